@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results: what one run and one experiment give. The same shape for every lane; it is what
+//! `--json` prints and what the report reads.
+
+use schedlab_metrics::RunMeasures;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A setting of the machine or the kernel that bears on the result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Setting {
+    /// Name, such as `kernel.sched_rt_runtime_us`.
+    pub name: String,
+    /// Value as text.
+    pub value: String,
+}
+
+/// Something that may falsify a result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Warning {
+    /// Short name for programs, such as `rt-throttling`.
+    pub code: String,
+    /// Cause, consequence, next step.
+    pub text: String,
+}
+
+/// The machine a run used, real or modelled.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct MachineInfo {
+    /// CPU model, or `modelled`.
+    pub cpu_model: String,
+    /// CPUs the run could use.
+    pub nr_cpus: u32,
+    /// Ticks a second, if known.
+    pub hz: Option<u32>,
+    /// Kernel release, or the scheduler that was modelled.
+    pub kernel: String,
+    /// Everything else that bears on the result.
+    pub settings: Vec<Setting>,
+}
+
+/// One uninterrupted stay of a task on a CPU.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Slice {
+    /// CPU.
+    pub cpu: u32,
+    /// Task number.
+    pub task: u32,
+    /// Start.
+    pub start_ns: u64,
+    /// End.
+    pub end_ns: u64,
+    /// How it ended: `preempted`, `yielded`, `sleeping`, `blocked-io`, `exited`, `running` (the run ended).
+    pub end: String,
+}
+
+/// When a task finished each unit of its progress.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProgressCurve {
+    /// Task number.
+    pub task: u32,
+    /// Times of the first, second, ... unit.
+    pub times_ns: Vec<u64>,
+}
+
+/// One run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RunResult {
+    /// Version of this shape.
+    pub schema_version: u32,
+    /// schedlab's version.
+    pub schedlab_version: String,
+    /// `sim`, `host` or `vm`.
+    pub lane: String,
+    /// Scheduler (sim: registry name; host: policy such as `OTHER`).
+    pub scheduler: String,
+    /// Workload name.
+    pub workload: String,
+    /// Parameters that this run was given, such as n and CPUs: the axes of figures.
+    pub parameters: BTreeMap<String, String>,
+    /// Seed.
+    pub seed: u64,
+    /// Number of the repetition, from 0.
+    pub repetition: u32,
+    /// Machine.
+    pub machine: MachineInfo,
+    /// How the numbers were got: `bpf`, `schedstat`, `simulated`.
+    pub source: String,
+    /// What may falsify the result.
+    pub warnings: Vec<Warning>,
+    /// Measures.
+    pub measures: RunMeasures,
+    /// The timeline, where it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<Slice>,
+    /// Progress of tasks that mark it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<ProgressCurve>,
+}
+
+/// Which figure an experiment is drawn as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureKind {
+    /// CPU timeline of single runs (study S0).
+    Timeline,
+    /// Progress curves of single runs (study S0).
+    Progress,
+    /// Mean turnaround against n (study S1).
+    TurnaroundAgainstN,
+    /// Throughput against n (study S1).
+    ThroughputAgainstN,
+    /// Box plots over tasks and repetitions.
+    Boxes,
+}
+
+/// What was asked: one group of runs that belong in the same figures.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Short name, such as `S0-1cpu-4`.
+    pub name: String,
+    /// Study it belongs to, such as `S0`; empty for a user's own.
+    pub study: String,
+    /// Title for people.
+    pub title: String,
+    /// What it shows, for people.
+    pub text: String,
+    /// Figures to draw.
+    pub figures: Vec<FigureKind>,
+}
+
+/// An experiment with its runs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ExperimentResult {
+    /// What was asked.
+    pub experiment: Experiment,
+    /// What came of it, in a fixed order.
+    pub runs: Vec<RunResult>,
+}

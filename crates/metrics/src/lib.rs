@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a trace to numbers. One file a measure; this file holds the names under which they go out.
+//!
+//! All times are nanoseconds. Floating point appears only here, at output, never in what decides.
+
+use serde::{Deserialize, Serialize};
+
+/// Statistics of a set of durations. With no sample, every field is 0.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Distribution {
+    /// Number of samples.
+    pub count: u64,
+    /// Least.
+    pub ns_min: u64,
+    /// Arithmetic mean, rounded to the nearest ns.
+    pub ns_mean: u64,
+    /// Median.
+    pub ns_median: u64,
+    /// 95th percentile.
+    pub ns_p95: u64,
+    /// 99th percentile.
+    pub ns_p99: u64,
+    /// Greatest.
+    pub ns_max: u64,
+}
+
+/// Measures of one task. `None`: it did not happen before the run ended.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct TaskMeasures {
+    /// Number in the run.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// Index of its description in the workload.
+    pub spec: Option<u32>,
+    /// Process id on the host; 0 in the simulator.
+    pub pid: u32,
+    /// When it was released.
+    pub release_ns: u64,
+    /// When it first ran.
+    pub first_run_ns: Option<u64>,
+    /// When it exited.
+    pub exit_ns: Option<u64>,
+    /// Release to first run.
+    pub response_ns: Option<u64>,
+    /// Release to exit.
+    pub turnaround_ns: Option<u64>,
+    /// Time on a CPU.
+    pub cpu_time_ns: u64,
+    /// Time runnable but not running.
+    pub run_delay_ns: u64,
+    /// Time asleep (timers, other tasks).
+    pub sleep_ns: u64,
+    /// Time waiting for a device.
+    pub blocked_io_ns: u64,
+    /// CPU time as a part of the CPU time all tasks of the run got, 0 to 1.
+    pub cpu_share: f64,
+    /// Voluntary switches, the kernel's rule (nvcsw).
+    pub nr_voluntary_switches: u64,
+    /// Involuntary switches (nivcsw).
+    pub nr_involuntary_switches: u64,
+    /// Moves between CPUs.
+    pub nr_migrations: u64,
+    /// Wake-ups (not the release).
+    pub nr_wakeups: u64,
+    /// Units of progress finished.
+    pub nr_progress: u64,
+    /// Wake-up to run.
+    pub wakeup_latency: Distribution,
+    /// Lengths of its uninterrupted stays on a CPU.
+    pub slice: Distribution,
+}
+
+/// Measures of the whole run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RunTotals {
+    /// End of the run.
+    pub end_ns: u64,
+    /// Tasks seen.
+    pub nr_tasks: u64,
+    /// Tasks that exited.
+    pub nr_exited: u64,
+    /// First release to last exit; `None` while a task lives on.
+    pub makespan_ns: Option<u64>,
+    /// Exited tasks a second of makespan (or of the run, while a task lives on).
+    pub throughput_per_s: f64,
+    /// Busy CPU time by (CPUs x time), 0 to 1.
+    pub utilisation: f64,
+    /// Jain's index of the tasks' CPU time, 1/n to 1.
+    pub jain_index: f64,
+    /// CPU time of all tasks.
+    pub cpu_time_ns: u64,
+    /// Run delay of all tasks.
+    pub run_delay_ns: u64,
+    /// Switches to or from a task.
+    pub nr_switches: u64,
+    /// Voluntary switches.
+    pub nr_voluntary_switches: u64,
+    /// Involuntary switches.
+    pub nr_involuntary_switches: u64,
+    /// Moves between CPUs.
+    pub nr_migrations: u64,
+    /// Events lost by the recorder.
+    pub nr_lost_events: u64,
+    /// Mean over exited tasks, 0 if none.
+    pub turnaround_ns_mean: u64,
+    /// Mean over tasks that ran, 0 if none.
+    pub response_ns_mean: u64,
+    /// Over all tasks.
+    pub turnaround: Distribution,
+    /// Over all tasks.
+    pub response: Distribution,
+    /// Over all tasks' run delays.
+    pub run_delay: Distribution,
+    /// Over all wake-ups of all tasks.
+    pub wakeup_latency: Distribution,
+    /// Over all slices of all tasks.
+    pub slice: Distribution,
+}
+
+/// Everything measured in one run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct RunMeasures {
+    /// The whole run.
+    pub totals: RunTotals,
+    /// Each task, by id.
+    pub tasks: Vec<TaskMeasures>,
+}

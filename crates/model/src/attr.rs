@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Task attributes as `sched_setattr(2)` and the cgroup files know them.
+
+use crate::{CgroupId, CpuMask, Nanos, ids::ROOT_CGROUP};
+
+/// Scheduling policy, with the kernel's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[repr(u8)]
+pub enum Policy {
+    /// SCHED_OTHER / SCHED_NORMAL.
+    #[default]
+    Normal = 0,
+    /// SCHED_FIFO.
+    Fifo = 1,
+    /// SCHED_RR.
+    Rr = 2,
+    /// SCHED_BATCH.
+    Batch = 3,
+    /// SCHED_IDLE.
+    Idle = 5,
+    /// SCHED_DEADLINE.
+    Deadline = 6,
+    /// SCHED_EXT.
+    Ext = 7,
+}
+
+impl Policy {
+    /// The name as rt-app and the manual pages write it, without `SCHED_`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "OTHER",
+            Self::Fifo => "FIFO",
+            Self::Rr => "RR",
+            Self::Batch => "BATCH",
+            Self::Idle => "IDLE",
+            Self::Deadline => "DEADLINE",
+            Self::Ext => "EXT",
+        }
+    }
+
+    /// Whether the policy belongs to the real-time class (FIFO or RR).
+    pub const fn is_rt(self) -> bool {
+        matches!(self, Self::Fifo | Self::Rr)
+    }
+
+    /// Whether the policy belongs to the fair class (OTHER, BATCH or IDLE).
+    pub const fn is_fair(self) -> bool {
+        matches!(self, Self::Normal | Self::Batch | Self::Idle)
+    }
+}
+
+/// Parameters of SCHED_DEADLINE, in nanoseconds: runtime <= deadline <= period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeadlineParams {
+    /// Budget per period.
+    pub runtime_ns: Nanos,
+    /// Relative deadline.
+    pub deadline_ns: Nanos,
+    /// Period.
+    pub period_ns: Nanos,
+}
+
+/// What `sched_setattr`, `sched_setaffinity` and the cgroup files say of one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SchedAttr {
+    /// Policy.
+    pub policy: Policy,
+    /// Nice value, -20 (most weight) to 19; used by the fair policies.
+    pub nice: i8,
+    /// `sched_priority`, 1 to 99 (99 is the most important) for FIFO and RR, else 0.
+    pub rt_priority: u8,
+    /// Custom slice of a fair task (kernel 6.12 and later), or `None` for the scheduler's own.
+    pub slice_ns: Option<Nanos>,
+    /// SCHED_DEADLINE parameters.
+    pub deadline: DeadlineParams,
+    /// CPUs the task may use; `None` is every CPU of the machine.
+    pub affinity: Option<CpuMask>,
+    /// Control group the task is in.
+    pub cgroup: CgroupId,
+}
+
+impl Default for SchedAttr {
+    fn default() -> Self {
+        Self {
+            policy: Policy::Normal,
+            nice: 0,
+            rt_priority: 0,
+            slice_ns: None,
+            deadline: DeadlineParams::default(),
+            affinity: None,
+            cgroup: ROOT_CGROUP,
+        }
+    }
+}
+
+impl SchedAttr {
+    /// The kernel's internal priority: lower is more important.
+    /// -1 DEADLINE, 0..=98 real-time, 100..=139 fair.
+    pub fn kernel_prio(&self) -> i32 {
+        match self.policy {
+            Policy::Deadline => -1,
+            Policy::Fifo | Policy::Rr => 99 - i32::from(self.rt_priority),
+            _ => 120 + i32::from(self.nice),
+        }
+    }
+}

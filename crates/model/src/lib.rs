@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The words every other crate shares: time, ids, task attributes, programs, machine and trace events.
+//!
+//! This crate has no dependency, reads no file, no clock, no environment, and uses no floating point:
+//! the same input gives the same bytes on every machine.
+
+pub mod attr;
+pub mod cpumask;
+pub mod ids;
+pub mod interpreter;
+pub mod machine;
+pub mod program;
+pub mod random;
+pub mod time;
+pub mod trace;
+pub mod workload;
+
+pub use attr::{DeadlineParams, Policy, SchedAttr};
+pub use cpumask::CpuMask;
+pub use ids::{CgroupId, CpuId, TaskId};
+pub use interpreter::{Interpreter, Step};
+pub use machine::{Costs, Machine, Topology};
+pub use program::{Amount, LoopCount, Op, Program, TimerMode};
+pub use time::Nanos;
+pub use trace::{Event, EventKind, SwitchOut, TraceSink};
+pub use workload::{CgroupSpec, Release, TaskSpec, Workload};

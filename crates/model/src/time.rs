@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Time: integer nanoseconds since the start of the run.
+
+/// Nanoseconds. Unsigned because no event of a run lies before its start; differences that may be
+/// negative are `i64` and say so in their name.
+pub type Nanos = u64;
+
+/// Nanoseconds in a microsecond.
+pub const NSEC_PER_USEC: Nanos = 1_000;
+/// Nanoseconds in a millisecond.
+pub const NSEC_PER_MSEC: Nanos = 1_000_000;
+/// Nanoseconds in a second.
+pub const NSEC_PER_SEC: Nanos = 1_000_000_000;
+
+/// Length of a tick at `hz`, rounded to the nearest nanosecond as the kernel's `TICK_NSEC` is.
+pub const fn tick_nsec(hz: u32) -> Nanos {
+    (NSEC_PER_SEC + hz as u64 / 2) / hz as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tick_length_is_rounded_to_the_nearest_nanosecond() {
+        assert_eq!(tick_nsec(1000), 1_000_000);
+        assert_eq!(tick_nsec(250), 4_000_000);
+        assert_eq!(tick_nsec(300), 3_333_333);
+        assert_eq!(tick_nsec(100), 10_000_000);
+    }
+}

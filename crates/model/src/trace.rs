@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Trace events: what every lane records, in one form.
+//!
+//! Order: events come in time order; at equal times in the order in which they happened.
+
+use crate::{CpuId, Nanos, TaskId};
+
+/// How a task left its CPU. The kernel counts the switch as voluntary exactly when the task was not
+/// runnable any more (Linux kernel/sched/core.c, `__schedule`): sched_yield counts as involuntary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum SwitchOut {
+    /// The CPU was idle: no task left.
+    Idle = 0,
+    /// Still runnable: its slice ended or another task came first.
+    Preempted = 1,
+    /// Still runnable: it called sched_yield.
+    Yielded = 2,
+    /// Sleeps, waits for a timer or for another task.
+    Sleeping = 3,
+    /// Waits for a device (uninterruptible).
+    BlockedIo = 4,
+    /// Has exited.
+    Dead = 5,
+}
+
+impl SwitchOut {
+    /// Every value, by its number.
+    pub const ALL: [Self; 6] =
+        [Self::Idle, Self::Preempted, Self::Yielded, Self::Sleeping, Self::BlockedIo, Self::Dead];
+
+    /// Whether the kernel counts the switch as voluntary (nvcsw).
+    pub const fn is_voluntary(self) -> bool {
+        matches!(self, Self::Sleeping | Self::BlockedIo | Self::Dead)
+    }
+
+    /// A word for results: how the slice ended.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Preempted => "preempted",
+            Self::Yielded => "yielded",
+            Self::Sleeping => "sleeping",
+            Self::BlockedIo => "blocked-io",
+            Self::Dead => "exited",
+        }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EventKind {
+    /// The CPU changes from `prev` to `next`; `None` is the idle task. `out` tells how `prev` left.
+    Switch {
+        /// The task that leaves.
+        prev: Option<TaskId>,
+        /// The task that comes.
+        next: Option<TaskId>,
+        /// How `prev` left.
+        out: SwitchOut,
+    },
+    /// `task` becomes runnable on the event's CPU after a sleep. `waker` is the task that woke it
+    /// (`None`: a timer or a device).
+    Wakeup {
+        /// The task that wakes.
+        task: TaskId,
+        /// The task that woke it.
+        waker: Option<TaskId>,
+    },
+    /// `task` is created by `parent` (`None`: the launcher) and becomes runnable on the event's CPU.
+    Fork {
+        /// The new task.
+        task: TaskId,
+        /// Its parent.
+        parent: Option<TaskId>,
+    },
+    /// `task` exits on the event's CPU.
+    Exit {
+        /// The task.
+        task: TaskId,
+    },
+    /// `task` moves from CPU `from` to the event's CPU.
+    Migrate {
+        /// The task.
+        task: TaskId,
+        /// Where it was.
+        from: CpuId,
+    },
+    /// `task` enters phase number `phase` of its description.
+    Phase {
+        /// The task.
+        task: TaskId,
+        /// Index into the phases of its description.
+        phase: u32,
+    },
+    /// `task` has finished one more unit of progress (study S0's records).
+    Progress {
+        /// The task.
+        task: TaskId,
+    },
+    /// Events were lost on the event's CPU before this time; `count` of them.
+    Lost {
+        /// How many.
+        count: u32,
+    },
+}
+
+/// An event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// When (ns since the start of the run).
+    pub time_ns: Nanos,
+    /// On which CPU (for `Wakeup`, `Fork`, `Migrate`: the CPU the task is put on).
+    pub cpu: CpuId,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What the trace says of a task beside its events.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskInfo {
+    /// Name, unique in the run.
+    pub name: String,
+    /// Index of its description in the workload; `None` for a command on the host.
+    pub spec: Option<u32>,
+    /// Process id on the host, 0 in the simulator.
+    pub pid: u32,
+}
+
+/// Takes events as they come. A sink that keeps nothing costs nothing.
+pub trait TraceSink {
+    /// A new task: called before the first event that names it, with ids in ascending order.
+    fn task(&mut self, id: TaskId, info: &TaskInfo);
+
+    /// One event.
+    fn event(&mut self, event: &Event);
+
+    /// The run is over at `end_ns`. Called once, last.
+    fn end(&mut self, _end_ns: Nanos) {}
+}
+
+/// Keeps nothing.
+#[derive(Default, Debug, Clone, Copy)]
+pub struct NullSink;
+
+impl TraceSink for NullSink {
+    fn task(&mut self, _id: TaskId, _info: &TaskInfo) {}
+    fn event(&mut self, _event: &Event) {}
+}
+
+/// Keeps everything in memory: for tests and short runs.
+#[derive(Default, Debug, Clone)]
+pub struct MemorySink {
+    /// Tasks by id.
+    pub tasks: Vec<TaskInfo>,
+    /// Events in order.
+    pub events: Vec<Event>,
+    /// End of the run.
+    pub end_ns: Nanos,
+}
+
+impl TraceSink for MemorySink {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        assert_eq!(id.index(), self.tasks.len(), "task ids come in ascending order");
+        self.tasks.push(info.clone());
+    }
+    fn event(&mut self, event: &Event) {
+        self.events.push(*event);
+    }
+    fn end(&mut self, end_ns: Nanos) {
+        self.end_ns = end_ns;
+    }
+}
+
+impl<S: TraceSink + ?Sized> TraceSink for &mut S {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        (**self).task(id, info);
+    }
+    fn event(&mut self, event: &Event) {
+        (**self).event(event);
+    }
+    fn end(&mut self, end_ns: Nanos) {
+        (**self).end(end_ns);
+    }
+}
+
+/// Passes everything to two sinks.
+impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        self.0.task(id, info);
+        self.1.task(id, info);
+    }
+    fn event(&mut self, event: &Event) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+    fn end(&mut self, end_ns: Nanos) {
+        self.0.end(end_ns);
+        self.1.end(end_ns);
+    }
+}
