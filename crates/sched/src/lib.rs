@@ -1,2 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Placeholder head, replaced by the first code of this crate.
+//! The scheduler boundary, and every scheduler.
+//!
+//! A scheduler is a stack of scheduling classes ([`SchedClass`]) in order of priority, as in
+//! Linux kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) and never the
+//! engine that drives it. [`registry`] is the only list of schedulers.
+
+pub mod class;
+pub mod core;
+pub mod fcfs;
+pub mod flags;
+pub mod options;
+pub mod registry;
+
+pub use class::SchedClass;
+pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};
+pub use flags::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
+pub use options::{OptionError, Options, Tunable, TunableKind};
+pub use registry::{Claims, SchedulerInfo};

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scheduler boundary: the kernel's own table of callbacks.
+//!
+//! Life of a task, as the core calls it:
+//!
+//! ```text
+//! created:  task_new, task_fork, select_task_rq, enqueue_task(initial), wakeup_preempt, task_woken
+//! runs:     pick_task names it, [put_prev_task of the one before], set_next_task
+//! tick:     task_tick, then tick_balance
+//! sleeps:   dequeue_task(sleep), [balance], pick_task, put_prev_task, set_next_task of the next
+//! wakes:    select_task_rq, [migrate_task_rq], enqueue_task(wakeup), wakeup_preempt, task_woken
+//! changes:  dequeue_task(save), [put_prev_task], (attributes change), enqueue_task(restore),
+//!           [set_next_task], then switched_from and switched_to, or prio_changed
+//! exits:    dequeue_task(sleep, special), ..., task_dead
+//! ```
+//!
+//! The core trusts no class: it checks every answer (task lost, picked twice, on a forbidden CPU,
+//! starved) and names class, callback, task and time in the error. A class therefore asserts its own
+//! invariants and need not defend against the core.
+
+use crate::core::{Core, PreemptCheck};
+use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use schedlab_model::{CpuId, Nanos, Policy, TaskId};
+
+/// A scheduling class (`struct sched_class`). State of its own is indexed by task and CPU.
+pub trait SchedClass: Send {
+    /// Name for errors and explanations.
+    fn name(&self) -> &'static str;
+
+    /// Whether tasks of `policy` belong to this class. The first class of a stack that says yes has them.
+    fn owns(&self, policy: Policy) -> bool;
+
+    /// A task exists now (sched_fork). Makes room for it in the class's own state. Called for every
+    /// class of the stack, whatever class the task is in, in order of task ids. Default: nothing.
+    fn task_new(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// Takes custody of runnable `task` on `cpu`. Must count it with [`Core::add_nr_running`], unless
+    /// `flags.delayed` (it is still counted). Required.
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags);
+
+    /// Gives up `task`, queued or running on `cpu`. Must uncount it with [`Core::sub_nr_running`].
+    /// Returning `false` delays it: the class keeps the task, still counted; the core sets
+    /// `sched_delayed` and leaves it `on_rq`. The class completes the dequeue later (in
+    /// [`SchedClass::pick_task`]) by uncounting the task and calling [`Core::dequeue_delayed`], or the
+    /// task wakes before that (`EnqueueFlags::delayed`). Only a sleep that is not `special` may be
+    /// delayed. Required.
+    fn dequeue_task(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: DequeueFlags,
+    ) -> bool;
+
+    /// The running task of `cpu` calls sched_yield; the core reschedules afterwards. Default: nothing
+    /// but that reschedule.
+    fn yield_task(&mut self, _core: &mut Core, _cpu: CpuId) {}
+
+    /// `task`, of this class, was queued on `cpu`, which runs `curr`, of this class too: calls
+    /// [`Core::resched_curr`] if `curr` must give way. Required, since leaving it out is a decision.
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        curr: TaskId,
+        flags: WakeFlags,
+    );
+
+    /// Names the task of this class that `cpu` should run, or `None` if there is none. The running
+    /// task, if still runnable, is a candidate. Final. A class with one queue for several CPUs moves
+    /// the task here with [`Core::set_task_cpu`] first. Required.
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId>;
+
+    /// `prev` (of this class) stops running on `cpu`; `next` runs instead (`None`: idle). If `prev` is
+    /// still `on_rq` the class puts it back among the waiting. Default: nothing.
+    fn put_prev_task(
+        &mut self,
+        _core: &mut Core,
+        _cpu: CpuId,
+        _prev: TaskId,
+        _next: Option<TaskId>,
+    ) {
+    }
+
+    /// `task` (of this class) starts to run on `cpu`. `first`: it was picked; otherwise it goes on
+    /// running after a change of its attributes. Default: nothing.
+    fn set_next_task(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _first: bool) {}
+
+    /// Before a pick: may pull tasks of this class to `cpu` (RT pull). Returns whether the class has
+    /// something to run here. Called from the class of the previous task downwards until one says
+    /// yes. Default: no.
+    fn balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
+        false
+    }
+
+    /// `cpu` found nothing to run in any class: may pull. Returns whether it pulled; then the pick is
+    /// repeated. Default: no.
+    fn newidle_balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
+        false
+    }
+
+    /// After a reschedule of `cpu`: may push tasks away (RT push). Default: nothing.
+    fn balance_callback(&mut self, _core: &mut Core, _cpu: CpuId) {}
+
+    /// Chooses the CPU for a waking or new task that may use more than one CPU. Final; the core refuses
+    /// a CPU that the task may not use. Default: an idle allowed CPU, its own first, else its own,
+    /// else the lowest allowed.
+    fn select_task_rq(
+        &mut self,
+        core: &Core,
+        task: TaskId,
+        prev: CpuId,
+        _flags: WakeFlags,
+    ) -> CpuId {
+        select_idle_cpu(core, task, prev)
+    }
+
+    /// The waking task is about to move to `cpu`; it is on no queue. Default: nothing.
+    fn migrate_task_rq(&mut self, _core: &mut Core, _task: TaskId, _cpu: CpuId) {}
+
+    /// `task` was woken on `cpu` and will not preempt at once: may push (RT). Default: nothing.
+    fn task_woken(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
+
+    /// The tick hits `cpu` while it runs `curr` (of this class). Default: nothing (no time slices).
+    fn task_tick(&mut self, _core: &mut Core, _cpu: CpuId, _curr: TaskId) {}
+
+    /// After [`SchedClass::task_tick`], for every class of the stack, on a CPU that is not idle:
+    /// periodic balancing. Default: nothing.
+    fn tick_balance(&mut self, _core: &mut Core, _cpu: CpuId) {}
+
+    /// A new task of this class is being forked on `cpu` (the parent's), before its CPU is chosen.
+    /// `parent` is `None` for the launcher. Default: nothing.
+    fn task_fork(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _parent: Option<TaskId>) {
+    }
+
+    /// `task` has exited and left its CPU. Default: nothing.
+    fn task_dead(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// `task` leaves this class for another (its attributes are the new ones). Default: nothing.
+    fn switched_from(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
+
+    /// `task` comes from another class and is already queued if runnable. Default: reschedule if it
+    /// is running, else compare with what runs.
+    fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        if core.task(task).on_rq {
+            if core.is_running(task) {
+                core.resched_curr(cpu);
+            } else if core.preempt_check(cpu, task) != PreemptCheck::Nothing {
+                core.resched_curr(cpu);
+            }
+        }
+    }
+
+    /// `task` stays in this class but its attributes changed from kernel priority `old_prio`.
+    /// Default: reschedule its CPU if it is queued.
+    fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _old_prio: i32) {
+        if core.task(task).on_rq {
+            core.resched_curr(cpu);
+        }
+    }
+
+    /// Attributes other than class are about to change from those in `core` to `attr`; the task is
+    /// on no queue. Default: nothing (the class reads `core.task(task).attr` when it needs them).
+    fn attr_changing(
+        &mut self,
+        _core: &mut Core,
+        _task: TaskId,
+        _attr: &schedlab_model::SchedAttr,
+    ) {
+    }
+
+    /// A timer that this class asked for with [`Core::start_timer`]. Default: nothing.
+    fn timer(&mut self, _core: &mut Core, _token: u64) {}
+
+    /// The slice that sched_rr_get_interval(2) reports; 0: none. Default: 0.
+    fn get_rr_interval(&self, _core: &Core, _task: TaskId) -> Nanos {
+        0
+    }
+
+    /// Whether the class holds `task` back on purpose (throttled), so that an idle CPU beside it is
+    /// no error. Default: no.
+    fn is_throttled(&self, _core: &Core, _task: TaskId) -> bool {
+        false
+    }
+
+    /// Numbers that the class compares when it picks, for people: "vruntime 12.3 ms, ...".
+    /// Default: nothing to say.
+    fn explain(&self, _core: &Core, _task: TaskId) -> String {
+        String::new()
+    }
+}
+
+/// The default choice of CPU: `prev` if idle and allowed, else the first idle allowed CPU after it,
+/// else `prev` if allowed, else the lowest allowed CPU.
+pub fn select_idle_cpu(core: &Core, task: TaskId, prev: CpuId) -> CpuId {
+    let allowed = &core.task(task).cpus_allowed;
+    if allowed.contains(prev) && core.idle_cpu(prev) {
+        return prev;
+    }
+    let idle = allowed.and(&core.idle_cpus);
+    if let Some(cpu) = idle.iter_from(prev).next() {
+        return cpu;
+    }
+    if allowed.contains(prev) {
+        return prev;
+    }
+    allowed.first_cpu().expect("affinity was checked to be within the machine")
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The state of the modelled kernel that every class may read, and the few things it may ask for.
+//!
+//! Counterparts: `struct task_struct` and `struct rq` (Linux kernel/sched/sched.h), reduced to what
+//! more than one class needs. What only one class needs lives in that class, indexed by task or CPU.
+
+use schedlab_model::random::Stream;
+use schedlab_model::{
+    CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId, Topology,
+    time::tick_nsec,
+};
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskState {
+    /// Runnable or running (TASK_RUNNING).
+    Running,
+    /// Sleeps or waits for another task.
+    Sleeping,
+    /// Waits for a device.
+    BlockedIo,
+    /// Has exited.
+    Dead,
+}
+
+/// What every class may know of a task.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its attributes.
+    pub attr: SchedAttr,
+    /// Kernel priority, lower is more important: -1 DEADLINE, 0..=98 real-time, 100..=139 fair.
+    pub prio: i32,
+    /// Index of its class in the stack; 0 is the class of highest priority.
+    pub class: u8,
+    /// State.
+    pub state: TaskState,
+    /// Whether it is on a runqueue (also while it runs, also with a delayed dequeue).
+    pub on_rq: bool,
+    /// Dequeue delayed: it sleeps, but its class still holds it in the queue (`sched_delayed`).
+    pub sched_delayed: bool,
+    /// The CPU whose runqueue it is on, or was on last.
+    pub cpu: CpuId,
+    /// Affinity, within the machine.
+    pub cpus_allowed: CpuMask,
+    /// Number of CPUs in `cpus_allowed`.
+    pub nr_cpus_allowed: u32,
+    /// CPU time up to the last switch out; see [`Core::sum_exec_runtime`] for the running value.
+    pub sum_exec_runtime: Nanos,
+    /// When it last started to run (meaningful while it runs).
+    pub exec_start: Nanos,
+    /// CPU time until it next gives up the CPU of its own accord, from `burst_at` on; `None`: not
+    /// known to end. Only filled for schedulers that claim `needs_burst`.
+    pub burst_ns: Option<Nanos>,
+    /// `sum_exec_runtime` when `burst_ns` was set.
+    pub burst_at: Nanos,
+    /// Voluntary switches.
+    pub nr_voluntary_switches: u64,
+    /// Involuntary switches.
+    pub nr_involuntary_switches: u64,
+    /// Moves between CPUs.
+    pub nr_migrations: u64,
+    /// When it was released or created.
+    pub release_ns: Nanos,
+}
+
+/// What every class may know of a CPU's runqueue.
+#[derive(Clone, Debug)]
+pub struct Rq {
+    /// The running task; `None` is the idle task.
+    pub curr: Option<TaskId>,
+    /// Runnable tasks, the running one included, as the classes count them with
+    /// [`Core::add_nr_running`]. A task with a delayed dequeue counts.
+    pub nr_running: u32,
+    /// A reschedule was asked for and has not happened yet.
+    pub need_resched: bool,
+    /// Switches on this CPU.
+    pub nr_switches: u64,
+    /// When the CPU became idle (meaningful while it is idle).
+    pub idle_since: Nanos,
+    /// CPU time that each class of the stack has used here, by class index, up to the last switch
+    /// out; see [`Core::class_exec_runtime`].
+    pub class_exec_runtime: [Nanos; CLASSES_MAX],
+}
+
+/// Most classes in a stack.
+pub const CLASSES_MAX: usize = 8;
+
+/// A timer that a class asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimerRequest {
+    /// When it fires.
+    pub at: Nanos,
+    /// Class index in the stack.
+    pub class: u8,
+    /// Handed back to [`crate::SchedClass::timer`]; its meaning is the class's own. There is no
+    /// cancelling: a class keeps a generation in the token and ignores what is stale.
+    pub token: u64,
+}
+
+/// Outcome of comparing a woken task with what a CPU runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PreemptCheck {
+    /// Both are of one class, which decides.
+    SameClass(TaskId),
+    /// The CPU is idle or runs a task of a lower class: reschedule.
+    Resched,
+    /// The CPU runs a task of a higher class: nothing to do.
+    Nothing,
+}
+
+/// Work that a scheduler did since the engine last looked; the machine model puts a price on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Queue entries examined beyond the first.
+    pub entries_scanned: u32,
+}
+
+/// The shared state.
+#[derive(Debug)]
+pub struct Core {
+    /// Now.
+    pub now: Nanos,
+    /// Ticks a second.
+    pub hz: u32,
+    /// Length of a tick.
+    pub tick_nsec: Nanos,
+    /// CPUs and what they share.
+    pub topology: Topology,
+    /// All CPUs.
+    pub cpus: CpuMask,
+    /// CPUs that run their idle task and have nothing queued.
+    pub idle_cpus: CpuMask,
+    /// Runqueues by CPU.
+    pub rqs: Vec<Rq>,
+    /// Tasks by id.
+    pub tasks: Vec<Task>,
+    /// Control groups; 0 is the root group.
+    pub cgroups: Vec<CgroupSpec>,
+    /// Random numbers for schedulers that draw.
+    pub random: Stream,
+    /// Work done since the engine last looked.
+    pub work: Work,
+    /// Which policy belongs to which class of the stack, by policy number; filled by the engine.
+    class_of_policy: [u8; 8],
+    timers: Vec<TimerRequest>,
+    resched_cpus: CpuMask,
+    resched_pending: u32,
+    moves: Vec<(TaskId, CpuId)>,
+    current_class: u8,
+}
+
+impl Core {
+    /// The state at the start of a run.
+    pub fn new(machine: &Machine, cgroups: Vec<CgroupSpec>, random: Stream) -> Self {
+        let nr_cpus = machine.nr_cpus();
+        let rq = Rq {
+            curr: None,
+            nr_running: 0,
+            need_resched: false,
+            nr_switches: 0,
+            idle_since: 0,
+            class_exec_runtime: [0; CLASSES_MAX],
+        };
+        Self {
+            now: 0,
+            hz: machine.hz,
+            tick_nsec: tick_nsec(machine.hz),
+            topology: machine.topology.clone(),
+            cpus: CpuMask::first(nr_cpus),
+            idle_cpus: CpuMask::first(nr_cpus),
+            rqs: vec![rq; nr_cpus as usize],
+            tasks: Vec::new(),
+            cgroups,
+            random,
+            work: Work::default(),
+            class_of_policy: [0; 8],
+            timers: Vec::new(),
+            resched_cpus: CpuMask::empty(),
+            resched_pending: 0,
+            moves: Vec::new(),
+            current_class: 0,
+        }
+    }
+
+    /// Number of CPUs.
+    #[inline]
+    pub fn nr_cpus(&self) -> u32 {
+        self.rqs.len() as u32
+    }
+
+    /// A task.
+    #[inline]
+    pub fn task(&self, task: TaskId) -> &Task {
+        &self.tasks[task.index()]
+    }
+
+    /// A runqueue.
+    #[inline]
+    pub fn rq(&self, cpu: CpuId) -> &Rq {
+        &self.rqs[cpu.index()]
+    }
+
+    /// Ticks since the start: floor(now / tick).
+    #[inline]
+    pub fn jiffies(&self) -> u64 {
+        self.now / self.tick_nsec
+    }
+
+    /// Whether `cpu` runs its idle task and has nothing queued (`idle_cpu()`).
+    #[inline]
+    pub fn idle_cpu(&self, cpu: CpuId) -> bool {
+        let rq = self.rq(cpu);
+        rq.curr.is_none() && rq.nr_running == 0
+    }
+
+    /// Whether `task` is what its CPU runs.
+    #[inline]
+    pub fn is_running(&self, task: TaskId) -> bool {
+        self.rq(self.task(task).cpu).curr == Some(task)
+    }
+
+    /// CPU time of `task` up to now.
+    #[inline]
+    pub fn sum_exec_runtime(&self, task: TaskId) -> Nanos {
+        let t = self.task(task);
+        if self.is_running(task) {
+            t.sum_exec_runtime + (self.now - t.exec_start)
+        } else {
+            t.sum_exec_runtime
+        }
+    }
+
+    /// CPU time that class number `class` has used on `cpu` up to now.
+    pub fn class_exec_runtime(&self, cpu: CpuId, class: u8) -> Nanos {
+        let rq = self.rq(cpu);
+        let running = match rq.curr {
+            Some(curr) if self.task(curr).class == class => self.now - self.task(curr).exec_start,
+            _ => 0,
+        };
+        rq.class_exec_runtime[usize::from(class)] + running
+    }
+
+    /// CPU time left until `task` gives up the CPU of its own accord; `None` if it is not known to.
+    /// Only for schedulers that claim `needs_burst`.
+    pub fn burst_remaining(&self, task: TaskId) -> Option<Nanos> {
+        let t = self.task(task);
+        let used = self.sum_exec_runtime(task) - t.burst_at;
+        t.burst_ns.map(|burst| burst.saturating_sub(used))
+    }
+
+    /// Asks that `cpu` reschedules as soon as it can (sets TIF_NEED_RESCHED).
+    #[inline]
+    pub fn resched_curr(&mut self, cpu: CpuId) {
+        let rq = &mut self.rqs[cpu.index()];
+        if !rq.need_resched {
+            rq.need_resched = true;
+            self.resched_cpus.set(cpu);
+            self.resched_pending += 1;
+        }
+    }
+
+    /// Counts `count` more runnable tasks on `cpu` (`add_nr_running`).
+    #[inline]
+    pub fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
+        self.rqs[cpu.index()].nr_running += count;
+        self.idle_cpus.clear(cpu);
+    }
+
+    /// Counts `count` fewer runnable tasks on `cpu` (`sub_nr_running`).
+    #[inline]
+    pub fn sub_nr_running(&mut self, cpu: CpuId, count: u32) {
+        let rq = &mut self.rqs[cpu.index()];
+        assert!(rq.nr_running >= count, "nr_running of CPU {cpu} would fall below 0");
+        rq.nr_running -= count;
+        if rq.nr_running == 0 && rq.curr.is_none() {
+            self.idle_cpus.set(cpu);
+        }
+    }
+
+    /// Moves `task`, which is not running, to `cpu` (`set_task_cpu`). The class has taken it off the
+    /// old queue itself and puts it on the new one itself.
+    pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) {
+        let from = self.tasks[task.index()].cpu;
+        if from != cpu {
+            assert!(!self.is_running(task), "task {task} is moved while it runs on CPU {from}");
+            self.tasks[task.index()].cpu = cpu;
+            self.tasks[task.index()].nr_migrations += 1;
+            self.moves.push((task, from));
+        }
+    }
+
+    /// Completes the delayed dequeue of `task`: it is on no runqueue any more. The class has uncounted
+    /// it.
+    pub fn dequeue_delayed(&mut self, task: TaskId) {
+        let t = &mut self.tasks[task.index()];
+        assert!(t.sched_delayed && t.on_rq, "task {task} has no delayed dequeue to complete");
+        t.sched_delayed = false;
+        t.on_rq = false;
+    }
+
+    /// Compares `task`, just queued on `cpu`, with what the CPU runs (`wakeup_preempt`'s class part).
+    #[inline]
+    pub fn preempt_check(&self, cpu: CpuId, task: TaskId) -> PreemptCheck {
+        match self.rq(cpu).curr {
+            None => PreemptCheck::Resched,
+            Some(curr) => match self.task(task).class.cmp(&self.task(curr).class) {
+                std::cmp::Ordering::Less => PreemptCheck::Resched,
+                std::cmp::Ordering::Equal => PreemptCheck::SameClass(curr),
+                std::cmp::Ordering::Greater => PreemptCheck::Nothing,
+            },
+        }
+    }
+
+    /// Asks for a timer of the calling class; see [`TimerRequest`].
+    pub fn start_timer(&mut self, at: Nanos, token: u64) {
+        let at = at.max(self.now);
+        self.timers.push(TimerRequest { at, class: self.current_class, token });
+    }
+
+    /// The class of `policy` in the stack.
+    pub fn class_of(&self, policy: Policy) -> u8 {
+        self.class_of_policy[policy as usize]
+    }
+}
+
+/// The engine's side: what a class must not call.
+impl Core {
+    /// Says which class a policy belongs to.
+    #[doc(hidden)]
+    pub fn set_class_of(&mut self, policy: Policy, class: u8) {
+        self.class_of_policy[policy as usize] = class;
+    }
+
+    /// Says which class is about to be called.
+    #[doc(hidden)]
+    #[inline]
+    pub fn enter_class(&mut self, class: u8) {
+        self.current_class = class;
+    }
+
+    /// The lowest CPU that must reschedule.
+    #[doc(hidden)]
+    #[inline]
+    pub fn next_resched(&self) -> Option<CpuId> {
+        if self.resched_pending == 0 { None } else { self.resched_cpus.first_cpu() }
+    }
+
+    /// The CPU has rescheduled.
+    #[doc(hidden)]
+    #[inline]
+    pub fn clear_resched(&mut self, cpu: CpuId) {
+        let rq = &mut self.rqs[cpu.index()];
+        if rq.need_resched {
+            rq.need_resched = false;
+            self.resched_cpus.clear(cpu);
+            self.resched_pending -= 1;
+        }
+    }
+
+    /// Timers asked for since the last call.
+    #[doc(hidden)]
+    #[inline]
+    pub fn take_timer(&mut self) -> Option<TimerRequest> {
+        self.timers.pop()
+    }
+
+    /// Moves since the last call, oldest first: task and the CPU it came from.
+    #[doc(hidden)]
+    #[inline]
+    pub fn has_moves(&self) -> bool {
+        !self.moves.is_empty()
+    }
+
+    /// Moves since the last call, oldest first: task and the CPU it came from.
+    #[doc(hidden)]
+    pub fn take_moves(&mut self) -> Vec<(TaskId, CpuId)> {
+        std::mem::take(&mut self.moves)
+    }
+}

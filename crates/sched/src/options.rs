@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tunables of schedulers, described as data so that the command line can list and check them.
+
+use schedlab_model::Nanos;
+use std::collections::BTreeMap;
+
+/// What a tunable's value may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TunableKind {
+    /// A time in ns, given with a unit (`10ms`).
+    Time {
+        /// Least.
+        min: Nanos,
+        /// Greatest.
+        max: Nanos,
+    },
+    /// A whole number.
+    Count {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// One of these words; the value is its index.
+    Choice(&'static [&'static str]),
+}
+
+/// A tunable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tunable {
+    /// Name; times end in `_ns` in results but are set without it.
+    pub name: &'static str,
+    /// Kind and range.
+    pub kind: TunableKind,
+    /// Default: ns, number, or index of the choice.
+    pub default: u64,
+    /// What it does.
+    pub text: &'static str,
+}
+
+/// Why a tunable cannot be set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OptionError(
+    /// What was found, what is allowed.
+    pub String,
+);
+
+impl std::fmt::Display for OptionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+/// Values of a scheduler's tunables: the defaults, some of them replaced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    values: BTreeMap<&'static str, u64>,
+}
+
+impl Options {
+    /// The defaults of `tunables`.
+    pub fn defaults(tunables: &[Tunable]) -> Self {
+        Self { values: tunables.iter().map(|t| (t.name, t.default)).collect() }
+    }
+
+    /// Sets `name` to a value in ns, a number, or the index of a choice.
+    pub fn set(&mut self, tunables: &[Tunable], name: &str, value: u64) -> Result<(), OptionError> {
+        let tunable = find(tunables, name)?;
+        let (min, max) = match tunable.kind {
+            TunableKind::Time { min, max } | TunableKind::Count { min, max } => (min, max),
+            TunableKind::Choice(words) => (0, words.len() as u64 - 1),
+        };
+        if !(min..=max).contains(&value) {
+            return Err(OptionError(format!("{name} is {value}, allowed are {min} to {max}")));
+        }
+        self.values.insert(tunable.name, value);
+        Ok(())
+    }
+
+    /// Sets `name` from text: a word of a choice, a whole number, or a time whose unit the caller's
+    /// `parse_time` understands.
+    pub fn set_text(
+        &mut self,
+        tunables: &[Tunable],
+        name: &str,
+        text: &str,
+        parse_time: impl Fn(&str) -> Result<Nanos, String>,
+    ) -> Result<(), OptionError> {
+        let tunable = find(tunables, name)?;
+        let value = match tunable.kind {
+            TunableKind::Time { .. } => {
+                parse_time(text).map_err(|why| OptionError(format!("{name}: {why}")))?
+            }
+            TunableKind::Count { .. } => text
+                .parse()
+                .map_err(|_| OptionError(format!("{name} is {text:?}, expected a whole number")))?,
+            TunableKind::Choice(words) => {
+                words.iter().position(|word| *word == text).ok_or_else(|| {
+                    OptionError(format!("{name} is {text:?}, allowed are {}", words.join(", ")))
+                })? as u64
+            }
+        };
+        self.set(tunables, name, value)
+    }
+
+    /// The value of `name`. Panics if the scheduler did not declare it: that is a bug in its file.
+    pub fn get(&self, name: &str) -> u64 {
+        *self.values.get(name).unwrap_or_else(|| panic!("tunable {name:?} is not declared"))
+    }
+
+    /// Names and values in order of names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.values.iter().map(|(name, value)| (*name, *value))
+    }
+}
+
+fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<&'t Tunable, OptionError> {
+    tunables.iter().find(|tunable| tunable.name == name).ok_or_else(|| {
+        let names: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
+        let allowed = if names.is_empty() {
+            "this scheduler has none".to_string()
+        } else {
+            format!("allowed are {}", names.join(", "))
+        };
+        OptionError(format!("tunable {name:?} is unknown: {allowed}"))
+    })
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The only list of schedulers. A new scheduler is one file and one line here.
+
+use crate::class::SchedClass;
+use crate::options::{Options, Tunable};
+use schedlab_model::{CgroupSpec, Machine};
+
+/// What a scheduler promises; the conformance suite holds it to that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claims {
+    /// No CPU stays idle while a task that may use it waits.
+    pub work_conserving: bool,
+    /// Every runnable task of equal importance runs again within bounded time.
+    pub starvation_free: bool,
+    /// Equal CPU hogs on one CPU get equal shares.
+    pub fair: bool,
+    /// It must be told the length of CPU bursts in advance.
+    pub needs_burst: bool,
+}
+
+/// A scheduler's entry.
+#[derive(Clone, Copy, Debug)]
+pub struct SchedulerInfo {
+    /// Name: what it is faithful to.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Where its rules come from.
+    pub source: &'static str,
+    /// What it leaves out or simplifies.
+    pub leaves_out: &'static str,
+    /// What it promises.
+    pub claims: Claims,
+    /// Its tunables.
+    pub tunables: &'static [Tunable],
+    /// Makes its stack of classes, highest priority first.
+    pub build: fn(&Options, &Machine, &[CgroupSpec]) -> Vec<Box<dyn SchedClass>>,
+}
+
+/// All schedulers.
+pub const SCHEDULERS: &[&SchedulerInfo] = &[&crate::fcfs::INFO];
+
+/// The scheduler called `name`.
+pub fn find(name: &str) -> Option<&'static SchedulerInfo> {
+    SCHEDULERS.iter().copied().find(|info| info.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_defaults_lie_in_range() {
+        for (index, info) in SCHEDULERS.iter().enumerate() {
+            assert!(SCHEDULERS[..index].iter().all(|other| other.name != info.name));
+            let mut options = Options::defaults(info.tunables);
+            for tunable in info.tunables {
+                options.set(info.tunables, tunable.name, tunable.default).unwrap();
+            }
+        }
+    }
+}
