@@ -98,6 +98,9 @@ pub struct RunResult {
     pub progress: Vec<ProgressCurve>,
 }
 
+/// Version of the shape of [`RunResult`]; goes up when a field changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
 /// Which figure an experiment is drawn as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
