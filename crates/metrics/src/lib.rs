@@ -34,6 +34,7 @@ pub use collector::Collector;
 /// Statistics of a set of durations (ns). With no sample, every field is 0. Percentiles are exact for
 /// small sets and within 0.1 % for large ones ([`samples`]).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Number of samples.
     pub count: u64,
@@ -53,6 +54,7 @@ pub struct Distribution {
 
 /// Measures of one task. `None`: it did not happen before the run ended.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskMeasures {
     /// Number in the run.
     pub id: u32,
@@ -106,6 +108,7 @@ pub struct TaskMeasures {
 
 /// Measures of the whole run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunTotals {
     /// End of the run.
     pub end_ns: u64,
@@ -159,6 +162,7 @@ pub struct RunTotals {
 
 /// Everything measured in one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunMeasures {
     /// The whole run.
     pub totals: RunTotals,
