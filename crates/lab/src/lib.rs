@@ -6,6 +6,7 @@
 
 pub mod execute;
 pub mod lane;
+pub mod launchers;
 pub mod plan;
 pub mod recorder;
 pub mod result;
