@@ -8,8 +8,11 @@
 pub mod class;
 pub mod core;
 pub mod domains;
+pub mod fair;
 pub mod fcfs;
 pub mod flags;
+pub mod linux_6_1;
+pub mod linux_6_12;
 pub mod options;
 pub mod registry;
 pub mod rt;
