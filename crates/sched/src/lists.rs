@@ -4,7 +4,8 @@
 //! Counterpart: `struct rt_prio_array`, and the plist of pushable tasks, which is ordered by priority
 //! and first come, first served among equals, that is, the same structure again (Linux
 //! kernel/sched/sched.h and rt.c). A task is in at most one list of one [`PrioLists`]; its links are
-//! held by task, so adding and removing cost the same however long a list is.
+//! held by task, so adding and removing cost the same however long a list is. Load balancing keeps its
+//! list of fair tasks (`rq->cfs_tasks`) in the same way, at one priority.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -78,6 +79,13 @@ impl PrioLists {
     pub fn first(&self, cpu: CpuId) -> Option<TaskId> {
         let prio = self.best_prio(cpu);
         (prio < MAX_RT_PRIO).then(|| TaskId(self.arrays[cpu.index()].head[prio]))
+    }
+
+    /// Tail of the list of `cpu` and `prio`.
+    #[inline]
+    pub fn last(&self, cpu: CpuId, prio: usize) -> Option<TaskId> {
+        let tail = self.arrays[cpu.index()].tail[prio];
+        (tail != NONE).then_some(TaskId(tail))
     }
 
     /// Adds `task`, which is in no list, at the tail (or head) of list `prio` of `cpu`.
