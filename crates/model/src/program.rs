@@ -31,6 +31,23 @@ pub enum Amount {
 }
 
 impl Amount {
+    /// Whether it has a value to draw: a uniform range must not be empty.
+    pub const fn is_valid(&self) -> bool {
+        match *self {
+            Self::Uniform { low, high } => low <= high,
+            Self::Constant(_) | Self::Exponential { .. } => true,
+        }
+    }
+
+    /// Whether every draw is 0.
+    pub const fn is_always_zero(&self) -> bool {
+        match *self {
+            Self::Constant(value) => value == 0,
+            Self::Uniform { high, .. } => high == 0,
+            Self::Exponential { mean } => mean == 0,
+        }
+    }
+
     /// Draws a value.
     #[inline]
     pub fn draw(&self, stream: &mut Stream) -> u64 {
@@ -155,7 +172,22 @@ pub enum ProgramError {
         /// Index of the operation.
         op: usize,
     },
+    /// A uniform amount whose least value lies above its greatest.
+    BadAmount {
+        /// Index of the operation.
+        op: usize,
+    },
+    /// A loop runs for ever, or more than [`TIMELESS_STEPS_MAX`] steps, and no operation in it takes
+    /// time: no lane would ever get past it.
+    TimelessLoop {
+        /// Index of the loop's begin.
+        op: usize,
+    },
 }
+
+/// Most steps in a row that may take no time at all (marks, changes of attributes, zero amounts).
+/// A real program of this size marks a few thousand records; a hostile one hangs the lane.
+pub const TIMELESS_STEPS_MAX: u64 = 1_000_000;
 
 impl std::fmt::Display for ProgramError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -165,6 +197,17 @@ impl std::fmt::Display for ProgramError {
                 write!(f, "operation {op}: timer unknown, or its period can be 0 (it must be > 0)")
             }
             Self::BadFork { op } => write!(f, "operation {op}: forks a task that is not described"),
+            Self::BadAmount { op } => {
+                write!(
+                    f,
+                    "operation {op}: the least value of the uniform amount lies above its greatest"
+                )
+            }
+            Self::TimelessLoop { op } => write!(
+                f,
+                "operation {op}: this loop repeats without end, or more than {TIMELESS_STEPS_MAX} \
+                 times, and nothing in it takes time: put a run, sleep or timer into it"
+            ),
         }
     }
 }
@@ -205,8 +248,94 @@ impl Program {
                 }
                 _ => {}
             }
+            if op.amount().is_some_and(|amount| !amount.is_valid()) {
+                return Err(ProgramError::BadAmount { op: index });
+            }
+        }
+        self.check_loops_take_time()
+    }
+
+    /// Refuses loops that spin without time passing in any lane. Jumps are checked already.
+    fn check_loops_take_time(&self) -> Result<(), ProgramError> {
+        // Open loops, innermost last; the first entry is the program itself.
+        let mut open = vec![LoopBody::default()];
+        for (index, op) in self.ops.iter().enumerate() {
+            match op {
+                Op::LoopBegin { .. } => open.push(LoopBody { begin: index, ..Default::default() }),
+                Op::LoopEnd { begin } => {
+                    let body = open.pop().unwrap_or_default();
+                    let count = match self.ops.get(*begin as usize) {
+                        // A loop may not end inside another one that began in it.
+                        Some(Op::LoopBegin { count, .. }) if body.begin == *begin as usize => count,
+                        _ => return Err(ProgramError::BadJump { op: index }),
+                    };
+                    let rounds = match count {
+                        LoopCount::Times(times) => *times,
+                        LoopCount::Forever => u64::MAX,
+                    };
+                    let steps = body.steps.saturating_add(1).saturating_mul(rounds);
+                    if !body.takes_time() && steps > TIMELESS_STEPS_MAX {
+                        return Err(ProgramError::TimelessLoop { op: *begin as usize });
+                    }
+                    if let Some(outer) = open.last_mut() {
+                        outer.steps = outer.steps.saturating_add(steps);
+                        outer.time |= body.time && rounds > 0;
+                        outer.fork |= body.fork && rounds > 0;
+                        outer.join |= body.join && rounds > 0;
+                    }
+                }
+                _ => {
+                    if let Some(body) = open.last_mut() {
+                        body.steps = body.steps.saturating_add(1);
+                        body.time |= op.takes_time();
+                        body.fork |= matches!(op, Op::Fork { .. });
+                        body.join |= matches!(op, Op::JoinAll);
+                    }
+                }
+            }
         }
         Ok(())
+    }
+}
+
+/// What one round of a loop does, for [`Program::check`].
+#[derive(Default)]
+struct LoopBody {
+    begin: usize,
+    steps: u64,
+    time: bool,
+    fork: bool,
+    join: bool,
+}
+
+impl LoopBody {
+    /// A round that forks and then waits takes the child's time.
+    fn takes_time(&self) -> bool {
+        self.time || (self.fork && self.join)
+    }
+}
+
+impl Op {
+    /// The amount that the operation draws, if it has one.
+    pub const fn amount(&self) -> Option<&Amount> {
+        match self {
+            Self::Run(amount) | Self::RunWall(amount) | Self::Sleep(amount) => Some(amount),
+            Self::Timer { period, .. } => Some(period),
+            Self::Io { bytes, .. } => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Whether the operation uses CPU time or waits. Fork counts as none, so that an endless loop of
+    /// forks, a fork bomb, is refused; the wait for a forked task is counted by the caller.
+    const fn takes_time(&self) -> bool {
+        match self {
+            Self::Run(amount) | Self::RunWall(amount) | Self::Sleep(amount) => {
+                !amount.is_always_zero()
+            }
+            Self::Timer { .. } | Self::Io { .. } | Self::Yield | Self::Exit => true,
+            _ => false,
+        }
     }
 }
 
@@ -292,5 +421,43 @@ mod tests {
         assert_eq!(program.check(0), Err(ProgramError::BadJump { op: 1 }));
         let fork = Program { ops: vec![Op::Fork { task: 2 }], nr_timers: 0 };
         assert_eq!(fork.check(2), Err(ProgramError::BadFork { op: 0 }));
+        let empty = Amount::Uniform { low: 2, high: 1 };
+        let draws = Program { ops: vec![Op::Run(empty)], nr_timers: 0 };
+        assert_eq!(draws.check(0), Err(ProgramError::BadAmount { op: 0 }));
+    }
+
+    #[test]
+    fn a_loop_that_never_takes_time_is_refused() {
+        let looped = |count, op: Op| {
+            let mut builder = ProgramBuilder::new();
+            builder.begin_loop(count).op(Op::Progress).op(op).end_loop();
+            builder.build().check(1)
+        };
+        let timeless = Err(ProgramError::TimelessLoop { op: 0 });
+        assert_eq!(looped(LoopCount::Forever, Op::Run(Amount::Constant(0))), timeless);
+        assert_eq!(looped(LoopCount::Forever, Op::Fork { task: 0 }), timeless);
+        assert_eq!(looped(LoopCount::Times(u64::MAX), Op::Progress), timeless);
+        assert_eq!(looped(LoopCount::Times(1000), Op::Progress), Ok(()));
+        assert_eq!(looped(LoopCount::Forever, Op::Yield), Ok(()));
+        // The run is never reached, so the outer loop spins.
+        let skipped = ProgramBuilder::new()
+            .begin_loop(LoopCount::Forever)
+            .begin_loop(LoopCount::Times(0))
+            .run(5)
+            .end_loop()
+            .end_loop()
+            .build();
+        assert_eq!(skipped.check(0), timeless);
+        let begin = |end| Op::LoopBegin { count: LoopCount::Times(1), end };
+        let crossed = vec![begin(2), begin(3), Op::LoopEnd { begin: 0 }, Op::LoopEnd { begin: 1 }];
+        let crossed = Program { ops: crossed, nr_timers: 0 };
+        assert_eq!(crossed.check(0), Err(ProgramError::BadJump { op: 2 }));
+        let serial = ProgramBuilder::new()
+            .begin_loop(LoopCount::Forever)
+            .op(Op::Fork { task: 0 })
+            .op(Op::JoinAll)
+            .end_loop()
+            .build();
+        assert_eq!(serial.check(1), Ok(()));
     }
 }

@@ -69,6 +69,10 @@ impl CgroupSpec {
     }
 }
 
+/// Most tasks of a run: the kernel's own limit on process ids (`PID_MAX_LIMIT`,
+/// include/linux/threads.h, 64-bit).
+pub const TASKS_MAX: u64 = 4_194_304;
+
 /// A workload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Workload {
@@ -108,6 +112,19 @@ impl Workload {
         self.tasks.iter().map(|task| u64::from(task.instances)).sum()
     }
 
+    /// Number of tasks that the launcher starts and that they fork, directly or through others. A
+    /// fork in an endless loop counts once. Saturates; needs a workload without a cycle of forks.
+    pub fn nr_tasks_least(&self) -> u64 {
+        // Tasks in one tree, by description; filled from the leaves up.
+        let mut sizes: Vec<u64> = vec![1; self.tasks.len()];
+        for index in self.fork_order().unwrap_or_default() {
+            sizes[index] = tree_size(&self.tasks[index].program, &sizes);
+        }
+        self.tasks.iter().zip(sizes).fold(0, |sum: u64, (task, size)| {
+            sum.saturating_add(u64::from(task.instances).saturating_mul(size))
+        })
+    }
+
     /// Checks everything that a lane relies on: programs, groups, attribute ranges, affinity within
     /// `nr_cpus`, no cycle of forks.
     pub fn check(&self, nr_cpus: u32) -> Result<(), WorkloadError> {
@@ -122,11 +139,25 @@ impl Workload {
                 .map_err(|what| WorkloadError(format!("task {:?}: {what}", task.name)))?;
         }
         self.check_cgroups()?;
-        self.check_forks()
+        self.check_forks()?;
+        let nr_tasks = self.nr_tasks_least();
+        if nr_tasks > TASKS_MAX {
+            return Err(WorkloadError(format!(
+                "workload {:?} creates at least {nr_tasks} tasks, allowed are {TASKS_MAX} \
+                 (the kernel's limit on process ids): lower `instance` or the forks",
+                self.name
+            )));
+        }
+        Ok(())
     }
 
     fn check_task(&self, task: &TaskSpec, nr_cpus: u32) -> Result<(), String> {
         task.program.check(self.tasks.len()).map_err(|error| error.to_string())?;
+        if !task.release_ns.is_valid() || task.interarrival_ns.is_some_and(|a| !a.is_valid()) {
+            return Err("a uniform release or interarrival time has its least value above its \
+                        greatest"
+                .into());
+        }
         self.check_attr(&task.attr, nr_cpus)?;
         for op in &task.program.ops {
             match op {
@@ -189,36 +220,84 @@ impl Workload {
 
     /// A chain of forks that comes back to where it started would never end.
     fn check_forks(&self) -> Result<(), WorkloadError> {
-        let targets: Vec<Vec<usize>> = self
-            .tasks
-            .iter()
-            .map(|task| {
-                task.program
-                    .ops
-                    .iter()
-                    .filter_map(|op| match op {
-                        crate::Op::Fork { task } => Some(*task as usize),
-                        _ => None,
-                    })
-                    .collect()
-            })
-            .collect();
-        // Remove tasks whose targets are all removed; what is left forks in a cycle.
-        let mut open: Vec<bool> = vec![true; targets.len()];
-        while let Some(done) =
-            (0..targets.len()).find(|&task| open[task] && targets[task].iter().all(|&t| !open[t]))
-        {
-            open[done] = false;
-        }
-        match open.iter().position(|&is_open| is_open) {
-            None => Ok(()),
-            Some(task) => Err(WorkloadError(format!(
-                "task {:?} forks, directly or through others, a task that forks it again: \
-                 break the cycle of forks",
-                self.tasks[task].name
-            ))),
+        match self.fork_order() {
+            Ok(_) => Ok(()),
+            Err(cycle) => {
+                let mut names: Vec<&str> =
+                    cycle.iter().map(|&task| self.tasks[task].name.as_str()).collect();
+                names.extend(names.first().copied());
+                Err(WorkloadError(format!(
+                    "cycle of forks: {}: a task may not fork, directly or through others, a task \
+                     that forks it again",
+                    names.join(" -> ")
+                )))
+            }
         }
     }
+
+    /// Task descriptions in an order in which each stands after all that it forks, or the tasks of
+    /// a cycle. Depth first with an own stack: files decide the depth.
+    pub fn fork_order(&self) -> Result<Vec<usize>, Vec<usize>> {
+        let targets = |task: usize| {
+            self.tasks[task].program.ops.iter().filter_map(|op| match op {
+                crate::Op::Fork { task } => Some(*task as usize),
+                _ => None,
+            })
+        };
+        let mut order = Vec::with_capacity(self.tasks.len());
+        let mut seen = vec![false; self.tasks.len()];
+        let mut done = vec![false; self.tasks.len()];
+        for root in 0..self.tasks.len() {
+            if seen[root] {
+                continue;
+            }
+            seen[root] = true;
+            let mut path = vec![(root, targets(root))];
+            while let Some((task, rest)) = path.last_mut() {
+                match rest.next() {
+                    Some(next) if next >= self.tasks.len() || done[next] => {}
+                    Some(next) if seen[next] => {
+                        let start = path.iter().position(|(task, _)| *task == next).unwrap_or(0);
+                        return Err(path[start..].iter().map(|(task, _)| *task).collect());
+                    }
+                    Some(next) => {
+                        seen[next] = true;
+                        path.push((next, targets(next)));
+                    }
+                    None => {
+                        done[*task] = true;
+                        order.push(*task);
+                        path.pop();
+                    }
+                }
+            }
+        }
+        Ok(order)
+    }
+}
+
+/// 1 + the trees of all forks of a program.
+fn tree_size(program: &crate::Program, sizes: &[u64]) -> u64 {
+    let mut rounds = vec![1u64];
+    let mut size: u64 = 1;
+    for op in &program.ops {
+        let factor = *rounds.last().unwrap_or(&1);
+        match op {
+            crate::Op::LoopBegin { count, .. } => rounds.push(match count {
+                crate::LoopCount::Times(times) => factor.saturating_mul(*times),
+                crate::LoopCount::Forever => factor,
+            }),
+            crate::Op::LoopEnd { .. } => {
+                rounds.pop();
+            }
+            crate::Op::Fork { task } => {
+                let child = sizes.get(*task as usize).copied().unwrap_or(1);
+                size = size.saturating_add(factor.saturating_mul(child));
+            }
+            _ => {}
+        }
+    }
+    size
 }
 
 #[cfg(test)]
@@ -246,6 +325,27 @@ mod tests {
         b.instances = 0;
         b.program.ops.push(Op::Fork { task: 1 });
         let error = Workload::new("w", vec![a, b]).check(1).unwrap_err().to_string();
-        assert!(error.contains("cycle of forks"), "{error}");
+        assert!(error.starts_with("cycle of forks: hog -> hog: "), "{error}");
+    }
+
+    #[test]
+    fn a_tree_of_forks_beyond_the_kernels_limit_is_refused() {
+        // Seven levels of 100 forks each: 10^14 tasks from a few lines.
+        let tasks = (0..8u32)
+            .map(|level| {
+                let mut builder = ProgramBuilder::new();
+                if level < 7 {
+                    builder.begin_loop(crate::LoopCount::Times(100));
+                    builder.op(Op::Fork { task: level + 1 }).end_loop();
+                }
+                let mut task = TaskSpec::new(format!("t{level}"), builder.run(1).build());
+                task.instances = u32::from(level == 0);
+                task
+            })
+            .collect();
+        let workload = Workload::new("w", tasks);
+        assert_eq!(workload.nr_tasks_least(), (0..8u32).map(|l| 100u64.pow(l)).sum::<u64>());
+        let error = workload.check(1).unwrap_err().to_string();
+        assert!(error.contains("allowed are 4194304"), "{error}");
     }
 }
