@@ -228,23 +228,23 @@ impl LevelSpans {
         let nr_cpus = topology.nr_cpus() as usize;
         let key = |cpu: usize| (topology.node[cpu], topology.llc[cpu], topology.core[cpu]);
         let mut this = Self { spans: Default::default(), of_cpu: Default::default() };
-        for level in 0..LEVELS.len() {
+        for (index, level) in LEVELS.into_iter().enumerate() {
             let mut known = BTreeMap::new();
             for cpu in 0..nr_cpus {
                 let (node, llc, core) = key(cpu);
-                let key = match LEVELS[level] {
+                let key = match level {
                     Level::Smt => (node, llc, core),
                     Level::Mc => (node, llc, 0),
                     Level::Pkg => (node, 0, 0),
                     Level::Numa => (0, 0, 0),
                 };
-                let spans = &mut this.spans[level];
-                let index = *known.entry(key).or_insert_with(|| {
+                let spans = &mut this.spans[index];
+                let span = *known.entry(key).or_insert_with(|| {
                     spans.push(CpuMask::empty());
                     spans.len() - 1
                 });
-                spans[index].set(CpuId(cpu as u32));
-                this.of_cpu[level].push(index as u32);
+                spans[span].set(CpuId(cpu as u32));
+                this.of_cpu[index].push(span as u32);
             }
         }
         this

@@ -365,7 +365,14 @@ impl SchedClass for RtClass {
 
     fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         self.tasks[task.index()].time_slice = self.rr_timeslice;
-        if !core.task(task).on_rq || core.is_running(task) {
+        if !core.task(task).on_rq {
+            return;
+        }
+        if core.is_running(task) {
+            // It may have run while better real-time tasks were held back for the class it left.
+            if core.task(task).prio > self.queues.best_prio(cpu) as i32 {
+                core.resched_curr(cpu);
+            }
             return;
         }
         if core.task(task).prio < Self::curr_prio(core, cpu) {
