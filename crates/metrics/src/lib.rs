@@ -104,6 +104,9 @@ pub struct TaskMeasures {
     pub slice: Distribution,
     /// Whether its figures may be wrong: events were lost while it lived, or do not fit together.
     pub is_uncertain: bool,
+    /// Whether it only forks others and waits for them: it is no part of the workload's work.
+    #[serde(default)]
+    pub is_launcher: bool,
 }
 
 /// Measures of the whole run.
@@ -112,8 +115,12 @@ pub struct TaskMeasures {
 pub struct RunTotals {
     /// End of the run.
     pub end_ns: u64,
-    /// Tasks seen.
+    /// Tasks seen, launchers left out.
     pub nr_tasks: u64,
+    /// Tasks that only fork others and wait for them. They stand among the tasks but in none of the
+    /// totals about response, turnaround, makespan, throughput, run delay and the Jain index.
+    #[serde(default)]
+    pub nr_launchers: u64,
     /// Tasks that exited.
     pub nr_exited: u64,
     /// First release to last exit; `None` while a task lives on.
