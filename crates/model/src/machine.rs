@@ -50,7 +50,7 @@ impl Topology {
     }
 }
 
-/// What the machine charges, in nanoseconds of CPU time. Costs are the machine's, never a scheduler's.
+/// What the machine, never a scheduler, charges, in nanoseconds of CPU time.
 ///
 /// A cost is charged to the task that runs when it arises (as the kernel's accounting does) and
 /// delays its program; it is reported as overhead.

@@ -2,8 +2,8 @@
 //! What a task does: a program of operations, the same for every lane.
 //!
 //! A program is a flat list; loops are jumps, so that an interpreter is a program counter and a
-//! stack of loop counters. Both the simulator and the host player interpret it and draw the same random
-//! amounts in the same order (stream: seed, [`Purpose::Program`], task number).
+//! stack of loop counters. Both the simulator and the host player interpret it and draw the same
+//! random amounts in the same order (stream: seed, [`Purpose::Program`], task number).
 
 use crate::random::Stream;
 use crate::{Nanos, SchedAttr};
