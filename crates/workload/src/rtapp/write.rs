@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Prints a workload as a file that [`super::read_rtapp`] reads back to the same workload.
 //!
-//! Keys that JSON would see twice get a number (`run0`, `run1`), so that any JSON tool and, where no
-//! key of schedlab's own is used, rt-app itself reads the file. What a file cannot hold is left out:
-//! a nice value under a policy that has none, empty loops' jump targets, phases without a name.
+//! Keys that JSON would see twice get a number (`run0`, `run1`), so that any JSON tool and, where
+//! no key of schedlab's own is used, rt-app itself reads the file. What a file cannot hold is left
+//! out: a nice value under a policy that has none.
 
 use crate::policy::{has_nice, has_slice};
 use crate::units::format_duration;
