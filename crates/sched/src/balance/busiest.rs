@@ -41,8 +41,8 @@ pub(super) fn adjust_numa_imbalance(imbalance: i64, dst_running: u32, imb_numa_n
 }
 
 impl Balancer {
-    /// The busiest group of the attempt's domain if tasks should be pulled from it; sets what and how
-    /// much.
+    /// The busiest group of the attempt's domain if tasks should be pulled from it; sets what and
+    /// how much.
     pub(super) fn find_busiest_group(
         &mut self,
         core: &Core,

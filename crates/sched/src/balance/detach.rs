@@ -16,7 +16,7 @@ const MAX_PINNED_INTERVAL: u64 = 512;
 
 /// What the balancing CPU does (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Idle {
+pub(super) enum Activity {
     Busy,
     Idle,
     NewlyIdle,
@@ -33,7 +33,7 @@ pub(super) struct Attempt {
     pub position: usize,
     pub domain: u32,
     pub local_group: usize,
-    pub idle: Idle,
+    pub idle: Activity,
     /// CPUs that take part.
     pub cpus: CpuMask,
     pub kind: MigrationType,
@@ -49,11 +49,11 @@ pub(super) struct Attempt {
 
 impl Attempt {
     pub fn is_idle(&self) -> bool {
-        self.idle != Idle::Busy
+        self.idle != Activity::Busy
     }
 
     pub fn is_newly_idle(&self) -> bool {
-        self.idle == Idle::NewlyIdle
+        self.idle == Activity::NewlyIdle
     }
 }
 
@@ -66,7 +66,7 @@ enum Pull {
 }
 
 impl Balancer {
-    fn attempt(&self, core: &Core, cpu: CpuId, position: usize, idle: Idle) -> Attempt {
+    fn attempt(&self, core: &Core, cpu: CpuId, position: usize, idle: Activity) -> Attempt {
         let entry = self.domains.of_cpu(cpu)[position];
         Attempt {
             this_cpu: cpu,
@@ -93,7 +93,7 @@ impl Balancer {
         fair: &mut dyn FairQueues,
         cpu: CpuId,
         position: usize,
-        idle: Idle,
+        idle: Activity,
     ) -> Option<bool> {
         let mut attempt = self.attempt(core, cpu, position, idle);
         loop {
@@ -355,7 +355,7 @@ impl Balancer {
         let Some(target) = self.cpus[cpu.index()].push_cpu.take() else { return };
         let position = self.domains.iter(target).position(|domain| domain.span.contains(cpu));
         if let Some(position) = position {
-            let mut attempt = self.attempt(core, target, position, Idle::Idle);
+            let mut attempt = self.attempt(core, target, position, Activity::Idle);
             attempt.active = true;
             let mut tasks: Vec<TaskId> = self.cfs_tasks.iter(cpu).collect();
             tasks.reverse();

@@ -2,9 +2,10 @@
 //! Which CPU fair tasks run on: choice at wake-up and fork, and load balancing.
 //!
 //! The rules need only a few figures of the fair class ([`FairQueues`]), not its order of tasks, so
-//! CFS and EEVDF share them; [`Generation`] names the differences. Subjects: [`domains`] who balances
-//! with whom, `select` wake-ups, `idlest` forks, `stats` statistics of groups, `busiest` whether, from
-//! where and how much, `detach` which tasks, `when` at which times, idle CPUs without a tick included.
+//! CFS and EEVDF share them; [`Generation`] names the differences. Subjects: [`domains`] who
+//! balances with whom, `select` wake-ups, `idlest` forks, `stats` statistics of groups, `busiest`
+//! whether, from where and how much, `detach` which tasks, `when` at which times, idle CPUs without
+//! a tick included.
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158 and 6.12.63. Left out: clusters, asymmetric capacity
 //! and misfit tasks, energy-aware placement, NUMA balancing of memory, utilisation estimates
@@ -30,8 +31,8 @@ use std::sync::Arc;
 /// averages are those of the kernel's PELT (pelt.c), on its scale: 1,024 is one CPU in full use, or
 /// one runnable task of nice 0.
 pub trait FairQueues {
-    /// Fair tasks on `cpu`, in all groups, the running one included; from 6.12 on without those whose
-    /// dequeue is delayed (`cfs.h_nr_running`, `cfs.h_nr_runnable`).
+    /// Fair tasks on `cpu`, in all groups, the running one included; from 6.12 on without those
+    /// whose dequeue is delayed (`cfs.h_nr_running`, `cfs.h_nr_runnable`).
     fn h_nr_running(&self, cpu: CpuId) -> u32;
 
     /// Those of them that count as idle (SCHED_IDLE; `cfs.idle_h_nr_running`).
@@ -62,8 +63,9 @@ pub trait FairQueues {
     /// delayed dequeue, which is complete now, and there is nothing to move.
     fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId) -> bool;
 
-    /// Puts `task`, whose CPU is `to` already, on the queue there (activate_task). With `preempt` it
-    /// asks for a reschedule if the task comes before what runs there; without, `to` is about to pick.
+    /// Puts `task`, whose CPU is `to` already, on the queue there (activate_task). With `preempt`
+    /// it asks for a reschedule if the task comes before what runs there; without, `to` is about to
+    /// pick.
     fn attach_task(&mut self, core: &mut Core, task: TaskId, to: CpuId, preempt: bool);
 }
 

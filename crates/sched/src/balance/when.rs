@@ -8,7 +8,7 @@
 //! _nohz_idle_balance, newidle_balance, update_newidle_cost). Left out: kicks that only refresh
 //! statistics of idle CPUs.
 
-use super::detach::Idle;
+use super::detach::Activity;
 use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
 use schedlab_model::CpuId;
@@ -36,7 +36,7 @@ impl Balancer {
         }
         let kicks = self.is_nohz_kick(core, fair, cpu);
         if core.jiffies() >= self.cpus[cpu.index()].next_balance {
-            self.rebalance_domains(core, fair, cpu, Idle::Busy);
+            self.rebalance_domains(core, fair, cpu, Activity::Busy);
         }
         if kicks {
             self.kick_idle_balance(core, fair, cpu);
@@ -49,7 +49,7 @@ impl Balancer {
         core: &mut Core,
         fair: &mut dyn FairQueues,
         cpu: CpuId,
-        idle: Idle,
+        idle: Activity,
     ) {
         let now = core.jiffies();
         let mut idle = idle;
@@ -65,13 +65,13 @@ impl Balancer {
                 }
                 break;
             }
-            let mut busy = idle == Idle::Busy && !Self::is_sched_idle(core, fair, cpu);
+            let mut busy = idle == Activity::Busy && !Self::is_sched_idle(core, fair, cpu);
             let mut interval = self.interval(core, cpu, position, busy);
             if now >= self.cpus[cpu.index()].domains[position].last_balance + interval {
                 match self.load_balance(core, fair, cpu, position, idle) {
                     Some(true) => {
-                        idle = if core.idle_cpu(cpu) { Idle::Idle } else { Idle::Busy };
-                        busy = idle == Idle::Busy && !Self::is_sched_idle(core, fair, cpu);
+                        idle = if core.idle_cpu(cpu) { Activity::Idle } else { Activity::Busy };
+                        busy = idle == Activity::Busy && !Self::is_sched_idle(core, fair, cpu);
                     }
                     Some(false) => {}
                     None => continue_balancing = false,
@@ -125,7 +125,7 @@ impl Balancer {
                 return;
             }
             if now >= self.cpus[idle.index()].next_balance {
-                self.rebalance_domains(core, fair, idle, Idle::Idle);
+                self.rebalance_domains(core, fair, idle, Activity::Idle);
             }
             next_balance = next_balance.min(self.cpus[idle.index()].next_balance);
         }
@@ -170,7 +170,7 @@ impl Balancer {
                 break;
             }
             let pulled = self
-                .load_balance(core, fair, cpu, position, Idle::NewlyIdle)
+                .load_balance(core, fair, cpu, position, Activity::NewlyIdle)
                 .is_some_and(|moved| moved);
             let mut cost = self.options.newidle_cost;
             spent += cost;
