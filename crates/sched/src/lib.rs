@@ -11,7 +11,6 @@ pub mod core;
 pub mod domains;
 pub mod fcfs;
 pub mod flags;
-pub mod lists;
 pub mod options;
 pub mod registry;
 pub mod rt;

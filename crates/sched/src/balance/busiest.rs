@@ -277,7 +277,7 @@ impl Balancer {
             }
             let (figure, capacity) = match attempt.kind {
                 MigrationType::Load => {
-                    let load = fair.cpu_load(core, cpu);
+                    let load = fair.cpu_load(cpu);
                     let too_big = nr_running == 1 && load as i64 > attempt.imbalance;
                     if too_big && !self.is_capacity_reduced(core, cpu, domain.imbalance_pct) {
                         continue;
@@ -285,7 +285,7 @@ impl Balancer {
                     (load, self.capacity_of(core, cpu))
                 }
                 MigrationType::Util if nr_running <= 1 => continue,
-                MigrationType::Util => (fair.cpu_util(core, cpu), 1),
+                MigrationType::Util => (fair.cpu_util(cpu), 1),
                 MigrationType::Task => (u64::from(nr_running), 1),
             };
             if figure * most_capacity > most * capacity {

@@ -211,11 +211,11 @@ impl Balancer {
             && (!attempt.is_idle() || core.rq(src).nr_running > 1)
             && examined < if attempt.all_pinned { nr_running } else { few }
         {
-            let Some(task) = self.cfs_tasks.last(src, 0) else { break };
+            let Some(task) = fair.tasks_tail(src) else { break };
             examined += 1;
             let size = match attempt.kind {
-                MigrationType::Load => fair.task_h_load(core, task).max(1),
-                MigrationType::Util => fair.task_util(core, task),
+                MigrationType::Load => fair.task_h_load(task).max(1),
+                MigrationType::Util => fair.task_util(task),
                 MigrationType::Task => 1,
             };
             // 6.1 does not relax the limit on utilisation after failures.
@@ -225,12 +225,11 @@ impl Balancer {
             if !self.can_migrate(core, fair, attempt, task, src)
                 || (attempt.kind != MigrationType::Task && bound as i64 > attempt.imbalance)
             {
-                self.cfs_tasks.requeue(task, true);
+                fair.tasks_move_to_head(task);
                 continue;
             }
-            if fair.detach_task(core, task, src) {
+            if fair.detach_task(core, task, src, attempt.dst) {
                 attempt.imbalance -= size as i64;
-                core.set_task_cpu(task, attempt.dst);
                 detached.push(task);
                 if attempt.is_newly_idle() {
                     break;
@@ -253,7 +252,7 @@ impl Balancer {
     ) {
         let picks_next = attempt.is_newly_idle() && attempt.dst == attempt.this_cpu;
         fair.attach_task(core, task, attempt.dst, !picks_next);
-        self.task_queued(core, attempt.dst, task);
+        self.task_queued(core, attempt.dst);
     }
 
     fn can_migrate(
@@ -296,7 +295,7 @@ impl Balancer {
             return false;
         }
         let dst_has_work = core.rq(attempt.dst).nr_running > 0;
-        let since = core.now.saturating_sub(fair.exec_start(core, task));
+        let since = core.now.saturating_sub(fair.exec_start(task));
         (dst_has_work && fair.is_buddy(task)) || since < self.options.migration_cost
     }
 
@@ -357,13 +356,12 @@ impl Balancer {
         if let Some(position) = position {
             let mut attempt = self.attempt(core, target, position, Activity::Idle);
             attempt.active = true;
-            let mut tasks: Vec<TaskId> = self.cfs_tasks.iter(cpu).collect();
-            tasks.reverse();
-            for task in tasks {
+            let mut candidate = fair.tasks_tail(cpu);
+            while let Some(task) = candidate {
+                candidate = fair.tasks_before(task);
                 if self.can_migrate(core, fair, &mut attempt, task, cpu)
-                    && fair.detach_task(core, task, cpu)
+                    && fair.detach_task(core, task, cpu, target)
                 {
-                    core.set_task_cpu(task, target);
                     self.attach(core, fair, &attempt, task);
                     self.domain_state(&attempt).nr_balance_failed = 0;
                     break;

@@ -109,7 +109,7 @@ impl Balancer {
         let mut idle: Option<(CpuId, u64)> = None;
         let mut least: Option<(CpuId, u64)> = None;
         for cpu in group.span.and(&core.task(task).cpus_allowed).iter() {
-            if Self::is_sched_idle(core, fair, cpu) {
+            if fair.sched_idle_cpu(core, cpu) {
                 return cpu;
             }
             if core.idle_cpu(cpu) {
@@ -118,7 +118,7 @@ impl Balancer {
                     idle = Some((cpu, since));
                 }
             } else if idle.is_none() {
-                let load = fair.cpu_load(core, cpu);
+                let load = fair.cpu_load(cpu);
                 if least.is_none_or(|(_, min)| load < min) {
                     least = Some((cpu, load));
                 }

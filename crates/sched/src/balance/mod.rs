@@ -9,8 +9,7 @@
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158 and 6.12.63. Left out: clusters, asymmetric capacity
 //! and misfit tasks, energy-aware placement, NUMA balancing of memory, utilisation estimates
-//! (util_est) and clamps; costs of balancing are not charged to a CPU. Statistics of idle CPUs are
-//! decayed when they are read, not when an idle CPU is kicked to do so.
+//! (util_est) and clamps; costs of balancing are not charged to a CPU.
 //!
 //! [`domains`]: crate::domains
 
@@ -23,49 +22,79 @@ mod when;
 
 use crate::core::Core;
 use crate::domains::Domains;
-use crate::lists::PrioLists;
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, TaskId};
 use std::sync::Arc;
 
-/// Figures of the fair class that placement and balancing use, and its part in moving a task. All
-/// averages are those of the kernel's PELT (pelt.c), on its scale: 1,024 is one CPU in full use, or
-/// one runnable task of nice 0.
+/// What placement and balancing need of the fair class: its figures, its list of tasks, and its part
+/// in moving a task. All averages are those of the kernel's PELT (pelt.c), on its scale: 1,024 is one
+/// CPU in full use, or one runnable task of nice 0.
 pub trait FairQueues {
-    /// Fair tasks on `cpu`, in all groups, the running one included; from 6.12 on without those
-    /// whose dequeue is delayed (`cfs.h_nr_running`, `cfs.h_nr_runnable`).
+    /// Fair tasks on `cpu`, in all groups, the running one included; from 6.12 on without those whose
+    /// dequeue is delayed (`cfs.h_nr_running`, `cfs.h_nr_runnable`).
     fn h_nr_running(&self, cpu: CpuId) -> u32;
 
-    /// Those of them that count as idle (SCHED_IDLE; `cfs.idle_h_nr_running`).
-    fn idle_h_nr_running(&self, cpu: CpuId) -> u32;
+    /// Whether `cpu` has tasks and all of them are SCHED_IDLE (`sched_idle_cpu`).
+    fn sched_idle_cpu(&self, core: &Core, cpu: CpuId) -> bool;
+
+    /// Brings the averages of `cpu` up to date (`update_blocked_averages`).
+    fn update_averages(&mut self, core: &Core, cpu: CpuId);
 
     /// Load of the root queue of `cpu` (`cfs.avg.load_avg`).
-    fn cpu_load(&self, core: &Core, cpu: CpuId) -> u64;
+    fn cpu_load(&self, cpu: CpuId) -> u64;
 
     /// Utilisation of the root queue of `cpu` (`cfs.avg.util_avg`).
-    fn cpu_util(&self, core: &Core, cpu: CpuId) -> u64;
+    fn cpu_util(&self, cpu: CpuId) -> u64;
 
     /// Runnable average of the root queue of `cpu` (`cfs.avg.runnable_avg`).
-    fn cpu_runnable(&self, core: &Core, cpu: CpuId) -> u64;
+    fn cpu_runnable(&self, cpu: CpuId) -> u64;
 
     /// Load of `task`, scaled down the hierarchy of groups (`task_h_load`).
-    fn task_h_load(&self, core: &Core, task: TaskId) -> u64;
+    fn task_h_load(&self, task: TaskId) -> u64;
 
     /// Utilisation of `task` (`task_util`).
-    fn task_util(&self, core: &Core, task: TaskId) -> u64;
+    fn task_util(&self, task: TaskId) -> u64;
 
     /// When `task` last ran or was charged; 0 if never (`se.exec_start`).
-    fn exec_start(&self, core: &Core, task: TaskId) -> Nanos;
+    fn exec_start(&self, task: TaskId) -> Nanos;
 
     /// Whether `task` is the next or last buddy of its queue.
     fn is_buddy(&self, task: TaskId) -> bool;
 
-    /// Takes waiting `task` off `from` to move it (deactivate_task). `false`: it only slept with a
-    /// delayed dequeue, which is complete now, and there is nothing to move.
-    fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId) -> bool;
+    /// Tail of the list of fair tasks of `cpu`: the least recently queued or set running
+    /// (`rq->cfs_tasks`).
+    fn tasks_tail(&self, cpu: CpuId) -> Option<TaskId>;
 
-    /// Puts `task`, whose CPU is `to` already, on the queue there (activate_task). With `preempt`
-    /// it asks for a reschedule if the task comes before what runs there; without, `to` is about to
-    /// pick.
+    /// The task before `task` in that list, towards the head.
+    fn tasks_before(&self, task: TaskId) -> Option<TaskId>;
+
+    /// Moves `task` to the head of its list.
+    fn tasks_move_to_head(&mut self, task: TaskId);
+
+    /// Counts how often `waker` turns from one task it wakes to another (`record_wakee`).
+    fn record_wakee(&mut self, core: &Core, waker: TaskId, task: TaskId);
+
+    /// How often it did (`wakee_flips`).
+    fn wakee_flips(&self, task: TaskId) -> u32;
+
+    /// Replaces the CPU that `task` used recently by `cpu`; returns the old one.
+    fn swap_recent_used_cpu(&mut self, task: TaskId, cpu: CpuId) -> Option<CpuId>;
+
+    /// Average length of the idle periods of `cpu` (`rq->avg_idle`).
+    fn avg_idle(&self, cpu: CpuId) -> Nanos;
+
+    /// `cpu` is about to go idle at `now`, or (`None`) found work after all (`rq->idle_stamp`).
+    fn set_idle_stamp(&mut self, cpu: CpuId, now: Option<Nanos>);
+
+    /// Bounds `avg_idle` by twice `cost` (`rq->max_idle_balance_cost`).
+    fn set_max_idle_balance_cost(&mut self, cpu: CpuId, cost: Nanos);
+
+    /// Takes waiting `task` off `from` and gives it to `to`, without queueing it there
+    /// (detach_task). `false`: it only slept with a delayed dequeue, which is complete now, and
+    /// there is nothing to move.
+    fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) -> bool;
+
+    /// Queues detached `task` on `to` (attach_task). With `preempt` it asks for a reschedule if the
+    /// task comes before what runs there; without, `to` is about to pick.
     fn attach_task(&mut self, core: &mut Core, task: TaskId, to: CpuId, preempt: bool);
 }
 
@@ -117,9 +146,6 @@ struct DomainState {
 struct CpuState {
     /// Jiffy from which on a tick balances.
     next_balance: u64,
-    avg_idle: Nanos,
-    /// Since when idle, until the next wake-up here.
-    idle_stamp: Option<Nanos>,
     max_idle_balance_cost: Nanos,
     /// The running task is to be pushed to this CPU (`active_balance`, `push_cpu`).
     push_cpu: Option<CpuId>,
@@ -135,24 +161,12 @@ struct LlcState {
     nr_idle_scan: u32,
 }
 
-/// What is kept of a task.
-#[derive(Clone, Copy, Debug, Default)]
-struct TaskState {
-    last_wakee: Option<TaskId>,
-    wakee_flips: u32,
-    wakee_flip_decay_ts: u64,
-    recent_used_cpu: CpuId,
-}
-
 /// Placement and balancing of one machine.
 #[derive(Debug)]
 pub struct Balancer {
     options: BalanceOptions,
     domains: Arc<Domains>,
     cpus: Vec<CpuState>,
-    tasks: Vec<TaskState>,
-    /// Fair tasks of each CPU, the least recently queued or run at the tail (`cfs_tasks`).
-    cfs_tasks: PrioLists,
     /// By domain number; used where the domain is a last-level cache.
     llcs: Vec<LlcState>,
     /// By domain number and group: a lower level failed because of affinity (`sgc->imbalance`).
@@ -161,6 +175,8 @@ pub struct Balancer {
     overload: bool,
     /// Jiffy from which on a busy CPU's tick makes an idle one balance (`nohz.next_balance`).
     nohz_next_balance: u64,
+    /// Jiffy from which on it refreshes the averages of idle ones (`nohz.next_blocked`).
+    nohz_next_blocked: u64,
 }
 
 impl Balancer {
@@ -170,8 +186,6 @@ impl Balancer {
         let cpus = (0..machine.nr_cpus())
             .map(|cpu| CpuState {
                 next_balance: 0,
-                avg_idle: 1_000_000,
-                idle_stamp: Some(0),
                 max_idle_balance_cost: options.migration_cost,
                 push_cpu: None,
                 higher: stats::HigherShare::default(),
@@ -199,55 +213,19 @@ impl Balancer {
         Self {
             options,
             cpus,
-            tasks: Vec::new(),
-            cfs_tasks: PrioLists::new(machine.nr_cpus()),
             llcs,
             imbalanced,
             overload: false,
             nohz_next_balance: 0,
+            nohz_next_blocked: 0,
             domains,
         }
     }
 
-    /// A task exists.
-    pub fn task_new(&mut self, task: TaskId) {
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize(task.index() + 1, TaskState::default());
-        }
-        self.cfs_tasks.add_task(task);
-    }
-
-    /// The class has queued and counted `task` on `cpu`.
-    pub fn task_queued(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
-        self.cfs_tasks.remove(task);
-        self.cfs_tasks.add(cpu, task, 0, true);
+    /// The class has queued and counted a task on `cpu`.
+    #[inline]
+    pub fn task_queued(&mut self, core: &Core, cpu: CpuId) {
         self.overload |= core.rq(cpu).nr_running >= 2;
-    }
-
-    /// The class has taken `task` off its queue.
-    pub fn task_dequeued(&mut self, task: TaskId) {
-        self.cfs_tasks.remove(task);
-    }
-
-    /// `task` starts to run.
-    pub fn task_set_next(&mut self, task: TaskId) {
-        self.cfs_tasks.requeue(task, true);
-    }
-
-    /// A task was woken on `cpu`: learns how long the CPU was idle.
-    pub fn task_woken(&mut self, core: &Core, cpu: CpuId) {
-        let state = &mut self.cpus[cpu.index()];
-        if let Some(since) = state.idle_stamp.take() {
-            let sample = (core.now - since) as i64;
-            let average = state.avg_idle as i64;
-            let max = 2 * state.max_idle_balance_cost;
-            state.avg_idle = ((average + (sample - average) / 8) as Nanos).min(max);
-        }
-    }
-
-    /// A new task is being forked on `cpu`.
-    pub fn task_fork(&mut self, cpu: CpuId, task: TaskId) {
-        self.tasks[task.index()].recent_used_cpu = cpu;
     }
 
     /// Whether the running task of `cpu` is about to be pushed away: until that is done
@@ -260,14 +238,7 @@ impl Balancer {
     /// Whether `cpu` is idle, or has only SCHED_IDLE work.
     #[inline]
     fn is_idle_ish(core: &Core, fair: &dyn FairQueues, cpu: CpuId) -> bool {
-        core.idle_cpu(cpu) || Self::is_sched_idle(core, fair, cpu)
-    }
-
-    /// `sched_idle_cpu`: all tasks of `cpu` are SCHED_IDLE, and there is one.
-    #[inline]
-    fn is_sched_idle(core: &Core, fair: &dyn FairQueues, cpu: CpuId) -> bool {
-        let nr_running = core.rq(cpu).nr_running;
-        nr_running > 0 && nr_running == fair.idle_h_nr_running(cpu)
+        core.idle_cpu(cpu) || fair.sched_idle_cpu(core, cpu)
     }
 
     /// Whether all hardware threads of the core of `cpu` are idle.

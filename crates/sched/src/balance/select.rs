@@ -15,7 +15,7 @@ impl Balancer {
     pub fn select_task_rq(
         &mut self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &mut dyn FairQueues,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
@@ -39,17 +39,17 @@ impl Balancer {
     fn select_for_wakeup(
         &mut self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &mut dyn FairQueues,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
     ) -> CpuId {
         let this = flags.this_cpu;
         if let Some(waker) = flags.waker {
-            self.record_wakee(core, waker, task);
+            fair.record_wakee(core, waker, task);
         }
-        let want_affine =
-            !self.is_wide(flags.waker, task, this) && core.task(task).cpus_allowed.contains(this);
+        let want_affine = !self.is_wide(fair, flags.waker, task, this)
+            && core.task(task).cpus_allowed.contains(this);
         let mut target = prev;
         if want_affine && this != prev {
             let domains = self.domains.clone();
@@ -60,25 +60,17 @@ impl Balancer {
         self.select_idle_sibling(core, fair, task, prev, target)
     }
 
-    /// Counts how often `waker` turns from one task it wakes to another.
-    fn record_wakee(&mut self, core: &Core, waker: TaskId, task: TaskId) {
-        let now = core.jiffies();
-        let state = &mut self.tasks[waker.index()];
-        if now > state.wakee_flip_decay_ts + u64::from(core.hz) {
-            state.wakee_flips >>= 1;
-            state.wakee_flip_decay_ts = now;
-        }
-        if state.last_wakee != Some(task) {
-            state.last_wakee = Some(task);
-            state.wakee_flips += 1;
-        }
-    }
-
     /// Whether waker and task belong to a one-to-many relation too large for one cache (wake_wide).
-    fn is_wide(&self, waker: Option<TaskId>, task: TaskId, this: CpuId) -> bool {
+    fn is_wide(
+        &self,
+        fair: &dyn FairQueues,
+        waker: Option<TaskId>,
+        task: TaskId,
+        this: CpuId,
+    ) -> bool {
         let llc_size = u64::from(self.domains.llc(this).map_or(1, |llc| llc.weight));
-        let waker = waker.map_or(0, |waker| self.tasks[waker.index()].wakee_flips);
-        let wakee = self.tasks[task.index()].wakee_flips;
+        let waker = waker.map_or(0, |waker| fair.wakee_flips(waker));
+        let wakee = fair.wakee_flips(task);
         let (most, least) = (u64::from(waker.max(wakee)), u64::from(waker.min(wakee)));
         least >= llc_size && most >= least * llc_size
     }
@@ -104,18 +96,18 @@ impl Balancer {
         if core.idle_cpu(prev) {
             return prev;
         }
-        let mut this_load = fair.cpu_load(core, this);
+        let mut this_load = fair.cpu_load(this);
         if flags.sync {
-            let waker = flags.waker.map_or(0, |waker| fair.task_h_load(core, waker));
+            let waker = flags.waker.map_or(0, |waker| fair.task_h_load(waker));
             if waker > this_load {
                 return this;
             }
             this_load -= waker;
         }
-        let load = fair.task_h_load(core, task);
+        let load = fair.task_h_load(task);
         let this_effect = (this_load + load) * 100 * self.capacity_of(core, prev);
         let bias = 100 + (domain.imbalance_pct - 100) / 2;
-        let prev_load = fair.cpu_load(core, prev).saturating_sub(load);
+        let prev_load = fair.cpu_load(prev).saturating_sub(load);
         let prev_effect = prev_load * bias * self.capacity_of(core, this) + u64::from(flags.sync);
         if this_effect < prev_effect { this } else { prev }
     }
@@ -124,7 +116,7 @@ impl Balancer {
     fn select_idle_sibling(
         &mut self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &mut dyn FairQueues,
         task: TaskId,
         prev: CpuId,
         target: CpuId,
@@ -137,9 +129,10 @@ impl Balancer {
         if prev != target && self.domains.share_cache(prev, target) && fits(prev) {
             return prev;
         }
-        let state = &mut self.tasks[task.index()];
-        let recent = std::mem::replace(&mut state.recent_used_cpu, prev);
-        if recent != prev
+        let recent = fair.swap_recent_used_cpu(task, prev);
+        let fits = |cpu: CpuId| allowed.contains(cpu) && Self::is_idle_ish(core, fair, cpu);
+        if let Some(recent) = recent
+            && recent != prev
             && recent != target
             && self.domains.share_cache(recent, target)
             && fits(recent)

@@ -175,9 +175,9 @@ impl Balancer {
                 continue;
             }
             let nr_running = core.rq(cpu).nr_running;
-            stats.load += fair.cpu_load(core, cpu);
-            stats.util += fair.cpu_util(core, cpu);
-            stats.runnable += fair.cpu_runnable(core, cpu);
+            stats.load += fair.cpu_load(cpu);
+            stats.util += fair.cpu_util(cpu);
+            stats.runnable += fair.cpu_runnable(cpu);
             stats.h_nr_running += fair.h_nr_running(cpu);
             stats.nr_running += nr_running;
             stats.overload |= nr_running > 1;
@@ -227,8 +227,8 @@ mod tests {
     fn share_of_higher_classes_follows_use_with_the_half_life_of_pelt() {
         let period = 1 << 20;
         let mut share = HigherShare::default();
-        assert_eq!(share.update(32 * period, 32 * period), 512);
-        assert_eq!(share.update(64 * period, 32 * period), 256);
+        assert!((511..=512).contains(&share.update(32 * period, 32 * period)));
+        assert!((255..=256).contains(&share.update(64 * period, 32 * period)));
         assert!((1020..=1024).contains(&share.update(664 * period, 632 * period)));
         assert_eq!(decay_factor(0), 1 << 32);
         assert_eq!(decay_factor(4096), 0);

@@ -5,8 +5,7 @@
 //! all idle ones; here it does so within that tick, after the busy CPU's own balancing.
 //!
 //! Source: Linux kernel/sched/fair.c (trigger_load_balance, rebalance_domains, nohz_balancer_kick,
-//! _nohz_idle_balance, newidle_balance, update_newidle_cost). Left out: kicks that only refresh
-//! statistics of idle CPUs.
+//! _nohz_idle_balance, newidle_balance, update_newidle_cost).
 
 use super::detach::Activity;
 use super::{Balancer, FairQueues, Generation};
@@ -35,11 +34,28 @@ impl Balancer {
             return;
         }
         let kicks = self.is_nohz_kick(core, fair, cpu);
+        self.refresh_idle(core, fair);
         if core.jiffies() >= self.cpus[cpu.index()].next_balance {
+            fair.update_averages(core, cpu);
             self.rebalance_domains(core, fair, cpu, Activity::Busy);
         }
         if kicks {
             self.kick_idle_balance(core, fair, cpu);
+        }
+    }
+
+    /// Averages of idle CPUs are brought up to date every 32 ms.
+    fn refresh_idle(&mut self, core: &Core, fair: &mut dyn FairQueues) {
+        const LOAD_AVG_PERIOD_MS: u64 = 32;
+        if core.jiffies() <= self.nohz_next_blocked || core.idle_cpus.is_empty() {
+            return;
+        }
+        self.nohz_next_blocked =
+            core.jiffies() + (LOAD_AVG_PERIOD_MS * u64::from(core.hz)).div_ceil(1000);
+        for idle in core.idle_cpus.iter() {
+            if fair.cpu_load(idle) > 0 || fair.cpu_util(idle) > 0 {
+                fair.update_averages(core, idle);
+            }
         }
     }
 
@@ -65,13 +81,13 @@ impl Balancer {
                 }
                 break;
             }
-            let mut busy = idle == Activity::Busy && !Self::is_sched_idle(core, fair, cpu);
+            let mut busy = idle == Activity::Busy && !fair.sched_idle_cpu(core, cpu);
             let mut interval = self.interval(core, cpu, position, busy);
             if now >= self.cpus[cpu.index()].domains[position].last_balance + interval {
                 match self.load_balance(core, fair, cpu, position, idle) {
                     Some(true) => {
                         idle = if core.idle_cpu(cpu) { Activity::Idle } else { Activity::Busy };
-                        busy = idle == Activity::Busy && !Self::is_sched_idle(core, fair, cpu);
+                        busy = idle == Activity::Busy && !fair.sched_idle_cpu(core, cpu);
                     }
                     Some(false) => {}
                     None => continue_balancing = false,
@@ -85,6 +101,7 @@ impl Balancer {
         let state = &mut self.cpus[cpu.index()];
         if decayed {
             state.max_idle_balance_cost = max_cost.max(self.options.migration_cost);
+            fair.set_max_idle_balance_cost(cpu, state.max_idle_balance_cost);
         }
         if let Some(next) = next_balance {
             state.next_balance = next;
@@ -125,6 +142,7 @@ impl Balancer {
                 return;
             }
             if now >= self.cpus[idle.index()].next_balance {
+                fair.update_averages(core, idle);
                 self.rebalance_domains(core, fair, idle, Activity::Idle);
             }
             next_balance = next_balance.min(self.cpus[idle.index()].next_balance);
@@ -137,13 +155,13 @@ impl Balancer {
         if self.is_pushing(cpu) {
             return false;
         }
-        self.cpus[cpu.index()].idle_stamp = Some(core.now);
+        fair.set_idle_stamp(cpu, Some(core.now));
         let mut next_balance = core.jiffies() + u64::from(core.hz);
         let pulled = self.newidle_domains(core, fair, cpu, &mut next_balance);
         let state = &mut self.cpus[cpu.index()];
         state.next_balance = state.next_balance.min(next_balance);
         if pulled {
-            state.idle_stamp = None;
+            fair.set_idle_stamp(cpu, None);
         } else {
             self.new_idle_core(core, cpu);
         }
@@ -165,9 +183,12 @@ impl Balancer {
             *next_balance = (*next_balance).min(due);
             let state = &self.cpus[cpu.index()];
             if !self.overload
-                || state.avg_idle < spent + state.domains[position].max_newidle_lb_cost
+                || fair.avg_idle(cpu) < spent + state.domains[position].max_newidle_lb_cost
             {
                 break;
+            }
+            if position == 0 {
+                fair.update_averages(core, cpu);
             }
             let pulled = self
                 .load_balance(core, fair, cpu, position, Activity::NewlyIdle)
@@ -186,6 +207,7 @@ impl Balancer {
         }
         let state = &mut self.cpus[cpu.index()];
         state.max_idle_balance_cost = state.max_idle_balance_cost.max(spent);
+        fair.set_max_idle_balance_cost(cpu, state.max_idle_balance_cost);
         core.rq(cpu).nr_running > 0
     }
 

@@ -6,7 +6,7 @@
 //! idle CPU and one that runs fair tasks are equally good targets. CPUs whose fair server runs are
 //! no target (CPUPRI_HIGHER).
 
-use crate::lists::MAX_RT_PRIO;
+use super::queue::MAX_RT_PRIO;
 use schedlab_model::{CpuId, CpuMask};
 
 /// Level of CPUs that serve a class above this one.

@@ -16,6 +16,7 @@
 mod balance;
 mod cpupri;
 pub mod fair_server;
+mod queue;
 
 pub mod throttling;
 pub mod tunables;
@@ -24,9 +25,9 @@ use crate::class::SchedClass;
 use crate::core::Core;
 use crate::domains::Domains;
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use crate::lists::PrioLists;
 use cpupri::CpuPri;
 use fair_server::FairServers;
+use queue::PrioLists;
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};
 use throttling::Throttling;
 pub use tunables::{Bandwidth, RtOptions};

@@ -81,13 +81,6 @@ impl PrioLists {
         (prio < MAX_RT_PRIO).then(|| TaskId(self.arrays[cpu.index()].head[prio]))
     }
 
-    /// Tail of the list of `cpu` and `prio`.
-    #[inline]
-    pub fn last(&self, cpu: CpuId, prio: usize) -> Option<TaskId> {
-        let tail = self.arrays[cpu.index()].tail[prio];
-        (tail != NONE).then_some(TaskId(tail))
-    }
-
     /// Adds `task`, which is in no list, at the tail (or head) of list `prio` of `cpu`.
     pub fn add(&mut self, cpu: CpuId, task: TaskId, prio: usize, head: bool) {
         assert!(self.position(task).is_none(), "task {task} is in a list already");
