@@ -25,12 +25,12 @@ use crate::domains::Domains;
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, TaskId};
 use std::sync::Arc;
 
-/// What placement and balancing need of the fair class: its figures, its list of tasks, and its part
-/// in moving a task. All averages are those of the kernel's PELT (pelt.c), on its scale: 1,024 is one
-/// CPU in full use, or one runnable task of nice 0.
+/// What placement and balancing need of the fair class: its figures, its list of tasks, and its
+/// part in moving a task. All averages are those of the kernel's PELT (pelt.c), on its scale: 1,024
+/// is one CPU in full use, or one runnable task of nice 0.
 pub trait FairQueues {
-    /// Fair tasks on `cpu`, in all groups, the running one included; from 6.12 on without those whose
-    /// dequeue is delayed (`cfs.h_nr_running`, `cfs.h_nr_runnable`).
+    /// Fair tasks on `cpu`, in all groups, the running one included; from 6.12 on without those
+    /// whose dequeue is delayed (`cfs.h_nr_running`, `cfs.h_nr_runnable`).
     fn h_nr_running(&self, cpu: CpuId) -> u32;
 
     /// Whether `cpu` has tasks and all of them are SCHED_IDLE (`sched_idle_cpu`).
