@@ -55,7 +55,7 @@ fn an_unknown_key_names_the_nearest() {
       ·                                 ╰── here
       ╰────
      help: did you mean `duration`? allowed are duration, default_policy, calibration,
-           pi_enabled, lock_pages, mem_buffer_size, io_device, logdir, log_basename,
+           pi_enabled, lock_pages, mem_buffer_size, frag, io_device, logdir, log_basename,
            log_size, ftrace, gnuplot, cumulative_slack
     "#);
 }
@@ -120,7 +120,7 @@ fn every_event_that_rt_app_has_and_schedlab_not_is_refused() {
         assert!(text.contains(&format!("event `{event}` is not supported yet")), "{text}");
         assert!(text.contains("w.json:2:13"), "{text}");
     }
-    for key in ["util_min", "util_max", "nodes_membind"] {
+    for key in ["util_min", "util_max", "nodes_membind", "dl-reclaim"] {
         let text = task(&format!("\"run\": 5, \"{key}\": 1"));
         assert!(text.contains(&format!("`{key}` is not supported")), "{text}");
     }
