@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scheduling domains: which CPUs balance with which, and how often.
 //!
-//! Built once from the machine's topology, smallest first: SMT (one core), MC (last-level cache), PKG
-//! (node), NUMA (machine); levels that add nothing are removed. A domain's groups are the spans of the
-//! domains below it. Domains and their masks are shared by the CPUs they span, so a machine of 1,024
-//! CPUs takes a few hundred KiB.
+//! Built once from the machine's topology, smallest first: SMT (one core), MC (last-level cache),
+//! PKG (node), NUMA (machine); levels that add nothing are removed. A domain's groups are the spans
+//! of the domains below it. Domains and their masks are shared by the CPUs they span, so a machine
+//! of 1,024 CPUs takes a few hundred KiB.
 //!
 //! Source: Linux kernel/sched/topology.c (sd_init, cpu_attach_domain, build_sched_groups,
-//! build_sched_domains), 6.1.158 and 6.12.63. Left out: clusters inside a cache, asymmetric capacity,
-//! and NUMA distances: every node is near every other.
+//! build_sched_domains), 6.1.158 and 6.12.63. Left out: clusters inside a cache, asymmetric
+//! capacity, and NUMA distances: every node is near every other.
 
 use schedlab_model::{CpuId, CpuMask, Topology};
 use std::collections::BTreeMap;
@@ -228,23 +228,23 @@ impl LevelSpans {
         let nr_cpus = topology.nr_cpus() as usize;
         let key = |cpu: usize| (topology.node[cpu], topology.llc[cpu], topology.core[cpu]);
         let mut this = Self { spans: Default::default(), of_cpu: Default::default() };
-        for level in 0..LEVELS.len() {
+        for (index, level) in LEVELS.into_iter().enumerate() {
             let mut known = BTreeMap::new();
             for cpu in 0..nr_cpus {
                 let (node, llc, core) = key(cpu);
-                let key = match LEVELS[level] {
+                let key = match level {
                     Level::Smt => (node, llc, core),
                     Level::Mc => (node, llc, 0),
                     Level::Pkg => (node, 0, 0),
                     Level::Numa => (0, 0, 0),
                 };
-                let spans = &mut this.spans[level];
-                let index = *known.entry(key).or_insert_with(|| {
+                let spans = &mut this.spans[index];
+                let span = *known.entry(key).or_insert_with(|| {
                     spans.push(CpuMask::empty());
                     spans.len() - 1
                 });
-                spans[index].set(CpuId(cpu as u32));
-                this.of_cpu[level].push(index as u32);
+                spans[span].set(CpuId(cpu as u32));
+                this.of_cpu[index].push(span as u32);
             }
         }
         this
@@ -317,8 +317,8 @@ impl LevelSpans {
         }
     }
 
-    /// Tasks by which nodes may differ: one for each cache of a node, or an eighth of its CPUs if it
-    /// has one cache.
+    /// Tasks by which nodes may differ: one for each cache of a node, or an eighth of its CPUs if
+    /// it has one cache.
     fn imb_numa_nr(&self, cpu: CpuId, level: Level) -> u32 {
         if level < Level::Pkg {
             return 0;
