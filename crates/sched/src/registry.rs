@@ -38,7 +38,14 @@ pub struct SchedulerInfo {
 }
 
 /// All schedulers.
-pub const SCHEDULERS: &[&SchedulerInfo] = &[&crate::fcfs::INFO];
+pub const SCHEDULERS: &[&SchedulerInfo] = &[
+    &crate::fcfs::INFO,
+    &crate::linux_6_1::INFO,
+    &crate::linux_6_12::INFO_6_6,
+    &crate::linux_6_12::INFO_6_12_0,
+    &crate::linux_6_12::INFO,
+    &crate::linux_6_12::INFO_6_18,
+];
 
 /// The scheduler called `name`.
 pub fn find(name: &str) -> Option<&'static SchedulerInfo> {

@@ -177,6 +177,32 @@ impl FairClass {
         }
     }
 
+    /// Virtual runtime of `task`, relative to its queue's least one while it is on no queue after a
+    /// change (CFS).
+    pub fn vruntime(&self, task: TaskId) -> u64 {
+        self.ent(self.task_entity(task)).vruntime
+    }
+
+    /// Virtual deadline of `task` (EEVDF).
+    pub fn deadline(&self, task: TaskId) -> u64 {
+        self.ent(self.task_entity(task)).deadline
+    }
+
+    /// Lag of `task` in virtual time at its last dequeue (EEVDF).
+    pub fn vlag(&self, task: TaskId) -> i64 {
+        self.ent(self.task_entity(task)).vlag
+    }
+
+    /// Slice of `task` (EEVDF).
+    pub fn slice(&self, task: TaskId) -> Nanos {
+        self.ent(self.task_entity(task)).slice
+    }
+
+    /// Average virtual runtime of the root queue of `cpu` (EEVDF).
+    pub fn root_avg_vruntime(&self, cpu: CpuId) -> u64 {
+        self.avg_vruntime(cpu.0)
+    }
+
     /// Whether `task` is of policy SCHED_IDLE.
     pub fn has_idle_policy(core: &Core, task: TaskId) -> bool {
         core.task(task).attr.policy == Policy::Idle
