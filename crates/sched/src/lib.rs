@@ -9,8 +9,18 @@ pub mod class;
 pub mod core;
 pub mod fcfs;
 pub mod flags;
+pub mod lottery;
+pub mod mlfq;
+pub mod multilevel;
 pub mod options;
+pub mod priority;
 pub mod registry;
+pub mod rr;
+pub mod sjf;
+pub mod stride;
+pub mod textbook;
+pub mod textbook_pool;
+pub mod weights;
 
 pub use class::SchedClass;
 pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};
