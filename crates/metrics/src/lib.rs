@@ -2,11 +2,39 @@
 //! From a trace to numbers. One file a measure; this file holds the names under which they go out.
 //!
 //! All times are nanoseconds. Floating point appears only here, at output, never in what decides.
+//! [`Collector`] computes [`RunMeasures`] from an event stream; [`totals::summarise`] makes the totals from
+//! tasks that were measured another way; [`stats`] summarises repetitions.
+//! Builds for wasm32: no file, clock or environment is read.
 
 use serde::{Deserialize, Serialize};
 
-/// Statistics of a set of durations. With no sample, every field is 0.
+mod account;
+mod collector;
+pub mod cpu_share;
+pub mod jain_index;
+pub mod makespan;
+pub mod migrations;
+pub mod response;
+pub mod run_delay;
+pub mod samples;
+pub mod slice;
+pub mod stats;
+pub mod switches;
+pub mod throughput;
+pub mod totals;
+pub mod turnaround;
+pub mod utilisation;
+pub mod wakeup_latency;
+
+#[cfg(test)]
+mod testing;
+
+pub use collector::Collector;
+
+/// Statistics of a set of durations (ns). With no sample, every field is 0. Percentiles are exact for
+/// small sets and within 0.1 % for large ones ([`samples`]).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Number of samples.
     pub count: u64,
@@ -14,11 +42,11 @@ pub struct Distribution {
     pub ns_min: u64,
     /// Arithmetic mean, rounded to the nearest ns.
     pub ns_mean: u64,
-    /// Median.
+    /// Median (mean of the two middle samples when their number is even).
     pub ns_median: u64,
-    /// 95th percentile.
+    /// 95th percentile (nearest rank).
     pub ns_p95: u64,
-    /// 99th percentile.
+    /// 99th percentile (nearest rank).
     pub ns_p99: u64,
     /// Greatest.
     pub ns_max: u64,
@@ -26,6 +54,7 @@ pub struct Distribution {
 
 /// Measures of one task. `None`: it did not happen before the run ended.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskMeasures {
     /// Number in the run.
     pub id: u32,
@@ -53,6 +82,8 @@ pub struct TaskMeasures {
     pub sleep_ns: u64,
     /// Time waiting for a device.
     pub blocked_io_ns: u64,
+    /// Time of its life that no event explains, because events were lost; 0 in a whole trace.
+    pub unaccounted_ns: u64,
     /// CPU time as a part of the CPU time all tasks of the run got, 0 to 1.
     pub cpu_share: f64,
     /// Voluntary switches, the kernel's rule (nvcsw).
@@ -67,24 +98,36 @@ pub struct TaskMeasures {
     pub nr_progress: u64,
     /// Wake-up to run.
     pub wakeup_latency: Distribution,
+    /// Its single waits on a run queue, whatever began them; their sum is the run delay.
+    pub wait: Distribution,
     /// Lengths of its uninterrupted stays on a CPU.
     pub slice: Distribution,
+    /// Whether its figures may be wrong: events were lost while it lived, or do not fit together.
+    pub is_uncertain: bool,
+    /// Whether it only forks others and waits for them: it is no part of the workload's work.
+    #[serde(default)]
+    pub is_launcher: bool,
 }
 
 /// Measures of the whole run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunTotals {
     /// End of the run.
     pub end_ns: u64,
-    /// Tasks seen.
+    /// Tasks seen, launchers left out.
     pub nr_tasks: u64,
+    /// Tasks that only fork others and wait for them. They stand among the tasks but in none of the
+    /// totals about response, turnaround, makespan, throughput, run delay and the Jain index.
+    #[serde(default)]
+    pub nr_launchers: u64,
     /// Tasks that exited.
     pub nr_exited: u64,
     /// First release to last exit; `None` while a task lives on.
     pub makespan_ns: Option<u64>,
     /// Exited tasks a second of makespan (or of the run, while a task lives on).
     pub throughput_per_s: f64,
-    /// Busy CPU time by (CPUs x time), 0 to 1.
+    /// Busy CPU time by (CPUs x makespan, or run time while a task lives on), 0 to 1.
     pub utilisation: f64,
     /// Jain's index of the tasks' CPU time, 1/n to 1.
     pub jain_index: f64,
@@ -102,6 +145,10 @@ pub struct RunTotals {
     pub nr_migrations: u64,
     /// Events lost by the recorder.
     pub nr_lost_events: u64,
+    /// Events that contradict what came before; 0 in a whole trace.
+    pub nr_inconsistent_events: u64,
+    /// Tasks with `is_uncertain`.
+    pub nr_uncertain_tasks: u64,
     /// Mean over exited tasks, 0 if none.
     pub turnaround_ns_mean: u64,
     /// Mean over tasks that ran, 0 if none.
@@ -114,12 +161,15 @@ pub struct RunTotals {
     pub run_delay: Distribution,
     /// Over all wake-ups of all tasks.
     pub wakeup_latency: Distribution,
+    /// Over all single waits of all tasks.
+    pub wait: Distribution,
     /// Over all slices of all tasks.
     pub slice: Distribution,
 }
 
 /// Everything measured in one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunMeasures {
     /// The whole run.
     pub totals: RunTotals,

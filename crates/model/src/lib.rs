@@ -4,6 +4,7 @@
 //! This crate has no dependency, reads no file, no clock, no environment, and uses no floating point:
 //! the same input gives the same bytes on every machine.
 
+pub mod arrivals;
 pub mod attr;
 pub mod cpumask;
 pub mod ids;
@@ -15,6 +16,7 @@ pub mod time;
 pub mod trace;
 pub mod workload;
 
+pub use arrivals::Arrival;
 pub use attr::{DeadlineParams, Policy, SchedAttr};
 pub use cpumask::CpuMask;
 pub use ids::{CgroupId, CpuId, TaskId};

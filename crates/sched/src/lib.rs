@@ -7,6 +7,7 @@
 
 pub mod class;
 pub mod core;
+pub mod domains;
 pub mod fcfs;
 pub mod flags;
 pub mod lottery;
@@ -16,6 +17,7 @@ pub mod options;
 pub mod priority;
 pub mod registry;
 pub mod rr;
+pub mod rt;
 pub mod sjf;
 pub mod stride;
 pub mod textbook;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The boundary between an experiment and the places where its runs happen.
+//!
+//! A lane gets a request that is complete in itself (a checked workload, the CPUs, the seed) and gives
+//! the same shape of result whether the machine is modelled or real. What a lane cannot do it refuses
+//! by name; it never skips a part of the workload in silence.
+
+use crate::RunResult;
+use schedlab_model::{CpuMask, Nanos, TraceSink, Workload};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Which parts of a trace stay in the result, beside the measures. Both grow with the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Keep {
+    /// Every slice: the CPU timeline.
+    pub slices: bool,
+    /// The times of every unit of progress.
+    pub progress: bool,
+}
+
+impl Keep {
+    /// Measures only.
+    pub const NOTHING: Self = Self { slices: false, progress: false };
+    /// Slices and progress.
+    pub const ALL: Self = Self { slices: true, progress: true };
+}
+
+/// One run, complete in itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunRequest {
+    /// What to run. Policies and affinities stand in its tasks: a lane need not look at `scheduler`
+    /// to learn them.
+    pub workload: Workload,
+    /// Sim: name in the registry. Host: a label, such as the policy (`FIFO`), copied to the result.
+    pub scheduler: String,
+    /// Tunables of the scheduler, as text with units (`slice` = `5ms`). Only the sim lane has any.
+    pub tunables: Vec<(String, String)>,
+    /// CPUs that the run may use. Host: these logical CPUs, and no task may leave them. Sim: the
+    /// machine has as many CPUs as the set, numbered from 0.
+    pub cpus: CpuMask,
+    /// Copied to the result: n, CPUs and whatever else is an axis of a figure.
+    pub parameters: BTreeMap<String, String>,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Number of the repetition, from 0.
+    pub repetition: u32,
+    /// Ends the run at this time (ns) if the workload has not ended before.
+    pub until_ns: Option<Nanos>,
+    /// What stays in the result.
+    pub keep: Keep,
+}
+
+/// Why a run gave no result. Each text says what was found, what is allowed and what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LaneError {
+    /// The request is wrong: an unknown scheduler, an impossible affinity, a tunable out of range.
+    Input(String),
+    /// The request asks for something that this lane or this machine cannot do.
+    Unavailable(String),
+    /// A check of the run itself failed: a scheduler lost or starved a task, a measurement that
+    /// contradicts the kernel's own counters.
+    Check(String),
+    /// The system refused or broke something on the way (a file, a process).
+    System(String),
+}
+
+impl LaneError {
+    /// The text, without the kind.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Input(text)
+            | Self::Unavailable(text)
+            | Self::Check(text)
+            | Self::System(text) => text,
+        }
+    }
+}
+
+impl fmt::Display for LaneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl std::error::Error for LaneError {}
+
+/// A place where runs happen.
+pub trait Lane: Sync {
+    /// `sim`, `host` or `vm`: the lane's name in results and plans.
+    fn name(&self) -> &'static str;
+
+    /// Whether runs on several threads at once give the same result as one after the other. True for
+    /// a model; false for a real machine, where neighbours disturb.
+    fn is_parallel(&self) -> bool;
+
+    /// Runs `request`. Every event also goes to `sink`, in time order, with `end` at the end; a lane
+    /// that records no events (a host without rights) gives `sink` none and says so in the result's
+    /// `source`.
+    fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError>;
+}

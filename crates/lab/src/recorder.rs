@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every lane does with its events: measures, and on request the timeline and the progress.
+//!
+//! Measures stream; memory grows with tasks only. Slices and progress grow with the run and are kept
+//! only when [`Keep`] asks for them.
+
+use crate::{Keep, ProgressCurve, Slice, launchers};
+use schedlab_metrics::{Collector, RunMeasures};
+use schedlab_model::trace::TaskInfo;
+use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink, Workload};
+use std::collections::BTreeMap;
+
+/// How a slice ended that the end of the run cut off.
+pub const END_RUNNING: &str = "running";
+
+/// Turns switches into slices as they pass. Memory: one entry a CPU.
+#[derive(Clone, Debug, Default)]
+pub struct SliceTracker {
+    /// Task on each CPU and when it came; `None` is idle.
+    current: Vec<Option<(TaskId, Nanos)>>,
+}
+
+impl SliceTracker {
+    fn slot(&mut self, cpu: CpuId) -> &mut Option<(TaskId, Nanos)> {
+        if self.current.len() <= cpu.index() {
+            self.current.resize(cpu.index() + 1, None);
+        }
+        &mut self.current[cpu.index()]
+    }
+
+    /// The slice that `event` ends. A task that ran before the recording began has no known start,
+    /// so its first slice is left out.
+    pub fn event(&mut self, event: &Event) -> Option<Slice> {
+        let EventKind::Switch { prev, next, out } = event.kind else { return None };
+        let began = std::mem::replace(self.slot(event.cpu), next.map(|task| (task, event.time_ns)));
+        let (task, start_ns) = began.filter(|(task, _)| prev == Some(*task))?;
+        Some(Slice {
+            cpu: event.cpu.0,
+            task: task.0,
+            start_ns,
+            end_ns: event.time_ns,
+            end: out.name().into(),
+        })
+    }
+
+    /// The slices that the end of the run cuts off, by CPU.
+    pub fn end(&mut self, end_ns: Nanos) -> Vec<Slice> {
+        let current = std::mem::take(&mut self.current);
+        let running = current.into_iter().enumerate().filter_map(|(cpu, slot)| Some((cpu, slot?)));
+        running
+            .map(|(cpu, (task, start_ns))| Slice {
+                cpu: cpu as u32,
+                task: task.0,
+                start_ns,
+                end_ns: end_ns.max(start_ns),
+                end: END_RUNNING.into(),
+            })
+            .collect()
+    }
+}
+
+/// The sink of a lane: measures, slices, progress.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    nr_cpus: u32,
+    keep: Keep,
+    collector: Collector,
+    tracker: SliceTracker,
+    slices: Vec<Slice>,
+    progress: BTreeMap<TaskId, Vec<Nanos>>,
+}
+
+/// What a [`Recorder`] gives at the end.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Recorded {
+    /// Measures.
+    pub measures: RunMeasures,
+    /// Slices in order of their start, then CPU; empty unless kept.
+    pub slices: Vec<Slice>,
+    /// Progress by task; empty unless kept.
+    pub progress: Vec<ProgressCurve>,
+}
+
+impl Recorder {
+    /// A recorder for a run that may use `nr_cpus` CPUs.
+    pub fn new(nr_cpus: u32, keep: Keep) -> Self {
+        Self {
+            nr_cpus,
+            keep,
+            collector: Collector::new(nr_cpus),
+            tracker: SliceTracker::default(),
+            slices: Vec::new(),
+            progress: BTreeMap::new(),
+        }
+    }
+
+    /// The result for a run of `workload`, whose launchers are left out of the totals. Call after
+    /// `end`.
+    pub fn finish(mut self, workload: &Workload) -> Recorded {
+        let mut measures = self.collector.finish();
+        launchers::leave_out(&mut measures, workload, self.nr_cpus);
+        self.slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.end_ns));
+        Recorded {
+            measures,
+            slices: self.slices,
+            progress: self
+                .progress
+                .into_iter()
+                .map(|(task, times_ns)| ProgressCurve { task: task.0, times_ns })
+                .collect(),
+        }
+    }
+}
+
+impl TraceSink for Recorder {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        self.collector.task(id, info);
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.collector.event(event);
+        if self.keep.slices {
+            self.slices.extend(self.tracker.event(event));
+        }
+        if let (true, EventKind::Progress { task }) = (self.keep.progress, event.kind) {
+            self.progress.entry(task).or_default().push(event.time_ns);
+        }
+    }
+
+    fn end(&mut self, end_ns: Nanos) {
+        self.collector.end(end_ns);
+        if self.keep.slices {
+            self.slices.extend(self.tracker.end(end_ns));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::SwitchOut;
+
+    fn switch(time_ns: Nanos, prev: Option<u32>, next: Option<u32>, out: SwitchOut) -> Event {
+        let kind = EventKind::Switch { prev: prev.map(TaskId), next: next.map(TaskId), out };
+        Event { time_ns, cpu: CpuId(0), kind }
+    }
+
+    fn recorded(keep: Keep) -> Recorded {
+        let mut recorder = Recorder::new(1, keep);
+        for id in 0..2 {
+            recorder.task(TaskId(id), &TaskInfo { name: format!("t{id}"), ..Default::default() });
+            let kind = EventKind::Fork { task: TaskId(id), parent: None };
+            recorder.event(&Event { time_ns: 0, cpu: CpuId(0), kind });
+        }
+        recorder.event(&switch(0, None, Some(0), SwitchOut::Idle));
+        let kind = EventKind::Progress { task: TaskId(0) };
+        recorder.event(&Event { time_ns: 3, cpu: CpuId(0), kind });
+        recorder.event(&switch(4, Some(0), Some(1), SwitchOut::Preempted));
+        recorder.event(&switch(9, Some(1), None, SwitchOut::Sleeping));
+        recorder.event(&switch(11, None, Some(0), SwitchOut::Idle));
+        recorder.end(20);
+        recorder.finish(&Workload::new("w", vec![]))
+    }
+
+    #[test]
+    fn slices_tell_how_they_ended_and_the_last_one_runs_on() {
+        let kept = recorded(Keep::ALL);
+        let seen: Vec<(u32, u64, u64, &str)> =
+            kept.slices.iter().map(|s| (s.task, s.start_ns, s.end_ns, s.end.as_str())).collect();
+        assert_eq!(seen, [(0, 0, 4, "preempted"), (1, 4, 9, "sleeping"), (0, 11, 20, END_RUNNING)]);
+        assert_eq!(kept.progress, [ProgressCurve { task: 0, times_ns: vec![3] }]);
+        assert_eq!(kept.measures.tasks[0].cpu_time_ns, 13);
+    }
+
+    #[test]
+    fn nothing_is_kept_that_was_not_asked_for() {
+        let measured = recorded(Keep::NOTHING);
+        assert!(measured.slices.is_empty() && measured.progress.is_empty());
+        assert_eq!(measured.measures, recorded(Keep::ALL).measures);
+    }
+
+    #[test]
+    fn a_task_that_ran_before_the_recording_has_no_first_slice() {
+        let mut tracker = SliceTracker::default();
+        assert_eq!(tracker.event(&switch(5, Some(7), Some(8), SwitchOut::Preempted)), None);
+        assert_eq!(tracker.event(&switch(6, Some(8), None, SwitchOut::Dead)).unwrap().start_ns, 5);
+    }
+}

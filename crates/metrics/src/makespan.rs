@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Makespan: from the first release to the last exit.
+//!
+//! Formula: max(exit_ns) - min(release_ns). Unit: ns. `None` while a released task lives on.
+//! Source: M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max), taken from the
+//! first release so that an idle lead-in of a recording does not count.
+//! Not: turnaround of the last task, which starts at that task's own release.
+
+use crate::TaskMeasures;
+use schedlab_model::Nanos;
+
+/// Window of a run: first release, and last exit or, while a task lives on, the end of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// First release.
+    pub start_ns: Nanos,
+    /// Last exit, or the end of the run.
+    pub stop_ns: Nanos,
+    /// Whether every task has exited, so that the window is the makespan.
+    pub is_complete: bool,
+}
+
+impl Window {
+    /// The window of these tasks in a run that ended at `end_ns`; `None` without a task.
+    pub fn of(tasks: &[TaskMeasures], end_ns: Nanos) -> Option<Self> {
+        let start_ns = tasks.iter().map(|task| task.release_ns).min()?;
+        let is_complete = tasks.iter().all(|task| task.exit_ns.is_some());
+        let last_exit = tasks.iter().filter_map(|task| task.exit_ns).max();
+        let stop_ns = if is_complete { last_exit.unwrap_or(end_ns) } else { end_ns };
+        Some(Self { start_ns, stop_ns, is_complete })
+    }
+
+    /// Length of the window.
+    pub const fn length_ns(&self) -> Nanos {
+        self.stop_ns.saturating_sub(self.start_ns)
+    }
+
+    /// The makespan.
+    pub fn makespan_ns(&self) -> Option<Nanos> {
+        self.is_complete.then_some(self.length_ns())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{measure, run};
+
+    /// Work-conserving, one CPU: the makespan is the sum of the bursts.
+    #[test]
+    fn is_the_sum_of_the_bursts_on_one_cpu() {
+        assert_eq!(measure(1, &run::fcfs(&[24, 3, 3])).totals.makespan_ns, Some(30));
+        assert_eq!(measure(1, &run::round_robin(&[10, 10, 5], 4)).totals.makespan_ns, Some(25));
+    }
+
+    #[test]
+    fn starts_at_the_first_release_and_needs_every_exit() {
+        let task = |release_ns, exit_ns| TaskMeasures { release_ns, exit_ns, ..Default::default() };
+        let window = Window::of(&[task(7, Some(20)), task(5, Some(17))], 100).unwrap();
+        assert_eq!(window.makespan_ns(), Some(15));
+        let window = Window::of(&[task(7, None), task(5, Some(17))], 100).unwrap();
+        assert_eq!((window.makespan_ns(), window.length_ns()), (None, 95));
+        assert_eq!(Window::of(&[], 100), None);
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Migrations: moves of a task from one CPU to another.
+//!
+//! Formula: a count of sched_migrate_task events; a move at a wake-up counts, the first placement of a
+//! new task does not. Unit: moves.
+//! Source: Linux kernel/sched/core.c, `set_task_cpu`: `se.nr_migrations` of /proc/PID/sched.
+//! Not: the number of runs on another CPU than the last: a task may be moved twice between two runs.
+
+/// Moves of one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Migrations(
+    /// How many.
+    pub u64,
+);
+
+impl Migrations {
+    /// Counts one move.
+    #[inline]
+    pub fn count(&mut self) {
+        self.0 += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Script, measure};
+    use schedlab_model::SwitchOut;
+
+    /// Two moves between two runs are two migrations; a move does not end the wait.
+    #[test]
+    fn counts_moves_not_runs() {
+        let mut s = Script::new(1);
+        s.fork(0, 0).migrate(2, 0, 0, 1).migrate(4, 0, 1, 0);
+        s.switch(10, None, Some(0), SwitchOut::Idle).end(20);
+        let m = measure(2, &s);
+        assert_eq!((m.tasks[0].nr_migrations, m.totals.nr_migrations), (2, 2));
+        assert_eq!(m.tasks[0].run_delay_ns, 10);
+    }
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A set of durations in bounded memory, from which percentiles are read.
+//!
+//! The first [`EXACT_SAMPLES`] values are kept as they are. After that they move into a log-linear
+//! histogram: 512 equal buckets an octave, exact below 1,024 ns, and a value read back lies within
+//! 1/1024 (0.098 %) of the true one. Count, sum, least and greatest are always exact.
+//!
+//! The layout is that of HdrHistogram (G. Tene, hdrhistogram.org) with one difference: octaves are
+//! allocated when a value falls into them. A trace has three sets a task, most of them small and each
+//! spread over a few octaves; an HdrHistogram of the same precision takes some 180 kB a set up front.
+
+use crate::Distribution;
+
+/// How many values a set keeps exactly before it turns into a histogram.
+pub const EXACT_SAMPLES: usize = 1024;
+
+/// Exact values kept by a merged set: it exists once a run, so it may be larger.
+const EXACT_MERGED: usize = 1 << 16;
+
+const SUB_BITS: u32 = 9;
+const SUB_BUCKETS: usize = 1 << SUB_BITS;
+/// Octave 0 holds 0..512, octave k holds 2^(8+k) .. 2^(9+k).
+const OCTAVES: usize = 64 - SUB_BITS as usize + 1;
+
+type Octave = [u64; SUB_BUCKETS];
+
+/// A set of durations (ns).
+#[derive(Clone, Debug)]
+pub struct Samples {
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+    exact: Vec<u64>,
+    exact_limit: usize,
+    octaves: Vec<Option<Box<Octave>>>,
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+            exact: Vec::new(),
+            exact_limit: EXACT_SAMPLES,
+            octaves: Vec::new(),
+        }
+    }
+}
+
+/// Octave and bucket of a value.
+#[inline]
+fn bucket_of(value: u64) -> (usize, usize) {
+    if value < SUB_BUCKETS as u64 {
+        return (0, value as usize);
+    }
+    let shift = 63 - value.leading_zeros() - SUB_BITS;
+    (shift as usize + 1, (value >> shift) as usize - SUB_BUCKETS)
+}
+
+/// The value that stands for a bucket: its middle.
+fn value_of(octave: usize, bucket: usize) -> u64 {
+    if octave == 0 {
+        return bucket as u64;
+    }
+    let shift = octave - 1;
+    (((SUB_BUCKETS + bucket) as u64) << shift) + ((1u64 << shift) - 1) / 2
+}
+
+impl Samples {
+    /// An empty set for merging others into.
+    pub fn merged() -> Self {
+        Self { exact_limit: EXACT_MERGED, ..Self::default() }
+    }
+
+    /// Number of values.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Sum of the values, exact.
+    pub const fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// Whether percentiles are exact.
+    pub fn is_exact(&self) -> bool {
+        self.octaves.is_empty()
+    }
+
+    /// Adds a value.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        if self.octaves.is_empty() && self.exact.len() < self.exact_limit {
+            self.exact.push(value);
+        } else {
+            self.record_bucket(value, 1);
+        }
+    }
+
+    fn record_bucket(&mut self, value: u64, times: u64) {
+        if self.octaves.is_empty() {
+            self.spill();
+        }
+        let (octave, bucket) = bucket_of(value);
+        self.octaves[octave].get_or_insert_with(|| Box::new([0; SUB_BUCKETS]))[bucket] += times;
+    }
+
+    /// Moves the exact values into the histogram.
+    fn spill(&mut self) {
+        self.octaves.resize_with(OCTAVES, || None);
+        for value in std::mem::take(&mut self.exact) {
+            self.record_bucket(value, 1);
+        }
+    }
+
+    /// Adds every value of another set.
+    pub fn merge(&mut self, other: &Self) {
+        let fits = self.exact.len() + other.exact.len() <= self.exact_limit;
+        if self.is_exact() && other.is_exact() && fits {
+            self.exact.extend_from_slice(&other.exact);
+        } else {
+            for &value in &other.exact {
+                self.record_bucket(value, 1);
+            }
+            for (octave, buckets) in other.octaves.iter().enumerate() {
+                let filled = buckets.iter().flat_map(|b| b.iter().enumerate());
+                for (bucket, &times) in filled.filter(|(_, times)| **times > 0) {
+                    self.record_bucket(value_of(octave, bucket), times);
+                }
+            }
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    /// Values at ascending `ranks` (1 = least).
+    fn at_ranks<const N: usize>(&self, ranks: [u64; N]) -> [u64; N] {
+        if self.is_exact() {
+            let mut sorted = self.exact.clone();
+            sorted.sort_unstable();
+            return ranks.map(|rank| sorted[rank as usize - 1]);
+        }
+        let mut values = [self.max; N];
+        let (mut seen, mut next) = (0, 0);
+        for (octave, buckets) in self.octaves.iter().enumerate() {
+            for (bucket, &times) in buckets.iter().flat_map(|b| b.iter().enumerate()) {
+                seen += times;
+                while next < N && seen >= ranks[next] {
+                    values[next] = value_of(octave, bucket).clamp(self.min, self.max);
+                    next += 1;
+                }
+            }
+        }
+        values
+    }
+
+    /// Mean (rounded to the nearest), median (mean of the two middle values when the count is even),
+    /// p95 and p99 by nearest rank: the least value that at least so many percent do not exceed.
+    pub fn distribution(&self) -> Distribution {
+        if self.count == 0 {
+            return Distribution::default();
+        }
+        let n = self.count;
+        let [low, high, p95, p99] =
+            self.at_ranks([n.div_ceil(2), n / 2 + 1, rank_of(n, 95), rank_of(n, 99)]);
+        Distribution {
+            count: n,
+            ns_min: self.min,
+            ns_mean: ((self.sum + u128::from(n) / 2) / u128::from(n)) as u64,
+            ns_median: low.midpoint(high),
+            ns_p95: p95,
+            ns_p99: p99,
+            ns_max: self.max,
+        }
+    }
+}
+
+/// Nearest rank of a percentile among `n` values: ceil(n * percent / 100), without overflow.
+fn rank_of(n: u64, percent: u64) -> u64 {
+    (u128::from(n) * u128::from(percent)).div_ceil(100) as u64
+}
+
+impl FromIterator<u64> for Samples {
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Self {
+        let mut set = Self::merged();
+        for value in values {
+            set.record(value);
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_values_are_exact() {
+        let set: Samples = (1..=100).rev().collect();
+        let d = set.distribution();
+        assert_eq!((d.count, d.ns_min, d.ns_mean, d.ns_max), (100, 1, 51, 100));
+        assert_eq!((d.ns_median, d.ns_p95, d.ns_p99), (50, 95, 99));
+        let two: Samples = [10, 20].into_iter().collect();
+        assert_eq!(two.distribution().ns_median, 15);
+        let one: Samples = [7].into_iter().collect();
+        let d = one.distribution();
+        assert_eq!([d.ns_min, d.ns_mean, d.ns_median, d.ns_p95, d.ns_p99, d.ns_max], [7; 6]);
+        assert_eq!(Samples::default().distribution(), Distribution::default());
+    }
+
+    #[test]
+    fn every_bucket_holds_the_value_that_stands_for_it() {
+        for octave in 0..OCTAVES {
+            for bucket in [0, 1, 255, 511] {
+                assert_eq!(bucket_of(value_of(octave, bucket)), (octave, bucket));
+            }
+        }
+        assert_eq!(bucket_of(u64::MAX), (OCTAVES - 1, SUB_BUCKETS - 1));
+        assert_eq!(bucket_of(1023), (1, 511));
+        assert_eq!(value_of(1, 511), 1023);
+    }
+
+    /// Compared with the sorted values, over a set that spans many octaves.
+    #[test]
+    fn many_values_are_within_a_thousandth() {
+        let mut set = Samples::default();
+        let mut values = Vec::new();
+        let mut x = 88_172_645_463_325_252u64;
+        for _ in 0..50_000 {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            let value = x >> (x % 50);
+            values.push(value);
+            set.record(value);
+        }
+        assert!(!set.is_exact());
+        values.sort_unstable();
+        let d = set.distribution();
+        let exact = |percent: u64| values[rank_of(50_000, percent) as usize - 1] as f64;
+        for (got, percent) in [(d.ns_median, 50), (d.ns_p95, 95), (d.ns_p99, 99)] {
+            let error = (got as f64 - exact(percent)).abs() / exact(percent);
+            assert!(error <= 0.001, "p{percent}: {got}, error {error}");
+        }
+        assert_eq!((d.ns_min, d.ns_max), (values[0], values[49_999]));
+        let sum: u128 = values.iter().map(|&v| u128::from(v)).sum();
+        assert_eq!(set.sum(), sum);
+    }
+
+    #[test]
+    fn merging_equals_recording_into_one_set() {
+        for size in [10u64, 2_000] {
+            let (mut a, mut b, mut all) =
+                (Samples::default(), Samples::default(), Samples::default());
+            for i in 0..size {
+                let value = i * i * 37;
+                if i % 3 == 0 { &mut a } else { &mut b }.record(value);
+                all.record(value);
+            }
+            let mut merged = Samples::merged();
+            merged.merge(&a);
+            merged.merge(&b);
+            let (m, d) = (merged.distribution(), all.distribution());
+            assert_eq!(
+                (m.count, m.ns_min, m.ns_mean, m.ns_max),
+                (d.count, d.ns_min, d.ns_mean, d.ns_max)
+            );
+            for (got, want) in [(m.ns_median, d.ns_median), (m.ns_p99, d.ns_p99)] {
+                assert!(got.abs_diff(want) * 512 <= want, "{got} {want}");
+            }
+        }
+    }
+}

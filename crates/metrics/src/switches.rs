@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Context switches.
+//!
+//! Formula: a count. A task's switch-out is voluntary exactly when the task was not runnable any more
+//! (it sleeps, waits for a device, or is dead); else it is involuntary, and sched_yield is that. A switch
+//! from idle to a task is a switch of the run, but of no task. Idle to idle is none.
+//! Source: Linux kernel/sched/core.c, `__schedule` (`switch_count`): nvcsw and nivcsw of getrusage(2) and of
+//! /proc/PID/status; nr_switches counts like `rq->nr_switches`.
+
+use schedlab_model::SwitchOut;
+
+/// Switch-outs of one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SwitchCounts {
+    /// nvcsw.
+    pub voluntary: u64,
+    /// nivcsw.
+    pub involuntary: u64,
+}
+
+impl SwitchCounts {
+    /// Counts one switch-out.
+    #[inline]
+    pub fn count(&mut self, out: SwitchOut) {
+        if out.is_voluntary() {
+            self.voluntary += 1;
+        } else {
+            self.involuntary += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Script, measure, run};
+    use schedlab_model::SwitchOut;
+
+    #[test]
+    fn kernel_rule() {
+        let mut s = Script::new(1);
+        let outs = [SwitchOut::Preempted, SwitchOut::Yielded, SwitchOut::Sleeping];
+        s.fork(0, 0).switch(0, None, Some(0), SwitchOut::Idle);
+        for (i, out) in (1..).zip(outs) {
+            s.switch(10 * i, Some(0), None, out);
+            if out.is_voluntary() {
+                s.wakeup(10 * i + 1, 0);
+            }
+            s.switch(10 * i + 5, None, Some(0), SwitchOut::Idle);
+        }
+        s.switch(60, Some(0), None, SwitchOut::BlockedIo).wakeup(61, 0);
+        s.switch(62, None, Some(0), SwitchOut::Idle);
+        s.exit(70, 0).switch(70, Some(0), None, SwitchOut::Dead).end(70);
+        let m = measure(1, &s);
+        let task = &m.tasks[0];
+        assert_eq!((task.nr_voluntary_switches, task.nr_involuntary_switches), (3, 2));
+        // Five switches out and five in.
+        assert_eq!(m.totals.nr_switches, 10);
+        assert_eq!(m.totals.nr_involuntary_switches, 2);
+    }
+
+    /// Round robin, quantum 4, bursts 10 and 10: each task is preempted twice and exits once.
+    #[test]
+    fn round_robin() {
+        let m = measure(1, &run::round_robin(&[10, 10], 4));
+        for task in &m.tasks {
+            assert_eq!((task.nr_voluntary_switches, task.nr_involuntary_switches), (1, 2));
+        }
+        assert_eq!(m.totals.nr_switches, 7);
+    }
+}
