@@ -8,8 +8,9 @@
 use crate::core::Core;
 use crate::flags::EnqueueFlags;
 use crate::registry::{Claims, SchedulerInfo};
-use crate::textbook::{Discipline, Global, Positions, TurnEnd};
+use crate::textbook::Global;
 use crate::textbook_pool::Ordered;
+use crate::textbook_rules::{Discipline, Positions, TurnEnd};
 use schedlab_model::{Nanos, TaskId};
 
 /// Registry entry.

@@ -22,6 +22,7 @@ pub mod sjf;
 pub mod stride;
 pub mod textbook;
 pub mod textbook_pool;
+pub mod textbook_rules;
 pub mod weights;
 
 pub use class::SchedClass;

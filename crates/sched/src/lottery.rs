@@ -9,15 +9,17 @@
 //! before it blocked or yielded holds 1/f times its tickets until its next turn begins, so that it
 //! gets its share although it never uses whole quanta. f counts as at least 2^-20.
 //!
-//! Left out: currencies, ticket transfers and inflation by the tasks themselves (sections 3.1 to 3.3).
+//! Left out: currencies, ticket transfers and inflation by the tasks themselves (sections 3.1 to
+//! 3.3).
 
 use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::options::{Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rr::QUANTUM;
-use crate::textbook::{Discipline, Global, TurnEnd};
+use crate::textbook::Global;
 use crate::textbook_pool::Tickets;
+use crate::textbook_rules::{Discipline, TurnEnd};
 use crate::weights::nice_weight;
 use schedlab_model::{Nanos, TaskId};
 

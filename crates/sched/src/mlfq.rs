@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Multilevel feedback queue: a task that uses up its quantum falls to the next queue.
 //!
-//! Sources: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling (queues
-//! of quantum 8, 16 and FCFS); Arpaci-Dusseau, "Operating Systems: Three Easy Pieces", chapter 8
-//! (boost; accounting by allotment).
+//! Sources: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling
+//! (queues of quantum 8, 16 and FCFS); Arpaci-Dusseau, "Operating Systems: Three Easy Pieces",
+//! chapter 8 (boost; accounting by allotment).
 //!
-//! Rules: a better queue preempts; a preempted task returns to the head of its queue with the rest of
-//! its quantum. Using a whole quantum leads to the tail of the next queue (from the last to its own
-//! tail). A task that blocks or yields before that stays in its queue and, with `accounting turn`,
-//! gets a whole quantum next time; with `accounting allotment` it goes on with what was left, and
-//! falls when its stays in the queue add up to the quantum. A burst that ends exactly with the
-//! quantum ends the task's turn like any other block. At each multiple of the boost interval every
-//! task, running and sleeping ones included, moves to queue 0: waiting tasks in their order, from the
-//! best queue to the worst; a running task from a lower queue starts a quantum of queue 0 where it is.
+//! Rules: a better queue preempts; a preempted task returns to the head of its queue with the rest
+//! of its quantum. Using a whole quantum leads to the tail of the next queue (from the last to its
+//! own tail). A task that blocks or yields before that stays in its queue and, with `accounting
+//! turn`, gets a whole quantum next time; with `accounting allotment` it goes on with what was
+//! left, and falls when its stays in the queue add up to the quantum. A burst that ends exactly
+//! with the quantum ends the task's turn like any other block. At each multiple of the boost
+//! interval every task, running and sleeping ones included, moves to queue 0: waiting tasks in
+//! their order, from the best queue to the worst; a running task from a lower queue starts a
+//! quantum of queue 0 where it is.
 //!
 //! A boost costs O(CPUs), not O(tasks): an entry remembers the number of boosts before it (its
 //! epoch), and entries of earlier epochs sort before all of later ones, which is the order above.
@@ -22,8 +23,9 @@ use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rr::QUANTUM_MAX;
-use crate::textbook::{Discipline, Global, Ring, Sequence, TurnEnd};
+use crate::textbook::Global;
 use crate::textbook_pool::Ordered;
+use crate::textbook_rules::{Discipline, Ring, Sequence, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::{Nanos, TaskId};
 

@@ -4,25 +4,25 @@
 //!
 //! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling.
 //!
-//! The queue of a task: `realtime` for FIFO, RR and DEADLINE; `background` for BATCH, IDLE and nice
-//! above 0; `foreground` for the rest. Each queue is round robin with its own quantum, or first come,
-//! first served (quantum 0).
+//! The queue of a task: `realtime` for FIFO, RR and DEADLINE; `background` for BATCH, IDLE and
+//! nice above 0; `foreground` for the rest. Each queue is round robin with its own quantum, or
+//! first come, first served (quantum 0).
 //!
-//! Fixed priority (`multilevel`): a queue runs only while all queues above it are empty; an arrival
-//! above preempts.
-//! Shares (`multilevel-timeshare`): two queues, `realtime` being part of `foreground`. Time is cut
-//! into cycles from 0 on; the first part of each belongs to the foreground, the rest to the
-//! background. The queue that owns the time comes first; what it leaves idle goes to the other, until
-//! the owner has a task again. A preempted task returns to the head of its queue with the rest of its
-//! quantum.
+//! Fixed priority (`multilevel`): a queue runs only while all queues above it are empty; an
+//! arrival above preempts. Shares (`multilevel-timeshare`): two queues, `realtime` being part of
+//! `foreground`. Time is cut into cycles from 0 on; the first part of each belongs to the
+//! foreground, the rest to the background. The queue that owns the time comes first; what it
+//! leaves idle goes to the other, until the owner has a task again. A preempted task returns to
+//! the head of its queue with the rest of its quantum.
 
 use crate::core::Core;
 use crate::flags::EnqueueFlags;
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rr::{QUANTUM_DEFAULT, QUANTUM_MAX};
-use crate::textbook::{Discipline, Global, Positions, Ring, TurnEnd};
+use crate::textbook::Global;
 use crate::textbook_pool::Ordered;
+use crate::textbook_rules::{Discipline, Positions, Ring, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::{CpuId, Nanos, Policy, SchedAttr, TaskId};
 

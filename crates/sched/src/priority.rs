@@ -4,25 +4,26 @@
 //!
 //! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling.
 //!
-//! Level of a task, lower is better: its kernel priority, that is 99 - rt_priority (0 to 98) for FIFO
-//! and RR, 120 + nice (100 to 139) for OTHER, BATCH, IDLE and EXT, -1 for DEADLINE. Equal levels run
-//! first come, first served; a preempted task stays at the head of its level.
+//! Level of a task, lower is better: its kernel priority, that is 99 - rt_priority (0 to 98) for
+//! FIFO and RR, 120 + nice (100 to 139) for OTHER, BATCH, IDLE and EXT, -1 for DEADLINE. Equal
+//! levels run first come, first served; a preempted task stays at the head of its level.
 //!
-//! Aging: each whole interval that a task waits without a break raises it by one level, down to level
-//! 0 at best; among equals it keeps the place that its arrival gave it. When it gets a CPU it falls
-//! back to its own level (`aging-reset dispatch`), or keeps the raised one until it blocks
-//! (`aging-reset block`). In the preemptive forms a task that is raised above a running one takes its
-//! CPU at that very time. A task that aged its way to a CPU and fell back yields it again only to a
-//! task that arrives or is raised later, not to the one it has just driven out: otherwise aging would
-//! give it no time at all.
+//! Aging: each whole interval that a task waits without a break raises it by one level, down to
+//! level 0 at best; among equals it keeps the place that its arrival gave it. When it gets a CPU
+//! it falls back to its own level (`aging-reset dispatch`), or keeps the raised one until it
+//! blocks (`aging-reset block`). In the preemptive forms a task that is raised above a running one
+//! takes its CPU at that very time. A task that aged its way to a CPU and fell back yields it
+//! again only to a task that arrives or is raised later, not to the one it has just driven out:
+//! otherwise aging would give it no time at all.
 
 use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rr::QUANTUM;
-use crate::textbook::{Discipline, Global, Positions, Ring, TurnEnd};
+use crate::textbook::Global;
 use crate::textbook_pool::{Ordered, Pool};
+use crate::textbook_rules::{Discipline, Positions, Ring, TurnEnd};
 use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId};
 use std::collections::BTreeSet;

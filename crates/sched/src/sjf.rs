@@ -3,9 +3,10 @@
 //! length of the next CPU burst, which no real scheduler knows, or with a prediction.
 //!
 //! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling. The
-//! prediction is the exponential average tau' = alpha t + (1 - alpha) tau of the bursts t that have
-//! ended, rounded to the nearest ns. A burst ends when the task blocks: preemption and sched_yield do
-//! not end it. Equal times run in order of arrival, and the running task keeps its CPU.
+//! prediction is the exponential average tau' = alpha t + (1 - alpha) tau of the bursts t that
+//! have ended, rounded to the nearest ns. A burst ends when the task blocks: preemption and
+//! sched_yield do not end it. Equal times run in order of arrival, and the running task keeps its
+//! CPU.
 //!
 //! A burst of unknown length (a program that never blocks) is longer than any other. One that runs
 //! longer than predicted has 0 left: SRTF lets it finish.
@@ -14,8 +15,9 @@ use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
-use crate::textbook::{Discipline, Global, Positions, TurnEnd};
+use crate::textbook::Global;
 use crate::textbook_pool::Ordered;
+use crate::textbook_rules::{Discipline, Positions, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::{Machine, Nanos, TaskId};
 

@@ -4,12 +4,13 @@
 //! Source: Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share Resource
 //! Management", MIT/LCS/TM-528, 1995, section 2 with dynamic participation and nonuniform quanta.
 //!
-//! A task's stride is inverse to its tickets (the weight of its nice value). Its pass advances by one
-//! stride for each quantum it runs, by a part of it for a part of a quantum. The least pass runs next;
-//! equal passes run in order of task ids. The global pass is where an average task would be; a task
-//! that sleeps keeps its distance from it (`remain`) and comes back at that distance, so sleeping
-//! neither saves up time nor loses it. A new task starts one stride ahead of the global pass. A
-//! change of tickets rescales the distance. A task that arrives waits for the end of a quantum.
+//! A task's stride is inverse to its tickets (the weight of its nice value). Its pass advances by
+//! one stride for each quantum it runs, by a part of it for a part of a quantum. The least pass
+//! runs next; equal passes run in order of task ids. The global pass is where an average task
+//! would be; a task that sleeps keeps its distance from it (`remain`) and comes back at that
+//! distance, so sleeping neither saves up time nor loses it. A new task starts one stride ahead of
+//! the global pass. A change of tickets rescales the distance. A task that arrives waits for the
+//! end of a quantum.
 //!
 //! Several CPUs, on which the paper is silent: the global pass advances with the CPU time that all
 //! CPUs spend on tasks.
@@ -19,8 +20,9 @@ use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rr::QUANTUM;
-use crate::textbook::{Discipline, Global, TurnEnd};
+use crate::textbook::Global;
 use crate::textbook_pool::Ordered;
+use crate::textbook_rules::{Discipline, TurnEnd};
 use crate::weights::nice_weight;
 use schedlab_model::{Nanos, TaskId};
 
@@ -71,7 +73,8 @@ impl Stride {
         STRIDE1 * ns / (tickets * i128::from(self.quantum))
     }
 
-    /// Brings the global pass up to now. Called before tickets or the number of running tasks change.
+    /// Brings the global pass up to now. Called before tickets or the number of running tasks
+    /// change.
     fn update_global_pass(&mut self, core: &Core) {
         let elapsed = i128::from(core.now - self.updated_at);
         self.updated_at = core.now;

@@ -2,10 +2,10 @@
 //! Pools of waiting tasks for the textbook schedulers: one logical queue for all CPUs.
 //!
 //! A pick must find the best task that its CPU may run. One sorted queue would have to be scanned
-//! past every task that may not run here; therefore tasks with equal affinity share a sub-queue, and
-//! a pick looks at the heads of the sub-queues of its CPU: O(distinct affinities of the CPU x log n).
-//! Most workloads have one affinity, so nothing is scanned. Heads looked at beyond the first are
-//! reported as scanned entries.
+//! past every task that may not run here; therefore tasks with equal affinity share a sub-queue,
+//! and a pick looks at the heads of the sub-queues of its CPU: O(distinct affinities of the CPU x
+//! log n). Most workloads have one affinity, so nothing is scanned. Heads looked at beyond the
+//! first are reported as scanned entries.
 
 use crate::core::Core;
 use schedlab_model::{CpuId, CpuMask, TaskId};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The textbook schedulers against the worked examples of their books. Names give the section of the
-//! collection of vectors: 1.1 FCFS, 1.2 SJF, 1.3 SRTF, 1.4 prediction, 1.5 priority, 1.6 round robin,
-//! 1.7 multilevel queues, 1.8 MLFQ. One unit is 1 ms; everything is free of cost.
+//! The textbook schedulers against the worked examples of their books. Names give the section of
+//! the collection of vectors: 1.1 FCFS, 1.2 SJF, 1.3 SRTF, 1.4 prediction, 1.5 priority, 1.6 round
+//! robin, 1.7 multilevel queues, 1.8 MLFQ. One unit is 1 ms; everything is free of cost.
 
 mod textbook_support;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What theory says of the textbook schedulers: optimality, bounds, proportions; and what they do on
-//! several CPUs, with affinity, and at sched_yield. One unit is 1 ms; everything is free of cost.
+//! What theory says of the textbook schedulers: optimality, bounds, proportions; and what they do
+//! on several CPUs, with affinity, and at sched_yield. One unit is 1 ms; everything is free of
+//! cost.
 
 mod textbook_support;
 

@@ -162,8 +162,8 @@ impl Experiment {
         self
     }
 
-    /// Draws small values for every tunable that is a time, so that quanta, boosts, raises and parts
-    /// of cycles fall together.
+    /// Draws small values for every tunable that is a time, so that quanta, boosts, raises and
+    /// parts of cycles fall together.
     pub fn short_quanta(&mut self, stream: &mut schedlab_model::random::Stream) {
         for tunable in self.scheduler.tunables {
             let value = match tunable.kind {
