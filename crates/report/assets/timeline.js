@@ -138,7 +138,9 @@ class Timeline {
     }
     this.bottom = y - PANEL_GAP_PX + 4;
     this.height = this.bottom + AXIS_PX;
-    this.dpr = Math.min(3, window.devicePixelRatio || 1);
+    // Phones refuse a canvas of more than 16 million pixels.
+    const sharpest = Math.sqrt(16e6 / (this.width * this.height));
+    this.dpr = Math.min(3, window.devicePixelRatio || 1, sharpest);
     this.canvas.width = Math.round(this.width * this.dpr);
     this.canvas.height = Math.round(this.height * this.dpr);
     this.canvas.style.height = this.height + "px";

@@ -51,7 +51,8 @@ pub struct BoxPicture {
     pub unit: TimeUnit,
     /// Label, colour and values (in `unit`) of each box.
     pub boxes: Vec<OneBox>,
-    heading: String,
+    /// What is drawn, at which n and CPUs.
+    pub heading: String,
     n: u64,
     cpus: u64,
 }

@@ -173,21 +173,16 @@ fn variant_keys(runs: &[RunResult]) -> BTreeSet<String> {
         .flat_map(|run| run.parameters.keys().map(String::as_str))
         .filter(|key| !AXES.contains(key))
         .collect();
-    let mut values: BTreeMap<(&str, &str, u64, u64, &str), BTreeSet<Option<&str>>> =
-        BTreeMap::new();
-    for run in runs {
-        for key in &keys {
-            values
-                .entry((&run.lane, &run.scheduler, tasks_of(run), cpus_of(run), key))
-                .or_default()
-                .insert(run.parameters.get(*key).map(String::as_str));
-        }
-    }
-    values
-        .into_iter()
-        .filter(|(_, seen)| seen.len() > 1)
-        .map(|((_, _, _, _, key), _)| key.to_string())
-        .collect()
+    let separates = |key: &str| {
+        // For each point of the axes the first value met; another one there makes the key count.
+        let mut met: BTreeMap<(&str, &str, u64, u64), Option<&String>> = BTreeMap::new();
+        runs.iter().any(|run| {
+            let value = run.parameters.get(key);
+            let point = (run.lane.as_str(), run.scheduler.as_str(), tasks_of(run), cpus_of(run));
+            *met.entry(point).or_insert(value) != value
+        })
+    };
+    keys.into_iter().filter(|key| separates(key)).map(String::from).collect()
 }
 
 fn variant_of(run: &RunResult, keys: &BTreeSet<String>) -> String {
