@@ -126,23 +126,10 @@ impl Plan {
         input: &PlanInput,
         workload: &WorkloadFactory<'_>,
     ) -> Result<(), StudyError> {
-        let available = input.host_cpus.weight();
-        let nr_cpus = match point.get("cpus") {
-            None => available,
-            Some(text) => text
-                .parse()
-                .ok()
-                .filter(|n| (1..=schedlab_model::cpumask::NR_CPUS_MAX as u32).contains(n))
-                .ok_or_else(|| {
-                    StudyError(format!("axis \"cpus\" has {text:?}, allowed are 1 to 1024 and all"))
-                })?,
-        };
-        let cpus = if runs.lane == "sim" {
-            CpuMask::first(nr_cpus)
-        } else if nr_cpus <= available {
-            input.host_cpus.iter().take(nr_cpus as usize).collect()
-        } else {
+        let nr_cpus = point_cpus(point, input)?;
+        let Some(cpus) = lane_cpus(&runs.lane, nr_cpus, input) else {
             let name = &self.experiments[experiment].name;
+            let available = input.host_cpus.weight();
             let note =
                 format!("{name} is not measured: it needs {nr_cpus} CPUs, here are {available}");
             if !self.notes.contains(&note) {
@@ -150,51 +137,67 @@ impl Plan {
             }
             return Ok(());
         };
-        let constants =
-            spec.parameters.iter().map(|(name, value)| (name.clone(), value.to_string()));
-        let given: BTreeMap<String, String> = constants
-            .chain(point.iter().map(|(name, value)| (name.clone(), value.clone())))
+        let given: BTreeMap<String, String> = spec
+            .parameters
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .chain(point.clone())
             .filter(|(name, _)| name != "cpus")
             .collect();
         let built = workload(&spec.workload, &given, nr_cpus).map_err(StudyError)?;
+        for scheduler in &runs.schedulers {
+            let (scheduler, policy) = scheduler_of(&runs.lane, scheduler)?;
+            let mut parameters = given.clone();
+            parameters.insert("cpus".into(), nr_cpus.to_string());
+            let mut workload = built.clone();
+            if let Some(policy) = policy {
+                apply_policy(&mut workload, policy, RT_PRIORITY_DEFAULT);
+                if runs.lane == "sim" {
+                    parameters.insert("policy".into(), policy.name().into());
+                }
+            }
+            let request = RunRequest {
+                workload,
+                scheduler,
+                tunables: Vec::new(),
+                cpus,
+                parameters,
+                seed: input.seed,
+                repetition: 0,
+                until_ns: None,
+                keep: Keep { slices: spec.keep_slices, progress: spec.keep_progress },
+            };
+            self.add_repetitions(experiment, runs, &request, input);
+        }
+        Ok(())
+    }
+
+    /// Adds `request` once a repetition. On a real machine only the first one keeps its timeline:
+    /// repetitions are there for the statistics.
+    fn add_repetitions(
+        &mut self,
+        experiment: usize,
+        runs: &RunsSpec,
+        request: &RunRequest,
+        input: &PlanInput,
+    ) {
         let repetitions = match (runs.lane.as_str(), input.host_repetitions) {
             ("host", Some(repetitions)) => repetitions,
             _ => runs.repetitions,
         };
-        for scheduler in &runs.schedulers {
-            let (request_scheduler, policy) = scheduler_of(&runs.lane, scheduler)?;
-            let mut parameters = given.clone();
-            parameters.insert("cpus".into(), nr_cpus.to_string());
-            if let (Some(policy), "sim") = (policy, runs.lane.as_str()) {
-                parameters.insert("policy".into(), policy.name().into());
-            }
-            let mut workload = built.clone();
-            if let Some(policy) = policy {
-                apply_policy(&mut workload, policy, RT_PRIORITY_DEFAULT);
-            }
-            for repetition in 0..repetitions {
-                let keep_whole = runs.lane == "sim" || repetition == 0;
-                self.runs.push(PlannedRun {
-                    experiment,
-                    lane: runs.lane.clone(),
-                    request: RunRequest {
-                        workload: workload.clone(),
-                        scheduler: request_scheduler.clone(),
-                        tunables: Vec::new(),
-                        cpus,
-                        parameters: parameters.clone(),
-                        seed: input.seed.wrapping_add(u64::from(repetition)),
-                        repetition,
-                        until_ns: None,
-                        keep: Keep {
-                            slices: spec.keep_slices && keep_whole,
-                            progress: spec.keep_progress && keep_whole,
-                        },
-                    },
-                });
-            }
+        for repetition in 0..repetitions {
+            let keep_whole = runs.lane == "sim" || repetition == 0;
+            self.runs.push(PlannedRun {
+                experiment,
+                lane: runs.lane.clone(),
+                request: RunRequest {
+                    seed: input.seed.wrapping_add(u64::from(repetition)),
+                    repetition,
+                    keep: if keep_whole { request.keep } else { Keep::NOTHING },
+                    ..request.clone()
+                },
+            });
         }
-        Ok(())
     }
 
     /// Indices of the runs of lanes that cannot run in parallel, shuffled by `seed`.
@@ -268,6 +271,24 @@ pub fn scheduler_of(lane: &str, text: &str) -> Result<(String, Option<Policy>), 
             Ok((found.name().into(), Some(found)))
         }
     }
+}
+
+/// Number of CPUs at a point: the axis `cpus`, else all.
+fn point_cpus(point: &BTreeMap<String, String>, input: &PlanInput) -> Result<u32, StudyError> {
+    const MAX: u32 = schedlab_model::cpumask::NR_CPUS_MAX as u32;
+    let Some(text) = point.get("cpus") else { return Ok(input.host_cpus.weight()) };
+    text.parse().ok().filter(|n| (1..=MAX).contains(n)).ok_or_else(|| {
+        StudyError(format!("axis \"cpus\" has {text:?}, allowed are 1 to {MAX} and all"))
+    })
+}
+
+/// The CPUs of a run; `None` where the machine has too few.
+fn lane_cpus(lane: &str, nr_cpus: u32, input: &PlanInput) -> Option<CpuMask> {
+    if lane == "sim" {
+        return Some(CpuMask::first(nr_cpus));
+    }
+    let available = input.host_cpus.weight();
+    (nr_cpus <= available).then(|| input.host_cpus.iter().take(nr_cpus as usize).collect())
 }
 
 fn wanted(runs: &RunsSpec, input: &PlanInput) -> bool {

@@ -6,6 +6,7 @@
 
 pub mod builtin;
 pub mod policy;
+pub mod rtapp;
 mod suggest;
 pub mod units;
 
@@ -13,3 +14,4 @@ pub mod units;
 mod testing;
 
 pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
+pub use rtapp::{ReadError, ReadOutcome, Warning, WarningKind, read_rtapp, write_rtapp};

@@ -16,7 +16,10 @@ pub(crate) fn nearest<'a>(
     allowed
         .into_iter()
         .map(|word| (strsim::damerau_levenshtein(&wanted, &normal(word)), word))
-        .filter(|(distance, word)| *distance <= word.chars().count().max(3) / 3)
+        .filter(|(distance, word)| {
+            let length = word.chars().count();
+            *distance < length && *distance <= length.max(3) / 3
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
 }
