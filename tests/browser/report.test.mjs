@@ -84,7 +84,8 @@ function view(page, id = BIG) {
 }
 
 function nextFrame(page) {
-  const twice = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const twice = () =>
+    new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   return page.evaluate(twice);
 }
 
@@ -113,7 +114,7 @@ test("it opens from a file without an error, a request or a script of the data",
   const name = "</script><img src=x onerror=alert(1)>";
   const names = await page.evaluate(
     (id) => schedlab.figures.get(id).panels[0].tasks.map((task) => task.name),
-    BIG
+    BIG,
   );
   assert.ok(names.includes(name), "the hostile name is shown as it is");
   const made = await page.evaluate(() => schedlab.figures.size);
@@ -125,7 +126,9 @@ test("nothing can be loaded even if something tried", async () => {
   const page = await open();
   const blocked = await page.evaluate(async () => {
     const seen = [];
-    document.addEventListener("securitypolicyviolation", (event) => seen.push(event.violatedDirective));
+    document.addEventListener("securitypolicyviolation", (event) =>
+      seen.push(event.violatedDirective),
+    );
     await fetch("https://example.invalid/").catch(() => {});
     await new Promise((done) => setTimeout(done, 50));
     return seen;
@@ -144,7 +147,7 @@ test("every figure has a text alternative, a caption, a data table and a CSV", a
       alternative: figure.querySelector(".plot").getAttribute("aria-label"),
       caption: figure.querySelector("figcaption").textContent.trim(),
       focus: figure.querySelector(".plot").tabIndex,
-    }))
+    })),
   );
   assert.ok(figures.length >= 12);
   for (const figure of figures) {
@@ -209,7 +212,9 @@ test("the timeline draws its lanes", async () => {
     let right = 0;
     for (let i = 0; i < row.start.length; i++) {
       const middle = (row.start[i] + row.end[i]) / 2;
-      const x = timeline.left + ((middle - timeline.from) / (timeline.to - timeline.from)) * timeline.plotWidth;
+      const x =
+        timeline.left +
+        ((middle - timeline.from) / (timeline.to - timeline.from)) * timeline.plotWidth;
       const y = row.y + row.height - 2;
       const [r, g, b] = ctx.getImageData(x * timeline.dpr, y * timeline.dpr, 1, 1).data;
       const hex = "#" + [r, g, b].map((v) => v.toString(16).padStart(2, "0")).join("");
@@ -249,7 +254,10 @@ test("the timeline zooms and moves by keys, buttons, wheel and drag", async () =
   await page.mouse.down();
   await page.mouse.move(at[0] + 120, at[1], { steps: 4 });
   await page.mouse.up();
-  assert.ok((await view(page)).from < before.from, "dragging to the right shows what was earlier");
+  assert.ok(
+    (await view(page)).from < before.from,
+    "dragging to the right shows what was earlier",
+  );
 
   // Without focus or Ctrl the wheel scrolls the page; with Ctrl it zooms.
   await page.evaluate(() => document.activeElement.blur());
@@ -320,7 +328,10 @@ test("at 100,000 slices every frame asked for is drawn", async () => {
     const cost = { whole: [], zoomed: [] };
     for (let i = 0; i < frames; i++) {
       const span = timeline.end / (i < frames / 2 ? 1 : 50);
-      timeline.show(((timeline.end - span) * i) / frames, ((timeline.end - span) * i) / frames + span);
+      timeline.show(
+        ((timeline.end - span) * i) / frames,
+        ((timeline.end - span) * i) / frames + span,
+      );
       await new Promise(requestAnimationFrame);
       await new Promise((done) => setTimeout(done));
       cost[i < frames / 2 ? "whole" : "zoomed"].push(timeline.frameMs);
@@ -337,7 +348,8 @@ test("at 100,000 slices every frame asked for is drawn", async () => {
   }, BIG);
   console.log(
     `${measured.slices} slices: median frame ${measured.whole.toFixed(1)} ms with all of them in ` +
-      `view, ${measured.zoomed.toFixed(1)} ms zoomed 50 times; ${measured.perSecond.toFixed(0)} frames/s`
+      `view, ${measured.zoomed.toFixed(1)} ms zoomed 50 times; ` +
+      `${measured.perSecond.toFixed(0)} frames/s`,
   );
   assert.equal(measured.drawn, measured.frames);
   await close(page);
@@ -348,14 +360,20 @@ test("tables sort by number and by text, up and down", async () => {
   await page.locator("#show-minor").check();
   const column = (index) =>
     page.evaluate(
-      (i) => [...document.querySelectorAll("#summary-table tbody tr")].map((row) => row.cells[i].dataset.v ?? row.cells[i].textContent),
-      index
+      (i) =>
+        [...document.querySelectorAll("#summary-table tbody tr")].map(
+          (row) => row.cells[i].dataset.v ?? row.cells[i].textContent,
+        ),
+      index,
     );
   const heads = await page.locator("#summary-table thead th").allTextContents();
   const makespan = heads.findIndex((text) => text.startsWith("makespan"));
   await page.locator("#summary-table thead th").nth(makespan).locator("button").click();
   const up = (await column(makespan)).map(Number);
-  assert.deepEqual(up, [...up].sort((a, b) => a - b));
+  assert.deepEqual(
+    up,
+    [...up].sort((a, b) => a - b),
+  );
   assert.ok(new Set(up).size > 10);
   await page.locator("#summary-table thead th").nth(makespan).locator("button").press("Enter");
   assert.deepEqual((await column(makespan)).map(Number), up.reverse());
@@ -363,7 +381,10 @@ test("tables sort by number and by text, up and down", async () => {
   assert.equal(sorted, "descending");
   await page.locator("#summary-table thead th").first().locator("button").click();
   const names = await column(0);
-  assert.deepEqual(names, [...names].sort((a, b) => a.localeCompare(b, "en", { numeric: true })));
+  assert.deepEqual(
+    names,
+    [...names].sort((a, b) => a.localeCompare(b, "en", { numeric: true })),
+  );
   await close(page);
 });
 
@@ -399,9 +420,9 @@ test("curves hide a line by its legend and read values by keys", async () => {
 test("progress panels share their axes", async () => {
   const page = await open();
   const ranges = await page.evaluate(() =>
-    schedlab.figures.get("s0-2cpu-4-progress").charts.map(({ scales }) => [
-      scales.x.min, scales.x.max, scales.y.min, scales.y.max,
-    ])
+    schedlab.figures
+      .get("s0-2cpu-4-progress")
+      .charts.map(({ scales }) => [scales.x.min, scales.x.max, scales.y.min, scales.y.max]),
   );
   assert.ok(ranges.length >= 4);
   for (const range of ranges) assert.deepEqual(range, ranges[0]);

@@ -16,10 +16,11 @@ for tool in node npm; do
     fi
 done
 if [ -z "${CHROMIUM:-}" ]; then
-    CHROMIUM=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+    CHROMIUM=$(command -v chromium || command -v chromium-browser || command -v google-chrome ||
+        true)
 fi
 if [ -z "$CHROMIUM" ] || [ ! -x "$CHROMIUM" ]; then
-    echo "SKIP browser tests: no Chromium found (apt-get install chromium, or set CHROMIUM)"
+    echo "SKIP browser tests: no Chromium found (apt-get install chromium or set CHROMIUM)"
     exit 0
 fi
 export CHROMIUM
@@ -33,7 +34,8 @@ fi
 export REPORT_HTML
 
 cd "$here"
-if [ ! -d node_modules/playwright-core ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
+installed=node_modules/.package-lock.json
+if [ ! -f "$installed" ] || [ package-lock.json -nt "$installed" ]; then
     npm ci --no-audit --no-fund --loglevel=error
 fi
 node --test report.test.mjs

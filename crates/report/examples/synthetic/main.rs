@@ -4,8 +4,8 @@
 //!
 //! `cargo run -p schedlab-report --example synthetic -- report.html [plots-folder]`
 //!
-//! The numbers come from a toy round robin (results.rs), not from schedlab's engine: this crate must
-//! not depend on it.
+//! The numbers come from a toy round robin (results.rs), not from schedlab's engine: this crate
+//! must not depend on it.
 
 mod results;
 

@@ -68,8 +68,8 @@ pub fn svg_inline(scene: &Scene, prefix: &str) -> String {
     renumber_clips(&SvgBackend::new().render_scene(scene), prefix)
 }
 
-/// Names clip paths `PREFIX-clip-0`, `PREFIX-clip-1` ... in order of appearance. The library numbers
-/// them by a counter of the whole process, which would make equal scenes differ.
+/// Names clip paths `PREFIX-clip-0`, `PREFIX-clip-1` ... in order of appearance. The library
+/// numbers them by a counter of the whole process, which would make equal scenes differ.
 fn renumber_clips(svg: &str, prefix: &str) -> String {
     let mut out = String::with_capacity(svg.len());
     let mut known: Vec<&str> = Vec::new();
