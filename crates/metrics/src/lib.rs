@@ -2,8 +2,8 @@
 //! From a trace to numbers. One file a measure; this file holds the names under which they go out.
 //!
 //! All times are nanoseconds. Floating point appears only here, at output, never in what decides.
-//! [`Collector`] computes [`RunMeasures`] from an event stream; [`totals::summarise`] makes the totals from
-//! tasks that were measured another way; [`stats`] summarises repetitions.
+//! [`Collector`] computes [`RunMeasures`] from an event stream; [`totals::summarise`] makes the
+//! totals from tasks that were measured another way; [`stats`] summarises repetitions.
 //! Builds for wasm32: no file, clock or environment is read.
 
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,8 @@ mod testing;
 
 pub use collector::Collector;
 
-/// Statistics of a set of durations (ns). With no sample, every field is 0. Percentiles are exact for
-/// small sets and within 0.1 % for large ones ([`samples`]).
+/// Statistics of a set of durations (ns). With no sample, every field is 0. Percentiles are exact
+/// for small sets and within 0.1 % for large ones ([`samples`]).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {

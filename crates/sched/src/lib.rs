@@ -5,6 +5,7 @@
 //! Linux kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) and never the
 //! engine that drives it. [`registry`] is the only list of schedulers.
 
+pub mod balance;
 pub mod class;
 pub mod core;
 pub mod domains;

@@ -55,7 +55,7 @@ fn an_unknown_key_names_the_nearest() {
       ·                                 ╰── here
       ╰────
      help: did you mean `duration`? allowed are duration, default_policy, calibration,
-           pi_enabled, lock_pages, mem_buffer_size, io_device, logdir, log_basename,
+           pi_enabled, lock_pages, mem_buffer_size, frag, io_device, logdir, log_basename,
            log_size, ftrace, gnuplot, cumulative_slack
     "#);
 }
@@ -120,14 +120,14 @@ fn every_event_that_rt_app_has_and_schedlab_not_is_refused() {
         assert!(text.contains(&format!("event `{event}` is not supported yet")), "{text}");
         assert!(text.contains("w.json:2:13"), "{text}");
     }
-    for key in ["util_min", "util_max", "nodes_membind"] {
+    for key in ["util_min", "util_max", "nodes_membind", "dl-reclaim"] {
         let text = task(&format!("\"run\": 5, \"{key}\": 1"));
         assert!(text.contains(&format!("`{key}` is not supported")), "{text}");
     }
 }
 
 #[test]
-fn values_are_checked() {
+fn durations_are_checked() {
     insta::assert_snapshot!(task(r#""run": -5"#), @r#"
      × dir/w.json:2:10: `run` is negative
       ╭─[dir/w.json:2:10]
@@ -172,6 +172,21 @@ fn values_are_checked() {
      help: write microseconds as a whole number, or a string with a unit such as "1500us",
            "1.5ms" or "250ns"
     "#);
+    let uniform = r#""sleep": { "distribution": "uniform", "low": 9, "high": 3 }"#;
+    insta::assert_snapshot!(task(uniform), @r#"
+     × dir/w.json:2:59: `high` is below `low`
+      ╭─[dir/w.json:2:59]
+    1 │ { "tasks": { "a": {
+    2 │   "sleep": { "distribution": "uniform", "low": 9, "high": 3 }
+      ·                                                           ┬
+      ·                                                           ╰── here
+      ╰────
+     help: swap them: both ends belong to the range
+    "#);
+}
+
+#[test]
+fn priorities_and_policies_are_checked() {
     insta::assert_snapshot!(task(r#""run": 5, "timer": { "ref": "unique", "period": 0 }"#), @r#"
      × dir/w.json:2:51: `period` is 0, or can be
       ╭─[dir/w.json:2:51]
@@ -224,6 +239,10 @@ fn values_are_checked() {
      help: give `dl-runtime`, the CPU time in each period: at least 1024 ns (the key
            `runtime` is an event)
     "#);
+}
+
+#[test]
+fn cpus_groups_and_loops_are_checked() {
     insta::assert_snapshot!(task(r#""run": 5, "cpus": [2, 3]"#), @r#"
      × dir/w.json:2:21: no CPU of `cpus` (2-3) exists
       ╭─[dir/w.json:2:21]
@@ -245,17 +264,6 @@ fn values_are_checked() {
      help: a path is like "/a/b": each part of letters, digits, `_`, `-`, `.` and `@`, not
            beginning with a dot or with the name of a controller and a dot (`cpu.`)
     "#);
-    let uniform = r#""sleep": { "distribution": "uniform", "low": 9, "high": 3 }"#;
-    insta::assert_snapshot!(task(uniform), @r#"
-     × dir/w.json:2:59: `high` is below `low`
-      ╭─[dir/w.json:2:59]
-    1 │ { "tasks": { "a": {
-    2 │   "sleep": { "distribution": "uniform", "low": 9, "high": 3 }
-      ·                                                           ┬
-      ·                                                           ╰── here
-      ╰────
-     help: swap them: both ends belong to the range
-    "#);
     insta::assert_snapshot!(task(r#""run": 5, "loop": 2, "loop": 3"#), @r#"
      × dir/w.json:2:24: `loop` stands here for the second time
       ╭─[dir/w.json:2:24]
@@ -266,6 +274,29 @@ fn values_are_checked() {
       ╰────
      help: only events may be repeated: keep one of the two
     "#);
+}
+
+/// Right in the first round, wrong in the second.
+#[test]
+fn later_rounds_of_phases_are_checked_too() {
+    let phases = r#""phases": { "p": { "priority": -5, "run": 1 },
+                  "q": { "policy": "SCHED_FIFO", "run": 2 } }"#;
+    insta::assert_snapshot!(task(phases), @r#"
+     × dir/w.json:2:34: `priority` -5 with policy SCHED_FIFO
+      ╭─[dir/w.json:2:34]
+    1 │ { "tasks": { "a": {
+    2 │   "phases": { "p": { "priority": -5, "run": 1 },
+      ·                                  ─┬
+      ·                                   ╰── here
+      ╰────
+     help: allowed are 1 to 99 (the real-time priority, 99 the most important). This
+           happens in the second round: attributes stay as the last phase left them until a
+           phase names others
+    "#);
+    assert!(
+        read_rtapp("w", &format!("{{ \"tasks\": {{ \"a\": {{ \"loop\": 1, {phases} }} }} }}"), 1)
+            .is_ok()
+    );
 }
 
 #[test]
@@ -384,16 +415,25 @@ fn what_has_no_effect_is_warned_of() {
 }"#;
     let read = read_rtapp("w.json", text, 2).unwrap();
     let lines: Vec<String> = read.warnings.iter().map(ToString::to_string).collect();
-    insta::assert_snapshot!(lines.join("\n"), @"
-    2:15: `calibration` has no effect: every lane measures CPU time itself [calibration-ignored]
-    2:38: `ftrace` has no effect: schedlab records a trace and draws from that [logging-ignored]
-    2:56: `io_device` has no effect: the lane chooses the device or scratch file [io-device-ignored]
-    3:3: `resources` has no effect: rt-app itself creates what events name [resources-ignored]
-    5:12: `runtme` is read as event `run`, as rt-app does: is it a slip? [odd-suffix]
-    5:39: slice of 7000 ns: the kernel keeps to 100us ... 100ms and makes it 100000 ns [slice-clamped]
-    5:55: `dl-period` has no effect with policy SCHED_OTHER [policy-ignores-key]
-    5:70: CPU 5 does not exist: the task uses the others that `cpus` names [cpus-absent]
-    6:32: `delay` holds for instances that the launcher starts, not for forks [fork-ignores-delay]
+    insta::assert_snapshot!(lines.join("\n").replace(" [", "\n  ["), @"
+    2:15: `calibration` has no effect: every lane measures CPU time itself
+      [calibration-ignored]
+    2:38: `ftrace` has no effect: schedlab records a trace and draws from that
+      [logging-ignored]
+    2:56: `io_device` has no effect: the lane chooses the device or scratch file
+      [io-device-ignored]
+    3:3: `resources` has no effect: rt-app itself creates what events name
+      [resources-ignored]
+    5:12: `runtme` is read as event `run`, as rt-app does: is it a slip?
+      [odd-suffix]
+    5:39: slice of 7000 ns: the kernel keeps to 100us ... 100ms and makes it 100000 ns
+      [slice-clamped]
+    5:55: `dl-period` has no effect with policy SCHED_OTHER
+      [policy-ignores-key]
+    5:70: CPU 5 does not exist: the task uses the others that `cpus` names
+      [cpus-absent]
+    6:32: `delay` holds for instances that the launcher starts, not for forks
+      [fork-ignores-delay]
     ");
     let first = &read.warnings[0];
     assert_eq!((first.kind, first.line, first.column), (WarningKind::Calibration, 2, 15));

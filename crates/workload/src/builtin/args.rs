@@ -43,7 +43,7 @@ pub enum Kind {
         /// Least.
         min: u64,
     },
-    /// Nice values, -20 to 19, separated by commas.
+    /// Nice values, -20 to 19, separated by commas, or by slashes where commas separate parameters.
     NiceList,
     /// One nice value, -20 to 19.
     Nice,
@@ -53,7 +53,7 @@ pub enum Kind {
     RtPolicy,
     /// A real-time priority, 1 to 99; used with FIFO and RR only.
     Priority,
-    /// CPUs as a list such as `0-3,8`, or `all`.
+    /// CPUs as a list such as `0-3,8` or `0-3/8`, or `all`.
     Cpus,
 }
 
@@ -71,7 +71,7 @@ impl Kind {
             Self::Bytes { min } => {
                 format!("bytes, {min} to {}", units::format_bytes(units::BYTES_MAX))
             }
-            Self::NiceList => "nice values, -20 to 19, separated by commas".into(),
+            Self::NiceList => "nice values, -20 to 19, separated by commas or slashes".into(),
             Self::Nice => "a nice value, -20 to 19".into(),
             Self::Policy => "OTHER, BATCH, IDLE, FIFO, RR or EXT".into(),
             Self::RtPolicy => "FIFO or RR".into(),
@@ -312,7 +312,7 @@ fn parse_value(kind: Kind, text: &str) -> Result<Value, String> {
         }
         Kind::Bytes { min } => at_least(units::parse_bytes(text), min),
         Kind::NiceList => {
-            let nices: Result<Vec<i8>, String> = text.split(',').map(parse_nice).collect();
+            let nices: Result<Vec<i8>, String> = text.split([',', '/']).map(parse_nice).collect();
             nices.map(Value::Nices)
         }
         Kind::Nice => Ok(Value::Nices(vec![parse_nice(text)?])),
@@ -355,10 +355,10 @@ fn parse_nice(text: &str) -> Result<i8, String> {
     }
 }
 
-/// Reads the kernel's CPU list format, such as `0-3,8`.
+/// Reads the kernel's CPU list format, such as `0-3,8`; a slash may stand for the comma.
 fn parse_cpus(text: &str) -> Result<CpuMask, String> {
     let mut mask = CpuMask::empty();
-    for part in text.split(',') {
+    for part in text.split([',', '/']) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let cpu = |text: &str| match text.trim().parse::<usize>() {
             Ok(cpu) if cpu < NR_CPUS_MAX => Ok(cpu as u32),

@@ -282,6 +282,13 @@ mod tests {
     use crate::testing::wrap;
     use schedlab_model::{CpuId, CpuMask, LoopCount, Op, Policy};
 
+    #[test]
+    fn lists_take_commas_and_slashes() {
+        let with = |cpus| builtin("load", &[("cpus", cpus)]).unwrap();
+        assert_eq!(with("0-2,5"), with("0-2/5"));
+        assert_eq!(with("0-2,5").tasks[0].attr.affinity.map(|mask| mask.weight()), Some(4));
+    }
+
     fn error(name: &str, params: &[(&str, &str)]) -> String {
         wrap(&builtin(name, params).unwrap_err().to_string())
     }
@@ -319,7 +326,7 @@ mod tests {
 
     #[test]
     fn hogs_take_their_nice_values_in_turn() {
-        let workload = builtin("hogs", &[("n", "5"), ("nice", "0,5"), ("work", "3ms")]).unwrap();
+        let workload = builtin("hogs", &[("n", "5"), ("nice", "0/5"), ("work", "3ms")]).unwrap();
         let kinds: Vec<_> =
             workload.tasks.iter().map(|t| (t.name.as_str(), t.attr.nice, t.instances)).collect();
         assert_eq!(kinds, [("hog_nice0", 0, 3), ("hog_nice5", 5, 2)]);
@@ -385,7 +392,7 @@ mod tests {
         "#);
         insta::assert_snapshot!(error("hogs", &[("nice", "0,25")]), @r#"
         hogs: nice=0,25: "25" is no nice value; allowed: nice values, -20 to 19, separated
-        by commas
+        by commas or slashes
         "#);
         insta::assert_snapshot!(error("hogs", &[("priority", "5")]), @"
         hogs: priority has no effect under OTHER: leave it out, or set policy=FIFO or

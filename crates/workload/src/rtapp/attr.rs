@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attributes: `policy`, `priority`, `dl-*`, `cpus`, `taskgroup`, at a task, a phase or in a `sched`
-//! event.
+//! Attributes (`policy`, `priority`, `dl-*`, `cpus`, `taskgroup`) at a task, at a phase or in a
+//! `sched` event.
 
 use super::Reader;
 use super::error::{Result, WarningKind, problem};

@@ -142,8 +142,8 @@ pub(crate) fn integer(value: &Value, name: &str, range: RangeInclusive<i64>) -> 
     }
 }
 
-const DURATION_FORMS: &str = "write microseconds as a whole number, or a string with a unit such as \
-                              \"1500us\", \"1.5ms\" or \"250ns\"";
+const DURATION_FORMS: &str = "write microseconds as a whole number, or a string with a unit such \
+                              as \"1500us\", \"1.5ms\" or \"250ns\"";
 
 /// The value as a constant duration: whole microseconds, as rt-app has it, or a string with a unit.
 /// `name` is the key.
