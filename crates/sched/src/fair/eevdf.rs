@@ -272,7 +272,8 @@ impl FairClass {
             }
             at = node(at).right;
         }
-        if best_left == NIL || !before(node(best_left).min_time, self.ent(best).deadline) {
+        // An equal deadline on the left wins over the running entity and the path.
+        if best_left == NIL || before(self.ent(best).deadline, node(best_left).min_time) {
             return best;
         }
         let least = node(best_left).min_time;

@@ -245,7 +245,7 @@ impl FairClass {
     }
 
     /// Reports the load of queue `q` to its group if it changed by more than 1/64.
-    fn update_tg_load_avg(&mut self, now: Nanos, q: u32) {
+    pub(super) fn update_tg_load_avg(&mut self, now: Nanos, q: u32) {
         let limited = self.rules.tg_load_rate_limited;
         let rq = &mut self.cfs[q as usize];
         if rq.se == NIL

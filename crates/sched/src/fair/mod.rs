@@ -23,7 +23,8 @@ pub mod rules;
 pub mod tunables;
 pub mod weights;
 
-use crate::class::{SchedClass, select_idle_cpu};
+use crate::balance::{BalanceOptions, Balancer};
+use crate::class::SchedClass;
 use crate::core::{Core, PreemptCheck};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::Options;
@@ -55,6 +56,8 @@ pub struct FairClass {
     cpus: Vec<CpuFair>,
     /// Index of task 0's entity.
     first_task: u32,
+    /// Placement and load balancing; taken out while it works on the queues.
+    balancer: Option<Box<Balancer>>,
 }
 
 impl FairClass {
@@ -86,6 +89,11 @@ impl FairClass {
             avg_idle: 2 * tunables.migration_cost_ns,
             max_idle_balance_cost: tunables.migration_cost_ns,
         };
+        let balance = BalanceOptions {
+            migration_cost: tunables.migration_cost_ns,
+            nr_migrate: tunables.nr_migrate,
+            ..BalanceOptions::new(rules.balance)
+        };
         let groups = cgroups
             .iter()
             .map(|spec| TaskGroup { shares: shares_from_cpu_weight(spec.weight), load_avg: 0 });
@@ -99,7 +107,16 @@ impl FairClass {
             cfs,
             groups: groups.collect(),
             cpus: vec![cpu; nr_cpus as usize],
+            balancer: Some(Box::new(Balancer::new(balance, machine))),
         }
+    }
+
+    /// Runs `work` of the balancer on the queues.
+    fn with_balancer<T>(&mut self, work: impl FnOnce(&mut Balancer, &mut Self) -> T) -> T {
+        let mut balancer = self.balancer.take().expect("the balancer does not call itself");
+        let result = work(&mut balancer, self);
+        self.balancer = Some(balancer);
+        result
     }
 
     /// The rules in force.
@@ -110,6 +127,12 @@ impl FairClass {
     /// The tunables in force.
     pub fn tunables(&self) -> &FairTunables {
         &self.tunables
+    }
+
+    /// Whether what `cpu` runs is about to be pushed to another CPU.
+    #[inline]
+    fn is_pushing(&self, cpu: CpuId) -> bool {
+        self.balancer.as_ref().is_some_and(|balancer| balancer.is_pushing(cpu))
     }
 
     #[inline]
@@ -236,6 +259,9 @@ impl SchedClass for FairClass {
 
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         self.enqueue_task_fair(core, cpu, task, flags);
+        if let Some(balancer) = &mut self.balancer {
+            balancer.task_queued(core, cpu);
+        }
     }
 
     fn dequeue_task(
@@ -278,6 +304,9 @@ impl SchedClass for FairClass {
     }
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        if self.is_pushing(cpu) {
+            return None;
+        }
         self.pick_task_fair(core, cpu)
     }
 
@@ -296,9 +325,23 @@ impl SchedClass for FairClass {
         core: &Core,
         task: TaskId,
         prev: CpuId,
-        _flags: WakeFlags,
+        flags: WakeFlags,
     ) -> CpuId {
-        select_idle_cpu(core, task, prev)
+        self.with_balancer(|balancer, fair| balancer.select_task_rq(core, fair, task, prev, flags))
+    }
+
+    fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        self.with_balancer(|balancer, fair| balancer.newidle(core, fair, cpu))
+    }
+
+    fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
+        self.with_balancer(|balancer, fair| balancer.tick(core, fair, cpu));
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.is_pushing(cpu) {
+            self.with_balancer(|balancer, fair| balancer.push_running(core, fair, cpu));
+        }
     }
 
     fn migrate_task_rq(&mut self, core: &mut Core, task: TaskId, _cpu: CpuId) {

@@ -3,6 +3,7 @@
 //!
 //! Source: Linux kernel/sched/fair.c and features.h of the versions named.
 
+use crate::balance::Generation;
 use schedlab_model::Nanos;
 
 /// Which algorithm orders a queue.
@@ -76,6 +77,8 @@ pub struct Rules {
     pub tg_load_rate_limited: bool,
     /// Load balancing does not count delayed sleepers (later releases of 6.12).
     pub counts_runnable_only: bool,
+    /// Rules of placement and load balancing.
+    pub balance: Generation,
 }
 
 impl Rules {
@@ -95,6 +98,7 @@ impl Rules {
         group_keeps_weight_when_empty: false,
         tg_load_rate_limited: false,
         counts_runnable_only: false,
+        balance: Generation::V6_1,
     };
     /// EEVDF as in 6.6.
     pub const LINUX_6_6: Self = Self {
@@ -114,6 +118,7 @@ impl Rules {
         delay_dequeue: true,
         custom_slice: true,
         protection: Protection::RescheduleIneligible,
+        balance: Generation::V6_12,
         ..Self::LINUX_6_6
     };
     /// EEVDF as in the later point releases of 6.12 (6.12.63).

@@ -143,6 +143,7 @@ impl Kernel {
         let child = self.create(attr);
         let cpu = self.core.task(parent).cpu;
         self.core.tasks[child.index()].cpu = cpu;
+        self.core.tasks[child.index()].state = TaskState::Running;
         self.class.task_fork(&mut self.core, cpu, child, Some(parent));
         self.activate(child, WakeKind::Fork);
         self.settle();
@@ -222,7 +223,7 @@ impl Kernel {
         self.settle();
     }
 
-    /// Changes the attributes of `task`, queued or not.
+    /// Changes the attributes of `task`, queued or not, as nice(2) does: without DEQUEUE_MOVE.
     pub fn set_attr(&mut self, task: TaskId, attr: SchedAttr) {
         let (cpu, old_prio) = (self.core.task(task).cpu, self.core.task(task).prio);
         let (queued, running) = (self.core.task(task).on_rq, self.core.is_running(task));
@@ -230,7 +231,7 @@ impl Kernel {
             self.account(cpu);
         }
         if queued {
-            let flags = DequeueFlags { save: true, moved: true, ..DequeueFlags::NONE };
+            let flags = DequeueFlags { save: true, ..DequeueFlags::NONE };
             self.class.dequeue_task(&mut self.core, cpu, task, flags);
             self.core.tasks[task.index()].on_rq = false;
         }
@@ -241,7 +242,7 @@ impl Kernel {
         let t = &mut self.core.tasks[task.index()];
         (t.attr, t.prio) = (attr, attr.kernel_prio());
         if queued {
-            let flags = EnqueueFlags { restore: true, moved: true, ..EnqueueFlags::NONE };
+            let flags = EnqueueFlags { restore: true, ..EnqueueFlags::NONE };
             self.class.enqueue_task(&mut self.core, cpu, task, flags);
             self.core.tasks[task.index()].on_rq = true;
         }
