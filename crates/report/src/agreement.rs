@@ -94,7 +94,8 @@ fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
             let height = 100.0 * (kind as f64 + 0.5) / kinds.len() as f64;
             let _ = write!(
                 out,
-                "<i class=\"dot c{}\" style=\"left:{:.2}%;top:{height:.0}%\" title=\"{}, n = {}, {}, {}: {}\"></i>",
+                "<i class=\"dot c{}\" style=\"left:{:.2}%;top:{height:.0}%\" \
+                 title=\"{}, n = {}, {}, {}: {}\"></i>",
                 style.colour,
                 place(*ratio, reach),
                 escape(&pair.label()),

@@ -112,40 +112,37 @@ fn first_run<'a>(group: &'a Group<'_>, config: usize) -> Option<&'a RunResult> {
 }
 
 fn twin(config: &Config, kernel: &str, group: &Group<'_>) -> Option<usize> {
-    let simulated = |accept: &dyn Fn(&Config) -> bool| {
-        let same_variant = |c: &Config| c.variant == config.variant;
-        let found = |strict: bool| {
-            group
-                .configs
-                .iter()
-                .position(|c| c.is_simulated() && accept(c) && (!strict || same_variant(c)))
-        };
-        found(true).or_else(|| found(false))
-    };
     let policy = config.scheduler.trim_start_matches("SCHED_").to_ascii_uppercase();
-    if let Some(same) = simulated(&|c| c.scheduler == config.scheduler) {
-        return Some(same);
-    }
-    if let Some(under_kernel) = simulated(&|c| model_policy(c).as_deref() == Some(policy.as_str()))
-    {
-        return Some(under_kernel);
-    }
-    let textbook: &[&str] = match policy.as_str() {
-        "FIFO" => &["fcfs", "fifo"],
-        "RR" => &["rr", "round-robin"],
-        "OTHER" | "NORMAL" | "BATCH" => {
-            let model = newest_model_for(kernel, group)?;
-            return simulated(&|c| c.scheduler == model);
-        }
-        _ => return None,
+    let model = newest_model_for(kernel, group);
+    let find = |accept: &dyn Fn(&Config) -> bool| {
+        group.configs.iter().position(|c| c.is_simulated() && accept(c))
     };
-    simulated(&|c| textbook.contains(&c.scheduler.as_str()))
+    let is_model = |c: &Config| Some(&c.scheduler) == model.as_ref();
+    let is_default = |c: &Config| model_policy(c).is_none_or(|p| p == "OTHER");
+    // The same name (a scheduler of one's own), then the kernel's model under the same policy.
+    let exact = find(&|c| c.scheduler == config.scheduler)
+        .or_else(|| find(&|c| is_model(c) && model_policy(c).as_deref() == Some(policy.as_str())));
+    exact.or_else(|| match policy.as_str() {
+        "FIFO" => find(&|c| ["fcfs", "fifo"].contains(&c.scheduler.as_str())),
+        "RR" => find(&|c| ["rr", "round-robin"].contains(&c.scheduler.as_str())),
+        "OTHER" | "NORMAL" | "BATCH" => {
+            let same_variant = |c: &Config| without_policy(c) == without_policy(config);
+            find(&|c| is_model(c) && is_default(c) && same_variant(c))
+                .or_else(|| find(&|c| is_model(c) && is_default(c)))
+        }
+        _ => None,
+    })
 }
 
 /// The policy a kernel model was run under, where its variant says so: `policy=FIFO`.
 fn model_policy(config: &Config) -> Option<String> {
     let value = config.variant.split(", ").find_map(|part| part.strip_prefix("policy="))?;
     Some(value.trim_start_matches("SCHED_").to_ascii_uppercase())
+}
+
+fn without_policy(config: &Config) -> String {
+    let parts = config.variant.split(", ").filter(|part| !part.starts_with("policy="));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// The newest modelled `linux-A.B` that is not newer than `kernel`; with an unknown kernel, or
@@ -203,6 +200,26 @@ mod tests {
         assert_eq!(name("FIFO", "6.18.44").as_deref(), Some("fcfs"));
         assert_eq!(name("SCHED_RR", "6.18.44").as_deref(), Some("rr"));
         assert_eq!(name("DEADLINE", "6.18.44"), None);
+    }
+
+    #[test]
+    fn a_model_run_under_the_policy_comes_before_the_textbook() {
+        let mut runs: Vec<RunResult> =
+            ["rr", "linux-6.1", "linux-6.12"].iter().map(|s| run("sim", s, 2, 1)).collect();
+        for model in ["linux-6.1", "linux-6.12"] {
+            let mut under_rr = run("sim", model, 2, 1);
+            under_rr.parameters.insert("policy".into(), "RR".into());
+            runs.push(under_rr);
+        }
+        runs.extend([host("RR", "6.18.0"), host("OTHER", "6.18.0")]);
+        let results = [experiment("x", runs)];
+        let groups = group_all(&results);
+        let labels: Vec<String> = twins_of(&groups[0])
+            .into_iter()
+            .flatten()
+            .map(|twin| groups[0].configs[twin].label())
+            .collect();
+        assert_eq!(labels, ["linux-6.12 (RR)", "linux-6.12"]);
     }
 
     #[test]

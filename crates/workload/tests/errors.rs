@@ -55,7 +55,7 @@ fn an_unknown_key_names_the_nearest() {
       ·                                 ╰── here
       ╰────
      help: did you mean `duration`? allowed are duration, default_policy, calibration,
-           pi_enabled, lock_pages, mem_buffer_size, io_device, logdir, log_basename,
+           pi_enabled, lock_pages, mem_buffer_size, frag, io_device, logdir, log_basename,
            log_size, ftrace, gnuplot, cumulative_slack
     "#);
 }
@@ -120,7 +120,7 @@ fn every_event_that_rt_app_has_and_schedlab_not_is_refused() {
         assert!(text.contains(&format!("event `{event}` is not supported yet")), "{text}");
         assert!(text.contains("w.json:2:13"), "{text}");
     }
-    for key in ["util_min", "util_max", "nodes_membind"] {
+    for key in ["util_min", "util_max", "nodes_membind", "dl-reclaim"] {
         let text = task(&format!("\"run\": 5, \"{key}\": 1"));
         assert!(text.contains(&format!("`{key}` is not supported")), "{text}");
     }
@@ -274,6 +274,29 @@ fn cpus_groups_and_loops_are_checked() {
       ╰────
      help: only events may be repeated: keep one of the two
     "#);
+}
+
+/// Right in the first round, wrong in the second.
+#[test]
+fn later_rounds_of_phases_are_checked_too() {
+    let phases = r#""phases": { "p": { "priority": -5, "run": 1 },
+                  "q": { "policy": "SCHED_FIFO", "run": 2 } }"#;
+    insta::assert_snapshot!(task(phases), @r#"
+     × dir/w.json:2:34: `priority` -5 with policy SCHED_FIFO
+      ╭─[dir/w.json:2:34]
+    1 │ { "tasks": { "a": {
+    2 │   "phases": { "p": { "priority": -5, "run": 1 },
+      ·                                  ─┬
+      ·                                   ╰── here
+      ╰────
+     help: allowed are 1 to 99 (the real-time priority, 99 the most important). This
+           happens in the second round: attributes stay as the last phase left them until a
+           phase names others
+    "#);
+    assert!(
+        read_rtapp("w", &format!("{{ \"tasks\": {{ \"a\": {{ \"loop\": 1, {phases} }} }} }}"), 1)
+            .is_ok()
+    );
 }
 
 #[test]

@@ -199,6 +199,7 @@ fn the_reference_and_the_schema_describe_every_key() {
         "util_min",
         "util_max",
         "nodes_membind",
+        "dl-reclaim",
     ];
     for key in refused {
         assert!(reference.contains(&format!("`{key}`")), "the reference misses `{key}`");

@@ -9,6 +9,7 @@ use schedlab_model::{
 };
 use schedlab_workload::units::{BYTES_MAX, DURATION_NS_MAX};
 use schedlab_workload::{BUILTINS, WarningKind, builtin, read_rtapp, write_rtapp};
+use std::sync::LazyLock;
 
 const NR_CPUS: u32 = 4;
 const GROUPS: u32 = 3;
@@ -276,6 +277,13 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() }
 }
 
+/// The published schema.
+static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+    let text = include_str!("../../../docs/reference/workload.schema.json");
+    let schema = serde_json::from_str(text).expect("the schema is JSON");
+    jsonschema::validator_for(&schema).expect("the schema compiles")
+});
+
 proptest! {
     #![proptest_config(config())]
 
@@ -291,7 +299,10 @@ proptest! {
             .filter(|warning| warning.kind != WarningKind::ForkIgnoresDelay)
             .collect();
         prop_assert!(odd.is_empty(), "{:?}", odd);
-        prop_assert_eq!(write_rtapp(&read.workload), printed);
+        prop_assert_eq!(write_rtapp(&read.workload), printed.clone());
+        let json = serde_json::from_str(&printed).expect("what is printed is plain JSON");
+        let faults: Vec<_> = SCHEMA.iter_errors(&json).map(|fault| fault.to_string()).collect();
+        prop_assert!(faults.is_empty(), "{:?}\n{}", faults, printed);
     }
 
     #[test]

@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Keys of `global`: what each is, and why it has no effect here; `None` for those that have one.
-const GLOBAL_KEYS: [(&str, Option<(WarningKind, &str)>); 13] = [
+const GLOBAL_KEYS: [(&str, Option<(WarningKind, &str)>); 14] = [
     ("duration", None),
     ("default_policy", None),
     ("calibration", Some((WarningKind::Calibration, "every lane measures CPU time itself"))),
     ("pi_enabled", Some((WarningKind::Unused, "locks are not supported yet"))),
     ("lock_pages", Some((WarningKind::Unused, "tasks touch next to no memory"))),
     ("mem_buffer_size", Some((WarningKind::Unused, "memory events are not supported yet"))),
+    ("frag", Some((WarningKind::Unused, "rt-app itself does not look at it any more"))),
     ("io_device", Some((WarningKind::IoDevice, "the lane chooses the device or scratch file"))),
     ("logdir", Some((WarningKind::Logging, LOGGING))),
     ("log_basename", Some((WarningKind::Logging, LOGGING))),

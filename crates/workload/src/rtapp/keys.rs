@@ -68,7 +68,8 @@ pub(crate) const ATTR_KEYS: [&str; 7] =
     ["policy", "priority", "dl-runtime", "dl-period", "dl-deadline", "cpus", "taskgroup"];
 
 /// Properties of rt-app that are refused, and what to do.
-const PROPERTIES_REFUSED: [(&str, &str); 10] = [
+const PROPERTIES_REFUSED: [(&str, &str); 11] = [
+    ("dl-reclaim", "reclaiming of unused deadline budget is not supported yet: remove the key"),
     ("util_min", "utilisation clamping is not supported yet: remove the key"),
     ("util_max", "utilisation clamping is not supported yet: remove the key"),
     ("nodes_membind", "NUMA memory binding is not supported yet: remove the key"),

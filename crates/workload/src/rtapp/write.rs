@@ -32,13 +32,14 @@ type Event = (&'static str, Json);
 /// The workload as the text of a file.
 pub fn write_rtapp(workload: &Workload) -> String {
     let mut root = vec![member("name", Json::Text(workload.name.clone()))];
-    let duration = workload.duration_ns.map_or(Json::Plain("-1".into()), |ns| {
-        match ns.is_multiple_of(1_000_000_000) {
-            true => Json::Plain((ns / 1_000_000_000).to_string()),
+    if let Some(ns) = workload.duration_ns {
+        // rt-app counts seconds.
+        let duration = match ns.is_multiple_of(1_000_000_000) {
+            true => plain(ns / 1_000_000_000),
             false => Json::Text(format_duration(ns)),
-        }
-    });
-    root.push(member("global", Json::Object(vec![member("duration", duration)])));
+        };
+        root.push(member("global", Json::Short(vec![member("duration", duration)])));
+    }
     let groups: Vec<_> = workload
         .cgroups
         .iter()
@@ -68,7 +69,10 @@ fn plain(value: impl ToString) -> Json {
 }
 
 fn task(workload: &Workload, spec: &TaskSpec) -> Json {
-    let mut members = vec![member("instance", plain(spec.instances))];
+    let mut members = Vec::new();
+    if spec.instances != 1 {
+        members.push(member("instance", plain(spec.instances)));
+    }
     if spec.release_ns != Amount::Constant(0) {
         members.push(member("delay", duration(&spec.release_ns)));
     }
