@@ -256,8 +256,8 @@ mod tests {
         let want = [
             "          <idle>-0       [001] .....     0.000000000: sched_process_fork: \
              comm=my task pid=4711 child_comm=hog child_pid=1",
-            "          <idle>-0       [001] .....     0.000000000: sched_wakeup_new: comm=hog pid=1 \
-             prio=120 target_cpu=001",
+            "          <idle>-0       [001] .....     0.000000000: sched_wakeup_new: \
+             comm=hog pid=1 prio=120 target_cpu=001",
             "          <idle>-0       [001] .....     7.000000001: sched_switch: \
              prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=hog \
              next_pid=1 next_prio=120",

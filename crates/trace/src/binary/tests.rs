@@ -176,7 +176,10 @@ proptest! {
 
     /// Random bytes in the midst of a good log.
     #[test]
-    fn random_damage_does_not_panic(at in 0usize..400, noise in proptest::collection::vec(any::<u8>(), 1..20)) {
+    fn random_damage_does_not_panic(
+        at in 0usize..400,
+        noise in proptest::collection::vec(any::<u8>(), 1..20),
+    ) {
         let mut bytes = tiny();
         let at = at % bytes.len();
         let stop = (at + noise.len()).min(bytes.len());
