@@ -295,6 +295,20 @@ test("a slice tells its details to the pointer and to the keyboard", async () =>
   await close(page);
 });
 
+test("a tap shows a slice's details and leaves them", async () => {
+  const page = await open(PHONE);
+  const id = "s0-1cpu-4-timeline";
+  const plot = page.locator(`#${id} .plot`);
+  await plot.scrollIntoViewIfNeeded();
+  const lane = await page.evaluate((figure) => schedlab.figures.get(figure).rows[0].y + 5, id);
+  const box = await plot.locator("canvas").boundingBox();
+  await page.touchscreen.tap(box.x + 200, box.y + lane);
+  await nextFrame(page);
+  assert.match(await plot.locator(".tip:visible").textContent(), /on CPU 0/);
+  assert.match(await page.locator(`#${id}-readout`).textContent(), /on CPU 0/);
+  await close(page);
+});
+
 test("two fingers zoom, and what was under them stays there", async () => {
   const page = await open(PHONE);
   const plot = page.locator(`#${BIG} .plot`);

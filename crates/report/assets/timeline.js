@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The CPU timeline on a canvas. Each row keeps its slices sorted by start; a frame finds the first
-// visible one by binary search and draws at most one rectangle for each pixel column, so its cost
-// depends on the width of the screen and not on the length of the run.
+// visible one by binary search, adds up what is narrower than a pixel, and draws at most one
+// rectangle for each pixel column. So what is out of view costs nothing, and what is in view one
+// addition a slice.
 
 const LANE_PX = 15;
 const HEAD_PX = 24;
@@ -329,6 +330,9 @@ class Timeline {
       const how = panel.ends[panel.how[members[i - 1]]];
       if (how === "preempted" || how === "yielded") line(end[i - 1], start[i]);
     }
+    const last = start.length - 1;
+    const how = last >= 0 && panel.ends[panel.how[members[last]]];
+    if (how === "preempted" || how === "yielded") line(end[last], panel.end_ns);
   }
 
   drawAxis(ctx, colours) {
@@ -457,7 +461,10 @@ class Timeline {
     };
     canvas.addEventListener("pointerup", up);
     canvas.addEventListener("pointercancel", up);
-    canvas.addEventListener("pointerleave", () => this.choose(null));
+    // A finger leaves as soon as it is lifted; what it tapped stays shown.
+    canvas.addEventListener("pointerleave", (event) => {
+      if (event.pointerType !== "touch") this.choose(null);
+    });
     canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.timeAt(place(event)[0])));
     canvas.addEventListener("wheel", (event) => this.wheel(event, place(event)), {
       passive: false,

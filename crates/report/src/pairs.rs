@@ -16,25 +16,49 @@ pub struct Measure {
     pub name: &'static str,
     /// Reads it from a run.
     pub read: fn(&RunResult) -> Option<f64>,
+    /// Where both sides are below this, their ratio says nothing (the run delay of a lone task
+    /// may be 2 \u{b5}s here and 20 \u{b5}s there) and is left out. 0 for no such bound.
+    pub floor: f64,
 }
+
+/// Times below 0.1 ms are those of the machinery, not of the policy.
+pub const FLOOR_NS: f64 = 100_000.0;
+
+/// Fewer switches than these are the start and the end of a run.
+pub const FLOOR_SWITCHES: f64 = 10.0;
 
 /// Measures compared between simulation and kernel.
 pub const MEASURES: [Measure; 6] = [
-    Measure { name: "mean turnaround", read: |run| some(run.measures.totals.turnaround_ns_mean) },
-    Measure { name: "makespan", read: |run| run.measures.totals.makespan_ns.map(|v| v as f64) },
+    Measure {
+        name: "mean turnaround",
+        read: |run| some(run.measures.totals.turnaround_ns_mean),
+        floor: 0.0,
+    },
+    Measure {
+        name: "makespan",
+        read: |run| run.measures.totals.makespan_ns.map(|v| v as f64),
+        floor: 0.0,
+    },
     Measure {
         name: "throughput",
         read: |run| Some(run.measures.totals.throughput_per_s).filter(|v| *v > 0.0),
+        floor: 0.0,
     },
     Measure {
         name: "mean run delay",
         read: |run| Some(run.measures.totals.run_delay.ns_mean as f64),
+        floor: FLOOR_NS,
     },
     Measure {
         name: "mean response",
         read: |run| Some(run.measures.totals.response_ns_mean as f64),
+        floor: FLOOR_NS,
     },
-    Measure { name: "switches", read: |run| Some(run.measures.totals.nr_switches as f64) },
+    Measure {
+        name: "switches",
+        read: |run| Some(run.measures.totals.nr_switches as f64),
+        floor: FLOOR_SWITCHES,
+    },
 ];
 
 fn some(value: u64) -> Option<f64> {
@@ -53,11 +77,13 @@ pub struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Simulated by measured; `None` where a side is missing or the measured one is 0.
+    /// Simulated by measured; `None` where a side is missing, the measured one is 0, or both are
+    /// below the measure's floor.
     pub fn ratio(&self, measure: &Measure) -> Option<f64> {
         let simulated = self.simulated.estimate(measure.read)?.mean;
         let measured = self.measured.estimate(measure.read)?.mean;
-        (measured > 0.0 && simulated.is_finite()).then(|| simulated / measured)
+        let told = measured.max(simulated) >= measure.floor;
+        (measured > 0.0 && simulated.is_finite() && told).then(|| simulated / measured)
     }
 
     /// `linux-6.12 and OTHER`.
@@ -234,5 +260,17 @@ mod tests {
         assert_eq!(pairs.len(), 1);
         assert_eq!(pairs[0].ratio(&MEASURES[0]), Some(0.9));
         assert_eq!(pairs[0].ratio(&MEASURES[5]), None);
+    }
+
+    #[test]
+    fn a_ratio_of_next_to_nothing_is_left_out() {
+        let mut sim = run("sim", "fcfs", 2, 1);
+        let mut real = host("FIFO", "6.18.0");
+        sim.measures.totals.response_ns_mean = 2_000;
+        real.measures.totals.response_ns_mean = 99_000;
+        let mut results = [experiment("x", vec![sim, real])];
+        assert_eq!(pairs_of(&group_all(&results))[0].ratio(&MEASURES[4]), None);
+        results[0].runs[1].measures.totals.response_ns_mean = 100_000;
+        assert_eq!(pairs_of(&group_all(&results))[0].ratio(&MEASURES[4]), Some(0.02));
     }
 }
