@@ -14,7 +14,8 @@
 //! blocks (`aging-reset block`). In the preemptive forms a task that is raised above a running one
 //! takes its CPU at that very time. A task that aged its way to a CPU and fell back yields it
 //! again only to a task that arrives or is raised later, not to the one it has just driven out:
-//! otherwise aging would give it no time at all.
+//! otherwise aging would give it no time at all. A raise costs O(log n); it is done once for each
+//! level at most, and raises that nobody looked at in between are done in one.
 
 use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};

@@ -387,8 +387,8 @@ impl<D: Discipline> SchedClass for Global<D> {
             let key = self.rules.key(core, sent);
             self.pool.insert(core, sent, key);
         }
-        let curr = core.rq(cpu).curr.filter(|curr| core.task(*curr).on_rq);
-        let best = match curr {
+        // A task that blocked, or gave up its turn in an earlier pick, is no candidate.
+        let best = match self.turns[cpu.index()].task {
             Some(curr) => Some(self.contest(core, cpu, curr)),
             None => self.rules.best(core, &mut self.pool, cpu),
         };
@@ -409,7 +409,7 @@ impl<D: Discipline> SchedClass for Global<D> {
     }
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
-        if !core.task(prev).on_rq || next == Some(prev) {
+        if next == Some(prev) {
             return;
         }
         if self.turns[cpu.index()].task == Some(prev) {

@@ -336,7 +336,10 @@ fn equal_hogs_get_equal_shares_where_it_is_claimed() {
         let run = Experiment::new(info.name).until(30_000).run(&jobs(&[100_000; 3]));
         let shares: Vec<u64> = (0..3).map(|task| run.cpu_time(task)).collect();
         let even = shares.iter().all(|share| share.abs_diff(10_000) <= 200);
-        assert_eq!(even, info.claims.fair, "{}: {shares:?}", info.name);
+        // The lottery is even in expectation only, so it claims nothing and may be near.
+        if info.name != "lottery" {
+            assert_eq!(even, info.claims.fair, "{}: {shares:?}", info.name);
+        }
     }
 }
 
@@ -372,5 +375,23 @@ fn changes_of_attributes_take_effect_at_once() {
         let cpus: Vec<u32> = run.pieces.iter().map(|piece| piece.cpu).collect();
         assert_eq!(cpus, [0, 1], "{scheduler}");
         assert_eq!(run.exits(), [6], "{scheduler}");
+    }
+}
+
+#[test]
+fn only_different_affinities_are_scanned() {
+    for scheduler in TEXTBOOK {
+        let alike = Experiment::new(scheduler).cpus(2).run(&jobs(&[5; 50]));
+        assert_eq!(alike.entries_scanned, 0, "{scheduler}");
+        // Three affinities, two of them usable by each CPU: one head more for each look.
+        let mixed: Vec<Job> = (0..30)
+            .map(|index| match index % 3 {
+                0 => job(0, 5).cpu(0),
+                1 => job(0, 5).cpu(1),
+                _ => job(0, 5),
+            })
+            .collect();
+        let scanned = Experiment::new(scheduler).cpus(2).run(&mixed).entries_scanned;
+        assert!((20..=200).contains(&scanned), "{scheduler}: {scanned}");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A kernel that is just enough for one class.
 
-use super::{Experiment, Job, Piece};
+use super::{Experiment, Job, Piece, Run};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CgroupSpec, CpuId, Interpreter, Machine, Nanos, Op, SchedAttr, Step, TaskId};
 use schedlab_sched::core::{PreemptCheck, Task, TaskState};
@@ -27,7 +27,8 @@ struct Kernel<'j> {
     keeps_levels: bool,
 }
 
-pub fn run(experiment: &Experiment, jobs: &[Job]) -> (Vec<Piece>, Vec<Option<Nanos>>) {
+/// Runs `jobs`.
+pub fn run(experiment: &Experiment, jobs: &[Job]) -> Run {
     let machine = Machine { hz: experiment.hz, ..Machine::flat(experiment.nr_cpus) };
     let groups = vec![CgroupSpec::root()];
     let mut classes = (experiment.scheduler.build)(&experiment.options, &machine, &groups);
@@ -47,8 +48,9 @@ pub fn run(experiment: &Experiment, jobs: &[Job]) -> (Vec<Piece>, Vec<Option<Nan
     }
     kernel.run_until(experiment.until_ns.unwrap_or(Nanos::MAX));
     kernel.pieces.sort_by_key(|piece| (piece.start_ns, piece.cpu));
-    let exits = kernel.tasks.iter().map(|task| task.exit_at).collect();
-    (kernel.pieces, exits)
+    let exit_ns = kernel.tasks.iter().map(|task| task.exit_at).collect();
+    let entries_scanned = kernel.core.work.entries_scanned;
+    Run { pieces: kernel.pieces, exit_ns, jobs: jobs.to_vec(), entries_scanned }
 }
 
 impl<'j> Kernel<'j> {

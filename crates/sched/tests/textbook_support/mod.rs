@@ -193,8 +193,7 @@ impl Experiment {
     }
 
     pub fn run(&self, jobs: &[Job]) -> Run {
-        let (pieces, exits) = kernel::run(self, jobs);
-        Run { pieces, exit_ns: exits, jobs: jobs.to_vec() }
+        kernel::run(self, jobs)
     }
 }
 
@@ -213,6 +212,8 @@ pub struct Run {
     pub pieces: Vec<Piece>,
     exit_ns: Vec<Option<Nanos>>,
     jobs: Vec<Job>,
+    /// Queue entries examined beyond the first of each pick.
+    pub entries_scanned: u32,
 }
 
 impl Run {
