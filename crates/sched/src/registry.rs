@@ -38,7 +38,27 @@ pub struct SchedulerInfo {
 }
 
 /// All schedulers.
-pub const SCHEDULERS: &[&SchedulerInfo] = &[&crate::fcfs::INFO];
+pub const SCHEDULERS: &[&SchedulerInfo] = &[
+    &crate::fcfs::INFO,
+    &crate::sjf::SJF,
+    &crate::sjf::SJF_PREDICTED,
+    &crate::sjf::SRTF,
+    &crate::sjf::SRTF_PREDICTED,
+    &crate::priority::PRIORITY,
+    &crate::priority::PRIORITY_PREEMPTIVE,
+    &crate::priority::PRIORITY_RR,
+    &crate::rr::INFO,
+    &crate::multilevel::MULTILEVEL,
+    &crate::multilevel::MULTILEVEL_TIMESHARE,
+    &crate::mlfq::INFO,
+    &crate::lottery::INFO,
+    &crate::stride::INFO,
+    &crate::linux_6_1::INFO,
+    &crate::linux_6_12::INFO_6_6,
+    &crate::linux_6_12::INFO_6_12_0,
+    &crate::linux_6_12::INFO,
+    &crate::linux_6_12::INFO_6_18,
+];
 
 /// The scheduler called `name`.
 pub fn find(name: &str) -> Option<&'static SchedulerInfo> {

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes a report of made-up results: the shapes of studies S0 and S1, one timeline of 100,000
-//! slices, hostile names. The browser test opens it; it is also the quickest way to see a report.
-//!
-//! `cargo run -p schedlab-report --example synthetic -- report.html [plots-folder]`
-//!
-//! The numbers come from a toy round robin below, not from schedlab's engine: this crate must not
-//! depend on it.
+//! Made-up results in the shapes of studies S0 and S1: a toy round robin, not schedlab's engine.
+//! Shared by the example and the structure test.
 
 use schedlab_lab::{
     Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult, Setting,
     Slice, Warning,
 };
 use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
-use schedlab_report::{Limits, ModelNote, ReportInput, write_plots, write_report};
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 const MS: u64 = 1_000_000;
 
@@ -344,39 +336,13 @@ fn big() -> ExperimentResult {
     )
 }
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let Some(path) = arguments.next() else {
-        eprintln!("usage: synthetic REPORT.html [PLOTS-FOLDER]");
-        return ExitCode::from(2);
-    };
-    let results = [s0(2, 1), s0(4, 1), s0(4, 2), s1(1), s1(2), big()];
-    let notes = [ModelNote {
-        scheduler: "linux-6.12".into(),
-        source: "kernel/sched/fair.c of Linux 6.12 (EEVDF)".into(),
-        leaves_out: "in this example everything: it is a toy round robin".into(),
-    }];
-    let input = ReportInput {
-        title: "schedlab report",
-        date: Some("Synthetic data, made to test the report"),
-        command: Some("cargo run -p schedlab-report --example synthetic"),
-        results: &results,
-        model_notes: &notes,
-        limits: Limits::default(),
-    };
-    let written = write_report(&path, &input).and_then(|()| match arguments.next() {
-        Some(folder) => write_plots(&folder, &input).map(|files| files.len()),
-        None => Ok(0),
-    });
-    match written {
-        Ok(plots) => {
-            let slices: usize = results.iter().flat_map(|r| &r.runs).map(|r| r.slices.len()).sum();
-            println!("{}: {slices} slices; {plots} plot files", path.display());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("synthetic: {error}");
-            ExitCode::FAILURE
-        }
-    }
+/// All experiments of the example.
+pub fn all() -> Vec<ExperimentResult> {
+    vec![s0(2, 1), s0(4, 1), s0(4, 2), s1(1), s1(2), big()]
+}
+
+/// The small ones, for tests that need no long timeline.
+#[allow(dead_code, reason = "the example does not use it, the structure test does")]
+pub fn small() -> Vec<ExperimentResult> {
+    vec![s0(2, 1), s1(2)]
 }
