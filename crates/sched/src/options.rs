@@ -44,8 +44,7 @@ pub const fn concat<const N: usize>(first: &[Tunable], second: &[Tunable]) -> [T
     let mut all = [if first.is_empty() { second[0] } else { first[0] }; N];
     let mut index = 0;
     while index < N {
-        all[index] =
-            if index < first.len() { first[index] } else { second[index - first.len()] };
+        all[index] = if index < first.len() { first[index] } else { second[index - first.len()] };
         index += 1;
     }
     all
