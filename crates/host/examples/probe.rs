@@ -31,7 +31,7 @@ fn main() {
     match HostLane.play(&r, &mut sink) {
         Ok(o) => {
             for t in o.tasks.iter().take(6) { println!("{t:?}"); }
-            println!("{:?}", o.check); for t in &o.tasks { let s = t.trace.unwrap_or_default(); if s.nr_waits != t.nr_slices || s.run_delay_ns.abs_diff(t.run_delay_ns) > 20_000 { println!("MISMATCH {} {} trace {s:?} stat run {} delay {} slices {}", t.id, t.name, t.run_ns, t.run_delay_ns, t.nr_slices); } }
+            println!("{:?}", o.check); for t in &o.tasks { let s = t.trace.unwrap_or_default(); if s.nr_waits != t.nr_slices || s.kernel_delay_ns.abs_diff(t.run_delay_ns) > 20_000 { println!("MISMATCH {} {} trace {s:?} stat run {} delay {} slices {}", t.id, t.name, t.run_ns, t.run_delay_ns, t.nr_slices); } }
             for w in &o.warnings { println!("{w:?}"); }
             println!("events {} lost {} late {} end {} rec_cpu {} tasks {}", o.nr_events, o.nr_lost_events, o.nr_late_events, o.end_ns, o.recorder_cpu_ns, sink.tasks.len());
             for e in sink.events.iter().take(12) { println!("{e:?}"); }

@@ -191,6 +191,7 @@ pub fn add_run_settings(outcome: &mut HostOutcome) {
     add("cpu_time_overhead_ppm", signed(check.overhead_ppm));
     add("trace_run_delay_error_ppm", text(check.run_delay_error_ppm));
     add("trace_run_delay_error_ns_per_wait", text(check.run_delay_error_ns_per_wait));
+    add("trace_waits_off", text(check.nr_waits_off));
     add("trace_cpu_time_error_ppm", signed(check.run_error_ppm));
     if outcome.source == crate::session::SOURCE_BPF {
         add("recorder_events", Some(outcome.nr_events.to_string()));

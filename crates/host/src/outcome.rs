@@ -17,6 +17,8 @@ pub struct TraceSums {
     pub run_ns: Nanos,
     /// Time runnable but not running, ns.
     pub run_delay_ns: Nanos,
+    /// The same by the kernel's clock rule, which books short waits after a wake-up as run time, ns.
+    pub kernel_delay_ns: Nanos,
     /// Waits that make it up.
     pub nr_waits: u64,
 }
@@ -75,11 +77,13 @@ pub struct SelfCheck {
     /// CPU time by schedstat beyond the requested (system calls, forks, exits, and work that is not
     /// Run), in millionths of the requested.
     pub overhead_ppm: Option<i64>,
-    /// |trace - schedstat| run delay of all tasks, in millionths of schedstat's. `None`: no trace,
-    /// or no delay.
+    /// |trace - schedstat| run delay of all tasks, the trace's by the kernel's clock rule, in
+    /// millionths of schedstat's. `None`: no trace, or no delay.
     pub run_delay_error_ppm: Option<u64>,
     /// The same difference in ns for each wait: what the resolution of the two clocks explains.
     pub run_delay_error_ns_per_wait: Option<u64>,
+    /// Waits that only one of the two has seen, summed over the tasks. `None`: no trace.
+    pub nr_waits_off: Option<u64>,
     /// (trace - schedstat) CPU time of all tasks, in millionths: time taken by interrupts and the
     /// hypervisor while a task was on the CPU.
     pub run_error_ppm: Option<i64>,
@@ -132,6 +136,7 @@ fn task_outcome(slot: &Slot, id: u32, session: &Session, has_specs: bool) -> Tas
     let trace = session.accounts.get(id as usize).map(|account: &TraceAccount| TraceSums {
         run_ns: account.run_ns,
         run_delay_ns: account.run_delay_ns,
+        kernel_delay_ns: account.kernel_delay_ns(),
         nr_waits: account.nr_waits,
     });
     TaskOutcome {
@@ -199,11 +204,15 @@ impl SelfCheck {
                 sum(&|task| task.trace.as_ref().map_or(0, get))
             };
             let delay = sum(&|task| task.run_delay_ns);
-            let off = difference(trace(&|sums| sums.run_delay_ns), delay);
+            let off = difference(trace(&|sums| sums.kernel_delay_ns), delay);
             let waits = trace(&|sums| sums.nr_waits);
             check.run_delay_error_ppm = ppm(off, delay).map(i64::unsigned_abs);
             check.run_delay_error_ns_per_wait =
                 (waits > 0).then(|| (off.unsigned_abs() / waits) as u64);
+            let waits_off = |task: &TaskOutcome| {
+                task.trace.map_or(0, |sums| sums.nr_waits.abs_diff(task.nr_slices))
+            };
+            check.nr_waits_off = Some(tasks.iter().map(waits_off).sum());
             let run = sum(&|task| task.run_ns);
             check.run_error_ppm = ppm(difference(trace(&|sums| sums.run_ns), run), run);
         }
@@ -230,13 +239,20 @@ mod tests {
         assert_eq!(check.overhead_ppm, Some(10_000));
         assert_eq!(check.run_delay_error_ppm, None);
         let traced = TaskOutcome {
-            trace: Some(TraceSums { run_ns: 1_009_899, run_delay_ns: 500_100, nr_waits: 10 }),
+            trace: Some(TraceSums {
+                run_ns: 1_009_899,
+                run_delay_ns: 500_300,
+                kernel_delay_ns: 500_100,
+                nr_waits: 10,
+            }),
+            nr_slices: 12,
             ..task.clone()
         };
         let check = SelfCheck::of(&[traced]);
         assert_eq!(check.run_delay_error_ppm, Some(200));
         assert_eq!(check.run_delay_error_ns_per_wait, Some(10));
         assert_eq!(check.run_error_ppm, Some(-100));
+        assert_eq!(check.nr_waits_off, Some(2));
         let cut_off = TaskOutcome { ended_ns: None, ..task };
         assert_eq!(SelfCheck::of(&[cut_off]).calibration_error_ppm, None);
     }

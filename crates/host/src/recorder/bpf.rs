@@ -60,7 +60,7 @@ impl BpfRecorder {
                 "BPF recorder: the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into(),
             ));
         }
-        libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Info, |_, m| eprint!("{m}"))));
+libbpf_rs::set_print(None);
         let nr_cpus = libbpf_rs::num_possible_cpus().map_err(context("counting CPUs"))? as u32;
         let nr_cpus = nr_cpus.min(schedlab_model::cpumask::NR_CPUS_MAX as u32);
         let ring_size = ring_size(nr_cpus);
@@ -80,6 +80,9 @@ impl BpfRecorder {
         let mut skel = open.load().map_err(context("loading (root or CAP_BPF is needed)"))?;
         skel.attach().map_err(context("attaching"))?;
         let len = (u64::from(nr_cpus) * ring_size) as usize * size_of::<Record>();
+        if let Some(bss) = skel.maps.bss_data.as_deref_mut() {
+            keep_out_of_children((bss as *mut generated::types::bss).cast(), size_of_val(bss));
+        }
         let records = map_array(skel.maps.records.as_fd().as_raw_fd(), len)
             .map_err(|error| HostError::system("BPF recorder: mapping the rings", &error))?;
         Ok(Self { skel, records, ring_size, nr_cpus })
@@ -121,7 +124,16 @@ fn map_array(fd: i32, len: usize) -> std::io::Result<Mapping> {
     if start == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }
+    keep_out_of_children(start, len);
     Ok(Mapping { start, len })
+}
+
+/// Tasks have no use for the rings, and copying their page tables would slow every fork.
+fn keep_out_of_children(start: *mut libc::c_void, len: usize) {
+    let len = len.next_multiple_of(sys::page_size());
+    // SAFETY: the start of a mapping of this length; only children are affected. Where the kernel
+    // refuses, forks are slower and nothing else changes.
+    unsafe { libc::madvise(start, len, libc::MADV_DONTFORK) };
 }
 
 #[cfg(test)]

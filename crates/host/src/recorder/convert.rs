@@ -43,7 +43,14 @@ pub struct TraceAccount {
     pub run_delay_ns: Nanos,
     /// Waits that make up the run delay.
     pub nr_waits: u64,
+    /// Whether the present wait began with a wake-up.
+    was_woken: bool,
+    /// The part of the run delay that the kernel books as run time: see [`Self::kernel_delay_ns`].
+    unseen_ns: Nanos,
 }
+
+/// Longest wait that counts as "switched to at once": a wake-up's own way to the switch.
+const AT_ONCE_NS: u64 = 50_000;
 
 impl TraceAccount {
     const NEW: Self = Self {
@@ -54,7 +61,18 @@ impl TraceAccount {
         run_ns: 0,
         run_delay_ns: 0,
         nr_waits: 0,
+        was_woken: false,
+        unseen_ns: 0,
     };
+
+    /// Run delay by the kernel's clock rule, to be compared with schedstat.
+    ///
+    /// When a wake-up preempts what runs (or ends idling), the kernel does not read the clock again
+    /// for the switch (kernel/sched/core.c, `wakeup_preempt`: `rq_clock_skip_update`), so that wait
+    /// is 0 in its books and its length is run time. The trace has the true length.
+    pub fn kernel_delay_ns(&self) -> Nanos {
+        self.run_delay_ns - self.unseen_ns
+    }
 
     fn enter(&mut self, state: State, now_ns: u64) {
         let past = now_ns.saturating_sub(self.since_ns);
@@ -66,8 +84,19 @@ impl TraceAccount {
             State::Running => self.run_ns += past,
             _ => {}
         }
+        self.was_woken = matches!(self.state, State::Held | State::Sleeping);
         self.state = state;
         self.since_ns = now_ns;
+    }
+
+    /// Is switched in, on `cpu`; `preempts`: in place of a task that would have run on, or of idle.
+    fn switch_in(&mut self, now_ns: u64, cpu: u32, preempts: bool) {
+        let wait_ns = now_ns.saturating_sub(self.since_ns);
+        if self.state == State::Queued && self.was_woken && preempts && wait_ns < AT_ONCE_NS {
+            self.unseen_ns += wait_ns;
+        }
+        self.enter(State::Running, now_ns);
+        self.cpu = cpu;
     }
 }
 
@@ -89,6 +118,8 @@ pub struct Converter<'a> {
     numbers: Vec<u32>,
     announced: Vec<String>,
     forked: Vec<u32>,
+    /// Slots, from `nr_launched` on, whose creation was seen in the trace.
+    is_created: Vec<bool>,
     nr_launched: u32,
     has_slots: bool,
     zero_ns: u64,
@@ -119,6 +150,7 @@ impl<'a> Converter<'a> {
             numbers: vec![0; PIDS_MAX],
             announced: Vec::new(),
             forked: Vec::new(),
+            is_created: Vec::new(),
             nr_launched,
             has_slots,
             zero_ns: 0,
@@ -182,15 +214,7 @@ impl<'a> Converter<'a> {
     /// Number of a task that was just created.
     fn newcomer(&mut self, pid: u32, parent: u32) -> u32 {
         let number = if self.has_slots {
-            // The parent took the slot before it forked and stores the pid after: the slot is the
-            // one with this pid, or the parent's only one that has none yet.
-            let mut slots = (0..self.memory.nr_slots()).rev();
-            let mine = slots.find(|&index| {
-                let slot = self.memory.slot(index);
-                let seen = slot.pid.load(Ordering::Acquire);
-                seen == pid || (seen == 0 && slot.parent.load(Ordering::Relaxed) == parent)
-            });
-            let Some(index) = mine else { return NONE };
+            let Some(index) = self.slot_of(pid, parent) else { return NONE };
             self.announce_up_to(index);
             index
         } else {
@@ -201,6 +225,26 @@ impl<'a> Converter<'a> {
         };
         self.bind(pid, number);
         number
+    }
+
+    /// The slot of a task that was just created. Its parent took the slot before it forked and
+    /// stores the pid after: the slot is the one with this pid or, where that is not stored yet, the
+    /// parent's first one without.
+    fn slot_of(&mut self, pid: u32, parent: u32) -> Option<u32> {
+        let open = (self.memory.nr_slots().saturating_sub(self.nr_launched)) as usize;
+        self.is_created.resize(open.max(self.is_created.len()), false);
+        let free = || (0..open).filter(|&at| !self.is_created[at]);
+        let slot = |at: usize| self.memory.slot(self.nr_launched + at as u32);
+        let at = free()
+            .find(|&at| slot(at).pid.load(Ordering::Acquire) == pid)
+            .or_else(|| {
+                free().find(|&at| {
+                    slot(at).pid.load(Ordering::Acquire) == 0
+                        && slot(at).parent.load(Ordering::Relaxed) == parent
+                })
+            })?;
+        self.is_created[at] = true;
+        Some(self.nr_launched + at as u32)
     }
 
     /// One item of the merged stream.
@@ -278,8 +322,8 @@ impl<'a> Converter<'a> {
             }
         }
         if let Some(task) = next {
-            self.accounts[task as usize].enter(State::Running, time_ns);
-            self.accounts[task as usize].cpu = cpu;
+            let preempts = !matches!(out, SwitchOut::Sleeping | SwitchOut::BlockedIo | SwitchOut::Dead);
+            self.accounts[task as usize].switch_in(time_ns, cpu, preempts);
         }
         let kind = EventKind::Switch { prev: prev.map(TaskId), next: next.map(TaskId), out };
         self.event(time_ns, cpu, kind);
