@@ -1,3 +1,111 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Development tasks of the repository.
-fn main() {}
+//! Development tasks of the repository: `cargo xtask NAME`.
+
+mod layout;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "usage: cargo xtask TASK
+  tidy    check the style of every file
+  layout  check the dependencies between the crates
+  wasm    build the pure crates for wasm32
+  bless   accept the present output as the expected one (goldens, snapshots, schemas)
+  ci      everything that continuous integration runs";
+
+/// Crates that use no file, clock, environment or thread, and so build for wasm32.
+const PURE: [&str; 6] = [
+    "schedlab-model",
+    "schedlab-workload",
+    "schedlab-sched",
+    "schedlab-engine",
+    "schedlab-trace",
+    "schedlab-metrics",
+];
+
+fn main() -> ExitCode {
+    let task = std::env::args().nth(1).unwrap_or_default();
+    let done = match task.as_str() {
+        "tidy" => report(tidy::check_repository(&root())),
+        "layout" => report(layout::check(&root())),
+        "wasm" => wasm(),
+        "bless" => bless(),
+        "ci" => run(Command::new(root().join(".ci/run"))),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The repository's root.
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn report(problems: Result<Vec<String>, String>) -> bool {
+    match problems {
+        Ok(problems) => {
+            for problem in &problems {
+                println!("{problem}");
+            }
+            eprintln!("{} problem(s)", problems.len());
+            problems.is_empty()
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            false
+        }
+    }
+}
+
+fn run(mut command: Command) -> bool {
+    match command.current_dir(root()).status() {
+        Ok(status) => status.success(),
+        Err(error) => {
+            eprintln!("error: cannot run {:?}: {error}", command.get_program());
+            false
+        }
+    }
+}
+
+/// The cargo that runs this program.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn wasm() -> bool {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let libraries = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .current_dir(root())
+        .output();
+    let installed = libraries.is_ok_and(|output| {
+        std::path::Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
+    });
+    if !installed {
+        println!("SKIP wasm: target {TARGET} is not installed; `rustup target add {TARGET}`");
+        return true;
+    }
+    let mut command = cargo();
+    command.args(["build", "--target", TARGET, "--no-default-features"]);
+    for package in PURE {
+        command.args(["--package", package]);
+    }
+    run(command)
+}
+
+/// Runs the tests in the mode in which they write what they expect.
+fn bless() -> bool {
+    let mut command = cargo();
+    command
+        .args(["test", "--workspace", "--no-fail-fast", "--quiet"])
+        .env("SCHEDLAB_BLESS", "1")
+        .env("INSTA_UPDATE", "always")
+        .env("INSTA_FORCE_PASS", "1");
+    let done = run(command);
+    eprintln!("look at what changed: git diff");
+    done
+}

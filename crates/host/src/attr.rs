@@ -225,9 +225,8 @@ mod tests {
     #[test]
     fn attributes_read_back_as_set() {
         let idle = SchedAttr { policy: Policy::Batch, nice: 5, ..SchedAttr::default() };
-        let set = std::thread::spawn(move || {
-            apply(0, &idle).map(|()| sys::sched_getattr(0).unwrap())
-        });
+        let set =
+            std::thread::spawn(move || apply(0, &idle).map(|()| sys::sched_getattr(0).unwrap()));
         let got = set.join().unwrap().unwrap();
         assert_eq!((got.policy, got.nice), (Policy::Batch as u32, 5));
     }

@@ -48,10 +48,7 @@ impl CpuController {
     }
 }
 
-fn find_controller(
-    mounts: &str,
-    controllers: impl Fn(&Path) -> String,
-) -> Option<CpuController> {
+fn find_controller(mounts: &str, controllers: impl Fn(&Path) -> String) -> Option<CpuController> {
     let mut found = None;
     for line in mounts.lines() {
         let mut fields = line.split(' ');
@@ -103,6 +100,7 @@ impl Groups {
         let Some(controller) = controller else {
             return Err("control groups: no mounted cgroup hierarchy has the cpu controller".into());
         };
+        remove_stale(controller);
         let top = controller.root().join(format!("{GROUP_PREFIX}{}", std::process::id()));
         if let CpuController::V2(root) = controller {
             self.switch_on(root)?;
@@ -112,7 +110,8 @@ impl Groups {
                 0 => top.clone(),
                 _ => self.dirs[spec.parent.index()].join(dir_name(index, &spec.path)),
             };
-            let context = |error: io::Error| format!("group {:?} as {}: {error}", spec.path, dir.display());
+            let context =
+                |error: io::Error| format!("group {:?} as {}: {error}", spec.path, dir.display());
             fs::create_dir(&dir).map_err(context)?;
             self.dirs.push(dir.clone());
             let join = match controller {
@@ -137,7 +136,8 @@ impl Groups {
         spec: &CgroupSpec,
         dir: &Path,
     ) -> Result<PathBuf, String> {
-        let context = |error: io::Error| format!("group {:?} as {}: {error}", spec.path, dir.display());
+        let context =
+            |error: io::Error| format!("group {:?} as {}: {error}", spec.path, dir.display());
         if index > 0 {
             write(&dir.join("cgroup.type"), "threaded").map_err(context)?;
             self.switch_on(&self.dirs[spec.parent.index()].clone())?;
@@ -178,7 +178,7 @@ impl Groups {
         }
         for (dir, need) in self.dirs.iter().zip(&need).filter(|(_, need)| **need > 0) {
             let path = dir.join("cpu.rt_runtime_us");
-            write(&path, &need.to_string())
+            write_when_free(&path, &need.to_string())
                 .map_err(|error| format!("real-time bandwidth {}: {error}", path.display()))?;
         }
         Ok(())
@@ -225,9 +225,23 @@ impl Groups {
     }
 }
 
+/// The bandwidth of groups that were just removed is given back a little later (RCU): until then
+/// the kernel answers EINVAL.
+fn write_when_free(path: &Path, value: &str) -> io::Result<()> {
+    for _ in 0..50 {
+        match write(path, value) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            result => return result,
+        }
+    }
+    write(path, value)
+}
+
 /// A group directory can be busy for a moment after its last task was reaped.
 fn remove_dir(dir: &Path) {
-    for _ in 0..100 {
+    for _ in 0..500 {
         match fs::remove_dir(dir) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                 std::thread::sleep(std::time::Duration::from_millis(2));
@@ -256,8 +270,7 @@ fn remove_tree(dir: &Path) {
             remove_tree(&entry.path());
         }
     }
-    // Busy or foreign: left as it is.
-    let _ = fs::remove_dir(dir);
+    remove_dir(dir);
 }
 
 /// A directory name from a group's path: its number keeps it unique, its letters readable.

@@ -90,8 +90,10 @@ impl HostLane {
         let workload = effective_workload(request, &mut adjustments)?;
         let arrivals = workload.arrivals(request.seed);
         let names: Vec<String> = arrivals.iter().map(|arrival| arrival.name.clone()).collect();
-        let forks = workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::Fork { .. })));
-        let sets = workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::SetAttr(_))));
+        let forks =
+            workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::Fork { .. })));
+        let sets =
+            workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::SetAttr(_))));
         let slots = arrivals.len() as u32 + if forks { FORKS_MAX } else { 0 };
         let memory = RunMemory::new(slots)
             .map_err(|error| HostError::system("memory shared with the tasks", &error))?;
@@ -232,41 +234,67 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
     let mut add = |code: &str, text: String| warnings.push(warning(code, text));
     let check = &outcome.check;
     if outcome.nr_lost_events > 0 {
-        add("lost-events", format!(
-            "The recorder lost {} events; their times stand in the trace. Measures of the tasks \
-             concerned are uncertain.", outcome.nr_lost_events));
+        add(
+            "lost-events",
+            format!(
+                "The recorder lost {} events; their times stand in the trace. Measures of the tasks \
+             concerned are uncertain.",
+                outcome.nr_lost_events
+            ),
+        );
     }
     if outcome.nr_lost_marks > 0 {
-        add("lost-marks", format!(
-            "Tasks marked progress faster than it could be read: {} marks are missing.",
-            outcome.nr_lost_marks));
+        add(
+            "lost-marks",
+            format!(
+                "Tasks marked progress faster than it could be read: {} marks are missing.",
+                outcome.nr_lost_marks
+            ),
+        );
     }
     if outcome.was_limited {
         add("limit-reached", "The run did not end by itself: the limit ended it.".into());
     }
     if outcome.nr_leftover > 0 {
-        add("leftover-processes", format!(
-            "{} processes outlived the command that started them and were ended.",
-            outcome.nr_leftover));
+        add(
+            "leftover-processes",
+            format!(
+                "{} processes outlived the command that started them and were ended.",
+                outcome.nr_leftover
+            ),
+        );
     }
     if let Some(ppm) = check.calibration_error_ppm.filter(|ppm| *ppm > CALIBRATION_ERROR_PPM_MAX) {
-        add("calibration", format!(
-            "Run operations used {} % other CPU time than asked for (allowed: 2 %).",
-            ppm as f64 / 10_000.0));
+        add(
+            "calibration",
+            format!(
+                "Run operations used {} % other CPU time than asked for (allowed: 2 %).",
+                ppm as f64 / 10_000.0
+            ),
+        );
     }
     let off = check.run_delay_error_ppm.unwrap_or(0);
     let per_wait = check.run_delay_error_ns_per_wait.unwrap_or(0);
     if off > RUN_DELAY_ERROR_PPM_MAX && per_wait > RUN_DELAY_ERROR_NS_PER_WAIT {
-        add("run-delay-mismatch", format!(
-            "The trace's run delay differs from /proc/PID/schedstat by {} % ({per_wait} ns for each \
-             wait): the trace is not to be trusted.", off as f64 / 10_000.0));
+        add(
+            "run-delay-mismatch",
+            format!(
+                "The trace's run delay differs from /proc/PID/schedstat by {} % ({per_wait} ns for each \
+             wait): the trace is not to be trusted.",
+                off as f64 / 10_000.0
+            ),
+        );
     }
     if let Some(task) = outcome.tasks.iter().find(|task| {
-        task.exit_code.is_some_and(|code| code < 0) && task.ended_ns.is_none() && !outcome.was_limited
+        task.exit_code.is_some_and(|code| code < 0)
+            && task.ended_ns.is_none()
+            && !outcome.was_limited
             && task.exit_code != Some(-libc::SIGKILL)
     }) {
-        add("task-crashed", format!("Task {} was ended by signal {}.", task.name,
-            -task.exit_code.unwrap_or(0)));
+        add(
+            "task-crashed",
+            format!("Task {} was ended by signal {}.", task.name, -task.exit_code.unwrap_or(0)),
+        );
     }
     warnings
 }

@@ -232,9 +232,8 @@ impl Launcher<'_> {
             let pid = slot.pid.load(Ordering::Acquire);
             let spec = slot.spec.load(Ordering::Relaxed);
             let attr = self.plan.attr(spec);
-            let text = |why: String| {
-                Stop::Failed(format!("task {:?}: {why}", self.plan.spec_name(spec)))
-            };
+            let text =
+                |why: String| Stop::Failed(format!("task {:?}: {why}", self.plan.spec_name(spec)));
             self.plan
                 .groups
                 .join(pid, attr.cgroup)
@@ -268,7 +267,8 @@ impl Launcher<'_> {
         let limit_ns = zero_ns.saturating_add(self.plan.limit_ns);
         let end_ns = self.plan.duration_ns.map_or(u64::MAX, |ns| zero_ns.saturating_add(ns));
         let mut next_release = 0;
-        let mut awaited = Awaited::default();
+        let is_command = matches!(self.plan.work, Work::Command { .. });
+        let mut awaited = Awaited { notes_exits: is_command, ..Awaited::default() };
         loop {
             while next_release < released.len()
                 && zero_ns.saturating_add(released[next_release].1) <= sys::monotonic_ns()
@@ -376,6 +376,8 @@ struct Awaited {
     pidfd: i32,
     /// Whether `pidfd` is open.
     is_open: bool,
+    /// Notes when the awaited task exits: for commands, which cannot say it themselves.
+    notes_exits: bool,
 }
 
 impl Awaited {
@@ -391,6 +393,9 @@ impl Awaited {
             if !has_exited {
                 self.open(pid);
                 return false;
+            }
+            if self.is_open && self.notes_exits {
+                slot.ended_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
             }
             self.close();
             self.index += 1;

@@ -9,6 +9,7 @@
 pub mod attr;
 pub mod burn;
 pub mod cgroup;
+pub mod command;
 pub mod error;
 pub mod files;
 pub mod lane;
@@ -20,12 +21,16 @@ pub mod plan;
 pub mod player;
 pub mod procfs;
 pub mod recorder;
+pub mod result;
 pub mod session;
 pub mod sys;
 pub mod traps;
 
 pub use attr::PolicyOverride;
+pub use command::{CommandOutcome, CopyOutcome, RunCommand, run_command};
 pub use error::HostError;
 pub use lane::{HostLane, HostRequest};
+pub use machine::usable_cpus as allowed_cpus;
 pub use outcome::{HostOutcome, SelfCheck, TaskOutcome, TraceSums};
+pub use plan::Output;
 pub use session::RecorderChoice;

@@ -200,9 +200,8 @@ impl SelfCheck {
             ..Self::default()
         };
         if tasks.iter().any(|task| task.trace.is_some()) {
-            let trace = |get: &dyn Fn(&TraceSums) -> u64| {
-                sum(&|task| task.trace.as_ref().map_or(0, get))
-            };
+            let trace =
+                |get: &dyn Fn(&TraceSums) -> u64| sum(&|task| task.trace.as_ref().map_or(0, get));
             let delay = sum(&|task| task.run_delay_ns);
             let off = difference(trace(&|sums| sums.kernel_delay_ns), delay);
             let waits = trace(&|sums| sums.nr_waits);

@@ -118,15 +118,15 @@ impl Drop for Launcher {
 /// What records during a run.
 enum Source {
     #[cfg(schedlab_bpf)]
-    Bpf { recorder: Box<BpfRecorder>, drain: Option<Drain> },
+    Bpf {
+        recorder: Box<BpfRecorder>,
+        drain: Option<Drain>,
+    },
     Own,
 }
 
 impl Source {
-    fn open(
-        choice: RecorderChoice,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<Self, HostError> {
+    fn open(choice: RecorderChoice, warnings: &mut Vec<Warning>) -> Result<Self, HostError> {
         if choice == RecorderChoice::Schedstat {
             return Ok(Self::Own);
         }

@@ -92,29 +92,49 @@ fn setting_warnings(uses_rt: bool, cpus: &CpuMask) -> Vec<Warning> {
     let runtime = number("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or(-1);
     let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
     if uses_rt && runtime >= 0 && runtime < period {
-        add("rt-throttling", format!(
-            "Real-time tasks get at most {runtime} of every {period} us of a CPU \
+        add(
+            "rt-throttling",
+            format!(
+                "Real-time tasks get at most {runtime} of every {period} us of a CPU \
              (kernel.sched_rt_runtime_us): busy FIFO and RR tasks stand still for the rest, which \
-             costs wall time and adds involuntary switches."));
+             costs wall time and adds involuntary switches."
+            ),
+        );
     }
     if let Some(governor) = machine::governor(cpus).filter(|name| name != "performance") {
-        add("frequency-scaling", format!(
-            "CPU frequency may change during the run (governor {governor}): the same CPU time may do \
-             different work. Choose the governor performance."));
+        add(
+            "frequency-scaling",
+            format!(
+                "CPU frequency may change during the run (governor {governor}): the same CPU time may do \
+             different work. Choose the governor performance."
+            ),
+        );
     }
     if read("/sys/devices/system/cpu/smt/active").as_deref() == Some("1") && shares_cores(cpus) {
-        add("smt", "CPUs of the run are hyperthreads that share cores, among themselves or with CPUs \
-             outside of it: speed depends on the neighbour.".into());
+        add(
+            "smt",
+            "CPUs of the run are hyperthreads that share cores, among themselves or with CPUs \
+             outside of it: speed depends on the neighbour."
+                .into(),
+        );
     }
     if let Some(name) = machine::sched_ext_scheduler() {
-        add("sched-ext", format!(
-            "The sched_ext scheduler {name} is loaded: OTHER, BATCH and IDLE tasks may be its, not \
-             the kernel's own."));
+        add(
+            "sched-ext",
+            format!(
+                "The sched_ext scheduler {name} is loaded: OTHER, BATCH and IDLE tasks may be its, not \
+             the kernel's own."
+            ),
+        );
     }
     if !crate::lane::is_root() && sys::timer_slack_ns() > 1 {
-        add("timer-slack", format!(
-            "Timers of this process may fire up to {} ns late; tasks of the run ask for 1 ns.",
-            sys::timer_slack_ns()));
+        add(
+            "timer-slack",
+            format!(
+                "Timers of this process may fire up to {} ns late; tasks of the run ask for 1 ns.",
+                sys::timer_slack_ns()
+            ),
+        );
     }
     warnings
 }

@@ -4,10 +4,10 @@
 //! Measures stream; memory grows with tasks only. Slices and progress grow with the run and are kept
 //! only when [`Keep`] asks for them.
 
-use crate::{Keep, ProgressCurve, Slice};
+use crate::{Keep, ProgressCurve, Slice, launchers};
 use schedlab_metrics::{Collector, RunMeasures};
 use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink, Workload};
 use std::collections::BTreeMap;
 
 /// How a slice ended that the end of the run cut off.
@@ -62,6 +62,7 @@ impl SliceTracker {
 /// The sink of a lane: measures, slices, progress.
 #[derive(Clone, Debug)]
 pub struct Recorder {
+    nr_cpus: u32,
     keep: Keep,
     collector: Collector,
     tracker: SliceTracker,
@@ -84,6 +85,7 @@ impl Recorder {
     /// A recorder for a run that may use `nr_cpus` CPUs.
     pub fn new(nr_cpus: u32, keep: Keep) -> Self {
         Self {
+            nr_cpus,
             keep,
             collector: Collector::new(nr_cpus),
             tracker: SliceTracker::default(),
@@ -92,11 +94,14 @@ impl Recorder {
         }
     }
 
-    /// The result. Call after `end`.
-    pub fn finish(mut self) -> Recorded {
+    /// The result for a run of `workload`, whose launchers are left out of the totals. Call after
+    /// `end`.
+    pub fn finish(mut self, workload: &Workload) -> Recorded {
+        let mut measures = self.collector.finish();
+        launchers::leave_out(&mut measures, workload, self.nr_cpus);
         self.slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.end_ns));
         Recorded {
-            measures: self.collector.finish(),
+            measures,
             slices: self.slices,
             progress: self
                 .progress
@@ -154,7 +159,7 @@ mod tests {
         recorder.event(&switch(9, Some(1), None, SwitchOut::Sleeping));
         recorder.event(&switch(11, None, Some(0), SwitchOut::Idle));
         recorder.end(20);
-        recorder.finish()
+        recorder.finish(&Workload::new("w", vec![]))
     }
 
     #[test]

@@ -3,11 +3,12 @@
 //! `--json` prints and what the report reads.
 
 use schedlab_metrics::RunMeasures;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A setting of the machine or the kernel that bears on the result.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
     /// Name, such as `kernel.sched_rt_runtime_us`.
     pub name: String,
@@ -16,7 +17,7 @@ pub struct Setting {
 }
 
 /// Something that may falsify a result.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Short name for programs, such as `rt-throttling`.
     pub code: String,
@@ -25,7 +26,7 @@ pub struct Warning {
 }
 
 /// The machine a run used, real or modelled.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MachineInfo {
     /// CPU model, or `modelled`.
     pub cpu_model: String,
@@ -40,7 +41,7 @@ pub struct MachineInfo {
 }
 
 /// One uninterrupted stay of a task on a CPU.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Slice {
     /// CPU.
     pub cpu: u32,
@@ -55,7 +56,7 @@ pub struct Slice {
 }
 
 /// When a task finished each unit of its progress.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProgressCurve {
     /// Task number.
     pub task: u32,
@@ -64,7 +65,7 @@ pub struct ProgressCurve {
 }
 
 /// One run.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
     /// Version of this shape.
     pub schema_version: u32,
@@ -102,7 +103,7 @@ pub struct RunResult {
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Which figure an experiment is drawn as.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
     /// CPU timeline of single runs (study S0).
@@ -118,7 +119,7 @@ pub enum FigureKind {
 }
 
 /// What was asked: one group of runs that belong in the same figures.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// Short name, such as `S0-1cpu-4`.
     pub name: String,
@@ -133,7 +134,7 @@ pub struct Experiment {
 }
 
 /// An experiment with its runs.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExperimentResult {
     /// What was asked.
     pub experiment: Experiment,

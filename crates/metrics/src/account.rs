@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the time of one task went.
 //!
-//! From its release to its exit a task is at every moment in exactly one of four states, and each interval
-//! is booked once, when it ends: on a CPU (cpu_time), runnable (run_delay), asleep (sleep), waiting for a
-//! device (blocked_io). Hence turnaround = cpu_time + run_delay + sleep + blocked_io, exactly.
-//! An interval that the events contradict (some were lost) is booked as `unaccounted`, so that the sum
-//! still holds and the hole is seen.
+//! From its release to its exit a task is at every moment in exactly one of four states, and each
+//! interval is booked once, when it ends: on a CPU (cpu_time), runnable (run_delay), asleep
+//! (sleep), waiting for a device (blocked_io). Hence turnaround = cpu_time + run_delay + sleep +
+//! blocked_io, exactly. An interval that the events contradict (some were lost) is booked as
+//! `unaccounted`, so that the sum still holds and the hole is seen.
 
 use crate::migrations::Migrations;
 use crate::run_delay::RunDelay;

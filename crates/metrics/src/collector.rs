@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Computes every measure from the event stream, as it passes.
 //!
-//! Memory grows with the number of tasks and not with time. Idle is no task. Events that name a task which
-//! was never announced, or that contradict what came before, are counted and never fatal: a recording may
-//! have holes. Lost events mark every task that was alive then (`is_uncertain`).
+//! Memory grows with the number of tasks and not with time. Idle is no task. Events that name a
+//! task which was never announced, or that contradict what came before, are counted and never
+//! fatal: a recording may have holes. Lost events mark every task that was alive then
+//! (`is_uncertain`).
 
 use crate::account::Account;
 use crate::samples::Samples;
@@ -27,7 +28,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// A collector for a machine (or a part of one) with `nr_cpus` CPUs: the capacity of `utilisation`.
+    /// A collector for a machine (or a part of one) with `nr_cpus` CPUs: the capacity of
+    /// `utilisation`.
     pub fn new(nr_cpus: u32) -> Self {
         Self { nr_cpus, ..Self::default() }
     }

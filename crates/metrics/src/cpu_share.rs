@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! CPU share: which part of the CPU time that the run's tasks got went to one task.
 //!
-//! Formula: cpu_time_ns(task) / sum of cpu_time_ns over all tasks. Range: 0 to 1; the shares sum to 1.
-//! Source: C. Waldspurger, W. Weihl, Lottery Scheduling, OSDI 1994: the "allocation" that is compared with
-//! the tickets (here: the weights).
-//! Not: a part of the machine (that is utilisation): a lone task that sleeps half the time has share 1.
+//! Formula: cpu_time_ns(task) / sum of cpu_time_ns over all tasks. Range: 0 to 1; the shares sum to
+//! 1.
+//! Source: C. Waldspurger, W. Weihl, Lottery Scheduling, OSDI 1994: the "allocation" that is
+//! compared with the tickets (here: the weights).
+//! Not: a part of the machine (that is utilisation): a lone task that sleeps half the time has
+//! share 1.
 
 use schedlab_model::Nanos;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jain's fairness index of the tasks' CPU time.
 //!
-//! Formula: (sum x)^2 / (n * sum x^2) over the n tasks of the run. Range: 1/n (one has all) to 1 (all
-//! equal). 0 stands for "no task had CPU time".
-//! Source: R. Jain, D. Chiu, W. Hawe, A Quantitative Measure of Fairness and Discrimination for Resource
-//! Allocation in Shared Computer Systems, DEC-TR-301, 1984.
-//! Not: weighted. With unequal nice values, equal shares are not what the scheduler is asked for; compare
-//! each task's cpu_share with its weight instead. Over a run that all tasks finish it only says how equal
-//! the demands were; it measures fairness in runs of fixed length.
+//! Formula: (sum x)^2 / (n * sum x^2) over the n tasks of the run. Range: 1/n (one has all) to 1
+//! (all equal). 0 stands for "no task had CPU time".
+//! Source: R. Jain, D. Chiu, W. Hawe, A Quantitative Measure of Fairness and Discrimination for
+//! Resource Allocation in Shared Computer Systems, DEC-TR-301, 1984.
+//! Not: weighted. With unequal nice values, equal shares are not what the scheduler is asked for;
+//! compare each task's cpu_share with its weight instead. Over a run that all tasks finish it only
+//! says how equal the demands were; it measures fairness in runs of fixed length.
 
 /// Jain's index of these amounts.
 pub fn jain_index(amounts: impl Iterator<Item = u64>) -> f64 {

@@ -2,8 +2,8 @@
 //! From a trace to numbers. One file a measure; this file holds the names under which they go out.
 //!
 //! All times are nanoseconds. Floating point appears only here, at output, never in what decides.
-//! [`Collector`] computes [`RunMeasures`] from an event stream; [`totals::summarise`] makes the totals from
-//! tasks that were measured another way; [`stats`] summarises repetitions.
+//! [`Collector`] computes [`RunMeasures`] from an event stream; [`totals::summarise`] makes the
+//! totals from tasks that were measured another way; [`stats`] summarises repetitions.
 //! Builds for wasm32: no file, clock or environment is read.
 
 use serde::{Deserialize, Serialize};
@@ -31,9 +31,10 @@ mod testing;
 
 pub use collector::Collector;
 
-/// Statistics of a set of durations (ns). With no sample, every field is 0. Percentiles are exact for
-/// small sets and within 0.1 % for large ones ([`samples`]).
+/// Statistics of a set of durations (ns). With no sample, every field is 0. Percentiles are exact
+/// for small sets and within 0.1 % for large ones ([`samples`]).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Distribution {
     /// Number of samples.
     pub count: u64,
@@ -53,6 +54,7 @@ pub struct Distribution {
 
 /// Measures of one task. `None`: it did not happen before the run ended.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskMeasures {
     /// Number in the run.
     pub id: u32,
@@ -102,15 +104,23 @@ pub struct TaskMeasures {
     pub slice: Distribution,
     /// Whether its figures may be wrong: events were lost while it lived, or do not fit together.
     pub is_uncertain: bool,
+    /// Whether it only forks others and waits for them: it is no part of the workload's work.
+    #[serde(default)]
+    pub is_launcher: bool,
 }
 
 /// Measures of the whole run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunTotals {
     /// End of the run.
     pub end_ns: u64,
-    /// Tasks seen.
+    /// Tasks seen, launchers left out.
     pub nr_tasks: u64,
+    /// Tasks that only fork others and wait for them. They stand among the tasks but in none of the
+    /// totals about response, turnaround, makespan, throughput, run delay and the Jain index.
+    #[serde(default)]
+    pub nr_launchers: u64,
     /// Tasks that exited.
     pub nr_exited: u64,
     /// First release to last exit; `None` while a task lives on.
@@ -159,6 +169,7 @@ pub struct RunTotals {
 
 /// Everything measured in one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunMeasures {
     /// The whole run.
     pub totals: RunTotals,

@@ -2,8 +2,8 @@
 //! Makespan: from the first release to the last exit.
 //!
 //! Formula: max(exit_ns) - min(release_ns). Unit: ns. `None` while a released task lives on.
-//! Source: M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max), taken from the
-//! first release so that an idle lead-in of a recording does not count.
+//! Source: M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max), taken from
+//! the first release so that an idle lead-in of a recording does not count.
 //! Not: turnaround of the last task, which starts at that task's own release.
 
 use crate::TaskMeasures;

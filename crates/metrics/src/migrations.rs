@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Migrations: moves of a task from one CPU to another.
 //!
-//! Formula: a count of sched_migrate_task events; a move at a wake-up counts, the first placement of a
-//! new task does not. Unit: moves.
+//! Formula: a count of sched_migrate_task events; a move at a wake-up counts, the first placement
+//! of a new task does not. Unit: moves.
 //! Source: Linux kernel/sched/core.c, `set_task_cpu`: `se.nr_migrations` of /proc/PID/sched.
-//! Not: the number of runs on another CPU than the last: a task may be moved twice between two runs.
+//! Not: the number of runs on another CPU than the last: a task may be moved twice between two
+//! runs.
 
 /// Moves of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -2,8 +2,9 @@
 //! Response time: from the release of a task until it first runs.
 //!
 //! Formula: first_run_ns - release_ns. Unit: ns. `None` for a task that never ran.
-//! Source: Silberschatz, Galvin and Gagne, Operating System Concepts, chapter "CPU Scheduling", where it
-//! is the time to the first answer; a scheduler's own part of it ends at the first instruction.
+//! Source: Silberschatz, Galvin and Gagne, Operating System Concepts, chapter "CPU Scheduling",
+//! where it is the time to the first answer; a scheduler's own part of it ends at the first
+//! instruction.
 //! Not: turnaround, nor wake-up latency (which is taken at every later wake-up).
 
 use schedlab_model::Nanos;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Run delay: time a task was runnable but not on a CPU.
 //!
-//! Formula: the sum, over every wait, of (switch-in - start of the wait). A wait starts at the release, at
-//! a wake-up from sleep, and at a switch-out in state R (preempted or yielded). A wake-up of a task that
-//! is still queued or running starts nothing. Unit: ns.
+//! Formula: the sum, over every wait, of (switch-in - start of the wait). A wait starts at the
+//! release, at a wake-up from sleep, and at a switch-out in state R (preempted or yielded). A
+//! wake-up of a task that is still queued or running starts nothing. Unit: ns.
 //! Source: Linux kernel/sched/stats.h, `sched_info_enqueue` / `sched_info_arrive`; it is the second
 //! number of /proc/PID/schedstat and `cpu_delay_total` of taskstats.
 //! The single waits are kept too: their greatest is the longest a task was starved.

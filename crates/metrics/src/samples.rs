@@ -6,8 +6,9 @@
 //! 1/1024 (0.098 %) of the true one. Count, sum, least and greatest are always exact.
 //!
 //! The layout is that of HdrHistogram (G. Tene, hdrhistogram.org) with one difference: octaves are
-//! allocated when a value falls into them. A trace has three sets a task, most of them small and each
-//! spread over a few octaves; an HdrHistogram of the same precision takes some 180 kB a set up front.
+//! allocated when a value falls into them. A trace has three sets a task, most of them small and
+//! each spread over a few octaves; an HdrHistogram of the same precision takes some 180 kB a set up
+//! front.
 
 use crate::Distribution;
 
@@ -163,8 +164,9 @@ impl Samples {
         values
     }
 
-    /// Mean (rounded to the nearest), median (mean of the two middle values when the count is even),
-    /// p95 and p99 by nearest rank: the least value that at least so many percent do not exceed.
+    /// Mean (rounded to the nearest), median (mean of the two middle values when the count is
+    /// even), p95 and p99 by nearest rank: the least value that at least so many percent do not
+    /// exceed.
     pub fn distribution(&self) -> Distribution {
         if self.count == 0 {
             return Distribution::default();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Slices: a task's uninterrupted stays on a CPU.
 //!
-//! Formula: switch-out - switch-in. Unit: ns. A stay that the end of the run cuts off counts as CPU time
-//! but is no slice, for its length is not known.
+//! Formula: switch-out - switch-in. Unit: ns. A stay that the end of the run cuts off counts as CPU
+//! time but is no slice, for its length is not known.
 //! Source: what `perf sched timehist` calls "run time"; between two sched_switch events of one CPU.
 //! Not: the scheduler's target slice (a quantum), which a stay may exceed or miss.
 

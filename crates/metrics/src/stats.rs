@@ -2,8 +2,8 @@
 //! Statistics over repetitions of a run.
 //!
 //! Used at output only, on `f64`. The confidence interval is Student's for the mean, which assumes
-//! independent repetitions; with few of them and a skewed measure, look at the median and the range too.
-//! Left out: tests between two groups, which belong to where runs are compared.
+//! independent repetitions; with few of them and a skewed measure, look at the median and the range
+//! too. Left out: tests between two groups, which belong to where runs are compared.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,8 @@ pub struct Summary {
     pub mean: f64,
     /// Sample standard deviation (n - 1); 0 for fewer than two values.
     pub std_dev: f64,
-    /// Half the width of the 95 % confidence interval of the mean; `None` for fewer than two values.
+    /// Half the width of the 95 % confidence interval of the mean; `None` for fewer than two
+    /// values.
     pub ci95_half_width: Option<f64>,
     /// Least value.
     pub min: f64,
@@ -72,8 +73,8 @@ pub fn std_dev(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-/// Half the width of the 95 % confidence interval of the mean, t * s / sqrt(n); `None` for fewer than two
-/// values, from which no spread can be told.
+/// Half the width of the 95 % confidence interval of the mean, t * s / sqrt(n); `None` for fewer
+/// than two values, from which no spread can be told.
 pub fn ci95_half_width(values: &[f64]) -> Option<f64> {
     let n = values.len();
     (n >= 2).then(|| t_975(n as u64 - 1) * std_dev(values) / (n as f64).sqrt())
@@ -84,8 +85,9 @@ pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
 }
 
-/// Percentile `percent` (0 to 100) with linear interpolation between the two nearest values (type 7 of
-/// Hyndman and Fan, The American Statistician 50, 1996; the default of R and NumPy). 0 without a value.
+/// Percentile `percent` (0 to 100) with linear interpolation between the two nearest values (type 7
+/// of Hyndman and Fan, The American Statistician 50, 1996; the default of R and NumPy). 0 without a
+/// value.
 pub fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -103,8 +105,8 @@ fn percentile_of_sorted(sorted: &[f64], percent: f64) -> f64 {
 /// The 0.975 quantile of Student's t distribution with `df` >= 1 degrees of freedom.
 ///
 /// Tabulated up to 30 (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2); beyond, the
-/// Cornish-Fisher expansion about the normal quantile (Abramowitz and Stegun 26.7.5), which errs by less
-/// than 10^-6 there.
+/// Cornish-Fisher expansion about the normal quantile (Abramowitz and Stegun 26.7.5), which errs by
+/// less than 10^-6 there.
 pub fn t_975(df: u64) -> f64 {
     const TABLE: [f64; 30] = [
         12.706_204_736,

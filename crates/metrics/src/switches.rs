@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Context switches.
 //!
-//! Formula: a count. A task's switch-out is voluntary exactly when the task was not runnable any more
-//! (it sleeps, waits for a device, or is dead); else it is involuntary, and sched_yield is that. A switch
-//! from idle to a task is a switch of the run, but of no task. Idle to idle is none.
-//! Source: Linux kernel/sched/core.c, `__schedule` (`switch_count`): nvcsw and nivcsw of getrusage(2) and of
-//! /proc/PID/status; nr_switches counts like `rq->nr_switches`.
+//! Formula: a count. A task's switch-out is voluntary exactly when the task was not runnable any
+//! more (it sleeps, waits for a device, or is dead); else it is involuntary, and sched_yield is
+//! that. A switch from idle to a task is a switch of the run, but of no task. Idle to idle is none.
+//! Source: Linux kernel/sched/core.c, `__schedule` (`switch_count`): nvcsw and nivcsw of
+//! getrusage(2) and of /proc/PID/status; nr_switches counts like `rq->nr_switches`.
 
 use schedlab_model::SwitchOut;
 

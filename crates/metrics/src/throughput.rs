@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Throughput: tasks finished a second.
 //!
-//! Formula: exited tasks * 10^9 / makespan_ns; while a task lives on, over the time from the first release
-//! to the end of the run. Unit: 1/s. 0 when no time passed.
+//! Formula: exited tasks * 10^9 / makespan_ns; while a task lives on, over the time from the first
+//! release to the end of the run. Unit: 1/s. 0 when no time passed.
 //! Source: Silberschatz, Galvin and Gagne, Operating System Concepts, chapter "CPU Scheduling".
-//! Not: the inverse of one task's wall time, nor work per second: tasks of unequal length count alike.
+//! Not: the inverse of one task's wall time, nor work per second: tasks of unequal length count
+//! alike.
 
 use schedlab_model::Nanos;
 

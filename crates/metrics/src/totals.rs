@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the tasks' measures to those of the run. Every lane uses this, also one that has no trace and
-//! filled in the tasks from /proc.
+//! From the tasks' measures to those of the run. Every lane uses this, also one that has no trace
+//! and filled in the tasks from /proc.
 
 use crate::makespan::Window;
 use crate::samples::Samples;
@@ -10,8 +10,8 @@ use schedlab_model::Nanos;
 /// Everything of [`RunTotals`] that follows from the tasks, and each task's `cpu_share`.
 ///
 /// What does not is left at 0: `nr_lost_events`, `nr_inconsistent_events`, and the distributions
-/// `wakeup_latency`, `wait` and `slice`. `nr_switches` is set to the tasks' switch-outs; a trace knows
-/// the switches from idle too.
+/// `wakeup_latency`, `wait` and `slice`. `nr_switches` is set to the tasks' switch-outs; a trace
+/// knows the switches from idle too.
 pub fn summarise(tasks: &mut [TaskMeasures], nr_cpus: u32, end_ns: Nanos) -> RunTotals {
     let cpu_time_ns = tasks.iter().map(|task| task.cpu_time_ns).sum();
     for task in tasks.iter_mut() {

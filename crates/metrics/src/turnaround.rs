@@ -4,8 +4,8 @@
 //! Formula: exit_ns - release_ns = cpu_time + run_delay + sleep + blocked_io (+ unaccounted where
 //! events were lost). Unit: ns. `None` for a task that lives on.
 //! Source: Silberschatz, Galvin and Gagne, Operating System Concepts, chapter "CPU Scheduling".
-//! Exit is the switch that takes the task off its CPU for good (state dead); where the trace ends before
-//! it, the exit event itself.
+//! Exit is the switch that takes the task off its CPU for good (state dead); where the trace ends
+//! before it, the exit event itself.
 
 use schedlab_model::Nanos;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Utilisation: which part of the CPUs' time the tasks of the run used.
 //!
-//! Formula: sum of cpu_time_ns / (nr_cpus * window_ns), the window being the makespan or, while a task
-//! lives on, first release to end of the run. Range: 0 to 1.
+//! Formula: sum of cpu_time_ns / (nr_cpus * window_ns), the window being the makespan or, while a
+//! task lives on, first release to end of the run. Range: 0 to 1.
 //! Source: Silberschatz, Galvin and Gagne, Operating System Concepts, chapter "CPU Scheduling".
 //! Not: the load of the machine. Other tasks of a host are not in it.
 

@@ -2,9 +2,10 @@
 //! Wake-up latency: from a wake-up until the task runs.
 //!
 //! Formula: for each wake-up of a sleeping or blocked task, (next switch-in - wake-up). Unit: ns.
-//! Source: what cyclictest, schbench and `perf sched latency` measure; between the kernel's tracepoints
-//! sched_wakeup and sched_switch (include/trace/events/sched.h).
-//! Not: the release (that is the response time), nor a wait after preemption (that is run delay only).
+//! Source: what cyclictest, schbench and `perf sched latency` measure; between the kernel's
+//! tracepoints sched_wakeup and sched_switch (include/trace/events/sched.h).
+//! Not: the release (that is the response time), nor a wait after preemption (that is run delay
+//! only).
 
 use crate::samples::Samples;
 use schedlab_model::Nanos;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words every other crate shares: time, ids, task attributes, programs, machine and trace events.
+//! The words every other crate shares: time, ids, task attributes, programs, machine, trace events.
 //!
-//! This crate has no dependency, reads no file, no clock, no environment, and uses no floating point:
+//! This crate has no dependency, reads no file, clock or environment, and uses no floating point:
 //! the same input gives the same bytes on every machine.
 
 pub mod arrivals;

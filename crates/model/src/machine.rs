@@ -50,10 +50,10 @@ impl Topology {
     }
 }
 
-/// What the machine charges, in nanoseconds of CPU time. They belong to the machine, never to a scheduler.
+/// What the machine, never a scheduler, charges, in nanoseconds of CPU time.
 ///
-/// A cost is charged to the task that runs when it arises (as the kernel's accounting does) and delays
-/// its program; it is reported as overhead.
+/// A cost is charged to the task that runs when it arises (as the kernel's accounting does) and
+/// delays its program; it is reported as overhead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// Switching from one task to another, on the CPU that switches.

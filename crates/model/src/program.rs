@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a task does: a program of operations, the same for every lane.
 //!
-//! A program is a flat list; loops are jumps, so that an interpreter is a program counter and a stack
-//! of loop counters. Both the simulator and the host player interpret it and draw the same random
-//! amounts in the same order (stream: seed, [`Purpose::Program`], task number).
+//! A program is a flat list; loops are jumps, so that an interpreter is a program counter and a
+//! stack of loop counters. Both the simulator and the host player interpret it and draw the same
+//! random amounts in the same order (stream: seed, [`Purpose::Program`], task number).
 
 use crate::random::Stream;
 use crate::{Nanos, SchedAttr};
@@ -177,8 +177,8 @@ pub enum ProgramError {
         /// Index of the operation.
         op: usize,
     },
-    /// A loop runs for ever, or more than [`TIMELESS_STEPS_MAX`] steps, and no operation in it takes
-    /// time: no lane would ever get past it.
+    /// A loop runs for ever, or more than [`TIMELESS_STEPS_MAX`] steps, and no operation in it
+    /// takes time: no lane would ever get past it.
     TimelessLoop {
         /// Index of the loop's begin.
         op: usize,
@@ -326,8 +326,8 @@ impl Op {
         }
     }
 
-    /// Whether the operation uses CPU time or waits. Fork counts as none, so that an endless loop of
-    /// forks, a fork bomb, is refused; the wait for a forked task is counted by the caller.
+    /// Whether the operation uses CPU time or waits. Fork counts as none, so that an endless loop
+    /// of forks, a fork bomb, is refused; the wait for a forked task is counted by the caller.
     const fn takes_time(&self) -> bool {
         match self {
             Self::Run(amount) | Self::RunWall(amount) | Self::Sleep(amount) => {

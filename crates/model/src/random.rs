@@ -2,8 +2,8 @@
 //! The seeded random numbers of a run: one stream for each (task, purpose), integers only.
 //!
 //! Generator: xoshiro256++ (Blackman and Vigna, 2019, public domain), seeded through SplitMix64
-//! (Steele, Lea and Flood, 2014). It stands here, in 30 lines, because the byte-exact repetition of a
-//! run must not depend on another crate's releases.
+//! (Steele, Lea and Flood, 2014). It stands here, in 30 lines, because the byte-exact repetition of
+//! a run must not depend on another crate's releases.
 
 /// What a stream is used for. Adding a purpose or a task never moves another stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

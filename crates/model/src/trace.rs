@@ -67,7 +67,7 @@ pub enum EventKind {
         /// The task that woke it.
         waker: Option<TaskId>,
     },
-    /// `task` is created by `parent` (`None`: the launcher) and becomes runnable on the event's CPU.
+    /// `task` is created by `parent` (`None`: the launcher), runnable on the event's CPU.
     Fork {
         /// The new task.
         task: TaskId,

@@ -25,7 +25,7 @@ pub struct TaskSpec {
     pub instances: u32,
     /// Release time (ns) after the start of the run; drawn for each instance.
     pub release_ns: Amount,
-    /// Open arrivals: each instance after the first is released this long (ns) after the one before.
+    /// Open arrivals: each instance after the first is released this long (ns) after the last one.
     pub interarrival_ns: Option<Amount>,
     /// Kind of release.
     pub release: Release,
@@ -186,7 +186,8 @@ impl Workload {
             let machine = crate::CpuMask::first(nr_cpus);
             if mask.and(&machine).is_empty() {
                 return Err(format!(
-                    "affinity is CPU {mask}, but the machine has CPUs 0-{}: name at least one of them",
+                    "affinity is CPU {mask}, but the machine has CPUs 0-{}: name at least one \
+                     of them",
                     nr_cpus.saturating_sub(1)
                 ));
             }

@@ -80,6 +80,10 @@ pub struct Rq {
     /// CPU time that each class of the stack has used here, by class index, up to the last switch
     /// out; see [`Core::class_exec_runtime`].
     pub class_exec_runtime: [Nanos; CLASSES_MAX],
+    /// The part of `nr_running` that each class has counted.
+    pub class_nr_running: [u32; CLASSES_MAX],
+    /// When each class's part last rose from 0 (meaningful while it is above 0).
+    pub class_running_since: [Nanos; CLASSES_MAX],
 }
 
 /// Most classes in a stack.
@@ -160,6 +164,8 @@ impl Core {
             nr_switches: 0,
             idle_since: 0,
             class_exec_runtime: [0; CLASSES_MAX],
+            class_nr_running: [0; CLASSES_MAX],
+            class_running_since: [0; CLASSES_MAX],
         };
         Self {
             now: 0,
@@ -262,7 +268,13 @@ impl Core {
     /// Counts `count` more runnable tasks on `cpu` (`add_nr_running`).
     #[inline]
     pub fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
-        self.rqs[cpu.index()].nr_running += count;
+        let class = usize::from(self.current_class);
+        let rq = &mut self.rqs[cpu.index()];
+        rq.nr_running += count;
+        if rq.class_nr_running[class] == 0 {
+            rq.class_running_since[class] = self.now;
+        }
+        rq.class_nr_running[class] += count;
         self.idle_cpus.clear(cpu);
     }
 
@@ -272,6 +284,9 @@ impl Core {
         let rq = &mut self.rqs[cpu.index()];
         assert!(rq.nr_running >= count, "nr_running of CPU {cpu} would fall below 0");
         rq.nr_running -= count;
+        let part = &mut rq.class_nr_running[usize::from(self.current_class)];
+        assert!(*part >= count, "class {} uncounts tasks it has not counted", self.current_class);
+        *part -= count;
         if rq.nr_running == 0 && rq.curr.is_none() {
             self.idle_cpus.set(cpu);
         }

@@ -7,10 +7,12 @@
 
 pub mod class;
 pub mod core;
+pub mod domains;
 pub mod fcfs;
 pub mod flags;
 pub mod options;
 pub mod registry;
+pub mod rt;
 
 pub use class::SchedClass;
 pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};

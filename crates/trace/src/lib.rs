@@ -1,2 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Placeholder head, replaced by the first code of this crate.
+//! Traces: sinks that write or check the event stream as it passes, and the reader of the project's
+//! own log.
+//!
+//! Every sink works in constant memory (plus a few words a task). A sink that writes cannot report
+//! an error from `event`; it remembers the first one, writes nothing more, and returns it from
+//! `finish`. The core builds for wasm32. Behind the cargo feature `parquet`: the [`parquet`] sink.
+
+pub mod binary;
+pub mod check;
+pub mod ftrace;
+mod names;
+pub mod ndjson;
+pub mod perfetto;
+pub mod slices;
+pub mod synthetic;
+mod varint;
+
+#[cfg(feature = "parquet")]
+pub mod parquet;
+
+pub use binary::{BinarySink, ReadError, Reader, Record};
+pub use check::{TraceCheck, Violation};
+pub use ftrace::FtraceSink;
+pub use ndjson::NdjsonSink;
+pub use perfetto::PerfettoSink;
+pub use slices::{Slice, SliceEnd, SliceSink};

@@ -1,2 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Placeholder head, replaced by the first code of this crate.
+//! Workloads: built-in ones with parameters, and files in rt-app's JSON.
+//!
+//! Reads no file, clock or environment: the caller hands in text. Everything that comes out passes
+//! [`schedlab_model::Workload::check`].
+
+pub mod builtin;
+pub mod policy;
+pub mod rtapp;
+mod suggest;
+pub mod units;
+
+#[cfg(test)]
+mod testing;
+
+pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
+pub use rtapp::{ReadError, ReadOutcome, Warning, WarningKind, read_rtapp, write_rtapp};

@@ -60,7 +60,7 @@ impl BpfRecorder {
                 "BPF recorder: the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into(),
             ));
         }
-libbpf_rs::set_print(None);
+        libbpf_rs::set_print(None);
         let nr_cpus = libbpf_rs::num_possible_cpus().map_err(context("counting CPUs"))? as u32;
         let nr_cpus = nr_cpus.min(schedlab_model::cpumask::NR_CPUS_MAX as u32);
         let ring_size = ring_size(nr_cpus);

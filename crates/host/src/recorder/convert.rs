@@ -235,14 +235,12 @@ impl<'a> Converter<'a> {
         self.is_created.resize(open.max(self.is_created.len()), false);
         let free = || (0..open).filter(|&at| !self.is_created[at]);
         let slot = |at: usize| self.memory.slot(self.nr_launched + at as u32);
-        let at = free()
-            .find(|&at| slot(at).pid.load(Ordering::Acquire) == pid)
-            .or_else(|| {
-                free().find(|&at| {
-                    slot(at).pid.load(Ordering::Acquire) == 0
-                        && slot(at).parent.load(Ordering::Relaxed) == parent
-                })
-            })?;
+        let at = free().find(|&at| slot(at).pid.load(Ordering::Acquire) == pid).or_else(|| {
+            free().find(|&at| {
+                slot(at).pid.load(Ordering::Acquire) == 0
+                    && slot(at).parent.load(Ordering::Relaxed) == parent
+            })
+        })?;
         self.is_created[at] = true;
         Some(self.nr_launched + at as u32)
     }
@@ -322,7 +320,8 @@ impl<'a> Converter<'a> {
             }
         }
         if let Some(task) = next {
-            let preempts = !matches!(out, SwitchOut::Sleeping | SwitchOut::BlockedIo | SwitchOut::Dead);
+            let preempts =
+                !matches!(out, SwitchOut::Sleeping | SwitchOut::BlockedIo | SwitchOut::Dead);
             self.accounts[task as usize].switch_in(time_ns, cpu, preempts);
         }
         let kind = EventKind::Switch { prev: prev.map(TaskId), next: next.map(TaskId), out };

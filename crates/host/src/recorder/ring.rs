@@ -171,9 +171,8 @@ impl Rings {
         for (at, len) in [(start, first), (0, count - first)] {
             let at = u64::from(cpu) * self.ring_size + at;
             // SAFETY: in this CPU's part of the records; between tail and head nobody writes.
-            let part = unsafe {
-                std::slice::from_raw_parts(self.records.add(at as usize), len as usize)
-            };
+            let part =
+                unsafe { std::slice::from_raw_parts(self.records.add(at as usize), len as usize) };
             out.extend_from_slice(part);
         }
         fence(Ordering::Release);

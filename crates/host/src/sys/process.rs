@@ -60,9 +60,8 @@ pub fn wait_peek(pid: Option<u32>, is_blocking: bool) -> io::Result<Option<u32>>
     let hang = if is_blocking { 0 } else { libc::WNOHANG };
     loop {
         // SAFETY: `info` is valid for writing.
-        let result = unsafe {
-            libc::waitid(kind, id, &mut info, libc::WEXITED | libc::WNOWAIT | hang)
-        };
+        let result =
+            unsafe { libc::waitid(kind, id, &mut info, libc::WEXITED | libc::WNOWAIT | hang) };
         match check(result.into()) {
             Ok(_) => break,
             Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The commands a person needs. `make` without a goal lists them.
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SCHEDLAB := $(TARGET)/release/schedlab
+# Where `make demo` leaves report.html and results.json.
+OUT ?= .
+
+.DEFAULT_GOAL := help
+.PHONY: help install build demo test fmt lint bless clean
+
+help: ## List these goals
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
+
+install: ## Install what building needs (apt packages, the pinned Rust toolchain)
+	@scripts/install.sh
+
+build: install ## Build the program: target/release/schedlab
+	cargo build --release --locked -p schedlab
+
+demo: build ## Run studies S0 and S1, simulated and on this machine; write report.html
+	@$(SCHEDLAB) demo --output $(OUT)
+
+test: ## Run every test
+	@scripts/install.sh test
+	@scripts/test.sh
+
+fmt: ## Format the code
+	cargo fmt --all
+
+lint: ## Check style without running tests
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask tidy
+
+bless: ## Accept the present output as the expected one (goldens, snapshots, schemas)
+	cargo xtask bless
+
+clean: ## Remove everything that was built
+	cargo clean

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs a plan: models on several threads, real machines one run after the other, alone.
+//!
+//! Results stand in the plan's order whatever the number of threads, so that the output depends on
+//! the plan only.
+
+use crate::plan::Plan;
+use crate::{ExperimentResult, Lane, LaneError, RunResult};
+use schedlab_model::trace::NullSink;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How to run a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExecuteOptions {
+    /// Threads for lanes that are parallel; at least 1.
+    pub threads: usize,
+    /// Decides the order of runs on real machines.
+    pub seed: u64,
+}
+
+/// A run that gave no result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// Index into the plan's runs.
+    pub run: usize,
+    /// What was run, for people.
+    pub label: String,
+    /// Why there is no result.
+    pub error: LaneError,
+}
+
+/// What a plan gave.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Outcome {
+    /// One entry an experiment of the plan, with the runs that gave a result.
+    pub results: Vec<ExperimentResult>,
+    /// The others, in the plan's order.
+    pub failures: Vec<Failure>,
+}
+
+/// Told about each run as it ends; may be called from several threads.
+pub type Progress<'a> = dyn Fn(usize, Option<&LaneError>) + Sync + 'a;
+
+type Slot = Mutex<Option<Result<RunResult, LaneError>>>;
+
+/// Runs every run of `plan` in the lane of its name. Parallel lanes come first, then the others in
+/// an order shuffled by the seed, with no other work beside them.
+pub fn execute(
+    plan: &Plan,
+    lanes: &[&dyn Lane],
+    options: ExecuteOptions,
+    progress: &Progress<'_>,
+) -> Outcome {
+    let slots: Vec<Slot> = plan.runs.iter().map(|_| Mutex::new(None)).collect();
+    let lane_of = |name: &str| lanes.iter().copied().find(|lane| lane.name() == name);
+    let run_one = |run: usize| {
+        let planned = &plan.runs[run];
+        let result = match lane_of(&planned.lane) {
+            Some(lane) => lane.run(&planned.request, &mut NullSink),
+            None => Err(LaneError::Unavailable(format!("there is no lane {:?}", planned.lane))),
+        };
+        progress(run, result.as_ref().err());
+        if let Ok(mut slot) = slots[run].lock() {
+            *slot = Some(result);
+        }
+    };
+    let is_serial = |name: &str| lane_of(name).is_some_and(|lane| !lane.is_parallel());
+    let parallel: Vec<usize> =
+        (0..plan.runs.len()).filter(|&run| !is_serial(&plan.runs[run].lane)).collect();
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..options.threads.clamp(1, parallel.len().max(1)) {
+            scope.spawn(|| {
+                while let Some(&run) = parallel.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run_one(run);
+                }
+            });
+        }
+    });
+    plan.host_order(options.seed, is_serial).into_iter().for_each(run_one);
+    collect(plan, slots)
+}
+
+fn collect(plan: &Plan, slots: Vec<Slot>) -> Outcome {
+    let mut outcome = Outcome {
+        results: plan
+            .experiments
+            .iter()
+            .map(|experiment| ExperimentResult { experiment: experiment.clone(), runs: Vec::new() })
+            .collect(),
+        failures: Vec::new(),
+    };
+    for (run, slot) in slots.into_iter().enumerate() {
+        let planned = &plan.runs[run];
+        let result = slot.into_inner().ok().flatten().unwrap_or_else(|| {
+            Err(LaneError::System("the run's thread ended before the run did".into()))
+        });
+        match result {
+            Ok(result) => outcome.results[planned.experiment].runs.push(result),
+            Err(error) => {
+                outcome.failures.push(Failure { run, label: planned.label(), error });
+            }
+        }
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::PlannedRun;
+    use crate::{Experiment, Keep, RunRequest};
+    use schedlab_model::{CpuMask, TraceSink, Workload};
+
+    /// Answers with the seed it was given; refuses multiples of 5; notes the order.
+    struct Echo {
+        parallel: bool,
+        order: Mutex<Vec<u64>>,
+    }
+
+    impl Lane for Echo {
+        fn name(&self) -> &'static str {
+            if self.parallel { "sim" } else { "host" }
+        }
+        fn is_parallel(&self) -> bool {
+            self.parallel
+        }
+        fn run(&self, request: &RunRequest, _: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+            self.order.lock().unwrap().push(request.seed);
+            if request.seed.is_multiple_of(5) {
+                return Err(LaneError::Check("multiple of 5".into()));
+            }
+            Ok(RunResult { seed: request.seed, ..Default::default() })
+        }
+    }
+
+    fn plan(lane: &str, nr_runs: u64) -> Plan {
+        let experiment = Experiment {
+            name: "x".into(),
+            study: String::new(),
+            title: String::new(),
+            text: String::new(),
+            figures: vec![],
+        };
+        let request = |seed| RunRequest {
+            workload: Workload::new("w", vec![]),
+            scheduler: "s".into(),
+            tunables: vec![],
+            cpus: CpuMask::first(1),
+            parameters: Default::default(),
+            seed,
+            repetition: 0,
+            until_ns: None,
+            keep: Keep::NOTHING,
+        };
+        let run = |seed| PlannedRun { experiment: 0, lane: lane.into(), request: request(seed) };
+        Plan {
+            experiments: vec![experiment],
+            runs: (1..=nr_runs).map(run).collect(),
+            notes: vec![],
+        }
+    }
+
+    fn lane(parallel: bool) -> Echo {
+        Echo { parallel, order: Mutex::new(vec![]) }
+    }
+
+    #[test]
+    fn results_stand_in_the_plans_order_for_any_number_of_threads() {
+        let plan = plan("sim", 40);
+        let run = |threads| {
+            execute(&plan, &[&lane(true)], ExecuteOptions { threads, seed: 1 }, &|_, _| {})
+        };
+        let one = run(1);
+        assert_eq!(one, run(4));
+        let seeds: Vec<u64> = one.results[0].runs.iter().map(|run| run.seed).collect();
+        assert_eq!(seeds, (1..=40).filter(|seed| seed % 5 != 0).collect::<Vec<_>>());
+        assert_eq!(one.failures.len(), 8);
+        assert_eq!(one.failures[0].error, LaneError::Check("multiple of 5".into()));
+    }
+
+    #[test]
+    fn a_real_machine_is_measured_in_shuffled_order_and_reported_in_plan_order() {
+        let plan = plan("host", 9);
+        let host = lane(false);
+        let outcome = execute(&plan, &[&host], ExecuteOptions { threads: 4, seed: 3 }, &|_, _| {});
+        let order = host.order.into_inner().unwrap();
+        assert_ne!(order, (1..=9).collect::<Vec<_>>());
+        assert!(outcome.results[0].runs.is_sorted_by_key(|run| run.seed));
+    }
+
+    #[test]
+    fn a_plan_for_a_lane_that_is_not_there_fails_by_name() {
+        let outcome =
+            execute(&plan("vm", 1), &[], ExecuteOptions { threads: 1, seed: 1 }, &|_, _| {});
+        assert!(outcome.failures[0].error.text().contains("\"vm\""));
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What must hold of the measures of any trace, checked on random ones.
+
+use schedlab_metrics::{Collector, RunMeasures, TaskMeasures};
+use schedlab_model::trace::MemorySink;
+use schedlab_model::{CpuId, Event, EventKind, SwitchOut, TraceSink};
+use schedlab_trace::synthetic::Synthetic;
+use schedlab_trace::{Slice, SliceEnd, SliceSink, TraceCheck};
+
+const TRACES: [Synthetic; 4] = [
+    Synthetic { seed: 1, nr_cpus: 1, nr_tasks: 1, nr_events: 3_000 },
+    Synthetic { seed: 2, nr_cpus: 1, nr_tasks: 12, nr_events: 20_000 },
+    Synthetic { seed: 3, nr_cpus: 4, nr_tasks: 60, nr_events: 100_000 },
+    Synthetic { seed: 4, nr_cpus: 16, nr_tasks: 500, nr_events: 60_000 },
+];
+
+fn record(what: Synthetic) -> MemorySink {
+    let mut memory = MemorySink::default();
+    what.play(&mut memory);
+    memory
+}
+
+fn play(memory: &MemorySink, events: &[Event], sink: &mut impl TraceSink) {
+    for (id, info) in (0..).map(schedlab_model::TaskId).zip(&memory.tasks) {
+        sink.task(id, info);
+    }
+    for event in events {
+        sink.event(event);
+    }
+    sink.end(memory.end_ns);
+}
+
+fn measure(nr_cpus: u32, memory: &MemorySink, events: &[Event]) -> RunMeasures {
+    let mut collector = Collector::new(nr_cpus);
+    play(memory, events, &mut collector);
+    collector.finish()
+}
+
+fn life_ns(task: &TaskMeasures, end_ns: u64) -> u64 {
+    task.turnaround_ns.unwrap_or(end_ns - task.release_ns)
+}
+
+fn explained_ns(task: &TaskMeasures) -> u64 {
+    task.cpu_time_ns + task.run_delay_ns + task.sleep_ns + task.blocked_io_ns
+}
+
+/// turnaround = cpu_time + run_delay + sleep + blocked_io, to the nanosecond.
+#[test]
+fn turnaround_is_the_sum_of_its_parts() {
+    for what in TRACES {
+        let memory = record(what);
+        let measures = measure(what.nr_cpus, &memory, &memory.events);
+        assert_eq!(measures.tasks.len(), what.nr_tasks as usize);
+        for task in &measures.tasks {
+            assert_eq!(explained_ns(task), life_ns(task, memory.end_ns), "task {}", task.id);
+            assert_eq!((task.unaccounted_ns, task.is_uncertain), (0, false));
+        }
+        let totals = &measures.totals;
+        assert_eq!((totals.nr_lost_events, totals.nr_inconsistent_events), (0, 0));
+        assert!(totals.utilisation > 0.0 && totals.utilisation <= 1.0);
+        assert!((measures.tasks.iter().map(|t| t.cpu_share).sum::<f64>() - 1.0).abs() < 1e-9);
+        let n = what.nr_tasks as f64;
+        assert!(totals.jain_index >= 1.0 / n - 1e-12 && totals.jain_index <= 1.0 + 1e-12);
+    }
+}
+
+/// The collector's CPU times and slices are those of the slice stream, which is computed in another
+/// way.
+#[test]
+fn cpu_time_and_slices_agree_with_the_slice_stream() {
+    for what in TRACES {
+        let memory = record(what);
+        let measures = measure(what.nr_cpus, &memory, &memory.events);
+        let mut cpu_time = vec![0; memory.tasks.len()];
+        let mut whole = vec![0u64; memory.tasks.len()];
+        let mut longest = 0;
+        let mut sink = SliceSink::new(|slice: Slice| {
+            cpu_time[slice.task.index()] += slice.end_ns - slice.start_ns;
+            if slice.end != SliceEnd::Running {
+                whole[slice.task.index()] += 1;
+                longest = longest.max(slice.end_ns - slice.start_ns);
+            }
+        });
+        play(&memory, &memory.events, &mut sink);
+        for task in &measures.tasks {
+            assert_eq!(task.cpu_time_ns, cpu_time[task.id as usize]);
+            assert_eq!(task.slice.count, whole[task.id as usize]);
+        }
+        assert_eq!(measures.totals.slice.ns_max, longest);
+    }
+}
+
+/// Counts and sums of the run are those of its tasks, and of the events.
+#[test]
+fn totals_are_the_sums() {
+    let what = TRACES[2];
+    let memory = record(what);
+    let RunMeasures { totals, tasks } = measure(what.nr_cpus, &memory, &memory.events);
+    let count = |is: fn(&EventKind) -> bool| {
+        memory.events.iter().filter(|event| is(&event.kind)).count() as u64
+    };
+    assert_eq!(totals.nr_switches, count(|k| matches!(k, EventKind::Switch { .. })));
+    assert_eq!(totals.nr_migrations, count(|k| matches!(k, EventKind::Migrate { .. })));
+    let outs = count(|k| matches!(k, EventKind::Switch { prev: Some(_), .. }));
+    assert_eq!(totals.nr_voluntary_switches + totals.nr_involuntary_switches, outs);
+    assert_eq!(totals.nr_exited, count(|k| matches!(k, EventKind::Exit { .. })));
+    let sum = |field: fn(&TaskMeasures) -> u64| tasks.iter().map(field).sum::<u64>();
+    assert_eq!(totals.wakeup_latency.count, sum(|task| task.wakeup_latency.count));
+    assert_eq!(totals.wait.count, sum(|task| task.wait.count));
+    assert_eq!(sum(|task| task.nr_progress), count(|k| matches!(k, EventKind::Progress { .. })));
+    assert_eq!(totals.run_delay_ns, sum(|task| task.run_delay_ns));
+    assert!(totals.wait.ns_max >= totals.wakeup_latency.ns_max);
+    assert!(totals.wakeup_latency.ns_median <= totals.wakeup_latency.ns_p95);
+    assert!(totals.wakeup_latency.ns_p95 <= totals.wakeup_latency.ns_p99);
+}
+
+/// With every tenth event lost the sum still holds, with its hole shown, and the tasks are marked.
+#[test]
+fn lost_events_are_counted_and_mark_the_tasks() {
+    for what in TRACES {
+        let memory = record(what);
+        let mut events = Vec::new();
+        for (index, event) in memory.events.iter().enumerate() {
+            let kind = EventKind::Lost { count: 1 };
+            events.push(if index % 10 == 7 { Event { kind, ..*event } } else { *event });
+        }
+        let measures = measure(what.nr_cpus, &memory, &events);
+        let lost = events.len() / 10;
+        assert!(measures.totals.nr_lost_events.abs_diff(lost as u64) <= 1);
+        assert_eq!(measures.tasks.iter().filter(|task| !task.is_uncertain).count(), 0);
+        assert_eq!(measures.totals.nr_uncertain_tasks, measures.tasks.len() as u64);
+        assert!(measures.totals.nr_inconsistent_events > 0);
+        for task in &measures.tasks {
+            let life = life_ns(task, memory.end_ns);
+            assert_eq!(explained_ns(task) + task.unaccounted_ns, life, "task {}", task.id);
+        }
+        let mut check = TraceCheck::new();
+        play(&memory, &events, &mut check);
+        assert_eq!(check.finish(), Ok(()), "losses were reported: no violation");
+    }
+}
+
+/// A task that was gone before the loss, or came after it, is not marked.
+#[test]
+fn a_loss_marks_only_tasks_that_were_alive() {
+    let at = |time_ns, kind| Event { time_ns, cpu: CpuId(0), kind };
+    let task = schedlab_model::TaskId;
+    let life = |id: u32, from: u64| {
+        let (some, start) = (Some(task(id)), EventKind::Fork { task: task(id), parent: None });
+        [
+            at(from, start),
+            at(from + 1, EventKind::Switch { prev: None, next: some, out: SwitchOut::Idle }),
+            at(from + 5, EventKind::Switch { prev: some, next: None, out: SwitchOut::Dead }),
+        ]
+    };
+    let mut events = vec![at(0, EventKind::Fork { task: task(2), parent: None })];
+    events.extend(life(0, 1));
+    events.push(at(10, EventKind::Lost { count: 3 }));
+    events.extend(life(1, 20));
+    let memory = MemorySink { tasks: vec![Default::default(); 3], events: vec![], end_ns: 30 };
+    let measures = measure(1, &memory, &events);
+    let marks: Vec<bool> = measures.tasks.iter().map(|task| task.is_uncertain).collect();
+    assert_eq!(marks, [false, false, true]);
+    assert_eq!(measures.totals.nr_lost_events, 3);
+}
+
+/// Events that name unknown tasks are counted, and nothing panics.
+#[test]
+fn nonsense_is_counted() {
+    let mut collector = Collector::new(1);
+    for (time_ns, kind) in [
+        (9, EventKind::Exit { task: schedlab_model::TaskId(7) }),
+        (3, EventKind::Wakeup { task: schedlab_model::TaskId(u32::MAX), waker: None }),
+    ] {
+        collector.event(&Event { time_ns, cpu: CpuId(u32::MAX), kind });
+    }
+    let measures = collector.finish();
+    assert_eq!(measures.totals.nr_inconsistent_events, 3);
+    assert!(measures.tasks.is_empty());
+}

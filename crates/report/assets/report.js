@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Starts the figures: those near the screen first, then all others while the browser is idle, so
+// that a print finds them drawn. Redraws on a new width, on dark or light, and for paper.
+
+/** A figure that is ready-made in the page: only its table and CSV need code. */
+class Picture {
+  constructor(data) {
+    this.data = data;
+  }
+
+  table() {
+    return { ...this.data.table, total: this.data.table.rows.length };
+  }
+
+  redraw() {}
+}
+
+async function makeFigure(figure) {
+  const data = JSON.parse(figure.querySelector("script.fig-data").textContent);
+  switch (figure.dataset.kind) {
+    case "timeline":
+      return new Timeline(figure, data, await Promise.all(data.panels.map(readPanel)));
+    case "progress":
+      return new Progress(figure, data, await Promise.all(data.panels.map(readProgress)));
+    case "curves":
+      return new Curves(figure, data);
+    default:
+      return new Picture(data);
+  }
+}
+
+/** Draws `figure` once; whoever asks again gets the same promise. */
+function start(figure) {
+  if (!figure.started) {
+    figure.started = makeFigure(figure).then(
+      (made) => {
+        schedlab.figures.set(figure.id, made);
+        figure.classList.add("drawn");
+        return made;
+      },
+      (error) => {
+        const text = `This figure could not be drawn (${error.message}). Its data is in the page's source.`;
+        figure.querySelector(".plot").replaceChildren(element("p", { class: "notice" }, text));
+        throw error;
+      }
+    );
+  }
+  return figure.started;
+}
+
+function setUpFigure(figure) {
+  figure.querySelector("a.csv").addEventListener("click", async (event) => {
+    const link = event.currentTarget;
+    if (link.href.startsWith("blob:")) return;
+    event.preventDefault();
+    link.href = URL.createObjectURL(csvBlob((await start(figure)).table()));
+    link.click();
+  });
+  const details = figure.querySelector("details.data-table");
+  details.addEventListener("toggle", async () => {
+    if (!details.open) return;
+    const table = (await start(figure)).table();
+    fillDataTable(details.querySelector(".scroll"), table, table.total);
+  });
+}
+
+function redrawAll() {
+  for (const made of schedlab.figures.values()) made.redraw();
+}
+
+function setUpRedraw() {
+  let width = window.innerWidth;
+  let timer = 0;
+  window.addEventListener("resize", () => {
+    // A phone's address bar changes the height all the time; only the width matters.
+    if (window.innerWidth === width) return;
+    width = window.innerWidth;
+    clearTimeout(timer);
+    timer = setTimeout(redrawAll, 120);
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
+  matchMedia("print").addEventListener("change", redrawAll);
+}
+
+async function setUpReport() {
+  setUpTables();
+  const figures = [...document.querySelectorAll("figure.fig")];
+  figures.forEach(setUpFigure);
+  const watcher = new IntersectionObserver(
+    (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => start(e.target).catch(() => {})),
+    { rootMargin: "600px" }
+  );
+  figures.forEach((figure) => watcher.observe(figure));
+  setUpRedraw();
+  const idle = window.requestIdleCallback || ((act) => setTimeout(act, 30));
+  for (const figure of figures) {
+    await new Promise((done) => idle(done, { timeout: 200 }));
+    await start(figure).catch((error) => console.error(error));
+  }
+}
+
+schedlab.ready = setUpReport();

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Tables: sorting by a click on a head, the rows below the greatest n, data tables of figures.
+
+/** The value a cell is sorted by: its number, else its text. */
+function cellKey(row, column) {
+  const cell = row.cells[column];
+  if (!cell) return "";
+  if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
+  return cell.textContent.trim();
+}
+
+/** Numbers by size, texts as people sort them (n2 before n10), cells without value last. */
+function compareKeys(a, b, sign) {
+  const missing = (key) => key === "" || key === "\u2013";
+  if (missing(a) || missing(b)) return missing(a) - missing(b);
+  if (typeof a === "number" && typeof b === "number") return sign * (a - b);
+  return sign * String(a).localeCompare(String(b), "en", { numeric: true });
+}
+
+function sortTable(table, column) {
+  const heads = table.tHead.rows[0].cells;
+  const down = heads[column].getAttribute("aria-sort") === "ascending";
+  for (const head of heads) head.removeAttribute("aria-sort");
+  heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+  const body = table.tBodies[0];
+  const keyed = Array.from(body.rows, (row) => [cellKey(row, column), row]);
+  keyed.sort((a, b) => compareKeys(a[0], b[0], down ? -1 : 1));
+  body.append(...keyed.map((pair) => pair[1]));
+}
+
+function setUpTables() {
+  for (const table of document.querySelectorAll("table.sortable")) {
+    table.tHead.addEventListener("click", (event) => {
+      const head = event.target.closest("th");
+      if (head) sortTable(table, head.cellIndex);
+    });
+  }
+  const showMinor = document.getElementById("show-minor");
+  if (showMinor) {
+    const overview = document.getElementById("overview");
+    const apply = () => overview.classList.toggle("hide-minor", !showMinor.checked);
+    showMinor.addEventListener("change", apply);
+    apply();
+  }
+}
+
+/** Fills a figure's data table with the first rows; CSV holds all of them. */
+function fillDataTable(place, table, total) {
+  place.textContent = "";
+  const body = element("tbody");
+  let shown = 0;
+  for (const row of table.rows) {
+    if (shown++ === TABLE_ROWS_MAX) break;
+    const line = element("tr");
+    for (const value of row) {
+      const number = typeof value === "number";
+      const text = value === null ? "\u2013" : number && value % 1 ? significant(value) : value;
+      line.append(element("td", number ? { class: "num" } : {}, String(text)));
+    }
+    body.append(line);
+  }
+  const head = element("tr");
+  for (const name of table.columns) head.append(element("th", { scope: "col" }, name));
+  place.append(element("table", {}, element("thead", {}, head), body));
+  if (total > TABLE_ROWS_MAX) {
+    const text = `The first ${TABLE_ROWS_MAX} of ${total} rows; the CSV file holds all of them.`;
+    place.prepend(element("p", { class: "notice" }, text));
+  }
+}

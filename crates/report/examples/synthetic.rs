@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes a report of made-up results: the shapes of studies S0 and S1, one timeline of 100,000
+//! slices, hostile names. The browser test opens it; it is also the quickest way to see a report.
+//!
+//! `cargo run -p schedlab-report --example synthetic -- report.html [plots-folder]`
+//!
+//! The numbers come from a toy round robin below, not from schedlab's engine: this crate must not
+//! depend on it.
+
+use schedlab_lab::{
+    Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult, Setting,
+    Slice, Warning,
+};
+use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
+use schedlab_report::{Limits, ModelNote, ReportInput, write_plots, write_report};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const MS: u64 = 1_000_000;
+
+/// A small generator of repeatable noise (Knuth's MMIX constants).
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) % bound.max(1)
+    }
+}
+
+/// One line of the figures.
+#[derive(Clone, Copy)]
+struct Line {
+    lane: &'static str,
+    scheduler: &'static str,
+    slice_ns: u64,
+    /// Greatest random addition to a slice, in parts of 1000.
+    noise: u64,
+}
+
+const LINES: [Line; 8] = [
+    Line { lane: "sim", scheduler: "linux-6.1", slice_ns: 6 * MS, noise: 0 },
+    Line { lane: "sim", scheduler: "linux-6.12", slice_ns: 4 * MS, noise: 0 },
+    Line { lane: "sim", scheduler: "rr", slice_ns: 100 * MS, noise: 0 },
+    Line { lane: "sim", scheduler: "fcfs", slice_ns: u64::MAX / 4, noise: 0 },
+    Line { lane: "host", scheduler: "OTHER", slice_ns: 4 * MS, noise: 300 },
+    Line { lane: "host", scheduler: "RR", slice_ns: 100 * MS, noise: 20 },
+    Line { lane: "host", scheduler: "FIFO", slice_ns: u64::MAX / 4, noise: 0 },
+    Line { lane: "host", scheduler: "BATCH", slice_ns: 5 * MS, noise: 300 },
+];
+
+struct Job<'a> {
+    names: &'a [String],
+    work_ns: u64,
+    weights: &'a [u64],
+    cpus: u32,
+    seed: u64,
+    trace: bool,
+}
+
+/// Runs `job` under `line`: each CPU takes the first waiting task for one slice.
+fn play(line: Line, job: &Job<'_>) -> RunResult {
+    let n = job.names.len();
+    let mut noise = Noise(job.seed * 977 + line.slice_ns % 1013 + u64::from(job.cpus));
+    let slow = if line.lane == "host" { 1000 + noise.below(12) } else { 1000 };
+    let work = job.work_ns * slow / 1000;
+    let mut left = vec![work; n];
+    let mut done_at = vec![0_u64; n];
+    let mut first = vec![None; n];
+    let mut clock = vec![0_u64; job.cpus as usize];
+    let mut ready = vec![0_u64; n];
+    let mut queue: std::collections::VecDeque<usize> = (0..n).collect();
+    let mut slices = Vec::new();
+    while !queue.is_empty() {
+        let cpu = (0..clock.len()).min_by_key(|c| (clock[*c], *c)).expect("a CPU");
+        let task = queue.pop_front().expect("checked above");
+        let start = clock[cpu].max(ready[task]) + 2_000;
+        let length = slice_length(line, job.weights[task], left[task], &mut noise);
+        let end = start + length;
+        first[task].get_or_insert(start);
+        left[task] -= length;
+        (clock[cpu], ready[task]) = (end, end);
+        let ended = left[task] == 0;
+        if ended {
+            done_at[task] = end;
+        } else {
+            queue.push_back(task);
+        }
+        let end_word = if ended { "exited" } else { "preempted" };
+        slices.push(Slice {
+            cpu: cpu as u32,
+            task: task as u32,
+            start_ns: start,
+            end_ns: end,
+            end: end_word.into(),
+        });
+    }
+    result(line, job, &slices, &first, &done_at, work)
+}
+
+fn slice_length(line: Line, weight: u64, left: u64, noise: &mut Noise) -> u64 {
+    let slice = line.slice_ns.saturating_mul(weight) / 1024;
+    let jitter = slice / 1000 * noise.below(line.noise + 1);
+    (slice - slice.min(jitter / 2) + jitter).clamp(1, left)
+}
+
+fn result(
+    line: Line,
+    job: &Job<'_>,
+    slices: &[Slice],
+    first: &[Option<u64>],
+    done_at: &[u64],
+    work: u64,
+) -> RunResult {
+    let tasks: Vec<TaskMeasures> = (0..job.names.len())
+        .map(|task| {
+            let mine: Vec<u64> = slices
+                .iter()
+                .filter(|slice| slice.task == task as u32)
+                .map(|slice| slice.end_ns - slice.start_ns)
+                .collect();
+            TaskMeasures {
+                id: task as u32,
+                name: job.names[task].clone(),
+                first_run_ns: first[task],
+                exit_ns: Some(done_at[task]),
+                response_ns: first[task],
+                turnaround_ns: Some(done_at[task]),
+                cpu_time_ns: work,
+                run_delay_ns: done_at[task].saturating_sub(work),
+                cpu_share: 1.0 / job.names.len() as f64,
+                nr_involuntary_switches: mine.len() as u64 - 1,
+                nr_voluntary_switches: 1,
+                slice: distribution(mine),
+                ..TaskMeasures::default()
+            }
+        })
+        .collect();
+    let totals = totals(&tasks, slices, job);
+    let progress = if job.trace && slices.len() < 5000 {
+        (0..job.names.len()).map(|task| curve(task as u32, slices, work)).collect()
+    } else {
+        Vec::new()
+    };
+    let mut run = RunResult {
+        schema_version: 1,
+        schedlab_version: "0.1.0".into(),
+        lane: line.lane.into(),
+        scheduler: line.scheduler.into(),
+        workload: "hogs".into(),
+        seed: job.seed,
+        source: if line.lane == "sim" { "simulated".into() } else { "bpf".into() },
+        machine: machine(line, job.cpus),
+        measures: RunMeasures { totals, tasks },
+        slices: if job.trace { slices.to_vec() } else { Vec::new() },
+        progress,
+        ..RunResult::default()
+    };
+    run.parameters.insert("n".into(), job.names.len().to_string());
+    run.parameters.insert("cpus".into(), job.cpus.to_string());
+    if matches!(line.scheduler, "RR" | "FIFO") && line.lane == "host" {
+        run.warnings.push(Warning {
+            code: "rt-throttling".into(),
+            text: "kernel.sched_rt_runtime_us is 950000: real-time tasks may use at most 95 % of \
+                   each second, so turnaround under FIFO and RR can be up to 5 % too long. Set it \
+                   to -1 for the run."
+                .into(),
+        });
+    }
+    run
+}
+
+fn totals(tasks: &[TaskMeasures], slices: &[Slice], job: &Job<'_>) -> RunTotals {
+    let n = tasks.len() as u64;
+    let turnaround: Vec<u64> = tasks.iter().filter_map(|task| task.turnaround_ns).collect();
+    let response: Vec<u64> = tasks.iter().filter_map(|task| task.response_ns).collect();
+    let delay: Vec<u64> = tasks.iter().map(|task| task.run_delay_ns).collect();
+    let makespan = *turnaround.iter().max().expect("a task");
+    let busy: u64 = slices.iter().map(|slice| slice.end_ns - slice.start_ns).sum();
+    RunTotals {
+        end_ns: makespan,
+        nr_tasks: n,
+        nr_exited: n,
+        makespan_ns: Some(makespan),
+        throughput_per_s: n as f64 * 1e9 / makespan as f64,
+        utilisation: busy as f64 / (makespan * u64::from(job.cpus)) as f64,
+        jain_index: 1.0,
+        cpu_time_ns: busy,
+        run_delay_ns: delay.iter().sum(),
+        nr_switches: slices.len() as u64,
+        nr_voluntary_switches: n,
+        nr_involuntary_switches: slices.len() as u64 - n,
+        turnaround_ns_mean: turnaround.iter().sum::<u64>() / n,
+        response_ns_mean: response.iter().sum::<u64>() / n,
+        turnaround: distribution(turnaround),
+        response: distribution(response),
+        run_delay: distribution(delay),
+        slice: distribution(slices.iter().map(|s| s.end_ns - s.start_ns).collect()),
+        ..RunTotals::default()
+    }
+}
+
+fn distribution(mut values: Vec<u64>) -> Distribution {
+    values.sort_unstable();
+    if values.is_empty() {
+        return Distribution::default();
+    }
+    let at = |percent: usize| values[(values.len() - 1) * percent / 100];
+    Distribution {
+        count: values.len() as u64,
+        ns_min: values[0],
+        ns_mean: values.iter().sum::<u64>() / values.len() as u64,
+        ns_median: at(50),
+        ns_p95: at(95),
+        ns_p99: at(99),
+        ns_max: at(100),
+    }
+}
+
+/// A mark at each hundredth of the work.
+fn curve(task: u32, slices: &[Slice], work: u64) -> ProgressCurve {
+    let mut times_ns = Vec::new();
+    let mut done = 0;
+    for slice in slices.iter().filter(|slice| slice.task == task) {
+        let length = slice.end_ns - slice.start_ns;
+        while (times_ns.len() as u64 + 1) * work / 100 <= done + length && times_ns.len() < 100 {
+            times_ns.push(slice.start_ns + (times_ns.len() as u64 + 1) * work / 100 - done);
+        }
+        done += length;
+    }
+    ProgressCurve { task, times_ns }
+}
+
+fn machine(line: Line, cpus: u32) -> MachineInfo {
+    let setting = |name: &str, value: &str| Setting { name: name.into(), value: value.into() };
+    if line.lane == "sim" {
+        return MachineInfo {
+            cpu_model: "modelled".into(),
+            nr_cpus: cpus,
+            hz: Some(250),
+            kernel: line.scheduler.into(),
+            settings: vec![setting("context switch", "1.2 \u{b5}s")],
+        };
+    }
+    MachineInfo {
+        cpu_model: "Example CPU <1.0> & Co".into(),
+        nr_cpus: cpus,
+        hz: Some(250),
+        kernel: "6.18.44-example".into(),
+        settings: vec![
+            setting("kernel.sched_rt_runtime_us", "950000"),
+            setting("kernel.sched_autogroup_enabled", "0"),
+        ],
+    }
+}
+
+fn names(n: usize) -> Vec<String> {
+    (0..n).map(|i| format!("hog-{i}")).collect()
+}
+
+fn experiment(
+    name: &str,
+    study: &str,
+    title: &str,
+    text: &str,
+    figures: &[FigureKind],
+    runs: Vec<RunResult>,
+) -> ExperimentResult {
+    let experiment = Experiment {
+        name: name.into(),
+        study: study.into(),
+        title: title.into(),
+        text: text.into(),
+        figures: figures.to_vec(),
+    };
+    ExperimentResult { experiment, runs }
+}
+
+fn s0(n: usize, cpus: u32) -> ExperimentResult {
+    let names = names(n);
+    let weights = vec![1024; n];
+    let job =
+        Job { names: &names, work_ns: 100 * MS, weights: &weights, cpus, seed: 1, trace: true };
+    experiment(
+        &format!("S0-{cpus}cpu-{n}"),
+        "S0",
+        &format!("{n} CPU hogs on {cpus} CPU{}", if cpus == 1 { "" } else { "s" }),
+        "Each hog needs 100 ms of CPU time and marks its progress at each hundredth. On one CPU \
+         only one of them can move at any moment.",
+        &[FigureKind::Timeline, FigureKind::Progress],
+        LINES.iter().map(|line| play(*line, &job)).collect(),
+    )
+}
+
+fn s1(cpus: u32) -> ExperimentResult {
+    let mut runs = Vec::new();
+    for n in 1..=5 {
+        let (names, weights) = (names(n), vec![1024; n]);
+        for line in LINES {
+            let repetitions = if line.lane == "host" { 4 } else { 1 };
+            for repetition in 0..repetitions {
+                let seed = 7 + u64::from(repetition) * 31 + n as u64;
+                let job = Job {
+                    names: &names,
+                    work_ns: 200 * MS,
+                    weights: &weights,
+                    cpus,
+                    seed,
+                    trace: false,
+                };
+                let mut run = play(line, &job);
+                run.repetition = repetition;
+                runs.push(run);
+            }
+        }
+    }
+    experiment(
+        &format!("S1-{cpus}cpu"),
+        "S1",
+        &format!("Turnaround and throughput on {cpus} CPU{}", if cpus == 1 { "" } else { "s" }),
+        "n equal jobs of 200 ms of CPU time, released together.",
+        &[FigureKind::TurnaroundAgainstN, FigureKind::ThroughputAgainstN, FigureKind::Boxes],
+        runs,
+    )
+}
+
+/// 100,000 slices in one timeline, with a task whose name attacks the page.
+fn big() -> ExperimentResult {
+    let mut names = names(7);
+    names.push("</script><img src=x onerror=alert(1)>".into());
+    let weights = [1024, 1024, 820, 655, 526, 423, 335, 1024];
+    let line = Line { lane: "sim", scheduler: "linux-6.12", slice_ns: 100_000, noise: 400 };
+    // Eight tasks whose slices together number a little over 100,000 (the test counts them).
+    let job =
+        Job { names: &names, work_ns: 840 * MS, weights: &weights, cpus: 4, seed: 3, trace: true };
+    let run = play(line, &job);
+    experiment(
+        "big-<b>timeline</b>",
+        "",
+        "A long timeline <script>alert(2)</script>",
+        "One hundred thousand slices, to see that zooming stays fluent.",
+        &[FigureKind::Timeline],
+        vec![run],
+    )
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let Some(path) = arguments.next() else {
+        eprintln!("usage: synthetic REPORT.html [PLOTS-FOLDER]");
+        return ExitCode::from(2);
+    };
+    let results = [s0(2, 1), s0(4, 1), s0(4, 2), s1(1), s1(2), big()];
+    let notes = [ModelNote {
+        scheduler: "linux-6.12".into(),
+        source: "kernel/sched/fair.c of Linux 6.12 (EEVDF)".into(),
+        leaves_out: "in this example everything: it is a toy round robin".into(),
+    }];
+    let input = ReportInput {
+        title: "schedlab report",
+        date: Some("Synthetic data, made to test the report"),
+        command: Some("cargo run -p schedlab-report --example synthetic"),
+        results: &results,
+        model_notes: &notes,
+        limits: Limits::default(),
+    };
+    let written = write_report(&path, &input).and_then(|()| match arguments.next() {
+        Some(folder) => write_plots(&folder, &input).map(|files| files.len()),
+        None => Ok(0),
+    });
+    match written {
+        Ok(plots) => {
+            let slices: usize = results.iter().flat_map(|r| &r.runs).map(|r| r.slices.len()).sum();
+            println!("{}: {slices} slices; {plots} plot files", path.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("synthetic: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

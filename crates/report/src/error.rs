@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong while a report is made: each text says what was found and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why no report or plot was written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// There is nothing to show.
+    #[error("no run to report: {experiments} experiment(s) given, none has a run; run one first")]
+    NoRuns {
+        /// Experiments that were given.
+        experiments: usize,
+    },
+    /// The path names no file.
+    #[error("`{path}` names no file to write; give a path that ends in a file name")]
+    NotAFile {
+        /// Path as given.
+        path: PathBuf,
+    },
+    /// A file or folder could not be written.
+    #[error("cannot write `{path}`: {source}; check that the folder exists and has room")]
+    Write {
+        /// Path that was to be written.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A picture could not be drawn.
+    #[error("cannot draw `{figure}` as PNG: {reason}; the SVG file holds the same figure")]
+    Png {
+        /// Figure's name.
+        figure: String,
+        /// What the drawing library said.
+        reason: String,
+    },
+    /// Figure data could not be turned into JSON.
+    #[error("cannot encode the data of figure `{figure}`: {source}")]
+    Encode {
+        /// Figure's name.
+        figure: String,
+        /// What the encoder said.
+        source: serde_json::Error,
+    },
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The summary in sentences, computed from the data: what was run, how turnaround and throughput
+//! grow with n, who is best, how far simulation and kernel agree. Plain text, no markup.
+
+use crate::group::{Cell, Group};
+use crate::number::{duration, percent_change, plural, significant};
+use crate::pairs::{MEASURES, Measure, Pair};
+use schedlab_lab::{FigureKind, RunResult};
+use std::collections::BTreeSet;
+
+/// All sentences, in order.
+pub fn findings(groups: &[Group<'_>], pairs: &[Pair<'_>]) -> Vec<String> {
+    let mut out = vec![scope(groups)];
+    for group in groups {
+        let figures = &group.result.experiment.figures;
+        if figures.contains(&FigureKind::TurnaroundAgainstN)
+            || figures.contains(&FigureKind::ThroughputAgainstN)
+        {
+            out.extend(group.cpus().into_iter().filter_map(|cpus| growth(group, cpus)));
+        }
+    }
+    out.extend(groups.iter().rev().find_map(best_turnaround));
+    out.extend(agreement(pairs));
+    out
+}
+
+fn scope(groups: &[Group<'_>]) -> String {
+    let runs = || groups.iter().flat_map(|g| g.cells.iter().flat_map(|c| c.runs.iter()));
+    let simulated = runs().filter(|run| run.lane == "sim").count();
+    let total = runs().count();
+    let kernels: BTreeSet<&str> = runs()
+        .filter(|run| run.lane != "sim" && !run.machine.kernel.is_empty())
+        .map(|run| run.machine.kernel.as_str())
+        .collect();
+    let what = format!(
+        "{} in {}",
+        plural(total, "run", "runs"),
+        plural(groups.len(), "experiment", "experiments")
+    );
+    let on = if kernels.is_empty() {
+        "on the running kernel".to_string()
+    } else {
+        format!("on kernel {}", kernels.into_iter().collect::<Vec<_>>().join(" and "))
+    };
+    match (simulated, total - simulated) {
+        (0, _) => format!("{what}, all measured {on}."),
+        (_, 0) => format!("{what}, all simulated."),
+        (s, m) => format!("{what}: {s} simulated, {m} measured {on}."),
+    }
+}
+
+/// The line findings speak of: the kernel's default policy, else any measured one, else the first.
+fn reference(group: &Group<'_>) -> usize {
+    let configs = &group.configs;
+    configs
+        .iter()
+        .position(|c| !c.is_simulated() && c.scheduler == "OTHER")
+        .or_else(|| configs.iter().position(|c| !c.is_simulated()))
+        .unwrap_or(0)
+}
+
+fn mean(cell: &Cell<'_>, read: fn(&RunResult) -> Option<f64>) -> Option<f64> {
+    cell.estimate(read).map(|e| e.mean)
+}
+
+fn growth(group: &Group<'_>, cpus: u64) -> Option<String> {
+    let config = reference(group);
+    let ns: Vec<u64> =
+        group.ns(cpus).into_iter().filter(|n| group.cell(config, *n, cpus).is_some()).collect();
+    let (first, last) = (*ns.first()?, *ns.last()?);
+    if first == last {
+        return None;
+    }
+    let read = |n: u64, measure: &Measure| mean(group.cell(config, n, cpus)?, measure.read);
+    let (t0, t1) = (read(first, &MEASURES[0])?, read(last, &MEASURES[0])?);
+    let (x0, x1) = (read(first, &MEASURES[2])?, read(last, &MEASURES[2])?);
+    let line = &group.configs[config];
+    let start = format!(
+        "On {} under {} ({}), going from {} to {} tasks multiplies mean turnaround by {} ({} to {})",
+        plural(cpus as usize, "CPU", "CPUs"),
+        line.label(),
+        line.lane_words(),
+        first,
+        last,
+        significant(t1 / t0),
+        duration(t0),
+        duration(t1),
+    );
+    // Where the curve bends: all CPUs busy.
+    let bend = ns.iter().copied().find(|n| *n >= cpus).filter(|n| *n > first && *n < last);
+    let rest = match bend.and_then(|n| Some((n, read(n, &MEASURES[2])?))) {
+        Some((n, x)) => format!(
+            "; throughput rises {}-fold up to n\u{a0}=\u{a0}{n} and then changes by {}",
+            significant(x / x0),
+            percent_change(x, x1)
+        ),
+        None => format!(
+            "; throughput changes by {} (from {} to {} tasks a second)",
+            percent_change(x0, x1),
+            significant(x0),
+            significant(x1)
+        ),
+    };
+    Some(start + &rest + ".")
+}
+
+/// Lowest and highest mean turnaround among the measured lines (else the simulated ones) of the
+/// experiment at its most tasks on its fewest CPUs.
+fn best_turnaround(group: &Group<'_>) -> Option<String> {
+    let figures = &group.result.experiment.figures;
+    if !figures.contains(&FigureKind::TurnaroundAgainstN) {
+        return None;
+    }
+    let cpus = *group.cpus().first()?;
+    let n = *group.ns(cpus).last()?;
+    let measured = group.configs.iter().any(|c| !c.is_simulated());
+    let mut ranked: Vec<(f64, String)> = (0..group.configs.len())
+        .filter(|c| group.configs[*c].is_simulated() != measured)
+        .filter_map(|c| {
+            let value = mean(group.cell(c, n, cpus)?, MEASURES[0].read)?;
+            Some((value, group.configs[c].full_label()))
+        })
+        .collect();
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (best, worst) = (ranked.first()?, ranked.last()?);
+    if best.0 * 1.02 > worst.0 {
+        return Some(format!(
+            "With {n} tasks on {} all policies give the same mean turnaround within 2 %.",
+            plural(cpus as usize, "CPU", "CPUs")
+        ));
+    }
+    Some(format!(
+        "With {n} tasks on {} mean turnaround is lowest under {} ({}) and highest under {} ({}).",
+        plural(cpus as usize, "CPU", "CPUs"),
+        best.1,
+        duration(best.0),
+        worst.1,
+        duration(worst.0)
+    ))
+}
+
+/// Ratios of `measure` over all pairs, ascending, with the pair.
+pub fn ratios<'p, 'a>(pairs: &'p [Pair<'a>], measure: &Measure) -> Vec<(f64, &'p Pair<'a>)> {
+    let mut out: Vec<(f64, &Pair<'a>)> =
+        pairs.iter().filter_map(|pair| Some((pair.ratio(measure)?, pair))).collect();
+    out.sort_by(|a, b| a.0.total_cmp(&b.0));
+    out
+}
+
+/// How many of `ratios` lie within `part` of 1.
+pub fn within(ratios: &[(f64, &Pair<'_>)], part: f64) -> usize {
+    ratios.iter().filter(|(ratio, _)| (ratio - 1.0).abs() <= part).count()
+}
+
+fn agreement(pairs: &[Pair<'_>]) -> Option<String> {
+    let turnaround = ratios(pairs, &MEASURES[0]);
+    let farthest = turnaround.iter().max_by(|a, b| off(a.0).total_cmp(&off(b.0)))?;
+    let switches = ratios(pairs, &MEASURES[5]);
+    let mut text = format!(
+        "Simulation against kernel: of {} with equal parameters, simulated mean turnaround lies \
+         within 5\u{a0}% of the measured one in {}; farthest is {} at n\u{a0}=\u{a0}{} on {} \
+         ({} times)",
+        plural(turnaround.len(), "pair", "pairs"),
+        within(&turnaround, 0.05),
+        farthest.1.label().replace('\u{f7}', "against"),
+        farthest.1.measured.n,
+        plural(farthest.1.measured.cpus as usize, "CPU", "CPUs"),
+        significant(farthest.0),
+    );
+    if let (Some(least), Some(most)) = (switches.first(), switches.last()) {
+        text += &format!(
+            "; switches are {} to {} times the measured",
+            significant(least.0),
+            significant(most.0)
+        );
+    }
+    Some(text + ".")
+}
+
+/// Distance of a ratio from 1, the same for 2 and 1/2.
+fn off(ratio: f64) -> f64 {
+    ratio.max(f64::MIN_POSITIVE).ln().abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::group_all;
+    use crate::group::tests::{experiment, run};
+    use crate::pairs::pairs_of;
+
+    fn measured(n: u64, turnaround: u64, throughput: f64) -> RunResult {
+        let mut r = run("host", "FIFO", n, 1);
+        r.machine.kernel = "6.18.44".into();
+        r.measures.totals.turnaround_ns_mean = turnaround;
+        r.measures.totals.throughput_per_s = throughput;
+        r
+    }
+
+    #[test]
+    fn sentences_hold_the_numbers_of_the_data() {
+        let mut sim = measured(4, 110_000_000, 10.0);
+        sim.lane = "sim".into();
+        sim.scheduler = "fcfs".into();
+        let mut result = experiment(
+            "S1",
+            vec![measured(1, 40_000_000, 10.0), measured(4, 100_000_000, 9.9), sim],
+        );
+        result.experiment.figures = vec![FigureKind::TurnaroundAgainstN];
+        let results = [result];
+        let groups = group_all(&results);
+        let pairs = pairs_of(&groups);
+        let text = findings(&groups, &pairs).join(" ").replace('\u{a0}', " ");
+        assert!(text.contains("3 runs in 1 experiment: 1 simulated, 2 measured on kernel 6.18.44"));
+        assert!(text.contains("multiplies mean turnaround by 2.50 (40.0 ms to 100 ms)"), "{text}");
+        assert!(text.contains("throughput changes by \u{2212}1.0 %"), "{text}");
+        assert!(text.contains("of 1 pair with equal parameters"), "{text}");
+        assert!(text.contains("within 5 % of the measured one in 0"), "{text}");
+        assert!(text.contains("fcfs against FIFO at n = 4 on 1 CPU (1.10 times)"), "{text}");
+    }
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs grouped the way figures and tables need them: a *configuration* is one scheduler in one
+//! lane, a *cell* is one configuration at one number of tasks and CPUs with its repetitions.
+
+use crate::html::slug;
+use crate::stats::{Estimate, estimate};
+use schedlab_lab::{ExperimentResult, RunResult};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One scheduler in one lane: one line of a figure.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Config {
+    /// `sim`, `host` or `vm`.
+    pub lane: String,
+    /// Scheduler or policy.
+    pub scheduler: String,
+    /// Parameters that tell it from another line with the same scheduler, such as `nice=5`;
+    /// mostly empty.
+    pub variant: String,
+}
+
+impl Config {
+    /// Whether a model made the numbers.
+    pub fn is_simulated(&self) -> bool {
+        self.lane == "sim"
+    }
+
+    /// Scheduler and variant, for a legend.
+    pub fn label(&self) -> String {
+        if self.variant.is_empty() {
+            self.scheduler.clone()
+        } else {
+            format!("{} ({})", self.scheduler, self.variant)
+        }
+    }
+
+    /// The lane in words.
+    pub fn lane_words(&self) -> &str {
+        match self.lane.as_str() {
+            "sim" => "simulated",
+            "host" => "measured",
+            "vm" => "measured in a VM",
+            other => other,
+        }
+    }
+
+    /// Scheduler and lane in words.
+    pub fn full_label(&self) -> String {
+        format!("{}, {}", self.label(), self.lane_words())
+    }
+}
+
+/// One configuration at one point of the axes, with all repetitions.
+#[derive(Debug)]
+pub struct Cell<'a> {
+    /// Index into [`Group::configs`].
+    pub config: usize,
+    /// Tasks.
+    pub n: u64,
+    /// CPUs.
+    pub cpus: u64,
+    /// Its runs in the order given; never empty.
+    pub runs: Vec<&'a RunResult>,
+}
+
+impl Cell<'_> {
+    /// Mean and interval over repetitions of what `measure` takes from a run.
+    pub fn estimate(&self, measure: impl Fn(&RunResult) -> Option<f64>) -> Option<Estimate> {
+        let values: Vec<f64> = self.runs.iter().filter_map(|run| measure(run)).collect();
+        estimate(&values)
+    }
+}
+
+/// One experiment, grouped.
+#[derive(Debug)]
+pub struct Group<'a> {
+    /// As given.
+    pub result: &'a ExperimentResult,
+    /// Unique in the report, safe in ids and file names.
+    pub id: String,
+    /// Lines of its figures, in order of first appearance.
+    pub configs: Vec<Config>,
+    /// Sorted by CPUs, then n, then configuration.
+    pub cells: Vec<Cell<'a>>,
+}
+
+impl<'a> Group<'a> {
+    /// All numbers of CPUs that occur, ascending.
+    pub fn cpus(&self) -> Vec<u64> {
+        self.cells.iter().map(|cell| cell.cpus).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// All numbers of tasks that occur with `cpus` CPUs, ascending.
+    pub fn ns(&self, cpus: u64) -> Vec<u64> {
+        let found: BTreeSet<u64> =
+            self.cells.iter().filter(|cell| cell.cpus == cpus).map(|cell| cell.n).collect();
+        found.into_iter().collect()
+    }
+
+    /// The cell of `config` at `n` and `cpus`.
+    pub fn cell(&self, config: usize, n: u64, cpus: u64) -> Option<&Cell<'a>> {
+        self.cells.iter().find(|c| c.config == config && c.n == n && c.cpus == cpus)
+    }
+
+    /// Title for people: the experiment's title, else its name.
+    pub fn title(&self) -> &str {
+        let experiment = &self.result.experiment;
+        if experiment.title.is_empty() { &experiment.name } else { &experiment.title }
+    }
+}
+
+/// Groups every experiment that has a run.
+pub fn group_all(results: &[ExperimentResult]) -> Vec<Group<'_>> {
+    let mut used = BTreeMap::new();
+    results
+        .iter()
+        .filter(|result| !result.runs.is_empty())
+        .map(|result| {
+            let base = slug(&result.experiment.name);
+            let seen = used.entry(base.clone()).or_insert(0_u32);
+            *seen += 1;
+            let id = if *seen == 1 { base } else { format!("{base}-x{seen}") };
+            group_one(result, id)
+        })
+        .collect()
+}
+
+fn group_one(result: &ExperimentResult, id: String) -> Group<'_> {
+    let variant_keys = variant_keys(&result.runs);
+    let mut configs: Vec<Config> = Vec::new();
+    let mut cells: BTreeMap<(u64, u64, usize), Cell<'_>> = BTreeMap::new();
+    for run in &result.runs {
+        let config = Config {
+            lane: run.lane.clone(),
+            scheduler: run.scheduler.clone(),
+            variant: variant_of(run, &variant_keys),
+        };
+        let index = configs.iter().position(|known| *known == config).unwrap_or_else(|| {
+            configs.push(config);
+            configs.len() - 1
+        });
+        let (n, cpus) = (tasks_of(run), cpus_of(run));
+        cells
+            .entry((cpus, n, index))
+            .or_insert_with(|| Cell { config: index, n, cpus, runs: Vec::new() })
+            .runs
+            .push(run);
+    }
+    Group { result, id, configs, cells: cells.into_values().collect() }
+}
+
+/// Number of tasks: parameter `n`, else the tasks seen.
+pub fn tasks_of(run: &RunResult) -> u64 {
+    number(run, &["n", "tasks", "nr_tasks"]).unwrap_or(run.measures.totals.nr_tasks)
+}
+
+/// Number of CPUs: parameter `cpus`, else those the machine lent to the run.
+pub fn cpus_of(run: &RunResult) -> u64 {
+    number(run, &["cpus", "CPUs", "nr_cpus"]).unwrap_or(u64::from(run.machine.nr_cpus))
+}
+
+fn number(run: &RunResult, keys: &[&str]) -> Option<u64> {
+    keys.iter().find_map(|key| run.parameters.get(*key)?.trim().parse().ok()).filter(|v| *v > 0)
+}
+
+const AXES: [&str; 7] = ["n", "tasks", "nr_tasks", "cpus", "CPUs", "nr_cpus", "repetition"];
+
+/// Parameters without which two different lines would look like repetitions of one: those that
+/// take several values among runs of equal lane, scheduler, n and CPUs.
+fn variant_keys(runs: &[RunResult]) -> BTreeSet<String> {
+    let mut values: BTreeMap<(&str, &str, u64, u64, &str), BTreeSet<&str>> = BTreeMap::new();
+    for run in runs {
+        for (key, value) in &run.parameters {
+            if !AXES.contains(&key.as_str()) {
+                values
+                    .entry((&run.lane, &run.scheduler, tasks_of(run), cpus_of(run), key))
+                    .or_default()
+                    .insert(value);
+            }
+        }
+    }
+    values
+        .into_iter()
+        .filter(|(_, seen)| seen.len() > 1)
+        .map(|((_, _, _, _, key), _)| key.to_string())
+        .collect()
+}
+
+fn variant_of(run: &RunResult, keys: &BTreeSet<String>) -> String {
+    keys.iter()
+        .filter_map(|key| run.parameters.get(key).map(|value| format!("{key}={value}")))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use schedlab_lab::Experiment;
+
+    /// A run with what grouping looks at.
+    pub fn run(lane: &str, scheduler: &str, n: u64, cpus: u64) -> RunResult {
+        let mut run =
+            RunResult { lane: lane.into(), scheduler: scheduler.into(), ..RunResult::default() };
+        run.parameters.insert("n".into(), n.to_string());
+        run.parameters.insert("cpus".into(), cpus.to_string());
+        run
+    }
+
+    /// An experiment of `runs` with no figure asked for.
+    pub fn experiment(name: &str, runs: Vec<RunResult>) -> ExperimentResult {
+        ExperimentResult {
+            experiment: Experiment {
+                name: name.into(),
+                study: String::new(),
+                title: String::new(),
+                text: String::new(),
+                figures: Vec::new(),
+            },
+            runs,
+        }
+    }
+
+    #[test]
+    fn repetitions_share_a_cell_and_lines_keep_their_order() {
+        let results = [experiment(
+            "S1",
+            vec![
+                run("sim", "rr", 2, 1),
+                run("sim", "rr", 1, 1),
+                run("host", "RR", 1, 1),
+                run("host", "RR", 1, 1),
+            ],
+        )];
+        let group = &group_all(&results)[0];
+        assert_eq!(group.configs.len(), 2);
+        assert_eq!(group.cells.len(), 3);
+        assert_eq!(group.cell(1, 1, 1).unwrap().runs.len(), 2);
+        assert_eq!(group.ns(1), [1, 2]);
+    }
+
+    #[test]
+    fn a_parameter_that_separates_equal_runs_names_the_line() {
+        let mut a = run("sim", "rr", 1, 1);
+        let mut b = a.clone();
+        a.parameters.insert("slice".into(), "4ms".into());
+        b.parameters.insert("slice".into(), "100ms".into());
+        a.parameters.insert("program".into(), "hog".into());
+        b.parameters.insert("program".into(), "hog".into());
+        let results = [experiment("x", vec![a, b])];
+        let group = &group_all(&results)[0];
+        assert_eq!(group.configs[0].label(), "rr (slice=4ms)");
+        assert_eq!(group.configs[1].label(), "rr (slice=100ms)");
+    }
+
+    #[test]
+    fn equal_names_get_different_ids_and_empty_experiments_vanish() {
+        let results = [
+            experiment("a b", vec![run("sim", "rr", 1, 1)]),
+            experiment("a", vec![]),
+            experiment("a/b", vec![run("sim", "rr", 1, 1)]),
+        ];
+        let ids: Vec<String> = group_all(&results).into_iter().map(|g| g.id).collect();
+        assert_eq!(ids, ["a-b", "a-b-x2"]);
+    }
+
+    #[test]
+    fn the_machine_tells_the_cpus_where_no_parameter_does() {
+        let mut r = run("host", "OTHER", 1, 1);
+        r.parameters.insert("cpus".into(), "all".into());
+        r.machine.nr_cpus = 7;
+        assert_eq!(cpus_of(&r), 7);
+    }
+}

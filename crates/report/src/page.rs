@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page: all sections in order, with style sheet and code inside.
+
+use crate::agreement::agreement_section;
+use crate::embed::fair_cap;
+use crate::error::ReportError;
+use crate::findings::findings;
+use crate::group::{Group, group_all};
+use crate::html::escape;
+use crate::number::plural;
+use crate::pairs::pairs_of;
+use crate::progress::progress_runs;
+use crate::sections::{definitions_section, footer, machine_section};
+use crate::style::Styles;
+use crate::tables::{detail_table, summary_table};
+use crate::timeline::timeline_runs;
+use crate::warnings::warnings_section;
+use crate::{ReportInput, boxes, curves, progress, timeline};
+use schedlab_lab::FigureKind;
+use std::fmt::Write as _;
+
+const STYLE: &str = include_str!("../assets/report.css");
+const UPLOT_STYLE: &str = include_str!("../vendor/uPlot.min.css");
+const UPLOT_CODE: &str = include_str!("../vendor/uPlot.iife.min.js");
+const UPLOT_LICENCE: &str = include_str!("../vendor/LICENSE-uPlot");
+
+/// The page's own code, in the order in which it must run.
+const CODE: [&str; 5] = [
+    include_str!("../assets/data.js"),
+    include_str!("../assets/tables.js"),
+    include_str!("../assets/timeline.js"),
+    include_str!("../assets/lines.js"),
+    include_str!("../assets/report.js"),
+];
+
+/// Nothing may be fetched: the browser itself refuses whatever is not in this file.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      img-src data: blob:; base-uri 'none'; form-action 'none'";
+
+/// The report as one HTML file.
+pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
+    let groups = group_all(input.results);
+    if groups.is_empty() {
+        return Err(ReportError::NoRuns { experiments: input.results.len() });
+    }
+    let styles = Styles::new(&groups);
+    let pairs = pairs_of(&groups);
+    let mut page = Page { styles: &styles, number: 0, caps: Caps::new(&groups, input) };
+    let mut out = head(input);
+    out += "<main>\n";
+    title(&mut out, input, &groups);
+    let _ = writeln!(
+        out,
+        "<p class=\"summary\" id=\"summary\">{}</p>",
+        escape(&findings(&groups, &pairs).join(" "))
+    );
+    out += &warnings_section(&groups);
+    summary(&mut out, &groups, &styles);
+    for group in &groups {
+        page.experiment(&mut out, group)?;
+    }
+    out += &agreement_section(&pairs, &styles);
+    out += &machine_section(&groups, input.command);
+    out += &definitions_section();
+    out += "</main>\n";
+    out += &footer(input.model_notes);
+    let _ = write!(
+        out,
+        "<!--\nuPlot 1.6.32\n{}\n-->\n<script>{UPLOT_CODE}</script>\n<script>\n\"use strict\";\n{}\
+         </script>\n</body>\n</html>\n",
+        UPLOT_LICENCE.trim(),
+        CODE.concat()
+    );
+    Ok(out)
+}
+
+fn head(input: &ReportInput<'_>) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n\
+         <style>\n{UPLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n",
+        escape(input.title)
+    )
+}
+
+fn title(out: &mut String, input: &ReportInput<'_>, groups: &[Group<'_>]) {
+    let _ = writeln!(out, "<header>\n<h1>{}</h1>", escape(input.title));
+    if let Some(date) = input.date {
+        let _ = writeln!(out, "<p class=\"byline\">{}</p>", escape(date));
+    }
+    *out += "<nav aria-label=\"Contents\"><ul>";
+    for group in groups {
+        let _ = write!(
+            out,
+            "<li><a href=\"#{}\">{}</a></li>",
+            group.id,
+            escape(&group.result.experiment.name)
+        );
+    }
+    for (id, text) in [
+        ("agreement", "Agreement"),
+        ("machine", "Machine"),
+        ("definitions", "Measures"),
+        ("models", "Models"),
+    ] {
+        let _ = write!(out, "<li><a href=\"#{id}\">{text}</a></li>");
+    }
+    *out += "</ul></nav>\n<noscript><p class=\"notice\">Figures that zoom need JavaScript, which is \
+        off here; text, tables and box plots work without it.</p></noscript>\n</header>\n";
+}
+
+fn summary(out: &mut String, groups: &[Group<'_>], styles: &Styles) {
+    let table = summary_table(groups, styles);
+    let minor = table.matches("<tr class=\"minor\">").count();
+    *out += "<section id=\"overview\" class=\"hide-minor\">\n<h2>All runs at a glance</h2>\n";
+    *out += "<p>Means over repetitions. Click a head to sort.";
+    if minor > 0 {
+        let _ = write!(
+            out,
+            " <label class=\"all-n\"><input type=\"checkbox\" id=\"show-minor\"> show every n, not \
+             only the greatest ({} more)</label>",
+            plural(minor, "row", "rows")
+        );
+    }
+    *out += "</p>\n";
+    *out += &table;
+    *out += "</section>\n";
+}
+
+/// How much each run may keep so that the page stays small enough to open.
+struct Caps {
+    slices: usize,
+    marks: usize,
+}
+
+impl Caps {
+    fn new(groups: &[Group<'_>], input: &ReportInput<'_>) -> Caps {
+        let has = |group: &Group<'_>, kind| group.result.experiment.figures.contains(&kind);
+        let slices: Vec<usize> = groups
+            .iter()
+            .filter(|group| has(group, FigureKind::Timeline))
+            .flat_map(timeline_runs)
+            .map(|(_, run)| run.slices.len())
+            .collect();
+        let marks: Vec<usize> = groups
+            .iter()
+            .filter(|group| has(group, FigureKind::Progress))
+            .flat_map(progress_runs)
+            .map(|(_, _, run)| run.progress.iter().map(|curve| curve.times_ns.len()).sum())
+            .collect();
+        Caps {
+            slices: fair_cap(&slices, input.limits.slices_max),
+            marks: fair_cap(&marks, input.limits.progress_marks_max),
+        }
+    }
+}
+
+struct Page<'s> {
+    styles: &'s Styles,
+    number: usize,
+    caps: Caps,
+}
+
+impl Page<'_> {
+    fn experiment(&mut self, out: &mut String, group: &Group<'_>) -> Result<(), ReportError> {
+        let experiment = &group.result.experiment;
+        let study = if experiment.study.is_empty() {
+            String::new()
+        } else {
+            format!("<span class=\"study\">Study {}</span> ", escape(&experiment.study))
+        };
+        let _ = writeln!(
+            out,
+            "<section class=\"experiment\" id=\"{}\">\n<h2>{study}{}</h2>",
+            group.id,
+            escape(group.title())
+        );
+        for paragraph in experiment.text.split("\n\n").filter(|text| !text.trim().is_empty()) {
+            let _ = writeln!(out, "<p>{}</p>", escape(paragraph.trim()));
+        }
+        *out += "<div class=\"figures\">\n";
+        let mut drawn: Vec<FigureKind> = Vec::new();
+        for kind in &experiment.figures {
+            if !drawn.contains(kind) {
+                drawn.push(*kind);
+                self.figure(out, group, *kind)?;
+            }
+        }
+        let _ = write!(
+            out,
+            "</div>\n<details class=\"all-measures\"><summary>All measures of this experiment</summary>\n\
+             {}</details>\n</section>\n",
+            detail_table(group, self.styles)
+        );
+        Ok(())
+    }
+
+    fn figure(
+        &mut self,
+        out: &mut String,
+        group: &Group<'_>,
+        kind: FigureKind,
+    ) -> Result<(), ReportError> {
+        let number = self.number + 1;
+        let html = match kind {
+            FigureKind::Timeline => timeline::timeline(group, self.caps.slices)
+                .map(|(figure, data)| figure.render(number, &data)),
+            FigureKind::Progress => progress::progress(group, self.caps.marks)
+                .map(|(figure, data)| figure.render(number, &data)),
+            FigureKind::TurnaroundAgainstN | FigureKind::ThroughputAgainstN => {
+                curves::curves(group, self.styles, kind)
+                    .map(|(figure, data)| figure.render(number, &data))
+            }
+            FigureKind::Boxes => {
+                boxes::boxes(group, self.styles).map(|(figure, data)| figure.render(number, &data))
+            }
+        };
+        match html {
+            Some(html) => {
+                self.number = number;
+                *out += &html?;
+            }
+            None => *out += missing(kind),
+        }
+        Ok(())
+    }
+}
+
+/// Why a figure that was asked for is not there.
+fn missing(kind: FigureKind) -> &'static str {
+    match kind {
+        FigureKind::Timeline => {
+            "<p class=\"notice\">No timeline: no run of this experiment kept its slices.</p>\n"
+        }
+        FigureKind::Progress => {
+            "<p class=\"notice\">No progress curves: no task of this experiment marks its \
+             progress.</p>\n"
+        }
+        FigureKind::TurnaroundAgainstN | FigureKind::ThroughputAgainstN => {
+            "<p class=\"notice\">No curve against n: no task of this experiment ended.</p>\n"
+        }
+        FigureKind::Boxes => {
+            "<p class=\"notice\">No box plots: no run of this experiment has measures of single \
+             tasks.</p>\n"
+        }
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which simulated configuration models which measured one, and how far the two agree.
+//!
+//! A policy of a running kernel is paired with the model of the same rule: `OTHER` and `BATCH`
+//! with the newest modelled kernel that is not newer than the running one, `FIFO` and `RR` with
+//! that kernel under the same policy if it was simulated so, else with the textbook `fcfs` and
+//! `rr`, which decide alike for tasks of one priority (sched(7)).
+
+use crate::group::{Cell, Config, Group};
+use schedlab_lab::RunResult;
+
+/// A measure that both lanes give.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Name for people.
+    pub name: &'static str,
+    /// Reads it from a run.
+    pub read: fn(&RunResult) -> Option<f64>,
+}
+
+/// Measures compared between simulation and kernel.
+pub const MEASURES: [Measure; 6] = [
+    Measure { name: "mean turnaround", read: |run| some(run.measures.totals.turnaround_ns_mean) },
+    Measure { name: "makespan", read: |run| run.measures.totals.makespan_ns.map(|v| v as f64) },
+    Measure {
+        name: "throughput",
+        read: |run| Some(run.measures.totals.throughput_per_s).filter(|v| *v > 0.0),
+    },
+    Measure {
+        name: "mean run delay",
+        read: |run| Some(run.measures.totals.run_delay.ns_mean as f64),
+    },
+    Measure {
+        name: "mean response",
+        read: |run| Some(run.measures.totals.response_ns_mean as f64),
+    },
+    Measure { name: "switches", read: |run| Some(run.measures.totals.nr_switches as f64) },
+];
+
+fn some(value: u64) -> Option<f64> {
+    (value > 0).then_some(value as f64)
+}
+
+/// Two cells with equal n and CPUs, one simulated, one measured.
+#[derive(Debug)]
+pub struct Pair<'a> {
+    /// Experiment.
+    pub group: &'a Group<'a>,
+    /// Model's side.
+    pub simulated: &'a Cell<'a>,
+    /// Kernel's side.
+    pub measured: &'a Cell<'a>,
+}
+
+impl Pair<'_> {
+    /// Simulated by measured; `None` where a side is missing or the measured one is 0.
+    pub fn ratio(&self, measure: &Measure) -> Option<f64> {
+        let simulated = self.simulated.estimate(measure.read)?.mean;
+        let measured = self.measured.estimate(measure.read)?.mean;
+        (measured > 0.0 && simulated.is_finite()).then(|| simulated / measured)
+    }
+
+    /// `linux-6.12 and OTHER`.
+    pub fn label(&self) -> String {
+        format!("{} \u{f7} {}", self.simulated_config().label(), self.measured_config().label())
+    }
+
+    /// Model.
+    pub fn simulated_config(&self) -> &Config {
+        &self.group.configs[self.simulated.config]
+    }
+
+    /// Policy.
+    pub fn measured_config(&self) -> &Config {
+        &self.group.configs[self.measured.config]
+    }
+}
+
+/// All pairs of all experiments, in the report's order.
+pub fn pairs_of<'a>(groups: &'a [Group<'a>]) -> Vec<Pair<'a>> {
+    let mut pairs = Vec::new();
+    for group in groups {
+        let twins = twins_of(group);
+        for measured in &group.cells {
+            let Some(twin) = twins[measured.config] else { continue };
+            if let Some(simulated) = group.cell(twin, measured.n, measured.cpus) {
+                pairs.push(Pair { group, simulated, measured });
+            }
+        }
+    }
+    pairs
+}
+
+/// For each configuration of `group` the index of the simulated one that models it.
+pub fn twins_of(group: &Group<'_>) -> Vec<Option<usize>> {
+    group
+        .configs
+        .iter()
+        .enumerate()
+        .map(|(index, config)| {
+            if config.is_simulated() {
+                return None;
+            }
+            let kernel = first_run(group, index).map_or("", |run| run.machine.kernel.as_str());
+            twin(config, kernel, group)
+        })
+        .collect()
+}
+
+fn first_run<'a>(group: &'a Group<'_>, config: usize) -> Option<&'a RunResult> {
+    group.cells.iter().find(|cell| cell.config == config)?.runs.first().copied()
+}
+
+fn twin(config: &Config, kernel: &str, group: &Group<'_>) -> Option<usize> {
+    let simulated = |accept: &dyn Fn(&Config) -> bool| {
+        let same_variant = |c: &Config| c.variant == config.variant;
+        let found = |strict: bool| {
+            group
+                .configs
+                .iter()
+                .position(|c| c.is_simulated() && accept(c) && (!strict || same_variant(c)))
+        };
+        found(true).or_else(|| found(false))
+    };
+    let policy = config.scheduler.trim_start_matches("SCHED_").to_ascii_uppercase();
+    if let Some(same) = simulated(&|c| c.scheduler == config.scheduler) {
+        return Some(same);
+    }
+    if let Some(under_kernel) = simulated(&|c| model_policy(c).as_deref() == Some(policy.as_str()))
+    {
+        return Some(under_kernel);
+    }
+    let textbook: &[&str] = match policy.as_str() {
+        "FIFO" => &["fcfs", "fifo"],
+        "RR" => &["rr", "round-robin"],
+        "OTHER" | "NORMAL" | "BATCH" => {
+            let model = newest_model_for(kernel, group)?;
+            return simulated(&|c| c.scheduler == model);
+        }
+        _ => return None,
+    };
+    simulated(&|c| textbook.contains(&c.scheduler.as_str()))
+}
+
+/// The policy a kernel model was run under, where its variant says so: `policy=FIFO`.
+fn model_policy(config: &Config) -> Option<String> {
+    let value = config.variant.split(", ").find_map(|part| part.strip_prefix("policy="))?;
+    Some(value.trim_start_matches("SCHED_").to_ascii_uppercase())
+}
+
+/// The newest modelled `linux-A.B` that is not newer than `kernel`; with an unknown kernel, or
+/// one older than every model, none.
+fn newest_model_for(kernel: &str, group: &Group<'_>) -> Option<String> {
+    let running = version(kernel)?;
+    group
+        .configs
+        .iter()
+        .filter(|config| config.is_simulated())
+        .filter_map(|config| {
+            let modelled = version(config.scheduler.strip_prefix("linux-")?)?;
+            (modelled <= running).then(|| (modelled, config.scheduler.clone()))
+        })
+        .max()
+        .map(|(_, scheduler)| scheduler)
+}
+
+/// Major and minor number at the first digit of `text`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let start = text.find(|c: char| c.is_ascii_digit())?;
+    let mut parts = text[start..].split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::group_all;
+    use crate::group::tests::{experiment, run};
+
+    fn host(scheduler: &str, kernel: &str) -> RunResult {
+        let mut r = run("host", scheduler, 2, 1);
+        r.machine.kernel = kernel.into();
+        r
+    }
+
+    fn twin_name(host_run: RunResult, sims: &[&str]) -> Option<String> {
+        let mut runs: Vec<RunResult> = sims.iter().map(|s| run("sim", s, 2, 1)).collect();
+        runs.push(host_run);
+        let results = [experiment("x", runs)];
+        let groups = group_all(&results);
+        let twin = twins_of(&groups[0]).last().copied().flatten()?;
+        Some(groups[0].configs[twin].scheduler.clone())
+    }
+
+    #[test]
+    fn policies_find_the_model_of_their_kernel() {
+        let sims = ["linux-6.1", "linux-6.12", "linux-7.1", "rr", "fcfs"];
+        let name = |policy, kernel| twin_name(host(policy, kernel), &sims);
+        assert_eq!(name("OTHER", "6.18.44-cloud").as_deref(), Some("linux-6.12"));
+        assert_eq!(name("BATCH", "Linux 6.5.0").as_deref(), Some("linux-6.1"));
+        assert_eq!(name("OTHER", "5.10.0"), None);
+        assert_eq!(name("OTHER", ""), None);
+        assert_eq!(name("FIFO", "6.18.44").as_deref(), Some("fcfs"));
+        assert_eq!(name("SCHED_RR", "6.18.44").as_deref(), Some("rr"));
+        assert_eq!(name("DEADLINE", "6.18.44"), None);
+    }
+
+    #[test]
+    fn ratio_is_simulated_by_measured_and_absent_for_zero() {
+        let mut sim = run("sim", "fcfs", 2, 1);
+        let mut real = host("FIFO", "6.18.0");
+        sim.measures.totals.turnaround_ns_mean = 90;
+        real.measures.totals.turnaround_ns_mean = 100;
+        let results = [experiment("x", vec![sim, real])];
+        let groups = group_all(&results);
+        let pairs = pairs_of(&groups);
+        assert_eq!(pairs.len(), 1);
+        assert_eq!(pairs[0].ratio(&MEASURES[0]), Some(0.9));
+        assert_eq!(pairs[0].ratio(&MEASURES[5]), None);
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Static pictures. The only place that knows the drawing library (kuva, pinned): a change of its
+//! interface stops here. The same scene gives SVG and PNG.
+
+mod axes;
+mod timeline;
+
+pub use axes::{boxes_scene, curves_scene, progress_scene};
+pub use timeline::timeline_scene;
+
+use kuva::backend::png::PngBackend;
+use kuva::backend::svg::SvgBackend;
+use kuva::render::render::Scene;
+use kuva::render::theme::Theme;
+
+/// Where a picture will stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ink {
+    /// In the HTML page: no background, and the style sheet replaces [`TEXT`], [`AXIS`] and
+    /// [`GRID`] by the colours of the light or dark page.
+    Inline,
+    /// In a file of its own: on white.
+    File,
+}
+
+/// Colour of text; the style sheet knows it.
+pub const TEXT: &str = "#111110";
+/// Colour of axes; the style sheet knows it.
+pub const AXIS: &str = "#77746e";
+/// Colour of grid lines; the style sheet knows it.
+pub const GRID: &str = "#e4e1d9";
+
+/// Fonts of pictures.
+pub const FONTS: &str = "system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
+
+/// The look of all pictures.
+pub fn theme(ink: Ink) -> Theme {
+    Theme {
+        background: if ink == Ink::Inline { "none".into() } else { "white".into() },
+        axis_color: AXIS.into(),
+        grid_color: GRID.into(),
+        tick_color: AXIS.into(),
+        text_color: TEXT.into(),
+        legend_bg: if ink == Ink::Inline { "none".into() } else { "white".into() },
+        legend_border: "none".into(),
+        box_median: TEXT.into(),
+        font_family: Some(FONTS.into()),
+        ..Theme::light()
+    }
+}
+
+/// `text` so that the library draws it as it is: it would read `$...$` as a formula.
+pub fn literal(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect::<String>()
+        .replace('$', "\\$")
+}
+
+/// The scene as SVG.
+pub fn svg(scene: &Scene) -> String {
+    SvgBackend::new().render_scene(scene)
+}
+
+/// The scene as SVG for the page. Pictures in one page share one space of ids, so those of clip
+/// paths get `prefix`: the browser would else clip by a path of another, perhaps hidden, picture.
+pub fn svg_inline(scene: &Scene, prefix: &str) -> String {
+    svg(scene)
+        .replace("id=\"kuva-clip-", &format!("id=\"{prefix}-clip-"))
+        .replace("url(#kuva-clip-", &format!("url(#{prefix}-clip-"))
+}
+
+/// The scene as PNG, two pixels for each unit.
+pub fn png(scene: &Scene) -> Result<Vec<u8>, String> {
+    PngBackend::new().with_scale(2.0).render_scene(scene)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_and_control_characters_are_drawn_not_obeyed() {
+        assert_eq!(literal("a$b$\u{1}"), "a\\$b\\$\u{fffd}");
+    }
+}

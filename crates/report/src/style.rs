@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Colour, dash and marker of each line: the same everywhere in a report.
+//!
+//! A measured policy and the model of it share colour and marker shape; the measured one is solid
+//! with filled markers, the simulated one dashed with hollow markers. So no figure rests on colour
+//! alone. The colours are Okabe and Ito's set for all kinds of colour vision (jfly.uni-koeln.de,
+//! "Color Universal Design"), yellow last because it is faint on white paper.
+
+use crate::group::{Config, Group};
+use crate::order::config_order;
+use crate::pairs::twins_of;
+use serde::Serialize;
+
+/// The palette on white, in order of use. The style sheet holds the same order as `--c0` ...
+pub const COLOURS: [&str; 8] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#666666", "#c9b800"];
+
+/// Marker shapes, one for each colour.
+pub const MARKERS: [&str; 8] =
+    ["circle", "square", "triangle", "diamond", "down", "cross", "plus", "star"];
+
+/// How a line looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Style {
+    /// Index into [`COLOURS`] and, with it, the marker shape.
+    pub colour: usize,
+    /// Index into [`MARKERS`].
+    pub marker: usize,
+    /// Dashed with hollow markers: simulated.
+    pub dashed: bool,
+}
+
+/// The look of every configuration of the report.
+#[derive(Debug, Default)]
+pub struct Styles {
+    known: Vec<(Config, Style)>,
+}
+
+impl Styles {
+    /// Gives out colours: models in order of appearance, each measured policy the colour of its
+    /// model if no other policy has it, else the next free one.
+    pub fn new(groups: &[Group<'_>]) -> Styles {
+        let mut styles = Styles::default();
+        let mut next = 0;
+        for group in groups {
+            // Models with a measured partner first: the clearest colours are for what is compared.
+            for config in config_order(group).into_iter().map(|index| &group.configs[index]) {
+                if config.is_simulated() {
+                    styles.add(config, &mut next, None);
+                }
+            }
+        }
+        for group in groups {
+            let twins = twins_of(group);
+            for (index, config) in group.configs.iter().enumerate() {
+                if !config.is_simulated() {
+                    let wanted = twins[index].map(|twin| styles.of(&group.configs[twin]).colour);
+                    styles.add(config, &mut next, wanted);
+                }
+            }
+        }
+        styles
+    }
+
+    fn add(&mut self, config: &Config, next: &mut usize, wanted: Option<usize>) {
+        if self.known.iter().any(|(known, _)| known == config) {
+            return;
+        }
+        let taken = |colour: usize| {
+            self.known.iter().any(|(c, s)| c.lane == config.lane && s.colour == colour)
+        };
+        let slot = match wanted {
+            Some(colour) if !taken(colour) => colour,
+            _ => {
+                *next += 1;
+                *next - 1
+            }
+        };
+        // Past eight lines the colours repeat with another marker.
+        let marker = (slot + slot / COLOURS.len()) % MARKERS.len();
+        let style = Style { colour: slot % COLOURS.len(), marker, dashed: config.is_simulated() };
+        self.known.push((config.clone(), style));
+    }
+
+    /// The look of `config`; that of the first line if it is unknown.
+    pub fn of(&self, config: &Config) -> Style {
+        self.known
+            .iter()
+            .find(|(known, _)| known == config)
+            .map_or(Style { colour: 0, marker: 0, dashed: false }, |(_, style)| *style)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::group_all;
+    use crate::group::tests::{experiment, run};
+
+    #[test]
+    fn a_policy_has_the_colour_of_its_model_and_another_dash() {
+        let mut other = run("host", "OTHER", 1, 1);
+        other.machine.kernel = "6.18.0".into();
+        let mut batch = run("host", "BATCH", 1, 1);
+        batch.machine.kernel = "6.18.0".into();
+        let results = [experiment("x", vec![run("sim", "linux-6.12", 1, 1), other, batch])];
+        let groups = group_all(&results);
+        let styles = Styles::new(&groups);
+        let look: Vec<Style> = groups[0].configs.iter().map(|c| styles.of(c)).collect();
+        assert_eq!(look[0].colour, look[1].colour);
+        assert!(look[0].dashed && !look[1].dashed);
+        assert_ne!(look[1].colour, look[2].colour);
+    }
+
+    #[test]
+    fn twenty_lines_differ_in_colour_or_marker() {
+        let runs = (0..20).map(|i| run("sim", &format!("s{i}"), 1, 1)).collect();
+        let results = [experiment("x", runs)];
+        let groups = group_all(&results);
+        let styles = Styles::new(&groups);
+        let mut looks: Vec<(usize, usize)> =
+            groups[0].configs.iter().map(|c| (styles.of(c).colour, styles.of(c).marker)).collect();
+        looks.sort_unstable();
+        looks.dedup();
+        assert_eq!(looks.len(), 20);
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which CPU a real-time task runs on: choice at wake-up, push and pull.
+//!
+//! Source: Linux kernel/sched/rt.c (select_task_rq_rt, find_lowest_rq, push_rt_task, pull_rt_task).
+
+use super::RtClass;
+use crate::core::Core;
+use crate::flags::EnqueueFlags;
+use schedlab_model::{CpuId, TaskId};
+
+impl RtClass {
+    /// The CPU for waking `task`: its previous one, unless a real-time task runs there that is as
+    /// important or cannot leave.
+    pub(super) fn select_cpu(
+        &self,
+        core: &Core,
+        task: TaskId,
+        prev: CpuId,
+        this_cpu: CpuId,
+    ) -> CpuId {
+        let t = core.task(task);
+        let stays = Self::rt_curr(core, prev).is_some_and(|curr| {
+            let curr = core.task(curr);
+            curr.nr_cpus_allowed < 2 || curr.prio <= t.prio
+        });
+        if (stays || !t.cpus_allowed.contains(prev))
+            && let Some(target) = self.find_lowest_rq(core, task, this_cpu)
+            && t.prio < self.queues.best_prio(target) as i32
+        {
+            return target;
+        }
+        if t.cpus_allowed.contains(prev) {
+            return prev;
+        }
+        t.cpus_allowed.first_cpu().expect("affinity was checked to be within the machine")
+    }
+
+    /// The best of the CPUs whose work is least important, if less important than `task`: its own,
+    /// else the nearest, where the CPU that looks comes first.
+    pub(super) fn find_lowest_rq(
+        &self,
+        core: &Core,
+        task: TaskId,
+        this_cpu: CpuId,
+    ) -> Option<CpuId> {
+        let t = core.task(task);
+        if t.nr_cpus_allowed == 1 {
+            return None;
+        }
+        let lowest = self.cpupri.find(&t.cpus_allowed, t.prio as usize)?;
+        if lowest.contains(t.cpu) {
+            return Some(t.cpu);
+        }
+        let this = lowest.contains(this_cpu);
+        for domain in self.domains.iter(t.cpu) {
+            if this && domain.span.contains(this_cpu) {
+                return Some(this_cpu);
+            }
+            if let Some(cpu) = lowest.and(&domain.span).first_cpu() {
+                return Some(cpu);
+            }
+        }
+        if this { Some(this_cpu) } else { lowest.first_cpu() }
+    }
+
+    /// Pushes the best waiting task of `cpu` to a CPU whose work is less important. True if it moved.
+    pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Some(task) = self.pushable.first(cpu) else { return false };
+        let prio = core.task(task).prio;
+        if prio < Self::curr_prio(core, cpu) {
+            core.resched_curr(cpu);
+            return false;
+        }
+        match self.find_lowest_rq(core, task, cpu) {
+            Some(target) if target != cpu && (self.queues.best_prio(target) as i32) > prio => {
+                self.move_task(core, task, cpu, target);
+                core.resched_curr(target);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Pulls to `cpu` waiting tasks of other CPUs that are better than its best one.
+    pub(super) fn pull(&mut self, core: &mut Core, cpu: CpuId) {
+        let others = self.overloaded.and_not(&schedlab_model::CpuMask::only(cpu));
+        let mut pulled = false;
+        for from in others.iter() {
+            let best = self.queues.best_prio(cpu) as i32;
+            if self.pushable.best_prio(from) as i32 >= best {
+                continue;
+            }
+            let candidate =
+                self.pushable.iter(from).find(|task| core.task(*task).cpus_allowed.contains(cpu));
+            // One that is about to take over its own CPU is left to it.
+            if let Some(task) = candidate
+                && core.task(task).prio < best
+                && core.task(task).prio >= Self::curr_prio(core, from)
+            {
+                self.move_task(core, task, from, cpu);
+                pulled = true;
+            }
+        }
+        if pulled {
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn move_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) {
+        self.dequeue(core, from, task, false);
+        core.set_task_cpu(task, to);
+        self.enqueue(core, to, task, EnqueueFlags { migrated: true, ..EnqueueFlags::NONE });
+    }
+}

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The real-time class: SCHED_FIFO and SCHED_RR.
+//!
+//! Each CPU has 100 FIFO lists, one for each priority, and runs the head of the best one. The running
+//! task stays in its list. Tasks that wait where a better one runs are pushed to CPUs that run less
+//! important work, or pulled by a CPU whose own work became less important, so that the m best tasks
+//! run on m CPUs. So that lower classes are not starved, either the class is held back after a share
+//! of each period ([`throttling`]) or the fair class gets a reserved share ([`fair_server`]).
+//!
+//! Source: Linux kernel/sched/rt.c and deadline.c (fair server), 6.1.158 and 6.12.63. Left out: control
+//! groups of real-time tasks, priority inheritance, RLIMIT_RTTIME, the chain of interrupts by which
+//! the kernel pulls (RT_PUSH_IPI; here the pull is done at once, as with that feature off), and the
+//! rotation among equally good targets (the lowest CPU is taken).
+
+mod balance;
+mod cpupri;
+pub mod fair_server;
+mod queue;
+pub mod throttling;
+pub mod tunables;
+
+use crate::class::SchedClass;
+use crate::core::Core;
+use crate::domains::Domains;
+use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use cpupri::CpuPri;
+use fair_server::FairServers;
+use queue::PrioLists;
+use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};
+use throttling::Throttling;
+pub use tunables::{Bandwidth, RtOptions};
+
+/// Kernel priority of the idle task (MAX_PRIO): worse than that of any task.
+const IDLE_PRIO: i32 = 140;
+
+/// Token of the period timer of throttling; any other token is the CPU of a fair server.
+const TOKEN_PERIOD: u64 = u64::MAX;
+
+/// What the class keeps of a task.
+#[derive(Clone, Copy, Debug)]
+struct RtTask {
+    /// Ticks left of its SCHED_RR slice.
+    time_slice: u32,
+    /// Counted among the runnable tasks of its CPU (`on_rt_rq`).
+    queued: bool,
+}
+
+/// The class.
+#[derive(Debug)]
+pub struct RtClass {
+    domains: Domains,
+    /// Runnable tasks, the running one included.
+    queues: PrioLists,
+    /// Runnable tasks that do not run and may use another CPU.
+    pushable: PrioLists,
+    /// CPUs with pushable tasks (`rto_mask`).
+    overloaded: CpuMask,
+    cpupri: CpuPri,
+    tasks: Vec<RtTask>,
+    nr_running: Vec<u32>,
+    /// SCHED_RR slice, in ticks.
+    rr_timeslice: u32,
+    throttling: Option<Throttling>,
+    servers: Option<FairServers>,
+}
+
+impl RtClass {
+    /// The class for `machine`.
+    pub fn new(options: &RtOptions, machine: &Machine) -> Self {
+        let nr_cpus = machine.nr_cpus();
+        let (throttling, servers) = match options.bandwidth {
+            Bandwidth::Off => (None, None),
+            Bandwidth::Throttling { runtime, period } => {
+                (Some(Throttling::new(runtime, period, nr_cpus)), None)
+            }
+            Bandwidth::FairServer { runtime, period } => {
+                (None, Some(FairServers::new(runtime, period, nr_cpus)))
+            }
+        };
+        Self {
+            domains: Domains::new(&machine.topology),
+            queues: PrioLists::new(nr_cpus),
+            pushable: PrioLists::new(nr_cpus),
+            overloaded: CpuMask::empty(),
+            cpupri: CpuPri::new(nr_cpus),
+            tasks: Vec::new(),
+            nr_running: vec![0; nr_cpus as usize],
+            rr_timeslice: options.rr_timeslice_ticks(machine.hz),
+            throttling,
+            servers,
+        }
+    }
+
+    fn task(&self, task: TaskId) -> RtTask {
+        self.tasks[task.index()]
+    }
+
+    /// Runnable tasks of `cpu` in the order in which they would run, for tests and explanations.
+    pub fn queued(&self, cpu: CpuId) -> Vec<TaskId> {
+        self.queues.iter(cpu).collect()
+    }
+
+    fn is_cpu_throttled(&self, cpu: CpuId) -> bool {
+        self.throttling.as_ref().is_some_and(|throttling| throttling.is_throttled(cpu))
+    }
+
+    /// Whether the fair class is being served ahead of this class on `cpu`.
+    fn is_fair_served(&self, core: &Core, cpu: CpuId) -> bool {
+        self.servers.as_ref().is_some_and(|servers| servers.is_running(core, cpu))
+    }
+
+    /// Charges the CPU time since the last call; true if the class has just been throttled here.
+    fn update_curr(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Some(throttling) = &mut self.throttling else { return false };
+        let exceeded = throttling.charge(core, cpu);
+        if exceeded {
+            // The waiting tasks are hidden from the CPU until the period timer brings them back.
+            core.sub_nr_running(cpu, self.nr_running[cpu.index()]);
+        }
+        exceeded
+    }
+
+    /// Brings the fair server of `cpu` up to date; true if its budget has just run out.
+    fn update_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Some(servers) = &mut self.servers else { return false };
+        let exhausted = servers.sync(core, cpu);
+        self.update_cpupri(core, cpu);
+        exhausted
+    }
+
+    fn update_cpupri(&mut self, core: &Core, cpu: CpuId) {
+        let served = self.is_fair_served(core, cpu);
+        self.cpupri.set(cpu, self.queues.best_prio(cpu), served);
+    }
+
+    fn add_pushable(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        let t = core.task(task);
+        if t.nr_cpus_allowed > 1 {
+            self.pushable.remove(task);
+            self.pushable.add(cpu, task, t.prio as usize, false);
+            self.overloaded.set(cpu);
+        }
+    }
+
+    fn remove_pushable(&mut self, cpu: CpuId, task: TaskId) {
+        self.pushable.remove(task);
+        if self.pushable.is_empty(cpu) {
+            self.overloaded.clear(cpu);
+        }
+    }
+
+    /// Takes custody of `task` on `cpu`, which is its CPU already.
+    fn enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        let prio = core.task(task).prio as usize;
+        // A save and restore that does not move leaves the place in the list as it was.
+        let kept = flags.restore && !flags.moved && self.queues.position(task) == Some((cpu, prio));
+        if !kept {
+            self.queues.remove(task);
+            self.queues.add(cpu, task, prio, flags.head);
+        }
+        self.tasks[task.index()].queued = true;
+        self.nr_running[cpu.index()] += 1;
+        if !self.is_cpu_throttled(cpu) {
+            core.add_nr_running(cpu, 1);
+        }
+        self.update_cpupri(core, cpu);
+        if !core.is_running(task) {
+            self.add_pushable(core, cpu, task);
+        }
+        if let Some(throttling) = &mut self.throttling {
+            throttling.start_period_timer(core);
+        }
+    }
+
+    /// Gives up `task` of `cpu`; `keep_place` leaves it in its list for the restore that follows.
+    fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, keep_place: bool) {
+        self.tasks[task.index()].queued = false;
+        if !keep_place {
+            self.queues.remove(task);
+        }
+        self.remove_pushable(cpu, task);
+        self.nr_running[cpu.index()] -= 1;
+        if !self.is_cpu_throttled(cpu) {
+            core.sub_nr_running(cpu, 1);
+        }
+        self.update_cpupri(core, cpu);
+    }
+
+    /// Priority of what `cpu` runs.
+    fn curr_prio(core: &Core, cpu: CpuId) -> i32 {
+        core.rq(cpu).curr.map_or(IDLE_PRIO, |curr| core.task(curr).prio)
+    }
+
+    /// The running task of `cpu` if it is of this class.
+    fn rt_curr(core: &Core, cpu: CpuId) -> Option<TaskId> {
+        let curr = core.rq(cpu).curr?;
+        (core.task(curr).class == core.class_of(Policy::Fifo)).then_some(curr)
+    }
+
+    /// `task` waits on `cpu` at the priority of `curr`: if `curr` could go elsewhere and `task` could
+    /// not, `task` goes first so that `curr` is pushed away (`check_preempt_equal_prio`).
+    fn check_preempt_equal_prio(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        curr: TaskId,
+    ) {
+        let can_leave = |id: TaskId| {
+            let t = core.task(id);
+            t.nr_cpus_allowed > 1 && self.cpupri.find(&t.cpus_allowed, t.prio as usize).is_some()
+        };
+        if can_leave(curr) && !can_leave(task) {
+            self.queues.requeue(task, true);
+            core.resched_curr(cpu);
+        }
+    }
+}
+
+impl SchedClass for RtClass {
+    fn name(&self) -> &'static str {
+        "rt"
+    }
+
+    fn owns(&self, policy: Policy) -> bool {
+        policy.is_rt()
+    }
+
+    fn task_new(&mut self, _core: &mut Core, task: TaskId) {
+        let fresh = RtTask { time_slice: self.rr_timeslice, queued: false };
+        if self.tasks.len() <= task.index() {
+            self.tasks.resize(task.index() + 1, fresh);
+        }
+        self.queues.add_task(task);
+        self.pushable.add_task(task);
+    }
+
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        self.enqueue(core, cpu, task, flags);
+    }
+
+    fn dequeue_task(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: DequeueFlags,
+    ) -> bool {
+        if self.update_curr(core, cpu) && !flags.sleep {
+            core.resched_curr(cpu);
+        }
+        self.dequeue(core, cpu, task, flags.save && !flags.moved);
+        true
+    }
+
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
+        if let Some(curr) = core.rq(cpu).curr {
+            self.queues.requeue(curr, false);
+        }
+    }
+
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        curr: TaskId,
+        _flags: WakeFlags,
+    ) {
+        let (prio, curr_prio) = (core.task(task).prio, core.task(curr).prio);
+        if prio < curr_prio {
+            core.resched_curr(cpu);
+        } else if prio == curr_prio && !core.rq(cpu).need_resched {
+            self.check_preempt_equal_prio(core, cpu, task, curr);
+        }
+    }
+
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        self.update_curr(core, cpu);
+        self.update_server(core, cpu);
+        if self.is_cpu_throttled(cpu) || self.is_fair_served(core, cpu) {
+            return None;
+        }
+        self.queues.first(cpu)
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {
+        self.update_curr(core, cpu);
+        if self.task(prev).queued {
+            self.add_pushable(core, cpu, prev);
+        }
+    }
+
+    fn set_next_task(&mut self, _core: &mut Core, cpu: CpuId, task: TaskId, _first: bool) {
+        self.remove_pushable(cpu, task);
+    }
+
+    fn balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if let Some(prev) = Self::rt_curr(core, cpu)
+            && !self.task(prev).queued
+            && self.queues.best_prio(cpu) as i32 > core.task(prev).prio
+        {
+            self.pull(core, cpu);
+        }
+        !self.queues.is_empty(cpu) && !self.is_cpu_throttled(cpu)
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        if Self::rt_curr(core, cpu).is_some() {
+            while self.push(core, cpu) {}
+        }
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &Core,
+        task: TaskId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        self.select_cpu(core, task, prev, flags.this_cpu)
+    }
+
+    fn task_woken(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        let t = core.task(task);
+        let Some(curr) = Self::rt_curr(core, cpu) else { return };
+        let stays = core.task(curr).nr_cpus_allowed < 2 || core.task(curr).prio <= t.prio;
+        if curr != task && !core.rq(cpu).need_resched && t.nr_cpus_allowed > 1 && stays {
+            while self.push(core, cpu) {}
+        }
+    }
+
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
+        if self.update_curr(core, cpu) {
+            core.resched_curr(cpu);
+        }
+        if core.task(curr).attr.policy != Policy::Rr {
+            return;
+        }
+        let slice = &mut self.tasks[curr.index()].time_slice;
+        *slice = slice.saturating_sub(1);
+        if *slice > 0 {
+            return;
+        }
+        *slice = self.rr_timeslice;
+        if !self.queues.is_alone(curr) {
+            self.queues.requeue(curr, false);
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.update_server(core, cpu) && self.nr_running[cpu.index()] > 0 {
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        self.queues.remove(task);
+        self.update_cpupri(core, cpu);
+        if core.task(task).on_rq && self.nr_running[cpu.index()] == 0 {
+            self.pull(core, cpu);
+        }
+    }
+
+    fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        self.tasks[task.index()].time_slice = self.rr_timeslice;
+        if !core.task(task).on_rq {
+            return;
+        }
+        if core.is_running(task) {
+            // It may have run while better real-time tasks were held back for the class it left.
+            if core.task(task).prio > self.queues.best_prio(cpu) as i32 {
+                core.resched_curr(cpu);
+            }
+            return;
+        }
+        if core.task(task).prio < Self::curr_prio(core, cpu) {
+            core.resched_curr(cpu);
+        } else if core.task(task).nr_cpus_allowed > 1 && Self::rt_curr(core, cpu).is_some() {
+            while self.push(core, cpu) {}
+        }
+    }
+
+    fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, old_prio: i32) {
+        let prio = core.task(task).prio;
+        if !core.task(task).on_rq {
+            return;
+        }
+        if core.is_running(task) {
+            if old_prio < prio {
+                self.pull(core, cpu);
+            }
+            if prio > self.queues.best_prio(cpu) as i32 {
+                core.resched_curr(cpu);
+            }
+        } else if prio < Self::curr_prio(core, cpu) {
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn timer(&mut self, core: &mut Core, token: u64) {
+        if token == TOKEN_PERIOD {
+            self.period_timer(core);
+        } else if let Some(servers) = &mut self.servers {
+            let cpu = CpuId(token as u32);
+            let resched = servers.timer(core, cpu);
+            self.update_cpupri(core, cpu);
+            if resched && self.nr_running[cpu.index()] > 0 {
+                core.resched_curr(cpu);
+            }
+        }
+    }
+
+    fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
+        match core.task(task).attr.policy {
+            Policy::Rr => Nanos::from(self.rr_timeslice) * core.tick_nsec,
+            _ => 0,
+        }
+    }
+
+    fn is_throttled(&self, core: &Core, task: TaskId) -> bool {
+        let cpu = core.task(task).cpu;
+        self.is_cpu_throttled(cpu) || self.is_fair_served(core, cpu)
+    }
+
+    fn explain(&self, core: &Core, task: TaskId) -> String {
+        let t = core.task(task);
+        let mut text = format!("priority {}", t.attr.rt_priority);
+        if t.attr.policy == Policy::Rr {
+            text += &format!(", {} ticks of its slice left", self.task(task).time_slice);
+        }
+        if self.is_throttled(core, task) {
+            text += ", held back for lower classes";
+        }
+        text
+    }
+}
+
+impl RtClass {
+    /// The period of throttling is over: CPUs whose debt is paid run real-time tasks again.
+    fn period_timer(&mut self, core: &mut Core) {
+        let nr_running = &self.nr_running;
+        let Some(throttling) = &mut self.throttling else { return };
+        throttling.period_timer(
+            core,
+            |cpu| nr_running[cpu.index()],
+            |core, cpu| {
+                if nr_running[cpu.index()] > 0 {
+                    core.add_nr_running(cpu, nr_running[cpu.index()]);
+                    core.resched_curr(cpu);
+                }
+            },
+        );
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Throttling of real-time tasks: at most `runtime` in each `period` on each CPU.
+//!
+//! CPU time is charged at ticks and whenever a task leaves its CPU. When the sum exceeds the runtime,
+//! the CPU's real-time tasks are hidden until the period timer, one for the whole machine, has taken
+//! off enough. The timer starts with the first runnable real-time task and stops when no CPU has a
+//! debt or a real-time task. With `runtime` equal to `period` nothing is ever throttled
+//! (`sched_rt_runtime_us = -1`).
+//!
+//! Source: Linux kernel/sched/rt.c (sched_rt_runtime_exceeded, do_sched_rt_period_timer), 6.1; from
+//! 6.12 only in kernels with CONFIG_RT_GROUP_SCHED. Left out: borrowing between CPUs
+//! (RT_RUNTIME_SHARE, off by default).
+
+use super::TOKEN_PERIOD;
+use crate::core::Core;
+use schedlab_model::{CpuId, Nanos, Policy};
+
+/// What is kept of a CPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct RtTime {
+    /// CPU time charged and not yet taken off (`rt_time`).
+    rt_time: Nanos,
+    /// CPU time of the class up to the last charge.
+    exec_seen: Nanos,
+    throttled: bool,
+}
+
+/// Throttling of all CPUs.
+#[derive(Debug)]
+pub struct Throttling {
+    runtime: Nanos,
+    period: Nanos,
+    cpus: Vec<RtTime>,
+    timer_active: bool,
+}
+
+impl Throttling {
+    /// At most `runtime` ns of real-time execution in each `period` ns on each CPU.
+    pub fn new(runtime: Nanos, period: Nanos, nr_cpus: u32) -> Self {
+        let cpus = vec![RtTime::default(); nr_cpus as usize];
+        Self { runtime, period, cpus, timer_active: false }
+    }
+
+    /// Whether the real-time tasks of `cpu` are held back.
+    #[inline]
+    pub fn is_throttled(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].throttled
+    }
+
+    /// Whether anything can be throttled at all.
+    fn enabled(&self) -> bool {
+        self.runtime < self.period
+    }
+
+    /// Charges what the class has run on `cpu` since the last call. True if that throttles it.
+    pub fn charge(&mut self, core: &Core, cpu: CpuId) -> bool {
+        let enabled = self.enabled();
+        let exec = core.class_exec_runtime(cpu, core.class_of(Policy::Fifo));
+        let rt = &mut self.cpus[cpu.index()];
+        let delta = exec.saturating_sub(rt.exec_seen);
+        rt.exec_seen = exec;
+        if delta == 0 || !enabled {
+            return false;
+        }
+        rt.rt_time += delta;
+        if rt.throttled || rt.rt_time <= self.runtime {
+            return false;
+        }
+        rt.throttled = true;
+        true
+    }
+
+    /// A real-time task is runnable: the period timer must run.
+    pub fn start_period_timer(&mut self, core: &mut Core) {
+        if self.enabled() && !self.timer_active {
+            self.timer_active = true;
+            core.start_timer(core.now + self.period, TOKEN_PERIOD);
+        }
+    }
+
+    /// A period is over. `nr_running` tells how many real-time tasks a CPU has, throttled or not;
+    /// `unthrottled` is called for each CPU that may run them again.
+    pub fn period_timer(
+        &mut self,
+        core: &mut Core,
+        nr_running: impl Fn(CpuId) -> u32,
+        unthrottled: impl Fn(&mut Core, CpuId),
+    ) {
+        let mut idle = true;
+        for cpu in (0..core.nr_cpus()).map(CpuId) {
+            let rt = &mut self.cpus[cpu.index()];
+            rt.rt_time -= rt.rt_time.min(self.runtime);
+            if rt.throttled && rt.rt_time < self.runtime {
+                rt.throttled = false;
+                unthrottled(core, cpu);
+            }
+            idle &= rt.rt_time == 0 && nr_running(cpu) == 0;
+        }
+        self.timer_active = !idle;
+        if !idle {
+            core.start_timer(core.now + self.period, TOKEN_PERIOD);
+        }
+    }
+}

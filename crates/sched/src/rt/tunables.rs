@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tunables of the real-time class, for the tables of the stacks that contain it.
+//!
+//! Names follow the files of /proc/sys/kernel and debugfs: `sched_rr_timeslice_ms`,
+//! `sched_rt_runtime_us`, `sched_rt_period_us`, `sched/fair_server/cpuN/runtime` and `period`.
+
+use crate::options::{Options, Tunable, TunableKind};
+use schedlab_model::Nanos;
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
+
+/// SCHED_RR slice.
+pub const RR_TIMESLICE_MS: Tunable = Tunable {
+    name: "rr_timeslice_ms",
+    kind: TunableKind::Count { min: 0, max: 100_000 },
+    default: 100,
+    text: "slice of SCHED_RR tasks in ms, rounded up to whole ticks; 0 is the default of 100",
+};
+
+const BANDWIDTH_WORDS: &[&str] = &["throttling", "fair-server", "off"];
+
+/// How lower classes are kept from starving, in kernels before 6.12.
+pub const RT_BANDWIDTH: Tunable = Tunable {
+    name: "rt_bandwidth",
+    kind: TunableKind::Choice(BANDWIDTH_WORDS),
+    default: 0,
+    text: "what keeps real-time tasks from starving others (off: sched_rt_runtime_us = -1)",
+};
+
+/// How lower classes are kept from starving, from 6.12 on.
+pub const RT_BANDWIDTH_6_12: Tunable = Tunable {
+    default: 1,
+    text: "what keeps real-time tasks from starving others (kernels built with \
+           CONFIG_RT_GROUP_SCHED throttle)",
+    ..RT_BANDWIDTH
+};
+
+/// Runtime of throttling.
+pub const RT_RUNTIME: Tunable = Tunable {
+    name: "rt_runtime",
+    kind: TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
+    default: 950 * NSEC_PER_MSEC,
+    text: "throttling: most CPU time of real-time tasks in each rt_period on each CPU; \
+           as long as rt_period or longer: never throttled",
+};
+
+/// Period of throttling.
+pub const RT_PERIOD: Tunable = Tunable {
+    name: "rt_period",
+    kind: TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
+    default: NSEC_PER_SEC,
+    text: "throttling: period of rt_runtime",
+};
+
+/// Runtime of the fair server.
+pub const FAIR_SERVER_RUNTIME: Tunable = Tunable {
+    name: "fair_server_runtime",
+    kind: TunableKind::Time { min: 0, max: 4 * NSEC_PER_SEC },
+    default: 50 * NSEC_PER_MSEC,
+    text: "fair-server: CPU time that starving fair tasks get in each fair_server_period; 0 is none",
+};
+
+/// Period of the fair server.
+pub const FAIR_SERVER_PERIOD: Tunable = Tunable {
+    name: "fair_server_period",
+    kind: TunableKind::Time { min: 100 * NSEC_PER_USEC, max: 4 * NSEC_PER_SEC },
+    default: NSEC_PER_SEC,
+    text: "fair-server: period of fair_server_runtime",
+};
+
+/// What keeps real-time tasks from starving the classes below.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bandwidth {
+    /// Nothing: a real-time hog has its CPU for itself.
+    Off,
+    /// At most `runtime` of real-time execution in each `period` on each CPU.
+    Throttling {
+        /// Runtime, ns.
+        runtime: Nanos,
+        /// Period, ns.
+        period: Nanos,
+    },
+    /// Starving fair tasks get `runtime` in each `period` on each CPU.
+    FairServer {
+        /// Runtime, ns.
+        runtime: Nanos,
+        /// Period, ns.
+        period: Nanos,
+    },
+}
+
+/// Settings of the class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RtOptions {
+    /// SCHED_RR slice in ms; 0 is the default of 100.
+    pub rr_timeslice_ms: u32,
+    /// Protection of lower classes.
+    pub bandwidth: Bandwidth,
+}
+
+impl RtOptions {
+    /// The settings of a stack that declares all tunables of this file.
+    pub fn from_options(options: &Options) -> Self {
+        let bandwidth = match BANDWIDTH_WORDS[options.get(RT_BANDWIDTH.name) as usize] {
+            "throttling" => Bandwidth::Throttling {
+                runtime: options.get(RT_RUNTIME.name),
+                period: options.get(RT_PERIOD.name),
+            },
+            "fair-server" if options.get(FAIR_SERVER_RUNTIME.name) > 0 => Bandwidth::FairServer {
+                runtime: options.get(FAIR_SERVER_RUNTIME.name),
+                period: options.get(FAIR_SERVER_PERIOD.name),
+            },
+            _ => Bandwidth::Off,
+        };
+        Self { rr_timeslice_ms: options.get(RR_TIMESLICE_MS.name) as u32, bandwidth }
+    }
+
+    /// SCHED_RR slice in ticks: 100 ms cut to whole ticks by default (RR_TIMESLICE), else the given
+    /// time rounded up (msecs_to_jiffies).
+    pub fn rr_timeslice_ticks(&self, hz: u32) -> u32 {
+        let ticks = match self.rr_timeslice_ms {
+            0 | 100 => 100 * hz / 1000,
+            ms => (u64::from(ms) * u64::from(hz)).div_ceil(1000) as u32,
+        };
+        ticks.max(1)
+    }
+}

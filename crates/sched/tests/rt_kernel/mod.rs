@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A kernel of a hundred lines for tests of one class: tasks that run until told otherwise, ticks,
+//! class timers and reschedules, everything free of cost. It drives the callbacks in the order that
+//! the boundary describes, with first come, first served as the class below.
+
+use schedlab_model::random::{Purpose, Stream};
+use schedlab_model::{
+    CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId, Topology,
+};
+use schedlab_sched::core::{PreemptCheck, Task, TaskState};
+use schedlab_sched::rt::{Bandwidth, RtClass, RtOptions};
+use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, WakeFlags, WakeKind};
+
+/// Index of the real-time class.
+pub const RT: usize = 0;
+
+/// A switch: time in ns, CPU, task that comes (`None`: idle).
+pub type Switch = (Nanos, u32, Option<u32>);
+
+/// The class below: a FIFO queue for each CPU, the running task at its head.
+struct Filler {
+    queues: Vec<Vec<TaskId>>,
+}
+
+impl SchedClass for Filler {
+    fn name(&self) -> &'static str {
+        "filler"
+    }
+    fn owns(&self, policy: Policy) -> bool {
+        policy.is_fair()
+    }
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _: EnqueueFlags) {
+        core.add_nr_running(cpu, 1);
+        self.queues[cpu.index()].push(task);
+    }
+    fn dequeue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _: DequeueFlags) -> bool {
+        core.sub_nr_running(cpu, 1);
+        self.queues[cpu.index()].retain(|queued| *queued != task);
+        true
+    }
+    fn wakeup_preempt(&mut self, _: &mut Core, _: CpuId, _: TaskId, _: TaskId, _: WakeFlags) {}
+    fn pick_task(&mut self, _: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        self.queues[cpu.index()].first().copied()
+    }
+}
+
+/// The kernel.
+pub struct Kernel {
+    pub core: Core,
+    pub rt: RtClass,
+    fair: Filler,
+    timers: Vec<(Nanos, u8, u64)>,
+    next_tick: Nanos,
+    pub switches: Vec<Switch>,
+}
+
+/// Real-time attributes.
+pub fn rt_attr(policy: Policy, priority: u8) -> SchedAttr {
+    SchedAttr { policy, rt_priority: priority, ..SchedAttr::default() }
+}
+
+pub fn fifo(priority: u8) -> SchedAttr {
+    rt_attr(Policy::Fifo, priority)
+}
+
+impl Kernel {
+    pub fn new(nr_cpus: u32, hz: u32, bandwidth: Bandwidth) -> Self {
+        let machine = Machine { hz, topology: Topology::flat(nr_cpus), ..Machine::flat(nr_cpus) };
+        let random = Stream::new(1, Purpose::Scheduler, 0);
+        let mut core = Core::new(&machine, vec![CgroupSpec::root()], random);
+        for policy in [Policy::Normal, Policy::Batch, Policy::Idle] {
+            core.set_class_of(policy, 1);
+        }
+        let options = RtOptions { rr_timeslice_ms: 100, bandwidth };
+        Self {
+            next_tick: core.tick_nsec,
+            core,
+            rt: RtClass::new(&options, &machine),
+            fair: Filler { queues: vec![Vec::new(); nr_cpus as usize] },
+            timers: Vec::new(),
+            switches: Vec::new(),
+        }
+    }
+
+    fn class(&mut self, class: u8) -> (&mut dyn SchedClass, &mut Core) {
+        self.core.enter_class(class);
+        let class: &mut dyn SchedClass = if class == 0 { &mut self.rt } else { &mut self.fair };
+        (class, &mut self.core)
+    }
+
+    /// A new task that sleeps.
+    pub fn create(&mut self, attr: SchedAttr) -> TaskId {
+        let id = TaskId(self.core.tasks.len() as u32);
+        let cpus_allowed = attr.affinity.unwrap_or(self.core.cpus);
+        self.core.tasks.push(Task {
+            prio: attr.kernel_prio(),
+            class: self.core.class_of(attr.policy),
+            attr,
+            state: TaskState::Sleeping,
+            on_rq: false,
+            sched_delayed: false,
+            cpu: CpuId(0),
+            cpus_allowed,
+            nr_cpus_allowed: cpus_allowed.weight(),
+            sum_exec_runtime: 0,
+            exec_start: 0,
+            burst_ns: None,
+            burst_at: 0,
+            nr_voluntary_switches: 0,
+            nr_involuntary_switches: 0,
+            nr_migrations: 0,
+            release_ns: 0,
+        });
+        for class in 0..2 {
+            let (class, core) = self.class(class);
+            class.task_new(core, id);
+        }
+        id
+    }
+
+    /// Wakes `task`, by preference on its previous CPU, without rescheduling yet.
+    pub fn wake(&mut self, task: TaskId) {
+        let index = self.core.task(task).class;
+        let prev = self.core.task(task).cpu;
+        let mut flags = WakeFlags {
+            kind: WakeKind::Wakeup,
+            sync: false,
+            migrated: false,
+            this_cpu: prev,
+            waker: None,
+        };
+        let (class, core) = self.class(index);
+        let cpu = if core.task(task).nr_cpus_allowed > 1 {
+            class.select_task_rq(core, task, prev, flags)
+        } else {
+            core.task(task).cpus_allowed.first_cpu().unwrap()
+        };
+        assert!(core.task(task).cpus_allowed.contains(cpu), "task {task} sent to CPU {cpu}");
+        flags.migrated = cpu != prev;
+        core.tasks[task.index()].cpu = cpu;
+        core.tasks[task.index()].state = TaskState::Running;
+        class.enqueue_task(core, cpu, task, EnqueueFlags::WAKEUP);
+        core.tasks[task.index()].on_rq = true;
+        match core.preempt_check(cpu, task) {
+            PreemptCheck::SameClass(curr) => class.wakeup_preempt(core, cpu, task, curr, flags),
+            PreemptCheck::Resched => core.resched_curr(cpu),
+            PreemptCheck::Nothing => {}
+        }
+        class.task_woken(core, cpu, task);
+    }
+
+    /// Creates and wakes.
+    pub fn start(&mut self, attr: SchedAttr) -> TaskId {
+        let task = self.create(attr);
+        self.wake(task);
+        task
+    }
+
+    /// `task` blocks; a running one reschedules at the next [`Kernel::settle`].
+    pub fn sleep(&mut self, task: TaskId) {
+        let (index, cpu) = (self.core.task(task).class, self.core.task(task).cpu);
+        let (class, core) = self.class(index);
+        assert!(class.dequeue_task(core, cpu, task, DequeueFlags::SLEEP));
+        core.tasks[task.index()].on_rq = false;
+        core.tasks[task.index()].state = TaskState::Sleeping;
+        if core.is_running(task) {
+            core.resched_curr(cpu);
+        }
+    }
+
+    /// sched_yield of what `cpu` runs.
+    pub fn yield_cpu(&mut self, cpu: u32) {
+        let curr = self.core.rq(CpuId(cpu)).curr.expect("an idle CPU does not yield");
+        let (class, core) = self.class(self.core.task(curr).class);
+        class.yield_task(core, CpuId(cpu));
+        self.core.resched_curr(CpuId(cpu));
+    }
+
+    /// sched_setattr(2) and sched_setaffinity(2).
+    pub fn set_attr(&mut self, task: TaskId, attr: SchedAttr) {
+        let cpu = self.core.task(task).cpu;
+        let (queued, running) = (self.core.task(task).on_rq, self.core.is_running(task));
+        let (old_class, old_prio) = (self.core.task(task).class, self.core.task(task).prio);
+        let moved = attr.kernel_prio() != old_prio;
+        if running {
+            self.account(cpu);
+        }
+        if queued {
+            let flags = DequeueFlags { save: true, moved, ..DequeueFlags::NONE };
+            let (class, core) = self.class(old_class);
+            class.dequeue_task(core, cpu, task, flags);
+            if running {
+                class.put_prev_task(core, cpu, task, None);
+            }
+        }
+        let new_class = self.core.class_of(attr.policy);
+        let t = &mut self.core.tasks[task.index()];
+        (t.attr, t.prio, t.class) = (attr, attr.kernel_prio(), new_class);
+        t.cpus_allowed = attr.affinity.unwrap_or(self.core.cpus);
+        t.nr_cpus_allowed = t.cpus_allowed.weight();
+        let worse = old_prio < attr.kernel_prio();
+        let (class, core) = self.class(new_class);
+        if queued {
+            let flags = EnqueueFlags { restore: true, moved, head: worse, ..EnqueueFlags::NONE };
+            class.enqueue_task(core, cpu, task, flags);
+            if running {
+                class.set_next_task(core, cpu, task, false);
+            }
+        }
+        if new_class == old_class {
+            if old_prio != attr.kernel_prio() {
+                class.prio_changed(core, cpu, task, old_prio);
+            }
+        } else {
+            class.switched_to(core, cpu, task);
+            let (class, core) = self.class(old_class);
+            class.switched_from(core, cpu, task);
+        }
+    }
+
+    fn account(&mut self, cpu: CpuId) {
+        let now = self.core.now;
+        if let Some(curr) = self.core.rq(cpu).curr {
+            let t = &mut self.core.tasks[curr.index()];
+            let ran = now - t.exec_start;
+            (t.sum_exec_runtime, t.exec_start) = (t.sum_exec_runtime + ran, now);
+            self.core.rqs[cpu.index()].class_exec_runtime[usize::from(t.class)] += ran;
+        }
+    }
+
+    fn schedule(&mut self, cpu: CpuId) {
+        self.core.clear_resched(cpu);
+        let prev = self.core.rq(cpu).curr;
+        let first = prev.map_or(2, |prev| self.core.task(prev).class);
+        for class in first..2 {
+            let (class, core) = self.class(class);
+            if class.balance(core, cpu) {
+                break;
+            }
+        }
+        let next = (0..2).find_map(|class| {
+            let (class, core) = self.class(class);
+            class.pick_task(core, cpu)
+        });
+        self.core.clear_resched(cpu);
+        if prev != next {
+            self.account(cpu);
+            if let Some(prev) = prev {
+                let (class, core) = self.class(self.core.task(prev).class);
+                class.put_prev_task(core, cpu, prev, next);
+            }
+            let now = self.core.now;
+            let rq = &mut self.core.rqs[cpu.index()];
+            rq.curr = next;
+            if let Some(next) = next {
+                assert_eq!(self.core.task(next).cpu, cpu, "task {next} runs on another CPU");
+                assert!(self.core.task(next).cpus_allowed.contains(cpu));
+                self.core.idle_cpus.clear(cpu);
+                self.core.tasks[next.index()].exec_start = now;
+                let (class, core) = self.class(self.core.task(next).class);
+                class.set_next_task(core, cpu, next, true);
+            } else if rq.nr_running == 0 {
+                self.core.idle_cpus.set(cpu);
+            }
+            self.switches.push((now, cpu.0, next.map(|next| next.0)));
+        }
+        for class in 0..2 {
+            let (class, core) = self.class(class);
+            class.balance_callback(core, cpu);
+        }
+    }
+
+    fn drain_timers(&mut self) {
+        while let Some(timer) = self.core.take_timer() {
+            self.timers.push((timer.at, timer.class, timer.token));
+        }
+    }
+
+    /// Reschedules until no CPU asks for it.
+    pub fn settle(&mut self) {
+        let mut rounds = 0;
+        while let Some(cpu) = self.core.next_resched() {
+            self.schedule(cpu);
+            rounds += 1;
+            assert!(rounds < 10_000, "CPUs reschedule for ever");
+        }
+        self.drain_timers();
+        self.core.take_moves();
+    }
+
+    /// Runs up to and including `end`: class timers, then ticks of busy CPUs, then reschedules.
+    pub fn run_until(&mut self, end: Nanos) {
+        self.settle();
+        loop {
+            let timer = self.timers.iter().map(|timer| timer.0).min().unwrap_or(Nanos::MAX);
+            let now = timer.min(self.next_tick);
+            if now > end {
+                self.core.now = end;
+                return;
+            }
+            self.core.now = now;
+            if timer == now {
+                let at = self.timers.iter().position(|timer| timer.0 == now).unwrap();
+                let (_, index, token) = self.timers.remove(at);
+                let (class, core) = self.class(index);
+                class.timer(core, token);
+                self.drain_timers();
+                if self.timers.iter().any(|timer| timer.0 == now) {
+                    continue;
+                }
+            }
+            if self.next_tick == now {
+                self.next_tick += self.core.tick_nsec;
+                for cpu in 0..self.core.nr_cpus() {
+                    self.tick(CpuId(cpu));
+                }
+            }
+            self.settle();
+        }
+    }
+
+    fn tick(&mut self, cpu: CpuId) {
+        if let Some(curr) = self.core.rq(cpu).curr {
+            let (class, core) = self.class(self.core.task(curr).class);
+            class.task_tick(core, cpu, curr);
+            for class in 0..2 {
+                let (class, core) = self.class(class);
+                class.tick_balance(core, cpu);
+            }
+        }
+    }
+
+    /// What `cpu` runs.
+    pub fn curr(&self, cpu: u32) -> Option<u32> {
+        self.core.rq(CpuId(cpu)).curr.map(|task| task.0)
+    }
+
+    /// The list of `cpu` in running order.
+    pub fn queued(&self, cpu: u32) -> Vec<u32> {
+        self.rt.queued(CpuId(cpu)).iter().map(|task| task.0).collect()
+    }
+
+    /// Switches as `time in ms, task`.
+    pub fn timeline_ms(&self, cpu: u32) -> Vec<(u64, Option<u32>)> {
+        let of_cpu = self.switches.iter().filter(|switch| switch.1 == cpu);
+        of_cpu.map(|(time, _, task)| (time / 1_000_000, *task)).collect()
+    }
+}
+
+/// CPUs of a list.
+pub fn mask(cpus: &[u32]) -> CpuMask {
+    cpus.iter().map(|cpu| CpuId(*cpu)).collect()
+}

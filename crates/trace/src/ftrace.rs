@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The text that the kernel's tracefs prints: for people, and for tools that read it.
+//!
+//! One line an event, `TASK-PID [CPU] FLAGS SECONDS: event: fields`, with nine decimals. Perfetto's
+//! importer takes it (src/trace_processor/importers/systrace/systrace_line_tokenizer.cc), and so
+//! does whatever reads `trace-cmd report -R`. Field names and their order: Linux
+//! include/trace/events/sched.h. A wake-up is two lines, sched_waking and sched_wakeup, because
+//! viewers take the start of a wait from the first. Phases and progress are the user-space marks of
+//! `trace_marker`, in the form of Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`).
+//! Left out: the FLAGS are dots; neither interrupts nor preemption depth are known.
+
+use crate::names::{Name, Names};
+use schedlab_model::trace::TaskInfo;
+use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+
+/// Writes ftrace text.
+#[derive(Debug)]
+pub struct FtraceSink<W: Write> {
+    writer: BufWriter<W>,
+    names: Names,
+    /// Units of progress of each task, and whether a phase of it is open.
+    marks: Vec<(u64, bool)>,
+    is_begun: bool,
+    error: Option<io::Error>,
+}
+
+const HEADER: &str = "\
+# tracer: nop
+#
+#                                _-----=> irqs-off/BH-disabled
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| / _-=> migrate-disable
+#                              |||| /     delay
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+";
+
+/// How the kernel prints the state of a task that leaves its CPU.
+const fn prev_state(out: SwitchOut) -> &'static str {
+    match out {
+        SwitchOut::Idle | SwitchOut::Yielded => "R",
+        SwitchOut::Preempted => "R+",
+        SwitchOut::Sleeping => "S",
+        SwitchOut::BlockedIo => "D",
+        SwitchOut::Dead => "X",
+    }
+}
+
+/// `comm=NAME pid=PID prio=PRIO` with a prefix to each key; idle has its own names.
+struct Fields<'a>(&'a str, Option<&'a Name>, CpuId);
+
+impl fmt::Display for Fields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(prefix, name, cpu) = self;
+        match name {
+            Some(Name { comm, pid, prio, .. }) => {
+                write!(f, "{prefix}comm={comm} {prefix}pid={pid} {prefix}prio={prio}")
+            }
+            None => write!(f, "{prefix}comm=swapper/{cpu} {prefix}pid=0 {prefix}prio=120"),
+        }
+    }
+}
+
+impl<W: Write> FtraceSink<W> {
+    /// Writes to `writer`; it buffers.
+    pub fn new(writer: W) -> Self {
+        Self {
+            writer: BufWriter::with_capacity(1 << 16, writer),
+            names: Names::default(),
+            marks: Vec::new(),
+            is_begun: false,
+            error: None,
+        }
+    }
+
+    /// Sets the kernel's priority (`SchedAttr::kernel_prio`) of each description of the workload;
+    /// without it every task has 120.
+    pub fn with_prio(mut self, spec_prio: Vec<i32>) -> Self {
+        self.names.set_prio(spec_prio);
+        self
+    }
+
+    /// Gives the writer back, or the first error that occurred.
+    pub fn finish(self) -> io::Result<W> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.writer.into_inner().map_err(io::IntoInnerError::into_error),
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        if !self.is_begun {
+            self.is_begun = true;
+            self.writer.write_all(HEADER.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// One line, as from the task that runs on the event's CPU.
+    fn line(&mut self, event: &Event, what: fmt::Arguments<'_>) -> io::Result<()> {
+        let context = self.names.running(event.cpu).and_then(|task| self.names.get(task));
+        let (comm, pid) = context.map_or(("<idle>", 0), |name| (name.comm.as_str(), name.pid));
+        let (seconds, nanos) = (event.time_ns / 1_000_000_000, event.time_ns % 1_000_000_000);
+        let cpu = event.cpu.0;
+        writeln!(
+            self.writer,
+            "{comm:>16}-{pid:<7} [{cpu:03}] ..... {seconds:>5}.{nanos:09}: {what}"
+        )
+    }
+
+    fn put(&mut self, event: &Event) -> io::Result<()> {
+        self.begin()?;
+        match event.kind {
+            EventKind::Switch { prev, next, out } => self.switch(event, prev, next, out),
+            EventKind::Wakeup { task, .. } => {
+                self.about(event, task, "sched_waking")?;
+                self.about(event, task, "sched_wakeup")
+            }
+            EventKind::Fork { task, parent } => {
+                let parent = parent.and_then(|parent| self.names.get(parent)).cloned();
+                let (comm, pid) = parent.map_or(("schedlab".into(), 0), |p| (p.comm, p.pid));
+                if let Some(child) = self.names.get(task).cloned() {
+                    let (child_comm, child_pid) = (child.comm, child.pid);
+                    self.line(
+                        event,
+                        format_args!(
+                            "sched_process_fork: comm={comm} pid={pid} child_comm={child_comm} \
+                         child_pid={child_pid}"
+                        ),
+                    )?;
+                }
+                self.about(event, task, "sched_wakeup_new")
+            }
+            EventKind::Exit { task } => {
+                let Some(name) = self.names.get(task).cloned() else { return Ok(()) };
+                let fields = Fields("", Some(&name), event.cpu);
+                self.line(event, format_args!("sched_process_exit: {fields}"))
+            }
+            EventKind::Migrate { task, from } => {
+                let Some(name) = self.names.get(task).cloned() else { return Ok(()) };
+                let fields = Fields("", Some(&name), event.cpu);
+                let to = event.cpu;
+                self.line(
+                    event,
+                    format_args!("sched_migrate_task: {fields} orig_cpu={from} dest_cpu={to}"),
+                )
+            }
+            EventKind::Phase { task, phase } => self.phase(event, task, phase),
+            EventKind::Progress { task } => self.progress(event, task),
+            EventKind::Lost { count } => {
+                writeln!(self.writer, "CPU:{} [LOST {count} EVENTS]", event.cpu)
+            }
+        }
+    }
+
+    fn switch(
+        &mut self,
+        event: &Event,
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+        out: SwitchOut,
+    ) -> io::Result<()> {
+        let name = |task: Option<TaskId>| task.and_then(|task| self.names.get(task)).cloned();
+        let (from, to, state) = (name(prev), name(next), prev_state(out));
+        let from = Fields("prev_", from.as_ref(), event.cpu);
+        let to = Fields("next_", to.as_ref(), event.cpu);
+        self.line(event, format_args!("sched_switch: {from} prev_state={state} ==> {to}"))?;
+        self.names.set_running(event.cpu, next);
+        Ok(())
+    }
+
+    /// A line about a task that is put on the event's CPU.
+    fn about(&mut self, event: &Event, task: TaskId, what: &str) -> io::Result<()> {
+        let Some(name) = self.names.get(task).cloned() else { return Ok(()) };
+        let (fields, cpu) = (Fields("", Some(&name), event.cpu), event.cpu.0);
+        self.line(event, format_args!("{what}: {fields} target_cpu={cpu:03}"))
+    }
+
+    fn phase(&mut self, event: &Event, task: TaskId, phase: u32) -> io::Result<()> {
+        let Some(pid) = self.names.get(task).map(|name| name.pid) else { return Ok(()) };
+        if std::mem::replace(&mut self.marks[task.index()].1, true) {
+            self.line(event, format_args!("tracing_mark_write: E|{pid}"))?;
+        }
+        self.line(event, format_args!("tracing_mark_write: B|{pid}|phase {phase}"))
+    }
+
+    fn progress(&mut self, event: &Event, task: TaskId) -> io::Result<()> {
+        let Some(pid) = self.names.get(task).map(|name| name.pid) else { return Ok(()) };
+        self.marks[task.index()].0 += 1;
+        let done = self.marks[task.index()].0;
+        self.line(event, format_args!("tracing_mark_write: C|{pid}|progress|{done}"))
+    }
+}
+
+impl<W: Write> TraceSink for FtraceSink<W> {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        self.names.add(id, info);
+        self.marks.push((0, false));
+    }
+
+    fn event(&mut self, event: &Event) {
+        if self.error.is_none() {
+            self.error = self.put(event).err();
+        }
+    }
+
+    fn end(&mut self, _end_ns: Nanos) {
+        if self.error.is_none() {
+            self.error = self.begin().err();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(events: &[(Nanos, u32, EventKind)]) -> String {
+        let mut sink = FtraceSink::new(Vec::new()).with_prio(vec![120, 89]);
+        for (id, (name, spec, pid)) in [("hog", 0, 0), ("my task", 1, 4711)].iter().enumerate() {
+            let info = TaskInfo { name: (*name).into(), spec: Some(*spec), pid: *pid };
+            sink.task(TaskId(id as u32), &info);
+        }
+        for &(time_ns, cpu, kind) in events {
+            sink.event(&Event { time_ns, cpu: CpuId(cpu), kind });
+        }
+        sink.end(9);
+        String::from_utf8(sink.finish().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_kernels_lines() {
+        let (a, b) = (TaskId(0), TaskId(1));
+        let text = text_of(&[
+            (0, 1, EventKind::Fork { task: a, parent: Some(b) }),
+            (
+                7_000_000_001,
+                1,
+                EventKind::Switch { prev: None, next: Some(a), out: SwitchOut::Idle },
+            ),
+            (7_000_002_000, 1, EventKind::Wakeup { task: b, waker: Some(a) }),
+            (
+                7_000_003_000,
+                1,
+                EventKind::Switch { prev: Some(a), next: Some(b), out: SwitchOut::Preempted },
+            ),
+            (7_000_004_000, 0, EventKind::Migrate { task: a, from: CpuId(1) }),
+            (7_000_004_500, 1, EventKind::Progress { task: b }),
+            (7_000_004_600, 1, EventKind::Lost { count: 5 }),
+        ]);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let want = [
+            "          <idle>-0       [001] .....     0.000000000: sched_process_fork: \
+             comm=my task pid=4711 child_comm=hog child_pid=1",
+            "          <idle>-0       [001] .....     0.000000000: sched_wakeup_new: comm=hog pid=1 \
+             prio=120 target_cpu=001",
+            "          <idle>-0       [001] .....     7.000000001: sched_switch: \
+             prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=hog \
+             next_pid=1 next_prio=120",
+            "             hog-1       [001] .....     7.000002000: sched_waking: comm=my task \
+             pid=4711 prio=89 target_cpu=001",
+            "             hog-1       [001] .....     7.000002000: sched_wakeup: comm=my task \
+             pid=4711 prio=89 target_cpu=001",
+            "             hog-1       [001] .....     7.000003000: sched_switch: prev_comm=hog \
+             prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=my task next_pid=4711 \
+             next_prio=89",
+            "          <idle>-0       [000] .....     7.000004000: sched_migrate_task: comm=hog \
+             pid=1 prio=120 orig_cpu=1 dest_cpu=0",
+            "         my task-4711    [001] .....     7.000004500: tracing_mark_write: \
+             C|4711|progress|1",
+            "CPU:1 [LOST 5 EVENTS]",
+        ];
+        assert_eq!(lines, want);
+        assert!(text.starts_with("# tracer: nop\n"));
+    }
+
+    /// A name with a line break must not forge a line.
+    #[test]
+    fn names_cannot_forge_lines() {
+        let mut sink = FtraceSink::new(Vec::new());
+        let info = TaskInfo { name: "x\n evil-1 [000]".into(), spec: None, pid: 0 };
+        sink.task(TaskId(0), &info);
+        let kind = EventKind::Fork { task: TaskId(0), parent: None };
+        sink.event(&Event { time_ns: 1, cpu: CpuId(0), kind });
+        let text = String::from_utf8(sink.finish().unwrap()).unwrap();
+        assert!(text.lines().filter(|l| !l.starts_with('#')).all(|l| l.contains("<idle>-0")));
+    }
+}

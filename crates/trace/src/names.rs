@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names and process ids under which tasks appear in the kernel's formats.
+
+use schedlab_model::trace::TaskInfo;
+use schedlab_model::{CpuId, TaskId};
+
+/// Name and number of a task.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    /// Name without control characters.
+    pub comm: String,
+    /// Process id; of a simulated task its number + 1, because 0 is the idle task.
+    pub pid: u32,
+    /// The kernel's priority, 120 where it is not known.
+    pub prio: i32,
+    /// Index of the description.
+    pub spec: Option<u32>,
+}
+
+/// Names of all tasks, and what runs where.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    tasks: Vec<Name>,
+    /// Kernel priority of each description.
+    spec_prio: Vec<i32>,
+    running: Vec<Option<TaskId>>,
+}
+
+/// Priority of a fair task at nice 0.
+const DEFAULT_PRIO: i32 = 120;
+
+impl Names {
+    /// Sets the kernel priority of each description of the workload.
+    pub fn set_prio(&mut self, spec_prio: Vec<i32>) {
+        self.spec_prio = spec_prio;
+    }
+
+    /// Adds a task.
+    pub fn add(&mut self, id: TaskId, info: &TaskInfo) {
+        let clean = |c: char| if c.is_control() { '_' } else { c };
+        let prio = info.spec.and_then(|spec| self.spec_prio.get(spec as usize));
+        self.tasks.push(Name {
+            comm: info.name.chars().map(clean).collect(),
+            pid: if info.pid == 0 { id.0.saturating_add(1) } else { info.pid },
+            prio: prio.copied().unwrap_or(DEFAULT_PRIO),
+            spec: info.spec,
+        });
+    }
+
+    /// The name of a task that was added.
+    pub fn get(&self, id: TaskId) -> Option<&Name> {
+        self.tasks.get(id.index())
+    }
+
+    /// What runs on a CPU.
+    pub fn running(&self, cpu: CpuId) -> Option<TaskId> {
+        self.running.get(cpu.index()).copied().flatten()
+    }
+
+    /// The task `next` now runs on `cpu`.
+    pub fn set_running(&mut self, cpu: CpuId, next: Option<TaskId>) {
+        if cpu.index() >= self.running.len() {
+            self.running.resize(cpu.index() + 1, None);
+        }
+        self.running[cpu.index()] = next;
+    }
+}

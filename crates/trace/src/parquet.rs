@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Two Parquet tables, for pandas, polars, DuckDB and the like: events and tasks.
+//!
+//! Columns of the events: `time_ns` (INT64, delta-packed), `cpu` (INT32), `kind` (text), `task`,
+//! `other_task` (INT32 or null), `out` (text or null), `detail` (INT64 or null). What the last four
+//! hold for each kind: docs/reference/trace-format.md. Columns of the tasks: `task`, `name`,
+//! `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written as they fill, so memory is constant.
+//! Zstandard. The columns are written directly, without Arrow: the trace has fixed columns, and
+//! Arrow would be most of the crate's build time.
+
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use schedlab_model::trace::TaskInfo;
+use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use std::io::Write;
+use std::sync::Arc;
+
+/// Rows of a row group: what a reader decodes at once, and what the sink holds in memory (some 40
+/// bytes a row).
+pub const ROW_GROUP: usize = 1 << 18;
+
+const EVENTS_SCHEMA: &str = "message events {
+    required int64 time_ns (INTEGER(64, false));
+    required int32 cpu (INTEGER(32, false));
+    required binary kind (STRING);
+    optional int32 task (INTEGER(32, false));
+    optional int32 other_task (INTEGER(32, false));
+    optional binary out (STRING);
+    optional int64 detail;
+}";
+
+const TASKS_SCHEMA: &str = "message tasks {
+    required int32 task (INTEGER(32, false));
+    required binary name (STRING);
+    optional int32 spec (INTEGER(32, false));
+    required int32 pid (INTEGER(32, false));
+}";
+
+/// A column with nulls: the values that are there, and for each row whether one is.
+#[derive(Debug)]
+struct Optional<T> {
+    values: Vec<T>,
+    levels: Vec<i16>,
+}
+
+impl<T> Default for Optional<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), levels: Vec::new() }
+    }
+}
+
+impl<T> Optional<T> {
+    fn push(&mut self, value: Option<T>) {
+        self.levels.push(i16::from(value.is_some()));
+        self.values.extend(value);
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.levels.clear();
+    }
+}
+
+#[derive(Debug, Default)]
+struct EventRows {
+    time_ns: Vec<i64>,
+    cpu: Vec<i32>,
+    kind: Vec<u8>,
+    task: Optional<i32>,
+    other_task: Optional<i32>,
+    out: Optional<u8>,
+    detail: Optional<i64>,
+}
+
+#[derive(Debug, Default)]
+struct TaskRows {
+    task: Vec<i32>,
+    name: Vec<ByteArray>,
+    spec: Optional<i32>,
+    pid: Vec<i32>,
+}
+
+/// Words of the column `kind`; `EventRows::kind` holds indices into them.
+const KINDS: [&str; 8] =
+    ["switch", "wakeup", "fork", "exit", "migrate", "phase", "progress", "lost"];
+
+/// The column values of an event kind: index of the word, task, other task, out, detail.
+type Row = (u8, Option<TaskId>, Option<TaskId>, Option<SwitchOut>, Option<i64>);
+
+fn row_of(kind: EventKind) -> Row {
+    match kind {
+        EventKind::Switch { prev, next, out } => (0, prev, next, Some(out), None),
+        EventKind::Wakeup { task, waker } => (1, Some(task), waker, None, None),
+        EventKind::Fork { task, parent } => (2, Some(task), parent, None, None),
+        EventKind::Exit { task } => (3, Some(task), None, None, None),
+        EventKind::Migrate { task, from } => (4, Some(task), None, None, Some(from.0.into())),
+        EventKind::Phase { task, phase } => (5, Some(task), None, None, Some(phase.into())),
+        EventKind::Progress { task } => (6, Some(task), None, None, None),
+        EventKind::Lost { count } => (7, None, None, None, Some(count.into())),
+    }
+}
+
+/// Writes the two tables.
+pub struct ParquetSink<W: Write + Send> {
+    events: SerializedFileWriter<W>,
+    tasks: SerializedFileWriter<W>,
+    event_rows: EventRows,
+    task_rows: TaskRows,
+    error: Option<ParquetError>,
+}
+
+fn table<W: Write + Send>(writer: W, schema: &str) -> Result<SerializedFileWriter<W>> {
+    let properties = WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_1_0)
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_column_dictionary_enabled(ColumnPath::from("time_ns"), false)
+        .set_column_encoding(ColumnPath::from("time_ns"), Encoding::DELTA_BINARY_PACKED)
+        .build();
+    SerializedFileWriter::new(writer, Arc::new(parse_message_type(schema)?), Arc::new(properties))
+}
+
+fn ints(group: &mut SerializedRowGroupWriter<'_, impl Write + Send>, values: &[i32]) -> Result<()> {
+    column(group, |writer| match writer {
+        ColumnWriter::Int32ColumnWriter(writer) => writer.write_batch(values, None, None),
+        _ => Err(mismatch()),
+    })
+}
+
+fn optional_ints(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    rows: &Optional<i32>,
+) -> Result<()> {
+    column(group, |writer| match writer {
+        ColumnWriter::Int32ColumnWriter(writer) => {
+            writer.write_batch(&rows.values, Some(&rows.levels), None)
+        }
+        _ => Err(mismatch()),
+    })
+}
+
+fn longs(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: &[i64],
+    levels: Option<&[i16]>,
+) -> Result<()> {
+    column(group, |writer| match writer {
+        ColumnWriter::Int64ColumnWriter(writer) => writer.write_batch(values, levels, None),
+        _ => Err(mismatch()),
+    })
+}
+
+fn texts(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: &[ByteArray],
+    levels: Option<&[i16]>,
+) -> Result<()> {
+    column(group, |writer| match writer {
+        ColumnWriter::ByteArrayColumnWriter(writer) => writer.write_batch(values, levels, None),
+        _ => Err(mismatch()),
+    })
+}
+
+fn mismatch() -> ParquetError {
+    ParquetError::General("the columns and their schema differ".into())
+}
+
+/// Writes the next column of a row group.
+fn column<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    write: impl FnOnce(&mut ColumnWriter<'_>) -> Result<usize>,
+) -> Result<()> {
+    let mut next = group.next_column()?.ok_or_else(mismatch)?;
+    write(next.untyped())?;
+    next.close()
+}
+
+impl<W: Write + Send> ParquetSink<W> {
+    /// Writes the events and the tasks to these two.
+    pub fn new(events: W, tasks: W) -> Result<Self> {
+        Ok(Self {
+            events: table(events, EVENTS_SCHEMA)?,
+            tasks: table(tasks, TASKS_SCHEMA)?,
+            event_rows: EventRows::default(),
+            task_rows: TaskRows::default(),
+            error: None,
+        })
+    }
+
+    /// Writes what is left and gives both writers back, or the first error that occurred.
+    pub fn finish(mut self) -> Result<(W, W)> {
+        self.try_write(Self::write_events);
+        self.try_write(Self::write_tasks);
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok((self.events.into_inner()?, self.tasks.into_inner()?)),
+        }
+    }
+
+    fn try_write(&mut self, write: impl FnOnce(&mut Self) -> Result<()>) {
+        if self.error.is_none() {
+            self.error = write(self).err();
+        }
+    }
+
+    fn write_events(&mut self) -> Result<()> {
+        let rows = &mut self.event_rows;
+        if rows.time_ns.is_empty() {
+            return Ok(());
+        }
+        let kinds = KINDS.map(ByteArray::from);
+        let outs = SwitchOut::ALL.map(|out| ByteArray::from(out.name()));
+        let word = |words: &[ByteArray], index: &u8| words[usize::from(*index)].clone();
+        let mut group = self.events.next_row_group()?;
+        longs(&mut group, &rows.time_ns, None)?;
+        ints(&mut group, &rows.cpu)?;
+        texts(&mut group, &rows.kind.iter().map(|k| word(&kinds, k)).collect::<Vec<_>>(), None)?;
+        optional_ints(&mut group, &rows.task)?;
+        optional_ints(&mut group, &rows.other_task)?;
+        let out: Vec<_> = rows.out.values.iter().map(|out| word(&outs, out)).collect();
+        texts(&mut group, &out, Some(&rows.out.levels))?;
+        longs(&mut group, &rows.detail.values, Some(&rows.detail.levels))?;
+        group.close()?;
+        rows.time_ns.clear();
+        rows.cpu.clear();
+        rows.kind.clear();
+        rows.task.clear();
+        rows.other_task.clear();
+        rows.out.clear();
+        rows.detail.clear();
+        Ok(())
+    }
+
+    fn write_tasks(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.task_rows);
+        if rows.task.is_empty() {
+            return Ok(());
+        }
+        let mut group = self.tasks.next_row_group()?;
+        ints(&mut group, &rows.task)?;
+        texts(&mut group, &rows.name, None)?;
+        optional_ints(&mut group, &rows.spec)?;
+        ints(&mut group, &rows.pid)?;
+        group.close().map(|_| ())
+    }
+}
+
+impl<W: Write + Send> TraceSink for ParquetSink<W> {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        // The unsigned columns of Parquet hold their bits in signed integers.
+        self.task_rows.task.push(id.0.cast_signed());
+        self.task_rows.name.push(ByteArray::from(info.name.as_str()));
+        self.task_rows.spec.push(info.spec.map(u32::cast_signed));
+        self.task_rows.pid.push(info.pid.cast_signed());
+        if self.task_rows.task.len() >= ROW_GROUP {
+            self.try_write(Self::write_tasks);
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let (kind, task, other_task, out, detail) = row_of(event.kind);
+        let rows = &mut self.event_rows;
+        rows.time_ns.push(event.time_ns.cast_signed());
+        rows.cpu.push(event.cpu.0.cast_signed());
+        rows.kind.push(kind);
+        rows.task.push(task.map(|task| task.0.cast_signed()));
+        rows.other_task.push(other_task.map(|task| task.0.cast_signed()));
+        rows.out.push(out.map(|out| out as u8));
+        rows.detail.push(detail);
+        if rows.time_ns.len() >= ROW_GROUP {
+            self.try_write(Self::write_events);
+            if self.error.is_some() {
+                // Nothing more is written, and nothing more is kept.
+                self.event_rows = EventRows::default();
+            }
+        }
+    }
+
+    fn end(&mut self, _end_ns: Nanos) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::Synthetic;
+    use bytes::Bytes;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    use schedlab_model::trace::MemorySink;
+    use schedlab_model::{CpuId, TraceSink};
+
+    fn number(field: &Field) -> Option<u32> {
+        match field {
+            Field::Null => None,
+            Field::UInt(value) => Some(*value),
+            Field::Long(value) => Some(*value as u32),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn text(field: &Field) -> &str {
+        match field {
+            Field::Str(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn rows(bytes: Vec<u8>) -> (usize, Vec<Vec<Field>>) {
+        let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
+        let rows = reader.get_row_iter(None).unwrap();
+        let columns = |row: parquet::record::Row| {
+            row.get_column_iter().map(|(_, field)| field.clone()).collect()
+        };
+        (reader.num_row_groups(), rows.map(|row| columns(row.unwrap())).collect())
+    }
+
+    fn event_of(row: &[Field]) -> Event {
+        let id = |field: &Field| number(field).map(TaskId);
+        let (task, other, detail) = (id(&row[3]), id(&row[4]), number(&row[6]));
+        let kind = match text(&row[2]) {
+            "switch" => {
+                let out = SwitchOut::ALL.into_iter().find(|o| o.name() == text(&row[5])).unwrap();
+                EventKind::Switch { prev: task, next: other, out }
+            }
+            "wakeup" => EventKind::Wakeup { task: task.unwrap(), waker: other },
+            "fork" => EventKind::Fork { task: task.unwrap(), parent: other },
+            "exit" => EventKind::Exit { task: task.unwrap() },
+            "migrate" => EventKind::Migrate { task: task.unwrap(), from: CpuId(detail.unwrap()) },
+            "phase" => EventKind::Phase { task: task.unwrap(), phase: detail.unwrap() },
+            "progress" => EventKind::Progress { task: task.unwrap() },
+            "lost" => EventKind::Lost { count: detail.unwrap() },
+            other => panic!("kind {other}"),
+        };
+        let Field::ULong(time_ns) = row[0] else { panic!("{:?}", row[0]) };
+        Event { time_ns, cpu: CpuId(number(&row[1]).unwrap()), kind }
+    }
+
+    /// Read back with the library's reader; more rows than a row group.
+    #[test]
+    fn gives_back_what_was_written() {
+        let mut memory = MemorySink::default();
+        let mut sink = ParquetSink::new(Vec::new(), Vec::new()).unwrap();
+        let nr_events = ROW_GROUP as u64 + 5_000;
+        let what = Synthetic { seed: 6, nr_cpus: 4, nr_tasks: 100, nr_events };
+        what.play(&mut (&mut memory, &mut sink));
+        let lost = Event { time_ns: u64::MAX, cpu: CpuId(3), kind: EventKind::Lost { count: 9 } };
+        (&mut memory, &mut sink).event(&lost);
+        let (events, tasks) = sink.finish().unwrap();
+        assert!(events.len() < 8 * memory.events.len(), "{} bytes", events.len());
+        let (groups, event_rows) = rows(events);
+        assert_eq!(groups, 2);
+        let back: Vec<Event> = event_rows.iter().map(|row| event_of(row)).collect();
+        assert!(back == memory.events, "the events differ");
+        let (_, task_rows) = rows(tasks);
+        let back: Vec<TaskInfo> = task_rows
+            .iter()
+            .map(|row| TaskInfo {
+                name: text(&row[1]).into(),
+                spec: number(&row[2]),
+                pid: number(&row[3]).unwrap(),
+            })
+            .collect();
+        assert_eq!(back, memory.tasks);
+    }
+
+    #[test]
+    fn a_trace_without_events_is_two_empty_tables() {
+        let sink = ParquetSink::new(Vec::new(), Vec::new()).unwrap();
+        let (events, tasks) = sink.finish().unwrap();
+        assert_eq!((rows(events).1.len(), rows(tasks).1.len()), (0, 0));
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decodes what the sink wrote with a reader of its own, and compares it with the events.
+//! `tests/perfetto_schema.rs` decodes it with the official schema.
+
+use super::*;
+use crate::synthetic::Synthetic;
+use crate::varint;
+use schedlab_model::trace::MemorySink;
+use std::collections::BTreeMap;
+
+/// A decoded message: values of each field in order.
+#[derive(Default, Debug)]
+struct Message {
+    numbers: BTreeMap<u64, Vec<u64>>,
+    bytes: BTreeMap<u64, Vec<Vec<u8>>>,
+}
+
+impl Message {
+    fn parse(bytes: &[u8]) -> Self {
+        let (mut message, mut at) = (Self::default(), 0);
+        while at < bytes.len() {
+            let key = varint::get(bytes, &mut at).unwrap();
+            let value = varint::get(bytes, &mut at).unwrap();
+            match key & 7 {
+                0 => message.numbers.entry(key >> 3).or_default().push(value),
+                2 => {
+                    let stop = at + value as usize;
+                    message.bytes.entry(key >> 3).or_default().push(bytes[at..stop].to_vec());
+                    at = stop;
+                }
+                wire => panic!("wire type {wire}"),
+            }
+        }
+        message
+    }
+
+    fn number(&self, field: u64) -> Option<u64> {
+        self.numbers.get(&field).map(|values| values[0])
+    }
+
+    fn messages(&self, field: u64) -> Vec<Self> {
+        self.bytes.get(&field).map_or(vec![], |all| all.iter().map(|b| Self::parse(b)).collect())
+    }
+
+    fn text(&self, field: u64) -> String {
+        String::from_utf8(self.bytes[&field][0].clone()).unwrap()
+    }
+
+    fn packed(&self, field: u64) -> Vec<u64> {
+        let Some(bytes) = self.bytes.get(&field).map(|all| &all[0]) else { return vec![] };
+        let (mut values, mut at) = (Vec::new(), 0);
+        while at < bytes.len() {
+            values.push(varint::get(bytes, &mut at).unwrap());
+        }
+        values
+    }
+}
+
+/// A switch as the viewer reads it: time, CPU, state of prev, pid of next.
+type Switch = (Nanos, u64, u64, u64);
+/// A wake-up: time, bundle's CPU, pid, target CPU, flags.
+type Waking = (Nanos, u64, u64, u64, u64);
+
+#[derive(Default)]
+struct Decoded {
+    switches: Vec<Switch>,
+    wakings: Vec<Waking>,
+    /// Values of each counter by its track's name.
+    counters: BTreeMap<u64, Vec<(Nanos, i64)>>,
+    track_names: BTreeMap<u64, String>,
+    open_slices: BTreeMap<u64, i64>,
+    pids: Vec<u64>,
+}
+
+fn absolute(deltas: &[u64]) -> Vec<u64> {
+    deltas
+        .iter()
+        .scan(0, |sum, delta| {
+            *sum += delta;
+            Some(*sum)
+        })
+        .collect()
+}
+
+fn decode(bytes: &[u8]) -> Decoded {
+    let mut all = Decoded::default();
+    for packet in Message::parse(bytes).messages(1) {
+        assert_eq!(packet.number(10), Some(SEQUENCE_ID));
+        for bundle in packet.messages(1) {
+            let cpu = bundle.number(1).unwrap();
+            for compact in bundle.messages(4) {
+                decode_compact(&mut all, cpu, &compact);
+            }
+        }
+        for tree in packet.messages(2) {
+            all.pids.extend(tree.messages(1).iter().map(|process| process.number(1).unwrap()));
+        }
+        for track in packet.messages(60) {
+            let name = if track.bytes.contains_key(&2) { track.text(2) } else { String::new() };
+            let before = all.track_names.insert(track.number(1).unwrap(), name);
+            assert_eq!(before, None, "a track is described once");
+        }
+        for event in packet.messages(11) {
+            let (time, track) = (packet.number(8).unwrap(), event.number(11).unwrap());
+            assert!(all.track_names.contains_key(&track), "a track is described before its use");
+            let open = all.open_slices.entry(track).or_default();
+            match event.number(9).unwrap() {
+                SLICE_BEGIN => *open += 1,
+                SLICE_END => *open -= 1,
+                COUNTER => {
+                    let value = event.number(30).unwrap() as i64;
+                    all.counters.entry(track).or_default().push((time, value));
+                }
+                kind => assert_eq!(kind, INSTANT),
+            }
+            assert!((0..=1).contains(&all.open_slices[&track]));
+        }
+    }
+    all
+}
+
+fn decode_compact(all: &mut Decoded, cpu: u64, compact: &Message) {
+    let names = compact.bytes.get(&5).map_or(0, Vec::len) as u64;
+    let times = absolute(&compact.packed(1));
+    let (states, pids, index) = (compact.packed(2), compact.packed(3), compact.packed(6));
+    assert_eq!([times.len(); 3], [states.len(), pids.len(), index.len()]);
+    assert_eq!(times.len(), compact.packed(4).len());
+    assert!(times.len() <= sched::BUNDLE_EVENTS as usize);
+    for i in 0..times.len() {
+        all.switches.push((times[i], cpu, states[i], pids[i]));
+        assert!(index[i] < names);
+    }
+    let times = absolute(&compact.packed(7));
+    let (pids, targets, flags) = (compact.packed(8), compact.packed(9), compact.packed(12));
+    assert_eq!([times.len(); 3], [pids.len(), targets.len(), flags.len()]);
+    for i in 0..times.len() {
+        all.wakings.push((times[i], cpu, pids[i], targets[i], flags[i]));
+        assert!(compact.packed(11)[i] < names);
+    }
+}
+
+fn traced(what: Synthetic) -> (MemorySink, Decoded, Vec<u8>) {
+    let (mut memory, mut sink) = (MemorySink::default(), PerfettoSink::new(Vec::new()));
+    what.play(&mut (&mut memory, &mut sink));
+    let bytes = sink.finish().unwrap();
+    (memory, decode(&bytes), bytes)
+}
+
+#[test]
+fn every_switch_and_wakeup_is_there() {
+    for (seed, nr_cpus, nr_tasks) in [(1, 1, 3), (2, 4, 200)] {
+        let (memory, decoded, bytes) =
+            traced(Synthetic { seed, nr_cpus, nr_tasks, nr_events: 60_000 });
+        let pid = |task: Option<TaskId>| task.map_or(0, |task| u64::from(task.0) + 1);
+        let (mut switches, mut wakings) = (Vec::new(), Vec::new());
+        for event in &memory.events {
+            let cpu = u64::from(event.cpu.0);
+            match event.kind {
+                EventKind::Switch { next, out, .. } => {
+                    let state = [0, 0x100, 0, 1, 2, 16][out as usize];
+                    switches.push((event.time_ns, cpu, state, pid(next)));
+                }
+                EventKind::Wakeup { task, .. } | EventKind::Fork { task, .. } => {
+                    wakings.push((event.time_ns, cpu, pid(Some(task))));
+                }
+                _ => {}
+            }
+        }
+        let mut got = decoded.switches;
+        let mut got_wakings: Vec<_> = decoded.wakings.iter().map(|w| (w.0, w.3, w.2)).collect();
+        for list in [&mut got_wakings, &mut wakings] {
+            list.sort_unstable();
+        }
+        // Time does not go back on any CPU, in the order of the file.
+        for cpu in 0..u64::from(nr_cpus) {
+            let times: Vec<_> = got.iter().filter(|s| s.1 == cpu).map(|s| s.0).collect();
+            assert!(times.is_sorted());
+        }
+        got.sort_unstable();
+        switches.sort_unstable();
+        assert_eq!(got, switches);
+        assert_eq!(got_wakings, wakings);
+        assert_eq!(decoded.pids, (1..=u64::from(nr_tasks)).collect::<Vec<_>>());
+        assert!(decoded.open_slices.values().all(|&open| open == 0));
+        assert!(bytes.len() < 25 * memory.events.len());
+    }
+}
+
+/// The viewer takes what runs on the bundle's CPU for the waker.
+#[test]
+fn a_wakeup_lies_on_the_wakers_cpu() {
+    let mut sink = PerfettoSink::new(Vec::new());
+    let event = |time_ns, cpu, kind| Event { time_ns, cpu: CpuId(cpu), kind };
+    let (a, b) = (TaskId(0), TaskId(1));
+    for id in 0..2 {
+        sink.task(TaskId(id), &TaskInfo::default());
+    }
+    sink.event(&event(1, 3, EventKind::Fork { task: a, parent: None }));
+    let run = EventKind::Switch { prev: None, next: Some(a), out: SwitchOut::Idle };
+    sink.event(&event(2, 3, run));
+    sink.event(&event(5, 1, EventKind::Wakeup { task: b, waker: Some(a) }));
+    sink.event(&event(6, 1, EventKind::Wakeup { task: b, waker: None }));
+    sink.end(9);
+    let decoded = decode(&sink.finish().unwrap());
+    let want = [(6, 1, 2, 1, 8), (1, 3, 1, 3, 8), (5, 3, 2, 1, 0)];
+    assert_eq!(decoded.wakings, want);
+}
+
+/// The counter agrees with a count made from the events, and ends above or at 0 at all times.
+#[test]
+fn runnable_tasks_are_counted() {
+    let (memory, decoded, _) =
+        traced(Synthetic { seed: 8, nr_cpus: 2, nr_tasks: 30, nr_events: 10_000 });
+    let totals = |at: Nanos| -> i64 {
+        let counters = decoded.counters.iter().filter(|(track, _)| **track < TRACK_TASK);
+        counters
+            .map(|(_, values)| {
+                values.iter().take_while(|v| v.0 <= at).last().map_or(0, |value| value.1)
+            })
+            .sum()
+    };
+    let mut runnable = 0;
+    let mut asleep: Vec<bool> = vec![true; memory.tasks.len()];
+    for (index, event) in memory.events.iter().enumerate() {
+        match event.kind {
+            EventKind::Fork { task, .. } | EventKind::Wakeup { task, .. } => {
+                runnable += i64::from(std::mem::replace(&mut asleep[task.index()], false));
+            }
+            EventKind::Switch { prev: Some(task), out, .. } if out.is_voluntary() => {
+                runnable -= 1;
+                asleep[task.index()] = true;
+            }
+            _ => {}
+        }
+        let is_last = memory.events.get(index + 1).is_none_or(|e| e.time_ns > event.time_ns);
+        if is_last && index % 97 == 0 {
+            assert_eq!(totals(event.time_ns), runnable, "at {}", event.time_ns);
+        }
+    }
+    assert!(decoded.counters.values().flatten().all(|value| value.1 >= 0));
+}
+
+#[test]
+fn phases_have_their_names_and_progress_counts_up() {
+    let mut sink = PerfettoSink::new(Vec::new()).with_phases(vec![vec!["warm-up".into()]]);
+    let info = TaskInfo { name: "job".into(), spec: Some(0), pid: 77 };
+    sink.task(TaskId(0), &info);
+    let event = |time_ns, kind| Event { time_ns, cpu: CpuId(0), kind };
+    for (time, phase) in [(1, 0), (2, 1)] {
+        sink.event(&event(time, EventKind::Phase { task: TaskId(0), phase }));
+    }
+    for time in [3, 4] {
+        sink.event(&event(time, EventKind::Progress { task: TaskId(0) }));
+    }
+    sink.end(9);
+    let bytes = sink.finish().unwrap();
+    let names: Vec<String> = Message::parse(&bytes)
+        .messages(1)
+        .iter()
+        .flat_map(|packet| packet.messages(11))
+        .filter(|event| event.number(9) == Some(SLICE_BEGIN))
+        .map(|event| event.text(23))
+        .collect();
+    assert_eq!(names, ["warm-up", "phase 1"]);
+    let decoded = decode(&bytes);
+    assert_eq!(decoded.counters[&TRACK_PROGRESS], [(3, 1), (4, 2)]);
+    assert_eq!((decoded.pids, decoded.open_slices[&TRACK_TASK]), (vec![77], 0));
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parameters of built-in workloads: their types, and how text becomes a checked value.
+
+use crate::policy::{RT_PRIORITY_DEFAULT, has_nice, parse_policy};
+use crate::suggest::{did_you_mean, list};
+use crate::units::{self, UnitError};
+use schedlab_model::cpumask::NR_CPUS_MAX;
+use schedlab_model::{CpuId, CpuMask, Nanos, Policy, SchedAttr};
+
+/// Type of a parameter: what is allowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A whole number.
+    Count {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// A duration with a unit.
+    Duration {
+        /// Least (ns); at most [`units::DURATION_NS_MAX`].
+        min_ns: Nanos,
+    },
+    /// A duration, or a word that stands for none.
+    DurationOr {
+        /// Least (ns).
+        min_ns: Nanos,
+        /// The word.
+        word: &'static str,
+    },
+    /// A whole number, or a word that stands for no limit.
+    CountOr {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+        /// The word.
+        word: &'static str,
+    },
+    /// A number of bytes, with or without a unit; at most [`units::BYTES_MAX`].
+    Bytes {
+        /// Least.
+        min: u64,
+    },
+    /// Nice values, -20 to 19, separated by commas, or by slashes where commas separate parameters.
+    NiceList,
+    /// One nice value, -20 to 19.
+    Nice,
+    /// A scheduling policy that needs no further parameters.
+    Policy,
+    /// FIFO or RR.
+    RtPolicy,
+    /// A real-time priority, 1 to 99; used with FIFO and RR only.
+    Priority,
+    /// CPUs as a list such as `0-3,8` or `0-3/8`, or `all`.
+    Cpus,
+}
+
+impl Kind {
+    /// What is allowed, for people.
+    pub fn allowed(&self) -> String {
+        let at_least = |ns: Nanos| format!("a duration of {} or more", units::format_duration(ns));
+        match self {
+            Self::Count { min, max } => format!("a whole number, {min} to {max}"),
+            Self::CountOr { min, max, word } => {
+                format!("a whole number, {min} to {max}, or `{word}`")
+            }
+            Self::Duration { min_ns } => at_least(*min_ns),
+            Self::DurationOr { min_ns, word } => format!("{}, or `{word}`", at_least(*min_ns)),
+            Self::Bytes { min } => {
+                format!("bytes, {min} to {}", units::format_bytes(units::BYTES_MAX))
+            }
+            Self::NiceList => "nice values, -20 to 19, separated by commas or slashes".into(),
+            Self::Nice => "a nice value, -20 to 19".into(),
+            Self::Policy => "OTHER, BATCH, IDLE, FIFO, RR or EXT".into(),
+            Self::RtPolicy => "FIFO or RR".into(),
+            Self::Priority => "a real-time priority, 1 to 99 (FIFO and RR only)".into(),
+            Self::Cpus => "CPUs such as `0-3,8`, or `all`".into(),
+        }
+    }
+}
+
+/// A parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Param {
+    /// Name.
+    pub name: &'static str,
+    /// Type and range.
+    pub kind: Kind,
+    /// Value when none is given, as it would be written.
+    pub default: &'static str,
+    /// Meaning, one line.
+    pub help: &'static str,
+}
+
+/// Why a built-in workload cannot be made. The text says what was found, what is allowed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BuiltinError {
+    /// No built-in has this name.
+    #[error("no built-in workload is called {found:?}: {hint}allowed: {allowed}")]
+    UnknownBuiltin {
+        /// What was given.
+        found: String,
+        /// `did you mean ...? ` or nothing.
+        hint: String,
+        /// Names of all.
+        allowed: String,
+    },
+    /// The built-in has no such parameter.
+    #[error("{builtin} has no parameter {found:?}: {hint}allowed: {allowed}")]
+    UnknownParam {
+        /// Built-in.
+        builtin: &'static str,
+        /// What was given.
+        found: String,
+        /// `did you mean ...? ` or nothing.
+        hint: String,
+        /// Names of its parameters.
+        allowed: String,
+    },
+    /// A parameter was given twice.
+    #[error("{builtin}: parameter {param:?} is given twice: give it once")]
+    Twice {
+        /// Built-in.
+        builtin: &'static str,
+        /// Parameter.
+        param: &'static str,
+    },
+    /// A value cannot be read or is out of range.
+    #[error("{builtin}: {param}={found}: {why}; allowed: {allowed}")]
+    BadValue {
+        /// Built-in.
+        builtin: &'static str,
+        /// Parameter.
+        param: &'static str,
+        /// What was given.
+        found: String,
+        /// What is wrong.
+        why: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// Values that do not go together.
+    #[error("{builtin}: {why}")]
+    Conflict {
+        /// Built-in.
+        builtin: &'static str,
+        /// What does not go together, and what to do.
+        why: String,
+    },
+}
+
+/// A checked value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Value {
+    Number(u64),
+    /// The word that stands for "none".
+    NoLimit,
+    Nices(Vec<i8>),
+    Policy(Policy),
+    Cpus(Option<CpuMask>),
+}
+
+/// The checked values of all parameters of a built-in.
+#[derive(Clone, Debug)]
+pub struct Args {
+    builtin: &'static str,
+    params: &'static [Param],
+    values: Vec<Value>,
+    given: Vec<bool>,
+}
+
+impl Args {
+    /// Checks `given` against `params` and fills in the defaults.
+    pub(super) fn parse(
+        builtin: &'static str,
+        params: &'static [Param],
+        given: &[(&str, &str)],
+    ) -> Result<Self, BuiltinError> {
+        let mut texts: Vec<Option<&str>> = vec![None; params.len()];
+        for (name, text) in given {
+            let index = params.iter().position(|param| param.name == *name).ok_or_else(|| {
+                let names = || params.iter().map(|param| param.name);
+                BuiltinError::UnknownParam {
+                    builtin,
+                    found: (*name).into(),
+                    hint: did_you_mean(name, names()),
+                    allowed: list(names()),
+                }
+            })?;
+            if texts[index].replace(text).is_some() {
+                return Err(BuiltinError::Twice { builtin, param: params[index].name });
+            }
+        }
+        let mut values = Vec::with_capacity(params.len());
+        for (param, text) in params.iter().zip(&texts) {
+            let text = text.unwrap_or(param.default);
+            values.push(parse_value(param.kind, text.trim()).map_err(|why| {
+                BuiltinError::BadValue {
+                    builtin,
+                    param: param.name,
+                    found: text.chars().take(60).collect(),
+                    why,
+                    allowed: param.kind.allowed(),
+                }
+            })?);
+        }
+        Ok(Self { builtin, params, values, given: texts.iter().map(Option::is_some).collect() })
+    }
+
+    /// An error about values that do not go together.
+    pub(super) fn conflict(&self, why: impl Into<String>) -> BuiltinError {
+        BuiltinError::Conflict { builtin: self.builtin, why: why.into() }
+    }
+
+    fn index(&self, name: &str) -> usize {
+        self.params
+            .iter()
+            .position(|param| param.name == name)
+            .unwrap_or_else(|| panic!("{} has no parameter {name}", self.builtin))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.params.iter().any(|param| param.name == name)
+    }
+
+    fn given(&self, name: &str) -> bool {
+        self.has(name) && self.given[self.index(name)]
+    }
+
+    /// A count, a duration in ns, or a number of bytes.
+    pub(super) fn number(&self, name: &str) -> u64 {
+        match self.values[self.index(name)] {
+            Value::Number(number) => number,
+            ref other => panic!("{}: {name} is {other:?}, not a number", self.builtin),
+        }
+    }
+
+    /// A count that fits in 32 bits, as its range says.
+    pub(super) fn count(&self, name: &str) -> u32 {
+        u32::try_from(self.number(name)).expect("the range of a count lies within 32 bits")
+    }
+
+    /// A number, or `None` where the word was given.
+    pub(super) fn number_or_none(&self, name: &str) -> Option<u64> {
+        match self.values[self.index(name)] {
+            Value::Number(number) => Some(number),
+            Value::NoLimit => None,
+            ref other => panic!("{}: {name} is {other:?}, not a number", self.builtin),
+        }
+    }
+
+    /// A list of nice values, never empty.
+    pub(super) fn nices(&self, name: &str) -> &[i8] {
+        match &self.values[self.index(name)] {
+            Value::Nices(nices) => nices,
+            other => panic!("{}: {name} is {other:?}, not a list", self.builtin),
+        }
+    }
+
+    /// One nice value.
+    pub(super) fn nice(&self, name: &str) -> i8 {
+        self.nices(name)[0]
+    }
+
+    /// Attributes from the parameters `policy`, `priority`, `nice` and `cpus`, as far as the
+    /// built-in has them. A value that would have no effect is refused when it was given.
+    pub(super) fn attr(&self) -> Result<SchedAttr, BuiltinError> {
+        let mut attr = SchedAttr::default();
+        if self.has("policy")
+            && let Value::Policy(policy) = self.values[self.index("policy")]
+        {
+            attr.policy = policy;
+        }
+        if attr.policy.is_rt() {
+            attr.rt_priority = RT_PRIORITY_DEFAULT;
+            if self.has("priority") {
+                // The range of the kind is 1 to 99.
+                attr.rt_priority = self.number("priority") as u8;
+            }
+        } else if self.given("priority") {
+            return Err(self.conflict(format!(
+                "priority has no effect under {}: leave it out, or set policy=FIFO or policy=RR",
+                attr.policy.name()
+            )));
+        }
+        if self.given("nice") && !has_nice(attr.policy) {
+            return Err(self.conflict(format!(
+                "nice has no effect under {}: leave it out, or set policy=OTHER",
+                attr.policy.name()
+            )));
+        }
+        if self.has("cpus")
+            && let Value::Cpus(cpus) = &self.values[self.index("cpus")]
+        {
+            attr.affinity = *cpus;
+        }
+        Ok(attr)
+    }
+}
+
+fn parse_value(kind: Kind, text: &str) -> Result<Value, String> {
+    match kind {
+        Kind::Count { min, max } => parse_count(text, min, max).map(Value::Number),
+        Kind::CountOr { word, .. } | Kind::DurationOr { word, .. } if text == word => {
+            Ok(Value::NoLimit)
+        }
+        Kind::CountOr { min, max, .. } => parse_count(text, min, max).map(Value::Number),
+        Kind::Duration { min_ns } | Kind::DurationOr { min_ns, .. } => {
+            at_least(units::parse_duration(text), min_ns)
+        }
+        Kind::Bytes { min } => at_least(units::parse_bytes(text), min),
+        Kind::NiceList => {
+            let nices: Result<Vec<i8>, String> = text.split([',', '/']).map(parse_nice).collect();
+            nices.map(Value::Nices)
+        }
+        Kind::Nice => Ok(Value::Nices(vec![parse_nice(text)?])),
+        Kind::Policy | Kind::RtPolicy => {
+            let policy = parse_policy(text).ok_or("this is no policy")?;
+            if policy == Policy::Deadline {
+                return Err("DEADLINE needs a runtime and a period: write a file".into());
+            }
+            if kind == Kind::RtPolicy && !policy.is_rt() {
+                return Err("the priorities of this workload need a real-time policy".into());
+            }
+            Ok(Value::Policy(policy))
+        }
+        Kind::Priority => parse_count(text, 1, 99).map(Value::Number),
+        Kind::Cpus if text == "all" => Ok(Value::Cpus(None)),
+        Kind::Cpus => parse_cpus(text).map(|mask| Value::Cpus(Some(mask))),
+    }
+}
+
+fn at_least(value: Result<u64, UnitError>, min: u64) -> Result<Value, String> {
+    let value = value.map_err(|error| error.to_string())?;
+    if value < min { Err("too small".into()) } else { Ok(Value::Number(value)) }
+}
+
+fn parse_count(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    let value: u64 = text.parse().map_err(|_| "this is no whole number".to_string())?;
+    if value < min {
+        return Err("too small".into());
+    }
+    if value > max {
+        return Err("too large".into());
+    }
+    Ok(value)
+}
+
+fn parse_nice(text: &str) -> Result<i8, String> {
+    match text.trim().parse::<i8>() {
+        Ok(nice) if (-20..=19).contains(&nice) => Ok(nice),
+        _ => Err(format!("{:?} is no nice value", text.chars().take(20).collect::<String>())),
+    }
+}
+
+/// Reads the kernel's CPU list format, such as `0-3,8`; a slash may stand for the comma.
+fn parse_cpus(text: &str) -> Result<CpuMask, String> {
+    let mut mask = CpuMask::empty();
+    for part in text.split([',', '/']) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let cpu = |text: &str| match text.trim().parse::<usize>() {
+            Ok(cpu) if cpu < NR_CPUS_MAX => Ok(cpu as u32),
+            _ => Err(format!("CPUs are numbered 0 to {}", NR_CPUS_MAX - 1)),
+        };
+        let (first, last) = (cpu(first)?, cpu(last)?);
+        if first > last {
+            return Err(format!("the range {first}-{last} is empty"));
+        }
+        (first..=last).for_each(|cpu| mask.set(CpuId(cpu)));
+    }
+    Ok(mask)
+}

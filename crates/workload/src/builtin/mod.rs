@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Built-in workloads with parameters. [`BUILTINS`] is the only list of them.
+//!
+//! Each reproduces a program that a study used, or is a building block for experiments. Sources
+//! stand at each builder; what a program did beside scheduling (output, parsing) is left out.
+
+mod args;
+mod blocks;
+mod registry;
+mod s0_timeline;
+mod s1_turnaround;
+mod s2_benchmark;
+mod s4_processes;
+
+pub use args::{Args, BuiltinError, Kind, Param};
+pub use registry::{BUILTINS, Builtin, builtin};

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Attributes (`policy`, `priority`, `dl-*`, `cpus`, `taskgroup`) at a task, at a phase or in a
+//! `sched` event.
+
+use super::Reader;
+use super::error::{Result, WarningKind, problem};
+use super::json::{duration, integer, key, kind_name, span, string, twice};
+use crate::policy::{
+    DL_RUNTIME_NS_MIN, POLICIES, RT_PRIORITY_DEFAULT, SLICE_NS_RANGE, has_nice, has_slice,
+};
+use crate::suggest::{did_you_mean, list};
+use jsonc_parser::ast::{ObjectProp, Value};
+use schedlab_model::cpumask::NR_CPUS_MAX;
+use schedlab_model::{CgroupId, CpuId, CpuMask, DeadlineParams, Nanos, Policy, SchedAttr};
+use std::ops::Range;
+
+/// A value with its place.
+type At<T> = Option<(T, Range<usize>)>;
+
+/// Attributes of a task that names none.
+pub(crate) fn default_attr(policy: Policy) -> SchedAttr {
+    let rt_priority = if policy.is_rt() { RT_PRIORITY_DEFAULT } else { 0 };
+    SchedAttr { policy, rt_priority, ..SchedAttr::default() }
+}
+
+/// The attributes that an object names.
+pub(crate) struct AttrKeys {
+    /// Key of the object, for faults of what is not there.
+    place: Range<usize>,
+    policy: At<Policy>,
+    priority: At<i64>,
+    runtime: At<Nanos>,
+    period: At<Nanos>,
+    deadline: At<Nanos>,
+    /// The inner `None` is `"all"`.
+    cpus: At<Option<CpuMask>>,
+    taskgroup: At<CgroupId>,
+}
+
+impl AttrKeys {
+    /// Nothing named yet in the object whose key stands at `place`.
+    pub fn new(place: Range<usize>) -> Self {
+        Self {
+            place,
+            policy: None,
+            priority: None,
+            runtime: None,
+            period: None,
+            deadline: None,
+            cpus: None,
+            taskgroup: None,
+        }
+    }
+
+    /// Whether `cpus` is named.
+    pub fn names_cpus(&self) -> bool {
+        self.cpus.is_some()
+    }
+
+    /// Whether nothing is named.
+    pub fn is_empty(&self) -> bool {
+        self.policy.is_none()
+            && self.priority.is_none()
+            && self.runtime.is_none()
+            && self.period.is_none()
+            && self.deadline.is_none()
+            && self.cpus.is_none()
+            && self.taskgroup.is_none()
+    }
+
+    /// Takes in a member whose key is one of [`super::keys::ATTR_KEYS`].
+    pub fn read(&mut self, reader: &mut Reader, member: &ObjectProp) -> Result<()> {
+        let (name, value) = (key(member), &member.value);
+        let again = match name {
+            "policy" => self.policy.replace((policy(value, name)?, span(value))).is_some(),
+            "priority" => {
+                let priority = integer(value, name, -20..=99)?;
+                self.priority.replace((priority, span(value))).is_some()
+            }
+            "dl-runtime" => self.runtime.replace((duration(value, name)?, span(value))).is_some(),
+            "dl-period" => self.period.replace((duration(value, name)?, span(value))).is_some(),
+            "dl-deadline" => self.deadline.replace((duration(value, name)?, span(value))).is_some(),
+            "cpus" => {
+                let mask = cpus(reader, value)?;
+                self.cpus.replace((mask, span(value))).is_some()
+            }
+            _ => {
+                let group = reader.groups.intern(string(value, name)?, span(value))?;
+                self.taskgroup.replace((group, span(value))).is_some()
+            }
+        };
+        if again { Err(twice(member)) } else { Ok(()) }
+    }
+
+    /// The attributes that follow from `base` and what is named here. A new policy brings its own
+    /// defaults, as in rt-app: nice 0, real-time priority 10, no custom slice.
+    pub fn apply(&self, reader: &mut Reader, base: &SchedAttr) -> Result<SchedAttr> {
+        let mut attr = *base;
+        if let Some((policy, _)) = self.policy {
+            let SchedAttr { affinity, cgroup, .. } = attr;
+            attr = SchedAttr { affinity, cgroup, ..default_attr(policy) };
+        }
+        if let Some((priority, place)) = &self.priority {
+            set_priority(&mut attr, *priority, place)?;
+        }
+        self.apply_dl(reader, &mut attr)?;
+        if let Some((mask, _)) = self.cpus {
+            attr.affinity = mask;
+        }
+        if let Some((group, place)) = &self.taskgroup {
+            if *group != schedlab_model::ids::ROOT_CGROUP && !has_nice(attr.policy) {
+                return Err(problem(
+                    place.clone(),
+                    format!("`taskgroup` with policy SCHED_{}", attr.policy.name()),
+                    "a group of the cpu controller takes SCHED_OTHER, BATCH, IDLE and EXT only: \
+                     remove `taskgroup` or change `policy`",
+                ));
+            }
+            attr.cgroup = *group;
+        }
+        Ok(attr)
+    }
+
+    fn apply_dl(&self, reader: &mut Reader, attr: &mut SchedAttr) -> Result<()> {
+        if attr.policy == Policy::Deadline {
+            return self.apply_deadline(attr);
+        }
+        let ignored = [("dl-period", &self.period), ("dl-deadline", &self.deadline)];
+        for (name, (_, place)) in ignored.iter().filter_map(|(n, v)| v.as_ref().map(|v| (n, v))) {
+            policy_ignores(reader, attr.policy, name, place);
+        }
+        let Some((runtime_ns, place)) = &self.runtime else { return Ok(()) };
+        if !has_slice(attr.policy) {
+            policy_ignores(reader, attr.policy, "dl-runtime", place);
+        } else if *runtime_ns == 0 {
+            attr.slice_ns = None;
+        } else {
+            let slice_ns = (*runtime_ns).clamp(*SLICE_NS_RANGE.start(), *SLICE_NS_RANGE.end());
+            if slice_ns != *runtime_ns {
+                let text = format!(
+                    "slice of {runtime_ns} ns: the kernel keeps to 100us ... 100ms and makes it \
+                     {slice_ns} ns"
+                );
+                reader.warn(WarningKind::SliceClamped, place.start, text);
+            }
+            attr.slice_ns = Some(slice_ns);
+        }
+        Ok(())
+    }
+
+    /// Budget, deadline and period with rt-app's defaults: period = runtime, deadline = period.
+    fn apply_deadline(&self, attr: &mut SchedAttr) -> Result<()> {
+        let named = |value: &At<Nanos>, old: Nanos| value.as_ref().map_or(old, |(ns, _)| *ns);
+        let runtime_ns = named(&self.runtime, attr.deadline.runtime_ns);
+        let or = |ns: Nanos, default: Nanos| if ns == 0 { default } else { ns };
+        let period_ns = or(named(&self.period, attr.deadline.period_ns), runtime_ns);
+        let deadline_ns = or(named(&self.deadline, attr.deadline.deadline_ns), period_ns);
+        let places = [&self.runtime, &self.deadline, &self.period];
+        let place = places
+            .into_iter()
+            .find_map(|value| value.as_ref().map(|(_, place)| place.clone()))
+            .or_else(|| self.policy.as_ref().map(|(_, place)| place.clone()))
+            .unwrap_or_else(|| self.place.clone());
+        if runtime_ns < DL_RUNTIME_NS_MIN {
+            return Err(problem(
+                place,
+                format!("SCHED_DEADLINE with a budget of {runtime_ns} ns"),
+                "give `dl-runtime`, the CPU time in each period: at least 1024 ns \
+                 (the key `runtime` is an event)",
+            ));
+        }
+        if runtime_ns > deadline_ns || deadline_ns > period_ns {
+            return Err(problem(
+                place,
+                format!(
+                    "SCHED_DEADLINE with runtime {runtime_ns} ns, deadline {deadline_ns} ns, \
+                     period {period_ns} ns"
+                ),
+                "the kernel wants dl-runtime <= dl-deadline <= dl-period",
+            ));
+        }
+        attr.deadline = DeadlineParams { runtime_ns, deadline_ns, period_ns };
+        Ok(())
+    }
+}
+
+fn policy_ignores(reader: &mut Reader, policy: Policy, name: &str, place: &Range<usize>) {
+    let text = format!("`{name}` has no effect with policy SCHED_{}", policy.name());
+    reader.warn(WarningKind::PolicyIgnores, place.start, text);
+}
+
+fn set_priority(attr: &mut SchedAttr, priority: i64, place: &Range<usize>) -> Result<()> {
+    let (low, high, what) = match attr.policy {
+        Policy::Fifo | Policy::Rr => (1, 99, "the real-time priority, 99 the most important"),
+        Policy::Deadline => (0, 0, "nothing: deadlines decide"),
+        _ => (-20, 19, "the nice value, -20 the most important"),
+    };
+    if !(low..=high).contains(&priority) {
+        return Err(problem(
+            place.clone(),
+            format!("`priority` {priority} with policy SCHED_{}", attr.policy.name()),
+            format!("allowed are {low} to {high} ({what})"),
+        ));
+    }
+    // Both ranges lie within the types.
+    match attr.policy {
+        Policy::Fifo | Policy::Rr => attr.rt_priority = priority as u8,
+        Policy::Deadline => {}
+        _ => attr.nice = priority as i8,
+    }
+    Ok(())
+}
+
+/// The policy that a string names, in rt-app's spelling `SCHED_...`.
+pub(crate) fn policy(value: &Value, name: &str) -> Result<Policy> {
+    let text = string(value, name)?;
+    let names = POLICIES.map(|policy| format!("SCHED_{}", policy.name()));
+    match names.iter().position(|known| known == text) {
+        Some(index) => Ok(POLICIES[index]),
+        None => Err(problem(
+            span(value),
+            format!("policy {text:?} is not known"),
+            did_you_mean(text, names.iter().map(String::as_str))
+                + "allowed are "
+                + &list(names.iter().map(String::as_str)),
+        )),
+    }
+}
+
+/// CPUs as an array of numbers, or `"all"`.
+fn cpus(reader: &mut Reader, value: &Value) -> Result<Option<CpuMask>> {
+    let last = reader.nr_cpus.saturating_sub(1);
+    let Value::Array(array) = value else {
+        if matches!(value, Value::StringLit(literal) if literal.value == "all") {
+            return Ok(None);
+        }
+        return Err(problem(
+            span(value),
+            format!("`cpus` is {}", kind_name(value)),
+            "`cpus` takes an array of CPU numbers such as [0, 2], or \"all\"",
+        ));
+    };
+    let mut mask = CpuMask::empty();
+    let mut absent = None;
+    for element in &array.elements {
+        let cpu = integer(element, "cpus", 0..=NR_CPUS_MAX as i64 - 1)? as u32;
+        mask.set(CpuId(cpu));
+        if cpu > last {
+            absent = Some((cpu, span(element).start));
+        }
+    }
+    if mask.is_empty() {
+        let help = "name at least one CPU, or leave `cpus` out for all";
+        return Err(problem(span(value), "`cpus` is empty", help));
+    }
+    if mask.and(&CpuMask::first(reader.nr_cpus)).is_empty() {
+        return Err(problem(
+            span(value),
+            format!("no CPU of `cpus` ({mask}) exists"),
+            format!("the machine has CPUs 0 to {last}: name at least one of them"),
+        ));
+    }
+    if let Some((cpu, place)) = absent {
+        let text = format!("CPU {cpu} does not exist: the task uses the others that `cpus` names");
+        reader.warn(WarningKind::CpusAbsent, place, text);
+    }
+    Ok(Some(mask))
+}

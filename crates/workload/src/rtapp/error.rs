@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be wrong with a workload file, and where; and what was accepted without effect.
+
+use miette::{
+    Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
+};
+use std::fmt;
+use std::ops::Range;
+
+/// Bytes of a line that a snippet shows on each side of the fault: a hostile file may be one line.
+const SNIPPET_BYTES: usize = 120;
+
+/// A fault at a place, before the file's name and text are joined to it.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub span: Range<usize>,
+    pub message: String,
+    pub help: String,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Box<Problem>>;
+
+/// Makes a [`Problem`]. `message` says what was found; `help` what is allowed and what to do.
+pub(crate) fn problem(
+    span: Range<usize>,
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> Box<Problem> {
+    Box::new(Problem { span, message: message.into(), help: help.into() })
+}
+
+/// Why a file is no workload: file, line, column, what was found, what to do, and a snippet for
+/// reports (this is a [`miette::Diagnostic`]).
+#[derive(Debug, thiserror::Error, Diagnostic)]
+#[error("{file}:{line}:{column}: {message}")]
+pub struct ReadError {
+    /// Name of the file as the caller gave it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What was found.
+    pub message: String,
+    /// What is allowed, and what to do.
+    #[help]
+    pub help: String,
+    #[source_code]
+    snippet: Snippet,
+    #[label(collection)]
+    labels: Vec<LabeledSpan>,
+}
+
+impl ReadError {
+    pub(crate) fn new(file: &str, text: &str, problem: Problem) -> Box<Self> {
+        let (line, column) = position(text, problem.span.start);
+        let snippet = Snippet::new(file, text, &problem.span);
+        let end = problem.span.end.min(snippet.line_end).max(problem.span.start);
+        let label =
+            LabeledSpan::new(Some("here".into()), problem.span.start, end - problem.span.start);
+        Box::new(Self {
+            file: file.into(),
+            line,
+            column,
+            message: problem.message,
+            help: problem.help,
+            snippet,
+            labels: vec![label],
+        })
+    }
+}
+
+/// Line and column (in characters), both from 1, of a byte offset.
+pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    // A byte that does not continue a character begins one.
+    let column = before[start..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count() + 1;
+    (line, column)
+}
+
+/// The lines around a fault, made safe for a terminal. Keeps a few hundred bytes and not the file.
+#[derive(Debug)]
+struct Snippet {
+    name: String,
+    text: String,
+    /// Offset of `text` in the file.
+    offset: usize,
+    /// Line of its first character, from 0.
+    line: usize,
+    /// Column of its first character, from 0.
+    column: usize,
+    /// Offset in the file at which the faulty line, or what is shown of it, ends.
+    line_end: usize,
+}
+
+impl Snippet {
+    fn new(name: &str, text: &str, span: &Range<usize>) -> Self {
+        let at = span.start.min(text.len());
+        let line_start = text[..at].rfind('\n').map_or(0, |found| found + 1);
+        let line_end = text[at..].find('\n').map_or(text.len(), |found| at + found);
+        let from = floor_char(text, line_start.max(at.saturating_sub(SNIPPET_BYTES)));
+        let line_end = floor_char(text, line_end.min(at + SNIPPET_BYTES));
+        // One line before, if the faulty one is shown from its start and both are short.
+        let before = match line_start {
+            0 => from,
+            _ if from > line_start => from,
+            _ => {
+                let start = text[..line_start - 1].rfind('\n').map_or(0, |found| found + 1);
+                if line_start - start <= SNIPPET_BYTES { start } else { from }
+            }
+        };
+        let (line, column) = position(text, before);
+        let shown = before..line_end;
+        Self {
+            name: name.into(),
+            text: printable(&text[shown.clone()]),
+            offset: shown.start,
+            line: line - 1,
+            column: column - 1,
+            line_end,
+        }
+    }
+}
+
+impl SourceCode for Snippet {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        lines_before: usize,
+        lines_after: usize,
+    ) -> std::result::Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        // Without context a report asks where the span begins, for its head line.
+        let skipped = match lines_before + lines_after {
+            0 => floor_char(&self.text, span.offset().saturating_sub(self.offset)),
+            _ => 0,
+        };
+        let (before, shown) = self.text.split_at(skipped);
+        let line = before.matches('\n').count();
+        let column = match before.rfind('\n') {
+            Some(at) => before[at + 1..].chars().count(),
+            None => self.column + before.chars().count(),
+        };
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.name.clone(),
+            shown.as_bytes(),
+            (self.offset + skipped, shown.len()).into(),
+            self.line + line,
+            column,
+            shown.lines().count().max(1),
+        )))
+    }
+}
+
+fn floor_char(text: &str, offset: usize) -> usize {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+/// Replaces what could steer a terminal or reorder its text by as many `?` as it has bytes, so that
+/// offsets stay.
+fn printable(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for c in text.chars() {
+        let steers = (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if steers {
+            clean.extend(std::iter::repeat_n('?', c.len_utf8()));
+        } else {
+            clean.push(c);
+        }
+    }
+    clean
+}
+
+/// What a [`Warning`] is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WarningKind {
+    /// `calibration`: lanes calibrate themselves.
+    Calibration,
+    /// Logs, ftrace marks and plots: schedlab records a trace of its own.
+    Logging,
+    /// `pi_enabled`, `lock_pages`, `mem_buffer_size`: about things that this file cannot use yet.
+    Unused,
+    /// `io_device`: the lane chooses the device.
+    IoDevice,
+    /// `resources`: rt-app itself creates resources where they are used.
+    Resources,
+    /// A key that the task's policy does not look at.
+    PolicyIgnores,
+    /// A custom slice outside what the kernel takes.
+    SliceClamped,
+    /// CPUs that the machine does not have, beside others that it has.
+    CpusAbsent,
+    /// An event key with a suffix that looks like a slip of the pen.
+    OddSuffix,
+    /// `delay` of a task that is also forked.
+    ForkIgnoresDelay,
+}
+
+impl WarningKind {
+    /// Short name for programs.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Calibration => "calibration-ignored",
+            Self::Logging => "logging-ignored",
+            Self::Unused => "setting-unused",
+            Self::IoDevice => "io-device-ignored",
+            Self::Resources => "resources-ignored",
+            Self::PolicyIgnores => "policy-ignores-key",
+            Self::SliceClamped => "slice-clamped",
+            Self::CpusAbsent => "cpus-absent",
+            Self::OddSuffix => "odd-suffix",
+            Self::ForkIgnoresDelay => "fork-ignores-delay",
+        }
+    }
+}
+
+/// Something in the file that was accepted but has no effect, or another one than it seems.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Warning {
+    /// What it is about.
+    pub kind: WarningKind,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What was found and what becomes of it.
+    pub text: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {} [{}]", self.line, self.column, self.text, self.kind.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_characters() {
+        assert_eq!(position("ab\nc\u{e4}d", 3), (2, 1));
+        assert_eq!(position("ab\nc\u{e4}d", 6), (2, 3));
+        assert_eq!(position("", 9), (1, 1));
+    }
+
+    #[test]
+    fn snippets_are_short_and_safe() {
+        let text = format!("{{\n{}\u{1b}[31m\u{202e}{}", "x".repeat(5000), "\u{e4}".repeat(5000));
+        let snippet = Snippet::new("f", &text, &(5002..5003));
+        assert!(snippet.text.len() <= 2 * SNIPPET_BYTES);
+        assert!(!snippet.text.contains(['\u{1b}', '\u{202e}']), "{:?}", snippet.text);
+        assert!(snippet.text.contains("?[31m???"));
+    }
+}

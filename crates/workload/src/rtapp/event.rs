@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events: what a task does, in the order of the file.
+
+use super::Reader;
+use super::attr::AttrKeys;
+use super::error::{Result, WarningKind, problem};
+use super::global;
+use super::json::{
+    Members, byte_amount, duration_amount, key, key_span, object, span, string, twice, wrong_kind,
+};
+use super::keys::{ATTR_KEYS, Event, Meaning, meaning};
+use super::task::loop_count;
+use crate::suggest::{did_you_mean, list};
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use schedlab_model::program::IoDirection;
+use schedlab_model::{Amount, LoopCount, Op, SchedAttr, TimerMode};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Operations with their places in the file. Jumps are relative to the first.
+#[derive(Clone, Default)]
+pub(crate) struct Code {
+    pub ops: Vec<Op>,
+    pub places: Vec<Range<usize>>,
+}
+
+impl Code {
+    pub fn push(&mut self, op: Op, place: Range<usize>) {
+        self.ops.push(op);
+        self.places.push(place);
+    }
+
+    /// Appends `inner` and moves its jumps.
+    pub fn append(&mut self, inner: Code) {
+        let offset = self.ops.len() as u32;
+        self.ops.extend(inner.ops.into_iter().map(|op| match op {
+            Op::LoopBegin { count, end } => Op::LoopBegin { count, end: end + offset },
+            Op::LoopEnd { begin } => Op::LoopEnd { begin: begin + offset },
+            op => op,
+        }));
+        self.places.extend(inner.places);
+    }
+
+    /// Appends `inner` in a loop, or as it is when the count is 1.
+    pub fn looped(&mut self, count: LoopCount, place: Range<usize>, inner: Code) {
+        if count == LoopCount::Times(1) {
+            self.append(inner);
+        } else {
+            self.always_looped(count, place, inner);
+        }
+    }
+
+    /// Appends `inner` in a loop.
+    pub fn always_looped(&mut self, count: LoopCount, place: Range<usize>, inner: Code) {
+        let begin = self.ops.len() as u32;
+        let end = begin + 1 + inner.ops.len() as u32;
+        self.push(Op::LoopBegin { count, end }, place.clone());
+        self.append(inner);
+        self.push(Op::LoopEnd { begin }, place);
+    }
+}
+
+/// Names with numbers. The map keeps files with very many of them fast.
+#[derive(Default)]
+pub(crate) struct Names {
+    pub names: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Names {
+    /// The number of `name`, a new one if it is new.
+    pub fn intern(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.names.len() as u32;
+        self.numbers.insert(name.into(), number);
+        self.names.push(name.into());
+        number
+    }
+}
+
+/// What the events of one task share.
+pub(crate) struct TaskEvents {
+    /// The task's own attributes, from which a `sched` event starts.
+    attr: SchedAttr,
+    /// Phases.
+    pub phases: Names,
+    /// Timers, by `ref`.
+    pub timers: Names,
+    /// Place of each timer's first use.
+    pub timer_places: Vec<Range<usize>>,
+    /// What the last `sched` event read leaves behind.
+    pub leaves: Option<SchedAttr>,
+}
+
+impl TaskEvents {
+    pub fn new(attr: SchedAttr) -> Self {
+        Self {
+            attr,
+            phases: Names::default(),
+            timers: Names::default(),
+            timer_places: Vec::new(),
+            leaves: None,
+        }
+    }
+
+    /// Reads the events among the members of `body`; `properties` are keys that others read.
+    pub fn read(
+        &mut self,
+        reader: &mut Reader,
+        body: &Object,
+        properties: &[&str],
+        place: &str,
+    ) -> Result<Code> {
+        let mut code = Code::default();
+        for member in &body.properties {
+            match meaning(key(member), properties, place) {
+                Meaning::Property => {}
+                Meaning::Refused { message, help } => {
+                    return Err(problem(key_span(member), message, help));
+                }
+                Meaning::Event { event, odd_suffix } => {
+                    if let Some(suffix) = odd_suffix {
+                        let name = &key(member)[..key(member).len() - suffix.len()];
+                        let text = format!(
+                            "`{}` is read as event `{name}`, as rt-app does: is it a slip?",
+                            key(member)
+                        );
+                        reader.warn(WarningKind::OddSuffix, key_span(member).start, text);
+                    }
+                    self.event(reader, &mut code, event, member)?;
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    fn event(
+        &mut self,
+        reader: &mut Reader,
+        code: &mut Code,
+        event: Event,
+        member: &ObjectProp,
+    ) -> Result<()> {
+        let (name, value) = (key(member), &member.value);
+        let op = match event {
+            Event::Run => Op::Run(duration_amount(value, name)?),
+            Event::Runtime => Op::RunWall(duration_amount(value, name)?),
+            Event::Sleep => Op::Sleep(duration_amount(value, name)?),
+            Event::Timer => self.timer(value, name)?,
+            Event::Iorun => iorun(value, name)?,
+            Event::Yield => {
+                if !matches!(value, Value::StringLit(_)) {
+                    no_value(value, name)?;
+                }
+                Op::Yield
+            }
+            Event::Fork => fork(reader, value, name)?,
+            Event::Join => no_value(value, name).map(|()| Op::JoinAll)?,
+            Event::Exit => no_value(value, name).map(|()| Op::Exit)?,
+            Event::Progress => no_value(value, name).map(|()| Op::Progress)?,
+            Event::Phase => Op::Phase(self.phase(value, name)?),
+            Event::Sched => {
+                let attr = self.sched(reader, value, name)?;
+                self.leaves = Some(attr);
+                Op::SetAttr(Box::new(attr))
+            }
+            Event::Repeat => return self.repeat(reader, code, member),
+        };
+        code.push(op, span(value));
+        Ok(())
+    }
+
+    fn timer(&mut self, value: &Value, name: &str) -> Result<Op> {
+        let mut members = Members::new(object(value, name)?, &["ref", "period", "mode"], name)?;
+        // rt-app's own default for `ref`.
+        let timer_ref = members.take("ref").map_or(Ok("unknown"), |value| string(value, "ref"))?;
+        let Some(period_value) = members.take("period") else {
+            let help = "give \"period\": microseconds, more than 0";
+            return Err(problem(span(value), format!("`{name}` has no `period`"), help));
+        };
+        let period = duration_amount(period_value, "period")?;
+        let may_be_zero = match period {
+            Amount::Constant(ns) => ns == 0,
+            Amount::Uniform { low, .. } => low == 0,
+            Amount::Exponential { .. } => false,
+        };
+        if may_be_zero {
+            return Err(problem(
+                span(period_value),
+                "`period` is 0, or can be",
+                "a period is more than 0: a timer that fires at once would never let time pass",
+            ));
+        }
+        let mode = match members.take("mode") {
+            None => TimerMode::Relative,
+            Some(mode) => match string(mode, "mode")? {
+                "relative" => TimerMode::Relative,
+                "absolute" => TimerMode::Absolute,
+                other => {
+                    let known = ["relative", "absolute"];
+                    return Err(problem(
+                        span(mode),
+                        format!("timer mode {other:?} is not known"),
+                        did_you_mean(other, known) + "allowed are " + &list(known),
+                    ));
+                }
+            },
+        };
+        let timer = self.timers.intern(timer_ref);
+        if timer as usize == self.timer_places.len() {
+            self.timer_places.push(span(value));
+        }
+        Ok(Op::Timer { timer, period, mode })
+    }
+
+    fn phase(&mut self, value: &Value, name: &str) -> Result<u32> {
+        let phase = string(value, name)?;
+        global::check_name(phase, span(value), "phase")?;
+        Ok(self.phases.intern(phase))
+    }
+
+    fn sched(&mut self, reader: &mut Reader, value: &Value, name: &str) -> Result<SchedAttr> {
+        let mut keys = AttrKeys::new(span(value));
+        let body = object(value, name)?;
+        // Refuses other keys, with a hint, before any value is looked at.
+        Members::new(body, &ATTR_KEYS, name)?;
+        for member in &body.properties {
+            keys.read(reader, member)?;
+        }
+        if keys.is_empty() {
+            let help = format!("name at least one of {}", list(ATTR_KEYS));
+            return Err(problem(span(value), format!("`{name}` is empty"), help));
+        }
+        keys.apply(reader, &self.attr.clone())
+    }
+
+    fn repeat(&mut self, reader: &mut Reader, code: &mut Code, member: &ObjectProp) -> Result<()> {
+        let body = object(&member.value, key(member))?;
+        let mut count = None;
+        for property in body.properties.iter().filter(|property| key(property) == "loop") {
+            if count.replace(loop_count(&property.value)?).is_some() {
+                return Err(twice(property));
+            }
+        }
+        let Some(count) = count else {
+            return Err(problem(
+                key_span(member),
+                format!("`{}` has no `loop`", key(member)),
+                "give \"loop\": how often its events are repeated, or -1 for without end",
+            ));
+        };
+        let before = self.leaves;
+        let inner = self.read(reader, body, &["loop"], "a `repeat`")?;
+        if count == LoopCount::Times(0) {
+            self.leaves = before;
+        }
+        code.always_looped(count, key_span(member), inner);
+        Ok(())
+    }
+}
+
+/// Events without a value: `""`, `true` or `null`.
+fn no_value(value: &Value, name: &str) -> Result<()> {
+    match value {
+        Value::NullKeyword(_) => Ok(()),
+        Value::BooleanLit(literal) if literal.value => Ok(()),
+        Value::StringLit(literal) if literal.value.is_empty() => Ok(()),
+        _ => wrong_kind(value, name, "no value: write \"\""),
+    }
+}
+
+/// rt-app: a number of bytes, written through the page cache. schedlab: an object that says more.
+fn iorun(value: &Value, name: &str) -> Result<Op> {
+    let Value::Object(body) = value else {
+        let bytes = byte_amount(value, name)?;
+        return Ok(Op::Io { direction: IoDirection::Write, bytes, sync: false });
+    };
+    let keys = ["direction", "bytes", "sync"];
+    let mut members = Members::new(body, &keys, name)?;
+    let missing = |what: &str| {
+        let help = "an `iorun` object is { \"direction\": \"read\" or \"write\", \"bytes\": n, \
+                    \"sync\": true or false }";
+        problem(span(value), format!("`{name}` has no `{what}`"), help)
+    };
+    let direction_value = members.take("direction").ok_or_else(|| missing("direction"))?;
+    let direction = match string(direction_value, "direction")? {
+        "read" => IoDirection::Read,
+        "write" => IoDirection::Write,
+        other => {
+            let known = ["read", "write"];
+            return Err(problem(
+                span(direction_value),
+                format!("direction {other:?} is not known"),
+                did_you_mean(other, known) + "allowed are " + &list(known),
+            ));
+        }
+    };
+    let bytes = byte_amount(members.take("bytes").ok_or_else(|| missing("bytes"))?, "bytes")?;
+    let sync = match members.take("sync") {
+        None => false,
+        Some(Value::BooleanLit(literal)) => literal.value,
+        Some(other) => return wrong_kind(other, "sync", "true (waits for the device) or false"),
+    };
+    Ok(Op::Io { direction, bytes, sync })
+}
+
+fn fork(reader: &Reader, value: &Value, name: &str) -> Result<Op> {
+    let target = string(value, name)?;
+    match reader.task_names.get(target) {
+        Some(task) => Ok(Op::Fork { task: *task }),
+        None => {
+            // A file may have a hundred thousand tasks; a few are enough for a hint.
+            let names = || reader.task_names.keys().map(String::as_str).take(20);
+            Err(problem(
+                span(value),
+                format!("`{name}` names the task {target:?}, which is not described"),
+                did_you_mean(target, names()) + "described are " + &list(names()),
+            ))
+        }
+    }
+}

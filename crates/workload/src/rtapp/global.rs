@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The file as a whole: `global`, `cgroups`, and the groups that tasks name.
+
+use super::error::{Result, WarningKind, problem};
+use super::json::{Members, duration, integer, key, key_span, object, span, string};
+use super::{Reader, attr};
+use jsonc_parser::ast::Value;
+use schedlab_model::ids::ROOT_CGROUP;
+use schedlab_model::{CgroupId, CgroupSpec, Nanos};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Keys of `global`: what each is, and why it has no effect here; `None` for those that have one.
+const GLOBAL_KEYS: [(&str, Option<(WarningKind, &str)>); 14] = [
+    ("duration", None),
+    ("default_policy", None),
+    ("calibration", Some((WarningKind::Calibration, "every lane measures CPU time itself"))),
+    ("pi_enabled", Some((WarningKind::Unused, "locks are not supported yet"))),
+    ("lock_pages", Some((WarningKind::Unused, "tasks touch next to no memory"))),
+    ("mem_buffer_size", Some((WarningKind::Unused, "memory events are not supported yet"))),
+    ("frag", Some((WarningKind::Unused, "rt-app itself does not look at it any more"))),
+    ("io_device", Some((WarningKind::IoDevice, "the lane chooses the device or scratch file"))),
+    ("logdir", Some((WarningKind::Logging, LOGGING))),
+    ("log_basename", Some((WarningKind::Logging, LOGGING))),
+    ("log_size", Some((WarningKind::Logging, LOGGING))),
+    ("ftrace", Some((WarningKind::Logging, LOGGING))),
+    ("gnuplot", Some((WarningKind::Logging, LOGGING))),
+    ("cumulative_slack", Some((WarningKind::Logging, LOGGING))),
+];
+const LOGGING: &str = "schedlab records a trace and draws from that";
+
+/// Longest path of a group below the run's own.
+const GROUP_PATH_BYTES_MAX: usize = 1_000;
+
+/// Beginnings of the control files' names in a cgroup directory: no group may be called so.
+const CONTROL_FILES: [&str; 9] =
+    ["cgroup.", "cpu.", "cpuacct.", "cpuset.", "io.", "memory.", "pids.", "hugetlb.", "misc."];
+
+/// Reads `global` into the reader; returns the duration of the run.
+pub(crate) fn read_global(reader: &mut Reader, value: &Value) -> Result<Option<Nanos>> {
+    let object = object(value, "global")?;
+    let names = GLOBAL_KEYS.map(|(name, _)| name);
+    let mut members = Members::new(object, &names, "global")?;
+    for (name, ignored) in GLOBAL_KEYS {
+        if let Some((kind, why)) = ignored
+            && let Some(member) = members.take_member(name)
+        {
+            reader.warn(kind, key_span(member).start, format!("`{name}` has no effect: {why}"));
+        }
+    }
+    if let Some(value) = members.take("default_policy") {
+        reader.default_policy = attr::policy(value, "default_policy")?;
+    }
+    members.take("duration").map_or(Ok(None), read_duration)
+}
+
+/// rt-app counts seconds and means "until all tasks are done" by -1; a string has a unit.
+fn read_duration(value: &Value) -> Result<Option<Nanos>> {
+    let ns = match value {
+        Value::NumberLit(_) => {
+            let seconds = integer(value, "duration", -1..=3_650 * 86_400)?;
+            if seconds == -1 {
+                return Ok(None);
+            }
+            seconds as u64 * 1_000_000_000
+        }
+        _ => duration(value, "duration")?,
+    };
+    if ns == 0 {
+        let help = "give seconds, a string with a unit such as \"500ms\", or -1 to run until all \
+                    tasks are done";
+        return Err(problem(span(value), "`duration` is 0: nothing would run", help));
+    }
+    Ok(Some(ns))
+}
+
+/// The groups of a workload; the root group is there from the start.
+pub(crate) struct Groups {
+    pub specs: Vec<CgroupSpec>,
+    by_path: BTreeMap<String, CgroupId>,
+}
+
+impl Groups {
+    pub fn new() -> Self {
+        let by_path = BTreeMap::from([("/".to_string(), ROOT_CGROUP)]);
+        Self { specs: vec![CgroupSpec::root()], by_path }
+    }
+
+    /// The group at `path`, created with its parents when it is new. `""` and `"/"` are the root.
+    pub fn intern(&mut self, path: &str, place: Range<usize>) -> Result<CgroupId> {
+        if path.is_empty() {
+            return Ok(ROOT_CGROUP);
+        }
+        if let Some(group) = self.by_path.get(path) {
+            return Ok(*group);
+        }
+        if let Some(why) = path_fault(path) {
+            return Err(problem(
+                place,
+                format!("group path {:?}: {why}", path.chars().take(80).collect::<String>()),
+                "a path is like \"/a/b\": each part of letters, digits, `_`, `-`, `.` and `@`, not \
+                 beginning with a dot or with the name of a controller and a dot (`cpu.`)",
+            ));
+        }
+        let mut parent = ROOT_CGROUP;
+        let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+        for end in ends {
+            let part = &path[..end];
+            parent = match self.by_path.get(part) {
+                Some(group) => *group,
+                None => {
+                    let group = CgroupId(self.specs.len() as u32);
+                    self.specs.push(CgroupSpec { path: part.into(), parent, weight: 100 });
+                    self.by_path.insert(part.into(), group);
+                    group
+                }
+            };
+        }
+        Ok(parent)
+    }
+}
+
+fn path_fault(path: &str) -> Option<&'static str> {
+    if path.len() > GROUP_PATH_BYTES_MAX {
+        return Some("longer than 1000 bytes");
+    }
+    let Some(parts) = path.strip_prefix('/') else { return Some("does not begin with `/`") };
+    for part in parts.split('/') {
+        if part.is_empty() {
+            return Some("has an empty part");
+        }
+        if part.len() > 255 {
+            return Some("has a part longer than 255 bytes");
+        }
+        if part.starts_with('.') {
+            return Some("has a part that begins with a dot");
+        }
+        if CONTROL_FILES.iter().any(|file| part.starts_with(file)) {
+            return Some("has a part called like a control file");
+        }
+        if !part.chars().all(|c| c.is_ascii_alphanumeric() || "_-.@".contains(c)) {
+            return Some("has a character that is not allowed");
+        }
+    }
+    None
+}
+
+/// Reads `cgroups`: weights of groups by path.
+pub(crate) fn read_cgroups(reader: &mut Reader, value: &Value) -> Result<()> {
+    let mut described = std::collections::BTreeSet::new();
+    for member in &object(value, "cgroups")?.properties {
+        let group = reader.groups.intern(key(member), key_span(member))?;
+        if group == ROOT_CGROUP {
+            let help = "the root group has no weight: describe groups below it, such as \"/a\"";
+            return Err(problem(key_span(member), "`cgroups` describes the root group", help));
+        }
+        if !described.insert(group) {
+            return Err(super::json::twice(member));
+        }
+        let name = format!("cgroups.{}", key(member));
+        let mut members = Members::new(object(&member.value, &name)?, &["weight"], &name)?;
+        if let Some(weight) = members.take("weight") {
+            let weight = integer(weight, "weight", 1..=10_000)?;
+            reader.groups.specs[group.index()].weight = weight as u32;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the workload's `name`.
+pub(crate) fn read_name(value: &Value) -> Result<String> {
+    let name = string(value, "name")?;
+    check_name(name, span(value), "workload")?;
+    Ok(name.into())
+}
+
+/// Longest name of a workload or a task.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Names go into tables, file names and `comm`: printable, not too long.
+pub(crate) fn check_name(name: &str, place: Range<usize>, what: &str) -> Result<()> {
+    let bad = name.chars().find(|c| !(c.is_alphanumeric() || " _-.:+@#()".contains(*c)));
+    let fault = match bad {
+        _ if name.trim().is_empty() => "is empty".into(),
+        _ if name.chars().count() > NAME_CHARS_MAX => {
+            format!("has more than {NAME_CHARS_MAX} characters")
+        }
+        Some(c) => format!("has the character {c:?}"),
+        None => return Ok(()),
+    };
+    Err(problem(
+        place,
+        format!("the {what}'s name {fault}"),
+        format!(
+            "a name has 1 to {NAME_CHARS_MAX} letters, digits, spaces and the characters \
+             _ - . : + @ # ( )"
+        ),
+    ))
+}

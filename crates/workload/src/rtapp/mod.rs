@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Workload files: rt-app's JSON grammar with schedlab's additions.
+//!
+//! Source: rt-app (github.com/scheduler-tools/rt-app), doc/tutorial.txt and
+//! src/rt-app_parse_config.c as of May 2026. docs/reference/workload-format.md describes every key.
+//! What rt-app knows and no lane plays yet is refused by name, because a workload without its locks
+//! is another workload; settings about rt-app's own logs are accepted with a warning.
+//!
+//! The reader treats files as hostile: bounded size, nesting and task counts; names that may become
+//! directories or thread names are checked; what goes to a terminal is cleaned.
+
+mod attr;
+mod error;
+mod event;
+mod global;
+mod json;
+mod keys;
+mod task;
+mod write;
+
+pub use error::{ReadError, Warning, WarningKind};
+pub use write::write_rtapp;
+
+use error::{Problem, Result, position, problem};
+use json::{Members, object, span};
+use schedlab_model::{Nanos, Op, Policy, Workload};
+use std::collections::BTreeMap;
+use task::ReadTask;
+
+/// A workload that was read, and what in its file has no effect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReadOutcome {
+    /// The workload; it passes [`Workload::check`].
+    pub workload: Workload,
+    /// In file order.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads a workload from the text of a file.
+///
+/// `name` is the file's name for messages, and, without directory and extension, the workload's
+/// name if the file gives none. `nr_cpus` is the number of CPUs of the machine that shall run it.
+///
+/// ```
+/// let text = r#"{ "tasks": { "hog": { "loop": 1, "run": 100000 } } }"#;
+/// let read = schedlab_workload::read_rtapp("hog.json", text, 2).unwrap();
+/// assert_eq!((read.workload.name.as_str(), read.workload.nr_released()), ("hog", 1));
+///
+/// let error = schedlab_workload::read_rtapp("hog.json", "{\n  \"taks\": {}\n}", 2).unwrap_err();
+/// assert_eq!(error.to_string(), "hog.json:2:3: `the file` knows no key \"taks\"");
+/// assert!(error.help.starts_with("did you mean `tasks`? "));
+/// ```
+pub fn read_rtapp(
+    name: &str,
+    text: &str,
+    nr_cpus: u32,
+) -> std::result::Result<ReadOutcome, Box<ReadError>> {
+    // Spaces instead of a byte order mark keep every offset.
+    let spaced;
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => {
+            spaced = format!("   {rest}");
+            spaced.as_str()
+        }
+        None => text,
+    };
+    let mut reader = Reader {
+        text,
+        nr_cpus,
+        default_policy: Policy::Normal,
+        task_names: BTreeMap::new(),
+        groups: global::Groups::new(),
+        warnings: Vec::new(),
+    };
+    match reader.workload(name) {
+        Ok(workload) => {
+            let mut warnings = reader.warnings;
+            warnings.sort_by_key(|warning| (warning.line, warning.column));
+            Ok(ReadOutcome { workload, warnings })
+        }
+        Err(problem) => Err(ReadError::new(name, text, *problem)),
+    }
+}
+
+/// What the parts of the reader share.
+pub(crate) struct Reader<'t> {
+    text: &'t str,
+    nr_cpus: u32,
+    default_policy: Policy,
+    task_names: BTreeMap<String, u32>,
+    groups: global::Groups,
+    warnings: Vec<Warning>,
+}
+
+/// Most warnings that are kept: a file of a million odd keys needs no million lines.
+const WARNINGS_MAX: usize = 100;
+
+impl Reader<'_> {
+    fn warn(&mut self, kind: WarningKind, offset: usize, text: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            let (line, column) = position(self.text, offset);
+            self.warnings.push(Warning { kind, line, column, text });
+        }
+    }
+
+    fn workload(&mut self, file: &str) -> Result<Workload> {
+        let root = json::parse(self.text)?;
+        let root = object(&root, "the file")?;
+        let keys = ["$schema", "name", "global", "cgroups", "tasks", "resources"];
+        let mut members = Members::new(root, &keys, "the file")?;
+        let name = match members.take("name") {
+            Some(value) => global::read_name(value)?,
+            None => name_of_file(file),
+        };
+        members.take("$schema");
+        if let Some(member) = members.take_member("resources") {
+            let text = "`resources` has no effect: rt-app itself creates what events name";
+            self.warn(WarningKind::Resources, json::key_span(member).start, text.into());
+        }
+        let duration_ns: Option<Nanos> = match members.take("global") {
+            Some(value) => global::read_global(self, value)?,
+            None => None,
+        };
+        if let Some(value) = members.take("cgroups") {
+            global::read_cgroups(self, value)?;
+        }
+        let Some(tasks_value) = members.take("tasks") else {
+            return Err(problem(
+                span(root),
+                "the file has no `tasks`",
+                "add \"tasks\": { \"name\": { \"run\": 1000, ... } }",
+            ));
+        };
+        let tasks_object = object(tasks_value, "tasks")?;
+        self.task_names = task::task_names(tasks_object)?;
+        let mut tasks = Vec::with_capacity(tasks_object.properties.len());
+        for member in &tasks_object.properties {
+            tasks.push(task::read_task(self, member)?);
+        }
+        task::warn_of_forked_delays(self, &tasks);
+        check_timers(&tasks)?;
+        check_names(&tasks)?;
+        let places = (span(tasks_value), tasks.iter().map(|t| t.places.clone()).collect());
+        let specs = tasks.into_iter().map(|task| task.spec).collect();
+        let mut workload = Workload::new(name, specs);
+        workload.cgroups = std::mem::take(&mut self.groups.specs);
+        workload.duration_ns = duration_ns;
+        check_workload(&workload, self.nr_cpus, places)?;
+        Ok(workload)
+    }
+}
+
+/// The name of a file without directory and extension, as far as it is a name.
+fn name_of_file(file: &str) -> String {
+    let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    let stem = base.strip_suffix(".json").unwrap_or(base);
+    if global::check_name(stem, 0..0, "workload").is_ok() { stem.into() } else { "workload".into() }
+}
+
+/// A timer whose `ref` does not begin with `unique` is one timer for all who name it; a task's
+/// timers are its own here. The two are the same while exactly one task uses it.
+fn check_timers(tasks: &[ReadTask]) -> Result<()> {
+    let mut forked = vec![false; tasks.len()];
+    for op in tasks.iter().flat_map(|task| &task.spec.program.ops) {
+        if let Op::Fork { task } = op {
+            forked[*task as usize] = true;
+        }
+    }
+    let mut users: BTreeMap<&str, u64> = BTreeMap::new();
+    for (task, forked) in tasks.iter().zip(forked) {
+        let shared = task.timers.iter().filter(|(timer_ref, _)| !timer_ref.starts_with("unique"));
+        for (timer_ref, place) in shared {
+            let sum = users.entry(timer_ref).or_default();
+            *sum += u64::from(task.spec.instances) + if forked { 2 } else { 0 };
+            if *sum > 1 {
+                return Err(problem(
+                    place.clone(),
+                    format!("timer {timer_ref:?} is shared by several tasks"),
+                    format!(
+                        "timers that tasks share are not supported yet: begin the `ref` with \
+                         `unique` (\"unique_{timer_ref}\") to give each task its own"
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tasks of several instances are called `name-0`, `name-1`, ...: no other task may be.
+fn check_names(tasks: &[ReadTask]) -> Result<()> {
+    let names: BTreeMap<&str, &ReadTask> =
+        tasks.iter().map(|task| (task.spec.name.as_str(), task)).collect();
+    for task in tasks {
+        let Some((base, number)) = task.spec.name.rsplit_once('-') else { continue };
+        let is_number = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit());
+        if is_number && names.get(base).is_some_and(|base| base.spec.instances != 1) {
+            return Err(problem(
+                task.key_place.clone(),
+                format!("task {:?} is called like an instance of {base:?}", task.spec.name),
+                "choose another name: instances are numbered with a hyphen",
+            ));
+        }
+    }
+    Ok(())
+}
+
+type Places = (std::ops::Range<usize>, Vec<Vec<std::ops::Range<usize>>>);
+
+/// The model's own check last, so that nothing gets past the reader that a lane would refuse.
+fn check_workload(workload: &Workload, nr_cpus: u32, places: Places) -> Result<()> {
+    let (tasks_place, op_places) = places;
+    if let Err(cycle) = workload.fork_order() {
+        let (first, second) = (cycle[0], *cycle.get(1).unwrap_or(&cycle[0]));
+        let ops = &workload.tasks[first].program.ops;
+        let fork = ops.iter().position(|op| *op == Op::Fork { task: second as u32 });
+        let place = fork.and_then(|op| op_places[first].get(op).cloned());
+        let names: Vec<&str> = cycle
+            .iter()
+            .chain([&cycle[0]])
+            .map(|&task| workload.tasks[task].name.as_str())
+            .collect();
+        return Err(problem(
+            place.unwrap_or(tasks_place),
+            format!("cycle of forks: {}", names.join(" -> ")),
+            "a task may not fork, directly or through others, a task that forks it again: the \
+             number of tasks would grow without end",
+        ));
+    }
+    workload.check(nr_cpus).map_err(|error| {
+        Box::new(Problem {
+            span: tasks_place,
+            message: error.to_string(),
+            help: "correct the tasks, or their `instance`".into(),
+        })
+    })
+}

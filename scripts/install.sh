@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Installs what building and testing need on Debian 12 and Ubuntu 24.04 (and later ones).
+#
+#   scripts/install.sh          compiler for the recorder, libraries, the pinned Rust toolchain
+#   scripts/install.sh test     the same, and the browser that tests the report
+#
+# Safe to repeat: what is there stays, and a second run takes a second. Without root and sudo, or
+# without network, it says what is missing and how to get it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mode=${1:-build}
+case $mode in
+build | test) ;;
+*)
+    echo "install.sh: unknown argument '$mode': allowed are build and test" >&2
+    exit 2
+    ;;
+esac
+
+say() { echo "install: $*" >&2; }
+
+# --- packages -------------------------------------------------------------------------------------
+
+have_package() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
+in_archive() {
+    apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+}
+
+# Runs a command as root, by sudo if need be.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+        sudo "$@"
+    else
+        return 1
+    fi
+}
+
+updated=
+update_lists() {
+    [ -n "$updated" ] && return
+    updated=1
+    say "reading the package lists"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null || true
+}
+
+# Installs those of the given packages that are missing.
+need_packages() {
+    local missing=() package
+    for package in "$@"; do
+        have_package "$package" || missing+=("$package")
+    done
+    [ ${#missing[@]} = 0 ] && return
+    update_lists
+    say "installing ${missing[*]}"
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+        --no-install-recommends "${missing[@]}" >/dev/null; then
+        say "could not install: ${missing[*]}"
+        say "needs root (or sudo) and the network; by hand: apt-get install ${missing[*]}"
+        return 1
+    fi
+}
+
+if ! command -v apt-get >/dev/null; then
+    say "no apt-get here: this script knows Debian and Ubuntu only."
+    say "needed: clang (14 or later), llvm, libelf, zlib (with headers), pkg-config, make, gcc"
+else
+    clang=
+    if ! command -v clang-16 >/dev/null && ! command -v clang >/dev/null; then
+        in_archive clang-16 || update_lists
+        if in_archive clang-16; then clang="clang-16 llvm-16"; else clang="clang llvm"; fi
+    fi
+    # shellcheck disable=SC2086  # two words on purpose
+    need_packages $clang libelf-dev zlib1g-dev pkg-config make gcc libc6-dev
+fi
+
+# --- Rust -----------------------------------------------------------------------------------------
+
+channel=$(sed -n 's/^channel *= *"\(.*\)"/\1/p' rust-toolchain.toml)
+export PATH="$HOME/.cargo/bin:$PATH"
+
+# Downloads rustup's installer to a file and checks it against its published sum.
+rustup_by_download() {
+    local triple base folder
+    triple="$(uname -m)-unknown-linux-gnu"
+    base="https://static.rust-lang.org/rustup/dist/$triple"
+    folder=$(mktemp -d)
+    need_packages ca-certificates curl || return 1
+    say "downloading rustup"
+    curl -fsS --retry 2 --connect-timeout 20 -o "$folder/rustup-init" "$base/rustup-init" &&
+        curl -fsS --retry 2 --connect-timeout 20 -o "$folder/sum" "$base/rustup-init.sha256" &&
+        [ "$(sha256sum <"$folder/rustup-init" | cut -d' ' -f1)" = "$(cut -d' ' -f1 "$folder/sum")" ] &&
+        chmod +x "$folder/rustup-init" &&
+        "$folder/rustup-init" -y -q --no-modify-path --default-toolchain none
+    local status=$?
+    rm -rf "$folder"
+    return $status
+}
+
+# Debian 12 carries a current compiler for its browsers. It is not the pinned one, and good enough.
+rust_by_web_packages() {
+    in_archive cargo-web && need_packages rustc-web cargo-web rustfmt-web rust-web-clippy
+}
+
+if ! command -v rustup >/dev/null && ! command -v cargo >/dev/null; then
+    command -v apt-get >/dev/null && ! in_archive rustup && update_lists
+    if command -v apt-get >/dev/null && in_archive rustup; then
+        need_packages rustup
+    else
+        rustup_by_download || rust_by_web_packages || {
+            say "could not install Rust: needs the network; by hand: https://rustup.rs"
+            exit 3
+        }
+    fi
+fi
+
+if command -v rustup >/dev/null; then
+    if ! rustup run "$channel" cargo clippy --version >/dev/null 2>&1 ||
+        ! rustup run "$channel" cargo fmt --version >/dev/null 2>&1; then
+        say "installing the Rust toolchain $channel"
+        rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy >/dev/null || {
+            say "could not install the Rust toolchain $channel: needs the network"
+            exit 3
+        }
+    fi
+    rustup target add --toolchain "$channel" wasm32-unknown-unknown >/dev/null 2>&1 ||
+        say "no wasm32-unknown-unknown here: the test that builds for it will be skipped"
+fi
+cargo --version >/dev/null || {
+    say "cargo does not run: see the messages above"
+    exit 3
+}
+
+# --- what tests need beside that ------------------------------------------------------------------
+
+if [ "$mode" = test ] && command -v apt-get >/dev/null; then
+    browser=
+    if ! command -v chromium >/dev/null; then
+        in_archive chromium || update_lists
+        browser=chromium
+    fi
+    node=
+    command -v npm >/dev/null || node="nodejs npm"
+    # shellcheck disable=SC2086
+    need_packages $browser $node || say "the browser test will be skipped"
+fi
+say "everything is there"
