@@ -28,24 +28,48 @@ type Octave = [u64; SUB_BUCKETS];
 /// A set of durations (ns).
 #[derive(Clone, Debug)]
 pub struct Samples {
+    /// The latest values, not yet folded into the rest.
+    recent: Vec<u64>,
+    /// Values kept before `recent` is folded.
+    recent_limit: usize,
+    folded: Totals,
+    /// Empty while every value is in `recent`.
+    octaves: Vec<Option<Box<Octave>>>,
+}
+
+/// What is exact of any number of values.
+#[derive(Clone, Copy, Debug)]
+struct Totals {
     count: u64,
     sum: u128,
     min: u64,
     max: u64,
-    exact: Vec<u64>,
-    exact_limit: usize,
-    octaves: Vec<Option<Box<Octave>>>,
+}
+
+impl Totals {
+    const NONE: Self = Self { count: 0, sum: 0, min: u64::MAX, max: 0 };
+
+    fn add(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
 }
 
 impl Default for Samples {
     fn default() -> Self {
         Self {
-            count: 0,
-            sum: 0,
-            min: u64::MAX,
-            max: 0,
-            exact: Vec::new(),
-            exact_limit: EXACT_SAMPLES,
+            recent: Vec::new(),
+            recent_limit: EXACT_SAMPLES,
+            folded: Totals::NONE,
             octaves: Vec::new(),
         }
     }
@@ -73,17 +97,25 @@ fn value_of(octave: usize, bucket: usize) -> u64 {
 impl Samples {
     /// An empty set for merging others into.
     pub fn merged() -> Self {
-        Self { exact_limit: EXACT_MERGED, ..Self::default() }
+        Self { recent_limit: EXACT_MERGED, ..Self::default() }
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = self.folded;
+        for &value in &self.recent {
+            totals.add(value);
+        }
+        totals
     }
 
     /// Number of values.
-    pub const fn count(&self) -> u64 {
-        self.count
+    pub fn count(&self) -> u64 {
+        self.folded.count + self.recent.len() as u64
     }
 
     /// Sum of the values, exact.
-    pub const fn sum(&self) -> u128 {
-        self.sum
+    pub fn sum(&self) -> u128 {
+        self.totals().sum
     }
 
     /// Whether percentiles are exact.
@@ -91,72 +123,67 @@ impl Samples {
         self.octaves.is_empty()
     }
 
-    /// Adds a value.
+    /// Adds a value. Values are folded into the histogram in batches: one at a time, with many sets
+    /// in use, each would miss the cache.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        self.count += 1;
-        self.sum += u128::from(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-        if self.octaves.is_empty() && self.exact.len() < self.exact_limit {
-            self.exact.push(value);
-        } else {
-            self.record_bucket(value, 1);
+        if self.recent.len() >= self.recent_limit {
+            self.fold();
         }
+        self.recent.push(value);
     }
 
-    fn record_bucket(&mut self, value: u64, times: u64) {
+    /// Moves the latest values into the histogram.
+    #[cold]
+    fn fold(&mut self) {
+        self.folded = self.totals();
+        let mut recent = std::mem::take(&mut self.recent);
+        for value in recent.drain(..) {
+            self.count_in_bucket(value, 1);
+        }
+        self.recent = recent;
+    }
+
+    fn count_in_bucket(&mut self, value: u64, times: u64) {
         if self.octaves.is_empty() {
-            self.spill();
+            self.octaves.resize_with(OCTAVES, || None);
         }
         let (octave, bucket) = bucket_of(value);
         self.octaves[octave].get_or_insert_with(|| Box::new([0; SUB_BUCKETS]))[bucket] += times;
     }
 
-    /// Moves the exact values into the histogram.
-    fn spill(&mut self) {
-        self.octaves.resize_with(OCTAVES, || None);
-        for value in std::mem::take(&mut self.exact) {
-            self.record_bucket(value, 1);
-        }
-    }
-
     /// Adds every value of another set.
     pub fn merge(&mut self, other: &Self) {
-        let fits = self.exact.len() + other.exact.len() <= self.exact_limit;
-        if self.is_exact() && other.is_exact() && fits {
-            self.exact.extend_from_slice(&other.exact);
-        } else {
-            for &value in &other.exact {
-                self.record_bucket(value, 1);
-            }
-            for (octave, buckets) in other.octaves.iter().enumerate() {
-                let filled = buckets.iter().flat_map(|b| b.iter().enumerate());
-                for (bucket, &times) in filled.filter(|(_, times)| **times > 0) {
-                    self.record_bucket(value_of(octave, bucket), times);
-                }
+        for &value in &other.recent {
+            self.record(value);
+        }
+        if other.is_exact() {
+            return;
+        }
+        self.fold();
+        for (octave, buckets) in other.octaves.iter().enumerate() {
+            let filled = buckets.iter().flat_map(|b| b.iter().enumerate());
+            for (bucket, &times) in filled.filter(|(_, times)| **times > 0) {
+                self.count_in_bucket(value_of(octave, bucket), times);
             }
         }
-        self.count += other.count;
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
+        self.folded.merge(&other.folded);
     }
 
-    /// Values at ascending `ranks` (1 = least).
-    fn at_ranks<const N: usize>(&self, ranks: [u64; N]) -> [u64; N] {
+    /// Values at ascending `ranks` (1 = least) of a set without `recent` values, or with only them.
+    fn at_ranks<const N: usize>(&self, ranks: [u64; N], totals: &Totals) -> [u64; N] {
         if self.is_exact() {
-            let mut sorted = self.exact.clone();
+            let mut sorted = self.recent.clone();
             sorted.sort_unstable();
             return ranks.map(|rank| sorted[rank as usize - 1]);
         }
-        let mut values = [self.max; N];
+        let mut values = [totals.max; N];
         let (mut seen, mut next) = (0, 0);
         for (octave, buckets) in self.octaves.iter().enumerate() {
             for (bucket, &times) in buckets.iter().flat_map(|b| b.iter().enumerate()) {
                 seen += times;
                 while next < N && seen >= ranks[next] {
-                    values[next] = value_of(octave, bucket).clamp(self.min, self.max);
+                    values[next] = value_of(octave, bucket).clamp(totals.min, totals.max);
                     next += 1;
                 }
             }
@@ -168,20 +195,26 @@ impl Samples {
     /// even), p95 and p99 by nearest rank: the least value that at least so many percent do not
     /// exceed.
     pub fn distribution(&self) -> Distribution {
-        if self.count == 0 {
+        if !self.is_exact() && !self.recent.is_empty() {
+            let mut whole = self.clone();
+            whole.fold();
+            return whole.distribution();
+        }
+        let totals = self.totals();
+        let n = totals.count;
+        if n == 0 {
             return Distribution::default();
         }
-        let n = self.count;
-        let [low, high, p95, p99] =
-            self.at_ranks([n.div_ceil(2), n / 2 + 1, rank_of(n, 95), rank_of(n, 99)]);
+        let ranks = [n.div_ceil(2), n / 2 + 1, rank_of(n, 95), rank_of(n, 99)];
+        let [low, high, p95, p99] = self.at_ranks(ranks, &totals);
         Distribution {
             count: n,
-            ns_min: self.min,
-            ns_mean: ((self.sum + u128::from(n) / 2) / u128::from(n)) as u64,
+            ns_min: totals.min,
+            ns_mean: ((totals.sum + u128::from(n) / 2) / u128::from(n)) as u64,
             ns_median: low.midpoint(high),
             ns_p95: p95,
             ns_p99: p99,
-            ns_max: self.max,
+            ns_max: totals.max,
         }
     }
 }

@@ -4,7 +4,12 @@
 /** What the figures share; also what the browser tests look at. */
 const schedlab = (window.schedlab = { figures: new Map(), framesDrawn: 0, frameMs: [] });
 
-const NS_PER = [["s", 1e9], ["ms", 1e6], ["\u00b5s", 1e3], ["ns", 1]];
+const NS_PER = [
+  ["s", 1e9],
+  ["ms", 1e6],
+  ["\u00b5s", 1e3],
+  ["ns", 1],
+];
 const COLOUR_COUNT = 8;
 const TABLE_ROWS_MAX = 500;
 
@@ -67,7 +72,12 @@ function pageColours() {
 
 /** A colour with an alpha from 0 to 1; `colour` is `#rrggbb`. */
 function withAlpha(colour, alpha) {
-  return colour + Math.round(alpha * 255).toString(16).padStart(2, "0");
+  return (
+    colour +
+    Math.round(alpha * 255)
+      .toString(16)
+      .padStart(2, "0")
+  );
 }
 
 /** An element with attributes and text children. */

@@ -47,7 +47,8 @@ const MOVE_KEYS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity
 function cursorKeys(place, charts) {
   place.addEventListener("keydown", (event) => {
     const by = MOVE_KEYS[event.key];
-    if (event.key === "Escape") charts().forEach((chart) => chart.setCursor({ left: -10, top: -10 }));
+    if (event.key === "Escape")
+      charts().forEach((chart) => chart.setCursor({ left: -10, top: -10 }));
     if (by === undefined || !charts().length) return;
     event.preventDefault();
     for (const chart of charts()) {
@@ -79,7 +80,9 @@ class Curves {
     const colours = pageColours();
     const wide = this.plot.clientWidth;
     const columns = this.data.facets.length > 1 && wide > 760 ? 2 : 1;
-    const top = Math.max(...this.data.facets.flatMap((f) => f.lines.flatMap((l) => l.high.concat(l.mean))));
+    const top = Math.max(
+      ...this.data.facets.flatMap((f) => f.lines.flatMap((l) => l.high.concat(l.mean))),
+    );
     this.charts = this.data.facets.map((facet) => {
       const place = element("div", { class: "chart" });
       if (this.data.facets.length > 1) place.append(element("h5", {}, facet.title));
@@ -97,8 +100,21 @@ class Curves {
       const show = !this.hidden.has(String(line.config));
       const colour = colours.lines[line.style.colour];
       const dash = line.style.dashed ? [6, 4] : undefined;
-      series.push({ stroke: colour, width: 2, dash, show, points: { show: false }, spanGaps: true });
-      const edge = { stroke: "transparent", width: 0, show, points: { show: false }, spanGaps: true };
+      series.push({
+        stroke: colour,
+        width: 2,
+        dash,
+        show,
+        points: { show: false },
+        spanGaps: true,
+      });
+      const edge = {
+        stroke: "transparent",
+        width: 0,
+        show,
+        points: { show: false },
+        spanGaps: true,
+      };
       series.push({ ...edge }, { ...edge });
       const at = series.length;
       bands.push({ series: [at - 2, at - 1], fill: withAlpha(colour, 0.16) });
@@ -118,7 +134,13 @@ class Curves {
         y: { range: [0, top * 1.06 || 1] },
       },
       axes: [
-        axisStyle(colours, { label: "tasks n", size: 28, splits: () => nSplits(n), values: (u, v) => v, grid: { show: false } }),
+        axisStyle(colours, {
+          label: "tasks n",
+          size: 28,
+          splits: () => nSplits(n),
+          values: (u, v) => v,
+          grid: { show: false },
+        }),
         axisStyle(colours, { label: this.data.y_label, size: 52 }),
       ],
       series,
@@ -268,7 +290,13 @@ class Progress {
     this.plot.style.setProperty("--columns", columns);
     const sync = uPlot.sync(this.figure.id);
     this.charts = this.panels.map((panel) => {
-      const title = element("h5", {}, panel.title, " ", element("span", { class: "lane" }, panel.lane));
+      const title = element(
+        "h5",
+        {},
+        panel.title,
+        " ",
+        element("span", { class: "lane" }, panel.lane),
+      );
       const place = element("div", { class: "chart" }, title);
       this.plot.append(place);
       return this.chart(place, panel, { colours, unit, width, sync });
@@ -287,11 +315,25 @@ class Progress {
       height: small ? 150 : 180,
       padding: [8, 14, 0, 0],
       legend: { show: false },
-      cursor: { y: false, drag: { x: false, y: false }, points: { show: false }, sync: { key: sync.key } },
+      cursor: {
+        y: false,
+        drag: { x: false, y: false },
+        points: { show: false },
+        sync: { key: sync.key },
+      },
       scales: { x: { time: false, range: [0, end || 1] }, y: { range: [0, 100] } },
       axes: [
-        axisStyle(colours, { label: `elapsed (${unit[0]})`, space: 44, size: 26, grid: { show: false } }),
-        axisStyle(colours, { label: small ? undefined : "progress (%)", size: 34, splits: () => [0, 50, 100] }),
+        axisStyle(colours, {
+          label: `elapsed (${unit[0]})`,
+          space: 44,
+          size: 26,
+          grid: { show: false },
+        }),
+        axisStyle(colours, {
+          label: small ? undefined : "progress (%)",
+          size: 34,
+          splits: () => [0, 50, 100],
+        }),
       ],
       series: [{}].concat(
         panel.tasks.map((_, i) => ({
@@ -300,9 +342,12 @@ class Progress {
           dash: i >= COLOUR_COUNT ? [5, 3] : undefined,
           spanGaps: true,
           points: { show: false },
-        }))
+        })),
       ),
-      hooks: { setCursor: [(u) => this.say(u, panel, unit)], draw: [(u) => this.drawEnds(u, panel, colours, unit)] },
+      hooks: {
+        setCursor: [(u) => this.say(u, panel, unit)],
+        draw: [(u) => this.drawEnds(u, panel, colours, unit)],
+      },
     };
     return new uPlot(options, uPlot.join(tables), place);
   }
@@ -334,8 +379,8 @@ class Progress {
       while (done + 1 < times.length && times[done + 1] / unit[1] <= time) done++;
       return `${task.name} ${significant((done * 100) / task.whole)} %`;
     });
-    this.readout.textContent =
-      `${significant(time)} ${unit[0]}, ${panel.title}, ${panel.lane}: ${parts.join("; ")}.`;
+    const run = `${panel.title}, ${panel.lane}`;
+    this.readout.textContent = `${significant(time)} ${unit[0]}, ${run}: ${parts.join("; ")}.`;
   }
 
   table() {
@@ -344,13 +389,23 @@ class Progress {
       for (const p of panels) {
         for (let t = 0; t < p.times.length; t++) {
           for (let k = 1; k < p.times[t].length; k++) {
-            yield [p.title, p.lane, p.tasks[t].id, p.tasks[t].name, p.times[t][k], (k * 100) / p.tasks[t].whole];
+            yield [
+              p.title,
+              p.lane,
+              p.tasks[t].id,
+              p.tasks[t].name,
+              p.times[t][k],
+              (k * 100) / p.tasks[t].whole,
+            ];
           }
         }
       }
     }
     const columns = ["scheduler", "lane", "task", "name", "elapsed_ns", "progress_percent"];
-    const total = panels.reduce((sum, p) => sum + p.times.reduce((s, t) => s + t.length - 1, 0), 0);
+    const total = panels.reduce(
+      (sum, p) => sum + p.times.reduce((s, t) => s + t.length - 1, 0),
+      0,
+    );
     return { columns, rows: rows(), total };
   }
 }

@@ -39,10 +39,11 @@ function start(figure) {
         return made;
       },
       (error) => {
-        const text = `This figure could not be drawn (${error.message}). Its data is in the page's source.`;
+        const cause = `This figure could not be drawn (${error.message}).`;
+        const text = cause + " Its data is in the page's source.";
         figure.querySelector(".plot").replaceChildren(element("p", { class: "notice" }, text));
         throw error;
-      }
+      },
     );
   }
   return figure.started;
@@ -87,8 +88,9 @@ async function setUpReport() {
   const figures = [...document.querySelectorAll("figure.fig")];
   figures.forEach(setUpFigure);
   const watcher = new IntersectionObserver(
-    (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => start(e.target).catch(() => {})),
-    { rootMargin: "600px" }
+    (entries) =>
+      entries.filter((e) => e.isIntersecting).forEach((e) => start(e.target).catch(() => {})),
+    { rootMargin: "600px" },
   );
   figures.forEach((figure) => watcher.observe(figure));
   setUpRedraw();

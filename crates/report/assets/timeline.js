@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // The CPU timeline on a canvas. Each row keeps its slices sorted by start; a frame finds the first
-// visible one by binary search and draws at most one rectangle for each pixel column, so its cost
-// depends on the width of the screen and not on the length of the run.
+// visible one by binary search, adds up what is narrower than a pixel, and draws at most one
+// rectangle for each pixel column. So what is out of view costs nothing, and what is in view one
+// addition a slice.
 
 const LANE_PX = 15;
 const HEAD_PX = 24;
@@ -59,11 +60,13 @@ async function readPanel(data) {
     for (let i = 0; i < count; i++) panel[column][i] = next();
   }
   panel.cpuRows = membersBy(panel.cpu, data.cpus.length).map(
-    (members, i) => new Row("CPU " + data.cpus[i], "cpu", members, panel)
+    (members, i) => new Row("CPU " + data.cpus[i], "cpu", members, panel),
   );
   panel.taskRows = membersBy(panel.task, data.tasks.length)
     .slice(0, TASK_ROWS_MAX)
-    .map((members, i) => Object.assign(new Row(data.tasks[i].name, "task", members, panel), { task: i }));
+    .map((members, i) =>
+      Object.assign(new Row(data.tasks[i].name, "task", members, panel), { task: i }),
+    );
   panel.rows = panel.cpuRows.concat(panel.taskRows);
   return panel;
 }
@@ -101,9 +104,17 @@ class Timeline {
   }
 
   addToolbar() {
-    const bar = element("div", { class: "toolbar", role: "group", "aria-label": "Zoom and move" });
+    const bar = element("div", {
+      class: "toolbar",
+      role: "group",
+      "aria-label": "Zoom and move",
+    });
     const add = (text, label, act) => {
-      const button = element("button", { type: "button", "aria-label": label, title: label }, text);
+      const button = element(
+        "button",
+        { type: "button", "aria-label": label, title: label },
+        text,
+      );
       button.addEventListener("click", act);
       bar.append(button);
     };
@@ -138,7 +149,9 @@ class Timeline {
     }
     this.bottom = y - PANEL_GAP_PX + 4;
     this.height = this.bottom + AXIS_PX;
-    this.dpr = Math.min(3, window.devicePixelRatio || 1);
+    // Phones refuse a canvas of more than 16 million pixels.
+    const sharpest = Math.sqrt(16e6 / (this.width * this.height));
+    this.dpr = Math.min(3, window.devicePixelRatio || 1, sharpest);
     this.canvas.width = Math.round(this.width * this.dpr);
     this.canvas.height = Math.round(this.height * this.dpr);
     this.canvas.style.height = this.height + "px";
@@ -278,7 +291,11 @@ class Timeline {
   }
 
   nameLater(row, index, x, width) {
-    (this.names ||= []).push([row.panel.tasks[row.panel.task[row.members[index]]].name, x, width]);
+    (this.names ||= []).push([
+      row.panel.tasks[row.panel.task[row.members[index]]].name,
+      x,
+      width,
+    ]);
   }
 
   /** Task names inside wide blocks of a CPU lane. */
@@ -313,6 +330,9 @@ class Timeline {
       const how = panel.ends[panel.how[members[i - 1]]];
       if (how === "preempted" || how === "yielded") line(end[i - 1], start[i]);
     }
+    const last = start.length - 1;
+    const how = last >= 0 && panel.ends[panel.how[members[last]]];
+    if (how === "preempted" || how === "yielded") line(end[last], panel.end_ns);
   }
 
   drawAxis(ctx, colours) {
@@ -322,7 +342,11 @@ class Timeline {
     const digits = Math.max(0, Math.ceil(-Math.log10(step / unit[1]) - 1e-9));
     ctx.font = "11px " + FONT;
     ctx.textAlign = "center";
-    for (let time = Math.ceil(this.from / step) * step; time <= this.to + step / 1e6; time += step) {
+    for (
+      let time = Math.ceil(this.from / step) * step;
+      time <= this.to + step / 1e6;
+      time += step
+    ) {
       const x = Math.round(this.left + ((time - this.from) / span) * this.plotWidth) + 0.5;
       ctx.fillStyle = colours.grid;
       ctx.fillRect(x - 0.5, 0, 1, this.bottom);
@@ -331,7 +355,11 @@ class Timeline {
     }
     ctx.fillStyle = colours.soft;
     ctx.fillRect(this.left, this.bottom, this.plotWidth, 1);
-    ctx.fillText(`time since the first release (${unit[0]})`, this.left + this.plotWidth / 2, this.bottom + 27);
+    ctx.fillText(
+      `time since the first release (${unit[0]})`,
+      this.left + this.plotWidth / 2,
+      this.bottom + 27,
+    );
   }
 
   drawChosen(ctx, colours) {
@@ -369,7 +397,10 @@ class Timeline {
     const task = panel.tasks[panel.task[slice]];
     const [from, to] = [panel.start[slice], panel.end[slice]];
     const unit = unitFor(Math.max(to, 1));
-    const digits = Math.max(0, Math.min(6, Math.ceil(Math.log10((unit[1] / Math.max(1, to - from)) * 1000))));
+    const digits = Math.max(
+      0,
+      Math.min(6, Math.ceil(Math.log10((unit[1] / Math.max(1, to - from)) * 1000))),
+    );
     const at = (time) => (time / unit[1]).toFixed(digits);
     return (
       `${task.name} (task ${task.id}) on CPU ${panel.cpus[panel.cpu[slice]]}: ` +
@@ -379,7 +410,8 @@ class Timeline {
   }
 
   choose(found, x, y) {
-    const changed = (found && found.row) !== (this.chosen && this.chosen.row) ||
+    const changed =
+      (found && found.row) !== (this.chosen && this.chosen.row) ||
       (found && found.index) !== (this.chosen && this.chosen.index);
     this.chosen = found;
     this.tip.hidden = !found;
@@ -429,9 +461,14 @@ class Timeline {
     };
     canvas.addEventListener("pointerup", up);
     canvas.addEventListener("pointercancel", up);
-    canvas.addEventListener("pointerleave", () => this.choose(null));
+    // A finger leaves as soon as it is lifted; what it tapped stays shown.
+    canvas.addEventListener("pointerleave", (event) => {
+      if (event.pointerType !== "touch") this.choose(null);
+    });
     canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.timeAt(place(event)[0])));
-    canvas.addEventListener("wheel", (event) => this.wheel(event, place(event)), { passive: false });
+    canvas.addEventListener("wheel", (event) => this.wheel(event, place(event)), {
+      passive: false,
+    });
   }
 
   /** Two fingers: what was under each stays under it. */
@@ -458,7 +495,7 @@ class Timeline {
       "+": () => this.zoom(0.5),
       "=": () => this.zoom(0.5),
       "-": () => this.zoom(2),
-      "0": () => this.show(0, this.end),
+      0: () => this.show(0, this.end),
       Home: () => this.show(0, this.to - this.from),
       End: () => this.show(this.end, this.end + this.to - this.from),
       ArrowLeft: () => this.pan(-0.2),
@@ -502,7 +539,16 @@ class Timeline {
       for (const p of panels) {
         for (let i = 0; i < p.start.length; i++) {
           const task = p.tasks[p.task[i]];
-          yield [p.title, p.lane, p.cpus[p.cpu[i]], task.id, task.name, p.start[i], p.end[i], p.ends[p.how[i]]];
+          yield [
+            p.title,
+            p.lane,
+            p.cpus[p.cpu[i]],
+            task.id,
+            task.name,
+            p.start[i],
+            p.end[i],
+            p.ends[p.how[i]],
+          ];
         }
       }
     }

@@ -24,7 +24,8 @@ pub fn agreement_section(pairs: &[Pair<'_>], styles: &Styles) -> String {
          workload, n and CPUs: {} in all. It stands at the ratio <em>simulated \u{f7} \
          measured</em> of their means over repetitions; the grey band is 10\u{a0}% to either \
          side of 1. The scale is logarithmic, so twice and half are equally far from 1. Dots at \
-         the edge lie beyond it.</p>",
+         the edge lie beyond it. Pairs in which both times are below 0.1\u{a0}ms, or both counts \
+         below 10, are left out: their ratio says nothing about the policy.</p>",
         plural(pairs.len(), "pair", "pairs")
     );
     strips(&mut out, pairs, styles);
@@ -91,10 +92,11 @@ fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
             let style = styles.of(pair.measured_config());
             // Each kind of pair at its own height, so that no dot hides one of another kind.
             let kind = kinds.iter().position(|known| *known == pair.label()).unwrap_or(0);
-            let height = 100.0 * (kind as f64 + 0.5) / kinds.len() as f64;
+            let height = 8.0 + 84.0 * (kind as f64 + 0.5) / kinds.len() as f64;
             let _ = write!(
                 out,
-                "<i class=\"dot c{}\" style=\"left:{:.2}%;top:{height:.0}%\" title=\"{}, n = {}, {}, {}: {}\"></i>",
+                "<i class=\"dot c{}\" style=\"left:{:.2}%;top:{height:.0}%\" \
+                 title=\"{}, n = {}, {}, {}: {}\"></i>",
                 style.colour,
                 place(*ratio, reach),
                 escape(&pair.label()),

@@ -51,7 +51,8 @@ pub struct BoxPicture {
     pub unit: TimeUnit,
     /// Label, colour and values (in `unit`) of each box.
     pub boxes: Vec<OneBox>,
-    heading: String,
+    /// What is drawn, at which n and CPUs.
+    pub heading: String,
     n: u64,
     cpus: u64,
 }
@@ -86,6 +87,7 @@ pub fn box_pictures(group: &Group<'_>, styles: &Styles) -> Vec<BoxPicture> {
             for config in config_order(group) {
                 let Some(cell) = group.cell(config, n, cpus) else { continue };
                 let tasks = cell.runs.iter().flat_map(|run| &run.measures.tasks);
+                let tasks = tasks.filter(|task| !task.is_launcher);
                 let values: Vec<f64> = tasks.filter_map(measure.read).collect();
                 if !values.is_empty() {
                     let line = &group.configs[config];

@@ -76,7 +76,8 @@ fn growth(group: &Group<'_>, cpus: u64) -> Option<String> {
     let (x0, x1) = (read(first, &MEASURES[2])?, read(last, &MEASURES[2])?);
     let line = &group.configs[config];
     let start = format!(
-        "On {} under {} ({}), going from {} to {} tasks multiplies mean turnaround by {} ({} to {})",
+        "On {} under {} ({}), going from {} to {} tasks multiplies mean turnaround by {} \
+         ({} to {})",
         plural(cpus as usize, "CPU", "CPUs"),
         line.label(),
         line.lane_words(),

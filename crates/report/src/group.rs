@@ -25,12 +25,12 @@ impl Config {
         self.lane == "sim"
     }
 
-    /// Scheduler and variant, for a legend.
+    /// Scheduler and variant, for a legend; a policy needs no word before it.
     pub fn label(&self) -> String {
         if self.variant.is_empty() {
             self.scheduler.clone()
         } else {
-            format!("{} ({})", self.scheduler, self.variant)
+            format!("{} ({})", self.scheduler, self.variant.replace("policy=", ""))
         }
     }
 
@@ -149,7 +149,7 @@ fn group_one(result: &ExperimentResult, id: String) -> Group<'_> {
     Group { result, id, configs, cells: cells.into_values().collect() }
 }
 
-/// Number of tasks: parameter `n`, else the tasks seen.
+/// Number of tasks: parameter `n`, else the tasks seen (launchers are left out of both).
 pub fn tasks_of(run: &RunResult) -> u64 {
     number(run, &["n", "tasks", "nr_tasks"]).unwrap_or(run.measures.totals.nr_tasks)
 }
@@ -166,24 +166,23 @@ fn number(run: &RunResult, keys: &[&str]) -> Option<u64> {
 const AXES: [&str; 7] = ["n", "tasks", "nr_tasks", "cpus", "CPUs", "nr_cpus", "repetition"];
 
 /// Parameters without which two different lines would look like repetitions of one: those that
-/// take several values among runs of equal lane, scheduler, n and CPUs.
+/// take several values among runs of equal lane, scheduler, n and CPUs. Absence is a value.
 fn variant_keys(runs: &[RunResult]) -> BTreeSet<String> {
-    let mut values: BTreeMap<(&str, &str, u64, u64, &str), BTreeSet<&str>> = BTreeMap::new();
-    for run in runs {
-        for (key, value) in &run.parameters {
-            if !AXES.contains(&key.as_str()) {
-                values
-                    .entry((&run.lane, &run.scheduler, tasks_of(run), cpus_of(run), key))
-                    .or_default()
-                    .insert(value);
-            }
-        }
-    }
-    values
-        .into_iter()
-        .filter(|(_, seen)| seen.len() > 1)
-        .map(|((_, _, _, _, key), _)| key.to_string())
-        .collect()
+    let keys: BTreeSet<&str> = runs
+        .iter()
+        .flat_map(|run| run.parameters.keys().map(String::as_str))
+        .filter(|key| !AXES.contains(key))
+        .collect();
+    let separates = |key: &str| {
+        // For each point of the axes the first value met; another one there makes the key count.
+        let mut met: BTreeMap<(&str, &str, u64, u64), Option<&String>> = BTreeMap::new();
+        runs.iter().any(|run| {
+            let value = run.parameters.get(key);
+            let point = (run.lane.as_str(), run.scheduler.as_str(), tasks_of(run), cpus_of(run));
+            *met.entry(point).or_insert(value) != value
+        })
+    };
+    keys.into_iter().filter(|key| separates(key)).map(String::from).collect()
 }
 
 fn variant_of(run: &RunResult, keys: &BTreeSet<String>) -> String {
@@ -251,6 +250,16 @@ pub(crate) mod tests {
         let group = &group_all(&results)[0];
         assert_eq!(group.configs[0].label(), "rr (slice=4ms)");
         assert_eq!(group.configs[1].label(), "rr (slice=100ms)");
+    }
+
+    #[test]
+    fn a_policy_under_a_model_is_a_line_of_its_own() {
+        let mut fifo = run("sim", "linux-6.12", 1, 1);
+        fifo.parameters.insert("policy".into(), "FIFO".into());
+        let results = [experiment("x", vec![run("sim", "linux-6.12", 1, 1), fifo])];
+        let labels: Vec<String> =
+            group_all(&results)[0].configs.iter().map(Config::label).collect();
+        assert_eq!(labels, ["linux-6.12", "linux-6.12 (FIFO)"]);
     }
 
     #[test]

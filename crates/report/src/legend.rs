@@ -36,7 +36,8 @@ pub fn swatch(style: Style) -> String {
     let fill = if style.dashed { "var(--paper)" } else { "currentColor" };
     format!(
         "<svg class=\"swatch c{colour}\" width=\"30\" height=\"12\" viewBox=\"0 0 30 12\" \
-         aria-hidden=\"true\"><path d=\"M1 6H29\" stroke=\"currentColor\" stroke-width=\"2\"{dash}/>\
+         aria-hidden=\"true\">\
+         <path d=\"M1 6H29\" stroke=\"currentColor\" stroke-width=\"2\"{dash}/>\
          <path d=\"{shape}\" fill=\"{fill}\" stroke=\"currentColor\" stroke-width=\"1.5\"/></svg>",
         colour = style.colour,
         shape = marker_path(MARKERS[style.marker]),

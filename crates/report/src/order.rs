@@ -5,6 +5,20 @@
 use crate::group::{Cell, Group};
 use crate::pairs::twins_of;
 
+/// Runs drawn in one figure at most; a page of more panels is neither read nor opened on a phone.
+pub const PANELS_MAX: usize = 24;
+
+/// Cuts `panels` to [`PANELS_MAX`] and says so.
+pub fn limit_panels<T>(panels: &mut Vec<T>, notices: &mut Vec<String>) {
+    if panels.len() > PANELS_MAX {
+        notices.push(format!(
+            "The first {PANELS_MAX} of {} runs are drawn; the others are in the tables only.",
+            panels.len()
+        ));
+        panels.truncate(PANELS_MAX);
+    }
+}
+
 /// Cells of `group` in drawing order: by CPUs and n, then pairs, then what has no partner.
 pub fn panel_order<'g, 'a>(group: &'g Group<'a>) -> Vec<&'g Cell<'a>> {
     let configs = config_order(group);
@@ -32,6 +46,17 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+
+    #[test]
+    fn panels_beyond_the_limit_are_dropped_with_a_notice() {
+        let (mut panels, mut notices) = (vec![0; PANELS_MAX], Vec::new());
+        limit_panels(&mut panels, &mut notices);
+        assert!(notices.is_empty());
+        panels.push(0);
+        limit_panels(&mut panels, &mut notices);
+        assert_eq!(panels.len(), PANELS_MAX);
+        assert!(notices[0].contains("first 24 of 25 runs"));
+    }
 
     #[test]
     fn model_and_policy_are_neighbours() {

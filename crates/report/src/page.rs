@@ -19,7 +19,12 @@ use crate::{ReportInput, boxes, curves, progress, timeline};
 use schedlab_lab::FigureKind;
 use std::fmt::Write as _;
 
-const STYLE: &str = include_str!("../assets/report.css");
+/// The page's style sheets; the last one overrides for phone and print.
+const STYLES: [&str; 3] = [
+    include_str!("../assets/page.css"),
+    include_str!("../assets/figures.css"),
+    include_str!("../assets/media.css"),
+];
 const UPLOT_STYLE: &str = include_str!("../vendor/uPlot.min.css");
 const UPLOT_CODE: &str = include_str!("../vendor/uPlot.iife.min.js");
 const UPLOT_LICENCE: &str = include_str!("../vendor/LICENSE-uPlot");
@@ -81,8 +86,9 @@ fn head(input: &ReportInput<'_>) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n\
-         <style>\n{UPLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n",
-        escape(input.title)
+         <style>\n{UPLOT_STYLE}\n{}</style>\n</head>\n<body>\n",
+        escape(input.title),
+        STYLES.concat()
     )
 }
 
@@ -108,8 +114,8 @@ fn title(out: &mut String, input: &ReportInput<'_>, groups: &[Group<'_>]) {
     ] {
         let _ = write!(out, "<li><a href=\"#{id}\">{text}</a></li>");
     }
-    *out += "</ul></nav>\n<noscript><p class=\"notice\">Figures that zoom need JavaScript, which is \
-        off here; text, tables and box plots work without it.</p></noscript>\n</header>\n";
+    *out += "</ul></nav>\n<noscript><p class=\"notice\">Figures that zoom need JavaScript, \
+        which is off here; text, tables and box plots work without it.</p></noscript>\n</header>\n";
 }
 
 fn summary(out: &mut String, groups: &[Group<'_>], styles: &Styles) {
@@ -191,7 +197,8 @@ impl Page<'_> {
         }
         let _ = write!(
             out,
-            "</div>\n<details class=\"all-measures\"><summary>All measures of this experiment</summary>\n\
+            "</div>\n<details class=\"all-measures\">\
+             <summary>All measures of this experiment</summary>\n\
              {}</details>\n</section>\n",
             detail_table(group, self.styles)
         );

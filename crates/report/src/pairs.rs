@@ -16,25 +16,49 @@ pub struct Measure {
     pub name: &'static str,
     /// Reads it from a run.
     pub read: fn(&RunResult) -> Option<f64>,
+    /// Where both sides are below this, their ratio says nothing (the run delay of a lone task
+    /// may be 2 \u{b5}s here and 20 \u{b5}s there) and is left out. 0 for no such bound.
+    pub floor: f64,
 }
+
+/// Times below 0.1 ms are those of the machinery, not of the policy.
+pub const FLOOR_NS: f64 = 100_000.0;
+
+/// Fewer switches than these are the start and the end of a run.
+pub const FLOOR_SWITCHES: f64 = 10.0;
 
 /// Measures compared between simulation and kernel.
 pub const MEASURES: [Measure; 6] = [
-    Measure { name: "mean turnaround", read: |run| some(run.measures.totals.turnaround_ns_mean) },
-    Measure { name: "makespan", read: |run| run.measures.totals.makespan_ns.map(|v| v as f64) },
+    Measure {
+        name: "mean turnaround",
+        read: |run| some(run.measures.totals.turnaround_ns_mean),
+        floor: 0.0,
+    },
+    Measure {
+        name: "makespan",
+        read: |run| run.measures.totals.makespan_ns.map(|v| v as f64),
+        floor: 0.0,
+    },
     Measure {
         name: "throughput",
         read: |run| Some(run.measures.totals.throughput_per_s).filter(|v| *v > 0.0),
+        floor: 0.0,
     },
     Measure {
         name: "mean run delay",
         read: |run| Some(run.measures.totals.run_delay.ns_mean as f64),
+        floor: FLOOR_NS,
     },
     Measure {
         name: "mean response",
         read: |run| Some(run.measures.totals.response_ns_mean as f64),
+        floor: FLOOR_NS,
     },
-    Measure { name: "switches", read: |run| Some(run.measures.totals.nr_switches as f64) },
+    Measure {
+        name: "switches",
+        read: |run| Some(run.measures.totals.nr_switches as f64),
+        floor: FLOOR_SWITCHES,
+    },
 ];
 
 fn some(value: u64) -> Option<f64> {
@@ -53,11 +77,13 @@ pub struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Simulated by measured; `None` where a side is missing or the measured one is 0.
+    /// Simulated by measured; `None` where a side is missing, the measured one is 0, or both are
+    /// below the measure's floor.
     pub fn ratio(&self, measure: &Measure) -> Option<f64> {
         let simulated = self.simulated.estimate(measure.read)?.mean;
         let measured = self.measured.estimate(measure.read)?.mean;
-        (measured > 0.0 && simulated.is_finite()).then(|| simulated / measured)
+        let told = measured.max(simulated) >= measure.floor;
+        (measured > 0.0 && simulated.is_finite() && told).then(|| simulated / measured)
     }
 
     /// `linux-6.12 and OTHER`.
@@ -112,40 +138,37 @@ fn first_run<'a>(group: &'a Group<'_>, config: usize) -> Option<&'a RunResult> {
 }
 
 fn twin(config: &Config, kernel: &str, group: &Group<'_>) -> Option<usize> {
-    let simulated = |accept: &dyn Fn(&Config) -> bool| {
-        let same_variant = |c: &Config| c.variant == config.variant;
-        let found = |strict: bool| {
-            group
-                .configs
-                .iter()
-                .position(|c| c.is_simulated() && accept(c) && (!strict || same_variant(c)))
-        };
-        found(true).or_else(|| found(false))
-    };
     let policy = config.scheduler.trim_start_matches("SCHED_").to_ascii_uppercase();
-    if let Some(same) = simulated(&|c| c.scheduler == config.scheduler) {
-        return Some(same);
-    }
-    if let Some(under_kernel) = simulated(&|c| model_policy(c).as_deref() == Some(policy.as_str()))
-    {
-        return Some(under_kernel);
-    }
-    let textbook: &[&str] = match policy.as_str() {
-        "FIFO" => &["fcfs", "fifo"],
-        "RR" => &["rr", "round-robin"],
-        "OTHER" | "NORMAL" | "BATCH" => {
-            let model = newest_model_for(kernel, group)?;
-            return simulated(&|c| c.scheduler == model);
-        }
-        _ => return None,
+    let model = newest_model_for(kernel, group);
+    let find = |accept: &dyn Fn(&Config) -> bool| {
+        group.configs.iter().position(|c| c.is_simulated() && accept(c))
     };
-    simulated(&|c| textbook.contains(&c.scheduler.as_str()))
+    let is_model = |c: &Config| Some(&c.scheduler) == model.as_ref();
+    let is_default = |c: &Config| model_policy(c).is_none_or(|p| p == "OTHER");
+    // The same name (a scheduler of one's own), then the kernel's model under the same policy.
+    let exact = find(&|c| c.scheduler == config.scheduler)
+        .or_else(|| find(&|c| is_model(c) && model_policy(c).as_deref() == Some(policy.as_str())));
+    exact.or_else(|| match policy.as_str() {
+        "FIFO" => find(&|c| ["fcfs", "fifo"].contains(&c.scheduler.as_str())),
+        "RR" => find(&|c| ["rr", "round-robin"].contains(&c.scheduler.as_str())),
+        "OTHER" | "NORMAL" | "BATCH" => {
+            let same_variant = |c: &Config| without_policy(c) == without_policy(config);
+            find(&|c| is_model(c) && is_default(c) && same_variant(c))
+                .or_else(|| find(&|c| is_model(c) && is_default(c)))
+        }
+        _ => None,
+    })
 }
 
 /// The policy a kernel model was run under, where its variant says so: `policy=FIFO`.
 fn model_policy(config: &Config) -> Option<String> {
     let value = config.variant.split(", ").find_map(|part| part.strip_prefix("policy="))?;
     Some(value.trim_start_matches("SCHED_").to_ascii_uppercase())
+}
+
+fn without_policy(config: &Config) -> String {
+    let parts = config.variant.split(", ").filter(|part| !part.starts_with("policy="));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// The newest modelled `linux-A.B` that is not newer than `kernel`; with an unknown kernel, or
@@ -206,6 +229,26 @@ mod tests {
     }
 
     #[test]
+    fn a_model_run_under_the_policy_comes_before_the_textbook() {
+        let mut runs: Vec<RunResult> =
+            ["rr", "linux-6.1", "linux-6.12"].iter().map(|s| run("sim", s, 2, 1)).collect();
+        for model in ["linux-6.1", "linux-6.12"] {
+            let mut under_rr = run("sim", model, 2, 1);
+            under_rr.parameters.insert("policy".into(), "RR".into());
+            runs.push(under_rr);
+        }
+        runs.extend([host("RR", "6.18.0"), host("OTHER", "6.18.0")]);
+        let results = [experiment("x", runs)];
+        let groups = group_all(&results);
+        let labels: Vec<String> = twins_of(&groups[0])
+            .into_iter()
+            .flatten()
+            .map(|twin| groups[0].configs[twin].label())
+            .collect();
+        assert_eq!(labels, ["linux-6.12 (RR)", "linux-6.12"]);
+    }
+
+    #[test]
     fn ratio_is_simulated_by_measured_and_absent_for_zero() {
         let mut sim = run("sim", "fcfs", 2, 1);
         let mut real = host("FIFO", "6.18.0");
@@ -217,5 +260,17 @@ mod tests {
         assert_eq!(pairs.len(), 1);
         assert_eq!(pairs[0].ratio(&MEASURES[0]), Some(0.9));
         assert_eq!(pairs[0].ratio(&MEASURES[5]), None);
+    }
+
+    #[test]
+    fn a_ratio_of_next_to_nothing_is_left_out() {
+        let mut sim = run("sim", "fcfs", 2, 1);
+        let mut real = host("FIFO", "6.18.0");
+        sim.measures.totals.response_ns_mean = 2_000;
+        real.measures.totals.response_ns_mean = 99_000;
+        let mut results = [experiment("x", vec![sim, real])];
+        assert_eq!(pairs_of(&group_all(&results))[0].ratio(&MEASURES[4]), None);
+        results[0].runs[1].measures.totals.response_ns_mean = 100_000;
+        assert_eq!(pairs_of(&group_all(&results))[0].ratio(&MEASURES[4]), Some(0.02));
     }
 }

@@ -6,6 +6,7 @@ use crate::curves::{axis_of, facets_of};
 use crate::error::ReportError;
 use crate::group::{Group, group_all};
 use crate::html::slug;
+use crate::order::PANELS_MAX;
 use crate::plot::{Ink, boxes_scene, curves_scene, png, progress_scene, svg, timeline_scene};
 use crate::progress::{progress_runs, thinned};
 use crate::style::Styles;
@@ -66,9 +67,14 @@ fn scenes(group: &Group<'_>, styles: &Styles) -> Vec<(String, Scene)> {
             FigureKind::TurnaroundAgainstN | FigureKind::ThroughputAgainstN => {
                 let Some(axis) = axis_of(kind, group) else { continue };
                 let name = axis.label.split(" (").next().unwrap_or_default().to_string();
-                for facet in facets_of(group, styles, &axis) {
-                    let title = format!("{}, {}", group.title(), facet.title);
-                    let scene = curves_scene(&facet, &title, &axis.label);
+                let facets = facets_of(group, styles, &axis);
+                for facet in &facets {
+                    let title = if facets.len() == 1 {
+                        group.title().to_string()
+                    } else {
+                        format!("{}, {}", group.title(), facet.title)
+                    };
+                    let scene = curves_scene(facet, &title, &axis.label);
                     out.push((format!("{}-{}-{}cpu", group.id, slug(&name), facet.cpus), scene));
                 }
             }
@@ -93,7 +99,7 @@ fn timeline_picture(group: &Group<'_>) -> Option<(String, Scene)> {
 fn progress_picture(group: &Group<'_>) -> Option<(String, Scene)> {
     let mut end_ms = 0.0_f64;
     let mut panels = Vec::new();
-    for (_, title, run) in progress_runs(group) {
+    for (_, title, run) in progress_runs(group).into_iter().take(PANELS_MAX) {
         let origin = origin_ns(run);
         let whole = run.progress.iter().map(|c| c.times_ns.len()).max().unwrap_or(0).max(1);
         let mut lines = Vec::new();
@@ -115,10 +121,47 @@ fn progress_picture(group: &Group<'_>) -> Option<(String, Scene)> {
     if panels.is_empty() {
         return None;
     }
-    Some((format!("{}-progress", group.id), progress_scene(&panels, end_ms.max(1e-6))))
+    Some((
+        format!("{}-progress", group.id),
+        progress_scene(group.title(), &panels, end_ms.max(1e-6)),
+    ))
 }
 
 fn with_lane(title: String, run: &RunResult) -> String {
     let lane = if run.lane == "sim" { "simulated" } else { "measured" };
     format!("{title}, {lane}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+    use crate::group::tests::{experiment, run};
+    use schedlab_lab::Slice;
+
+    #[test]
+    fn hostile_names_become_harmless_files_with_text_in_them() {
+        let mut r = run("sim", "<b>$x$", 1, 1);
+        let end = "exited".to_string();
+        r.slices = vec![Slice { cpu: 0, task: 0, start_ns: 0, end_ns: 5_000, end }];
+        let mut result = experiment("../../<x>", vec![r]);
+        result.experiment.figures = vec![FigureKind::Timeline, FigureKind::Timeline];
+        let dir = std::env::temp_dir().join(format!("schedlab-plots-{}", std::process::id()));
+        let input = ReportInput {
+            title: "t",
+            date: None,
+            command: None,
+            results: &[result],
+            model_notes: &[],
+            limits: Limits::default(),
+        };
+        let files = write_plots(&dir, &input).unwrap();
+        let names: Vec<_> = files.iter().map(|f| f.strip_prefix(&dir).unwrap()).collect();
+        assert_eq!(names, [Path::new("x-timeline.svg"), Path::new("x-timeline.png")]);
+        let svg = std::fs::read_to_string(&files[0]).unwrap();
+        assert!(svg.contains("&lt;b&gt;$x$, simulated"), "{svg}");
+        let png = std::fs::read(&files[1]).unwrap();
+        assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
 }

@@ -6,7 +6,7 @@ use crate::embed::Packer;
 use crate::figure::Figure;
 use crate::group::Group;
 use crate::number::{count, duration, plural};
-use crate::order::panel_order;
+use crate::order::{limit_panels, panel_order};
 use crate::timeline::{origin_ns, panel_title};
 use schedlab_lab::RunResult;
 use serde::Serialize;
@@ -60,11 +60,12 @@ pub fn progress_runs<'a>(group: &Group<'a>) -> Vec<(usize, String, &'a RunResult
 
 /// The figure and its data; `None` if no run has progress. Each run keeps at most `cap` marks.
 pub fn progress(group: &Group<'_>, cap: usize) -> Option<(Figure, ProgressData)> {
-    let runs = progress_runs(group);
+    let mut runs = progress_runs(group);
     if runs.is_empty() {
         return None;
     }
     let mut notices = Vec::new();
+    limit_panels(&mut runs, &mut notices);
     let mut end_ns = 0;
     let panels: Vec<Panel> = runs
         .iter()

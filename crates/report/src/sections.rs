@@ -109,12 +109,13 @@ fn machine(out: &mut String, used: &MachineUse<'_>) {
     *out += "</dl></details>\n";
 }
 
-const DEFINITIONS: [(&str, &str); 14] = [
+const DEFINITIONS: [(&str, &str); 15] = [
     ("response", "from a task's release to the moment it first runs"),
     ("turnaround", "from a task's release to its exit"),
     ("makespan", "from the first release of a run to its last exit"),
     ("throughput", "tasks that exited, divided by the makespan"),
     ("run delay", "time a task was runnable but not running, summed over its life"),
+    ("longest wait", "the longest single stay of any task on a run queue"),
     ("wake-up latency", "from a wake-up to the moment the task runs"),
     ("slice", "one uninterrupted stay of a task on a CPU"),
     ("switches", "changes of the task that a CPU runs, to or from a task of the run"),

@@ -54,13 +54,17 @@ const JAIN: Column = plain("Jain", "", |run| Some(run.measures.totals.jain_index
 
 const SUMMARY: [Column; 6] = [MAKESPAN, TURNAROUND, RESPONSE, THROUGHPUT, SWITCHES, JAIN];
 
-const DETAIL: [Column; 16] = [
+const DETAIL: [Column; 17] = [
     MAKESPAN,
     TURNAROUND,
     time("turnaround p95", |run| some_if(run.measures.totals.turnaround)),
     RESPONSE,
     time("mean run delay", |run| Some(run.measures.totals.run_delay.ns_mean as f64)),
     time("max run delay", |run| Some(run.measures.totals.run_delay.ns_max as f64)),
+    time("longest wait", |run| {
+        let wait = run.measures.totals.wait;
+        (wait.count > 0).then_some(wait.ns_max as f64)
+    }),
     time("wake-up latency p50", |run| wakeup(run, |d| d.ns_median)),
     time("wake-up latency p99", |run| wakeup(run, |d| d.ns_p99)),
     time("median slice", |run| {

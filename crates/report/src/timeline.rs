@@ -6,7 +6,7 @@ use crate::embed::Packer;
 use crate::figure::Figure;
 use crate::group::Group;
 use crate::number::{count, duration, plural};
-use crate::order::panel_order;
+use crate::order::{limit_panels, panel_order};
 use schedlab_lab::{RunResult, Slice};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -76,11 +76,12 @@ pub fn panel_title(group: &Group<'_>, config: usize, n: u64, cpus: u64) -> Strin
 
 /// The figure and its data; `None` if no run kept its slices. Each run keeps at most `cap` slices.
 pub fn timeline(group: &Group<'_>, cap: usize) -> Option<(Figure, TimelineData)> {
-    let runs = timeline_runs(group);
+    let mut runs = timeline_runs(group);
     if runs.is_empty() {
         return None;
     }
     let mut notices = Vec::new();
+    limit_panels(&mut runs, &mut notices);
     let panels: Vec<Panel> = runs
         .iter()
         .map(|(title, run)| panel(title.clone(), run, lane_words(group, run), cap, &mut notices))

@@ -67,6 +67,18 @@ fn seen_in_numbers(run: &RunResult) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    if totals.nr_inconsistent_events > 0 {
+        out.push((
+            "inconsistent-events",
+            format!(
+                "{} contradict what was recorded before them, which a whole recording never \
+                 does; {} may have wrong figures. Record again; if it happens without lost \
+                 events, the recorder has a fault.",
+                plural(totals.nr_inconsistent_events as usize, "event", "events"),
+                plural(totals.nr_uncertain_tasks as usize, "task", "tasks")
+            ),
+        ));
+    }
     if totals.nr_exited < totals.nr_tasks {
         out.push((
             "unfinished-tasks",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scheduling domains: which CPUs balance with which, and how often.
 //!
-//! Built once from the machine's topology, smallest first: SMT (one core), MC (last-level cache), PKG
-//! (node), NUMA (machine); levels that add nothing are removed. A domain's groups are the spans of the
-//! domains below it. Domains and their masks are shared by the CPUs they span, so a machine of 1,024
-//! CPUs takes a few hundred KiB.
+//! Built once from the machine's topology, smallest first: SMT (one core), MC (last-level cache),
+//! PKG (node), NUMA (machine); levels that add nothing are removed. A domain's groups are the spans
+//! of the domains below it. Domains and their masks are shared by the CPUs they span, so a machine
+//! of 1,024 CPUs takes a few hundred KiB.
 //!
 //! Source: Linux kernel/sched/topology.c (sd_init, cpu_attach_domain, build_sched_groups,
-//! build_sched_domains), 6.1.158 and 6.12.63. Left out: clusters inside a cache, asymmetric capacity,
-//! and NUMA distances: every node is near every other.
+//! build_sched_domains), 6.1.158 and 6.12.63. Left out: clusters inside a cache, asymmetric
+//! capacity, and NUMA distances: every node is near every other.
 
 use schedlab_model::{CpuId, CpuMask, Topology};
 use std::collections::BTreeMap;
@@ -317,8 +317,8 @@ impl LevelSpans {
         }
     }
 
-    /// Tasks by which nodes may differ: one for each cache of a node, or an eighth of its CPUs if it
-    /// has one cache.
+    /// Tasks by which nodes may differ: one for each cache of a node, or an eighth of its CPUs if
+    /// it has one cache.
     fn imb_numa_nr(&self, cpu: CpuId, level: Level) -> u32 {
         if level < Level::Pkg {
             return 0;

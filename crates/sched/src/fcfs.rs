@@ -2,15 +2,16 @@
 //! First come, first served: one FIFO queue for all CPUs, no preemption.
 //!
 //! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling.
-//! A task that blocks goes to the tail when it wakes, as an arrival does. Policies, priorities and
-//! nice values are ignored: every task is equal.
+//! A task that blocks goes to the tail when it wakes, as an arrival does, and so does one that
+//! yields. Policies, priorities and nice values are ignored: every task is equal.
 
-use crate::class::SchedClass;
 use crate::core::Core;
-use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::flags::EnqueueFlags;
 use crate::registry::{Claims, SchedulerInfo};
-use schedlab_model::{CpuId, Policy, TaskId};
-use std::collections::VecDeque;
+use crate::textbook::Global;
+use crate::textbook_pool::Ordered;
+use crate::textbook_rules::{Discipline, Positions, TurnEnd};
+use schedlab_model::{Nanos, TaskId};
 
 /// Registry entry.
 pub const INFO: SchedulerInfo = SchedulerInfo {
@@ -25,73 +26,48 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
         needs_burst: false,
     },
     tunables: &[],
-    build: |_, _, _| vec![Box::new(Fcfs::default())],
+    build: |_, machine, _| vec![Box::new(Global::new(Fifo::new("fcfs", None), machine.nr_cpus()))],
 };
 
-/// The class.
-#[derive(Default, Debug)]
-pub struct Fcfs {
-    /// Waiting tasks, oldest first; running tasks are not in it.
-    queue: VecDeque<TaskId>,
+/// A FIFO queue, with or without a quantum.
+#[derive(Debug)]
+pub struct Fifo {
+    name: &'static str,
+    quantum: Option<Nanos>,
+    positions: Positions,
 }
 
-impl SchedClass for Fcfs {
+impl Fifo {
+    /// With `quantum` it is round robin.
+    pub fn new(name: &'static str, quantum: Option<Nanos>) -> Self {
+        Self { name, quantum, positions: Positions::default() }
+    }
+}
+
+impl Discipline for Fifo {
+    type Pool = Ordered<i64>;
+
     fn name(&self) -> &'static str {
-        "fcfs"
+        self.name
     }
 
-    fn owns(&self, _policy: Policy) -> bool {
-        true
+    fn join(&mut self, _core: &Core, task: TaskId, _running: bool, _flags: EnqueueFlags) {
+        self.positions.arrive(task);
     }
 
-    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _flags: EnqueueFlags) {
-        core.add_nr_running(cpu, 1);
-        if !core.is_running(task) {
-            self.queue.push_back(task);
-        }
+    fn requeue(&mut self, _core: &Core, task: TaskId, why: TurnEnd, _ran: Nanos) {
+        self.positions.give_up(task, why);
     }
 
-    fn dequeue_task(
-        &mut self,
-        core: &mut Core,
-        cpu: CpuId,
-        task: TaskId,
-        _flags: DequeueFlags,
-    ) -> bool {
-        core.sub_nr_running(cpu, 1);
-        self.queue.retain(|queued| *queued != task);
-        true
+    fn key(&self, _core: &Core, task: TaskId) -> i64 {
+        self.positions.of(task)
     }
 
-    fn yield_task(&mut self, _core: &mut Core, _cpu: CpuId) {}
-
-    fn wakeup_preempt(&mut self, _: &mut Core, _: CpuId, _: TaskId, _: TaskId, _: WakeFlags) {}
-
-    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
-        if let Some(curr) = core.rq(cpu).curr
-            && core.task(curr).on_rq
-        {
-            return Some(curr);
-        }
-        let index =
-            self.queue.iter().position(|task| core.task(*task).cpus_allowed.contains(cpu))?;
-        let task = self.queue[index];
-        let from = core.task(task).cpu;
-        if from != cpu {
-            core.sub_nr_running(from, 1);
-            core.set_task_cpu(task, cpu);
-            core.add_nr_running(cpu, 1);
-        }
-        Some(task)
+    fn quantum(&self, _core: &Core, _task: TaskId) -> Option<Nanos> {
+        self.quantum
     }
 
-    fn put_prev_task(&mut self, core: &mut Core, _: CpuId, prev: TaskId, _: Option<TaskId>) {
-        if core.task(prev).on_rq {
-            self.queue.push_front(prev);
-        }
-    }
-
-    fn set_next_task(&mut self, _: &mut Core, _: CpuId, task: TaskId, _first: bool) {
-        self.queue.retain(|queued| *queued != task);
+    fn explain(&self, _core: &Core, task: TaskId) -> String {
+        format!("queue position {}", self.positions.of(task))
     }
 }

@@ -5,14 +5,26 @@
 //! Linux kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) and never the
 //! engine that drives it. [`registry`] is the only list of schedulers.
 
+pub mod balance;
 pub mod class;
 pub mod core;
 pub mod domains;
 pub mod fcfs;
 pub mod flags;
+pub mod lottery;
+pub mod mlfq;
+pub mod multilevel;
 pub mod options;
+pub mod priority;
 pub mod registry;
+pub mod rr;
 pub mod rt;
+pub mod sjf;
+pub mod stride;
+pub mod textbook;
+pub mod textbook_pool;
+pub mod textbook_rules;
+pub mod weights;
 
 pub use class::SchedClass;
 pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};

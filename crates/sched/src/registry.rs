@@ -38,7 +38,22 @@ pub struct SchedulerInfo {
 }
 
 /// All schedulers.
-pub const SCHEDULERS: &[&SchedulerInfo] = &[&crate::fcfs::INFO];
+pub const SCHEDULERS: &[&SchedulerInfo] = &[
+    &crate::fcfs::INFO,
+    &crate::sjf::SJF,
+    &crate::sjf::SJF_PREDICTED,
+    &crate::sjf::SRTF,
+    &crate::sjf::SRTF_PREDICTED,
+    &crate::priority::PRIORITY,
+    &crate::priority::PRIORITY_PREEMPTIVE,
+    &crate::priority::PRIORITY_RR,
+    &crate::rr::INFO,
+    &crate::multilevel::MULTILEVEL,
+    &crate::multilevel::MULTILEVEL_TIMESHARE,
+    &crate::mlfq::INFO,
+    &crate::lottery::INFO,
+    &crate::stride::INFO,
+];
 
 /// The scheduler called `name`.
 pub fn find(name: &str) -> Option<&'static SchedulerInfo> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The real-time class against the shared state: queue positions, preemption, slices, throttling, the
-//! fair server, push and pull. Expected figures follow from the rules of Linux kernel/sched/rt.c and
-//! deadline.c at ideal ticks.
+//! The real-time class against the shared state: queue positions, preemption, slices, throttling,
+//! the fair server, push and pull. Expected figures follow from the rules of Linux
+//! kernel/sched/rt.c and deadline.c at ideal ticks.
 
 mod rt_kernel;
 
@@ -291,9 +291,9 @@ fn fair_server_returns_to_waiting_once_fair_tasks_have_run_by_themselves() {
     k.wake(hog);
     k.run_until(3_000 * MS);
     // Its budget is used up when the hog leaves at 1200, so the next ms of fair execution starts a
-    // new period (1201), and the 50 ms up to 1251 another one with deadline 2251. 49 ms of its budget
-    // are used when the hog is back at 1300; so zero laxity is not at 2201 but at 2251 - 1, when it
-    // gets a whole new budget.
+    // new period (1201), and the 50 ms up to 1251 another one with deadline 2251. 49 ms of its
+    // budget are used when the hog is back at 1300; so zero laxity is not at 2201 but at 2251 - 1,
+    // when it gets a whole new budget.
     let turns = fair_turns(&k.timeline_ms(0));
     assert_eq!(turns[..3], [(950, 1000), (1200, 1300), (2250, 2300)]);
 }

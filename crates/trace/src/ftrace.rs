@@ -100,100 +100,105 @@ impl<W: Write> FtraceSink<W> {
         Ok(())
     }
 
-    /// One line, as from the task that runs on the event's CPU.
-    fn line(&mut self, event: &Event, what: fmt::Arguments<'_>) -> io::Result<()> {
-        let context = self.names.running(event.cpu).and_then(|task| self.names.get(task));
-        let (comm, pid) = context.map_or(("<idle>", 0), |name| (name.comm.as_str(), name.pid));
-        let (seconds, nanos) = (event.time_ns / 1_000_000_000, event.time_ns % 1_000_000_000);
-        let cpu = event.cpu.0;
-        writeln!(
-            self.writer,
-            "{comm:>16}-{pid:<7} [{cpu:03}] ..... {seconds:>5}.{nanos:09}: {what}"
-        )
-    }
-
     fn put(&mut self, event: &Event) -> io::Result<()> {
         self.begin()?;
+        let (writer, names) = (&mut self.writer, &self.names);
         match event.kind {
-            EventKind::Switch { prev, next, out } => self.switch(event, prev, next, out),
+            EventKind::Switch { prev, next, out } => {
+                let name = |task: Option<TaskId>| task.and_then(|task| names.get(task));
+                let from = Fields("prev_", name(prev), event.cpu);
+                let to = Fields("next_", name(next), event.cpu);
+                let state = prev_state(out);
+                let what = format_args!("sched_switch: {from} prev_state={state} ==> {to}");
+                line(writer, names, event, what)?;
+                self.names.set_running(event.cpu, next);
+                Ok(())
+            }
             EventKind::Wakeup { task, .. } => {
-                self.about(event, task, "sched_waking")?;
-                self.about(event, task, "sched_wakeup")
+                about(writer, names, event, task, "sched_waking")?;
+                about(writer, names, event, task, "sched_wakeup")
             }
             EventKind::Fork { task, parent } => {
-                let parent = parent.and_then(|parent| self.names.get(parent)).cloned();
-                let (comm, pid) = parent.map_or(("schedlab".into(), 0), |p| (p.comm, p.pid));
-                if let Some(child) = self.names.get(task).cloned() {
-                    let (child_comm, child_pid) = (child.comm, child.pid);
-                    self.line(
-                        event,
-                        format_args!(
-                            "sched_process_fork: comm={comm} pid={pid} child_comm={child_comm} \
-                         child_pid={child_pid}"
-                        ),
-                    )?;
-                }
-                self.about(event, task, "sched_wakeup_new")
+                let parent = parent.and_then(|parent| names.get(parent));
+                let (comm, pid) = parent.map_or(("schedlab", 0), |p| (p.comm.as_str(), p.pid));
+                let Some(Name { comm: child, pid: child_pid, .. }) = names.get(task) else {
+                    return Ok(());
+                };
+                let what = format_args!(
+                    "sched_process_fork: comm={comm} pid={pid} child_comm={child} \
+                     child_pid={child_pid}"
+                );
+                line(writer, names, event, what)?;
+                about(writer, names, event, task, "sched_wakeup_new")
             }
             EventKind::Exit { task } => {
-                let Some(name) = self.names.get(task).cloned() else { return Ok(()) };
-                let fields = Fields("", Some(&name), event.cpu);
-                self.line(event, format_args!("sched_process_exit: {fields}"))
+                let Some(name) = names.get(task) else { return Ok(()) };
+                let fields = Fields("", Some(name), event.cpu);
+                line(writer, names, event, format_args!("sched_process_exit: {fields}"))
             }
             EventKind::Migrate { task, from } => {
-                let Some(name) = self.names.get(task).cloned() else { return Ok(()) };
-                let fields = Fields("", Some(&name), event.cpu);
-                let to = event.cpu;
-                self.line(
-                    event,
-                    format_args!("sched_migrate_task: {fields} orig_cpu={from} dest_cpu={to}"),
-                )
+                let Some(name) = names.get(task) else { return Ok(()) };
+                let (fields, to) = (Fields("", Some(name), event.cpu), event.cpu);
+                let what =
+                    format_args!("sched_migrate_task: {fields} orig_cpu={from} dest_cpu={to}");
+                line(writer, names, event, what)
             }
-            EventKind::Phase { task, phase } => self.phase(event, task, phase),
-            EventKind::Progress { task } => self.progress(event, task),
+            EventKind::Phase { .. } | EventKind::Progress { .. } => self.mark(event),
             EventKind::Lost { count } => {
-                writeln!(self.writer, "CPU:{} [LOST {count} EVENTS]", event.cpu)
+                writeln!(writer, "CPU:{} [LOST {count} EVENTS]", event.cpu)
             }
         }
     }
 
-    fn switch(
-        &mut self,
-        event: &Event,
-        prev: Option<TaskId>,
-        next: Option<TaskId>,
-        out: SwitchOut,
-    ) -> io::Result<()> {
-        let name = |task: Option<TaskId>| task.and_then(|task| self.names.get(task)).cloned();
-        let (from, to, state) = (name(prev), name(next), prev_state(out));
-        let from = Fields("prev_", from.as_ref(), event.cpu);
-        let to = Fields("next_", to.as_ref(), event.cpu);
-        self.line(event, format_args!("sched_switch: {from} prev_state={state} ==> {to}"))?;
-        self.names.set_running(event.cpu, next);
-        Ok(())
-    }
-
-    /// A line about a task that is put on the event's CPU.
-    fn about(&mut self, event: &Event, task: TaskId, what: &str) -> io::Result<()> {
-        let Some(name) = self.names.get(task).cloned() else { return Ok(()) };
-        let (fields, cpu) = (Fields("", Some(&name), event.cpu), event.cpu.0);
-        self.line(event, format_args!("{what}: {fields} target_cpu={cpu:03}"))
-    }
-
-    fn phase(&mut self, event: &Event, task: TaskId, phase: u32) -> io::Result<()> {
-        let Some(pid) = self.names.get(task).map(|name| name.pid) else { return Ok(()) };
-        if std::mem::replace(&mut self.marks[task.index()].1, true) {
-            self.line(event, format_args!("tracing_mark_write: E|{pid}"))?;
+    /// A phase or a unit of progress, as a mark from user space.
+    fn mark(&mut self, event: &Event) -> io::Result<()> {
+        let (writer, names) = (&mut self.writer, &self.names);
+        let (EventKind::Phase { task, .. } | EventKind::Progress { task }) = event.kind else {
+            return Ok(());
+        };
+        let (Some(name), Some((done, is_open))) =
+            (names.get(task), self.marks.get_mut(task.index()))
+        else {
+            return Ok(());
+        };
+        let pid = name.pid;
+        if let EventKind::Phase { phase, .. } = event.kind {
+            if std::mem::replace(is_open, true) {
+                line(writer, names, event, format_args!("tracing_mark_write: E|{pid}"))?;
+            }
+            let what = format_args!("tracing_mark_write: B|{pid}|phase {phase}");
+            return line(writer, names, event, what);
         }
-        self.line(event, format_args!("tracing_mark_write: B|{pid}|phase {phase}"))
+        *done += 1;
+        line(writer, names, event, format_args!("tracing_mark_write: C|{pid}|progress|{done}"))
     }
+}
 
-    fn progress(&mut self, event: &Event, task: TaskId) -> io::Result<()> {
-        let Some(pid) = self.names.get(task).map(|name| name.pid) else { return Ok(()) };
-        self.marks[task.index()].0 += 1;
-        let done = self.marks[task.index()].0;
-        self.line(event, format_args!("tracing_mark_write: C|{pid}|progress|{done}"))
-    }
+/// One line, as from the task that runs on the event's CPU.
+fn line(
+    writer: &mut impl Write,
+    names: &Names,
+    event: &Event,
+    what: fmt::Arguments<'_>,
+) -> io::Result<()> {
+    let context = names.running(event.cpu).and_then(|task| names.get(task));
+    let (comm, pid) = context.map_or(("<idle>", 0), |name| (name.comm.as_str(), name.pid));
+    let (seconds, nanos) = (event.time_ns / 1_000_000_000, event.time_ns % 1_000_000_000);
+    let cpu = event.cpu.0;
+    writeln!(writer, "{comm:>16}-{pid:<7} [{cpu:03}] ..... {seconds:>5}.{nanos:09}: {what}")
+}
+
+/// A line about a task that is put on the event's CPU.
+fn about(
+    writer: &mut impl Write,
+    names: &Names,
+    event: &Event,
+    task: TaskId,
+    what: &str,
+) -> io::Result<()> {
+    let Some(name) = names.get(task) else { return Ok(()) };
+    let (fields, cpu) = (Fields("", Some(name), event.cpu), event.cpu.0);
+    line(writer, names, event, format_args!("{what}: {fields} target_cpu={cpu:03}"))
 }
 
 impl<W: Write> TraceSink for FtraceSink<W> {
@@ -256,8 +261,8 @@ mod tests {
         let want = [
             "          <idle>-0       [001] .....     0.000000000: sched_process_fork: \
              comm=my task pid=4711 child_comm=hog child_pid=1",
-            "          <idle>-0       [001] .....     0.000000000: sched_wakeup_new: comm=hog pid=1 \
-             prio=120 target_cpu=001",
+            "          <idle>-0       [001] .....     0.000000000: sched_wakeup_new: comm=hog \
+             pid=1 prio=120 target_cpu=001",
             "          <idle>-0       [001] .....     7.000000001: sched_switch: \
              prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=hog \
              next_pid=1 next_prio=120",

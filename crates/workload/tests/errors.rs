@@ -276,6 +276,29 @@ fn cpus_groups_and_loops_are_checked() {
     "#);
 }
 
+/// Right in the first round, wrong in the second.
+#[test]
+fn later_rounds_of_phases_are_checked_too() {
+    let phases = r#""phases": { "p": { "priority": -5, "run": 1 },
+                  "q": { "policy": "SCHED_FIFO", "run": 2 } }"#;
+    insta::assert_snapshot!(task(phases), @r#"
+     × dir/w.json:2:34: `priority` -5 with policy SCHED_FIFO
+      ╭─[dir/w.json:2:34]
+    1 │ { "tasks": { "a": {
+    2 │   "phases": { "p": { "priority": -5, "run": 1 },
+      ·                                  ─┬
+      ·                                   ╰── here
+      ╰────
+     help: allowed are 1 to 99 (the real-time priority, 99 the most important). This
+           happens in the second round: attributes stay as the last phase left them until a
+           phase names others
+    "#);
+    assert!(
+        read_rtapp("w", &format!("{{ \"tasks\": {{ \"a\": {{ \"loop\": 1, {phases} }} }} }}"), 1)
+            .is_ok()
+    );
+}
+
 #[test]
 fn forks_are_checked() {
     insta::assert_snapshot!(task(r#""run": 5, "fork": "b""#), @r#"

@@ -22,16 +22,23 @@ pub fn boxes_scene(picture: &BoxPicture, width: f64, ink: Ink) -> Scene {
     let mut colours = Vec::new();
     // Groups count upwards from the axis.
     for one in picture.boxes.iter().rev() {
-        let label = format!("{} ({})", one.scheduler, short_lane(&one.lane));
+        let label = format!("{}, {}", one.scheduler, short_lane(&one.lane));
         plot = plot.with_group(literal(&label), one.values.iter().copied());
         colours.push(one.colour.to_string());
     }
     let plot = plot.with_group_colors(colours);
     let plots = vec![Plot::from(plot)];
-    let layout = Layout::auto_from_plots(&plots)
+    let mut layout = Layout::auto_from_plots(&plots);
+    let mut height = 70.0 + 30.0 * picture.boxes.len() as f64;
+    if ink == Ink::File {
+        // In the page the heading is text above the picture.
+        layout = layout.with_title(literal(&picture.heading)).with_title_size(15);
+        height += 30.0;
+    }
+    let layout = layout
         .with_theme(theme(ink))
         .with_width(width)
-        .with_height(70.0 + 30.0 * picture.boxes.len() as f64)
+        .with_height(height)
         .with_x_label(literal(&picture.label))
         .with_x_axis_min(0.0)
         .with_tick_size(12)
@@ -129,7 +136,7 @@ fn marker(style: Style) -> MarkerShape {
 pub type ProgressLine = (String, Vec<(f64, f64)>);
 
 /// Small panels of progress curves on common axes, a model beside the policy it models.
-pub fn progress_scene(panels: &[(String, Vec<ProgressLine>)], end_ms: f64) -> Scene {
+pub fn progress_scene(title: &str, panels: &[(String, Vec<ProgressLine>)], end_ms: f64) -> Scene {
     let columns = if panels.len() > 1 { 2 } else { 1 };
     let rows = panels.len().div_ceil(columns);
     let (mut all_plots, mut layouts) = (Vec::new(), Vec::new());
@@ -158,6 +165,7 @@ pub fn progress_scene(panels: &[(String, Vec<ProgressLine>)], end_ms: f64) -> Sc
         all_plots.push(plots);
     }
     Figure::new(rows, columns)
+        .with_title(literal(title))
         .with_plots(all_plots)
         .with_layouts(layouts)
         .with_cell_size(520.0, 260.0)

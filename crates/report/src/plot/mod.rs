@@ -57,17 +57,37 @@ pub fn literal(text: &str) -> String {
         .replace('$', "\\$")
 }
 
-/// The scene as SVG.
+/// The scene as SVG; equal scenes give equal text.
 pub fn svg(scene: &Scene) -> String {
-    SvgBackend::new().render_scene(scene)
+    svg_inline(scene, "plot")
 }
 
 /// The scene as SVG for the page. Pictures in one page share one space of ids, so those of clip
 /// paths get `prefix`: the browser would else clip by a path of another, perhaps hidden, picture.
 pub fn svg_inline(scene: &Scene, prefix: &str) -> String {
-    svg(scene)
-        .replace("id=\"kuva-clip-", &format!("id=\"{prefix}-clip-"))
-        .replace("url(#kuva-clip-", &format!("url(#{prefix}-clip-"))
+    renumber_clips(&SvgBackend::new().render_scene(scene), prefix)
+}
+
+/// Names clip paths `PREFIX-clip-0`, `PREFIX-clip-1` ... in order of appearance. The library
+/// numbers them by a counter of the whole process, which would make equal scenes differ.
+fn renumber_clips(svg: &str, prefix: &str) -> String {
+    let mut out = String::with_capacity(svg.len());
+    let mut known: Vec<&str> = Vec::new();
+    let mut rest = svg;
+    while let Some(at) = rest.find("kuva-clip-") {
+        let (before, found) = rest.split_at(at);
+        let number = &found["kuva-clip-".len()..];
+        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        let (number, after) = number.split_at(digits);
+        let index = known.iter().position(|k| *k == number).unwrap_or_else(|| {
+            known.push(number);
+            known.len() - 1
+        });
+        out += before;
+        out += &format!("{prefix}-clip-{index}");
+        rest = after;
+    }
+    out + rest
 }
 
 /// The scene as PNG, two pixels for each unit.
@@ -78,6 +98,17 @@ pub fn png(scene: &Scene) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clip_paths_are_named_by_place_not_by_process() {
+        let svg = "<clipPath id=\"kuva-clip-17\"/><g clip-path=\"url(#kuva-clip-17)\"/>\
+                   <clipPath id=\"kuva-clip-4\"/>";
+        assert_eq!(
+            renumber_clips(svg, "a"),
+            "<clipPath id=\"a-clip-0\"/><g clip-path=\"url(#a-clip-0)\"/>\
+             <clipPath id=\"a-clip-1\"/>"
+        );
+    }
 
     #[test]
     fn dollars_and_control_characters_are_drawn_not_obeyed() {

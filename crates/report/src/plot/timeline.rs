@@ -90,12 +90,38 @@ impl<'a> Panel<'a> {
             let y = rows + index as f64 * ROW;
             let short: String = name.chars().take(16).collect();
             text(scene, LEFT - 8.0, y + 9.0, &short, 10, false, TextAnchor::End);
+            self.waiting(scene, y + ROW / 2.0 - 2.0, scale, *id);
             self.row(scene, y, ROW - 3.0, scale, |slice| slice.task == *id);
         }
         if self.tasks.len() > ROWS_MAX {
             let note = format!("first {ROWS_MAX} of {} tasks", self.tasks.len());
             text(scene, WIDTH - RIGHT, top + 17.0, &note, 11, false, TextAnchor::End);
         }
+    }
+
+    /// Thin lines where `task` was runnable: after it lost a CPU or gave it up, until it ran again.
+    fn waiting(&self, scene: &mut Scene, y: f64, scale: f64, task: u32) {
+        let (mut xs, mut ws) = (Vec::new(), Vec::new());
+        let mut since: Option<u64> = None;
+        for slice in self.slices.iter().filter(|slice| slice.task == task) {
+            if let Some(from) = since {
+                let width = slice.start_ns.saturating_sub(from) as f64 * scale;
+                if width >= 0.5 {
+                    xs.push(LEFT + from.saturating_sub(self.origin) as f64 * scale);
+                    ws.push(width);
+                }
+            }
+            let waits = matches!(slice.end.as_str(), "preempted" | "yielded");
+            since = waits.then_some(slice.end_ns);
+        }
+        let count = xs.len();
+        scene.add(Primitive::RectBatch {
+            x: xs,
+            y: vec![y; count],
+            w: ws,
+            h: vec![1.0; count],
+            fills: vec![Color::from(AXIS); count],
+        });
     }
 
     /// Rectangles of the slices that `belongs` takes; a rectangle that would start within half a
@@ -175,7 +201,7 @@ fn axis(scene: &mut Scene, end_ns: u64, scale: f64, bottom: f64) {
             stroke_width: 1.0,
             stroke_dasharray: None,
         });
-        let label = crate::number::significant(at as f64 / unit.ns as f64);
+        let label = (at as f64 / unit.ns as f64).to_string();
         text(scene, x, bottom + 16.0, &label, 11, false, TextAnchor::Middle);
         at += step;
     }

@@ -63,7 +63,8 @@ impl RtClass {
         if this { Some(this_cpu) } else { lowest.first_cpu() }
     }
 
-    /// Pushes the best waiting task of `cpu` to a CPU whose work is less important. True if it moved.
+    /// Pushes the best waiting task of `cpu` to a CPU whose work is less important. True if it
+    /// moved.
     pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         let Some(task) = self.pushable.first(cpu) else { return false };
         let prio = core.task(task).prio;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fair server: fair tasks that real-time tasks starve get a reserved share of each CPU.
 //!
-//! A deadline reservation for each CPU (50 ms in each second by default) whose work is the fair class.
-//! It is deferred: while fair tasks run anyway, their time is charged to it and it does nothing; only
-//! when the time left to its deadline is no longer than its budget (zero laxity) does it go ahead of
-//! the real-time tasks, until the budget is used up. Then it waits for the next period, and while
-//! real-time tasks go on starving the fair ones, it runs at the start of each further period.
+//! A deadline reservation for each CPU (50 ms in each second by default) whose work is the fair
+//! class. It is deferred: while fair tasks run anyway, their time is charged to it and it does
+//! nothing; only when the time left to its deadline is no longer than its budget (zero laxity) does
+//! it go ahead of the real-time tasks, until the budget is used up. Then it waits for the next
+//! period, and while real-time tasks go on starving the fair ones, it runs at the start of each
+//! further period.
 //!
-//! A server starts with the first runnable fair task of its CPU and stops with the last. Charges are
-//! made at ticks and reschedules. Idle time counts as time that fair tasks could have had.
+//! A server starts with the first runnable fair task of its CPU and stops with the last. Charges
+//! are made at ticks and reschedules. Idle time counts as time that fair tasks could have had.
 //!
 //! Source: Linux kernel/sched/deadline.c (dl_server_*, dl_server_timer, update_curr_dl_se,
-//! replenish_dl_entity), 6.12.63. Left out: the budget cut of a server that starts anew before an old
-//! deadline and would exceed its bandwidth (it gets a full new period instead), admission control,
-//! and the hierarchy of deadline entities: with no other deadline entity the server always comes first.
+//! replenish_dl_entity), 6.12.63. Left out: the budget cut of a server that starts anew before an
+//! old deadline and would exceed its bandwidth (it gets a full new period instead), admission
+//! control, and the hierarchy of deadline entities: with no other deadline entity the server always
+//! comes first.
 
 use crate::core::{CLASSES_MAX, Core};
 use schedlab_model::time::NSEC_PER_MSEC;

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The real-time class: SCHED_FIFO and SCHED_RR.
 //!
-//! Each CPU has 100 FIFO lists, one for each priority, and runs the head of the best one. The running
-//! task stays in its list. Tasks that wait where a better one runs are pushed to CPUs that run less
-//! important work, or pulled by a CPU whose own work became less important, so that the m best tasks
-//! run on m CPUs. So that lower classes are not starved, either the class is held back after a share
-//! of each period ([`throttling`]) or the fair class gets a reserved share ([`fair_server`]).
+//! Each CPU has 100 FIFO lists, one for each priority, and runs the head of the best one. The
+//! running task stays in its list. Tasks that wait where a better one runs are pushed to CPUs that
+//! run less important work, or pulled by a CPU whose own work became less important, so that the m
+//! best tasks run on m CPUs. So that lower classes are not starved, either the class is held back
+//! after a share of each period ([`throttling`]) or the fair class gets a reserved share
+//! ([`fair_server`]).
 //!
-//! Source: Linux kernel/sched/rt.c and deadline.c (fair server), 6.1.158 and 6.12.63. Left out: control
-//! groups of real-time tasks, priority inheritance, RLIMIT_RTTIME, the chain of interrupts by which
-//! the kernel pulls (RT_PUSH_IPI; here the pull is done at once, as with that feature off), and the
-//! rotation among equally good targets (the lowest CPU is taken).
+//! Source: Linux kernel/sched/rt.c and deadline.c (fair server), 6.1.158 and 6.12.63. Left out:
+//! control groups of real-time tasks, priority inheritance, RLIMIT_RTTIME, the chain of interrupts
+//! by which the kernel pulls (RT_PUSH_IPI; here the pull is done at once, as with that feature
+//! off), and the rotation among equally good targets (the lowest CPU is taken).
 
 mod balance;
 mod cpupri;
 pub mod fair_server;
 mod queue;
+
 pub mod throttling;
 pub mod tunables;
 
@@ -197,8 +199,8 @@ impl RtClass {
         (core.task(curr).class == core.class_of(Policy::Fifo)).then_some(curr)
     }
 
-    /// `task` waits on `cpu` at the priority of `curr`: if `curr` could go elsewhere and `task` could
-    /// not, `task` goes first so that `curr` is pushed away (`check_preempt_equal_prio`).
+    /// `task` waits on `cpu` at the priority of `curr`: if `curr` could go elsewhere and `task`
+    /// could not, `task` goes first so that `curr` is pushed away (`check_preempt_equal_prio`).
     fn check_preempt_equal_prio(
         &mut self,
         core: &mut Core,

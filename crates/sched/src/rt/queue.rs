@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Priority lists: 100 FIFO lists and a bitmap for each CPU.
 //!
-//! Counterpart: `struct rt_prio_array`, and the plist of pushable tasks, which is ordered by priority
-//! and first come, first served among equals, that is, the same structure again (Linux
-//! kernel/sched/sched.h and rt.c). A task is in at most one list of one [`PrioLists`]; its links are
-//! held by task, so adding and removing cost the same however long a list is.
+//! Counterpart: `struct rt_prio_array`, and the plist of pushable tasks, which is ordered by
+//! priority and first come, first served among equals, that is, the same structure again (Linux
+//! kernel/sched/sched.h and rt.c). A task is in at most one list of one [`PrioLists`]; its links
+//! are held by task, so adding and removing cost the same however long a list is. Load balancing
+//! keeps its list of fair tasks (`rq->cfs_tasks`) in the same way, at one priority.
 
 use schedlab_model::{CpuId, TaskId};
 

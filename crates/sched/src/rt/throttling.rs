@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Throttling of real-time tasks: at most `runtime` in each `period` on each CPU.
 //!
-//! CPU time is charged at ticks and whenever a task leaves its CPU. When the sum exceeds the runtime,
-//! the CPU's real-time tasks are hidden until the period timer, one for the whole machine, has taken
-//! off enough. The timer starts with the first runnable real-time task and stops when no CPU has a
-//! debt or a real-time task. With `runtime` equal to `period` nothing is ever throttled
+//! CPU time is charged at ticks and whenever a task leaves its CPU. When the sum exceeds the
+//! runtime, the CPU's real-time tasks are hidden until the period timer, one for the whole machine,
+//! has taken off enough. The timer starts with the first runnable real-time task and stops when no
+//! CPU has a debt or a real-time task. With `runtime` equal to `period` nothing is ever throttled
 //! (`sched_rt_runtime_us = -1`).
 //!
 //! Source: Linux kernel/sched/rt.c (sched_rt_runtime_exceeded, do_sched_rt_period_timer), 6.1; from

@@ -56,7 +56,7 @@ pub const FAIR_SERVER_RUNTIME: Tunable = Tunable {
     name: "fair_server_runtime",
     kind: TunableKind::Time { min: 0, max: 4 * NSEC_PER_SEC },
     default: 50 * NSEC_PER_MSEC,
-    text: "fair-server: CPU time that starving fair tasks get in each fair_server_period; 0 is none",
+    text: "fair-server: CPU time of starving fair tasks in each fair_server_period; 0: none",
 };
 
 /// Period of the fair server.

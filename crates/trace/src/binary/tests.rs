@@ -133,6 +133,33 @@ fn errors_say_what_is_wrong() {
     assert!(error.contains("there is none yet"), "{error}");
 }
 
+/// The example of docs/reference/trace-format.md: what stands there is what is written.
+#[test]
+fn the_documented_example_is_the_log() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/trace-format.md");
+    let page = std::fs::read_to_string(path).expect("the page of the formats is there");
+    let (_, example) = page.split_once("### Example").expect("an example");
+    let (example, _) = example.split_once("\n## ").expect("an end of the example");
+    let hex = example.lines().filter_map(|line| line.strip_prefix("    "));
+    let documented: Vec<u8> = hex
+        .flat_map(|line| line.split_whitespace().take_while(|word| word.len() == 2))
+        .map_while(|word| u8::from_str_radix(word, 16).ok())
+        .collect();
+    let a = TaskId(0);
+    let mut sink = BinarySink::new(Vec::new(), 2);
+    sink.task(a, &TaskInfo { name: "a".into(), spec: None, pid: 0 });
+    for (time_ns, kind) in [
+        (0, EventKind::Fork { task: a, parent: None }),
+        (5, EventKind::Switch { prev: None, next: Some(a), out: SwitchOut::Idle }),
+        (12, EventKind::Exit { task: a }),
+        (12, EventKind::Switch { prev: Some(a), next: None, out: SwitchOut::Dead }),
+    ] {
+        sink.event(&Event { time_ns, cpu: CpuId(0), kind });
+    }
+    sink.end(12);
+    assert_eq!(documented, sink.finish().unwrap());
+}
+
 #[test]
 fn the_sink_refuses_what_the_reader_would() {
     let event =
@@ -176,7 +203,10 @@ proptest! {
 
     /// Random bytes in the midst of a good log.
     #[test]
-    fn random_damage_does_not_panic(at in 0usize..400, noise in proptest::collection::vec(any::<u8>(), 1..20)) {
+    fn random_damage_does_not_panic(
+        at in 0usize..400,
+        noise in proptest::collection::vec(any::<u8>(), 1..20),
+    ) {
         let mut bytes = tiny();
         let at = at % bytes.len();
         let stop = (at + noise.len()).min(bytes.len());

@@ -59,7 +59,6 @@ struct TaskState {
 pub struct PerfettoSink<W> {
     writer: W,
     buffer: Vec<u8>,
-    packet: Vec<u8>,
     names: Names,
     phases: Vec<Vec<String>>,
     tasks: Vec<TaskState>,
@@ -75,7 +74,6 @@ impl<W: Write> PerfettoSink<W> {
         let mut sink = Self {
             writer,
             buffer: Vec::with_capacity(2 * BUFFER),
-            packet: Vec::new(),
             names: Names::default(),
             phases: Vec::new(),
             tasks: Vec::new(),
@@ -134,13 +132,12 @@ impl<W: Write> PerfettoSink<W> {
     }
 
     /// Appends a TracePacket.
+    #[inline]
     fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        let mut packet = std::mem::take(&mut self.packet);
-        packet.clear();
-        proto::number(&mut packet, 10, SEQUENCE_ID);
-        fill(&mut packet);
-        proto::bytes(&mut self.buffer, 1, &packet);
-        self.packet = packet;
+        proto::message(&mut self.buffer, 1, |packet| {
+            proto::number(packet, 10, SEQUENCE_ID);
+            fill(packet);
+        });
         if self.buffer.len() >= BUFFER {
             self.flush();
         }

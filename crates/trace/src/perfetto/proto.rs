@@ -29,9 +29,20 @@ pub fn bytes_if_any(buffer: &mut Vec<u8>, field: u64, value: &[u8]) {
     }
 }
 
-/// A message written by `fill`.
+/// A message written by `fill`, in place: most are shorter than 128 bytes, whose length is one
+/// byte; the content of a longer one is moved up to make room.
+#[inline]
 pub fn message(buffer: &mut Vec<u8>, field: u64, fill: impl FnOnce(&mut Vec<u8>)) {
-    let mut inner = Vec::new();
-    fill(&mut inner);
-    bytes(buffer, field, &inner);
+    varint::push(buffer, field << 3 | LENGTH_DELIMITED);
+    let at = buffer.len();
+    buffer.push(0);
+    fill(buffer);
+    let length = buffer.len() - at - 1;
+    if length < 0x80 {
+        buffer[at] = length as u8;
+        return;
+    }
+    let mut prefix = Vec::with_capacity(varint::MAX_VARINT);
+    varint::push(&mut prefix, length as u64);
+    buffer.splice(at..=at, prefix);
 }

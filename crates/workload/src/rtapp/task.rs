@@ -290,7 +290,11 @@ fn emit_phases(
     }
     // The second and later rounds begin with what the last phase left. Its warnings are known.
     let known = reader.warnings.len();
-    let mut later = enter_phases(reader, task, phases, &mut state)?;
+    let mut later = enter_phases(reader, task, phases, &mut state).map_err(|mut problem| {
+        problem.help += ". This happens in the second round: attributes stay as the last phase \
+                         left them until a phase names others";
+        problem
+    })?;
     reader.warnings.truncate(known);
     let same = |((set_a, a), (set_b, b)): (&(bool, SchedAttr), &(bool, SchedAttr))| {
         !(*set_a || *set_b) || a == b

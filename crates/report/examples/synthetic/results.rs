@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes a report of made-up results: the shapes of studies S0 and S1, one timeline of 100,000
-//! slices, hostile names. The browser test opens it; it is also the quickest way to see a report.
-//!
-//! `cargo run -p schedlab-report --example synthetic -- report.html [plots-folder]`
-//!
-//! The numbers come from a toy round robin below, not from schedlab's engine: this crate must not
-//! depend on it.
+//! Made-up results in the shapes of studies S0 and S1: a toy round robin, not schedlab's engine.
+//! Shared by the example and the structure test.
 
 use schedlab_lab::{
     Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult, Setting,
     Slice, Warning,
 };
 use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
-use schedlab_report::{Limits, ModelNote, ReportInput, write_plots, write_report};
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 const MS: u64 = 1_000_000;
 
@@ -33,20 +25,31 @@ impl Noise {
 struct Line {
     lane: &'static str,
     scheduler: &'static str,
+    /// Policy that a modelled kernel is run under, if not its default.
+    policy: &'static str,
     slice_ns: u64,
     /// Greatest random addition to a slice, in parts of 1000.
     noise: u64,
 }
 
-const LINES: [Line; 8] = [
-    Line { lane: "sim", scheduler: "linux-6.1", slice_ns: 6 * MS, noise: 0 },
-    Line { lane: "sim", scheduler: "linux-6.12", slice_ns: 4 * MS, noise: 0 },
-    Line { lane: "sim", scheduler: "rr", slice_ns: 100 * MS, noise: 0 },
-    Line { lane: "sim", scheduler: "fcfs", slice_ns: u64::MAX / 4, noise: 0 },
-    Line { lane: "host", scheduler: "OTHER", slice_ns: 4 * MS, noise: 300 },
-    Line { lane: "host", scheduler: "RR", slice_ns: 100 * MS, noise: 20 },
-    Line { lane: "host", scheduler: "FIFO", slice_ns: u64::MAX / 4, noise: 0 },
-    Line { lane: "host", scheduler: "BATCH", slice_ns: 5 * MS, noise: 300 },
+const fn line(lane: &'static str, scheduler: &'static str, slice_ns: u64, noise: u64) -> Line {
+    Line { lane, scheduler, policy: "", slice_ns, noise }
+}
+
+/// A slice longer than any job.
+const FOREVER_NS: u64 = u64::MAX / 4;
+
+const LINES: [Line; 10] = [
+    line("sim", "linux-6.1", 6 * MS, 0),
+    line("sim", "linux-6.12", 4 * MS, 0),
+    Line { policy: "FIFO", ..line("sim", "linux-6.12", FOREVER_NS, 0) },
+    Line { policy: "RR", ..line("sim", "linux-6.12", 100 * MS, 0) },
+    line("sim", "rr", 10 * MS, 0),
+    line("sim", "fcfs", FOREVER_NS, 0),
+    line("host", "OTHER", 4 * MS, 300),
+    line("host", "FIFO", FOREVER_NS, 0),
+    line("host", "RR", 100 * MS, 20),
+    line("host", "BATCH", 5 * MS, 300),
 ];
 
 struct Job<'a> {
@@ -158,6 +161,9 @@ fn result(
     };
     run.parameters.insert("n".into(), job.names.len().to_string());
     run.parameters.insert("cpus".into(), job.cpus.to_string());
+    if !line.policy.is_empty() {
+        run.parameters.insert("policy".into(), line.policy.into());
+    }
     if matches!(line.scheduler, "RR" | "FIFO") && line.lane == "host" {
         run.warnings.push(Warning {
             code: "rt-throttling".into(),
@@ -329,7 +335,7 @@ fn big() -> ExperimentResult {
     let mut names = names(7);
     names.push("</script><img src=x onerror=alert(1)>".into());
     let weights = [1024, 1024, 820, 655, 526, 423, 335, 1024];
-    let line = Line { lane: "sim", scheduler: "linux-6.12", slice_ns: 100_000, noise: 400 };
+    let line = line("sim", "linux-6.12", 100_000, 400);
     // Eight tasks whose slices together number a little over 100,000 (the test counts them).
     let job =
         Job { names: &names, work_ns: 840 * MS, weights: &weights, cpus: 4, seed: 3, trace: true };
@@ -344,39 +350,13 @@ fn big() -> ExperimentResult {
     )
 }
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let Some(path) = arguments.next() else {
-        eprintln!("usage: synthetic REPORT.html [PLOTS-FOLDER]");
-        return ExitCode::from(2);
-    };
-    let results = [s0(2, 1), s0(4, 1), s0(4, 2), s1(1), s1(2), big()];
-    let notes = [ModelNote {
-        scheduler: "linux-6.12".into(),
-        source: "kernel/sched/fair.c of Linux 6.12 (EEVDF)".into(),
-        leaves_out: "in this example everything: it is a toy round robin".into(),
-    }];
-    let input = ReportInput {
-        title: "schedlab report",
-        date: Some("Synthetic data, made to test the report"),
-        command: Some("cargo run -p schedlab-report --example synthetic"),
-        results: &results,
-        model_notes: &notes,
-        limits: Limits::default(),
-    };
-    let written = write_report(&path, &input).and_then(|()| match arguments.next() {
-        Some(folder) => write_plots(&folder, &input).map(|files| files.len()),
-        None => Ok(0),
-    });
-    match written {
-        Ok(plots) => {
-            let slices: usize = results.iter().flat_map(|r| &r.runs).map(|r| r.slices.len()).sum();
-            println!("{}: {slices} slices; {plots} plot files", path.display());
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("synthetic: {error}");
-            ExitCode::FAILURE
-        }
-    }
+/// All experiments of the example.
+pub fn all() -> Vec<ExperimentResult> {
+    vec![s0(2, 1), s0(4, 1), s0(4, 2), s1(1), s1(2), big()]
+}
+
+/// The small ones, for tests that need no long timeline.
+#[allow(dead_code, reason = "the example does not use it, the structure test does")]
+pub fn small() -> Vec<ExperimentResult> {
+    vec![s0(2, 1), s1(2)]
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes a report of made-up results: the shapes of studies S0 and S1, one timeline of 100,000
+//! slices, hostile names. The browser test opens it; it is also the quickest way to see a report.
+//!
+//! `cargo run -p schedlab-report --example synthetic -- report.html [plots-folder]`
+//!
+//! The numbers come from a toy round robin (results.rs), not from schedlab's engine: this crate
+//! must not depend on it.
+
+mod results;
+
+use schedlab_report::{Limits, ModelNote, ReportInput, write_plots, write_report};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let Some(path) = arguments.next() else {
+        eprintln!("usage: synthetic REPORT.html [PLOTS-FOLDER]");
+        return ExitCode::from(2);
+    };
+    let results = results::all();
+    let notes = [ModelNote {
+        scheduler: "linux-6.12".into(),
+        source: "kernel/sched/fair.c of Linux 6.12 (EEVDF)".into(),
+        leaves_out: "in this example everything: it is a toy round robin".into(),
+    }];
+    let input = ReportInput {
+        title: "schedlab report",
+        date: Some("Synthetic data, made to test the report"),
+        command: Some("cargo run -p schedlab-report --example synthetic"),
+        results: &results,
+        model_notes: &notes,
+        limits: Limits::default(),
+    };
+    let written = write_report(&path, &input).and_then(|()| match arguments.next() {
+        Some(folder) => write_plots(&folder, &input).map(|files| files.len()),
+        None => Ok(0),
+    });
+    match written {
+        Ok(plots) => {
+            let slices: usize = results.iter().flat_map(|r| &r.runs).map(|r| r.slices.len()).sum();
+            println!("{}: {slices} slices; {plots} plot files", path.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("synthetic: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The page as a whole: its skeleton, the same bytes twice, no foreign address, hostile text as
+//! text, cuts that are announced.
+
+#[path = "../examples/synthetic/results.rs"]
+#[allow(dead_code, reason = "the example uses all of it")]
+mod results;
+
+use schedlab_lab::ExperimentResult;
+use schedlab_report::{Limits, ReportError, ReportInput, render_report, write_report};
+
+fn input(results: &[ExperimentResult]) -> ReportInput<'_> {
+    ReportInput {
+        title: "T <i>",
+        date: Some("any date"),
+        command: None,
+        results,
+        model_notes: &[],
+        limits: Limits::default(),
+    }
+}
+
+/// Ids of the sections and figures in order of appearance, from the page without its code.
+fn skeleton(html: &str) -> Vec<String> {
+    let body = &html[html.find("<main>").expect("main")..html.find("<!--\nuPlot").expect("end")];
+    body.split('<')
+        .filter(|tag| ["section ", "figure ", "footer "].iter().any(|name| tag.starts_with(name)))
+        .map(|tag| {
+            let name = tag.split(' ').next().unwrap_or_default();
+            let id = tag.split(" id=\"").nth(1).and_then(|rest| rest.split('"').next());
+            format!("{name} {}", id.unwrap_or("-"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_skeleton_is_as_agreed() {
+    let results = results::small();
+    let html = render_report(&input(&results)).unwrap();
+    let expected = [
+        "section warnings",
+        "section overview",
+        "section s0-1cpu-2",
+        "figure s0-1cpu-2-timeline",
+        "figure s0-1cpu-2-progress",
+        "section s1-2cpu",
+        "figure s1-2cpu-turnaround-n",
+        "figure s1-2cpu-throughput-n",
+        "figure s1-2cpu-boxes",
+        "section agreement",
+        "section machine",
+        "section definitions",
+        "footer models",
+    ];
+    assert_eq!(skeleton(&html), expected);
+    assert_eq!(html.matches("<figcaption>").count(), 5);
+    assert_eq!(html.matches("class=\"fig-data\"").count(), 5);
+    assert_eq!(html.matches("role=\"img\"").count(), 6, "five figures and the ratio strips");
+    let table = &html[html.find("id=\"summary-table\"").unwrap()..];
+    let table = &table[..table.find("</table>").unwrap()];
+    // S0: 10 lines. S1: 10 lines at n = 5, and at n = 1 to 4, which the page hides at first.
+    assert_eq!(table.matches("<tr>").count(), 1 + 10 + 10);
+    assert_eq!(table.matches("<tr class=\"minor\">").count(), 40);
+    assert_eq!(html.matches("<h1>T &lt;i&gt;</h1>").count(), 1);
+}
+
+#[test]
+fn ids_are_unique() {
+    let results = results::small();
+    let html = render_report(&input(&results)).unwrap();
+    let page = &html[..html.find("<!--\nuPlot").unwrap()];
+    let mut ids: Vec<&str> =
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn equal_input_gives_equal_bytes() {
+    let results = results::small();
+    let again = results::small();
+    assert!(render_report(&input(&results)).unwrap() == render_report(&input(&again)).unwrap());
+}
+
+#[test]
+fn the_page_names_no_foreign_address_outside_comments_and_namespaces() {
+    let results = results::small();
+    let html = render_report(&input(&results)).unwrap();
+    for (at, _) in html.match_indices("://") {
+        let before = &html[html.floor_char_boundary(at.saturating_sub(60))..at];
+        let known = before.ends_with("xmlns=\"http")
+            || before.ends_with("/*! https")
+            || before.contains("\"http");
+        assert!(known, "{before}");
+    }
+    assert!(!html.contains("src=\"") && !html.contains("@import"));
+}
+
+#[test]
+fn hostile_text_never_becomes_markup() {
+    let evil = "</script><script>alert(1)</script><!--";
+    let mut results = results::small();
+    for result in &mut results {
+        result.experiment.title = evil.into();
+        result.experiment.text = evil.into();
+        result.experiment.name = evil.into();
+        for run in &mut result.runs {
+            run.scheduler = format!("{evil}{}", run.scheduler);
+            run.machine.cpu_model = evil.into();
+            run.schedlab_version = evil.into();
+            run.parameters.insert("x".into(), format!("{evil}{}", run.repetition));
+            for task in &mut run.measures.tasks {
+                task.name = evil.into();
+            }
+            for slice in &mut run.slices {
+                slice.end = evil.into();
+            }
+        }
+    }
+    let html = render_report(&input(&results)).unwrap();
+    assert!(!html.contains("<script>alert"));
+    // uPlot, the page's code, and the data of each figure; nothing else ends a script.
+    assert_eq!(html.matches("</script").count(), 2 + html.matches("class=\"fig-data\"").count());
+    assert_eq!(html.matches("<!--\nuPlot").count(), 1);
+}
+
+#[test]
+fn a_small_limit_cuts_with_a_notice_and_a_large_one_without() {
+    let results = results::small();
+    let mut small = input(&results);
+    small.limits = Limits { slices_max: 100, progress_marks_max: 200 };
+    let html = render_report(&small).unwrap();
+    assert!(html.contains("is cut after"));
+    assert!(html.contains("marks, because the report"));
+    let html = render_report(&input(&results)).unwrap();
+    assert!(!html.contains("is cut after"));
+}
+
+#[test]
+fn nothing_to_report_is_an_error_and_writes_nothing() {
+    let path = std::env::temp_dir().join(format!("schedlab-none-{}.html", std::process::id()));
+    let mut results = results::small();
+    for result in &mut results {
+        result.runs.clear();
+    }
+    for given in [&results[..], &[]] {
+        let error = write_report(&path, &input(given)).unwrap_err();
+        assert!(matches!(error, ReportError::NoRuns { .. }), "{error}");
+        assert!(error.to_string().contains("run one first"));
+    }
+    assert!(!path.exists());
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a domain is out of balance, which CPU has too much, and how much of it.
+//!
+//! Source: Linux kernel/sched/fair.c (update_sd_pick_busiest, find_busiest_group,
+//! calculate_imbalance, sibling_imbalance, find_busiest_queue, adjust_numa_imbalance).
+
+use super::detach::Attempt;
+use super::stats::{GroupStats, GroupType, SCALE};
+use super::{Balancer, FairQueues, Generation};
+use crate::core::Core;
+use crate::domains::Domain;
+use schedlab_model::CpuId;
+
+/// What is moved until the amount is reached (`enum migration_type`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum MigrationType {
+    Load,
+    Util,
+    Task,
+}
+
+/// Statistics of a domain (`struct sd_lb_stats`).
+struct DomainStats {
+    local: GroupStats,
+    busiest: Option<(usize, GroupStats)>,
+    total_load: u64,
+    total_capacity: u64,
+    prefer_sibling: bool,
+}
+
+impl DomainStats {
+    fn avg_load(&self) -> u64 {
+        self.total_load * SCALE / self.total_capacity
+    }
+}
+
+/// The imbalance between nodes that counts: a pair of tasks may be apart on a lightly used node.
+pub(super) fn adjust_numa_imbalance(imbalance: i64, dst_running: u32, imb_numa_nr: u32) -> i64 {
+    const NUMA_IMBALANCE_MIN: i64 = 2;
+    if dst_running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
+}
+
+impl Balancer {
+    /// The busiest group of the attempt's domain if tasks should be pulled from it; sets what and
+    /// how much.
+    pub(super) fn find_busiest_group(
+        &mut self,
+        core: &Core,
+        fair: &dyn FairQueues,
+        attempt: &mut Attempt,
+    ) -> Option<usize> {
+        let domains = self.domains.clone();
+        let domain = domains.domain(attempt.domain);
+        let stats = self.domain_stats(core, fair, attempt, domain);
+        let (group, busiest) = stats.busiest?;
+        if !self.is_unbalanced(attempt, domain, &stats, &busiest) {
+            return None;
+        }
+        let (kind, amount) = self.imbalance(attempt, domain, &stats, &busiest);
+        attempt.kind = kind;
+        attempt.imbalance = amount;
+        (amount > 0).then_some(group)
+    }
+
+    fn domain_stats(
+        &mut self,
+        core: &Core,
+        fair: &dyn FairQueues,
+        attempt: &Attempt,
+        domain: &Domain,
+    ) -> DomainStats {
+        let pct = domain.imbalance_pct;
+        let (mut total_load, mut total_capacity, mut total_util) = (0, 0, 0);
+        let (mut local, mut busiest, mut overload) = (None, None, false);
+        let nr_groups = domain.groups.len();
+        for step in 0..nr_groups {
+            let index = (attempt.local_group + step) % nr_groups;
+            let is_local = step == 0;
+            let group = &domain.groups[index];
+            let mut stats = self.group_sums(core, fair, group, &attempt.cpus);
+            let imbalanced = self.imbalanced[attempt.domain as usize][index];
+            let smt_balance = self.is_smt_balance(&stats, attempt.is_idle(), is_local);
+            stats.kind = stats.classify(pct, imbalanced, smt_balance);
+            if stats.kind == GroupType::Overloaded {
+                stats.avg_load = stats.load_by_capacity();
+            }
+            total_load += stats.load;
+            total_capacity += stats.capacity;
+            total_util += stats.util;
+            overload |= stats.overload;
+            if is_local {
+                local = Some(stats);
+            } else if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
+                busiest = Some((index, stats));
+            }
+        }
+        let is_root = self.domains.of_cpu(attempt.this_cpu).len() == attempt.position + 1;
+        if is_root {
+            self.overload = overload;
+        }
+        if !attempt.is_newly_idle() {
+            self.update_idle_scan(attempt.dst, attempt.domain, domain, total_util);
+        }
+        DomainStats {
+            local: local.expect("a domain has a local group"),
+            busiest,
+            total_load,
+            total_capacity,
+            prefer_sibling: self.prefers_sibling(attempt),
+        }
+    }
+
+    /// SD_PREFER_SIBLING of the domain below.
+    fn prefers_sibling(&self, attempt: &Attempt) -> bool {
+        let below = attempt.position.checked_sub(1);
+        below.is_some_and(|position| {
+            let entry = self.domains.of_cpu(attempt.this_cpu)[position];
+            self.domains.domain(entry.domain).prefer_sibling
+        })
+    }
+
+    /// Whether `group` replaces `busiest` as the busiest.
+    fn is_busier(&self, group: &GroupStats, busiest: Option<&GroupStats>) -> bool {
+        if group.h_nr_running == 0 {
+            return false;
+        }
+        let Some(busiest) = busiest else { return true };
+        if group.kind != busiest.kind {
+            return group.kind > busiest.kind;
+        }
+        let v6_12 = self.options.generation >= Generation::V6_12;
+        match group.kind {
+            GroupType::Overloaded => group.avg_load > busiest.avg_load,
+            GroupType::Imbalanced => false,
+            // The average load is not computed for these: 6.1 keeps the first, 6.12 the last unless
+            // it would leave a core for a single CPU.
+            GroupType::SmtBalance if group.idle_cpus == 0 && busiest.idle_cpus == 0 => {
+                v6_12 && !busiest.is_core
+            }
+            GroupType::FullyBusy => v6_12 && !busiest.is_core,
+            GroupType::HasSpare | GroupType::SmtBalance => {
+                group.idle_cpus < busiest.idle_cpus
+                    || (group.idle_cpus == busiest.idle_cpus
+                        && group.nr_running > busiest.nr_running)
+            }
+        }
+    }
+
+    /// Excess of tasks of the busiest group over the local one (6.12: for each core).
+    fn sibling_imbalance(&self, idle: bool, busiest: &GroupStats, local: &GroupStats) -> u32 {
+        let excess = busiest.nr_running.saturating_sub(local.nr_running);
+        if self.options.generation < Generation::V6_12 {
+            return excess;
+        }
+        if !idle || busiest.nr_running == 0 {
+            return 0;
+        }
+        if busiest.cores == local.cores {
+            return excess;
+        }
+        let cores = local.cores + busiest.cores;
+        let scaled =
+            (local.cores * busiest.nr_running).saturating_sub(busiest.cores * local.nr_running);
+        let imbalance = (2 * scaled + cores) / cores;
+        if imbalance <= 1 && local.nr_running == 0 && busiest.nr_running > 1 {
+            2
+        } else {
+            imbalance
+        }
+    }
+
+    fn is_unbalanced(
+        &self,
+        attempt: &Attempt,
+        domain: &Domain,
+        stats: &DomainStats,
+        busiest: &GroupStats,
+    ) -> bool {
+        let local = &stats.local;
+        if busiest.kind == GroupType::Imbalanced {
+            return true;
+        }
+        if local.kind > busiest.kind {
+            return false;
+        }
+        if local.kind == GroupType::Overloaded
+            && (local.avg_load >= busiest.avg_load
+                || local.avg_load >= stats.avg_load()
+                || 100 * busiest.avg_load <= domain.imbalance_pct * local.avg_load)
+        {
+            return false;
+        }
+        if stats.prefer_sibling
+            && local.kind == GroupType::HasSpare
+            && self.sibling_imbalance(attempt.is_idle(), busiest, local) > 1
+        {
+            return true;
+        }
+        if busiest.kind != GroupType::Overloaded {
+            let spreads = busiest.weight == 1 || local.idle_cpus > busiest.idle_cpus + 1;
+            return attempt.is_idle() && spreads && busiest.h_nr_running != 1;
+        }
+        true
+    }
+
+    /// What to move, and how much.
+    fn imbalance(
+        &self,
+        attempt: &Attempt,
+        domain: &Domain,
+        stats: &DomainStats,
+        busiest: &GroupStats,
+    ) -> (MigrationType, i64) {
+        let local = &stats.local;
+        if matches!(busiest.kind, GroupType::Imbalanced | GroupType::SmtBalance) {
+            return (MigrationType::Task, 1);
+        }
+        if local.kind == GroupType::HasSpare {
+            if busiest.kind > GroupType::FullyBusy && !domain.shares_llc() {
+                let room = local.capacity.saturating_sub(local.util);
+                return match room {
+                    0 if attempt.is_idle() => (MigrationType::Task, 1),
+                    room => (MigrationType::Util, room as i64),
+                };
+            }
+            return (MigrationType::Task, self.spare_imbalance(attempt, domain, stats, busiest));
+        }
+        let local_load = local.load_by_capacity();
+        let average = stats.avg_load();
+        if local.kind < GroupType::Overloaded
+            && (local_load >= busiest.avg_load || local_load >= average)
+        {
+            return (MigrationType::Load, 0);
+        }
+        let give = busiest.avg_load.saturating_sub(average) * busiest.capacity;
+        let take = average.saturating_sub(local_load) * local.capacity;
+        (MigrationType::Load, (give.min(take) / SCALE) as i64)
+    }
+
+    /// Tasks to move to a group with room.
+    fn spare_imbalance(
+        &self,
+        attempt: &Attempt,
+        domain: &Domain,
+        stats: &DomainStats,
+        busiest: &GroupStats,
+    ) -> i64 {
+        let local = &stats.local;
+        let mut imbalance = if busiest.weight == 1 || stats.prefer_sibling {
+            i64::from(self.sibling_imbalance(attempt.is_idle(), busiest, local))
+        } else {
+            i64::from(local.idle_cpus.saturating_sub(busiest.idle_cpus))
+        };
+        if domain.is_numa() {
+            let running = local.nr_running + 1;
+            imbalance = adjust_numa_imbalance(imbalance, running, domain.imb_numa_nr);
+        }
+        imbalance >> 1
+    }
+
+    /// The CPU of `group` to pull from.
+    pub(super) fn find_busiest_queue(
+        &mut self,
+        core: &Core,
+        fair: &dyn FairQueues,
+        attempt: &Attempt,
+        group: usize,
+    ) -> Option<CpuId> {
+        let domains = self.domains.clone();
+        let domain = domains.domain(attempt.domain);
+        let mut busiest = None;
+        let (mut most, mut most_capacity) = (0, 1);
+        for cpu in domain.groups[group].span.and(&attempt.cpus).iter() {
+            let nr_running = fair.h_nr_running(cpu);
+            if nr_running == 0 {
+                continue;
+            }
+            let (figure, capacity) = match attempt.kind {
+                MigrationType::Load => {
+                    let load = fair.cpu_load(cpu);
+                    let too_big = nr_running == 1 && load as i64 > attempt.imbalance;
+                    if too_big && !self.is_capacity_reduced(core, cpu, domain.imbalance_pct) {
+                        continue;
+                    }
+                    (load, self.capacity_of(core, cpu))
+                }
+                MigrationType::Util if nr_running <= 1 => continue,
+                MigrationType::Util => (fair.cpu_util(cpu), 1),
+                MigrationType::Task => (u64::from(nr_running), 1),
+            };
+            if figure * most_capacity > most * capacity {
+                (busiest, most, most_capacity) = (Some(cpu), figure, capacity);
+            }
+        }
+        busiest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::adjust_numa_imbalance;
+
+    #[test]
+    fn a_pair_of_tasks_may_be_apart_on_a_quiet_node() {
+        assert_eq!(adjust_numa_imbalance(2, 1, 2), 0);
+        assert_eq!(adjust_numa_imbalance(3, 1, 2), 3);
+        assert_eq!(adjust_numa_imbalance(2, 3, 2), 2);
+    }
+}

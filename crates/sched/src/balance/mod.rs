@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which CPU fair tasks run on: choice at wake-up and fork, and load balancing.
+//!
+//! The rules need only a few figures of the fair class ([`FairQueues`]), not its order of tasks, so
+//! CFS and EEVDF share them; [`Generation`] names the differences. Subjects: [`domains`] who
+//! balances with whom, `select` wake-ups, `idlest` forks, `stats` statistics of groups, `busiest`
+//! whether, from where and how much, `detach` which tasks, `when` at which times, idle CPUs without
+//! a tick included.
+//!
+//! Source: Linux kernel/sched/fair.c, 6.1.158 and 6.12.63. Left out: clusters, asymmetric capacity
+//! and misfit tasks, energy-aware placement, NUMA balancing of memory, utilisation estimates
+//! (util_est) and clamps; costs of balancing are not charged to a CPU.
+//!
+//! [`domains`]: crate::domains
+
+mod busiest;
+mod detach;
+mod idlest;
+mod select;
+mod stats;
+mod when;
+
+use crate::core::Core;
+use crate::domains::Domains;
+use schedlab_model::{CpuId, CpuMask, Machine, Nanos, TaskId};
+use std::sync::Arc;
+
+/// What placement and balancing need of the fair class: its figures, its list of tasks, and its
+/// part in moving a task. All averages are those of the kernel's PELT (pelt.c), on its scale: 1,024
+/// is one CPU in full use, or one runnable task of nice 0.
+pub trait FairQueues {
+    /// Fair tasks on `cpu`, in all groups, the running one included; from 6.12 on without those
+    /// whose dequeue is delayed (`cfs.h_nr_running`, `cfs.h_nr_runnable`).
+    fn h_nr_running(&self, cpu: CpuId) -> u32;
+
+    /// Whether `cpu` has tasks and all of them are SCHED_IDLE (`sched_idle_cpu`).
+    fn sched_idle_cpu(&self, core: &Core, cpu: CpuId) -> bool;
+
+    /// Brings the averages of `cpu` up to date (`update_blocked_averages`).
+    fn update_averages(&mut self, core: &Core, cpu: CpuId);
+
+    /// Load of the root queue of `cpu` (`cfs.avg.load_avg`).
+    fn cpu_load(&self, cpu: CpuId) -> u64;
+
+    /// Utilisation of the root queue of `cpu` (`cfs.avg.util_avg`).
+    fn cpu_util(&self, cpu: CpuId) -> u64;
+
+    /// Runnable average of the root queue of `cpu` (`cfs.avg.runnable_avg`).
+    fn cpu_runnable(&self, cpu: CpuId) -> u64;
+
+    /// Load of `task`, scaled down the hierarchy of groups (`task_h_load`).
+    fn task_h_load(&self, task: TaskId) -> u64;
+
+    /// Utilisation of `task` (`task_util`).
+    fn task_util(&self, task: TaskId) -> u64;
+
+    /// When `task` last ran or was charged; 0 if never (`se.exec_start`).
+    fn exec_start(&self, task: TaskId) -> Nanos;
+
+    /// Whether `task` is the next or last buddy of its queue.
+    fn is_buddy(&self, task: TaskId) -> bool;
+
+    /// Tail of the list of fair tasks of `cpu`: the least recently queued or set running
+    /// (`rq->cfs_tasks`).
+    fn tasks_tail(&self, cpu: CpuId) -> Option<TaskId>;
+
+    /// The task before `task` in that list, towards the head.
+    fn tasks_before(&self, task: TaskId) -> Option<TaskId>;
+
+    /// Moves `task` to the head of its list.
+    fn tasks_move_to_head(&mut self, task: TaskId);
+
+    /// Counts how often `waker` turns from one task it wakes to another (`record_wakee`).
+    fn record_wakee(&mut self, core: &Core, waker: TaskId, task: TaskId);
+
+    /// How often it did (`wakee_flips`).
+    fn wakee_flips(&self, task: TaskId) -> u32;
+
+    /// Replaces the CPU that `task` used recently by `cpu`; returns the old one.
+    fn swap_recent_used_cpu(&mut self, task: TaskId, cpu: CpuId) -> Option<CpuId>;
+
+    /// Average length of the idle periods of `cpu` (`rq->avg_idle`).
+    fn avg_idle(&self, cpu: CpuId) -> Nanos;
+
+    /// `cpu` is about to go idle at `now`, or (`None`) found work after all (`rq->idle_stamp`).
+    fn set_idle_stamp(&mut self, cpu: CpuId, now: Option<Nanos>);
+
+    /// Bounds `avg_idle` by twice `cost` (`rq->max_idle_balance_cost`).
+    fn set_max_idle_balance_cost(&mut self, cpu: CpuId, cost: Nanos);
+
+    /// Takes waiting `task` off `from` and gives it to `to`, without queueing it there
+    /// (detach_task). `false`: it only slept with a delayed dequeue, which is complete now, and
+    /// there is nothing to move.
+    fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) -> bool;
+
+    /// Queues detached `task` on `to` (attach_task). With `preempt` it asks for a reschedule if the
+    /// task comes before what runs there; without, `to` is about to pick.
+    fn attach_task(&mut self, core: &mut Core, task: TaskId, to: CpuId, preempt: bool);
+}
+
+/// Kernel generation whose rules hold.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Generation {
+    /// 6.1.158.
+    V6_1,
+    /// 6.12.63.
+    V6_12,
+}
+
+/// Settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BalanceOptions {
+    /// Rules.
+    pub generation: Generation,
+    /// How long after it ran a task counts as cache-hot (`migration_cost`, 500 us).
+    pub migration_cost: Nanos,
+    /// Tasks looked at in one attempt (`nr_migrate`, 32).
+    pub nr_migrate: u32,
+    /// Modelled cost of one attempt of a CPU that is about to go idle, in ns. It is charged to no
+    /// CPU; it decides whether an attempt is worth the expected idle time.
+    pub newidle_cost: Nanos,
+}
+
+impl BalanceOptions {
+    /// The kernel's defaults.
+    pub fn new(generation: Generation) -> Self {
+        Self { generation, migration_cost: 500_000, nr_migrate: 32, newidle_cost: 2_000 }
+    }
+}
+
+/// What changes of a domain as one CPU sees it (`struct sched_domain`).
+#[derive(Clone, Copy, Debug)]
+struct DomainState {
+    /// Jiffy of the last periodic attempt.
+    last_balance: u64,
+    /// Time between two attempts, ms.
+    balance_interval: u64,
+    /// Attempts that moved nothing since the last that did.
+    nr_balance_failed: u32,
+    max_newidle_lb_cost: Nanos,
+    last_decay_max_lb_cost: u64,
+}
+
+/// What is kept of a CPU.
+#[derive(Clone, Debug)]
+struct CpuState {
+    /// Jiffy from which on a tick balances.
+    next_balance: u64,
+    max_idle_balance_cost: Nanos,
+    /// The running task is to be pushed to this CPU (`active_balance`, `push_cpu`).
+    push_cpu: Option<CpuId>,
+    /// Share of the CPU that higher classes use.
+    higher: stats::HigherShare,
+    domains: Vec<DomainState>,
+}
+
+/// What the CPUs of a last-level cache share (`struct sched_domain_shared`).
+#[derive(Clone, Copy, Debug)]
+struct LlcState {
+    has_idle_cores: bool,
+    nr_idle_scan: u32,
+}
+
+/// Placement and balancing of one machine.
+#[derive(Debug)]
+pub struct Balancer {
+    options: BalanceOptions,
+    domains: Arc<Domains>,
+    cpus: Vec<CpuState>,
+    /// By domain number; used where the domain is a last-level cache.
+    llcs: Vec<LlcState>,
+    /// By domain number and group: a lower level failed because of affinity (`sgc->imbalance`).
+    imbalanced: Vec<Vec<bool>>,
+    /// Some CPU has two tasks or more (`rd->overload`).
+    overload: bool,
+    /// Jiffy from which on a busy CPU's tick makes an idle one balance (`nohz.next_balance`).
+    nohz_next_balance: u64,
+    /// Jiffy from which on it refreshes the averages of idle ones (`nohz.next_blocked`).
+    nohz_next_blocked: u64,
+}
+
+impl Balancer {
+    /// For `machine`.
+    pub fn new(options: BalanceOptions, machine: &Machine) -> Self {
+        let domains = Arc::new(Domains::new(&machine.topology));
+        let cpus = (0..machine.nr_cpus())
+            .map(|cpu| CpuState {
+                next_balance: 0,
+                max_idle_balance_cost: options.migration_cost,
+                push_cpu: None,
+                higher: stats::HigherShare::default(),
+                domains: domains
+                    .iter(CpuId(cpu))
+                    .map(|domain| DomainState {
+                        last_balance: 0,
+                        balance_interval: domain.min_interval_ms(),
+                        nr_balance_failed: 0,
+                        max_newidle_lb_cost: 0,
+                        last_decay_max_lb_cost: 0,
+                    })
+                    .collect(),
+            })
+            .collect();
+        let all = (0..domains.nr_domains() as u32).map(|index| domains.domain(index));
+        let llcs = all
+            .clone()
+            .map(|domain| LlcState {
+                has_idle_cores: domains.smt_active(),
+                nr_idle_scan: domain.weight,
+            })
+            .collect();
+        let imbalanced = all.map(|domain| vec![false; domain.groups.len()]).collect();
+        Self {
+            options,
+            cpus,
+            llcs,
+            imbalanced,
+            overload: false,
+            nohz_next_balance: 0,
+            nohz_next_blocked: 0,
+            domains,
+        }
+    }
+
+    /// The class has queued and counted a task on `cpu`.
+    #[inline]
+    pub fn task_queued(&mut self, core: &Core, cpu: CpuId) {
+        self.overload |= core.rq(cpu).nr_running >= 2;
+    }
+
+    /// Whether the running task of `cpu` is about to be pushed away: until that is done
+    /// ([`Balancer::push_running`]) the class picks nothing there, as if the stopper thread ran.
+    #[inline]
+    pub fn is_pushing(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].push_cpu.is_some()
+    }
+
+    /// Whether `cpu` is idle, or has only SCHED_IDLE work.
+    #[inline]
+    fn is_idle_ish(core: &Core, fair: &dyn FairQueues, cpu: CpuId) -> bool {
+        core.idle_cpu(cpu) || fair.sched_idle_cpu(core, cpu)
+    }
+
+    /// Whether all hardware threads of the core of `cpu` are idle.
+    fn is_core_idle(&self, core: &Core, cpu: CpuId) -> bool {
+        self.domains.smt_mask(cpu).iter().all(|sibling| core.idle_cpu(sibling))
+    }
+
+    fn new_idle_core(&mut self, core: &Core, cpu: CpuId) {
+        if !self.domains.smt_active() {
+            return;
+        }
+        let others = self.domains.smt_mask(cpu).and_not(&CpuMask::only(cpu));
+        if let Some(llc) = self.domains.llc_id(cpu)
+            && others.iter().all(|sibling| core.idle_cpu(sibling))
+        {
+            self.llcs[llc as usize].has_idle_cores = true;
+        }
+    }
+}

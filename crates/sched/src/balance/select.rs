@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The CPU for a waking fair task.
+//!
+//! Source: Linux kernel/sched/fair.c (select_task_rq_fair, record_wakee, wake_wide, wake_affine,
+//! select_idle_sibling, select_idle_cpu, select_idle_core, select_idle_smt).
+
+use super::{Balancer, FairQueues};
+use crate::core::Core;
+use crate::domains::Domain;
+use crate::flags::WakeFlags;
+use schedlab_model::{CpuId, CpuMask, TaskId};
+
+impl Balancer {
+    /// The CPU for `task`, which was on `prev` last.
+    pub fn select_task_rq(
+        &mut self,
+        core: &Core,
+        fair: &mut dyn FairQueues,
+        task: TaskId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        let this = flags.this_cpu;
+        let allowed = core.task(task).cpus_allowed;
+        let cpu = if flags.is_fork() {
+            let largest = self.domains.of_cpu(this).len();
+            self.find_idlest_cpu(core, fair, task, this, prev, largest)
+        } else {
+            self.select_for_wakeup(core, fair, task, prev, flags)
+        };
+        if allowed.contains(cpu) {
+            return cpu;
+        }
+        // The core's fallback: the same node first, then any CPU.
+        let node = core.topology.node_span(prev).and(&allowed);
+        node.first_cpu().or(allowed.first_cpu()).expect("affinity lies within the machine")
+    }
+
+    fn select_for_wakeup(
+        &mut self,
+        core: &Core,
+        fair: &mut dyn FairQueues,
+        task: TaskId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        let this = flags.this_cpu;
+        if let Some(waker) = flags.waker {
+            fair.record_wakee(core, waker, task);
+        }
+        let want_affine = !self.is_wide(fair, flags.waker, task, this)
+            && core.task(task).cpus_allowed.contains(this);
+        let mut target = prev;
+        if want_affine && this != prev {
+            let domains = self.domains.clone();
+            if let Some(domain) = domains.iter(this).find(|domain| domain.span.contains(prev)) {
+                target = self.wake_affine(core, fair, domain, task, this, prev, flags);
+            }
+        }
+        self.select_idle_sibling(core, fair, task, prev, target)
+    }
+
+    /// Whether waker and task belong to a one-to-many relation too large for one cache (wake_wide).
+    fn is_wide(
+        &self,
+        fair: &dyn FairQueues,
+        waker: Option<TaskId>,
+        task: TaskId,
+        this: CpuId,
+    ) -> bool {
+        let llc_size = u64::from(self.domains.llc(this).map_or(1, |llc| llc.weight));
+        let waker = waker.map_or(0, |waker| fair.wakee_flips(waker));
+        let wakee = fair.wakee_flips(task);
+        let (most, least) = (u64::from(waker.max(wakee)), u64::from(waker.min(wakee)));
+        least >= llc_size && most >= least * llc_size
+    }
+
+    /// Chooses between the waker's CPU and the task's previous one.
+    #[allow(clippy::too_many_arguments)]
+    fn wake_affine(
+        &mut self,
+        core: &Core,
+        fair: &dyn FairQueues,
+        domain: &Domain,
+        task: TaskId,
+        this: CpuId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        if core.idle_cpu(this) && self.domains.share_cache(this, prev) {
+            return if core.idle_cpu(prev) { prev } else { this };
+        }
+        if flags.sync && core.rq(this).nr_running == 1 {
+            return this;
+        }
+        if core.idle_cpu(prev) {
+            return prev;
+        }
+        let mut this_load = fair.cpu_load(this);
+        if flags.sync {
+            let waker = flags.waker.map_or(0, |waker| fair.task_h_load(waker));
+            if waker > this_load {
+                return this;
+            }
+            this_load -= waker;
+        }
+        let load = fair.task_h_load(task);
+        let this_effect = (this_load + load) * 100 * self.capacity_of(core, prev);
+        let bias = 100 + (domain.imbalance_pct - 100) / 2;
+        let prev_load = fair.cpu_load(prev).saturating_sub(load);
+        let prev_effect = prev_load * bias * self.capacity_of(core, this) + u64::from(flags.sync);
+        if this_effect < prev_effect { this } else { prev }
+    }
+
+    /// An idle CPU that shares a cache with `target`, else `target`.
+    fn select_idle_sibling(
+        &mut self,
+        core: &Core,
+        fair: &mut dyn FairQueues,
+        task: TaskId,
+        prev: CpuId,
+        target: CpuId,
+    ) -> CpuId {
+        let allowed = core.task(task).cpus_allowed;
+        let fits = |cpu: CpuId| allowed.contains(cpu) && Self::is_idle_ish(core, fair, cpu);
+        if fits(target) {
+            return target;
+        }
+        if prev != target && self.domains.share_cache(prev, target) && fits(prev) {
+            return prev;
+        }
+        let recent = fair.swap_recent_used_cpu(task, prev);
+        let fits = |cpu: CpuId| allowed.contains(cpu) && Self::is_idle_ish(core, fair, cpu);
+        if let Some(recent) = recent
+            && recent != prev
+            && recent != target
+            && self.domains.share_cache(recent, target)
+            && fits(recent)
+        {
+            return recent;
+        }
+        let Some(llc) = self.domains.llc_id(target) else { return target };
+        let mut has_idle_core = false;
+        if self.domains.smt_active() {
+            has_idle_core = self.llcs[llc as usize].has_idle_cores;
+            if !has_idle_core && self.domains.share_cache(prev, target) {
+                let siblings = self.domains.smt_mask(prev);
+                if let Some(cpu) = siblings.iter().find(|cpu| *cpu != prev && fits(*cpu)) {
+                    return cpu;
+                }
+            }
+        }
+        let candidates = self.domains.domain(llc).span.and(&allowed);
+        let found = if has_idle_core {
+            self.select_idle_core(core, fair, candidates, target, llc)
+        } else {
+            self.scan_llc(core, fair, candidates, target, llc)
+        };
+        found.unwrap_or(target)
+    }
+
+    /// Looks at a few CPUs after `target`, fewer the busier the cache is.
+    fn scan_llc(
+        &self,
+        core: &Core,
+        fair: &dyn FairQueues,
+        candidates: CpuMask,
+        target: CpuId,
+        llc: u32,
+    ) -> Option<CpuId> {
+        let budget = self.llcs[llc as usize].nr_idle_scan as usize;
+        let start = CpuId(target.0 + 1);
+        candidates.iter_from(start).take(budget).find(|cpu| Self::is_idle_ish(core, fair, *cpu))
+    }
+
+    /// Looks for a core all of whose hardware threads are idle; failing that, the first idle CPU.
+    fn select_idle_core(
+        &mut self,
+        core: &Core,
+        fair: &dyn FairQueues,
+        candidates: CpuMask,
+        target: CpuId,
+        llc: u32,
+    ) -> Option<CpuId> {
+        let mut visited = CpuMask::empty();
+        let mut idle_cpu = None;
+        for cpu in candidates.iter_from(CpuId(target.0 + 1)) {
+            if visited.contains(cpu) {
+                continue;
+            }
+            let siblings = self.domains.smt_mask(cpu);
+            if self.is_core_idle(core, cpu) {
+                return Some(cpu);
+            }
+            visited = visited.or(siblings);
+            if idle_cpu.is_none() {
+                idle_cpu = siblings
+                    .iter()
+                    .find(|c| candidates.contains(*c) && Self::is_idle_ish(core, fair, *c));
+            }
+        }
+        self.llcs[llc as usize].has_idle_cores = false;
+        idle_cpu
+    }
+}

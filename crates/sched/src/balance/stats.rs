@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Statistics of groups of CPUs, and how busy they make a group.
+//!
+//! Source: Linux kernel/sched/fair.c (update_sg_lb_stats, update_sg_wakeup_stats, group_classify,
+//! scale_rt_capacity, update_idle_cpu_scan).
+
+use super::{Balancer, FairQueues, Generation};
+use crate::core::Core;
+use crate::domains::{Domain, Group};
+use schedlab_model::{CpuId, CpuMask, Nanos, Policy};
+
+/// Capacity of a CPU (SCHED_CAPACITY_SCALE).
+pub(super) const SCALE: u64 = 1024;
+
+/// How busy a group is, least first (`enum group_type`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum GroupType {
+    HasSpare,
+    FullyBusy,
+    /// From 6.12: an idle CPU may relieve a core whose hardware threads are all in use.
+    SmtBalance,
+    Imbalanced,
+    Overloaded,
+}
+
+/// Statistics of a group (`struct sg_lb_stats`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupStats {
+    pub load: u64,
+    pub util: u64,
+    pub runnable: u64,
+    pub capacity: u64,
+    pub nr_running: u32,
+    pub h_nr_running: u32,
+    pub idle_cpus: u32,
+    pub weight: u32,
+    pub cores: u32,
+    pub is_core: bool,
+    pub kind: GroupType,
+    pub avg_load: u64,
+    /// Some CPU has more than one task.
+    pub overload: bool,
+}
+
+impl GroupStats {
+    /// Load for each unit of capacity.
+    pub fn load_by_capacity(&self) -> u64 {
+        self.load * SCALE / self.capacity
+    }
+
+    fn is_overloaded(&self, pct: u64) -> bool {
+        self.nr_running > self.weight
+            && (self.capacity * 100 < self.util * pct || self.capacity * pct < self.runnable * 100)
+    }
+
+    fn has_capacity(&self, pct: u64) -> bool {
+        self.nr_running < self.weight
+            || (self.capacity * pct >= self.runnable * 100 && self.capacity * 100 > self.util * pct)
+    }
+
+    /// How busy the group is. `imbalanced`: a lower level failed because of affinity.
+    pub fn classify(&self, pct: u64, imbalanced: bool, smt_balance: bool) -> GroupType {
+        if self.is_overloaded(pct) {
+            GroupType::Overloaded
+        } else if imbalanced {
+            GroupType::Imbalanced
+        } else if smt_balance {
+            GroupType::SmtBalance
+        } else if self.has_capacity(pct) {
+            GroupType::HasSpare
+        } else {
+            GroupType::FullyBusy
+        }
+    }
+}
+
+/// Average share of a CPU that classes above the fair one use: an exponential average with a
+/// half-life of 32 periods of 2^20 ns, as the kernel's `avg_rt`, but brought up to date only when
+/// it is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HigherShare {
+    /// Average on the scale of 1,024, times 2^10.
+    average: u64,
+    at: Nanos,
+    exec_seen: Nanos,
+}
+
+/// y^n for y^32 = 1/2, as a fraction of 2^32.
+fn decay_factor(n: u64) -> u64 {
+    let (mut result, mut base, mut n) = (1 << 32, 0xfa83_b2da_u64, n.min(4096));
+    while n > 0 {
+        if n & 1 == 1 {
+            result = (result * base) >> 32;
+        }
+        base = (base * base) >> 32;
+        n >>= 1;
+    }
+    result
+}
+
+impl HigherShare {
+    /// The share at `now`, 0 to 1,024, of a CPU on which higher classes have used `exec` in all.
+    fn update(&mut self, now: Nanos, exec: Nanos) -> u64 {
+        let elapsed = now - self.at;
+        let periods = elapsed >> 20;
+        if periods > 0 {
+            let used = exec.saturating_sub(self.exec_seen).min(elapsed);
+            let recent = (u128::from(used) << 20) / u128::from(elapsed);
+            let factor = decay_factor(periods);
+            let rest = (1 << 32) - factor;
+            self.average = ((self.average * factor) >> 32) + ((recent as u64 * rest) >> 32);
+            self.at = now;
+            self.exec_seen = exec;
+        }
+        self.average >> 10
+    }
+}
+
+/// `nr_idle_scan`: how many CPUs of a last-level cache a wake-up looks at, from their utilisation.
+pub(super) fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u32 {
+    let x = sum_util / llc_weight;
+    let busy = (x * x * pct * pct / (10_000 * SCALE)).min(SCALE);
+    ((SCALE - busy) * llc_weight / SCALE) as u32
+}
+
+impl Balancer {
+    /// Capacity left to fair tasks on `cpu`, 1 to 1,024 (`capacity_of`).
+    pub(super) fn capacity_of(&mut self, core: &Core, cpu: CpuId) -> u64 {
+        let fair = core.class_of(Policy::Normal);
+        if fair == 0 {
+            return SCALE;
+        }
+        let exec = (0..fair).map(|class| core.class_exec_runtime(cpu, class)).sum();
+        let used = self.cpus[cpu.index()].higher.update(core.now, exec);
+        SCALE.saturating_sub(used).max(1)
+    }
+
+    /// Whether higher classes take so much of `cpu` that `pct` shows it (`check_cpu_capacity`).
+    pub(super) fn is_capacity_reduced(&mut self, core: &Core, cpu: CpuId, pct: u64) -> bool {
+        self.capacity_of(core, cpu) * pct < SCALE * 100
+    }
+
+    /// The same from the last known capacity, without bringing it up to date.
+    pub(super) fn is_capacity_reduced_now(&self, cpu: CpuId, pct: u64) -> bool {
+        let used = self.cpus[cpu.index()].higher.average >> 10;
+        SCALE.saturating_sub(used).max(1) * pct < SCALE * 100
+    }
+
+    /// Sums over the CPUs of `group` that are in `cpus`; `kind` and `avg_load` are not set yet.
+    pub(super) fn group_sums(
+        &mut self,
+        core: &Core,
+        fair: &dyn FairQueues,
+        group: &Group,
+        cpus: &CpuMask,
+    ) -> GroupStats {
+        let mut stats = GroupStats {
+            load: 0,
+            util: 0,
+            runnable: 0,
+            capacity: 0,
+            nr_running: 0,
+            h_nr_running: 0,
+            idle_cpus: 0,
+            weight: group.weight,
+            cores: group.cores,
+            is_core: group.is_core,
+            kind: GroupType::HasSpare,
+            avg_load: 0,
+            overload: false,
+        };
+        for cpu in group.span.iter() {
+            stats.capacity += self.capacity_of(core, cpu);
+            if !cpus.contains(cpu) {
+                continue;
+            }
+            let nr_running = core.rq(cpu).nr_running;
+            stats.load += fair.cpu_load(cpu);
+            stats.util += fair.cpu_util(cpu);
+            stats.runnable += fair.cpu_runnable(cpu);
+            stats.h_nr_running += fair.h_nr_running(cpu);
+            stats.nr_running += nr_running;
+            stats.overload |= nr_running > 1;
+            stats.idle_cpus += u32::from(core.idle_cpu(cpu));
+        }
+        stats
+    }
+
+    /// From 6.12: a core with several runnable tasks is worth relieving when this CPU is idle.
+    pub(super) fn is_smt_balance(&self, stats: &GroupStats, idle: bool, local: bool) -> bool {
+        self.options.generation >= Generation::V6_12
+            && idle
+            && !local
+            && stats.is_core
+            && stats.h_nr_running > 1
+    }
+
+    /// Remembers how many CPUs a wake-up should look at in the cache that `domain` is.
+    pub(super) fn update_idle_scan(&mut self, cpu: CpuId, index: u32, domain: &Domain, util: u64) {
+        if self.domains.llc_id(cpu) == Some(index) {
+            let scan = nr_idle_scan(util, u64::from(domain.weight), domain.imbalance_pct);
+            self.llcs[index as usize].nr_idle_scan = scan;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn section_7_3_nr_idle_scan() {
+        let utils = [0, 128, 256, 384, 512, 640, 768, 870, 1024];
+        let vectors: [(u64, [u32; 9]); 4] = [
+            (4, [4, 3, 3, 3, 2, 1, 0, 0, 0]),
+            (8, [8, 7, 7, 6, 5, 3, 1, 0, 0]),
+            (16, [16, 15, 14, 12, 10, 7, 3, 0, 0]),
+            (32, [32, 31, 29, 25, 21, 14, 7, 0, 0]),
+        ];
+        for (weight, expected) in vectors {
+            let got = utils.map(|util| nr_idle_scan(util * weight, weight, 117));
+            assert_eq!(got, expected, "{weight} CPUs");
+        }
+    }
+
+    #[test]
+    fn share_of_higher_classes_follows_use_with_the_half_life_of_pelt() {
+        let period = 1 << 20;
+        let mut share = HigherShare::default();
+        assert!((511..=512).contains(&share.update(32 * period, 32 * period)));
+        assert!((255..=256).contains(&share.update(64 * period, 32 * period)));
+        assert!((1020..=1024).contains(&share.update(664 * period, 632 * period)));
+        assert_eq!(decay_factor(0), 1 << 32);
+        assert_eq!(decay_factor(4096), 0);
+    }
+
+    fn group(nr_running: u32, util: u64, runnable: u64) -> GroupStats {
+        GroupStats {
+            load: 0,
+            util,
+            runnable,
+            capacity: 2048,
+            nr_running,
+            h_nr_running: nr_running,
+            idle_cpus: 0,
+            weight: 2,
+            cores: 2,
+            is_core: false,
+            kind: GroupType::HasSpare,
+            avg_load: 0,
+            overload: false,
+        }
+    }
+
+    #[test]
+    fn groups_are_classified_by_tasks_and_utilisation() {
+        assert_eq!(group(1, 2048, 2048).classify(117, false, false), GroupType::HasSpare);
+        assert_eq!(group(2, 1000, 1000).classify(117, false, false), GroupType::HasSpare);
+        assert_eq!(group(2, 2048, 2048).classify(117, false, false), GroupType::FullyBusy);
+        assert_eq!(group(3, 2048, 3072).classify(117, false, false), GroupType::Overloaded);
+        assert_eq!(group(3, 1000, 1500).classify(117, false, false), GroupType::HasSpare);
+        assert_eq!(group(2, 2048, 2048).classify(117, true, false), GroupType::Imbalanced);
+        assert_eq!(group(2, 2048, 2048).classify(117, false, true), GroupType::SmtBalance);
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! When CPUs balance: at ticks, before going idle, and idle CPUs on behalf of each other.
+//!
+//! An idle CPU has no tick. A busy CPU's tick that finds cause makes the first idle CPU balance for
+//! all idle ones; here it does so within that tick, after the busy CPU's own balancing.
+//!
+//! Source: Linux kernel/sched/fair.c (trigger_load_balance, rebalance_domains, nohz_balancer_kick,
+//! _nohz_idle_balance, newidle_balance, update_newidle_cost).
+
+use super::detach::Activity;
+use super::{Balancer, FairQueues, Generation};
+use crate::core::Core;
+use schedlab_model::CpuId;
+
+/// Jiffies between two attempts (get_sd_balance_interval).
+fn interval_jiffies(interval_ms: u64, busy: bool, hz: u64, nr_cpus: u64) -> u64 {
+    const BUSY_FACTOR: u64 = 16;
+    let ms = if busy { interval_ms * BUSY_FACTOR } else { interval_ms };
+    // msecs_to_jiffies rounds up.
+    let jiffies = (ms * hz).div_ceil(1000);
+    let jiffies = if busy { jiffies.saturating_sub(1) } else { jiffies };
+    jiffies.clamp(1, (hz * nr_cpus / 10).max(1))
+}
+
+impl Balancer {
+    fn interval(&self, core: &Core, cpu: CpuId, position: usize, busy: bool) -> u64 {
+        let interval = self.cpus[cpu.index()].domains[position].balance_interval;
+        interval_jiffies(interval, busy, u64::from(core.hz), u64::from(core.nr_cpus()))
+    }
+
+    /// The tick of busy `cpu`, after the class's own work.
+    pub fn tick(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) {
+        if self.domains.of_cpu(cpu).is_empty() {
+            return;
+        }
+        let kicks = self.is_nohz_kick(core, fair, cpu);
+        self.refresh_idle(core, fair);
+        if core.jiffies() >= self.cpus[cpu.index()].next_balance {
+            fair.update_averages(core, cpu);
+            self.rebalance_domains(core, fair, cpu, Activity::Busy);
+        }
+        if kicks {
+            self.kick_idle_balance(core, fair, cpu);
+        }
+    }
+
+    /// Averages of idle CPUs are brought up to date every 32 ms.
+    fn refresh_idle(&mut self, core: &Core, fair: &mut dyn FairQueues) {
+        const LOAD_AVG_PERIOD_MS: u64 = 32;
+        if core.jiffies() <= self.nohz_next_blocked || core.idle_cpus.is_empty() {
+            return;
+        }
+        self.nohz_next_blocked =
+            core.jiffies() + (LOAD_AVG_PERIOD_MS * u64::from(core.hz)).div_ceil(1000);
+        for idle in core.idle_cpus.iter() {
+            if fair.cpu_load(idle) > 0 || fair.cpu_util(idle) > 0 {
+                fair.update_averages(core, idle);
+            }
+        }
+    }
+
+    /// Balances each domain of `cpu` whose time has come, smallest first.
+    fn rebalance_domains(
+        &mut self,
+        core: &mut Core,
+        fair: &mut dyn FairQueues,
+        cpu: CpuId,
+        idle: Activity,
+    ) {
+        let now = core.jiffies();
+        let mut idle = idle;
+        let mut next_balance: Option<u64> = None;
+        let (mut continue_balancing, mut decayed, mut max_cost) = (true, false, 0);
+        for position in 0..self.domains.of_cpu(cpu).len() {
+            let needs_decay = self.update_newidle_cost(cpu, position, 0, now, core.hz);
+            decayed |= needs_decay;
+            max_cost += self.cpus[cpu.index()].domains[position].max_newidle_lb_cost;
+            if !continue_balancing {
+                if needs_decay {
+                    continue;
+                }
+                break;
+            }
+            let mut busy = idle == Activity::Busy && !fair.sched_idle_cpu(core, cpu);
+            let mut interval = self.interval(core, cpu, position, busy);
+            if now >= self.cpus[cpu.index()].domains[position].last_balance + interval {
+                match self.load_balance(core, fair, cpu, position, idle) {
+                    Some(true) => {
+                        idle = if core.idle_cpu(cpu) { Activity::Idle } else { Activity::Busy };
+                        busy = idle == Activity::Busy && !fair.sched_idle_cpu(core, cpu);
+                    }
+                    Some(false) => {}
+                    None => continue_balancing = false,
+                }
+                self.cpus[cpu.index()].domains[position].last_balance = now;
+                interval = self.interval(core, cpu, position, busy);
+            }
+            let due = self.cpus[cpu.index()].domains[position].last_balance + interval;
+            next_balance = Some(next_balance.map_or(due, |next| next.min(due)));
+        }
+        let state = &mut self.cpus[cpu.index()];
+        if decayed {
+            state.max_idle_balance_cost = max_cost.max(self.options.migration_cost);
+            fair.set_max_idle_balance_cost(cpu, state.max_idle_balance_cost);
+        }
+        if let Some(next) = next_balance {
+            state.next_balance = next;
+        }
+    }
+
+    /// Whether the tick of busy `cpu` has cause to make idle CPUs balance.
+    fn is_nohz_kick(&self, core: &Core, fair: &dyn FairQueues, cpu: CpuId) -> bool {
+        if core.jiffies() < self.nohz_next_balance || core.idle_cpus.is_empty() {
+            return false;
+        }
+        if core.rq(cpu).nr_running >= 2 {
+            return true;
+        }
+        let pct = self.domains.iter(cpu).next().map_or(100, |domain| domain.imbalance_pct);
+        if fair.h_nr_running(cpu) >= 1 && self.is_capacity_reduced_now(cpu, pct) {
+            return true;
+        }
+        self.domains.llc(cpu).is_some_and(|llc| {
+            let idle = llc.span.and(&core.idle_cpus).weight();
+            llc.weight - idle > 1
+        })
+    }
+
+    /// The first idle CPU balances for all idle ones, itself last.
+    fn kick_idle_balance(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) {
+        let now = core.jiffies();
+        self.nohz_next_balance = now + 1;
+        let Some(balancer) = core.idle_cpus.iter().find(|idle| *idle != cpu) else { return };
+        let idle_cpus = core.idle_cpus;
+        let mut next_balance = now + 60 * u64::from(core.hz);
+        for idle in idle_cpus.iter_from(CpuId(balancer.0 + 1)) {
+            if !core.idle_cpu(idle) {
+                continue;
+            }
+            if core.rq(balancer).need_resched {
+                // It has work now; the rest is left to the next one.
+                return;
+            }
+            if now >= self.cpus[idle.index()].next_balance {
+                fair.update_averages(core, idle);
+                self.rebalance_domains(core, fair, idle, Activity::Idle);
+            }
+            next_balance = next_balance.min(self.cpus[idle.index()].next_balance);
+        }
+        self.nohz_next_balance = next_balance;
+    }
+
+    /// `cpu` has nothing to run. Returns whether it pulled a task.
+    pub fn newidle(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) -> bool {
+        if self.is_pushing(cpu) {
+            return false;
+        }
+        fair.set_idle_stamp(cpu, Some(core.now));
+        let mut next_balance = core.jiffies() + u64::from(core.hz);
+        let pulled = self.newidle_domains(core, fair, cpu, &mut next_balance);
+        let state = &mut self.cpus[cpu.index()];
+        state.next_balance = state.next_balance.min(next_balance);
+        if pulled {
+            fair.set_idle_stamp(cpu, None);
+        } else {
+            self.new_idle_core(core, cpu);
+        }
+        pulled
+    }
+
+    fn newidle_domains(
+        &mut self,
+        core: &mut Core,
+        fair: &mut dyn FairQueues,
+        cpu: CpuId,
+        next_balance: &mut u64,
+    ) -> bool {
+        let mut spent = 0;
+        let nr_domains = self.domains.of_cpu(cpu).len();
+        for position in 0..nr_domains {
+            let due = self.cpus[cpu.index()].domains[position].last_balance
+                + self.interval(core, cpu, position, false);
+            *next_balance = (*next_balance).min(due);
+            let state = &self.cpus[cpu.index()];
+            if !self.overload
+                || fair.avg_idle(cpu) < spent + state.domains[position].max_newidle_lb_cost
+            {
+                break;
+            }
+            if position == 0 {
+                fair.update_averages(core, cpu);
+            }
+            let pulled = self
+                .load_balance(core, fair, cpu, position, Activity::NewlyIdle)
+                .is_some_and(|moved| moved);
+            let mut cost = self.options.newidle_cost;
+            spent += cost;
+            if !pulled && self.options.generation == Generation::V6_1 {
+                // A fruitless attempt makes the next ones rarer.
+                let max = self.cpus[cpu.index()].domains[position].max_newidle_lb_cost;
+                cost = cost.max(3 * max / 2);
+            }
+            self.update_newidle_cost(cpu, position, cost, core.jiffies(), core.hz);
+            if pulled || core.rq(cpu).nr_running > 0 {
+                break;
+            }
+        }
+        let state = &mut self.cpus[cpu.index()];
+        state.max_idle_balance_cost = state.max_idle_balance_cost.max(spent);
+        fair.set_max_idle_balance_cost(cpu, state.max_idle_balance_cost);
+        core.rq(cpu).nr_running > 0
+    }
+
+    /// Learns the cost of an attempt, or lets the known one fade by about 1 % a second. True if it
+    /// faded.
+    fn update_newidle_cost(
+        &mut self,
+        cpu: CpuId,
+        position: usize,
+        cost: u64,
+        now: u64,
+        hz: u32,
+    ) -> bool {
+        let cap = self.options.migration_cost + 200;
+        let state = &mut self.cpus[cpu.index()].domains[position];
+        if cost > state.max_newidle_lb_cost {
+            state.max_newidle_lb_cost = cost.min(cap);
+            state.last_decay_max_lb_cost = now;
+            return false;
+        }
+        if now > state.last_decay_max_lb_cost + u64::from(hz) {
+            state.max_newidle_lb_cost = state.max_newidle_lb_cost * 253 / 256;
+            state.last_decay_max_lb_cost = now;
+            return true;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval_jiffies;
+
+    #[test]
+    fn section_7_3_balance_interval() {
+        assert_eq!(interval_jiffies(8, false, 250, 8), 2);
+        assert_eq!(interval_jiffies(8, true, 250, 8), 31);
+        assert_eq!(interval_jiffies(512, true, 250, 8), 200);
+        assert_eq!(interval_jiffies(8, false, 1000, 8), 8);
+        assert_eq!(interval_jiffies(8, true, 1000, 8), 127);
+        assert_eq!(interval_jiffies(512, true, 1000, 8), 800);
+        assert_eq!(interval_jiffies(1, false, 100, 1), 1);
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random workloads on one to five CPUs under every textbook scheduler: bursts, sleeps, yields,
+//! changes of nice, policy and affinity. After every instant the kernel of these tests checks that
+//! no CPU is idle beside a waiting task that may use it; under preemptive priority also that no
+//! waiting task could drive out a worse one.
+
+mod textbook_support;
+
+use schedlab_model::random::{Purpose, Stream};
+use schedlab_model::{CpuId, CpuMask, Policy};
+use textbook_support::{Experiment, Job, TEXTBOOK};
+
+fn random_mask(stream: &mut Stream, nr_cpus: u32) -> CpuMask {
+    let mut mask = CpuMask::only(CpuId(stream.below(u64::from(nr_cpus)) as u32));
+    for cpu in 0..nr_cpus {
+        if stream.below(2) == 0 {
+            mask.set(CpuId(cpu));
+        }
+    }
+    mask
+}
+
+fn random_job(stream: &mut Stream, nr_cpus: u32) -> Job {
+    let mut job = Job::at(stream.below(20));
+    job.attr.nice = stream.between(0, 8) as i8 - 4;
+    if stream.below(3) == 0 {
+        job.attr.affinity = Some(random_mask(stream, nr_cpus));
+    }
+    for _ in 0..stream.between(1, 8) {
+        job = match stream.below(9) {
+            0..=3 => job.run(stream.between(1, 30)),
+            4 | 5 => job.run(stream.below(12)).sleep(stream.below(12)),
+            6 => job.yields(),
+            7 => match stream.below(3) {
+                0 => job.set_nice(stream.between(0, 8) as i8 - 4),
+                1 => job.set_policy(Policy::Batch),
+                _ => job.set_policy(Policy::Normal),
+            },
+            _ => {
+                let mask = random_mask(stream, nr_cpus);
+                job.set_affinity(mask)
+            }
+        };
+    }
+    job
+}
+
+#[test]
+fn no_cpu_is_idle_beside_a_task_and_no_time_is_lost() {
+    for scheduler in TEXTBOOK {
+        for round in 0..60 {
+            let mut stream = Stream::new(round, Purpose::Experiment, 0);
+            let nr_cpus = stream.between(1, 5) as u32;
+            let jobs: Vec<Job> =
+                (0..stream.between(1, 25)).map(|_| random_job(&mut stream, nr_cpus)).collect();
+            let mut experiment = Experiment::new(scheduler).cpus(nr_cpus);
+            experiment.short_quanta(&mut stream);
+            if round % 2 == 0 && scheduler.starts_with("priority") {
+                experiment = experiment.set("aging", 0);
+            }
+            let run = experiment.run(&jobs);
+            for (task, job) in (0..).zip(&jobs) {
+                assert_eq!(run.cpu_time(task), job.work(), "{scheduler}, round {round}: {task}");
+            }
+            assert_eq!(run.exits().len(), jobs.len());
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Decodes a Perfetto trace with the official schema (the Python package `perfetto`), in which every
+//! field has a name and a type: a wrong field number shows as an unknown or missing field.
+//! Where the package is not installed the test says so and checks nothing (`pip install perfetto`;
+//! SCHEDLAB_PYTHON names the interpreter that has it).
+
+use schedlab_model::trace::MemorySink;
+use schedlab_model::{EventKind, TraceSink};
+use schedlab_trace::PerfettoSink;
+use schedlab_trace::synthetic::Synthetic;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Prints what it finds as `name=number` lines.
+const SCRIPT: &str = r#"
+import sys
+from collections import Counter
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+trace, found = Trace(), Counter()
+data = sys.stdin.buffer.read()
+trace.ParseFromString(data)
+for packet in trace.packet:
+    compact = packet.ftrace_events.compact_sched
+    found["switches"] += len(compact.switch_timestamp)
+    for field in ("switch_prev_state", "switch_next_pid", "switch_next_prio", "switch_next_comm_index"):
+        assert len(getattr(compact, field)) == len(compact.switch_timestamp), field
+    found["wakings"] += len(compact.waking_timestamp)
+    for field in ("pid", "target_cpu", "prio", "comm_index", "common_flags"):
+        assert len(getattr(compact, "waking_" + field)) == len(compact.waking_timestamp), field
+    assert all(i < len(compact.intern_table) for i in compact.switch_next_comm_index)
+    found["prio_120"] += sum(prio == 120 for prio in compact.switch_next_prio)
+    found["processes"] += len(packet.process_tree.processes)
+    found["threads"] += sum(t.tid == t.tgid and t.name != "" for t in packet.process_tree.threads)
+    event = packet.track_event
+    if packet.HasField("track_event"):
+        assert event.track_uuid and packet.trusted_packet_sequence_id, packet
+        found[TrackEvent.Type.Name(event.type)] += 1
+    if packet.HasField("system_info"):
+        found["linux"] += packet.system_info.utsname.sysname == "Linux"
+# Fields that the schema does not know are dropped when unknown fields are discarded.
+size = len(trace.SerializeToString())
+trace.DiscardUnknownFields()
+found["unknown_bytes"] = size - len(trace.SerializeToString())
+for name, count in sorted(found.items()):
+    print(f"{name}={count}")
+"#;
+
+/// What the script prints, or why it could not run.
+fn decode(bytes: &[u8]) -> Result<String, String> {
+    let python = std::env::var("SCHEDLAB_PYTHON").unwrap_or_else(|_| "python3".into());
+    let probe = Command::new(&python).args(["-c", "import perfetto"]).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        return Err(format!("{python} has no package `perfetto`"));
+    }
+    let mut child = Command::new(&python)
+        .args(["-c", SCRIPT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "the official schema refuses the trace");
+    Ok(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn the_official_schema_finds_every_event() {
+    let (mut memory, mut sink) = (MemorySink::default(), PerfettoSink::new(Vec::new()));
+    let what = Synthetic { seed: 11, nr_cpus: 3, nr_tasks: 40, nr_events: 30_000 };
+    what.play(&mut (&mut memory as &mut dyn TraceSink, &mut sink));
+    let found = match decode(&sink.finish().unwrap()) {
+        Ok(found) => found,
+        Err(reason) => return eprintln!("SKIP: {reason}"),
+    };
+    let count =
+        |is: fn(&EventKind) -> bool| memory.events.iter().filter(|event| is(&event.kind)).count();
+    let switches = count(|kind| matches!(kind, EventKind::Switch { .. }));
+    let wakings = count(|kind| matches!(kind, EventKind::Wakeup { .. } | EventKind::Fork { .. }));
+    let phases = count(|kind| matches!(kind, EventKind::Phase { .. }));
+    for line in [
+        format!("switches={switches}"),
+        format!("prio_120={switches}"),
+        format!("wakings={wakings}"),
+        "processes=40".into(),
+        "threads=40".into(),
+        "linux=1".into(),
+        "unknown_bytes=0".into(),
+        format!("TYPE_SLICE_BEGIN={phases}"),
+        format!("TYPE_SLICE_END={phases}"),
+        "TYPE_INSTANT=1".into(),
+    ] {
+        assert!(found.lines().any(|found| found == line), "no {line} in\n{found}");
+    }
+}

@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Opens a report of synthetic results by file:// in headless Chromium and uses it as a reader
+// would. What is asserted is what is seen and done; how long frames take is printed only, because
+// a shared machine has no clock one could gate on.
+//
+// Environment: CHROMIUM (browser), REPORT_HTML (report written by the example `synthetic`),
+// SCREENSHOTS (optional folder for pictures of the pages). tests/browser/run.sh sets the first two.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const DESKTOP = { viewport: { width: 1280, height: 900 } };
+const PHONE = {
+  viewport: { width: 390, height: 844 },
+  deviceScaleFactor: 2,
+  isMobile: true,
+  hasTouch: true,
+};
+
+const report = process.env.REPORT_HTML;
+let browser;
+
+before(async () => {
+  assert.ok(report, "REPORT_HTML is not set; run tests/browser/run.sh");
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
+});
+
+after(async () => {
+  await browser?.close();
+});
+
+/** A page with the report, all figures drawn; collects errors and requests. */
+async function open(options = DESKTOP) {
+  const context = await browser.newContext({ acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  page.problems = [];
+  page.requests = [];
+  page.on("console", (message) => {
+    // The advice on reading pixels is about this test, not about the report.
+    if (/willReadFrequently/.test(message.text())) return;
+    if (["error", "warning"].includes(message.type())) page.problems.push(message.text());
+  });
+  page.on("pageerror", (error) => page.problems.push(error.message));
+  page.on("dialog", (dialog) => {
+    page.problems.push("dialog: " + dialog.message());
+    dialog.dismiss();
+  });
+  page.on("request", (request) => page.requests.push(request.url()));
+  await page.goto(pathToFileURL(report).href);
+  await page.evaluate(() => schedlab.ready);
+  return page;
+}
+
+async function close(page, name) {
+  if (process.env.SCREENSHOTS && name) {
+    const file = path.join(process.env.SCREENSHOTS, name + ".png");
+    await page.screenshot({ path: file, fullPage: true });
+  }
+  assert.deepEqual(page.problems, [], "the console stays empty");
+  await page.context().close();
+}
+
+const BIG = "big-b-timeline-b-timeline";
+
+/** The timeline's window in ns and the number of frames drawn so far. */
+function view(page, id = BIG) {
+  return page.evaluate((figure) => {
+    const { from, to, end } = schedlab.figures.get(figure);
+    return { from, to, end, frames: schedlab.framesDrawn };
+  }, id);
+}
+
+function nextFrame(page) {
+  const twice = () =>
+    new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return page.evaluate(twice);
+}
+
+/** How many pixels of the canvas differ from the background, and how many colours they have. */
+function ink(page, selector) {
+  return page.evaluate((wanted) => {
+    const canvas = document.querySelector(wanted);
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const seen = new Map();
+    for (let i = 0; i < data.length; i += 4) {
+      if (data[i + 3] < 200) continue;
+      const key = (data[i] << 16) | (data[i + 1] << 8) | data[i + 2];
+      seen.set(key, (seen.get(key) || 0) + 1);
+    }
+    const strong = [...seen].filter((entry) => entry[1] > 200).length;
+    return { pixels: [...seen.values()].reduce((a, b) => a + b, 0), strong };
+  }, selector);
+}
+
+test("it opens from a file without an error, a request or a script of the data", async () => {
+  const page = await open();
+  const own = pathToFileURL(report).href;
+  const foreign = page.requests.filter((url) => url !== own && !/^(blob|data):/.test(url));
+  assert.deepEqual(foreign, []);
+  assert.equal(await page.locator("img").count(), 0, "no element came out of a hostile name");
+  const name = "</script><img src=x onerror=alert(1)>";
+  const names = await page.evaluate(
+    (id) => schedlab.figures.get(id).panels[0].tasks.map((task) => task.name),
+    BIG,
+  );
+  assert.ok(names.includes(name), "the hostile name is shown as it is");
+  const made = await page.evaluate(() => schedlab.figures.size);
+  assert.equal(made, await page.locator("figure.fig").count(), "every figure was drawn");
+  await close(page, "desktop");
+});
+
+test("nothing can be loaded even if something tried", async () => {
+  const page = await open();
+  const blocked = await page.evaluate(async () => {
+    const seen = [];
+    document.addEventListener("securitypolicyviolation", (event) =>
+      seen.push(event.violatedDirective),
+    );
+    await fetch("https://example.invalid/").catch(() => {});
+    await new Promise((done) => setTimeout(done, 50));
+    return seen;
+  });
+  assert.deepEqual(blocked, ["connect-src"]);
+  page.problems = [];
+  await close(page);
+});
+
+test("every figure has a text alternative, a caption, a data table and a CSV", async () => {
+  const page = await open();
+  const figures = await page.evaluate(() =>
+    [...document.querySelectorAll("figure.fig")].map((figure) => ({
+      id: figure.id,
+      role: figure.querySelector(".plot").getAttribute("role"),
+      alternative: figure.querySelector(".plot").getAttribute("aria-label"),
+      caption: figure.querySelector("figcaption").textContent.trim(),
+      focus: figure.querySelector(".plot").tabIndex,
+    })),
+  );
+  assert.ok(figures.length >= 12);
+  for (const figure of figures) {
+    assert.equal(figure.role, "img", figure.id);
+    assert.ok(figure.alternative.length > 40, figure.id);
+    assert.ok(figure.caption.length > 80, figure.id);
+    assert.equal(figure.focus, 0, figure.id);
+  }
+  for (const kind of ["timeline", "progress", "curves", "boxes"]) {
+    const figure = page.locator(`figure.fig-${kind}`).first();
+    await figure.locator("details.data-table summary").click();
+    await figure.locator("details.data-table tbody tr").first().waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      figure.locator("a.csv").click(),
+    ]);
+    const lines = (await readFile(await download.path(), "utf8")).trim().split("\n");
+    assert.ok(lines.length > 1, kind);
+    const columns = lines[0].split(",").length;
+    assert.equal(lines[1].split(",").length, columns, kind);
+  }
+  await close(page);
+});
+
+test("the CSV of the long timeline holds every slice and defuses the hostile name", async () => {
+  const page = await open();
+  const figure = page.locator("#" + BIG);
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    figure.locator("a.csv").click(),
+  ]);
+  const lines = (await readFile(await download.path(), "utf8")).trim().split("\n");
+  const { count, packed } = await page.evaluate((id) => {
+    const { data } = schedlab.figures.get(id);
+    return { count: data.panels[0].count, packed: data.panels[0].data.length };
+  }, BIG);
+  // Two doubles, a 32-bit, a 16-bit and an 8-bit number a slice, in base64.
+  const plain = Math.ceil((count * 23 * 4) / 3);
+  console.log(`${count} slices: ${packed} bytes in the page, ${plain} as plain typed arrays`);
+  assert.ok(count >= 100_000, `${count} slices`);
+  assert.equal(lines.length, count + 1);
+  await figure.locator("details.data-table summary").click();
+  await figure.locator("details.data-table .notice").waitFor();
+  assert.equal(await figure.locator("details.data-table tbody tr").count(), 500);
+  await close(page);
+});
+
+test("the timeline draws its lanes", async () => {
+  const page = await open();
+  for (const id of ["s0-1cpu-4-timeline", BIG]) {
+    const { pixels, strong } = await ink(page, `#${id} canvas`);
+    assert.ok(pixels > 5_000, `${id}: ${pixels} pixels`);
+    assert.ok(strong >= 4, `${id}: ${strong} colours`);
+  }
+  // Who has the CPU in the picture is who has it in the data.
+  const agree = await page.evaluate((id) => {
+    const timeline = schedlab.figures.get(id);
+    const panel = timeline.panels[0];
+    const row = panel.cpuRows[0];
+    const colours = pageColours().lines;
+    const ctx = timeline.canvas.getContext("2d");
+    let right = 0;
+    for (let i = 0; i < row.start.length; i++) {
+      const middle = (row.start[i] + row.end[i]) / 2;
+      const x =
+        timeline.left +
+        ((middle - timeline.from) / (timeline.to - timeline.from)) * timeline.plotWidth;
+      const y = row.y + row.height - 2;
+      const [r, g, b] = ctx.getImageData(x * timeline.dpr, y * timeline.dpr, 1, 1).data;
+      const hex = "#" + [r, g, b].map((v) => v.toString(16).padStart(2, "0")).join("");
+      if (hex === colours[panel.task[row.members[i]] % colours.length]) right++;
+    }
+    return [right, row.start.length];
+  }, "s0-1cpu-4-timeline");
+  assert.equal(agree[0], agree[1]);
+  await close(page);
+});
+
+test("the timeline zooms and moves by keys, buttons, wheel and drag", async () => {
+  const page = await open();
+  const plot = page.locator(`#${BIG} .plot`);
+  await plot.scrollIntoViewIfNeeded();
+  const whole = await view(page);
+  assert.deepEqual([whole.from, whole.to], [0, whole.end]);
+  await plot.focus();
+  await page.keyboard.press("+");
+  await page.keyboard.press("+");
+  await nextFrame(page);
+  const zoomed = await view(page);
+  assert.equal(Math.round(whole.end / (zoomed.to - zoomed.from)), 4);
+  assert.ok(zoomed.frames > whole.frames, "a frame was drawn");
+  await page.keyboard.press("ArrowRight");
+  assert.ok((await view(page)).from > zoomed.from);
+  await page.keyboard.press("0");
+  assert.equal((await view(page)).to, whole.end);
+
+  await page.locator(`#${BIG} .toolbar button[aria-label="Zoom in"]`).click();
+  assert.equal(Math.round(whole.end / ((await view(page)).to - (await view(page)).from)), 2);
+
+  const box = await plot.locator("canvas").boundingBox();
+  const at = [box.x + box.width / 2, box.y + 40];
+  await page.mouse.move(...at);
+  const before = await view(page);
+  await page.mouse.down();
+  await page.mouse.move(at[0] + 120, at[1], { steps: 4 });
+  await page.mouse.up();
+  assert.ok(
+    (await view(page)).from < before.from,
+    "dragging to the right shows what was earlier",
+  );
+
+  // Without focus or Ctrl the wheel scrolls the page; with Ctrl it zooms.
+  await page.evaluate(() => document.activeElement.blur());
+  const still = await view(page);
+  await page.mouse.wheel(0, -200);
+  await nextFrame(page);
+  assert.deepEqual([(await view(page)).from, (await view(page)).to], [still.from, still.to]);
+  await plot.scrollIntoViewIfNeeded();
+  const again = await plot.locator("canvas").boundingBox();
+  await page.mouse.move(again.x + again.width / 2, again.y + 40);
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -200);
+  await page.keyboard.up("Control");
+  await nextFrame(page);
+  const wheeled = await view(page);
+  assert.ok(wheeled.to - wheeled.from < still.to - still.from);
+  await close(page);
+});
+
+test("a slice tells its details to the pointer and to the keyboard", async () => {
+  const page = await open();
+  const id = "s0-1cpu-4-timeline";
+  const plot = page.locator(`#${id} .plot`);
+  await plot.scrollIntoViewIfNeeded();
+  await plot.focus();
+  await page.keyboard.press("ArrowDown");
+  const first = await page.locator(`#${id}-readout`).textContent();
+  assert.match(first, /hog-\d \(task \d\) on CPU 0: 0\.\d+ to .* then (preempted|exited)\./);
+  await page.keyboard.press("n");
+  assert.notEqual(await page.locator(`#${id}-readout`).textContent(), first);
+  const box = await plot.locator("canvas").boundingBox();
+  const lane = await page.evaluate((figure) => schedlab.figures.get(figure).rows[0].y + 5, id);
+  await page.mouse.move(box.x + box.width / 2, box.y + lane);
+  assert.match(await plot.locator(".tip").textContent(), /on CPU 0/);
+  await close(page);
+});
+
+test("a tap shows a slice's details and leaves them", async () => {
+  const page = await open(PHONE);
+  const id = "s0-1cpu-4-timeline";
+  const plot = page.locator(`#${id} .plot`);
+  await plot.scrollIntoViewIfNeeded();
+  const lane = await page.evaluate((figure) => schedlab.figures.get(figure).rows[0].y + 5, id);
+  const box = await plot.locator("canvas").boundingBox();
+  await page.touchscreen.tap(box.x + 200, box.y + lane);
+  await nextFrame(page);
+  assert.match(await plot.locator(".tip:visible").textContent(), /on CPU 0/);
+  assert.match(await page.locator(`#${id}-readout`).textContent(), /on CPU 0/);
+  await close(page);
+});
+
+test("two fingers zoom, and what was under them stays there", async () => {
+  const page = await open(PHONE);
+  const plot = page.locator(`#${BIG} .plot`);
+  await plot.scrollIntoViewIfNeeded();
+  const box = await plot.locator("canvas").boundingBox();
+  const [y, a, b] = [box.y + 60, box.x + 160, box.x + 240];
+  const before = await view(page);
+  const client = await page.context().newCDPSession(page);
+  const touch = (type, ...xs) =>
+    client.send("Input.dispatchTouchEvent", {
+      type,
+      touchPoints: xs.map((x, i) => ({ x, y, id: i })),
+    });
+  await touch("touchStart", a, b);
+  for (let step = 1; step <= 8; step++) await touch("touchMove", a - 5 * step, b + 5 * step);
+  await touch("touchEnd");
+  await nextFrame(page);
+  const now = await view(page);
+  const factor = (before.to - before.from) / (now.to - now.from);
+  assert.ok(factor > 1.7 && factor < 2.3, `zoomed ${factor} times; 80 to 160 pixels is twice`);
+  await close(page);
+});
+
+test("at 100,000 slices every frame asked for is drawn", async () => {
+  const page = await open();
+  await page.locator(`#${BIG} .plot`).scrollIntoViewIfNeeded();
+  const measured = await page.evaluate(async (id) => {
+    const timeline = schedlab.figures.get(id);
+    const frames = 60;
+    const [drawn, begun] = [schedlab.framesDrawn, performance.now()];
+    const cost = { whole: [], zoomed: [] };
+    for (let i = 0; i < frames; i++) {
+      const span = timeline.end / (i < frames / 2 ? 1 : 50);
+      timeline.show(
+        ((timeline.end - span) * i) / frames,
+        ((timeline.end - span) * i) / frames + span,
+      );
+      await new Promise(requestAnimationFrame);
+      await new Promise((done) => setTimeout(done));
+      cost[i < frames / 2 ? "whole" : "zoomed"].push(timeline.frameMs);
+    }
+    const middle = (list) => list.sort((a, b) => a - b)[list.length >> 1];
+    return {
+      drawn: schedlab.framesDrawn - drawn,
+      frames,
+      perSecond: (frames * 1000) / (performance.now() - begun),
+      whole: middle(cost.whole),
+      zoomed: middle(cost.zoomed),
+      slices: timeline.panels[0].count,
+    };
+  }, BIG);
+  console.log(
+    `${measured.slices} slices: median frame ${measured.whole.toFixed(1)} ms with all of them in ` +
+      `view, ${measured.zoomed.toFixed(1)} ms zoomed 50 times; ` +
+      `${measured.perSecond.toFixed(0)} frames/s`,
+  );
+  assert.equal(measured.drawn, measured.frames);
+  await close(page);
+});
+
+test("tables sort by number and by text, up and down", async () => {
+  const page = await open();
+  await page.locator("#show-minor").check();
+  const column = (index) =>
+    page.evaluate(
+      (i) =>
+        [...document.querySelectorAll("#summary-table tbody tr")].map(
+          (row) => row.cells[i].dataset.v ?? row.cells[i].textContent,
+        ),
+      index,
+    );
+  const heads = await page.locator("#summary-table thead th").allTextContents();
+  const makespan = heads.findIndex((text) => text.startsWith("makespan"));
+  await page.locator("#summary-table thead th").nth(makespan).locator("button").click();
+  const up = (await column(makespan)).map(Number);
+  assert.deepEqual(
+    up,
+    [...up].sort((a, b) => a - b),
+  );
+  assert.ok(new Set(up).size > 10);
+  await page.locator("#summary-table thead th").nth(makespan).locator("button").press("Enter");
+  assert.deepEqual((await column(makespan)).map(Number), up.reverse());
+  const sorted = await page.locator("#summary-table th[aria-sort]").getAttribute("aria-sort");
+  assert.equal(sorted, "descending");
+  await page.locator("#summary-table thead th").first().locator("button").click();
+  const names = await column(0);
+  assert.deepEqual(
+    names,
+    [...names].sort((a, b) => a.localeCompare(b, "en", { numeric: true })),
+  );
+  await close(page);
+});
+
+test("rows below the greatest n hide and show", async () => {
+  const page = await open();
+  const visible = () => page.locator("#summary-table tbody tr:visible").count();
+  const few = await visible();
+  await page.locator("#show-minor").check();
+  const all = await visible();
+  assert.ok(all > few && few > 0, `${few} of ${all}`);
+  assert.equal(all, await page.locator("#summary-table tbody tr").count());
+  await close(page);
+});
+
+test("curves hide a line by its legend and read values by keys", async () => {
+  const page = await open();
+  const figure = page.locator("#s1-2cpu-turnaround-n");
+  await figure.scrollIntoViewIfNeeded();
+  await figure.locator(".plot").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  const readout = figure.locator(".readout");
+  assert.match(await readout.textContent(), /^n = 2, 2\sCPUs \(ms\): .*OTHER measured/);
+  const before = await ink(page, "#s1-2cpu-turnaround-n canvas");
+  await figure.locator(".legend button").first().click();
+  const button = figure.locator(".legend button").first();
+  assert.equal(await button.getAttribute("aria-pressed"), "false");
+  const now = await ink(page, "#s1-2cpu-turnaround-n canvas");
+  assert.notEqual(now.pixels, before.pixels);
+  await close(page);
+});
+
+test("progress panels share their axes", async () => {
+  const page = await open();
+  const ranges = await page.evaluate(() =>
+    schedlab.figures
+      .get("s0-2cpu-4-progress")
+      .charts.map(({ scales }) => [scales.x.min, scales.x.max, scales.y.min, scales.y.max]),
+  );
+  assert.ok(ranges.length >= 4);
+  for (const range of ranges) assert.deepEqual(range, ranges[0]);
+  await close(page);
+});
+
+test("on a phone nothing is wider than the screen", async () => {
+  const page = await open(PHONE);
+  const [wide, screen] = await page.evaluate(() => [
+    document.documentElement.scrollWidth,
+    window.innerWidth,
+  ]);
+  assert.equal(wide, screen);
+  const { pixels } = await ink(page, "#s0-1cpu-4-timeline canvas");
+  assert.ok(pixels > 5_000);
+  assert.ok(await page.locator(".picture .narrow svg").first().isVisible());
+  assert.ok(!(await page.locator(".picture .wide svg").first().isVisible()));
+  await close(page, "phone");
+});
+
+test("print shows every figure and no control", async () => {
+  const page = await open({ ...DESKTOP, colorScheme: "dark" });
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  await nextFrame(page);
+  assert.ok(!(await page.locator(".toolbar").first().isVisible()));
+  const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.equal(paper, "rgb(255, 253, 248)", "paper is light even where the screen is dark");
+  for (const kind of ["timeline", "progress", "curves"]) {
+    const { pixels } = await ink(page, `figure.fig-${kind} canvas`);
+    assert.ok(pixels > 500, `${kind}: ${pixels} pixels`);
+  }
+  const pdf = await page.pdf({ format: "A4" });
+  assert.ok(pdf.length > 100_000, `${pdf.length} bytes of PDF`);
+  await close(page, "print");
+});
+
+test("dark mode keeps text and lines legible", async () => {
+  const page = await open({ ...DESKTOP, colorScheme: "dark" });
+  const ratios = await page.evaluate(() => {
+    const light = (hex) => {
+      const part = (at) => {
+        const v = parseInt(hex.slice(at, at + 2), 16) / 255;
+        return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+      };
+      return 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+    };
+    const contrast = (a, b) => {
+      const [x, y] = [light(a), light(b)].sort((p, q) => q - p);
+      return (x + 0.05) / (y + 0.05);
+    };
+    const colours = pageColours();
+    return {
+      ink: contrast(colours.ink, colours.paper),
+      soft: contrast(colours.soft, colours.paper),
+      lines: colours.lines.map((line) => contrast(line, colours.paper)),
+    };
+  });
+  assert.ok(ratios.ink >= 7, `text ${ratios.ink}`);
+  assert.ok(ratios.soft >= 4.5, `small text ${ratios.soft}`);
+  for (const ratio of ratios.lines) assert.ok(ratio >= 3, `line ${ratio}`);
+  await close(page, "dark");
+});

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Builds a report of synthetic results and tests it in headless Chromium.
+#
+#   tests/browser/run.sh            exit code 0: passed, or skipped with the reason printed
+#   CHROMIUM=/path/to/chrome        the browser, if it is not in PATH
+#   REPORT_HTML=/path/to/file.html  test this report of the synthetic results, build none
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+
+for tool in node npm; do
+    if ! command -v "$tool" >/dev/null 2>&1; then
+        echo "SKIP browser tests: $tool is not installed (apt-get install nodejs npm)"
+        exit 0
+    fi
+done
+if [ -z "${CHROMIUM:-}" ]; then
+    CHROMIUM=$(command -v chromium || command -v chromium-browser || command -v google-chrome ||
+        true)
+fi
+if [ -z "$CHROMIUM" ] || [ ! -x "$CHROMIUM" ]; then
+    echo "SKIP browser tests: no Chromium found (apt-get install chromium or set CHROMIUM)"
+    exit 0
+fi
+export CHROMIUM
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [ -z "${REPORT_HTML:-}" ]; then
+    REPORT_HTML="$work/report.html"
+    (cd "$root" && cargo run --quiet -p schedlab-report --example synthetic -- "$REPORT_HTML")
+fi
+export REPORT_HTML
+
+cd "$here"
+installed=node_modules/.package-lock.json
+if [ ! -f "$installed" ] || [ package-lock.json -nt "$installed" ]; then
+    npm ci --no-audit --no-fund --loglevel=error
+fi
+node --test report.test.mjs
