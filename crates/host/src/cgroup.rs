@@ -225,10 +225,10 @@ impl Groups {
     }
 }
 
-/// The bandwidth of groups that were just removed is given back a little later (RCU): until then
+/// The bandwidth of groups that were just removed is given back later (RCU, unreaped tasks): until then
 /// the kernel answers EINVAL.
 fn write_when_free(path: &Path, value: &str) -> io::Result<()> {
-    for _ in 0..50 {
+    for _ in 0..300 {
         match write(path, value) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 std::thread::sleep(std::time::Duration::from_millis(20));
