@@ -83,6 +83,11 @@ function view(page, id = BIG) {
   }, id);
 }
 
+/** Scrolls so that the element's top is at the top of the screen, at once. */
+function bring(locator) {
+  return locator.evaluate((e) => e.scrollIntoView({ block: "start", behavior: "instant" }));
+}
+
 function nextFrame(page) {
   const twice = () =>
     new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
@@ -229,7 +234,7 @@ test("the timeline draws its lanes", async () => {
 test("the timeline zooms and moves by keys, buttons, wheel and drag", async () => {
   const page = await open();
   const plot = page.locator(`#${BIG} .plot`);
-  await plot.scrollIntoViewIfNeeded();
+  await bring(plot);
   const whole = await view(page);
   assert.deepEqual([whole.from, whole.to], [0, whole.end]);
   await plot.focus();
@@ -265,7 +270,7 @@ test("the timeline zooms and moves by keys, buttons, wheel and drag", async () =
   await page.mouse.wheel(0, -200);
   await nextFrame(page);
   assert.deepEqual([(await view(page)).from, (await view(page)).to], [still.from, still.to]);
-  await plot.scrollIntoViewIfNeeded();
+  await bring(plot);
   const again = await plot.locator("canvas").boundingBox();
   await page.mouse.move(again.x + again.width / 2, again.y + 40);
   await page.keyboard.down("Control");
@@ -281,7 +286,7 @@ test("a slice tells its details to the pointer and to the keyboard", async () =>
   const page = await open();
   const id = "s0-1cpu-4-timeline";
   const plot = page.locator(`#${id} .plot`);
-  await plot.scrollIntoViewIfNeeded();
+  await bring(plot);
   await plot.focus();
   await page.keyboard.press("ArrowDown");
   const first = await page.locator(`#${id}-readout`).textContent();
@@ -299,7 +304,7 @@ test("a tap shows a slice's details and leaves them", async () => {
   const page = await open(PHONE);
   const id = "s0-1cpu-4-timeline";
   const plot = page.locator(`#${id} .plot`);
-  await plot.scrollIntoViewIfNeeded();
+  await bring(plot);
   const lane = await page.evaluate((figure) => schedlab.figures.get(figure).rows[0].y + 5, id);
   const box = await plot.locator("canvas").boundingBox();
   await page.touchscreen.tap(box.x + 200, box.y + lane);
@@ -312,7 +317,7 @@ test("a tap shows a slice's details and leaves them", async () => {
 test("two fingers zoom, and what was under them stays there", async () => {
   const page = await open(PHONE);
   const plot = page.locator(`#${BIG} .plot`);
-  await plot.scrollIntoViewIfNeeded();
+  await bring(plot);
   const box = await plot.locator("canvas").boundingBox();
   const [y, a, b] = [box.y + 60, box.x + 160, box.x + 240];
   const before = await view(page);
@@ -334,7 +339,7 @@ test("two fingers zoom, and what was under them stays there", async () => {
 
 test("at 100,000 slices every frame asked for is drawn", async () => {
   const page = await open();
-  await page.locator(`#${BIG} .plot`).scrollIntoViewIfNeeded();
+  await bring(page.locator(`#${BIG} .plot`));
   const measured = await page.evaluate(async (id) => {
     const timeline = schedlab.figures.get(id);
     const frames = 60;
@@ -416,7 +421,7 @@ test("rows below the greatest n hide and show", async () => {
 test("curves hide a line by its legend and read values by keys", async () => {
   const page = await open();
   const figure = page.locator("#s1-2cpu-turnaround-n");
-  await figure.scrollIntoViewIfNeeded();
+  await bring(figure);
   await figure.locator(".plot").focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");

@@ -51,14 +51,19 @@ fn place(ratio: f64, reach: f64) -> f64 {
     50.0 + 50.0 * at.clamp(-1.0, 1.0)
 }
 
-fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
-    let reach = reach(pairs);
-    let ticks: &[f64] = match reach {
+/// Marks of an axis that reaches from 1/`reach` to `reach`.
+fn ticks(reach: f64) -> &'static [f64] {
+    match reach {
         r if r <= 1.5 => &[0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4],
         r if r <= 2.0 => &[0.5, 0.7, 0.9, 1.0, 1.1, 1.4, 2.0],
         r if r <= 4.0 => &[0.25, 0.5, 1.0, 2.0, 4.0],
         _ => &[0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0],
-    };
+    }
+}
+
+fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
+    let reach = reach(pairs);
+    let ticks = ticks(reach);
     let mut spoken = String::from("Ratios simulated by measured.");
     for measure in &MEASURES {
         let found = ratios(pairs, measure);

@@ -58,9 +58,9 @@ fn the_skeleton_is_as_agreed() {
     assert_eq!(html.matches("role=\"img\"").count(), 6, "five figures and the ratio strips");
     let table = &html[html.find("id=\"summary-table\"").unwrap()..];
     let table = &table[..table.find("</table>").unwrap()];
-    // S0: 8 lines. S1: 8 lines at n = 5, and at n = 1 to 4, which the page hides at first.
-    assert_eq!(table.matches("<tr>").count(), 1 + 8 + 8);
-    assert_eq!(table.matches("<tr class=\"minor\">").count(), 32);
+    // S0: 10 lines. S1: 10 lines at n = 5, and at n = 1 to 4, which the page hides at first.
+    assert_eq!(table.matches("<tr>").count(), 1 + 10 + 10);
+    assert_eq!(table.matches("<tr class=\"minor\">").count(), 40);
     assert_eq!(html.matches("<h1>T &lt;i&gt;</h1>").count(), 1);
 }
 

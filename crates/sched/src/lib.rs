@@ -2,8 +2,8 @@
 //! The scheduler boundary, and every scheduler.
 //!
 //! A scheduler is a stack of scheduling classes ([`SchedClass`]) in order of priority, as in
-//! Linux kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) and never the
-//! engine that drives it. [`registry`] is the only list of schedulers.
+//! Linux kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) and never
+//! the engine that drives it. [`registry`] is the only list of schedulers.
 
 pub mod balance;
 pub mod class;

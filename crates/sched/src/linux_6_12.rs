@@ -2,8 +2,7 @@
 //! The schedulers of Linux 6.6, 6.12 and 6.18: real-time tasks above EEVDF.
 //!
 //! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2. See [`crate::rt`], [`crate::fair`]
-//! and
-//! [`crate::balance`] for the rules and what is left out. SCHED_DEADLINE is not there yet.
+//! and [`crate::balance`] for the rules and what is left out. SCHED_DEADLINE is not there yet.
 
 use crate::fair::{rules::Rules, tunables};
 use crate::linux_6_1::stack;

@@ -25,20 +25,31 @@ impl Noise {
 struct Line {
     lane: &'static str,
     scheduler: &'static str,
+    /// Policy that a modelled kernel is run under, if not its default.
+    policy: &'static str,
     slice_ns: u64,
     /// Greatest random addition to a slice, in parts of 1000.
     noise: u64,
 }
 
-const LINES: [Line; 8] = [
-    Line { lane: "sim", scheduler: "linux-6.1", slice_ns: 6 * MS, noise: 0 },
-    Line { lane: "sim", scheduler: "linux-6.12", slice_ns: 4 * MS, noise: 0 },
-    Line { lane: "sim", scheduler: "rr", slice_ns: 100 * MS, noise: 0 },
-    Line { lane: "sim", scheduler: "fcfs", slice_ns: u64::MAX / 4, noise: 0 },
-    Line { lane: "host", scheduler: "OTHER", slice_ns: 4 * MS, noise: 300 },
-    Line { lane: "host", scheduler: "RR", slice_ns: 100 * MS, noise: 20 },
-    Line { lane: "host", scheduler: "FIFO", slice_ns: u64::MAX / 4, noise: 0 },
-    Line { lane: "host", scheduler: "BATCH", slice_ns: 5 * MS, noise: 300 },
+const fn line(lane: &'static str, scheduler: &'static str, slice_ns: u64, noise: u64) -> Line {
+    Line { lane, scheduler, policy: "", slice_ns, noise }
+}
+
+/// A slice longer than any job.
+const FOREVER_NS: u64 = u64::MAX / 4;
+
+const LINES: [Line; 10] = [
+    line("sim", "linux-6.1", 6 * MS, 0),
+    line("sim", "linux-6.12", 4 * MS, 0),
+    Line { policy: "FIFO", ..line("sim", "linux-6.12", FOREVER_NS, 0) },
+    Line { policy: "RR", ..line("sim", "linux-6.12", 100 * MS, 0) },
+    line("sim", "rr", 10 * MS, 0),
+    line("sim", "fcfs", FOREVER_NS, 0),
+    line("host", "OTHER", 4 * MS, 300),
+    line("host", "FIFO", FOREVER_NS, 0),
+    line("host", "RR", 100 * MS, 20),
+    line("host", "BATCH", 5 * MS, 300),
 ];
 
 struct Job<'a> {
@@ -150,6 +161,9 @@ fn result(
     };
     run.parameters.insert("n".into(), job.names.len().to_string());
     run.parameters.insert("cpus".into(), job.cpus.to_string());
+    if !line.policy.is_empty() {
+        run.parameters.insert("policy".into(), line.policy.into());
+    }
     if matches!(line.scheduler, "RR" | "FIFO") && line.lane == "host" {
         run.warnings.push(Warning {
             code: "rt-throttling".into(),
@@ -321,7 +335,7 @@ fn big() -> ExperimentResult {
     let mut names = names(7);
     names.push("</script><img src=x onerror=alert(1)>".into());
     let weights = [1024, 1024, 820, 655, 526, 423, 335, 1024];
-    let line = Line { lane: "sim", scheduler: "linux-6.12", slice_ns: 100_000, noise: 400 };
+    let line = line("sim", "linux-6.12", 100_000, 400);
     // Eight tasks whose slices together number a little over 100,000 (the test counts them).
     let job =
         Job { names: &names, work_ns: 840 * MS, weights: &weights, cpus: 4, seed: 3, trace: true };

@@ -22,7 +22,7 @@ pub fn boxes_scene(picture: &BoxPicture, width: f64, ink: Ink) -> Scene {
     let mut colours = Vec::new();
     // Groups count upwards from the axis.
     for one in picture.boxes.iter().rev() {
-        let label = format!("{} ({})", one.scheduler, short_lane(&one.lane));
+        let label = format!("{}, {}", one.scheduler, short_lane(&one.lane));
         plot = plot.with_group(literal(&label), one.values.iter().copied());
         colours.push(one.colour.to_string());
     }

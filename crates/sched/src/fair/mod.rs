@@ -101,7 +101,7 @@ impl FairClass {
             rules,
             tunables,
             nr_cpus,
-            nodes: vec![Node::new(); ents.len()],
+            nodes: vec![Node::NEW; ents.len()],
             first_task: ents.len() as u32,
             ents,
             cfs,
@@ -253,7 +253,7 @@ impl SchedClass for FairClass {
         se.slice = self.tunables.base_slice_ns;
         se.avg.load_avg = weights::scale_load_down(load.weight);
         self.ents.push(se);
-        self.nodes.push(Node::new());
+        self.nodes.push(Node::NEW);
         self.apply_attr(core, e, &attr);
     }
 

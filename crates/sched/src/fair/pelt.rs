@@ -122,7 +122,7 @@ impl Avg {
             self.period_contrib = total as u32;
         }
         self.load_sum += load * contrib;
-        self.runnable_sum += runnable * contrib << CAPACITY_SHIFT;
+        self.runnable_sum += (runnable * contrib) << CAPACITY_SHIFT;
         if running {
             self.util_sum += contrib << CAPACITY_SHIFT;
         }

@@ -46,19 +46,17 @@ pub struct Node {
 
 impl Node {
     /// A node in no tree.
-    pub const fn new() -> Self {
-        Self {
-            parent: NIL,
-            left: NIL,
-            right: NIL,
-            red: false,
-            key: 0,
-            time: 0,
-            min_time: 0,
-            slice: 0,
-            min_slice: 0,
-        }
-    }
+    pub const NEW: Self = Self {
+        parent: NIL,
+        left: NIL,
+        right: NIL,
+        red: false,
+        key: 0,
+        time: 0,
+        min_time: 0,
+        slice: 0,
+        min_slice: 0,
+    };
 }
 
 /// A tree.
@@ -363,7 +361,7 @@ mod tests {
         fn behaves_as_a_sorted_list(
             steps in prop::collection::vec((0u32..64, 0u64..24, 0u64..1000, 0u64..50), 1..400),
         ) {
-            let mut nodes = vec![Node::new(); 64];
+            let mut nodes = vec![Node::NEW; 64];
             let mut tree = Tree::new(true);
             let mut model: Vec<u32> = Vec::new();
             for (id, key, time, slice) in steps {
@@ -375,7 +373,7 @@ mod tests {
                         tree.remove(&mut nodes, id);
                     }
                 } else {
-                    nodes[id as usize] = Node { key, time, slice, ..Node::new() };
+                    nodes[id as usize] = Node { key, time, slice, ..Node::NEW };
                     let at = model.partition_point(|m| nodes[*m as usize].key <= key);
                     model.insert(at, id);
                     tree.insert(&mut nodes, id);
@@ -390,7 +388,7 @@ mod tests {
 
     #[test]
     fn keys_wrap() {
-        let mut nodes = vec![Node::new(); 2];
+        let mut nodes = vec![Node::NEW; 2];
         let mut tree = Tree::new(false);
         nodes[0].key = 5;
         nodes[1].key = 0u64.wrapping_sub(5);

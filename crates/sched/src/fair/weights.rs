@@ -77,10 +77,11 @@ pub const fn inverse_weight(weight: u64) -> u32 {
     let down = scale_load_down(weight);
     if down >= 1 << 32 {
         1
-    } else if down == 0 {
-        u32::MAX
     } else {
-        (u32::MAX as u64 / down) as u32
+        match (u32::MAX as u64).checked_div(down) {
+            Some(inverse) => inverse as u32,
+            None => u32::MAX,
+        }
     }
 }
 
