@@ -23,7 +23,7 @@ pub mod rules;
 pub mod tunables;
 pub mod weights;
 
-use crate::balance::{BalanceOptions, Balancer};
+use crate::balance::{BalanceOptions, Balancer, FairQueues};
 use crate::class::SchedClass;
 use crate::core::{Core, PreemptCheck};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
@@ -374,6 +374,7 @@ impl SchedClass for FairClass {
         let e = self.task_entity(task);
         let q = self.queue_of(core, task, cpu);
         self.move_entity_to(core, e, q);
+        self.swap_recent_used_cpu(task, cpu);
         match self.rules.algorithm {
             Algorithm::Cfs => self.task_fork_cfs(core, cpu, e, parent),
             _ => self.ent_mut(e).vlag = 0,
