@@ -267,11 +267,18 @@ impl Kernel {
 
     fn schedule(&mut self, cpu: CpuId) {
         let prev = self.core.rq(cpu).curr;
-        let next = self.class.pick_task(&mut self.core, cpu);
-        self.core.clear_resched(cpu);
-        if prev == next {
-            return;
+        let mut next = self.class.pick_task(&mut self.core, cpu);
+        if next.is_none() && self.class.newidle_balance(&mut self.core, cpu) {
+            next = self.class.pick_task(&mut self.core, cpu);
         }
+        self.core.clear_resched(cpu);
+        if prev != next {
+            self.switch(cpu, prev, next);
+        }
+        self.class.balance_callback(&mut self.core, cpu);
+    }
+
+    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         self.account(cpu);
         if let Some(prev) = prev {
             self.class.put_prev_task(&mut self.core, cpu, prev, next);
@@ -287,8 +294,10 @@ impl Kernel {
                 self.class.set_next_task(&mut self.core, cpu, next, true);
             }
             None => {
-                assert_eq!(self.core.rq(cpu).nr_running, 0, "CPU {cpu} idles with work queued");
-                self.core.idle_cpus.set(cpu);
+                // A task that is being pushed away may still be counted.
+                if self.core.rq(cpu).nr_running == 0 {
+                    self.core.idle_cpus.set(cpu);
+                }
             }
         }
         self.nr_switches += 1;
@@ -347,6 +356,7 @@ impl Kernel {
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             if let Some(curr) = self.core.rq(cpu).curr {
                 self.class.task_tick(&mut self.core, cpu, curr);
+                self.class.tick_balance(&mut self.core, cpu);
             }
         }
     }
