@@ -5,7 +5,7 @@
 #
 # A test that cannot run on this machine prints a line `SKIP name: reason` and counts as skipped.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 export PATH="$HOME/.cargo/bin:$PATH"
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never} INSTA_UPDATE=no INSTA_FORCE_PASS=0
 
@@ -60,6 +60,7 @@ rust_tests() {
     } END { print p + 0, f + 0, s + 0 }' "$log")
     skips=$(grep -c '^SKIP ' "$log")
     grep '^SKIP ' "$log"
+    # shellcheck disable=SC2086  # three words on purpose
     set -- $sums
     passed=$((passed + $1 - skips))
     failed=$((failed + $2))

@@ -221,18 +221,32 @@ fn axis_ends(result: &ExperimentResult) -> Vec<u64> {
     ends
 }
 
-/// Tells what may falsify results, each thing once.
+/// Tells what may falsify results: each kind of thing once, with the text of the first run that has
+/// it. Every run's own text stands in the JSON and in the report.
 pub fn warn<'t>(runs: impl Iterator<Item = &'t RunResult>) {
-    let mut seen = std::collections::BTreeMap::new();
+    for line in warnings(runs) {
+        say(line);
+    }
+}
+
+fn warnings<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<String> {
+    let mut kinds: Vec<(&str, &str, u32)> = Vec::new();
+    let mut nr_runs = 0;
     for run in runs {
-        for warning in &run.warnings {
-            *seen.entry((&warning.code, &warning.text)).or_insert(0u32) += 1;
+        nr_runs += 1;
+        let mut seen = std::collections::BTreeSet::new();
+        for warning in run.warnings.iter().filter(|warning| seen.insert(&warning.code)) {
+            match kinds.iter_mut().find(|(code, _, _)| *code == warning.code) {
+                Some((_, _, count)) => *count += 1,
+                None => kinds.push((&warning.code, &warning.text, 1)),
+            }
         }
     }
-    for ((code, text), count) in seen {
-        let times = if count > 1 { format!(" ({count} runs)") } else { String::new() };
-        say(format!("warning [{code}]{times}: {text}"));
-    }
+    let line = |(code, text, count): (&str, &str, u32)| match nr_runs {
+        1 => format!("warning [{code}]: {text}"),
+        _ => format!("warning [{code}], {count} of {nr_runs} runs, the first: {text}"),
+    };
+    kinds.into_iter().map(line).collect()
 }
 
 /// An experiment for runs that no study asked for.
@@ -268,6 +282,20 @@ mod tests {
         // Two values: mean 2 ms, deviation 1.414 ms, t(1) = 12.71, interval 12.71 ms.
         assert!(line.contains("2.000 ms \u{b1} 12.71 ms"), "{text}");
         assert!(text.lines().any(|line| line.contains("fcfs") && line.contains("5.000 us")));
+    }
+
+    #[test]
+    fn a_kind_of_warning_is_told_once() {
+        let mut runs = [run("rr", 1), run("rr", 2), run("rr", 3)];
+        for (index, run) in runs.iter_mut().take(2).enumerate() {
+            run.warnings = vec![schedlab_lab::Warning {
+                code: "other-load".into(),
+                text: format!("{index} %"),
+            }];
+        }
+        let lines = warnings(runs.iter());
+        assert_eq!(lines, ["warning [other-load], 2 of 3 runs, the first: 0 %"]);
+        assert_eq!(warnings(runs[..1].iter()), ["warning [other-load]: 0 %"]);
     }
 
     #[test]
