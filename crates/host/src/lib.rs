@@ -8,8 +8,10 @@
 
 pub mod attr;
 pub mod burn;
+pub mod calibrate;
 pub mod cgroup;
 pub mod command;
+pub mod doctor;
 pub mod error;
 pub mod files;
 pub mod lane;
@@ -27,7 +29,9 @@ pub mod sys;
 pub mod traps;
 
 pub use attr::PolicyOverride;
+pub use calibrate::{Calibration, Figure, calibrate};
 pub use command::{CommandOutcome, CopyOutcome, RunCommand, run_command};
+pub use doctor::{Check, doctor};
 pub use error::HostError;
 pub use lane::{HostLane, HostRequest};
 pub use machine::usable_cpus as allowed_cpus;

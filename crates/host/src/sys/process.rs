@@ -112,14 +112,23 @@ pub fn reap(pid: u32) -> io::Result<(i32, Usage)> {
     }
 }
 
-/// Usage of the calling process so far.
-pub fn own_usage() -> Usage {
+fn usage_now(who: i32) -> Usage {
     // SAFETY: zeroed rusage is valid, and valid for writing.
     unsafe {
         let mut raw: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut raw);
+        libc::getrusage(who, &mut raw);
         usage_of(&raw)
     }
+}
+
+/// Usage of the calling process so far.
+pub fn own_usage() -> Usage {
+    usage_now(libc::RUSAGE_SELF)
+}
+
+/// Usage of the calling thread so far.
+pub fn own_usage_of_thread() -> Usage {
+    usage_now(libc::RUSAGE_THREAD)
 }
 
 /// Exit code, or minus the number of the signal that ended the process.
