@@ -10,8 +10,9 @@
 //!   Staelin, 1996), minus its write, its read and one switch.
 //! - idle exit: lateness of an absolute timer on an idle CPU, minus one switch.
 //! - tick: length of the gaps that timer interrupts tear into a busy loop.
-//! - migration: extra time of a pass over 64 KiB right after moving to another CPU. Where two CPUs do
-//!   not share the last-level cache the same pair gives the dearer figure; else it keeps its default.
+//! - migration: extra time of a pass over 64 KiB right after moving to another CPU. Where two
+//!   CPUs do not share the last-level cache the same pair gives the dearer figure; else it keeps
+//!   its default.
 //! - fork: CPU time of fork in the parent.
 //! - copy, device: page-cache writes, O_DIRECT reads and O_SYNC writes of a file.
 

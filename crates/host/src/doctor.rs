@@ -136,8 +136,8 @@ fn policies(abilities: &Abilities) -> Vec<Check> {
             "real-time policies",
             holds(&fifo),
             "FIFO and RR",
-            "run as root; in a container CAP_SYS_NICE is needed, and in a cgroup v1 group of a kernel \
-             with RT_GROUP_SCHED also cpu.rt_runtime_us",
+            "run as root; in a container CAP_SYS_NICE is needed, and in a cgroup v1 group of a \
+            kernel with RT_GROUP_SCHED also cpu.rt_runtime_us",
         ),
         check("DEADLINE", holds(&deadline), "SCHED_DEADLINE", "run as root, on all CPUs"),
         check("custom slice", slice, "a task's own slice under OTHER", "use kernel 6.12 or later"),

@@ -2,9 +2,9 @@
 //! The host lane: plays a workload, or copies of any command, on the running kernel with real
 //! processes and records what the scheduler does with them.
 //!
-//! [`HostLane::play`] is a run; [`command`] the same for commands; [`doctor`] says what this machine
-//! can do; [`calibrate`] measures what things cost here. Everything that changes the machine is
-//! undone when a run ends, however it ends: see [`launcher`].
+//! [`HostLane::play`] is a run; [`command`] the same for commands; [`doctor`] says what this
+//! machine can do; [`calibrate`] measures what things cost here. Everything that changes the
+//! machine is undone when a run ends, however it ends: see [`launcher`].
 
 pub mod attr;
 pub mod burn;
