@@ -92,7 +92,7 @@ rustup_by_download() {
     say "downloading rustup"
     curl -fsS --retry 2 --connect-timeout 20 -o "$folder/rustup-init" "$base/rustup-init" &&
         curl -fsS --retry 2 --connect-timeout 20 -o "$folder/sum" "$base/rustup-init.sha256" &&
-        [ "$(sha256sum <"$folder/rustup-init" | cut -d' ' -f1)" = "$(cut -d' ' -f1 "$folder/sum")" ] &&
+        echo "$(cut -d' ' -f1 "$folder/sum")  $folder/rustup-init" | sha256sum -c --quiet &&
         chmod +x "$folder/rustup-init" &&
         "$folder/rustup-init" -y -q --no-modify-path --default-toolchain none
     local status=$?

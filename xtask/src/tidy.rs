@@ -2,8 +2,8 @@
 //! The house style as a check: what a reviewer should not have to look for.
 //!
 //! Rules: files of at most 1,000 lines, functions of at most 70, lines of at most 100 characters; a
-//! licence in every head; no unfinished work, no skipped tests, no debug output; no trailing blanks;
-//! no path of somebody's machine; every link of a document points to a file that is there.
+//! licence in every head; no unfinished work, no skipped tests, no debug output; no trailing
+//! blanks; no path of somebody's machine; every link of a document points to a file that is there.
 
 use proc_macro2::Span;
 use std::fs;

@@ -1,2 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Placeholder head, replaced by the first code of this crate.
+//! The host lane: plays a workload, or copies of any command, on the running kernel with real
+//! processes and records what the scheduler does with them.
+//!
+//! [`HostLane::play`] is a run; [`command`] the same for commands; [`doctor`] says what this machine
+//! can do; [`calibrate`] measures what things cost here. Everything that changes the machine is
+//! undone when a run ends, however it ends: see [`launcher`].
+
+pub mod attr;
+pub mod burn;
+pub mod cgroup;
+pub mod command;
+pub mod error;
+pub mod files;
+pub mod lane;
+pub mod launcher;
+pub mod machine;
+pub mod memory;
+pub mod outcome;
+pub mod plan;
+pub mod player;
+pub mod procfs;
+pub mod recorder;
+pub mod result;
+pub mod session;
+pub mod sys;
+pub mod traps;
+
+pub use attr::PolicyOverride;
+pub use command::{CommandOutcome, CopyOutcome, RunCommand, run_command};
+pub use error::HostError;
+pub use lane::{HostLane, HostRequest};
+pub use machine::usable_cpus as allowed_cpus;
+pub use outcome::{HostOutcome, SelfCheck, TaskOutcome, TraceSums};
+pub use plan::Output;
+pub use session::RecorderChoice;

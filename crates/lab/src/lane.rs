@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The boundary between an experiment and the places where its runs happen.
 //!
-//! A lane gets a request that is complete in itself (a checked workload, the CPUs, the seed) and gives
-//! the same shape of result whether the machine is modelled or real. What a lane cannot do it refuses
-//! by name; it never skips a part of the workload in silence.
+//! A lane gets a request that is complete in itself (a checked workload, the CPUs, the seed) and
+//! gives the same shape of result whether the machine is modelled or real. What a lane cannot do it
+//! refuses by name; it never skips a part of the workload in silence.
 
 use crate::RunResult;
 use schedlab_model::{CpuMask, Nanos, TraceSink, Workload};
@@ -90,12 +90,13 @@ pub trait Lane: Sync {
     /// `sim`, `host` or `vm`: the lane's name in results and plans.
     fn name(&self) -> &'static str;
 
-    /// Whether runs on several threads at once give the same result as one after the other. True for
-    /// a model; false for a real machine, where neighbours disturb.
+    /// Whether runs on several threads at once give the same result as one after the other. True
+    /// for a model; false for a real machine, where neighbours disturb.
     fn is_parallel(&self) -> bool;
 
-    /// Runs `request`. Every event also goes to `sink`, in time order, with `end` at the end; a lane
-    /// that records no events (a host without rights) gives `sink` none and says so in the result's
+    /// Runs `request`. Every event also goes to `sink`, in time order, with `end` at the end; a
+    /// lane that records no events (a host without rights) gives `sink` none and says so in the
+    /// result's
     /// `source`.
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError>;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments: what to run, in which lane, how often; and the results.
 //!
-//! `study` reads what was asked, `plan` makes single runs of it, `execute` runs them in their lanes,
+//! `study` reads what was asked, `plan` makes single runs of it, `execute` runs them in their
+//! lanes,
 //! `recorder` turns a lane's events into measures, `result` is what comes out.
 
 pub mod execute;
@@ -17,7 +18,7 @@ pub use lane::{Keep, Lane, LaneError, RunRequest};
 pub use plan::{Plan, PlanInput, PlannedRun};
 pub use recorder::{Recorded, Recorder, SliceTracker};
 pub use result::{
-    Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult,
+    CopyResult, Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult,
     SCHEMA_VERSION, Setting, Slice, Warning,
 };
 pub use study::{Study, StudyError};

@@ -2,8 +2,8 @@
 //! From a study to single runs: every point of every experiment, for this machine and this seed.
 //!
 //! The plan is a pure function of study, machine and seed. Its order is the order of results; the
-//! order in which a real machine is measured is shuffled by the seed (`host_order`), so that a drift
-//! of the machine (heat, other load) does not fall on one scheduler alone.
+//! order in which a real machine is measured is shuffled by the seed (`host_order`), so that a
+//! drift of the machine (heat, other load) does not fall on one scheduler alone.
 
 use crate::study::{ExperimentSpec, RunsSpec, Study, StudyError};
 use crate::{Experiment, Keep, RunRequest};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every lane does with its events: measures, and on request the timeline and the progress.
 //!
-//! Measures stream; memory grows with tasks only. Slices and progress grow with the run and are kept
-//! only when [`Keep`] asks for them.
+//! Measures stream; memory grows with tasks only. Slices and progress grow with the run and are
+//! kept only when [`Keep`] asks for them.
 
 use crate::{Keep, ProgressCurve, Slice, launchers};
 use schedlab_metrics::{Collector, RunMeasures};
@@ -29,9 +29,16 @@ impl SliceTracker {
     }
 
     /// The slice that `event` ends. A task that ran before the recording began has no known start,
-    /// so its first slice is left out.
+    /// so its first slice is left out; one during which events were lost ends where knowledge does.
     pub fn event(&mut self, event: &Event) -> Option<Slice> {
-        let EventKind::Switch { prev, next, out } = event.kind else { return None };
+        let (prev, next, out) = match event.kind {
+            EventKind::Switch { prev, next, out } => (prev, next, out),
+            EventKind::Lost { .. } => {
+                let (task, start_ns) = self.slot(event.cpu).take()?;
+                return Some(cut_off(event.cpu, task, start_ns, event.time_ns));
+            }
+            _ => return None,
+        };
         let began = std::mem::replace(self.slot(event.cpu), next.map(|task| (task, event.time_ns)));
         let (task, start_ns) = began.filter(|(task, _)| prev == Some(*task))?;
         Some(Slice {
@@ -48,15 +55,15 @@ impl SliceTracker {
         let current = std::mem::take(&mut self.current);
         let running = current.into_iter().enumerate().filter_map(|(cpu, slot)| Some((cpu, slot?)));
         running
-            .map(|(cpu, (task, start_ns))| Slice {
-                cpu: cpu as u32,
-                task: task.0,
-                start_ns,
-                end_ns: end_ns.max(start_ns),
-                end: END_RUNNING.into(),
-            })
+            .map(|(cpu, (task, start_ns))| cut_off(CpuId(cpu as u32), task, start_ns, end_ns))
             .collect()
     }
+}
+
+/// A slice whose end was not seen.
+fn cut_off(cpu: CpuId, task: TaskId, start_ns: Nanos, end_ns: Nanos) -> Slice {
+    let end_ns = end_ns.max(start_ns);
+    Slice { cpu: cpu.0, task: task.0, start_ns, end_ns, end: END_RUNNING.into() }
 }
 
 /// The sink of a lane: measures, slices, progress.

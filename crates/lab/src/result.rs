@@ -51,7 +51,8 @@ pub struct Slice {
     pub start_ns: u64,
     /// End.
     pub end_ns: u64,
-    /// How it ended: `preempted`, `yielded`, `sleeping`, `blocked-io`, `exited`, `running` (the run ended).
+    /// How it ended: `preempted`, `yielded`, `sleeping`, `blocked-io`, `exited`, `running` (the run
+    /// ended).
     pub end: String,
 }
 
@@ -62,6 +63,29 @@ pub struct ProgressCurve {
     pub task: u32,
     /// Times of the first, second, ... unit.
     pub times_ns: Vec<u64>,
+}
+
+/// One copy of a command that was run on the host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CopyResult {
+    /// Task number.
+    pub task: u32,
+    /// Process id.
+    pub pid: u32,
+    /// Release to exit; `None` where nothing recorded the exit.
+    pub wall_ns: Option<u64>,
+    /// User time, by wait4(2), of the copy and of the children it waited for.
+    pub user_ns: u64,
+    /// System time of the same.
+    pub system_ns: u64,
+    /// Time runnable but not running, of the copy's main thread.
+    pub run_delay_ns: u64,
+    /// Voluntary switches.
+    pub nr_voluntary_switches: u64,
+    /// Involuntary switches.
+    pub nr_involuntary_switches: u64,
+    /// Exit code, or minus the signal that ended it.
+    pub exit_code: Option<i32>,
 }
 
 /// One run.
@@ -97,6 +121,9 @@ pub struct RunResult {
     /// Progress of tasks that mark it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<ProgressCurve>,
+    /// Copies of a command, where a command was the workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CopyResult>,
 }
 
 /// Version of the shape of [`RunResult`]; goes up when a field changes its meaning or goes away.

@@ -74,6 +74,7 @@ fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
     legend(out, pairs, styles);
 }
 
+/// Marks of an axis that reaches from 1/`reach` to `reach`.
 fn ticks(reach: f64) -> &'static [f64] {
     match reach {
         r if r <= 1.5 => &[0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.4],

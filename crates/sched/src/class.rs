@@ -15,8 +15,8 @@
 //! ```
 //!
 //! The core trusts no class: it checks every answer (task lost, picked twice, on a forbidden CPU,
-//! starved) and names class, callback, task and time in the error. A class therefore asserts its own
-//! invariants and need not defend against the core.
+//! starved) and names class, callback, task and time in the error. A class therefore asserts its
+//! own invariants and need not defend against the core.
 
 use crate::core::{Core, PreemptCheck};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
@@ -27,23 +27,25 @@ pub trait SchedClass: Send {
     /// Name for errors and explanations.
     fn name(&self) -> &'static str;
 
-    /// Whether tasks of `policy` belong to this class. The first class of a stack that says yes has them.
+    /// Whether tasks of `policy` belong to this class. The first class of a stack that says yes has
+    /// them.
     fn owns(&self, policy: Policy) -> bool;
 
     /// A task exists now (sched_fork). Makes room for it in the class's own state. Called for every
     /// class of the stack, whatever class the task is in, in order of task ids. Default: nothing.
     fn task_new(&mut self, _core: &mut Core, _task: TaskId) {}
 
-    /// Takes custody of runnable `task` on `cpu`. Must count it with [`Core::add_nr_running`], unless
+    /// Takes custody of runnable `task` on `cpu`. Must count it with [`Core::add_nr_running`],
+    /// unless
     /// `flags.delayed` (it is still counted). Required.
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags);
 
     /// Gives up `task`, queued or running on `cpu`. Must uncount it with [`Core::sub_nr_running`].
     /// Returning `false` delays it: the class keeps the task, still counted; the core sets
     /// `sched_delayed` and leaves it `on_rq`. The class completes the dequeue later (in
-    /// [`SchedClass::pick_task`]) by uncounting the task and calling [`Core::dequeue_delayed`], or the
-    /// task wakes before that (`EnqueueFlags::delayed`). Only a sleep that is not `special` may be
-    /// delayed. Required.
+    /// [`SchedClass::pick_task`]) by uncounting the task and calling [`Core::dequeue_delayed`], or
+    /// the task wakes before that (`EnqueueFlags::delayed`). Only a sleep that is not `special` may
+    /// be delayed. Required.
     fn dequeue_task(
         &mut self,
         core: &mut Core,
@@ -52,12 +54,13 @@ pub trait SchedClass: Send {
         flags: DequeueFlags,
     ) -> bool;
 
-    /// The running task of `cpu` calls sched_yield; the core reschedules afterwards. Default: nothing
-    /// but that reschedule.
+    /// The running task of `cpu` calls sched_yield; the core reschedules afterwards. Default:
+    /// nothing but that reschedule.
     fn yield_task(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
     /// `task`, of this class, was queued on `cpu`, which runs `curr`, of this class too: calls
-    /// [`Core::resched_curr`] if `curr` must give way. Required, since leaving it out is a decision.
+    /// [`Core::resched_curr`] if `curr` must give way. Required, since leaving it out is a
+    /// decision.
     fn wakeup_preempt(
         &mut self,
         core: &mut Core,
@@ -68,12 +71,12 @@ pub trait SchedClass: Send {
     );
 
     /// Names the task of this class that `cpu` should run, or `None` if there is none. The running
-    /// task, if still runnable, is a candidate. Final. A class with one queue for several CPUs moves
-    /// the task here with [`Core::set_task_cpu`] first. Required.
+    /// task, if still runnable, is a candidate. Final. A class with one queue for several CPUs
+    /// moves the task here with [`Core::set_task_cpu`] first. Required.
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId>;
 
-    /// `prev` (of this class) stops running on `cpu`; `next` runs instead (`None`: idle). If `prev` is
-    /// still `on_rq` the class puts it back among the waiting. Default: nothing.
+    /// `prev` (of this class) stops running on `cpu`; `next` runs instead (`None`: idle). If `prev`
+    /// is still `on_rq` the class puts it back among the waiting. Default: nothing.
     fn put_prev_task(
         &mut self,
         _core: &mut Core,
@@ -87,15 +90,15 @@ pub trait SchedClass: Send {
     /// running after a change of its attributes. Default: nothing.
     fn set_next_task(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _first: bool) {}
 
-    /// Before a pick: may pull tasks of this class to `cpu` (RT pull). Returns whether the class has
-    /// something to run here. Called from the class of the previous task downwards until one says
-    /// yes. Default: no.
+    /// Before a pick: may pull tasks of this class to `cpu` (RT pull). Returns whether the class
+    /// has something to run here. Called from the class of the previous task downwards until one
+    /// says yes. Default: no.
     fn balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
         false
     }
 
-    /// `cpu` found nothing to run in any class: may pull. Returns whether it pulled; then the pick is
-    /// repeated. Default: no.
+    /// `cpu` found nothing to run in any class: may pull. Returns whether it pulled; then the pick
+    /// is repeated. Default: no.
     fn newidle_balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
         false
     }
@@ -103,9 +106,9 @@ pub trait SchedClass: Send {
     /// After a reschedule of `cpu`: may push tasks away (RT push). Default: nothing.
     fn balance_callback(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
-    /// Chooses the CPU for a waking or new task that may use more than one CPU. Final; the core refuses
-    /// a CPU that the task may not use. Default: an idle allowed CPU, its own first, else its own,
-    /// else the lowest allowed.
+    /// Chooses the CPU for a waking or new task that may use more than one CPU. Final; the core
+    /// refuses a CPU that the task may not use. Default: an idle allowed CPU, its own first, else
+    /// its own, else the lowest allowed.
     fn select_task_rq(
         &mut self,
         core: &Core,

@@ -2,7 +2,8 @@
 //! The state of the modelled kernel that every class may read, and the few things it may ask for.
 //!
 //! Counterparts: `struct task_struct` and `struct rq` (Linux kernel/sched/sched.h), reduced to what
-//! more than one class needs. What only one class needs lives in that class, indexed by task or CPU.
+//! more than one class needs. What only one class needs lives in that class, indexed by task or
+//! CPU.
 
 use schedlab_model::random::Stream;
 use schedlab_model::{
@@ -292,8 +293,8 @@ impl Core {
         }
     }
 
-    /// Moves `task`, which is not running, to `cpu` (`set_task_cpu`). The class has taken it off the
-    /// old queue itself and puts it on the new one itself.
+    /// Moves `task`, which is not running, to `cpu` (`set_task_cpu`). The class has taken it off
+    /// the old queue itself and puts it on the new one itself.
     pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) {
         let from = self.tasks[task.index()].cpu;
         if from != cpu {
@@ -304,8 +305,8 @@ impl Core {
         }
     }
 
-    /// Completes the delayed dequeue of `task`: it is on no runqueue any more. The class has uncounted
-    /// it.
+    /// Completes the delayed dequeue of `task`: it is on no runqueue any more. The class has
+    /// uncounted it.
     pub fn dequeue_delayed(&mut self, task: TaskId) {
         let t = &mut self.tasks[task.index()];
         assert!(t.sched_delayed && t.on_rq, "task {task} has no delayed dequeue to complete");
@@ -313,7 +314,8 @@ impl Core {
         t.on_rq = false;
     }
 
-    /// Compares `task`, just queued on `cpu`, with what the CPU runs (`wakeup_preempt`'s class part).
+    /// Compares `task`, just queued on `cpu`, with what the CPU runs (`wakeup_preempt`'s class
+    /// part).
     #[inline]
     pub fn preempt_check(&self, cpu: CpuId, task: TaskId) -> PreemptCheck {
         match self.rq(cpu).curr {

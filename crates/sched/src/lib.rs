@@ -2,15 +2,18 @@
 //! The scheduler boundary, and every scheduler.
 //!
 //! A scheduler is a stack of scheduling classes ([`SchedClass`]) in order of priority, as in
-//! Linux kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) and never the
-//! engine that drives it. [`registry`] is the only list of schedulers.
+//! Linux kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) and never
+//! the engine that drives it. [`registry`] is the only list of schedulers.
 
 pub mod balance;
 pub mod class;
 pub mod core;
 pub mod domains;
+pub mod fair;
 pub mod fcfs;
 pub mod flags;
+pub mod linux_6_1;
+pub mod linux_6_12;
 pub mod lottery;
 pub mod mlfq;
 pub mod multilevel;

@@ -53,6 +53,11 @@ pub const SCHEDULERS: &[&SchedulerInfo] = &[
     &crate::mlfq::INFO,
     &crate::lottery::INFO,
     &crate::stride::INFO,
+    &crate::linux_6_1::INFO,
+    &crate::linux_6_12::INFO_6_6,
+    &crate::linux_6_12::INFO_6_12_0,
+    &crate::linux_6_12::INFO,
+    &crate::linux_6_12::INFO_6_18,
 ];
 
 /// The scheduler called `name`.

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Scheduling attributes on the running kernel: what is asked for, what this kernel can do, setting
+//! it, and reading back that it holds.
+
+use crate::error::HostError;
+use crate::plan::RunPlan;
+use crate::sys::{self, RawSchedAttr};
+use schedlab_model::{CpuMask, Nanos, Policy, SchedAttr};
+use std::io;
+
+/// Priority of the launcher, which watches over the run.
+pub const LAUNCHER_PRIORITY: u8 = 99;
+/// Priority of the thread that empties the recorder's rings.
+pub const DRAIN_PRIORITY: u8 = 98;
+/// Highest real-time priority that a task of a run may have, below both.
+pub const TASK_PRIORITY_MAX: u8 = 97;
+
+/// Shortest and longest custom slice (kernel/sched/syscalls.c, 6.12: clamped to 0.1 ms .. 100 ms).
+pub const SLICE_NS_MIN: Nanos = 100_000;
+/// See [`SLICE_NS_MIN`].
+pub const SLICE_NS_MAX: Nanos = 100_000_000;
+
+/// A policy for every task of a run, in place of what the workload says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PolicyOverride {
+    /// Policy.
+    pub policy: Policy,
+    /// Real-time priority, 1 to 97 for FIFO and RR, else 0.
+    pub rt_priority: u8,
+}
+
+/// What became of the attributes on the way to the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Adjustments {
+    /// Real-time priorities above [`TASK_PRIORITY_MAX`] were lowered to it.
+    pub priority_capped: bool,
+}
+
+/// What this kernel and this user can do; read once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Abilities {
+    /// Kernel version (major, minor).
+    pub kernel: (u32, u32),
+    /// A sched_ext scheduler can be loaded.
+    pub sched_ext: bool,
+}
+
+impl Abilities {
+    /// Of the running kernel.
+    pub fn detect() -> Self {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Self {
+            kernel: kernel_version(&release),
+            sched_ext: std::path::Path::new("/sys/kernel/sched_ext").exists(),
+        }
+    }
+}
+
+/// (major, minor) of a kernel release such as `6.12.9-amd64`; zeros where unreadable.
+pub fn kernel_version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(['.', '-', '+']).map(|part| part.trim().parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+/// The attributes that the lane will set: the override, the run's CPUs, the priority cap.
+///
+/// `online`: every CPU of the machine. A mask of all of them is no restriction and becomes `None`.
+pub fn effective(
+    attr: &SchedAttr,
+    policy: Option<PolicyOverride>,
+    cpus: &CpuMask,
+    online: &CpuMask,
+    adjustments: &mut Adjustments,
+) -> Result<SchedAttr, HostError> {
+    let mut out = *attr;
+    if let Some(policy) = policy {
+        out.policy = policy.policy;
+        out.rt_priority = policy.rt_priority;
+    }
+    if !out.policy.is_rt() {
+        out.rt_priority = 0;
+    }
+    if !matches!(out.policy, Policy::Normal | Policy::Batch) {
+        out.slice_ns = None;
+    }
+    if out.rt_priority > TASK_PRIORITY_MAX {
+        out.rt_priority = TASK_PRIORITY_MAX;
+        adjustments.priority_capped = true;
+    }
+    let mask = attr.affinity.map_or(*cpus, |mask| mask.and(cpus));
+    if mask.is_empty() {
+        return Err(HostError::Input(format!(
+            "a task is bound to CPU {}, but the run may use only CPU {cpus}: name one of these",
+            attr.affinity.unwrap_or(mask)
+        )));
+    }
+    out.affinity = (mask.and(online) != *online).then_some(mask);
+    Ok(out)
+}
+
+/// Refuses by name what this kernel cannot do.
+pub fn check(attr: &SchedAttr, abilities: &Abilities) -> Result<(), HostError> {
+    match attr.policy {
+        Policy::Ext if !abilities.sched_ext => Err(HostError::Unavailable(
+            "policy EXT: this kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT, kernel 6.12 or \
+             later): use another policy or the VM lane"
+                .into(),
+        )),
+        Policy::Deadline if attr.affinity.is_some() => Err(HostError::Unavailable(format!(
+            "policy DEADLINE with CPUs {}: the kernel admits DEADLINE tasks only on all CPUs of \
+             their root domain: give the run all CPUs",
+            attr.affinity.unwrap_or(CpuMask::empty())
+        ))),
+        Policy::Normal | Policy::Batch => match attr.slice_ns {
+            Some(_) if abilities.kernel < (6, 12) => Err(HostError::Unavailable(format!(
+                "custom slice: kernel {}.{} has none (6.12 or later has): leave it out or use the \
+                 simulator",
+                abilities.kernel.0, abilities.kernel.1
+            ))),
+            Some(ns) if !(SLICE_NS_MIN..=SLICE_NS_MAX).contains(&ns) => {
+                Err(HostError::Unavailable(format!(
+                    "custom slice of {ns} ns: the kernel allows 100000 to 100000000 ns"
+                )))
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Sets policy, nice, priority, slice and affinity of `pid` (0: the caller) and reads them back.
+pub fn apply(pid: u32, attr: &SchedAttr) -> io::Result<()> {
+    if let Some(mask) = &attr.affinity {
+        sys::sched_setaffinity(pid, mask)?;
+    }
+    let wanted = RawSchedAttr::new(attr);
+    sys::sched_setattr(pid, &wanted)?;
+    let got = sys::sched_getattr(pid)?;
+    let is_fair = matches!(attr.policy, Policy::Normal | Policy::Batch);
+    let differs = got.policy != wanted.policy
+        || got.priority != wanted.priority
+        || (is_fair && got.nice != wanted.nice)
+        || (is_fair && wanted.runtime != 0 && got.runtime != wanted.runtime)
+        || (attr.policy == Policy::Deadline
+            && (got.runtime, got.deadline, got.period)
+                != (wanted.runtime, wanted.deadline, wanted.period));
+    // The kernel accepted the call but not the values.
+    if differs { Err(io::Error::from_raw_os_error(libc::ERANGE)) } else { Ok(()) }
+}
+
+/// A task changes its own attributes during the run, group included.
+pub fn apply_to_self(attr: &SchedAttr, plan: &RunPlan) -> io::Result<()> {
+    plan.groups.join_self(attr.cgroup)?;
+    apply(0, attr)
+}
+
+/// Why setting attributes failed, in words that say what to do.
+pub fn explain(attr: &SchedAttr, error: &io::Error) -> String {
+    let policy = attr.policy.name();
+    let advice = match error.raw_os_error() {
+        Some(libc::EPERM) if attr.policy.is_rt() => {
+            "run as root or with CAP_SYS_NICE; in a control group of a kernel with RT_GROUP_SCHED \
+             the group also needs cpu.rt_runtime_us"
+        }
+        Some(libc::EPERM) => "run as root or with CAP_SYS_NICE",
+        Some(libc::EBUSY) => "the DEADLINE bandwidth is used up: lower runtime/period",
+        Some(libc::EINVAL) => "this kernel does not know the policy or its parameters",
+        Some(libc::ERANGE) => "the kernel changed the values: they are out of its range",
+        _ => "see sched_setattr(2)",
+    };
+    format!(
+        "cannot set policy {policy}, nice {}, priority {}: {error}: {advice}",
+        attr.nice, attr.rt_priority
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::CpuId;
+
+    const ABLE: Abilities = Abilities { kernel: (6, 18), sched_ext: false };
+
+    #[test]
+    fn versions_are_read_from_any_release_string() {
+        assert_eq!(kernel_version("6.12.9-amd64\n"), (6, 12));
+        assert_eq!(kernel_version("7.1-rc3"), (7, 1));
+        assert_eq!(kernel_version(""), (0, 0));
+    }
+
+    #[test]
+    fn override_cap_and_cpus_give_what_will_be_set() {
+        let online = CpuMask::first(4);
+        let mut seen = Adjustments::default();
+        let over = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 99 });
+        let attr = SchedAttr { slice_ns: Some(1_000_000), ..SchedAttr::default() };
+        let out = effective(&attr, over, &online, &online, &mut seen).unwrap();
+        assert_eq!((out.policy, out.rt_priority, out.slice_ns), (Policy::Fifo, 97, None));
+        assert_eq!(out.affinity, None);
+        assert!(seen.priority_capped);
+        let bound = SchedAttr { affinity: Some(CpuMask::only(CpuId(3))), ..attr };
+        let two = CpuMask::first(2);
+        let error = effective(&bound, None, &two, &online, &mut seen).unwrap_err().to_string();
+        assert!(error.contains("CPU 3") && error.contains("0-1"), "{error}");
+    }
+
+    #[test]
+    fn what_the_kernel_cannot_do_is_refused_by_name() {
+        let ext = SchedAttr { policy: Policy::Ext, ..SchedAttr::default() };
+        assert!(check(&ext, &ABLE).unwrap_err().to_string().contains("sched_ext"));
+        let slice = SchedAttr { slice_ns: Some(1_000_000), ..SchedAttr::default() };
+        assert_eq!(check(&slice, &ABLE), Ok(()));
+        let old = Abilities { kernel: (6, 1), ..ABLE };
+        assert!(check(&slice, &old).unwrap_err().to_string().contains("6.1 has none"));
+        let tiny = SchedAttr { slice_ns: Some(50), ..SchedAttr::default() };
+        assert!(check(&tiny, &ABLE).is_err());
+        let bound = SchedAttr {
+            policy: Policy::Deadline,
+            affinity: Some(CpuMask::first(1)),
+            ..SchedAttr::default()
+        };
+        assert!(check(&bound, &ABLE).unwrap_err().to_string().contains("root domain"));
+    }
+
+    #[test]
+    fn attributes_read_back_as_set() {
+        let idle = SchedAttr { policy: Policy::Batch, nice: 5, ..SchedAttr::default() };
+        let set =
+            std::thread::spawn(move || apply(0, &idle).map(|()| sys::sched_getattr(0).unwrap()));
+        let got = set.join().unwrap().unwrap();
+        assert_eq!((got.policy, got.nice), (Policy::Batch as u32, 5));
+    }
+}

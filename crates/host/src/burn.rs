@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Uses an exact amount of CPU time.
+//!
+//! The thread's own CPU clock (CLOCK_THREAD_CPUTIME_ID) decides when enough was used, so a slow or
+//! stolen CPU, a change of frequency or a preemption changes nothing. Between two looks at the clock
+//! a loop spins whose speed is known: calibrated at run time, with this very code, and corrected
+//! after each chunk. Chunks are at most [`CHUNK_NS`], so a look at the clock (a system call of some
+//! 100 ns) costs less than 0.1 %. What an operation used too much is taken off the next one.
+
+use crate::sys;
+use std::hint::black_box;
+
+/// Longest time between two looks at the clock.
+const CHUNK_NS: u64 = 400_000;
+/// Fixed-point shift of the speed.
+const SHIFT: u32 = 20;
+
+/// A chain of multiplications that no compiler and no processor can shorten.
+#[inline(never)]
+fn spin(iterations: u64) {
+    let mut x: u64 = black_box(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..iterations {
+        x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+    }
+    black_box(x);
+}
+
+/// Speed of the loop on the CPU where it was measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Speed {
+    /// Time of one iteration, ns << [`SHIFT`]; > 0.
+    iteration_ns_fixed: u64,
+    /// What one look at the thread's CPU clock costs, ns.
+    pub clock_cost_ns: u64,
+}
+
+impl Speed {
+    /// Measures, in about 2 ms of CPU time: the best of several rounds, so that an interrupt in one
+    /// of them does not count.
+    pub fn measure() -> Self {
+        const ITERATIONS: u64 = 100_000;
+        const LOOKS: u64 = 200;
+        let mut best_spin = u64::MAX;
+        let mut best_looks = u64::MAX;
+        for _ in 0..5 {
+            let start = sys::thread_cpu_ns();
+            spin(ITERATIONS);
+            let middle = sys::thread_cpu_ns();
+            for _ in 0..LOOKS {
+                black_box(sys::thread_cpu_ns());
+            }
+            best_looks = best_looks.min(sys::thread_cpu_ns() - middle);
+            best_spin = best_spin.min(middle - start);
+        }
+        Self {
+            iteration_ns_fixed: ((best_spin << SHIFT) / ITERATIONS).max(1),
+            clock_cost_ns: best_looks / LOOKS,
+        }
+    }
+
+    fn iterations(&self, ns: u64) -> u64 {
+        (ns << SHIFT) / self.iteration_ns_fixed
+    }
+}
+
+/// Burns CPU time, exact on average over any number of operations.
+#[derive(Clone, Debug)]
+pub struct Burner {
+    speed: Speed,
+    /// CPU time used too much so far.
+    carry_ns: u64,
+    /// CPU time asked for since the start.
+    pub requested_ns: u64,
+    /// CPU time used for it, by the thread's clock.
+    pub burned_ns: u64,
+}
+
+impl Burner {
+    /// A burner that starts from `speed`.
+    pub fn new(speed: Speed) -> Self {
+        Self { speed, carry_ns: 0, requested_ns: 0, burned_ns: 0 }
+    }
+
+    /// The speed as known by now.
+    pub fn speed(&self) -> Speed {
+        self.speed
+    }
+
+    /// Uses `ns` of CPU time.
+    pub fn burn(&mut self, ns: u64) {
+        self.requested_ns += ns;
+        if self.carry_ns >= ns {
+            self.carry_ns -= ns;
+            return;
+        }
+        // Half of the first look and half of the last lie outside of what the clock shows.
+        let owed = ns - self.carry_ns;
+        let start = sys::thread_cpu_ns();
+        let goal = start + owed.saturating_sub(self.speed.clock_cost_ns);
+        let mut now = start;
+        while now + self.speed.clock_cost_ns / 2 < goal {
+            let left = goal - now;
+            // The last stretch in one go, everything before with a margin for a faster CPU.
+            let chunk = if left > 2_000 { (left - left / 16).min(CHUNK_NS) } else { left };
+            let iterations = self.speed.iterations(chunk).max(1);
+            spin(iterations);
+            let after = sys::thread_cpu_ns();
+            self.correct(iterations, after - now, chunk);
+            now = after;
+        }
+        let used = now - start + self.speed.clock_cost_ns;
+        self.burned_ns += used;
+        self.carry_ns = used.saturating_sub(owed);
+    }
+
+    /// Follows the CPU's real speed where it is far from what was measured before.
+    fn correct(&mut self, iterations: u64, took_ns: u64, wanted_ns: u64) {
+        let is_long = wanted_ns >= 50_000;
+        if is_long && took_ns.abs_diff(wanted_ns) > wanted_ns / 32 {
+            let measured = ((took_ns << SHIFT) / iterations).max(1);
+            self.speed.iteration_ns_fixed = (self.speed.iteration_ns_fixed + measured) / 2;
+        }
+    }
+
+    /// Is busy until `deadline_ns` on CLOCK_MONOTONIC.
+    pub fn busy_until(&self, deadline_ns: u64) {
+        let pause = self.speed.iterations(200).max(1);
+        while sys::monotonic_ns() < deadline_ns {
+            spin(pause);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Total by the thread's clock against the amount asked for, in ppm.
+    fn error_ppm(amounts: &[u64]) -> u64 {
+        let mut burner = Burner::new(Speed::measure());
+        let start = sys::thread_cpu_ns();
+        for &ns in amounts {
+            burner.burn(ns);
+        }
+        let used = sys::thread_cpu_ns() - start;
+        let asked: u64 = amounts.iter().sum();
+        assert_eq!(burner.requested_ns, asked);
+        used.abs_diff(asked) * 1_000_000 / asked
+    }
+
+    #[test]
+    fn long_and_short_amounts_are_met_within_two_percent() {
+        // An interrupt can spoil one attempt; three in a row would be a defect.
+        let best = |amounts: &[u64]| (0..3).map(|_| error_ppm(amounts)).min().unwrap();
+        assert!(best(&[20_000_000]) < 20_000);
+        assert!(best(&[1_000_000; 20]) < 20_000);
+        assert!(best(&[10_000; 500]) < 20_000);
+    }
+
+    #[test]
+    fn a_wrong_calibration_corrects_itself() {
+        let right = Speed::measure();
+        for factor in [4, 1] {
+            let wrong = Speed {
+                iteration_ns_fixed: (right.iteration_ns_fixed * factor / 2).max(1),
+                ..right
+            };
+            let mut burner = Burner::new(wrong);
+            let start = sys::thread_cpu_ns();
+            burner.burn(30_000_000);
+            let used = sys::thread_cpu_ns() - start;
+            assert!(used.abs_diff(30_000_000) < 600_000, "{used}");
+        }
+    }
+}

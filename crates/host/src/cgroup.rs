@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Control groups of a run: made below one group of the run's own, removed after it.
+//!
+//! Whichever hierarchy carries the cpu controller is used. v1: weight becomes cpu.shares (1024 for
+//! weight 100), and groups with real-time tasks get a part of the real-time bandwidth where the
+//! kernel has RT_GROUP_SCHED. v2: the run's group is a threaded domain, so that tasks and groups may
+//! compete side by side in it as the model has it; needs root, because the cpu controller must be
+//! switched on from the root down (what was switched on is switched off again).
+//!
+//! Documentation: Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-rt-group.rst.
+
+use schedlab_model::{CgroupId, CgroupSpec};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Which hierarchy carries the cpu controller, and where it is mounted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CpuController {
+    /// cgroup v1.
+    V1(PathBuf),
+    /// cgroup v2.
+    V2(PathBuf),
+}
+
+impl CpuController {
+    /// The controller of this machine, if a mounted hierarchy has it.
+    pub fn detect() -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+        find_controller(&mounts, |root| {
+            fs::read_to_string(root.join("cgroup.controllers")).unwrap_or_default()
+        })
+    }
+
+    /// Mount point.
+    pub fn root(&self) -> &Path {
+        match self {
+            Self::V1(root) | Self::V2(root) => root,
+        }
+    }
+
+    /// `v1` or `v2`.
+    pub fn version(&self) -> &'static str {
+        match self {
+            Self::V1(_) => "v1",
+            Self::V2(_) => "v2",
+        }
+    }
+}
+
+fn find_controller(mounts: &str, controllers: impl Fn(&Path) -> String) -> Option<CpuController> {
+    let mut found = None;
+    for line in mounts.lines() {
+        let mut fields = line.split(' ');
+        let (Some(_), Some(at), Some(kind), Some(options)) =
+            (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let root = PathBuf::from(at);
+        if kind == "cgroup" && options.split(',').any(|option| option == "cpu") {
+            found = Some(CpuController::V1(root));
+        } else if kind == "cgroup2"
+            && controllers(&root).split_whitespace().any(|name| name == "cpu")
+        {
+            found = Some(CpuController::V2(root));
+        }
+    }
+    found
+}
+
+/// The groups of one run. Dropping does not remove them: [`Groups::remove`] does, once everybody has
+/// left.
+#[derive(Debug, Default)]
+pub struct Groups {
+    /// Directories in order of creation; index 0 is the run's own group. Empty: no groups.
+    dirs: Vec<PathBuf>,
+    /// Files through which a task joins each group, opened while still privileged.
+    joins: Vec<File>,
+    /// `cgroup.subtree_control` files in which the cpu controller was switched on.
+    switched_on: Vec<PathBuf>,
+}
+
+/// Name prefix of a run's own group.
+pub const GROUP_PREFIX: &str = "schedlab-";
+
+impl Groups {
+    /// Makes the groups of `specs`, with `has_rt[i]` telling whether group i will hold real-time
+    /// tasks. Nothing is made when there is only the root group. Whatever was made stays noted in
+    /// `self`, so that it can be removed after a failure too.
+    pub fn create(
+        &mut self,
+        controller: Option<&CpuController>,
+        specs: &[CgroupSpec],
+        has_rt: &[bool],
+    ) -> Result<(), String> {
+        if specs.len() <= 1 {
+            return Ok(());
+        }
+        let Some(controller) = controller else {
+            return Err("control groups: no mounted cgroup hierarchy has the cpu controller".into());
+        };
+        remove_stale(controller);
+        let top = controller.root().join(format!("{GROUP_PREFIX}{}", std::process::id()));
+        if let CpuController::V2(root) = controller {
+            self.switch_on(root)?;
+        }
+        for (index, spec) in specs.iter().enumerate() {
+            let dir = match index {
+                0 => top.clone(),
+                _ => self.dirs[spec.parent.index()].join(dir_name(index, &spec.path)),
+            };
+            let context =
+                |error: io::Error| format!("group {:?} as {}: {error}", spec.path, dir.display());
+            fs::create_dir(&dir).map_err(context)?;
+            self.dirs.push(dir.clone());
+            let join = match controller {
+                CpuController::V1(_) => {
+                    let shares = (u64::from(spec.weight) * 1024 / 100).max(2);
+                    write(&dir.join("cpu.shares"), &shares.to_string()).map_err(context)?;
+                    dir.join("cgroup.procs")
+                }
+                CpuController::V2(_) => self.configure_v2(index, spec, &dir)?,
+            };
+            self.joins.push(OpenOptions::new().write(true).open(join).map_err(context)?);
+        }
+        if let CpuController::V1(root) = controller {
+            self.grant_rt(root, specs, has_rt)?;
+        }
+        Ok(())
+    }
+
+    fn configure_v2(
+        &mut self,
+        index: usize,
+        spec: &CgroupSpec,
+        dir: &Path,
+    ) -> Result<PathBuf, String> {
+        let context =
+            |error: io::Error| format!("group {:?} as {}: {error}", spec.path, dir.display());
+        if index > 0 {
+            write(&dir.join("cgroup.type"), "threaded").map_err(context)?;
+            self.switch_on(&self.dirs[spec.parent.index()].clone())?;
+            write(&dir.join("cpu.weight"), &spec.weight.to_string()).map_err(context)?;
+        }
+        Ok(dir.join(if index == 0 { "cgroup.procs" } else { "cgroup.threads" }))
+    }
+
+    /// Switches the cpu controller on for the children of `dir`, if it is not.
+    fn switch_on(&mut self, dir: &Path) -> Result<(), String> {
+        let path = dir.join("cgroup.subtree_control");
+        let context = |error: io::Error| format!("{}: {error}", path.display());
+        let now = fs::read_to_string(&path).map_err(context)?;
+        if !now.split_whitespace().any(|name| name == "cpu") {
+            write(&path, "+cpu").map_err(context)?;
+            self.switched_on.push(path);
+        }
+        Ok(())
+    }
+
+    /// RT_GROUP_SCHED: a new v1 group has no real-time bandwidth. The groups that need some share
+    /// 9/10 of what the root has.
+    fn grant_rt(&self, root: &Path, specs: &[CgroupSpec], has_rt: &[bool]) -> Result<(), String> {
+        let needy = has_rt.iter().filter(|has| **has).count() as i64;
+        let Ok(total) = fs::read_to_string(root.join("cpu.rt_runtime_us")) else { return Ok(()) };
+        let total: i64 = total.trim().parse().unwrap_or(0);
+        let period = fs::read_to_string(root.join("cpu.rt_period_us")).unwrap_or_default();
+        let period: i64 = period.trim().parse().unwrap_or(1_000_000);
+        if needy == 0 || total == 0 {
+            return Ok(());
+        }
+        let available = if total < 0 { period } else { total } * 9 / 10;
+        let share = available / needy;
+        // A group must have at least what its children have together.
+        let mut need: Vec<i64> = has_rt.iter().map(|has| i64::from(*has) * share).collect();
+        for index in (1..specs.len()).rev() {
+            need[specs[index].parent.index()] += need[index];
+        }
+        for (dir, need) in self.dirs.iter().zip(&need).filter(|(_, need)| **need > 0) {
+            let path = dir.join("cpu.rt_runtime_us");
+            write_when_free(&path, &need.to_string())
+                .map_err(|error| format!("real-time bandwidth {}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Puts `pid` into a group; nothing happens when the run has no groups.
+    pub fn join(&self, pid: u32, group: CgroupId) -> io::Result<()> {
+        match self.joins.first().zip(self.joins.get(group.index())) {
+            // v2 lets a process into a threaded group only from within the threaded domain.
+            Some((mut top, mut join)) => {
+                top.write_all(pid.to_string().as_bytes())?;
+                if group.index() > 0 {
+                    join.write_all(pid.to_string().as_bytes())?;
+                }
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Puts the calling task into a group of the run that it belongs to.
+    pub fn join_self(&self, group: CgroupId) -> io::Result<()> {
+        match self.joins.get(group.index()) {
+            Some(mut join) => join.write_all(b"0"),
+            None => Ok(()),
+        }
+    }
+
+    /// Descriptors that must survive in the tasks.
+    pub fn is_empty(&self) -> bool {
+        self.dirs.is_empty()
+    }
+
+    /// Removes the groups and switches off what was switched on. Everybody must have left.
+    pub fn remove(&mut self) {
+        self.joins.clear();
+        for dir in self.dirs.drain(..).rev() {
+            remove_dir(&dir);
+        }
+        for path in self.switched_on.drain(..).rev() {
+            // Fails where the group is gone already, or somebody else uses the controller by now.
+            let _ = write(&path, "-cpu");
+        }
+    }
+}
+
+/// The bandwidth of groups that were just removed is given back later (RCU, unreaped tasks): until then
+/// the kernel answers EINVAL.
+fn write_when_free(path: &Path, value: &str) -> io::Result<()> {
+    for _ in 0..300 {
+        match write(path, value) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            result => return result,
+        }
+    }
+    write(path, value)
+}
+
+/// A group directory can be busy for a moment after its last task was reaped.
+fn remove_dir(dir: &Path) {
+    for _ in 0..500 {
+        match fs::remove_dir(dir) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Removes the groups of runs whose launcher is gone: what a kill -9 of launcher and guard together
+/// leaves behind.
+pub fn remove_stale(controller: &CpuController) {
+    let Ok(entries) = fs::read_dir(controller.root()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(GROUP_PREFIX)?.parse().ok());
+        if pid.is_some_and(|pid: u32| !crate::sys::exists(pid)) {
+            remove_tree(&entry.path());
+        }
+    }
+}
+
+fn remove_tree(dir: &Path) {
+    if let Ok(entries) = fs::read_dir(dir) {
+        for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
+            remove_tree(&entry.path());
+        }
+    }
+    remove_dir(dir);
+}
+
+/// A directory name from a group's path: its number keeps it unique, its letters readable.
+fn dir_name(index: usize, path: &str) -> String {
+    let last = path.rsplit('/').next().unwrap_or("");
+    let clean: String = last
+        .chars()
+        .take(40)
+        .map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' })
+        .collect();
+    format!("{index}-{clean}")
+}
+
+fn write(path: &Path, value: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_with_the_cpu_controller_is_found() {
+        let v1 = "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n\
+                  cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let found = find_controller(v1, |_| "hugetlb".into());
+        assert_eq!(found, Some(CpuController::V1("/sys/fs/cgroup/cpu,cpuacct".into())));
+        let v2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n";
+        let found = find_controller(v2, |_| "cpuset cpu io".into());
+        assert_eq!(found, Some(CpuController::V2("/sys/fs/cgroup".into())));
+        assert_eq!(find_controller("garbage\n\n", |_| String::new()), None);
+        assert_eq!(find_controller("c /x cgroup rw,cpuset 0 0", |_| String::new()), None);
+    }
+
+    #[test]
+    fn a_path_cannot_leave_the_runs_group() {
+        assert_eq!(dir_name(3, "/a/../../etc"), "3-etc");
+        assert_eq!(dir_name(1, ".."), "1---");
+        assert_eq!(dir_name(2, "/web server"), "2-web-server");
+    }
+}

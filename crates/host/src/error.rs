@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a run on the host gave no result.
+
+use schedlab_lab::LaneError;
+
+/// Each text says what was found, what is allowed and what to do.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HostError {
+    /// The request is wrong.
+    #[error("{0}")]
+    Input(String),
+    /// This machine, kernel or user cannot do what was asked.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The system refused or broke something on the way.
+    #[error("{0}")]
+    System(String),
+}
+
+impl HostError {
+    /// A failed system call on the way.
+    pub fn system(what: &str, error: &std::io::Error) -> Self {
+        Self::System(format!("{what}: {error}"))
+    }
+}
+
+impl From<HostError> for LaneError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Input(text) => Self::Input(text),
+            HostError::Unavailable(text) => Self::Unavailable(text),
+            HostError::System(text) => Self::System(text),
+        }
+    }
+}

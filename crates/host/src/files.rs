@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that Io operations use, in the run's private directory.
+//!
+//! A synchronous write goes through O_SYNC, a synchronous read past the page cache (O_DIRECT), so
+//! that both wait for the device. Buffered ones copy through the page cache. Reads come from one
+//! input file made before the run, writes go to a file of the task's own; both wrap round at
+//! [`FILE_LEN`], so a run cannot fill the disk. O_DIRECT moves whole blocks: such a read is rounded
+//! up to [`BLOCK`].
+
+use schedlab_model::program::IoDirection;
+use schedlab_model::{Op, Program};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Length of the input file and most of an output file.
+pub const FILE_LEN: u64 = 16 << 20;
+/// Block of a direct transfer.
+pub const BLOCK: u64 = 4096;
+/// Largest single transfer; longer ones are several system calls.
+const BUFFER_LEN: usize = 1 << 20;
+
+/// Start of the names of the runs' directories; the launcher's pid follows.
+const DIR_PREFIX: &str = "schedlab-io-";
+/// Name of the input file in the run's directory.
+const INPUT: &str = "input";
+
+/// Which files a program uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FileNeeds {
+    /// It reads or writes at all.
+    pub any: bool,
+    /// It reads.
+    pub reads: bool,
+    /// It waits for the device.
+    pub sync: bool,
+}
+
+impl FileNeeds {
+    /// What `program` needs.
+    pub fn of(program: &Program) -> Self {
+        let mut needs = Self::default();
+        for op in &program.ops {
+            if let Op::Io { direction, sync, .. } = op {
+                needs.any = true;
+                needs.reads |= *direction == IoDirection::Read;
+                needs.sync |= sync;
+            }
+        }
+        needs
+    }
+
+    /// What either needs.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            any: self.any || other.any,
+            reads: self.reads || other.reads,
+            sync: self.sync || other.sync,
+        }
+    }
+}
+
+/// A page-aligned buffer.
+struct Buffer {
+    bytes: Vec<u8>,
+    offset: usize,
+}
+
+impl Buffer {
+    fn new() -> Self {
+        let bytes = vec![0x5a; BUFFER_LEN + BLOCK as usize];
+        let offset = bytes.as_ptr().align_offset(BLOCK as usize);
+        Self { bytes, offset }
+    }
+
+    fn slice(&mut self, len: usize) -> &mut [u8] {
+        &mut self.bytes[self.offset..self.offset + len]
+    }
+}
+
+/// The files of one task.
+pub struct TaskFiles {
+    dir: Option<PathBuf>,
+    index: u32,
+    buffer: Option<Buffer>,
+    /// (input, output) without waiting.
+    buffered: Option<(File, File)>,
+    /// (input, output) that wait for the device.
+    sync: Option<(File, File)>,
+    read_at: u64,
+    write_at: u64,
+}
+
+impl TaskFiles {
+    /// No file is opened yet.
+    pub fn new(dir: Option<PathBuf>, index: u32) -> Self {
+        Self { dir, index, buffer: None, buffered: None, sync: None, read_at: 0, write_at: 0 }
+    }
+
+    /// Opens what `program` needs.
+    pub fn open(&mut self, program: &Program) -> io::Result<()> {
+        let needs = FileNeeds::of(program);
+        let Some(dir) = self.dir.as_ref().filter(|_| needs.any) else { return Ok(()) };
+        let output = |flags: i32| {
+            OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .custom_flags(flags)
+                .open(dir.join(format!("output-{}", self.index)))
+        };
+        let input = |flags| OpenOptions::new().read(true).custom_flags(flags).open(dir.join(INPUT));
+        self.buffered = Some((input(0)?, output(0)?));
+        if needs.sync {
+            self.sync = Some((input(libc::O_DIRECT)?, output(libc::O_SYNC)?));
+        }
+        self.buffer = Some(Buffer::new());
+        Ok(())
+    }
+
+    /// Moves `bytes` bytes.
+    pub fn transfer(&mut self, is_read: bool, bytes: u64, is_sync: bool) -> io::Result<()> {
+        let files = if is_sync { &self.sync } else { &self.buffered };
+        let (Some((input, output)), Some(buffer)) = (files, &mut self.buffer) else {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        };
+        let block = if is_sync && is_read { BLOCK } else { 1 };
+        let mut left = bytes.next_multiple_of(block);
+        while left > 0 {
+            let at = if is_read { &mut self.read_at } else { &mut self.write_at };
+            if is_read {
+                *at = *at / block * block;
+            }
+            let len = left.min(BUFFER_LEN as u64).min(FILE_LEN - *at);
+            let slice = buffer.slice(len as usize);
+            if is_read {
+                input.read_exact_at(slice, *at)?;
+            } else {
+                output.write_all_at(slice, *at)?;
+            }
+            *at = (*at + len) % FILE_LEN;
+            left -= len;
+        }
+        Ok(())
+    }
+}
+
+/// Where a private directory may be: real file systems first.
+pub fn candidates() -> Vec<PathBuf> {
+    let asked = std::env::var_os("SCHEDLAB_IO_DIR").map(PathBuf::from);
+    let here = std::env::current_dir().ok();
+    let fixed = ["/var/tmp"].map(PathBuf::from);
+    asked.into_iter().chain(fixed).chain(here).chain([std::env::temp_dir()]).collect()
+}
+
+/// Whether a file in `dir` can be read past the page cache.
+fn allows_direct(dir: &Path) -> bool {
+    let path = dir.join("probe");
+    let is_written = fs::write(&path, vec![0u8; BLOCK as usize]).is_ok();
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(&path);
+    let allows = is_written
+        && opened.is_ok_and(|file| {
+            let mut buffer = Buffer::new();
+            file.read_exact_at(buffer.slice(BLOCK as usize), 0).is_ok()
+        });
+    // The directory is private; a probe that stays would be removed with it.
+    let _ = fs::remove_file(&path);
+    allows
+}
+
+/// Makes the run's private directory, owned by `user`, with the input file. The text of an error
+/// names the places tried.
+pub fn make_dir(user: Option<(u32, u32)>, needs: FileNeeds) -> Result<PathBuf, String> {
+    let mut tried = Vec::new();
+    for parent in candidates() {
+        match make_dir_in(&parent, user, needs) {
+            Ok(dir) => return Ok(dir),
+            Err(why) => tried.push(format!("{}: {why}", parent.display())),
+        }
+    }
+    Err(format!(
+        "no place for the files of Io operations; a directory on a disk (for synchronous transfers \
+         one that allows O_DIRECT) is needed: set SCHEDLAB_IO_DIR. Tried {}",
+        tried.join("; ")
+    ))
+}
+
+/// Removes the directories that a launcher which was killed could not remove.
+pub fn remove_stale(launcher_pid: u32) {
+    let prefix = format!("{DIR_PREFIX}{launcher_pid}-");
+    for parent in candidates() {
+        let Ok(entries) = fs::read_dir(parent) else { continue };
+        for entry in entries.flatten() {
+            if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+                // Somebody else's, or gone already: left as it is.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+fn make_dir_in(
+    parent: &Path,
+    user: Option<(u32, u32)>,
+    needs: FileNeeds,
+) -> Result<PathBuf, String> {
+    let text = |error: io::Error| error.to_string();
+    let (pid, now) = (std::process::id(), crate::sys::monotonic_ns());
+    let dir = parent.join(format!("{DIR_PREFIX}{pid}-{now}"));
+    fs::DirBuilder::new().create(&dir).map_err(text)?;
+    let fill = || -> Result<(), String> {
+        if needs.sync && !allows_direct(&dir) {
+            return Err("does not allow O_DIRECT".into());
+        }
+        let mut input = File::create(dir.join(INPUT)).map_err(text)?;
+        let block: Vec<u8> = (0..BLOCK).map(|byte| (byte * 31 % 251) as u8).collect();
+        let len = if needs.reads { FILE_LEN } else { 0 };
+        for _ in 0..len / BLOCK {
+            input.write_all(&block).map_err(text)?;
+        }
+        input.sync_all().map_err(text)?;
+        if let Some((uid, gid)) = user {
+            std::os::unix::fs::chown(&dir, Some(uid), Some(gid)).map_err(text)?;
+            std::os::unix::fs::chown(dir.join(INPUT), Some(uid), Some(gid)).map_err(text)?;
+        }
+        Ok(())
+    };
+    fill().inspect_err(|_| {
+        let _ = fs::remove_dir_all(&dir);
+    })?;
+    Ok(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::Amount;
+
+    fn program(direction: IoDirection, sync: bool) -> Program {
+        let op = Op::Io { direction, bytes: Amount::Constant(1), sync };
+        Program { ops: vec![op], nr_timers: 0 }
+    }
+
+    #[test]
+    fn transfers_of_every_kind_move_their_bytes_and_wrap() {
+        let needs = FileNeeds { any: true, reads: true, sync: true };
+        let dir = match make_dir(None, needs) {
+            Ok(dir) => dir,
+            Err(why) => {
+                println!("SKIP: {why}");
+                return;
+            }
+        };
+        let mut files = TaskFiles::new(Some(dir.clone()), 3);
+        files.open(&program(IoDirection::Read, true)).unwrap();
+        files.transfer(true, 5_000, true).unwrap();
+        assert_eq!(files.read_at, 8_192);
+        files.transfer(true, 1_000, false).unwrap();
+        files.transfer(false, FILE_LEN - 10, false).unwrap();
+        files.transfer(false, 20, true).unwrap();
+        assert_eq!(files.write_at, 10);
+        assert_eq!(fs::metadata(dir.join("output-3")).unwrap().len(), FILE_LEN);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_program_without_io_opens_nothing() {
+        let mut files = TaskFiles::new(Some("/nonexistent".into()), 0);
+        files.open(&Program::default()).unwrap();
+        assert!(files.transfer(true, 1, false).is_err());
+    }
+}

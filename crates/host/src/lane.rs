@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host lane: a workload as real processes on the running kernel.
+
+use crate::attr::{self, Adjustments, PolicyOverride};
+use crate::error::HostError;
+use crate::memory::{FORKS_MAX, RunMemory};
+use crate::outcome::{self, HostOutcome, SelfCheck};
+use crate::plan::{RunPlan, Work};
+use crate::recorder::convert::Names;
+use crate::session::{self, RecorderChoice, Session, warning};
+use crate::traps::Watch;
+use crate::{machine, sys};
+use schedlab_lab::Warning;
+use schedlab_model::trace::TaskInfo;
+use schedlab_model::{CpuMask, Nanos, Op, TraceSink, Workload};
+use std::sync::atomic::Ordering;
+
+/// A run that has not ended by itself is ended after this, unless the request says otherwise.
+pub const LIMIT_NS_DEFAULT: Nanos = 600 * 1_000_000_000;
+/// Calibration error that a run may have without a warning, in millionths.
+const CALIBRATION_ERROR_PPM_MAX: u64 = 20_000;
+/// Difference of run delays that a run may have without a warning, in millionths.
+const RUN_DELAY_ERROR_PPM_MAX: u64 = 1_000;
+/// What the resolution of the clocks explains for each wait: the kernel notes its own time stamp a
+/// few hundred ns before the tracepoint fires.
+const RUN_DELAY_ERROR_NS_PER_WAIT: u64 = 500;
+
+/// One run of a workload on the host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostRequest {
+    /// What to run.
+    pub workload: Workload,
+    /// A policy for every task in place of its own.
+    pub policy: Option<PolicyOverride>,
+    /// CPUs of the run: no task leaves them.
+    pub cpus: CpuMask,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// The run ends here (ns) if it has not ended by itself; also see the workload's own duration.
+    pub duration_ns: Option<Nanos>,
+    /// A run without an end is ended here (ns), with a warning.
+    pub limit_ns: Nanos,
+    /// How to record.
+    pub recorder: RecorderChoice,
+}
+
+impl HostRequest {
+    /// A request with the default limit and recorder, on all CPUs that this process may use.
+    pub fn new(workload: Workload, seed: u64) -> Self {
+        Self {
+            workload,
+            policy: None,
+            cpus: machine::usable_cpus(),
+            seed,
+            duration_ns: None,
+            limit_ns: LIMIT_NS_DEFAULT,
+            recorder: RecorderChoice::Auto,
+        }
+    }
+}
+
+/// The running kernel as a place for runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HostLane;
+
+struct WorkloadNames<'a>(&'a [String], &'a Workload);
+
+impl Names for WorkloadNames<'_> {
+    fn task(&self, index: u32, spec: u32, nth: u32) -> TaskInfo {
+        let name = self.0.get(index as usize).cloned().unwrap_or_else(|| {
+            let task = self.1.tasks.get(spec as usize);
+            format!("{}-{nth}", task.map_or("task", |task| task.name.as_str()))
+        });
+        TaskInfo { name, spec: Some(spec), pid: 0 }
+    }
+
+    fn stranger(&self, pid: u32, _parent: Option<&str>) -> TaskInfo {
+        TaskInfo { name: format!("pid-{pid}"), spec: None, pid }
+    }
+}
+
+impl HostLane {
+    /// Plays the request's workload; every event goes to `sink`.
+    pub fn play(
+        &self,
+        request: &HostRequest,
+        sink: &mut dyn TraceSink,
+    ) -> Result<HostOutcome, HostError> {
+        let mut adjustments = Adjustments::default();
+        let workload = effective_workload(request, &mut adjustments)?;
+        let arrivals = workload.arrivals(request.seed);
+        let names: Vec<String> = arrivals.iter().map(|arrival| arrival.name.clone()).collect();
+        let forks =
+            workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::Fork { .. })));
+        let sets =
+            workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::SetAttr(_))));
+        let slots = arrivals.len() as u32 + if forks { FORKS_MAX } else { 0 };
+        let memory = RunMemory::new(slots)
+            .map_err(|error| HostError::system("memory shared with the tasks", &error))?;
+        let mut plan = RunPlan {
+            work: Work::Tasks { workload: workload.clone(), arrivals },
+            seed: request.seed,
+            user: session::task_user(),
+            needs_nice: forks || sets,
+            own_stamps: false,
+            dir: None,
+            groups: Default::default(),
+            cpus: request.cpus,
+            launcher_cpus: session::helper_cpus(&request.cpus),
+            duration_ns: [request.duration_ns, workload.duration_ns].into_iter().flatten().min(),
+            limit_ns: request.limit_ns,
+        };
+        let watch = Watch::start(&request.cpus);
+        let names = WorkloadNames(&names, &workload);
+        let session = session::run(&mut plan, &memory, request.recorder, &names, true, sink)?;
+        let mut outcome = collect(&memory, session, true);
+        let uses_rt = workload.tasks.iter().any(|task| task.attr.policy.is_rt());
+        outcome.warnings.extend(watch.finish(uses_rt, &outcome));
+        if adjustments.priority_capped {
+            outcome.warnings.push(warning(
+                "rt-priority-capped",
+                format!(
+                    "Real-time priorities above {} were lowered to it, so that the launcher can end \
+                     the run: the order among them is lost.",
+                    attr::TASK_PRIORITY_MAX
+                ),
+            ));
+        }
+        outcome.machine = machine::info(&request.cpus);
+        machine::add_run_settings(&mut outcome);
+        Ok(outcome)
+    }
+}
+
+fn has_op(task: &schedlab_model::TaskSpec, test: impl Fn(&Op) -> bool) -> bool {
+    task.program.ops.iter().any(test)
+}
+
+/// The workload with the attributes that will be set, checked against this machine.
+fn effective_workload(
+    request: &HostRequest,
+    adjustments: &mut Adjustments,
+) -> Result<Workload, HostError> {
+    let online = machine::online_cpus();
+    let nr_cpus = online.iter().last().map_or(1, |cpu| cpu.0 + 1);
+    request.workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
+    check_cpus(&request.cpus)?;
+    check_policy(request.policy)?;
+    let mut workload = request.workload.clone();
+    for task in &mut workload.tasks {
+        let named = |error: HostError| match error {
+            HostError::Input(text) => HostError::Input(format!("task {:?}: {text}", task.name)),
+            HostError::Unavailable(text) => {
+                HostError::Unavailable(format!("task {:?}: {text}", task.name))
+            }
+            HostError::System(text) => HostError::System(text),
+        };
+        let mut adjust = |attr: &schedlab_model::SchedAttr| {
+            let out = attr::effective(attr, request.policy, &request.cpus, &online, adjustments)?;
+            attr::check(&out, session::abilities())?;
+            Ok(out)
+        };
+        task.attr = adjust(&task.attr).map_err(named)?;
+        for op in &mut task.program.ops {
+            if let Op::SetAttr(attr) = op {
+                **attr = adjust(attr).map_err(named)?;
+            }
+        }
+    }
+    Ok(workload)
+}
+
+/// The run's CPUs exist and may be used.
+pub fn check_cpus(cpus: &CpuMask) -> Result<(), HostError> {
+    let usable = machine::usable_cpus();
+    let missing = cpus.and_not(&usable);
+    if cpus.is_empty() || !missing.is_empty() {
+        return Err(HostError::Input(format!(
+            "CPU {cpus} asked for, but this process may use CPU {usable}: name some of these"
+        )));
+    }
+    Ok(())
+}
+
+/// The override is one that makes sense.
+pub fn check_policy(policy: Option<PolicyOverride>) -> Result<(), HostError> {
+    let Some(PolicyOverride { policy, rt_priority }) = policy else { return Ok(()) };
+    let allowed = if policy.is_rt() { 1..=attr::TASK_PRIORITY_MAX } else { 0..=0 };
+    if !allowed.contains(&rt_priority) {
+        return Err(HostError::Input(format!(
+            "policy {} with priority {rt_priority}: allowed are {} to {}",
+            policy.name(),
+            allowed.start(),
+            allowed.end()
+        )));
+    }
+    if policy == schedlab_model::Policy::Deadline {
+        return Err(HostError::Input(
+            "policy DEADLINE cannot replace another: it needs runtime, deadline and period, which \
+             the workload must give"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Reads everything that the run left in its memory.
+pub fn collect(memory: &RunMemory, session: Session, has_specs: bool) -> HostOutcome {
+    let tasks = outcome::tasks(memory, &session, has_specs);
+    let header = memory.header();
+    let mut outcome = HostOutcome {
+        source: session.source,
+        check: SelfCheck::of(&tasks),
+        end_ns: session.end_ns,
+        nr_events: session.nr_events,
+        nr_lost_events: session.nr_lost,
+        nr_late_events: session.nr_late,
+        nr_lost_marks: (0..memory.nr_slots()).map(|task| memory.marks(task).nr_lost()).sum(),
+        recorder_cpu_ns: session.drain_cpu_ns,
+        was_limited: header.was_limited.load(Ordering::Relaxed) == 1,
+        nr_leftover: header.nr_leftover.load(Ordering::Relaxed),
+        warnings: session.warnings,
+        tasks,
+        ..HostOutcome::default()
+    };
+    let warnings = run_warnings(&outcome);
+    outcome.warnings.extend(warnings);
+    outcome
+}
+
+/// What the run itself shows.
+fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut add = |code: &str, text: String| warnings.push(warning(code, text));
+    let check = &outcome.check;
+    if outcome.nr_lost_events > 0 {
+        add(
+            "lost-events",
+            format!(
+                "The recorder lost {} events; their times stand in the trace. Measures of the tasks \
+             concerned are uncertain.",
+                outcome.nr_lost_events
+            ),
+        );
+    }
+    if outcome.nr_lost_marks > 0 {
+        add(
+            "lost-marks",
+            format!(
+                "Tasks marked progress faster than it could be read: {} marks are missing.",
+                outcome.nr_lost_marks
+            ),
+        );
+    }
+    if outcome.was_limited {
+        add("limit-reached", "The run did not end by itself: the limit ended it.".into());
+    }
+    if outcome.nr_leftover > 0 {
+        add(
+            "leftover-processes",
+            format!(
+                "{} processes outlived the command that started them and were ended.",
+                outcome.nr_leftover
+            ),
+        );
+    }
+    if let Some(ppm) = check.calibration_error_ppm.filter(|ppm| *ppm > CALIBRATION_ERROR_PPM_MAX) {
+        add(
+            "calibration",
+            format!(
+                "Run operations used {} % other CPU time than asked for (allowed: 2 %).",
+                ppm as f64 / 10_000.0
+            ),
+        );
+    }
+    let off = check.run_delay_error_ppm.unwrap_or(0);
+    let per_wait = check.run_delay_error_ns_per_wait.unwrap_or(0);
+    if off > RUN_DELAY_ERROR_PPM_MAX && per_wait > RUN_DELAY_ERROR_NS_PER_WAIT {
+        add(
+            "run-delay-mismatch",
+            format!(
+                "The trace's run delay differs from /proc/PID/schedstat by {} % ({per_wait} ns for each \
+             wait): the trace is not to be trusted.",
+                off as f64 / 10_000.0
+            ),
+        );
+    }
+    if let Some(task) = outcome.tasks.iter().find(|task| {
+        task.exit_code.is_some_and(|code| code < 0)
+            && task.ended_ns.is_none()
+            && !outcome.was_limited
+            && task.exit_code != Some(-libc::SIGKILL)
+    }) {
+        add(
+            "task-crashed",
+            format!("Task {} was ended by signal {}.", task.name, -task.exit_code.unwrap_or(0)),
+        );
+    }
+    warnings
+}
+
+/// Whether this process may do what only root may.
+pub fn is_root() -> bool {
+    sys::euid() == 0
+}

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The launcher: a process of its own that makes, holds, releases, watches and reaps the tasks, and
+//! cleans up whatever happens.
+//!
+//! It is the parent of every task (tasks that tasks fork are made its children too), so a task that
+//! ends waits here as a zombie until its last counters are read; and every task dies with it. It
+//! watches a pipe from the caller: when the caller dies, even by kill -9, the pipe closes, and the
+//! launcher kills the tasks and removes groups and files. When the launcher itself is killed, the
+//! kernel kills the tasks, and the caller removes the rest.
+//!
+//! As root it runs at SCHED_FIFO 99, above any task, so that a hog cannot keep it from ending the
+//! run; it sleeps while tasks run, and it stays off the run's CPUs where others are free.
+
+use crate::attr;
+use crate::burn::Speed;
+use crate::cgroup::CpuController;
+use crate::files::{self, FileNeeds};
+use crate::memory::{RunMemory, Slot, run_state, slot_state};
+use crate::plan::{Output, RunPlan, Work};
+use crate::player::{self, Failure, STAGES};
+use crate::procfs;
+use crate::sys::{self, Pollable, RawSchedAttr};
+use schedlab_model::CpuMask;
+use std::fs;
+use std::io;
+use std::os::fd::IntoRawFd;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long tasks may take to get ready.
+const SETUP_LIMIT_NS: u64 = 60_000_000_000;
+/// How often the launcher looks for failed tasks.
+const LOOK_NS: u64 = 100_000_000;
+const RESET_ON_FORK: u64 = 1;
+
+/// Why the launcher stops early.
+enum Stop {
+    /// The run cannot go on; the text says why.
+    Failed(String),
+    /// The caller is gone, or a signal asked for the end: clean up, nobody reads results.
+    Abandoned,
+}
+
+struct Launcher<'a> {
+    plan: &'a mut RunPlan,
+    memory: &'a RunMemory,
+    control: i32,
+    signals: i32,
+}
+
+/// Body of the launcher process; `control` is the end of the pipe to read from. Never returns.
+pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
+    sys::block_signals();
+    sys::close_others(&[control]);
+    sys::set_name(c"schedlab-launch");
+    let started = sys::new_process_group().and_then(|()| sys::become_subreaper());
+    let signals = started.and_then(|()| sys::end_signals_fd());
+    let signals = match signals {
+        Ok(fd) => fd,
+        Err(error) => {
+            memory.header().fail(&format!("starting the launcher: {error}"));
+            sys::exit_now(1);
+        }
+    };
+    sys::raise_file_limit();
+    let mut launcher = Launcher { plan, memory, control, signals };
+    let result = launcher.whole_run();
+    launcher.clean_up();
+    match result {
+        Ok(()) => memory.header().state.store(run_state::DONE, Ordering::Release),
+        Err(Stop::Failed(text)) => memory.header().fail(&text),
+        Err(Stop::Abandoned) => memory.header().fail("the run was ended from outside"),
+    }
+    sys::exit_now(0)
+}
+
+fn failed(what: &str) -> impl FnOnce(io::Error) -> Stop {
+    move |error| Stop::Failed(format!("{what}: {error}"))
+}
+
+impl Launcher<'_> {
+    fn whole_run(&mut self) -> Result<(), Stop> {
+        self.wait_for_caller()?;
+        self.outrank();
+        self.make_groups_and_files()?;
+        let speed = self.measure_speed();
+        let released = self.plan.released();
+        let words = release_words(&released);
+        for (index, (spec, _)) in released.iter().enumerate() {
+            self.start(index as u32, *spec, words[index], speed)?;
+        }
+        self.wait_until_held(released.len() as u32)?;
+        self.set_attributes(released.len() as u32)?;
+        self.read_base(released.len() as u32)?;
+        let result = self.watch(&released, &words);
+        self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
+        self.kill_and_count();
+        result?;
+        self.report_failed_task()
+    }
+
+    /// The caller sends one byte when its recorder is ready.
+    fn wait_for_caller(&self) -> Result<(), Stop> {
+        let mut items = [Pollable { fd: self.control, is_ready: false }];
+        while !items[0].is_ready {
+            sys::poll(&mut items, None);
+        }
+        if sys::read_byte(self.control) { Ok(()) } else { Err(Stop::Abandoned) }
+    }
+
+    /// FIFO 99 on the CPUs that the run leaves free. Without the right to it the launcher stays as
+    /// it is: then no task can have a real-time policy either.
+    fn outrank(&self) {
+        let raw = RawSchedAttr {
+            size: size_of::<RawSchedAttr>() as u32,
+            policy: libc::SCHED_FIFO as u32,
+            flags: RESET_ON_FORK,
+            priority: u32::from(attr::LAUNCHER_PRIORITY),
+            ..RawSchedAttr::default()
+        };
+        let _ = sys::sched_setattr(0, &raw);
+        let _ = sys::sched_setaffinity(0, &self.plan.launcher_cpus);
+    }
+
+    fn make_groups_and_files(&mut self) -> Result<(), Stop> {
+        let Work::Tasks { workload, .. } = &self.plan.work else { return Ok(()) };
+        let controller = CpuController::detect();
+        let mut has_rt = vec![false; workload.cgroups.len()];
+        let mut needs = FileNeeds::default();
+        for task in &workload.tasks {
+            has_rt[task.attr.cgroup.index()] |= task.attr.policy.is_rt();
+            needs = needs.or(FileNeeds::of(&task.program));
+        }
+        let groups = &mut self.plan.groups;
+        groups.create(controller.as_ref(), &workload.cgroups, &has_rt).map_err(Stop::Failed)?;
+        if needs.any {
+            self.plan.dir = Some(files::make_dir(self.plan.user, needs).map_err(Stop::Failed)?);
+        }
+        Ok(())
+    }
+
+    /// Calibrates on a CPU of the run.
+    fn measure_speed(&self) -> Speed {
+        let first = self.plan.cpus.first_cpu().map(CpuMask::only);
+        let is_there = first.is_some_and(|mask| sys::sched_setaffinity(0, &mask).is_ok());
+        let speed = Speed::measure();
+        if is_there {
+            let _ = sys::sched_setaffinity(0, &self.plan.launcher_cpus);
+        }
+        speed
+    }
+
+    fn start(&mut self, index: u32, spec: u32, word_of: u32, speed: Speed) -> Result<(), Stop> {
+        let slot_index = self.memory.allocate(spec, u32::MAX);
+        if slot_index != Some(index) {
+            return Err(Stop::Failed("task slots ran out".into()));
+        }
+        let launcher_pid = sys::getpid();
+        match sys::fork().map_err(failed("making a process"))? {
+            Some(pid) => {
+                self.memory.slot(index).pid.store(pid, Ordering::Release);
+                Ok(())
+            }
+            None => {
+                sys::default_signals();
+                sys::close(self.control);
+                sys::close(self.signals);
+                // A task may use every CPU until its own mask is set; it must not keep the launcher's.
+                let _ = sys::sched_setaffinity(0, &self.plan.cpus);
+                match &self.plan.work {
+                    Work::Tasks { .. } => {
+                        player::run_released(self.plan, self.memory, index, word_of, speed)
+                    }
+                    Work::Command { .. } => self.run_command(index, word_of, launcher_pid),
+                }
+            }
+        }
+    }
+
+    /// Body of a copy of a command.
+    fn run_command(&self, index: u32, word_of: u32, launcher_pid: u32) -> ! {
+        let slot = self.memory.slot(index);
+        let Work::Command { image, output, .. } = &self.plan.work else { sys::exit_now(125) };
+        let setup = player::prepare(self.plan, launcher_pid, false)
+            .and_then(|()| redirect(*output).map_err(Failure::at(10)));
+        if let Err(failure) = setup {
+            player::fail(slot, &failure);
+        }
+        player::wait_for_release(self.memory, index, word_of);
+        let error = image.exec();
+        player::fail(slot, &Failure::at(9)(error));
+    }
+
+    /// Waits until every task sleeps at its barrier.
+    fn wait_until_held(&self, count: u32) -> Result<(), Stop> {
+        let deadline = sys::monotonic_ns() + SETUP_LIMIT_NS;
+        for index in 0..count {
+            let slot = self.memory.slot(index);
+            let pid = slot.pid.load(Ordering::Acquire);
+            loop {
+                match slot.state.load(Ordering::Acquire) {
+                    slot_state::HELD if procfs::is_sleeping(pid) => break,
+                    slot_state::FAILED => return self.report_failed_task(),
+                    _ => {}
+                }
+                if matches!(sys::wait_peek(Some(pid), false), Ok(Some(_))) {
+                    self.report_failed_task()?;
+                    return Err(Stop::Failed(format!("task {index} ended before its release")));
+                }
+                if sys::monotonic_ns() > deadline {
+                    return Err(Stop::Failed("tasks did not get ready within 60 s".into()));
+                }
+                self.pause(200_000)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps, but notices the end of the caller.
+    fn pause(&self, ns: u64) -> Result<(), Stop> {
+        let mut items = [
+            Pollable { fd: self.control, is_ready: false },
+            Pollable { fd: self.signals, is_ready: false },
+        ];
+        sys::poll(&mut items, Some(Duration::from_nanos(ns)));
+        if items.iter().any(|item| item.is_ready) { Err(Stop::Abandoned) } else { Ok(()) }
+    }
+
+    fn set_attributes(&self, count: u32) -> Result<(), Stop> {
+        for index in 0..count {
+            let slot = self.memory.slot(index);
+            let pid = slot.pid.load(Ordering::Acquire);
+            let spec = slot.spec.load(Ordering::Relaxed);
+            let attr = self.plan.attr(spec);
+            let text =
+                |why: String| Stop::Failed(format!("task {:?}: {why}", self.plan.spec_name(spec)));
+            self.plan
+                .groups
+                .join(pid, attr.cgroup)
+                .map_err(|error| text(format!("joining its control group: {error}")))?;
+            attr::apply(pid, attr).map_err(|error| text(attr::explain(attr, &error)))?;
+        }
+        Ok(())
+    }
+
+    fn read_base(&self, count: u32) -> Result<(), Stop> {
+        for index in 0..count {
+            let slot = self.memory.slot(index);
+            let pid = slot.pid.load(Ordering::Acquire);
+            let stat = procfs::schedstat(pid).map_err(failed("reading schedstat"))?;
+            slot.base.run_ns.store(stat.run_ns, Ordering::Relaxed);
+            slot.base.run_delay_ns.store(stat.run_delay_ns, Ordering::Relaxed);
+            slot.base.nr_slices.store(stat.nr_slices, Ordering::Relaxed);
+            let (voluntary, involuntary) = procfs::switches(pid).unwrap_or_default();
+            slot.base.nr_voluntary.store(voluntary, Ordering::Relaxed);
+            slot.base.nr_involuntary.store(involuntary, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Releases the tasks at their times and waits for the end.
+    fn watch(&mut self, released: &[(u32, u64)], words: &[u32]) -> Result<(), Stop> {
+        let header = self.memory.header();
+        let zero_ns = sys::monotonic_ns();
+        header.zero_ns.store(zero_ns, Ordering::Relaxed);
+        header.state.store(run_state::RUNNING, Ordering::Release);
+        let limit_ns = zero_ns.saturating_add(self.plan.limit_ns);
+        let end_ns = self.plan.duration_ns.map_or(u64::MAX, |ns| zero_ns.saturating_add(ns));
+        let mut next_release = 0;
+        let is_command = matches!(self.plan.work, Work::Command { .. });
+        let mut awaited = Awaited { notes_exits: is_command, ..Awaited::default() };
+        loop {
+            while next_release < released.len()
+                && zero_ns.saturating_add(released[next_release].1) <= sys::monotonic_ns()
+            {
+                next_release = self.release_group(next_release, words);
+            }
+            let is_all_released = next_release == released.len();
+            if awaited.advance(self.memory) && is_all_released {
+                return Ok(());
+            }
+            let now = sys::monotonic_ns();
+            if now >= end_ns {
+                return Ok(());
+            }
+            if now >= limit_ns {
+                header.was_limited.store(1, Ordering::Relaxed);
+                return Ok(());
+            }
+            let release_ns = released
+                .get(next_release)
+                .map_or(u64::MAX, |(_, release_ns)| zero_ns.saturating_add(*release_ns));
+            let until = release_ns.min(end_ns).min(limit_ns).min(now + LOOK_NS);
+            let mut items = [
+                Pollable { fd: self.control, is_ready: false },
+                Pollable { fd: self.signals, is_ready: false },
+                Pollable { fd: awaited.pidfd, is_ready: false },
+            ];
+            sys::poll(&mut items, Some(Duration::from_nanos(until.saturating_sub(now))));
+            if items[0].is_ready || items[1].is_ready {
+                return Err(Stop::Abandoned);
+            }
+            self.report_failed_task()?;
+        }
+    }
+
+    /// Releases the tasks that share the word of task `first`; gives the first task after them.
+    fn release_group(&self, first: usize, words: &[u32]) -> usize {
+        let count = words[first..].iter().take_while(|word| **word as usize == first).count();
+        let now = sys::monotonic_ns();
+        for index in first..first + count {
+            self.memory.slot(index as u32).released_ns.store(now, Ordering::Relaxed);
+        }
+        let word = &self.memory.slot(first as u32).go;
+        word.store(1, Ordering::Release);
+        sys::futex_wake_all(word);
+        first + count
+    }
+
+    /// Ends whoever still lives and reads everybody's last counters.
+    fn kill_and_count(&self) {
+        let mut index = 0;
+        // A task that forks while it is being killed may still add one slot.
+        while index < self.memory.nr_slots() {
+            for rest in index..self.memory.nr_slots() {
+                let pid = self.memory.slot(rest).pid.load(Ordering::Acquire);
+                if pid != 0 {
+                    sys::kill_now(pid as i32);
+                }
+            }
+            let slot = self.memory.slot(index);
+            let pid = slot.pid.load(Ordering::Acquire);
+            if pid != 0 {
+                count_and_reap(slot, pid);
+            }
+            index += 1;
+        }
+    }
+
+    /// The first task that failed, in words.
+    fn report_failed_task(&self) -> Result<(), Stop> {
+        for index in 0..self.memory.nr_slots() {
+            let slot = self.memory.slot(index);
+            if slot.state.load(Ordering::Acquire) != slot_state::FAILED {
+                continue;
+            }
+            let spec = slot.spec.load(Ordering::Relaxed);
+            let stage = slot.error_stage.load(Ordering::Relaxed) as usize;
+            let error = io::Error::from_raw_os_error(slot.error_number.load(Ordering::Relaxed));
+            return Err(Stop::Failed(format!(
+                "task {index} ({}): {}: {error}",
+                self.plan.spec_name(spec),
+                STAGES.get(stage).copied().unwrap_or("unknown step")
+            )));
+        }
+        Ok(())
+    }
+
+    /// Leaves nothing behind: no process, no group, no file.
+    fn clean_up(&mut self) {
+        let leftover = kill_descendants();
+        self.memory.header().nr_leftover.store(leftover, Ordering::Relaxed);
+        self.plan.groups.remove();
+        if let Some(dir) = self.plan.dir.take() {
+            // Nothing can be done about a directory that will not go; the system's own cleaning will.
+            let _ = fs::remove_dir_all(dir);
+        }
+    }
+}
+
+/// The task whose exit the launcher waits for: the first that has not exited.
+#[derive(Default)]
+struct Awaited {
+    index: u32,
+    /// Negative: none yet.
+    pidfd: i32,
+    /// Whether `pidfd` is open.
+    is_open: bool,
+    /// Notes when the awaited task exits: for commands, which cannot say it themselves.
+    notes_exits: bool,
+}
+
+impl Awaited {
+    /// Moves on past everybody who has exited; true when nobody is left.
+    fn advance(&mut self, memory: &RunMemory) -> bool {
+        while self.index < memory.nr_slots() {
+            let slot = memory.slot(self.index);
+            let pid = slot.pid.load(Ordering::Acquire);
+            let has_exited = match pid {
+                0 => !parent_lives(memory, slot),
+                _ => !matches!(sys::wait_peek(Some(pid), false), Ok(None)),
+            };
+            if !has_exited {
+                self.open(pid);
+                return false;
+            }
+            if self.is_open && self.notes_exits {
+                slot.ended_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
+            }
+            self.close();
+            self.index += 1;
+        }
+        self.close();
+        true
+    }
+
+    fn open(&mut self, pid: u32) {
+        if !self.is_open {
+            self.pidfd = if pid == 0 { -1 } else { sys::pidfd_open(pid).unwrap_or(-1) };
+            self.is_open = self.pidfd >= 0;
+        }
+    }
+
+    fn close(&mut self) {
+        if self.is_open {
+            sys::close(self.pidfd);
+        }
+        self.is_open = false;
+        self.pidfd = -1;
+    }
+}
+
+/// Whether the task that was to fork into `slot` still lives, so that it may yet do so.
+fn parent_lives(memory: &RunMemory, slot: &Slot) -> bool {
+    let parent = slot.parent.load(Ordering::Relaxed);
+    if parent == u32::MAX || parent >= memory.nr_slots() {
+        return false;
+    }
+    let pid = memory.slot(parent).pid.load(Ordering::Acquire);
+    matches!(sys::wait_peek(Some(pid), false), Ok(None))
+}
+
+/// Index of the task on whose word each task waits: the first with the same release time.
+fn release_words(released: &[(u32, u64)]) -> Vec<u32> {
+    let mut words: Vec<u32> = Vec::with_capacity(released.len());
+    for (index, (_, release_ns)) in released.iter().enumerate() {
+        let shared = index.checked_sub(1).filter(|before| released[*before].1 == *release_ns);
+        words.push(shared.map_or(index as u32, |before| words[before]));
+    }
+    words
+}
+
+/// Waits for `pid`, reads its counters while it is a zombie, and reaps it.
+fn count_and_reap(slot: &Slot, pid: u32) {
+    if !matches!(sys::wait_peek(Some(pid), true), Ok(Some(_))) {
+        return;
+    }
+    if let Ok(stat) = procfs::schedstat(pid) {
+        slot.last.run_ns.store(stat.run_ns, Ordering::Relaxed);
+        slot.last.run_delay_ns.store(stat.run_delay_ns, Ordering::Relaxed);
+        slot.last.nr_slices.store(stat.nr_slices, Ordering::Relaxed);
+    }
+    if let Ok((status, usage)) = sys::reap(pid) {
+        slot.status.store(status, Ordering::Relaxed);
+        slot.last.user_us.store(usage.user_us, Ordering::Relaxed);
+        slot.last.system_us.store(usage.system_us, Ordering::Relaxed);
+        slot.last.nr_voluntary.store(usage.nr_voluntary, Ordering::Relaxed);
+        slot.last.nr_involuntary.store(usage.nr_involuntary, Ordering::Relaxed);
+        slot.is_reaped.store(1, Ordering::Release);
+    }
+}
+
+/// Kills and reaps whatever descends from the caller, orphans included; gives how many still lived.
+fn kill_descendants() -> u32 {
+    let mut killed = 0;
+    loop {
+        let children = procfs::children(sys::getpid());
+        let mut found_alive = 0;
+        for pid in &children {
+            if !matches!(sys::wait_peek(Some(*pid), false), Ok(Some(_))) {
+                found_alive += 1;
+                sys::kill_now(*pid as i32);
+            }
+        }
+        killed += found_alive;
+        match sys::wait_peek(None, true) {
+            Ok(Some(pid)) => {
+                let _ = sys::reap(pid);
+            }
+            // No child is left.
+            _ => return killed,
+        }
+    }
+}
+
+/// Standard input from nowhere; output as asked.
+fn redirect(output: Output) -> io::Result<()> {
+    let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into_raw_fd();
+    sys::redirect(null, 0)?;
+    if output == Output::Null {
+        sys::redirect(null, 1)?;
+        sys::redirect(null, 2)?;
+    }
+    sys::close_others(&[]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_with_one_release_time_share_one_word() {
+        let released = [(0, 0), (0, 0), (1, 5), (1, 5), (2, 9)];
+        assert_eq!(release_words(&released), [0, 0, 2, 2, 4]);
+    }
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the processes of a run share: one slot for each task, and rings for the tasks' own marks.
+//!
+//! Everything is an atomic in one anonymous shared mapping that is made before the first fork. While
+//! a run is measured, tasks write their time stamps here and nowhere else: no output, no allocation.
+//!
+//! Who writes what: the launcher a slot's plan and its last counters, the task itself its marks and
+//! times. A slot's index is the task's number ([`schedlab_model::TaskId`]).
+
+use crate::sys::{self, SharedMap};
+use std::io;
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Marks that fit in a task's ring; the reader empties it every 20 ms.
+pub const MARKS_PER_TASK: u64 = 4096;
+/// Tasks that a workload may fork beyond those that the launcher starts.
+pub const FORKS_MAX: u32 = 32_768;
+const ERROR_LEN: usize = 1000;
+
+/// State of a slot.
+pub mod slot_state {
+    /// Not in use.
+    pub const FREE: u32 = 0;
+    /// Its process is being made.
+    pub const FORKING: u32 = 1;
+    /// Its process waits for the release.
+    pub const HELD: u32 = 2;
+    /// Released.
+    pub const RUNNING: u32 = 3;
+    /// Finished its program.
+    pub const ENDED: u32 = 4;
+    /// Failed: see `error_stage` and `error_number`.
+    pub const FAILED: u32 = 5;
+}
+
+/// State of the run.
+pub mod run_state {
+    /// Tasks are being made.
+    pub const SETUP: u32 = 0;
+    /// Time 0 has passed.
+    pub const RUNNING: u32 = 1;
+    /// All tasks are gone and counted.
+    pub const DONE: u32 = 2;
+    /// Failed: see the error text.
+    pub const FAILED: u32 = 3;
+}
+
+/// The run as a whole.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct RunHeader {
+    /// [`run_state`].
+    pub state: AtomicU32,
+    /// Slots in use; a task that forks takes the next.
+    pub nr_slots: AtomicU32,
+    /// Time 0 (CLOCK_MONOTONIC).
+    pub zero_ns: AtomicU64,
+    /// End of the run (CLOCK_MONOTONIC); 0 before.
+    pub end_ns: AtomicU64,
+    /// 1: the limit ended the run.
+    pub was_limited: AtomicU32,
+    /// Descendants of commands that outlived them and were killed.
+    pub nr_leftover: AtomicU32,
+    error_len: AtomicU32,
+    error: [AtomicU8; ERROR_LEN],
+}
+
+impl RunHeader {
+    /// Records why the run failed; the first text stays.
+    pub fn fail(&self, text: &str) {
+        if self.error_len.load(Ordering::Acquire) == 0 {
+            let bytes = &text.as_bytes()[..text.len().min(ERROR_LEN)];
+            for (to, from) in self.error.iter().zip(bytes) {
+                to.store(*from, Ordering::Relaxed);
+            }
+            self.error_len.store(bytes.len() as u32, Ordering::Release);
+        }
+        self.state.store(run_state::FAILED, Ordering::Release);
+    }
+
+    /// Why the run failed, if it did.
+    pub fn error(&self) -> Option<String> {
+        let len = self.error_len.load(Ordering::Acquire) as usize;
+        let bytes: Vec<u8> =
+            self.error.iter().take(len).map(|byte| byte.load(Ordering::Relaxed)).collect();
+        (len > 0).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// Counters of a task. `base` is read while the task is held, `last` when it has exited.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Counters {
+    /// CPU time by schedstat, ns.
+    pub run_ns: AtomicU64,
+    /// Run delay by schedstat, ns.
+    pub run_delay_ns: AtomicU64,
+    /// Times it was put on a CPU, by schedstat.
+    pub nr_slices: AtomicU64,
+    /// User time, us.
+    pub user_us: AtomicU64,
+    /// System time, us.
+    pub system_us: AtomicU64,
+    /// Voluntary switches.
+    pub nr_voluntary: AtomicU64,
+    /// Involuntary switches.
+    pub nr_involuntary: AtomicU64,
+}
+
+/// One task.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Slot {
+    /// [`slot_state`].
+    pub state: AtomicU32,
+    /// Process id, 0 before the fork.
+    pub pid: AtomicU32,
+    /// Index of its description.
+    pub spec: AtomicU32,
+    /// Slot of its parent; `u32::MAX` for the launcher.
+    pub parent: AtomicU32,
+    /// Futex word: 0 hold, 1 go. Tasks released together wait on the word of the first of them.
+    pub go: AtomicU32,
+    /// 1: the launcher has waited for it and `last` is valid.
+    pub is_reaped: AtomicU32,
+    /// Wait status.
+    pub status: AtomicI32,
+    /// What failed: an index into [`crate::player::STAGES`].
+    pub error_stage: AtomicU32,
+    /// errno of the failure.
+    pub error_number: AtomicI32,
+    /// Units of progress finished.
+    pub nr_progress: AtomicU32,
+    /// When it was released (CLOCK_MONOTONIC).
+    pub released_ns: AtomicU64,
+    /// When its first instruction after the release ran (CLOCK_MONOTONIC).
+    pub first_ns: AtomicU64,
+    /// When its program ended (CLOCK_MONOTONIC), 0 before.
+    pub ended_ns: AtomicU64,
+    /// CPU time that its Run operations asked for, ns.
+    pub requested_ns: AtomicU64,
+    /// CPU time that they took by the thread's clock, ns.
+    pub burned_ns: AtomicU64,
+    /// Counters while held.
+    pub base: Counters,
+    /// Counters at exit.
+    pub last: Counters,
+}
+
+/// What a task says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mark {
+    /// One unit of progress done.
+    Progress,
+    /// Phase begins.
+    Phase(u32),
+    /// About to call sched_yield.
+    YieldBegin,
+    /// sched_yield has returned.
+    YieldEnd,
+    /// First instruction after the release (written only when nothing else records).
+    Began,
+    /// The program is over (written only when nothing else records).
+    Ended,
+}
+
+impl Mark {
+    fn encode(self) -> u64 {
+        match self {
+            Self::Progress => 1,
+            Self::Phase(phase) => 2 | u64::from(phase) << 8,
+            Self::YieldBegin => 3,
+            Self::YieldEnd => 4,
+            Self::Began => 5,
+            Self::Ended => 6,
+        }
+    }
+
+    fn decode(word: u64) -> Option<Self> {
+        Some(match word & 0xff {
+            1 => Self::Progress,
+            2 => Self::Phase((word >> 8) as u32),
+            3 => Self::YieldBegin,
+            4 => Self::YieldEnd,
+            5 => Self::Began,
+            6 => Self::Ended,
+            _ => return None,
+        })
+    }
+}
+
+#[repr(C)]
+struct RawMark {
+    time_ns: AtomicU64,
+    word: AtomicU64,
+}
+
+/// Marks of one task: it writes, the reader empties.
+#[repr(C, align(64))]
+pub struct MarkRing {
+    head: AtomicU64,
+    lost: AtomicU64,
+    tail: AtomicU64,
+    marks: [RawMark; MARKS_PER_TASK as usize],
+}
+
+impl MarkRing {
+    /// Adds a mark of now. When the ring is full the mark is lost and counted.
+    #[inline]
+    pub fn push(&self, mark: Mark) {
+        let head = self.head.load(Ordering::Relaxed);
+        if head - self.tail.load(Ordering::Acquire) >= MARKS_PER_TASK {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let raw = &self.marks[(head % MARKS_PER_TASK) as usize];
+        raw.word.store(mark.encode(), Ordering::Relaxed);
+        raw.time_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
+        self.head.store(head + 1, Ordering::Release);
+    }
+
+    /// Takes every mark that is there.
+    pub fn drain(&self, mut take: impl FnMut(u64, Mark)) {
+        let head = self.head.load(Ordering::Acquire);
+        let mut tail = self.tail.load(Ordering::Relaxed);
+        while tail != head {
+            let raw = &self.marks[(tail % MARKS_PER_TASK) as usize];
+            let word = raw.word.load(Ordering::Relaxed);
+            if let Some(mark) = Mark::decode(word) {
+                take(raw.time_ns.load(Ordering::Relaxed), mark);
+            }
+            tail += 1;
+        }
+        self.tail.store(tail, Ordering::Release);
+    }
+
+    /// Marks lost so far.
+    pub fn nr_lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// The shared memory of a run.
+#[derive(Debug)]
+pub struct RunMemory {
+    map: SharedMap,
+    slots_max: u32,
+}
+
+impl RunMemory {
+    const SLOTS_AT: usize = size_of::<RunHeader>();
+
+    /// Memory for up to `slots_max` tasks.
+    pub fn new(slots_max: u32) -> io::Result<Self> {
+        let len = Self::SLOTS_AT + slots_max as usize * (size_of::<Slot>() + size_of::<MarkRing>());
+        Ok(Self { map: SharedMap::new(len)?, slots_max })
+    }
+
+    fn marks_at(&self, index: u32) -> usize {
+        let slots = self.slots_max as usize * size_of::<Slot>();
+        Self::SLOTS_AT + slots + index as usize * size_of::<MarkRing>()
+    }
+
+    /// The run.
+    pub fn header(&self) -> &RunHeader {
+        // SAFETY: made of atomics, for which zero is valid.
+        unsafe { self.map.at(0) }
+    }
+
+    /// Slot `index`.
+    pub fn slot(&self, index: u32) -> &Slot {
+        assert!(index < self.slots_max);
+        // SAFETY: made of atomics, for which zero is valid.
+        unsafe { self.map.at(Self::SLOTS_AT + index as usize * size_of::<Slot>()) }
+    }
+
+    /// Marks of task `index`.
+    pub fn marks(&self, index: u32) -> &MarkRing {
+        assert!(index < self.slots_max);
+        // SAFETY: made of atomics, for which zero is valid.
+        unsafe { self.map.at(self.marks_at(index)) }
+    }
+
+    /// Makes the pages of a task's marks present, so that marking never faults.
+    pub fn populate_marks(&self, index: u32) {
+        self.map.populate(self.marks_at(index), size_of::<MarkRing>());
+    }
+
+    /// Takes the next free slot; `None` when there is none.
+    pub fn allocate(&self, spec: u32, parent: u32) -> Option<u32> {
+        let index = self.header().nr_slots.fetch_add(1, Ordering::AcqRel);
+        if index >= self.slots_max {
+            self.header().nr_slots.store(self.slots_max, Ordering::Release);
+            return None;
+        }
+        let slot = self.slot(index);
+        slot.spec.store(spec, Ordering::Relaxed);
+        slot.parent.store(parent, Ordering::Relaxed);
+        slot.state.store(slot_state::FORKING, Ordering::Release);
+        Some(index)
+    }
+
+    /// Number of slots in use.
+    pub fn nr_slots(&self) -> u32 {
+        self.header().nr_slots.load(Ordering::Acquire).min(self.slots_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_come_out_as_they_went_in_and_losses_are_counted() {
+        let memory = RunMemory::new(3).unwrap();
+        let ring = memory.marks(2);
+        for phase in 0..MARKS_PER_TASK as u32 + 5 {
+            ring.push(Mark::Phase(phase));
+        }
+        let mut seen = Vec::new();
+        ring.drain(|time_ns, mark| seen.push((time_ns, mark)));
+        assert_eq!(seen.len() as u64, MARKS_PER_TASK);
+        assert_eq!(seen[7].1, Mark::Phase(7));
+        assert!(seen.is_sorted_by_key(|(time_ns, _)| *time_ns));
+        assert_eq!(ring.nr_lost(), 5);
+        ring.push(Mark::YieldEnd);
+        ring.drain(|_, mark| assert_eq!(mark, Mark::YieldEnd));
+    }
+
+    #[test]
+    fn slots_run_out_instead_of_overflowing() {
+        let memory = RunMemory::new(2).unwrap();
+        assert_eq!(memory.allocate(4, u32::MAX), Some(0));
+        assert_eq!(memory.allocate(5, 0), Some(1));
+        assert_eq!(memory.allocate(5, 0), None);
+        assert_eq!((memory.nr_slots(), memory.slot(1).spec.load(Ordering::Relaxed)), (2, 5));
+    }
+
+    #[test]
+    fn the_first_error_stays() {
+        let memory = RunMemory::new(1).unwrap();
+        memory.header().fail("first");
+        memory.header().fail("second");
+        assert_eq!(memory.header().error().as_deref(), Some("first"));
+    }
+}

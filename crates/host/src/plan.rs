@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A run as the launcher gets it: everything decided, nothing left to check.
+
+use crate::cgroup::Groups;
+use crate::sys::ExecImage;
+use schedlab_model::{Arrival, CpuMask, Nanos, Program, SchedAttr, Workload};
+use std::path::PathBuf;
+
+/// Where a command's output goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Output {
+    /// To the caller's standard output and error.
+    #[default]
+    Inherit,
+    /// Nowhere.
+    Null,
+}
+
+/// What the tasks do.
+#[derive(Debug)]
+pub enum Work {
+    /// Tasks of a workload, whose attributes are what the lane will set.
+    Tasks {
+        /// The workload.
+        workload: Workload,
+        /// Tasks that the launcher releases, in order of their numbers.
+        arrivals: Vec<Arrival>,
+    },
+    /// Copies of a command.
+    Command {
+        /// The command.
+        image: ExecImage,
+        /// Attributes of every copy.
+        attr: Box<SchedAttr>,
+        /// Number of copies.
+        copies: u32,
+        /// Their output.
+        output: Output,
+    },
+}
+
+/// The run.
+#[derive(Debug)]
+pub struct RunPlan {
+    /// What the tasks do.
+    pub work: Work,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// User and group that tasks run as; `None`: the caller's.
+    pub user: Option<(u32, u32)>,
+    /// Tasks change attributes while they run, so they keep that right.
+    pub needs_nice: bool,
+    /// Nothing else records: tasks mark their own beginning and end.
+    pub own_stamps: bool,
+    /// Private directory for Io, made by the launcher when a program needs one.
+    pub dir: Option<PathBuf>,
+    /// Control groups, made by the launcher.
+    pub groups: Groups,
+    /// CPUs of the run.
+    pub cpus: CpuMask,
+    /// CPUs for the launcher itself: those the run leaves free, or all.
+    pub launcher_cpus: CpuMask,
+    /// The run ends here, after time 0.
+    pub duration_ns: Option<Nanos>,
+    /// A run that has not ended by itself ends here, with a warning.
+    pub limit_ns: Nanos,
+}
+
+static NO_PROGRAM: Program = Program { ops: Vec::new(), nr_timers: 0 };
+
+impl RunPlan {
+    /// Program of a description; empty for a command.
+    pub fn program(&self, spec: u32) -> &Program {
+        match &self.work {
+            Work::Tasks { workload, .. } => {
+                workload.tasks.get(spec as usize).map_or(&NO_PROGRAM, |task| &task.program)
+            }
+            Work::Command { .. } => &NO_PROGRAM,
+        }
+    }
+
+    /// Attributes of a description.
+    pub fn attr(&self, spec: u32) -> &SchedAttr {
+        match &self.work {
+            Work::Tasks { workload, .. } => &workload.tasks[spec as usize].attr,
+            Work::Command { attr, .. } => attr,
+        }
+    }
+
+    /// Tasks that the launcher starts: description and planned release, by number.
+    pub fn released(&self) -> Vec<(u32, Nanos)> {
+        match &self.work {
+            Work::Tasks { arrivals, .. } => {
+                arrivals.iter().map(|arrival| (arrival.spec, arrival.release_ns)).collect()
+            }
+            Work::Command { copies, .. } => vec![(0, 0); *copies as usize],
+        }
+    }
+
+    /// Name of a description, for messages.
+    pub fn spec_name(&self, spec: u32) -> &str {
+        match &self.work {
+            Work::Tasks { workload, .. } => {
+                workload.tasks.get(spec as usize).map_or("?", |task| task.name.as_str())
+            }
+            Work::Command { .. } => "the command",
+        }
+    }
+}

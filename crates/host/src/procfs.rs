@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What /proc says of processes and CPUs. Each reader takes the text apart by the field names or
+//! positions that proc(5) promises, and treats what it cannot read as absent.
+
+use std::fs;
+use std::io;
+
+/// /proc/PID/schedstat. Counts without CONFIG_SCHEDSTATS too, in ns, and on zombies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SchedStat {
+    /// Time on a CPU.
+    pub run_ns: u64,
+    /// Time runnable but not running.
+    pub run_delay_ns: u64,
+    /// Times it was put on a CPU.
+    pub nr_slices: u64,
+}
+
+fn parse_schedstat(text: &str) -> Option<SchedStat> {
+    let mut fields = text.split_whitespace().map(|field| field.parse().ok());
+    Some(SchedStat {
+        run_ns: fields.next()??,
+        run_delay_ns: fields.next()??,
+        nr_slices: fields.next()??,
+    })
+}
+
+/// Counters of the main thread of `pid`.
+pub fn schedstat(pid: u32) -> io::Result<SchedStat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
+    parse_schedstat(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// State letter of /proc/PID/stat: it follows the last closing bracket, names may hold any byte.
+fn parse_state(stat: &str) -> Option<char> {
+    stat[stat.rfind(')')? + 1..].trim_start().chars().next()
+}
+
+/// Whether the process sleeps.
+pub fn is_sleeping(pid: u32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    parse_state(&String::from_utf8_lossy(&stat)) == Some('S')
+}
+
+/// (voluntary, involuntary) switches of `pid` so far.
+pub fn switches(pid: u32) -> Option<(u64, u64)> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let field = |name: &str| {
+        status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    Some((field("voluntary_ctxt_switches:")?, field("nonvoluntary_ctxt_switches:")?))
+}
+
+/// Children of a process with one thread.
+pub fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|field| field.parse().ok()).collect()
+}
+
+/// Name of a task (comm).
+pub fn comm(pid: u32) -> Option<String> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// What the CPUs did since boot, in ticks of USER_HZ (/proc/stat).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuTimes {
+    /// user + nice + system + irq + softirq.
+    pub busy: u64,
+    /// Time the hypervisor ran somebody else.
+    pub steal: u64,
+}
+
+fn parse_cpu_times(stat: &str, wants: impl Fn(u32) -> bool) -> CpuTimes {
+    let mut total = CpuTimes::default();
+    for line in stat.lines() {
+        let Some(rest) = line.strip_prefix("cpu") else { continue };
+        let mut fields = rest.split_whitespace();
+        // The first line, "cpu  ...", is the sum of all: its number is missing.
+        if rest.starts_with(' ') || !fields.next().and_then(|n| n.parse().ok()).is_some_and(&wants)
+        {
+            continue;
+        }
+        let values: Vec<u64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
+        let at = |index: usize| values.get(index).copied().unwrap_or(0);
+        total.busy += at(0) + at(1) + at(2) + at(5) + at(6);
+        total.steal += at(7);
+    }
+    total
+}
+
+/// Times of the CPUs for which `wants` says yes.
+pub fn cpu_times(wants: impl Fn(u32) -> bool) -> CpuTimes {
+    parse_cpu_times(&fs::read_to_string("/proc/stat").unwrap_or_default(), wants)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_files_are_read() {
+        let pid = std::process::id();
+        assert!(schedstat(pid).unwrap().run_ns > 0);
+        assert!(switches(pid).is_some());
+        assert!(comm(pid).is_some());
+        assert!(cpu_times(|_| true).busy > 0);
+    }
+
+    #[test]
+    fn hostile_and_broken_text_is_absent_not_a_panic() {
+        assert_eq!(parse_schedstat("1 2"), None);
+        assert_eq!(parse_schedstat("1 x 3"), None);
+        assert_eq!(parse_state("12 (evil) R) S 1"), Some('S'));
+        assert_eq!(parse_state("12 evil"), None);
+        let stat = "cpu  9 9 9 9\ncpu0 1 2 3 100 5 6 7 8 0 0\ncpu1 10 0 0 0\ncpux 1\nintr 5\n";
+        assert_eq!(parse_cpu_times(stat, |cpu| cpu == 0), CpuTimes { busy: 19, steal: 8 });
+        assert_eq!(parse_cpu_times(stat, |_| true), CpuTimes { busy: 29, steal: 8 });
+    }
+}

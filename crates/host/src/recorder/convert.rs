@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Turns records and marks into the model's events, and keeps the run's own account of run delay.
+//!
+//! Pids become task numbers: a task's number is its slot in the run's memory; descendants of commands
+//! have no slot and get the numbers after the copies. Time 0 is the release: what came before is
+//! not part of the run. The wake-up that ends the hold of a task *is* its release and becomes a Fork
+//! event, so that the trace starts as the simulator's does.
+//!
+//! Rules taken from the kernel (kernel/sched/stats.h): a wait starts when a task is put on a queue,
+//! by wake-up, creation or preemption, and ends when it is switched in; a wake-up of a task that is
+//! still queued or running starts nothing and is no event.
+
+use super::merge::Item;
+use super::ring::{PIDS_MAX, Record, Recorded};
+use crate::memory::{Mark, RunMemory};
+use schedlab_model::trace::TaskInfo;
+use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use std::sync::atomic::Ordering;
+
+/// No task has this pid.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Held,
+    Queued,
+    Running,
+    Sleeping,
+    Dead,
+}
+
+/// What the trace says of one task: to be compared with the kernel's own counters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceAccount {
+    state: State,
+    since_ns: u64,
+    /// CPU it last ran on.
+    cpu: u32,
+    is_yielding: bool,
+    /// Time on a CPU.
+    pub run_ns: Nanos,
+    /// Time runnable but not running.
+    pub run_delay_ns: Nanos,
+    /// Waits that make up the run delay.
+    pub nr_waits: u64,
+    /// Whether the present wait began with a wake-up.
+    was_woken: bool,
+    /// The part of the run delay that the kernel books as run time: see [`Self::kernel_delay_ns`].
+    unseen_ns: Nanos,
+}
+
+/// Longest wait that counts as "switched to at once": a wake-up's own way to the switch.
+const AT_ONCE_NS: u64 = 50_000;
+
+impl TraceAccount {
+    const NEW: Self = Self {
+        state: State::Held,
+        since_ns: 0,
+        cpu: 0,
+        is_yielding: false,
+        run_ns: 0,
+        run_delay_ns: 0,
+        nr_waits: 0,
+        was_woken: false,
+        unseen_ns: 0,
+    };
+
+    /// Run delay by the kernel's clock rule, to be compared with schedstat.
+    ///
+    /// When a wake-up preempts what runs (or ends idling), the kernel does not read the clock again
+    /// for the switch (kernel/sched/core.c, `wakeup_preempt`: `rq_clock_skip_update`), so that wait
+    /// is 0 in its books and its length is run time. The trace has the true length.
+    pub fn kernel_delay_ns(&self) -> Nanos {
+        self.run_delay_ns - self.unseen_ns
+    }
+
+    fn enter(&mut self, state: State, now_ns: u64) {
+        let past = now_ns.saturating_sub(self.since_ns);
+        match self.state {
+            State::Queued => {
+                self.run_delay_ns += past;
+                self.nr_waits += 1;
+            }
+            State::Running => self.run_ns += past,
+            _ => {}
+        }
+        self.was_woken = matches!(self.state, State::Held | State::Sleeping);
+        self.state = state;
+        self.since_ns = now_ns;
+    }
+
+    /// Is switched in, on `cpu`; `preempts`: in place of a task that would have run on, or of idle.
+    fn switch_in(&mut self, now_ns: u64, cpu: u32, preempts: bool) {
+        let wait_ns = now_ns.saturating_sub(self.since_ns);
+        if self.state == State::Queued && self.was_woken && preempts && wait_ns < AT_ONCE_NS {
+            self.unseen_ns += wait_ns;
+        }
+        self.enter(State::Running, now_ns);
+        self.cpu = cpu;
+    }
+}
+
+/// How tasks are called.
+pub trait Names {
+    /// Name and description of the task in slot `index`; `nth` counts the tasks of its description
+    /// that were forked.
+    fn task(&self, index: u32, spec: u32, nth: u32) -> TaskInfo;
+    /// Name of a task without a slot.
+    fn stranger(&self, pid: u32, parent: Option<&str>) -> TaskInfo;
+}
+
+/// The converter of one run.
+pub struct Converter<'a> {
+    memory: &'a RunMemory,
+    names: &'a dyn Names,
+    sink: &'a mut dyn TraceSink,
+    /// Task number by pid.
+    numbers: Vec<u32>,
+    announced: Vec<String>,
+    forked: Vec<u32>,
+    /// Slots, from `nr_launched` on, whose creation was seen in the trace.
+    is_created: Vec<bool>,
+    nr_launched: u32,
+    has_slots: bool,
+    zero_ns: u64,
+    /// After this (CLOCK_MONOTONIC) events count for the accounts only.
+    pub end_ns: u64,
+    /// Accounts by task number; they go on until the task is dead, past the end of the run.
+    pub accounts: Vec<TraceAccount>,
+    /// Events handed on.
+    pub nr_events: u64,
+    /// Events lost.
+    pub nr_lost: u64,
+}
+
+impl<'a> Converter<'a> {
+    /// For a run whose launcher starts `nr_launched` tasks. `has_slots`: tasks that are forked have
+    /// slots too (a workload); otherwise they are strangers (a command).
+    pub fn new(
+        memory: &'a RunMemory,
+        names: &'a dyn Names,
+        sink: &'a mut dyn TraceSink,
+        nr_launched: u32,
+        has_slots: bool,
+    ) -> Self {
+        Self {
+            memory,
+            names,
+            sink,
+            numbers: vec![0; PIDS_MAX],
+            announced: Vec::new(),
+            forked: Vec::new(),
+            is_created: Vec::new(),
+            nr_launched,
+            has_slots,
+            zero_ns: 0,
+            end_ns: u64::MAX,
+            accounts: Vec::new(),
+            nr_events: 0,
+            nr_lost: 0,
+        }
+    }
+
+    /// Time 0 is known: learns the pids of the held tasks and announces them.
+    pub fn begin(&mut self, zero_ns: u64) {
+        self.zero_ns = zero_ns;
+        for index in 0..self.nr_launched {
+            let pid = self.memory.slot(index).pid.load(Ordering::Acquire);
+            self.announce_up_to(index);
+            self.bind(pid, index);
+        }
+    }
+
+    fn bind(&mut self, pid: u32, number: u32) {
+        if let Some(entry) = self.numbers.get_mut(pid as usize) {
+            *entry = number + 1;
+        }
+    }
+
+    #[inline]
+    fn number(&self, pid: u32) -> u32 {
+        match self.numbers.get(pid as usize) {
+            Some(0) | None => NONE,
+            Some(number) => number - 1,
+        }
+    }
+
+    /// Announces every task up to slot `index`, in order.
+    fn announce_up_to(&mut self, index: u32) {
+        while self.announced.len() as u32 <= index {
+            let number = self.announced.len() as u32;
+            let slot = self.memory.slot(number);
+            let spec = slot.spec.load(Ordering::Relaxed);
+            let mut nth = 0;
+            if number >= self.nr_launched {
+                if self.forked.len() <= spec as usize {
+                    self.forked.resize(spec as usize + 1, 0);
+                }
+                nth = self.forked[spec as usize];
+                self.forked[spec as usize] += 1;
+            }
+            let mut info = self.names.task(number, spec, nth);
+            info.pid = slot.pid.load(Ordering::Acquire);
+            self.add(info);
+        }
+    }
+
+    fn add(&mut self, info: TaskInfo) {
+        self.sink.task(TaskId(self.announced.len() as u32), &info);
+        self.announced.push(info.name);
+        self.accounts.push(TraceAccount::NEW);
+    }
+
+    /// Number of a task that was just created.
+    fn newcomer(&mut self, pid: u32, parent: u32) -> u32 {
+        let number = if self.has_slots {
+            let Some(index) = self.slot_of(pid, parent) else { return NONE };
+            self.announce_up_to(index);
+            index
+        } else {
+            let parent_name = self.announced.get(parent as usize).cloned();
+            let info = self.names.stranger(pid, parent_name.as_deref());
+            self.add(info);
+            self.announced.len() as u32 - 1
+        };
+        self.bind(pid, number);
+        number
+    }
+
+    /// The slot of a task that was just created. Its parent took the slot before it forked and
+    /// stores the pid after: the slot is the one with this pid or, where that is not stored yet, the
+    /// parent's first one without.
+    fn slot_of(&mut self, pid: u32, parent: u32) -> Option<u32> {
+        let open = (self.memory.nr_slots().saturating_sub(self.nr_launched)) as usize;
+        self.is_created.resize(open.max(self.is_created.len()), false);
+        let free = || (0..open).filter(|&at| !self.is_created[at]);
+        let slot = |at: usize| self.memory.slot(self.nr_launched + at as u32);
+        let at = free().find(|&at| slot(at).pid.load(Ordering::Acquire) == pid).or_else(|| {
+            free().find(|&at| {
+                slot(at).pid.load(Ordering::Acquire) == 0
+                    && slot(at).parent.load(Ordering::Relaxed) == parent
+            })
+        })?;
+        self.is_created[at] = true;
+        Some(self.nr_launched + at as u32)
+    }
+
+    /// One item of the merged stream.
+    pub fn item(&mut self, time_ns: u64, item: Item) {
+        if time_ns < self.zero_ns {
+            return;
+        }
+        match item {
+            Item::Kernel(record) => self.record(time_ns, &record),
+            Item::Own(task, mark) => self.mark(time_ns, task, mark),
+        }
+    }
+
+    fn event(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
+        if time_ns <= self.end_ns {
+            self.nr_events += 1;
+            self.sink.event(&Event { time_ns: time_ns - self.zero_ns, cpu: CpuId(cpu), kind });
+        }
+    }
+
+    fn record(&mut self, time_ns: u64, record: &Record) {
+        let cpu = record.cpu();
+        match record.decode() {
+            Some(Recorded::Switch { prev, next, out }) => {
+                self.switch(time_ns, cpu, prev, next, out);
+            }
+            Some(Recorded::Wakeup { pid, waker }) => self.wakeup(time_ns, cpu, pid, waker),
+            Some(Recorded::New { pid, parent }) => self.new_task(time_ns, cpu, pid, parent),
+            Some(Recorded::Migrate { pid, from }) => {
+                let task = self.number(pid);
+                if self.is_released(task) {
+                    let kind = EventKind::Migrate { task: TaskId(task), from: CpuId(from) };
+                    self.event(time_ns, cpu, kind);
+                }
+            }
+            Some(Recorded::Lost { count }) => {
+                self.nr_lost += u64::from(count);
+                self.event(time_ns, cpu, EventKind::Lost { count });
+            }
+            None => {}
+        }
+    }
+
+    fn is_released(&self, task: u32) -> bool {
+        self.accounts.get(task as usize).is_some_and(|account| account.state != State::Held)
+    }
+
+    fn switch(&mut self, time_ns: u64, cpu: u32, prev: u32, next: u32, out: SwitchOut) {
+        let (prev_pid, mut out) = (prev, out);
+        let [prev, next] = [prev, next].map(|pid| self.number(pid));
+        let prev = Some(prev).filter(|task| self.is_released(*task));
+        let next = Some(next).filter(|task| self.is_released(*task));
+        if prev.is_none() && next.is_none() {
+            return;
+        }
+        match prev {
+            None => out = SwitchOut::Idle,
+            Some(task) => {
+                let account = &mut self.accounts[task as usize];
+                if out == SwitchOut::Preempted && account.is_yielding {
+                    out = SwitchOut::Yielded;
+                }
+                account.enter(
+                    match out {
+                        SwitchOut::Preempted | SwitchOut::Yielded => State::Queued,
+                        SwitchOut::Dead => State::Dead,
+                        _ => State::Sleeping,
+                    },
+                    time_ns,
+                );
+                if out == SwitchOut::Dead {
+                    self.numbers[prev_pid as usize] = 0;
+                    self.event(time_ns, cpu, EventKind::Exit { task: TaskId(task) });
+                }
+            }
+        }
+        if let Some(task) = next {
+            let preempts =
+                !matches!(out, SwitchOut::Sleeping | SwitchOut::BlockedIo | SwitchOut::Dead);
+            self.accounts[task as usize].switch_in(time_ns, cpu, preempts);
+        }
+        let kind = EventKind::Switch { prev: prev.map(TaskId), next: next.map(TaskId), out };
+        self.event(time_ns, cpu, kind);
+    }
+
+    fn wakeup(&mut self, time_ns: u64, cpu: u32, pid: u32, waker: u32) {
+        let task = self.number(pid);
+        let Some(account) = self.accounts.get_mut(task as usize) else { return };
+        match account.state {
+            State::Held => {
+                account.enter(State::Queued, time_ns);
+                self.event(time_ns, cpu, EventKind::Fork { task: TaskId(task), parent: None });
+            }
+            State::Sleeping => {
+                account.enter(State::Queued, time_ns);
+                let waker = Some(self.number(waker)).filter(|task| *task != NONE).map(TaskId);
+                self.event(time_ns, cpu, EventKind::Wakeup { task: TaskId(task), waker });
+            }
+            State::Queued | State::Running | State::Dead => {}
+        }
+    }
+
+    fn new_task(&mut self, time_ns: u64, cpu: u32, pid: u32, parent: u32) {
+        let parent = self.number(parent);
+        let task = self.newcomer(pid, parent);
+        if let Some(account) = self.accounts.get_mut(task as usize) {
+            account.enter(State::Queued, time_ns);
+            let parent = Some(parent).filter(|task| *task != NONE).map(TaskId);
+            self.event(time_ns, cpu, EventKind::Fork { task: TaskId(task), parent });
+        }
+    }
+
+    fn mark(&mut self, time_ns: u64, task: u32, mark: Mark) {
+        if self.announced.len() as u32 <= task {
+            self.announce_up_to(task);
+        }
+        let id = TaskId(task);
+        let cpu = self.accounts[task as usize].cpu;
+        match mark {
+            Mark::Progress => self.event(time_ns, cpu, EventKind::Progress { task: id }),
+            Mark::Phase(phase) => self.event(time_ns, cpu, EventKind::Phase { task: id, phase }),
+            Mark::YieldBegin => self.accounts[task as usize].is_yielding = true,
+            Mark::YieldEnd => self.accounts[task as usize].is_yielding = false,
+            Mark::Began => {
+                let parent = self.memory.slot(task).parent.load(Ordering::Relaxed);
+                let parent = (parent != NONE).then_some(TaskId(parent));
+                self.event(time_ns, 0, EventKind::Fork { task: id, parent });
+            }
+            Mark::Ended => self.event(time_ns, 0, EventKind::Exit { task: id }),
+        }
+    }
+
+    /// The run is over.
+    pub fn finish(self) -> (Vec<TraceAccount>, Vec<String>) {
+        let end_ns = if self.end_ns == u64::MAX { self.zero_ns } else { self.end_ns };
+        self.sink.end(end_ns.saturating_sub(self.zero_ns));
+        (self.accounts, self.announced)
+    }
+}

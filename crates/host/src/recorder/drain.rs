@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The thread that empties the rings.
+//!
+//! It wakes on a timer, never because of an event, copies, and hands over; sorting and whatever the
+//! sink does happens on the caller's thread at normal priority. As root the thread runs at SCHED_FIFO
+//! just below the launcher, so that no task of a run can keep it from emptying the rings in time.
+
+use super::ring::{Record, Rings};
+use crate::attr::DRAIN_PRIORITY;
+use crate::sys::{self, RawSchedAttr};
+use schedlab_model::CpuMask;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+/// Time between two rounds. The smallest ring holds 40 ms at 1.5 million events a second.
+pub const ROUND_NS: u64 = 20_000_000;
+
+/// What one round found.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// (CPU, its records in order); CPUs without any are left out.
+    pub records: Vec<(u32, Vec<Record>)>,
+    /// Every record of a later batch is younger than this.
+    pub watermark_ns: u64,
+}
+
+/// A running drain thread.
+#[derive(Debug)]
+pub struct Drain {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<u64>>,
+    /// Batches, in order.
+    pub batches: Receiver<Batch>,
+}
+
+impl Drain {
+    /// Starts the thread on `cpus`.
+    pub fn start(rings: Rings, cpus: CpuMask) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, batches) = channel();
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("schedlab-drain".into())
+            .spawn(move || work(&rings, cpus, &seen, &sender))?;
+        Ok(Self { stop, thread: Some(thread), batches })
+    }
+
+    /// Ends the thread after one more round; gives the CPU time it used (ns). The batches stay.
+    pub fn stop(&mut self) -> u64 {
+        self.stop.store(true, Ordering::Release);
+        self.thread.take().map_or(0, |thread| thread.join().unwrap_or(0))
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn work(rings: &Rings, cpus: CpuMask, stop: &AtomicBool, sender: &Sender<Batch>) -> u64 {
+    // Without the rights it works at normal priority: losses would be counted and shown.
+    let raw = RawSchedAttr {
+        size: size_of::<RawSchedAttr>() as u32,
+        policy: libc::SCHED_FIFO as u32,
+        priority: u32::from(DRAIN_PRIORITY),
+        ..RawSchedAttr::default()
+    };
+    let _ = sys::sched_setaffinity(0, &cpus);
+    let _ = sys::sched_setattr(0, &raw);
+    let mut next_ns = sys::monotonic_ns();
+    loop {
+        let is_last = stop.load(Ordering::Acquire);
+        let batch = round(rings);
+        if sender.send(batch).is_err() || is_last {
+            return sys::thread_cpu_ns();
+        }
+        next_ns = (next_ns + ROUND_NS).max(sys::monotonic_ns());
+        sys::sleep_until_ns(next_ns);
+    }
+}
+
+fn round(rings: &Rings) -> Batch {
+    // A store may become visible a little later than the clock was read; 0.1 ms is ample.
+    let watermark_ns = sys::monotonic_ns().saturating_sub(100_000);
+    let mut batch = Batch { records: Vec::new(), watermark_ns };
+    for cpu in 0..rings.nr_cpus() {
+        rings.settle(cpu);
+        let mut records = Vec::new();
+        rings.drain(cpu, &mut records);
+        if !records.is_empty() {
+            batch.records.push((cpu, records));
+        }
+    }
+    batch
+}

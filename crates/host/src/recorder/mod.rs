@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Recording: from the kernel's rings and the tasks' own marks to the model's events.
+//!
+//! `bpf` loads the programs of bpf/recorder.bpf.c; `ring` reads what they write; `drain` is the
+//! thread that empties the rings on a timer; `merge` puts the sources into one order of time;
+//! `convert` turns pids into task numbers, records into events, and adds up run delays for the
+//! check against the kernel's own counters. docs/internals/recorder.md tells the whole story.
+
+#[cfg(schedlab_bpf)]
+pub mod bpf;
+pub mod convert;
+#[cfg(schedlab_bpf)]
+pub mod drain;
+pub mod merge;
+pub mod ring;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The host lane behind the boundary that every lane implements: from an outcome to a result.
+//!
+//! With a trace the measures are the trace's. Without one they come from the tasks' own counters;
+//! what only a trace can tell is left out and named in a warning.
+
+use crate::lane::{HostLane, HostRequest, LIMIT_NS_DEFAULT};
+use crate::outcome::{HostOutcome, TaskOutcome};
+use crate::session::{RecorderChoice, SOURCE_BPF, warning};
+use schedlab_lab::{Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, launchers};
+use schedlab_metrics::{RunMeasures, TaskMeasures, totals};
+use schedlab_model::TraceSink;
+
+/// Measures that a run without a trace cannot give; they read 0 there.
+pub const ABSENT_WITHOUT_TRACE: [&str; 7] =
+    ["slice", "wait", "wakeup_latency", "nr_wakeups", "nr_migrations", "sleep_ns", "blocked_io_ns"];
+
+impl Lane for HostLane {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    fn is_parallel(&self) -> bool {
+        false
+    }
+
+    fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        if let Some((name, _)) = request.tunables.first() {
+            return Err(LaneError::Input(format!(
+                "tunable {name:?}: the host lane has none, the kernel's scheduler is as it is"
+            )));
+        }
+        let host_request = HostRequest {
+            workload: request.workload.clone(),
+            policy: None,
+            cpus: request.cpus,
+            seed: request.seed,
+            duration_ns: request.until_ns,
+            limit_ns: LIMIT_NS_DEFAULT,
+            recorder: RecorderChoice::Auto,
+        };
+        let nr_cpus = request.cpus.weight();
+        let mut recorder = Recorder::new(nr_cpus, request.keep);
+        let outcome = self.play(&host_request, &mut (&mut recorder, sink))?;
+        let recorded = recorder.finish(&request.workload);
+        let mut result = RunResult {
+            schema_version: SCHEMA_VERSION,
+            schedlab_version: env!("CARGO_PKG_VERSION").into(),
+            lane: self.name().into(),
+            scheduler: request.scheduler.clone(),
+            workload: request.workload.name.clone(),
+            parameters: request.parameters.clone(),
+            seed: request.seed,
+            repetition: request.repetition,
+            source: outcome.source.into(),
+            measures: recorded.measures,
+            slices: recorded.slices,
+            progress: recorded.progress,
+            ..RunResult::default()
+        };
+        if outcome.source != SOURCE_BPF {
+            result.measures = measures_without_trace(&outcome, nr_cpus);
+            launchers::leave_out(&mut result.measures, &request.workload, nr_cpus);
+        }
+        fill_pids(&mut result.measures, &outcome);
+        result.warnings = outcome.warnings;
+        if outcome.source != SOURCE_BPF {
+            result.warnings.push(warning(
+                "measures-absent",
+                format!(
+                    "Without a trace these measures are unknown and read 0: {}.",
+                    ABSENT_WITHOUT_TRACE.join(", ")
+                ),
+            ));
+        }
+        result.machine = outcome.machine;
+        Ok(result)
+    }
+}
+
+/// A task is announced as soon as it is known of, which can be before its process exists.
+fn fill_pids(measures: &mut RunMeasures, outcome: &HostOutcome) {
+    for task in measures.tasks.iter_mut().filter(|task| task.pid == 0) {
+        task.pid = outcome.tasks.iter().find(|t| t.id == task.id).map_or(0, |found| found.pid);
+    }
+}
+
+/// What schedstat, wait4 and the tasks' own time stamps give.
+pub fn measures_without_trace(outcome: &HostOutcome, nr_cpus: u32) -> RunMeasures {
+    let mut tasks: Vec<TaskMeasures> = outcome.tasks.iter().map(task_measures).collect();
+    let mut totals = totals::summarise(&mut tasks, nr_cpus, outcome.end_ns);
+    totals.nr_lost_events = outcome.nr_lost_events;
+    RunMeasures { totals, tasks }
+}
+
+fn task_measures(task: &TaskOutcome) -> TaskMeasures {
+    let after_release = |time_ns: u64| time_ns.saturating_sub(task.release_ns);
+    TaskMeasures {
+        id: task.id,
+        name: task.name.clone(),
+        spec: task.spec,
+        pid: task.pid,
+        release_ns: task.release_ns,
+        first_run_ns: task.first_run_ns,
+        exit_ns: task.ended_ns,
+        response_ns: task.first_run_ns.map(after_release),
+        turnaround_ns: task.ended_ns.map(after_release),
+        cpu_time_ns: task.run_ns,
+        run_delay_ns: task.run_delay_ns,
+        nr_voluntary_switches: task.nr_voluntary_switches,
+        nr_involuntary_switches: task.nr_involuntary_switches,
+        nr_progress: task.nr_progress,
+        ..TaskMeasures::default()
+    }
+}

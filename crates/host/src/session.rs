@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run from the caller's side: starts the launcher, records while it works, and collects.
+
+use crate::attr::Abilities;
+use crate::cgroup::{self, CpuController};
+use crate::error::HostError;
+use crate::files;
+use crate::launcher;
+use crate::memory::{RunMemory, run_state};
+use crate::plan::RunPlan;
+use crate::recorder::convert::{Converter, Names, TraceAccount};
+use crate::recorder::merge::Merge;
+use crate::sys;
+use schedlab_lab::Warning;
+use schedlab_model::TraceSink;
+use std::sync::atomic::Ordering;
+
+#[cfg(schedlab_bpf)]
+use crate::recorder::{bpf::BpfRecorder, drain::Drain};
+
+/// How a run is recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RecorderChoice {
+    /// BPF where it works, else what /proc and the tasks themselves tell.
+    #[default]
+    Auto,
+    /// BPF or nothing.
+    Bpf,
+    /// /proc and the tasks' own time stamps.
+    Schedstat,
+}
+
+/// Source of a result whose events come from the kernel.
+pub const SOURCE_BPF: &str = "bpf";
+/// Source of a result without them.
+pub const SOURCE_SCHEDSTAT: &str = "schedstat";
+
+/// What recording gave.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// [`SOURCE_BPF`] or [`SOURCE_SCHEDSTAT`].
+    pub source: &'static str,
+    /// Accounts of the trace by task number; empty without a trace.
+    pub accounts: Vec<TraceAccount>,
+    /// Names by task number.
+    pub names: Vec<String>,
+    /// Length of the run, ns.
+    pub end_ns: u64,
+    /// Time 0 (CLOCK_MONOTONIC).
+    pub zero_ns: u64,
+    /// Events handed to the sink.
+    pub nr_events: u64,
+    /// Events the kernel side lost.
+    pub nr_lost: u64,
+    /// Events that came too late for their place in the order.
+    pub nr_late: u64,
+    /// CPU time of the drain thread, ns.
+    pub drain_cpu_ns: u64,
+    /// What happened on the way.
+    pub warnings: Vec<Warning>,
+}
+
+/// A warning.
+pub fn warning(code: &str, text: impl Into<String>) -> Warning {
+    Warning { code: code.into(), text: text.into() }
+}
+
+/// The launcher process and the pipe it watches. Dropping it ends the run.
+struct Launcher {
+    pid: u32,
+    control: i32,
+    is_reaped: bool,
+}
+
+impl Launcher {
+    fn start(plan: &mut RunPlan, memory: &RunMemory) -> Result<Self, HostError> {
+        let failed = |what| move |error| HostError::system(what, &error);
+        let (read, write) = sys::pipe().map_err(failed("making a pipe"))?;
+        match sys::fork().map_err(failed("starting the launcher"))? {
+            None => launcher::run(plan, memory, read),
+            Some(pid) => {
+                sys::close(read);
+                Ok(Self { pid, control: write, is_reaped: false })
+            }
+        }
+    }
+
+    /// Whether the launcher has ended; reaps it.
+    fn has_ended(&mut self) -> bool {
+        if !self.is_reaped && !matches!(sys::wait_peek(Some(self.pid), false), Ok(None)) {
+            let _ = sys::reap(self.pid);
+            self.is_reaped = true;
+        }
+        self.is_reaped
+    }
+
+    /// The launcher was killed before it could clean up: the kernel has killed its tasks; groups and
+    /// files are left.
+    fn clean_up_after(&self) {
+        sys::kill_now(-(self.pid as i32));
+        if let Some(controller) = CpuController::detect() {
+            cgroup::remove_stale(&controller);
+        }
+        files::remove_stale(self.pid);
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        sys::close(self.control);
+        if !self.is_reaped {
+            let _ = sys::wait_peek(Some(self.pid), true);
+            let _ = sys::reap(self.pid);
+        }
+    }
+}
+
+/// What records during a run.
+enum Source {
+    #[cfg(schedlab_bpf)]
+    Bpf {
+        recorder: Box<BpfRecorder>,
+        drain: Option<Drain>,
+    },
+    Own,
+}
+
+impl Source {
+    fn open(choice: RecorderChoice, warnings: &mut Vec<Warning>) -> Result<Self, HostError> {
+        if choice == RecorderChoice::Schedstat {
+            return Ok(Self::Own);
+        }
+        #[cfg(schedlab_bpf)]
+        let failed = match BpfRecorder::attach() {
+            Ok(recorder) => {
+                return Ok(Self::Bpf { recorder: Box::new(recorder), drain: None });
+            }
+            Err(error) => error,
+        };
+        #[cfg(not(schedlab_bpf))]
+        let failed = HostError::Unavailable(
+            "BPF recorder: this build has none (clang was missing; see schedlab doctor)".into(),
+        );
+        if choice == RecorderChoice::Bpf {
+            return Err(failed);
+        }
+        warnings.push(warning(
+            "no-bpf",
+            format!(
+                "{failed}. Run time, run delay and switches come from /proc and wait4 instead, times \
+                 from the tasks themselves."
+            ),
+        ));
+        Ok(Self::Own)
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            #[cfg(schedlab_bpf)]
+            Self::Bpf { .. } => SOURCE_BPF,
+            Self::Own => SOURCE_SCHEDSTAT,
+        }
+    }
+
+    fn nr_cpus(&mut self) -> u32 {
+        match self {
+            #[cfg(schedlab_bpf)]
+            Self::Bpf { recorder, .. } => recorder.rings().map_or(0, |rings| rings.nr_cpus()),
+            Self::Own => 0,
+        }
+    }
+
+    #[cfg_attr(not(schedlab_bpf), allow(unused_variables))]
+    fn start(&mut self, launcher_pid: u32, plan: &RunPlan) -> Result<(), HostError> {
+        match self {
+            #[cfg(schedlab_bpf)]
+            Self::Bpf { recorder, drain } => {
+                recorder.follow(launcher_pid);
+                if let Some(rings) = recorder.rings() {
+                    let started = Drain::start(rings, plan.launcher_cpus);
+                    *drain = Some(
+                        started.map_err(|e| HostError::system("starting the drain thread", &e))?,
+                    );
+                }
+                Ok(())
+            }
+            Self::Own => Ok(()),
+        }
+    }
+
+    /// Waits for the next round and adds what it found; gives the time up to which all is known.
+    fn next_round(&mut self, merge: &mut Merge) -> u64 {
+        let round = std::time::Duration::from_millis(20);
+        match self {
+            #[cfg(schedlab_bpf)]
+            Self::Bpf { drain: Some(drain), .. } => match drain.batches.recv_timeout(round) {
+                Ok(batch) => {
+                    for (cpu, records) in &batch.records {
+                        merge.add_records(*cpu, records);
+                    }
+                    batch.watermark_ns
+                }
+                Err(_) => 0,
+            },
+            _ => {
+                std::thread::sleep(round);
+                sys::monotonic_ns().saturating_sub(1_000_000)
+            }
+        }
+    }
+
+    /// Ends the recording and adds what is left; gives the CPU time of the drain thread.
+    fn finish(&mut self, merge: &mut Merge) -> u64 {
+        match self {
+            #[cfg(schedlab_bpf)]
+            Self::Bpf { drain: Some(drain), .. } => {
+                let cpu_ns = drain.stop();
+                for batch in drain.batches.try_iter() {
+                    for (cpu, records) in &batch.records {
+                        merge.add_records(*cpu, records);
+                    }
+                }
+                cpu_ns
+            }
+            _ => {
+                let _ = merge;
+                0
+            }
+        }
+    }
+}
+
+/// Plays `plan` and records it into `sink`.
+pub fn run(
+    plan: &mut RunPlan,
+    memory: &RunMemory,
+    choice: RecorderChoice,
+    names: &dyn Names,
+    has_slots: bool,
+    sink: &mut dyn TraceSink,
+) -> Result<Session, HostError> {
+    let mut session = Session::default();
+    let mut source = Source::open(choice, &mut session.warnings)?;
+    session.source = source.name();
+    plan.own_stamps = session.source == SOURCE_SCHEDSTAT;
+    let nr_launched = plan.released().len() as u32;
+    let mut merge = Merge::new(source.nr_cpus());
+    let mut converter = Converter::new(memory, names, sink, nr_launched, has_slots);
+    let mut launcher = Launcher::start(plan, memory)?;
+    source.start(launcher.pid, plan)?;
+    sys::write_byte(launcher.control);
+    let header = memory.header();
+    let mut has_begun = false;
+    loop {
+        let is_over = launcher.has_ended();
+        let watermark_ns = if is_over {
+            session.drain_cpu_ns = source.finish(&mut merge);
+            u64::MAX
+        } else {
+            source.next_round(&mut merge)
+        };
+        collect_marks(memory, &mut merge);
+        let zero_ns = header.zero_ns.load(Ordering::Acquire);
+        if zero_ns != 0 && !has_begun {
+            converter.begin(zero_ns);
+            has_begun = true;
+        }
+        if let ended @ 1.. = header.end_ns.load(Ordering::Acquire) {
+            converter.end_ns = ended;
+        }
+        if has_begun {
+            merge.emit(watermark_ns, |time_ns, item| converter.item(time_ns, item));
+        }
+        if is_over {
+            break;
+        }
+    }
+    check_end(&launcher, memory)?;
+    session.zero_ns = header.zero_ns.load(Ordering::Acquire);
+    session.end_ns = header.end_ns.load(Ordering::Acquire).saturating_sub(session.zero_ns);
+    (session.nr_events, session.nr_lost) = (converter.nr_events, converter.nr_lost);
+    session.nr_late = merge.nr_late;
+    (session.accounts, session.names) = converter.finish();
+    Ok(session)
+}
+
+fn collect_marks(memory: &RunMemory, merge: &mut Merge) {
+    for task in 0..memory.nr_slots() {
+        memory.marks(task).drain(|time_ns, mark| merge.add_mark(time_ns, task, mark));
+    }
+}
+
+/// The run succeeded, or why not.
+fn check_end(launcher: &Launcher, memory: &RunMemory) -> Result<(), HostError> {
+    let header = memory.header();
+    match header.state.load(Ordering::Acquire) {
+        run_state::DONE => Ok(()),
+        run_state::FAILED => {
+            let text = header.error().unwrap_or_else(|| "unknown failure".into());
+            Err(HostError::System(text))
+        }
+        _ => {
+            launcher.clean_up_after();
+            Err(HostError::System(
+                "the launcher process was killed before the run ended; its tasks, groups and files \
+                 were removed"
+                    .into(),
+            ))
+        }
+    }
+}
+
+/// CPUs for the launcher and the drain thread: those that the run leaves free, or all.
+pub fn helper_cpus(run: &schedlab_model::CpuMask) -> schedlab_model::CpuMask {
+    let all = sys::sched_getaffinity(0).unwrap_or(*run);
+    let free = all.and_not(run);
+    if free.is_empty() { all.or(run) } else { free }
+}
+
+/// User and group that tasks run as: the one who called sudo, else nobody; `None` when not root.
+pub fn task_user() -> Option<(u32, u32)> {
+    const NOBODY: u32 = 65_534;
+    if sys::euid() != 0 {
+        return None;
+    }
+    let id = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok().filter(|id| *id != 0);
+    Some(id("SUDO_UID").zip(id("SUDO_GID")).unwrap_or((NOBODY, NOBODY)))
+}
+
+/// What this kernel can do, read once a process.
+pub fn abilities() -> &'static Abilities {
+    static ABILITIES: std::sync::OnceLock<Abilities> = std::sync::OnceLock::new();
+    ABILITIES.get_or_init(Abilities::detect)
+}

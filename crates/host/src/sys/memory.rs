@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory shared with processes that are forked later.
+
+use std::io;
+
+/// Anonymous shared memory, zeroed, page-aligned. Pages nobody touches cost nothing.
+#[derive(Debug)]
+pub struct SharedMap {
+    start: *mut u8,
+    len: usize,
+}
+
+// SAFETY: plain memory; what lies in it is accessed through atomics only.
+unsafe impl Send for SharedMap {}
+// SAFETY: as above.
+unsafe impl Sync for SharedMap {}
+
+impl SharedMap {
+    /// `len` bytes.
+    pub fn new(len: usize) -> io::Result<Self> {
+        // SAFETY: a new anonymous mapping touches no memory in use.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { start: start.cast(), len })
+    }
+
+    /// The object at byte `offset`. `T` must be made of atomics (or arrays of them), for which zero
+    /// bytes are a valid value; panics if it does not fit or is not aligned.
+    ///
+    /// # Safety
+    /// `T` is valid for all-zero bytes and has interior mutability throughout.
+    pub unsafe fn at<T>(&self, offset: usize) -> &T {
+        assert!(offset + size_of::<T>() <= self.len && offset.is_multiple_of(align_of::<T>()));
+        // SAFETY: in range and aligned (above), mapped as long as `self`; validity is the caller's.
+        unsafe { &*self.start.add(offset).cast::<T>() }
+    }
+
+    /// Makes the pages from `offset` on present and writable, so that no fault comes later.
+    pub fn populate(&self, offset: usize, len: usize) {
+        let page = super::page_size();
+        let end = (offset + len).min(self.len);
+        let mut at = offset / page * page;
+        while at < end {
+            // SAFETY: in range. Adding 0 atomically writes the page without changing it.
+            let byte = unsafe { &*self.start.add(at).cast::<std::sync::atomic::AtomicU8>() };
+            byte.fetch_add(0, std::sync::atomic::Ordering::Relaxed);
+            at += page;
+        }
+    }
+}
+
+impl Drop for SharedMap {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this length; no reference outlives `self`.
+        unsafe { libc::munmap(self.start.cast(), self.len) };
+    }
+}

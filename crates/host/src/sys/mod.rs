@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! System calls: the only place of this crate, beside the recorder's rings, with `unsafe`.
+//!
+//! Each function is one call (or a fixed short sequence) with its result as `io::Result`. Taken from
+//! `libc`; what it has no function for (sched_setattr, clone, pidfd_open, futex, capset) goes through
+//! `syscall(2)` with the numbers and structures of the kernel's uapi headers. Nothing here allocates
+//! unless it says so, so that it may be used in a process forked from a program with threads.
+
+mod memory;
+mod process;
+mod sched;
+
+pub use memory::SharedMap;
+pub use process::*;
+pub use sched::*;
+
+use std::io;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// `-1` with errno becomes an error.
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing; the clocks named below exist on every Linux.
+    unsafe { libc::clock_gettime(id, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// CLOCK_MONOTONIC in ns: the clock of the trace.
+#[inline]
+pub fn monotonic_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread in ns.
+#[inline]
+pub fn thread_cpu_ns() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Sleeps until `deadline_ns` on CLOCK_MONOTONIC.
+pub fn sleep_until_ns(deadline_ns: u64) {
+    let time = libc::timespec {
+        tv_sec: (deadline_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (deadline_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `time` is valid; an absolute sleep has no remainder to write. EINTR: sleep on.
+    while unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &time,
+            std::ptr::null_mut(),
+        )
+    } == libc::EINTR
+    {}
+}
+
+/// Sleeps on a futex word shared between processes while it holds `expected`.
+pub fn futex_wait(word: &AtomicU32, expected: u32) {
+    // SAFETY: the word is valid and aligned; no timeout. Spurious returns are the caller's business.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT,
+            expected,
+            std::ptr::null::<libc::timespec>(),
+        );
+    }
+}
+
+/// Wakes everyone who sleeps on `word`; gives their number.
+pub fn futex_wake_all(word: &AtomicU32) -> u32 {
+    // SAFETY: the word is valid and aligned.
+    let woken =
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    woken.max(0) as u32
+}
+
+/// What [`poll`] waits for: a descriptor to read from, and whether it was ready.
+#[derive(Clone, Copy, Debug)]
+pub struct Pollable {
+    /// Descriptor; negative ones are passed over.
+    pub fd: i32,
+    /// Readable, or hung up.
+    pub is_ready: bool,
+}
+
+/// Waits until a descriptor is ready or the time is over. At most 8 descriptors.
+pub fn poll(items: &mut [Pollable], timeout: Option<Duration>) {
+    let mut fds = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 8];
+    for (fd, item) in fds.iter_mut().zip(items.iter()) {
+        fd.fd = item.fd;
+    }
+    let time = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_nsec: timeout.subsec_nanos() as libc::c_long,
+    });
+    let time_ptr = time.as_ref().map_or(std::ptr::null(), |time| time as *const libc::timespec);
+    let count = items.len().min(fds.len()) as libc::nfds_t;
+    // SAFETY: `fds` holds `count` entries; `time_ptr` is null or valid. EINTR reads as "none ready".
+    let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), count, time_ptr, std::ptr::null()) };
+    for (fd, item) in fds.iter().zip(items.iter_mut()) {
+        item.is_ready = ready > 0 && fd.revents != 0;
+    }
+}
+
+/// The page size.
+pub fn page_size() -> usize {
+    // SAFETY: no memory is involved.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+/// Number of CPUs that are online.
+pub fn nr_cpus_online() -> u32 {
+    // SAFETY: no memory is involved.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN).max(1) as u32 }
+}
+
+/// Clock ticks a second of /proc/stat (USER_HZ).
+pub fn user_hz() -> u64 {
+    // SAFETY: no memory is involved.
+    unsafe { libc::sysconf(libc::_SC_CLK_TCK).max(1) as u64 }
+}
+
+/// Effective user id.
+pub fn euid() -> u32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::geteuid() }
+}

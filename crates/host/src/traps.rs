@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traps that falsify results: detected around every run and named.
+
+use crate::machine::{self, read};
+use crate::outcome::HostOutcome;
+use crate::procfs::{self, CpuTimes};
+use crate::session::warning;
+use crate::sys;
+use schedlab_lab::Warning;
+use schedlab_model::CpuMask;
+
+/// Part of the run's CPU time that others may use, or the hypervisor may steal, without a warning.
+const FOREIGN_PERCENT_MAX: u64 = 2;
+const STEAL_PERCENT_MAX: u64 = 1;
+
+/// Watches the machine during a run.
+#[derive(Debug)]
+pub struct Watch {
+    cpus: CpuMask,
+    start: CpuTimes,
+    start_ns: u64,
+}
+
+impl Watch {
+    /// Begins before the run.
+    pub fn start(cpus: &CpuMask) -> Self {
+        Self { cpus: *cpus, start: times(cpus), start_ns: sys::monotonic_ns() }
+    }
+
+    /// What is to be said after it. `uses_rt`: tasks had a real-time policy.
+    pub fn finish(&self, uses_rt: bool, outcome: &HostOutcome) -> Vec<Warning> {
+        let end = times(&self.cpus);
+        let span_ns = sys::monotonic_ns().saturating_sub(self.start_ns);
+        let tick_ns = 1_000_000_000 / sys::user_hz();
+        let used: u64 = outcome.tasks.iter().map(|task| task.run_ns).sum();
+        let busy_ns = end.busy.saturating_sub(self.start.busy) * tick_ns;
+        let steal_ns = end.steal.saturating_sub(self.start.steal) * tick_ns;
+        let capacity_ns = (span_ns * u64::from(self.cpus.weight())).max(1);
+        let mut warnings = load_warnings(
+            busy_ns.saturating_sub(used + outcome.recorder_cpu_ns),
+            steal_ns,
+            capacity_ns,
+            tick_ns,
+        );
+        warnings.extend(setting_warnings(uses_rt, &self.cpus));
+        warnings
+    }
+}
+
+fn times(cpus: &CpuMask) -> CpuTimes {
+    procfs::cpu_times(|cpu| cpus.contains(schedlab_model::CpuId(cpu)))
+}
+
+/// Other load and stolen time. /proc/stat counts ticks, so a few of them say nothing.
+fn load_warnings(foreign_ns: u64, steal_ns: u64, capacity_ns: u64, tick_ns: u64) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let percent = |ns: u64| ns * 100 / capacity_ns;
+    if percent(foreign_ns) >= FOREIGN_PERCENT_MAX && foreign_ns > 3 * tick_ns {
+        warnings.push(warning(
+            "other-load",
+            format!(
+                "Other processes used {} % of the run's CPUs ({} ms): they delay the tasks. Stop \
+                 them, or choose other CPUs.",
+                percent(foreign_ns),
+                foreign_ns / 1_000_000
+            ),
+        ));
+    }
+    if percent(steal_ns) >= STEAL_PERCENT_MAX && steal_ns > 3 * tick_ns {
+        warnings.push(warning(
+            "steal",
+            format!(
+                "The hypervisor took {} % of the run's CPUs ({} ms): wall times are too long.",
+                percent(steal_ns),
+                steal_ns / 1_000_000
+            ),
+        ));
+    }
+    warnings
+}
+
+/// Settings that change what a policy or a nice value means.
+fn setting_warnings(uses_rt: bool, cpus: &CpuMask) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut add = |code: &str, text: String| warnings.push(warning(code, text));
+    if read("/proc/sys/kernel/sched_autogroup_enabled").as_deref() == Some("1") {
+        add("autogroup", "Autogroup is on: nice values count only among tasks of one session, and \
+             load of another session competes as one group. Among the tasks of this run nice works. \
+             To switch it off: sysctl kernel.sched_autogroup_enabled=0.".into());
+    }
+    let number = |path| read(path).and_then(|text| text.parse::<i64>().ok());
+    let runtime = number("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or(-1);
+    let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
+    if uses_rt && runtime >= 0 && runtime < period {
+        add(
+            "rt-throttling",
+            format!(
+                "Real-time tasks get at most {runtime} of every {period} us of a CPU \
+             (kernel.sched_rt_runtime_us): busy FIFO and RR tasks stand still for the rest, which \
+             costs wall time and adds involuntary switches."
+            ),
+        );
+    }
+    if let Some(governor) = machine::governor(cpus).filter(|name| name != "performance") {
+        add(
+            "frequency-scaling",
+            format!(
+                "CPU frequency may change during the run (governor {governor}): the same CPU time may do \
+             different work. Choose the governor performance."
+            ),
+        );
+    }
+    if read("/sys/devices/system/cpu/smt/active").as_deref() == Some("1") && shares_cores(cpus) {
+        add(
+            "smt",
+            "CPUs of the run are hyperthreads that share cores, among themselves or with CPUs \
+             outside of it: speed depends on the neighbour."
+                .into(),
+        );
+    }
+    if let Some(name) = machine::sched_ext_scheduler() {
+        add(
+            "sched-ext",
+            format!(
+                "The sched_ext scheduler {name} is loaded: OTHER, BATCH and IDLE tasks may be its, not \
+             the kernel's own."
+            ),
+        );
+    }
+    if !crate::lane::is_root() && sys::timer_slack_ns() > 1 {
+        add(
+            "timer-slack",
+            format!(
+                "Timers of this process may fire up to {} ns late; tasks of the run ask for 1 ns.",
+                sys::timer_slack_ns()
+            ),
+        );
+    }
+    warnings
+}
+
+/// Whether a CPU of the run has a hyperthread sibling at all.
+fn shares_cores(cpus: &CpuMask) -> bool {
+    cpus.iter().any(|cpu| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        read(path).is_some_and(|list| machine::parse_cpu_list(&list).weight() > 1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn load_and_steal_are_named_with_their_size() {
+        let tick = 10_000_000;
+        let quiet = load_warnings(10_000_000, 0, 1_000_000_000, tick);
+        assert!(quiet.is_empty());
+        let loud = load_warnings(300_000_000, 50_000_000, 1_000_000_000, tick);
+        let codes: Vec<&str> = loud.iter().map(|warning| warning.code.as_str()).collect();
+        assert_eq!(codes, ["other-load", "steal"]);
+        assert!(loud[0].text.contains("30 %") && loud[1].text.contains("5 %"));
+    }
+
+    #[test]
+    fn throttling_is_named_only_for_real_time_tasks() {
+        let cpus = machine::usable_cpus();
+        let of = |uses_rt| {
+            setting_warnings(uses_rt, &cpus).iter().any(|warning| warning.code == "rt-throttling")
+        };
+        assert!(!of(false));
+        let runtime = read("/proc/sys/kernel/sched_rt_runtime_us");
+        let is_on = runtime.and_then(|text| text.parse::<i64>().ok()).is_some_and(|us| us >= 0);
+        assert_eq!(of(true), is_on);
+    }
+}

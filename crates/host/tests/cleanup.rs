@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Nothing is left behind: after a kill -9 of the caller, of the launcher, and after Ctrl-C.
+//!
+//! Without the test harness, because the test must be able to start itself again as the victim: a
+//! caller that plays FIFO hogs in control groups with files.
+
+#![allow(missing_docs)]
+
+use schedlab_host::{HostLane, HostRequest, PolicyOverride};
+use schedlab_model::program::{IoDirection, ProgramBuilder};
+use schedlab_model::trace::NullSink;
+use schedlab_model::{Amount, CgroupId, CgroupSpec, LoopCount, Op, Policy, TaskSpec, Workload};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+const VICTIM: &str = "SCHEDLAB_TEST_VICTIM";
+
+fn main() {
+    if std::env::var_os(VICTIM).is_some() {
+        return victim();
+    }
+    let is_root = schedlab_host::lane::is_root();
+    if !is_root {
+        println!("without root: no groups and no real-time policy in this test");
+    }
+    killed("caller, SIGKILL", |child, _| vec![(child, libc::SIGKILL)]);
+    killed("caller, SIGINT", |child, _| vec![(child, libc::SIGINT)]);
+    killed("caller, SIGTERM", |child, _| vec![(child, libc::SIGTERM)]);
+    killed("launcher, SIGKILL", |_, launcher| vec![(launcher, libc::SIGKILL)]);
+    killed("launcher, SIGTERM", |_, launcher| vec![(launcher, libc::SIGTERM)]);
+    println!("test result: ok. 5 passed");
+}
+
+/// Plays until somebody ends it.
+fn victim() {
+    let io = Op::Io { direction: IoDirection::Write, bytes: Amount::Constant(100), sync: false };
+    let mut program = ProgramBuilder::new();
+    program.begin_loop(LoopCount::Forever).run(1_000_000).op(io).op(Op::Fork { task: 1 });
+    program.op(Op::JoinAll).end_loop();
+    let mut hog = TaskSpec::new("hog", program.build());
+    hog.instances = 3;
+    let forever =
+        ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
+    let mut child = TaskSpec::new("child", forever);
+    child.instances = 0;
+    let mut workload = Workload::new("victim", vec![hog, child]);
+    let mut request_policy = None;
+    if schedlab_host::lane::is_root() {
+        for task in &mut workload.tasks {
+            task.attr.cgroup = CgroupId(1);
+        }
+        let group = CgroupSpec { path: "/g".into(), parent: CgroupId(0), weight: 100 };
+        workload.cgroups.push(group);
+        request_policy = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 97 });
+    }
+    let mut request = HostRequest::new(workload, 1);
+    request.policy = request_policy;
+    request.limit_ns = 20_000_000_000;
+    let error = HostLane.play(&request, &mut NullSink).expect_err("nobody ended the victim");
+    println!("victim: {error}");
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(15), "waited in vain for: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// (pid, process group) of every process.
+fn processes() -> Vec<(i32, i32)> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace();
+        let state = fields.next()?;
+        let group = fields.nth(1)?.parse().ok()?;
+        (state != "Z").then_some((pid, group))
+    })
+    .collect()
+}
+
+/// The launcher: the victim's only child, leader of a group with several tasks.
+fn launcher_of(child: &Child) -> Option<i32> {
+    let path = format!("/proc/{0}/task/{0}/children", child.id());
+    let launcher: i32 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    let tasks = processes().iter().filter(|(_, group)| *group == launcher).count();
+    (tasks > 6).then_some(launcher)
+}
+
+fn leftovers(launcher: i32) -> Vec<String> {
+    let mut left: Vec<String> = processes()
+        .iter()
+        .filter(|(_, group)| *group == launcher)
+        .map(|(pid, _)| format!("process {pid}"))
+        .collect();
+    if let Some(controller) = schedlab_host::cgroup::CpuController::detect() {
+        let group = controller.root().join(format!("schedlab-{launcher}"));
+        left.extend(group.exists().then(|| group.display().to_string()));
+    }
+    for parent in schedlab_host::files::candidates() {
+        left.extend(files_in(&parent, launcher));
+    }
+    left
+}
+
+fn files_in(parent: &Path, launcher: i32) -> Vec<String> {
+    let prefix = format!("schedlab-io-{launcher}-");
+    let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&prefix)).collect()
+}
+
+fn killed(name: &str, signals: impl Fn(i32, i32) -> Vec<(i32, i32)>) {
+    let exe = std::env::current_exe().unwrap();
+    let mut child = Command::new(exe).env(VICTIM, "1").spawn().unwrap();
+    let mut launcher = 0;
+    wait_for("the victim's tasks", || {
+        launcher = launcher_of(&child).unwrap_or(0);
+        launcher != 0
+    });
+    assert!(!leftovers(launcher).is_empty(), "the test sees what it is to look for");
+    for (pid, signal) in signals(child.id() as i32, launcher) {
+        // SAFETY: a process that this test started.
+        unsafe { libc::kill(pid, signal) };
+    }
+    child.wait().unwrap();
+    let mut left = Vec::new();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        left = leftovers(launcher);
+        if left.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(left.is_empty(), "{name}: left behind: {left:?}");
+    println!("{name}: nothing left");
+}

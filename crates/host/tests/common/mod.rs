@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the tests of the host lane share: what this machine can do, and small workloads.
+//!
+//! Tests that need root or BPF run wherever they can. Elsewhere they print `SKIP: reason`. In CI
+//! (CI=true) root is expected and BPF must load wherever the kernel has BTF: there a recorder that
+//! does not load is a failure, not a skip.
+
+#![allow(dead_code, missing_docs)] // Each test binary uses its own part.
+
+use schedlab_host::{HostLane, HostOutcome, HostRequest};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::trace::MemorySink;
+use schedlab_model::{LoopCount, Op, Program, TaskSpec, Workload};
+
+pub fn is_ci() -> bool {
+    std::env::var("CI").as_deref() == Ok("true")
+}
+
+/// Whether root is there; says why not.
+pub fn has_root() -> bool {
+    let has = schedlab_host::lane::is_root();
+    assert!(has || !is_ci(), "CI runs these tests as root");
+    if !has {
+        println!("SKIP: needs root");
+    }
+    has
+}
+
+/// Whether the BPF recorder works; says why not.
+pub fn has_bpf() -> bool {
+    if !has_root() {
+        return false;
+    }
+    let probe = hogs(1, 1, 100_000);
+    let request =
+        HostRequest { recorder: schedlab_host::RecorderChoice::Bpf, ..HostRequest::new(probe, 1) };
+    match HostLane.play(&request, &mut MemorySink::default()) {
+        Ok(_) => true,
+        Err(error) => {
+            let has_btf = std::path::Path::new("/sys/kernel/btf/vmlinux").exists();
+            assert!(!(is_ci() && has_btf), "the BPF recorder does not work: {error}");
+            println!("SKIP: {error}");
+            false
+        }
+    }
+}
+
+/// A program of `times` units of `ns` CPU time, each marked.
+pub fn units(times: u64, ns: u64) -> Program {
+    ProgramBuilder::new()
+        .begin_loop(LoopCount::Times(times))
+        .run(ns)
+        .op(Op::Progress)
+        .end_loop()
+        .build()
+}
+
+/// `n` tasks of [`units`].
+pub fn hogs(n: u32, times: u64, ns: u64) -> Workload {
+    let mut hog = TaskSpec::new("hog", units(times, ns));
+    hog.instances = n;
+    Workload::new("hogs", vec![hog])
+}
+
+/// Plays `request`, which must succeed.
+pub fn play(request: &HostRequest) -> (HostOutcome, MemorySink) {
+    let mut sink = MemorySink::default();
+    let outcome = HostLane.play(request, &mut sink).expect("the run succeeds");
+    (outcome, sink)
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs on this kernel: what is played is what was asked for, and the numbers agree.
+
+mod common;
+
+use common::{hogs, play, units};
+use schedlab_host::{HostLane, HostRequest, PolicyOverride, RecorderChoice};
+use schedlab_lab::{Keep, Lane, RunRequest};
+use schedlab_model::program::{IoDirection, ProgramBuilder};
+use schedlab_model::trace::{MemorySink, NullSink};
+use schedlab_model::{
+    Amount, CgroupId, CgroupSpec, CpuId, CpuMask, EventKind, LoopCount, Op, Policy, SchedAttr,
+    SwitchOut, TaskId, TaskSpec, Workload,
+};
+use std::collections::BTreeMap;
+
+fn on_cpu0(workload: Workload) -> HostRequest {
+    let cpus = schedlab_host::allowed_cpus().first_cpu().map(CpuMask::only).unwrap();
+    HostRequest { cpus, ..HostRequest::new(workload, 1) }
+}
+
+#[test]
+fn hogs_use_what_they_were_asked_to_use_and_the_trace_agrees_with_the_kernel() {
+    if !common::has_bpf() {
+        return;
+    }
+    let (outcome, sink) = play(&on_cpu0(hogs(3, 30, 1_000_000)));
+    assert_eq!(outcome.source, "bpf");
+    assert!(outcome.check.calibration_error_ppm.unwrap() < 20_000, "{:?}", outcome.check);
+    assert_eq!(outcome.check.nr_waits_off, Some(0), "{:?}", outcome.check);
+    assert_eq!(outcome.nr_lost_events, 0);
+    for task in &outcome.tasks {
+        assert_eq!((task.requested_ns, task.nr_progress), (30_000_000, 30));
+        assert!(task.run_ns >= 30_000_000 && task.run_ns < 36_000_000, "{task:?}");
+        assert_eq!(task.exit_code, Some(0));
+    }
+    assert!(sink.events.is_sorted_by_key(|event| event.time_ns));
+    let first: Vec<u32> = sink
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Fork { task, parent: None } => Some(task.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(first.len(), 3, "each hog is released once: {first:?}");
+    let cpu = on_cpu0(hogs(1, 1, 1)).cpus.first_cpu().unwrap();
+    for event in &sink.events {
+        assert!(matches!(event.kind, EventKind::Migrate { .. }) || event.cpu == cpu, "{event:?}");
+    }
+    let progress = sink.events.iter().filter(|e| matches!(e.kind, EventKind::Progress { .. }));
+    assert_eq!(progress.count(), 90);
+}
+
+/// The timeline of one CPU must be a timeline: what leaves is what came.
+#[test]
+fn switches_of_a_cpu_fit_together() {
+    if !common::has_bpf() {
+        return;
+    }
+    let program = ProgramBuilder::new()
+        .begin_loop(LoopCount::Times(50))
+        .run(100_000)
+        .sleep(200_000)
+        .end_loop()
+        .build();
+    let mut task = TaskSpec::new("sleeper", program);
+    task.instances = 4;
+    let (outcome, sink) = play(&HostRequest::new(Workload::new("w", vec![task]), 1));
+    let mut on_cpu: BTreeMap<CpuId, Option<TaskId>> = BTreeMap::new();
+    let mut switches = 0;
+    for event in &sink.events {
+        if let EventKind::Switch { prev, next, out } = event.kind {
+            let before = on_cpu.insert(event.cpu, next).unwrap_or(None);
+            assert_eq!(before, prev, "at {} ns on CPU {}", event.time_ns, event.cpu);
+            assert_eq!(out == SwitchOut::Idle, prev.is_none());
+            switches += 1;
+        }
+    }
+    let slices: u64 = outcome.tasks.iter().map(|task| task.nr_slices).sum();
+    assert!(switches as u64 >= slices && slices >= 200, "{switches} {slices}");
+    let voluntary: u64 = outcome.tasks.iter().map(|task| task.nr_voluntary_switches).sum();
+    assert!(voluntary >= 4 * 51, "50 sleeps and an exit each: {voluntary}");
+}
+
+#[test]
+fn real_time_hogs_run_one_after_the_other_and_never_outrank_the_launcher() {
+    if !common::has_bpf() {
+        return;
+    }
+    let mut request = on_cpu0(hogs(3, 10, 1_000_000));
+    request.workload.tasks[0].attr.policy = Policy::Fifo;
+    request.workload.tasks[0].attr.rt_priority = 99;
+    let (outcome, sink) = play(&request);
+    assert!(outcome.warnings.iter().any(|warning| warning.code == "rt-priority-capped"));
+    let mut order = Vec::new();
+    for event in &sink.events {
+        if let EventKind::Switch { next: Some(task), .. } = event.kind
+            && order.last() != Some(&task)
+        {
+            order.push(task);
+        }
+    }
+    assert_eq!(order.len(), 3, "FIFO does not alternate: {order:?}");
+}
+
+#[test]
+fn a_hog_that_never_ends_is_ended_at_the_limit_even_under_fifo() {
+    if !common::has_root() {
+        return;
+    }
+    let forever =
+        ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
+    let mut hog = TaskSpec::new("hog", forever);
+    hog.instances = 2 * schedlab_host::allowed_cpus().weight();
+    let mut request = HostRequest::new(Workload::new("w", vec![hog]), 1);
+    request.policy = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 97 });
+    request.limit_ns = 300_000_000;
+    let (outcome, _) = play(&request);
+    assert!(outcome.was_limited && outcome.end_ns < 900_000_000, "{}", outcome.end_ns);
+    assert!(outcome.tasks.iter().all(|task| task.exit_code == Some(-9)));
+    request.duration_ns = Some(50_000_000);
+    let (outcome, sink) = play(&request);
+    assert!(!outcome.was_limited && sink.end_ns >= 50_000_000 && sink.end_ns < 250_000_000);
+}
+
+#[test]
+fn forks_joins_yields_phases_and_attributes_are_played() {
+    if !common::has_bpf() {
+        return;
+    }
+    let batch = SchedAttr { policy: Policy::Batch, nice: 3, ..SchedAttr::default() };
+    let mut parent = ProgramBuilder::new();
+    parent.op(Op::Phase(0)).op(Op::Fork { task: 1 }).op(Op::Fork { task: 1 });
+    parent.op(Op::JoinAll).op(Op::Phase(1)).op(Op::SetAttr(Box::new(batch)));
+    parent.run(100_000).op(Op::Yield);
+    let mut parent = TaskSpec::new("parent", parent.build());
+    parent.phases = vec!["fork".into(), "join".into()];
+    let mut child = TaskSpec::new("child", units(2, 500_000));
+    child.instances = 0;
+    child.attr.nice = 7;
+    let (outcome, sink) = play(&on_cpu0(Workload::new("family", vec![parent, child])));
+    assert_eq!(outcome.check.nr_waits_off, Some(0));
+    let names: Vec<&str> = sink.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(names, ["parent", "child-0", "child-1"]);
+    let parents = sink.events.iter().filter_map(|event| match event.kind {
+        EventKind::Fork { parent, .. } => Some(parent),
+        _ => None,
+    });
+    assert_eq!(parents.collect::<Vec<_>>(), [None, Some(TaskId(0)), Some(TaskId(0))]);
+    let time_of = |wanted: &dyn Fn(&EventKind) -> bool| {
+        sink.events.iter().rfind(|event| wanted(&event.kind)).map(|event| event.time_ns).unwrap()
+    };
+    let joined = time_of(&|kind| matches!(kind, EventKind::Phase { phase: 1, .. }));
+    let last_child = time_of(&|kind| matches!(kind, EventKind::Progress { .. }));
+    assert!(joined > last_child, "the join ends after the children: {joined} {last_child}");
+}
+
+#[test]
+fn a_yield_between_two_tasks_is_a_yield() {
+    if !common::has_bpf() {
+        return;
+    }
+    let program = ProgramBuilder::new()
+        .begin_loop(LoopCount::Times(20))
+        .run(50_000)
+        .op(Op::Yield)
+        .end_loop()
+        .build();
+    let mut task = TaskSpec::new("polite", program);
+    task.instances = 2;
+    task.attr.policy = Policy::Rr;
+    task.attr.rt_priority = 10;
+    let (_, sink) = play(&on_cpu0(Workload::new("w", vec![task])));
+    let yielded = sink
+        .events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::Switch { out: SwitchOut::Yielded, .. }));
+    assert!(yielded.count() >= 30);
+}
+
+#[test]
+fn io_waits_for_the_device_and_leaves_no_file() {
+    if !common::has_bpf() {
+        return;
+    }
+    let io = |direction, sync| Op::Io { direction, bytes: Amount::Constant(4096), sync };
+    let mut program = ProgramBuilder::new();
+    program.begin_loop(LoopCount::Times(10));
+    program.op(io(IoDirection::Write, true)).op(io(IoDirection::Read, true));
+    program.op(io(IoDirection::Write, false)).op(io(IoDirection::Read, false)).end_loop();
+    let request = on_cpu0(Workload::new("io", vec![TaskSpec::new("io", program.build())]));
+    let mut sink = MemorySink::default();
+    match HostLane.play(&request, &mut sink) {
+        Err(error) if error.to_string().contains("O_DIRECT") => println!("SKIP: {error}"),
+        Err(error) => panic!("{error}"),
+        Ok(_) => {
+            let blocked = sink.events.iter().filter(|event| {
+                matches!(event.kind, EventKind::Switch { out: SwitchOut::BlockedIo, .. })
+            });
+            assert!(blocked.count() >= 10, "each synchronous write waits");
+        }
+    }
+}
+
+#[test]
+fn release_times_are_kept() {
+    let mut late = hogs(3, 1, 100_000);
+    late.tasks[0].release_ns = Amount::Constant(2_000_000);
+    late.tasks[0].interarrival_ns = Some(Amount::Constant(20_000_000));
+    let (outcome, _) = play(&HostRequest::new(late, 1));
+    let releases: Vec<u64> = outcome.tasks.iter().map(|task| task.release_ns).collect();
+    for (release, wanted) in releases.iter().zip([2_000_000u64, 22_000_000, 42_000_000]) {
+        assert!((wanted..wanted + 15_000_000).contains(release), "{releases:?}");
+    }
+}
+
+#[test]
+fn weights_of_control_groups_share_the_cpu() {
+    if !common::has_bpf() {
+        return;
+    }
+    if schedlab_host::cgroup::CpuController::detect().is_none() {
+        println!("SKIP: no cpu controller is mounted");
+        return;
+    }
+    let forever =
+        ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
+    let hog = |name: &str, group| {
+        let mut task = TaskSpec::new(name, forever.clone());
+        task.attr.cgroup = CgroupId(group);
+        task
+    };
+    let mut workload = Workload::new("groups", vec![hog("heavy", 1), hog("light", 2)]);
+    for (path, weight) in [("/heavy", 300), ("/light", 100)] {
+        workload.cgroups.push(CgroupSpec { path: path.into(), parent: CgroupId(0), weight });
+    }
+    workload.duration_ns = Some(600_000_000);
+    let (outcome, _) = play(&on_cpu0(workload));
+    let [heavy, light] = [0, 1].map(|task| outcome.tasks[task].run_ns as f64);
+    let share = heavy / (heavy + light);
+    assert!((0.68..0.82).contains(&share), "3 to 1 was asked for, share is {share}");
+}
+
+#[test]
+fn without_bpf_the_result_says_so_and_leaves_out_what_it_cannot_know() {
+    let mut request = HostRequest::new(hogs(2, 5, 1_000_000), 1);
+    request.recorder = RecorderChoice::Schedstat;
+    let (outcome, sink) = play(&request);
+    assert_eq!(outcome.source, "schedstat");
+    assert!(outcome.tasks.iter().all(|task| task.trace.is_none() && task.run_ns > 4_900_000));
+    assert_eq!(outcome.check.run_delay_error_ppm, None);
+    let progress = sink.events.iter().filter(|e| matches!(e.kind, EventKind::Progress { .. }));
+    assert_eq!(progress.count(), 10);
+    assert!(!sink.events.iter().any(|event| matches!(event.kind, EventKind::Switch { .. })));
+    let measures = schedlab_host::result::measures_without_trace(&outcome, 1);
+    assert!(measures.totals.makespan_ns.is_some() && measures.totals.cpu_time_ns > 9_800_000);
+}
+
+#[test]
+fn the_lane_gives_a_result_with_settings_and_self_check() {
+    let request = RunRequest {
+        workload: hogs(2, 5, 1_000_000),
+        scheduler: "OTHER".into(),
+        tunables: Vec::new(),
+        cpus: schedlab_host::allowed_cpus(),
+        parameters: BTreeMap::new(),
+        seed: 3,
+        repetition: 0,
+        until_ns: None,
+        keep: Keep::ALL,
+    };
+    let result = HostLane.run(&request, &mut NullSink).unwrap();
+    assert_eq!((result.lane.as_str(), result.measures.tasks.len()), ("host", 2));
+    assert_eq!(result.progress.iter().map(|curve| curve.times_ns.len()).sum::<usize>(), 10);
+    assert!(result.measures.tasks.iter().all(|task| task.pid != 0));
+    let names: Vec<&str> =
+        result.machine.settings.iter().map(|setting| setting.name.as_str()).collect();
+    assert!(names.contains(&"calibration_error_ppm"));
+    if result.source == "bpf" {
+        assert!(names.contains(&"trace_run_delay_error_ppm"));
+        assert!(!result.slices.is_empty());
+    }
+    let tuned = RunRequest { tunables: vec![("slice".into(), "1ms".into())], ..request };
+    assert!(HostLane.run(&tuned, &mut NullSink).unwrap_err().text().contains("slice"));
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_name() {
+    let error = |request: &HostRequest| {
+        HostLane.play(request, &mut NullSink).expect_err("must be refused").to_string()
+    };
+    let mut request = HostRequest::new(hogs(1, 1, 1_000), 1);
+    request.cpus = CpuMask::only(CpuId(1023));
+    assert!(error(&request).contains("CPU 1023"));
+    let mut request = HostRequest::new(hogs(1, 1, 1_000), 1);
+    request.policy = Some(PolicyOverride { policy: Policy::Rr, rt_priority: 98 });
+    assert!(error(&request).contains("1 to 97"));
+    let mut request = HostRequest::new(hogs(1, 1, 1_000), 1);
+    request.workload.tasks[0].attr.slice_ns = Some(5);
+    assert!(error(&request).contains("slice"));
+}

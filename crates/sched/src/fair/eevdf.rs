@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! EEVDF: average virtual runtime, eligibility, placement with lag, pick, protection, preemption.
+//!
+//! Source: Linux kernel/sched/fair.c (avg_vruntime, vruntime_eligible, place_entity, update_deadline,
+//! pick_eevdf, check_preempt_wakeup_fair, requeue_delayed_entity), 6.6, 6.12.0, 6.12.63, 6.18.2; the
+//! algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995.
+
+use super::FairClass;
+use super::rbtree::{NIL, before, min_time};
+use super::rules::{Algorithm, Protection, YieldRule};
+use super::weights::{calc_delta_fair, scale_load_down};
+use crate::core::Core;
+use schedlab_model::CpuId;
+
+/// floor(a / b), b > 0; fast where `a` fits in 64 bits, which is nearly always.
+#[inline]
+fn div_floor(a: i128, b: i64) -> i64 {
+    match i64::try_from(a) {
+        Ok(small) => small.div_euclid(b),
+        Err(_) => a.div_euclid(i128::from(b)) as i64,
+    }
+}
+
+/// value * num / den, truncated towards 0.
+#[inline]
+pub(super) fn scale_signed(value: i64, num: i64, den: i64) -> i64 {
+    if value == 0 {
+        return 0;
+    }
+    (i128::from(value) * i128::from(num) / i128::from(den)) as i64
+}
+
+impl FairClass {
+    /// Sum of (virtual runtime - min_vruntime) * weight, and of the weights, of all queued entities.
+    #[inline]
+    fn sums(&self, q: u32) -> (i128, i64) {
+        let rq = self.rq(q);
+        let (mut sum, mut load) = (rq.avg_vruntime, rq.avg_load);
+        if rq.curr != NIL && self.ent(rq.curr).on_rq {
+            let se = self.ent(rq.curr);
+            let weight = scale_load_down(se.load.weight) as i64;
+            let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
+            sum += i128::from(key) * i128::from(weight);
+            load += weight;
+        }
+        (sum, load)
+    }
+
+    /// V: the weighted average of virtual runtimes, rounded down; `min_vruntime` if there are none.
+    pub(super) fn avg_vruntime(&self, q: u32) -> u64 {
+        let (sum, load) = self.sums(q);
+        let offset = if load == 0 { 0 } else { div_floor(sum, load) };
+        self.rq(q).min_vruntime.wrapping_add(offset as u64)
+    }
+
+    /// Whether virtual runtime `v` is not beyond the average, without division.
+    #[inline]
+    fn eligible_by(&self, q: u32, (sum, load): (i128, i64), v: u64) -> bool {
+        let key = v.wrapping_sub(self.rq(q).min_vruntime) as i64;
+        sum >= i128::from(key) * i128::from(load)
+    }
+
+    /// Whether `e` has received no more than its share.
+    pub(super) fn entity_eligible(&self, q: u32, e: u32) -> bool {
+        self.eligible_by(q, self.sums(q), self.ent(e).vruntime)
+    }
+
+    /// Stores how far `e` is behind (positive) or ahead of the average, within bounds.
+    pub(super) fn update_entity_lag(&mut self, core: &Core, q: u32, e: u32) {
+        let se = self.ent(e);
+        let lag = self.avg_vruntime(q).wrapping_sub(se.vruntime) as i64;
+        let limit = calc_delta_fair((2 * se.slice).max(core.tick_nsec), se.load) as i64;
+        self.ent_mut(e).vlag = lag.clamp(-limit, limit);
+    }
+
+    /// Renews the deadline of `e` if its virtual runtime has reached it; returns whether it did.
+    pub(super) fn update_deadline(&mut self, e: u32) -> bool {
+        let base_slice = self.tunables.base_slice_ns;
+        let se = &mut self.ents[e as usize];
+        if before(se.vruntime, se.deadline) {
+            return false;
+        }
+        if !se.custom_slice {
+            se.slice = base_slice;
+        }
+        se.deadline = se.vruntime.wrapping_add(calc_delta_fair(se.slice, se.load));
+        true
+    }
+
+    /// Gives `e`, which is not among the queued, a virtual runtime that preserves its lag, and a
+    /// deadline.
+    pub(super) fn place_entity_eevdf(&mut self, q: u32, e: u32, initial: bool) {
+        let average = self.avg_vruntime(q);
+        let base_slice = self.tunables.base_slice_ns;
+        let mut lag = 0;
+        if self.rq(q).nr_queued > 0 {
+            // Joining moves the average towards the entity: its lag is scaled up so that it is what it
+            // was once it has joined.
+            let load = self.sums(q).1;
+            let weight = scale_load_down(self.ent(e).load.weight) as i64;
+            lag = scale_signed(self.ent(e).vlag, load + weight, load.max(1));
+        }
+        let initial = initial && self.rules.algorithm == Algorithm::EevdfByDeadline;
+        let se = &mut self.ents[e as usize];
+        if !se.custom_slice {
+            se.slice = base_slice;
+        }
+        se.vruntime = average.wrapping_sub(lag as u64);
+        if se.rel_deadline {
+            se.deadline = se.deadline.wrapping_add(se.vruntime);
+            se.rel_deadline = false;
+            return;
+        }
+        let mut vslice = calc_delta_fair(se.slice, se.load);
+        if initial {
+            vslice /= 2;
+        }
+        se.deadline = se.vruntime.wrapping_add(vslice);
+    }
+
+    /// Least slice of the queued entities of `q`; the greatest number if there are none.
+    pub(super) fn min_slice(&self, q: u32) -> u64 {
+        if !self.rules.custom_slice {
+            return 0;
+        }
+        let rq = self.rq(q);
+        let mut least = u64::MAX;
+        if rq.curr != NIL && self.ent(rq.curr).on_rq {
+            least = self.ent(rq.curr).slice;
+        }
+        if rq.tree.root != NIL {
+            least = least.min(self.nodes[rq.tree.root as usize].min_slice);
+        }
+        least
+    }
+
+    /// Starts the protection of `e`, which is about to run.
+    pub(super) fn protect(&mut self, q: u32, e: u32) {
+        let vprot = match self.rules.protection {
+            Protection::WhileEligible | Protection::RescheduleIneligible => self.ent(e).deadline,
+            Protection::ShortestSlice => {
+                let se = self.ent(e);
+                let slice = self.min_slice(q).min(se.slice);
+                if slice == se.slice {
+                    se.deadline
+                } else {
+                    min_time(se.deadline, se.vruntime.wrapping_add(calc_delta_fair(slice, se.load)))
+                }
+            }
+        };
+        self.ent_mut(e).vprot = vprot;
+    }
+
+    /// Whether the running entity `e` is still protected.
+    pub(super) fn is_protected(&self, e: u32) -> bool {
+        let se = self.ent(e);
+        match self.rules.protection {
+            Protection::ShortestSlice => before(se.vruntime, se.vprot),
+            _ => se.vprot == se.deadline,
+        }
+    }
+
+    fn cancel_protection(&mut self, e: u32) {
+        if self.is_protected(e) {
+            let shortest = self.rules.protection == Protection::ShortestSlice;
+            let se = self.ent_mut(e);
+            se.vprot = if shortest { se.vruntime } else { se.deadline.wrapping_add(1) };
+        }
+    }
+
+    /// After a change of weight: the mark of protection no longer fits the deadline (the kernel
+    /// overwrites it with the lag).
+    pub(super) fn protection_after_reweight(&mut self, e: u32) {
+        if self.rules.protection != Protection::ShortestSlice {
+            let se = self.ent_mut(e);
+            se.vprot = se.deadline.wrapping_add(1);
+        }
+    }
+
+    /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
+    pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
+        let next = self.rq(q).next;
+        if self.rules.pick_buddy && next != NIL && self.entity_eligible(q, next) {
+            return next;
+        }
+        self.pick_eevdf(q, true)
+    }
+
+    /// The eligible entity with the earliest deadline; the running one while it is protected, unless
+    /// `protect` is false.
+    pub(super) fn pick_eevdf(&self, q: u32, protect: bool) -> u32 {
+        let rq = self.rq(q);
+        let by_deadline = self.rules.algorithm == Algorithm::EevdfByDeadline;
+        let running = rq.curr != NIL && self.ent(rq.curr).on_rq;
+        if by_deadline && rq.nr_queued == 1 {
+            return if running { rq.curr } else { rq.tree.leftmost };
+        }
+        let sums = self.sums(q);
+        let eligible = |v: u64| self.eligible_by(q, sums, v);
+        let mut curr = NIL;
+        if running && eligible(self.ent(rq.curr).vruntime) {
+            curr = rq.curr;
+            if protect && self.is_protected(curr) {
+                return curr;
+            }
+        }
+        if by_deadline {
+            let best = self.earliest_eligible(rq.tree.root, rq.tree.leftmost, eligible);
+            if best == NIL || (curr != NIL && self.deadline_before(curr, best)) {
+                curr
+            } else {
+                best
+            }
+        } else {
+            let best = self.earliest_eligible_by_vruntime(rq.tree.root, curr, eligible);
+            // Nothing eligible: possible only by rounding.
+            if best == NIL { rq.tree.leftmost } else { best }
+        }
+    }
+
+    /// First entity in order of deadlines whose virtual runtime is eligible (6.12 and later).
+    fn earliest_eligible(&self, root: u32, leftmost: u32, eligible: impl Fn(u64) -> bool) -> u32 {
+        if leftmost != NIL && eligible(self.nodes[leftmost as usize].time) {
+            return leftmost;
+        }
+        let mut at = root;
+        while at != NIL {
+            let node = &self.nodes[at as usize];
+            if node.left != NIL && eligible(self.nodes[node.left as usize].min_time) {
+                at = node.left;
+            } else if eligible(node.time) {
+                return at;
+            } else {
+                at = node.right;
+            }
+        }
+        NIL
+    }
+
+    /// Earliest deadline among the eligible, in a tree ordered by virtual runtime (6.6). Among equal
+    /// deadlines the shape of the tree decides, as in the kernel.
+    fn earliest_eligible_by_vruntime(
+        &self,
+        root: u32,
+        curr: u32,
+        eligible: impl Fn(u64) -> bool,
+    ) -> u32 {
+        let node = |id: u32| &self.nodes[id as usize];
+        let (mut best, mut best_left) = (curr, NIL);
+        let mut at = root;
+        while at != NIL {
+            if !eligible(node(at).key) {
+                at = node(at).left;
+                continue;
+            }
+            if best == NIL || before(node(at).time, self.ent(best).deadline) {
+                best = at;
+            }
+            let left = node(at).left;
+            if left != NIL {
+                let earlier =
+                    best_left == NIL || before(node(left).min_time, node(best_left).min_time);
+                if earlier {
+                    best_left = left;
+                }
+                if node(left).min_time == node(at).min_time {
+                    break;
+                }
+            }
+            if node(at).time == node(at).min_time {
+                break;
+            }
+            at = node(at).right;
+        }
+        // An equal deadline on the left wins over the running entity and the path.
+        if best_left == NIL || before(self.ent(best).deadline, node(best_left).min_time) {
+            return best;
+        }
+        let least = node(best_left).min_time;
+        let mut at = best_left;
+        while at != NIL {
+            if node(at).time == least {
+                return at;
+            }
+            let left = node(at).left;
+            at = if left != NIL && node(left).min_time == least { left } else { node(at).right };
+        }
+        best
+    }
+
+    /// `woken` was queued while `running` runs: preempts if it is now the one to pick.
+    pub(super) fn check_preempt_eevdf(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        running: u32,
+        woken: u32,
+    ) {
+        let (se, pse) = self.matching(running, woken);
+        let (curr_idle, woken_idle) = (self.ent(se).idle, self.ent(pse).idle);
+        if curr_idle && !woken_idle {
+            if self.rules.algorithm == Algorithm::EevdfByDeadline {
+                self.cancel_protection(se);
+            }
+            core.resched_curr(cpu);
+            return;
+        }
+        if curr_idle != woken_idle || !self.ent(woken).normal {
+            return;
+        }
+        let q = self.ent(se).cfs;
+        self.update_curr(core, q);
+        let shorter = self.rules.preempt_short && self.ent(pse).slice < self.ent(se).slice;
+        if self.rules.protection == Protection::ShortestSlice {
+            if self.pick_eevdf(q, !shorter) == pse {
+                if shorter {
+                    self.cancel_protection(se);
+                }
+                core.resched_curr(cpu);
+            } else if shorter {
+                let least = self.min_slice(q);
+                let se = self.ent_mut(se);
+                let end = se.vruntime.wrapping_add(calc_delta_fair(least, se.load));
+                se.vprot = min_time(se.vprot, end);
+            }
+            return;
+        }
+        if shorter
+            && self.entity_eligible(q, pse)
+            && (self.deadline_before(pse, se) || !self.entity_eligible(q, se))
+        {
+            self.cancel_protection(se);
+        }
+        if self.pick_eevdf(q, true) == pse {
+            core.resched_curr(cpu);
+        }
+    }
+
+    /// The running `e` yields.
+    pub(super) fn yield_eevdf(&mut self, core: &mut Core, e: u32) {
+        let q = self.ent(e).cfs;
+        self.update_curr(core, q);
+        let forfeits = match self.rules.yield_rule {
+            YieldRule::DeadlineOnly => false,
+            YieldRule::ForfeitRequest if self.entity_eligible(q, e) => true,
+            YieldRule::ForfeitRequest => return,
+        };
+        let se = self.ent_mut(e);
+        if forfeits {
+            se.vruntime = se.deadline;
+        }
+        se.deadline = se.deadline.wrapping_add(calc_delta_fair(se.slice, se.load));
+        if forfeits {
+            self.update_min_vruntime(q);
+        }
+    }
+
+    /// A delayed sleeper wakes, or a group with a delayed entity gets a task: it is runnable again. A
+    /// positive lag, which the sleep would have earned it, is forfeited.
+    pub(super) fn requeue_delayed_entity(&mut self, core: &mut Core, e: u32) {
+        let q = self.ent(e).cfs;
+        self.update_entity_lag(core, q, e);
+        if self.ent(e).vlag > 0 {
+            let is_curr = self.rq(q).curr == e;
+            self.rq_mut(q).nr_queued -= 1;
+            if !is_curr {
+                self.tree_remove(q, e);
+            }
+            self.ent_mut(e).vlag = 0;
+            self.place_entity_eevdf(q, e, false);
+            if !is_curr {
+                self.tree_insert(q, e);
+            }
+            self.rq_mut(q).nr_queued += 1;
+        }
+        self.update_load_avg(core.now, q, e, super::load::Change::None);
+        self.clear_delayed(e);
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Entities, queues and groups of the fair class.
+//!
+//! Counterparts: `struct sched_entity`, `struct cfs_rq` and `struct task_group` (Linux
+//! kernel/sched/sched.h). All lie in vectors and name each other by index. The entities of groups come
+//! first, one for each group but the root and each CPU; then those of tasks, in order of task ids. The
+//! queue of group `g` on CPU `c` is number `g * nr_cpus + c`.
+
+use super::pelt::Avg;
+use super::rbtree::{NIL, Tree};
+use super::weights::LoadWeight;
+use schedlab_model::Nanos;
+
+/// What is scheduled: a task, or all of a group's tasks on one CPU.
+#[derive(Clone, Debug)]
+pub struct Entity {
+    /// Weight.
+    pub load: LoadWeight,
+    /// Virtual runtime; relative to the queue's `min_vruntime` if `v_relative`.
+    pub vruntime: u64,
+    /// Virtual deadline (EEVDF); relative to `vruntime` if `rel_deadline`.
+    pub deadline: u64,
+    /// Lag in virtual time at the last dequeue (EEVDF).
+    pub vlag: i64,
+    /// Protection of the running entity: the deadline when it was picked (6.6, 6.12), or the virtual
+    /// runtime up to which it lasts (6.18).
+    pub vprot: u64,
+    /// Slice (EEVDF).
+    pub slice: Nanos,
+    /// When its running time was last accounted; 0 after a migration: not cache-hot.
+    pub exec_start: Nanos,
+    /// Running time so far.
+    pub sum_exec_runtime: Nanos,
+    /// Running time when it was last picked.
+    pub prev_sum_exec_runtime: Nanos,
+    /// The queue it belongs to.
+    pub cfs: u32,
+    /// The queue it stands for, [`NIL`] for a task.
+    pub my_q: u32,
+    /// The entity of its queue's group, [`NIL`] at the root.
+    pub parent: u32,
+    /// Number of entities above it.
+    pub depth: u32,
+    /// Tasks below it that its load average counts as runnable (`runnable_weight`).
+    pub runnable_weight: u32,
+    /// Queued or running.
+    pub on_rq: bool,
+    /// Sleeps but stays queued (`sched_delayed`).
+    pub delayed: bool,
+    /// See `deadline`.
+    pub rel_deadline: bool,
+    /// `slice` is its own, not the scheduler's.
+    pub custom_slice: bool,
+    /// See `vruntime` (CFS).
+    pub v_relative: bool,
+    /// SCHED_IDLE task.
+    pub idle: bool,
+    /// SCHED_NORMAL task: may preempt when it wakes.
+    pub normal: bool,
+    /// Neighbour towards the head of the CPU's list of tasks.
+    pub list_prev: u32,
+    /// Neighbour towards the tail of the CPU's list of tasks.
+    pub list_next: u32,
+    /// Load tracking.
+    pub avg: Avg,
+    /// Who wakes whom, for tasks.
+    pub wake: WakeStats,
+}
+
+/// What the choice of a CPU at wake-up keeps of a task.
+#[derive(Clone, Copy, Debug)]
+pub struct WakeStats {
+    /// How often it woke another task than the time before (`wakee_flips`).
+    pub flips: u32,
+    /// When `flips` was last halved, in ticks.
+    pub flip_decay_jiffies: u64,
+    /// The task it woke last; [`NIL`] if none.
+    pub last_wakee: u32,
+    /// CPU it used recently; [`NIL`] if none.
+    pub recent_used_cpu: u32,
+}
+
+impl WakeStats {
+    /// Of a new task.
+    pub const NEW: Self =
+        Self { flips: 0, flip_decay_jiffies: 0, last_wakee: NIL, recent_used_cpu: NIL };
+}
+
+impl Entity {
+    /// An entity on no queue.
+    pub fn new(load: LoadWeight, cfs: u32, my_q: u32, parent: u32, depth: u32) -> Self {
+        Self {
+            load,
+            vruntime: 0,
+            deadline: 0,
+            vlag: 0,
+            vprot: 0,
+            slice: 0,
+            exec_start: 0,
+            sum_exec_runtime: 0,
+            prev_sum_exec_runtime: 0,
+            cfs,
+            my_q,
+            parent,
+            depth,
+            runnable_weight: 0,
+            on_rq: false,
+            delayed: false,
+            rel_deadline: false,
+            custom_slice: false,
+            v_relative: false,
+            idle: false,
+            normal: true,
+            list_prev: NIL,
+            list_next: NIL,
+            avg: Avg::default(),
+            wake: WakeStats::NEW,
+        }
+    }
+}
+
+/// Load of entities that left the queue from another CPU; taken off at its next update.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Removed {
+    /// How many.
+    pub nr: u32,
+    /// Their load.
+    pub load_avg: u64,
+    /// Their utilisation.
+    pub util_avg: u64,
+    /// Their runnable average.
+    pub runnable_avg: u64,
+}
+
+/// A queue: the entities of one group on one CPU.
+#[derive(Clone, Debug)]
+pub struct CfsRq {
+    /// Waiting entities.
+    pub tree: Tree,
+    /// Running entity; not in the tree.
+    pub curr: u32,
+    /// Should run next if that is not unfair.
+    pub next: u32,
+    /// Was preempted and should run next if that is not unfair (CFS).
+    pub last: u32,
+    /// Yielded (CFS).
+    pub skip: u32,
+    /// Least virtual runtime; never falls.
+    pub min_vruntime: u64,
+    /// Sum over the tree of (virtual runtime - `min_vruntime`) * weight (EEVDF).
+    pub avg_vruntime: i128,
+    /// Sum over the tree of the weights (EEVDF).
+    pub avg_load: i64,
+    /// Sum of stored weights, the running entity's included.
+    pub load: u64,
+    /// Entities, the running and the delayed ones included.
+    pub nr_queued: u32,
+    /// SCHED_IDLE entities among them.
+    pub nr_idle: u32,
+    /// Tasks of this group and those below (`h_nr_running`, from 6.13 on `h_nr_queued`).
+    pub h_nr_queued: u32,
+    /// Those whose dequeue is not delayed.
+    pub h_nr_runnable: u32,
+    /// SCHED_IDLE tasks among them.
+    pub h_nr_idle: u32,
+    /// Group.
+    pub group: u32,
+    /// CPU.
+    pub cpu: u32,
+    /// The entity that stands for this queue; [`NIL`] for the root group.
+    pub se: u32,
+    /// Load tracking.
+    pub avg: Avg,
+    /// See [`Removed`].
+    pub removed: Removed,
+    /// This queue's part of its group's load.
+    pub tg_load_avg_contrib: u64,
+    /// When that was last refreshed.
+    pub last_update_tg_load_avg: Nanos,
+    /// Whether load joined or left below, to be passed on to the entity above.
+    pub propagate: bool,
+    /// How much runnable sum did.
+    pub prop_runnable_sum: i64,
+}
+
+impl CfsRq {
+    /// An empty queue.
+    pub fn new(group: u32, cpu: u32, se: u32, augmented: bool) -> Self {
+        Self {
+            tree: Tree::new(augmented),
+            curr: NIL,
+            next: NIL,
+            last: NIL,
+            skip: NIL,
+            // So that a wrap-around shows early, as in the kernel.
+            min_vruntime: (1u64 << 20).wrapping_neg(),
+            avg_vruntime: 0,
+            avg_load: 0,
+            load: 0,
+            nr_queued: 0,
+            nr_idle: 0,
+            h_nr_queued: 0,
+            h_nr_runnable: 0,
+            h_nr_idle: 0,
+            group,
+            cpu,
+            se,
+            avg: Avg::default(),
+            removed: Removed::default(),
+            tg_load_avg_contrib: 0,
+            last_update_tg_load_avg: 0,
+            propagate: false,
+            prop_runnable_sum: 0,
+        }
+    }
+}
+
+/// A control group.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskGroup {
+    /// Shares, as a stored weight.
+    pub shares: u64,
+    /// Sum of its queues' load, as far as they have reported it.
+    pub load_avg: u64,
+}
+
+/// What the class keeps of a CPU besides its queues.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuFair {
+    /// Head of the list of queued tasks: most recently enqueued or set running.
+    pub tasks_head: u32,
+    /// Tail of that list: least recently.
+    pub tasks_tail: u32,
+    /// When the CPU last went idle, until something wakes there.
+    pub idle_stamp: Option<Nanos>,
+    /// Average length of idle periods.
+    pub avg_idle: Nanos,
+    /// Bound of `avg_idle`, half of it (max_idle_balance_cost).
+    pub max_idle_balance_cost: Nanos,
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Load averages of entities, queues and groups, and the weights of groups that follow from them.
+//!
+//! Source: Linux kernel/sched/fair.c (update_load_avg, update_cfs_rq_load_avg,
+//! attach_entity_load_avg, propagate_entity_load_avg, update_tg_load_avg, calc_group_shares,
+//! reweight_entity, update_cfs_rq_h_load), 6.1 and 6.12. Unlike the kernel, h_load is computed anew
+//! each time instead of being kept for a tick.
+
+use super::FairClass;
+use super::pelt::{CAPACITY_SCALE, MIN_DIVIDER};
+use super::rbtree::NIL;
+use super::rules::{Algorithm, Reweight};
+use super::weights::{LoadWeight, MIN_SHARES, scale_load_down};
+use crate::core::Core;
+use schedlab_model::Nanos;
+use schedlab_model::time::NSEC_PER_MSEC;
+
+/// What else an update of load does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// Nothing.
+    None,
+    /// An entity whose load is not part of its queue's joins it (DO_ATTACH).
+    Attach,
+}
+
+/// Adds a signed change, not below 0 (add_positive).
+fn add_positive(value: &mut u64, change: i64) {
+    *value = value.saturating_add_signed(change);
+}
+
+impl FairClass {
+    /// Brings the load of `e` and its queue `q` up to date (update_load_avg with UPDATE_TG).
+    pub(super) fn update_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
+        let running = self.cfs[q as usize].curr == e;
+        let se = &mut self.ents[e as usize];
+        if se.avg.attached {
+            let runnable = if se.delayed {
+                0
+            } else if se.my_q == NIL {
+                u64::from(se.on_rq)
+            } else {
+                u64::from(se.runnable_weight)
+            };
+            if se.avg.update_sum(now, u64::from(se.on_rq), runnable, running) {
+                se.avg.update_avg(scale_load_down(se.load.weight));
+            }
+        }
+        let mut decayed = self.update_cfs_rq_load_avg(now, q);
+        decayed |= self.propagate_entity(q, e);
+        if change == Change::Attach && !self.ent(e).avg.attached {
+            self.attach_entity(q, e);
+            decayed = true;
+        }
+        if decayed {
+            self.update_tg_load_avg(now, q);
+        }
+    }
+
+    /// Brings the load of queue `q` up to date; returns whether its averages changed.
+    pub(super) fn update_cfs_rq_load_avg(&mut self, now: Nanos, q: u32) -> bool {
+        let mut decayed = false;
+        if self.cfs[q as usize].removed.nr > 0 {
+            self.take_off_removed(q);
+            decayed = true;
+        }
+        let rq = &mut self.cfs[q as usize];
+        let load = scale_load_down(rq.load);
+        if rq.avg.update_sum(now, load, u64::from(rq.h_nr_runnable), rq.curr != NIL) {
+            rq.avg.update_avg(1);
+            decayed = true;
+        }
+        decayed
+    }
+
+    fn take_off_removed(&mut self, q: u32) {
+        let rq = &mut self.cfs[q as usize];
+        let removed = std::mem::take(&mut rq.removed);
+        let avg = &mut rq.avg;
+        let divider = avg.divider();
+        avg.load_avg = avg.load_avg.saturating_sub(removed.load_avg);
+        avg.load_sum = avg.load_sum.saturating_sub(removed.load_avg * divider);
+        avg.load_sum = avg.load_sum.max(avg.load_avg * MIN_DIVIDER);
+        avg.util_avg = avg.util_avg.saturating_sub(removed.util_avg);
+        avg.util_sum = avg.util_sum.saturating_sub(removed.util_avg * divider);
+        avg.util_sum = avg.util_sum.max(avg.util_avg * MIN_DIVIDER);
+        avg.runnable_avg = avg.runnable_avg.saturating_sub(removed.runnable_avg);
+        avg.runnable_sum = avg.runnable_sum.saturating_sub(removed.runnable_avg * divider);
+        avg.runnable_sum = avg.runnable_sum.max(avg.runnable_avg * MIN_DIVIDER);
+        let runnable = (removed.runnable_avg * divider) as i64;
+        self.add_propagate(q, -runnable >> 10);
+    }
+
+    /// The load of `e` becomes part of that of `q` (attach_entity_load_avg).
+    fn attach_entity(&mut self, q: u32, e: u32) {
+        let queue_avg = self.rq(q).avg;
+        let divider = queue_avg.divider();
+        let se = &mut self.ents[e as usize];
+        let weight = scale_load_down(se.load.weight);
+        let avg = &mut se.avg;
+        avg.last_update_time = queue_avg.last_update_time;
+        avg.period_contrib = queue_avg.period_contrib;
+        avg.util_sum = avg.util_avg * divider;
+        avg.runnable_sum = avg.runnable_avg * divider;
+        avg.load_sum = avg.load_avg * divider;
+        avg.load_sum = if weight < avg.load_sum { avg.load_sum / weight } else { 1 };
+        avg.attached = true;
+        let avg = *avg;
+        let total = &mut self.cfs[q as usize].avg;
+        total.load_avg += avg.load_avg;
+        total.load_sum += weight * avg.load_sum;
+        total.util_avg += avg.util_avg;
+        total.util_sum += avg.util_sum;
+        total.runnable_avg += avg.runnable_avg;
+        total.runnable_sum += avg.runnable_sum;
+        self.add_propagate(q, avg.load_sum as i64);
+    }
+
+    /// The load of `e` leaves that of its queue at once, up to date (detach_entity_cfs_rq).
+    pub(super) fn detach_entity(&mut self, now: Nanos, e: u32) {
+        if !self.ent(e).avg.attached {
+            return;
+        }
+        let q = self.ent(e).cfs;
+        self.update_load_avg(now, q, e, Change::None);
+        self.ents[e as usize].avg.attached = false;
+        let (avg, weight) = (self.ent(e).avg, scale_load_down(self.ent(e).load.weight));
+        let total = &mut self.cfs[q as usize].avg;
+        total.load_avg = total.load_avg.saturating_sub(avg.load_avg);
+        total.load_sum = total.load_sum.saturating_sub(weight * avg.load_sum);
+        total.load_sum = total.load_sum.max(total.load_avg * MIN_DIVIDER);
+        total.util_avg = total.util_avg.saturating_sub(avg.util_avg);
+        total.util_sum = total.util_sum.saturating_sub(avg.util_sum);
+        total.util_sum = total.util_sum.max(total.util_avg * MIN_DIVIDER);
+        total.runnable_avg = total.runnable_avg.saturating_sub(avg.runnable_avg);
+        total.runnable_sum = total.runnable_sum.saturating_sub(avg.runnable_sum);
+        total.runnable_sum = total.runnable_sum.max(total.runnable_avg * MIN_DIVIDER);
+        self.add_propagate(q, -(avg.load_sum as i64));
+        self.update_tg_load_avg(now, q);
+        self.propagate_upwards(now, self.rq(q).se);
+    }
+
+    /// A blocked entity is about to leave its CPU: its load will leave its queue at that queue's next
+    /// update (remove_entity_load_avg).
+    pub(super) fn remove_entity_load_avg(&mut self, now: Nanos, e: u32) {
+        if !self.ent(e).avg.attached {
+            return;
+        }
+        debug_assert!(self.ent(e).on_rq || now >= self.ent(e).avg.last_update_time);
+        let q = self.ent(e).cfs as usize;
+        let queue_time = self.cfs[q].avg.last_update_time;
+        let se = &mut self.ents[e as usize];
+        if se.avg.update_sum(queue_time, 0, 0, false) {
+            se.avg.update_avg(scale_load_down(se.load.weight));
+        }
+        se.avg.attached = false;
+        let avg = se.avg;
+        let removed = &mut self.cfs[q].removed;
+        removed.nr += 1;
+        removed.load_avg += avg.load_avg;
+        removed.util_avg += avg.util_avg;
+        removed.runnable_avg += avg.runnable_avg;
+    }
+
+    /// Passes a change of load on from entity `e` upwards (propagate_entity_cfs_rq).
+    fn propagate_upwards(&mut self, now: Nanos, mut e: u32) {
+        while e != NIL {
+            let q = self.ent(e).cfs;
+            self.update_load_avg(now, q, e, Change::None);
+            e = self.ent(e).parent;
+        }
+    }
+
+    fn add_propagate(&mut self, q: u32, runnable_sum: i64) {
+        let rq = &mut self.cfs[q as usize];
+        if rq.se != NIL {
+            rq.propagate = true;
+            rq.prop_runnable_sum += runnable_sum;
+        }
+    }
+
+    /// Takes over into group entity `e` of queue `q` what joined or left below it.
+    fn propagate_entity(&mut self, q: u32, e: u32) -> bool {
+        let my_q = self.ents[e as usize].my_q;
+        if my_q == NIL || !self.cfs[my_q as usize].propagate {
+            return false;
+        }
+        self.cfs[my_q as usize].propagate = false;
+        self.add_propagate(q, self.rq(my_q).prop_runnable_sum);
+        let below = self.rq(my_q).avg;
+        let total = &mut self.cfs[q as usize].avg;
+        let divider = total.divider();
+        let avg = &mut self.ents[e as usize].avg;
+        if below.util_avg != avg.util_avg {
+            let sum = below.util_avg * divider;
+            add_positive(&mut total.util_avg, below.util_avg.wrapping_sub(avg.util_avg) as i64);
+            add_positive(&mut total.util_sum, sum.wrapping_sub(avg.util_sum) as i64);
+            total.util_sum = total.util_sum.max(total.util_avg * MIN_DIVIDER);
+            (avg.util_avg, avg.util_sum) = (below.util_avg, sum);
+        }
+        if below.runnable_avg != avg.runnable_avg {
+            let sum = below.runnable_avg * divider;
+            let change = below.runnable_avg.wrapping_sub(avg.runnable_avg) as i64;
+            add_positive(&mut total.runnable_avg, change);
+            add_positive(&mut total.runnable_sum, sum.wrapping_sub(avg.runnable_sum) as i64);
+            total.runnable_sum = total.runnable_sum.max(total.runnable_avg * MIN_DIVIDER);
+            (avg.runnable_avg, avg.runnable_sum) = (below.runnable_avg, sum);
+        }
+        self.propagate_load(q, e, my_q);
+        true
+    }
+
+    /// The load part of [`Self::propagate_entity`] (update_tg_cfs_load).
+    fn propagate_load(&mut self, q: u32, e: u32, my_q: u32) {
+        let change = std::mem::take(&mut self.rq_mut(my_q).prop_runnable_sum);
+        if change == 0 {
+            return;
+        }
+        let divider = self.rq(q).avg.divider();
+        let below_weight = scale_load_down(self.rq(my_q).load);
+        let below_sum = self.rq(my_q).avg.load_sum;
+        let se = self.ent(e);
+        let own = se.avg.load_sum as i64;
+        let mut runnable_sum = if change >= 0 {
+            (own + change).min(divider as i64)
+        } else {
+            // Assume that all tasks below are equally runnable.
+            own.min(below_sum.checked_div(below_weight).unwrap_or(0) as i64)
+        };
+        runnable_sum = runnable_sum.max((se.avg.util_sum >> 10) as i64);
+        let weight = scale_load_down(se.load.weight);
+        let load_sum = weight * runnable_sum as u64;
+        let load_avg = load_sum / divider;
+        if load_avg == se.avg.load_avg {
+            return;
+        }
+        let change_avg = load_avg.wrapping_sub(se.avg.load_avg) as i64;
+        let change_sum = load_sum.wrapping_sub(weight * se.avg.load_sum) as i64;
+        let avg = &mut self.ent_mut(e).avg;
+        (avg.load_sum, avg.load_avg) = (runnable_sum as u64, load_avg);
+        let total = &mut self.rq_mut(q).avg;
+        add_positive(&mut total.load_avg, change_avg);
+        add_positive(&mut total.load_sum, change_sum);
+        total.load_sum = total.load_sum.max(total.load_avg * MIN_DIVIDER);
+    }
+
+    /// Reports the load of queue `q` to its group if it changed by more than 1/64.
+    pub(super) fn update_tg_load_avg(&mut self, now: Nanos, q: u32) {
+        let limited = self.rules.tg_load_rate_limited;
+        let rq = &mut self.cfs[q as usize];
+        if rq.se == NIL
+            || (limited && now.saturating_sub(rq.last_update_tg_load_avg) < NSEC_PER_MSEC)
+        {
+            return;
+        }
+        let change = rq.avg.load_avg.wrapping_sub(rq.tg_load_avg_contrib) as i64;
+        if change.unsigned_abs() > rq.tg_load_avg_contrib / 64 {
+            rq.tg_load_avg_contrib = rq.avg.load_avg;
+            rq.last_update_tg_load_avg = now;
+            add_positive(&mut self.groups[rq.group as usize].load_avg, change);
+        }
+    }
+
+    /// Utilisation of a new task, from that of its queue (post_init_entity_util_avg).
+    pub(super) fn init_util_avg(&mut self, e: u32) {
+        let q = self.ent(e).cfs;
+        let total = self.rq(q).avg;
+        let weight = scale_load_down(self.ent(e).load.weight);
+        let cap = CAPACITY_SCALE.saturating_sub(total.util_avg) / 2;
+        let avg = &mut self.ent_mut(e).avg;
+        if avg.attached {
+            return;
+        }
+        if cap > 0 {
+            avg.util_avg = if total.util_avg == 0 {
+                cap
+            } else {
+                (total.util_avg * weight / (total.load_avg + 1)).min(cap)
+            };
+        }
+        avg.runnable_avg = avg.util_avg;
+    }
+
+    /// Refreshes the number of tasks that the load of group entity `e` counts (se_update_runnable).
+    #[inline]
+    pub(super) fn update_runnable(&mut self, e: u32) {
+        let my_q = self.ents[e as usize].my_q;
+        if my_q != NIL {
+            self.ents[e as usize].runnable_weight = self.cfs[my_q as usize].h_nr_runnable;
+        }
+    }
+
+    /// Gives group entity `e` the part of its group's shares that its CPU's load deserves.
+    #[inline]
+    pub(super) fn update_cfs_group(&mut self, core: &mut Core, e: u32) {
+        let my_q = self.ents[e as usize].my_q;
+        if my_q == NIL {
+            return;
+        }
+        if self.rules.group_keeps_weight_when_empty && self.rq(my_q).load == 0 {
+            return;
+        }
+        let shares = self.group_shares(my_q);
+        // 6.1 does it even if the weight is the same, which only rounds the load average anew.
+        if shares != self.ent(e).load.weight || self.rules.algorithm == Algorithm::Cfs {
+            self.reweight_entity(core, e, LoadWeight::of_load(shares));
+        }
+    }
+
+    /// Weight of the entity of queue `q` (calc_group_shares).
+    fn group_shares(&self, q: u32) -> u64 {
+        let rq = self.rq(q);
+        let group = self.groups[rq.group as usize];
+        if self.nr_cpus == 1 {
+            return group.shares;
+        }
+        let load = scale_load_down(rq.load).max(rq.avg.load_avg);
+        let total = (group.load_avg + load).saturating_sub(rq.tg_load_avg_contrib);
+        let shares = (group.shares * load).checked_div(total).unwrap_or(group.shares * load);
+        shares.clamp(MIN_SHARES, group.shares)
+    }
+
+    /// Changes the weight of `e`, queued or not.
+    pub(super) fn reweight_entity(&mut self, core: &mut Core, e: u32, load: LoadWeight) {
+        let q = self.ent(e).cfs;
+        let on_rq = self.ent(e).on_rq;
+        let is_curr = self.rq(q).curr == e;
+        let eevdf = self.rules.is_eevdf();
+        let mut average = 0;
+        if on_rq {
+            if eevdf || is_curr {
+                self.update_curr(core, q);
+            }
+            if eevdf {
+                average = self.lift_for_reweight(core, q, e, is_curr);
+            }
+            let old = self.ent(e).load.weight;
+            self.rq_mut(q).load -= old;
+        }
+        self.reweight_load_avg(q, e, load, |class| {
+            let old = class.ent(e).load.weight;
+            let place = class.rules.reweight == Reweight::Place;
+            if eevdf && on_rq && !place {
+                class.scale_around(e, average, load.weight);
+            } else if eevdf {
+                let se = class.ent_mut(e);
+                se.vlag = super::eevdf::scale_signed(se.vlag, old as i64, load.weight as i64);
+                if se.rel_deadline && place {
+                    let distance = se.deadline as i64;
+                    let scaled =
+                        super::eevdf::scale_signed(distance, old as i64, load.weight as i64);
+                    se.deadline = scaled as u64;
+                }
+            }
+        });
+        if on_rq {
+            self.rq_mut(q).load += load.weight;
+            if eevdf {
+                self.settle_after_reweight(q, e, is_curr);
+            }
+        }
+    }
+
+    /// Takes queued `e` out of the averages before its weight changes; returns the average.
+    fn lift_for_reweight(&mut self, core: &Core, q: u32, e: u32, is_curr: bool) -> u64 {
+        let average = self.avg_vruntime(q);
+        self.update_entity_lag(core, q, e);
+        if self.rules.reweight == Reweight::Place {
+            let se = self.ent_mut(e);
+            se.deadline = se.deadline.wrapping_sub(se.vruntime);
+            se.rel_deadline = true;
+            self.rq_mut(q).nr_queued -= 1;
+        }
+        if !is_curr {
+            self.tree_remove(q, e);
+        }
+        average
+    }
+
+    /// Puts it back.
+    fn settle_after_reweight(&mut self, q: u32, e: u32, is_curr: bool) {
+        let place = self.rules.reweight == Reweight::Place;
+        if place {
+            self.place_entity_eevdf(q, e, false);
+        }
+        if is_curr {
+            self.protection_after_reweight(e);
+        } else {
+            self.tree_insert(q, e);
+        }
+        if place {
+            self.rq_mut(q).nr_queued += 1;
+        }
+        self.update_min_vruntime(q);
+    }
+
+    /// Scales the bounded lag and the distance to the deadline around `average` (reweight_eevdf).
+    fn scale_around(&mut self, e: u32, average: u64, weight: u64) {
+        let se = self.ent_mut(e);
+        let (old, new) = (se.load.weight as i64, weight as i64);
+        if se.vruntime != average {
+            let lag = super::eevdf::scale_signed(se.vlag, old, new);
+            se.vruntime = average.wrapping_sub(lag as u64);
+        }
+        let distance = se.deadline.wrapping_sub(average) as i64;
+        let distance = super::eevdf::scale_signed(distance, old, new);
+        se.deadline = average.wrapping_add(distance as u64);
+    }
+
+    /// Changes the weight within the load averages; `scale` runs while the old weight still stands.
+    fn reweight_load_avg(
+        &mut self,
+        q: u32,
+        e: u32,
+        load: LoadWeight,
+        scale: impl FnOnce(&mut Self),
+    ) {
+        let attached = self.ent(e).avg.attached;
+        if attached {
+            let (avg, old) = (self.ent(e).avg, scale_load_down(self.ent(e).load.weight));
+            let total = &mut self.rq_mut(q).avg;
+            total.load_avg = total.load_avg.saturating_sub(avg.load_avg);
+            total.load_sum = total.load_sum.saturating_sub(old * avg.load_sum);
+            total.load_sum = total.load_sum.max(total.load_avg * MIN_DIVIDER);
+        }
+        scale(self);
+        let weight = scale_load_down(load.weight);
+        let se = self.ent_mut(e);
+        se.load = load;
+        if attached {
+            se.avg.load_avg = weight * se.avg.load_sum / se.avg.divider();
+            let avg = se.avg;
+            let total = &mut self.rq_mut(q).avg;
+            total.load_avg += avg.load_avg;
+            total.load_sum += weight * avg.load_sum;
+        } else if se.my_q == NIL {
+            // A new task's load is its weight.
+            se.avg.load_avg = weight;
+        }
+    }
+
+    /// Load of queue `q` as a part of its CPU's root queue (update_cfs_rq_h_load).
+    pub(super) fn queue_h_load(&self, q: u32) -> u64 {
+        let se = self.rq(q).se;
+        if se == NIL {
+            return self.rq(q).avg.load_avg;
+        }
+        let above = self.ent(se).cfs;
+        self.queue_h_load(above) * self.ent(se).avg.load_avg / (self.rq(above).avg.load_avg + 1)
+    }
+}

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The fair class: SCHED_NORMAL, SCHED_BATCH and SCHED_IDLE, with control groups.
+//!
+//! One class for all kernel versions: [`rules::Rules`] says which algorithm (CFS or EEVDF) and which of
+//! their details. State lies in vectors ([`entity`]); what is done to it, in files by topic: [`queue`]
+//! (enqueue and dequeue through the levels of groups), `cfs` and `eevdf` (placement, pick, preemption),
+//! [`load`] (load averages, shares of groups), [`pelt`], [`access`] (what CPU selection and load
+//! balancing use).
+//!
+//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2. Left out: high-resolution
+//! ticks (HRTICK), bandwidth control (cpu.max), autogroup, core scheduling, NUMA balancing, cpu.idle
+//! groups, utilisation estimates (util_est) and clamps.
+
+pub mod access;
+mod cfs;
+mod eevdf;
+pub mod entity;
+pub mod load;
+pub mod pelt;
+pub mod queue;
+pub mod rbtree;
+pub mod rules;
+pub mod tunables;
+pub mod weights;
+
+use crate::balance::{BalanceOptions, Balancer, FairQueues};
+use crate::class::SchedClass;
+use crate::core::{Core, PreemptCheck};
+use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::options::Options;
+use entity::{CfsRq, CpuFair, Entity, TaskGroup};
+use rbtree::{NIL, Node, before};
+use rules::{Algorithm, Rules};
+use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use tunables::FairTunables;
+use weights::{LoadWeight, NICE_0_LOAD, shares_from_cpu_weight};
+
+/// Bounds of a custom slice (include/linux/sched.h, __setparam_fair).
+const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
+
+/// The class.
+#[derive(Debug)]
+pub struct FairClass {
+    rules: Rules,
+    tunables: FairTunables,
+    nr_cpus: u32,
+    /// Entities; see [`entity`].
+    ents: Vec<Entity>,
+    /// Tree nodes of the entities.
+    nodes: Vec<Node>,
+    /// Queues.
+    cfs: Vec<CfsRq>,
+    /// Groups.
+    groups: Vec<TaskGroup>,
+    /// CPUs.
+    cpus: Vec<CpuFair>,
+    /// Index of task 0's entity.
+    first_task: u32,
+    /// Placement and load balancing; taken out while it works on the queues.
+    balancer: Option<Box<Balancer>>,
+}
+
+impl FairClass {
+    /// The class for a machine and its control groups, of which 0 is the root group.
+    pub fn new(rules: Rules, options: &Options, machine: &Machine, cgroups: &[CgroupSpec]) -> Self {
+        let nr_cpus = machine.nr_cpus();
+        let tunables = FairTunables::new(&rules, options, nr_cpus);
+        let augmented = rules.is_eevdf();
+        let mut ents: Vec<Entity> = Vec::new();
+        let mut cfs: Vec<CfsRq> =
+            (0..nr_cpus).map(|cpu| CfsRq::new(0, cpu, NIL, augmented)).collect();
+        for (group, spec) in cgroups.iter().enumerate().skip(1) {
+            for cpu in 0..nr_cpus {
+                let parent_q = spec.parent.0 * nr_cpus + cpu;
+                let my_q = group as u32 * nr_cpus + cpu;
+                let parent = cfs[parent_q as usize].se;
+                let depth = if parent == NIL { 0 } else { ents[parent as usize].depth + 1 };
+                let load = LoadWeight::of_load(NICE_0_LOAD);
+                let mut se = Entity::new(load, parent_q, my_q, parent, depth);
+                se.slice = tunables.base_slice_ns;
+                cfs.push(CfsRq::new(group as u32, cpu, ents.len() as u32, augmented));
+                ents.push(se);
+            }
+        }
+        let cpu = CpuFair {
+            tasks_head: NIL,
+            tasks_tail: NIL,
+            idle_stamp: None,
+            avg_idle: 2 * tunables.migration_cost_ns,
+            max_idle_balance_cost: tunables.migration_cost_ns,
+        };
+        let balance = BalanceOptions {
+            migration_cost: tunables.migration_cost_ns,
+            nr_migrate: tunables.nr_migrate,
+            ..BalanceOptions::new(rules.balance)
+        };
+        let groups = cgroups
+            .iter()
+            .map(|spec| TaskGroup { shares: shares_from_cpu_weight(spec.weight), load_avg: 0 });
+        Self {
+            rules,
+            tunables,
+            nr_cpus,
+            nodes: vec![Node::NEW; ents.len()],
+            first_task: ents.len() as u32,
+            ents,
+            cfs,
+            groups: groups.collect(),
+            cpus: vec![cpu; nr_cpus as usize],
+            balancer: Some(Box::new(Balancer::new(balance, machine))),
+        }
+    }
+
+    /// Runs `work` of the balancer on the queues.
+    fn with_balancer<T>(&mut self, work: impl FnOnce(&mut Balancer, &mut Self) -> T) -> T {
+        let mut balancer = self.balancer.take().expect("the balancer does not call itself");
+        let result = work(&mut balancer, self);
+        self.balancer = Some(balancer);
+        result
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The tunables in force.
+    pub fn tunables(&self) -> &FairTunables {
+        &self.tunables
+    }
+
+    /// Whether what `cpu` runs is about to be pushed to another CPU.
+    #[inline]
+    fn is_pushing(&self, cpu: CpuId) -> bool {
+        self.balancer.as_ref().is_some_and(|balancer| balancer.is_pushing(cpu))
+    }
+
+    #[inline]
+    fn task_entity(&self, task: TaskId) -> u32 {
+        self.first_task + task.0
+    }
+
+    #[inline]
+    fn entity_task(&self, e: u32) -> TaskId {
+        TaskId(e - self.first_task)
+    }
+
+    #[inline]
+    fn is_task(&self, e: u32) -> bool {
+        e >= self.first_task
+    }
+
+    #[inline]
+    fn ent(&self, e: u32) -> &Entity {
+        &self.ents[e as usize]
+    }
+
+    #[inline]
+    fn ent_mut(&mut self, e: u32) -> &mut Entity {
+        &mut self.ents[e as usize]
+    }
+
+    #[inline]
+    fn rq(&self, q: u32) -> &CfsRq {
+        &self.cfs[q as usize]
+    }
+
+    #[inline]
+    fn rq_mut(&mut self, q: u32) -> &mut CfsRq {
+        &mut self.cfs[q as usize]
+    }
+
+    /// The queue of `task`'s group on `cpu`.
+    fn queue_of(&self, core: &Core, task: TaskId, cpu: CpuId) -> u32 {
+        core.task(task).attr.cgroup.0 * self.nr_cpus + cpu.0
+    }
+
+    /// Takes over attributes: weight, idle, custom slice (set_load_weight, __setparam_fair).
+    fn apply_attr(&mut self, core: &mut Core, e: u32, attr: &SchedAttr) {
+        let load = LoadWeight::of_task(attr);
+        if self.ent(e).load != load {
+            self.reweight_entity(core, e, load);
+        }
+        let base_slice = self.tunables.base_slice_ns;
+        let custom = self.rules.custom_slice;
+        let se = self.ent_mut(e);
+        se.idle = attr.policy == Policy::Idle;
+        se.normal = attr.policy == Policy::Normal;
+        if matches!(attr.policy, Policy::Normal | Policy::Batch) {
+            se.custom_slice = custom && attr.slice_ns.is_some();
+            se.slice = match attr.slice_ns {
+                Some(slice) if custom => slice.clamp(*CUSTOM_SLICE.start(), *CUSTOM_SLICE.end()),
+                _ => base_slice,
+            };
+        }
+    }
+
+    /// Brings both entities to the queue they have in common; returns them (find_matching_se).
+    fn matching(&self, mut a: u32, mut b: u32) -> (u32, u32) {
+        while self.ent(a).depth > self.ent(b).depth {
+            a = self.ent(a).parent;
+        }
+        while self.ent(b).depth > self.ent(a).depth {
+            b = self.ent(b).parent;
+        }
+        while self.ent(a).cfs != self.ent(b).cfs {
+            a = self.ent(a).parent;
+            b = self.ent(b).parent;
+        }
+        (a, b)
+    }
+
+    /// Compares a queued task with what its CPU runs, whatever its class (wakeup_preempt).
+    fn check_preempt_any(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        match core.preempt_check(cpu, task) {
+            PreemptCheck::SameClass(curr) => self.check_preempt(core, cpu, task, curr),
+            PreemptCheck::Resched => core.resched_curr(cpu),
+            PreemptCheck::Nothing => {}
+        }
+    }
+
+    fn check_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, curr: TaskId) {
+        let (se, pse) = (self.task_entity(curr), self.task_entity(task));
+        if se == pse || core.rq(cpu).need_resched {
+            return;
+        }
+        match self.rules.algorithm {
+            Algorithm::Cfs => self.check_preempt_cfs(core, cpu, se, pse),
+            _ => self.check_preempt_eevdf(core, cpu, se, pse),
+        }
+    }
+}
+
+impl SchedClass for FairClass {
+    fn name(&self) -> &'static str {
+        "fair"
+    }
+
+    fn owns(&self, policy: Policy) -> bool {
+        // Without a sched_ext scheduler, SCHED_EXT tasks are fair tasks.
+        policy.is_fair() || policy == Policy::Ext
+    }
+
+    fn task_new(&mut self, core: &mut Core, task: TaskId) {
+        let e = self.task_entity(task);
+        assert_eq!(e as usize, self.ents.len(), "tasks are announced in order of their ids");
+        let q = self.queue_of(core, task, core.task(task).cpu);
+        let parent = self.rq(q).se;
+        let depth = if parent == NIL { 0 } else { self.ent(parent).depth + 1 };
+        let attr = core.task(task).attr;
+        let load = LoadWeight::of_task(&attr);
+        let mut se = Entity::new(load, q, NIL, parent, depth);
+        se.slice = self.tunables.base_slice_ns;
+        se.avg.load_avg = weights::scale_load_down(load.weight);
+        self.ents.push(se);
+        self.nodes.push(Node::NEW);
+        self.apply_attr(core, e, &attr);
+    }
+
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        self.enqueue_task_fair(core, cpu, task, flags);
+        if let Some(balancer) = &mut self.balancer {
+            balancer.task_queued(core, cpu);
+        }
+    }
+
+    fn dequeue_task(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: DequeueFlags,
+    ) -> bool {
+        self.dequeue_task_fair(core, cpu, task, flags)
+    }
+
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some(curr) = core.rq(cpu).curr else { return };
+        if core.rq(cpu).nr_running == 1 {
+            return;
+        }
+        let e = self.task_entity(curr);
+        self.clear_buddies(e);
+        match self.rules.algorithm {
+            Algorithm::Cfs => {
+                if core.task(curr).attr.policy != Policy::Batch {
+                    self.update_curr(core, self.ent(e).cfs);
+                }
+                self.set_skip_buddy(e);
+            }
+            _ => self.yield_eevdf(core, e),
+        }
+    }
+
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        curr: TaskId,
+        _flags: WakeFlags,
+    ) {
+        self.check_preempt(core, cpu, task, curr);
+    }
+
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        if self.is_pushing(cpu) {
+            return None;
+        }
+        self.pick_task_fair(core, cpu)
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, _cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
+        let class = core.task(prev).class;
+        let next = next.filter(|next| *next != prev && core.task(*next).class == class);
+        self.put_prev_task_fair(core, self.task_entity(prev), next.map(|n| self.task_entity(n)));
+    }
+
+    fn set_next_task(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, _first: bool) {
+        self.set_next_task_fair(core, self.task_entity(task));
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &Core,
+        task: TaskId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        self.with_balancer(|balancer, fair| balancer.select_task_rq(core, fair, task, prev, flags))
+    }
+
+    fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        self.with_balancer(|balancer, fair| balancer.newidle(core, fair, cpu))
+    }
+
+    fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
+        self.with_balancer(|balancer, fair| balancer.tick(core, fair, cpu));
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.is_pushing(cpu) {
+            self.with_balancer(|balancer, fair| balancer.push_running(core, fair, cpu));
+        }
+    }
+
+    fn migrate_task_rq(&mut self, core: &mut Core, task: TaskId, _cpu: CpuId) {
+        let e = self.task_entity(task);
+        let min_vruntime = self.rq(self.ent(e).cfs).min_vruntime;
+        let se = self.ent_mut(e);
+        if !se.v_relative {
+            se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
+            se.v_relative = true;
+        }
+        se.exec_start = 0;
+        self.remove_entity_load_avg(core.now, e);
+    }
+
+    fn task_tick(&mut self, core: &mut Core, _cpu: CpuId, curr: TaskId) {
+        let mut e = self.task_entity(curr);
+        while e != NIL {
+            let q = self.ent(e).cfs;
+            self.update_curr(core, q);
+            self.update_load_avg(core.now, q, e, load::Change::None);
+            self.update_cfs_group(core, e);
+            if self.rules.algorithm == Algorithm::Cfs && self.rq(q).nr_queued > 1 {
+                self.check_preempt_tick(core, q, e);
+            }
+            e = self.ent(e).parent;
+        }
+    }
+
+    fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
+        let e = self.task_entity(task);
+        let q = self.queue_of(core, task, cpu);
+        self.move_entity_to(core, e, q);
+        self.swap_recent_used_cpu(task, cpu);
+        match self.rules.algorithm {
+            Algorithm::Cfs => self.task_fork_cfs(core, cpu, e, parent),
+            _ => self.ent_mut(e).vlag = 0,
+        }
+    }
+
+    fn task_dead(&mut self, core: &mut Core, task: TaskId) {
+        let e = self.task_entity(task);
+        self.remove_entity_load_avg(core.now, e);
+    }
+
+    fn switched_from(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId) {
+        let e = self.task_entity(task);
+        self.make_vruntime_relative(core, e);
+        self.detach_entity(core.now, e);
+        let se = self.ent_mut(e);
+        // What a delayed dequeue or a request left behind means nothing to the next class.
+        se.rel_deadline = false;
+        se.delayed = false;
+    }
+
+    fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        if core.task(task).on_rq {
+            if core.is_running(task) {
+                core.resched_curr(cpu);
+            } else {
+                self.check_preempt_any(core, cpu, task);
+            }
+        }
+    }
+
+    fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, old_prio: i32) {
+        if !core.task(task).on_rq || self.rq(cpu.0).nr_queued == 1 {
+            return;
+        }
+        if core.is_running(task) {
+            if core.task(task).prio > old_prio {
+                core.resched_curr(cpu);
+            }
+        } else {
+            self.check_preempt_any(core, cpu, task);
+        }
+    }
+
+    fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {
+        let e = self.task_entity(task);
+        if attr.cgroup != core.task(task).attr.cgroup {
+            let q = attr.cgroup.0 * self.nr_cpus + core.task(task).cpu.0;
+            self.make_vruntime_relative(core, e);
+            self.move_entity_to(core, e, q);
+        }
+        self.apply_attr(core, e, attr);
+    }
+
+    fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
+        let e = self.task_entity(task);
+        let slice = match self.rules.algorithm {
+            Algorithm::Cfs if self.rq(core.task(task).cpu.0).load == 0 => 0,
+            Algorithm::Cfs => self.sched_slice(self.ent(e).cfs, e),
+            _ => self.ent(e).slice,
+        };
+        slice / core.tick_nsec * core.tick_nsec
+    }
+
+    fn explain(&self, _core: &Core, task: TaskId) -> String {
+        self.explain_entity(self.task_entity(task))
+    }
+}
+
+impl FairClass {
+    /// A blocked task's virtual runtime before it leaves its queue for another (6.1:
+    /// detach_task_cfs_rq places it as if it woke, so that it does not keep an old advantage).
+    fn make_vruntime_relative(&mut self, core: &mut Core, e: u32) {
+        if self.rules.algorithm != Algorithm::Cfs || self.ent(e).v_relative || self.ent(e).on_rq {
+            return;
+        }
+        let q = self.ent(e).cfs;
+        self.place_entity_cfs(core.now, q, e, false);
+        let min_vruntime = self.rq(q).min_vruntime;
+        let se = self.ent_mut(e);
+        se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
+        se.v_relative = true;
+    }
+
+    /// Puts an entity that is on no queue among those of queue `q` (set_task_rq), with its load.
+    fn move_entity_to(&mut self, core: &mut Core, e: u32, q: u32) {
+        if self.ent(e).cfs == q {
+            return;
+        }
+        self.detach_entity(core.now, e);
+        let parent = self.rq(q).se;
+        let depth = if parent == NIL { 0 } else { self.ent(parent).depth + 1 };
+        let se = self.ent_mut(e);
+        (se.cfs, se.parent, se.depth) = (q, parent, depth);
+    }
+
+    fn explain_entity(&self, e: u32) -> String {
+        let se = self.ent(e);
+        let q = self.rq(se.cfs);
+        let base = q.min_vruntime;
+        let relative = |v: u64| v.wrapping_sub(base) as i64;
+        let v = if se.v_relative { se.vruntime as i64 } else { relative(se.vruntime) };
+        if self.rules.algorithm == Algorithm::Cfs {
+            return format!(
+                "vruntime {v} ns beyond min_vruntime, weight {}",
+                weights::scale_load_down(se.load.weight)
+            );
+        }
+        let lag = self.avg_vruntime(se.cfs).wrapping_sub(se.vruntime) as i64;
+        let deadline = if se.rel_deadline { se.deadline as i64 } else { relative(se.deadline) };
+        format!(
+            "vruntime {v} ns and deadline {deadline} ns beyond min_vruntime, lag {lag} ns{}, \
+             slice {} ns, weight {}{}",
+            if lag >= 0 { " (eligible)" } else { "" },
+            se.slice,
+            weights::scale_load_down(se.load.weight),
+            if se.delayed { ", dequeue delayed" } else { "" },
+        )
+    }
+
+    /// Whether `a`'s virtual runtime is less than `b`'s.
+    #[inline]
+    fn v_before(&self, a: u32, b: u32) -> bool {
+        before(self.ent(a).vruntime, self.ent(b).vruntime)
+    }
+}

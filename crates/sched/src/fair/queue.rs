@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Enqueue, dequeue, pick, put and set through the levels of groups, common to CFS and EEVDF.
+//!
+//! Source: Linux kernel/sched/fair.c (enqueue_task_fair, enqueue_entity, dequeue_entities,
+//! dequeue_entity, pick_next_task_fair, put_prev_entity, set_next_entity, update_curr), 6.1 and 6.12.
+
+use super::FairClass;
+use super::entity::CfsRq;
+use super::load::Change;
+use super::rbtree::{NIL, before, min_time};
+use super::rules::{Algorithm, Protection};
+use super::weights::{calc_delta_fair, scale_load_down};
+use crate::core::Core;
+use crate::flags::{DequeueFlags, EnqueueFlags};
+use schedlab_model::{CpuId, TaskId};
+
+/// Why an entity is dequeued: the boundary's reasons and one of the class's own.
+#[derive(Clone, Copy, Debug)]
+struct Dequeue {
+    sleep: bool,
+    save: bool,
+    moved: bool,
+    special: bool,
+    /// Completes a delayed dequeue (DEQUEUE_DELAYED).
+    delayed: bool,
+}
+
+impl FairClass {
+    /// Accounts the running entity of queue `q` up to now.
+    pub(super) fn update_curr(&mut self, core: &mut Core, q: u32) {
+        let rq = &self.cfs[q as usize];
+        let curr = rq.curr;
+        if curr == NIL {
+            return;
+        }
+        let (cpu, nr_queued) = (CpuId(rq.cpu), rq.nr_queued);
+        let se = &mut self.ents[curr as usize];
+        let delta = core.now.saturating_sub(se.exec_start);
+        if delta == 0 {
+            return;
+        }
+        se.exec_start = core.now;
+        se.sum_exec_runtime += delta;
+        se.vruntime = se.vruntime.wrapping_add(calc_delta_fair(delta, se.load));
+        if self.rules.algorithm == Algorithm::Cfs {
+            self.update_min_vruntime(q);
+            return;
+        }
+        let renewed = self.update_deadline(curr);
+        self.update_min_vruntime(q);
+        if nr_queued == 1 {
+            return;
+        }
+        let resched = renewed
+            || match self.rules.protection {
+                Protection::WhileEligible => false,
+                Protection::RescheduleIneligible => {
+                    !self.is_protected(curr) && !self.entity_eligible(q, curr)
+                }
+                Protection::ShortestSlice => !self.is_protected(curr),
+            };
+        if resched {
+            core.resched_curr(cpu);
+            self.clear_buddies(curr);
+        }
+    }
+
+    /// Moves `min_vruntime` up to the least virtual runtime of the queue, never back.
+    pub(super) fn update_min_vruntime(&mut self, q: u32) {
+        let rq = &self.cfs[q as usize];
+        let tree_min = match self.rules.algorithm {
+            _ if rq.tree.root == NIL => None,
+            Algorithm::EevdfByDeadline => Some(self.nodes[rq.tree.root as usize].min_time),
+            _ => Some(self.nodes[rq.tree.leftmost as usize].key),
+        };
+        let curr = (rq.curr != NIL && self.ent(rq.curr).on_rq).then(|| self.ent(rq.curr).vruntime);
+        let least = match (curr, tree_min) {
+            (Some(a), Some(b)) => min_time(a, b),
+            (Some(v), None) | (None, Some(v)) => v,
+            (None, None) => return,
+        };
+        let rq = &mut self.cfs[q as usize];
+        let delta = least.wrapping_sub(rq.min_vruntime) as i64;
+        if delta > 0 {
+            rq.avg_vruntime -= i128::from(delta) * i128::from(rq.avg_load);
+            rq.min_vruntime = least;
+        }
+    }
+
+    /// Inserts into the tree (__enqueue_entity).
+    pub(super) fn tree_insert(&mut self, q: u32, e: u32) {
+        let se = &self.ents[e as usize];
+        let rq = &mut self.cfs[q as usize];
+        let node = &mut self.nodes[e as usize];
+        match self.rules.algorithm {
+            Algorithm::Cfs => node.key = se.vruntime,
+            Algorithm::EevdfByVruntime => {
+                (node.key, node.time, node.slice) = (se.vruntime, se.deadline, se.slice);
+            }
+            Algorithm::EevdfByDeadline => {
+                (node.key, node.time, node.slice) = (se.deadline, se.vruntime, se.slice);
+            }
+        }
+        if self.rules.algorithm != Algorithm::Cfs {
+            let weight = scale_load_down(se.load.weight) as i64;
+            let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
+            rq.avg_vruntime += i128::from(key) * i128::from(weight);
+            rq.avg_load += weight;
+        }
+        rq.tree.insert(&mut self.nodes, e);
+    }
+
+    /// Takes out of the tree (__dequeue_entity).
+    pub(super) fn tree_remove(&mut self, q: u32, e: u32) {
+        let rq = &mut self.cfs[q as usize];
+        rq.tree.remove(&mut self.nodes, e);
+        if self.rules.algorithm != Algorithm::Cfs {
+            let se = &self.ents[e as usize];
+            let weight = scale_load_down(se.load.weight) as i64;
+            let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
+            rq.avg_vruntime -= i128::from(key) * i128::from(weight);
+            rq.avg_load -= weight;
+        }
+    }
+
+    fn account_enqueue(&mut self, q: u32, e: u32) {
+        let (weight, idle) = (self.ent(e).load.weight, self.ent(e).idle);
+        let rq = self.rq_mut(q);
+        rq.load += weight;
+        rq.nr_queued += 1;
+        rq.nr_idle += u32::from(idle);
+        if self.is_task(e) {
+            self.list_add_head(e);
+        }
+    }
+
+    fn account_dequeue(&mut self, q: u32, e: u32) {
+        let (weight, idle) = (self.ent(e).load.weight, self.ent(e).idle);
+        let rq = self.rq_mut(q);
+        rq.load -= weight;
+        rq.nr_queued -= 1;
+        rq.nr_idle -= u32::from(idle);
+        if self.is_task(e) {
+            self.list_remove(e);
+        }
+    }
+
+    /// Adds `queued`, `runnable` and `idle` tasks to the counts of queue `q` (may be negative).
+    fn count(&mut self, q: u32, queued: i32, runnable: i32, idle: i32) {
+        let rq = self.rq_mut(q);
+        rq.h_nr_queued = rq.h_nr_queued.wrapping_add_signed(queued);
+        rq.h_nr_runnable = rq.h_nr_runnable.wrapping_add_signed(runnable);
+        rq.h_nr_idle = rq.h_nr_idle.wrapping_add_signed(idle);
+    }
+
+    fn enqueue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: EnqueueFlags) {
+        let is_curr = self.rq(q).curr == e;
+        let cfs = self.rules.algorithm == Algorithm::Cfs;
+        if is_curr && !cfs {
+            self.place_entity_eevdf(q, e, flags.initial);
+        }
+        self.update_curr(core, q);
+        if cfs && self.ent(e).v_relative {
+            let min_vruntime = self.rq(q).min_vruntime;
+            let se = self.ent_mut(e);
+            se.vruntime = se.vruntime.wrapping_add(min_vruntime);
+            se.v_relative = false;
+        }
+        self.update_load_avg(core.now, q, e, Change::Attach);
+        self.update_runnable(e);
+        self.update_cfs_group(core, e);
+        if !is_curr && !cfs {
+            self.place_entity_eevdf(q, e, flags.initial);
+        }
+        self.account_enqueue(q, e);
+        if cfs && flags.wakeup {
+            self.place_entity_cfs(core.now, q, e, false);
+        }
+        if !is_curr {
+            self.tree_insert(q, e);
+        }
+        self.ent_mut(e).on_rq = true;
+    }
+
+    /// Returns whether `e` left; `false`: its dequeue is delayed.
+    fn dequeue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) -> bool {
+        self.update_curr(core, q);
+        self.clear_buddies(e);
+        let delay = self.rules.delay_dequeue && flags.sleep && !flags.special && !flags.delayed;
+        if delay && !self.entity_eligible(q, e) {
+            self.update_load_avg(core.now, q, e, Change::None);
+            self.set_delayed(e);
+            return false;
+        }
+        self.update_load_avg(core.now, q, e, Change::None);
+        self.update_runnable(e);
+        if self.rules.is_eevdf() {
+            self.update_entity_lag(core, q, e);
+            if self.rules.place_rel_deadline && !flags.sleep {
+                let se = self.ent_mut(e);
+                se.deadline = se.deadline.wrapping_sub(se.vruntime);
+                se.rel_deadline = true;
+            }
+        }
+        if self.rq(q).curr != e {
+            self.tree_remove(q, e);
+        }
+        self.ent_mut(e).on_rq = false;
+        self.account_dequeue(q, e);
+        if self.rules.algorithm == Algorithm::Cfs && !flags.sleep {
+            let min_vruntime = self.rq(q).min_vruntime;
+            let se = self.ent_mut(e);
+            se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
+            se.v_relative = true;
+        }
+        self.update_cfs_group(core, e);
+        if !flags.save || flags.moved {
+            self.update_min_vruntime(q);
+        }
+        if flags.delayed {
+            self.clear_delayed(e);
+            let se = self.ent_mut(e);
+            se.vlag = se.vlag.min(0);
+        }
+        true
+    }
+
+    pub(super) fn enqueue_task_fair(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: EnqueueFlags,
+    ) {
+        let mut e = self.task_entity(task);
+        if flags.delayed {
+            self.requeue_delayed_entity(core, e);
+            return;
+        }
+        self.prepare_enqueue(core, cpu, task, flags);
+        let mut idle = i32::from(self.ent(e).idle);
+        let runnable = i32::from(flags.wakeup || !self.ent(e).delayed);
+        let mut flags = flags;
+        let mut slice = 0;
+        while e != NIL {
+            if self.ent(e).on_rq {
+                if self.ent(e).delayed {
+                    self.requeue_delayed_entity(core, e);
+                }
+                break;
+            }
+            let q = self.ent(e).cfs;
+            if slice != 0 && self.rules.custom_slice {
+                let se = self.ent_mut(e);
+                se.slice = slice;
+                se.custom_slice = true;
+            }
+            self.enqueue_entity(core, q, e, flags);
+            slice = self.min_slice(q);
+            self.count(q, 1, runnable, idle);
+            idle = idle.min(1);
+            flags = EnqueueFlags::WAKEUP;
+            e = self.ent(e).parent;
+        }
+        self.update_levels_above(core, e, slice, (1, runnable, idle));
+        core.add_nr_running(cpu, 1);
+    }
+
+    /// What must be right before the first level is enqueued: queue, attributes, utilisation.
+    fn prepare_enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        let e = self.task_entity(task);
+        if flags.restore {
+            let attr = core.task(task).attr;
+            self.apply_attr(core, e, &attr);
+        }
+        let q = self.queue_of(core, task, cpu);
+        if self.ent(e).cfs != q {
+            let min_vruntime = self.rq(self.ent(e).cfs).min_vruntime;
+            let se = self.ent_mut(e);
+            if !se.v_relative {
+                se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
+                se.v_relative = true;
+            }
+            self.move_entity_to(core, e, q);
+        }
+        if flags.initial {
+            self.init_util_avg(e);
+        }
+        if flags.wakeup {
+            self.note_wakeup(core.now, cpu);
+        }
+    }
+
+    /// The levels of `e` and above, whose entities stay queued: counts, load, shares, slices.
+    fn update_levels_above(
+        &mut self,
+        core: &mut Core,
+        mut e: u32,
+        mut slice: u64,
+        (queued, runnable, idle): (i32, i32, i32),
+    ) {
+        while e != NIL {
+            let q = self.ent(e).cfs;
+            self.update_load_avg(core.now, q, e, Change::None);
+            self.update_runnable(e);
+            self.update_cfs_group(core, e);
+            if self.rules.custom_slice {
+                self.ent_mut(e).slice = slice;
+                if self.rq(q).curr != e && self.ent(e).on_rq {
+                    self.cfs[q as usize].tree.set_slice(&mut self.nodes, e, slice);
+                }
+                slice = self.min_slice(q);
+            }
+            self.count(q, queued, runnable, idle);
+            e = self.ent(e).parent;
+        }
+    }
+
+    pub(super) fn dequeue_task_fair(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: DequeueFlags,
+    ) -> bool {
+        let DequeueFlags { sleep, save, moved, special } = flags;
+        let flags = Dequeue { sleep, save, moved, special, delayed: false };
+        self.dequeue_entities(core, cpu, self.task_entity(task), flags)
+    }
+
+    /// Dequeues `e` and those above it that become empty. Returns `false` if `e` is a task whose
+    /// dequeue is delayed.
+    fn dequeue_entities(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        first: u32,
+        mut flags: Dequeue,
+    ) -> bool {
+        let task_sleep = flags.sleep;
+        let (mut queued, mut runnable, mut idle) = (0, 0, 0);
+        if self.is_task(first) {
+            let se = self.ent(first);
+            (queued, idle) = (-1, -i32::from(se.idle));
+            runnable = -i32::from(flags.sleep || flags.delayed || !se.delayed);
+        }
+        let mut slice = 0;
+        let mut e = first;
+        while e != NIL {
+            let q = self.ent(e).cfs;
+            if !self.dequeue_entity(core, q, e, flags) {
+                if e == first && self.is_task(e) {
+                    return false;
+                }
+                slice = self.min_slice(q);
+                break;
+            }
+            self.count(q, queued, runnable, idle);
+            let parent = self.ent(e).parent;
+            e = parent;
+            if self.rq(q).load != 0 {
+                slice = self.min_slice(q);
+                if task_sleep && parent != NIL {
+                    self.set_next_buddy(parent);
+                }
+                break;
+            }
+            flags.sleep = true;
+            flags.delayed = false;
+            flags.special = false;
+        }
+        self.update_levels_above(core, e, slice, (queued, runnable, idle));
+        if queued != 0 {
+            core.sub_nr_running(cpu, 1);
+        }
+        true
+    }
+
+    /// Ends the delayed dequeue of `e`, which the pick has chosen (EEVDF 6.12).
+    pub(super) fn complete_delayed(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
+        let flags =
+            Dequeue { sleep: true, save: false, moved: false, special: false, delayed: true };
+        self.dequeue_entities(core, cpu, e, flags);
+        if self.is_task(e) {
+            core.dequeue_delayed(self.entity_task(e));
+        }
+    }
+
+    /// Delays the dequeue of `e`.
+    fn set_delayed(&mut self, e: u32) {
+        self.ent_mut(e).delayed = true;
+        if self.is_task(e) {
+            self.count_runnable_upwards(e, -1);
+        }
+    }
+
+    /// `e` is no longer delayed: it runs again, or its dequeue is completed.
+    pub(super) fn clear_delayed(&mut self, e: u32) {
+        self.ent_mut(e).delayed = false;
+        if self.is_task(e) {
+            self.count_runnable_upwards(e, 1);
+        }
+    }
+
+    fn count_runnable_upwards(&mut self, mut e: u32, runnable: i32) {
+        while e != NIL {
+            let q = self.ent(e).cfs;
+            self.count(q, 0, runnable, 0);
+            e = self.ent(e).parent;
+        }
+    }
+
+    pub(super) fn pick_task_fair(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        'again: loop {
+            let mut q = cpu.0;
+            if self.rq(q).nr_queued == 0 {
+                return None;
+            }
+            loop {
+                let mut curr = self.rq(q).curr;
+                if curr != NIL {
+                    if self.ent(curr).on_rq {
+                        self.update_curr(core, q);
+                    } else {
+                        curr = NIL;
+                    }
+                }
+                let e = match self.rules.algorithm {
+                    Algorithm::Cfs => self.pick_cfs(q, curr),
+                    _ => {
+                        let e = self.pick_next_eevdf(q);
+                        if e != NIL && self.ent(e).delayed {
+                            self.complete_delayed(core, cpu, e);
+                            continue 'again;
+                        }
+                        e
+                    }
+                };
+                assert!(e != NIL, "a queue of {} entities names none", self.rq(q).nr_queued);
+                if self.is_task(e) {
+                    return Some(self.entity_task(e));
+                }
+                q = self.ent(e).my_q;
+            }
+        }
+    }
+
+    /// `prev` stops running. Entities that it shares with `next` go on.
+    pub(super) fn put_prev_task_fair(&mut self, core: &mut Core, prev: u32, next: Option<u32>) {
+        let mut next = next.unwrap_or(NIL);
+        let mut e = prev;
+        while e != NIL {
+            let depth = self.ent(e).depth;
+            while next != NIL && self.ent(next).depth > depth {
+                next = self.ent(next).parent;
+            }
+            if next == e {
+                return;
+            }
+            let q = self.ent(e).cfs;
+            self.put_prev_entity(core, q, e);
+            e = self.ent(e).parent;
+        }
+    }
+
+    fn put_prev_entity(&mut self, core: &mut Core, q: u32, e: u32) {
+        if self.rq(q).curr != e {
+            return;
+        }
+        if self.ent(e).on_rq {
+            self.update_curr(core, q);
+            self.tree_insert(q, e);
+            self.update_load_avg(core.now, q, e, Change::None);
+        }
+        self.rq_mut(q).curr = NIL;
+    }
+
+    /// `e` starts to run, with the entities above it that do not run yet.
+    pub(super) fn set_next_task_fair(&mut self, core: &mut Core, first: u32) {
+        if self.ent(first).on_rq {
+            self.list_move_to_head(first);
+        }
+        let mut e = first;
+        while e != NIL {
+            let q = self.ent(e).cfs;
+            if self.rq(q).curr == e {
+                return;
+            }
+            self.set_next_entity(core, q, e);
+            e = self.ent(e).parent;
+        }
+    }
+
+    fn set_next_entity(&mut self, core: &mut Core, q: u32, e: u32) {
+        self.clear_buddies(e);
+        if self.ent(e).on_rq {
+            self.tree_remove(q, e);
+            self.update_load_avg(core.now, q, e, Change::None);
+            if self.rules.is_eevdf() {
+                self.protect(q, e);
+            }
+        }
+        let se = self.ent_mut(e);
+        se.exec_start = core.now;
+        se.prev_sum_exec_runtime = se.sum_exec_runtime;
+        self.rq_mut(q).curr = e;
+    }
+
+    /// `e` and the entities above it should be picked next.
+    pub(super) fn set_next_buddy(&mut self, mut e: u32) {
+        while e != NIL && self.ent(e).on_rq && !self.ent(e).idle {
+            let q = self.ent(e).cfs;
+            self.rq_mut(q).next = e;
+            e = self.ent(e).parent;
+        }
+    }
+
+    /// `e` is no buddy of its queue any more, and the entities above it that were for its sake.
+    pub(super) fn clear_buddies(&mut self, first: u32) {
+        let rq = self.rq(self.ent(first).cfs);
+        if rq.next != first && rq.last != first && rq.skip != first {
+            return;
+        }
+        let slots: [fn(&mut CfsRq) -> &mut u32; 3] =
+            [|rq| &mut rq.next, |rq| &mut rq.last, |rq| &mut rq.skip];
+        for buddy in slots {
+            let mut e = first;
+            while e != NIL {
+                let q = self.ent(e).cfs;
+                let slot = buddy(self.rq_mut(q));
+                if *slot != e {
+                    break;
+                }
+                *slot = NIL;
+                e = self.ent(e).parent;
+            }
+        }
+    }
+
+    /// Whether virtual time `a` lies before `b` in queue order.
+    #[inline]
+    pub(super) fn deadline_before(&self, a: u32, b: u32) -> bool {
+        before(self.ent(a).deadline, self.ent(b).deadline)
+    }
+
+    /// Moves task entity `e` to the head of its CPU's list.
+    pub(super) fn list_move_to_head(&mut self, e: u32) {
+        self.list_remove(e);
+        self.list_add_head(e);
+    }
+
+    /// Puts task entity `e` at the head of its CPU's list.
+    fn list_add_head(&mut self, e: u32) {
+        let cpu = self.rq(self.ent(e).cfs).cpu as usize;
+        let head = self.cpus[cpu].tasks_head;
+        let se = self.ent_mut(e);
+        (se.list_prev, se.list_next) = (NIL, head);
+        if head == NIL {
+            self.cpus[cpu].tasks_tail = e;
+        } else {
+            self.ent_mut(head).list_prev = e;
+        }
+        self.cpus[cpu].tasks_head = e;
+    }
+
+    /// Takes task entity `e` off its CPU's list.
+    fn list_remove(&mut self, e: u32) {
+        let cpu = self.rq(self.ent(e).cfs).cpu as usize;
+        let (prev, next) = (self.ent(e).list_prev, self.ent(e).list_next);
+        if prev == NIL {
+            self.cpus[cpu].tasks_head = next;
+        } else {
+            self.ent_mut(prev).list_next = next;
+        }
+        if next == NIL {
+            self.cpus[cpu].tasks_tail = prev;
+        } else {
+            self.ent_mut(next).list_prev = prev;
+        }
+    }
+}

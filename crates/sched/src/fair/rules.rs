@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What distinguishes one kernel version's fair class from another's, as data.
+//!
+//! Source: Linux kernel/sched/fair.c and features.h of the versions named.
+
+use crate::balance::Generation;
+use schedlab_model::Nanos;
+
+/// Which algorithm orders a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Algorithm {
+    /// Least virtual runtime first; slices from a latency target (up to 6.5).
+    Cfs,
+    /// Earliest eligible virtual deadline first, tree ordered by virtual runtime (6.6 to 6.11).
+    EevdfByVruntime,
+    /// Earliest eligible virtual deadline first, tree ordered by deadline (6.12 and later).
+    EevdfByDeadline,
+}
+
+/// What a task gives up by sched_yield under EEVDF.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum YieldRule {
+    /// Its deadline moves on by one slice.
+    DeadlineOnly,
+    /// If eligible it gives up the rest of its request: its virtual runtime becomes its deadline.
+    ForfeitRequest,
+}
+
+/// How long the running entity is protected from others under EEVDF.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protection {
+    /// Until its deadline moves, while it is eligible (6.6).
+    WhileEligible,
+    /// The same, and once it is neither protected nor eligible it is rescheduled (6.12).
+    RescheduleIneligible,
+    /// For the shortest slice in its queue (6.18).
+    ShortestSlice,
+}
+
+/// What changing the weight of a queued entity does to its place under EEVDF.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reweight {
+    /// Lag and distance to the deadline are scaled around the average (to 6.12.10).
+    Scale,
+    /// The entity is placed anew with its scaled lag (6.12.11 and later).
+    Place,
+}
+
+/// One version's rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// Name for errors.
+    pub name: &'static str,
+    /// Algorithm.
+    pub algorithm: Algorithm,
+    /// Slice before scaling (EEVDF).
+    pub base_slice_ns: Nanos,
+    /// Deadlines survive requeues as distances (PLACE_REL_DEADLINE).
+    pub place_rel_deadline: bool,
+    /// A waking entity with a shorter slice overrides protection (PREEMPT_SHORT).
+    pub preempt_short: bool,
+    /// Sleepers with negative lag stay queued until picked (DELAY_DEQUEUE, DELAY_ZERO).
+    pub delay_dequeue: bool,
+    /// The buddy of a queue is picked before all others if eligible (PICK_BUDDY).
+    pub pick_buddy: bool,
+    /// Custom slices of tasks, and of groups from their members.
+    pub custom_slice: bool,
+    /// sched_yield.
+    pub yield_rule: YieldRule,
+    /// Protection of the running entity.
+    pub protection: Protection,
+    /// Weight changes.
+    pub reweight: Reweight,
+    /// A group without tasks on a CPU keeps its weight there.
+    pub group_keeps_weight_when_empty: bool,
+    /// A CPU's part of a group's load is refreshed at most once a millisecond.
+    pub tg_load_rate_limited: bool,
+    /// Load balancing does not count delayed sleepers (later releases of 6.12).
+    pub counts_runnable_only: bool,
+    /// Rules of placement and load balancing.
+    pub balance: Generation,
+}
+
+impl Rules {
+    /// CFS as in 6.1.
+    pub const LINUX_6_1: Self = Self {
+        name: "linux-6.1",
+        algorithm: Algorithm::Cfs,
+        base_slice_ns: 0,
+        place_rel_deadline: false,
+        preempt_short: false,
+        delay_dequeue: false,
+        pick_buddy: true,
+        custom_slice: false,
+        yield_rule: YieldRule::DeadlineOnly,
+        protection: Protection::WhileEligible,
+        reweight: Reweight::Scale,
+        group_keeps_weight_when_empty: false,
+        tg_load_rate_limited: false,
+        counts_runnable_only: false,
+        balance: Generation::V6_1,
+    };
+    /// EEVDF as in 6.6.
+    pub const LINUX_6_6: Self = Self {
+        name: "linux-6.6",
+        algorithm: Algorithm::EevdfByVruntime,
+        base_slice_ns: 750_000,
+        pick_buddy: false,
+        tg_load_rate_limited: true,
+        ..Self::LINUX_6_1
+    };
+    /// EEVDF as in 6.12.0.
+    pub const LINUX_6_12_0: Self = Self {
+        name: "linux-6.12.0",
+        algorithm: Algorithm::EevdfByDeadline,
+        place_rel_deadline: true,
+        preempt_short: true,
+        delay_dequeue: true,
+        custom_slice: true,
+        protection: Protection::RescheduleIneligible,
+        balance: Generation::V6_12,
+        ..Self::LINUX_6_6
+    };
+    /// EEVDF as in the later point releases of 6.12 (6.12.63).
+    pub const LINUX_6_12: Self = Self {
+        name: "linux-6.12",
+        base_slice_ns: 700_000,
+        pick_buddy: true,
+        yield_rule: YieldRule::ForfeitRequest,
+        reweight: Reweight::Place,
+        group_keeps_weight_when_empty: true,
+        counts_runnable_only: true,
+        ..Self::LINUX_6_12_0
+    };
+    /// EEVDF as in 6.18.
+    pub const LINUX_6_18: Self =
+        Self { name: "linux-6.18", protection: Protection::ShortestSlice, ..Self::LINUX_6_12 };
+
+    /// Whether the rules are those of EEVDF.
+    pub const fn is_eevdf(&self) -> bool {
+        !matches!(self.algorithm, Algorithm::Cfs)
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Weights of nice values and groups, and the arithmetic of virtual time.
+//!
+//! Source: Linux kernel/sched/core.c (sched_prio_to_weight, sched_prio_to_wmult) and fair.c
+//! (__calc_delta, calc_delta_fair), 6.1 to 7.0. The tables are the kernel's own numbers: they are part
+//! of its behaviour, since 13 of the inverse weights are not what a division would give.
+
+use schedlab_model::{Nanos, Policy, SchedAttr};
+
+/// Bits by which a stored load weight is greater than the table's (SCHED_FIXEDPOINT_SHIFT).
+pub const LOAD_SHIFT: u32 = 10;
+/// Stored load weight of nice 0 (NICE_0_LOAD).
+pub const NICE_0_LOAD: u64 = 1024 << LOAD_SHIFT;
+/// Table weight of SCHED_IDLE tasks (WEIGHT_IDLEPRIO).
+pub const WEIGHT_IDLEPRIO: u64 = 3;
+/// 2^32 / 3 (WMULT_IDLEPRIO).
+const WMULT_IDLEPRIO: u32 = 1_431_655_765;
+/// Least shares of a group (MIN_SHARES).
+pub const MIN_SHARES: u64 = 2;
+
+/// Weights of nice -20 to 19.
+pub const PRIO_TO_WEIGHT: [u64; 40] = [
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, //
+    9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, //
+    1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, //
+    110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+];
+
+/// 2^32 / weight of nice -20 to 19.
+const PRIO_TO_WMULT: [u32; 40] = [
+    48388, 59856, 76040, 92818, 118348, 147320, 184698, 229616, 287308, 360437, //
+    449829, 563644, 704093, 875809, 1099582, 1376151, 1717300, 2157191, 2708050, 3363326, //
+    4194304, 5237765, 6557202, 8165337, 10153587, 12820798, 15790321, 19976592, 24970740,
+    31350126, //
+    39045157, 49367440, 61356676, 76695844, 95443717, 119304647, 148102320, 186737708, 238609294,
+    286331153,
+];
+
+/// A weight and 2^32 divided by it (`struct load_weight`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoadWeight {
+    /// Stored weight: the table's, shifted by [`LOAD_SHIFT`].
+    pub weight: u64,
+    /// 2^32 / table weight.
+    pub inv_weight: u32,
+}
+
+impl LoadWeight {
+    /// The weight of a task with these attributes (set_load_weight).
+    pub fn of_task(attr: &SchedAttr) -> Self {
+        if attr.policy == Policy::Idle {
+            return Self { weight: WEIGHT_IDLEPRIO << LOAD_SHIFT, inv_weight: WMULT_IDLEPRIO };
+        }
+        let index = (i32::from(attr.nice) + 20) as usize;
+        Self { weight: PRIO_TO_WEIGHT[index] << LOAD_SHIFT, inv_weight: PRIO_TO_WMULT[index] }
+    }
+
+    /// Any other weight: a sum, or that of a group's entity (__update_inv_weight).
+    pub fn of_load(weight: u64) -> Self {
+        Self { weight, inv_weight: inverse_weight(weight) }
+    }
+}
+
+/// A stored weight without its extra bits, never below 2 unless 0 (scale_load_down).
+#[inline]
+pub const fn scale_load_down(weight: u64) -> u64 {
+    if weight == 0 {
+        return 0;
+    }
+    let down = weight >> LOAD_SHIFT;
+    if down < 2 { 2 } else { down }
+}
+
+/// 2^32 / weight for weights outside the table.
+#[inline]
+pub const fn inverse_weight(weight: u64) -> u32 {
+    let down = scale_load_down(weight);
+    if down >= 1 << 32 {
+        1
+    } else {
+        match (u32::MAX as u64).checked_div(down) {
+            Some(inverse) => inverse as u32,
+            None => u32::MAX,
+        }
+    }
+}
+
+/// Highest set bit, counted from 1; 0 for 0.
+#[inline]
+const fn fls(x: u32) -> u32 {
+    32 - x.leading_zeros()
+}
+
+/// delta * weight / of.weight by the 32-bit inverse (__calc_delta).
+#[inline]
+pub fn calc_delta(delta: u64, weight: u64, of: LoadWeight) -> u64 {
+    let mut factor = scale_load_down(weight);
+    let mut shift = 32;
+    let high = (factor >> 32) as u32;
+    if high != 0 {
+        let bits = fls(high);
+        shift -= bits;
+        factor >>= bits;
+    }
+    factor = (factor & 0xffff_ffff) * u64::from(of.inv_weight);
+    let high = (factor >> 32) as u32;
+    if high != 0 {
+        let bits = fls(high);
+        shift -= bits;
+        factor >>= bits;
+    }
+    ((u128::from(delta) * u128::from(factor)) >> shift) as u64
+}
+
+/// Virtual time of an entity of weight `of` for `delta` of real time (calc_delta_fair).
+#[inline]
+pub fn calc_delta_fair(delta: Nanos, of: LoadWeight) -> u64 {
+    if of.weight == NICE_0_LOAD { delta } else { calc_delta(delta, NICE_0_LOAD, of) }
+}
+
+/// Shares of a group from its cpu.weight: the weight scaled so that 100 is nice 0, rounded to the
+/// nearest, as a stored weight (sched_weight_from_cgroup, 1 to 10000).
+pub const fn shares_from_cpu_weight(cpu_weight: u32) -> u64 {
+    let shares = (cpu_weight as u64 * 1024 + 50) / 100;
+    let least = if shares < MIN_SHARES { MIN_SHARES } else { shares };
+    (if least > 1 << 18 { 1 << 18 } else { least }) << LOAD_SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nice(nice: i8) -> LoadWeight {
+        LoadWeight::of_task(&SchedAttr { nice, ..SchedAttr::default() })
+    }
+
+    fn idle() -> LoadWeight {
+        LoadWeight::of_task(&SchedAttr { policy: Policy::Idle, ..SchedAttr::default() })
+    }
+
+    #[test]
+    fn section_1_2_calc_delta_fair_of_1_ms() {
+        let expected: [(i8, u64); 9] = [
+            (-20, 11_536),
+            (-10, 107_247),
+            (-5, 328_099),
+            (-1, 801_879),
+            (0, 1_000_000),
+            (1, 1_248_780),
+            (5, 3_056_716),
+            (10, 9_309_090),
+            (19, 68_266_666),
+        ];
+        for (value, v) in expected {
+            assert_eq!(calc_delta_fair(1_000_000, nice(value)), v, "nice {value}");
+        }
+        assert_eq!(calc_delta_fair(1_000_000, idle()), 341_333_333);
+    }
+
+    #[test]
+    fn section_1_2_calc_delta_fair_of_4_ms() {
+        let expected: [(i8, u64); 7] = [
+            (-20, 46_146),
+            (-10, 428_990),
+            (-5, 1_312_399),
+            (1, 4_995_121),
+            (5, 12_226_865),
+            (10, 37_236_363),
+            (19, 273_066_666),
+        ];
+        for (value, v) in expected {
+            assert_eq!(calc_delta_fair(4_000_000, nice(value)), v, "nice {value}");
+        }
+    }
+
+    #[test]
+    fn section_1_16_shares_of_cpu_weights() {
+        let expected = [(1, 10), (50, 512), (100, 1024), (200, 2048), (10_000, 102_400)];
+        for (cpu_weight, shares) in expected {
+            assert_eq!(shares_from_cpu_weight(cpu_weight), shares << LOAD_SHIFT);
+        }
+    }
+
+    #[test]
+    fn inverse_of_other_weights_divides_the_greatest_32_bit_number() {
+        assert_eq!(inverse_weight(2 * NICE_0_LOAD), 2_097_151);
+        assert_eq!(inverse_weight(0), u32::MAX);
+        assert_eq!(inverse_weight(2), u32::MAX / 2);
+        assert_eq!(inverse_weight(1 << 42), 1);
+    }
+}
