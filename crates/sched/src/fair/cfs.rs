@@ -218,8 +218,8 @@ mod tests {
     /// A class with tasks of these nice values queued on one CPU, scaled for `scaling_cpus`.
     fn queued(scaling_cpus: u64, nice: &[i8]) -> (FairClass, Core) {
         let machine = Machine::flat(1);
-        let mut options = Options::defaults(&super::super::tunables::CFS);
-        options.set(&super::super::tunables::CFS, "scaling_cpus", scaling_cpus).unwrap();
+        let mut options = Options::defaults(super::super::tunables::CFS);
+        options.set(super::super::tunables::CFS, "scaling_cpus", scaling_cpus).unwrap();
         let groups = vec![CgroupSpec::root()];
         let mut class = FairClass::new(Rules::LINUX_6_1, &options, &machine, &groups);
         let mut core = Core::new(&machine, groups, Stream::new(1, Purpose::Scheduler, 0));
