@@ -38,6 +38,18 @@ pub struct Tunable {
     pub text: &'static str,
 }
 
+/// The tunables of two classes in one table; `N` is their number.
+pub const fn concat<const N: usize>(first: &[Tunable], second: &[Tunable]) -> [Tunable; N] {
+    assert!(first.len() + second.len() == N && N > 0, "N is the number of tunables");
+    let mut all = [if first.is_empty() { second[0] } else { first[0] }; N];
+    let mut index = 0;
+    while index < N {
+        all[index] = if index < first.len() { first[index] } else { second[index - first.len()] };
+        index += 1;
+    }
+    all
+}
+
 /// Why a tunable cannot be set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptionError(

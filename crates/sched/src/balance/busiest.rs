@@ -197,6 +197,10 @@ impl Balancer {
             return true;
         }
         if busiest.kind != GroupType::Overloaded {
+            if busiest.kind == GroupType::SmtBalance && local.is_core != busiest.is_core {
+                // A CPU without siblings relieves a core whatever the counts say.
+                return attempt.is_idle();
+            }
             let spreads = busiest.weight == 1 || local.idle_cpus > busiest.idle_cpus + 1;
             return attempt.is_idle() && spreads && busiest.h_nr_running != 1;
         }

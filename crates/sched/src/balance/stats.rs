@@ -7,6 +7,7 @@
 use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
 use crate::domains::{Domain, Group};
+use crate::fair::pelt::decay;
 use schedlab_model::{CpuId, CpuMask, Nanos, Policy};
 
 /// Capacity of a CPU (SCHED_CAPACITY_SCALE).
@@ -85,19 +86,6 @@ pub(super) struct HigherShare {
     exec_seen: Nanos,
 }
 
-/// y^n for y^32 = 1/2, as a fraction of 2^32.
-fn decay_factor(n: u64) -> u64 {
-    let (mut result, mut base, mut n) = (1 << 32, 0xfa83_b2da_u64, n.min(4096));
-    while n > 0 {
-        if n & 1 == 1 {
-            result = (result * base) >> 32;
-        }
-        base = (base * base) >> 32;
-        n >>= 1;
-    }
-    result
-}
-
 impl HigherShare {
     /// The share at `now`, 0 to 1,024, of a CPU on which higher classes have used `exec` in all.
     fn update(&mut self, now: Nanos, exec: Nanos) -> u64 {
@@ -106,9 +94,8 @@ impl HigherShare {
         if periods > 0 {
             let used = exec.saturating_sub(self.exec_seen).min(elapsed);
             let recent = (u128::from(used) << 20) / u128::from(elapsed);
-            let factor = decay_factor(periods);
-            let rest = (1 << 32) - factor;
-            self.average = ((self.average * factor) >> 32) + ((recent as u64 * rest) >> 32);
+            let recent = recent as u64;
+            self.average = decay(self.average, periods) + recent - decay(recent, periods);
             self.at = now;
             self.exec_seen = exec;
         }
@@ -230,8 +217,6 @@ mod tests {
         assert!((511..=512).contains(&share.update(32 * period, 32 * period)));
         assert!((255..=256).contains(&share.update(64 * period, 32 * period)));
         assert!((1020..=1024).contains(&share.update(664 * period, 632 * period)));
-        assert_eq!(decay_factor(0), 1 << 32);
-        assert_eq!(decay_factor(4096), 0);
     }
 
     fn group(nr_running: u32, util: u64, runnable: u64) -> GroupStats {

@@ -16,19 +16,21 @@ pub const RR_TIMESLICE_MS: Tunable = Tunable {
     text: "slice of SCHED_RR tasks in ms, rounded up to whole ticks; 0 is the default of 100",
 };
 
-const BANDWIDTH_WORDS: &[&str] = &["throttling", "fair-server", "off"];
+const WORDS: &[&str] = &["throttling", "off"];
+const WORDS_6_12: &[&str] = &["throttling", "off", "fair-server"];
 
 /// How lower classes are kept from starving, in kernels before 6.12.
 pub const RT_BANDWIDTH: Tunable = Tunable {
     name: "rt_bandwidth",
-    kind: TunableKind::Choice(BANDWIDTH_WORDS),
+    kind: TunableKind::Choice(WORDS),
     default: 0,
     text: "what keeps real-time tasks from starving others (off: sched_rt_runtime_us = -1)",
 };
 
 /// How lower classes are kept from starving, from 6.12 on.
 pub const RT_BANDWIDTH_6_12: Tunable = Tunable {
-    default: 1,
+    kind: TunableKind::Choice(WORDS_6_12),
+    default: 2,
     text: "what keeps real-time tasks from starving others (kernels built with \
            CONFIG_RT_GROUP_SCHED throttle)",
     ..RT_BANDWIDTH
@@ -67,6 +69,19 @@ pub const FAIR_SERVER_PERIOD: Tunable = Tunable {
     text: "fair-server: period of fair_server_runtime",
 };
 
+/// Tunables of the class in kernels before 6.12.
+pub const TUNABLES: &[Tunable] = &[RR_TIMESLICE_MS, RT_BANDWIDTH, RT_RUNTIME, RT_PERIOD];
+
+/// Tunables of the class from 6.12 on.
+pub const TUNABLES_6_12: &[Tunable] = &[
+    RR_TIMESLICE_MS,
+    RT_BANDWIDTH_6_12,
+    RT_RUNTIME,
+    RT_PERIOD,
+    FAIR_SERVER_RUNTIME,
+    FAIR_SERVER_PERIOD,
+];
+
 /// What keeps real-time tasks from starving the classes below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bandwidth {
@@ -98,9 +113,10 @@ pub struct RtOptions {
 }
 
 impl RtOptions {
-    /// The settings of a stack that declares all tunables of this file.
+    /// The settings of a stack that declares [`TUNABLES`] or [`TUNABLES_6_12`].
     pub fn from_options(options: &Options) -> Self {
-        let bandwidth = match BANDWIDTH_WORDS[options.get(RT_BANDWIDTH.name) as usize] {
+        // The words of the older list come first in the newer one.
+        let bandwidth = match WORDS_6_12[options.get(RT_BANDWIDTH.name) as usize] {
             "throttling" => Bandwidth::Throttling {
                 runtime: options.get(RT_RUNTIME.name),
                 period: options.get(RT_PERIOD.name),
@@ -122,5 +138,32 @@ impl RtOptions {
             ms => (u64::from(ms) * u64::from(hz)).div_ceil(1000) as u32,
         };
         ticks.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_mean_the_same_in_both_lists() {
+        assert!(WORDS_6_12.starts_with(WORDS));
+        let defaults = RtOptions::from_options(&Options::defaults(TUNABLES));
+        let throttling = Bandwidth::Throttling { runtime: 950_000_000, period: 1_000_000_000 };
+        assert_eq!(defaults, RtOptions { rr_timeslice_ms: 100, bandwidth: throttling });
+        let mut options = Options::defaults(TUNABLES_6_12);
+        let server = Bandwidth::FairServer { runtime: 50_000_000, period: 1_000_000_000 };
+        assert_eq!(RtOptions::from_options(&options).bandwidth, server);
+        options.set(TUNABLES_6_12, "rt_bandwidth", 1).unwrap();
+        assert_eq!(RtOptions::from_options(&options).bandwidth, Bandwidth::Off);
+    }
+
+    #[test]
+    fn slices_are_rounded_up_to_ticks() {
+        let ticks = |ms, hz| {
+            RtOptions { rr_timeslice_ms: ms, bandwidth: Bandwidth::Off }.rr_timeslice_ticks(hz)
+        };
+        assert_eq!([ticks(100, 250), ticks(0, 250), ticks(100, 1000)], [25, 25, 100]);
+        assert_eq!([ticks(10, 250), ticks(1, 100), ticks(30, 300)], [3, 1, 9]);
     }
 }

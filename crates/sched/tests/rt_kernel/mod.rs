@@ -3,6 +3,9 @@
 //! class timers and reschedules, everything free of cost. It drives the callbacks in the order that
 //! the boundary describes, with first come, first served as the class below.
 
+// Each test file uses its own part.
+#![allow(dead_code)]
+
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
     CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId, Topology,
@@ -18,7 +21,7 @@ pub const RT: usize = 0;
 pub type Switch = (Nanos, u32, Option<u32>);
 
 /// The class below: a FIFO queue for each CPU, the running task at its head.
-struct Filler {
+pub struct Filler {
     queues: Vec<Vec<TaskId>>,
 }
 
@@ -45,10 +48,10 @@ impl SchedClass for Filler {
 }
 
 /// The kernel.
-pub struct Kernel {
+pub struct Kernel<L = Filler> {
     pub core: Core,
     pub rt: RtClass,
-    fair: Filler,
+    pub lower: L,
     timers: Vec<(Nanos, u8, u64)>,
     next_tick: Nanos,
     pub switches: Vec<Switch>,
@@ -66,8 +69,16 @@ pub fn fifo(priority: u8) -> SchedAttr {
 impl Kernel {
     pub fn new(nr_cpus: u32, hz: u32, bandwidth: Bandwidth) -> Self {
         let machine = Machine { hz, topology: Topology::flat(nr_cpus), ..Machine::flat(nr_cpus) };
+        let queues = vec![Vec::new(); nr_cpus as usize];
+        Self::with_lower(&machine, bandwidth, Filler { queues })
+    }
+}
+
+impl<L: SchedClass> Kernel<L> {
+    /// A kernel with `lower` below the real-time class.
+    pub fn with_lower(machine: &Machine, bandwidth: Bandwidth, lower: L) -> Self {
         let random = Stream::new(1, Purpose::Scheduler, 0);
-        let mut core = Core::new(&machine, vec![CgroupSpec::root()], random);
+        let mut core = Core::new(machine, vec![CgroupSpec::root()], random);
         for policy in [Policy::Normal, Policy::Batch, Policy::Idle] {
             core.set_class_of(policy, 1);
         }
@@ -75,8 +86,8 @@ impl Kernel {
         Self {
             next_tick: core.tick_nsec,
             core,
-            rt: RtClass::new(&options, &machine),
-            fair: Filler { queues: vec![Vec::new(); nr_cpus as usize] },
+            rt: RtClass::new(&options, machine),
+            lower,
             timers: Vec::new(),
             switches: Vec::new(),
         }
@@ -84,7 +95,7 @@ impl Kernel {
 
     fn class(&mut self, class: u8) -> (&mut dyn SchedClass, &mut Core) {
         self.core.enter_class(class);
-        let class: &mut dyn SchedClass = if class == 0 { &mut self.rt } else { &mut self.fair };
+        let class: &mut dyn SchedClass = if class == 0 { &mut self.rt } else { &mut self.lower };
         (class, &mut self.core)
     }
 
@@ -118,18 +129,35 @@ impl Kernel {
         id
     }
 
-    /// Wakes `task`, by preference on its previous CPU, without rescheduling yet.
+    /// Wakes `task` from its previous CPU, without rescheduling yet.
     pub fn wake(&mut self, task: TaskId) {
-        let index = self.core.task(task).class;
-        let prev = self.core.task(task).cpu;
-        let mut flags = WakeFlags {
+        let this_cpu = self.core.task(task).cpu;
+        let flags = WakeFlags {
             kind: WakeKind::Wakeup,
             sync: false,
             migrated: false,
-            this_cpu: prev,
+            this_cpu,
             waker: None,
         };
+        self.wake_with(task, flags);
+    }
+
+    /// Wakes a task, or starts a new one, under the given circumstances.
+    pub fn wake_with(&mut self, task: TaskId, mut flags: WakeFlags) {
+        let index = self.core.task(task).class;
+        let prev = self.core.task(task).cpu;
         let (class, core) = self.class(index);
+        if core.task(task).sched_delayed {
+            core.tasks[task.index()].sched_delayed = false;
+            core.tasks[task.index()].state = TaskState::Running;
+            let enqueue = EnqueueFlags { delayed: true, ..EnqueueFlags::WAKEUP };
+            class.enqueue_task(core, prev, task, enqueue);
+            self.preempt(prev, task, flags);
+            return;
+        }
+        if flags.is_fork() {
+            class.task_fork(core, flags.this_cpu, task, flags.waker);
+        }
         let cpu = if core.task(task).nr_cpus_allowed > 1 {
             class.select_task_rq(core, task, prev, flags)
         } else {
@@ -137,16 +165,41 @@ impl Kernel {
         };
         assert!(core.task(task).cpus_allowed.contains(cpu), "task {task} sent to CPU {cpu}");
         flags.migrated = cpu != prev;
+        if flags.migrated && !flags.is_fork() {
+            class.migrate_task_rq(core, task, cpu);
+        }
         core.tasks[task.index()].cpu = cpu;
         core.tasks[task.index()].state = TaskState::Running;
-        class.enqueue_task(core, cpu, task, EnqueueFlags::WAKEUP);
+        let fork = EnqueueFlags::INITIAL;
+        let enqueue = if flags.is_fork() { fork } else { EnqueueFlags::WAKEUP };
+        class.enqueue_task(core, cpu, task, enqueue);
         core.tasks[task.index()].on_rq = true;
+        self.preempt(cpu, task, flags);
+    }
+
+    fn preempt(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) {
+        let (class, core) = self.class(self.core.task(task).class);
         match core.preempt_check(cpu, task) {
             PreemptCheck::SameClass(curr) => class.wakeup_preempt(core, cpu, task, curr, flags),
             PreemptCheck::Resched => core.resched_curr(cpu),
             PreemptCheck::Nothing => {}
         }
         class.task_woken(core, cpu, task);
+    }
+
+    /// A new task, forked by the launcher on CPU 0, which then chooses what to run.
+    pub fn fork(&mut self, attr: SchedAttr) -> TaskId {
+        let task = self.create(attr);
+        let flags = WakeFlags {
+            kind: WakeKind::Fork,
+            sync: false,
+            migrated: false,
+            this_cpu: CpuId(0),
+            waker: None,
+        };
+        self.wake_with(task, flags);
+        self.settle();
+        task
     }
 
     /// Creates and wakes.
@@ -160,8 +213,9 @@ impl Kernel {
     pub fn sleep(&mut self, task: TaskId) {
         let (index, cpu) = (self.core.task(task).class, self.core.task(task).cpu);
         let (class, core) = self.class(index);
-        assert!(class.dequeue_task(core, cpu, task, DequeueFlags::SLEEP));
-        core.tasks[task.index()].on_rq = false;
+        let left = class.dequeue_task(core, cpu, task, DequeueFlags::SLEEP);
+        core.tasks[task.index()].on_rq = !left;
+        core.tasks[task.index()].sched_delayed = !left;
         core.tasks[task.index()].state = TaskState::Sleeping;
         if core.is_running(task) {
             core.resched_curr(cpu);
@@ -228,6 +282,13 @@ impl Kernel {
         }
     }
 
+    fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        (0..2).find_map(|class| {
+            let (class, core) = self.class(class);
+            class.pick_task(core, cpu)
+        })
+    }
+
     fn schedule(&mut self, cpu: CpuId) {
         self.core.clear_resched(cpu);
         let prev = self.core.rq(cpu).curr;
@@ -238,10 +299,16 @@ impl Kernel {
                 break;
             }
         }
-        let next = (0..2).find_map(|class| {
-            let (class, core) = self.class(class);
-            class.pick_task(core, cpu)
-        });
+        let mut next = self.pick(cpu);
+        if next.is_none() {
+            let pulled = (0..2).any(|class| {
+                let (class, core) = self.class(class);
+                class.newidle_balance(core, cpu)
+            });
+            if pulled {
+                next = self.pick(cpu);
+            }
+        }
         self.core.clear_resched(cpu);
         if prev != next {
             self.account(cpu);
@@ -252,6 +319,7 @@ impl Kernel {
             let now = self.core.now;
             let rq = &mut self.core.rqs[cpu.index()];
             rq.curr = next;
+            rq.idle_since = now;
             if let Some(next) = next {
                 assert_eq!(self.core.task(next).cpu, cpu, "task {next} runs on another CPU");
                 assert!(self.core.task(next).cpus_allowed.contains(cpu));
