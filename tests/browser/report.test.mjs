@@ -407,6 +407,23 @@ test("tables sort by number and by text, up and down", async () => {
   await close(page);
 });
 
+test("the tables of the page go out as CSV with every row", async () => {
+  const page = await open();
+  for (const id of ["summary-table", "agreement-table"]) {
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.locator(`a.csv-of[data-table="${id}"]`).click(),
+    ]);
+    const lines = (await readFile(await download.path(), "utf8")).trim().split("\n");
+    assert.equal(lines.length, 1 + (await page.locator(`#${id} tbody tr`).count()));
+  }
+  const heads = await page.evaluate(
+    () => tableData(document.getElementById("summary-table")).columns,
+  );
+  assert.ok(heads.includes("makespan ns") && heads.includes("throughput 1/s"), heads.join());
+  await close(page);
+});
+
 test("rows below the greatest n hide and show", async () => {
   const page = await open();
   const visible = () => page.locator("#summary-table tbody tr:visible").count();
@@ -468,7 +485,7 @@ test("print shows every figure and no control", async () => {
   await nextFrame(page);
   assert.ok(!(await page.locator(".toolbar").first().isVisible()));
   const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  assert.equal(paper, "rgb(255, 253, 248)", "paper is light even where the screen is dark");
+  assert.equal(paper, "rgb(255, 255, 255)", "paper is white even where the screen is dark");
   for (const kind of ["timeline", "progress", "curves"]) {
     const { pixels } = await ink(page, `figure.fig-${kind} canvas`);
     assert.ok(pixels > 500, `${kind}: ${pixels} pixels`);

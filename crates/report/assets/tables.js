@@ -28,7 +28,32 @@ function sortTable(table, column) {
   body.append(...keyed.map((pair) => pair[1]));
 }
 
+/** What a table of the page holds, hidden rows too; times in ns, as the cells carry them. */
+function tableData(table) {
+  const heads = Array.from(table.tHead.rows[0].cells);
+  // A cell carries a time in ns whatever unit its column shows.
+  const name = (head) => {
+    const unit = head.querySelector(".unit");
+    const text = head.textContent.trim();
+    if (!unit || unit.textContent === "1/s" || unit.textContent === "%") return text;
+    return text.slice(0, -unit.textContent.length).trim() + " ns";
+  };
+  const rows = Array.from(table.tBodies[0].rows, (row) =>
+    heads.map((_, column) => {
+      const key = cellKey(row, column);
+      return key === "\u2013" ? null : key;
+    }),
+  );
+  return { columns: heads.map(name), rows };
+}
+
 function setUpTables() {
+  for (const link of document.querySelectorAll("a.csv-of")) {
+    link.addEventListener("click", () => {
+      const data = tableData(document.getElementById(link.dataset.table));
+      link.href = URL.createObjectURL(csvBlob(data));
+    });
+  }
   for (const table of document.querySelectorAll("table.sortable")) {
     table.tHead.addEventListener("click", (event) => {
       const head = event.target.closest("th");

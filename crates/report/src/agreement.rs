@@ -51,6 +51,29 @@ fn place(ratio: f64, reach: f64) -> f64 {
     50.0 + 50.0 * at.clamp(-1.0, 1.0)
 }
 
+fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
+    let reach = reach(pairs);
+    let kinds = kinds_of(pairs);
+    let _ = writeln!(
+        out,
+        "<div class=\"strips\" role=\"img\" aria-label=\"{}\">",
+        escape(&alternative(pairs))
+    );
+    for measure in &MEASURES {
+        let found = ratios(pairs, measure);
+        if !found.is_empty() {
+            strip(out, measure.name, &found, reach, &kinds, styles);
+        }
+    }
+    *out +=
+        "<div class=\"strip axis\"><span class=\"strip-name\"></span><span class=\"strip-track\">";
+    for tick in ticks(reach) {
+        let _ = write!(out, "<b style=\"left:{:.2}%\">{tick}</b>", place(*tick, reach));
+    }
+    *out += "</span><span class=\"strip-note\">simulated \u{f7} measured</span></div>\n</div>\n";
+    legend(out, pairs, styles);
+}
+
 /// Marks of an axis that reaches from 1/`reach` to `reach`.
 fn ticks(reach: f64) -> &'static [f64] {
     match reach {
@@ -61,71 +84,59 @@ fn ticks(reach: f64) -> &'static [f64] {
     }
 }
 
-fn strips(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
-    let reach = reach(pairs);
-    let ticks = ticks(reach);
-    let mut spoken = String::from("Ratios simulated by measured.");
+fn alternative(pairs: &[Pair<'_>]) -> String {
+    let mut text = String::from("Ratios simulated by measured.");
     for measure in &MEASURES {
         let found = ratios(pairs, measure);
         if let (Some(least), Some(most)) = (found.first(), found.last()) {
-            let _ = write!(
-                spoken,
-                " {}: {} to {};",
-                measure.name,
-                significant(least.0),
-                significant(most.0)
-            );
+            let (least, most) = (significant(least.0), significant(most.0));
+            let _ = write!(text, " {}: {least} to {most};", measure.name);
         }
     }
+    text
+}
+
+/// One measure: a track with a dot for each pair of `found`.
+fn strip(
+    out: &mut String,
+    name: &str,
+    found: &[(f64, &Pair<'_>)],
+    reach: f64,
+    kinds: &[String],
+    styles: &Styles,
+) {
     let (low, high) = (place(0.9, reach), place(1.1, reach));
-    let kinds = kinds_of(pairs);
-    let _ = writeln!(out, "<div class=\"strips\" role=\"img\" aria-label=\"{}\">", escape(&spoken));
-    for measure in &MEASURES {
-        let found = ratios(pairs, measure);
-        if found.is_empty() {
-            continue;
-        }
-        let median = found[found.len() / 2].0;
+    let _ = write!(
+        out,
+        "<div class=\"strip\"><span class=\"strip-name\">{name}</span><span class=\"strip-track\">\
+         <i class=\"band\" style=\"left:{low:.2}%;width:{:.2}%\"></i><i class=\"one\"></i>",
+        high - low
+    );
+    for (ratio, pair) in found {
+        let label = pair.label();
+        // Each kind of pair at its own height, so that no dot hides one of another kind.
+        let kind = kinds.iter().position(|known| *known == label).unwrap_or(0);
+        let height = 8.0 + 84.0 * (kind as f64 + 0.5) / kinds.len() as f64;
         let _ = write!(
             out,
-            "<div class=\"strip\"><span class=\"strip-name\">{}</span><span class=\"strip-track\">\
-             <i class=\"band\" style=\"left:{low:.2}%;width:{:.2}%\"></i><i class=\"one\"></i>",
-            measure.name,
-            high - low
-        );
-        for (ratio, pair) in &found {
-            let style = styles.of(pair.measured_config());
-            // Each kind of pair at its own height, so that no dot hides one of another kind.
-            let kind = kinds.iter().position(|known| *known == pair.label()).unwrap_or(0);
-            let height = 8.0 + 84.0 * (kind as f64 + 0.5) / kinds.len() as f64;
-            let _ = write!(
-                out,
-                "<i class=\"dot c{}\" style=\"left:{:.2}%;top:{height:.0}%\" \
-                 title=\"{}, n = {}, {}, {}: {}\"></i>",
-                style.colour,
-                place(*ratio, reach),
-                escape(&pair.label()),
-                pair.measured.n,
-                plural(pair.measured.cpus as usize, "CPU", "CPUs"),
-                escape(&pair.group.result.experiment.name),
-                significant(*ratio),
-            );
-        }
-        let _ = writeln!(
-            out,
-            "</span><span class=\"strip-note\">median {}, {} of {} within 10 %</span></div>",
-            significant(median),
-            within(&found, 0.1),
-            found.len()
+            "<i class=\"dot c{}\" style=\"left:{:.2}%;top:{height:.0}%\" \
+             title=\"{}, n = {}, {}, {}: {}\"></i>",
+            styles.of(pair.measured_config()).colour,
+            place(*ratio, reach),
+            escape(&label),
+            pair.measured.n,
+            plural(pair.measured.cpus as usize, "CPU", "CPUs"),
+            escape(&pair.group.result.experiment.name),
+            significant(*ratio),
         );
     }
-    *out +=
-        "<div class=\"strip axis\"><span class=\"strip-name\"></span><span class=\"strip-track\">";
-    for tick in ticks {
-        let _ = write!(out, "<b style=\"left:{:.2}%\">{tick}</b>", place(*tick, reach));
-    }
-    *out += "</span><span class=\"strip-note\">simulated \u{f7} measured</span></div>\n</div>\n";
-    legend(out, pairs, styles);
+    let _ = writeln!(
+        out,
+        "</span><span class=\"strip-note\">median {}, {} of {} within 10 %</span></div>",
+        significant(found[found.len() / 2].0),
+        within(found, 0.1),
+        found.len()
+    );
 }
 
 /// The distinct labels of `pairs`, in order of appearance.
@@ -158,6 +169,8 @@ fn legend(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
 }
 
 fn table(out: &mut String, pairs: &[Pair<'_>], styles: &Styles) {
+    *out += "<div class=\"fig-foot\"><a class=\"csv-of\" href=\"#agreement\" \
+        data-table=\"agreement-table\" download=\"agreement.csv\">Data as CSV</a></div>";
     *out += "<details class=\"data-table\"><summary>Data as a table</summary><div class=\"scroll\">\
         <table class=\"sortable\" id=\"agreement-table\">\n<thead><tr>";
     for head in ["experiment", "pair"] {

@@ -133,6 +133,8 @@ fn summary(out: &mut String, groups: &[Group<'_>], styles: &Styles) {
     }
     *out += "</p>\n";
     *out += &table;
+    *out += "<div class=\"fig-foot\"><a class=\"csv-of\" href=\"#overview\" \
+        data-table=\"summary-table\" download=\"summary.csv\">All rows as CSV</a></div>\n";
     *out += "</section>\n";
 }
 

@@ -12,7 +12,7 @@ use crate::rt::{RtClass, RtOptions, tunables as rt};
 use schedlab_model::{CgroupSpec, Machine};
 
 const TUNABLES: [Tunable; tunables::CFS.len() + rt::TUNABLES.len()] =
-    concat(&tunables::CFS, rt::TUNABLES);
+    concat(tunables::CFS, rt::TUNABLES);
 
 /// Registry entry.
 pub const INFO: SchedulerInfo = SchedulerInfo {

@@ -11,9 +11,9 @@ use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::tunables as rt;
 
 const TUNABLES_6_6: [Tunable; tunables::EEVDF.len() + rt::TUNABLES.len()] =
-    concat(&tunables::EEVDF, rt::TUNABLES);
+    concat(tunables::EEVDF, rt::TUNABLES);
 const TUNABLES: [Tunable; tunables::EEVDF.len() + rt::TUNABLES_6_12.len()] =
-    concat(&tunables::EEVDF, rt::TUNABLES_6_12);
+    concat(tunables::EEVDF, rt::TUNABLES_6_12);
 
 const LEAVES_OUT: &str = "SCHED_DEADLINE, HRTICK, cpu.max, autogroup, core scheduling, NUMA \
      balancing, cpu.idle groups, control groups of real-time tasks, priority inheritance";

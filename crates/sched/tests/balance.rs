@@ -6,7 +6,7 @@ mod rt_kernel;
 
 use rt_kernel::{Kernel, fifo, mask};
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId, Topology};
+use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, SchedAttr, TaskId, Topology};
 use schedlab_sched::fair::FairClass;
 use schedlab_sched::fair::rules::Rules;
 use schedlab_sched::fair::tunables;
@@ -19,7 +19,7 @@ const RULES: [Rules; 2] = [Rules::LINUX_6_1, Rules::LINUX_6_12];
 
 fn kernel_of(rules: Rules, topology: Topology, hz: u32) -> Kernel<FairClass> {
     let machine = Machine { hz, topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
-    let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };
+    let declared = if rules.is_eevdf() { &tunables::EEVDF[..] } else { &tunables::CFS[..] };
     let options = Options::defaults(declared);
     let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
     Kernel::with_lower(&machine, Bandwidth::Off, fair)
@@ -229,88 +229,6 @@ fn wakeup(this_cpu: u32, waker: Option<TaskId>) -> WakeFlags {
         migrated: false,
         this_cpu: CpuId(this_cpu),
         waker,
-    }
-}
-
-/// A task that ran on CPU `cpu` and sleeps.
-fn sleeper(k: &mut Kernel<FairClass>, cpu: u32) -> TaskId {
-    let task = k.fork(pinned(&[cpu]));
-    k.run_until(k.core.now + 4 * MS);
-    k.sleep(task);
-    k.settle();
-    k.run_until(k.core.now + 40 * MS);
-    k.set_attr(task, hog());
-    assert_eq!((k.core.task(task).on_rq, k.core.task(task).cpu), (false, CpuId(cpu)));
-    task
-}
-
-#[test]
-fn a_waking_task_goes_back_to_its_idle_cpu() {
-    for rules in RULES {
-        let mut k = kernel(rules, 4);
-        let task = sleeper(&mut k, 2);
-        k.wake_with(task, wakeup(0, None));
-        assert_eq!(k.core.task(task).cpu, CpuId(2), "{}", rules.name);
-    }
-}
-
-#[test]
-fn a_waking_task_whose_cpu_is_busy_finds_an_idle_one() {
-    for rules in RULES {
-        let mut k = kernel(rules, 4);
-        let tasks = [sleeper(&mut k, 2), sleeper(&mut k, 2)];
-        let busy = k.fork(pinned(&[2]));
-        k.run_until(k.core.now + 100 * MS);
-        assert_eq!(k.core.rq(CpuId(2)).curr, Some(busy));
-        k.wake_with(tasks[0], wakeup(2, Some(busy)));
-        assert_eq!(k.core.task(tasks[0]).cpu, CpuId(0), "{}: where it was forked", rules.name);
-        k.settle();
-        k.wake_with(tasks[1], wakeup(2, Some(busy)));
-        assert_eq!(k.core.task(tasks[1]).cpu, CpuId(3), "{}: next after its own", rules.name);
-    }
-}
-
-#[test]
-fn a_waking_task_follows_its_waker_to_another_cache_only_if_its_own_is_loaded() {
-    for rules in RULES {
-        let mut k = kernel_of(rules, two_caches(2), 250);
-        let task = sleeper(&mut k, 2);
-        let waker = k.fork(pinned(&[0]));
-        let busy: Vec<TaskId> = (0..3).map(|_| k.fork(pinned(&[2]))).collect();
-        k.run_until(k.core.now + 200 * MS);
-        assert_eq!(busy.len(), 3);
-        k.wake_with(task, wakeup(0, Some(waker)));
-        // Three tasks on its own CPU, one on the waker's: it follows, to that cache's idle CPU.
-        assert_eq!(k.core.task(task).cpu, CpuId(1), "{}", rules.name);
-    }
-}
-
-#[test]
-fn smt_wakeup_prefers_an_idle_core() {
-    for rules in RULES {
-        let mut k = kernel_of(rules, smt(2), 250);
-        let task = sleeper(&mut k, 0);
-        k.fork(pinned(&[0]));
-        k.run_until(k.core.now + 100 * MS);
-        k.wake_with(task, wakeup(0, None));
-        // CPU 2 is the sibling of the busy CPU 0; core 1 (CPUs 1 and 3) is idle.
-        assert_eq!(k.core.task(task).cpu, CpuId(1), "{}", rules.name);
-    }
-}
-
-#[test]
-fn a_cpu_with_only_sched_idle_work_counts_as_idle() {
-    for rules in RULES {
-        let mut k = kernel(rules, 2);
-        let task = sleeper(&mut k, 0);
-        let background = SchedAttr { policy: Policy::Idle, ..pinned(&[0]) };
-        k.fork(background);
-        let other = k.fork(pinned(&[1]));
-        k.run_until(k.core.now + 100 * MS);
-        k.wake_with(task, wakeup(1, Some(other)));
-        assert_eq!(k.core.task(task).cpu, CpuId(0), "{}", rules.name);
-        k.settle();
-        assert_eq!(k.core.rq(CpuId(0)).curr, Some(task));
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tunables of the fair class: the files of /sys/kernel/debug/sched/, with the kernel's defaults.
 //!
-//! Source: Linux kernel/sched/fair.c (sysctl_sched_*, get_update_sysctl_factor, update_sysctl), 6.1 and
-//! 6.12. A time of 0 means the kernel's own default, scaled by the number of CPUs.
+//! Source: Linux kernel/sched/fair.c (sysctl_sched_*, get_update_sysctl_factor, update_sysctl), 6.1
+//! and 6.12. A time of 0 means the kernel's own default, scaled by the number of CPUs.
 
 use super::rules::Rules;
 use crate::options::{Options, Tunable, TunableKind};
@@ -83,7 +83,7 @@ pub const BASE_SLICE: Tunable = time(
 );
 
 /// Tunables of CFS.
-pub const CFS: [Tunable; 9] = [
+pub const CFS: &[Tunable] = &[
     LATENCY,
     MIN_GRANULARITY,
     IDLE_MIN_GRANULARITY,
@@ -96,7 +96,7 @@ pub const CFS: [Tunable; 9] = [
 ];
 
 /// Tunables of EEVDF.
-pub const EEVDF: [Tunable; 5] = [BASE_SLICE, MIGRATION_COST, NR_MIGRATE, SCALING, SCALING_CPUS];
+pub const EEVDF: &[Tunable] = &[BASE_SLICE, MIGRATION_COST, NR_MIGRATE, SCALING, SCALING_CPUS];
 
 /// Values in force, scaled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,7 +123,8 @@ pub struct FairTunables {
     pub nr_migrate: u32,
 }
 
-/// Factor of default times for `nr_cpus` (get_update_sysctl_factor); `scaling` is the index of the word.
+/// Factor of default times for `nr_cpus` (get_update_sysctl_factor); `scaling` is the index of the
+/// word.
 pub const fn scaling_factor(scaling: u64, nr_cpus: u32) -> u64 {
     let cpus = if nr_cpus < 1 {
         1
@@ -140,8 +141,8 @@ pub const fn scaling_factor(scaling: u64, nr_cpus: u32) -> u64 {
 }
 
 impl FairTunables {
-    /// The values of `options` for `rules` on `nr_cpus`. A tunable that the other algorithm has and this
-    /// one lacks keeps its default.
+    /// The values of `options` for `rules` on `nr_cpus`. A tunable that the other algorithm has and
+    /// this one lacks keeps its default.
     pub fn new(rules: &Rules, options: &Options, nr_cpus: u32) -> Self {
         let declared =
             |name: &str| options.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
@@ -187,7 +188,7 @@ mod tests {
             (8, 24_000_000, 3_000_000, 4_000_000),
             (64, 24_000_000, 3_000_000, 4_000_000),
         ] {
-            let t = FairTunables::new(&Rules::LINUX_6_1, &Options::defaults(&CFS), cpus);
+            let t = FairTunables::new(&Rules::LINUX_6_1, &Options::defaults(CFS), cpus);
             assert_eq!(
                 (t.latency_ns, t.min_granularity_ns, t.wakeup_granularity_ns, t.nr_latency),
                 (latency, gran, wakeup, 8)
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn section_2_1_base_slices() {
         let slice = |rules: &Rules, cpus| {
-            FairTunables::new(rules, &Options::defaults(&EEVDF), cpus).base_slice_ns
+            FairTunables::new(rules, &Options::defaults(EEVDF), cpus).base_slice_ns
         };
         for (cpus, old, new) in
             [(1, 750_000, 700_000), (2, 1_500_000, 1_400_000), (4, 2_250_000, 2_100_000)]
@@ -216,9 +217,9 @@ mod tests {
 
     #[test]
     fn a_set_time_is_used_as_it_is() {
-        let mut options = Options::defaults(&CFS);
-        options.set(&CFS, "latency", 10_000_000).unwrap();
-        options.set(&CFS, "min_granularity", 3_000_000).unwrap();
+        let mut options = Options::defaults(CFS);
+        options.set(CFS, "latency", 10_000_000).unwrap();
+        options.set(CFS, "min_granularity", 3_000_000).unwrap();
         let t = FairTunables::new(&Rules::LINUX_6_1, &options, 4);
         assert_eq!((t.latency_ns, t.min_granularity_ns, t.nr_latency), (10_000_000, 3_000_000, 4));
     }
