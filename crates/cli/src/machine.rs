@@ -26,7 +26,6 @@ pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
             Watchdog::After(ns) => Some(ns),
         },
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
-        ..SimLane::default()
     })
 }
 

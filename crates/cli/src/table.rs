@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 pub fn table(heads: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(heads.iter().map(|head| Cell::new(head)));
+    table.set_header(heads.iter().map(Cell::new));
     if std::io::stdout().is_terminal() {
         table.set_content_arrangement(ContentArrangement::Dynamic);
     } else {

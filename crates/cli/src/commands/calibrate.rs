@@ -6,7 +6,7 @@ use crate::error::CliResult;
 use crate::machine;
 use crate::output::{AtomicFile, Out, say};
 use crate::table::{self, duration, number};
-use schedlab_host::calibrate;
+
 use schedlab_lab::LaneError;
 use schedlab_model::Costs;
 use serde_json::json;
@@ -15,7 +15,7 @@ use std::io::Write;
 /// Runs the command.
 pub fn calibrate(args: &CalibrateArgs, out: &mut Out) -> CliResult<()> {
     say("measuring: keep the machine quiet for a few seconds");
-    let found = calibrate::calibrate().map_err(LaneError::from)?;
+    let found = schedlab_host::calibrate::calibrate().map_err(LaneError::from)?;
     for note in &found.notes {
         say(format!("note: {note}"));
     }

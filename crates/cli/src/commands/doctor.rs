@@ -5,12 +5,12 @@ use crate::args::DoctorArgs;
 use crate::error::CliResult;
 use crate::output::Out;
 use crate::table;
-use schedlab_host::doctor;
+
 use serde_json::{Value, json};
 
 /// Runs the command. What is missing is an answer, not an error: the exit code is 0.
 pub fn doctor(args: &DoctorArgs, out: &mut Out) -> CliResult<()> {
-    let checks = doctor::doctor();
+    let checks = schedlab_host::doctor::doctor();
     if args.json {
         let entries: Vec<Value> = checks
             .iter()
