@@ -19,7 +19,7 @@ const RULES: [Rules; 2] = [Rules::LINUX_6_1, Rules::LINUX_6_12];
 
 fn kernel_of(rules: Rules, topology: Topology, hz: u32) -> Kernel<FairClass> {
     let machine = Machine { hz, topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
-    let declared = if rules.is_eevdf() { &tunables::EEVDF[..] } else { &tunables::CFS[..] };
+    let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };
     let options = Options::defaults(declared);
     let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
     Kernel::with_lower(&machine, Bandwidth::Off, fair)

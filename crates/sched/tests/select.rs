@@ -17,7 +17,7 @@ const RULES: [Rules; 2] = [Rules::LINUX_6_1, Rules::LINUX_6_12];
 fn kernel_with(rules: Rules, topology: Topology, bandwidth: Bandwidth) -> Kernel<FairClass> {
     let nr_cpus = topology.nr_cpus();
     let machine = Machine { hz: 250, topology, ..Machine::flat(nr_cpus) };
-    let declared = if rules.is_eevdf() { &tunables::EEVDF[..] } else { &tunables::CFS[..] };
+    let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };
     let options = Options::defaults(declared);
     let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
     Kernel::with_lower(&machine, bandwidth, fair)
