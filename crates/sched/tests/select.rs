@@ -12,7 +12,7 @@ use schedlab_sched::rt::Bandwidth;
 use schedlab_sched::{Options, WakeFlags, WakeKind};
 
 const MS: Nanos = 1_000_000;
-const RULES: [Rules; 2] = [Rules::LINUX_6_1, Rules::LINUX_6_12];
+const RULES: [Rules; 3] = [Rules::LINUX_6_1, Rules::LINUX_6_12, Rules::LINUX_6_18];
 
 fn kernel_with(rules: Rules, topology: Topology, bandwidth: Bandwidth) -> Kernel<FairClass> {
     let nr_cpus = topology.nr_cpus();
