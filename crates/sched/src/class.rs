@@ -45,7 +45,8 @@ pub trait SchedClass: Send {
     /// `sched_delayed` and leaves it `on_rq`. The class completes the dequeue later (in
     /// [`SchedClass::pick_task`]) by uncounting the task and calling [`Core::dequeue_delayed`], or
     /// the task wakes before that (`EnqueueFlags::delayed`). Only a sleep that is not `special` may
-    /// be delayed. Required.
+    /// be delayed. A `special` sleep of a task whose dequeue is delayed completes it (before its
+    /// class or affinity changes). Required.
     fn dequeue_task(
         &mut self,
         core: &mut Core,

@@ -139,8 +139,8 @@ fn section_1_13_a_child_does_not_preempt_its_parent() {
     let child = kernel.fork(parent, nice(0));
     assert_eq!(vruntime(&kernel, child.0), v + 2_999_998);
     kernel.run_until(30 * MS);
-    // The parent, alone since 0, has used its slice of 3 ms long ago: it goes at the next tick, but is
-    // picked again while it lies before the child.
+    // The parent, alone since 0, has used its slice of 3 ms long ago: it goes at the next tick, but
+    // is picked again while it lies before the child.
     assert_eq!(kernel.timeline(), "0A 13B 16A 19B 22A 25B 28A");
 }
 

@@ -4,8 +4,9 @@
 mod fair_kernel;
 
 use fair_kernel::{Kernel, MS, Setup, hogs, nice, policy};
-use schedlab_model::{Policy, SchedAttr, TaskId};
+use schedlab_model::{CpuId, Policy, SchedAttr, TaskId};
 use schedlab_sched::fair::rules::Rules;
+use schedlab_sched::{DequeueFlags, SchedClass};
 
 const ALL: [Rules; 4] =
     [Rules::LINUX_6_6, Rules::LINUX_6_12_0, Rules::LINUX_6_12, Rules::LINUX_6_18];
@@ -46,9 +47,9 @@ fn section_7_1_nice_0_0_8_cpus_hz1000() {
     assert_hogs(&BY_DEADLINE, 8, 1000, &[0, 0], 9, "0A 3B 6A 9B");
 }
 
-/// In 6.6 the running task keeps the CPU on equal deadlines, since its pick starts from the running one
-/// and takes another only if that has a strictly earlier deadline (`__pick_eevdf`). The tables that
-/// give 6.6 the switches of 6.12 for equal hogs decide that tie the other way.
+/// In 6.6 the running task keeps the CPU on equal deadlines, since its pick starts from the running
+/// one and takes another only if that has a strictly earlier deadline (`__pick_eevdf`). The tables
+/// that give 6.6 the switches of 6.12 for equal hogs decide that tie the other way.
 #[test]
 fn section_2_3_equal_deadlines_keep_the_running_task_linux_6_6() {
     let rules = [Rules::LINUX_6_6];
@@ -207,6 +208,45 @@ fn section_2_5_a_delayed_sleeper_that_wakes_stays_where_it_is() {
     // Its lag is still negative: nothing changes.
     assert_eq!(kernel.class.vruntime(sleeper), v);
     assert_eq!(kernel.core.rqs[0].nr_running, 2);
+}
+
+/// A kernel in which task 0 sleeps with a delayed dequeue beside two hogs.
+fn with_delayed_sleeper(rules: Rules) -> (Kernel, TaskId) {
+    let mut kernel = Setup::new(rules, 8, 1000).build();
+    let sleeper = kernel.sleeper(nice(0), &[0], 2 * MS);
+    kernel.run_until(0);
+    kernel.hog(nice(0));
+    kernel.hog(nice(0));
+    kernel.run_until(2 * MS);
+    assert!(kernel.core.task(sleeper).sched_delayed, "{}", rules.name);
+    assert_eq!(kernel.class.h_nr_delayed(CpuId(0)), 1, "{}", rules.name);
+    (kernel, sleeper)
+}
+
+#[test]
+fn section_2_5_a_delayed_sleeper_may_be_reniced() {
+    for rules in BY_DEADLINE {
+        let (mut kernel, sleeper) = with_delayed_sleeper(rules);
+        kernel.set_attr(sleeper, nice(5));
+        assert!(kernel.core.task(sleeper).sched_delayed, "{}", rules.name);
+        kernel.run_until(100 * MS);
+        assert!(!kernel.core.task(sleeper).on_rq, "{}", rules.name);
+        assert_eq!(kernel.core.rqs[0].nr_running, 2, "{}", rules.name);
+        assert_eq!(kernel.class.h_nr_delayed(CpuId(0)), 0, "{}", rules.name);
+    }
+}
+
+#[test]
+fn section_2_5_a_delayed_dequeue_can_be_completed_by_force() {
+    for rules in BY_DEADLINE {
+        let (mut kernel, sleeper) = with_delayed_sleeper(rules);
+        let flags = DequeueFlags { special: true, ..DequeueFlags::SLEEP };
+        assert!(kernel.class.dequeue_task(&mut kernel.core, CpuId(0), sleeper, flags));
+        assert!(kernel.class.vlag(sleeper) <= 0, "{}", rules.name);
+        assert!(!kernel.class.is_delayed(sleeper), "{}", rules.name);
+        assert_eq!(kernel.core.rqs[0].nr_running, 2, "{}", rules.name);
+        assert_eq!(kernel.class.h_nr_delayed(CpuId(0)), 0, "{}", rules.name);
+    }
 }
 
 #[test]

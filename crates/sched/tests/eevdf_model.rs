@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EEVDF of 6.12 against a model of its rules written down anew: a plain list, everything by scanning
-//! it. Random nice values and slices, random ticks, sleeps, wake-ups and yields on one CPU; after each
-//! step both run the same task and agree on every virtual runtime and deadline.
+//! EEVDF of 6.12 against a model of its rules written down anew: a plain list, everything by
+//! scanning it. Random nice values and slices, random ticks, sleeps, wake-ups and yields on one
+//! CPU; after each step both run the same task and agree on every virtual runtime and deadline.
 
 mod fair_kernel;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What CPU selection and load balancing know and do: loads, lists of tasks, moves between CPUs.
 //!
-//! Source: Linux kernel/sched/fair.c (cpu_load, task_h_load, record_wakee, detach_task, attach_task,
-//! sched_idle_cpu, update_blocked_averages), core.c (avg_idle in ttwu_do_activate), 6.1 and 6.12.
+//! Source: Linux kernel/sched/fair.c (cpu_load, task_h_load, record_wakee, detach_task,
+//! attach_task, sched_idle_cpu, update_blocked_averages), core.c (avg_idle in ttwu_do_activate),
+//! 6.1 and 6.12.
 
 use super::FairClass;
 use super::load::Change;
@@ -175,6 +176,16 @@ impl FairClass {
     /// Lag of `task` in virtual time at its last dequeue (EEVDF).
     pub fn vlag(&self, task: TaskId) -> i64 {
         self.ent(self.task_entity(task)).vlag
+    }
+
+    /// Whether `task` sleeps with a delayed dequeue (EEVDF from 6.12 on).
+    pub fn is_delayed(&self, task: TaskId) -> bool {
+        self.ent(self.task_entity(task)).delayed
+    }
+
+    /// Fair tasks of `cpu` whose dequeue is delayed.
+    pub fn h_nr_delayed(&self, cpu: CpuId) -> u32 {
+        self.rq(cpu.0).h_nr_queued - self.rq(cpu.0).h_nr_runnable
     }
 
     /// Slice of `task` (EEVDF).

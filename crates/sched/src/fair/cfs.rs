@@ -2,7 +2,8 @@
 //! CFS: slices, placement, pick, preemption at ticks and wake-ups, fork.
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158 (sched_slice, place_entity, pick_next_entity,
-//! check_preempt_tick, check_preempt_wakeup, task_fork_fair), with the default features of features.h.
+//! check_preempt_tick, check_preempt_wakeup, task_fork_fair), with the default features of
+//! features.h.
 
 use super::FairClass;
 use super::rbtree::{NIL, before};
@@ -88,7 +89,8 @@ impl FairClass {
         }
     }
 
-    /// -1: `a` is not ahead of `b` in virtual time; 0: by no more than the wakeup granularity; 1: more.
+    /// -1: `a` is not ahead of `b` in virtual time; 0: by no more than the wakeup granularity; 1:
+    /// more.
     fn wakeup_preempt_entity(&self, a: u32, b: u32) -> i32 {
         let ahead = self.ent(a).vruntime.wrapping_sub(self.ent(b).vruntime) as i64;
         if ahead <= 0 {
@@ -186,7 +188,8 @@ impl FairClass {
         self.update_curr(core, q);
         let curr = self.rq(q).curr;
         let from_parent = parent.is_some() && curr != NIL;
-        // The launcher runs outside the model: a parent with the least virtual runtime stands for it.
+        // The launcher runs outside the model: a parent with the least virtual runtime stands for
+        // it.
         let start = if from_parent { self.ent(curr).vruntime } else { self.rq(q).min_vruntime };
         self.ent_mut(e).vruntime = start;
         self.ent_mut(e).v_relative = false;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EEVDF: average virtual runtime, eligibility, placement with lag, pick, protection, preemption.
 //!
-//! Source: Linux kernel/sched/fair.c (avg_vruntime, vruntime_eligible, place_entity, update_deadline,
-//! pick_eevdf, check_preempt_wakeup_fair, requeue_delayed_entity), 6.6, 6.12.0, 6.12.63, 6.18.2; the
-//! algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995.
+//! Source: Linux kernel/sched/fair.c (avg_vruntime, vruntime_eligible, place_entity,
+//! update_deadline, pick_eevdf, check_preempt_wakeup_fair, requeue_delayed_entity), 6.6, 6.12.0,
+//! 6.12.63, 6.18.2; the algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline
+//! First", 1995.
 
 use super::FairClass;
 use super::rbtree::{NIL, before, min_time};
@@ -31,7 +32,8 @@ pub(super) fn scale_signed(value: i64, num: i64, den: i64) -> i64 {
 }
 
 impl FairClass {
-    /// Sum of (virtual runtime - min_vruntime) * weight, and of the weights, of all queued entities.
+    /// Sum of (virtual runtime - min_vruntime) * weight, and of the weights, of all queued
+    /// entities.
     #[inline]
     fn sums(&self, q: u32) -> (i128, i64) {
         let rq = self.rq(q);
@@ -94,8 +96,8 @@ impl FairClass {
         let base_slice = self.tunables.base_slice_ns;
         let mut lag = 0;
         if self.rq(q).nr_queued > 0 {
-            // Joining moves the average towards the entity: its lag is scaled up so that it is what it
-            // was once it has joined.
+            // Joining moves the average towards the entity: its lag is scaled up so that it is what
+            // it was once it has joined.
             let load = self.sums(q).1;
             let weight = scale_load_down(self.ent(e).load.weight) as i64;
             lag = scale_signed(self.ent(e).vlag, load + weight, load.max(1));
@@ -186,7 +188,8 @@ impl FairClass {
         self.pick_eevdf(q, true)
     }
 
-    /// The eligible entity with the earliest deadline; the running one while it is protected, unless
+    /// The eligible entity with the earliest deadline; the running one while it is protected,
+    /// unless
     /// `protect` is false.
     pub(super) fn pick_eevdf(&self, q: u32, protect: bool) -> u32 {
         let rq = self.rq(q);
@@ -237,8 +240,8 @@ impl FairClass {
         NIL
     }
 
-    /// Earliest deadline among the eligible, in a tree ordered by virtual runtime (6.6). Among equal
-    /// deadlines the shape of the tree decides, as in the kernel.
+    /// Earliest deadline among the eligible, in a tree ordered by virtual runtime (6.6). Among
+    /// equal deadlines the shape of the tree decides, as in the kernel.
     fn earliest_eligible_by_vruntime(
         &self,
         root: u32,
@@ -355,8 +358,8 @@ impl FairClass {
         }
     }
 
-    /// A delayed sleeper wakes, or a group with a delayed entity gets a task: it is runnable again. A
-    /// positive lag, which the sleep would have earned it, is forfeited.
+    /// A delayed sleeper wakes, or a group with a delayed entity gets a task: it is runnable again.
+    /// A positive lag, which the sleep would have earned it, is forfeited.
     pub(super) fn requeue_delayed_entity(&mut self, core: &mut Core, e: u32) {
         let q = self.ent(e).cfs;
         self.update_entity_lag(core, q, e);

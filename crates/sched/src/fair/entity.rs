@@ -2,9 +2,9 @@
 //! Entities, queues and groups of the fair class.
 //!
 //! Counterparts: `struct sched_entity`, `struct cfs_rq` and `struct task_group` (Linux
-//! kernel/sched/sched.h). All lie in vectors and name each other by index. The entities of groups come
-//! first, one for each group but the root and each CPU; then those of tasks, in order of task ids. The
-//! queue of group `g` on CPU `c` is number `g * nr_cpus + c`.
+//! kernel/sched/sched.h). All lie in vectors and name each other by index. The entities of groups
+//! come first, one for each group but the root and each CPU; then those of tasks, in order of task
+//! ids. The queue of group `g` on CPU `c` is number `g * nr_cpus + c`.
 
 use super::pelt::Avg;
 use super::rbtree::{NIL, Tree};
@@ -22,8 +22,8 @@ pub struct Entity {
     pub deadline: u64,
     /// Lag in virtual time at the last dequeue (EEVDF).
     pub vlag: i64,
-    /// Protection of the running entity: the deadline when it was picked (6.6, 6.12), or the virtual
-    /// runtime up to which it lasts (6.18).
+    /// Protection of the running entity: the deadline when it was picked (6.6, 6.12), or the
+    /// virtual runtime up to which it lasts (6.18).
     pub vprot: u64,
     /// Slice (EEVDF).
     pub slice: Nanos,

@@ -140,8 +140,8 @@ impl FairClass {
         self.propagate_upwards(now, self.rq(q).se);
     }
 
-    /// A blocked entity is about to leave its CPU: its load will leave its queue at that queue's next
-    /// update (remove_entity_load_avg).
+    /// A blocked entity is about to leave its CPU: its load will leave its queue at that queue's
+    /// next update (remove_entity_load_avg).
     pub(super) fn remove_entity_load_avg(&mut self, now: Nanos, e: u32) {
         if !self.ent(e).avg.attached {
             return;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fair class: SCHED_NORMAL, SCHED_BATCH and SCHED_IDLE, with control groups.
 //!
-//! One class for all kernel versions: [`rules::Rules`] says which algorithm (CFS or EEVDF) and which of
-//! their details. State lies in vectors ([`entity`]); what is done to it, in files by topic: [`queue`]
-//! (enqueue and dequeue through the levels of groups), `cfs` and `eevdf` (placement, pick, preemption),
-//! [`load`] (load averages, shares of groups), [`pelt`], [`access`] (what CPU selection and load
-//! balancing use).
+//! One class for all kernel versions: [`rules::Rules`] says which algorithm (CFS or EEVDF) and
+//! which of their details. State lies in vectors ([`entity`]); what is done to it, in files by
+//! topic: [`queue`] (enqueue and dequeue through the levels of groups), `cfs` and `eevdf`
+//! (placement, pick, preemption), [`load`] (load averages, shares of groups), [`pelt`], [`access`]
+//! (what CPU selection and load balancing use).
 //!
-//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2. Left out: high-resolution
-//! ticks (HRTICK), bandwidth control (cpu.max), autogroup, core scheduling, NUMA balancing, cpu.idle
-//! groups, utilisation estimates (util_est) and clamps.
+//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2. Left out:
+//! high-resolution ticks (HRTICK), bandwidth control (cpu.max), autogroup, core scheduling, NUMA
+//! balancing, cpu.idle groups, utilisation estimates (util_est) and clamps.
 
 pub mod access;
 mod cfs;

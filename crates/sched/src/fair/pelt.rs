@@ -2,8 +2,8 @@
 //! Per-entity load tracking: geometric sums of how long an entity was runnable and running.
 //!
 //! Time is counted in units of 1,024 ns and periods of 1,024 units; a period's contribution halves
-//! every 32 periods. Source: Linux kernel/sched/pelt.c and sched-pelt.h, 6.1 and 6.12. The clock is the
-//! CPU's time, since the model has neither interrupt time nor frequency scaling (clock_pelt).
+//! every 32 periods. Source: Linux kernel/sched/pelt.c and sched-pelt.h, 6.1 and 6.12. The clock is
+//! the CPU's time, since the model has neither interrupt time nor frequency scaling (clock_pelt).
 
 use schedlab_model::Nanos;
 
@@ -132,8 +132,8 @@ impl Avg {
     /// Recomputes the averages for an entity of `weight` (1 for a queue) (___update_load_avg).
     #[inline]
     pub fn update_avg(&mut self, weight: u64) {
-        // The divider fits in 17 bits and the sums of runnable and util in 64: a division by a 32-bit
-        // number is several times as fast where they fit, which they nearly always do.
+        // The divider fits in 17 bits and the sums of runnable and util in 64: a division by a
+        // 32-bit number is several times as fast where they fit, which they nearly always do.
         let divider = self.divider();
         self.load_avg = quotient(weight * self.load_sum, divider);
         self.runnable_avg = quotient(self.runnable_sum, divider);
@@ -149,8 +149,8 @@ fn quotient(value: u64, divider: u64) -> u64 {
     }
 }
 
-/// Contribution of the end of one period (`first` units), the full periods after it, and `rest` units
-/// of the current one (__accumulate_pelt_segments).
+/// Contribution of the end of one period (`first` units), the full periods after it, and `rest`
+/// units of the current one (__accumulate_pelt_segments).
 #[inline]
 fn segments(periods: u64, first: u64, rest: u64) -> u64 {
     let full = LOAD_AVG_MAX - decay(LOAD_AVG_MAX, periods) - 1024;

@@ -2,7 +2,8 @@
 //! Enqueue, dequeue, pick, put and set through the levels of groups, common to CFS and EEVDF.
 //!
 //! Source: Linux kernel/sched/fair.c (enqueue_task_fair, enqueue_entity, dequeue_entities,
-//! dequeue_entity, pick_next_task_fair, put_prev_entity, set_next_entity, update_curr), 6.1 and 6.12.
+//! dequeue_entity, pick_next_task_fair, put_prev_entity, set_next_entity, update_curr), 6.1 and
+//! 6.12.
 
 use super::FairClass;
 use super::entity::CfsRq;
@@ -324,8 +325,11 @@ impl FairClass {
         flags: DequeueFlags,
     ) -> bool {
         let DequeueFlags { sleep, save, moved, special } = flags;
-        let flags = Dequeue { sleep, save, moved, special, delayed: false };
-        self.dequeue_entities(core, cpu, self.task_entity(task), flags)
+        let e = self.task_entity(task);
+        // A sleeper that is queued with a delayed dequeue and is to leave for good (change of class
+        // or affinity, exit): its dequeue is completed.
+        let delayed = sleep && self.ent(e).delayed;
+        self.dequeue_entities(core, cpu, e, Dequeue { sleep, save, moved, special, delayed })
     }
 
     /// Dequeues `e` and those above it that become empty. Returns `false` if `e` is a task whose

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A red-black tree over the entities' arena, with the least value of a second and a third number in
-//! each subtree.
+//! A red-black tree over the entities' arena, with the least value of a second and a third number
+//! in each subtree.
 //!
-//! The links lie in one vector of small nodes that all queues share: an entity is in one tree at most.
-//! Keys are 64-bit numbers that wrap and are compared by their signed difference; a node goes after
-//! those of equal key. The steps of insertion and removal are those of the textbook in the variant that
-//! Linux lib/rbtree.c uses (removal takes the successor, not the predecessor), so a tree has the
-//! kernel's shape; the deadline ties of Linux 6.6 depend on it.
+//! The links lie in one vector of small nodes that all queues share: an entity is in one tree at
+//! most. Keys are 64-bit numbers that wrap and are compared by their signed difference; a node goes
+//! after those of equal key. The steps of insertion and removal are those of the textbook in the
+//! variant that Linux lib/rbtree.c uses (removal takes the successor, not the predecessor), so a
+//! tree has the kernel's shape; the deadline ties of Linux 6.6 depend on it.
 
 /// Index of an entity that is none.
 pub const NIL: u32 = u32::MAX;
@@ -208,8 +208,8 @@ impl Tree {
         changed
     }
 
-    /// Recomputes from `id` to the root. Does not stop early: after a removal the nodes above may be
-    /// wrong although the lowest is right.
+    /// Recomputes from `id` to the root. Does not stop early: after a removal the nodes above may
+    /// be wrong although the lowest is right.
     fn update_upwards(&self, nodes: &mut [Node], mut id: u32) {
         while id != NIL {
             self.update(nodes, id);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tunables of the fair class: the files of /sys/kernel/debug/sched/, with the kernel's defaults.
 //!
-//! Source: Linux kernel/sched/fair.c (sysctl_sched_*, get_update_sysctl_factor, update_sysctl), 6.1 and
-//! 6.12. A time of 0 means the kernel's own default, scaled by the number of CPUs.
+//! Source: Linux kernel/sched/fair.c (sysctl_sched_*, get_update_sysctl_factor, update_sysctl), 6.1
+//! and 6.12. A time of 0 means the kernel's own default, scaled by the number of CPUs.
 
 use super::rules::Rules;
 use crate::options::{Options, Tunable, TunableKind};
@@ -123,7 +123,8 @@ pub struct FairTunables {
     pub nr_migrate: u32,
 }
 
-/// Factor of default times for `nr_cpus` (get_update_sysctl_factor); `scaling` is the index of the word.
+/// Factor of default times for `nr_cpus` (get_update_sysctl_factor); `scaling` is the index of the
+/// word.
 pub const fn scaling_factor(scaling: u64, nr_cpus: u32) -> u64 {
     let cpus = if nr_cpus < 1 {
         1
@@ -140,8 +141,8 @@ pub const fn scaling_factor(scaling: u64, nr_cpus: u32) -> u64 {
 }
 
 impl FairTunables {
-    /// The values of `options` for `rules` on `nr_cpus`. A tunable that the other algorithm has and this
-    /// one lacks keeps its default.
+    /// The values of `options` for `rules` on `nr_cpus`. A tunable that the other algorithm has and
+    /// this one lacks keeps its default.
     pub fn new(rules: &Rules, options: &Options, nr_cpus: u32) -> Self {
         let declared =
             |name: &str| options.iter().find(|(n, _)| *n == name).map(|(_, value)| value);

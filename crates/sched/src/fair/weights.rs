@@ -2,8 +2,8 @@
 //! Weights of nice values and groups, and the arithmetic of virtual time.
 //!
 //! Source: Linux kernel/sched/core.c (sched_prio_to_weight, sched_prio_to_wmult) and fair.c
-//! (__calc_delta, calc_delta_fair), 6.1 to 7.0. The tables are the kernel's own numbers: they are part
-//! of its behaviour, since 13 of the inverse weights are not what a division would give.
+//! (__calc_delta, calc_delta_fair), 6.1 to 7.0. The tables are the kernel's own numbers: they are
+//! part of its behaviour, since 13 of the inverse weights are not what a division would give.
 
 use schedlab_model::{Nanos, Policy, SchedAttr};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A kernel of a few hundred lines for tests of the fair class alone: hogs, and tasks that wake at given
-//! times and run for a while. Everything is free of cost. At one instant: wake-ups, then ticks, then
-//! ends of bursts, then reschedules, lowest CPU first. It drives the callbacks in the order that the
-//! boundary describes.
+//! A kernel of a few hundred lines for tests of the fair class alone: hogs, and tasks that wake at
+//! given times and run for a while. Everything is free of cost. At one instant: wake-ups, then
+//! ticks, then ends of bursts, then reschedules, lowest CPU first. It drives the callbacks in the
+//! order that the boundary describes.
 #![allow(dead_code)] // each test file uses a part
 
 use schedlab_model::random::{Purpose, Stream};
@@ -376,8 +376,8 @@ impl Kernel {
         self.core.sum_exec_runtime(task)
     }
 
-    /// Switches as the vectors write them: `0A 4B 8A`, with `-` for idle; times in ms, in full if they
-    /// are no whole number.
+    /// Switches as the vectors write them: `0A 4B 8A`, with `-` for idle; times in ms, in full if
+    /// they are no whole number.
     pub fn timeline(&self) -> String {
         let words = self.switches.iter().map(|(time, _, task)| {
             let name = task.map_or('-', |task| (b'A' + task as u8) as char);
@@ -391,7 +391,8 @@ impl Kernel {
     }
 }
 
-/// Runs hogs of these nice values on one CPU, all queued at 0, until `end_ms`; returns the switches.
+/// Runs hogs of these nice values on one CPU, all queued at 0, until `end_ms`; returns the
+/// switches.
 pub fn hogs(rules: Rules, scaling_cpus: u64, hz: u32, nices: &[i8], end_ms: u64) -> String {
     let mut kernel = Setup::new(rules, scaling_cpus, hz).build();
     for value in nices {
