@@ -2,11 +2,12 @@
 /*
  * Records what the scheduler does with the tasks of one run, and nothing else.
  *
- * Five programs on BTF-typed tracepoints (include/trace/events/sched.h): switch, wakeup, wakeup_new,
- * migrate_task, process_fork. An event goes as 16 bytes into the ring of the CPU it happens on. All
- * but process_fork fire with interrupts disabled on that CPU, so a ring has one writer at any time
- * and needs no atomic operation; process_fork only marks the child, and the event of its creation
- * is wakeup_new, which follows at once. A task's exit is its last switch (state TASK_DEAD).
+ * Five programs on BTF-typed tracepoints (include/trace/events/sched.h): switch, wakeup,
+ * wakeup_new, migrate_task, process_fork. An event goes as 16 bytes into the ring of the CPU it
+ * happens on. All but process_fork fire with interrupts disabled on that CPU, so a ring has one
+ * writer at any time and needs no atomic operation; process_fork only marks the child, and the
+ * event of its creation is wakeup_new, which follows at once. A task's exit is its last switch
+ * (state TASK_DEAD).
  *
  * Nobody is woken: the reader empties the rings on a timer. A recorder that wakes its reader for an
  * event records its own wake-ups.

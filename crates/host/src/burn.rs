@@ -2,10 +2,11 @@
 //! Uses an exact amount of CPU time.
 //!
 //! The thread's own CPU clock (CLOCK_THREAD_CPUTIME_ID) decides when enough was used, so a slow or
-//! stolen CPU, a change of frequency or a preemption changes nothing. Between two looks at the clock
-//! a loop spins whose speed is known: calibrated at run time, with this very code, and corrected
-//! after each chunk. Chunks are at most [`CHUNK_NS`], so a look at the clock (a system call of some
-//! 100 ns) costs less than 0.1 %. What an operation used too much is taken off the next one.
+//! stolen CPU, a change of frequency or a preemption changes nothing. Between two looks at the
+//! clock a loop spins whose speed is known: calibrated at run time, with this very code, and
+//! corrected after each chunk. Chunks are at most [`CHUNK_NS`], so a look at the clock (a system
+//! call of some 100 ns) costs less than 0.1 %. What an operation used too much is taken off the
+//! next one.
 
 use crate::sys;
 use std::hint::black_box;

@@ -3,11 +3,12 @@
 //!
 //! Whichever hierarchy carries the cpu controller is used. v1: weight becomes cpu.shares (1024 for
 //! weight 100), and groups with real-time tasks get a part of the real-time bandwidth where the
-//! kernel has RT_GROUP_SCHED. v2: the run's group is a threaded domain, so that tasks and groups may
-//! compete side by side in it as the model has it; needs root, because the cpu controller must be
-//! switched on from the root down (what was switched on is switched off again).
+//! kernel has RT_GROUP_SCHED. v2: the run's group is a threaded domain, so that tasks and groups
+//! may compete side by side in it as the model has it; needs root, because the cpu controller
+//! must be switched on from the root down (what was switched on is switched off again).
 //!
-//! Documentation: Documentation/admin-guide/cgroup-v2.rst, Documentation/scheduler/sched-rt-group.rst.
+//! Documentation: Documentation/admin-guide/cgroup-v2.rst,
+//! Documentation/scheduler/sched-rt-group.rst.
 
 use schedlab_model::{CgroupId, CgroupSpec};
 use std::fs::{self, File, OpenOptions};
@@ -69,8 +70,8 @@ fn find_controller(mounts: &str, controllers: impl Fn(&Path) -> String) -> Optio
     found
 }
 
-/// The groups of one run. Dropping does not remove them: [`Groups::remove`] does, once everybody has
-/// left.
+/// The groups of one run. Dropping does not remove them: [`Groups::remove`] does, once everybody
+/// has left.
 #[derive(Debug, Default)]
 pub struct Groups {
     /// Directories in order of creation; index 0 is the run's own group. Empty: no groups.
@@ -225,8 +226,8 @@ impl Groups {
     }
 }
 
-/// The bandwidth of groups that were just removed is given back later (RCU, unreaped tasks): until then
-/// the kernel answers EINVAL.
+/// The bandwidth of groups that were just removed is given back later (RCU, unreaped tasks):
+/// until then the kernel answers EINVAL.
 fn write_when_free(path: &Path, value: &str) -> io::Result<()> {
     for _ in 0..300 {
         match write(path, value) {

@@ -2,9 +2,9 @@
 //! Copies of any command under any policy: what study S2's `schedule` set out to do.
 //!
 //! Every copy goes the same way whatever its policy: made and held, rights dropped, policy set from
-//! outside and read back, all released at one moment, then executed. A fork, a policy or an exec that
-//! fails ends the run with its reason. Run delay comes from the kernel's own counter, not from idle
-//! capacity.
+//! outside and read back, all released at one moment, then executed. A fork, a policy or an exec
+//! that fails ends the run with its reason. Run delay comes from the kernel's own counter, not
+//! from idle capacity.
 
 use crate::attr::{self, Adjustments, PolicyOverride};
 use crate::error::HostError;

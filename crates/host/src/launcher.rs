@@ -165,7 +165,8 @@ impl Launcher<'_> {
                 sys::default_signals();
                 sys::close(self.control);
                 sys::close(self.signals);
-                // A task may use every CPU until its own mask is set; it must not keep the launcher's.
+                // A task may use every CPU until its own mask is set; it must not keep the
+                // launcher's.
                 let _ = sys::sched_setaffinity(0, &self.plan.cpus);
                 match &self.plan.work {
                     Work::Tasks { .. } => {
@@ -362,7 +363,8 @@ impl Launcher<'_> {
         self.memory.header().nr_leftover.store(leftover, Ordering::Relaxed);
         self.plan.groups.remove();
         if let Some(dir) = self.plan.dir.take() {
-            // Nothing can be done about a directory that will not go; the system's own cleaning will.
+            // Nothing can be done about a directory that will not go; the system's own cleaning
+            // will.
             let _ = fs::remove_dir_all(dir);
         }
     }

@@ -2,14 +2,16 @@
 //! The host lane: plays a workload, or copies of any command, on the running kernel with real
 //! processes and records what the scheduler does with them.
 //!
-//! [`HostLane::play`] is a run; [`command`] the same for commands; [`doctor`] says what this machine
-//! can do; [`calibrate`] measures what things cost here. Everything that changes the machine is
-//! undone when a run ends, however it ends: see [`launcher`].
+//! [`HostLane::play`] is a run; [`command`] the same for commands; [`doctor`] says what this
+//! machine can do; [`calibrate`] measures what things cost here. Everything that changes the
+//! machine is undone when a run ends, however it ends: see [`launcher`].
 
 pub mod attr;
 pub mod burn;
+pub mod calibrate;
 pub mod cgroup;
 pub mod command;
+pub mod doctor;
 pub mod error;
 pub mod files;
 pub mod lane;
@@ -27,7 +29,9 @@ pub mod sys;
 pub mod traps;
 
 pub use attr::PolicyOverride;
+pub use calibrate::{Calibration, Figure, calibrate};
 pub use command::{CommandOutcome, CopyOutcome, RunCommand, run_command};
+pub use doctor::{Check, doctor};
 pub use error::HostError;
 pub use lane::{HostLane, HostRequest};
 pub use machine::usable_cpus as allowed_cpus;

@@ -175,8 +175,9 @@ pub fn governor(cpus: &CpuMask) -> Option<String> {
 
 /// Name of the sched_ext scheduler that is loaded, if any.
 pub fn sched_ext_scheduler() -> Option<String> {
-    let state = read("/sys/kernel/sched_ext/state")?;
-    (state == "enabled").then(|| read("/sys/kernel/sched_ext/root/ops").unwrap_or(state))
+    let dir = Path::new("/sys/kernel/sched_ext");
+    let state = read(dir.join("state"))?;
+    (state == "enabled").then(|| read(dir.join("root").join("ops")).unwrap_or(state))
 }
 
 /// Writes the figures of the run's self-check and of its recorder into the settings.

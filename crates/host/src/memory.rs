@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the processes of a run share: one slot for each task, and rings for the tasks' own marks.
 //!
-//! Everything is an atomic in one anonymous shared mapping that is made before the first fork. While
-//! a run is measured, tasks write their time stamps here and nowhere else: no output, no allocation.
+//! Everything is an atomic in one anonymous shared mapping that is made before the first fork.
+//! While a run is measured, tasks write their time stamps here and nowhere else: no output, no
+//! allocation.
 //!
 //! Who writes what: the launcher a slot's plan and its last counters, the task itself its marks and
 //! times. A slot's index is the task's number ([`schedlab_model::TaskId`]).

@@ -17,7 +17,8 @@ pub struct TraceSums {
     pub run_ns: Nanos,
     /// Time runnable but not running, ns.
     pub run_delay_ns: Nanos,
-    /// The same by the kernel's clock rule, which books short waits after a wake-up as run time, ns.
+    /// The same by the kernel's clock rule, which books short waits after a wake-up as run time,
+    /// ns.
     pub kernel_delay_ns: Nanos,
     /// Waits that make it up.
     pub nr_waits: u64,

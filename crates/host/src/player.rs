@@ -3,9 +3,9 @@
 //!
 //! The interpreter is the model's, seeded with the task's number, so the amounts drawn equal the
 //! simulator's. Run burns CPU time by the thread's own clock; sleeps and timers are absolute on
-//! CLOCK_MONOTONIC; a fork is a real process; joining waits on pidfds, so it is the child's exit that
-//! wakes the parent. Timer periods count from the task's release (rt-app counts from the start of
-//! the thread, which is the same moment but for the first wake-up).
+//! CLOCK_MONOTONIC; a fork is a real process; joining waits on pidfds, so it is the child's exit
+//! that wakes the parent. Timer periods count from the task's release (rt-app counts from the
+//! start of the thread, which is the same moment but for the first wake-up).
 
 use crate::attr;
 use crate::burn::{Burner, Speed};
@@ -235,8 +235,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// First instructions of a forked task: its parent's rights and attributes hold until it has set
-    /// its own.
+    /// First instructions of a forked task: its parent's rights and attributes hold until it has
+    /// set its own.
     fn begin_child(&mut self, index: u32) -> ! {
         let slot = self.memory.slot(index);
         slot.pid.store(sys::getpid(), Ordering::Release);

@@ -94,8 +94,8 @@ impl Launcher {
         self.is_reaped
     }
 
-    /// The launcher was killed before it could clean up: the kernel has killed its tasks; groups and
-    /// files are left.
+    /// The launcher was killed before it could clean up: the kernel has killed its tasks; groups
+    /// and files are left.
     fn clean_up_after(&self) {
         sys::kill_now(-(self.pid as i32));
         if let Some(controller) = CpuController::detect() {
@@ -147,8 +147,8 @@ impl Source {
         warnings.push(warning(
             "no-bpf",
             format!(
-                "{failed}. Run time, run delay and switches come from /proc and wait4 instead, times \
-                 from the tasks themselves."
+                "{failed}. Run time, run delay and switches come from /proc and wait4 instead, \
+                times from the tasks themselves."
             ),
         ));
         Ok(Self::Own)

@@ -84,9 +84,13 @@ fn setting_warnings(uses_rt: bool, cpus: &CpuMask) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut add = |code: &str, text: String| warnings.push(warning(code, text));
     if read("/proc/sys/kernel/sched_autogroup_enabled").as_deref() == Some("1") {
-        add("autogroup", "Autogroup is on: nice values count only among tasks of one session, and \
-             load of another session competes as one group. Among the tasks of this run nice works. \
-             To switch it off: sysctl kernel.sched_autogroup_enabled=0.".into());
+        add(
+            "autogroup",
+            "Autogroup is on: nice values count only among tasks of one session, and \
+             load of another session competes as one group. Among the tasks of this run nice \
+             works. To switch it off: sysctl kernel.sched_autogroup_enabled=0."
+                .into(),
+        );
     }
     let number = |path| read(path).and_then(|text| text.parse::<i64>().ok());
     let runtime = number("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or(-1);
@@ -105,8 +109,8 @@ fn setting_warnings(uses_rt: bool, cpus: &CpuMask) -> Vec<Warning> {
         add(
             "frequency-scaling",
             format!(
-                "CPU frequency may change during the run (governor {governor}): the same CPU time may do \
-             different work. Choose the governor performance."
+                "CPU frequency may change during the run (governor {governor}): the same CPU time \
+                may do different work. Choose the governor performance."
             ),
         );
     }
@@ -122,8 +126,8 @@ fn setting_warnings(uses_rt: bool, cpus: &CpuMask) -> Vec<Warning> {
         add(
             "sched-ext",
             format!(
-                "The sched_ext scheduler {name} is loaded: OTHER, BATCH and IDLE tasks may be its, not \
-             the kernel's own."
+                "The sched_ext scheduler {name} is loaded: OTHER, BATCH and IDLE tasks may be \
+                its, not the kernel's own."
             ),
         );
     }

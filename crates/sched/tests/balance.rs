@@ -15,11 +15,11 @@ use schedlab_sched::{Options, WakeFlags, WakeKind};
 
 const MS: Nanos = 1_000_000;
 const SEC: Nanos = 1_000 * MS;
-const RULES: [Rules; 2] = [Rules::LINUX_6_1, Rules::LINUX_6_12];
+const RULES: [Rules; 3] = [Rules::LINUX_6_1, Rules::LINUX_6_12, Rules::LINUX_6_18];
 
 fn kernel_of(rules: Rules, topology: Topology, hz: u32) -> Kernel<FairClass> {
     let machine = Machine { hz, topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
-    let declared = if rules.is_eevdf() { &tunables::EEVDF[..] } else { &tunables::CFS[..] };
+    let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };
     let options = Options::defaults(declared);
     let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
     Kernel::with_lower(&machine, Bandwidth::Off, fair)
@@ -284,7 +284,7 @@ fn check_work_conserved(k: &Kernel<FairClass>, tasks: &[TaskId], what: &str) {
 fn random_lives_keep_custody_and_conserve_work() {
     for seed in 0..60 {
         let mut random = Stream::new(seed, Purpose::Scheduler, 3);
-        let rules = RULES[random.below(2) as usize];
+        let rules = RULES[random.below(3) as usize];
         let topology = match random.below(4) {
             0 => Topology::flat(1 + random.below(4) as u32),
             1 => smt(1 + random.below(3) as u32),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Turns records and marks into the model's events, and keeps the run's own account of run delay.
 //!
-//! Pids become task numbers: a task's number is its slot in the run's memory; descendants of commands
-//! have no slot and get the numbers after the copies. Time 0 is the release: what came before is
-//! not part of the run. The wake-up that ends the hold of a task *is* its release and becomes a Fork
-//! event, so that the trace starts as the simulator's does.
+//! Pids become task numbers: a task's number is its slot in the run's memory; descendants of
+//! commands have no slot and get the numbers after the copies. Time 0 is the release: what came
+//! before is not part of the run. The wake-up that ends the hold of a task *is* its release and
+//! becomes a Fork event, so that the trace starts as the simulator's does.
 //!
 //! Rules taken from the kernel (kernel/sched/stats.h): a wait starts when a task is put on a queue,
 //! by wake-up, creation or preemption, and ends when it is switched in; a wake-up of a task that is
@@ -228,8 +228,8 @@ impl<'a> Converter<'a> {
     }
 
     /// The slot of a task that was just created. Its parent took the slot before it forked and
-    /// stores the pid after: the slot is the one with this pid or, where that is not stored yet, the
-    /// parent's first one without.
+    /// stores the pid after: the slot is the one with this pid or, where that is not stored yet,
+    /// the parent's first one without.
     fn slot_of(&mut self, pid: u32, parent: u32) -> Option<u32> {
         let open = (self.memory.nr_slots().saturating_sub(self.nr_launched)) as usize;
         self.is_created.resize(open.max(self.is_created.len()), false);

@@ -2,8 +2,9 @@
 //! The thread that empties the rings.
 //!
 //! It wakes on a timer, never because of an event, copies, and hands over; sorting and whatever the
-//! sink does happens on the caller's thread at normal priority. As root the thread runs at SCHED_FIFO
-//! just below the launcher, so that no task of a run can keep it from emptying the rings in time.
+//! sink does happens on the caller's thread at normal priority. As root the thread runs at
+//! SCHED_FIFO just below the launcher, so that no task of a run can keep it from emptying the
+//! rings in time.
 
 use super::ring::{Record, Rings};
 use crate::attr::DRAIN_PRIORITY;

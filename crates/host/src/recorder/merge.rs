@@ -3,8 +3,8 @@
 //!
 //! Streaming: a source is one CPU's ring or the marks of all tasks. An event leaves when every
 //! source has been read up to its time (the watermark). One that comes later than that (a task was
-//! preempted between reading the clock and publishing its mark) leaves with the time of the last one
-//! out and is counted.
+//! preempted between reading the clock and publishing its mark) leaves with the time of the last
+//! one out and is counted.
 
 use super::ring::Record;
 use crate::memory::Mark;

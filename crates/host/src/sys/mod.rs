@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! System calls: the only place of this crate, beside the recorder's rings, with `unsafe`.
 //!
-//! Each function is one call (or a fixed short sequence) with its result as `io::Result`. Taken from
-//! `libc`; what it has no function for (sched_setattr, clone, pidfd_open, futex, capset) goes through
-//! `syscall(2)` with the numbers and structures of the kernel's uapi headers. Nothing here allocates
-//! unless it says so, so that it may be used in a process forked from a program with threads.
+//! Each function is one call (or a fixed short sequence) with its result as `io::Result`. Taken
+//! from `libc`; what it has no function for (sched_setattr, clone, pidfd_open, futex, capset)
+//! goes through `syscall(2)` with the numbers and structures of the kernel's uapi headers.
+//! Nothing here allocates unless it says so, so that it may be used in a process forked from a
+//! program with threads.
 
 mod memory;
 mod process;
@@ -62,7 +63,8 @@ pub fn sleep_until_ns(deadline_ns: u64) {
 
 /// Sleeps on a futex word shared between processes while it holds `expected`.
 pub fn futex_wait(word: &AtomicU32, expected: u32) {
-    // SAFETY: the word is valid and aligned; no timeout. Spurious returns are the caller's business.
+    // SAFETY: the word is valid and aligned; no timeout. Spurious returns are the caller's
+    // business.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -103,7 +105,8 @@ pub fn poll(items: &mut [Pollable], timeout: Option<Duration>) {
     });
     let time_ptr = time.as_ref().map_or(std::ptr::null(), |time| time as *const libc::timespec);
     let count = items.len().min(fds.len()) as libc::nfds_t;
-    // SAFETY: `fds` holds `count` entries; `time_ptr` is null or valid. EINTR reads as "none ready".
+    // SAFETY: `fds` holds `count` entries; `time_ptr` is null or valid. EINTR reads as "none
+    // ready".
     let ready = unsafe { libc::ppoll(fds.as_mut_ptr(), count, time_ptr, std::ptr::null()) };
     for (fd, item) in fds.iter().zip(items.iter_mut()) {
         item.is_ready = ready > 0 && fd.revents != 0;

@@ -33,8 +33,8 @@ pub fn fork() -> io::Result<Option<u32>> {
 }
 
 /// Forks a *sibling*: the child's parent is the caller's parent (CLONE_PARENT), so that one process
-/// reaps all and every task dies with it. Gives the pid and a pidfd to wait on; `None` in the child.
-/// Only for processes with a single thread.
+/// reaps all and every task dies with it. Gives the pid and a pidfd to wait on; `None` in the
+/// child. Only for processes with a single thread.
 pub fn fork_sibling() -> io::Result<Option<(u32, i32)>> {
     let mut pidfd: i32 = -1;
     let flags = (libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::SIGCHLD) as libc::c_ulong;
@@ -112,14 +112,28 @@ pub fn reap(pid: u32) -> io::Result<(i32, Usage)> {
     }
 }
 
-/// Usage of the calling process so far.
-pub fn own_usage() -> Usage {
+fn usage_now(who: i32) -> Usage {
     // SAFETY: zeroed rusage is valid, and valid for writing.
     unsafe {
         let mut raw: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut raw);
+        libc::getrusage(who, &mut raw);
         usage_of(&raw)
     }
+}
+
+/// Usage of the calling process so far.
+pub fn own_usage() -> Usage {
+    usage_now(libc::RUSAGE_SELF)
+}
+
+/// Usage of the children that the calling process has waited for.
+pub fn usage_of_children() -> Usage {
+    usage_now(libc::RUSAGE_CHILDREN)
+}
+
+/// Usage of the calling thread so far.
+pub fn own_usage_of_thread() -> Usage {
+    usage_now(libc::RUSAGE_THREAD)
 }
 
 /// Exit code, or minus the number of the signal that ended the process.
@@ -192,8 +206,8 @@ struct CapData {
     inheritable: u32,
 }
 
-/// Becomes `uid`/`gid` for good, without any other group. With `keep_nice` it keeps the right to set
-/// scheduling attributes (CAP_SYS_NICE) and nothing else. Call only as root.
+/// Becomes `uid`/`gid` for good, without any other group. With `keep_nice` it keeps the right to
+/// set scheduling attributes (CAP_SYS_NICE) and nothing else. Call only as root.
 pub fn drop_privileges(uid: u32, gid: u32, keep_nice: bool) -> io::Result<()> {
     // SAFETY: calls without memory, or with the two valid structures below.
     unsafe {
