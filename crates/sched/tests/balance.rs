@@ -320,8 +320,8 @@ fn random_lives_keep_custody_and_conserve_work() {
     }
 }
 
-/// With 6.1 an idle CPU gives up looking for work before each nap once that has failed often and its
-/// naps are short; with 6.12 it goes on.
+/// With 6.1 an idle CPU gives up looking for work before each nap once that has failed often and
+/// its naps are short; with 6.12 it goes on.
 #[test]
 fn fruitless_attempts_before_short_naps_become_rare_in_6_1() {
     for (rules, pulls) in [(Rules::LINUX_6_1, false), (Rules::LINUX_6_12, true)] {

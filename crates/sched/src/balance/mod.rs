@@ -7,9 +7,9 @@
 //! whether, from where and how much, `detach` which tasks, `when` at which times, idle CPUs without
 //! a tick included.
 //!
-//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63 and 6.18.2. Left out: clusters, asymmetric capacity
-//! and misfit tasks, energy-aware placement, NUMA balancing of memory, utilisation estimates
-//! (util_est) and clamps; costs of balancing are not charged to a CPU.
+//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63 and 6.18.2. Left out: clusters, asymmetric
+//! capacity and misfit tasks, energy-aware placement, NUMA balancing of memory, utilisation
+//! estimates (util_est) and clamps; costs of balancing are not charged to a CPU.
 //!
 //! [`domains`]: crate::domains
 
