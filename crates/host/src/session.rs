@@ -203,6 +203,7 @@ impl Source {
                 Err(_) => 0,
             },
             _ => {
+                let _ = merge;
                 std::thread::sleep(round);
                 sys::monotonic_ns().saturating_sub(1_000_000)
             }

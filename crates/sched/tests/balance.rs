@@ -15,11 +15,11 @@ use schedlab_sched::{Options, WakeFlags, WakeKind};
 
 const MS: Nanos = 1_000_000;
 const SEC: Nanos = 1_000 * MS;
-const RULES: [Rules; 2] = [Rules::LINUX_6_1, Rules::LINUX_6_12];
+const RULES: [Rules; 3] = [Rules::LINUX_6_1, Rules::LINUX_6_12, Rules::LINUX_6_18];
 
 fn kernel_of(rules: Rules, topology: Topology, hz: u32) -> Kernel<FairClass> {
     let machine = Machine { hz, topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
-    let declared = if rules.is_eevdf() { &tunables::EEVDF[..] } else { &tunables::CFS[..] };
+    let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };
     let options = Options::defaults(declared);
     let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
     Kernel::with_lower(&machine, Bandwidth::Off, fair)
@@ -284,7 +284,7 @@ fn check_work_conserved(k: &Kernel<FairClass>, tasks: &[TaskId], what: &str) {
 fn random_lives_keep_custody_and_conserve_work() {
     for seed in 0..60 {
         let mut random = Stream::new(seed, Purpose::Scheduler, 3);
-        let rules = RULES[random.below(2) as usize];
+        let rules = RULES[random.below(3) as usize];
         let topology = match random.below(4) {
             0 => Topology::flat(1 + random.below(4) as u32),
             1 => smt(1 + random.below(3) as u32),
@@ -317,5 +317,50 @@ fn random_lives_keep_custody_and_conserve_work() {
         }
         k.run_until(k.core.now + SEC);
         check_work_conserved(&k, &tasks, &format!("{} seed {seed}", rules.name));
+    }
+}
+
+/// With 6.1 an idle CPU gives up looking for work before each nap once that has failed often and
+/// its naps are short; with 6.12 it goes on.
+#[test]
+fn fruitless_attempts_before_short_naps_become_rare_in_6_1() {
+    for (rules, pulls) in [(Rules::LINUX_6_1, false), (Rules::LINUX_6_12, true)] {
+        let mut k = kernel_of(rules, Topology::flat(2), 1000);
+        // One success teaches the cost of an attempt.
+        let hogs: Vec<TaskId> = (0..2).map(|_| k.fork(pinned(&[0]))).collect();
+        let napper = k.fork(pinned(&[1]));
+        k.run_until(20 * MS);
+        k.set_attr(hogs[0], hog());
+        k.set_attr(hogs[1], hog());
+        k.run_until(k.core.now + MS / 2);
+        k.sleep(napper);
+        k.settle();
+        assert_eq!(nr_running(&k), [1, 1], "{}: pulled before the nap", rules.name);
+        for task in &hogs {
+            k.sleep(*task);
+            k.settle();
+            k.set_attr(*task, pinned(&[0]));
+            k.wake(*task);
+            k.settle();
+        }
+        assert_eq!(nr_running(&k), [2, 0], "{}: bound to CPU 0 again", rules.name);
+        // Naps of 0.1 ms: nothing to pull, since the hogs may not move.
+        for _ in 0..60 {
+            k.wake(napper);
+            k.settle();
+            k.run_until(k.core.now + MS / 10);
+            k.sleep(napper);
+            k.settle();
+            k.run_until(k.core.now + MS / 10);
+        }
+        k.wake(napper);
+        k.settle();
+        for task in &hogs {
+            k.set_attr(*task, hog());
+        }
+        k.run_until(k.core.now + MS / 10);
+        k.sleep(napper);
+        k.settle();
+        assert_eq!(nr_running(&k) == [1, 1], pulls, "{}", rules.name);
     }
 }

@@ -12,12 +12,12 @@ use schedlab_sched::rt::Bandwidth;
 use schedlab_sched::{Options, WakeFlags, WakeKind};
 
 const MS: Nanos = 1_000_000;
-const RULES: [Rules; 2] = [Rules::LINUX_6_1, Rules::LINUX_6_12];
+const RULES: [Rules; 3] = [Rules::LINUX_6_1, Rules::LINUX_6_12, Rules::LINUX_6_18];
 
 fn kernel_with(rules: Rules, topology: Topology, bandwidth: Bandwidth) -> Kernel<FairClass> {
     let nr_cpus = topology.nr_cpus();
     let machine = Machine { hz: 250, topology, ..Machine::flat(nr_cpus) };
-    let declared = if rules.is_eevdf() { &tunables::EEVDF[..] } else { &tunables::CFS[..] };
+    let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };
     let options = Options::defaults(declared);
     let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
     Kernel::with_lower(&machine, bandwidth, fair)

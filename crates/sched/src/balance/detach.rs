@@ -263,6 +263,10 @@ impl Balancer {
         task: TaskId,
         src: CpuId,
     ) -> bool {
+        let v6_18 = self.options.generation >= Generation::V6_18;
+        if v6_18 && core.task(task).sched_delayed && attempt.kind != MigrationType::Load {
+            return false;
+        }
         let allowed = &core.task(task).cpus_allowed;
         let domains = self.domains.clone();
         let domain = domains.domain(attempt.domain);

@@ -7,9 +7,9 @@
 //! whether, from where and how much, `detach` which tasks, `when` at which times, idle CPUs without
 //! a tick included.
 //!
-//! Source: Linux kernel/sched/fair.c, 6.1.158 and 6.12.63. Left out: clusters, asymmetric capacity
-//! and misfit tasks, energy-aware placement, NUMA balancing of memory, utilisation estimates
-//! (util_est) and clamps; costs of balancing are not charged to a CPU.
+//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63 and 6.18.2. Left out: clusters, asymmetric
+//! capacity and misfit tasks, energy-aware placement, NUMA balancing of memory, utilisation
+//! estimates (util_est) and clamps; costs of balancing are not charged to a CPU.
 //!
 //! [`domains`]: crate::domains
 
@@ -32,6 +32,9 @@ pub trait FairQueues {
     /// Fair tasks on `cpu`, in all groups, the running one included; from 6.12 on without those
     /// whose dequeue is delayed (`cfs.h_nr_running`, `cfs.h_nr_runnable`).
     fn h_nr_running(&self, cpu: CpuId) -> u32;
+
+    /// Fair tasks on `cpu` whose dequeue is delayed.
+    fn h_nr_delayed(&self, cpu: CpuId) -> u32;
 
     /// Whether `cpu` has tasks and all of them are SCHED_IDLE (`sched_idle_cpu`).
     fn sched_idle_cpu(&self, core: &Core, cpu: CpuId) -> bool;
@@ -105,6 +108,8 @@ pub enum Generation {
     V6_1,
     /// 6.12.63.
     V6_12,
+    /// 6.18.2.
+    V6_18,
 }
 
 /// Settings.

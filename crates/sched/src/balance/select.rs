@@ -90,7 +90,7 @@ impl Balancer {
         if core.idle_cpu(this) && self.domains.share_cache(this, prev) {
             return if core.idle_cpu(prev) { prev } else { this };
         }
-        if flags.sync && core.rq(this).nr_running == 1 {
+        if flags.sync && core.rq(this).nr_running - fair.h_nr_delayed(this) == 1 {
             return this;
         }
         if core.idle_cpu(prev) {

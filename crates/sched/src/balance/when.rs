@@ -198,7 +198,7 @@ impl Balancer {
             if !pulled && self.options.generation == Generation::V6_1 {
                 // A fruitless attempt makes the next ones rarer.
                 let max = self.cpus[cpu.index()].domains[position].max_newidle_lb_cost;
-                cost = cost.max(3 * max / 2);
+                cost = 3 * max / 2;
             }
             self.update_newidle_cost(cpu, position, cost, core.jiffies(), core.hz);
             if pulled || core.rq(cpu).nr_running > 0 {

@@ -19,6 +19,11 @@ impl FairQueues for FairClass {
         if self.rules.counts_runnable_only { rq.h_nr_runnable } else { rq.h_nr_queued }
     }
 
+    fn h_nr_delayed(&self, cpu: CpuId) -> u32 {
+        let rq = self.rq(cpu.0);
+        rq.h_nr_queued - rq.h_nr_runnable
+    }
+
     fn sched_idle_cpu(&self, core: &Core, cpu: CpuId) -> bool {
         let nr_running = core.rq(cpu).nr_running;
         nr_running > 0 && nr_running == self.rq(cpu.0).h_nr_idle

@@ -210,48 +210,14 @@ impl FairClass {
 #[cfg(test)]
 mod tests {
     use super::super::rules::Rules;
-    use super::super::weights::scale_load_down;
+    use super::super::testing;
     use super::*;
     use crate::class::SchedClass;
     use crate::flags::EnqueueFlags;
-    use crate::options::Options;
-    use schedlab_model::random::{Purpose, Stream};
-    use schedlab_model::{CgroupSpec, CpuMask, Machine, SchedAttr};
 
-    /// A class with tasks of these nice values queued on one CPU, scaled for `scaling_cpus`.
+    /// CFS with tasks of these nice values queued on one CPU, scaled for `scaling_cpus`.
     fn queued(scaling_cpus: u64, nice: &[i8]) -> (FairClass, Core) {
-        let machine = Machine::flat(1);
-        let mut options = Options::defaults(super::super::tunables::CFS);
-        options.set(super::super::tunables::CFS, "scaling_cpus", scaling_cpus).unwrap();
-        let groups = vec![CgroupSpec::root()];
-        let mut class = FairClass::new(Rules::LINUX_6_1, &options, &machine, &groups);
-        let mut core = Core::new(&machine, groups, Stream::new(1, Purpose::Scheduler, 0));
-        for (index, nice) in nice.iter().enumerate() {
-            let task = TaskId(index as u32);
-            let attr = SchedAttr { nice: *nice, ..SchedAttr::default() };
-            core.tasks.push(crate::core::Task {
-                attr,
-                prio: attr.kernel_prio(),
-                class: 0,
-                state: crate::core::TaskState::Running,
-                on_rq: true,
-                sched_delayed: false,
-                cpu: CpuId(0),
-                cpus_allowed: CpuMask::first(1),
-                nr_cpus_allowed: 1,
-                sum_exec_runtime: 0,
-                exec_start: 0,
-                burst_ns: None,
-                burst_at: 0,
-                nr_voluntary_switches: 0,
-                nr_involuntary_switches: 0,
-                nr_migrations: 0,
-                release_ns: 0,
-            });
-            class.task_new(&mut core, task);
-            class.enqueue_task(&mut core, CpuId(0), task, EnqueueFlags::WAKEUP);
-        }
-        (class, core)
+        testing::queued(Rules::LINUX_6_1, scaling_cpus, nice)
     }
 
     #[test]
@@ -298,7 +264,6 @@ mod tests {
                 assert_eq!(class.wakeup_preempt_entity(0, 1), 1);
             }
         }
-        assert_eq!(scale_load_down(1 << 20), 1024);
     }
 
     #[test]

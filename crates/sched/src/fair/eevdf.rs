@@ -380,3 +380,72 @@ impl FairClass {
         self.clear_delayed(e);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rules::Rules;
+    use super::super::testing::queued;
+    use super::super::weights::LoadWeight;
+    use super::*;
+    use crate::class::SchedClass;
+    use crate::flags::DequeueFlags;
+    use schedlab_model::{SchedAttr, TaskId};
+
+    /// Puts a waiting entity at these places.
+    fn put(class: &mut FairClass, e: u32, vruntime: u64, deadline: u64) {
+        class.tree_remove(0, e);
+        class.ent_mut(e).vruntime = vruntime;
+        class.ent_mut(e).deadline = deadline;
+        class.tree_insert(0, e);
+    }
+
+    #[test]
+    fn section_2_2_average_vruntime_and_eligibility() {
+        let (mut class, _) = queued(Rules::LINUX_6_12, 8, &[0, 5]);
+        put(&mut class, 0, 10_000_000, 20_000_000);
+        put(&mut class, 1, 16_000_000, 20_000_000);
+        assert_eq!(class.avg_vruntime(0), 11_479_028);
+        assert!(class.entity_eligible(0, 0) && !class.entity_eligible(0, 1));
+        assert_eq!(div_floor(-303, 100), -4);
+        assert_eq!(div_floor(-(1i128 << 80), 1 << 40), -(1 << 40));
+    }
+
+    #[test]
+    fn section_2_2_lag_grows_on_placement_and_is_bounded() {
+        let (mut class, mut core) = queued(Rules::LINUX_6_12, 8, &[0, 5]);
+        class.dequeue_task(&mut core, CpuId(0), TaskId(1), DequeueFlags::SLEEP);
+        put(&mut class, 0, 30_000_000, 40_000_000);
+        class.ent_mut(1).vlag = 2_000_000;
+        class.place_entity_eevdf(0, 1, false);
+        assert_eq!(30_000_000 - class.ent(1).vruntime, 2_654_296);
+        // Slice 3 ms: two of them are more than the tick of 4 ms.
+        let (mut class, core) = queued(Rules::LINUX_6_12_0, 8, &[0, 0]);
+        put(&mut class, 0, 0, 3_000_000);
+        put(&mut class, 1, 100_000_000, 103_000_000);
+        class.update_entity_lag(&core, 0, 0);
+        class.update_entity_lag(&core, 0, 1);
+        assert_eq!((class.ent(0).vlag, class.ent(1).vlag), (6_000_000, -6_000_000));
+    }
+
+    #[test]
+    fn section_2_3_reweight_scales_around_the_average() {
+        let (mut class, mut core) = queued(Rules::LINUX_6_12_0, 8, &[0, 0]);
+        put(&mut class, 0, 18_000_000, 21_000_000);
+        put(&mut class, 1, 22_000_000, 25_000_000);
+        assert_eq!(class.avg_vruntime(0), 20_000_000);
+        let attr = SchedAttr { nice: 5, ..SchedAttr::default() };
+        class.reweight_entity(&mut core, 0, LoadWeight::of_task(&attr));
+        assert_eq!((class.ent(0).vruntime, class.ent(0).deadline), (13_886_568, 23_056_716));
+    }
+
+    #[test]
+    fn section_2_11_rr_interval() {
+        let (class, mut core) = queued(Rules::LINUX_6_12, 8, &[0]);
+        assert_eq!(class.get_rr_interval(&core, TaskId(0)), 0);
+        core.tick_nsec = 1_000_000;
+        assert_eq!(class.get_rr_interval(&core, TaskId(0)), 2_000_000);
+        let (class, mut core) = queued(Rules::LINUX_6_12_0, 8, &[0]);
+        core.tick_nsec = 1_000_000;
+        assert_eq!(class.get_rr_interval(&core, TaskId(0)), 3_000_000);
+    }
+}

@@ -20,6 +20,8 @@ pub mod pelt;
 pub mod queue;
 pub mod rbtree;
 pub mod rules;
+#[cfg(test)]
+mod testing;
 pub mod tunables;
 pub mod weights;
 

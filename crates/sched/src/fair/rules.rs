@@ -133,8 +133,12 @@ impl Rules {
         ..Self::LINUX_6_12_0
     };
     /// EEVDF as in 6.18.
-    pub const LINUX_6_18: Self =
-        Self { name: "linux-6.18", protection: Protection::ShortestSlice, ..Self::LINUX_6_12 };
+    pub const LINUX_6_18: Self = Self {
+        name: "linux-6.18",
+        protection: Protection::ShortestSlice,
+        balance: Generation::V6_18,
+        ..Self::LINUX_6_12
+    };
 
     /// Whether the rules are those of EEVDF.
     pub const fn is_eevdf(&self) -> bool {
