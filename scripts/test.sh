@@ -5,7 +5,7 @@
 #
 # A test that cannot run on this machine prints a line `SKIP name: reason` and counts as skipped.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 export PATH="$HOME/.cargo/bin:$PATH"
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never} INSTA_UPDATE=no INSTA_FORCE_PASS=0
 
@@ -34,15 +34,15 @@ step() {
     fi
 }
 
-# Adds the last line of the form `N passed, N failed, N skipped` of a log to the sums.
-add_summary() {
-    local line
-    line=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$1" | tail -n 1)
-    [ -n "$line" ] || return 1
-    set -- $line
-    passed=$((passed + $1))
-    failed=$((failed + $3))
-    skipped=$((skipped + $5))
+# Adds the sums that node's test runner prints at its end (`# pass 5` or `i pass 5`).
+add_node_summary() {
+    local p f s
+    read -r p f s < <(awk '$2 ~ /^(pass|fail|skipped)$/ && $3 ~ /^[0-9]+$/ && NF == 3 { n[$2] = $3 }
+        END { print n["pass"] + 0, n["fail"] + 0, n["skipped"] + 0 }' "$1")
+    [ $((p + f + s)) -gt 0 ] || return 1
+    passed=$((passed + p))
+    failed=$((failed + f))
+    skipped=$((skipped + s))
 }
 
 # cargo test: sums its `test result:` lines; a test that passed with a SKIP line counts as skipped.
@@ -60,6 +60,7 @@ rust_tests() {
     } END { print p + 0, f + 0, s + 0 }' "$log")
     skips=$(grep -c '^SKIP ' "$log")
     grep '^SKIP ' "$log"
+    # shellcheck disable=SC2086  # three words on purpose
     set -- $sums
     passed=$((passed + $1 - skips))
     failed=$((failed + $2))
@@ -79,7 +80,7 @@ browser_test() {
     echo "=== tests/browser/run.sh"
     tests/browser/run.sh >"$log" 2>&1
     status=$?
-    if add_summary "$log"; then
+    if add_node_summary "$log"; then
         [ $status -eq 0 ] || { tail -n 60 "$log" && failures+=(browser); }
     elif [ $status -ne 0 ]; then
         tail -n 60 "$log"

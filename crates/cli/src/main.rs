@@ -1,3 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The `schedlab` program.
-fn main() {}
+//! The `schedlab` program: argv, terminal, exit codes. The only place where all parts are wired
+//! together; what it wires lives in the other crates.
+
+mod args;
+mod commands;
+mod error;
+mod input;
+mod machine;
+mod output;
+mod table;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return error::usage(&error),
+    };
+    let mut out = output::Out::stdout();
+    let result = commands::run(&cli, &mut out).and_then(|()| out.finish());
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}

@@ -11,6 +11,7 @@ pub mod launchers;
 pub mod plan;
 pub mod recorder;
 pub mod result;
+pub mod sim;
 pub mod study;
 
 pub use execute::{ExecuteOptions, Failure, Outcome, execute};
@@ -21,4 +22,5 @@ pub use result::{
     CopyResult, Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult,
     SCHEMA_VERSION, Setting, Slice, Warning,
 };
+pub use sim::SimLane;
 pub use study::{Study, StudyError};

@@ -148,9 +148,8 @@ pub trait SchedClass: Send {
     /// is running, else compare with what runs.
     fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         if core.task(task).on_rq {
-            if core.is_running(task) {
-                core.resched_curr(cpu);
-            } else if core.preempt_check(cpu, task) != PreemptCheck::Nothing {
+            let is_first = core.preempt_check(cpu, task) != PreemptCheck::Nothing;
+            if core.is_running(task) || is_first {
                 core.resched_curr(cpu);
             }
         }

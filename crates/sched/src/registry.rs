@@ -18,6 +18,9 @@ pub struct Claims {
     pub needs_burst: bool,
 }
 
+/// Makes a stack of classes, highest priority first.
+pub type Build = fn(&Options, &Machine, &[CgroupSpec]) -> Vec<Box<dyn SchedClass>>;
+
 /// A scheduler's entry.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerInfo {
@@ -34,7 +37,7 @@ pub struct SchedulerInfo {
     /// Its tunables.
     pub tunables: &'static [Tunable],
     /// Makes its stack of classes, highest priority first.
-    pub build: fn(&Options, &Machine, &[CgroupSpec]) -> Vec<Box<dyn SchedClass>>,
+    pub build: Build,
 }
 
 /// All schedulers.

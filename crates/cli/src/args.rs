@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line as types. `-h` gives one line an option, `--help` the long text and examples.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use schedlab_model::{Nanos, Policy};
+use std::path::PathBuf;
+
+/// A laboratory for Linux CPU schedulers: one workload, simulated and on the running kernel.
+#[derive(Debug, Parser)]
+#[command(name = "schedlab", version, propagate_version = true, max_term_width = 100)]
+#[command(after_long_help = EXAMPLES_TOP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES_TOP: &str = "Examples:
+  schedlab sim hogs:n=4,work=100ms --scheduler rr,linux-6.12 --cpus 2
+  schedlab run -n 10 --policy fifo --cpus 0 -- ./prime 10000
+  schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER --report report.html
+  schedlab doctor
+
+Exit codes: 0 ok, 1 a check failed, 2 usage or bad input, 3 this machine cannot do it.
+Data goes to stdout, talk to stderr.";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List schedulers, workloads, measures and studies.
+    List(ListArgs),
+    /// Simulate a workload under one or more schedulers.
+    #[command(after_long_help = EXAMPLES_SIM)]
+    Sim(SimArgs),
+    /// Run a workload, or n copies of any command, on the running kernel.
+    #[command(after_long_help = EXAMPLES_RUN)]
+    Run(RunArgs),
+    /// Run one workload under several schedulers, simulated and real, side by side.
+    #[command(after_long_help = EXAMPLES_COMPARE)]
+    Compare(CompareArgs),
+    /// Make a report (one HTML file) and plots from results.
+    #[command(after_long_help = EXAMPLES_REPORT)]
+    Report(ReportArgs),
+    /// Convert a recorded trace, or the timeline of a result, into another format.
+    #[command(after_long_help = EXAMPLES_EXPORT)]
+    Export(ExportArgs),
+    /// Measure what switches, wake-ups, forks and ticks cost on this machine.
+    #[command(after_long_help = EXAMPLES_CALIBRATE)]
+    Calibrate(CalibrateArgs),
+    /// Show what this machine can do, what is missing and how to get it.
+    Doctor(DoctorArgs),
+    /// Run studies S0 and S1, simulated and on this machine, and write the report.
+    Demo(DemoArgs),
+    /// Print the JSON schemas of what `--json` and `--slices` give.
+    Schema(SchemaArgs),
+    /// Print a completion script for a shell.
+    #[command(after_long_help = EXAMPLES_COMPLETION)]
+    Completion(CompletionArgs),
+}
+
+const EXAMPLES_SIM: &str = "Examples:
+  schedlab sim hogs:n=4,work=100ms --scheduler rr --set slice=10ms
+  schedlab sim sched --param n=4 --cpus 2 --hz 1000 --scheduler linux-6.1,linux-6.12
+  schedlab sim my-workload.json --costs zero --json | jq .measures.totals
+  schedlab sim hogs --slices | head
+  schedlab sim interactive --until 2s --trace run.pftrace     (opens in ui.perfetto.dev)";
+
+const EXAMPLES_RUN: &str = "Examples:
+  schedlab run -n 10 --policy fifo --cpus 0 -- ./prime 10000
+  schedlab run hogs:n=4,work=1s --cpus 0-1 --policy batch
+  schedlab run my-workload.json --trace run.parquet --json
+
+Without root, FIFO, RR and negative nice values are refused by the kernel, and the numbers come from
+/proc instead of a trace; the result says so.";
+
+const EXAMPLES_COMPARE: &str = "Examples:
+  schedlab compare hogs:n=3 --scheduler rr,fcfs,linux-6.12
+  schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER,FIFO --repetitions 5 \\
+      --report report.html";
+
+const EXAMPLES_REPORT: &str = "Examples:
+  schedlab sim hogs --scheduler rr,fcfs --json --keep | schedlab report -
+  schedlab report results.json --output report.html --plots plots/";
+
+const EXAMPLES_EXPORT: &str = "Examples:
+  schedlab sim hogs --trace run.slt && schedlab export run.slt run.parquet
+  schedlab export run.slt run.pftrace
+  schedlab export result.json slices.csv";
+
+const EXAMPLES_CALIBRATE: &str = "Examples:
+  schedlab calibrate --output costs.txt
+  schedlab sim hogs --costs costs.txt";
+
+const EXAMPLES_COMPLETION: &str = "Examples:
+  schedlab completion bash > ~/.local/share/bash-completion/completions/schedlab
+  schedlab completion zsh > ~/.zfunc/_schedlab
+  schedlab completion fish > ~/.config/fish/completions/schedlab.fish";
+
+/// What `list` shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Listed {
+    /// Every scheduler that can be simulated.
+    Schedulers,
+    /// Every built-in workload.
+    Workloads,
+    /// Every measure: name, unit, meaning.
+    Measures,
+    /// The studies that the demo runs.
+    Studies,
+}
+
+/// Arguments of `list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// What to list; without it, everything in short.
+    #[arg(value_enum)]
+    pub what: Option<Listed>,
+    /// Show one scheduler, workload, measure or study only.
+    pub name: Option<String>,
+    /// Show sources, what is left out, tunables and parameters too.
+    #[arg(long, short)]
+    pub long: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The workload and what bends it.
+#[derive(Debug, Args)]
+pub struct WorkloadArgs {
+    /// Parameter of a built-in workload, as in `--param n=4`; may be repeated.
+    #[arg(long = "param", short = 'p', value_name = "NAME=VALUE")]
+    pub params: Vec<String>,
+    /// Policy of the tasks that name none: other, batch, idle, fifo, rr, ...
+    #[arg(long, value_parser = crate::input::policy)]
+    pub policy: Option<Policy>,
+    /// Real-time priority that goes with `--policy fifo` and `rr`, 1 to 99.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=99), requires = "policy")]
+    pub priority: Option<u8>,
+    /// Nice value of the tasks that have none of their own, -20 to 19.
+    #[arg(long, value_parser = clap::value_parser!(i8).range(-20..=19), allow_hyphen_values = true)]
+    pub nice: Option<i8>,
+    /// Seed of every random draw.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// End the run at this time, such as 500ms or 2s.
+    #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
+    pub until: Option<Nanos>,
+}
+
+/// The modelled machine.
+#[derive(Debug, Args)]
+pub struct MachineArgs {
+    /// Ticks a second of the modelled kernel.
+    #[arg(long, default_value = "250", value_parser = crate::input::hz)]
+    pub hz: u32,
+    /// What switches, ticks and wake-ups cost: zero, default, or a file of `schedlab calibrate`.
+    #[arg(long, value_name = "zero|default|FILE", default_value = "default")]
+    pub costs: String,
+    /// Value of a tunable of the scheduler, as in `--set slice=10ms`; may be repeated.
+    #[arg(long = "set", short = 's', value_name = "TUNABLE=VALUE")]
+    pub tunables: Vec<String>,
+    /// Threads to simulate on; the results do not depend on it.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..), value_name = "N")]
+    pub threads: Option<u16>,
+    /// Stop with an error when a runnable task has waited this long; `off` never stops.
+    #[arg(long, value_name = "TIME|off", default_value = "30s",
+          value_parser = crate::input::watchdog)]
+    pub watchdog: crate::input::Watchdog,
+}
+
+/// What a command prints and writes.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Print the result as JSON (see `schedlab schema`); several runs make an array.
+    #[arg(long, conflicts_with = "slices")]
+    pub json: bool,
+    /// Keep the timeline and the progress in the JSON.
+    #[arg(long, requires = "json")]
+    pub keep: bool,
+    /// Print one JSON line a slice: cpu, task, name, start_ns, end_ns, end.
+    #[arg(long)]
+    pub slices: bool,
+    /// Write the trace: .pftrace (Perfetto), .parquet, .ndjson, .ftrace (text) or .slt (own).
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Write a report of the run(s) to this HTML file.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+/// Arguments of `sim`.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    /// A built-in workload, such as `hogs` or `hogs:n=4,work=100ms`, or the path of an rt-app file.
+    pub workload: String,
+    /// Schedulers by name, separated by commas; `schedlab list schedulers` shows them.
+    #[arg(
+        long,
+        visible_alias = "schedulers",
+        value_delimiter = ',',
+        value_name = "NAME",
+        default_value = "linux-6.12"
+    )]
+    pub scheduler: Vec<String>,
+    /// CPUs of the modelled machine.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cpus: u32,
+    /// Repetitions, each with the next seed.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repetitions: u32,
+    /// The workload.
+    #[command(flatten)]
+    pub tasks: WorkloadArgs,
+    /// The machine.
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A built-in workload or the path of an rt-app file; leave out to run a command.
+    #[arg(required_unless_present = "command")]
+    pub workload: Option<String>,
+    /// Copies of the command to start at once.
+    #[arg(short = 'n', long = "copies", value_name = "N", requires = "command",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub copies: Option<u32>,
+    /// Logical CPUs the tasks may use, such as 0 or 0-3,8; all of this process's by default.
+    #[arg(long, value_name = "LIST", value_parser = crate::input::cpu_list)]
+    pub cpus: Option<schedlab_model::CpuMask>,
+    /// Repetitions, each with the next seed.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repetitions: u32,
+    /// The workload.
+    #[command(flatten)]
+    pub tasks: WorkloadArgs,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// The command and its arguments, after `--`.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// A built-in workload or the path of an rt-app file.
+    pub workload: String,
+    /// Schedulers to simulate, separated by commas; `NAME:POLICY` puts the tasks under a policy.
+    #[arg(long, visible_alias = "schedulers", value_delimiter = ',', value_name = "NAME")]
+    pub scheduler: Vec<String>,
+    /// Policies to measure on this machine, separated by commas, such as OTHER,FIFO.
+    #[arg(long, value_delimiter = ',', value_name = "POLICY")]
+    pub host: Vec<String>,
+    /// CPUs, modelled and real.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cpus: u32,
+    /// Repetitions on this machine.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repetitions: u32,
+    /// The workload.
+    #[command(flatten)]
+    pub tasks: WorkloadArgs,
+    /// The machine.
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Keep the timeline and the progress in the JSON.
+    #[arg(long, requires = "json")]
+    pub keep: bool,
+    /// Write a report to this HTML file.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Files with results (what `--json` printed, or the demo's results.json); `-` is stdin.
+    #[arg(required = true)]
+    pub results: Vec<PathBuf>,
+    /// The HTML file to write.
+    #[arg(long, short, default_value = "report.html")]
+    pub output: PathBuf,
+    /// Also write every figure as SVG and PNG into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// A trace in the project's own format (.slt), or a JSON result with its timeline.
+    pub input: PathBuf,
+    /// The file to write; `-` is stdout.
+    pub output: PathBuf,
+    /// The format, if the file's ending does not tell it.
+    #[arg(long, value_enum)]
+    pub format: Option<crate::commands::TraceFormat>,
+}
+
+/// Arguments of `calibrate`.
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// Write the costs to this file, for `--costs FILE`.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where a study's runs happen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LaneArg {
+    /// Simulated only.
+    Sim,
+    /// On this machine only.
+    Host,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Study files; without any, the two built in: S0 and S1.
+    pub studies: Vec<PathBuf>,
+    /// Directory for report.html and results.json.
+    #[arg(long, short, default_value = ".", value_name = "DIR")]
+    pub output: PathBuf,
+    /// Only this lane.
+    #[arg(long, value_enum)]
+    pub lane: Option<LaneArg>,
+    /// Repetitions on this machine instead of the study's.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: Option<u32>,
+    /// Seed of every random draw, and of the order of runs on this machine.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Also write every figure as SVG and PNG into the directory `plots`.
+    #[arg(long)]
+    pub plots: bool,
+    /// The machine.
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Which schema.
+    #[arg(value_enum, default_value = "result")]
+    pub which: crate::commands::SchemaKind,
+}
+
+/// Arguments of `completion`.
+#[derive(Debug, Args)]
+pub struct CompletionArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab compare`: one workload under several schedulers, simulated and on this machine.
+
+use super::demo::{Bar, Unavailable, finish_with_failures};
+use super::{report, results, sim};
+use crate::args::CompareArgs;
+use crate::error::{CliError, CliResult};
+use crate::input::{self, Named};
+use crate::machine;
+use crate::output::Out;
+use schedlab_host::HostLane;
+use schedlab_lab::plan::{self, PlannedRun};
+use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Keep, Plan, RunRequest, execute};
+use schedlab_model::CpuMask;
+
+/// Schedulers that are simulated when none is named.
+const DEFAULT_SCHEDULERS: [&str; 4] = ["linux-6.1", "linux-6.12", "rr", "fcfs"];
+
+/// Runs the command.
+pub fn compare(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
+    let named = input::workload(&args.workload, &args.tasks, args.cpus)?;
+    let lane = machine::sim_lane(&args.machine)?;
+    let host = HostLane;
+    let plan = plan(args, &named)?;
+    let bar = Bar::new(&plan);
+    let mut outcome = execute(
+        &plan,
+        &[&lane, &host],
+        ExecuteOptions { threads: sim::threads(&args.machine), seed: args.tasks.seed },
+        &|run, error| bar.step(&plan.runs[run], error),
+    );
+    bar.finish();
+    for run in outcome.results.iter_mut().flat_map(|result| &mut result.runs) {
+        run.warnings.extend(named.warnings.iter().cloned());
+    }
+    let runs = || outcome.results.iter().flat_map(|result| &result.runs);
+    results::warn(runs());
+    if args.json {
+        let runs: Vec<_> = runs().cloned().collect();
+        sim::print_json(&runs, args.keep, out)?;
+    } else {
+        out.line(results::comparison(runs()))?;
+    }
+    if let (Some(path), true) = (&args.report, runs().next().is_some()) {
+        report::write(path, None, &named.workload.name, &outcome.results)?;
+    }
+    finish_with_failures(&outcome.failures, Unavailable::Fails)
+}
+
+fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
+    let mut schedulers: Vec<&str> = args.scheduler.iter().map(String::as_str).collect();
+    if schedulers.is_empty() && args.host.is_empty() {
+        schedulers.extend(DEFAULT_SCHEDULERS);
+    }
+    let host_cpus = schedlab_host::allowed_cpus();
+    if !args.host.is_empty() && host_cpus.weight() < args.cpus {
+        return Err(CliError::new(
+            crate::error::Exit::Unavailable,
+            format!("--cpus is {}, but this process may use CPUs {host_cpus}", args.cpus),
+            "give fewer CPUs, or leave --host out",
+        ));
+    }
+    let mut runs = Vec::new();
+    for scheduler in schedulers {
+        runs.push(planned(args, named, "sim", scheduler, CpuMask::first(args.cpus), 0)?);
+    }
+    let cpus: CpuMask = host_cpus.iter().take(args.cpus as usize).collect();
+    for policy in &args.host {
+        for repetition in 0..args.repetitions {
+            runs.push(planned(args, named, "host", policy, cpus, repetition)?);
+        }
+    }
+    let experiment = Experiment {
+        name: named.workload.name.clone(),
+        study: String::new(),
+        title: named.workload.name.clone(),
+        text: String::new(),
+        figures: vec![FigureKind::Timeline, FigureKind::Progress, FigureKind::Boxes],
+    };
+    Ok(Plan { experiments: vec![experiment], runs, notes: Vec::new() })
+}
+
+fn planned(
+    args: &CompareArgs,
+    named: &Named,
+    lane: &str,
+    scheduler: &str,
+    cpus: CpuMask,
+    repetition: u32,
+) -> CliResult<PlannedRun> {
+    let (scheduler, policy) = plan::scheduler_of(lane, scheduler)?;
+    if lane == "sim" {
+        sim::known_scheduler(&scheduler)?;
+    }
+    let mut workload = named.workload.clone();
+    let mut parameters = named.parameters.clone();
+    parameters.insert("cpus".into(), args.cpus.to_string());
+    if let Some(policy) = policy {
+        let priority = args.tasks.priority.unwrap_or(plan::RT_PRIORITY_DEFAULT);
+        plan::apply_policy(&mut workload, policy, priority);
+        if lane == "sim" {
+            parameters.insert("policy".into(), policy.name().into());
+        }
+    }
+    let tunables: CliResult<Vec<(String, String)>> = args
+        .machine
+        .tunables
+        .iter()
+        .map(|text| input::pair("--set", text).map(|(n, v)| (n.to_string(), v.to_string())))
+        .collect();
+    Ok(PlannedRun {
+        experiment: 0,
+        lane: lane.into(),
+        request: RunRequest {
+            workload,
+            scheduler,
+            tunables: if lane == "sim" { tunables? } else { Vec::new() },
+            cpus,
+            parameters,
+            seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
+            repetition,
+            until_ns: args.tasks.until,
+            keep: if repetition == 0 { Keep::ALL } else { Keep::NOTHING },
+        },
+    })
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab doctor`: what this machine can do, what is missing, how to get it.
+
+use crate::args::DoctorArgs;
+use crate::error::CliResult;
+use crate::output::Out;
+use crate::table;
+
+use serde_json::{Value, json};
+
+/// Runs the command. What is missing is an answer, not an error: the exit code is 0.
+pub fn doctor(args: &DoctorArgs, out: &mut Out) -> CliResult<()> {
+    let checks = schedlab_host::doctor::doctor();
+    if args.json {
+        let entries: Vec<Value> = checks
+            .iter()
+            .map(|check| {
+                json!({
+                    "name": check.name,
+                    "is_ok": check.is_ok,
+                    "found": check.found,
+                    "meaning": check.meaning,
+                    "remedy": check.remedy,
+                })
+            })
+            .collect();
+        return out.json(&entries);
+    }
+    let mut rows = table::table(&["", "check", "found", "good for"]);
+    for check in &checks {
+        rows.add_row([
+            if check.is_ok { "ok" } else { "-" },
+            check.name,
+            &check.found,
+            check.meaning,
+        ]);
+    }
+    out.line(table::render(&rows))?;
+    let missing: Vec<_> = checks.iter().filter(|check| !check.is_ok).collect();
+    if missing.is_empty() {
+        return out.line("\nNothing is missing.");
+    }
+    out.line("\nHow to get what is missing; without it the rest works:")?;
+    for check in missing {
+        out.line(format!("  {}: {}", check.name, check.remedy))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab export`: a recorded trace into other formats, or the timeline of a result into a
+//! table.
+
+use super::trace_file::{TraceContext, TraceFile, TraceFormat};
+use crate::args::ExportArgs;
+use crate::error::{CliError, CliResult, Exit};
+use crate::input;
+use crate::output::{AtomicFile, Out, say};
+use schedlab_lab::RunResult;
+use schedlab_trace::{Reader, TraceCheck};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Largest result that is read.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// Runs the command.
+pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
+    let to_stdout = args.output == Path::new("-");
+    let format = match args.format {
+        Some(format) => format,
+        None if to_stdout => {
+            return Err(CliError::usage_help(
+                "stdout has no ending that tells the format",
+                "give --format perfetto, parquet, ndjson, ftrace or csv",
+            ));
+        }
+        None => TraceFormat::of(&args.output)?,
+    };
+    if is_json(&args.input)? {
+        return export_result(args, format, out);
+    }
+    if !to_stdout {
+        return export_trace(&args.input, &args.output, format);
+    }
+    if format == TraceFormat::Parquet {
+        return Err(CliError::usage_help(
+            "Parquet is two files: events and tasks",
+            "give a file, such as run.parquet",
+        ));
+    }
+    // A converted trace is written whole before any of it goes out: an error in the middle of the
+    // input must not look like the end of the trace.
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("trace");
+    export_trace(&args.input, &path, format)?;
+    let mut file = File::open(&path).map_err(|error| CliError::file("read", &path, &error))?;
+    io::copy(&mut file, out)?;
+    Ok(())
+}
+
+/// Whether a file begins like JSON.
+fn is_json(path: &Path) -> CliResult<bool> {
+    let wrong = |error: io::Error| CliError::file("read", path, &error);
+    let mut head = [0u8; 64];
+    let count = File::open(path).and_then(|mut file| file.read(&mut head)).map_err(wrong)?;
+    let first = head[..count].iter().find(|byte| !byte.is_ascii_whitespace());
+    Ok(matches!(first, Some(b'{' | b'[')))
+}
+
+fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<()> {
+    let file = File::open(input).map_err(|error| CliError::file("read", input, &error))?;
+    let damaged = |error: schedlab_trace::ReadError| {
+        CliError::usage_help(
+            format!("{}: {error}", input.display()),
+            "`schedlab sim --trace run.slt` and `schedlab run --trace run.slt` write such files",
+        )
+    };
+    let reader = Reader::new(file).map_err(damaged)?;
+    let context = TraceContext::bare(reader.nr_cpus());
+    let mut written = TraceFile::create(output, format, &context)?;
+    let mut check = TraceCheck::new();
+    reader.replay(&mut (&mut check, written.sink())).map_err(damaged)?;
+    written.commit()?;
+    say(format!("wrote {}", output.display()));
+    check.finish().map_err(|violation| {
+        CliError::new(
+            Exit::Check,
+            format!("{}: {violation}", input.display()),
+            "the trace was converted, but it cannot have happened so: do not trust its figures",
+        )
+    })
+}
+
+/// The timeline that a result holds.
+fn export_result(args: &ExportArgs, format: TraceFormat, out: &mut Out) -> CliResult<()> {
+    let name = args.input.display();
+    if format != TraceFormat::Csv {
+        return Err(CliError::usage_help(
+            format!("{name} is a result: it has slices, but no events"),
+            "write .csv, or record the events with `--trace run.slt` and export those",
+        ));
+    }
+    let text = input::read_text(&args.input, FILE_BYTES_MAX)?;
+    let run: RunResult = serde_json::from_str(&text).map_err(|error| {
+        CliError::usage_help(
+            format!("{name} is no result of one run: {error}"),
+            "give what `schedlab sim --json --keep` printed for one scheduler",
+        )
+    })?;
+    if run.slices.is_empty() {
+        return Err(CliError::usage_help(
+            format!("{name} holds no timeline"),
+            "make the result with `--json --keep`",
+        ));
+    }
+    if args.output == Path::new("-") {
+        return Ok(write_slices(&run, out)?);
+    }
+    let mut file = AtomicFile::create(&args.output)?;
+    write_slices(&run, &mut file).map_err(|error| CliError::file("write", &args.output, &error))?;
+    file.commit()?;
+    say(format!("wrote {}", args.output.display()));
+    Ok(())
+}
+
+fn write_slices(run: &RunResult, writer: &mut impl Write) -> io::Result<()> {
+    writer.write_all(super::trace_file::CSV_HEAD)?;
+    for slice in &run.slices {
+        let task = run.measures.tasks.iter().find(|task| task.id == slice.task);
+        let name = task.map_or("", |task| task.name.as_str());
+        super::trace_file::write_csv_line(writer, slice, name)?;
+    }
+    Ok(())
+}

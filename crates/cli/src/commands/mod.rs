@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One file a subcommand.
+
+mod calibrate;
+mod compare;
+mod demo;
+mod doctor;
+mod export;
+mod list;
+mod report;
+mod results;
+mod run;
+mod schema;
+mod sim;
+mod studies;
+mod trace_file;
+
+pub use schema::SchemaKind;
+pub use trace_file::TraceFormat;
+
+use crate::args::{Cli, Command, CompletionArgs};
+use crate::error::CliResult;
+use crate::output::Out;
+use clap::CommandFactory;
+use std::io::Write;
+
+/// Runs the subcommand.
+pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
+    match &cli.command {
+        Command::List(args) => list::list(args, out),
+        Command::Sim(args) => sim::sim(args, out),
+        Command::Run(args) => run::run(args, out),
+        Command::Compare(args) => compare::compare(args, out),
+        Command::Report(args) => report::report(args),
+        Command::Export(args) => export::export(args, out),
+        Command::Calibrate(args) => calibrate::calibrate(args, out),
+        Command::Doctor(args) => doctor::doctor(args, out),
+        Command::Demo(args) => demo::demo(args, out),
+        Command::Schema(args) => schema::print(args, out),
+        Command::Completion(args) => completion(args, out),
+    }
+}
+
+fn completion(args: &CompletionArgs, out: &mut Out) -> CliResult<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "schedlab", &mut script);
+    Ok(out.write_all(&script)?)
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab report`: results to one HTML file and to plots. Also what other commands call to write
+//! a report of their own runs.
+
+use super::results;
+use crate::args::ReportArgs;
+use crate::error::{CliError, CliResult};
+use crate::input;
+use crate::output::say;
+use schedlab_lab::{ExperimentResult, RunResult, SCHEMA_VERSION};
+use schedlab_report::{Limits, ModelNote, ReportInput};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Largest results file: the demo's is a few megabytes.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// Runs the command.
+pub fn report(args: &ReportArgs) -> CliResult<()> {
+    let mut all = Vec::new();
+    for path in &args.results {
+        let text = input::read_text(path, FILE_BYTES_MAX)?;
+        all.extend(parse(path, &text)?);
+    }
+    let title = match &all[..] {
+        [one] if !one.experiment.title.is_empty() => one.experiment.title.clone(),
+        _ => "schedlab report".into(),
+    };
+    write(&args.output, args.plots.as_deref(), &title, &all)
+}
+
+/// Writes the report and says where it is.
+pub fn write(
+    path: &Path,
+    plots: Option<&Path>,
+    title: &str,
+    results: &[ExperimentResult],
+) -> CliResult<()> {
+    let command = command_line();
+    let notes = model_notes(results);
+    let input = ReportInput {
+        title,
+        date: None,
+        command: Some(&command),
+        results,
+        model_notes: &notes,
+        limits: Limits::default(),
+    };
+    let wrong = |error: schedlab_report::ReportError| CliError::usage(error.to_string());
+    schedlab_report::write_report(path, &input).map_err(wrong)?;
+    say(format!("report: {}", shown(path)));
+    if let Some(folder) = plots {
+        let written = schedlab_report::write_plots(folder, &input).map_err(wrong)?;
+        say(format!("plots: {} files in {}", written.len(), shown(folder)));
+    }
+    Ok(())
+}
+
+/// A path that a person can paste into a browser.
+fn shown(path: &Path) -> String {
+    std::fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path)).display().to_string()
+}
+
+/// The command line of this process, for the reader who wants to repeat it.
+pub fn command_line() -> String {
+    let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let program = words.next().unwrap_or_default();
+    let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
+    let mut line = program.into_owned();
+    for word in words {
+        let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=.,:/+%@".contains(c));
+        if plain && !word.is_empty() {
+            line += &format!(" {word}");
+        } else {
+            line += &format!(" '{}'", word.replace('\'', "'\\''"));
+        }
+    }
+    line
+}
+
+/// What the models that were used are faithful to and leave out.
+fn model_notes(results: &[ExperimentResult]) -> Vec<ModelNote> {
+    let mut notes: Vec<ModelNote> = Vec::new();
+    let simulated = results.iter().flat_map(|result| &result.runs).filter(|run| run.lane == "sim");
+    for run in simulated {
+        if notes.iter().any(|note| note.scheduler == run.scheduler) {
+            continue;
+        }
+        if let Some(info) = schedlab_sched::registry::find(&run.scheduler) {
+            notes.push(ModelNote {
+                scheduler: info.name.into(),
+                source: info.source.into(),
+                leaves_out: info.leaves_out.into(),
+            });
+        }
+    }
+    notes
+}
+
+/// Reads results: one run, an array of runs, or an array of experiments.
+fn parse(path: &Path, text: &str) -> CliResult<Vec<ExperimentResult>> {
+    let name = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
+    let wrong = |what: String| {
+        CliError::usage_help(
+            format!("{name}: {what}"),
+            "give what `schedlab sim --json`, `compare --json` or `demo` wrote; `schedlab schema` \
+             prints its shape",
+        )
+    };
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| wrong(format!("no JSON: {error}")))?;
+    let is_experiments = value.get(0).is_some_and(|first| first.get("experiment").is_some());
+    if is_experiments {
+        let results: Vec<ExperimentResult> =
+            serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
+        results.iter().flat_map(|r| &r.runs).try_for_each(|run| check(run).map_err(wrong))?;
+        return Ok(results);
+    }
+    let runs: Vec<RunResult> = match value {
+        Value::Array(_) => serde_json::from_value(value),
+        one => serde_json::from_value(one).map(|run| vec![run]),
+    }
+    .map_err(|error| wrong(error.to_string()))?;
+    runs.iter().try_for_each(|run| check(run).map_err(wrong))?;
+    let workload = runs.first().map(|run| run.workload.clone()).unwrap_or_default();
+    Ok(vec![results::own_experiment(&workload, runs)])
+}
+
+fn check(run: &RunResult) -> Result<(), String> {
+    if run.schema_version == SCHEMA_VERSION {
+        return Ok(());
+    }
+    Err(format!(
+        "schema_version is {}, this program reads {SCHEMA_VERSION}; the result was written by \
+         schedlab {}",
+        run.schema_version, run.schedlab_version
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one() -> RunResult {
+        RunResult { schema_version: SCHEMA_VERSION, workload: "w".into(), ..Default::default() }
+    }
+
+    #[test]
+    fn every_shape_of_results_is_read() {
+        let path = Path::new("x.json");
+        let experiments = vec![results::own_experiment("w", vec![one(), one()])];
+        for (text, runs) in [
+            (serde_json::to_string(&one()).unwrap(), 1),
+            (serde_json::to_string(&vec![one(), one()]).unwrap(), 2),
+            (serde_json::to_string(&experiments).unwrap(), 2),
+        ] {
+            let parsed = parse(path, &text).unwrap();
+            assert_eq!((parsed.len(), parsed[0].runs.len()), (1, runs));
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        for text in ["", "{", "{}", "[1]", "\"x\"", "[{\"experiment\": 1}]"] {
+            assert!(parse(Path::new("x.json"), text).is_err(), "{text}");
+        }
+        let old = RunResult { schema_version: 99, ..one() };
+        let text = serde_json::to_string(&old).unwrap();
+        let CliError::Report { diagnostic, .. } = parse(Path::new("x.json"), &text).unwrap_err()
+        else {
+            panic!("expected a report");
+        };
+        assert!(diagnostic.to_string().contains("schema_version is 99"));
+    }
+}

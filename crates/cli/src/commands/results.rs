@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results for people: one run as a table of its tasks, several as a table of schedulers.
+
+use crate::error::CliResult;
+use crate::output::{Out, say};
+use crate::table::{self, digits, duration, maybe_duration, number, percent};
+use schedlab_lab::{Experiment, ExperimentResult, FigureKind, RunResult};
+use schedlab_metrics::stats::Summary;
+
+/// Tasks that a table shows; the others are counted.
+const TASKS_SHOWN: usize = 40;
+
+/// Prints one run: a head line, its tasks, its totals.
+pub fn one_run(run: &RunResult, out: &mut Out) -> CliResult<()> {
+    out.line(head(run))?;
+    out.line(task_table(run))?;
+    let hidden = run.measures.tasks.len().saturating_sub(TASKS_SHOWN);
+    if hidden > 0 {
+        out.line(format!("... and {hidden} more tasks; --json shows all"))?;
+    }
+    out.line(totals(run))
+}
+
+/// `hogs under linux-6.12: simulated, 2 CPUs, HZ 250, seed 1`.
+fn head(run: &RunResult) -> String {
+    let machine = &run.machine;
+    let hz = machine.hz.map(|hz| format!(", HZ {hz}")).unwrap_or_default();
+    format!(
+        "{} under {}: {}, {} CPU(s){hz}, seed {}, schedlab {}",
+        run.workload, run.scheduler, run.source, machine.nr_cpus, run.seed, run.schedlab_version
+    )
+}
+
+fn task_table(run: &RunResult) -> String {
+    let mut rows = table::table(&[
+        "task",
+        "response",
+        "turnaround",
+        "CPU time",
+        "run delay",
+        "share",
+        "switches",
+        "invol.",
+        "migr.",
+        "latency p99",
+    ]);
+    for task in run.measures.tasks.iter().take(TASKS_SHOWN) {
+        rows.add_row([
+            comfy_table::Cell::new(&task.name),
+            number(maybe_duration(task.response_ns)),
+            number(maybe_duration(task.turnaround_ns)),
+            number(duration(task.cpu_time_ns)),
+            number(duration(task.run_delay_ns)),
+            number(percent(task.cpu_share)),
+            number(task.nr_voluntary_switches + task.nr_involuntary_switches),
+            number(task.nr_involuntary_switches),
+            number(task.nr_migrations),
+            number(if task.wakeup_latency.count == 0 {
+                "-".into()
+            } else {
+                duration(task.wakeup_latency.ns_p99)
+            }),
+        ]);
+    }
+    table::render(&rows)
+}
+
+fn totals(run: &RunResult) -> String {
+    let totals = &run.measures.totals;
+    format!(
+        "makespan {}, throughput {}/s, utilisation {}, Jain index {:.3}, {} switches, \
+         {} migrations",
+        maybe_duration(totals.makespan_ns),
+        digits(totals.throughput_per_s),
+        percent(totals.utilisation),
+        totals.jain_index,
+        totals.nr_switches,
+        totals.nr_migrations
+    )
+}
+
+/// Runs that are repetitions of one another.
+struct Row<'t> {
+    lane: &'t str,
+    scheduler: String,
+    runs: Vec<&'t RunResult>,
+}
+
+/// Groups repetitions, in order of first appearance.
+fn rows<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<Row<'t>> {
+    let mut rows: Vec<Row<'t>> = Vec::new();
+    for run in runs {
+        let scheduler = scheduler_label(run);
+        match rows.iter_mut().find(|row| row.lane == run.lane && row.scheduler == scheduler) {
+            Some(row) => row.runs.push(run),
+            None => rows.push(Row { lane: &run.lane, scheduler, runs: vec![run] }),
+        }
+    }
+    rows
+}
+
+/// Scheduler, and the policy that a model was run under.
+fn scheduler_label(run: &RunResult) -> String {
+    match run.parameters.get("policy") {
+        Some(policy) if run.lane == "sim" => format!("{} {policy}", run.scheduler),
+        _ => run.scheduler.clone(),
+    }
+}
+
+/// Mean over repetitions, with half the width of the 95 % confidence interval where there are
+/// enough of them.
+fn mean(runs: &[&RunResult], measure: impl Fn(&RunResult) -> Option<f64>, time: bool) -> String {
+    let values: Vec<f64> = runs.iter().filter_map(|run| measure(run)).collect();
+    if values.is_empty() {
+        return "-".into();
+    }
+    let summary = Summary::of(&values);
+    let show = |value: f64| if time { duration(value.round() as u64) } else { digits(value) };
+    match summary.ci95_half_width {
+        Some(half) if half > 0.0 => format!("{} \u{b1} {}", show(summary.mean), show(half)),
+        _ => show(summary.mean),
+    }
+}
+
+/// A table of schedulers, one row each, means over repetitions.
+pub fn comparison<'t>(runs: impl Iterator<Item = &'t RunResult>) -> String {
+    let mut output = table::table(&[
+        "lane",
+        "scheduler",
+        "runs",
+        "turnaround",
+        "response",
+        "makespan",
+        "throughput/s",
+        "run delay",
+        "switches",
+        "Jain",
+    ]);
+    for row in rows(runs) {
+        let time = |measure: fn(&RunResult) -> Option<f64>| number(mean(&row.runs, measure, true));
+        let plain =
+            |measure: fn(&RunResult) -> Option<f64>| number(mean(&row.runs, measure, false));
+        output.add_row([
+            comfy_table::Cell::new(row.lane),
+            comfy_table::Cell::new(&row.scheduler),
+            number(row.runs.len()),
+            time(|run| Some(run.measures.totals.turnaround_ns_mean as f64)),
+            time(|run| Some(run.measures.totals.response_ns_mean as f64)),
+            time(|run| run.measures.totals.makespan_ns.map(|ns| ns as f64)),
+            plain(|run| Some(run.measures.totals.throughput_per_s)),
+            time(|run| Some(run.measures.totals.run_delay.ns_mean as f64)),
+            plain(|run| Some(run.measures.totals.nr_switches as f64)),
+            plain(|run| Some(run.measures.totals.jain_index)),
+        ]);
+    }
+    table::render(&output)
+}
+
+/// One line an experiment and scheduler: what the demo prints at its end.
+pub fn summary(results: &[ExperimentResult]) -> String {
+    let mut output = table::table(&[
+        "experiment",
+        "n",
+        "lane",
+        "scheduler",
+        "runs",
+        "turnaround",
+        "makespan",
+        "throughput/s",
+        "switches",
+    ]);
+    for result in results {
+        for n in axis_ends(result) {
+            let here = result.runs.iter().filter(|run| tasks(run) == n);
+            for row in rows(here) {
+                output.add_row([
+                    comfy_table::Cell::new(&result.experiment.name),
+                    number(n),
+                    comfy_table::Cell::new(row.lane),
+                    comfy_table::Cell::new(&row.scheduler),
+                    number(row.runs.len()),
+                    number(mean(
+                        &row.runs,
+                        |run| Some(run.measures.totals.turnaround_ns_mean as f64),
+                        true,
+                    )),
+                    number(mean(
+                        &row.runs,
+                        |run| run.measures.totals.makespan_ns.map(|ns| ns as f64),
+                        true,
+                    )),
+                    number(mean(
+                        &row.runs,
+                        |run| Some(run.measures.totals.throughput_per_s),
+                        false,
+                    )),
+                    number(mean(
+                        &row.runs,
+                        |run| Some(run.measures.totals.nr_switches as f64),
+                        false,
+                    )),
+                ]);
+            }
+        }
+    }
+    table::render(&output)
+}
+
+/// Number of tasks of a run.
+fn tasks(run: &RunResult) -> u64 {
+    let given = run.parameters.get("n").and_then(|n| n.parse().ok());
+    given.unwrap_or(run.measures.totals.nr_tasks)
+}
+
+/// The least and the greatest n of an experiment: the summary shows the ends of a curve, the report
+/// all of it.
+fn axis_ends(result: &ExperimentResult) -> Vec<u64> {
+    let all: std::collections::BTreeSet<u64> = result.runs.iter().map(tasks).collect();
+    let mut ends: Vec<u64> = all.first().into_iter().chain(all.last()).copied().collect();
+    ends.dedup();
+    ends
+}
+
+/// Tells what may falsify results: each kind of thing once, with the text of the first run that has
+/// it. Every run's own text stands in the JSON and in the report.
+pub fn warn<'t>(runs: impl Iterator<Item = &'t RunResult>) {
+    for line in warnings(runs) {
+        say(line);
+    }
+}
+
+fn warnings<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<String> {
+    let mut kinds: Vec<(&str, &str, u32)> = Vec::new();
+    let mut nr_runs = 0;
+    for run in runs {
+        nr_runs += 1;
+        let mut seen = std::collections::BTreeSet::new();
+        for warning in run.warnings.iter().filter(|warning| seen.insert(&warning.code)) {
+            match kinds.iter_mut().find(|(code, _, _)| *code == warning.code) {
+                Some((_, _, count)) => *count += 1,
+                None => kinds.push((&warning.code, &warning.text, 1)),
+            }
+        }
+    }
+    let line = |(code, text, count): (&str, &str, u32)| match nr_runs {
+        1 => format!("warning [{code}]: {text}"),
+        _ => format!("warning [{code}], {count} of {nr_runs} runs, the first: {text}"),
+    };
+    kinds.into_iter().map(line).collect()
+}
+
+/// An experiment for runs that no study asked for.
+pub fn own_experiment(workload: &str, runs: Vec<RunResult>) -> ExperimentResult {
+    ExperimentResult {
+        experiment: Experiment {
+            name: workload.into(),
+            study: String::new(),
+            title: workload.into(),
+            text: String::new(),
+            figures: vec![FigureKind::Timeline, FigureKind::Progress, FigureKind::Boxes],
+        },
+        runs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(scheduler: &str, turnaround_ns_mean: u64) -> RunResult {
+        let mut run =
+            RunResult { lane: "sim".into(), scheduler: scheduler.into(), ..Default::default() };
+        run.measures.totals.turnaround_ns_mean = turnaround_ns_mean;
+        run
+    }
+
+    #[test]
+    fn repetitions_share_a_row_with_their_mean_and_interval() {
+        let runs = [run("rr", 1_000_000), run("fcfs", 5_000), run("rr", 3_000_000)];
+        let text = comparison(runs.iter());
+        let line = text.lines().find(|line| line.contains("rr")).unwrap();
+        // Two values: mean 2 ms, deviation 1.414 ms, t(1) = 12.71, interval 12.71 ms.
+        assert!(line.contains("2.000 ms \u{b1} 12.71 ms"), "{text}");
+        assert!(text.lines().any(|line| line.contains("fcfs") && line.contains("5.000 us")));
+    }
+
+    #[test]
+    fn a_kind_of_warning_is_told_once() {
+        let mut runs = [run("rr", 1), run("rr", 2), run("rr", 3)];
+        for (index, run) in runs.iter_mut().take(2).enumerate() {
+            run.warnings = vec![schedlab_lab::Warning {
+                code: "other-load".into(),
+                text: format!("{index} %"),
+            }];
+        }
+        let lines = warnings(runs.iter());
+        assert_eq!(lines, ["warning [other-load], 2 of 3 runs, the first: 0 %"]);
+        assert_eq!(warnings(runs[..1].iter()), ["warning [other-load]: 0 %"]);
+    }
+
+    #[test]
+    fn a_policy_makes_a_row_of_its_own() {
+        let mut under = run("linux-6.12", 7);
+        under.parameters.insert("policy".into(), "FIFO".into());
+        let runs = [run("linux-6.12", 7), under];
+        assert!(comparison(runs.iter()).contains("linux-6.12 FIFO"));
+    }
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab run`: a workload, or copies of any command, on the running kernel.
+
+use super::trace_file::{SliceLines, TraceContext, TraceFile, TraceFormat};
+use super::{results, sim};
+use crate::args::RunArgs;
+use crate::error::{CliError, CliResult, Exit};
+use crate::input;
+use crate::output::Out;
+use crate::table::{self, duration, maybe_duration, number};
+use schedlab_host::{HostLane, Output, PolicyOverride, RunCommand, run_command};
+use schedlab_lab::{CopyResult, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, plan};
+use schedlab_metrics::stats::Summary;
+use schedlab_model::trace::NullSink;
+use schedlab_model::{CpuMask, Policy, TraceSink, Workload};
+use std::collections::BTreeMap;
+
+/// Source of a result that a trace gave.
+const SOURCE_BPF: &str = "bpf";
+
+/// Runs the command.
+pub fn run(args: &RunArgs, out: &mut Out) -> CliResult<()> {
+    let cpus = cpus(args)?;
+    if args.repetitions > 1 && (args.output.slices || args.output.trace.is_some()) {
+        return Err(CliError::usage_help(
+            format!("--slices and --trace show one run, here are {}", args.repetitions),
+            "leave --repetitions out",
+        ));
+    }
+    let mut runs = Vec::new();
+    for repetition in 0..args.repetitions {
+        runs.push(match &args.workload {
+            Some(workload) => run_workload(args, workload, cpus, repetition, out)?,
+            None => run_copies(args, cpus, repetition, out)?,
+        });
+    }
+    results::warn(runs.iter());
+    let failed = runs.iter().flat_map(|run| &run.copies).filter(|copy| copy.exit_code != Some(0));
+    let failed = failed.count();
+    if args.workload.is_none() && !args.output.json && !args.output.slices {
+        for run in &runs {
+            out.line(copies_table(run))?;
+        }
+    } else {
+        sim::show(runs, &args.output, out)?;
+    }
+    if failed > 0 {
+        out.finish_now()?;
+        return Err(CliError::new(
+            Exit::Check,
+            format!("{failed} of the copies did not end with exit code 0"),
+            "the table shows the codes; a negative one is the signal that ended the copy",
+        ));
+    }
+    Ok(())
+}
+
+/// The CPUs asked for, which this process must be allowed to use.
+fn cpus(args: &RunArgs) -> CliResult<CpuMask> {
+    let allowed = schedlab_host::allowed_cpus();
+    let Some(wanted) = args.cpus else { return Ok(allowed) };
+    let missing = wanted.and_not(&allowed);
+    if missing.is_empty() {
+        return Ok(wanted);
+    }
+    Err(CliError::new(
+        Exit::Usage,
+        format!("--cpus names {missing}, but this process may use CPUs {allowed}"),
+        "name only those; `taskset -p $$` shows what a shell may use",
+    ))
+}
+
+fn run_workload(
+    args: &RunArgs,
+    text: &str,
+    cpus: CpuMask,
+    repetition: u32,
+    out: &mut Out,
+) -> CliResult<RunResult> {
+    let last = schedlab_host::allowed_cpus().iter().last().map_or(0, |cpu| cpu.0);
+    let named = input::workload(text, &args.tasks, last + 1)?;
+    let mut parameters = named.parameters;
+    parameters.insert("cpus".into(), cpus.weight().to_string());
+    let request = RunRequest {
+        workload: named.workload,
+        scheduler: args.tasks.policy.unwrap_or_default().name().into(),
+        tunables: Vec::new(),
+        cpus,
+        parameters,
+        seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
+        repetition,
+        until_ns: args.tasks.until,
+        keep: sim::keep(&args.output),
+    };
+    let mut run = sim::run_one(&HostLane, &request, &args.output, out)?;
+    run.warnings.extend(named.warnings);
+    Ok(run)
+}
+
+/// The request for copies of a command.
+fn command(args: &RunArgs, cpus: CpuMask) -> CliResult<RunCommand> {
+    if !args.tasks.params.is_empty() {
+        return Err(CliError::usage_help(
+            "--param is given, but a command is run",
+            "parameters belong to built-in workloads",
+        ));
+    }
+    let policy = args.tasks.policy.unwrap_or_default();
+    if policy == Policy::Deadline {
+        return Err(CliError::usage_help(
+            "--policy deadline needs a runtime and a period for each task",
+            "write an rt-app file (dl-runtime, dl-period)",
+        ));
+    }
+    let priority = args.tasks.priority.unwrap_or(plan::RT_PRIORITY_DEFAULT);
+    let rt_priority = if policy.is_rt() { priority } else { 0 };
+    let mut command = RunCommand::new(args.command.clone());
+    command.copies = args.copies.unwrap_or(1);
+    command.policy = Some(PolicyOverride { policy, rt_priority });
+    command.nice = args.tasks.nice.unwrap_or(0);
+    command.cpus = cpus;
+    if let Some(until_ns) = args.tasks.until {
+        command.limit_ns = until_ns;
+    }
+    // What copies print would stand between the lines of data.
+    if args.output.json || args.output.slices {
+        command.output = Output::Null;
+    }
+    Ok(command)
+}
+
+fn run_copies(
+    args: &RunArgs,
+    cpus: CpuMask,
+    repetition: u32,
+    out: &mut Out,
+) -> CliResult<RunResult> {
+    let command = command(args, cpus)?;
+    let name = args.command.first().map(|word| word.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    let workload = Workload::new(name.rsplit('/').next().unwrap_or_default(), Vec::new());
+    let last = cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
+    let mut slices = SliceLines::new(args.output.slices.then_some(out), false);
+    let mut file = match &args.output.trace {
+        Some(path) => {
+            let context = TraceContext::of(&workload, last);
+            Some(TraceFile::create(path, TraceFormat::of(path)?, &context)?)
+        }
+        None => None,
+    };
+    let mut null = NullSink;
+    let file_sink: &mut dyn TraceSink = match &mut file {
+        Some(file) => file.sink(),
+        None => &mut null,
+    };
+    let mut recorder = Recorder::new(cpus.weight(), sim::keep(&args.output));
+    let outcome = run_command(&command, &mut (&mut recorder, (&mut slices, file_sink)));
+    slices.finish()?;
+    let outcome = outcome.map_err(LaneError::from)?;
+    if let Some(file) = file {
+        file.commit()?;
+    }
+    let recorded = recorder.finish(&workload);
+    let measures = if outcome.host.source == SOURCE_BPF {
+        recorded.measures
+    } else {
+        schedlab_host::result::measures_without_trace(&outcome.host, cpus.weight())
+    };
+    Ok(RunResult {
+        schema_version: SCHEMA_VERSION,
+        schedlab_version: env!("CARGO_PKG_VERSION").into(),
+        lane: "host".into(),
+        scheduler: args.tasks.policy.unwrap_or_default().name().into(),
+        workload: workload.name,
+        parameters: command_parameters(args, &command),
+        seed: args.tasks.seed,
+        repetition,
+        machine: outcome.host.machine,
+        source: outcome.host.source.into(),
+        warnings: outcome.host.warnings,
+        measures,
+        slices: recorded.slices,
+        progress: recorded.progress,
+        copies: outcome.copies.into_iter().map(copy_result).collect(),
+    })
+}
+
+fn command_parameters(args: &RunArgs, command: &RunCommand) -> BTreeMap<String, String> {
+    let words: Vec<String> =
+        args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    BTreeMap::from([
+        ("n".into(), command.copies.to_string()),
+        ("cpus".into(), command.cpus.weight().to_string()),
+        ("nice".into(), command.nice.to_string()),
+        ("command".into(), words.join(" ")),
+    ])
+}
+
+fn copy_result(copy: schedlab_host::CopyOutcome) -> CopyResult {
+    CopyResult {
+        task: copy.id,
+        pid: copy.pid,
+        wall_ns: copy.wall_ns,
+        user_ns: copy.user_us * 1_000,
+        system_ns: copy.system_us * 1_000,
+        run_delay_ns: copy.run_delay_ns,
+        nr_voluntary_switches: copy.nr_voluntary_switches,
+        nr_involuntary_switches: copy.nr_involuntary_switches,
+        exit_code: copy.exit_code,
+    }
+}
+
+/// Copies that the table shows one by one; the last line sums up all.
+const COPIES_SHOWN: usize = 40;
+
+/// One line a copy: wall, user, system, run delay, both kinds of switches.
+fn copies_table(run: &RunResult) -> String {
+    let mut rows = table::table(&[
+        "copy",
+        "pid",
+        "wall",
+        "user",
+        "system",
+        "run delay",
+        "voluntary",
+        "involuntary",
+        "exit",
+    ]);
+    for copy in run.copies.iter().take(COPIES_SHOWN) {
+        rows.add_row([
+            number(copy.task),
+            number(copy.pid),
+            number(maybe_duration(copy.wall_ns)),
+            number(duration(copy.user_ns)),
+            number(duration(copy.system_ns)),
+            number(duration(copy.run_delay_ns)),
+            number(copy.nr_voluntary_switches),
+            number(copy.nr_involuntary_switches),
+            number(copy.exit_code.map_or_else(|| "-".into(), |code| code.to_string())),
+        ]);
+    }
+    let mean = |value: &dyn Fn(&CopyResult) -> Option<u64>| {
+        let values: Vec<f64> =
+            run.copies.iter().filter_map(|copy| Some(value(copy)? as f64)).collect();
+        (!values.is_empty()).then(|| Summary::of(&values).mean.round() as u64)
+    };
+    let count = |value: &dyn Fn(&CopyResult) -> Option<u64>| {
+        number(mean(value).map_or_else(|| "-".into(), |mean| mean.to_string()))
+    };
+    rows.add_row([
+        comfy_table::Cell::new("mean"),
+        comfy_table::Cell::new(""),
+        number(maybe_duration(mean(&|copy| copy.wall_ns))),
+        number(maybe_duration(mean(&|copy| Some(copy.user_ns)))),
+        number(maybe_duration(mean(&|copy| Some(copy.system_ns)))),
+        number(maybe_duration(mean(&|copy| Some(copy.run_delay_ns)))),
+        count(&|copy| Some(copy.nr_voluntary_switches)),
+        count(&|copy| Some(copy.nr_involuntary_switches)),
+        comfy_table::Cell::new(""),
+    ]);
+    format!(
+        "{} x {} under {} on {} CPU(s), measured by {}\n{}",
+        run.copies.len(),
+        run.workload,
+        run.scheduler,
+        run.machine.nr_cpus,
+        run.source,
+        table::render(&rows)
+    )
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab sim`: one workload under one or more modelled schedulers.
+
+use super::trace_file::{SliceLines, TraceContext, TraceFile, TraceFormat};
+use super::{report, results};
+use crate::args::{MachineArgs, OutputArgs, SimArgs};
+use crate::error::{CliError, CliResult, allowed_words};
+use crate::input::{self, Named};
+use crate::machine;
+use crate::output::Out;
+use schedlab_lab::plan::{self, PlannedRun};
+use schedlab_lab::{ExecuteOptions, Experiment, Keep, Lane, Plan, RunRequest, RunResult, execute};
+use schedlab_model::trace::NullSink;
+use schedlab_model::{CpuMask, TraceSink};
+use schedlab_sched::registry;
+
+/// Runs the command.
+pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
+    let named = input::workload(&args.workload, &args.tasks, args.cpus)?;
+    let lane = machine::sim_lane(&args.machine)?;
+    let mut requests = Vec::new();
+    for scheduler in &args.scheduler {
+        for repetition in 0..args.repetitions {
+            requests.push(request(args, &named, scheduler, repetition)?);
+        }
+    }
+    let one = requests.len() == 1;
+    if !one && (args.output.slices || args.output.trace.is_some()) {
+        return Err(CliError::usage_help(
+            format!("--slices and --trace show one run, here are {}", requests.len()),
+            "give one scheduler and one repetition",
+        ));
+    }
+    let mut runs = match requests.pop() {
+        Some(request) if one => vec![run_one(&lane, &request, &args.output, out)?],
+        last => {
+            requests.extend(last);
+            run_many(&lane, requests, threads(&args.machine), args.tasks.seed)?
+        }
+    };
+    runs.iter_mut().for_each(|run| run.warnings.extend(named.warnings.iter().cloned()));
+    results::warn(runs.iter());
+    show(runs, &args.output, out)
+}
+
+/// Prints results as asked and writes the report.
+pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResult<()> {
+    let workload = runs.first().map(|run| run.workload.clone()).unwrap_or_default();
+    if output.json {
+        print_json(&runs, output.keep, out)?;
+    } else if !output.slices {
+        match &runs[..] {
+            [one] => results::one_run(one, out)?,
+            many => out.line(results::comparison(many.iter()))?,
+        }
+    }
+    if let Some(path) = &output.report {
+        let results = [results::own_experiment(&workload, runs)];
+        report::write(path, None, &workload, &results)?;
+    }
+    Ok(())
+}
+
+/// One run as an object, several as an array; the timeline only if it was asked for.
+pub fn print_json(runs: &[RunResult], keep: bool, out: &mut Out) -> CliResult<()> {
+    let shown = |run: &RunResult| {
+        let mut run = run.clone();
+        if !keep {
+            run.slices.clear();
+            run.progress.clear();
+        }
+        run
+    };
+    match runs {
+        [one] => out.json(&shown(one)),
+        many => out.json(&many.iter().map(shown).collect::<Vec<_>>()),
+    }
+}
+
+/// Threads to simulate on.
+pub fn threads(args: &MachineArgs) -> usize {
+    let available = || std::thread::available_parallelism().map_or(1, |count| count.get());
+    args.threads.map_or_else(available, usize::from)
+}
+
+/// What stays in a result.
+pub fn keep(output: &OutputArgs) -> Keep {
+    if output.keep || output.report.is_some() { Keep::ALL } else { Keep::NOTHING }
+}
+
+/// The scheduler must be known before anything runs: a slip in the last of five names must not cost
+/// the time of four runs.
+pub fn known_scheduler(name: &str) -> CliResult<()> {
+    if registry::find(name).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = registry::SCHEDULERS.iter().map(|info| info.name).collect();
+    Err(CliError::usage_help(
+        format!("no scheduler is called {name:?}: {}", allowed_words(name, &names)),
+        "`schedlab list schedulers` says what each is",
+    ))
+}
+
+fn request(
+    args: &SimArgs,
+    named: &Named,
+    scheduler: &str,
+    repetition: u32,
+) -> CliResult<RunRequest> {
+    let (scheduler, policy) = plan::scheduler_of("sim", scheduler)?;
+    known_scheduler(&scheduler)?;
+    let mut workload = named.workload.clone();
+    let mut parameters = named.parameters.clone();
+    if let Some(policy) = policy {
+        let priority = args.tasks.priority.unwrap_or(plan::RT_PRIORITY_DEFAULT);
+        plan::apply_policy(&mut workload, policy, priority);
+        parameters.insert("policy".into(), policy.name().into());
+    }
+    parameters.insert("cpus".into(), args.cpus.to_string());
+    let tunables: CliResult<Vec<(String, String)>> = args
+        .machine
+        .tunables
+        .iter()
+        .map(|text| input::pair("--set", text).map(|(n, v)| (n.to_string(), v.to_string())))
+        .collect();
+    Ok(RunRequest {
+        workload,
+        scheduler,
+        tunables: tunables?,
+        cpus: CpuMask::first(args.cpus),
+        parameters,
+        seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
+        repetition,
+        until_ns: args.tasks.until,
+        keep: keep(&args.output),
+    })
+}
+
+/// One run, whose events may also go to a file and to stdout.
+pub fn run_one(
+    lane: &dyn Lane,
+    request: &RunRequest,
+    output: &OutputArgs,
+    out: &mut Out,
+) -> CliResult<RunResult> {
+    let nr_cpus = request.cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
+    let quits_early = lane.is_parallel() && output.trace.is_none();
+    let mut slices = SliceLines::new(output.slices.then_some(out), quits_early);
+    let mut file = match &output.trace {
+        Some(path) => {
+            let context = TraceContext::of(&request.workload, nr_cpus);
+            Some(TraceFile::create(path, TraceFormat::of(path)?, &context)?)
+        }
+        None => None,
+    };
+    let mut null = NullSink;
+    let file_sink: &mut dyn TraceSink = match &mut file {
+        Some(file) => file.sink(),
+        None => &mut null,
+    };
+    let result = lane.run(request, &mut (&mut slices, file_sink));
+    // The reader of the slices may have gone; that decides before the run's own result.
+    slices.finish()?;
+    let result = result?;
+    if let Some(file) = file {
+        file.commit()?;
+    }
+    Ok(result)
+}
+
+/// Many runs, on several threads; the first failure in their order is the command's.
+fn run_many(
+    lane: &dyn Lane,
+    requests: Vec<RunRequest>,
+    threads: usize,
+    seed: u64,
+) -> CliResult<Vec<RunResult>> {
+    let experiment = Experiment {
+        name: String::new(),
+        study: String::new(),
+        title: String::new(),
+        text: String::new(),
+        figures: Vec::new(),
+    };
+    let planned = |request| PlannedRun { experiment: 0, lane: lane.name().into(), request };
+    let plan = Plan {
+        experiments: vec![experiment],
+        runs: requests.into_iter().map(planned).collect(),
+        notes: Vec::new(),
+    };
+    let outcome = execute(&plan, &[lane], ExecuteOptions { threads, seed }, &|_, _| {});
+    if let Some(failure) = outcome.failures.into_iter().next() {
+        return Err(failure.error.into());
+    }
+    Ok(outcome.results.into_iter().flat_map(|result| result.runs).collect())
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors of the program and their exit codes. Every text says what was found, what is allowed and
+//! what to do; it goes to stderr, so that stdout holds data only.
+
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use schedlab_lab::{LaneError, StudyError};
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+/// Exit codes, part of the interface for scripts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// A check failed: a scheduler lost or starved a task, a trace contradicts itself.
+    Check = 1,
+    /// Bad usage or bad input.
+    Usage = 2,
+    /// This machine cannot do it.
+    Unavailable = 3,
+}
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+pub enum CliError {
+    /// An error to show.
+    Report {
+        /// Exit code.
+        exit: Exit,
+        /// What to show.
+        diagnostic: Box<dyn Diagnostic + Send + Sync + 'static>,
+    },
+    /// Everything was said already; only the exit code is left.
+    Silent(Exit),
+    /// The reader of stdout has gone away: `| head` is no error.
+    BrokenPipe,
+}
+
+/// Result of a command.
+pub type CliResult<T> = Result<T, CliError>;
+
+/// A text with advice.
+#[derive(Debug)]
+struct Text {
+    text: String,
+    help: Option<String>,
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Text {}
+
+impl Diagnostic for Text {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+}
+
+impl CliError {
+    /// An error with what to do about it; an empty `help` is left out.
+    pub fn new(exit: Exit, text: impl Into<String>, help: impl Into<String>) -> Self {
+        let help = Some(help.into()).filter(|help| !help.is_empty());
+        Self::Report { exit, diagnostic: Box::new(Text { text: text.into(), help }) }
+    }
+
+    /// Bad usage or bad input.
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, text, "")
+    }
+
+    /// Bad usage or bad input, and what to do.
+    pub fn usage_help(text: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, text, help)
+    }
+
+    /// A file that cannot be read or written.
+    pub fn file(what: &str, path: &std::path::Path, error: &io::Error) -> Self {
+        Self::usage_help(
+            format!("cannot {what} {}: {error}", path.display()),
+            "check that the path is right and that you may use it",
+        )
+    }
+
+    /// Shows the error and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        match self {
+            Self::Report { exit, diagnostic } => {
+                eprintln!("{}", render(&*diagnostic, io::stderr().is_terminal()));
+                ExitCode::from(exit as u8)
+            }
+            Self::Silent(exit) => ExitCode::from(exit as u8),
+            Self::BrokenPipe => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// The error as text: in colour for a person, plain for a log.
+fn render(diagnostic: &dyn Diagnostic, terminal: bool) -> String {
+    let colour = terminal && std::env::var_os("NO_COLOR").is_none();
+    let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_width(100)
+        .with_links(false)
+        .with_context_lines(1);
+    let mut text = String::new();
+    match handler.render_report(&mut text, diagnostic) {
+        Ok(()) => format!("Error:{}", text.trim_end()),
+        // Formatting into a String fails only if a Display does; the plain text is left then.
+        Err(fmt::Error) => format!("Error: {diagnostic}"),
+    }
+}
+
+/// Prints what clap has to say: help and versions to stdout, mistakes to stderr.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let printed = error.print();
+    if error.use_stderr() || printed.is_err_and(|e| e.kind() != io::ErrorKind::BrokenPipe) {
+        ExitCode::from(Exit::Usage as u8)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+impl From<LaneError> for CliError {
+    fn from(error: LaneError) -> Self {
+        match error {
+            LaneError::Input(text) => Self::new(Exit::Usage, text, ""),
+            LaneError::Unavailable(text) => Self::new(
+                Exit::Unavailable,
+                text,
+                "`schedlab doctor` shows what this machine can do",
+            ),
+            LaneError::Check(text) => Self::new(Exit::Check, text, ""),
+            LaneError::System(text) => Self::new(Exit::Unavailable, text, ""),
+        }
+    }
+}
+
+impl From<StudyError> for CliError {
+    fn from(error: StudyError) -> Self {
+        Self::usage(error.0)
+    }
+}
+
+impl From<io::Error> for CliError {
+    /// Errors of stdout; files have their own text ([`CliError::file`]).
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::BrokenPipe
+        } else {
+            Self::new(
+                Exit::Unavailable,
+                format!("cannot write the output: {error}"),
+                "check that the disk is not full",
+            )
+        }
+    }
+}
+
+/// The allowed word nearest to `found`, if it looks like a slip of the pen.
+pub fn did_you_mean<'a>(
+    found: &str,
+    allowed: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let wanted: String = found.to_lowercase().chars().take(60).collect();
+    allowed
+        .into_iter()
+        .map(|word| (strsim::damerau_levenshtein(&wanted, &word.to_lowercase()), word))
+        .filter(|(distance, word)| *distance <= word.chars().count().max(3) / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+/// `did you mean `x`? ` if there is such a word, then the list of what is allowed.
+pub fn allowed_words(found: &str, allowed: &[&str]) -> String {
+    let guess = did_you_mean(found, allowed.iter().copied())
+        .map(|word| format!("did you mean `{word}`? "))
+        .unwrap_or_default();
+    format!("{guess}allowed: {}", allowed.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_text_and_advice() {
+        let CliError::Report { diagnostic, exit } =
+            CliError::usage_help("no scheduler is called \"x\"", "see `schedlab list`")
+        else {
+            panic!("expected a report");
+        };
+        assert_eq!(exit, Exit::Usage);
+        let text = render(&*diagnostic, false);
+        assert!(text.starts_with("Error:") && text.contains("no scheduler is called"), "{text}");
+        assert!(text.contains("help: see `schedlab list`"), "{text}");
+    }
+
+    #[test]
+    fn a_slip_is_recognised_and_a_stranger_is_not() {
+        assert_eq!(did_you_mean("linux6.12", ["linux-6.1", "linux-6.12"]), Some("linux-6.12"));
+        assert_eq!(did_you_mean("banana", ["linux-6.1", "fcfs"]), None);
+        assert_eq!(did_you_mean(&"f".repeat(100_000), ["fcfs"]), None);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error() {
+        let error = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(matches!(CliError::from(error), CliError::BrokenPipe));
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bad usage and bad input: exit code 2, nothing on stdout, and a text that says what was found,
+//! what is allowed and what to do.
+
+mod common;
+use common::{command, done, ok, schedlab, schedlab_in};
+use std::io::Read;
+use std::process::Stdio;
+
+/// Runs the program and expects exit code 2; the text of the error.
+fn refused(args: &[&str]) -> String {
+    let done = schedlab(args);
+    assert_eq!(done.code, 2, "{args:?}: {}{}", done.stdout, done.stderr);
+    assert_eq!(done.stdout, "", "{args:?}");
+    done.stderr
+}
+
+/// The text on one line: the width at which it is wrapped does not matter here.
+fn flat(text: &str) -> String {
+    let words = text.split_whitespace().filter(|word| *word != "\u{2502}");
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn names_that_do_not_exist_are_answered_with_the_nearest() {
+    let cases: [&[&str]; 5] = [
+        &["sim", "hgos"],
+        &["sim", "hogs", "--scheduler", "fcsf"],
+        &["sim", "hogs", "--param", "wrok=1ms"],
+        &["list", "studies", "S9"],
+        &["sim", "hogs", "--policy", "ffo"],
+    ];
+    let texts: Vec<String> = cases.iter().map(|args| flat(&refused(args))).collect();
+    assert!(texts[0].contains("no built-in workload is called \"hgos\": did you mean `hogs`?"));
+    assert!(texts[1].contains("no scheduler is called \"fcsf\": did you mean `fcfs`? allowed:"));
+    assert!(texts[2].contains("has no parameter \"wrok\": did you mean `work`?"), "{}", texts[2]);
+    assert!(texts[3].contains("no study is called \"S9\""), "{}", texts[3]);
+    assert!(texts[4].contains("did you mean `FIFO`?"), "{}", texts[4]);
+}
+
+#[test]
+fn values_out_of_range_say_what_is_allowed() {
+    for (args, wanted) in [
+        (vec!["sim", "hogs", "--cpus", "0"], "1..=1024"),
+        (vec!["sim", "hogs", "--hz", "251"], "allowed are 100, 250, 300 and 1000"),
+        (vec!["sim", "hogs", "--until", "5"], "\"5\" has no unit: write 5ms, 5us, 5s"),
+        (vec!["sim", "hogs", "--nice", "20"], "-20..=19"),
+        (vec!["sim", "hogs", "--priority", "5"], "--policy"),
+        (vec!["sim", "hogs:n=0"], "allowed: a whole number, 1 to 100000"),
+        (vec!["sim", "hogs:n"], "write NAME=VALUE"),
+        (
+            vec!["sim", "hogs", "--costs", "cheap"],
+            "allowed are zero, default and the path of a file",
+        ),
+        (vec!["sim", "hogs", "--set", "x=1"], "x"),
+        (vec!["sim", "hogs", "--json", "--slices"], "cannot be used with"),
+        (vec!["sim", "hogs", "--slices", "--scheduler", "fcfs,fcfs"], "give one scheduler"),
+        (vec!["sim", "hogs:cpus=7", "--cpus", "2"], "CPU 7"),
+        (vec!["run"], "<WORKLOAD>"),
+        (vec!["run", "hogs", "-n", "3"], "<COMMAND>"),
+        (vec!["run", "hogs", "--cpus", "3-1"], "write 1-3"),
+        (vec!["export", "a.slt", "b.xlsx"], "allowed are .pftrace, .parquet"),
+        (vec!["report", "/nonexistent/r.json"], "/nonexistent/r.json"),
+        (vec!["frobnicate"], "unrecognized subcommand"),
+    ] {
+        let text = flat(&refused(&args));
+        assert!(text.contains(wanted), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_bad_workload_file_is_shown_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("w.json");
+    std::fs::write(&path, "{\n  \"tasks\": { \"a\": { \"rnu\": 1000 } }\n}\n").unwrap();
+    let done = schedlab_in(folder.path(), &["sim", "w.json"]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    let text = flat(&done.stderr);
+    assert!(text.contains("w.json:2:") && text.contains("did you mean `run`?"), "{text}");
+    std::fs::write(&path, [0xff, 0xfe, 0x00]).unwrap();
+    let done = schedlab_in(folder.path(), &["sim", "./w.json"]);
+    assert_eq!(done.code, 2);
+    assert!(done.stderr.contains("byte 0 is not UTF-8"), "{}", done.stderr);
+}
+
+#[test]
+fn a_costs_file_is_read_with_care() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("costs.txt");
+    std::fs::write(&path, "tick_ns = 100\ntikc_ns = 5\n").unwrap();
+    let done = schedlab_in(folder.path(), &["sim", "hogs", "--costs", "costs.txt"]);
+    assert_eq!(done.code, 2);
+    let text = flat(&done.stderr);
+    assert!(
+        text.contains("costs.txt, line 2") && text.contains("did you mean `tick_ns`?"),
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_half_written_is_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.slt");
+    std::fs::write(&bad, b"this is no trace").unwrap();
+    for output in ["x.pftrace", "x.parquet", "x.ndjson", "x.ftrace", "x.csv", "x.slt"] {
+        let done = schedlab_in(folder.path(), &["export", "bad.slt", output]);
+        assert_eq!(done.code, 2, "{output}: {}", done.stderr);
+    }
+    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[test]
+fn help_is_short_with_h_and_long_with_help() {
+    for command in ["sim", "run", "compare", "report", "export", "calibrate", "completion"] {
+        let short = ok(&[command, "-h"]).stdout;
+        let long = ok(&[command, "--help"]).stdout;
+        assert!(!short.contains("Examples:") && long.contains("Examples:"), "{command}");
+        assert!(short.lines().count() < long.lines().count(), "{command}");
+    }
+    assert!(ok(&["--help"]).stdout.contains("Exit codes: 0 ok, 1 a check failed"));
+    assert!(ok(&["--version"]).stdout.starts_with("schedlab "));
+}
+
+#[test]
+fn every_shell_gets_a_completion_script() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = ok(&["completion", shell]).stdout;
+        assert!(script.contains("calibrate"), "{shell}");
+    }
+}
+
+#[test]
+fn lists_are_complete_and_the_same_as_json() {
+    let all: serde_json::Value = serde_json::from_str(&ok(&["list", "--json"]).stdout).unwrap();
+    for kind in ["schedulers", "workloads", "measures", "studies"] {
+        let table = ok(&["list", kind]).stdout;
+        let entries = all[kind].as_array().unwrap();
+        assert!(!entries.is_empty(), "{kind}");
+        for entry in entries {
+            let name = entry["name"].as_str().unwrap();
+            assert!(table.contains(name), "{kind}: {name}");
+        }
+    }
+    let long = ok(&["list", "schedulers", "fcfs", "--long"]).stdout;
+    for part in ["source:", "leaves out:", "claims:"] {
+        assert!(long.contains(part), "{part}: {long}");
+    }
+}
+
+/// A reader that goes away after one line ends the program without an error or a panic.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    for args in [vec!["list", "--json"], vec!["schema"], vec!["completion", "bash"]] {
+        let mut child = command()
+            .args(&args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program can be started");
+        let mut byte = [0u8; 1];
+        child.stdout.take().unwrap().read_exact(&mut byte).unwrap();
+        let done = done(&child.wait_with_output().unwrap());
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{args:?}");
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sim lane: a workload under a modelled scheduler on a modelled machine.
+//!
+//! Every run's trace goes through the checker of the trace crate too: a model whose trace cannot
+//! have happened gives an error, never a number.
+
+use crate::{
+    Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
+};
+use schedlab_model::{Costs, Machine, Nanos, TraceSink};
+use schedlab_sched::options::{Options, TunableKind};
+use schedlab_sched::registry::{self, SchedulerInfo};
+use schedlab_trace::TraceCheck;
+use schedlab_workload::units;
+
+/// Longest wait of a runnable task before a run stops with an error, unless told otherwise.
+pub const WATCHDOG_NS_DEFAULT: Nanos = 30_000_000_000;
+
+/// The modelled machine, but for its CPUs: those are the request's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SimLane {
+    /// Ticks a second: 100, 250, 300 or 1000.
+    pub hz: u32,
+    /// What things cost.
+    pub costs: Costs,
+    /// Longest wait of a runnable task (ns); `None` waits for ever.
+    pub watchdog_ns: Option<Nanos>,
+    /// Version that results carry.
+    pub schedlab_version: String,
+}
+
+impl Default for SimLane {
+    fn default() -> Self {
+        Self {
+            hz: 250,
+            costs: Costs::DEFAULT,
+            watchdog_ns: Some(WATCHDOG_NS_DEFAULT),
+            schedlab_version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}
+
+impl Lane for SimLane {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn is_parallel(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        let scheduler = find_scheduler(&request.scheduler)?;
+        let options = options(scheduler, &request.tunables)?;
+        let nr_cpus = request.cpus.weight();
+        let machine = Machine { hz: self.hz, costs: self.costs, ..Machine::flat(nr_cpus) };
+        request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
+        let settings = settings(&machine, scheduler, &options);
+        let mut recorder = Recorder::new(nr_cpus, request.keep);
+        let mut check = TraceCheck::new();
+        simulate_into(&mut (&mut recorder, (&mut check, sink)))?;
+        check.finish().map_err(|violation| {
+            LaneError::Check(format!(
+                "scheduler {:?}: {violation}; this is a defect of the model: please report it \
+                 with the command line",
+                scheduler.name
+            ))
+        })?;
+        let recorded = recorder.finish(&request.workload);
+        Ok(RunResult {
+            schema_version: SCHEMA_VERSION,
+            schedlab_version: self.schedlab_version.clone(),
+            lane: "sim".into(),
+            scheduler: scheduler.name.into(),
+            workload: request.workload.name.clone(),
+            parameters: request.parameters.clone(),
+            seed: request.seed,
+            repetition: request.repetition,
+            machine: MachineInfo {
+                cpu_model: "modelled".into(),
+                nr_cpus,
+                hz: Some(self.hz),
+                kernel: scheduler.name.into(),
+                settings,
+            },
+            source: "simulated".into(),
+            measures: recorded.measures,
+            slices: recorded.slices,
+            progress: recorded.progress,
+            ..RunResult::default()
+        })
+    }
+}
+
+/// The engine's entry; it arrives with the engine crate.
+fn simulate_into(_sink: &mut dyn TraceSink) -> Result<(), LaneError> {
+    Err(LaneError::Unavailable("this build has no engine".into()))
+}
+
+fn find_scheduler(name: &str) -> Result<&'static SchedulerInfo, LaneError> {
+    registry::find(name).ok_or_else(|| {
+        let names: Vec<&str> = registry::SCHEDULERS.iter().map(|info| info.name).collect();
+        LaneError::Input(format!("no scheduler is called {name:?}: allowed: {}", names.join(", ")))
+    })
+}
+
+/// The scheduler's defaults with the request's tunables.
+fn options(scheduler: &SchedulerInfo, tunables: &[(String, String)]) -> Result<Options, LaneError> {
+    let mut options = Options::defaults(scheduler.tunables);
+    for (name, value) in tunables {
+        let parse = |text: &str| units::parse_duration(text).map_err(|error| error.to_string());
+        options.set_text(scheduler.tunables, name, value, parse).map_err(|error| {
+            LaneError::Input(format!("scheduler {:?}: {error}", scheduler.name))
+        })?;
+    }
+    Ok(options)
+}
+
+/// Everything of machine and scheduler that bears on the result.
+fn settings(machine: &Machine, scheduler: &SchedulerInfo, options: &Options) -> Vec<Setting> {
+    let costs = Costs::NAMES.iter().map(|name| Setting {
+        name: format!("costs.{name}"),
+        value: machine.costs.field(name).unwrap_or_default().to_string(),
+    });
+    let tunables = scheduler.tunables.iter().map(|tunable| {
+        let value = options.get(tunable.name);
+        Setting {
+            name: format!("{}.{}", scheduler.name, tunable.name),
+            value: match tunable.kind {
+                TunableKind::Time { .. } => units::format_duration(value),
+                TunableKind::Count { .. } => value.to_string(),
+                TunableKind::Choice(words) => {
+                    words.get(value as usize).map_or_else(String::new, |word| (*word).into())
+                }
+            },
+        }
+    });
+    tunables.chain(costs).collect()
+}
