@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader of the trace log: no input panics, and what it accepts comes out of the writer again byte for
-//! byte (there is one way to write a trace), while the checker, the slices and the measures take it.
+//! The reader of the trace log: no input panics, and what it accepts comes out of the writer again
+//! byte for byte (there is one way to write a trace), while the checker, the slices and the
+//! measures take it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -116,7 +116,7 @@ fn check_line(line: &str, source: bool, mut problem: impl FnMut(String)) {
         problem("blanks at the end of the line".into());
     }
     for path in machine_paths() {
-        // A part of a longer path, such as `/sys/kernel/sched_ext` + `/root/`, is nobody's home.
+        // A folder deep in a longer path may be called like one, as in sysfs.
         let begins = |at: usize| {
             !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
         };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decodes a Perfetto trace with the official schema (the Python package `perfetto`), in which every
-//! field has a name and a type: a wrong field number shows as an unknown or missing field.
+//! Decodes a Perfetto trace with the official schema (the Python package `perfetto`), in which
+//! every field has a name and a type: a wrong field number shows as an unknown or missing field.
 //! Where the package is not installed the test says so and checks nothing (`pip install perfetto`;
 //! SCHEDLAB_PYTHON names the interpreter that has it).
 
@@ -22,7 +22,8 @@ trace.ParseFromString(data)
 for packet in trace.packet:
     compact = packet.ftrace_events.compact_sched
     found["switches"] += len(compact.switch_timestamp)
-    for field in ("switch_prev_state", "switch_next_pid", "switch_next_prio", "switch_next_comm_index"):
+    for name in ("prev_state", "next_pid", "next_prio", "next_comm_index"):
+        field = "switch_" + name
         assert len(getattr(compact, field)) == len(compact.switch_timestamp), field
     found["wakings"] += len(compact.waking_timestamp)
     for field in ("pid", "target_cpu", "prio", "comm_index", "common_flags"):

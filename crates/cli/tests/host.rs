@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab run`, `doctor` and the demo on the machine the tests run on, with or without root.
+//! Nothing here depends on how fast or how busy the machine is.
+
+mod common;
+use common::{ok, schedlab, schedlab_in};
+use serde_json::Value;
+
+fn validator(kind: &str) -> jsonschema::Validator {
+    let schema: Value = serde_json::from_str(&ok(&["schema", kind]).stdout).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+#[test]
+fn a_workload_runs_and_its_result_keeps_to_the_schema() {
+    let args = ["run", "hogs:n=3,work=5ms", "--cpus", "0", "--json"];
+    let run: Value = serde_json::from_str(&ok(&args).stdout).unwrap();
+    let errors: Vec<String> =
+        validator("result").iter_errors(&run).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(run["lane"], "host");
+    assert!(matches!(run["source"].as_str(), Some("bpf" | "schedstat")), "{}", run["source"]);
+    let totals = &run["measures"]["totals"];
+    assert_eq!((&totals["nr_tasks"], &totals["nr_exited"]), (&3.into(), &3.into()));
+    // The work that was asked for is CPU time, whatever else the machine does.
+    for task in run["measures"]["tasks"].as_array().unwrap() {
+        assert!(task["cpu_time_ns"].as_u64().unwrap() >= 4_900_000, "{task}");
+    }
+    assert!(!run["machine"]["kernel"].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn copies_of_a_command_have_a_line_each() {
+    let done = ok(&["run", "-n", "3", "--", "true"]);
+    assert!(done.stdout.starts_with("3 x true under OTHER"), "{}", done.stdout);
+    for word in ["wall", "user", "system", "run delay", "voluntary", "involuntary", "mean"] {
+        assert!(done.stdout.contains(word), "{word}: {}", done.stdout);
+    }
+    let args = ["run", "-n", "2", "--json", "--", "sh", "-c", "echo not json"];
+    let run: Value = serde_json::from_str(&ok(&args).stdout).unwrap();
+    assert!(validator("result").is_valid(&run));
+    let copies = run["copies"].as_array().unwrap();
+    assert_eq!(copies.len(), 2);
+    assert!(copies.iter().all(|copy| copy["exit_code"] == 0 && copy["pid"].as_u64() > Some(0)));
+}
+
+#[test]
+fn a_command_that_fails_is_a_failed_check() {
+    let done = schedlab(&["run", "-n", "2", "--", "false"]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert!(done.stdout.contains("2 x false"), "{}", done.stdout);
+    assert!(done.stderr.contains("2 of the copies"), "{}", done.stderr);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_before_anything_starts() {
+    for (args, code, wanted) in [
+        (vec!["run", "hogs", "--cpus", "1000"], 2, "--cpus names 1000"),
+        (vec!["run", "--", "no-such-command-here"], 2, "no-such-command-here"),
+        (vec!["run", "--param", "n=2", "--", "true"], 2, "--param is given"),
+        (vec!["run", "--policy", "deadline", "--", "true"], 2, "runtime and a period"),
+        (vec!["compare", "hogs", "--host", "OTHER", "--cpus", "1024"], 3, "--cpus is 1024"),
+        (vec!["compare", "hogs", "--host", "FAIR"], 2, "policy \"FAIR\" is not known"),
+    ] {
+        let done = schedlab(&args);
+        assert_eq!(done.code, code, "{args:?}: {}{}", done.stdout, done.stderr);
+        assert_eq!(done.stdout, "", "{args:?}");
+        let text = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(wanted), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn the_doctor_answers_with_remedies() {
+    let checks: Value = serde_json::from_str(&ok(&["doctor", "--json"]).stdout).unwrap();
+    let checks = checks.as_array().unwrap();
+    assert!(checks.len() >= 5);
+    let text = ok(&["doctor"]).stdout;
+    for check in checks {
+        assert!(text.contains(check["name"].as_str().unwrap()), "{check}");
+        let remedy = check["remedy"].as_str().unwrap();
+        assert!(check["is_ok"] == true || !remedy.is_empty(), "{check}: no remedy");
+    }
+}
+
+/// A study on this machine from its file to the report, with what the machine cannot do named.
+#[test]
+fn a_study_runs_on_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = "name = 'T'\ntitle = 'test'\ntext = ''\n[[experiment]]\nname = 'T-{n}'\n\
+                 title = '{n} hogs'\ntext = ''\nfigures = ['timeline', 'boxes']\n\
+                 workload = 'hogs'\nsplit = ['n']\nparameters.work = '2ms'\naxes.n = [1, 2]\n\
+                 axes.cpus = [1]\nkeep_slices = true\n[[experiment.runs]]\nlane = 'host'\n\
+                 schedulers = ['OTHER', 'BATCH']\nrepetitions = 2\n";
+    std::fs::write(folder.path().join("t.toml"), study).unwrap();
+    let done = schedlab_in(folder.path(), &["demo", "t.toml", "--output", "out"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stdout.contains("T-1") && done.stdout.contains("T-2"), "{}", done.stdout);
+    let text = std::fs::read_to_string(folder.path().join("out/results.json")).unwrap();
+    let results: Value = serde_json::from_str(&text).unwrap();
+    assert!(validator("experiments").is_valid(&results));
+    assert_eq!(results[0]["runs"].as_array().unwrap().len(), 4);
+    assert!(folder.path().join("out/report.html").exists());
+    std::fs::write(folder.path().join("bad.toml"), study.replace("lane", "lain")).unwrap();
+    let done = schedlab_in(folder.path(), &["demo", "bad.toml"]);
+    assert_eq!(done.code, 2);
+    assert!(done.stderr.contains("unknown field `lain`"), "{}", done.stderr);
+}
