@@ -40,8 +40,8 @@ fn main() -> ExitCode {
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The repository's root: of the checkout that cargo runs this for, which need not be the one it was
-/// built in when several share a target directory.
+/// The repository's root: of the checkout that cargo runs this for, which need not be the one it
+/// was built in when several share a target directory.
 fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     PathBuf::from(package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())).join("..")
