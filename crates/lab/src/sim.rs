@@ -58,17 +58,21 @@ impl Lane for SimLane {
         request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
         let settings = settings(&machine, scheduler, &options);
         let config = SimConfig {
-            machine,
+            machine: &machine,
             scheduler,
-            options,
+            options: &options,
             seed: request.seed,
             until_ns: request.until_ns,
             watchdog_ns: self.watchdog_ns,
         };
         let mut recorder = Recorder::new(nr_cpus, request.keep);
         let mut check = TraceCheck::new();
-        simulate(&request.workload, &config, &mut (&mut recorder, (&mut check, sink)))
-            .map_err(|error: SimError| LaneError::Check(error.to_string()))?;
+        simulate(&request.workload, &config, &mut (&mut recorder, (&mut check, sink))).map_err(
+            |error| match error {
+                SimError::Scheduler { .. } => LaneError::Check(error.to_string()),
+                _ => LaneError::Input(error.to_string()),
+            },
+        )?;
         check.finish().map_err(|violation| {
             LaneError::Check(format!(
                 "scheduler {:?}: {violation}; this is a defect of the model: please report it \
