@@ -1,2 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Placeholder head, replaced by the first code of this crate.
+//! The modelled kernel core: clock, ticks, wake-ups, schedule(), fork and exit, a block device, the
+//! costs of the machine, and checks of what a scheduler does.
+//!
+//! The engine drives a stack of scheduling classes (kernel/sched/core.c is its counterpart) and never
+//! names one. The same input gives the same events on every machine.
+//!
+//! # Order of simultaneous events
+//!
+//! At one instant the engine handles, in this order:
+//!
+//! 1. releases, wake-ups by timers, completions of the device: in the order in which they were set;
+//! 2. timers of scheduling classes, in the order in which they were set;
+//! 3. the tick, CPU by CPU in ascending order: `task_tick`, then `tick_balance` of every class;
+//! 4. ends of CPU bursts, CPU by CPU: the program goes on; a task that blocks, yields or exits
+//!    reschedules its CPU there and then, and so does a system call that asked for a reschedule;
+//! 5. reschedules asked for, CPU by CPU, until none is left.
+//!
+//! What steps 4 and 5 set for the same instant is handled in another round at that instant.
+
+mod attr;
+mod clock;
+mod config;
+mod custody;
+mod device;
+mod engine;
+mod error;
+mod exec;
+mod schedule;
+mod step;
+mod wake;
+
+pub use config::{SimConfig, SimOutcome};
+pub use error::{SchedulerFault, SimError};
+
+use schedlab_model::{TraceSink, Workload};
+
+/// Runs `workload` as `config` says. Every event goes to `sink`, at the end `end`.
+///
+/// Fails if the workload does not fit the machine, or if the scheduler breaks a rule; the events
+/// up to that point have gone to the sink then.
+pub fn simulate<S: TraceSink>(
+    workload: &Workload,
+    config: &SimConfig<'_>,
+    sink: S,
+) -> Result<SimOutcome, SimError> {
+    workload
+        .check(config.machine.nr_cpus())
+        .map_err(|error| SimError::Workload(error.to_string()))?;
+    engine::Engine::new(workload, config, sink).run()
+}

@@ -7,6 +7,7 @@
 use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
 };
+use schedlab_engine::{SimConfig, SimError, simulate};
 use schedlab_model::{Costs, Machine, Nanos, TraceSink};
 use schedlab_sched::options::{Options, TunableKind};
 use schedlab_sched::registry::{self, SchedulerInfo};
@@ -56,9 +57,22 @@ impl Lane for SimLane {
         let machine = Machine { hz: self.hz, costs: self.costs, ..Machine::flat(nr_cpus) };
         request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
         let settings = settings(&machine, scheduler, &options);
+        let config = SimConfig {
+            machine: &machine,
+            scheduler,
+            options: &options,
+            seed: request.seed,
+            until_ns: request.until_ns,
+            watchdog_ns: self.watchdog_ns,
+        };
         let mut recorder = Recorder::new(nr_cpus, request.keep);
         let mut check = TraceCheck::new();
-        simulate_into(&mut (&mut recorder, (&mut check, sink)))?;
+        simulate(&request.workload, &config, &mut (&mut recorder, (&mut check, sink))).map_err(
+            |error| match error {
+                SimError::Scheduler { .. } => LaneError::Check(error.to_string()),
+                _ => LaneError::Input(error.to_string()),
+            },
+        )?;
         check.finish().map_err(|violation| {
             LaneError::Check(format!(
                 "scheduler {:?}: {violation}; this is a defect of the model: please report it \
@@ -90,11 +104,6 @@ impl Lane for SimLane {
             ..RunResult::default()
         })
     }
-}
-
-/// The engine's entry; it arrives with the engine crate.
-fn simulate_into(_sink: &mut dyn TraceSink) -> Result<(), LaneError> {
-    Err(LaneError::Unavailable("this build has no engine".into()))
 }
 
 fn find_scheduler(name: &str) -> Result<&'static SchedulerInfo, LaneError> {

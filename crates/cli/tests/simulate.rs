@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `schedlab sim` gives: JSON that keeps to its schema, slices that tile the time, traces in
+//! every format, and the same bytes for the same input.
+
+mod common;
+use common::{command, done, ok, schedlab, schedlab_in};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::Stdio;
+
+fn json(args: &[&str]) -> Value {
+    serde_json::from_str(&ok(args).stdout).expect("the output is JSON")
+}
+
+#[test]
+fn json_keeps_to_the_published_schema() {
+    let schema = json(&["schema", "result"]);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for args in [
+        vec!["sim", "hogs:n=3,work=20ms", "--json", "--keep"],
+        vec!["sim", "interactive", "--until", "200ms", "--cpus", "2", "--json"],
+        vec!["sim", "sched:n=2", "--scheduler", "fcfs", "--json", "--keep"],
+    ] {
+        let value = json(&args);
+        let errors: Vec<String> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{args:?}: {errors:?}");
+    }
+    // The schema refuses something, so that the check above can fail.
+    let mut wrong = json(&["sim", "hogs:work=1ms", "--json"]);
+    wrong["seed"] = "one".into();
+    assert!(!validator.is_valid(&wrong));
+}
+
+#[test]
+fn the_result_says_what_was_run() {
+    let run = json(&["sim", "hogs:n=3,work=20ms", "--hz", "1000", "--seed", "9", "--json"]);
+    assert_eq!(run["seed"], 9);
+    assert_eq!(run["lane"], "sim");
+    assert_eq!(run["scheduler"], "linux-6.12");
+    assert_eq!(run["machine"]["hz"], 1000);
+    assert_eq!(run["parameters"]["n"], "3");
+    assert_eq!(run["schedlab_version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(run["measures"]["totals"]["nr_exited"], 3);
+    assert!(run.get("slices").is_none());
+    let names: Vec<&str> = run["machine"]["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|setting| setting["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"costs.context_switch_ns"), "{names:?}");
+}
+
+#[test]
+fn several_runs_make_an_array_in_the_order_asked_for() {
+    let runs = json(&["sim", "hogs:work=5ms", "--scheduler", "fcfs,linux-6.1", "--json"]);
+    let names: Vec<&str> =
+        runs.as_array().unwrap().iter().map(|run| run["scheduler"].as_str().unwrap()).collect();
+    assert_eq!(names, ["fcfs", "linux-6.1"]);
+}
+
+/// On each CPU slices follow one another without overlap; together they are the tasks' CPU time; a
+/// task is never on two CPUs at once.
+#[test]
+fn slices_tile_the_time() {
+    let args = ["sim", "sched:n=5,total=40ms", "--cpus", "2", "--slices"];
+    let lines = ok(&args).stdout;
+    let mut by_cpu: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+    let mut by_task: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+    for line in lines.lines() {
+        let slice: Value = serde_json::from_str(line).unwrap();
+        let number = |name: &str| slice[name].as_u64().unwrap();
+        let span = (number("start_ns"), number("end_ns"));
+        assert!(span.0 <= span.1, "{line}");
+        by_cpu.entry(number("cpu")).or_default().push(span);
+        by_task.entry(number("task")).or_default().push(span);
+    }
+    assert_eq!(by_cpu.len(), 2);
+    for spans in by_cpu.values_mut().chain(by_task.values_mut()) {
+        spans.sort_unstable();
+        for pair in spans.windows(2) {
+            assert!(pair[0].1 <= pair[1].0, "{pair:?} overlap");
+        }
+    }
+    let run = json(&["sim", "sched:n=5,total=40ms", "--cpus", "2", "--json"]);
+    for task in run["measures"]["tasks"].as_array().unwrap() {
+        let id = task["id"].as_u64().unwrap();
+        let sum: u64 = by_task.get(&id).into_iter().flatten().map(|(start, end)| end - start).sum();
+        assert_eq!(Some(sum), task["cpu_time_ns"].as_u64(), "task {id}");
+    }
+}
+
+/// Without costs n equal hogs on one CPU are done after exactly n times their work, and a CPU that
+/// has work is never idle.
+#[test]
+fn without_costs_the_closed_form_holds() {
+    for scheduler in ["fcfs", "rr", "linux-6.1", "linux-6.12"] {
+        let run = json(&[
+            "sim",
+            "hogs:n=4,work=25ms",
+            "--scheduler",
+            scheduler,
+            "--costs",
+            "zero",
+            "--json",
+        ]);
+        let totals = &run["measures"]["totals"];
+        assert_eq!(totals["makespan_ns"], 100_000_000, "{scheduler}");
+        assert_eq!(totals["utilisation"], 1.0, "{scheduler}");
+    }
+    let run =
+        json(&["sim", "hogs:n=4,work=25ms", "--scheduler", "fcfs", "--costs", "zero", "--json"]);
+    // (1 + 2 + 3 + 4) / 4 * 25 ms
+    assert_eq!(run["measures"]["totals"]["turnaround_ns_mean"], 62_500_000);
+}
+
+/// A launcher lives as long as its jobs but is no job.
+#[test]
+fn a_parent_that_only_waits_is_not_counted() {
+    let run = json(&[
+        "sim",
+        "multiload:n=2,work=10ms",
+        "--scheduler",
+        "fcfs",
+        "--costs",
+        "zero",
+        "--json",
+    ]);
+    let totals = &run["measures"]["totals"];
+    assert_eq!((totals["nr_tasks"].as_u64(), totals["nr_launchers"].as_u64()), (Some(2), Some(1)));
+    assert_eq!(totals["turnaround_ns_mean"], 15_000_000);
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let base = ["sim", "interactive:n=3,sleepers=3", "--until", "300ms", "--cpus", "2", "--json"];
+    let all = "linux-6.1,linux-6.12,rr,fcfs";
+    let with = |more: &[&str]| {
+        let mut args = base.to_vec();
+        args.extend(["--scheduler", all, "--keep"]);
+        args.extend(more);
+        ok(&args).stdout
+    };
+    let first = with(&["--threads", "1"]);
+    assert_eq!(first, with(&["--threads", "1"]), "twice");
+    assert_eq!(first, with(&["--threads", "4"]), "on four threads");
+    assert_ne!(first, with(&["--seed", "2"]), "another seed changes the draws");
+}
+
+#[test]
+fn a_trace_in_every_format_converts_and_checks() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let done = schedlab_in(folder.path(), args);
+        assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+        done
+    };
+    let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    for format in ["slt", "pftrace", "parquet", "ndjson", "ftrace", "csv"] {
+        let direct = format!("direct.{format}");
+        run(&["sim", "hogs:n=3,work=20ms", "--trace", &direct]);
+        assert!(!read(&direct).is_empty(), "{format}");
+        if format != "slt" {
+            run(&["export", "direct.slt", &format!("export.{format}")]);
+        }
+    }
+    // The priorities of the tasks are not in the log; these formats do not show them.
+    for format in ["ndjson", "csv", "parquet"] {
+        let (direct, export) = (format!("direct.{format}"), format!("export.{format}"));
+        assert_eq!(read(&direct), read(&export), "{format}");
+    }
+    assert_eq!(&read("direct.parquet")[..4], b"PAR1");
+    assert!(folder.path().join("direct.tasks.parquet").exists());
+    let csv = run(&["export", "direct.slt", "-", "--format", "csv"]).stdout;
+    assert_eq!(csv.as_bytes(), read("direct.csv"));
+    // The timeline of a result gives the same table, in order of the starts.
+    let result = run(&["sim", "hogs:n=3,work=20ms", "--json", "--keep"]).stdout;
+    std::fs::write(folder.path().join("result.json"), result).unwrap();
+    let from_result = run(&["export", "result.json", "-", "--format", "csv"]).stdout;
+    let sorted = |text: &str| {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        lines.join("\n")
+    };
+    assert_eq!(sorted(&from_result), sorted(&csv));
+    let done = schedlab_in(folder.path(), &["export", "result.json", "x.pftrace"]);
+    assert_eq!(done.code, 2);
+}
+
+#[test]
+fn a_truncated_trace_is_refused_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = schedlab_in(folder.path(), &["sim", "hogs", "--trace", "run.slt"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let path = folder.path().join("run.slt");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let done = schedlab_in(folder.path(), &["export", "run.slt", "run.csv"]);
+    assert_eq!(done.code, 2);
+    assert!(done.stderr.contains("truncated"), "{}", done.stderr);
+    assert!(!folder.path().join("run.csv").exists());
+}
+
+#[test]
+fn results_become_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["sim", "sched:n=2", "--scheduler", "rr,fcfs", "--report", "direct.html"];
+    assert_eq!(schedlab_in(folder.path(), &args).code, 0);
+    let args = ["sim", "sched:n=2", "--scheduler", "rr,fcfs", "--json", "--keep"];
+    let result = schedlab_in(folder.path(), &args).stdout;
+    std::fs::write(folder.path().join("r.json"), result).unwrap();
+    let done = schedlab_in(folder.path(), &["report", "r.json", "--plots", "plots"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    for name in ["direct.html", "report.html"] {
+        let page = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(page.starts_with("<!DOCTYPE html>") || page.starts_with("<!doctype html>"));
+        assert!(page.contains("fcfs"));
+    }
+    assert!(std::fs::read_dir(folder.path().join("plots")).unwrap().count() > 0);
+    let done = schedlab_in(folder.path(), &["report", "plots"]);
+    assert_eq!(done.code, 2);
+}
+
+/// The demo's simulated half, whole: every experiment has its runs, and the summary names them.
+#[test]
+fn the_demos_simulations_are_complete() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = schedlab_in(folder.path(), &["demo", "--lane", "sim"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let text = std::fs::read_to_string(folder.path().join("results.json")).unwrap();
+    let results: Value = serde_json::from_str(&text).unwrap();
+    let schema = json(&["schema", "experiments"]);
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&results));
+    for result in results.as_array().unwrap() {
+        let name = result["experiment"]["name"].as_str().unwrap();
+        assert!(result["runs"].as_array().unwrap().len() >= 4, "{name}");
+        assert!(done.stdout.contains(name), "{name}");
+    }
+    assert!(folder.path().join("report.html").exists());
+}
+
+/// First come, first served makes the second hog wait for the whole of the first one, which is
+/// longer than the watchdog allows.
+#[test]
+fn a_starved_task_fails_the_check() {
+    let args = ["sim", "hogs:n=2,work=1s", "--scheduler", "fcfs", "--watchdog", "500ms"];
+    let done = schedlab(&args);
+    assert_eq!(done.code, 1, "{}{}", done.stdout, done.stderr);
+    assert!(done.stderr.contains("hog"), "{}", done.stderr);
+    let mut patient = args.to_vec();
+    patient[5] = "off";
+    assert_eq!(schedlab(&patient).code, 0);
+}
+
+#[test]
+fn slices_into_a_closed_pipe_end_at_once() {
+    let mut child = command()
+        .args(["sim", "hogs:n=4,work=endless", "--until", "1h", "--slices"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut byte = [0u8; 1];
+    child.stdout.take().unwrap().read_exact(&mut byte).unwrap();
+    let done = done(&child.wait_with_output().unwrap());
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a simulation is given and what it gives beside the trace.
+
+use schedlab_model::{Machine, Nanos};
+use schedlab_sched::options::Options;
+use schedlab_sched::registry::SchedulerInfo;
+
+/// Everything that determines a run beside the workload.
+#[derive(Clone, Debug)]
+pub struct SimConfig<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The scheduler.
+    pub scheduler: &'a SchedulerInfo,
+    /// Its tunables.
+    pub options: &'a Options,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Ends the run at this time (ns) if it has not ended before; the workload's own duration ends
+    /// it too.
+    pub until_ns: Option<Nanos>,
+    /// Longest wait of a runnable task (ns) under a scheduler that claims to be free of starvation;
+    /// `None`: no limit.
+    pub watchdog_ns: Option<Nanos>,
+}
+
+/// Counters of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SimOutcome {
+    /// End of the run.
+    pub end_ns: Nanos,
+    /// Tasks created.
+    pub nr_tasks: u64,
+    /// Tasks that exited.
+    pub nr_exited: u64,
+    /// Switches on all CPUs.
+    pub nr_switches: u64,
+    /// Ticks taken by busy CPUs.
+    pub nr_ticks: u64,
+    /// Events handed to the sink.
+    pub nr_events: u64,
+}

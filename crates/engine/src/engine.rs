@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The main loop: time moves from instant to instant.
+
+use crate::clock::{BurstEnds, Due, EventQueue};
+use crate::config::{SimConfig, SimOutcome};
+use crate::device::DeviceQueue;
+use crate::error::SimError;
+use crate::exec::Exec;
+use schedlab_model::arrivals::Arrival;
+use schedlab_model::random::{Purpose, Stream};
+use schedlab_model::{
+    Costs, CpuId, Event, EventKind, Nanos, Policy, TaskId, TraceSink, Workload, time::NSEC_PER_SEC,
+};
+use schedlab_sched::{Core, SchedClass};
+
+/// Program steps and reschedules at one instant before the run is taken to hang.
+const ROUNDS_MAX: u64 = 1_000_000;
+
+/// A run under way.
+pub(crate) struct Engine<'a, S> {
+    pub workload: &'a Workload,
+    pub config: &'a SimConfig<'a>,
+    pub sink: S,
+    pub core: Core,
+    pub classes: Vec<Box<dyn SchedClass>>,
+    pub costs: Costs,
+    pub execs: Vec<Exec>,
+    pub events: EventQueue,
+    pub burst_ends: BurstEnds,
+    pub device: DeviceQueue,
+    pub arrivals: Vec<Arrival>,
+    /// Forked so far of each description, for names.
+    pub nr_forked: Vec<u32>,
+    pub nr_busy: u32,
+    pub next_tick: Nanos,
+    pub next_check: Nanos,
+    pub idle_suspects: Vec<CpuId>,
+    pub nr_live: u64,
+    /// Steps and reschedules since time last moved.
+    pub rounds: u64,
+    pub outcome: SimOutcome,
+    pub error: Option<SimError>,
+}
+
+impl<'a, S: TraceSink> Engine<'a, S> {
+    pub fn new(workload: &'a Workload, config: &'a SimConfig<'a>, sink: S) -> Self {
+        let machine = config.machine;
+        let random = Stream::new(config.seed, Purpose::Scheduler, 0);
+        let mut core = Core::new(machine, workload.cgroups.clone(), random);
+        let classes = (config.scheduler.build)(config.options, machine, &workload.cgroups);
+        let lowest = classes.len() as u8 - 1;
+        for policy in [
+            Policy::Normal,
+            Policy::Fifo,
+            Policy::Rr,
+            Policy::Batch,
+            Policy::Idle,
+            Policy::Deadline,
+            Policy::Ext,
+        ] {
+            let owner = classes.iter().position(|class| class.owns(policy));
+            core.set_class_of(policy, owner.map_or(lowest, |index| index as u8));
+        }
+        let arrivals = workload.arrivals(config.seed);
+        let mut events = EventQueue::default();
+        for (index, arrival) in arrivals.iter().enumerate() {
+            events.push(arrival.release_ns, Due::Release(index as u32));
+        }
+        Self {
+            workload,
+            config,
+            sink,
+            classes,
+            costs: machine.costs,
+            execs: Vec::new(),
+            events,
+            burst_ends: BurstEnds::new(machine.nr_cpus()),
+            device: DeviceQueue::new(machine.device),
+            nr_live: arrivals.len() as u64,
+            arrivals,
+            nr_forked: vec![0; workload.tasks.len()],
+            nr_busy: 0,
+            next_tick: core.tick_nsec,
+            next_check: NSEC_PER_SEC,
+            idle_suspects: Vec::new(),
+            rounds: 0,
+            outcome: SimOutcome::default(),
+            error: None,
+            core,
+        }
+    }
+
+    /// A class and the state it works on.
+    #[inline]
+    pub fn class(&mut self, class: u8) -> (&mut dyn SchedClass, &mut Core) {
+        self.core.enter_class(class);
+        (self.classes[usize::from(class)].as_mut(), &mut self.core)
+    }
+
+    /// Number of classes.
+    #[inline]
+    pub fn nr_classes(&self) -> u8 {
+        self.classes.len() as u8
+    }
+
+    #[inline]
+    pub fn emit(&mut self, cpu: CpuId, kind: EventKind) {
+        self.outcome.nr_events += 1;
+        self.sink.event(&Event { time_ns: self.core.now, cpu, kind });
+    }
+
+    /// Takes over what classes asked for in a callback: timers and moves.
+    #[inline]
+    pub fn drain(&mut self) {
+        while let Some(timer) = self.core.take_timer() {
+            let due = Due::ClassTimer { class: timer.class, token: timer.token };
+            self.events.push(timer.at, due);
+        }
+        if self.core.has_moves() {
+            for (task, from) in self.core.take_moves() {
+                let cpu = self.core.task(task).cpu;
+                self.emit(cpu, EventKind::Migrate { task, from });
+                let t = self.core.task(task);
+                if !t.cpus_allowed.contains(cpu) {
+                    self.fault(crate::SchedulerFault::ForbiddenCpu, "set_task_cpu", task, cpu);
+                }
+            }
+        }
+    }
+
+    pub fn run(mut self) -> Result<SimOutcome, SimError> {
+        let ends = [self.config.until_ns, self.workload.duration_ns];
+        let end_ns = ends.into_iter().flatten().min().unwrap_or(Nanos::MAX);
+        while self.nr_live > 0 && self.error.is_none() {
+            let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
+            let now = self.events.next_time().min(tick).min(self.burst_ends.first().1);
+            if now == Nanos::MAX {
+                self.report_stuck();
+                break;
+            }
+            if now >= end_ns {
+                self.core.now = end_ns;
+                break;
+            }
+            if now != self.core.now {
+                self.rounds = 0;
+            }
+            self.core.now = now;
+            self.instant(now);
+        }
+        if self.error.is_none() {
+            self.check_all();
+        }
+        self.outcome.end_ns = self.core.now;
+        self.outcome.nr_tasks = self.core.tasks.len() as u64;
+        self.outcome.nr_switches = self.core.rqs.iter().map(|rq| rq.nr_switches).sum();
+        self.sink.end(self.core.now);
+        self.error.map_or(Ok(self.outcome), Err)
+    }
+
+    /// One round at an instant; the order is the crate's documentation.
+    fn instant(&mut self, now: Nanos) {
+        while let Some(due) = self.events.pop_at(now) {
+            match due {
+                Due::Release(index) => self.release(index),
+                Due::Wake(task) => self.wake_from_event(task),
+                Due::ClassTimer { class, token } => {
+                    let (class, core) = self.class(class);
+                    class.timer(core, token);
+                    self.drain();
+                }
+            }
+        }
+        if self.next_tick == now && self.nr_busy > 0 {
+            self.next_tick += self.core.tick_nsec;
+            self.tick();
+        }
+        loop {
+            let (cpu, at) = self.burst_ends.first();
+            if at > now || self.error.is_some() {
+                break;
+            }
+            self.count_round(cpu);
+            self.step(cpu);
+        }
+        while let Some(cpu) = self.core.next_resched() {
+            if self.error.is_some() {
+                break;
+            }
+            self.count_round(cpu);
+            self.schedule(cpu);
+        }
+        if !self.idle_suspects.is_empty() {
+            self.check_idle_suspects();
+        }
+        if now >= self.next_check {
+            self.check_all();
+        }
+    }
+
+    /// Ends the run if this instant never ends.
+    #[inline]
+    pub fn count_round(&mut self, cpu: CpuId) {
+        self.rounds += 1;
+        if self.rounds > ROUNDS_MAX {
+            let task = match self.core.rq(cpu).curr {
+                Some(curr) => self.execs[curr.index()].name.clone(),
+                None => "none".into(),
+            };
+            let time_ns = self.core.now;
+            self.error.get_or_insert(SimError::NoProgress { task, time_ns });
+        }
+    }
+
+    fn tick(&mut self) {
+        let tick_ns = self.costs.tick_ns;
+        for cpu in (0..self.core.nr_cpus()).map(CpuId) {
+            let Some(curr) = self.core.rq(cpu).curr else { continue };
+            self.outcome.nr_ticks += 1;
+            if tick_ns > 0 {
+                self.burst_ends.set(cpu, self.burst_ends.get(cpu).saturating_add(tick_ns));
+            }
+            let (class, core) = self.class(self.core.task(curr).class);
+            class.task_tick(core, cpu, curr);
+            for index in 0..self.nr_classes() {
+                let (class, core) = self.class(index);
+                class.tick_balance(core, cpu);
+            }
+            self.drain();
+        }
+    }
+
+    /// Nothing is due any more though tasks live: somebody waits for ever.
+    fn report_stuck(&mut self) {
+        for id in (0..self.core.tasks.len() as u32).map(TaskId) {
+            let t = self.core.task(id);
+            if t.on_rq && !t.sched_delayed {
+                let cpu = t.cpu;
+                self.fault(crate::SchedulerFault::Lost, "pick_task", id, cpu);
+                return;
+            }
+        }
+    }
+}

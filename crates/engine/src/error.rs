@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a simulation stops early.
+
+use schedlab_model::{CpuId, Nanos};
+use std::fmt;
+
+/// What a scheduler did wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SchedulerFault {
+    /// It named a task that runs on another CPU.
+    PickedTwice,
+    /// It named a task that is not runnable, or belongs to another class.
+    PickedNotRunnable,
+    /// It put or ran a task on a CPU that the task may not use.
+    ForbiddenCpu,
+    /// It named a task that is on another CPU's runqueue.
+    WrongCpu,
+    /// A CPU stays idle although a runnable task waits on its runqueue.
+    Lost,
+    /// A runnable task waited longer than the watchdog allows.
+    Starved,
+    /// Its count of runnable tasks differs from the tasks it holds.
+    CountDrifted,
+    /// It delayed a dequeue that must not be delayed.
+    DelayedExit,
+}
+
+impl SchedulerFault {
+    /// Name for programs and tests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PickedTwice => "picked-twice",
+            Self::PickedNotRunnable => "picked-not-runnable",
+            Self::ForbiddenCpu => "forbidden-cpu",
+            Self::WrongCpu => "wrong-cpu",
+            Self::Lost => "lost",
+            Self::Starved => "starved",
+            Self::CountDrifted => "count-drifted",
+            Self::DelayedExit => "delayed-exit",
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::PickedTwice => "picked a task that runs on another CPU already",
+            Self::PickedNotRunnable => "picked a task that is not runnable in this class",
+            Self::ForbiddenCpu => "chose a CPU that the task's affinity forbids",
+            Self::WrongCpu => "picked a task that waits on another CPU's runqueue",
+            Self::Lost => "lost a task: it is runnable, its CPU is idle, and nobody picks it",
+            Self::Starved => "starved a task: it was runnable longer than the watchdog allows",
+            Self::CountDrifted => "counts a number of runnable tasks that is not what it holds",
+            Self::DelayedExit => "delayed the dequeue of a task that exits or must leave",
+        }
+    }
+}
+
+/// Why a simulation stops early.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SimError {
+    /// The workload does not fit the machine.
+    Workload(String),
+    /// The scheduler broke a rule.
+    Scheduler {
+        /// Which rule.
+        fault: SchedulerFault,
+        /// Scheduler.
+        scheduler: String,
+        /// Class.
+        class: String,
+        /// Callback whose answer was wrong.
+        callback: &'static str,
+        /// Task concerned.
+        task: String,
+        /// CPU concerned.
+        cpu: CpuId,
+        /// When.
+        time_ns: Nanos,
+    },
+    /// Programs ran too many steps without time passing.
+    NoProgress {
+        /// A task that did.
+        task: String,
+        /// When.
+        time_ns: Nanos,
+    },
+    /// More tasks than a run may have.
+    TooManyTasks {
+        /// The limit.
+        max: u64,
+        /// When.
+        time_ns: Nanos,
+    },
+}
+
+impl fmt::Display for SimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workload(text) => f.write_str(text),
+            Self::Scheduler { fault, scheduler, class, callback, task, cpu, time_ns } => write!(
+                f,
+                "scheduler {scheduler:?} {}: class {class:?}, callback {callback}, task {task:?}, \
+                 CPU {cpu}, at {time_ns} ns ({})",
+                fault.text(),
+                fault.name()
+            ),
+            Self::NoProgress { task, time_ns } => write!(
+                f,
+                "task {task:?} went through a million steps at {time_ns} ns without time passing: \
+                 give its loop some CPU time or sleep, or run with costs (--costs default)"
+            ),
+            Self::TooManyTasks { max, time_ns } => {
+                write!(f, "more than {max} tasks at {time_ns} ns: end forked tasks, or fork fewer")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SimError {}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the engine knows of a task beside the scheduler's view: its program and its family.
+
+use schedlab_model::{Interpreter, Nanos, TaskId};
+
+/// Why a task sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiting {
+    /// It does not.
+    No,
+    /// For a time or the device: one event is under way.
+    Event,
+    /// For its children.
+    Children,
+}
+
+/// A task's execution.
+#[derive(Debug)]
+pub struct Exec {
+    /// Index of its description.
+    pub spec: u32,
+    /// Position in its program.
+    pub interpreter: Interpreter,
+    /// CPU time until the program goes on, while it does not run.
+    pub remaining: Nanos,
+    /// Cost that arose and was not yet charged to its CPU time.
+    pub overhead: Nanos,
+    /// Busy until this wall time.
+    pub wall_until: Option<Nanos>,
+    /// What it waits for.
+    pub waiting: Waiting,
+    /// Boundary of each periodic timer.
+    pub timers: Vec<Nanos>,
+    /// Parent.
+    pub parent: Option<TaskId>,
+    /// Children that live.
+    pub children: u32,
+    /// It must leave its CPU, which its new affinity forbids.
+    pub must_move: bool,
+    /// It called sched_yield and has not been rescheduled since.
+    pub yielded: bool,
+    /// Since when it is runnable without running (meaningful while it waits).
+    pub runnable_since: Nanos,
+    /// It has run before.
+    pub has_run: bool,
+    /// The CPU it ran on last.
+    pub last_cpu: u32,
+    /// Name.
+    pub name: String,
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Choosing what a CPU runs (`__schedule`) and switching to it.
+
+use crate::engine::Engine;
+use crate::error::SchedulerFault;
+use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_sched::core::TaskState;
+use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// Reschedules `cpu`.
+    pub(crate) fn schedule(&mut self, cpu: CpuId) {
+        let prev = self.core.rq(cpu).curr;
+        let out = prev.map_or(SwitchOut::Idle, |prev| self.leave(cpu, prev));
+        let first = prev.map_or(self.nr_classes(), |prev| self.core.task(prev).class);
+        for index in first..self.nr_classes() {
+            let (class, core) = self.class(index);
+            if class.balance(core, cpu) {
+                break;
+            }
+        }
+        let mut next = self.pick(cpu);
+        if next.is_none() {
+            let mut pulled = false;
+            for index in 0..self.nr_classes() {
+                let (class, core) = self.class(index);
+                if class.newidle_balance(core, cpu) {
+                    pulled = true;
+                    break;
+                }
+            }
+            if pulled {
+                next = self.pick(cpu);
+            }
+        }
+        self.core.clear_resched(cpu);
+        self.drain();
+        if self.error.is_some() {
+            return;
+        }
+        if prev != next {
+            self.switch(cpu, prev, next, out);
+        }
+        if let Some(prev) = prev {
+            self.execs[prev.index()].yielded = false;
+            if self.execs[prev.index()].must_move && next != Some(prev) {
+                self.move_away(cpu, prev);
+            }
+        }
+        for index in 0..self.nr_classes() {
+            let (class, core) = self.class(index);
+            class.balance_callback(core, cpu);
+        }
+        self.drain();
+    }
+
+    /// Takes `prev` off the runqueue if it blocks, exits or must move; says how it leaves.
+    fn leave(&mut self, cpu: CpuId, prev: TaskId) -> SwitchOut {
+        let exec = &self.execs[prev.index()];
+        let (state, must_move, yielded) =
+            (self.core.task(prev).state, exec.must_move, exec.yielded);
+        let out = match state {
+            TaskState::Running if must_move => SwitchOut::Preempted,
+            TaskState::Running if yielded => return SwitchOut::Yielded,
+            TaskState::Running => return SwitchOut::Preempted,
+            TaskState::Sleeping => SwitchOut::Sleeping,
+            TaskState::BlockedIo => SwitchOut::BlockedIo,
+            TaskState::Dead => SwitchOut::Dead,
+        };
+        let special = out == SwitchOut::Dead;
+        let flags = match out {
+            SwitchOut::Preempted => DequeueFlags { moved: true, ..DequeueFlags::NONE },
+            _ => DequeueFlags { special, ..DequeueFlags::SLEEP },
+        };
+        let (class, core) = self.class(self.core.task(prev).class);
+        let dequeued = class.dequeue_task(core, cpu, prev, flags);
+        if !dequeued && (special || must_move) {
+            self.fault(SchedulerFault::DelayedExit, "dequeue_task", prev, cpu);
+        }
+        let t = &mut self.core.tasks[prev.index()];
+        t.on_rq = !dequeued;
+        t.sched_delayed = !dequeued;
+        out
+    }
+
+    /// Asks the classes, highest first.
+    fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        for index in 0..self.nr_classes() {
+            let (class, core) = self.class(index);
+            if let Some(task) = class.pick_task(core, cpu) {
+                return self.check_pick(cpu, task, index).then_some(task);
+            }
+        }
+        None
+    }
+
+    fn switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, out: SwitchOut) {
+        if let Some(prev) = prev {
+            self.switch_out(cpu, prev, next, out);
+        }
+        self.emit(cpu, EventKind::Switch { prev, next, out });
+        let now = self.core.now;
+        let rq = &mut self.core.rqs[cpu.index()];
+        rq.curr = next;
+        rq.nr_switches += 1;
+        let Some(next) = next else {
+            rq.idle_since = now;
+            self.nr_busy -= 1;
+            self.burst_ends.set(cpu, Nanos::MAX);
+            if self.core.rq(cpu).nr_running == 0 {
+                self.core.idle_cpus.set(cpu);
+            } else {
+                self.idle_suspects.push(cpu);
+            }
+            return;
+        };
+        if prev.is_none() {
+            if self.nr_busy == 0 {
+                let tick = self.core.tick_nsec;
+                self.next_tick = (now / tick + 1) * tick;
+            }
+            self.nr_busy += 1;
+        }
+        self.core.idle_cpus.clear(cpu);
+        self.switch_in(cpu, next, prev.is_none());
+    }
+
+    fn switch_out(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>, out: SwitchOut) {
+        let now = self.core.now;
+        let left = self.burst_ends.get(cpu).saturating_sub(now);
+        let exec = &mut self.execs[prev.index()];
+        // A task busy until a wall time has no CPU time left to use up, only time to pass.
+        exec.remaining = if exec.wall_until.is_some() { 0 } else { left };
+        exec.runnable_since = now;
+        self.account(cpu, prev);
+        let t = &mut self.core.tasks[prev.index()];
+        if out.is_voluntary() {
+            t.nr_voluntary_switches += 1;
+        } else {
+            t.nr_involuntary_switches += 1;
+        }
+        let (class, core) = self.class(self.core.task(prev).class);
+        class.put_prev_task(core, cpu, prev, next);
+        if out == SwitchOut::Dead {
+            class.task_dead(core, prev);
+        }
+    }
+
+    /// Adds the running task's CPU time up to now to its sums.
+    pub(crate) fn account(&mut self, cpu: CpuId, task: TaskId) {
+        let now = self.core.now;
+        let t = &mut self.core.tasks[task.index()];
+        let ran = now - t.exec_start;
+        t.sum_exec_runtime += ran;
+        t.exec_start = now;
+        self.core.rqs[cpu.index()].class_exec_runtime[usize::from(t.class)] += ran;
+    }
+
+    fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
+        let now = self.core.now;
+        let cost = self.switch_cost(cpu, next, from_idle);
+        let exec = &mut self.execs[next.index()];
+        exec.has_run = true;
+        exec.last_cpu = cpu.0;
+        let busy = std::mem::take(&mut exec.overhead).saturating_add(exec.remaining);
+        let end = now.saturating_add(cost).saturating_add(busy);
+        let end = exec.wall_until.map_or(end, |wall| end.max(wall));
+        self.burst_ends.set(cpu, end);
+        self.core.tasks[next.index()].exec_start = now;
+        let (class, core) = self.class(self.core.task(next).class);
+        class.set_next_task(core, cpu, next, true);
+    }
+
+    fn switch_cost(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) -> Nanos {
+        let scanned = Nanos::from(std::mem::take(&mut self.core.work.entries_scanned));
+        let exec = &self.execs[next.index()];
+        let mut cost = self.costs.context_switch_ns + scanned * self.costs.pick_entry_ns;
+        if from_idle {
+            cost += self.costs.idle_exit_ns;
+        }
+        if exec.has_run && exec.last_cpu != cpu.0 {
+            let llc = &self.core.topology.llc;
+            let shares = llc[exec.last_cpu as usize] == llc[cpu.index()];
+            cost += if shares { self.costs.migration_ns } else { self.costs.migration_llc_ns };
+        }
+        cost
+    }
+
+    /// The migration thread's work: `task` has left `cpu`, which its affinity forbids.
+    fn move_away(&mut self, cpu: CpuId, task: TaskId) {
+        self.execs[task.index()].must_move = false;
+        let to = schedlab_sched::class::select_idle_cpu(&self.core, task, cpu);
+        self.core.set_task_cpu(task, to);
+        self.drain();
+        let enqueue = EnqueueFlags { moved: true, migrated: true, ..EnqueueFlags::NONE };
+        let flags = WakeFlags {
+            kind: WakeKind::Wakeup,
+            sync: false,
+            migrated: true,
+            this_cpu: cpu,
+            waker: None,
+        };
+        self.activate(to, task, enqueue, flags);
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A running program goes on: its CPU time is used up, the next operations are carried out.
+
+use crate::clock::Due;
+use crate::engine::Engine;
+use crate::exec::Waiting;
+use schedlab_model::program::{IoDirection, TimerMode};
+use schedlab_model::{CpuId, EventKind, Nanos, Op, Step, TaskId, TraceSink};
+use schedlab_sched::core::TaskState;
+
+/// What a step leaves behind.
+enum Next {
+    /// Go on with the next step.
+    Continue,
+    /// Busy for this long.
+    Busy(Nanos),
+    /// Busy until this time.
+    BusyUntil(Nanos),
+    /// A system call is over: the CPU reschedules if it was asked to.
+    Syscall,
+    /// It called sched_yield.
+    Yield,
+    /// The task blocks or exits.
+    Block(TaskState),
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// Goes on with the program of what `cpu` runs.
+    pub(crate) fn step(&mut self, cpu: CpuId) {
+        let task = self.core.rq(cpu).curr.expect("an idle CPU has no burst to end");
+        self.execs[task.index()].wall_until = None;
+        loop {
+            self.count_round(cpu);
+            if self.error.is_some() {
+                return;
+            }
+            match self.step_once(cpu, task) {
+                Next::Continue => {}
+                Next::Busy(ns) => {
+                    let now = self.core.now;
+                    let overhead = std::mem::take(&mut self.execs[task.index()].overhead);
+                    let end = now.saturating_add(ns).saturating_add(overhead);
+                    self.burst_ends.set(cpu, end);
+                    return;
+                }
+                Next::BusyUntil(at) => {
+                    self.execs[task.index()].wall_until = Some(at);
+                    self.burst_ends.set(cpu, at);
+                    return;
+                }
+                Next::Syscall => {
+                    if self.core.rq(cpu).need_resched {
+                        self.pause(cpu, task);
+                        self.schedule(cpu);
+                        return;
+                    }
+                }
+                Next::Yield => {
+                    self.pause(cpu, task);
+                    self.schedule(cpu);
+                    return;
+                }
+                Next::Block(state) => {
+                    self.core.tasks[task.index()].state = state;
+                    self.burst_ends.set(cpu, self.core.now);
+                    self.schedule(cpu);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The program goes on after the reschedule, once the cost of the system call has passed.
+    fn pause(&mut self, cpu: CpuId, task: TaskId) {
+        let overhead = std::mem::take(&mut self.execs[task.index()].overhead);
+        self.burst_ends.set(cpu, self.core.now.saturating_add(overhead));
+    }
+
+    fn charge(&mut self, task: TaskId, ns: Nanos) {
+        let exec = &mut self.execs[task.index()];
+        exec.overhead = exec.overhead.saturating_add(ns);
+    }
+
+    fn step_once(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        let exec = &mut self.execs[task.index()];
+        let workload = self.workload;
+        let program = &workload.tasks[exec.spec as usize].program;
+        let step = exec.interpreter.next(program);
+        if !matches!(step, Step::Run(_) | Step::RunWall(_) | Step::Phase(_) | Step::Progress) {
+            self.charge(task, self.costs.syscall_ns);
+        }
+        let now = self.core.now;
+        match step {
+            Step::Run(0) | Step::RunWall(0) => Next::Continue,
+            Step::Run(ns) => Next::Busy(ns),
+            Step::RunWall(ns) => Next::BusyUntil(now.saturating_add(ns)),
+            Step::Sleep(0) => Next::Syscall,
+            Step::Sleep(ns) => self.block_until(task, now.saturating_add(ns), TaskState::Sleeping),
+            Step::Timer { timer, period_ns, mode } => self.timer(task, timer, period_ns, mode),
+            Step::Io { direction, bytes, sync } => self.io(task, direction, bytes, sync),
+            Step::Yield => {
+                let (class, core) = self.class(self.core.task(task).class);
+                class.yield_task(core, cpu);
+                self.drain();
+                self.execs[task.index()].yielded = true;
+                Next::Yield
+            }
+            Step::Fork { task: spec } => {
+                self.charge(task, self.costs.fork_ns);
+                self.fork(cpu, task, spec);
+                Next::Syscall
+            }
+            Step::JoinAll if self.execs[task.index()].children == 0 => Next::Syscall,
+            Step::JoinAll => {
+                self.execs[task.index()].waiting = Waiting::Children;
+                Next::Block(TaskState::Sleeping)
+            }
+            Step::SetAttr { op } => {
+                if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
+                    self.set_attr(cpu, task, attr);
+                }
+                Next::Syscall
+            }
+            Step::Phase(phase) => {
+                self.emit(cpu, EventKind::Phase { task, phase });
+                Next::Continue
+            }
+            Step::Progress => {
+                self.emit(cpu, EventKind::Progress { task });
+                Next::Continue
+            }
+            Step::Exit => {
+                self.exit(cpu, task);
+                Next::Block(TaskState::Dead)
+            }
+        }
+    }
+
+    fn block_until(&mut self, task: TaskId, at: Nanos, state: TaskState) -> Next {
+        self.execs[task.index()].waiting = Waiting::Event;
+        self.events.push(at, Due::Wake(task));
+        Next::Block(state)
+    }
+
+    fn timer(&mut self, task: TaskId, timer: u32, period_ns: Nanos, mode: TimerMode) -> Next {
+        let now = self.core.now;
+        let boundary = &mut self.execs[task.index()].timers[timer as usize];
+        *boundary = boundary.saturating_add(period_ns);
+        let at = *boundary;
+        if at > now {
+            return self.block_until(task, at, TaskState::Sleeping);
+        }
+        if mode == TimerMode::Relative {
+            *boundary = now;
+        }
+        Next::Syscall
+    }
+
+    /// Through the page cache a transfer costs CPU time for the copy and, for a write, device time
+    /// that nobody waits for; a cached read never reaches the device.
+    fn io(&mut self, task: TaskId, direction: IoDirection, bytes: u64, sync: bool) -> Next {
+        let copy_ns = self.device.copy_ns(bytes);
+        self.charge(task, copy_ns);
+        let now = self.core.now;
+        if sync {
+            let done = self.device.submit(now, direction, bytes);
+            return self.block_until(task, done, TaskState::BlockedIo);
+        }
+        if direction == IoDirection::Write {
+            self.device.submit(now, direction, bytes);
+        }
+        Next::Busy(0)
+    }
+
+    fn exit(&mut self, cpu: CpuId, task: TaskId) {
+        self.emit(cpu, EventKind::Exit { task });
+        self.nr_live -= 1;
+        self.outcome.nr_exited += 1;
+        let Some(parent) = self.execs[task.index()].parent else { return };
+        let exec = &mut self.execs[parent.index()];
+        exec.children -= 1;
+        if exec.children == 0 && exec.waiting == Waiting::Children {
+            self.charge(task, self.costs.wakeup_ns);
+            self.wake(parent, cpu, Some(task));
+        }
+    }
+}

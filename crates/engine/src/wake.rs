@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks become runnable: release, fork, wake-up (try_to_wake_up, wake_up_new_task).
+
+use crate::engine::Engine;
+use crate::error::{SchedulerFault, SimError};
+use crate::exec::{Exec, Waiting};
+use schedlab_model::trace::TaskInfo;
+use schedlab_model::workload::TASKS_MAX;
+use schedlab_model::{CpuId, EventKind, Interpreter, Release, TaskId, TraceSink};
+use schedlab_sched::core::{PreemptCheck, Task, TaskState};
+use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
+
+/// Steps looked ahead for the length of a CPU burst.
+const BURST_STEPS_MAX: u32 = 10_000;
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// The launcher releases an arrival.
+    pub(crate) fn release(&mut self, index: u32) {
+        let arrival = &self.arrivals[index as usize];
+        let (spec, name) = (arrival.spec, arrival.name.clone());
+        let allowed = self.workload.tasks[spec as usize].attr.affinity;
+        let this_cpu =
+            allowed.and_then(|mask| mask.and(&self.core.cpus).first_cpu()).unwrap_or(CpuId(0));
+        let task = self.create(spec, name, this_cpu, None);
+        let kind = match self.workload.tasks[spec as usize].release {
+            Release::Fork => WakeKind::Fork,
+            Release::Wakeup => WakeKind::Wakeup,
+        };
+        self.start(task, kind, this_cpu, None);
+    }
+
+    /// The running `parent` forks a task of description `spec` on `cpu`.
+    pub(crate) fn fork(&mut self, cpu: CpuId, parent: TaskId, spec: u32) {
+        if self.core.tasks.len() as u64 >= TASKS_MAX {
+            let time_ns = self.core.now;
+            self.error.get_or_insert(SimError::TooManyTasks { max: TASKS_MAX, time_ns });
+            return;
+        }
+        let number = self.nr_forked[spec as usize];
+        self.nr_forked[spec as usize] += 1;
+        let name = format!("{}-{number}", self.workload.tasks[spec as usize].name);
+        self.nr_live += 1;
+        let task = self.create(spec, name, cpu, Some(parent));
+        self.execs[parent.index()].children += 1;
+        self.start(task, WakeKind::Fork, cpu, Some(parent));
+    }
+
+    /// A task comes into existence on `cpu`, asleep.
+    fn create(&mut self, spec: u32, name: String, cpu: CpuId, parent: Option<TaskId>) -> TaskId {
+        let id = TaskId(self.core.tasks.len() as u32);
+        let description = &self.workload.tasks[spec as usize];
+        let attr = description.attr;
+        let cpus_allowed = attr.affinity.unwrap_or(self.core.cpus).and(&self.core.cpus);
+        self.core.tasks.push(Task {
+            prio: attr.kernel_prio(),
+            class: self.core.class_of(attr.policy),
+            attr,
+            state: TaskState::Sleeping,
+            on_rq: false,
+            sched_delayed: false,
+            cpu,
+            nr_cpus_allowed: cpus_allowed.weight(),
+            cpus_allowed,
+            sum_exec_runtime: 0,
+            exec_start: 0,
+            burst_ns: None,
+            burst_at: 0,
+            nr_voluntary_switches: 0,
+            nr_involuntary_switches: 0,
+            nr_migrations: 0,
+            release_ns: self.core.now,
+        });
+        let info = TaskInfo { name: name.clone(), spec: Some(spec), pid: 0 };
+        self.sink.task(id, &info);
+        self.execs.push(Exec {
+            spec,
+            interpreter: Interpreter::new(self.config.seed, id),
+            remaining: 0,
+            overhead: 0,
+            wall_until: None,
+            waiting: Waiting::No,
+            timers: vec![self.core.now; description.program.nr_timers as usize],
+            parent,
+            children: 0,
+            must_move: false,
+            yielded: false,
+            runnable_since: self.core.now,
+            has_run: false,
+            last_cpu: cpu.0,
+            name,
+        });
+        for class in 0..self.nr_classes() {
+            let (class, core) = self.class(class);
+            class.task_new(core, id);
+        }
+        id
+    }
+
+    /// A created task becomes runnable for the first time.
+    fn start(&mut self, task: TaskId, kind: WakeKind, this_cpu: CpuId, parent: Option<TaskId>) {
+        let flags = WakeFlags { kind, sync: false, migrated: false, this_cpu, waker: parent };
+        self.note_burst(task);
+        if flags.is_fork() {
+            let (class, core) = self.class(self.core.task(task).class);
+            class.task_fork(core, this_cpu, task, parent);
+        }
+        let prev = self.core.task(task).cpu;
+        let cpu = self.select_cpu(task, prev, flags);
+        if cpu != prev && !flags.is_fork() {
+            let (class, core) = self.class(self.core.task(task).class);
+            class.migrate_task_rq(core, task, cpu);
+        }
+        self.core.tasks[task.index()].cpu = cpu;
+        self.execs[task.index()].last_cpu = cpu.0;
+        self.emit(cpu, EventKind::Fork { task, parent });
+        let enqueue = if flags.is_fork() { EnqueueFlags::INITIAL } else { EnqueueFlags::WAKEUP };
+        self.activate(cpu, task, enqueue, flags);
+    }
+
+    /// The event that a task waits for has come.
+    pub(crate) fn wake_from_event(&mut self, task: TaskId) {
+        let this_cpu = self.core.task(task).cpu;
+        self.wake(task, this_cpu, None);
+    }
+
+    /// Wakes `task` (try_to_wake_up). `waker` runs on `this_cpu`, or it is an interrupt there.
+    pub(crate) fn wake(&mut self, task: TaskId, this_cpu: CpuId, waker: Option<TaskId>) {
+        self.execs[task.index()].waiting = Waiting::No;
+        self.execs[task.index()].runnable_since = self.core.now;
+        self.note_burst(task);
+        let mut flags =
+            WakeFlags { kind: WakeKind::Wakeup, sync: false, migrated: false, this_cpu, waker };
+        let prev = self.core.task(task).cpu;
+        if self.core.task(task).sched_delayed {
+            self.requeue_delayed(prev, task, flags);
+            return;
+        }
+        let cpu = self.select_cpu(task, prev, flags);
+        flags.migrated = cpu != prev;
+        let enqueue = EnqueueFlags { migrated: flags.migrated, ..EnqueueFlags::WAKEUP };
+        if flags.migrated {
+            let (class, core) = self.class(self.core.task(task).class);
+            class.migrate_task_rq(core, task, cpu);
+            self.core.set_task_cpu(task, cpu);
+            self.drain();
+        }
+        self.emit(cpu, EventKind::Wakeup { task, waker });
+        self.activate(cpu, task, enqueue, flags);
+    }
+
+    /// The task still lies in the queue (ttwu_runnable): no CPU is chosen.
+    fn requeue_delayed(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) {
+        self.emit(cpu, EventKind::Wakeup { task, waker: flags.waker });
+        let t = &mut self.core.tasks[task.index()];
+        t.sched_delayed = false;
+        t.state = TaskState::Running;
+        let (class, core) = self.class(self.core.task(task).class);
+        let enqueue = EnqueueFlags { delayed: true, ..EnqueueFlags::WAKEUP };
+        class.enqueue_task(core, cpu, task, enqueue);
+        self.preempt(cpu, task, flags);
+    }
+
+    fn select_cpu(&mut self, task: TaskId, prev: CpuId, flags: WakeFlags) -> CpuId {
+        let t = self.core.task(task);
+        if t.nr_cpus_allowed == 1 {
+            return t.cpus_allowed.first_cpu().expect("affinity was checked");
+        }
+        let (class, core) = self.class(t.class);
+        let cpu = class.select_task_rq(core, task, prev, flags);
+        let t = self.core.task(task);
+        if !t.cpus_allowed.contains(cpu) {
+            let fallback = t.cpus_allowed.first_cpu().expect("affinity was checked");
+            self.fault(SchedulerFault::ForbiddenCpu, "select_task_rq", task, cpu);
+            return fallback;
+        }
+        cpu
+    }
+
+    /// Puts a task on the runqueue of `cpu` (activate_task) and lets it preempt.
+    pub(crate) fn activate(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        enqueue: EnqueueFlags,
+        flags: WakeFlags,
+    ) {
+        let t = &mut self.core.tasks[task.index()];
+        t.state = TaskState::Running;
+        let (class, core) = self.class(self.core.task(task).class);
+        class.enqueue_task(core, cpu, task, enqueue);
+        self.core.tasks[task.index()].on_rq = true;
+        self.preempt(cpu, task, flags);
+    }
+
+    fn preempt(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) {
+        let (class, core) = self.class(self.core.task(task).class);
+        match core.preempt_check(cpu, task) {
+            PreemptCheck::SameClass(curr) => class.wakeup_preempt(core, cpu, task, curr, flags),
+            PreemptCheck::Resched => core.resched_curr(cpu),
+            PreemptCheck::Nothing => {}
+        }
+        class.task_woken(core, cpu, task);
+        self.drain();
+    }
+
+    /// Tells schedulers that must know it how long the coming burst is.
+    fn note_burst(&mut self, task: TaskId) {
+        if !self.config.scheduler.claims.needs_burst {
+            return;
+        }
+        let exec = &self.execs[task.index()];
+        let program = &self.workload.tasks[exec.spec as usize].program;
+        let burst = exec.interpreter.peek_burst(program, BURST_STEPS_MAX);
+        let burst = burst.map(|ns| ns.saturating_add(exec.remaining));
+        let used = self.core.sum_exec_runtime(task);
+        let t = &mut self.core.tasks[task.index()];
+        t.burst_ns = burst;
+        t.burst_at = used;
+    }
+}
