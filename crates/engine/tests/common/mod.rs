@@ -46,7 +46,7 @@ impl<'a> Case<'a> {
             machine: Machine { costs: Costs::ZERO, ..Machine::flat(nr_cpus) },
             seed: 1,
             until_ns: None,
-            watchdog_ns: Some(10 * S),
+            watchdog_ns: scheduler.claims.starvation_free.then_some(10 * S),
         }
     }
 
