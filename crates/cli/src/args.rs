@@ -163,10 +163,11 @@ pub struct MachineArgs {
     /// Threads to simulate on; the results do not depend on it.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..), value_name = "N")]
     pub threads: Option<u16>,
-    /// Stop with an error when a runnable task has waited this long; `off` never stops.
-    #[arg(long, value_name = "TIME|off", default_value = "30s",
+    /// Stop with an error when a runnable task has waited this long; `auto`: 30s under schedulers
+    /// that claim to starve nobody; `off` never stops.
+    #[arg(long, value_name = "TIME|auto|off", default_value = "auto",
           value_parser = crate::input::watchdog)]
-    pub watchdog: crate::input::Watchdog,
+    pub watchdog: schedlab_lab::Watchdog,
 }
 
 /// What a command prints and writes.

@@ -3,6 +3,7 @@
 
 use crate::args::WorkloadArgs;
 use crate::error::{CliError, CliResult, Exit};
+use schedlab_lab::Watchdog;
 use schedlab_lab::{Warning, plan};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::{CpuId, CpuMask, Nanos, Op, Policy, SchedAttr, Workload};
@@ -22,18 +23,13 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// How long a runnable task may wait before a simulation stops with an error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Watchdog {
-    /// For ever.
-    Off,
-    /// At most this long (ns).
-    After(Nanos),
-}
-
-/// A duration, or `off`.
+/// A duration, `auto` or `off`.
 pub fn watchdog(text: &str) -> Result<Watchdog, String> {
-    if text == "off" { Ok(Watchdog::Off) } else { duration(text).map(Watchdog::After) }
+    match text {
+        "auto" => Ok(Watchdog::Auto),
+        "off" => Ok(Watchdog::Off),
+        _ => duration(text).map(Watchdog::After),
+    }
 }
 
 /// Ticks a second that kernels are built with (kernel/Kconfig.hz).

@@ -6,7 +6,7 @@
 
 use crate::args::MachineArgs;
 use crate::error::{CliError, CliResult, allowed_words};
-use crate::input::{self, Watchdog};
+use crate::input;
 use schedlab_lab::SimLane;
 use schedlab_model::{Costs, Nanos};
 use std::path::Path;
@@ -21,10 +21,7 @@ pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
     Ok(SimLane {
         hz: args.hz,
         costs: costs(&args.costs)?,
-        watchdog_ns: match args.watchdog {
-            Watchdog::Off => None,
-            Watchdog::After(ns) => Some(ns),
-        },
+        watchdog: args.watchdog,
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
     })
 }

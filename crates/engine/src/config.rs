@@ -19,8 +19,8 @@ pub struct SimConfig<'a> {
     /// Ends the run at this time (ns) if it has not ended before; the workload's own duration ends
     /// it too.
     pub until_ns: Option<Nanos>,
-    /// Longest wait of a runnable task (ns) under a scheduler that claims to be free of starvation;
-    /// `None`: no limit.
+    /// Longest wait of a runnable task (ns), noticed after at most half as long again; `None`: no
+    /// limit.
     pub watchdog_ns: Option<Nanos>,
 }
 

@@ -3,7 +3,7 @@
 
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
-use schedlab_model::{CpuId, TaskId, TraceSink, time::NSEC_PER_SEC};
+use schedlab_model::{CpuId, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
     /// Remembers the first fault; the run ends before the next instant.
@@ -71,14 +71,13 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Once a simulated second and at the end: counts against tasks held, and the watchdog.
+    /// Once in each interval and at the end: counts against tasks held, and the watchdog.
     pub(crate) fn check_all(&mut self) {
-        self.next_check = self.core.now.saturating_add(NSEC_PER_SEC);
+        self.next_check = self.core.now.saturating_add(self.check_interval);
         let mut held = vec![0u32; self.core.rqs.len()];
         let mut throttled = vec![false; self.core.rqs.len()];
         let mut last = vec![TaskId(0); self.core.rqs.len()];
-        let limit =
-            self.config.watchdog_ns.filter(|_| self.config.scheduler.claims.starvation_free);
+        let limit = self.config.watchdog_ns;
         for id in (0..self.core.tasks.len() as u32).map(TaskId) {
             let t = self.core.task(id);
             if !t.on_rq {

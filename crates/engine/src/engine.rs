@@ -34,6 +34,8 @@ pub(crate) struct Engine<'a, S> {
     pub nr_busy: u32,
     pub next_tick: Nanos,
     pub next_check: Nanos,
+    /// A second, or half of the watchdog's limit if that is shorter.
+    pub check_interval: Nanos,
     pub idle_suspects: Vec<CpuId>,
     pub nr_live: u64,
     /// Steps and reschedules since time last moved.
@@ -61,6 +63,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             let owner = classes.iter().position(|class| class.owns(policy));
             core.set_class_of(policy, owner.map_or(lowest, |index| index as u8));
         }
+        let half = config.watchdog_ns.unwrap_or(Nanos::MAX) / 2;
+        let check_interval = half.clamp(1, NSEC_PER_SEC);
         let arrivals = workload.arrivals(config.seed);
         let mut events = EventQueue::default();
         for (index, arrival) in arrivals.iter().enumerate() {
@@ -81,7 +85,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             nr_forked: vec![0; workload.tasks.len()],
             nr_busy: 0,
             next_tick: core.tick_nsec,
-            next_check: NSEC_PER_SEC,
+            next_check: check_interval,
+            check_interval,
             idle_suspects: Vec::new(),
             rounds: 0,
             outcome: SimOutcome::default(),

@@ -22,5 +22,5 @@ pub use result::{
     CopyResult, Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult,
     SCHEMA_VERSION, Setting, Slice, Warning,
 };
-pub use sim::SimLane;
+pub use sim::{SimLane, Watchdog};
 pub use study::{Study, StudyError};

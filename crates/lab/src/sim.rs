@@ -14,8 +14,32 @@ use schedlab_sched::registry::{self, SchedulerInfo};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
 
-/// Longest wait of a runnable task before a run stops with an error, unless told otherwise.
+/// Longest wait of a runnable task under a scheduler that claims to be free of starvation, unless
+/// told otherwise: as long as the watchdog of sched_ext waits at most.
 pub const WATCHDOG_NS_DEFAULT: Nanos = 30_000_000_000;
+
+/// How long a runnable task may wait before a simulation stops with an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Watchdog {
+    /// [`WATCHDOG_NS_DEFAULT`] under a scheduler that claims to be free of starvation, else for
+    /// ever: a scheduler that may starve a task does no wrong when it does.
+    #[default]
+    Auto,
+    /// For ever.
+    Off,
+    /// At most this long (ns), whatever the scheduler claims.
+    After(Nanos),
+}
+
+impl Watchdog {
+    fn ns(self, scheduler: &SchedulerInfo) -> Option<Nanos> {
+        match self {
+            Self::Auto => scheduler.claims.starvation_free.then_some(WATCHDOG_NS_DEFAULT),
+            Self::Off => None,
+            Self::After(ns) => Some(ns),
+        }
+    }
+}
 
 /// The modelled machine, but for its CPUs: those are the request's.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,8 +48,8 @@ pub struct SimLane {
     pub hz: u32,
     /// What things cost.
     pub costs: Costs,
-    /// Longest wait of a runnable task (ns); `None` waits for ever.
-    pub watchdog_ns: Option<Nanos>,
+    /// Longest wait of a runnable task.
+    pub watchdog: Watchdog,
     /// Version that results carry.
     pub schedlab_version: String,
 }
@@ -35,7 +59,7 @@ impl Default for SimLane {
         Self {
             hz: 250,
             costs: Costs::DEFAULT,
-            watchdog_ns: Some(WATCHDOG_NS_DEFAULT),
+            watchdog: Watchdog::Auto,
             schedlab_version: env!("CARGO_PKG_VERSION").into(),
         }
     }
@@ -63,7 +87,7 @@ impl Lane for SimLane {
             options: &options,
             seed: request.seed,
             until_ns: request.until_ns,
-            watchdog_ns: self.watchdog_ns,
+            watchdog_ns: self.watchdog.ns(scheduler),
         };
         let mut recorder = Recorder::new(nr_cpus, request.keep);
         let mut check = TraceCheck::new();
