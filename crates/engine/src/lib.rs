@@ -2,8 +2,8 @@
 //! The modelled kernel core: clock, ticks, wake-ups, schedule(), fork and exit, a block device, the
 //! costs of the machine, and checks of what a scheduler does.
 //!
-//! The engine drives a stack of scheduling classes (kernel/sched/core.c is its counterpart) and never
-//! names one. The same input gives the same events on every machine.
+//! The engine drives a stack of scheduling classes (kernel/sched/core.c is its counterpart) and
+//! never names one. The same input gives the same events on every machine.
 //!
 //! # Order of simultaneous events
 //!

@@ -102,26 +102,58 @@ fn seen_in_numbers(run: &RunResult) -> Vec<(&'static str, String)> {
     out
 }
 
+/// Warnings of one code together, in order of first appearance: two hundred runs that each say how
+/// much other load they met are one thing to know, with two hundred figures behind it.
+fn by_code(noted: &[Noted]) -> Vec<Vec<&Noted>> {
+    let mut codes: Vec<Vec<&Noted>> = Vec::new();
+    for warning in noted {
+        match codes.iter_mut().find(|same| same[0].code == warning.code) {
+            Some(same) => same.push(warning),
+            None => codes.push(vec![warning]),
+        }
+    }
+    codes
+}
+
+/// One code: the first text in the open, every text with its runs behind a click.
+fn warning_item(same: &[&Noted]) -> String {
+    let runs: usize = same.iter().map(|warning| warning.runs).sum();
+    let first = same[0];
+    let mut out = format!(
+        "<li><strong>{}</strong> {} <details><summary>in {}{}</summary>",
+        escape(&first.code),
+        escape(&first.text),
+        plural(runs, "run", "runs"),
+        if same.len() > 1 { "; the text is the first one's" } else { "" }
+    );
+    if same.len() == 1 {
+        out += &escape(&first.places.join("; "));
+    } else {
+        out += "<ul>";
+        for warning in same {
+            let places = escape(&warning.places.join("; "));
+            let _ = write!(out, "<li>{places}: {}</li>", escape(&warning.text));
+        }
+        out += "</ul>";
+    }
+    out += "</details></li>\n";
+    out
+}
+
 /// The section's HTML; empty without warnings.
 pub fn warnings_section(groups: &[Group<'_>]) -> String {
     let noted = collect(groups);
     if noted.is_empty() {
         return String::new();
     }
+    let codes = by_code(&noted);
     let mut out = format!(
         "<section id=\"warnings\" class=\"warnings\" aria-labelledby=\"warnings-head\">\n\
          <h2 id=\"warnings-head\">{} may falsify these results</h2>\n<ul>\n",
-        plural(noted.len(), "thing", "things")
+        plural(codes.len(), "thing", "things")
     );
-    for warning in &noted {
-        let _ = writeln!(
-            out,
-            "<li><strong>{}</strong> {} <details><summary>in {}</summary>{}</details></li>",
-            escape(&warning.code),
-            escape(&warning.text),
-            plural(warning.runs, "run", "runs"),
-            escape(&warning.places.join("; "))
-        );
+    for same in &codes {
+        out += &warning_item(same);
     }
     out += "</ul>\n</section>\n";
     out
@@ -142,11 +174,14 @@ mod tests {
         b.measures.totals.nr_lost_events = 3;
         b.measures.totals.nr_tasks = 2;
         b.measures.totals.nr_exited = 1;
-        let results = [experiment("x", vec![a, b])];
+        let mut c = a.clone();
+        c.warnings[0].text = "another share".into();
+        let results = [experiment("x", vec![a, b, c])];
         let groups = group_all(&results);
         let noted = collect(&groups);
+        assert_eq!(by_code(&noted)[0].len(), 2);
         let codes: Vec<&str> = noted.iter().map(|n| n.code.as_str()).collect();
-        assert_eq!(codes, ["steal", "lost-events", "unfinished-tasks"]);
+        assert_eq!(codes, ["steal", "lost-events", "unfinished-tasks", "steal"]);
         assert_eq!((noted[0].runs, noted[0].places.len()), (2, 1));
         let html = warnings_section(&groups);
         assert!(html.contains("3\u{a0}things may falsify") && html.contains("&lt;b&gt;9 %"));

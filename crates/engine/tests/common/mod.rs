@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the engine's tests share: running a workload into memory, short ways to describe tasks, the
+//! fixed workloads and the checks of the conformance suite.
+#![allow(dead_code, reason = "each test binary uses a part of this module")]
+
+pub mod checks;
+pub mod workloads;
+
+use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
+use schedlab_model::trace::MemorySink;
+use schedlab_model::{Costs, Machine, Nanos, Workload};
+use schedlab_sched::options::Options;
+use schedlab_sched::registry::SchedulerInfo;
+
+/// One millisecond.
+pub const MS: Nanos = 1_000_000;
+
+/// One second.
+pub const S: Nanos = 1_000 * MS;
+
+/// Everything that determines a run.
+#[derive(Clone)]
+pub struct Case<'a> {
+    pub workload: &'a Workload,
+    pub scheduler: &'a SchedulerInfo,
+    pub options: Options,
+    pub machine: Machine,
+    pub seed: u64,
+    pub until_ns: Option<Nanos>,
+    pub watchdog_ns: Option<Nanos>,
+}
+
+/// A run that ended well.
+pub struct Run {
+    pub outcome: SimOutcome,
+    pub trace: MemorySink,
+}
+
+impl<'a> Case<'a> {
+    /// `workload` under `scheduler` with its defaults, on `nr_cpus` CPUs where nothing costs time.
+    pub fn new(workload: &'a Workload, scheduler: &'a SchedulerInfo, nr_cpus: u32) -> Self {
+        Self {
+            workload,
+            scheduler,
+            options: Options::defaults(scheduler.tunables),
+            machine: Machine { costs: Costs::ZERO, ..Machine::flat(nr_cpus) },
+            seed: 1,
+            until_ns: None,
+            watchdog_ns: scheduler.claims.starvation_free.then_some(10 * S),
+        }
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Result<Run, SimError> {
+        let mut trace = MemorySink::default();
+        let config = SimConfig {
+            machine: &self.machine,
+            scheduler: self.scheduler,
+            options: &self.options,
+            seed: self.seed,
+            until_ns: self.until_ns,
+            watchdog_ns: self.watchdog_ns,
+        };
+        let outcome = simulate(self.workload, &config, &mut trace)?;
+        Ok(Run { outcome, trace })
+    }
+
+    /// For messages: scheduler, workload, machine, seed.
+    pub fn describe(&self) -> String {
+        let costs = if self.machine.costs == Costs::ZERO { "no" } else { "with" };
+        format!(
+            "{} on {:?}, {} CPUs, HZ={}, {costs} costs, seed {}",
+            self.scheduler.name,
+            self.workload.name,
+            self.machine.nr_cpus(),
+            self.machine.hz,
+            self.seed
+        )
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every scheduler of the registry keeps the rules of the kernel core and its own claims.
+//!
+//! Each scheduler runs every fixed workload on 1, 2 and 4 CPUs, with and without costs, under
+//! several seeds. A new scheduler is held to this by its line in the registry alone.
+
+mod common;
+
+use common::Case;
+use common::checks::{check_case, check_fair, check_starvation_free};
+use schedlab_model::{Costs, Machine};
+use schedlab_sched::registry::{SCHEDULERS, SchedulerInfo};
+
+/// Runs `check` for every scheduler that `claims`, and reports all failures together.
+fn for_each(
+    claims: impl Fn(&SchedulerInfo) -> bool,
+    check: impl Fn(&'static SchedulerInfo, &mut Vec<String>),
+) {
+    let mut failures = Vec::new();
+    let mut nr_checked = 0;
+    for &info in SCHEDULERS.iter().filter(|info| claims(info)) {
+        check(info, &mut failures);
+        nr_checked += 1;
+    }
+    assert!(nr_checked > 0, "no scheduler makes this claim");
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn conform(nr_cpus: u32, costs: Costs) {
+    let workloads = common::workloads::all(nr_cpus);
+    for_each(
+        |_| true,
+        |info, failures| {
+            for workload in &workloads {
+                for (seed, hz) in [(1, 250), (2, 1000), (0xfeed_beef, 100)] {
+                    let mut case = Case::new(workload, info, nr_cpus);
+                    case.machine = Machine { costs, hz, ..case.machine };
+                    case.seed = seed;
+                    failures.extend(check_case(&case).err().map(|broken| broken.text));
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn on_1_cpu_without_costs() {
+    conform(1, Costs::ZERO);
+}
+
+#[test]
+fn on_2_cpus_without_costs() {
+    conform(2, Costs::ZERO);
+}
+
+#[test]
+fn on_4_cpus_without_costs() {
+    conform(4, Costs::ZERO);
+}
+
+#[test]
+fn on_1_cpu_with_costs() {
+    conform(1, Costs::DEFAULT);
+}
+
+#[test]
+fn on_2_cpus_with_costs() {
+    conform(2, Costs::DEFAULT);
+}
+
+#[test]
+fn on_4_cpus_with_costs() {
+    conform(4, Costs::DEFAULT);
+}
+
+#[test]
+fn claim_fair() {
+    for_each(
+        |info| info.claims.fair,
+        |info, failures| {
+            for nr_hogs in [2, 3, 5] {
+                let checked = check_fair(info, nr_hogs);
+                failures.extend(checked.err().map(|broken| broken.text));
+            }
+        },
+    );
+}
+
+#[test]
+fn claim_starvation_free() {
+    for_each(
+        |info| info.claims.starvation_free,
+        |info, failures| {
+            for nr_cpus in [1, 2] {
+                let checked = check_starvation_free(info, nr_cpus);
+                failures.extend(checked.err().map(|broken| broken.text));
+            }
+        },
+    );
+}
