@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random workloads on one to five CPUs under every textbook scheduler: bursts, sleeps, yields,
-//! changes of nice, policy and affinity. After every instant the kernel of these tests checks that
+//! changes of nice, policy and affinity. After every instant the reader of the trace checks that
 //! no CPU is idle beside a waiting task that may use it; under preemptive priority also that no
 //! waiting task could drive out a worse one.
 
