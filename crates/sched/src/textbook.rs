@@ -333,7 +333,11 @@ impl<D: Discipline> SchedClass for Global<D> {
         let running = core.is_running(task);
         self.rules.join(core, task, running, flags);
         self.nr_runnable += 1;
-        if !running {
+        if running {
+            // Its new attributes may rank it worse than a waiting task, also where its priority
+            // is what it was: multilevel queues go by policy.
+            core.resched_curr(cpu);
+        } else {
             self.place(core, task, cpu, None);
         }
         core.add_nr_running(cpu, 1);
@@ -440,12 +444,6 @@ impl<D: Discipline> SchedClass for Global<D> {
             .or(prev_allowed)
             .or_else(|| allowed.first_cpu())
             .expect("affinity was checked to be within the machine")
-    }
-
-    fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _old_prio: i32) {
-        if core.is_running(task) {
-            core.resched_curr(cpu);
-        }
     }
 
     fn timer(&mut self, core: &mut Core, token: u64) {

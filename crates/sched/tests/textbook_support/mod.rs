@@ -5,11 +5,14 @@
 // Each test file uses a part of this.
 #![allow(dead_code)]
 
-mod kernel;
+mod trace;
 
+use schedlab_engine::{SimConfig, simulate};
 use schedlab_model::program::ProgramBuilder;
+use schedlab_model::trace::MemorySink;
 use schedlab_model::{
-    Costs, CpuId, CpuMask, LoopCount, Nanos, Op, Policy, Program, SchedAttr, time::NSEC_PER_MSEC,
+    Amount, Costs, CpuId, CpuMask, LoopCount, Machine, Nanos, Op, Policy, Program, SchedAttr,
+    TaskSpec, Workload, time::NSEC_PER_MSEC,
 };
 use schedlab_sched::{Options, TunableKind, registry};
 
@@ -41,6 +44,11 @@ pub struct Job {
     pub arrival: u64,
     pub program: Program,
     pub attr: SchedAttr,
+    /// Attributes that the program gives the task. Before each change stands an `Op::Phase` with
+    /// the number of the change, so that the trace tells when it comes.
+    changes: Vec<SchedAttr>,
+    /// Created by a fork of another job instead of a release.
+    forked: bool,
 }
 
 /// A task with one burst.
@@ -56,7 +64,13 @@ pub fn jobs(bursts: &[u64]) -> Vec<Job> {
 impl Job {
     /// A task without a program, released at `arrival`.
     pub fn at(arrival: u64) -> Self {
-        Self { arrival, program: Program::default(), attr: SchedAttr::default() }
+        Self {
+            arrival,
+            program: Program::default(),
+            attr: SchedAttr::default(),
+            changes: Vec::new(),
+            forked: false,
+        }
     }
 
     fn op(mut self, op: Op) -> Self {
@@ -65,11 +79,11 @@ impl Job {
     }
 
     pub fn run(self, units: u64) -> Self {
-        self.op(Op::Run(schedlab_model::Amount::Constant(units * MS)))
+        self.op(Op::Run(Amount::Constant(units * MS)))
     }
 
     pub fn sleep(self, units: u64) -> Self {
-        self.op(Op::Sleep(schedlab_model::Amount::Constant(units * MS)))
+        self.op(Op::Sleep(Amount::Constant(units * MS)))
     }
 
     pub fn yields(self) -> Self {
@@ -95,10 +109,26 @@ impl Job {
         self
     }
 
+    /// Not released: another job forks it.
+    pub fn forked(mut self) -> Self {
+        self.forked = true;
+        self
+    }
+
+    /// Forks the job at this place of the list, counted from 0.
+    pub fn forks(self, job: u32) -> Self {
+        self.op(Op::Fork { task: job })
+    }
+
+    /// Waits for all it forked.
+    pub fn joins(self) -> Self {
+        self.op(Op::JoinAll)
+    }
+
     /// CPU time of a program without loops, in units.
     pub fn work(&self) -> u64 {
         let runs = self.program.ops.iter().map(|op| match op {
-            Op::Run(schedlab_model::Amount::Constant(ns)) => ns / MS,
+            Op::Run(Amount::Constant(ns)) => ns / MS,
             Op::LoopBegin { .. } => panic!("a loop has no sum"),
             _ => 0,
         });
@@ -121,19 +151,34 @@ impl Job {
         self
     }
 
+    fn set(mut self, change: impl FnOnce(&mut SchedAttr)) -> Self {
+        let mut attr = self.changes.last().copied().unwrap_or(self.attr);
+        change(&mut attr);
+        let number = self.changes.len() as u32;
+        self.changes.push(attr);
+        self.op(Op::Phase(number)).op(Op::SetAttr(Box::new(attr)))
+    }
+
     pub fn set_nice(self, nice: i8) -> Self {
-        let attr = SchedAttr { nice, ..self.attr };
-        self.op(Op::SetAttr(Box::new(attr)))
+        self.set(|attr| attr.nice = nice)
     }
 
     pub fn set_policy(self, policy: Policy) -> Self {
-        let attr = SchedAttr { policy, ..self.attr };
-        self.op(Op::SetAttr(Box::new(attr)))
+        self.set(|attr| attr.policy = policy)
     }
 
     pub fn set_affinity(self, mask: CpuMask) -> Self {
-        let attr = SchedAttr { affinity: Some(mask), ..self.attr };
-        self.op(Op::SetAttr(Box::new(attr)))
+        self.set(|attr| attr.affinity = Some(mask))
+    }
+
+    fn spec(&self, number: usize) -> TaskSpec {
+        TaskSpec {
+            attr: self.attr,
+            instances: u32::from(!self.forked),
+            release_ns: Amount::Constant(self.arrival * MS),
+            phases: (0..self.changes.len()).map(|change| format!("change {change}")).collect(),
+            ..TaskSpec::new(format!("P{}", number + 1), self.program.clone())
+        }
     }
 }
 
@@ -192,8 +237,25 @@ impl Experiment {
         self
     }
 
+    /// Runs `jobs` in the simulator and checks its trace.
     pub fn run(&self, jobs: &[Job]) -> Run {
-        kernel::run(self, jobs)
+        let specs = jobs.iter().enumerate().map(|(number, job)| job.spec(number)).collect();
+        let workload = Workload::new("textbook", specs);
+        let flat = Machine::flat(self.nr_cpus);
+        let machine = Machine { hz: self.hz, costs: self.costs, ..flat };
+        let config = SimConfig {
+            machine: &machine,
+            scheduler: self.scheduler,
+            options: &self.options,
+            seed: 1,
+            until_ns: self.until_ns,
+            watchdog_ns: None,
+        };
+        let mut sink = MemorySink::default();
+        if let Err(error) = simulate(&workload, &config, &mut sink) {
+            panic!("{error}");
+        }
+        trace::read(jobs, self.nr_cpus, self.keeps_levels(), &sink)
     }
 }
 
@@ -206,14 +268,13 @@ pub struct Piece {
     pub end_ns: Nanos,
 }
 
-/// What came of an experiment.
+/// What came of an experiment. Tasks are named by the place of their job in the list.
 pub struct Run {
     /// In order of start, then CPU.
     pub pieces: Vec<Piece>,
+    /// When each task came into being.
+    release_ns: Vec<Option<Nanos>>,
     exit_ns: Vec<Option<Nanos>>,
-    jobs: Vec<Job>,
-    /// Queue entries examined beyond the first of each pick.
-    pub entries_scanned: u32,
 }
 
 impl Run {
@@ -233,9 +294,14 @@ impl Run {
         self.exit_ns.iter().map(|exit| exit.expect("every task has exited") / MS).collect()
     }
 
+    fn release_ns(&self, task: u32) -> Nanos {
+        self.release_ns[task as usize].expect("the task exists")
+    }
+
     /// Release to exit.
     pub fn turnarounds(&self) -> Vec<u64> {
-        self.exits().iter().zip(&self.jobs).map(|(exit, job)| exit - job.arrival).collect()
+        let exits = self.exits().into_iter();
+        (0..).zip(exits).map(|(task, exit)| exit - self.release_ns(task) / MS).collect()
     }
 
     /// Turnaround less CPU time (tasks that do not sleep).
@@ -259,7 +325,7 @@ impl Run {
 
     /// Release to first run, and each end of a stay to the next one (tasks that do not sleep).
     pub fn gaps(&self, task: u32) -> Vec<u64> {
-        let mut ready = self.jobs[task as usize].arrival * MS;
+        let mut ready = self.release_ns(task);
         self.pieces_of(task)
             .iter()
             .map(|piece| (piece.start_ns - std::mem::replace(&mut ready, piece.end_ns)) / MS)
