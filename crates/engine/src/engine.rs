@@ -122,8 +122,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.events.push(timer.at, due);
         }
         if self.core.has_moves() {
-            for (task, from) in self.core.take_moves() {
-                let cpu = self.core.task(task).cpu;
+            for (task, from, cpu) in self.core.take_moves() {
                 self.emit(cpu, EventKind::Migrate { task, from });
                 let t = self.core.task(task);
                 if !t.cpus_allowed.contains(cpu) {

@@ -150,7 +150,7 @@ pub struct Core {
     timers: Vec<TimerRequest>,
     resched_cpus: CpuMask,
     resched_pending: u32,
-    moves: Vec<(TaskId, CpuId)>,
+    moves: Vec<(TaskId, CpuId, CpuId)>,
     current_class: u8,
 }
 
@@ -301,7 +301,7 @@ impl Core {
             assert!(!self.is_running(task), "task {task} is moved while it runs on CPU {from}");
             self.tasks[task.index()].cpu = cpu;
             self.tasks[task.index()].nr_migrations += 1;
-            self.moves.push((task, from));
+            self.moves.push((task, from, cpu));
         }
     }
 
@@ -381,16 +381,17 @@ impl Core {
         self.timers.pop()
     }
 
-    /// Moves since the last call, oldest first: task and the CPU it came from.
+    /// Whether tasks moved since the last call of [`Core::take_moves`].
     #[doc(hidden)]
     #[inline]
     pub fn has_moves(&self) -> bool {
         !self.moves.is_empty()
     }
 
-    /// Moves since the last call, oldest first: task and the CPU it came from.
+    /// Moves since the last call, oldest first: task, the CPU it came from, the CPU it went to. One
+    /// task may move more than once.
     #[doc(hidden)]
-    pub fn take_moves(&mut self) -> Vec<(TaskId, CpuId)> {
+    pub fn take_moves(&mut self) -> Vec<(TaskId, CpuId, CpuId)> {
         std::mem::take(&mut self.moves)
     }
 }
