@@ -374,11 +374,11 @@ impl Core {
         }
     }
 
-    /// Timers asked for since the last call.
+    /// The oldest timer asked for and not yet taken.
     #[doc(hidden)]
     #[inline]
     pub fn take_timer(&mut self) -> Option<TimerRequest> {
-        self.timers.pop()
+        (!self.timers.is_empty()).then(|| self.timers.remove(0))
     }
 
     /// Whether tasks moved since the last call of [`Core::take_moves`].
@@ -393,5 +393,24 @@ impl Core {
     #[doc(hidden)]
     pub fn take_moves(&mut self) -> Vec<(TaskId, CpuId, CpuId)> {
         std::mem::take(&mut self.moves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::random::Purpose;
+
+    #[test]
+    fn timers_are_taken_in_the_order_in_which_they_were_asked_for() {
+        let random = Stream::new(1, Purpose::Scheduler, 0);
+        let mut core = Core::new(&Machine::flat(1), vec![CgroupSpec::root()], random);
+        core.enter_class(1);
+        for (at, token) in [(7, 1), (5, 2), (5, 3)] {
+            core.start_timer(at, token);
+        }
+        let taken: Vec<_> = std::iter::from_fn(|| core.take_timer()).collect();
+        assert_eq!(taken.iter().map(|timer| timer.token).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(taken.iter().all(|timer| timer.class == 1));
     }
 }
