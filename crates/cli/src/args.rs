@@ -143,7 +143,7 @@ pub struct WorkloadArgs {
     /// Seed of every random draw.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// End the run at this time, such as 500ms or 2s.
+    /// End the run at this time, such as 500ms or 2s, in place of the workload's own end.
     #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
     pub until: Option<Nanos>,
 }

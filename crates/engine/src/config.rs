@@ -16,8 +16,8 @@ pub struct SimConfig<'a> {
     pub options: &'a Options,
     /// Seed of every random draw.
     pub seed: u64,
-    /// Ends the run at this time (ns) if it has not ended before; the workload's own duration ends
-    /// it too.
+    /// Ends the run at this time (ns) if it has not ended before; `None`: at the workload's own
+    /// duration, if it has one.
     pub until_ns: Option<Nanos>,
     /// Longest wait of a runnable task (ns), noticed after at most half as long again; `None`: no
     /// limit.

@@ -122,8 +122,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.events.push(timer.at, due);
         }
         if self.core.has_moves() {
-            for (task, from) in self.core.take_moves() {
-                let cpu = self.core.task(task).cpu;
+            for (task, from, cpu) in self.core.take_moves() {
                 self.emit(cpu, EventKind::Migrate { task, from });
                 let t = self.core.task(task);
                 if !t.cpus_allowed.contains(cpu) {
@@ -134,8 +133,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
-        let ends = [self.config.until_ns, self.workload.duration_ns];
-        let end_ns = ends.into_iter().flatten().min().unwrap_or(Nanos::MAX);
+        let end_ns = self.config.until_ns.or(self.workload.duration_ns).unwrap_or(Nanos::MAX);
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
             let now = self.events.next_time().min(tick).min(self.burst_ends.first().1);

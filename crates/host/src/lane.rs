@@ -36,7 +36,7 @@ pub struct HostRequest {
     pub cpus: CpuMask,
     /// Seed of every draw.
     pub seed: u64,
-    /// The run ends here (ns) if it has not ended by itself; also see the workload's own duration.
+    /// The run ends here (ns) if it has not ended by itself; `None`: at the workload's own duration.
     pub duration_ns: Option<Nanos>,
     /// A run without an end is ended here (ns), with a warning.
     pub limit_ns: Nanos,
@@ -107,7 +107,7 @@ impl HostLane {
             groups: Default::default(),
             cpus: request.cpus,
             launcher_cpus: session::helper_cpus(&request.cpus),
-            duration_ns: [request.duration_ns, workload.duration_ns].into_iter().flatten().min(),
+            duration_ns: request.duration_ns.or(workload.duration_ns),
             limit_ns: request.limit_ns,
         };
         let watch = Watch::start(&request.cpus);

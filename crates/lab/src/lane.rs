@@ -45,7 +45,8 @@ pub struct RunRequest {
     pub seed: u64,
     /// Number of the repetition, from 0.
     pub repetition: u32,
-    /// Ends the run at this time (ns) if the workload has not ended before.
+    /// Ends the run at this time (ns) if it has not ended before, in place of the workload's own
+    /// duration.
     pub until_ns: Option<Nanos>,
     /// What stays in the result.
     pub keep: Keep,

@@ -150,7 +150,7 @@ pub struct Core {
     timers: Vec<TimerRequest>,
     resched_cpus: CpuMask,
     resched_pending: u32,
-    moves: Vec<(TaskId, CpuId)>,
+    moves: Vec<(TaskId, CpuId, CpuId)>,
     current_class: u8,
 }
 
@@ -301,7 +301,7 @@ impl Core {
             assert!(!self.is_running(task), "task {task} is moved while it runs on CPU {from}");
             self.tasks[task.index()].cpu = cpu;
             self.tasks[task.index()].nr_migrations += 1;
-            self.moves.push((task, from));
+            self.moves.push((task, from, cpu));
         }
     }
 
@@ -374,23 +374,43 @@ impl Core {
         }
     }
 
-    /// Timers asked for since the last call.
+    /// The oldest timer asked for and not yet taken.
     #[doc(hidden)]
     #[inline]
     pub fn take_timer(&mut self) -> Option<TimerRequest> {
-        self.timers.pop()
+        (!self.timers.is_empty()).then(|| self.timers.remove(0))
     }
 
-    /// Moves since the last call, oldest first: task and the CPU it came from.
+    /// Whether tasks moved since the last call of [`Core::take_moves`].
     #[doc(hidden)]
     #[inline]
     pub fn has_moves(&self) -> bool {
         !self.moves.is_empty()
     }
 
-    /// Moves since the last call, oldest first: task and the CPU it came from.
+    /// Moves since the last call, oldest first: task, the CPU it came from, the CPU it went to. One
+    /// task may move more than once.
     #[doc(hidden)]
-    pub fn take_moves(&mut self) -> Vec<(TaskId, CpuId)> {
+    pub fn take_moves(&mut self) -> Vec<(TaskId, CpuId, CpuId)> {
         std::mem::take(&mut self.moves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::random::Purpose;
+
+    #[test]
+    fn timers_are_taken_in_the_order_in_which_they_were_asked_for() {
+        let random = Stream::new(1, Purpose::Scheduler, 0);
+        let mut core = Core::new(&Machine::flat(1), vec![CgroupSpec::root()], random);
+        core.enter_class(1);
+        for (at, token) in [(7, 1), (5, 2), (5, 3)] {
+            core.start_timer(at, token);
+        }
+        let taken: Vec<_> = std::iter::from_fn(|| core.take_timer()).collect();
+        assert_eq!(taken.iter().map(|timer| timer.token).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(taken.iter().all(|timer| timer.class == 1));
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Random workloads on one to five CPUs under every textbook scheduler: bursts, sleeps, yields,
-//! changes of nice, policy and affinity. After every instant the reader of the trace checks that
-//! no CPU is idle beside a waiting task that may use it; under preemptive priority also that no
-//! waiting task could drive out a worse one.
+//! forks, joins, changes of nice, policy and affinity. After every instant the reader of the trace
+//! checks that no CPU is idle beside a waiting task that may use it; under preemptive priority also
+//! that no waiting task could drive out a worse one.
 
 mod textbook_support;
 
@@ -45,14 +45,29 @@ fn random_job(stream: &mut Stream, nr_cpus: u32) -> Job {
     job
 }
 
+/// Released jobs, and some that are forked by one before them.
+fn random_jobs(stream: &mut Stream, nr_cpus: u32) -> Vec<Job> {
+    let mut jobs: Vec<Job> =
+        (0..stream.between(1, 25)).map(|_| random_job(stream, nr_cpus)).collect();
+    for child in jobs.len()..jobs.len() + stream.below(8) as usize {
+        let parent = stream.below(child as u64) as usize;
+        let mut forking = jobs[parent].clone().forks(child as u32).run(stream.below(9));
+        if stream.below(2) == 0 {
+            forking = forking.joins().run(stream.below(9));
+        }
+        jobs[parent] = forking;
+        jobs.push(random_job(stream, nr_cpus).forked());
+    }
+    jobs
+}
+
 #[test]
 fn no_cpu_is_idle_beside_a_task_and_no_time_is_lost() {
     for scheduler in TEXTBOOK {
         for round in 0..60 {
             let mut stream = Stream::new(round, Purpose::Experiment, 0);
             let nr_cpus = stream.between(1, 5) as u32;
-            let jobs: Vec<Job> =
-                (0..stream.between(1, 25)).map(|_| random_job(&mut stream, nr_cpus)).collect();
+            let jobs = random_jobs(&mut stream, nr_cpus);
             let mut experiment = Experiment::new(scheduler).cpus(nr_cpus);
             experiment.short_quanta(&mut stream);
             if round % 2 == 0 && scheduler.starts_with("priority") {

@@ -235,6 +235,11 @@ fn allowed(case: &Case<'_>, affinity: Option<CpuMask>) -> CpuMask {
     affinity.unwrap_or(cpus).and(&cpus)
 }
 
+/// Whether it is one of the Linux models, which have a queue for each CPU.
+pub fn is_linux(scheduler: &SchedulerInfo) -> bool {
+    scheduler.name.starts_with("linux-")
+}
+
 /// The longest time that a CPU may idle beside a task it may run. With one queue for all CPUs there
 /// is none. The Linux models, like the kernel, place a task when it wakes and pull when a CPU goes
 /// idle; a CPU that idles already gets a task queued elsewhere only by periodic balancing on its
@@ -244,9 +249,13 @@ pub fn idle_bound(case: &Case<'_>) -> Option<Nanos> {
     if !case.scheduler.claims.work_conserving {
         return None;
     }
+    let linux = is_linux(case.scheduler);
+    if linux && !case.judges_balance {
+        return None;
+    }
     let interval = 2 * MS * u64::from(case.machine.nr_cpus());
     let balanced = 2 * interval + tick_nsec(case.machine.hz);
-    Some(if case.scheduler.name.starts_with("linux-") { balanced } else { 0 })
+    Some(if linux { balanced } else { 0 })
 }
 
 /// Affinity is kept, and the claim to be work-conserving.

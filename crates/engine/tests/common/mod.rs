@@ -28,6 +28,8 @@ pub struct Case<'a> {
     pub seed: u64,
     pub until_ns: Option<Nanos>,
     pub watchdog_ns: Option<Nanos>,
+    /// Whether Linux models are held to a bound on how long a CPU idles beside a waiting task.
+    pub judges_balance: bool,
 }
 
 /// A run that ended well.
@@ -47,6 +49,7 @@ impl<'a> Case<'a> {
             seed: 1,
             until_ns: None,
             watchdog_ns: scheduler.claims.starvation_free.then_some(10 * S),
+            judges_balance: true,
         }
     }
 
