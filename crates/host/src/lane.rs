@@ -36,7 +36,7 @@ pub struct HostRequest {
     pub cpus: CpuMask,
     /// Seed of every draw.
     pub seed: u64,
-    /// The run ends here (ns) if it has not ended by itself; `None`: at the workload's own duration.
+    /// The run ends here (ns) if it has not ended by itself; `None`: at the workload's duration.
     pub duration_ns: Option<Nanos>,
     /// A run without an end is ended here (ns), with a warning.
     pub limit_ns: Nanos,
