@@ -64,7 +64,7 @@ impl WeightedRr {
         self.queues[cpu.index()].retain(|other| *other != task);
     }
 
-    fn to_tail(&mut self, cpu: CpuId, task: TaskId) {
+    fn requeue(&mut self, cpu: CpuId, task: TaskId) {
         self.forget(cpu, task);
         self.queues[cpu.index()].push_back(task);
     }
@@ -116,14 +116,14 @@ impl SchedClass for WeightedRr {
         self.ticks_left[curr.index()] -= 1;
         if self.ticks_left[curr.index()] == 0 {
             self.ticks_left[curr.index()] = self.turn_ticks(core, curr);
-            self.to_tail(cpu, curr);
+            self.requeue(cpu, curr);
             core.resched_curr(cpu);
         }
     }
 
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
         if let Some(curr) = core.rq(cpu).curr {
-            self.to_tail(cpu, curr);
+            self.requeue(cpu, curr);
         }
     }
 
