@@ -9,8 +9,13 @@
 //! Rules taken from the kernel (kernel/sched/stats.h): a wait starts when a task is put on a queue,
 //! by wake-up, creation or preemption, and ends when it is switched in; a wake-up of a task that is
 //! still queued or running starts nothing and is no event.
+//!
+//! A switch that the kernel did not trace is *inferred* when its task leaves the CPU ([`Recorded::
+//! Unseen`]): it gets the time in the scheduler's own books, is counted, and a warning names it.
+//! How a task left that left unseen cannot be known; it is taken for preempted.
 
 use super::merge::Item;
+use super::reorder::Reorder;
 use super::ring::{PIDS_MAX, Record, Recorded};
 use crate::memory::{Mark, RunMemory};
 use schedlab_model::trace::TaskInfo;
@@ -113,7 +118,7 @@ pub trait Names {
 pub struct Converter<'a> {
     memory: &'a RunMemory,
     names: &'a dyn Names,
-    sink: &'a mut dyn TraceSink,
+    sink: Reorder<'a>,
     /// Task number by pid.
     numbers: Vec<u32>,
     announced: Vec<String>,
@@ -131,6 +136,11 @@ pub struct Converter<'a> {
     pub nr_events: u64,
     /// Events lost.
     pub nr_lost: u64,
+    /// Switches that the kernel did not trace and that were inferred.
+    pub nr_inferred: u64,
+    /// What ran unseen, until the record that says since when: CPU, task number, and the one that
+    /// was believed to run.
+    unseen: Vec<(u32, u32, u32)>,
 }
 
 impl<'a> Converter<'a> {
@@ -146,7 +156,7 @@ impl<'a> Converter<'a> {
         Self {
             memory,
             names,
-            sink,
+            sink: Reorder::new(sink),
             numbers: vec![0; PIDS_MAX],
             announced: Vec::new(),
             forked: Vec::new(),
@@ -158,6 +168,8 @@ impl<'a> Converter<'a> {
             accounts: Vec::new(),
             nr_events: 0,
             nr_lost: 0,
+            nr_inferred: 0,
+            unseen: Vec::new(),
         }
     }
 
@@ -259,7 +271,7 @@ impl<'a> Converter<'a> {
     fn event(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
         if time_ns <= self.end_ns {
             self.nr_events += 1;
-            self.sink.event(&Event { time_ns: time_ns - self.zero_ns, cpu: CpuId(cpu), kind });
+            self.sink.event(Event { time_ns: time_ns - self.zero_ns, cpu: CpuId(cpu), kind });
         }
     }
 
@@ -276,6 +288,15 @@ impl<'a> Converter<'a> {
                 if self.is_released(task) {
                     let kind = EventKind::Migrate { task: TaskId(task), from: CpuId(from) };
                     self.event(time_ns, cpu, kind);
+                }
+            }
+            Some(Recorded::Unseen { pid, instead }) => {
+                self.unseen.push((cpu, self.number(pid), self.number(instead)));
+            }
+            Some(Recorded::Ago { ago_ns }) => {
+                if let Some(at) = self.unseen.iter().position(|(on, ..)| *on == cpu) {
+                    let (_, task, instead) = self.unseen.swap_remove(at);
+                    self.infer(time_ns, time_ns.saturating_sub(ago_ns), cpu, task, instead);
                 }
             }
             Some(Recorded::Lost { count }) => {
@@ -326,6 +347,39 @@ impl<'a> Converter<'a> {
         }
         let kind = EventKind::Switch { prev: prev.map(TaskId), next: next.map(TaskId), out };
         self.event(time_ns, cpu, kind);
+    }
+
+    /// `task` (or none of the run) ran on `cpu` up to now, unseen since `came_ns`, and `instead`
+    /// (or none) is still believed to run there.
+    fn infer(&mut self, now_ns: u64, came_ns: u64, cpu: u32, task: u32, instead: u32) {
+        let account = |number: u32| self.accounts.get(number as usize);
+        let prev = account(instead).filter(|a| a.state == State::Running && a.cpu == cpu);
+        let next = account(task).filter(|a| a.state == State::Queued);
+        // Not before what is known of either; the clocks of scheduler and trace differ a little.
+        let known_ns = prev.iter().chain(&next).map(|a| a.since_ns).max();
+        let (Some(known_ns), prev, next) = (known_ns, prev.is_some(), next.is_some()) else {
+            return;
+        };
+        let at_ns = came_ns.clamp(known_ns, now_ns.max(known_ns));
+        let mut out = SwitchOut::Idle;
+        if prev {
+            out = SwitchOut::Preempted;
+            self.accounts[instead as usize].enter(State::Queued, at_ns);
+        }
+        if next {
+            let account = &mut self.accounts[task as usize];
+            account.enter(State::Running, at_ns);
+            account.cpu = cpu;
+        }
+        self.nr_inferred += 1;
+        if at_ns <= self.end_ns {
+            self.nr_events += 1;
+            let named = |is: bool, number| is.then_some(TaskId(number));
+            let (prev, next) = (named(prev, instead), named(next, task));
+            let kind = EventKind::Switch { prev, next, out };
+            let time_ns = at_ns - self.zero_ns;
+            self.sink.late_event(Event { time_ns, cpu: CpuId(cpu), kind });
+        }
     }
 
     fn wakeup(&mut self, time_ns: u64, cpu: u32, pid: u32, waker: u32) {
@@ -380,5 +434,128 @@ impl<'a> Converter<'a> {
         let end_ns = if self.end_ns == u64::MAX { self.zero_ns } else { self.end_ns };
         self.sink.end(end_ns.saturating_sub(self.zero_ns));
         (self.accounts, self.announced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::trace::MemorySink;
+
+    struct Numbered;
+
+    impl Names for Numbered {
+        fn task(&self, index: u32, _: u32, _: u32) -> TaskInfo {
+            TaskInfo { name: format!("t{index}"), ..TaskInfo::default() }
+        }
+        fn stranger(&self, pid: u32, _: Option<&str>) -> TaskInfo {
+            TaskInfo { name: format!("p{pid}"), ..TaskInfo::default() }
+        }
+    }
+
+    const SWITCH: u64 = 1;
+    const WAKEUP: u64 = 2;
+    const UNSEEN: u64 = 6;
+    const AGO: u64 = 7;
+
+    fn record(time_ns: u64, kind: u64, first: u64, second: u64, out: SwitchOut) -> Item {
+        let out = SwitchOut::ALL.iter().position(|of| *of == out).unwrap() as u64;
+        Item::Kernel(Record { time_ns, word: kind << 58 | out << 54 | second << 22 | first })
+    }
+
+    /// Two tasks with pids 100 and 101, woken at 1000 and 1001; then `items`.
+    fn convert(items: &[(u64, Item)]) -> (MemorySink, Vec<TraceAccount>, u64) {
+        let memory = RunMemory::new(2).unwrap();
+        for task in 0..2 {
+            memory.allocate(0, u32::MAX).unwrap();
+            memory.slot(task).pid.store(100 + task, Ordering::Release);
+        }
+        let mut sink = MemorySink::default();
+        let mut converter = Converter::new(&memory, &Numbered, &mut sink, 2, true);
+        converter.begin(1000);
+        for task in 0..2 {
+            let at = 1000 + task;
+            converter.item(at, record(at, WAKEUP, 100 + task, 0, SwitchOut::Idle));
+        }
+        items.iter().for_each(|(time_ns, item)| converter.item(*time_ns, *item));
+        let nr_inferred = converter.nr_inferred;
+        let (accounts, _) = converter.finish();
+        (sink, accounts, nr_inferred)
+    }
+
+    fn switches(sink: &MemorySink) -> Vec<(u64, Option<u32>, Option<u32>)> {
+        let of = |event: &Event| match event.kind {
+            EventKind::Switch { prev, next, .. } => {
+                Some((event.time_ns, prev.map(|t| t.0), next.map(|t| t.0)))
+            }
+            _ => None,
+        };
+        sink.events.iter().filter_map(of).collect()
+    }
+
+    #[test]
+    fn a_switch_that_the_kernel_did_not_trace_is_put_where_its_books_say() {
+        let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
+        let (sink, accounts, nr_inferred) = convert(&[
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (3000, record(3000, SWITCH, 100, 0, SwitchOut::Preempted)),
+            // 101 leaves at 9000, having come 4000 before; nobody saw it come.
+            (9000, record(9000, UNSEEN, 101, 0, SwitchOut::Idle)),
+            (9000, Item::Kernel(ago(9000, 4000))),
+            (9000, record(9000, SWITCH, 101, 100, SwitchOut::Preempted)),
+        ]);
+        assert_eq!(
+            switches(&sink),
+            [
+                (1000, None, Some(0)),
+                (2000, Some(0), None),
+                (4000, None, Some(1)),
+                (8000, Some(1), Some(0)),
+            ]
+        );
+        assert_eq!(nr_inferred, 1);
+        assert_eq!((accounts[1].run_ns, accounts[1].run_delay_ns), (4000, 3999));
+        assert_eq!(accounts[1].nr_waits, 1);
+    }
+
+    #[test]
+    fn one_that_left_unseen_leaves_when_the_other_came_and_never_before_it_came_itself() {
+        let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
+        let (sink, accounts, nr_inferred) = convert(&[
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            // A stranger leaves at 5000 for 101, and has been there for 1000: 100 had left.
+            (5000, record(5000, UNSEEN, 0, 100, SwitchOut::Idle)),
+            (5000, Item::Kernel(ago(5000, 1000))),
+            (5000, record(5000, SWITCH, 0, 101, SwitchOut::Idle)),
+            // 100 leaves at 6000 and says it came before 101 did: that cannot be.
+            (6000, record(6000, UNSEEN, 100, 101, SwitchOut::Idle)),
+            (6000, Item::Kernel(ago(6000, 5500))),
+            (6000, record(6000, SWITCH, 100, 0, SwitchOut::Dead)),
+        ]);
+        assert_eq!(
+            switches(&sink),
+            [
+                (1000, None, Some(0)),
+                (3000, Some(0), None),
+                (4000, None, Some(1)),
+                (4000, Some(1), Some(0)),
+                (5000, Some(0), None),
+            ]
+        );
+        assert_eq!(nr_inferred, 2);
+        assert_eq!((accounts[0].run_ns, accounts[0].nr_waits), (3000, 2));
+        assert!(sink.events.is_sorted_by_key(|event| event.time_ns));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_left_out() {
+        let (sink, _, nr_inferred) = convert(&[
+            // 100 has never been seen off the CPU, a pid of another run, an `ago` without `unseen`.
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (3000, record(3000, UNSEEN, 100, 77, SwitchOut::Idle)),
+            (3000, Item::Kernel(Record { time_ns: 3000, word: AGO << 58 })),
+            (3000, Item::Kernel(Record { time_ns: 3000, word: AGO << 58 | 99 })),
+        ]);
+        assert_eq!((switches(&sink).len(), nr_inferred), (1, 0));
     }
 }
