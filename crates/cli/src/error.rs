@@ -140,7 +140,7 @@ impl From<LaneError> for CliError {
 
 impl From<StudyError> for CliError {
     fn from(error: StudyError) -> Self {
-        Self::usage(error.0)
+        Self::usage_help(error.text, error.help)
     }
 }
 

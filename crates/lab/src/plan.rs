@@ -5,15 +5,28 @@
 //! order in which a real machine is measured is shuffled by the seed (`host_order`), so that a
 //! drift of the machine (heat, other load) does not fall on one scheduler alone.
 
-use crate::study::{ExperimentSpec, RunsSpec, Study, StudyError};
-use crate::{Experiment, Keep, RunRequest};
+pub use crate::policy::{
+    POLICIES, RT_PRIORITY_DEFAULT, apply_policy, policy_by_name, scheduler_of,
+};
+use crate::study::{ExperimentSpec, RunsSpec, Study};
+use crate::{Experiment, Keep, RunRequest, StudyError};
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::{CpuMask, Policy, Workload};
+use schedlab_model::{CpuMask, Nanos, Workload};
+use schedlab_workload::units;
 use std::collections::BTreeMap;
+
+/// A workload and every parameter it was made with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Built {
+    /// The workload.
+    pub workload: Workload,
+    /// Parameters: those handed in, and those that its name holds (`hogs:n=4`).
+    pub parameters: BTreeMap<String, String>,
+}
 
 /// Makes a workload from its name, its parameters and the number of CPUs of the run.
 pub type WorkloadFactory<'a> =
-    dyn Fn(&str, &BTreeMap<String, String>, u32) -> Result<Workload, String> + 'a;
+    dyn Fn(&str, &BTreeMap<String, String>, u32) -> Result<Built, String> + 'a;
 
 /// What a plan depends on beside the study.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +39,14 @@ pub struct PlanInput {
     pub lane: Option<String>,
     /// Repetitions on the host instead of the study's, if given.
     pub host_repetitions: Option<u32>,
+    /// Most runs that a plan may have.
+    pub runs_max: usize,
+    /// Every experiment gets a table with intervals, not only those that describe one.
+    pub has_views: bool,
 }
+
+/// Most runs of a plan, unless told otherwise: some 3 kB of memory each.
+pub const RUNS_MAX_DEFAULT: usize = 100_000;
 
 /// One run of a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,18 +85,26 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
+/// What a point of an experiment is made of, beside the scheduler.
+struct Point<'p> {
+    experiment: usize,
+    spec: &'p ExperimentSpec,
+    runs: &'p RunsSpec,
+    workload: &'p str,
+    values: &'p BTreeMap<String, String>,
+}
+
 impl Plan {
-    /// Adds every run of `study`.
+    /// Adds every run of `study`. The error has a path into the study's text.
     pub fn add_study(
         &mut self,
         study: &Study,
         input: &PlanInput,
         workload: &WorkloadFactory<'_>,
     ) -> Result<(), StudyError> {
-        for spec in &study.experiments {
-            self.add_experiment(study, spec, input, workload).map_err(|error| {
-                StudyError(format!("experiment {:?} of study {:?}: {error}", spec.name, study.name))
-            })?;
+        for (index, spec) in study.experiments.iter().enumerate() {
+            self.add_experiment(study, spec, input, workload)
+                .map_err(|error| error.at(["experiment".into(), index.into()]))?;
         }
         Ok(())
     }
@@ -91,12 +119,18 @@ impl Plan {
         let nr_cpus = input.host_cpus.weight();
         let mut inner = Vec::new();
         let mut outer = Vec::new();
+        let values = |axis: &str| {
+            spec.axes[axis]
+                .values(axis, nr_cpus)
+                .map_err(|error| error.at(["axes".into(), axis.into()]))
+        };
         for axis in &spec.split {
-            outer.push((axis.as_str(), spec.axes[axis].values(axis, nr_cpus)?));
+            outer.push((axis.as_str(), values(axis)?));
         }
-        for (name, axis) in spec.axes.iter().filter(|(name, _)| !spec.split.contains(name)) {
-            inner.push((name.as_str(), axis.values(name, nr_cpus)?));
+        for axis in spec.axes.keys().filter(|name| !spec.split.contains(name)) {
+            inner.push((axis.as_str(), values(axis)?));
         }
+        self.check_size(spec, &[&outer[..], &inner[..]].concat(), input)?;
         for fixed in points(&outer) {
             let experiment = self.experiments.len();
             self.experiments.push(Experiment {
@@ -105,30 +139,74 @@ impl Plan {
                 title: fill(&spec.title, &fixed),
                 text: fill(&spec.text, &fixed),
                 figures: spec.figures.clone(),
+                view: (input.has_views || spec.has_view()).then(|| spec.view()),
             });
-            for runs in spec.runs.iter().filter(|runs| wanted(runs, input)) {
-                for varying in points(&inner) {
-                    let mut point = fixed.clone();
-                    point.extend(varying);
-                    self.add_point(experiment, spec, runs, &point, input, workload)?;
+            for (index, runs) in spec.runs.iter().enumerate().filter(|(_, r)| wanted(r, input)) {
+                for name in &spec.workload.values() {
+                    for varying in points(&inner) {
+                        let mut values = fixed.clone();
+                        values.extend(varying);
+                        let point =
+                            Point { experiment, spec, runs, workload: name, values: &values };
+                        self.add_point(&point, index, input, workload)?;
+                    }
                 }
             }
         }
         Ok(())
     }
 
+    /// Counts the runs before any of them takes memory.
+    fn check_size(
+        &self,
+        spec: &ExperimentSpec,
+        axes: &[(&str, Vec<String>)],
+        input: &PlanInput,
+    ) -> Result<(), StudyError> {
+        let product = |counts: Vec<usize>| {
+            counts.into_iter().try_fold(1_usize, |product, count| product.checked_mul(count))
+        };
+        let points = product(axes.iter().map(|(_, values)| values.len()).collect());
+        let mut total = Some(self.runs.len());
+        for runs in spec.runs.iter().filter(|runs| wanted(runs, input)) {
+            let sets = product(runs.set.values().map(|values| values.values().len()).collect());
+            let seeds = match &spec.seeds {
+                Some(seeds) => seeds.values()?.len(),
+                None => repetitions(runs, input) as usize,
+            };
+            let count = points.zip(sets).and_then(|(points, sets)| {
+                let workloads = spec.workload.values().len();
+                product(vec![workloads, runs.schedulers.len(), seeds, points, sets])
+            });
+            total = total.zip(count).and_then(|(total, count)| total.checked_add(count));
+        }
+        match total {
+            Some(total) if total <= input.runs_max => Ok(()),
+            _ => {
+                let found = total.map_or("more than can be counted".into(), |n| n.to_string());
+                Err(StudyError::new(
+                    format!("with experiment {:?} there are {found} runs", spec.name),
+                    format!(
+                        "most are {}: take values or seeds away, or raise the limit (--runs-max)",
+                        input.runs_max
+                    ),
+                )
+                .below("name"))
+            }
+        }
+    }
+
     fn add_point(
         &mut self,
-        experiment: usize,
-        spec: &ExperimentSpec,
-        runs: &RunsSpec,
-        point: &BTreeMap<String, String>,
+        point: &Point<'_>,
+        runs_index: usize,
         input: &PlanInput,
         workload: &WorkloadFactory<'_>,
     ) -> Result<(), StudyError> {
+        let (spec, runs) = (point.spec, point.runs);
         let nr_cpus = point_cpus(point, input)?;
         let Some(cpus) = lane_cpus(&runs.lane, nr_cpus, input) else {
-            let name = &self.experiments[experiment].name;
+            let name = &self.experiments[point.experiment].name;
             let available = input.host_cpus.weight();
             let note =
                 format!("{name} is not measured: it needs {nr_cpus} CPUs, here are {available}");
@@ -141,15 +219,22 @@ impl Plan {
             .parameters
             .iter()
             .map(|(name, value)| (name.clone(), value.to_string()))
-            .chain(point.clone())
+            .chain(point.values.clone())
             .filter(|(name, _)| name != "cpus")
             .collect();
-        let built = workload(&spec.workload, &given, nr_cpus).map_err(StudyError)?;
-        for scheduler in &runs.schedulers {
-            let (scheduler, policy) = scheduler_of(&runs.lane, scheduler)?;
-            let mut parameters = given.clone();
+        let built = workload(point.workload, &given, nr_cpus)
+            .map_err(|text| StudyError::new(text, "").below("workload"))?;
+        let until_ns = until(spec)?;
+        let place = |error: StudyError, index: usize| {
+            let schedulers = ["schedulers".into(), index.into()];
+            error.at(schedulers).at(["runs".into(), runs_index.into()])
+        };
+        for (index, scheduler) in runs.schedulers.iter().enumerate() {
+            let (scheduler, policy) =
+                scheduler_of(&runs.lane, scheduler).map_err(|error| place(error, index))?;
+            let mut parameters = built.parameters.clone();
             parameters.insert("cpus".into(), nr_cpus.to_string());
-            let mut workload = built.clone();
+            let mut workload = built.workload.clone();
             if let Some(policy) = policy {
                 apply_policy(&mut workload, policy, RT_PRIORITY_DEFAULT);
                 if runs.lane == "sim" {
@@ -164,40 +249,48 @@ impl Plan {
                 parameters,
                 seed: input.seed,
                 repetition: 0,
-                until_ns: None,
+                until_ns,
                 keep: Keep { slices: spec.keep_slices, progress: spec.keep_progress },
             };
-            self.add_repetitions(experiment, runs, &request, input);
+            for tunables in tunable_sets(runs) {
+                let mut request = request.clone();
+                let named = tunables.iter().map(|(n, value)| (format!("set.{n}"), value.clone()));
+                request.parameters.extend(named);
+                request.tunables = tunables;
+                self.add_repetitions(point, &request, input)?;
+            }
         }
         Ok(())
     }
 
-    /// Adds `request` once a repetition. On a real machine only the first one keeps its timeline:
+    /// Adds `request` once a seed. On a real machine only the first one keeps its timeline:
     /// repetitions are there for the statistics.
     fn add_repetitions(
         &mut self,
-        experiment: usize,
-        runs: &RunsSpec,
+        point: &Point<'_>,
         request: &RunRequest,
         input: &PlanInput,
-    ) {
-        let repetitions = match (runs.lane.as_str(), input.host_repetitions) {
-            ("host", Some(repetitions)) => repetitions,
-            _ => runs.repetitions,
+    ) -> Result<(), StudyError> {
+        let seeds: Vec<u64> = match &point.spec.seeds {
+            Some(seeds) => seeds.values()?,
+            None => (0..repetitions(point.runs, input))
+                .map(|repetition| input.seed.wrapping_add(u64::from(repetition)))
+                .collect(),
         };
-        for repetition in 0..repetitions {
-            let keep_whole = runs.lane == "sim" || repetition == 0;
+        for (repetition, seed) in (0_u32..).zip(seeds) {
+            let keep_whole = point.runs.lane == "sim" || repetition == 0;
             self.runs.push(PlannedRun {
-                experiment,
-                lane: runs.lane.clone(),
+                experiment: point.experiment,
+                lane: point.runs.lane.clone(),
                 request: RunRequest {
-                    seed: input.seed.wrapping_add(u64::from(repetition)),
+                    seed,
                     repetition,
                     keep: if keep_whole { request.keep } else { Keep::NOTHING },
                     ..request.clone()
                 },
             });
         }
+        Ok(())
     }
 
     /// Indices of the runs of lanes that cannot run in parallel, shuffled by `seed`.
@@ -213,73 +306,46 @@ impl Plan {
     }
 }
 
-/// Real-time priority where a study names only the policy: the least important one, so that the
-/// kernel's own threads stay above the tasks.
-pub const RT_PRIORITY_DEFAULT: u8 = 1;
-
-/// Puts every task that has no policy of its own (and every later change back to that policy) under
-/// `policy`; nice values stay, real-time policies get `rt_priority`.
-pub fn apply_policy(workload: &mut Workload, policy: Policy, rt_priority: u8) {
-    let apply = |attr: &mut schedlab_model::SchedAttr| {
-        if attr.policy == Policy::Normal {
-            attr.policy = policy;
-            attr.rt_priority = if policy.is_rt() { rt_priority } else { 0 };
-        }
-    };
-    for task in &mut workload.tasks {
-        apply(&mut task.attr);
-        for op in &mut task.program.ops {
-            if let schedlab_model::Op::SetAttr(attr) = op {
-                apply(attr);
-            }
-        }
-    }
-}
-
-/// A policy by its name, with or without `SCHED_`, in any case.
-pub fn policy_by_name(text: &str) -> Option<Policy> {
-    let upper = text.to_ascii_uppercase();
-    let name = upper.strip_prefix("SCHED_").unwrap_or(&upper);
-    let name = if name == "NORMAL" { "OTHER" } else { name };
-    POLICIES.into_iter().find(|policy| policy.name() == name)
-}
-
-/// Every policy, by the kernel's number.
-pub const POLICIES: [Policy; 7] = [
-    Policy::Normal,
-    Policy::Fifo,
-    Policy::Rr,
-    Policy::Batch,
-    Policy::Idle,
-    Policy::Deadline,
-    Policy::Ext,
-];
-
-/// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host.
-pub fn scheduler_of(lane: &str, text: &str) -> Result<(String, Option<Policy>), StudyError> {
-    let policy = |name: &str| {
-        policy_by_name(name).ok_or_else(|| {
-            let names: Vec<&str> = POLICIES.iter().map(|policy| policy.name()).collect();
-            StudyError(format!("policy {name:?} is not known: allowed are {}", names.join(", ")))
-        })
-    };
-    match (lane, text.split_once(':')) {
-        ("sim", None) => Ok((text.into(), None)),
-        ("sim", Some((name, after))) => Ok((name.into(), Some(policy(after)?))),
-        _ => {
-            let found = policy(text)?;
-            Ok((found.name().into(), Some(found)))
-        }
-    }
-}
-
-/// Number of CPUs at a point: the axis `cpus`, else all.
-fn point_cpus(point: &BTreeMap<String, String>, input: &PlanInput) -> Result<u32, StudyError> {
+/// Number of CPUs at a point: the axis or parameter `cpus`, else all.
+fn point_cpus(point: &Point<'_>, input: &PlanInput) -> Result<u32, StudyError> {
     const MAX: u32 = schedlab_model::cpumask::NR_CPUS_MAX as u32;
-    let Some(text) = point.get("cpus") else { return Ok(input.host_cpus.weight()) };
+    let (place, text) = match (point.values.get("cpus"), point.spec.parameters.get("cpus")) {
+        (Some(value), _) => ("axes", value.clone()),
+        (None, Some(value)) => ("parameters", value.to_string()),
+        (None, None) => return Ok(input.host_cpus.weight()),
+    };
+    if text == "all" {
+        return Ok(input.host_cpus.weight());
+    }
     text.parse().ok().filter(|n| (1..=MAX).contains(n)).ok_or_else(|| {
-        StudyError(format!("axis \"cpus\" has {text:?}, allowed are 1 to {MAX} and all"))
+        StudyError::new(format!("`cpus` is {text:?}"), format!("allowed are 1 to {MAX} and all"))
+            .at([place.into(), "cpus".into()])
     })
+}
+
+/// Where the study ends its runs.
+fn until(spec: &ExperimentSpec) -> Result<Option<Nanos>, StudyError> {
+    let Some(text) = &spec.until else { return Ok(None) };
+    match units::parse_duration(text) {
+        Ok(ns) if ns > 0 => Ok(Some(ns)),
+        Ok(_) => Err(StudyError::new("`until` is 0", "give a time such as 2s").below("until")),
+        Err(error) => Err(StudyError::new(format!("`until`: {error}"), "").below("until")),
+    }
+}
+
+/// How often a point is run where no seeds are named.
+fn repetitions(runs: &RunsSpec, input: &PlanInput) -> u32 {
+    match (runs.lane.as_str(), input.host_repetitions) {
+        ("host", Some(repetitions)) => repetitions,
+        _ => runs.repetitions.unwrap_or(1),
+    }
+}
+
+/// Every combination of the tunables' values; one empty one if there are none.
+fn tunable_sets(runs: &RunsSpec) -> Vec<Vec<(String, String)>> {
+    let axes: Vec<(&str, Vec<String>)> =
+        runs.set.iter().map(|(name, values)| (name.as_str(), values.values())).collect();
+    points(&axes).into_iter().map(|set| set.into_iter().collect()).collect()
 }
 
 /// The CPUs of a run; `None` where the machine has too few.
@@ -323,13 +389,13 @@ fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_model::{TaskSpec, program::ProgramBuilder};
+    use schedlab_model::{Policy, TaskSpec, program::ProgramBuilder};
 
-    fn hogs(name: &str, given: &BTreeMap<String, String>, _cpus: u32) -> Result<Workload, String> {
+    fn hogs(name: &str, given: &BTreeMap<String, String>, _cpus: u32) -> Result<Built, String> {
         let mut task = TaskSpec::new("hog", ProgramBuilder::new().run(1_000).build());
         task.instances =
             given.get("n").map_or(Ok(1), |n| n.parse()).map_err(|_| "n".to_string())?;
-        Ok(Workload::new(name, vec![task]))
+        Ok(Built { workload: Workload::new(name, vec![task]), parameters: given.clone() })
     }
 
     const STUDY: &str = "
@@ -355,15 +421,83 @@ mod tests {
     ";
 
     fn plan(host_cpus: u32) -> Plan {
+        planned(STUDY, host_cpus, RUNS_MAX_DEFAULT).unwrap()
+    }
+
+    fn planned(text: &str, host_cpus: u32, runs_max: usize) -> Result<Plan, StudyError> {
         let input = PlanInput {
             host_cpus: CpuMask::first(host_cpus),
             seed: 7,
             lane: None,
             host_repetitions: None,
+            runs_max,
+            has_views: false,
         };
         let mut plan = Plan::default();
-        plan.add_study(&Study::parse(STUDY).unwrap(), &input, &hogs).unwrap();
-        plan
+        plan.add_study(&Study::parse(text)?, &input, &hogs).map_err(|error| error.located(text))?;
+        Ok(plan)
+    }
+
+    const SWEEP: &str = "name = 'x'
+        [[experiment]]
+        name = 'x'
+        workload = ['hogs', 'hogs:n=3']
+        seeds = { first = 40, count = 3 }
+        until = '2s'
+        by = ['scheduler']
+        axes.cpus = [1, 2]
+        [[experiment.runs]]
+        lane = 'sim'
+        schedulers = ['fcfs']
+        [[experiment.runs]]
+        lane = 'sim'
+        schedulers = ['rr']
+        set = { slice = ['1ms', '2ms'], b = 7 }
+    ";
+
+    #[test]
+    fn a_sweep_is_every_combination_seeds_fastest() {
+        let plan = planned(SWEEP, 4, 36).unwrap();
+        assert_eq!(plan.runs.len(), 2 * 2 * 3 + 2 * 2 * 2 * 3);
+        let seeds: Vec<u64> = plan.runs[..4].iter().map(|run| run.request.seed).collect();
+        assert_eq!(seeds, [40, 41, 42, 40]);
+        assert_eq!(plan.runs[0].request.until_ns, Some(2_000_000_000));
+        let last = &plan.runs[35].request;
+        assert_eq!(last.tunables, [("b".into(), "7".into()), ("slice".into(), "2ms".into())]);
+        assert_eq!(last.parameters["set.slice"], "2ms");
+        assert_eq!(plan.experiments[0].view.as_ref().unwrap().by, ["scheduler"]);
+        assert_eq!(self::plan(1).experiments[0].view, None, "a study without keys of a table");
+    }
+
+    #[test]
+    fn too_many_runs_are_counted_not_made() {
+        let error = planned(SWEEP, 4, 35).unwrap_err();
+        assert!(error.to_string().contains("there are 36 runs: most are 35"), "{error}");
+        assert_eq!(error.position(SWEEP).unwrap().0, 3);
+        let axis = format!("[{}]", (0..9999).map(|n| n.to_string() + ",").collect::<String>());
+        let axes: String = ["a", "b", "c", "d", "e"].map(|n| format!("axes.{n}={axis}\n")).concat();
+        let text = SWEEP.replace("axes.cpus = [1, 2]", &axes);
+        let error = planned(&text, 4, 1000).unwrap_err().to_string();
+        assert!(error.contains("more than can be counted"), "{error}");
+    }
+
+    #[test]
+    fn mistakes_that_only_a_plan_shows_have_a_place_too() {
+        for (from, to, line, wanted) in [
+            ("[1, 2]", "[1, 4096]", 8, "allowed are 1 to 1024"),
+            ("'2s'", "'2'", 6, "no unit"),
+            ("'fcfs'", "'fcfs:FIFOO'", 11, "did you mean `FIFO`?"),
+            ("axes.cpus", "axes.n", 0, ""),
+        ] {
+            let text = SWEEP.replace(from, to);
+            match planned(&text, 4, 1000) {
+                Ok(_) => assert_eq!(line, 0, "{to}"),
+                Err(error) => {
+                    assert_eq!(error.position(&text).unwrap().0, line, "{to}: {error}");
+                    assert!(error.to_string().contains(wanted), "{to}: {error}");
+                }
+            }
+        }
     }
 
     #[test]
@@ -395,21 +529,5 @@ mod tests {
         assert_ne!(order, host);
         assert_eq!(order, plan.host_order(1, |lane| lane == "host"));
         assert_ne!(order, plan.host_order(2, |lane| lane == "host"));
-    }
-
-    #[test]
-    fn an_unknown_policy_is_refused_with_the_known_ones() {
-        let error = scheduler_of("host", "FAIR").unwrap_err().to_string();
-        assert!(error.contains("OTHER, FIFO, RR, BATCH, IDLE"), "{error}");
-        assert_eq!(policy_by_name("sched_fifo"), Some(Policy::Fifo));
-        assert_eq!(policy_by_name("normal"), Some(Policy::Normal));
-    }
-
-    #[test]
-    fn a_tasks_own_policy_stays() {
-        let mut workload = hogs("w", &BTreeMap::new(), 1).unwrap();
-        workload.tasks[0].attr.policy = Policy::Idle;
-        apply_policy(&mut workload, Policy::Fifo, 5);
-        assert_eq!(workload.tasks[0].attr.policy, Policy::Idle);
     }
 }

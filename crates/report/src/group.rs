@@ -215,6 +215,7 @@ pub(crate) mod tests {
                 title: String::new(),
                 text: String::new(),
                 figures: Vec::new(),
+                view: None,
             },
             runs,
         }

@@ -76,6 +76,7 @@ fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
         title: named.workload.name.clone(),
         text: String::new(),
         figures: vec![FigureKind::Timeline, FigureKind::Progress, FigureKind::Boxes],
+        view: None,
     };
     Ok(Plan { experiments: vec![experiment], runs, notes: Vec::new() })
 }
