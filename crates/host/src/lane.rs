@@ -211,7 +211,7 @@ pub fn collect(memory: &RunMemory, session: Session, has_specs: bool) -> HostOut
         end_ns: session.end_ns,
         nr_events: session.nr_events,
         nr_lost_events: session.nr_lost,
-        nr_inferred_switches: session.nr_inferred,
+        nr_inferred_events: session.nr_inferred,
         nr_late_events: session.nr_late,
         nr_lost_marks: (0..memory.nr_slots()).map(|task| memory.marks(task).nr_lost()).sum(),
         recorder_cpu_ns: session.drain_cpu_ns,
@@ -240,15 +240,15 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
             ),
         );
     }
-    if outcome.nr_inferred_switches > 0 {
+    if outcome.nr_inferred_events > 0 {
         add(
-            "inferred-switches",
+            "inferred-events",
             format!(
-                "The kernel did not trace {} of its switches (threads of a hypervisor's agent can \
-                leave a CPU untraced). They were inferred when the task left the CPU again, with \
-                the scheduler's own time stamp; how a task left that left unseen is not known and \
-                shown as preempted.",
-                outcome.nr_inferred_switches
+                "The kernel did not trace {} switches and wake-ups of the run (seen around the \
+                threads of a hypervisor's agent). They were inferred when the task left the CPU \
+                again, with the scheduler's own time stamp; how a task left that left unseen can \
+                be wrong.",
+                outcome.nr_inferred_events
             ),
         );
     }
