@@ -8,6 +8,7 @@
 pub use crate::policy::{
     POLICIES, RT_PRIORITY_DEFAULT, apply_policy, policy_by_name, scheduler_of,
 };
+use crate::sim;
 use crate::study::{ExperimentSpec, RunsSpec, Study};
 use crate::{Experiment, Keep, RunRequest, StudyError};
 use schedlab_model::random::{Purpose, Stream};
@@ -224,6 +225,10 @@ impl Plan {
             .collect();
         let built = workload(point.workload, &given, nr_cpus)
             .map_err(|text| StudyError::new(text, "").below("workload"))?;
+        if runs.lane == "sim" {
+            let checked = built.workload.check(nr_cpus);
+            checked.map_err(|error| StudyError::new(error.to_string(), "").below("workload"))?;
+        }
         let until_ns = until(spec)?;
         let place = |error: StudyError, index: usize| {
             let schedulers = ["schedulers".into(), index.into()];
@@ -232,6 +237,9 @@ impl Plan {
         for (index, scheduler) in runs.schedulers.iter().enumerate() {
             let (scheduler, policy) =
                 scheduler_of(&runs.lane, scheduler).map_err(|error| place(error, index))?;
+            if runs.lane == "sim" {
+                sim::check_scheduler(&scheduler).map_err(|error| place(error, index))?;
+            }
             let mut parameters = built.parameters.clone();
             parameters.insert("cpus".into(), nr_cpus.to_string());
             let mut workload = built.workload.clone();
@@ -253,6 +261,14 @@ impl Plan {
                 keep: Keep { slices: spec.keep_slices, progress: spec.keep_progress },
             };
             for tunables in tunable_sets(runs) {
+                if runs.lane == "sim" {
+                    sim::check_tunables(&request.scheduler, &tunables).map_err(|error| {
+                        let text = error.text().to_string();
+                        StudyError::new(text, "")
+                            .below("set")
+                            .at(["runs".into(), runs_index.into()])
+                    })?;
+                }
                 let mut request = request.clone();
                 let named = tunables.iter().map(|(n, value)| (format!("set.{n}"), value.clone()));
                 request.parameters.extend(named);
@@ -452,7 +468,7 @@ mod tests {
         [[experiment.runs]]
         lane = 'sim'
         schedulers = ['rr']
-        set = { slice = ['1ms', '2ms'], b = 7 }
+        set = { slice = ['1ms', '2ms'] }
     ";
 
     #[test]
@@ -463,7 +479,7 @@ mod tests {
         assert_eq!(seeds, [40, 41, 42, 40]);
         assert_eq!(plan.runs[0].request.until_ns, Some(2_000_000_000));
         let last = &plan.runs[35].request;
-        assert_eq!(last.tunables, [("b".into(), "7".into()), ("slice".into(), "2ms".into())]);
+        assert_eq!(last.tunables, [("slice".into(), "2ms".into())]);
         assert_eq!(last.parameters["set.slice"], "2ms");
         assert_eq!(plan.experiments[0].view.as_ref().unwrap().by, ["scheduler"]);
         assert_eq!(self::plan(1).experiments[0].view, None, "a study without keys of a table");
@@ -487,6 +503,9 @@ mod tests {
             ("[1, 2]", "[1, 4096]", 8, "allowed are 1 to 1024"),
             ("'2s'", "'2'", 6, "no unit"),
             ("'fcfs'", "'fcfs:FIFOO'", 11, "did you mean `FIFO`?"),
+            ("'fcfs'", "'fcsf'", 11, "did you mean `fcfs`?"),
+            ("slice =", "slcie =", 15, "slice"),
+            ("'2ms'", "'2'", 15, "no unit"),
             ("axes.cpus", "axes.n", 0, ""),
         ] {
             let text = SWEEP.replace(from, to);

@@ -35,6 +35,19 @@ pub fn is_time(measure: &str) -> bool {
     measure.split('_').any(|word| word == "ns")
 }
 
+/// Unit of a measure, by the rule that names keep: `ns`, `1/s`, `count`, or 1 for a part of one.
+pub fn unit(measure: &str) -> &'static str {
+    if is_time(measure) {
+        "ns"
+    } else if measure.ends_with("_per_s") {
+        "1/s"
+    } else if measure.starts_with("nr_") || measure.ends_with("_count") {
+        "count"
+    } else {
+        "1"
+    }
+}
+
 fn flatten(totals: &RunTotals) -> Vec<(String, Option<f64>)> {
     let Ok(Value::Object(totals)) = serde_json::to_value(totals) else { return Vec::new() };
     let is_empty = |name: &str| totals.get(name).is_some_and(is_empty_distribution);

@@ -90,7 +90,7 @@ pub struct Table {
     pub by: Vec<String>,
     /// Names of the measures.
     pub measures: Vec<String>,
-    /// Rows, in order of first appearance of their runs.
+    /// Rows by their first dimension, then by the second; values in order of first appearance.
     pub rows: Vec<Row>,
 }
 
@@ -151,7 +151,9 @@ impl View {
                     .collect(),
             }
         });
-        Table { by: self.by.clone(), rows: rows.collect(), measures }
+        let mut rows: Vec<Row> = rows.collect();
+        sort(&mut rows);
+        Table { by: self.by.clone(), rows, measures }
     }
 
     /// The row with which one is compared: its own key, with the values of the baseline. Where
@@ -170,6 +172,21 @@ impl View {
         };
         index.get(&wanted(true)).or_else(|| index.get(&wanted(false))).copied()
     }
+}
+
+/// Rows by their first dimension, then by the second: values in order of first appearance.
+fn sort(rows: &mut [Row]) {
+    let mut ranks: Vec<BTreeMap<String, usize>> = Vec::new();
+    for row in rows.iter() {
+        ranks.resize_with(row.key.len(), BTreeMap::new);
+        for (rank, value) in ranks.iter_mut().zip(&row.key) {
+            let next = rank.len();
+            rank.entry(value.clone()).or_insert(next);
+        }
+    }
+    rows.sort_by_cached_key(|row| -> Vec<usize> {
+        ranks.iter().zip(&row.key).filter_map(|(rank, value)| rank.get(value).copied()).collect()
+    });
 }
 
 /// Values by seed and condition.
@@ -355,7 +372,7 @@ mod tests {
         let table = view(&["scheduler", "n"]).table(&runs);
         let differences: Vec<Option<f64>> =
             table.rows.iter().map(|r| Some(r.values[0].difference?.paired.mean)).collect();
-        assert_eq!(differences, [None, Some(1.0), None, Some(20.0)]);
+        assert_eq!(differences, [None, None, Some(1.0), Some(20.0)], "a 1, a 2, b 1, b 2");
         let only = View {
             filter: BTreeMap::from([("n".into(), vec!["2".into()])]),
             ..view(&["scheduler", "n"])

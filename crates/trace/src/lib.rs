@@ -18,6 +18,8 @@ mod varint;
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
+#[cfg(feature = "parquet")]
+pub mod parquet_table;
 
 pub use binary::{BinarySink, ReadError, Reader, Record};
 pub use check::{TraceCheck, Violation};

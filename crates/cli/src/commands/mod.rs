@@ -14,6 +14,7 @@ mod run;
 mod schema;
 mod sim;
 mod studies;
+mod sweep;
 mod trace_file;
 
 pub use schema::SchemaKind;
