@@ -2,10 +2,9 @@
 //! The pace of hardware threads that share a core: how much work is left, and when it ends.
 //!
 //! Work is counted in thousandths of a nanosecond of a thread that has its core alone, so that a
-//! speed in thousandths divides nothing: in `t` ns at speed `s` a thread does exactly `t * s` of it.
-//! A burst ends at the first whole nanosecond at which its work is done; what was done beyond it
-//! counts for the task's next burst. CPU time goes on at full speed meanwhile, as the kernel counts
-//! it.
+//! speed in thousandths divides nothing: in `t` ns at speed `s` a thread does exactly `t * s`. A
+//! burst ends at the first whole nanosecond at which its work is done; what was done beyond it
+//! counts for the task's next burst. CPU time goes on meanwhile, as the kernel counts it.
 
 use schedlab_model::machine::SMT_SPEED_FULL;
 use schedlab_model::{CpuId, Machine, Nanos};

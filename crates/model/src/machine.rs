@@ -4,12 +4,12 @@
 use crate::cpumask::NR_CPUS_MAX;
 use crate::{CpuId, CpuMask, Nanos};
 
+mod caches;
 mod interrupts;
-mod memory;
 mod preempt;
 
+pub use caches::Caches;
 pub use interrupts::{INTERVAL_NS_MIN, InterruptArrivals, InterruptSource};
-pub use memory::Memory;
 pub use preempt::Preempt;
 
 /// Which CPUs share what. Every vector has one entry a CPU.
@@ -265,8 +265,8 @@ pub struct Machine {
     /// Speed of each hardware thread, in thousandths of its speed alone, while 2, 3, ... threads of
     /// its core are busy; the last entry holds for more. Empty: threads do not slow each other.
     pub smt_speed: Vec<u32>,
-    /// Caches and memory.
-    pub memory: Memory,
+    /// Caches, for tasks whose working set is known.
+    pub caches: Caches,
     /// When a CPU acts on a request to reschedule.
     pub preempt: Preempt,
     /// Under [`Preempt::Voluntary`]: distance of the points at which a system call might sleep,
@@ -293,7 +293,7 @@ impl Machine {
             costs: Costs::DEFAULT,
             device: Device::default(),
             smt_speed: Vec::new(),
-            memory: Memory::default(),
+            caches: Caches::default(),
             preempt: Preempt::Full,
             preempt_point_ns: PREEMPT_POINT_NS_DEFAULT,
             interrupts: Vec::new(),

@@ -264,8 +264,8 @@ pub fn idle_bound(case: &Case<'_>) -> Option<Nanos> {
     }
     let interval = 2 * MS * u64::from(case.machine.nr_cpus());
     let balanced = 2 * interval + tick_nsec(case.machine.hz);
-    // A task that is to preempt a system call waits for its end; a CPU that is to take the preempted
-    // one idles as long.
+    // A task that is to preempt a system call waits for its end; a CPU that is to take the task
+    // preempted idles as long.
     let in_kernel = if case.machine.preempt == Preempt::Full { 0 } else { CALL_MAX };
     Some(if linux { balanced } else { 0 } + in_kernel)
 }
