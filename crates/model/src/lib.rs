@@ -21,7 +21,7 @@ pub use attr::{DeadlineParams, Policy, SchedAttr};
 pub use cpumask::CpuMask;
 pub use ids::{CgroupId, CpuId, TaskId};
 pub use interpreter::{Interpreter, Step};
-pub use machine::{Costs, Machine, Topology};
+pub use machine::{Costs, Machine, Preempt, Topology};
 pub use program::{Amount, LoopCount, Op, Program, TimerMode};
 pub use time::Nanos;
 pub use trace::{Event, EventKind, SwitchOut, TraceSink};
