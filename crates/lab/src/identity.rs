@@ -64,7 +64,7 @@ pub fn run_key(run: &PlannedRun, lane: &str, version: &str) -> String {
 pub fn plan_key<'k>(keys: impl Iterator<Item = (&'k str, &'k str)>) -> String {
     let mut hasher = Hasher::default();
     for (experiment, key) in keys {
-        let _ = write!(hasher, "{experiment:?} {key}\n");
+        let _ = writeln!(hasher, "{experiment:?} {key}");
     }
     hasher.finish()
 }

@@ -468,7 +468,7 @@ mod tests {
         [[experiment.runs]]
         lane = 'sim'
         schedulers = ['rr']
-        set = { slice = ['1ms', '2ms'] }
+        set = { quantum = ['1ms', '2ms'] }
     ";
 
     #[test]
@@ -479,8 +479,8 @@ mod tests {
         assert_eq!(seeds, [40, 41, 42, 40]);
         assert_eq!(plan.runs[0].request.until_ns, Some(2_000_000_000));
         let last = &plan.runs[35].request;
-        assert_eq!(last.tunables, [("slice".into(), "2ms".into())]);
-        assert_eq!(last.parameters["set.slice"], "2ms");
+        assert_eq!(last.tunables, [("quantum".into(), "2ms".into())]);
+        assert_eq!(last.parameters["set.quantum"], "2ms");
         assert_eq!(plan.experiments[0].view.as_ref().unwrap().by, ["scheduler"]);
         assert_eq!(self::plan(1).experiments[0].view, None, "a study without keys of a table");
     }
@@ -504,7 +504,7 @@ mod tests {
             ("'2s'", "'2'", 6, "no unit"),
             ("'fcfs'", "'fcfs:FIFOO'", 11, "did you mean `FIFO`?"),
             ("'fcfs'", "'fcsf'", 11, "did you mean `fcfs`?"),
-            ("slice =", "slcie =", 15, "slice"),
+            ("quantum =", "quantmu =", 15, "quantum"),
             ("'2ms'", "'2'", 15, "no unit"),
             ("axes.cpus", "axes.n", 0, ""),
         ] {

@@ -102,6 +102,24 @@ pub fn dimension(run: &RunResult, name: &str) -> String {
     }
 }
 
+/// A dimension's value on an axis.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AxisValue {
+    /// The number; of a time, nanoseconds.
+    pub number: f64,
+    /// Whether it is a time.
+    pub is_time: bool,
+}
+
+/// The value as a number, if it is one or a time with its unit.
+pub fn axis_value(text: &str) -> Option<AxisValue> {
+    if let Ok(number) = text.parse::<f64>() {
+        return number.is_finite().then_some(AxisValue { number, is_time: false });
+    }
+    let ns = schedlab_workload::units::parse_duration(text).ok()?;
+    Some(AxisValue { number: ns as f64, is_time: true })
+}
+
 /// All dimensions of a run but the seed, by which repetitions know one another.
 pub fn condition(run: &RunResult) -> BTreeMap<String, String> {
     let mut all = run.parameters.clone();
@@ -158,6 +176,14 @@ mod tests {
         measures.totals.turnaround_ns_mean = 5;
         assert_eq!(value(&measures, "turnaround_ns_p99"), Some(7.0));
         assert_eq!(value(&measures, "turnaround_ns_mean"), Some(5.0));
+    }
+
+    #[test]
+    fn numbers_and_times_can_stand_on_an_axis() {
+        let value = |text| axis_value(text).map(|value| (value.number, value.is_time));
+        assert_eq!(value("4"), Some((4.0, false)));
+        assert_eq!(value("10ms"), Some((1e7, true)));
+        assert_eq!(value("rr").or(value("NaN")).or(value("")), None);
     }
 
     #[test]

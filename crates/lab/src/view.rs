@@ -156,6 +156,28 @@ impl View {
         Table { by: self.by.clone(), rows, measures }
     }
 
+    /// Index among `by` of the dimension for a horizontal axis: the one asked for, else the one
+    /// with most values, all of them numbers or times.
+    pub fn axis(&self, table: &Table) -> Option<usize> {
+        const NAMES: [&str; 5] = ["lane", "scheduler", "workload", "policy", "machine"];
+        if let Some(x) = &self.x {
+            return table.by.iter().position(|name| name == x);
+        }
+        let candidates = table.by.iter().enumerate().filter_map(|(index, name)| {
+            let met: BTreeSet<&str> = table
+                .rows
+                .iter()
+                .map(|row| row.key[index].as_str())
+                .filter(|value| !value.is_empty())
+                .collect();
+            let is_axis = met.len() > 1
+                && !NAMES.contains(&name.as_str())
+                && met.iter().all(|value| values::axis_value(value).is_some());
+            is_axis.then_some((met.len(), index))
+        });
+        candidates.max_by_key(|(count, index)| (*count, usize::MAX - index)).map(|found| found.1)
+    }
+
     /// The row with which one is compared: its own key, with the values of the baseline. Where
     /// there is none with the row's tunables, the one without tunables: other schedulers have none.
     fn baseline_of(&self, key: &[String], index: &BTreeMap<Vec<String>, usize>) -> Option<usize> {

@@ -82,7 +82,8 @@ fn prepare(then: &Manifest, runs_max: usize) -> CliResult<Prepared> {
     let labels = |index: usize| manifest::entry(&prepared, index, None).label;
     let names_fit = then.runs.len() == prepared.plan.runs.len()
         && then.runs.iter().enumerate().all(|(index, run)| run.label == labels(index));
-    if !is_same && !(is_other_version && names_fit) {
+    let can_be_compared = is_same || (is_other_version && names_fit);
+    if !can_be_compared {
         return Err(CliError::usage_help(
             "the runs of the manifest are not those that its text gives",
             "it was changed, or this program makes other runs of it: nothing can be compared",
