@@ -26,6 +26,7 @@ mod device;
 mod engine;
 mod error;
 mod exec;
+mod refuse;
 mod schedule;
 mod step;
 mod wake;
@@ -47,5 +48,7 @@ pub fn simulate<S: TraceSink>(
     workload
         .check(config.machine.nr_cpus())
         .map_err(|error| SimError::Workload(error.to_string()))?;
-    engine::Engine::new(workload, config, sink).run()
+    let engine = engine::Engine::new(workload, config, sink);
+    refuse::check(workload, config.scheduler.name, &engine.classes).map_err(SimError::Workload)?;
+    engine.run()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The modelled machine: CPUs, their topology, the tick, the block device, and what things cost.
 
-use crate::{CpuId, CpuMask, Nanos};
+use crate::{CpuId, CpuMask, Memory, Nanos};
 
 /// Which CPUs share what. Every vector has one entry a CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -180,6 +180,8 @@ pub struct Machine {
     pub costs: Costs,
     /// The block device.
     pub device: Device,
+    /// What a program's own memory accesses cost.
+    pub memory: Memory,
 }
 
 impl Machine {
@@ -190,6 +192,7 @@ impl Machine {
             hz: 250,
             costs: Costs::DEFAULT,
             device: Device::default(),
+            memory: Memory::default(),
         }
     }
 
