@@ -2,7 +2,8 @@
 //! One JSON object a line: the trace for scripts.
 //!
 //! `{"kind":"task","task":0,"name":"hog-0","spec":0,"pid":0}` announces a task,
-//! `{"kind":"object","object":0,"name":"m","class":"mutex"}` an object; every other line has `time_ns`, `kind`, and (but for `end`) `cpu` and the fields of the event under the names of
+//! `{"kind":"object","object":0,"name":"m","class":"mutex"}` an object; every other line has
+//! `time_ns`, `kind`, and (but for `end`) `cpu` and the fields of the event under the names of
 //! docs/reference/trace-format.md. Tasks are numbers; idle, an unknown waker and an absent
 //! description are null.
 

@@ -2,7 +2,8 @@
 //! Random traces that keep every rule of a real one: for tests and benchmarks of whatever reads
 //! traces.
 //!
-//! No scheduler is behind them. Tasks are forked, run, are preempted, sleep, block (also on objects), wake (also
+//! No scheduler is behind them. Tasks are forked, run, are preempted, sleep, block (also on
+//! objects), wake (also
 //! while still queued, as the kernel reports it), move and exit at random; the same seed gives the
 //! same trace.
 

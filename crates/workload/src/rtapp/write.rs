@@ -284,6 +284,20 @@ impl Writer<'_> {
                 let name = self.workload.tasks.get(*task as usize).map(|task| task.name.clone());
                 ("join", Json::Text(name.unwrap_or_default()))
             }
+            Op::Exit => ("exit", nothing()),
+            Op::Progress => ("progress", nothing()),
+            Op::Phase(number) => ("phase", Json::Text(self.phase_name(*number))),
+            Op::SetAttr(attr) => ("sched", self.sched(attr)),
+            Op::LoopBegin { .. } | Op::LoopEnd { .. } => {
+                unreachable!("the tree has no loop marks")
+            }
+            op => self.shared(op),
+        }
+    }
+
+    /// What touches objects or memory.
+    fn shared(&self, op: &Op) -> Event {
+        match op {
             Op::Lock { object }
             | Op::Unlock { object }
             | Op::Signal { object }
@@ -328,13 +342,7 @@ impl Writer<'_> {
                 let names = set.into_iter().flatten().map(|id| format!("{:?}", self.name(*id)));
                 ("wait_any", Json::List(names.collect()))
             }
-            Op::Exit => ("exit", nothing()),
-            Op::Progress => ("progress", nothing()),
-            Op::Phase(number) => ("phase", Json::Text(self.phase_name(*number))),
-            Op::SetAttr(attr) => ("sched", self.sched(attr)),
-            Op::LoopBegin { .. } | Op::LoopEnd { .. } => {
-                unreachable!("the tree has no loop marks")
-            }
+            _ => unreachable!("every other operation has its own form"),
         }
     }
 
