@@ -2,12 +2,11 @@
 //! Two Parquet tables, for pandas, polars, DuckDB and the like: events and tasks.
 //!
 //! Columns of the events: `time_ns` (INT64, delta-packed), `cpu` (INT32), `kind` (text), `task`,
-//! `other_task` (INT32 or null), `out`, `object` (text or null), `detail` (INT64 or null). What the last
-//! five
-//! hold for each kind: docs/reference/trace-format.md. Columns of the tasks: `task`, `name`,
-//! `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written as they fill, so memory is constant.
-//! Zstandard. The columns are written directly, without Arrow: the trace has fixed columns, and
-//! Arrow would be most of the crate's build time.
+//! `other_task` (INT32 or null), `out`, `object` (text or null), `detail` (INT64 or null). What
+//! the last five hold for each kind: docs/reference/trace-format.md. Columns of the tasks: `task`,
+//! `name`, `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written as they fill, so memory is
+//! constant. Zstandard. The columns are written directly, without Arrow: the trace has fixed
+//! columns, and Arrow would be most of the crate's build time.
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
