@@ -9,11 +9,12 @@ mod common;
 use common::checks::check_case;
 use common::workloads::{nice, on, policy};
 use common::{Case, MS};
+use schedlab_model::machine::{InterruptArrivals, InterruptSource};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, Costs, LoopCount, Machine, Op, Policy, Program, Release,
-    SchedAttr, TaskSpec, TimerMode, Topology, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, CpuMask, LoopCount, Machine, Op, Policy, Preempt, Program,
+    Release, SchedAttr, TaskSpec, TimerMode, Topology, Workload,
 };
 use schedlab_sched::registry::SCHEDULERS;
 
@@ -138,6 +139,22 @@ impl Draw {
         workload
     }
 
+    fn interrupt(&mut self) -> InterruptSource {
+        let interval_ns = 50_000 + self.below(2 * MS);
+        InterruptSource {
+            name: "drawn".into(),
+            cpus: CpuMask::first(1 + self.below(6) as u32),
+            interval_ns,
+            cost_ns: self.below(interval_ns / 4),
+            softirq_ns: self.below(interval_ns / 4),
+            arrivals: if self.one_in(2) {
+                InterruptArrivals::Periodic
+            } else {
+                InterruptArrivals::Exponential
+            },
+        }
+    }
+
     fn machine(&mut self) -> Machine {
         let flat = Topology::flat(self.nr_cpus);
         let half = |cpu: u32| cpu / self.nr_cpus.div_ceil(2);
@@ -149,7 +166,12 @@ impl Draw {
         };
         let hz = [100, 250, 300, 1000][self.below(4) as usize];
         let costs = if self.one_in(2) { Costs::ZERO } else { Costs::DEFAULT };
-        Machine { topology, hz, costs, ..Machine::flat(self.nr_cpus) }
+        let flat = Machine::flat(self.nr_cpus);
+        let preempt = Preempt::ALL[self.below(4) as usize];
+        let smt_speed =
+            if self.one_in(2) { vec![300 + self.below(700) as u32] } else { Vec::new() };
+        let interrupts = if self.one_in(3) { vec![self.interrupt()] } else { Vec::new() };
+        Machine { topology, hz, costs, preempt, smt_speed, interrupts, ..flat }
     }
 }
 

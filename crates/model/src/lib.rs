@@ -25,7 +25,7 @@ pub use cpumask::CpuMask;
 pub use expect::{Comparison, Expectation, Subject};
 pub use ids::{CgroupId, CpuId, ObjectId, TaskId};
 pub use interpreter::{Interpreter, Step};
-pub use machine::{Costs, Machine, Topology};
+pub use machine::{Costs, Machine, Preempt, Topology};
 pub use memory::Memory;
 pub use objects::{ChannelKind, MutexProtocol, ObjectKind, ObjectSpec};
 pub use program::{Amount, LoopCount, MemAccess, MemPattern, Op, Program, TimerMode};
