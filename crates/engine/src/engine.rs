@@ -12,7 +12,8 @@ use crate::pace::Pace;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Costs, CpuId, Event, EventKind, Nanos, Policy, TaskId, TraceSink, Workload, time::NSEC_PER_SEC,
+    Costs, CpuId, Event, EventKind, Nanos, ObjectId, Policy, TaskId, TraceSink, Workload,
+    time::NSEC_PER_SEC,
 };
 use schedlab_sched::{Core, SchedClass};
 
@@ -143,6 +144,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
+        for (id, info) in self.workload.trace_objects().iter().enumerate() {
+            self.sink.object(ObjectId(id as u32), info);
+        }
         let end_ns = self.config.until_ns.or(self.workload.duration_ns).unwrap_or(Nanos::MAX);
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
