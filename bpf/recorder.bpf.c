@@ -224,9 +224,9 @@ static __always_inline void emit(__u64 kind, __u64 first, __u64 second, __u64 cp
 }
 
 /*
- * When `task`, which leaves this CPU now, came to it: ns ago, 0 if that cannot be told. The runqueue
- * is found through the task's group of tasks (CONFIG_FAIR_GROUP_SCHED), which tasks of every class
- * have: the kernel's own table of runqueues needs CONFIG_KALLSYMS_ALL.
+ * When `task`, which leaves this CPU now, came to it: ns ago, 0 if that cannot be told. The
+ * runqueue is found through the task's group of tasks (CONFIG_FAIR_GROUP_SCHED), which tasks of
+ * every class have: the kernel's own table of runqueues needs CONFIG_KALLSYMS_ALL.
  */
 static __always_inline __u64 came_ago_ns(struct task_struct *task)
 {

@@ -37,9 +37,9 @@
  *    4 bits  how the outgoing task left (switch)
  *    4 bits  kind
  *
- * UNSEEN: this CPU ran `first` (0 = none of the run) though no switch to it was traced; the last one
- * traced was to `second`. An AGO of the same CPU follows: its lower 44 bits are how long ago, in ns,
- * `first` came, by the kernel's own books; 0 where they do not tell.
+ * UNSEEN: this CPU ran `first` (0 = none of the run) though no switch to it was traced; the last
+ * one traced was to `second`. An AGO of the same CPU follows: its lower 44 bits are how long ago,
+ * in ns, `first` came, by the kernel's own books; 0 where they do not tell.
  */
 #define REC_SECOND_SHIFT 22
 #define REC_CPU_SHIFT 44

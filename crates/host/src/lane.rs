@@ -9,7 +9,7 @@ use crate::plan::{RunPlan, Work};
 use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, Session, warning};
 use crate::traps::Watch;
-use crate::{machine, sys};
+use crate::{machine, refuse, sys};
 use schedlab_lab::Warning;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{CpuMask, Nanos, Op, TraceSink, Workload};
@@ -98,7 +98,8 @@ impl HostLane {
             work: Work::Tasks { workload: workload.clone(), arrivals },
             seed: request.seed,
             user: session::task_user(),
-            needs_nice: forks || sets,
+            tasks_set_own: is_root() && !sys::has_cap_sys_nice(),
+            needs_nice: (forks || sets) && may_set_policies(),
             own_stamps: false,
             dir: None,
             groups: Default::default(),
@@ -141,6 +142,7 @@ fn effective_workload(
     let online = machine::online_cpus();
     let nr_cpus = online.iter().last().map_or(1, |cpu| cpu.0 + 1);
     request.workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
+    refuse::check(&request.workload)?;
     check_cpus(&request.cpus)?;
     check_policy(request.policy)?;
     let mut workload = request.workload.clone();
@@ -211,7 +213,7 @@ pub fn collect(memory: &RunMemory, session: Session, has_specs: bool) -> HostOut
         end_ns: session.end_ns,
         nr_events: session.nr_events,
         nr_lost_events: session.nr_lost,
-        nr_inferred_switches: session.nr_inferred,
+        nr_inferred_events: session.nr_inferred,
         nr_late_events: session.nr_late,
         nr_lost_marks: (0..memory.nr_slots()).map(|task| memory.marks(task).nr_lost()).sum(),
         recorder_cpu_ns: session.drain_cpu_ns,
@@ -240,15 +242,15 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
             ),
         );
     }
-    if outcome.nr_inferred_switches > 0 {
+    if outcome.nr_inferred_events > 0 {
         add(
-            "inferred-switches",
+            "inferred-events",
             format!(
-                "The kernel did not trace {} of its switches (threads of a hypervisor's agent can \
-                leave a CPU untraced). They were inferred when the task left the CPU again, with \
-                the scheduler's own time stamp; how a task left that left unseen is not known and \
-                shown as preempted.",
-                outcome.nr_inferred_switches
+                "The kernel did not trace {} switches and wake-ups of the run (seen around the \
+                threads of a hypervisor's agent). They were inferred when the task left the CPU \
+                again, with the scheduler's own time stamp; how a task left that left unseen can \
+                be wrong.",
+                outcome.nr_inferred_events
             ),
         );
     }
@@ -322,4 +324,9 @@ fn check_warnings(outcome: &HostOutcome) -> Vec<Warning> {
 /// Whether this process may do what only root may.
 pub fn is_root() -> bool {
     sys::euid() == 0
+}
+
+/// Whether real-time policies may be set and the attributes of other users' tasks (CAP_SYS_NICE).
+pub fn may_set_policies() -> bool {
+    sys::has_cap_sys_nice()
 }

@@ -52,7 +52,7 @@ pub struct Session {
     pub nr_events: u64,
     /// Events the kernel side lost.
     pub nr_lost: u64,
-    /// Switches that the kernel did not trace and that were inferred.
+    /// Switches and wake-ups that the kernel did not trace and that were inferred.
     pub nr_inferred: u64,
     /// Events that came too late for their place in the order.
     pub nr_late: u64,

@@ -11,8 +11,10 @@
 //! still queued or running starts nothing and is no event.
 //!
 //! A switch that the kernel did not trace is *inferred* when its task leaves the CPU ([`Recorded::
-//! Unseen`]): it gets the time in the scheduler's own books, is counted, and a warning names it.
-//! How a task left that left unseen cannot be known; it is taken for preempted.
+//! Unseen`]): it gets the time in the scheduler's own books, is counted, and a warning names it. A
+//! task that was asleep when it came must have been woken: that wake-up gets the same time. A task
+//! that left unseen counts as preempted, unless the next that is seen of it is a wake-up: then it
+//! slept.
 
 use super::merge::Item;
 use super::reorder::Reorder;
@@ -31,6 +33,8 @@ enum State {
     Queued,
     Running,
     Sleeping,
+    /// It left a CPU unseen: queued as far as is known.
+    Gone,
     Dead,
 }
 
@@ -82,7 +86,7 @@ impl TraceAccount {
     fn enter(&mut self, state: State, now_ns: u64) {
         let past = now_ns.saturating_sub(self.since_ns);
         match self.state {
-            State::Queued => {
+            State::Queued | State::Gone => {
                 self.run_delay_ns += past;
                 self.nr_waits += 1;
             }
@@ -136,7 +140,7 @@ pub struct Converter<'a> {
     pub nr_events: u64,
     /// Events lost.
     pub nr_lost: u64,
-    /// Switches that the kernel did not trace and that were inferred.
+    /// Switches and wake-ups that the kernel did not trace and that were inferred.
     pub nr_inferred: u64,
     /// What ran unseen, until the record that says since when: CPU, task number, and the one that
     /// was believed to run.
@@ -319,6 +323,9 @@ impl<'a> Converter<'a> {
         if prev.is_none() && next.is_none() {
             return;
         }
+        if let Some(task) = next {
+            self.wake_unseen(time_ns, cpu, task);
+        }
         match prev {
             None => out = SwitchOut::Idle,
             Some(task) => {
@@ -354,7 +361,8 @@ impl<'a> Converter<'a> {
     fn infer(&mut self, now_ns: u64, came_ns: u64, cpu: u32, task: u32, instead: u32) {
         let account = |number: u32| self.accounts.get(number as usize);
         let prev = account(instead).filter(|a| a.state == State::Running && a.cpu == cpu);
-        let next = account(task).filter(|a| a.state == State::Queued);
+        let next = account(task)
+            .filter(|a| matches!(a.state, State::Queued | State::Gone | State::Sleeping));
         // Not before what is known of either; the clocks of scheduler and trace differ a little.
         let known_ns = prev.iter().chain(&next).map(|a| a.since_ns).max();
         let (Some(known_ns), prev, next) = (known_ns, prev.is_some(), next.is_some()) else {
@@ -364,20 +372,34 @@ impl<'a> Converter<'a> {
         let mut out = SwitchOut::Idle;
         if prev {
             out = SwitchOut::Preempted;
-            self.accounts[instead as usize].enter(State::Queued, at_ns);
+            self.accounts[instead as usize].enter(State::Gone, at_ns);
         }
         if next {
+            self.wake_unseen(at_ns, cpu, task);
             let account = &mut self.accounts[task as usize];
             account.enter(State::Running, at_ns);
             account.cpu = cpu;
         }
         self.nr_inferred += 1;
-        if at_ns <= self.end_ns {
+        let named = |is: bool, number| is.then_some(TaskId(number));
+        let (prev, next) = (named(prev, instead), named(next, task));
+        self.late_event(at_ns, cpu, EventKind::Switch { prev, next, out });
+    }
+
+    /// A task that comes to a CPU out of sleep was woken; nobody saw it, so it counts from now.
+    fn wake_unseen(&mut self, at_ns: u64, cpu: u32, task: u32) {
+        let account = &mut self.accounts[task as usize];
+        if account.state == State::Sleeping {
+            account.enter(State::Queued, at_ns);
+            self.nr_inferred += 1;
+            self.late_event(at_ns, cpu, EventKind::Wakeup { task: TaskId(task), waker: None });
+        }
+    }
+
+    fn late_event(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
+        if time_ns <= self.end_ns {
             self.nr_events += 1;
-            let named = |is: bool, number| is.then_some(TaskId(number));
-            let (prev, next) = (named(prev, instead), named(next, task));
-            let kind = EventKind::Switch { prev, next, out };
-            let time_ns = at_ns - self.zero_ns;
+            let time_ns = time_ns - self.zero_ns;
             self.sink.late_event(Event { time_ns, cpu: CpuId(cpu), kind });
         }
     }
@@ -390,7 +412,12 @@ impl<'a> Converter<'a> {
                 account.enter(State::Queued, time_ns);
                 self.event(time_ns, cpu, EventKind::Fork { task: TaskId(task), parent: None });
             }
-            State::Sleeping => {
+            State::Sleeping | State::Gone => {
+                if account.state == State::Gone {
+                    // It slept, then, and did not wait.
+                    account.state = State::Sleeping;
+                    self.sink.amend_out(TaskId(task), SwitchOut::Sleeping);
+                }
                 account.enter(State::Queued, time_ns);
                 let waker = Some(self.number(waker)).filter(|task| *task != NONE).map(TaskId);
                 self.event(time_ns, cpu, EventKind::Wakeup { task: TaskId(task), waker });
@@ -545,6 +572,35 @@ mod tests {
         assert_eq!(nr_inferred, 2);
         assert_eq!((accounts[0].run_ns, accounts[0].nr_waits), (3000, 2));
         assert!(sink.events.is_sorted_by_key(|event| event.time_ns));
+    }
+
+    #[test]
+    fn what_is_seen_next_tells_how_a_task_left_and_that_it_was_woken() {
+        let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
+        let (sink, accounts, nr_inferred) = convert(&[
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (3000, record(3000, UNSEEN, 0, 100, SwitchOut::Idle)),
+            (3000, Item::Kernel(ago(3000, 500))),
+            (3500, record(3500, WAKEUP, 100, 0, SwitchOut::Idle)),
+            (4000, record(4000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (5000, record(5000, SWITCH, 100, 0, SwitchOut::Sleeping)),
+            // Neither its wake-up nor its coming was traced.
+            (7000, record(7000, UNSEEN, 100, 0, SwitchOut::Idle)),
+            (7000, Item::Kernel(ago(7000, 400))),
+            (7000, record(7000, SWITCH, 100, 0, SwitchOut::Dead)),
+        ]);
+        let left = |at: u64| {
+            let of = |event: &&Event| event.time_ns == at;
+            sink.events.iter().find(of).map(|event| event.kind)
+        };
+        let (prev, next) = (Some(TaskId(0)), None);
+        let slept = EventKind::Switch { prev, next, out: SwitchOut::Sleeping };
+        assert_eq!(left(1500), Some(slept));
+        assert_eq!(left(5600), Some(EventKind::Wakeup { task: TaskId(0), waker: None }));
+        assert_eq!(nr_inferred, 3);
+        // Waits: 1000 after its release, 500 after its wake-up, none.
+        assert_eq!((accounts[0].run_delay_ns, accounts[0].nr_waits), (1500, 3));
+        assert_eq!(accounts[0].run_ns, 500 + 1000 + 400);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ([`super::convert`]). Memory is bounded: beyond [`HELD_MAX`] events the oldest leaves, and an
 //! event older than that one takes its time.
 
-use schedlab_model::{Event, TaskId, TraceSink, trace::TaskInfo};
+use schedlab_model::{Event, EventKind, SwitchOut, TaskId, TraceSink, trace::TaskInfo};
 use std::collections::VecDeque;
 
 /// Most events held back: some 2 MB, and 20 ms at the rate the rings are made for.
@@ -49,6 +49,18 @@ impl<'a> Reorder<'a> {
         self.held.insert(at, event);
     }
 
+    /// `task` left its CPU in another way than its last switch says.
+    pub fn amend_out(&mut self, task: TaskId, how: SwitchOut) {
+        for event in self.held.iter_mut().rev() {
+            if let EventKind::Switch { prev: Some(prev), out, .. } = &mut event.kind
+                && *prev == task
+            {
+                *out = how;
+                return;
+            }
+        }
+    }
+
     /// The trace ends.
     pub fn end(self, end_ns: u64) {
         for event in &self.held {
@@ -61,8 +73,8 @@ impl<'a> Reorder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_model::CpuId;
     use schedlab_model::trace::MemorySink;
-    use schedlab_model::{CpuId, EventKind};
 
     fn event(time_ns: u64, task: u32) -> Event {
         Event { time_ns, cpu: CpuId(0), kind: EventKind::Progress { task: TaskId(task) } }

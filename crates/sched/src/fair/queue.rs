@@ -64,7 +64,7 @@ impl FairClass {
                 Protection::ShortestSlice => !self.is_protected(curr),
             };
         if resched {
-            core.resched_curr(CpuId(rq.cpu));
+            core.resched_curr_lazy(CpuId(rq.cpu));
             self.clear_buddies(curr);
         }
     }
