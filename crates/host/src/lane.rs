@@ -9,7 +9,7 @@ use crate::plan::{RunPlan, Work};
 use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, Session, warning};
 use crate::traps::Watch;
-use crate::{machine, sys};
+use crate::{machine, refuse, sys};
 use schedlab_lab::Warning;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{CpuMask, Nanos, Op, TraceSink, Workload};
@@ -142,6 +142,7 @@ fn effective_workload(
     let online = machine::online_cpus();
     let nr_cpus = online.iter().last().map_or(1, |cpu| cpu.0 + 1);
     request.workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
+    refuse::check(&request.workload)?;
     check_cpus(&request.cpus)?;
     check_policy(request.policy)?;
     let mut workload = request.workload.clone();

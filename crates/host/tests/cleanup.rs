@@ -140,7 +140,7 @@ fn victim() {
         for task in &mut workload.tasks {
             task.attr.cgroup = CgroupId(1);
         }
-        let group = CgroupSpec { path: "/g".into(), parent: CgroupId(0), weight: 100 };
+        let group = CgroupSpec::new("/g", CgroupId(0), 100);
         workload.cgroups.push(group);
         request_policy = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 97 });
     }

@@ -234,7 +234,7 @@ fn weights_of_control_groups_share_the_cpu() {
     };
     let mut workload = Workload::new("groups", vec![hog("heavy", 1), hog("light", 2)]);
     for (path, weight) in [("/heavy", 300), ("/light", 100)] {
-        workload.cgroups.push(CgroupSpec { path: path.into(), parent: CgroupId(0), weight });
+        workload.cgroups.push(CgroupSpec::new(path, CgroupId(0), weight));
     }
     workload.duration_ns = Some(600_000_000);
     // Other load on the CPU blurs the ratio of a short run; a defect blurs that of every run.
