@@ -26,6 +26,7 @@ pub mod recorder;
 pub mod result;
 pub mod session;
 pub mod sys;
+pub mod topology;
 pub mod traps;
 
 pub use attr::PolicyOverride;
