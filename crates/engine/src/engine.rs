@@ -12,7 +12,8 @@ use crate::pace::Pace;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Costs, CpuId, Event, EventKind, Nanos, Policy, TaskId, TraceSink, Workload, time::NSEC_PER_SEC,
+    Costs, CpuId, Event, EventKind, Nanos, ObjectId, Policy, TaskId, TraceSink, Workload,
+    time::NSEC_PER_SEC,
 };
 use schedlab_sched::{Core, SchedClass};
 
@@ -127,22 +128,32 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     /// Takes over what classes asked for in a callback: timers and moves.
     #[inline]
     pub fn drain(&mut self) {
+        if self.core.has_requests() {
+            self.drain_requests();
+        }
+    }
+
+    fn drain_requests(&mut self) {
         while let Some(timer) = self.core.take_timer() {
             let due = Due::ClassTimer { class: timer.class, token: timer.token };
             self.events.push(timer.at, due);
         }
-        if self.core.has_moves() {
-            for (task, from, cpu) in self.core.take_moves() {
-                self.emit(cpu, EventKind::Migrate { task, from });
-                let t = self.core.task(task);
-                if !t.cpus_allowed.contains(cpu) {
-                    self.fault(crate::SchedulerFault::ForbiddenCpu, "set_task_cpu", task, cpu);
-                }
+        let mut index = 0;
+        while let Some((task, from, cpu)) = self.core.nth_move(index) {
+            index += 1;
+            self.emit(cpu, EventKind::Migrate { task, from });
+            let t = self.core.task(task);
+            if !t.cpus_allowed.contains(cpu) {
+                self.fault(crate::SchedulerFault::ForbiddenCpu, "set_task_cpu", task, cpu);
             }
         }
+        self.core.clear_moves();
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
+        for (id, info) in self.workload.trace_objects().iter().enumerate() {
+            self.sink.object(ObjectId(id as u32), info);
+        }
         let end_ns = self.config.until_ns.or(self.workload.duration_ns).unwrap_or(Nanos::MAX);
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
@@ -238,6 +249,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     fn tick(&mut self) {
+        self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };

@@ -31,6 +31,7 @@ mod exec;
 mod interrupts;
 mod kernel_mode;
 mod pace;
+mod refuse;
 mod schedule;
 mod step;
 mod wake;
@@ -53,5 +54,7 @@ pub fn simulate<S: TraceSink>(
         .check(config.machine.nr_cpus())
         .map_err(|error| SimError::Workload(error.to_string()))?;
     config.machine.check().map_err(SimError::Machine)?;
-    engine::Engine::new(workload, config, sink).run()
+    let engine = engine::Engine::new(workload, config, sink);
+    refuse::check(workload, config.scheduler.name, &engine.classes).map_err(SimError::Workload)?;
+    engine.run()
 }

@@ -120,6 +120,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::JoinAll if self.execs[task.index()].children == 0 => Next::Syscall,
             Step::JoinAll => {
                 self.execs[task.index()].waiting = Waiting::Children;
+                self.emit(cpu, EventKind::Block { task, object: workload.trace_children() });
                 Next::Block(TaskState::Sleeping)
             }
             Step::SetAttr { op } => {
@@ -140,6 +141,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.exit(cpu, task);
                 Next::Block(TaskState::Dead)
             }
+            _ => unreachable!("the lane refuses this operation"),
         }
     }
 

@@ -213,7 +213,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let exec = &self.execs[task.index()];
         let program = &self.workload.tasks[exec.spec as usize].program;
-        let burst = exec.interpreter.peek_burst(program, BURST_STEPS_MAX);
+        let burst =
+            exec.interpreter.peek_burst(program, &self.config.machine.memory, BURST_STEPS_MAX);
         let burst = burst.map(|ns| ns.saturating_add(exec.remaining));
         let used = self.core.sum_exec_runtime(task);
         let t = &mut self.core.tasks[task.index()];

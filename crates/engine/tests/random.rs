@@ -132,11 +132,9 @@ impl Draw {
         }
         let mut workload = Workload::new(format!("random {number}"), tasks);
         for group in 1..self.nr_cgroups {
-            workload.cgroups.push(CgroupSpec {
-                path: format!("/{group}"),
-                parent: CgroupId(self.below(group) as u32),
-                weight: 1 + self.below(10_000) as u32,
-            });
+            let parent = CgroupId(self.below(group) as u32);
+            let weight = 1 + self.below(10_000) as u32;
+            workload.cgroups.push(CgroupSpec::new(format!("/{group}"), parent, weight));
         }
         workload
     }

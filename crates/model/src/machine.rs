@@ -2,7 +2,7 @@
 //! The modelled machine: CPUs, their topology, the tick, the block device, and what things cost.
 
 use crate::cpumask::NR_CPUS_MAX;
-use crate::{CpuId, CpuMask, Nanos};
+use crate::{CpuId, CpuMask, Memory, Nanos};
 
 mod caches;
 mod interrupts;
@@ -262,6 +262,8 @@ pub struct Machine {
     pub costs: Costs,
     /// The block device.
     pub device: Device,
+    /// What a program's own memory accesses cost.
+    pub memory: Memory,
     /// Speed of each hardware thread, in thousandths of its speed alone, while 2, 3, ... threads of
     /// its core are busy; the last entry holds for more. Empty: threads do not slow each other.
     pub smt_speed: Vec<u32>,
@@ -292,6 +294,7 @@ impl Machine {
             hz: 250,
             costs: Costs::DEFAULT,
             device: Device::default(),
+            memory: Memory::default(),
             smt_speed: Vec::new(),
             caches: Caches::default(),
             preempt: Preempt::Full,

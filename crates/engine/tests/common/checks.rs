@@ -6,8 +6,8 @@ use super::{Case, MS, Run, S};
 use schedlab_metrics::{Collector, RunMeasures};
 use schedlab_model::time::tick_nsec;
 use schedlab_model::{
-    Amount, Costs, CpuId, CpuMask, Event, EventKind, LoopCount, Machine, Nanos, Op, Preempt,
-    Program, TaskId, TraceSink,
+    Amount, Costs, CpuId, CpuMask, Event, EventKind, LoopCount, Machine, Nanos, ObjectId, Op,
+    Preempt, Program, TaskId, TraceSink,
 };
 use schedlab_sched::registry::SchedulerInfo;
 use schedlab_trace::TraceCheck;
@@ -49,6 +49,9 @@ pub fn simulated(case: &Case<'_>) -> Result<Run, Broken> {
 fn feed<S: TraceSink>(run: &Run, sink: &mut S) {
     for (id, info) in run.trace.tasks.iter().enumerate() {
         sink.task(TaskId(id as u32), info);
+    }
+    for (id, info) in run.trace.objects.iter().enumerate() {
+        sink.object(ObjectId(id as u32), info);
     }
     for event in &run.trace.events {
         sink.event(event);

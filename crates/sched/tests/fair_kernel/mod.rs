@@ -58,7 +58,7 @@ impl Setup {
     /// Adds a group below `parent`; returns its id.
     pub fn group(&mut self, parent: CgroupId, weight: u32) -> CgroupId {
         let path = format!("/g{}", self.groups.len());
-        self.groups.push(CgroupSpec { path, parent, weight });
+        self.groups.push(CgroupSpec::new(path, parent, weight));
         CgroupId(self.groups.len() as u32 - 1)
     }
 
@@ -311,9 +311,7 @@ impl Kernel {
         while let Some(cpu) = self.core.next_resched() {
             self.schedule(cpu);
         }
-        if self.core.has_moves() {
-            self.core.take_moves();
-        }
+        self.core.clear_moves();
     }
 
     fn burst_end(&self, cpu: CpuId) -> Nanos {
