@@ -68,8 +68,8 @@ impl MachineSpec {
         let own = self.machine.nr_cpus();
         if nr_cpus > own {
             return Err(format!(
-                "machine {:?} has {own} CPUs, but the run is to have {nr_cpus}: give at most {own}, \
-                 or another machine",
+                "machine {:?} has {own} CPUs, but the run is to have {nr_cpus}: give at most \
+                 {own}, or another machine",
                 self.machine.name
             ));
         }
