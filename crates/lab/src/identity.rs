@@ -2,7 +2,7 @@
 //! What makes a run the run it is, as a hash: by it a stored result is known again.
 //!
 //! The hash covers the program's version, the lane with its settings, the whole workload (not its
-//! name: a file may have changed), scheduler, tunables, CPUs, parameters, seed, end and what stays
+//! name: a file may have changed), scheduler, tunables, machine, CPUs, parameters, seed, end and what stays
 //! in the result. SHA-256 (FIPS 180-4), because the sum also guards files.
 
 use crate::{PlannedRun, RunResult};
@@ -45,12 +45,13 @@ pub fn run_key(run: &PlannedRun, lane: &str, version: &str) -> String {
     let request = &run.request;
     let _ = write!(
         hasher,
-        "{version:?} {:?} {lane:?} {:?} {:?} {:?} {:?} {:?} {} {} {:?} {:?}",
+        "{version:?} {:?} {lane:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {:?} {:?}",
         run.lane,
         request.workload,
         request.scheduler,
         request.tunables,
         request.cpus.to_string(),
+        request.machine,
         request.parameters,
         request.seed,
         request.repetition,
@@ -88,6 +89,7 @@ mod tests {
             scheduler: "s".into(),
             tunables: vec![],
             cpus: CpuMask::first(1),
+            machine: None,
             parameters: Default::default(),
             seed: 1,
             repetition: 0,
@@ -104,7 +106,8 @@ mod tests {
         assert_eq!(base, key(&run()));
         assert_eq!(base.len(), 64);
         let mut keys = vec![base, run_key(&run(), "HZ 100", "1"), run_key(&run(), "HZ 250", "2")];
-        let changes: [fn(&mut RunRequest); 9] = [
+        let changes: [fn(&mut RunRequest); 10] = [
+            |r| r.machine = crate::machine::preset("laptop").map(std::sync::Arc::new),
             |r| r.workload.tasks[0].program = ProgramBuilder::new().run(1_001).build(),
             |r| r.scheduler = "t".into(),
             |r| r.tunables = vec![("a".into(), "b".into())],

@@ -10,11 +10,12 @@ pub use crate::policy::{
 };
 use crate::sim;
 use crate::study::{ExperimentSpec, RunsSpec, Study};
-use crate::{Experiment, Keep, RunRequest, StudyError};
+use crate::{Experiment, Keep, MachineSpec, RunRequest, StudyError};
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::{CpuMask, Nanos, Workload};
+use schedlab_model::{CpuMask, Nanos, Policy, Workload};
 use schedlab_workload::units;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A workload and every parameter it was made with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +29,18 @@ pub struct Built {
 /// Makes a workload from its name, its parameters and the number of CPUs of the run.
 pub type WorkloadFactory<'a> =
     dyn Fn(&str, &BTreeMap<String, String>, u32) -> Result<Built, String> + 'a;
+
+/// Makes a modelled machine from its name.
+pub type MachineFactory<'a> = dyn Fn(&str) -> Result<MachineSpec, String> + 'a;
+
+/// What makes the things that a study only names.
+#[derive(Clone, Copy)]
+pub struct Makers<'m> {
+    /// Workloads.
+    pub workload: &'m WorkloadFactory<'m>,
+    /// Machines.
+    pub machine: &'m MachineFactory<'m>,
+}
 
 /// What a plan depends on beside the study.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,9 +103,53 @@ pub struct Plan {
 struct Point<'p> {
     experiment: usize,
     spec: &'p ExperimentSpec,
+    runs_index: usize,
     runs: &'p RunsSpec,
     workload: &'p str,
+    machine: Option<&'p NamedMachine>,
     values: &'p BTreeMap<String, String>,
+}
+
+impl Point<'_> {
+    /// Parameters for the workload.
+    fn given(&self) -> BTreeMap<String, String> {
+        let fixed = self.spec.parameters.iter();
+        fixed
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .chain(self.values.clone())
+            .filter(|(name, _)| name != "cpus")
+            .collect()
+    }
+
+    /// The error with a place below the entry of `runs`.
+    fn in_runs(&self, error: StudyError) -> StudyError {
+        error.at(["runs".into(), self.runs_index.into()])
+    }
+
+    /// The workload, which must fit the machine.
+    fn build(&self, nr_cpus: u32, make: Makers<'_>) -> Result<Built, StudyError> {
+        let wrong = |text: String| StudyError::new(text, "").below("workload");
+        let built = (make.workload)(self.workload, &self.given(), nr_cpus).map_err(wrong)?;
+        if self.runs.lane == "sim" {
+            built.workload.check(nr_cpus).map_err(|error| wrong(error.to_string()))?;
+            if let Some((_, spec)) = self.machine {
+                spec.first_cpus(nr_cpus)
+                    .map_err(|text| StudyError::new(text, "").below("machine"))?;
+            }
+        }
+        Ok(built)
+    }
+
+    /// Scheduler and policy of entry `index`.
+    fn scheduler(&self, index: usize) -> Result<(String, Option<Policy>), StudyError> {
+        let place = |error: StudyError| self.in_runs(error.at(["schedulers".into(), index.into()]));
+        let lane = &self.runs.lane;
+        let found = scheduler_of(lane, &self.runs.schedulers[index]).map_err(place)?;
+        if lane == "sim" {
+            sim::check_scheduler(&found.0).map_err(place)?;
+        }
+        Ok(found)
+    }
 }
 
 impl Plan {
@@ -101,10 +158,10 @@ impl Plan {
         &mut self,
         study: &Study,
         input: &PlanInput,
-        workload: &WorkloadFactory<'_>,
+        make: Makers<'_>,
     ) -> Result<(), StudyError> {
         for (index, spec) in study.experiments.iter().enumerate() {
-            self.add_experiment(study, spec, input, workload)
+            self.add_experiment(study, spec, input, make)
                 .map_err(|error| error.at(["experiment".into(), index.into()]))?;
         }
         Ok(())
@@ -115,7 +172,7 @@ impl Plan {
         study: &Study,
         spec: &ExperimentSpec,
         input: &PlanInput,
-        workload: &WorkloadFactory<'_>,
+        make: Makers<'_>,
     ) -> Result<(), StudyError> {
         let nr_cpus = input.host_cpus.weight();
         let mut inner = Vec::new();
@@ -132,6 +189,7 @@ impl Plan {
             inner.push((axis.as_str(), values(axis)?));
         }
         self.check_size(spec, &[&outer[..], &inner[..]].concat(), input)?;
+        let machines = machines(spec, make)?;
         for fixed in points(&outer) {
             let experiment = self.experiments.len();
             self.experiments.push(Experiment {
@@ -142,14 +200,17 @@ impl Plan {
                 figures: spec.figures.clone(),
                 view: (input.has_views || spec.has_view()).then(|| spec.view()),
             });
-            for (index, runs) in spec.runs.iter().enumerate().filter(|(_, r)| wanted(r, input)) {
-                for name in &spec.workload.values() {
+            for (runs_index, runs) in
+                spec.runs.iter().enumerate().filter(|(_, runs)| wanted(runs, input))
+            {
+                for (workload, machine) in pairs(&spec.workload.values(), &machines, runs) {
                     for varying in points(&inner) {
                         let mut values = fixed.clone();
                         values.extend(varying);
+                        let values = &values;
                         let point =
-                            Point { experiment, spec, runs, workload: name, values: &values };
-                        self.add_point(&point, index, input, workload)?;
+                            Point { experiment, spec, runs_index, runs, workload, machine, values };
+                        self.add_point(&point, input, make)?;
                     }
                 }
             }
@@ -175,9 +236,10 @@ impl Plan {
                 Some(seeds) => seeds.values()?.len(),
                 None => repetitions(runs, input) as usize,
             };
+            let machines = if runs.lane == "sim" { spec.machines().len().max(1) } else { 1 };
             let count = points.zip(sets).and_then(|(points, sets)| {
                 let workloads = spec.workload.values().len();
-                product(vec![workloads, runs.schedulers.len(), seeds, points, sets])
+                product(vec![workloads, machines, runs.schedulers.len(), seeds, points, sets])
             });
             total = total.zip(count).and_then(|(total, count)| total.checked_add(count));
         }
@@ -200,9 +262,8 @@ impl Plan {
     fn add_point(
         &mut self,
         point: &Point<'_>,
-        runs_index: usize,
         input: &PlanInput,
-        workload: &WorkloadFactory<'_>,
+        make: Makers<'_>,
     ) -> Result<(), StudyError> {
         let (spec, runs) = (point.spec, point.runs);
         let nr_cpus = point_cpus(point, input)?;
@@ -216,32 +277,14 @@ impl Plan {
             }
             return Ok(());
         };
-        let given: BTreeMap<String, String> = spec
-            .parameters
-            .iter()
-            .map(|(name, value)| (name.clone(), value.to_string()))
-            .chain(point.values.clone())
-            .filter(|(name, _)| name != "cpus")
-            .collect();
-        let built = workload(point.workload, &given, nr_cpus)
-            .map_err(|text| StudyError::new(text, "").below("workload"))?;
-        if runs.lane == "sim" {
-            let checked = built.workload.check(nr_cpus);
-            checked.map_err(|error| StudyError::new(error.to_string(), "").below("workload"))?;
-        }
-        let until_ns = until(spec)?;
-        let place = |error: StudyError, index: usize| {
-            let schedulers = ["schedulers".into(), index.into()];
-            error.at(schedulers).at(["runs".into(), runs_index.into()])
-        };
-        for (index, scheduler) in runs.schedulers.iter().enumerate() {
-            let (scheduler, policy) =
-                scheduler_of(&runs.lane, scheduler).map_err(|error| place(error, index))?;
-            if runs.lane == "sim" {
-                sim::check_scheduler(&scheduler).map_err(|error| place(error, index))?;
-            }
+        let built = point.build(nr_cpus, make)?;
+        for index in 0..runs.schedulers.len() {
+            let (scheduler, policy) = point.scheduler(index)?;
             let mut parameters = built.parameters.clone();
             parameters.insert("cpus".into(), nr_cpus.to_string());
+            if let Some((name, _)) = point.machine {
+                parameters.insert("machine".into(), name.clone());
+            }
             let mut workload = built.workload.clone();
             if let Some(policy) = policy {
                 apply_policy(&mut workload, policy, RT_PRIORITY_DEFAULT);
@@ -254,27 +297,36 @@ impl Plan {
                 scheduler,
                 tunables: Vec::new(),
                 cpus,
+                machine: point.machine.map(|(_, spec)| Arc::clone(spec)),
                 parameters,
                 seed: input.seed,
                 repetition: 0,
-                until_ns,
+                until_ns: until(spec)?,
                 keep: Keep { slices: spec.keep_slices, progress: spec.keep_progress },
             };
-            for tunables in tunable_sets(runs) {
-                if runs.lane == "sim" {
-                    sim::check_tunables(&request.scheduler, &tunables).map_err(|error| {
-                        let text = error.text().to_string();
-                        StudyError::new(text, "")
-                            .below("set")
-                            .at(["runs".into(), runs_index.into()])
-                    })?;
-                }
-                let mut request = request.clone();
-                let named = tunables.iter().map(|(n, value)| (format!("set.{n}"), value.clone()));
-                request.parameters.extend(named);
-                request.tunables = tunables;
-                self.add_repetitions(point, &request, input)?;
+            self.add_tunables(point, &request, input)?;
+        }
+        Ok(())
+    }
+
+    /// Adds `request` once each combination of the tunables.
+    fn add_tunables(
+        &mut self,
+        point: &Point<'_>,
+        request: &RunRequest,
+        input: &PlanInput,
+    ) -> Result<(), StudyError> {
+        for tunables in tunable_sets(point.runs) {
+            if point.runs.lane == "sim" {
+                sim::check_tunables(&request.scheduler, &tunables).map_err(|error| {
+                    point.in_runs(StudyError::new(error.text(), "").below("set"))
+                })?;
             }
+            let mut request = request.clone();
+            let named = tunables.iter().map(|(n, value)| (format!("set.{n}"), value.clone()));
+            request.parameters.extend(named);
+            request.tunables = tunables;
+            self.add_repetitions(point, &request, input)?;
         }
         Ok(())
     }
@@ -322,13 +374,16 @@ impl Plan {
     }
 }
 
-/// Number of CPUs at a point: the axis or parameter `cpus`, else all.
+/// Number of CPUs at a point: the axis or parameter `cpus`, else all of the machine.
 fn point_cpus(point: &Point<'_>, input: &PlanInput) -> Result<u32, StudyError> {
     const MAX: u32 = schedlab_model::cpumask::NR_CPUS_MAX as u32;
     let (place, text) = match (point.values.get("cpus"), point.spec.parameters.get("cpus")) {
         (Some(value), _) => ("axes", value.clone()),
         (None, Some(value)) => ("parameters", value.to_string()),
-        (None, None) => return Ok(input.host_cpus.weight()),
+        (None, None) => {
+            let machine = point.machine.map(|(_, spec)| spec.machine.nr_cpus());
+            return Ok(machine.unwrap_or_else(|| input.host_cpus.weight()));
+        }
     };
     if text == "all" {
         return Ok(input.host_cpus.weight());
@@ -377,6 +432,34 @@ fn wanted(runs: &RunsSpec, input: &PlanInput) -> bool {
     input.lane.as_ref().is_none_or(|lane| *lane == runs.lane)
 }
 
+/// The machines of an experiment, each made once.
+fn machines(spec: &ExperimentSpec, make: Makers<'_>) -> Result<Vec<NamedMachine>, StudyError> {
+    let make = |name: String| match (make.machine)(&name) {
+        Ok(machine) => Ok((name, Arc::new(machine))),
+        Err(text) => Err(StudyError::new(text, "").below("machine")),
+    };
+    spec.machines().into_iter().map(make).collect()
+}
+
+/// A machine with its name in the study.
+type NamedMachine = (String, Arc<MachineSpec>);
+
+/// Every workload with every machine; a real machine is what it is.
+fn pairs<'p>(
+    workloads: &'p [String],
+    machines: &'p [NamedMachine],
+    runs: &RunsSpec,
+) -> Vec<(&'p str, Option<&'p NamedMachine>)> {
+    let machines: Vec<Option<&NamedMachine>> = match runs.lane.as_str() {
+        "sim" if !machines.is_empty() => machines.iter().map(Some).collect(),
+        _ => vec![None],
+    };
+    let with = |workload: &'p String| {
+        machines.iter().map(|machine| (workload.as_str(), *machine)).collect::<Vec<_>>()
+    };
+    workloads.iter().flat_map(with).collect()
+}
+
 /// Every combination of the axes' values, the last axis fastest.
 fn points(axes: &[(&str, Vec<String>)]) -> Vec<BTreeMap<String, String>> {
     let mut points = vec![BTreeMap::new()];
@@ -403,150 +486,4 @@ fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use schedlab_model::{Policy, TaskSpec, program::ProgramBuilder};
-
-    fn hogs(name: &str, given: &BTreeMap<String, String>, _cpus: u32) -> Result<Built, String> {
-        let mut task = TaskSpec::new("hog", ProgramBuilder::new().run(1_000).build());
-        task.instances =
-            given.get("n").map_or(Ok(1), |n| n.parse()).map_err(|_| "n".to_string())?;
-        Ok(Built { workload: Workload::new(name, vec![task]), parameters: given.clone() })
-    }
-
-    const STUDY: &str = "
-        name = 'S9'
-        title = 't'
-        text = ''
-        [[experiment]]
-        name = 'S9-{cpus}'
-        title = 'on {cpus}'
-        text = ''
-        workload = 'hogs'
-        split = ['cpus']
-        parameters.work = '1ms'
-        axes.n = { to = '2*all+1', points_max = 9 }
-        axes.cpus = [1, 'all', 3]
-        [[experiment.runs]]
-        lane = 'sim'
-        schedulers = ['fcfs', 'linux-6.12:RR']
-        [[experiment.runs]]
-        lane = 'host'
-        schedulers = ['OTHER']
-        repetitions = 2
-    ";
-
-    fn plan(host_cpus: u32) -> Plan {
-        planned(STUDY, host_cpus, RUNS_MAX_DEFAULT).unwrap()
-    }
-
-    fn planned(text: &str, host_cpus: u32, runs_max: usize) -> Result<Plan, StudyError> {
-        let input = PlanInput {
-            host_cpus: CpuMask::first(host_cpus),
-            seed: 7,
-            lane: None,
-            host_repetitions: None,
-            runs_max,
-            has_views: false,
-        };
-        let mut plan = Plan::default();
-        plan.add_study(&Study::parse(text)?, &input, &hogs).map_err(|error| error.located(text))?;
-        Ok(plan)
-    }
-
-    const SWEEP: &str = "name = 'x'
-        [[experiment]]
-        name = 'x'
-        workload = ['hogs', 'hogs:n=3']
-        seeds = { first = 40, count = 3 }
-        until = '2s'
-        by = ['scheduler']
-        axes.cpus = [1, 2]
-        [[experiment.runs]]
-        lane = 'sim'
-        schedulers = ['fcfs']
-        [[experiment.runs]]
-        lane = 'sim'
-        schedulers = ['rr']
-        set = { quantum = ['1ms', '2ms'] }
-    ";
-
-    #[test]
-    fn a_sweep_is_every_combination_seeds_fastest() {
-        let plan = planned(SWEEP, 4, 36).unwrap();
-        assert_eq!(plan.runs.len(), 2 * 2 * 3 + 2 * 2 * 2 * 3);
-        let seeds: Vec<u64> = plan.runs[..4].iter().map(|run| run.request.seed).collect();
-        assert_eq!(seeds, [40, 41, 42, 40]);
-        assert_eq!(plan.runs[0].request.until_ns, Some(2_000_000_000));
-        let last = &plan.runs[35].request;
-        assert_eq!(last.tunables, [("quantum".into(), "2ms".into())]);
-        assert_eq!(last.parameters["set.quantum"], "2ms");
-        assert_eq!(plan.experiments[0].view.as_ref().unwrap().by, ["scheduler"]);
-        assert_eq!(self::plan(1).experiments[0].view, None, "a study without keys of a table");
-    }
-
-    #[test]
-    fn too_many_runs_are_counted_not_made() {
-        let error = planned(SWEEP, 4, 35).unwrap_err();
-        assert!(error.to_string().contains("there are 36 runs: most are 35"), "{error}");
-        assert_eq!(error.position(SWEEP).unwrap().0, 3);
-        let axis = format!("[{}]", (0..9999).map(|n| n.to_string() + ",").collect::<String>());
-        let axes: String = ["a", "b", "c", "d", "e"].map(|n| format!("axes.{n}={axis}\n")).concat();
-        let text = SWEEP.replace("axes.cpus = [1, 2]", &axes);
-        let error = planned(&text, 4, 1000).unwrap_err().to_string();
-        assert!(error.contains("more than can be counted"), "{error}");
-    }
-
-    #[test]
-    fn mistakes_that_only_a_plan_shows_have_a_place_too() {
-        for (from, to, line, wanted) in [
-            ("[1, 2]", "[1, 4096]", 8, "allowed are 1 to 1024"),
-            ("'2s'", "'2'", 6, "no unit"),
-            ("'fcfs'", "'fcfs:FIFOO'", 11, "did you mean `FIFO`?"),
-            ("'fcfs'", "'fcsf'", 11, "did you mean `fcfs`?"),
-            ("quantum =", "quantmu =", 15, "quantum"),
-            ("'2ms'", "'2'", 15, "no unit"),
-            ("axes.cpus", "axes.n", 0, ""),
-        ] {
-            let text = SWEEP.replace(from, to);
-            match planned(&text, 4, 1000) {
-                Ok(_) => assert_eq!(line, 0, "{to}"),
-                Err(error) => {
-                    assert_eq!(error.position(&text).unwrap().0, line, "{to}: {error}");
-                    assert!(error.to_string().contains(wanted), "{to}: {error}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_point_is_planned_once_a_scheduler_and_repetition() {
-        let plan = plan(2);
-        let names: Vec<&str> = plan.experiments.iter().map(|e| e.name.as_str()).collect();
-        assert_eq!(names, ["S9-1", "S9-2", "S9-3"]);
-        // 3 experiments x 5 values of n x 2 schedulers, and 2 x 5 x 2 repetitions on the host.
-        assert_eq!(plan.runs.len(), 30 + 20);
-        assert_eq!(plan.notes, ["S9-3 is not measured: it needs 3 CPUs, here are 2"]);
-        let rr = &plan.runs[1].request;
-        assert_eq!((rr.scheduler.as_str(), rr.parameters["policy"].as_str()), ("linux-6.12", "RR"));
-        assert_eq!(rr.workload.tasks[0].attr.policy, Policy::Rr);
-        assert_eq!(rr.workload.tasks[0].attr.rt_priority, RT_PRIORITY_DEFAULT);
-        assert_eq!(rr.parameters["work"], "1ms");
-        let host: Vec<&PlannedRun> = plan.runs.iter().filter(|run| run.lane == "host").collect();
-        assert_eq!((host[0].request.seed, host[1].request.seed), (7, 8));
-        assert!(!host[0].request.parameters.contains_key("policy"));
-    }
-
-    #[test]
-    fn the_hosts_order_is_a_permutation_that_the_seed_decides() {
-        let plan = plan(2);
-        let order = plan.host_order(1, |lane| lane == "host");
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        let host: Vec<usize> = (0..50).filter(|&run| plan.runs[run].lane == "host").collect();
-        assert_eq!(sorted, host);
-        assert_ne!(order, host);
-        assert_eq!(order, plan.host_order(1, |lane| lane == "host"));
-        assert_ne!(order, plan.host_order(2, |lane| lane == "host"));
-    }
-}
+mod tests;

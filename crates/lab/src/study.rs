@@ -46,6 +46,11 @@ pub struct ExperimentSpec {
     /// A built-in workload, with parameters if need be (`hogs:n=4`), or the path of a file, seen
     /// from the study's file; or a list of them.
     pub workload: OneOrMore,
+    /// The modelled machine: a preset (`schedlab list machines`), the path of a file, seen from the
+    /// study's, or `host` for a model of this machine; or a list of them. Without `cpus` all CPUs of
+    /// it are used. Only for lane sim; by default a flat machine.
+    #[serde(default)]
+    pub machine: Option<OneOrMore>,
     /// Axes each of whose values makes an experiment of its own; the other axes vary within one.
     #[serde(default)]
     pub split: Vec<String>,
@@ -153,6 +158,11 @@ impl ExperimentSpec {
             return Err(StudyError::new("`workload` is an empty list", "name one or more")
                 .below("workload"));
         }
+        if self.machine.is_some() && self.machines().is_empty() {
+            return Err(
+                StudyError::new("`machine` is an empty list", "name one or more").below("machine")
+            );
+        }
         for (index, runs) in self.runs.iter().enumerate() {
             runs.check(self.seeds.is_some())
                 .map_err(|error| error.at(["runs".into(), index.into()]))?;
@@ -191,10 +201,17 @@ impl ExperimentSpec {
         Ok(())
     }
 
+    /// The machines that are named.
+    pub fn machines(&self) -> Vec<String> {
+        self.machine.as_ref().map_or_else(Vec::new, OneOrMore::values)
+    }
+
     /// Every name by which runs can be told apart.
     pub fn dimensions(&self) -> Vec<String> {
         let mut names: Vec<String> =
-            ["lane", "scheduler", "workload", "cpus", "policy", "seed"].map(String::from).into();
+            ["lane", "scheduler", "workload", "machine", "cpus", "policy", "seed"]
+                .map(String::from)
+                .into();
         names.extend(self.axes.keys().cloned());
         names.extend(self.parameters.keys().cloned());
         names.extend(self.runs.iter().flat_map(|runs| runs.set.keys()).map(|n| format!("set.{n}")));
@@ -251,6 +268,9 @@ impl ExperimentSpec {
         names.push("scheduler".into());
         if self.workload.values().len() > 1 {
             names.push("workload".into());
+        }
+        if self.machines().len() > 1 {
+            names.push("machine".into());
         }
         let is_one = |axis: &Axis| matches!(axis, Axis::List(list) if list.len() < 2);
         let axes =

@@ -4,8 +4,8 @@
 //! The unit of statistics is the seed. A row may hold several conditions (every n, say, when rows
 //! are schedulers): then a seed's value is its mean over the row's conditions, and a seed that
 //! lacks one of them is left out and counted. The interval is Student's for the mean over seeds; a
-//! difference is taken seed by seed with the baseline's row, over the seeds and conditions that both
-//! have, and its interval is Student's for the mean of those differences (paired). One seed gives
+//! difference is taken seed by seed with the baseline's row, over the seeds and conditions that
+//! both have, and its interval is Student's for the mean of those differences (paired). One seed gives
 //! no interval.
 //! Intervals hold for one comparison each; they are not widened for the number of comparisons.
 
@@ -95,9 +95,9 @@ pub struct Table {
 }
 
 /// How means and intervals are made, for people who read a table.
-pub const METHOD: &str = "Mean over seeds; \u{b1} is half the 95 % confidence interval (Student's \
-     t over n seeds), left out for n = 1. Differences are paired: seed by seed, over the seeds that \
-     both rows have.";
+pub const METHOD: &str = "Mean over seeds; \u{b1} is half the 95 % confidence interval \
+     (Student's t over n seeds), left out for n = 1. Differences are paired: seed by seed, over the \
+     seeds that both rows have.";
 
 impl View {
     /// Whether the measures exist.

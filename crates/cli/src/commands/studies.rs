@@ -3,8 +3,9 @@
 
 use crate::error::{CliError, CliResult};
 use crate::input::{self, WorkloadName};
+use crate::machine;
 use crate::output::say;
-use schedlab_lab::{Built, Plan, PlanInput, Study, StudyError};
+use schedlab_lab::{Built, MachineSpec, Makers, Plan, PlanInput, Study, StudyError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,9 @@ const BUILT_IN: [(&str, &str); 2] = [
     ("S0.toml", include_str!("../../../../studies/S0.toml")),
     ("S1.toml", include_str!("../../../../studies/S1.toml")),
 ];
+
+/// Name under which the model of this machine is kept; no file can have it.
+const THIS_MACHINE: &str = "/host";
 
 /// Largest study file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -72,7 +76,9 @@ impl Source {
         let build = |name: &str, parameters: &BTreeMap<String, String>, nr_cpus: u32| {
             self.workload(name, parameters, nr_cpus).map_err(|error| error.text())
         };
-        plan.add_study(&self.study, input, &build)
+        let machine = |name: &str| self.machine(name).map_err(|error| error.text());
+        let make = Makers { workload: &build, machine: &machine };
+        plan.add_study(&self.study, input, make)
             .map_err(|error| placed(&self.name, &self.text, error))
     }
 
@@ -112,7 +118,30 @@ impl Source {
         }
     }
 
-    /// Text of a workload file, read once.
+    /// A modelled machine. That of a file, and the model of this machine, are kept as text: a
+    /// manifest must say what they were.
+    fn machine(&self, name: &str) -> CliResult<MachineSpec> {
+        let is_here = name == "host";
+        if !is_here && !machine::is_file(name) {
+            return machine::spec(name);
+        }
+        let text = match (is_here, held(&self.files).get(THIS_MACHINE)) {
+            (true, Some(text)) => text.clone(),
+            (true, None) if self.folder.is_some() => serde_json::to_string(&machine::host()?)
+                .map_err(|error| CliError::usage(error.to_string()))?,
+            _ => String::new(),
+        };
+        let text = if is_here {
+            held(&self.files).insert(THIS_MACHINE.into(), text.clone());
+            text
+        } else {
+            self.file(name)?
+        };
+        schedlab_lab::machine::parse(&text)
+            .map_err(|error| CliError::usage(format!("machine {name}: {error}")))
+    }
+
+    /// Text of a workload or machine file, read once.
     fn file(&self, name: &str) -> CliResult<String> {
         if let Some(text) = held(&self.files).get(name) {
             return Ok(text.clone());

@@ -70,6 +70,7 @@ fn refuse_file_options(args: &CompareArgs) -> CliResult<()> {
         ("--nice", tasks.nice.is_some()),
         ("--until", tasks.until.is_some()),
         ("--set", !args.machine.tunables.is_empty()),
+        ("--machine", args.machine.machine.is_some()),
         ("--keep", args.keep),
     ];
     refuse(&given, "is given beside an experiment file", "write it into the file")

@@ -25,10 +25,12 @@ pub struct Settings {
     pub host_cpus: String,
     /// Only this lane, if one was asked for.
     pub lane: Option<String>,
-    /// Ticks a second of modelled machines.
-    pub hz: u32,
-    /// Costs of modelled machines, in ns.
-    pub costs: BTreeMap<String, u64>,
+    /// Ticks a second of modelled machines instead of their own.
+    pub hz: Option<u32>,
+    /// Costs of modelled machines (ns) instead of their own.
+    pub costs: Option<BTreeMap<String, u64>>,
+    /// Preemption model instead of the machine's or the scheduler's.
+    pub preempt: Option<String>,
     /// Longest wait of a runnable task: `auto`, `off`, or a time in ns.
     pub watchdog: String,
     /// CPU model and kernel of the host; empty where nothing was measured.
@@ -37,9 +39,10 @@ pub struct Settings {
 
 impl Settings {
     fn new(args: &CompareArgs, lane: &SimLane) -> Self {
-        let costs = Costs::NAMES
-            .iter()
-            .map(|name| ((*name).to_string(), lane.costs.field(name).unwrap_or_default()));
+        let costs = |costs: &Costs| {
+            let value = |name: &&str| costs.field(name).unwrap_or_default();
+            Costs::NAMES.iter().map(|name| ((*name).to_string(), value(name))).collect()
+        };
         Self {
             seed: args.tasks.seed,
             host_cpus: schedlab_host::allowed_cpus().to_string(),
@@ -51,7 +54,8 @@ impl Settings {
                 .into()
             }),
             hz: lane.hz,
-            costs: costs.collect(),
+            costs: lane.costs.as_ref().map(costs),
+            preempt: lane.preempt.map(|preempt| preempt.name().into()),
             watchdog: match lane.watchdog {
                 Watchdog::Auto => "auto".into(),
                 Watchdog::Off => "off".into(),
@@ -64,13 +68,17 @@ impl Settings {
     /// The modelled machine.
     pub fn lane(&self) -> CliResult<SimLane> {
         let wrong = |text: String| CliError::usage(format!("settings of the manifest: {text}"));
-        let mut costs = Costs::ZERO;
-        for (name, value) in &self.costs {
-            *costs.field_mut(name).ok_or_else(|| wrong(format!("no cost {name:?}")))? = *value;
+        let mut costs = self.costs.as_ref().map(|_| Costs::ZERO);
+        for (name, value) in self.costs.iter().flatten() {
+            let field = costs.as_mut().and_then(|costs| costs.field_mut(name));
+            *field.ok_or_else(|| wrong(format!("no cost {name:?}")))? = *value;
         }
+        let hz = self.hz.map(|hz| crate::input::hz(&hz.to_string()));
+        let preempt = self.preempt.as_deref().map(schedlab_lab::machine::preempt_by_name);
         Ok(SimLane {
-            hz: crate::input::hz(&self.hz.to_string()).map_err(wrong)?,
+            hz: hz.transpose().map_err(wrong)?,
             costs,
+            preempt: preempt.transpose().map_err(wrong)?,
             watchdog: crate::input::watchdog(&self.watchdog).map_err(wrong)?,
             ..SimLane::default()
         })
@@ -133,7 +141,8 @@ impl Prepared {
             let info = schedlab_host::machine::info(&host_cpus);
             settings.host = format!("{}, {}", info.cpu_model, info.kernel);
         }
-        let sim_text = format!("{} {:?} {}", settings.hz, settings.costs, settings.watchdog);
+        let Settings { hz, costs, preempt, watchdog, .. } = &settings;
+        let sim_text = format!("{hz:?} {costs:?} {preempt:?} {watchdog}");
         let keys: Vec<String> = plan
             .runs
             .iter()
@@ -177,8 +186,9 @@ impl Prepared {
 
 /// Options of the modelled machine that a manifest fixes.
 pub fn machine_is_default(args: &MachineArgs) -> bool {
-    args.hz == SimLane::default().hz
-        && args.costs == "default"
+    args.hz.is_none()
+        && args.costs.is_none()
+        && args.preempt.is_none()
         && args.watchdog == Watchdog::Auto
         && args.tunables.is_empty()
 }

@@ -48,7 +48,7 @@ pub fn repeat(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
         ("--plots", args.sweep.plots),
         ("--report", args.report.is_some()),
         ("--seed", args.tasks.seed != 1),
-        ("--hz, --costs or --watchdog", !machine_is_default(&args.machine)),
+        ("--hz, --costs, --preempt or --watchdog", !machine_is_default(&args.machine)),
     ];
     refuse(&given, "is given beside --manifest", "the manifest says all: leave the option out")?;
     let then = Manifest::read(path)?;
