@@ -244,7 +244,8 @@ mod tests {
         assert_eq!((raw.flags, raw.util_min), (0x20, 100));
         let bound = SchedAttr { affinity: Some(CpuMask::only(CpuId(3))), ..attr };
         let two = CpuMask::first(2);
-        let error = effective(&bound, None, &two, &online, &ABLE, &mut seen).unwrap_err().to_string();
+        let error =
+            effective(&bound, None, &two, &online, &ABLE, &mut seen).unwrap_err().to_string();
         assert!(error.contains("CPU 3") && error.contains("0-1"), "{error}");
     }
 

@@ -93,6 +93,7 @@ impl Launcher<'_> {
         self.wait_until_held(released.len() as u32)?;
         self.set_attributes(released.len() as u32)?;
         self.read_base(released.len() as u32)?;
+        self.line_up(&words);
         let result = self.watch(&released, &words);
         self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
         self.kill_and_count();
@@ -269,6 +270,17 @@ impl Launcher<'_> {
         Ok(())
     }
 
+    /// Each task sleeps on its own word; now those of one release sleep on one, in the order of
+    /// their numbers, in which one call will wake them.
+    fn line_up(&self, words: &[u32]) {
+        for (index, word) in
+            words.iter().enumerate().filter(|(index, word)| *index as u32 != **word)
+        {
+            let own = &self.memory.slot(index as u32).go;
+            sys::futex_requeue(own, &self.memory.slot(*word).go);
+        }
+    }
+
     /// Releases the tasks at their times and waits for the end.
     fn watch(&mut self, released: &[(u32, u64)], words: &[u32]) -> Result<(), Stop> {
         let header = self.memory.header();
@@ -332,7 +344,14 @@ impl Launcher<'_> {
         }
         let word = &self.memory.slot(first as u32).go;
         word.store(1, Ordering::Release);
-        sys::futex_wake_all(word);
+        if (sys::futex_wake_all(word) as usize) < count {
+            // Somebody was stopped and continued meanwhile, and sleeps on its own word again.
+            for index in first..first + count {
+                let own = &self.memory.slot(index as u32).go;
+                own.store(1, Ordering::Release);
+                sys::futex_wake_all(own);
+            }
+        }
         first + count
     }
 

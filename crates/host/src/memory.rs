@@ -122,7 +122,8 @@ pub struct Slot {
     pub spec: AtomicU32,
     /// Slot of its parent; `u32::MAX` for the launcher.
     pub parent: AtomicU32,
-    /// Futex word: 0 hold, 1 go. Tasks released together wait on the word of the first of them.
+    /// Futex word: 0 hold, 1 go. Tasks released together are moved to the word of the first of
+    /// them before the release.
     pub go: AtomicU32,
     /// 1: the launcher has waited for it and `last` is valid.
     pub is_reaped: AtomicU32,

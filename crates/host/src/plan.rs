@@ -4,9 +4,7 @@
 use crate::cgroup::Groups;
 use crate::objects::Objects;
 use crate::sys::ExecImage;
-use schedlab_model::{
-    Arrival, CpuMask, Nanos, ObjectId, Program, SchedAttr, TaskSpec, Workload,
-};
+use schedlab_model::{Arrival, CpuMask, Nanos, ObjectId, Program, SchedAttr, TaskSpec, Workload};
 use std::path::PathBuf;
 
 /// Where a command's output goes.

@@ -17,11 +17,14 @@ pub fn warnings(outcome: &HostOutcome, memory: &RunMemory, objects: &Objects) ->
     let run = Run { outcome, memory, objects };
     let mut warnings = Vec::new();
     let is_deadlocked = memory.header().was_deadlocked.load(Ordering::Relaxed) == 1;
-    let waits = run.each(|slot| &slot.blocked_at_end, |task, slot, object| {
-        let holder = slot.blocked_by.load(Ordering::Relaxed).checked_sub(1);
-        let held = holder.map_or_else(String::new, |by| format!(", held by {}", run.task(by)));
-        format!("{task} for {object}{held}")
-    });
+    let waits = run.each(
+        |slot| &slot.blocked_at_end,
+        |task, slot, object| {
+            let holder = slot.blocked_by.load(Ordering::Relaxed).checked_sub(1);
+            let held = holder.map_or_else(String::new, |by| format!(", held by {}", run.task(by)));
+            format!("{task} for {object}{held}")
+        },
+    );
     if let Some(waits) = waits {
         let (code, how) = if is_deadlocked {
             ("deadlock", "No task could go on, so the run was ended. Each waited for another")

@@ -254,8 +254,11 @@ impl Objects {
             .filter_map(|(cell, info)| match cell {
                 Cell::Channel(channel) => {
                     let got = channel.capacity(map);
-                    (got != 0 && got != channel.asked_bytes)
-                        .then_some((info.name.as_str(), channel.asked_bytes, got))
+                    (got != 0 && got != channel.asked_bytes).then_some((
+                        info.name.as_str(),
+                        channel.asked_bytes,
+                        got,
+                    ))
                 }
                 _ => None,
             })

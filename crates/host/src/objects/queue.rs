@@ -71,13 +71,12 @@ impl WaitQueue {
     pub fn grant(&self, map: &SharedMap, most: u32) -> u32 {
         let mut first = 0;
         let mut count = 0;
-        let changed =
-            self.tickets(map).fetch_update(Ordering::AcqRel, Ordering::Acquire, |both| {
-                let (given, granted) = split(both);
-                (first, count) = (granted, given.wrapping_sub(granted).min(most));
-                let granted = granted.wrapping_add(count);
-                (count > 0).then_some(u64::from(given) << 32 | u64::from(granted))
-            });
+        let changed = self.tickets(map).fetch_update(Ordering::AcqRel, Ordering::Acquire, |both| {
+            let (given, granted) = split(both);
+            (first, count) = (granted, given.wrapping_sub(granted).min(most));
+            let granted = granted.wrapping_add(count);
+            (count > 0).then_some(u64::from(given) << 32 | u64::from(granted))
+        });
         if changed.is_err() {
             return 0;
         }

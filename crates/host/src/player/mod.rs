@@ -118,9 +118,9 @@ pub fn wait_for_release(memory: &RunMemory, index: u32, word_of: u32) {
     slot.base.user_us.store(usage.user_us, Ordering::Relaxed);
     slot.base.system_us.store(usage.system_us, Ordering::Relaxed);
     slot.state.store(slot_state::HELD, Ordering::Release);
-    let word = &memory.slot(word_of).go;
-    while word.load(Ordering::Acquire) == 0 {
-        sys::futex_wait(word, 0);
+    let common = &memory.slot(word_of).go;
+    while common.load(Ordering::Acquire) == 0 && slot.go.load(Ordering::Acquire) == 0 {
+        sys::futex_wait(&slot.go, 0);
     }
     slot.first_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
     slot.state.store(slot_state::RUNNING, Ordering::Release);
@@ -376,9 +376,8 @@ impl<'a> Player<'a> {
             set.map_err(Failure::at(8))
         });
         let speed = self.burner.speed();
-        let ready = setup.and_then(|()| {
-            Player::ready(self.plan, self.memory, self.launcher_pid, index, speed)
-        });
+        let ready = setup
+            .and_then(|()| Player::ready(self.plan, self.memory, self.launcher_pid, index, speed));
         match ready {
             Ok(child) => child.play(self.plan.program(spec)),
             Err(failure) => fail(slot, &failure),

@@ -51,10 +51,8 @@ pub fn set_send_buffer(fd: i32, bytes: u64) -> io::Result<u64> {
     let to: *mut i32 = &mut got;
     // SAFETY: `got` and `len` are valid for writing.
     check(
-        unsafe {
-            libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, to.cast(), &mut len)
-        }
-        .into(),
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, to.cast(), &mut len) }
+            .into(),
     )?;
     Ok(got.max(0) as u64)
 }
@@ -85,9 +83,8 @@ pub fn epoll_of(fds: impl Iterator<Item = i32>) -> io::Result<i32> {
     for fd in fds {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: fd as u64 };
         // SAFETY: `event` is valid.
-        let added = check(
-            unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) }.into(),
-        );
+        let added =
+            check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) }.into());
         match added {
             // The same object twice in a set.
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}

@@ -30,11 +30,7 @@ pub struct RobustHead {
 pub fn set_robust_list(head: &'static RobustHead) -> io::Result<()> {
     // SAFETY: the head is valid for ever, and its entries are atomics in mapped memory.
     check(unsafe {
-        libc::syscall(
-            libc::SYS_set_robust_list,
-            head as *const RobustHead,
-            size_of::<RobustHead>(),
-        )
+        libc::syscall(libc::SYS_set_robust_list, head as *const RobustHead, size_of::<RobustHead>())
     })
     .map(drop)
 }
@@ -66,6 +62,23 @@ pub fn futex_wake(word: &AtomicU32, count: u32) -> u32 {
 /// Wakes everyone who sleeps on `word`; gives their number.
 pub fn futex_wake_all(word: &AtomicU32) -> u32 {
     futex_wake(word, u32::MAX)
+}
+
+/// Lets the one who sleeps on `from`, which must hold 0, sleep on `to` instead, behind all who do.
+pub fn futex_requeue(from: &AtomicU32, to: &AtomicU32) {
+    // SAFETY: both words are valid and aligned. Wakes none, moves one. Where it fails the sleeper
+    // stays where it is.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            from.as_ptr(),
+            libc::FUTEX_CMP_REQUEUE,
+            0usize,
+            1usize,
+            to.as_ptr(),
+            0u32,
+        );
+    }
 }
 
 /// Locks a priority-inheritance word that is not free; the kernel writes the owner.
