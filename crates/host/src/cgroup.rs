@@ -3,9 +3,10 @@
 //!
 //! Whichever hierarchy carries the cpu controller is used. v1: weight becomes cpu.shares (1024 for
 //! weight 100), and groups with real-time tasks get a part of the real-time bandwidth where the
-//! kernel has RT_GROUP_SCHED; cpu.max becomes cpu.cfs_quota_us and cpu.cfs_period_us. v2: the run's group is a threaded domain, so that tasks and groups
-//! may compete side by side in it as the model has it; needs root, because the cpu controller
-//! must be switched on from the root down (what was switched on is switched off again).
+//! kernel has RT_GROUP_SCHED; cpu.max becomes cpu.cfs_quota_us and cpu.cfs_period_us. v2: the run's
+//! group is a threaded domain, so that tasks and groups may compete side by side in it as the model
+//! has it; needs root, because the cpu controller must be switched on from the root down (what was
+//! switched on is switched off again).
 //!
 //! Documentation: Documentation/admin-guide/cgroup-v2.rst,
 //! Documentation/scheduler/sched-rt-group.rst.
@@ -87,8 +88,8 @@ pub const GROUP_PREFIX: &str = "schedlab-";
 
 impl Groups {
     /// Makes the groups of `specs`, with `has_rt[i]` telling whether group i will hold real-time
-    /// tasks. Nothing is made when there is only the root group, without a limit. Whatever was made stays noted in
-    /// `self`, so that it can be removed after a failure too.
+    /// tasks. Nothing is made when there is only the root group, without a limit. Whatever was made
+    /// stays noted in `self`, so that it can be removed after a failure too.
     pub fn create(
         &mut self,
         controller: Option<&CpuController>,

@@ -288,7 +288,8 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
         add(
             "lost-marks",
             format!(
-                "Tasks marked progress or waits faster than it could be read: {} marks are missing.",
+                "Tasks marked progress or waits faster than it could be read: {} marks are \
+                missing.",
                 outcome.nr_lost_marks
             ),
         );

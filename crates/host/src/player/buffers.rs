@@ -12,7 +12,7 @@ use std::hint::black_box;
 pub const TASK_BYTES_MAX: u64 = 1 << 30;
 /// Most bytes of a message that one system call moves.
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
-/// Largest buffer of an amount without an upper bound, in means: beyond it the buffer is used again.
+/// Largest buffer of an amount without an upper bound, in means; what is more uses it again.
 const MEANS_MAX: u64 = 8;
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -16,8 +16,8 @@
 //! that left unseen counts as preempted, unless the next that is seen of it is a wake-up: then it
 //! slept.
 //!
-//! A task says by a mark on what it is about to block. The event stands right before the switch with
-//! which it does; a mark that no sleep follows leaves none.
+//! A task says by a mark on what it is about to block. The event stands right before the switch
+//! with which it does; a mark that no sleep follows leaves none.
 
 use super::merge::Item;
 use super::reorder::Reorder;
@@ -623,6 +623,38 @@ mod tests {
         // Waits: 1000 after its release, 500 after its wake-up, none.
         assert_eq!((accounts[0].run_delay_ns, accounts[0].nr_waits), (1500, 3));
         assert_eq!(accounts[0].run_ns, 500 + 1000 + 400);
+    }
+
+    #[test]
+    fn the_sleep_after_a_mark_is_that_wait_and_no_other_is() {
+        let own = |mark| Item::Own(0, mark);
+        let (sink, ..) = convert(&[
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (2100, own(Mark::Block(3))),
+            // Preempted on the way: the wait is still to come.
+            (2200, record(2200, SWITCH, 100, 0, SwitchOut::Preempted)),
+            (2300, record(2300, SWITCH, 0, 100, SwitchOut::Idle)),
+            (2400, record(2400, SWITCH, 100, 0, SwitchOut::Sleeping)),
+            (2500, record(2500, WAKEUP, 100, 0, SwitchOut::Idle)),
+            (2600, record(2600, SWITCH, 0, 100, SwitchOut::Idle)),
+            (2700, record(2700, SWITCH, 100, 0, SwitchOut::Sleeping)),
+            (2800, record(2800, WAKEUP, 100, 0, SwitchOut::Idle)),
+            (2900, record(2900, SWITCH, 0, 100, SwitchOut::Idle)),
+            // Nothing to wait for, and then a sleep of its own.
+            (3000, own(Mark::Block(4))),
+            (3100, own(Mark::Unblock)),
+            (3200, record(3200, SWITCH, 100, 0, SwitchOut::Sleeping)),
+        ]);
+        let blocks = sink.events.iter().enumerate().filter_map(|(at, event)| match event.kind {
+            EventKind::Block { task, object } => Some((at, event.time_ns, task.0, object.0)),
+            _ => None,
+        });
+        let blocks: Vec<_> = blocks.collect();
+        assert_eq!(blocks.len(), 1, "{blocks:?}");
+        let (at, time_ns, task, object) = blocks[0];
+        assert_eq!((time_ns, task, object), (1400, 0, 3));
+        let next = sink.events[at + 1].kind;
+        assert!(matches!(next, EventKind::Switch { out: SwitchOut::Sleeping, .. }), "{next:?}");
     }
 
     #[test]
