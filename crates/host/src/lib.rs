@@ -29,6 +29,7 @@ pub mod refuse;
 pub mod result;
 pub mod session;
 pub mod sys;
+pub mod topology;
 pub mod traps;
 pub mod waiting;
 
