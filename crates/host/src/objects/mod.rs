@@ -118,7 +118,7 @@ impl Objects {
                 let advice = match error.raw_os_error() {
                     Some(libc::EMFILE | libc::ENFILE) => ": raise the limit of open files",
                     Some(libc::EPERM) => {
-                        ": its capacity is above /proc/sys/fs/pipe-max-size: lower it or run as root"
+                        ": its capacity is above /proc/sys/fs/pipe-max-size: lower it or be root"
                     }
                     _ => "",
                 };
