@@ -98,7 +98,9 @@ pub enum EventKind {
         /// The task.
         task: TaskId,
     },
-    /// Events were lost on the event's CPU before this time; `count` of them.
+    /// Events were lost on the event's CPU before this time; `count` of them. With `count` 0 none
+    /// was lost: the recording begins here, in the midst of things, and what came before is not
+    /// known.
     Lost {
         /// How many.
         count: u32,
