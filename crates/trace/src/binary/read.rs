@@ -113,9 +113,24 @@ impl<R: Read> Reader<R> {
         self.nr_cpus
     }
 
+    /// Tasks read so far.
+    pub const fn nr_tasks(&self) -> u32 {
+        self.nr_tasks
+    }
+
+    /// Events read so far.
+    pub const fn nr_events(&self) -> u64 {
+        self.nr_events
+    }
+
     /// Passes the rest of the log to a sink and returns the end of the run. On an error the sink
     /// has got everything before it, and no `end`.
     pub fn replay(mut self, sink: &mut impl TraceSink) -> Result<Nanos, ReadError> {
+        self.replay_into(sink)
+    }
+
+    /// The same; what was counted can be asked for afterwards.
+    pub fn replay_into<S: TraceSink + ?Sized>(&mut self, sink: &mut S) -> Result<Nanos, ReadError> {
         for record in self.by_ref() {
             match record? {
                 Record::Event(event) => sink.event(&event),

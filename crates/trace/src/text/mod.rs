@@ -24,8 +24,10 @@ pub use translate::WakeSource;
 
 use crate::{Place, ReadError};
 use fields::{Kernel, Who};
-use lines::{Line, Lines};
-use prefix::{Prefix, shown};
+use lines::Line;
+pub(crate) use lines::Lines;
+use prefix::Prefix;
+pub(crate) use prefix::shown;
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink};
 use std::io::Read;
