@@ -15,6 +15,11 @@
  * Only the tasks of the run: children of the launcher and whatever descends from them. One bit for
  * each process id says so; looking at it costs two loads.
  *
+ * A kernel can fail to call its own tracepoint (seen: the switch away from a hypervisor agent's
+ * thread; ftrace lacked it too). Each ring therefore remembers which task of the run its CPU was
+ * last seen to take up. When another one leaves, a switch was not traced: UNSEEN says so, and when
+ * the task came by the time stamp that the scheduler itself keeps (sched_info, rq->clock).
+ *
  * Types are own subsets of the kernel's, relocated by libbpf against the running kernel's BTF (BPF
  * CO-RE), so no vmlinux.h is needed. Left out: priorities, comm, vruntime, CPUs >= 1024.
  */
@@ -45,10 +50,28 @@ struct thread_info {
 	__u32 cpu;
 } __attribute__((preserve_access_index));
 
+struct sched_info {
+	unsigned long long last_arrival;
+} __attribute__((preserve_access_index));
+
+struct rq {
+	__u64 clock;
+} __attribute__((preserve_access_index));
+
+struct cfs_rq {
+	struct rq *rq;
+} __attribute__((preserve_access_index));
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	struct thread_info thread_info;
 	__s32 pid;
 	__s32 tgid;
+	struct sched_entity se;
+	struct sched_info sched_info;
 } __attribute__((preserve_access_index));
 
 #if defined(__TARGET_ARCH_arm64)
@@ -80,7 +103,8 @@ struct ring_control {
 	__u64 busy;       /* not 0 while a record is being written */
 	__u64 lost;       /* events lost since the last record */
 	__u64 lost_total; /* events lost since the start */
-	__u64 pad[4];
+	__u64 runs;       /* pid of the task of the run that the last traced switch was to, or 0 */
+	__u64 pad[3];
 	__u64 tail; /* records read since the start */
 	__u64 pad2[7];
 };
@@ -162,7 +186,7 @@ static __always_inline void put(__u32 cpu, __u64 head, __u64 time_ns, __u64 word
 	}
 }
 
-static __always_inline void emit(__u64 kind, __u64 first, __u64 second, __u64 cpu, __u64 out)
+static __always_inline void emit_word(__u64 word)
 {
 	__u32 here = bpf_get_smp_processor_id();
 	struct ring_control *ring;
@@ -188,11 +212,45 @@ static __always_inline void emit(__u64 kind, __u64 first, __u64 second, __u64 cp
 		    (__u64)REC_LOST << REC_KIND_SHIFT | (__u64)here << REC_CPU_SHIFT | lost);
 		ring->lost -= lost;
 	}
-	put(here, head, time_ns,
-	    kind << REC_KIND_SHIFT | out << REC_OUT_SHIFT | cpu << REC_CPU_SHIFT |
-		    second << REC_SECOND_SHIFT | first);
+	put(here, head, time_ns, word);
 	ordered_store(&ring->head, head + 1);
 	ordered_store(&ring->busy, 0);
+}
+
+static __always_inline void emit(__u64 kind, __u64 first, __u64 second, __u64 cpu, __u64 out)
+{
+	emit_word(kind << REC_KIND_SHIFT | out << REC_OUT_SHIFT | cpu << REC_CPU_SHIFT |
+		  second << REC_SECOND_SHIFT | first);
+}
+
+/*
+ * When `task`, which leaves this CPU now, came to it: ns ago, 0 if that cannot be told. The
+ * runqueue is found through the task's group of tasks (CONFIG_FAIR_GROUP_SCHED), which tasks of
+ * every class have: the kernel's own table of runqueues needs CONFIG_KALLSYMS_ALL.
+ */
+static __always_inline __u64 came_ago_ns(struct task_struct *task)
+{
+	__u64 now, came;
+
+	if (!task->pid || !bpf_core_field_exists(task->sched_info.last_arrival) ||
+	    !bpf_core_field_exists(task->se.cfs_rq) ||
+	    !bpf_core_field_exists(((struct cfs_rq *)0)->rq))
+		return 0;
+	came = task->sched_info.last_arrival;
+	now = task->se.cfs_rq->rq->clock;
+	return came && came < now ? now - came : 0;
+}
+
+/* A switch to `prev` was not traced. Rare, so it may cost. */
+static __noinline int unseen(__u32 prev_pid, __u32 runs, __u64 ago_ns)
+{
+	__u32 here = bpf_get_smp_processor_id();
+
+	if (ago_ns >= 1ULL << REC_CPU_SHIFT)
+		ago_ns = 0;
+	emit(REC_UNSEEN, prev_pid, runs, here, 0);
+	emit_word((__u64)REC_AGO << REC_KIND_SHIFT | (__u64)here << REC_CPU_SHIFT | ago_ns);
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")
@@ -201,8 +259,17 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	__u32 prev_pid = prev->pid, next_pid = next->pid;
 	bool leaves = in_run(prev_pid), comes = in_run(next_pid);
-	__u64 out = REC_OUT_SLEEPING;
+	__u32 here = bpf_get_smp_processor_id();
+	__u64 out = REC_OUT_SLEEPING, runs;
 
+	if (here >= REC_CPUS_MAX)
+		return 0;
+	runs = rings.cpu[here].runs;
+	if (runs != (leaves ? prev_pid : 0))
+		unseen(leaves ? prev_pid : 0, runs, came_ago_ns(prev));
+	else if (!leaves && !comes)
+		return 0;
+	rings.cpu[here].runs = comes ? next_pid : 0;
 	if (!leaves && !comes)
 		return 0;
 	if (!leaves) {
@@ -216,7 +283,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	} else if (prev_state & TASK_UNINTERRUPTIBLE) {
 		out = REC_OUT_BLOCKED_IO;
 	}
-	emit(REC_SWITCH, prev_pid, comes ? next_pid : 0, bpf_get_smp_processor_id(), out);
+	emit(REC_SWITCH, prev_pid, comes ? next_pid : 0, here, out);
 	return 0;
 }
 

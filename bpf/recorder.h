@@ -18,6 +18,8 @@
 #define REC_NEW 3
 #define REC_MIGRATE 4
 #define REC_LOST 5
+#define REC_UNSEEN 6
+#define REC_AGO 7
 
 /* How the outgoing task left; the numbers of SwitchOut in crates/model/src/trace.rs. */
 #define REC_OUT_IDLE 0
@@ -34,6 +36,10 @@
  *   10 bits  CPU (switch: this one; wakeup, new, migrate: the one the task is put on)
  *    4 bits  how the outgoing task left (switch)
  *    4 bits  kind
+ *
+ * UNSEEN: this CPU ran `first` (0 = none of the run) though no switch to it was traced; the last
+ * one traced was to `second`. An AGO of the same CPU follows: its lower 44 bits are how long ago,
+ * in ns, `first` came, by the kernel's own books; 0 where they do not tell.
  */
 #define REC_SECOND_SHIFT 22
 #define REC_CPU_SHIFT 44

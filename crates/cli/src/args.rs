@@ -47,6 +47,9 @@ pub enum Command {
     /// Measure what switches, wake-ups, forks and ticks cost on this machine.
     #[command(after_long_help = EXAMPLES_CALIBRATE)]
     Calibrate(CalibrateArgs),
+    /// Measure how fast the simulator is: switches and events per second of CPU time, memory.
+    #[command(after_long_help = EXAMPLES_BENCH)]
+    Bench(BenchArgs),
     /// Show what this machine can do, what is missing and how to get it.
     Doctor(DoctorArgs),
     /// Run studies S0 and S1, simulated and on this machine, and write the report.
@@ -90,6 +93,11 @@ const EXAMPLES_EXPORT: &str = "Examples:
 const EXAMPLES_CALIBRATE: &str = "Examples:
   schedlab calibrate --output costs.txt
   schedlab sim hogs --costs costs.txt";
+
+const EXAMPLES_BENCH: &str = "Examples:
+  schedlab bench J1 J8 P8 --repetitions 5
+  schedlab bench J8 --trace binary --hz 1000 --json
+  schedlab bench --curve tasks";
 
 const EXAMPLES_COMPLETION: &str = "Examples:
   schedlab completion bash > ~/.local/share/bash-completion/completions/schedlab
@@ -315,6 +323,76 @@ pub struct CalibrateArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the events of a benchmark go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum BenchTrace {
+    /// Nowhere.
+    None,
+    /// Into a file in the own format (.slt), deleted at the end.
+    Binary,
+}
+
+impl BenchTrace {
+    /// Its word on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Binary => "binary",
+        }
+    }
+}
+
+/// What grows along a curve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum BenchCurve {
+    /// CPU-bound tasks on one CPU, 2 to 1,000,000.
+    Tasks,
+    /// CPUs, 1 to 1,024, four CPU-bound tasks each.
+    Cpus,
+    /// CPUs, 1 to 1,024, four tasks each that run 1 ms and sleep 4 ms.
+    CpusSleeping,
+}
+
+/// Arguments of `bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// Jobs: J1 (8 CPU-bound tasks, 1 CPU), J8 (32 CPU-bound tasks, 8 CPUs), P8 (32 tasks that run
+    /// 1 ms and sleep 4 ms, 8 CPUs).
+    #[arg(required_unless_present = "curve", value_name = "JOB")]
+    pub jobs: Vec<String>,
+    /// Measure how the cost of a switch grows, in place of jobs.
+    #[arg(long, value_enum, conflicts_with_all = ["jobs", "cpus", "tasks", "until"])]
+    pub curve: Option<BenchCurve>,
+    /// Scheduler.
+    #[arg(long, value_name = "NAME", default_value = "linux-6.12")]
+    pub scheduler: String,
+    /// Where the events go.
+    #[arg(long, value_enum, default_value_t = BenchTrace::None)]
+    pub trace: BenchTrace,
+    /// CPUs of the modelled machine instead of the job's.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cpus: Option<u32>,
+    /// Tasks instead of the job's.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
+    pub tasks: Option<u32>,
+    /// Simulated time instead of the job's, such as 500ms or 2s.
+    #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
+    pub until: Option<Nanos>,
+    /// Ticks a second of the modelled kernel.
+    #[arg(long, default_value = "250", value_parser = crate::input::hz)]
+    pub hz: u32,
+    /// What switches, ticks and wake-ups cost the modelled machine: zero, default, or a file.
+    #[arg(long, value_name = "zero|default|FILE", default_value = "default")]
+    pub costs: String,
+    /// Processes to measure; medians are shown.
+    #[arg(long, short = 'n', default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// Print JSON (see `schedlab schema bench`); several jobs make an array.
     #[arg(long)]
     pub json: bool,
 }

@@ -27,7 +27,7 @@ pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
 }
 
 /// `zero`, `default`, or a file.
-fn costs(text: &str) -> CliResult<Costs> {
+pub fn costs(text: &str) -> CliResult<Costs> {
     match text {
         "zero" => Ok(Costs::ZERO),
         "default" => Ok(Costs::DEFAULT),

@@ -211,6 +211,7 @@ pub fn collect(memory: &RunMemory, session: Session, has_specs: bool) -> HostOut
         end_ns: session.end_ns,
         nr_events: session.nr_events,
         nr_lost_events: session.nr_lost,
+        nr_inferred_events: session.nr_inferred,
         nr_late_events: session.nr_late,
         nr_lost_marks: (0..memory.nr_slots()).map(|task| memory.marks(task).nr_lost()).sum(),
         recorder_cpu_ns: session.drain_cpu_ns,
@@ -236,6 +237,18 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
                 "The recorder lost {} events; their times stand in the trace. Measures of the \
                 tasks concerned are uncertain.",
                 outcome.nr_lost_events
+            ),
+        );
+    }
+    if outcome.nr_inferred_events > 0 {
+        add(
+            "inferred-events",
+            format!(
+                "The kernel did not trace {} switches and wake-ups of the run (seen around the \
+                threads of a hypervisor's agent). They were inferred when the task left the CPU \
+                again, with the scheduler's own time stamp; how a task left that left unseen can \
+                be wrong.",
+                outcome.nr_inferred_events
             ),
         );
     }

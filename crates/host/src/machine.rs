@@ -197,6 +197,7 @@ pub fn add_run_settings(outcome: &mut HostOutcome) {
     if outcome.source == crate::session::SOURCE_BPF {
         add("recorder_events", Some(outcome.nr_events.to_string()));
         add("recorder_lost_events", Some(outcome.nr_lost_events.to_string()));
+        add("recorder_inferred_events", Some(outcome.nr_inferred_events.to_string()));
         add("recorder_late_events", Some(outcome.nr_late_events.to_string()));
         add("recorder_cpu_ns", Some(outcome.recorder_cpu_ns.to_string()));
     }

@@ -107,6 +107,9 @@ pub struct HostOutcome {
     pub nr_events: u64,
     /// Events lost by the recorder.
     pub nr_lost_events: u64,
+    /// Switches and wake-ups that the kernel did not trace and that were inferred from its own
+    /// books.
+    pub nr_inferred_events: u64,
     /// Events whose time was moved to keep the order.
     pub nr_late_events: u64,
     /// Marks that tasks lost because their ring was full.

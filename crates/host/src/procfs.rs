@@ -52,6 +52,17 @@ pub fn switches(pid: u32) -> Option<(u64, u64)> {
     Some((field("voluntary_ctxt_switches:")?, field("nonvoluntary_ctxt_switches:")?))
 }
 
+/// Greatest resident memory of the calling process since it was executed (VmHWM), bytes.
+/// getrusage(2) would say what its parent had before, if that was more.
+pub fn max_rss_bytes() -> Option<u64> {
+    parse_max_rss(&fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn parse_max_rss(status: &str) -> Option<u64> {
+    let field = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(field.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
 /// Children of a process with one thread.
 pub fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
@@ -107,6 +118,9 @@ mod tests {
         assert!(switches(pid).is_some());
         assert!(comm(pid).is_some());
         assert!(cpu_times(|_| true).busy > 0);
+        assert!(max_rss_bytes().unwrap() > 1 << 20);
+        assert_eq!(parse_max_rss("VmPeak: 9 kB\nVmHWM:\t   12 kB\n"), Some(12_288));
+        assert_eq!(parse_max_rss("VmHWM: 12 MB"), None);
     }
 
     #[test]

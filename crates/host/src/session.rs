@@ -52,6 +52,8 @@ pub struct Session {
     pub nr_events: u64,
     /// Events the kernel side lost.
     pub nr_lost: u64,
+    /// Switches and wake-ups that the kernel did not trace and that were inferred.
+    pub nr_inferred: u64,
     /// Events that came too late for their place in the order.
     pub nr_late: u64,
     /// CPU time of the drain thread, ns.
@@ -280,6 +282,7 @@ pub fn run(
     session.zero_ns = header.zero_ns.load(Ordering::Acquire);
     session.end_ns = header.end_ns.load(Ordering::Acquire).saturating_sub(session.zero_ns);
     (session.nr_events, session.nr_lost) = (converter.nr_events, converter.nr_lost);
+    session.nr_inferred = converter.nr_inferred;
     session.nr_late = merge.nr_late;
     (session.accounts, session.names) = converter.finish();
     Ok(session)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nothing is left behind: after a kill -9 of the caller, of the launcher, and after Ctrl-C.
+//! Nothing is left behind: after a kill -9 of the caller, of the launcher, and after Ctrl-C, while
+//! the run is in full swing and at fifty random moments from its very start on. And a thousand
+//! real-time hogs do not keep the launcher from ending them.
 //!
 //! Without the test harness, because the test must be able to start itself again as the victim: a
 //! caller that plays FIFO hogs in control groups with files.
@@ -8,10 +10,11 @@
 
 use schedlab_host::{HostLane, HostRequest, PolicyOverride};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
+use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{Amount, CgroupId, CgroupSpec, LoopCount, Op, Policy, TaskSpec, Workload};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const VICTIM: &str = "SCHEDLAB_TEST_VICTIM";
@@ -29,7 +32,90 @@ fn main() {
     killed("caller, SIGTERM", |child, _| vec![(child, libc::SIGTERM)]);
     killed("launcher, SIGKILL", |_, launcher| vec![(launcher, libc::SIGKILL)]);
     killed("launcher, SIGTERM", |_, launcher| vec![(launcher, libc::SIGTERM)]);
-    println!("test result: ok. 5 passed");
+    for moment in Moment::random(50) {
+        moment.strike();
+    }
+    println!("50 random moments: nothing left");
+    thousand_hogs(is_root);
+    println!("test result: ok. 7 passed");
+}
+
+/// A moment in the life of a run, and what happens then.
+struct Moment {
+    after: Duration,
+    signal: i32,
+    strikes_launcher: bool,
+}
+
+impl Moment {
+    /// From before the launcher is there until the run is in full swing.
+    fn random(count: u32) -> Vec<Self> {
+        let mut stream = Stream::new(u64::from(std::process::id()), Purpose::Program, 0);
+        let signals = [libc::SIGKILL, libc::SIGINT, libc::SIGTERM];
+        let mut moment = |_| Self {
+            after: Duration::from_micros(stream.between(0, 150_000)),
+            signal: signals[stream.between(0, 2) as usize],
+            strikes_launcher: stream.between(0, 2) == 0,
+        };
+        (0..count).map(&mut moment).collect()
+    }
+
+    fn strike(&self) {
+        let exe = std::env::current_exe().unwrap();
+        let mut command = Command::new(exe);
+        command.env(VICTIM, "1").stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let start = Instant::now();
+        let mut launcher = None;
+        while start.elapsed() < self.after {
+            launcher = launcher.or_else(|| child_of(child.id()));
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        launcher = launcher.or_else(|| child_of(child.id()));
+        let struck = launcher.filter(|_| self.strikes_launcher).unwrap_or(child.id() as i32);
+        // SAFETY: a process that this test started, or its child.
+        unsafe { libc::kill(struck, self.signal) };
+        child.wait().unwrap();
+        let what = format!("{} after {:?}", self.signal, self.after);
+        wait_until_clean(&what, || {
+            let mut left = launcher.map_or_else(Vec::new, leftovers);
+            left.extend(victims().iter().map(|pid| format!("process {pid}")));
+            left
+        });
+    }
+}
+
+/// Processes of the victim: this program, but not this process.
+fn victims() -> Vec<i32> {
+    let exe = std::env::current_exe().unwrap();
+    let own = std::process::id() as i32;
+    let is_victim = |pid: &i32| {
+        *pid != own && std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|of| of == exe)
+    };
+    processes().iter().map(|(pid, _)| *pid).filter(is_victim).collect()
+}
+
+/// As root: a thousand endless FIFO hogs on every CPU of this machine, for half a second.
+fn thousand_hogs(is_root: bool) {
+    if !is_root {
+        println!("SKIP a thousand FIFO hogs: real-time policies need root");
+        return;
+    }
+    let forever =
+        ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
+    let mut hog = TaskSpec::new("hog", forever);
+    hog.instances = 1000;
+    let mut workload = Workload::new("thousand", vec![hog]);
+    workload.duration_ns = Some(500_000_000);
+    let mut request = HostRequest::new(workload, 1);
+    request.policy = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 50 });
+    let outcome = HostLane.play(&request, &mut NullSink).expect("the hogs are played");
+    assert_eq!(outcome.tasks.len(), 1000);
+    assert!(outcome.end_ns < 20_000_000_000, "ended after {} ns", outcome.end_ns);
+    wait_until_clean("a thousand hogs", || {
+        victims().iter().map(|pid| format!("process {pid}")).collect()
+    });
+    println!("1000 FIFO hogs: ended after {} ms, nothing left", outcome.end_ns / 1_000_000);
 }
 
 /// Plays until somebody ends it.
@@ -83,10 +169,15 @@ fn processes() -> Vec<(i32, i32)> {
     .collect()
 }
 
+/// The only child of process `pid`.
+fn child_of(pid: u32) -> Option<i32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
 /// The launcher: the victim's only child, leader of a group with several tasks.
 fn launcher_of(child: &Child) -> Option<i32> {
-    let path = format!("/proc/{0}/task/{0}/children", child.id());
-    let launcher: i32 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    let launcher = child_of(child.id())?;
     let tasks = processes().iter().filter(|(_, group)| *group == launcher).count();
     (tasks > 6).then_some(launcher)
 }
@@ -128,15 +219,19 @@ fn killed(name: &str, signals: impl Fn(i32, i32) -> Vec<(i32, i32)>) {
         unsafe { libc::kill(pid, signal) };
     }
     child.wait().unwrap();
+    wait_until_clean(name, || leftovers(launcher));
+    println!("{name}: nothing left");
+}
+
+fn wait_until_clean(name: &str, leftovers: impl Fn() -> Vec<String>) {
     let mut left = Vec::new();
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(10) {
-        left = leftovers(launcher);
+        left = leftovers();
         if left.is_empty() {
-            break;
+            return;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(left.is_empty(), "{name}: left behind: {left:?}");
-    println!("{name}: nothing left");
+    panic!("{name}: left behind: {left:?}");
 }

@@ -73,7 +73,7 @@ fn seen_in_numbers(run: &RunResult) -> Vec<(&'static str, String)> {
             format!(
                 "{} contradict what was recorded before them, which a whole recording never \
                  does; {} may have wrong figures. Record again; if it happens without lost \
-                 events, the kernel did not trace a switch, or the recorder has a fault.",
+                 events, the recorder has a fault.",
                 plural(totals.nr_inconsistent_events as usize, "event", "events"),
                 plural(totals.nr_uncertain_tasks as usize, "task", "tasks")
             ),

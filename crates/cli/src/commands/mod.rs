@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One file a subcommand.
 
+mod bench;
 mod calibrate;
 mod compare;
 mod demo;
@@ -34,6 +35,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Report(args) => report::report(args),
         Command::Export(args) => export::export(args, out),
         Command::Calibrate(args) => calibrate::calibrate(args, out),
+        Command::Bench(args) => bench::bench(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
         Command::Demo(args) => demo::demo(args, out),
         Command::Schema(args) => schema::print(args, out),

@@ -2,6 +2,7 @@
 //! `schedlab schema`: the JSON schemas of the program's output, made from the very types that are
 //! printed; and the list of measures, read from the same schema, so that no name is written twice.
 
+use super::bench::BenchResult;
 use crate::args::SchemaArgs;
 use crate::error::CliResult;
 use crate::output::Out;
@@ -18,6 +19,8 @@ pub enum SchemaKind {
     Experiments,
     /// One slice: a line of `--slices`.
     Slice,
+    /// One job measured: what `bench --json` prints.
+    Bench,
 }
 
 /// A line of `--slices`.
@@ -44,6 +47,7 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Result => schema_for!(RunResult),
         SchemaKind::Experiments => schema_for!(Vec<ExperimentResult>),
         SchemaKind::Slice => schema_for!(SliceLine<'static>),
+        SchemaKind::Bench => schema_for!(BenchResult),
     }
 }
 
@@ -99,6 +103,7 @@ mod tests {
             (SchemaKind::Result, "result.schema.json"),
             (SchemaKind::Experiments, "experiments.schema.json"),
             (SchemaKind::Slice, "slice.schema.json"),
+            (SchemaKind::Bench, "bench.schema.json"),
         ] {
             let path = format!("{folder}/{name}");
             let current = text(kind);

@@ -9,8 +9,15 @@
 //! Rules taken from the kernel (kernel/sched/stats.h): a wait starts when a task is put on a queue,
 //! by wake-up, creation or preemption, and ends when it is switched in; a wake-up of a task that is
 //! still queued or running starts nothing and is no event.
+//!
+//! A switch that the kernel did not trace is *inferred* when its task leaves the CPU ([`Recorded::
+//! Unseen`]): it gets the time in the scheduler's own books, is counted, and a warning names it. A
+//! task that was asleep when it came must have been woken: that wake-up gets the same time. A task
+//! that left unseen counts as preempted, unless the next that is seen of it is a wake-up: then it
+//! slept.
 
 use super::merge::Item;
+use super::reorder::Reorder;
 use super::ring::{PIDS_MAX, Record, Recorded};
 use crate::memory::{Mark, RunMemory};
 use schedlab_model::trace::TaskInfo;
@@ -26,6 +33,8 @@ enum State {
     Queued,
     Running,
     Sleeping,
+    /// It left a CPU unseen: queued as far as is known.
+    Gone,
     Dead,
 }
 
@@ -77,7 +86,7 @@ impl TraceAccount {
     fn enter(&mut self, state: State, now_ns: u64) {
         let past = now_ns.saturating_sub(self.since_ns);
         match self.state {
-            State::Queued => {
+            State::Queued | State::Gone => {
                 self.run_delay_ns += past;
                 self.nr_waits += 1;
             }
@@ -113,7 +122,7 @@ pub trait Names {
 pub struct Converter<'a> {
     memory: &'a RunMemory,
     names: &'a dyn Names,
-    sink: &'a mut dyn TraceSink,
+    sink: Reorder<'a>,
     /// Task number by pid.
     numbers: Vec<u32>,
     announced: Vec<String>,
@@ -131,6 +140,11 @@ pub struct Converter<'a> {
     pub nr_events: u64,
     /// Events lost.
     pub nr_lost: u64,
+    /// Switches and wake-ups that the kernel did not trace and that were inferred.
+    pub nr_inferred: u64,
+    /// What ran unseen, until the record that says since when: CPU, task number, and the one that
+    /// was believed to run.
+    unseen: Vec<(u32, u32, u32)>,
 }
 
 impl<'a> Converter<'a> {
@@ -146,7 +160,7 @@ impl<'a> Converter<'a> {
         Self {
             memory,
             names,
-            sink,
+            sink: Reorder::new(sink),
             numbers: vec![0; PIDS_MAX],
             announced: Vec::new(),
             forked: Vec::new(),
@@ -158,6 +172,8 @@ impl<'a> Converter<'a> {
             accounts: Vec::new(),
             nr_events: 0,
             nr_lost: 0,
+            nr_inferred: 0,
+            unseen: Vec::new(),
         }
     }
 
@@ -259,7 +275,7 @@ impl<'a> Converter<'a> {
     fn event(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
         if time_ns <= self.end_ns {
             self.nr_events += 1;
-            self.sink.event(&Event { time_ns: time_ns - self.zero_ns, cpu: CpuId(cpu), kind });
+            self.sink.event(Event { time_ns: time_ns - self.zero_ns, cpu: CpuId(cpu), kind });
         }
     }
 
@@ -276,6 +292,15 @@ impl<'a> Converter<'a> {
                 if self.is_released(task) {
                     let kind = EventKind::Migrate { task: TaskId(task), from: CpuId(from) };
                     self.event(time_ns, cpu, kind);
+                }
+            }
+            Some(Recorded::Unseen { pid, instead }) => {
+                self.unseen.push((cpu, self.number(pid), self.number(instead)));
+            }
+            Some(Recorded::Ago { ago_ns }) => {
+                if let Some(at) = self.unseen.iter().position(|(on, ..)| *on == cpu) {
+                    let (_, task, instead) = self.unseen.swap_remove(at);
+                    self.infer(time_ns, time_ns.saturating_sub(ago_ns), cpu, task, instead);
                 }
             }
             Some(Recorded::Lost { count }) => {
@@ -297,6 +322,9 @@ impl<'a> Converter<'a> {
         let next = Some(next).filter(|task| self.is_released(*task));
         if prev.is_none() && next.is_none() {
             return;
+        }
+        if let Some(task) = next {
+            self.wake_unseen(time_ns, cpu, task);
         }
         match prev {
             None => out = SwitchOut::Idle,
@@ -328,6 +356,54 @@ impl<'a> Converter<'a> {
         self.event(time_ns, cpu, kind);
     }
 
+    /// `task` (or none of the run) ran on `cpu` up to now, unseen since `came_ns`, and `instead`
+    /// (or none) is still believed to run there.
+    fn infer(&mut self, now_ns: u64, came_ns: u64, cpu: u32, task: u32, instead: u32) {
+        let account = |number: u32| self.accounts.get(number as usize);
+        let prev = account(instead).filter(|a| a.state == State::Running && a.cpu == cpu);
+        let next = account(task)
+            .filter(|a| matches!(a.state, State::Queued | State::Gone | State::Sleeping));
+        // Not before what is known of either; the clocks of scheduler and trace differ a little.
+        let known_ns = prev.iter().chain(&next).map(|a| a.since_ns).max();
+        let (Some(known_ns), prev, next) = (known_ns, prev.is_some(), next.is_some()) else {
+            return;
+        };
+        let at_ns = came_ns.clamp(known_ns, now_ns.max(known_ns));
+        let mut out = SwitchOut::Idle;
+        if prev {
+            out = SwitchOut::Preempted;
+            self.accounts[instead as usize].enter(State::Gone, at_ns);
+        }
+        if next {
+            self.wake_unseen(at_ns, cpu, task);
+            let account = &mut self.accounts[task as usize];
+            account.enter(State::Running, at_ns);
+            account.cpu = cpu;
+        }
+        self.nr_inferred += 1;
+        let named = |is: bool, number| is.then_some(TaskId(number));
+        let (prev, next) = (named(prev, instead), named(next, task));
+        self.late_event(at_ns, cpu, EventKind::Switch { prev, next, out });
+    }
+
+    /// A task that comes to a CPU out of sleep was woken; nobody saw it, so it counts from now.
+    fn wake_unseen(&mut self, at_ns: u64, cpu: u32, task: u32) {
+        let account = &mut self.accounts[task as usize];
+        if account.state == State::Sleeping {
+            account.enter(State::Queued, at_ns);
+            self.nr_inferred += 1;
+            self.late_event(at_ns, cpu, EventKind::Wakeup { task: TaskId(task), waker: None });
+        }
+    }
+
+    fn late_event(&mut self, time_ns: u64, cpu: u32, kind: EventKind) {
+        if time_ns <= self.end_ns {
+            self.nr_events += 1;
+            let time_ns = time_ns - self.zero_ns;
+            self.sink.late_event(Event { time_ns, cpu: CpuId(cpu), kind });
+        }
+    }
+
     fn wakeup(&mut self, time_ns: u64, cpu: u32, pid: u32, waker: u32) {
         let task = self.number(pid);
         let Some(account) = self.accounts.get_mut(task as usize) else { return };
@@ -336,7 +412,12 @@ impl<'a> Converter<'a> {
                 account.enter(State::Queued, time_ns);
                 self.event(time_ns, cpu, EventKind::Fork { task: TaskId(task), parent: None });
             }
-            State::Sleeping => {
+            State::Sleeping | State::Gone => {
+                if account.state == State::Gone {
+                    // It slept, then, and did not wait.
+                    account.state = State::Sleeping;
+                    self.sink.amend_out(TaskId(task), SwitchOut::Sleeping);
+                }
                 account.enter(State::Queued, time_ns);
                 let waker = Some(self.number(waker)).filter(|task| *task != NONE).map(TaskId);
                 self.event(time_ns, cpu, EventKind::Wakeup { task: TaskId(task), waker });
@@ -380,5 +461,157 @@ impl<'a> Converter<'a> {
         let end_ns = if self.end_ns == u64::MAX { self.zero_ns } else { self.end_ns };
         self.sink.end(end_ns.saturating_sub(self.zero_ns));
         (self.accounts, self.announced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::trace::MemorySink;
+
+    struct Numbered;
+
+    impl Names for Numbered {
+        fn task(&self, index: u32, _: u32, _: u32) -> TaskInfo {
+            TaskInfo { name: format!("t{index}"), ..TaskInfo::default() }
+        }
+        fn stranger(&self, pid: u32, _: Option<&str>) -> TaskInfo {
+            TaskInfo { name: format!("p{pid}"), ..TaskInfo::default() }
+        }
+    }
+
+    const SWITCH: u64 = 1;
+    const WAKEUP: u64 = 2;
+    const UNSEEN: u64 = 6;
+    const AGO: u64 = 7;
+
+    fn record(time_ns: u64, kind: u64, first: u64, second: u64, out: SwitchOut) -> Item {
+        let out = SwitchOut::ALL.iter().position(|of| *of == out).unwrap() as u64;
+        Item::Kernel(Record { time_ns, word: kind << 58 | out << 54 | second << 22 | first })
+    }
+
+    /// Two tasks with pids 100 and 101, woken at 1000 and 1001; then `items`.
+    fn convert(items: &[(u64, Item)]) -> (MemorySink, Vec<TraceAccount>, u64) {
+        let memory = RunMemory::new(2).unwrap();
+        for task in 0..2 {
+            memory.allocate(0, u32::MAX).unwrap();
+            memory.slot(task).pid.store(100 + task, Ordering::Release);
+        }
+        let mut sink = MemorySink::default();
+        let mut converter = Converter::new(&memory, &Numbered, &mut sink, 2, true);
+        converter.begin(1000);
+        for task in 0..2 {
+            let at = 1000 + task;
+            converter.item(at, record(at, WAKEUP, 100 + task, 0, SwitchOut::Idle));
+        }
+        items.iter().for_each(|(time_ns, item)| converter.item(*time_ns, *item));
+        let nr_inferred = converter.nr_inferred;
+        let (accounts, _) = converter.finish();
+        (sink, accounts, nr_inferred)
+    }
+
+    fn switches(sink: &MemorySink) -> Vec<(u64, Option<u32>, Option<u32>)> {
+        let of = |event: &Event| match event.kind {
+            EventKind::Switch { prev, next, .. } => {
+                Some((event.time_ns, prev.map(|t| t.0), next.map(|t| t.0)))
+            }
+            _ => None,
+        };
+        sink.events.iter().filter_map(of).collect()
+    }
+
+    #[test]
+    fn a_switch_that_the_kernel_did_not_trace_is_put_where_its_books_say() {
+        let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
+        let (sink, accounts, nr_inferred) = convert(&[
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (3000, record(3000, SWITCH, 100, 0, SwitchOut::Preempted)),
+            // 101 leaves at 9000, having come 4000 before; nobody saw it come.
+            (9000, record(9000, UNSEEN, 101, 0, SwitchOut::Idle)),
+            (9000, Item::Kernel(ago(9000, 4000))),
+            (9000, record(9000, SWITCH, 101, 100, SwitchOut::Preempted)),
+        ]);
+        assert_eq!(
+            switches(&sink),
+            [
+                (1000, None, Some(0)),
+                (2000, Some(0), None),
+                (4000, None, Some(1)),
+                (8000, Some(1), Some(0)),
+            ]
+        );
+        assert_eq!(nr_inferred, 1);
+        assert_eq!((accounts[1].run_ns, accounts[1].run_delay_ns), (4000, 3999));
+        assert_eq!(accounts[1].nr_waits, 1);
+    }
+
+    #[test]
+    fn one_that_left_unseen_leaves_when_the_other_came_and_never_before_it_came_itself() {
+        let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
+        let (sink, accounts, nr_inferred) = convert(&[
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            // A stranger leaves at 5000 for 101, and has been there for 1000: 100 had left.
+            (5000, record(5000, UNSEEN, 0, 100, SwitchOut::Idle)),
+            (5000, Item::Kernel(ago(5000, 1000))),
+            (5000, record(5000, SWITCH, 0, 101, SwitchOut::Idle)),
+            // 100 leaves at 6000 and says it came before 101 did: that cannot be.
+            (6000, record(6000, UNSEEN, 100, 101, SwitchOut::Idle)),
+            (6000, Item::Kernel(ago(6000, 5500))),
+            (6000, record(6000, SWITCH, 100, 0, SwitchOut::Dead)),
+        ]);
+        assert_eq!(
+            switches(&sink),
+            [
+                (1000, None, Some(0)),
+                (3000, Some(0), None),
+                (4000, None, Some(1)),
+                (4000, Some(1), Some(0)),
+                (5000, Some(0), None),
+            ]
+        );
+        assert_eq!(nr_inferred, 2);
+        assert_eq!((accounts[0].run_ns, accounts[0].nr_waits), (3000, 2));
+        assert!(sink.events.is_sorted_by_key(|event| event.time_ns));
+    }
+
+    #[test]
+    fn what_is_seen_next_tells_how_a_task_left_and_that_it_was_woken() {
+        let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
+        let (sink, accounts, nr_inferred) = convert(&[
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (3000, record(3000, UNSEEN, 0, 100, SwitchOut::Idle)),
+            (3000, Item::Kernel(ago(3000, 500))),
+            (3500, record(3500, WAKEUP, 100, 0, SwitchOut::Idle)),
+            (4000, record(4000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (5000, record(5000, SWITCH, 100, 0, SwitchOut::Sleeping)),
+            // Neither its wake-up nor its coming was traced.
+            (7000, record(7000, UNSEEN, 100, 0, SwitchOut::Idle)),
+            (7000, Item::Kernel(ago(7000, 400))),
+            (7000, record(7000, SWITCH, 100, 0, SwitchOut::Dead)),
+        ]);
+        let left = |at: u64| {
+            let of = |event: &&Event| event.time_ns == at;
+            sink.events.iter().find(of).map(|event| event.kind)
+        };
+        let (prev, next) = (Some(TaskId(0)), None);
+        let slept = EventKind::Switch { prev, next, out: SwitchOut::Sleeping };
+        assert_eq!(left(1500), Some(slept));
+        assert_eq!(left(5600), Some(EventKind::Wakeup { task: TaskId(0), waker: None }));
+        assert_eq!(nr_inferred, 3);
+        // Waits: 1000 after its release, 500 after its wake-up, none.
+        assert_eq!((accounts[0].run_delay_ns, accounts[0].nr_waits), (1500, 3));
+        assert_eq!(accounts[0].run_ns, 500 + 1000 + 400);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_left_out() {
+        let (sink, _, nr_inferred) = convert(&[
+            // 100 has never been seen off the CPU, a pid of another run, an `ago` without `unseen`.
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (3000, record(3000, UNSEEN, 100, 77, SwitchOut::Idle)),
+            (3000, Item::Kernel(Record { time_ns: 3000, word: AGO << 58 })),
+            (3000, Item::Kernel(Record { time_ns: 3000, word: AGO << 58 | 99 })),
+        ]);
+        assert_eq!((switches(&sink).len(), nr_inferred), (1, 0));
     }
 }

@@ -56,6 +56,19 @@ pub enum Recorded {
         /// CPU it leaves.
         from: u32,
     },
+    /// The CPU ran `pid` though no switch to it was traced; the last one traced was to `instead`.
+    Unseen {
+        /// Who ran.
+        pid: u32,
+        /// Who should have run.
+        instead: u32,
+    },
+    /// Follows `Unseen`: how long ago its task came to the CPU, ns, by the kernel's books; 0 where
+    /// they do not tell.
+    Ago {
+        /// ns.
+        ago_ns: u64,
+    },
     /// Events were lost before this time.
     Lost {
         /// How many.
@@ -85,6 +98,8 @@ impl Record {
             3 => Recorded::New { pid: first, parent: second },
             4 => Recorded::Migrate { pid: first, from: second },
             5 => Recorded::Lost { count: first },
+            6 => Recorded::Unseen { pid: first, instead: second },
+            7 => Recorded::Ago { ago_ns: self.word & ((1 << CPU_SHIFT) - 1) },
             _ => return None,
         })
     }
@@ -102,7 +117,9 @@ pub struct Control {
     pub lost: AtomicU64,
     /// Lost since the start.
     pub lost_total: AtomicU64,
-    pad: [u64; 4],
+    /// Pid of the task of the run that the last traced switch was to: the kernel side's.
+    runs: AtomicU64,
+    pad: [u64; 3],
     /// Records read since the start: the reader's.
     pub tail: AtomicU64,
     pad2: [u64; 7],
@@ -201,7 +218,14 @@ mod tests {
         assert_eq!(record.cpu(), 1023);
         let lost = Record { time_ns: 9, word: word(5, 12, 0, 3, 0) };
         assert_eq!((lost.decode(), lost.cpu()), (Some(Recorded::Lost { count: 12 }), 3));
-        for kind in [0, 6, 15] {
+        let unseen = Record { time_ns: 9, word: word(6, 12, 13, 3, 0) };
+        assert_eq!(unseen.decode(), Some(Recorded::Unseen { pid: 12, instead: 13 }));
+        let ago = Record { time_ns: 9, word: 7 << KIND_SHIFT | 3 << CPU_SHIFT | 5_000_000_000_000 };
+        assert_eq!(
+            (ago.decode(), ago.cpu()),
+            (Some(Recorded::Ago { ago_ns: 5_000_000_000_000 }), 3)
+        );
+        for kind in [0, 8, 15] {
             assert_eq!(Record { time_ns: 0, word: word(kind, 1, 1, 1, 1) }.decode(), None);
         }
         assert_eq!(Record { time_ns: 0, word: word(1, 1, 1, 1, 9) }.decode(), None);
@@ -215,7 +239,8 @@ mod tests {
             busy: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             lost_total: AtomicU64::new(3),
-            pad: [0; 4],
+            runs: AtomicU64::new(0),
+            pad: [0; 3],
             tail: AtomicU64::new(0),
             pad2: [0; 7],
         });

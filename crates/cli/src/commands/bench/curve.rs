@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the cost of a switch grows with tasks and CPUs.
+
+use super::measure::{self, BenchResult};
+use crate::args::{BenchArgs, BenchCurve};
+use crate::error::CliResult;
+use crate::output::Out;
+use crate::table::{self, digits, number};
+
+/// One point: CPUs, tasks, simulated milliseconds.
+type Point = (u32, u32, u64);
+
+/// Powers of ten of tasks on one CPU. A tenth of the slices would do for a rate; the simulated time
+/// is such that each point takes some 100,000 switches beyond the start of its tasks.
+const TASKS: [Point; 7] = [
+    (1, 2, 400_000),
+    (1, 10, 400_000),
+    (1, 100, 400_000),
+    (1, 1_000, 400_000),
+    (1, 10_000, 400_000),
+    (1, 100_000, 1_200_000),
+    (1, 1_000_000, 4_000_000),
+];
+
+/// Four tasks a CPU.
+const CPUS: [Point; 6] = [
+    (1, 4, 400_000),
+    (4, 16, 200_000),
+    (16, 64, 60_000),
+    (64, 256, 20_000),
+    (256, 1_024, 8_000),
+    (1_024, 4_096, 4_000),
+];
+
+/// Measures one job at growing sizes, each in processes of their own.
+pub fn curve(curve: BenchCurve, args: &BenchArgs, out: &mut Out) -> CliResult<()> {
+    let (job, points) = match curve {
+        BenchCurve::Tasks => ("J1", &TASKS[..]),
+        BenchCurve::Cpus => ("J8", &CPUS[..]),
+        BenchCurve::CpusSleeping => ("P8", &CPUS[..]),
+    };
+    let mut results = Vec::new();
+    for (nr_cpus, nr_tasks, until_ms) in points {
+        let more = [
+            format!("--cpus={nr_cpus}"),
+            format!("--tasks={nr_tasks}"),
+            format!("--until={until_ms}ms"),
+        ];
+        let plain = BenchArgs { cpus: None, tasks: None, until: None, ..args.clone() };
+        results.push(measure::in_processes(job, &more, &plain)?);
+    }
+    if args.json { out.json(&results) } else { out.line(render(&results)) }
+}
+
+fn render(results: &[BenchResult]) -> String {
+    let mut rows = table::table(&[
+        "cpus",
+        "tasks",
+        "simulated",
+        "switches",
+        "ticks",
+        "CPU of the run",
+        "ns/switch",
+        "ns/(switch + tick)",
+        "peak memory",
+        "bytes/task",
+    ]);
+    for r in results {
+        let ns = r.run_cpu_s * 1e9;
+        rows.add_row([
+            number(r.nr_cpus),
+            number(r.nr_tasks),
+            number(table::duration(r.simulated_ns)),
+            number(r.nr_switches),
+            number(r.nr_ticks),
+            number(format!("{} s", digits(r.run_cpu_s))),
+            number(digits(ns / r.nr_switches.max(1) as f64)),
+            number(digits(ns / (r.nr_switches + r.nr_ticks).max(1) as f64)),
+            number(format!("{} MB", digits(r.max_rss_bytes as f64 / 1e6))),
+            number(digits(r.max_rss_bytes as f64 / r.nr_tasks.max(1) as f64)),
+        ]);
+    }
+    table::render(&rows)
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One job measured: in this process, or as the median of several processes.
+
+use super::job::Job;
+use crate::args::{BenchArgs, BenchTrace};
+use crate::error::{CliError, CliResult, Exit};
+use crate::machine;
+use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
+use schedlab_host::{machine as host_machine, procfs, sys};
+use schedlab_model::trace::NullSink;
+use schedlab_model::{Machine, Workload};
+use schedlab_sched::options::Options;
+use schedlab_sched::registry;
+use schedlab_trace::BinarySink;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+/// How fast a job was. Rates are per second of CPU time (user and system) of the whole process,
+/// start-up included, unless their name begins with `run_`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BenchResult {
+    /// Version of schedlab.
+    pub schedlab_version: String,
+    /// Name in benchmarks/jobs.json.
+    pub job: String,
+    /// What the job is.
+    pub text: String,
+    /// Scheduler.
+    pub scheduler: String,
+    /// `none`, or `binary`: the own log, written to a file.
+    pub trace: String,
+    /// CPUs of the modelled machine.
+    pub nr_cpus: u32,
+    /// Tasks.
+    pub nr_tasks: u64,
+    /// Ticks a second of the modelled kernel.
+    pub hz: u32,
+    /// Simulated time, ns.
+    pub simulated_ns: u64,
+    /// Dispatches: changes of what a CPU runs, to idle included.
+    pub nr_switches: u64,
+    /// Ticks that busy CPUs took.
+    pub nr_ticks: u64,
+    /// Records of the trace, written or not.
+    pub nr_records: u64,
+    /// What `events_per_cpu_s` counts: trace records and ticks. Every switch is one record.
+    pub nr_events: u64,
+    /// Length of the trace file; 0 without one.
+    pub trace_bytes: u64,
+    /// CPU time of the whole process, s: median of the repetitions, as is all that follows.
+    pub cpu_s: f64,
+    /// Part of it outside the simulation: loading the program, reading the job.
+    pub start_up_cpu_s: f64,
+    /// Switches per second of CPU time, start-up included.
+    pub switches_per_cpu_s: f64,
+    /// Events per second of CPU time, start-up included.
+    pub events_per_cpu_s: f64,
+    /// Trace records per second of CPU time, start-up included.
+    pub records_per_cpu_s: f64,
+    /// CPU time of the simulation alone, s.
+    pub run_cpu_s: f64,
+    /// Switches per second of CPU time of the simulation alone.
+    pub run_switches_per_cpu_s: f64,
+    /// Events per second of CPU time of the simulation alone.
+    pub run_events_per_cpu_s: f64,
+    /// Greatest resident memory of the process (VmHWM), bytes.
+    pub max_rss_bytes: u64,
+    /// Processes that were measured.
+    pub nr_repetitions: u32,
+    /// Model of the CPU that did it.
+    pub cpu_model: String,
+    /// Kernel of the machine that did it.
+    pub kernel: String,
+}
+
+impl BenchResult {
+    /// Fills in the rates from counts and times.
+    fn with_rates(mut self) -> Self {
+        // The kernel counts CPU time in microseconds; 0 would make a rate infinite.
+        let rate = |count: u64, seconds: f64| count as f64 / seconds.max(1e-6);
+        self.switches_per_cpu_s = rate(self.nr_switches, self.cpu_s);
+        self.events_per_cpu_s = rate(self.nr_events, self.cpu_s);
+        self.records_per_cpu_s = rate(self.nr_records, self.cpu_s);
+        self.run_switches_per_cpu_s = rate(self.nr_switches, self.run_cpu_s);
+        self.run_events_per_cpu_s = rate(self.nr_events, self.run_cpu_s);
+        self
+    }
+}
+
+/// CPU time of this process so far, s.
+fn cpu_s() -> f64 {
+    let usage = sys::own_usage();
+    (usage.user_us + usage.system_us) as f64 / 1e6
+}
+
+fn cpu_model() -> String {
+    let text = host_machine::read("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name"));
+    model.map_or_else(String::new, |rest| rest.trim_start_matches([':', '\t', ' ']).into())
+}
+
+/// Measures `job` in this process.
+pub fn here(job: &Job, args: &BenchArgs) -> CliResult<BenchResult> {
+    let nr_cpus = args.cpus.unwrap_or(job.nr_cpus);
+    let workload = job.workload(nr_cpus, args.tasks)?;
+    let costs = machine::costs(&args.costs)?;
+    let machine = Machine { hz: args.hz, costs, ..Machine::flat(nr_cpus) };
+    let scheduler = registry::find(&args.scheduler).expect("the caller has looked it up");
+    let options = Options::defaults(scheduler.tunables);
+    let config = SimConfig {
+        machine: &machine,
+        scheduler,
+        options: &options,
+        seed: 1,
+        until_ns: Some(args.until.unwrap_or(job.until_ns)),
+        watchdog_ns: None,
+    };
+    let before = cpu_s();
+    let (outcome, trace_bytes) = run(&workload, &config, args.trace, nr_cpus)?;
+    let after = cpu_s();
+    Ok(BenchResult {
+        schedlab_version: env!("CARGO_PKG_VERSION").into(),
+        job: job.name.clone(),
+        text: job.text.clone(),
+        scheduler: scheduler.name.into(),
+        trace: args.trace.name().into(),
+        nr_cpus,
+        nr_tasks: outcome.nr_tasks,
+        hz: args.hz,
+        simulated_ns: outcome.end_ns,
+        nr_switches: outcome.nr_switches,
+        nr_ticks: outcome.nr_ticks,
+        nr_records: outcome.nr_events,
+        nr_events: outcome.nr_events + outcome.nr_ticks,
+        trace_bytes,
+        cpu_s: after,
+        start_up_cpu_s: before,
+        run_cpu_s: after - before,
+        switches_per_cpu_s: 0.0,
+        events_per_cpu_s: 0.0,
+        records_per_cpu_s: 0.0,
+        run_switches_per_cpu_s: 0.0,
+        run_events_per_cpu_s: 0.0,
+        max_rss_bytes: procfs::max_rss_bytes().unwrap_or_default(),
+        nr_repetitions: 1,
+        cpu_model: cpu_model(),
+        kernel: host_machine::read("/proc/sys/kernel/osrelease").unwrap_or_default(),
+    }
+    .with_rates())
+}
+
+fn run(
+    workload: &Workload,
+    config: &SimConfig<'_>,
+    trace: BenchTrace,
+    nr_cpus: u32,
+) -> CliResult<(SimOutcome, u64)> {
+    let failed = |error: SimError| CliError::new(Exit::Check, error.to_string(), "");
+    match trace {
+        BenchTrace::None => {
+            let outcome = simulate(workload, config, NullSink).map_err(failed)?;
+            Ok((outcome, 0))
+        }
+        BenchTrace::Binary => {
+            let file = tempfile::tempfile()?;
+            let mut sink = BinarySink::new(file, nr_cpus);
+            let outcome = simulate(workload, config, &mut sink).map_err(failed)?;
+            let file = sink.finish()?;
+            Ok((outcome, file.metadata()?.len()))
+        }
+    }
+}
+
+/// Measures the job called `name` in a process of its own, as often as asked for, with `more`
+/// arguments; the medians.
+pub fn in_processes(name: &str, more: &[String], args: &BenchArgs) -> CliResult<BenchResult> {
+    let mut results = Vec::new();
+    for _ in 0..args.repetitions {
+        results.push(in_process(name, more, args)?);
+    }
+    let median = |of: fn(&BenchResult) -> f64| {
+        let mut values: Vec<f64> = results.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            (values[middle - 1] + values[middle]) / 2.0
+        }
+    };
+    Ok(BenchResult {
+        cpu_s: median(|r| r.cpu_s),
+        start_up_cpu_s: median(|r| r.start_up_cpu_s),
+        run_cpu_s: median(|r| r.run_cpu_s),
+        max_rss_bytes: median(|r| r.max_rss_bytes as f64) as u64,
+        nr_repetitions: args.repetitions,
+        ..results[0].clone()
+    }
+    .with_rates())
+}
+
+fn in_process(name: &str, more: &[String], args: &BenchArgs) -> CliResult<BenchResult> {
+    let failed = |text: String| CliError::new(Exit::Check, text, "");
+    let program = std::env::current_exe()?;
+    let mut words: Vec<OsString> =
+        ["bench", name, "--json", "--trace", args.trace.name()].map(OsString::from).into();
+    let mut option = |name: &str, value: String| words.extend([name.into(), value.into()]);
+    option("--scheduler", args.scheduler.clone());
+    option("--hz", args.hz.to_string());
+    option("--costs", args.costs.clone());
+    for (name, value) in [
+        ("--cpus", args.cpus.map(|cpus| cpus.to_string())),
+        ("--tasks", args.tasks.map(|tasks| tasks.to_string())),
+        ("--until", args.until.map(|ns| format!("{ns}ns"))),
+    ] {
+        if let Some(value) = value {
+            option(name, value);
+        }
+    }
+    words.extend(more.iter().map(OsString::from));
+    let output = Command::new(program).args(words).stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(failed(format!("the process that measured {name} failed: {}", output.status)));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| failed(format!("the process that measured {name} said nonsense: {error}")))
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab bench`: how fast the simulator is, and how much memory it takes.
+//!
+//! A job is one simulation, in a process of its own: so start-up and memory belong to that job
+//! alone. Several repetitions are several processes; the medians are shown. What the tasks do
+//! stands in benchmarks/jobs.json. What costs time beside the engine in `schedlab sim` (measures,
+//! the check of the trace) is left out on purpose: this measures the engine and the log.
+
+mod curve;
+mod job;
+mod measure;
+
+pub use measure::BenchResult;
+
+use crate::args::BenchArgs;
+use crate::error::{CliError, CliResult, allowed_words};
+use crate::output::Out;
+use crate::table::{self, digits, number};
+use job::Job;
+
+/// Runs the command.
+pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
+    super::sim::known_scheduler(&args.scheduler)?;
+    if let Some(curve) = args.curve {
+        return curve::curve(curve, args, out);
+    }
+    let mut jobs = Vec::new();
+    for name in &args.jobs {
+        jobs.push(known_job(name)?);
+    }
+    let one_process = jobs.len() == 1 && args.repetitions == 1;
+    let results = if one_process {
+        vec![measure::here(&jobs[0], args)?]
+    } else {
+        let results: CliResult<Vec<_>> =
+            jobs.iter().map(|job| measure::in_processes(&job.name, &[], args)).collect();
+        results?
+    };
+    if args.json {
+        return match &results[..] {
+            [one] => out.json(one),
+            many => out.json(&many),
+        };
+    }
+    out.line(render(&results))
+}
+
+fn known_job(name: &str) -> CliResult<Job> {
+    let jobs = job::all();
+    let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+    jobs.into_iter().find(|job| job.name == name).ok_or_else(|| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        CliError::usage_help(
+            format!("no job is called {name:?}: {}", allowed_words(name, &names)),
+            "benchmarks/jobs.json says what each does",
+        )
+    })
+}
+
+/// Results as a table for people.
+fn render(results: &[BenchResult]) -> String {
+    let mut rows = table::table(&[
+        "job",
+        "trace",
+        "cpus",
+        "tasks",
+        "simulated",
+        "switches",
+        "ticks",
+        "records",
+        "CPU",
+        "switches/CPU-s",
+        "events/CPU-s",
+        "start-up",
+        "peak memory",
+    ]);
+    for r in results {
+        let rate = |value: f64| number(format!("{} M", digits(value / 1e6)));
+        rows.add_row([
+            comfy_table::Cell::new(&r.job),
+            comfy_table::Cell::new(&r.trace),
+            number(r.nr_cpus),
+            number(r.nr_tasks),
+            number(table::duration(r.simulated_ns)),
+            number(r.nr_switches),
+            number(r.nr_ticks),
+            number(r.nr_records),
+            number(format!("{} s", digits(r.cpu_s))),
+            rate(r.switches_per_cpu_s),
+            rate(r.events_per_cpu_s),
+            number(format!("{} ms", digits(r.start_up_cpu_s * 1e3))),
+            number(format!("{} MB", digits(r.max_rss_bytes as f64 / 1e6))),
+        ]);
+    }
+    table::render(&rows)
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Holds events back so that one which becomes known late can still take its place.
+//!
+//! A switch that the kernel did not trace shows only when the task that came by it leaves again
+//! ([`super::convert`]). Memory is bounded: beyond [`HELD_MAX`] events the oldest leaves, and an
+//! event older than that one takes its time.
+
+use schedlab_model::{Event, EventKind, SwitchOut, TaskId, TraceSink, trace::TaskInfo};
+use std::collections::VecDeque;
+
+/// Most events held back: some 2 MB, and 20 ms at the rate the rings are made for.
+pub const HELD_MAX: usize = 1 << 15;
+
+/// A sink that accepts late events.
+pub struct Reorder<'a> {
+    sink: &'a mut dyn TraceSink,
+    held: VecDeque<Event>,
+    /// Time of the last event that left.
+    gone_ns: u64,
+}
+
+impl<'a> Reorder<'a> {
+    /// In front of `sink`.
+    pub fn new(sink: &'a mut dyn TraceSink) -> Self {
+        Self { sink, held: VecDeque::new(), gone_ns: 0 }
+    }
+
+    /// A task is announced. Nothing speaks of it before, so it need not be held back.
+    pub fn task(&mut self, task: TaskId, info: &TaskInfo) {
+        self.sink.task(task, info);
+    }
+
+    /// An event that is younger than all before.
+    #[inline]
+    pub fn event(&mut self, event: Event) {
+        self.held.push_back(event);
+        if self.held.len() > HELD_MAX
+            && let Some(oldest) = self.held.pop_front()
+        {
+            self.gone_ns = oldest.time_ns;
+            self.sink.event(&oldest);
+        }
+    }
+
+    /// An event that was to come earlier; at its time it stands behind those that are there.
+    pub fn late_event(&mut self, event: Event) {
+        let event = Event { time_ns: event.time_ns.max(self.gone_ns), ..event };
+        let at = self.held.partition_point(|held| held.time_ns <= event.time_ns);
+        self.held.insert(at, event);
+    }
+
+    /// `task` left its CPU in another way than its last switch says.
+    pub fn amend_out(&mut self, task: TaskId, how: SwitchOut) {
+        for event in self.held.iter_mut().rev() {
+            if let EventKind::Switch { prev: Some(prev), out, .. } = &mut event.kind
+                && *prev == task
+            {
+                *out = how;
+                return;
+            }
+        }
+    }
+
+    /// The trace ends.
+    pub fn end(self, end_ns: u64) {
+        for event in &self.held {
+            self.sink.event(event);
+        }
+        self.sink.end(end_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::CpuId;
+    use schedlab_model::trace::MemorySink;
+
+    fn event(time_ns: u64, task: u32) -> Event {
+        Event { time_ns, cpu: CpuId(0), kind: EventKind::Progress { task: TaskId(task) } }
+    }
+
+    #[test]
+    fn a_late_event_takes_its_place_and_the_held_are_bounded() {
+        let mut sink = MemorySink::default();
+        let mut reorder = Reorder::new(&mut sink);
+        let count = HELD_MAX as u64 + 10;
+        (0..count).for_each(|time| reorder.event(event(time * 2, 0)));
+        reorder.late_event(event(101, 1));
+        reorder.late_event(event(100, 2));
+        reorder.late_event(event(3, 3));
+        assert!(reorder.held.len() <= HELD_MAX + 3);
+        reorder.end(count * 2);
+        let times: Vec<u64> = sink.events.iter().map(|event| event.time_ns).collect();
+        assert!(times.is_sorted());
+        assert_eq!(times.len() as u64, count + 3);
+        let at = |task| sink.events.iter().position(|e| e.kind == event(0, task).kind).unwrap();
+        assert_eq!(times[at(1)], 101);
+        assert_eq!((times[at(2)], times[at(2) - 1]), (100, 100));
+        // Nine events are gone, up to time 18 (the tenth): the oldest takes that time.
+        assert_eq!(times[at(3)], 18);
+    }
+}
