@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 mod account;
 mod collector;
 pub mod cpu_share;
+pub mod cpu_use;
 pub mod jain_index;
 pub mod makespan;
 pub mod migrations;

@@ -65,7 +65,8 @@ fn task_table(run: &RunResult) -> String {
     table::render(&rows)
 }
 
-fn totals(run: &RunResult) -> String {
+/// The totals on one line.
+pub fn totals(run: &RunResult) -> String {
     let totals = &run.measures.totals;
     format!(
         "makespan {}, throughput {}/s, utilisation {}, Jain index {:.3}, {} switches, \

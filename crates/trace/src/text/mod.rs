@@ -105,6 +105,18 @@ pub struct Facts {
     pub last_names: Vec<(TaskId, String)>,
 }
 
+impl Facts {
+    /// The last names by task, empty where there was one only: what [`read`] takes as `names`.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for (task, name) in &self.last_names {
+            names.resize(names.len().max(task.index() + 1), String::new());
+            names[task.index()].clone_from(name);
+        }
+        names
+    }
+}
+
 /// Reads a text to its end.
 ///
 /// `names`, by task, are announced in place of the first names seen: those that a first pass
