@@ -51,10 +51,11 @@ pub fn detect(head: &[u8]) -> Result<InputFormat, String> {
     }
     let text = head.trim_ascii_start();
     match text.first() {
-        // A line of a trace is a whole object.
+        // A line of a trace is a whole object, and has a kind.
         Some(b'{') => {
             let line = text.split(|byte| *byte == b'\n').next().unwrap_or(text);
-            let is_line = line.trim_ascii_end().ends_with(b"}") && line.len() < text.len();
+            let is_whole = line.trim_ascii_end().ends_with(b"}") && line.len() < text.len();
+            let is_line = is_whole && memchr::memmem::find(line, b"\"kind\"").is_some();
             Ok(if is_line { InputFormat::Ndjson } else { InputFormat::Json })
         }
         Some(b'[') => Ok(InputFormat::Json),
@@ -116,6 +117,7 @@ mod tests {
             (b"PAR1....", InputFormat::Parquet),
             (b"{\"kind\":\"task\"}\n{", InputFormat::Ndjson),
             (b"{\n  \"schema_version\": 1", InputFormat::Json),
+            (b"{\"measures\": 1}\n", InputFormat::Json),
             (b" [{\"a\": 1}]", InputFormat::Json),
             (b"# tracer: nop\n", InputFormat::Text),
             (b"cpus=2\n", InputFormat::Text),
@@ -137,8 +139,7 @@ mod tests {
     #[test]
     fn every_format_says_the_same() {
         let what = Synthetic { seed: 12, nr_cpus: 3, nr_tasks: 20, nr_events: 3_000 };
-        let (mut slt, mut ndjson) =
-            (BinarySink::new(Vec::new(), 3), NdjsonSink::new(Vec::new()));
+        let (mut slt, mut ndjson) = (BinarySink::new(Vec::new(), 3), NdjsonSink::new(Vec::new()));
         let mut ftrace = FtraceSink::new(Vec::new()).with_cpus(3);
         what.play(&mut ((&mut slt, &mut ndjson), &mut ftrace));
         let files = [slt.finish().unwrap(), ndjson.finish().unwrap(), ftrace.finish().unwrap()];

@@ -44,11 +44,7 @@ impl<'p> TraceInput<'p> {
     }
 
     /// Reads it to its end. `names`: see [`schedlab_trace::text::read`].
-    pub fn read<S: TraceSink + ?Sized>(
-        self,
-        names: Vec<String>,
-        sink: &mut S,
-    ) -> CliResult<Facts> {
+    pub fn read<S: TraceSink + ?Sized>(self, names: Vec<String>, sink: &mut S) -> CliResult<Facts> {
         let Self { path, format, head, rest } = self;
         if format == InputFormat::Json {
             return Err(CliError::usage_help(

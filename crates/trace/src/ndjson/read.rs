@@ -142,7 +142,10 @@ impl Reader {
     fn cpu(&mut self, cpu: Option<u32>, what: &str) -> Result<CpuId, String> {
         let cpu = wanted(cpu, what)?;
         if cpu as usize >= NR_CPUS_MAX {
-            return Err(format!("{what} {cpu} is not allowed: allowed are 0 to {}", NR_CPUS_MAX - 1));
+            return Err(format!(
+                "{what} {cpu} is not allowed: allowed are 0 to {}",
+                NR_CPUS_MAX - 1
+            ));
         }
         self.nr_cpus = self.nr_cpus.max(cpu + 1);
         Ok(CpuId(cpu))

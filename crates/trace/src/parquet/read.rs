@@ -209,7 +209,9 @@ impl Reader {
                 let name = text_of(names[row].as_ref())?;
                 if name.len() > crate::binary::NAME_MAX {
                     let (length, max) = (name.len(), crate::binary::NAME_MAX);
-                    return Err(format!("a task name of {length} bytes; at most {max} are allowed"));
+                    return Err(format!(
+                        "a task name of {length} bytes; at most {max} are allowed"
+                    ));
                 }
                 let info = TaskInfo {
                     name: name.into(),

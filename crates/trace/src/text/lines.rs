@@ -40,14 +40,7 @@ pub(crate) struct Line<'a> {
 impl<R: Read> Lines<R> {
     /// The lines of `source`. It buffers; give it the bare file.
     pub fn new(source: R) -> Self {
-        Self {
-            source,
-            buffer: vec![0; BUFFER],
-            start: 0,
-            stop: 0,
-            is_at_end: false,
-            number: 0,
-        }
+        Self { source, buffer: vec![0; BUFFER], start: 0, stop: 0, is_at_end: false, number: 0 }
     }
 
     /// Number of the line handed out last, from 1; 0 before the first.

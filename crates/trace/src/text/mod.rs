@@ -252,7 +252,8 @@ impl Reader {
     ) -> Result<(), String> {
         self.facts.nr_losses += u64::from(count > 0);
         self.facts.nr_lost_events += u64::from(count);
-        let (time_ns, kind) = (self.clock_ns - self.facts.start_clock_ns, EventKind::Lost { count });
+        let (time_ns, kind) =
+            (self.clock_ns - self.facts.start_clock_ns, EventKind::Lost { count });
         self.facts.nr_events += 1;
         sink.event(&Event { time_ns, cpu: CpuId(cpu), kind });
         self.translator.lost(CpuId(cpu));

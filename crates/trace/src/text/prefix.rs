@@ -197,7 +197,8 @@ pub(crate) fn number(digits: &[u8], max: u64, what: &str) -> Result<u64, String>
     for &digit in digits {
         let next = digit.is_ascii_digit().then(|| value.checked_mul(10)).flatten();
         let next = next.and_then(|value| value.checked_add(u64::from(digit.wrapping_sub(b'0'))));
-        value = next.filter(|value| *value <= max).ok_or_else(|| out_of_range(digits, max, what))?;
+        value =
+            next.filter(|value| *value <= max).ok_or_else(|| out_of_range(digits, max, what))?;
     }
     if digits.is_empty() { Err(out_of_range(digits, max, what)) } else { Ok(value) }
 }

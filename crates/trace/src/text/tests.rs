@@ -117,7 +117,8 @@ fn three_tools_tell_one_story() {
 #[test]
 fn details_do_not_matter() {
     let want = read_text(FTRACE.as_bytes()).unwrap().0.events;
-    for (from, to) in [("\n", "\r\n"), ("dNh4.", "dNh4"), (" .....", " ...."), ("d..2.", "d..2.1")] {
+    for (from, to) in [("\n", "\r\n"), ("dNh4.", "dNh4"), (" .....", " ...."), ("d..2.", "d..2.1")]
+    {
         let (memory, _) = read_text(FTRACE.replace(from, to).as_bytes()).unwrap();
         assert_eq!(memory.events, want, "{from:?}");
     }

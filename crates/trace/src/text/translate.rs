@@ -35,7 +35,9 @@ pub enum WakeSource {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Life {
     /// Forked, and not seen since.
-    New { parent: Option<TaskId> },
+    New {
+        parent: Option<TaskId>,
+    },
     Alive,
     Dead,
 }

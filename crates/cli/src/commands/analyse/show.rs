@@ -91,17 +91,8 @@ fn task_table(tasks: &[TaskMeasures]) -> String {
 
 fn cpu_table(cpus: &[CpuMeasures]) -> String {
     let mut rows = table::table(&[
-        "CPU",
-        "busy",
-        "busy %",
-        "idle",
-        "unknown",
-        "switches",
-        "wake-ups",
-        "forks",
-        "migr. in",
-        "missing",
-        "lost",
+        "CPU", "busy", "busy %", "idle", "unknown", "switches", "wake-ups", "forks", "migr. in",
+        "missing", "lost",
     ]);
     for cpu in cpus {
         let known = cpu.busy_ns + cpu.idle_ns;
