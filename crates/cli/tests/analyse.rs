@@ -10,28 +10,10 @@ use std::process::Stdio;
 
 /// `sh` runs from before the trace; it forks a child at 20 us, which waits 8 us (30 - 22), runs
 /// 40 us and exits. `worker 1` is woken at 12, waits 3 us, runs 25 us, then waits for a disk.
-const FTRACE: &str = "\
-# tracer: nop
-#
-# entries-in-buffer/entries-written: 10/10   #P:2
-              sh-100     [001] d..2.   500.000010: sched_waking: comm=worker 1 pid=200 prio=120 target_cpu=000
-          <idle>-0       [000] dNh4.   500.000012: sched_wakeup: comm=worker 1 pid=200 prio=120 target_cpu=000
-          <idle>-0       [000] d..2.   500.000015: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=worker 1 next_pid=200 next_prio=120
-              sh-100     [001] .....   500.000020: sched_process_fork: comm=sh pid=100 child_comm=sh child_pid=300
-              sh-100     [001] d..2.   500.000022: sched_wakeup_new: comm=sh pid=300 prio=120 target_cpu=001
-              sh-100     [001] d..2.   500.000030: sched_switch: prev_comm=sh prev_pid=100 prev_prio=120 prev_state=S ==> next_comm=sh next_pid=300 next_prio=120
-        worker 1-200     [000] d..2.   500.000040: sched_switch: prev_comm=worker 1 prev_pid=200 prev_prio=120 prev_state=D ==> next_comm=swapper/0 next_pid=0 next_prio=120
-              ls-300     [001] .....   500.000050: sched_process_exec: filename=/bin/ls pid=300 old_pid=300
-              ls-300     [001] .....   500.000060: sched_process_exit: comm=ls pid=300 prio=120
-              ls-300     [001] d..2.   500.000070: sched_switch: prev_comm=ls prev_pid=300 prev_prio=120 prev_state=Z ==> next_comm=swapper/1 next_pid=0 next_prio=120
-";
+const FTRACE: &str = include_str!("../../trace/tests/samples/ftrace.txt");
 
-/// The same switch and wake-up of `worker 1` as perf prints them.
-const PERF: &str = "\
-         swapper     0 [000]   500.000012:       sched:sched_wakeup: worker 1:200 [120] CPU:000
-         swapper     0 [000]   500.000015:       sched:sched_switch: swapper/0:0 [120] R ==> worker 1:200 [120]
-        worker 1   200 [000]   500.000040:       sched:sched_switch: worker 1:200 [120] D ==> swapper/0:0 [120]
-";
+/// The same story as perf prints it.
+const PERF: &str = include_str!("../../trace/tests/samples/perf.txt");
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect(text)
@@ -125,7 +107,7 @@ fn perf_text_from_stdin_and_two_files_at_once() {
     let run = json(&done.stdout);
     assert_eq!(run["source"], "perf script");
     assert_eq!(task(&run, "worker 1")["cpu_time_ns"], 25_000);
-    assert!(done.stderr.contains("trace-cpus-unknown"), "{}", done.stderr);
+    assert!(done.stderr.contains("trace-other-lines"), "{}", done.stderr);
     let folder = folder_with("a.txt", FTRACE);
     std::fs::write(folder.path().join("b.txt"), PERF).unwrap();
     let both = schedlab_in(folder.path(), &["analyse", "a.txt", "b.txt", "--json"]);
@@ -162,7 +144,7 @@ fn bad_traces_are_refused_with_file_and_line() {
     let folder = folder_with("t.txt", &FTRACE.replace("prev_state=S", "prev_state=Q"));
     let done = schedlab_in(folder.path(), &["analyse", "t.txt"]);
     assert_eq!(done.code, 2);
-    assert!(done.stderr.contains("t.txt:9: sched_switch"), "{}", done.stderr);
+    assert!(done.stderr.contains("t.txt:14: sched_switch"), "{}", done.stderr);
     let folder = folder_with("t.txt", FTRACE);
     let done = schedlab_in(folder.path(), &["analyse", "t.txt", "--task", "worker"]);
     assert!(done.code == 2 && done.stderr.contains("did you mean `worker 1`?"), "{}", done.stderr);

@@ -10,7 +10,8 @@
 //! At one instant the engine handles, in this order:
 //!
 //! 1. releases, wake-ups by timers, completions of the device: in the order in which they were set;
-//! 2. timers of scheduling classes, in the order in which they were set;
+//! 2. timers of scheduling classes and ends of kernel code that may not be preempted, in the order
+//!    in which they were set; then interrupts of the machine's sources;
 //! 3. the tick, CPU by CPU in ascending order: `task_tick`, then `tick_balance` of every class;
 //! 4. ends of CPU bursts, CPU by CPU: the program goes on; a task that blocks, yields or exits
 //!    reschedules its CPU there and then, and so does a system call that asked for a reschedule;
@@ -19,6 +20,7 @@
 //! What steps 4 and 5 set for the same instant is handled in another round at that instant.
 
 mod attr;
+mod burst;
 mod clock;
 mod config;
 mod custody;
@@ -26,6 +28,10 @@ mod device;
 mod engine;
 mod error;
 mod exec;
+mod interrupts;
+mod kernel_mode;
+mod pace;
+mod refuse;
 mod schedule;
 mod step;
 mod wake;
@@ -47,5 +53,8 @@ pub fn simulate<S: TraceSink>(
     workload
         .check(config.machine.nr_cpus())
         .map_err(|error| SimError::Workload(error.to_string()))?;
-    engine::Engine::new(workload, config, sink).run()
+    config.machine.check().map_err(SimError::Machine)?;
+    let engine = engine::Engine::new(workload, config, sink);
+    refuse::check(workload, config.scheduler.name, &engine.classes).map_err(SimError::Workload)?;
+    engine.run()
 }

@@ -6,16 +6,17 @@
 //! does whatever reads `trace-cmd report -R`. Field names and their order: Linux
 //! include/trace/events/sched.h. A wake-up is two lines, sched_waking and sched_wakeup, because
 //! viewers take the start of a wait from the first. Phases and progress are the user-space marks of
-//! `trace_marker`, in the form of Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`).
-//! Two comments of our own, the number of CPUs in the head and the end of the run in the last line,
-//! let [`crate::text`] read the text back to the same events.
+//! `trace_marker`, in the form of Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`); a
+//! block is the instant `I|pid|blocks on mutex m`.
+//! Comments of our own, the number of CPUs and the objects in the head and the end of the run in the
+//! last line, let [`crate::text`] read the text back to the same events.
 //! Left out: of the FLAGS only `h` is set, where no task but a timer or a device wakes; neither
 //! other interrupts nor preemption depth are known.
 
 use crate::names::{Name, Names};
-use crate::text::{OWN_END, OWN_HEAD};
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use crate::text::{OWN_END, OWN_HEAD, OWN_OBJECT};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
@@ -158,6 +159,15 @@ impl<W: Write> FtraceSink<W> {
                 line(writer, names, event, what)
             }
             EventKind::Phase { .. } | EventKind::Progress { .. } => self.mark(event),
+            EventKind::Block { task, object } => {
+                let (Some(Name { pid, .. }), Some(object)) =
+                    (names.get(task), names.object(object))
+                else {
+                    return Ok(());
+                };
+                let what = format_args!("tracing_mark_write: I|{pid}|blocks on {object}");
+                line(writer, names, event, what)
+            }
             EventKind::Lost { count } => {
                 writeln!(writer, "CPU:{} [LOST {count} EVENTS]", event.cpu)
             }
@@ -267,6 +277,15 @@ impl<W: Write> TraceSink for FtraceSink<W> {
         self.marks.push((0, false));
     }
 
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        self.names.add_object(info);
+        let Some(object) = self.names.object(id).map(str::to_owned) else { return };
+        if self.error.is_none() {
+            let written = self.begin().and_then(|()| writeln!(self.writer, "{OWN_OBJECT}{object}"));
+            self.error = written.err();
+        }
+    }
+
     fn event(&mut self, event: &Event) {
         if self.error.is_none() {
             self.error = self.put(event).err();
@@ -284,6 +303,7 @@ impl<W: Write> TraceSink for FtraceSink<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_model::trace::WaitKind;
 
     fn text_of(events: &[(Nanos, u32, EventKind)]) -> String {
         let mut sink = FtraceSink::new(Vec::new()).with_prio(vec![120, 89]).with_cpus(2);
@@ -291,6 +311,8 @@ mod tests {
             let info = TaskInfo { name: (*name).into(), spec: Some(*spec), pid: *pid };
             sink.task(TaskId(id as u32), &info);
         }
+        let object = ObjectInfo { name: "p\nq".into(), kind: WaitKind::Pipe };
+        sink.object(ObjectId(0), &object);
         for &(time_ns, cpu, kind) in events {
             sink.event(&Event { time_ns, cpu: CpuId(cpu), kind });
         }
@@ -318,6 +340,7 @@ mod tests {
             (7_000_004_000, 0, EventKind::Migrate { task: a, from: CpuId(1) }),
             (7_000_004_500, 1, EventKind::Progress { task: b }),
             (7_000_004_600, 1, EventKind::Lost { count: 5 }),
+            (7_000_004_700, 1, EventKind::Block { task: b, object: ObjectId(0) }),
         ]);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let want = [
@@ -344,6 +367,8 @@ mod tests {
             "         my task-4711    [001] .....     7.000004500: tracing_mark_write: \
              C|4711|progress|1",
             "CPU:1 [LOST 5 EVENTS]",
+            "         my task-4711    [001] .....     7.000004700: tracing_mark_write: \
+             I|4711|blocks on pipe p_q",
         ];
         assert_eq!(lines, want);
         assert!(text.starts_with("# tracer: nop\n"));

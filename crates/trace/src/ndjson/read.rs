@@ -5,8 +5,8 @@
 use crate::text::{Facts, Lines, WakeSource, shown};
 use crate::{Place, ReadError};
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::io::Read;
@@ -33,6 +33,9 @@ struct Fields<'a> {
     from: Option<u32>,
     phase: Option<u32>,
     count: Option<u32>,
+    object: Option<u32>,
+    #[serde(borrow, default)]
+    class: Option<Cow<'a, str>>,
 }
 
 /// Reads JSON lines to their end. On an error the sink has got everything before it, and no `end`.
@@ -70,6 +73,7 @@ pub fn read<R: Read, S: TraceSink + ?Sized>(source: R, sink: &mut S) -> Result<F
 struct Reader {
     facts: Facts,
     nr_tasks: u32,
+    nr_objects: u32,
     last_ns: Nanos,
     nr_cpus: u32,
     end_ns: Option<Nanos>,
@@ -95,6 +99,9 @@ impl Reader {
         }
         if fields.kind == "task" {
             return self.task(&fields, sink);
+        }
+        if fields.kind == "object" {
+            return self.object(&fields, sink);
         }
         let time_ns = wanted(fields.time_ns, "time_ns")?;
         if time_ns < self.last_ns {
@@ -125,17 +132,34 @@ impl Reader {
         if task != self.nr_tasks {
             return Err(format!("task {task} is announced, but the next is {}", self.nr_tasks));
         }
-        let name = fields.name.as_deref().ok_or("the field name is missing")?;
-        if name.len() > crate::binary::NAME_MAX {
-            return Err(format!(
-                "a task name of {} bytes; at most {} are allowed",
-                name.len(),
-                crate::binary::NAME_MAX
-            ));
-        }
+        let name = name_of(fields)?;
         self.nr_tasks = task.checked_add(1).ok_or("there are more than 2^32 - 1 tasks")?;
         let pid = fields.pid.unwrap_or(0);
         sink.task(TaskId(task), &TaskInfo { name: name.into(), spec: fields.spec, pid });
+        Ok(())
+    }
+
+    fn object<S: TraceSink + ?Sized>(
+        &mut self,
+        fields: &Fields<'_>,
+        sink: &mut S,
+    ) -> Result<(), String> {
+        let object = wanted(fields.object, "object")?;
+        if object != self.nr_objects {
+            return Err(format!(
+                "object {object} is announced, but the next is {}",
+                self.nr_objects
+            ));
+        }
+        let name = name_of(fields)?.to_owned();
+        let class = wanted(fields.class.as_deref(), "class")?;
+        let kind =
+            WaitKind::ALL.into_iter().find(|kind| kind.name() == class).ok_or_else(|| {
+                let names = WaitKind::ALL.map(WaitKind::name).join(", ");
+                format!("the class {:?} is not known: allowed are {names}", shown(class.as_bytes()))
+            })?;
+        self.nr_objects = object.checked_add(1).ok_or("there are more than 2^32 - 1 objects")?;
+        sink.object(ObjectId(object), &ObjectInfo { name, kind });
         Ok(())
     }
 
@@ -175,15 +199,31 @@ impl Reader {
             "migrate" => EventKind::Migrate { task: task()?, from: self.cpu(fields.from, "from")? },
             "phase" => EventKind::Phase { task: task()?, phase: wanted(fields.phase, "phase")? },
             "progress" => EventKind::Progress { task: task()? },
+            "block" => {
+                let object = wanted(fields.object, "object")?;
+                if object >= self.nr_objects {
+                    return Err(format!("object {object} is named, but was not announced before"));
+                }
+                EventKind::Block { task: task()?, object: ObjectId(object) }
+            }
             "lost" => EventKind::Lost { count: wanted(fields.count, "count")? },
             other => {
                 return Err(format!(
-                    "the kind {:?} is not known: allowed are task, switch, wakeup, fork, exit, \
-                     migrate, phase, progress, lost, end",
+                    "the kind {:?} is not known: allowed are task, object, switch, wakeup, fork, \
+                     exit, migrate, phase, progress, block, lost, end",
                     shown(other.as_bytes())
                 ));
             }
         })
+    }
+}
+
+fn name_of<'f>(fields: &'f Fields<'_>) -> Result<&'f str, String> {
+    let name = wanted(fields.name.as_deref(), "name")?;
+    let (length, max) = (name.len(), crate::binary::NAME_MAX);
+    match length <= max {
+        true => Ok(name),
+        false => Err(format!("a name of {length} bytes; at most {max} are allowed")),
     }
 }
 
@@ -226,6 +266,7 @@ mod tests {
         let text = written(what, &mut memory);
         let facts = read(&text[..], &mut back).unwrap();
         assert_eq!((&back.events, &back.tasks), (&memory.events, &memory.tasks));
+        assert_eq!(back.objects, memory.objects);
         assert_eq!((back.end_ns, facts.nr_cpus), (memory.end_ns, 5));
         assert_eq!(facts.nr_events, memory.events.len() as u64);
     }
@@ -235,7 +276,10 @@ mod tests {
         let task = "{\"kind\":\"task\",\"task\":0,\"name\":\"a\",\"spec\":null,\"pid\":0}\n";
         let end = "{\"time_ns\":9,\"kind\":\"end\"}\n";
         for (line, word) in [
-            ("{\"time_ns\":1,\"kind\":\"frobnicate\",\"cpu\":0}", "allowed are task, switch"),
+            (
+                "{\"time_ns\":1,\"kind\":\"frobnicate\",\"cpu\":0}",
+                "allowed are task, object, switch",
+            ),
             ("{\"time_ns\":1,\"kind\":\"exit\",\"cpu\":0,\"task\":1}", "task 1 is named, but was"),
             ("{\"time_ns\":1,\"kind\":\"exit\",\"cpu\":1024,\"task\":0}", "allowed are 0 to 1023"),
             ("{\"time_ns\":1,\"kind\":\"exit\",\"cpu\":0}", "field task is missing"),

@@ -2,11 +2,11 @@
 //! Two Parquet tables, for pandas, polars, DuckDB and the like: events and tasks.
 //!
 //! Columns of the events: `time_ns` (INT64, delta-packed), `cpu` (INT32), `kind` (text), `task`,
-//! `other_task` (INT32 or null), `out` (text or null), `detail` (INT64 or null). What the last four
-//! hold for each kind: docs/reference/trace-format.md. Columns of the tasks: `task`, `name`,
-//! `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written as they fill, so memory is constant.
-//! Zstandard. The columns are written directly, without Arrow: the trace has fixed columns, and
-//! Arrow would be most of the crate's build time.
+//! `other_task` (INT32 or null), `out`, `object` (text or null), `detail` (INT64 or null). What
+//! the last five hold for each kind: docs/reference/trace-format.md. Columns of the tasks: `task`,
+//! `name`, `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written as they fill, so memory is
+//! constant. Zstandard. The columns are written directly, without Arrow: the trace has fixed
+//! columns, and Arrow would be most of the crate's build time.
 
 mod read;
 
@@ -21,8 +21,8 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -33,6 +33,9 @@ pub const ROW_GROUP: usize = 1 << 18;
 /// Key of the file's metadata under which the events' table says when the run ended (ns).
 pub const END_KEY: &str = "schedlab.end_ns";
 
+/// Key under which it lists its objects: a JSON array of kind and name, by number.
+pub const OBJECTS_KEY: &str = "schedlab.objects";
+
 const EVENTS_SCHEMA: &str = "message events {
     required int64 time_ns (INTEGER(64, false));
     required int32 cpu (INTEGER(32, false));
@@ -40,6 +43,7 @@ const EVENTS_SCHEMA: &str = "message events {
     optional int32 task (INTEGER(32, false));
     optional int32 other_task (INTEGER(32, false));
     optional binary out (STRING);
+    optional binary object (STRING);
     optional int64 detail;
 }";
 
@@ -83,6 +87,7 @@ struct EventRows {
     task: Optional<i32>,
     other_task: Optional<i32>,
     out: Optional<u8>,
+    object: Optional<u32>,
     detail: Optional<i64>,
 }
 
@@ -95,8 +100,8 @@ struct TaskRows {
 }
 
 /// Words of the column `kind`; `EventRows::kind` holds indices into them.
-const KINDS: [&str; 8] =
-    ["switch", "wakeup", "fork", "exit", "migrate", "phase", "progress", "lost"];
+const KINDS: [&str; 9] =
+    ["switch", "wakeup", "fork", "exit", "migrate", "phase", "progress", "lost", "block"];
 
 /// The column values of an event kind: index of the word, task, other task, out, detail.
 type Row = (u8, Option<TaskId>, Option<TaskId>, Option<SwitchOut>, Option<i64>);
@@ -111,6 +116,7 @@ fn row_of(kind: EventKind) -> Row {
         EventKind::Phase { task, phase } => (5, Some(task), None, None, Some(phase.into())),
         EventKind::Progress { task } => (6, Some(task), None, None, None),
         EventKind::Lost { count } => (7, None, None, None, Some(count.into())),
+        EventKind::Block { task, object } => (8, Some(task), None, None, Some(object.0.into())),
     }
 }
 
@@ -121,6 +127,8 @@ pub struct ParquetSink<W: Write + Send> {
     event_rows: EventRows,
     task_rows: TaskRows,
     end_ns: Option<Nanos>,
+    /// Kind and name of each object.
+    objects: Vec<ByteArray>,
     error: Option<ParquetError>,
 }
 
@@ -179,6 +187,10 @@ fn mismatch() -> ParquetError {
     ParquetError::General("the columns and their schema differ".into())
 }
 
+fn mismatch_of(error: &dyn std::error::Error) -> ParquetError {
+    ParquetError::General(error.to_string())
+}
+
 /// Writes the next column of a row group.
 fn column<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
@@ -198,6 +210,7 @@ impl<W: Write + Send> ParquetSink<W> {
             event_rows: EventRows::default(),
             task_rows: TaskRows::default(),
             end_ns: None,
+            objects: Vec::new(),
             error: None,
         })
     }
@@ -209,6 +222,13 @@ impl<W: Write + Send> ParquetSink<W> {
         if let Some(end_ns) = self.end_ns {
             let end = KeyValue::new(END_KEY.to_string(), end_ns.to_string());
             self.events.append_key_value_metadata(end);
+        }
+        if !self.objects.is_empty() {
+            let texts: Vec<_> =
+                self.objects.iter().map(|text| String::from_utf8_lossy(text.data())).collect();
+            let texts = serde_json::to_string(&texts).map_err(|error| mismatch_of(&error))?;
+            let objects = KeyValue::new(OBJECTS_KEY.to_string(), texts);
+            self.events.append_key_value_metadata(objects);
         }
         match self.error {
             Some(error) => Err(error),
@@ -238,6 +258,9 @@ impl<W: Write + Send> ParquetSink<W> {
         optional_ints(&mut group, &rows.other_task)?;
         let out: Vec<_> = rows.out.values.iter().map(|out| word(&outs, out)).collect();
         texts(&mut group, &out, Some(&rows.out.levels))?;
+        let named = |object: &u32| self.objects.get(*object as usize).cloned().unwrap_or_default();
+        let object: Vec<_> = rows.object.values.iter().map(named).collect();
+        texts(&mut group, &object, Some(&rows.object.levels))?;
         longs(&mut group, &rows.detail.values, Some(&rows.detail.levels))?;
         group.close()?;
         rows.time_ns.clear();
@@ -246,6 +269,7 @@ impl<W: Write + Send> ParquetSink<W> {
         rows.task.clear();
         rows.other_task.clear();
         rows.out.clear();
+        rows.object.clear();
         rows.detail.clear();
         Ok(())
     }
@@ -276,6 +300,11 @@ impl<W: Write + Send> TraceSink for ParquetSink<W> {
         }
     }
 
+    fn object(&mut self, _id: ObjectId, info: &ObjectInfo) {
+        let text = format!("{} {}", info.kind.name(), info.name);
+        self.objects.push(ByteArray::from(text.as_str()));
+    }
+
     fn event(&mut self, event: &Event) {
         let (kind, task, other_task, out, detail) = row_of(event.kind);
         let rows = &mut self.event_rows;
@@ -285,6 +314,11 @@ impl<W: Write + Send> TraceSink for ParquetSink<W> {
         rows.task.push(task.map(|task| task.0.cast_signed()));
         rows.other_task.push(other_task.map(|task| task.0.cast_signed()));
         rows.out.push(out.map(|out| out as u8));
+        let object = match event.kind {
+            EventKind::Block { object, .. } => Some(object.0),
+            _ => None,
+        };
+        rows.object.push(object);
         rows.detail.push(detail);
         if rows.time_ns.len() >= ROW_GROUP {
             self.try_write(Self::write_events);
@@ -304,7 +338,7 @@ impl<W: Write + Send> TraceSink for ParquetSink<W> {
 mod tests {
     use super::*;
     use crate::synthetic::Synthetic;
-    use ::bytes::Bytes;
+    use bytes::Bytes;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use proptest::prelude::*;
     use schedlab_model::trace::MemorySink;
@@ -343,6 +377,7 @@ mod tests {
         let back = read_back((events, tasks)).unwrap();
         assert!(back.events == memory.events, "the events differ");
         assert_eq!((back.tasks, back.end_ns), (memory.tasks, u64::MAX));
+        assert!(!memory.objects.is_empty() && back.objects == memory.objects);
     }
 
     #[test]

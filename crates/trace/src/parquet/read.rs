@@ -9,7 +9,7 @@
 //! is caught, silently, and becomes an error; it leaves nothing behind but the reader, which is
 //! dropped.
 
-use super::{END_KEY, EVENTS_SCHEMA, KINDS, TASKS_SCHEMA};
+use super::{END_KEY, EVENTS_SCHEMA, KINDS, OBJECTS_KEY, TASKS_SCHEMA};
 use crate::text::{Facts, WakeSource, shown};
 use crate::{Place, ReadError};
 use parquet::column::reader::ColumnReader;
@@ -18,8 +18,8 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::parser::parse_message_type;
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 use std::sync::Once;
@@ -84,14 +84,22 @@ pub fn read<R: ChunkReader + 'static, S: TraceSink + ?Sized>(
     })
 }
 
-/// Hands each row group of a table with this schema on; the end of the run, where the table has it.
+/// A value of a file's metadata.
+fn value_of<R: ChunkReader + 'static>(
+    reader: &SerializedFileReader<R>,
+    key: &str,
+) -> Option<String> {
+    let pairs = reader.metadata().file_metadata().key_value_metadata()?;
+    pairs.iter().find(|pair| pair.key == key)?.value.clone()
+}
+
+/// Hands each row group of a table with this schema on.
 fn table<R: ChunkReader + 'static>(
-    file: R,
+    reader: &SerializedFileReader<R>,
     schema: &str,
     take: &mut dyn FnMut(&dyn RowGroupReader) -> Result<(), String>,
-) -> Result<Option<Nanos>, String> {
+) -> Result<(), String> {
     let said = |error: ParquetError| error.to_string();
-    let reader = SerializedFileReader::new(file).map_err(said)?;
     let metadata = reader.metadata();
     let wanted = parse_message_type(schema).map_err(said)?;
     let found = metadata.file_metadata().schema();
@@ -115,9 +123,7 @@ fn table<R: ChunkReader + 'static>(
         }
         take(&*reader.get_row_group(index).map_err(said)?)?;
     }
-    let pairs = metadata.file_metadata().key_value_metadata();
-    let end = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == END_KEY));
-    Ok(end.and_then(|end| end.value.as_ref()?.parse().ok()))
+    Ok(())
 }
 
 /// A column of numbers or texts that is read batch by batch.
@@ -153,6 +159,7 @@ batches!(texts, ByteArrayColumnReader, ByteArray);
 struct Reader {
     row: u64,
     nr_tasks: u32,
+    nr_objects: u32,
     nr_cpus: u32,
     nr_switches: u64,
     last_ns: Nanos,
@@ -179,11 +186,42 @@ impl Reader {
         tasks: R,
         sink: &mut S,
     ) -> Result<Option<Nanos>, ReadError> {
-        table(tasks, TASKS_SCHEMA, &mut |group| self.tasks(group, sink))
+        let tasks = SerializedFileReader::new(tasks).map_err(|error| error.to_string());
+        tasks
+            .and_then(|tasks| table(&tasks, TASKS_SCHEMA, &mut |group| self.tasks(group, sink)))
             .map_err(|what| self.error(format!("table of tasks: {what}")))?;
         self.row = 0;
-        table(events, EVENTS_SCHEMA, &mut |group| self.events(group, sink))
-            .map_err(|what| self.error(what))
+        let events = SerializedFileReader::new(events)
+            .map_err(|error| self.error(format!("table of events: {error}")))?;
+        self.objects(&events, sink).map_err(|what| self.error(what))?;
+        table(&events, EVENTS_SCHEMA, &mut |group| self.events(group, sink))
+            .map_err(|what| self.error(what))?;
+        Ok(value_of(&events, END_KEY).and_then(|end| end.parse().ok()))
+    }
+
+    /// The objects of the metadata.
+    fn objects<R: ChunkReader + 'static, S: TraceSink + ?Sized>(
+        &mut self,
+        events: &SerializedFileReader<R>,
+        sink: &mut S,
+    ) -> Result<(), String> {
+        let Some(texts) = value_of(events, OBJECTS_KEY) else { return Ok(()) };
+        let texts: Vec<String> =
+            serde_json::from_str(&texts).map_err(|error| format!("{OBJECTS_KEY}: {error}"))?;
+        for text in texts {
+            let (class, name) = text.split_once(' ').unwrap_or((&text, ""));
+            let kind = WaitKind::ALL.into_iter().find(|kind| kind.name() == class);
+            let kind = kind.ok_or_else(|| {
+                let names = WaitKind::ALL.map(WaitKind::name).join(", ");
+                format!("the object {:?} is none of {names}", shown(text.as_bytes()))
+            })?;
+            if name.len() > crate::binary::NAME_MAX {
+                return Err(format!("an object's name of {} bytes", name.len()));
+            }
+            sink.object(ObjectId(self.nr_objects), &ObjectInfo { name: name.into(), kind });
+            self.nr_objects += 1;
+        }
+        Ok(())
     }
 
     fn tasks<S: TraceSink + ?Sized>(
@@ -231,17 +269,18 @@ impl Reader {
         sink: &mut S,
     ) -> Result<(), String> {
         let mut columns = columns(group)?;
-        let [time, cpu, kind, task, other, out, detail] = &mut columns[..] else {
+        let [time, cpu, kind, task, other, out, object, detail] = &mut columns[..] else {
             return Err(mismatch());
         };
         loop {
             let (times, cpus) = (longs(time, false)?, ints(cpu, false)?);
             let (kinds, tasks) = (texts(kind, false)?, ints(task, true)?);
             let (others, outs) = (ints(other, true)?, texts(out, true)?);
-            let details = longs(detail, true)?;
+            // The name of an object stands in the metadata too; here it is for people.
+            let (objects, details) = (texts(object, true)?, longs(detail, true)?);
             let lengths = [times.len(), cpus.len(), kinds.len(), tasks.len(), others.len()];
             let rows = same_length(&lengths)?;
-            same_length(&[rows, outs.len(), details.len()])?;
+            same_length(&[rows, outs.len(), objects.len(), details.len()])?;
             if rows == 0 {
                 return Ok(());
             }
@@ -311,6 +350,14 @@ impl Reader {
             }
             "phase" => EventKind::Phase { task: task()?, phase: number()? },
             "progress" => EventKind::Progress { task: task()? },
+            "block" => match number()? {
+                object if object < self.nr_objects => {
+                    EventKind::Block { task: task()?, object: ObjectId(object) }
+                }
+                object => {
+                    return Err(format!("object {object} is named, but is not in the metadata"));
+                }
+            },
             "lost" => EventKind::Lost { count: number()? },
             other => {
                 return Err(format!(

@@ -35,6 +35,8 @@ use translate::{Context, Translator};
 
 /// Head of a text that [`crate::FtraceSink`] wrote: its times count from the start of the run.
 pub const OWN_HEAD: &str = "# schedlab: the whole run, from 0 ns, CPUs ";
+/// A line of it that announces an object: its kind and its name.
+pub const OWN_OBJECT: &str = "# schedlab: object ";
 /// Its last line.
 pub const OWN_END: &str = "# schedlab: end ";
 
@@ -164,7 +166,7 @@ impl Reader {
             return Ok(());
         };
         if *first == b'#' {
-            return self.comment(line.text.trim_ascii());
+            return self.comment(line.text.trim_ascii(), sink);
         }
         match prefix::parse(line.text) {
             Some(prefix) => self.event_line(&prefix?, sink),
@@ -172,8 +174,12 @@ impl Reader {
         }
     }
 
-    /// Heads: `#P:2` of ftrace, `nrcpus online` of perf, our own.
-    fn comment(&mut self, text: &[u8]) -> Result<(), String> {
+    /// Heads: `#P:2` of ftrace, `nrcpus online` of perf, our own; and our objects.
+    fn comment<S: TraceSink + ?Sized>(&mut self, text: &[u8], sink: &mut S) -> Result<(), String> {
+        if let (true, Some(object)) = (self.facts.is_own, text.strip_prefix(OWN_OBJECT.as_bytes()))
+        {
+            return self.translator.object(object, sink);
+        }
         if let Some(digits) = text.strip_prefix(OWN_HEAD.as_bytes()) {
             if self.has_begun {
                 return Err("the head of a trace stands in the midst of another".into());

@@ -6,7 +6,7 @@ use crate::synthetic::Synthetic;
 use crate::{FtraceSink, TraceCheck};
 use proptest::prelude::*;
 use schedlab_model::trace::MemorySink;
-use schedlab_model::{EventKind, SwitchOut};
+use schedlab_model::{EventKind, ObjectId, SwitchOut};
 
 fn read_text(text: &[u8]) -> Result<(MemorySink, Facts), ReadError> {
     let mut memory = MemorySink::default();
@@ -16,60 +16,11 @@ fn read_text(text: &[u8]) -> Result<(MemorySink, Facts), ReadError> {
 
 /// One story in each tool's words: `sh` runs on CPU 1 from before the trace, wakes `worker 1` on
 /// CPU 0, forks a child, which runs, execs (its name changes), exits and is reaped.
-const FTRACE: &str = "\
-# tracer: nop
-#
-# entries-in-buffer/entries-written: 10/12   #P:2
-#
-#                                _-----=> irqs-off/BH-disabled
-#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
-#              | |         |   |||||     |         |
-##### CPU 1 buffer started ####
-              sh-100     [001] d..2.   500.000010: sched_waking: comm=worker 1 pid=200 prio=120 target_cpu=000
-          <idle>-0       [000] dNh4.   500.000012: sched_wakeup: comm=worker 1 pid=200 prio=120 target_cpu=000
-          <idle>-0       [000] d..2.   500.000015: sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=worker 1 next_pid=200 next_prio=120
-              sh-100     [001] .....   500.000020: sched_process_fork: comm=sh pid=100 child_comm=sh child_pid=300
-              sh-100     [001] d..2.   500.000022: sched_wakeup_new: comm=sh pid=300 prio=120 target_cpu=001
-              sh-100     [001] d..2.   500.000030: sched_switch: prev_comm=sh prev_pid=100 prev_prio=120 prev_state=S ==> next_comm=sh next_pid=300 next_prio=120
-        worker 1-200     [000] d..2.   500.000040: sched_switch: prev_comm=worker 1 prev_pid=200 prev_prio=120 prev_state=D|K ==> next_comm=swapper/0 next_pid=0 next_prio=120
-              ls-300     [001] .....   500.000050: sched_process_exec: filename=/bin/ls pid=300 old_pid=300
-              ls-300     [001] .....   500.000060: sched_process_exit: comm=ls pid=300 prio=120
-              ls-300     [001] d..2.   500.000070: sched_switch: prev_comm=ls prev_pid=300 prev_prio=120 prev_state=Z ==> next_comm=swapper/1 next_pid=0 next_prio=120
-";
+const FTRACE: &str = include_str!("../../tests/samples/ftrace.txt");
 
-const TRACE_CMD: &str = "\
-cpus=2
-              sh-100   [001]   500.000010: sched_waking:         comm=worker 1 pid=200 prio=120 target_cpu=000
-          <idle>-0     [000] dNh4.   500.000012: sched_wakeup:         worker 1:200 [120] CPU:000
-          <idle>-0     [000]   500.000015: sched_switch:         swapper/0:0 [120] R ==> worker 1:200 [120]
-              sh-100   [001]   500.000020: sched_process_fork:   comm=sh pid=100 child_comm=sh child_pid=300
-              sh-100   [001]   500.000022: sched_wakeup_new:     sh:300 [120] CPU:001
-              sh-100   [001]   500.000030: sched_switch:         sh:100 [120] S ==> sh:300 [120]
-        worker 1-200   [000]   500.000040: sched_switch:         worker 1:200 [120] D ==> swapper/0:0 [120]
-              ls-300   [001]   500.000050: sched_process_exec:   filename=/bin/ls pid=300 old_pid=300
-              ls-300   [001]   500.000060: sched_process_exit:   comm=ls pid=300 prio=120
-              ls-300   [001]   500.000070: sched_switch:         ls:300 [120] Z ==> swapper/1:0 [120]
-";
+const TRACE_CMD: &str = include_str!("../../tests/samples/trace-cmd.txt");
 
-const PERF: &str = "\
-# ========
-# nrcpus online : 2
-# nrcpus avail : 2
-# ========
-#
-              sh   100 [001]   500.000010:       sched:sched_waking: comm=worker 1 pid=200 prio=120 target_cpu=000
-         swapper     0 [000]   500.000012:       sched:sched_wakeup: comm=worker 1 pid=200 prio=120 target_cpu=000
-         swapper     0/0     [000]   500.000015000:          1       sched:sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=worker 1 next_pid=200 next_prio=120
-              sh   100 [001]   500.000020: sched:sched_process_fork: comm=sh pid=100 child_comm=sh child_pid=300
-              sh   100 [001]   500.000022:   sched:sched_wakeup_new: sh:300 [120] CPU:001
-              sh   100 [001]   500.000030:       sched:sched_switch: sh:100 [120] S ==> sh:300 [120]
-        ffffffff8f0 __schedule+0x1 ([kernel.kallsyms])
-
-        worker 1   200 [000]   500.000040:       sched:sched_switch: worker 1:200 [120] D ==> swapper/0:0 [120]
-              ls   300 [001]   500.000050: sched:sched_process_exec: filename=/bin/ls pid=300 old_pid=300
-              ls   300 [001]   500.000060: sched:sched_process_exit: comm=ls pid=300 prio=120
-              ls   300 [001]   500.000070:       sched:sched_switch: ls:300 [120] Z ==> swapper/1:0 [120]
-";
+const PERF: &str = include_str!("../../tests/samples/perf.txt");
 
 /// What the three say, in the project's words. Tasks: 0 worker 1, 1 sh, 2 the child.
 fn story(worker: TaskId, sh: TaskId, ls: TaskId) -> Vec<Event> {
@@ -180,9 +131,9 @@ fn reports_of_losses() {
 fn a_process_id_used_again_is_another_task() {
     let again = format!(
         "{FTRACE}{}",
-        "  sh-100 [001] ..... 500.000080: sched_process_fork: comm=sh pid=100 child_comm=sh child_pid=300
-  sh-100 [001] d..2. 500.000081: sched_wakeup_new: comm=sh pid=300 prio=120 target_cpu=001
-"
+        "  sh-100 [001] ..... 500.000080: sched_process_fork: comm=sh pid=100 child_comm=sh \
+         child_pid=300\n  sh-100 [001] d..2. 500.000081: sched_wakeup_new: comm=sh pid=300 \
+         prio=120 target_cpu=001\n"
     );
     let (memory, _) = read_text(again.as_bytes()).unwrap();
     let with_300 = memory.tasks.iter().filter(|task| task.pid == 300).count();
@@ -194,10 +145,9 @@ fn a_process_id_used_again_is_another_task() {
 /// A thread that execs takes the number of its group's first thread.
 #[test]
 fn exec_of_a_thread_keeps_the_task() {
-    let text = "\
-  a-5 [000] d..2. 1.0: sched_switch: prev_comm=a prev_pid=5 prev_prio=1 prev_state=S ==> next_comm=b next_pid=6 next_prio=1
+    let text = "  a-5 [000] d..2. 1.0: sched_switch: a:5 [1] S ==> b:6 [1]
   b-5 [000] ..... 2.0: sched_process_exec: filename=/x pid=5 old_pid=6
-  b-5 [000] d..2. 3.0: sched_switch: prev_comm=b prev_pid=5 prev_prio=1 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+  b-5 [000] d..2. 3.0: sched_switch: b:5 [1] S ==> swapper/0:0 [120]
 ";
     let (memory, facts) = read_text(text.as_bytes()).unwrap();
     let prev = |e: &Event| match e.kind {
@@ -301,6 +251,7 @@ fn our_own_text_comes_back() {
         let want: Vec<Event> = memory.events.iter().map(|event| as_read(*event)).collect();
         assert_eq!(back.events.len(), want.len());
         assert!(back.events == want, "seed {seed}");
+        assert_eq!(back.objects, memory.objects);
         let names = |memory: &MemorySink| {
             memory.tasks.iter().map(|task| task.name.clone()).collect::<Vec<_>>()
         };
@@ -329,6 +280,9 @@ fn check_stream(text: &[u8]) {
     let mut log = crate::BinarySink::new(Vec::new(), NR_CPUS_MAX as u32);
     for (id, info) in (0..).map(TaskId).zip(&memory.tasks) {
         log.task(id, info);
+    }
+    for (id, info) in (0..).map(ObjectId).zip(&memory.objects) {
+        log.object(id, info);
     }
     memory.events.iter().for_each(|event| log.event(event));
     log.end(memory.end_ns.max(memory.events.last().map_or(0, |event| event.time_ns)));

@@ -7,14 +7,15 @@
 //! - A fork becomes an event at sched_wakeup_new, when the task becomes runnable, on the CPU it is
 //!   put on. A wake-up is sched_wakeup; its waker is who ran at the last sched_waking of that task,
 //!   none if that was an interrupt. In a trace that has only sched_waking, that is the wake-up.
-//! - A switch whose `prev` is not what was seen to come to that CPU tells of a switch that the trace
-//!   lacks: it is counted and passed on as it stands; the measures book the hole as unaccounted.
+//! - A switch whose `prev` is not what was seen to come to that CPU tells of a switch that is
+//!   missing: it is counted and passed on as it stands; the measures book the hole as unaccounted.
 //! - Left out: what the text cannot say. `sched_yield` looks like a preemption.
 
-use super::fields::{Kernel, Wake, Who};
+use super::fields::{COMM_MAX, Kernel, Wake, Who};
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
+use std::collections::BTreeMap;
 
 /// Most tasks of one trace. A comm, a number and a few words are kept of each.
 const TASKS_MAX: usize = 1 << 24;
@@ -78,6 +79,9 @@ pub(super) struct Translator {
     tasks: Vec<Task>,
     /// What runs on each CPU; `None` where that is not known.
     running: Vec<Option<Option<TaskId>>>,
+    /// Objects of our own text, by kind and name.
+    objects: BTreeMap<Vec<u8>, ObjectId>,
+    nr_objects: u32,
     /// Names to announce instead of the first ones seen.
     given_names: Vec<String>,
     pub counts: Counts,
@@ -352,7 +356,32 @@ impl Translator {
         self.by_pid[new] = std::mem::take(&mut self.by_pid[old]);
     }
 
-    /// The marks of phases and progress that this project's own text holds.
+    /// Our own text announces an object: `mutex m`.
+    pub fn object<S: TraceSink + ?Sized>(
+        &mut self,
+        text: &[u8],
+        sink: &mut S,
+    ) -> Result<(), String> {
+        let words = clean(text);
+        let (class, name) = words.split_once(' ').unwrap_or((&words, ""));
+        let kind = WaitKind::ALL.into_iter().find(|kind| kind.name() == class);
+        let kind = kind.ok_or_else(|| {
+            let names = WaitKind::ALL.map(WaitKind::name);
+            format!("the kind of object {class:?} is not known: allowed are {}", names.join(", "))
+        })?;
+        if name.len() > COMM_MAX || self.nr_objects as usize >= TASKS_MAX {
+            return Err(format!(
+                "an object's name has at most {COMM_MAX} bytes, and there are at most {TASKS_MAX}"
+            ));
+        }
+        let id = ObjectId(self.nr_objects);
+        self.nr_objects += 1;
+        self.objects.entry(text.to_vec()).or_insert(id);
+        sink.object(id, &ObjectInfo { name: name.into(), kind });
+        Ok(())
+    }
+
+    /// The marks of phases, progress and blocks that this project's own text holds.
     fn mark<S: TraceSink + ?Sized>(
         &mut self,
         at: Context<'_>,
@@ -373,6 +402,13 @@ impl Translator {
                 Some(phase) => EventKind::Phase { task, phase },
                 None => return Ok(()),
             },
+            (b"I", rest) => {
+                let object = rest.strip_prefix(b"blocks on ");
+                match object.and_then(|object| self.objects.get(object)) {
+                    Some(&object) => EventKind::Block { task, object },
+                    None => return Ok(()),
+                }
+            }
             _ => return Ok(()),
         };
         self.emit(at.time_ns, at.cpu, kind, sink);
