@@ -4,8 +4,8 @@
 //! Memory grows with the number of tasks and not with time. Idle is no task. Events that name a
 //! task which was never announced, or that contradict what came before, are counted and never
 //! fatal: a recording may have holes. Lost events mark every task that was alive then
-//! (`is_uncertain`). A loss of 0 events says that the recording begins in the midst of things: tasks
-//! that are not forked in it lived before (`is_release_unseen`).
+//! (`is_uncertain`). A loss of 0 events says that the recording begins in the midst of things:
+//! tasks that are not forked in it lived before (`is_release_unseen`).
 
 use crate::account::Account;
 use crate::samples::Samples;
@@ -226,8 +226,8 @@ mod tests {
         assert!(m.tasks.iter().all(|task| !task.is_release_unseen));
     }
 
-    /// Task 0 came to the CPU, and another leaves it: in between a switch is missing. The time since
-    /// is nobody's CPU time.
+    /// Task 0 came to the CPU, and another leaves it: in between a switch is missing. The time
+    /// since is nobody's CPU time.
     #[test]
     fn a_missing_switch_is_no_cpu_time() {
         let mut s = Script::new(2);

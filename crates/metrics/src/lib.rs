@@ -105,8 +105,8 @@ pub struct TaskMeasures {
     pub slice: Distribution,
     /// Whether its figures may be wrong: events were lost while it lived, or do not fit together.
     pub is_uncertain: bool,
-    /// Whether it lived before the recording began: it has neither response nor turnaround, and what
-    /// it did before its first event is in no figure.
+    /// Whether it lived before the recording began: it has neither response nor turnaround, and
+    /// what it did before its first event is in no figure.
     #[serde(default)]
     pub is_release_unseen: bool,
     /// Whether it only forks others and waits for them: it is no part of the workload's work.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makespan: from the first release to the last exit.
 //!
-//! Formula: max(exit_ns) - min(release_ns). Unit: ns. `None` while a released task lives on, or when
-//! one lived before the recording began.
+//! Formula: max(exit_ns) - min(release_ns). Unit: ns. `None` while a released task lives on, or
+//! when one lived before the recording began.
 //! Source: M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max), taken from
 //! the first release so that an idle lead-in of a recording does not count.
 //! Not: turnaround of the last task, which starts at that task's own release.

@@ -8,8 +8,8 @@
 //! viewers take the start of a wait from the first. Phases and progress are the user-space marks of
 //! `trace_marker`, in the form of Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`); a
 //! block is the instant `I|pid|blocks on mutex m`.
-//! Comments of our own, the number of CPUs and the objects in the head and the end of the run in the
-//! last line, let [`crate::text`] read the text back to the same events.
+//! Comments of our own, the number of CPUs and the objects in the head and the end of the run in
+//! the last line, let [`crate::text`] read the text back to the same events.
 //! Left out: of the FLAGS only `h` is set, where no task but a timer or a device wakes; neither
 //! other interrupts nor preemption depth are known.
 

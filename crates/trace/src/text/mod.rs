@@ -316,7 +316,9 @@ impl Reader {
             let back_ns = self.clock_ns - clock_ns;
             if back_ns > BACK_MAX_NS {
                 return Err(format!(
-                    "the time goes back from {} to {clock_ns} ns; at most {BACK_MAX_NS} ns are                      allowed, for CPUs whose clocks differ: sort the lines by time, record with                      trace_clock=mono, and give one recording at a time",
+                    "the time goes back from {} to {clock_ns} ns; at most {BACK_MAX_NS} ns are \
+                     allowed, for CPUs whose clocks differ: sort the lines by time, record with \
+                     trace_clock=mono, and give one recording at a time",
                     self.clock_ns
                 ));
             }
@@ -337,8 +339,11 @@ impl Reader {
             return Err(self.nothing_found(nr_lines));
         }
         if self.facts.is_own && self.stated_end_ns.is_none() {
-            return Err("the text ends without the line that schedlab writes last: it was cut off;                         export it again"
-                .into());
+            return Err(
+                "the text ends without the line that schedlab writes last: it was cut off; \
+                        export it again"
+                    .into(),
+            );
         }
         let last_ns = self.clock_ns.saturating_sub(self.facts.start_clock_ns);
         let end_ns = self.stated_end_ns.unwrap_or(last_ns).max(last_ns);
@@ -373,7 +378,10 @@ impl Reader {
             None => "nothing but comments and empty lines".into(),
         };
         format!(
-            "no scheduling event in {nr_lines} lines ({found}); wanted are lines of ftrace,              `trace-cmd report` or `perf script` with a CPU in brackets, such as `sh-7 [000] d..2.              8317.072645: sched_switch: prev_comm=...`; record at least the events sched_switch and              sched_wakeup, with perf on all CPUs (-a)"
+            "no scheduling event in {nr_lines} lines ({found}); wanted are lines of ftrace, \
+             `trace-cmd report` or `perf script` with a CPU in brackets, such as `sh-7 [000] d..2. \
+             8317.072645: sched_switch: prev_comm=...`; record at least the events sched_switch and \
+             sched_wakeup, with perf on all CPUs (-a)"
         )
     }
 }

@@ -142,9 +142,11 @@ fn event(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((own, text[word.len()..].trim_ascii()))
 }
 
-/// `bash-1977`, `bash-1977 ( 1977)`, `bash 1977` or `bash 1977/1978`: name, digits of the process
-/// id, and whether perf wrote it.
-fn who(text: &[u8]) -> Option<(&[u8], Option<&[u8]>, bool)> {
+/// Name, digits of the process id, and whether perf wrote it.
+type Running<'a> = (&'a [u8], Option<&'a [u8]>, bool);
+
+/// `bash-1977`, `bash-1977 ( 1977)`, `bash 1977` or `bash 1977/1978`.
+fn who(text: &[u8]) -> Option<Running<'_>> {
     let mut text = text.trim_ascii_end();
     if text.last() == Some(&b')') {
         text = text[..memchr::memrchr(b'(', text)?].trim_ascii_end();
@@ -229,105 +231,52 @@ mod tests {
         std::str::from_utf8(bytes).unwrap()
     }
 
+    /// Name, process id, CPU, time, event, and whether perf wrote it and an interrupt ran.
+    type Wanted = (&'static str, Option<u32>, u32, u64, bool, bool);
+
+    const LINES: [(&str, Wanted); 9] = [
+        (
+            "       hackbench-10919   [000] d..2.  8317.072645: sched_switch: x",
+            ("hackbench", Some(10919), 0, 8_317_072_645_000, false, false),
+        ),
+        (
+            "          <idle>-0       [013] dNh4.  8317.072013123: sched_switch: x",
+            ("<idle>", Some(0), 13, 8_317_072_013_123, false, true),
+        ),
+        (
+            "   my - task 2-77      (     12) [1] d.s.  1.5: sched_switch: x",
+            ("my - task 2", Some(77), 1, 1_500_000_000, false, true),
+        ),
+        (" a-5 (-------) [001] 17: sched_switch: x", ("a", Some(5), 1, 17, false, false)),
+        (
+            "            bash-1977  [000]   17.284993: sched_switch:         x",
+            ("bash", Some(1977), 0, 17_284_993_000, false, false),
+        ),
+        (
+            "<idle>-0     [001]-0x35  3.000001: sched_switch: x",
+            ("<idle>", Some(0), 1, 3_000_001_000, false, false),
+        ),
+        (
+            "           perf 27616 [001] 12345.678901:  sched:sched_switch: x",
+            ("perf", Some(27616), 1, 12_345_678_901_000, true, false),
+        ),
+        (
+            " Web Content-2  100/27616 [001] 12345.678901234:  1  sched:sched_switch: x",
+            ("Web Content-2", Some(27616), 1, 12_345_678_901_234, true, false),
+        ),
+        (
+            " :-1    -1 [001] 5.000000: sched:sched_switch: x",
+            (":-1", None, 1, 5_000_000_000, true, false),
+        ),
+    ];
+
     #[test]
     fn the_three_tools_lines() {
-        for (line, comm, pid, cpu, time_ns, event, is_perf, in_irq) in [
-            (
-                "       hackbench-10919   [000] d..2.  8317.072645: sched_switch: x",
-                ("hackbench"),
-                Some(10919),
-                0,
-                8_317_072_645_000,
-                "sched_switch",
-                false,
-                false,
-            ),
-            (
-                "          <idle>-0       [013] dNh4.  8317.072013123: sched_wakeup: x",
-                "<idle>",
-                Some(0),
-                13,
-                8_317_072_013_123,
-                "sched_wakeup",
-                false,
-                true,
-            ),
-            (
-                "   my - task 2-77      (     12) [1] d.s.  1.5: sched_wakeup: x",
-                "my - task 2",
-                Some(77),
-                1,
-                1_500_000_000,
-                "sched_wakeup",
-                false,
-                true,
-            ),
-            (
-                " a-5 (-------) [001] 17: sched_wakeup: x",
-                "a",
-                Some(5),
-                1,
-                17,
-                "sched_wakeup",
-                false,
-                false,
-            ),
-            (
-                "            bash-1977  [000]   17.284993: sched_wakeup:         x",
-                "bash",
-                Some(1977),
-                0,
-                17_284_993_000,
-                "sched_wakeup",
-                false,
-                false,
-            ),
-            (
-                "<idle>-0     [001]-0x35  3.000001: sched_switch: x",
-                "<idle>",
-                Some(0),
-                1,
-                3_000_001_000,
-                "sched_switch",
-                false,
-                false,
-            ),
-            (
-                "           perf 27616 [001] 12345.678901:  sched:sched_switch: x",
-                "perf",
-                Some(27616),
-                1,
-                12_345_678_901_000,
-                "sched_switch",
-                true,
-                false,
-            ),
-            (
-                " Web Content-2  100/27616 [001] 12345.678901234:  1  sched:sched_switch: x",
-                "Web Content-2",
-                Some(27616),
-                1,
-                12_345_678_901_234,
-                "sched_switch",
-                true,
-                false,
-            ),
-            (
-                " :-1    -1 [001] 5.000000: sched:sched_switch: x",
-                ":-1",
-                None,
-                1,
-                5_000_000_000,
-                "sched_switch",
-                true,
-                false,
-            ),
-        ] {
-            let found = of(line);
-            assert_eq!((text(found.comm), found.pid, found.cpu), (comm, pid, cpu), "{line}");
-            assert_eq!((found.time_ns, text(found.event)), (time_ns, event), "{line}");
-            assert_eq!((found.is_perf, found.in_irq), (is_perf, in_irq), "{line}");
-            assert_eq!(text(found.fields), "x", "{line}");
+        for (line, want) in LINES {
+            let it = of(line);
+            let found = (text(it.comm), it.pid, it.cpu, it.time_ns, it.is_perf, it.in_irq);
+            assert_eq!(found, want, "{line}");
+            assert_eq!((text(it.event), text(it.fields)), ("sched_switch", "x"), "{line}");
         }
     }
 

@@ -161,9 +161,9 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
     Ok(Analysed { run, cpus: cpus.finish(facts.nr_cpus), facts })
 }
 
-/// The last name of each task that has several, from a pass of its own: slices go out before the end
-/// is known, and a task that has called exec is not known by the name of its parent. Stdin cannot be
-/// read twice; there it is the first name.
+/// The last name of each task that has several, from a pass of its own: slices go out before the
+/// end is known, and a task that has called exec is not known by the name of its parent. Stdin
+/// cannot be read twice; there it is the first name.
 fn names_of(path: &Path, format: InputFormat) -> CliResult<Vec<String>> {
     if format != InputFormat::Text || path == Path::new("-") {
         return Ok(Vec::new());
