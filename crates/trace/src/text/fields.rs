@@ -4,7 +4,8 @@
 //! The kernel's own: `comm=X pid=1 prio=120 target_cpu=001`. Short, from the plug-ins of
 //! libtraceevent (trace-cmd, newer perf): `X:1 [120] CPU:001`, and for a switch
 //! `X:1 [120] S ==> Y:2 [120]`. A comm may hold spaces, `=`, `:` and `==>`, so fields are taken
-//! from the right; fields behind the known ones (later kernels and vendors add some) are passed over.
+//! from the right; fields behind the known ones (later kernels and vendors add some) are passed
+//! over.
 //! Sources: Linux include/trace/events/sched.h, and plugins/plugin_sched_switch.c of libtraceevent.
 
 use super::prefix::{PID_MAX, number, shown};

@@ -379,9 +379,9 @@ impl Reader {
         };
         format!(
             "no scheduling event in {nr_lines} lines ({found}); wanted are lines of ftrace, \
-             `trace-cmd report` or `perf script` with a CPU in brackets, such as `sh-7 [000] d..2. \
-             8317.072645: sched_switch: prev_comm=...`; record at least the events sched_switch and \
-             sched_wakeup, with perf on all CPUs (-a)"
+             `trace-cmd report` or `perf script` with a CPU in brackets, such as \
+             `sh-7 [000] d..2. 8317.072645: sched_switch: prev_comm=...`; record at least the \
+             events sched_switch and sched_wakeup, with perf on all CPUs (-a)"
         )
     }
 }
