@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod export;
 mod list;
+mod machines;
 mod report;
 mod results;
 mod run;
