@@ -2,8 +2,8 @@
 //! What makes a run the run it is, as a hash: by it a stored result is known again.
 //!
 //! The hash covers the program's version, the lane with its settings, the whole workload (not its
-//! name: a file may have changed), scheduler, tunables, machine, CPUs, parameters, seed, end and what stays
-//! in the result. SHA-256 (FIPS 180-4), because the sum also guards files.
+//! name: a file may have changed), scheduler, tunables, machine, CPUs, parameters, seed, end and
+//! what stays in the result. SHA-256 (FIPS 180-4), because the sum also guards files.
 
 use crate::{PlannedRun, RunResult};
 use sha2::{Digest, Sha256};

@@ -2,8 +2,8 @@
 //! Experiments: what to run, in which lane, how often; and the results.
 //!
 //! `study` reads what was asked (`axis`: what varies; `place`: where a mistake stands), `plan`
-//! makes single runs of it, `execute` runs them in their lanes, `recorder` turns a lane's events into
-//! measures, `result` is what comes out; `view` puts results into rows with intervals and
+//! makes single runs of it, `execute` runs them in their lanes, `recorder` turns a lane's events
+//! into measures, `result` is what comes out; `view` puts results into rows with intervals and
 //! differences, `values` is how it reads them. `store` keeps results on disk run by run, `identity`
 //! tells which run a stored one is.
 

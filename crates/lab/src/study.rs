@@ -46,9 +46,9 @@ pub struct ExperimentSpec {
     /// A built-in workload, with parameters if need be (`hogs:n=4`), or the path of a file, seen
     /// from the study's file; or a list of them.
     pub workload: OneOrMore,
-    /// The modelled machine: a preset (`schedlab list machines`), the path of a file, seen from the
-    /// study's, or `host` for a model of this machine; or a list of them. Without `cpus` all CPUs of
-    /// it are used. Only for lane sim; by default a flat machine.
+    /// The modelled machine: a preset (`schedlab list machines`), the path of a file, seen from
+    /// the study's, or `host` for a model of this machine; or a list of them. Without `cpus` all
+    /// CPUs of it are used. Only for lane sim; by default a flat machine.
     #[serde(default)]
     pub machine: Option<OneOrMore>,
     /// Axes each of whose values makes an experiment of its own; the other axes vary within one.

@@ -5,9 +5,8 @@
 //! are schedulers): then a seed's value is its mean over the row's conditions, and a seed that
 //! lacks one of them is left out and counted. The interval is Student's for the mean over seeds; a
 //! difference is taken seed by seed with the baseline's row, over the seeds and conditions that
-//! both have, and its interval is Student's for the mean of those differences (paired). One seed gives
-//! no interval.
-//! Intervals hold for one comparison each; they are not widened for the number of comparisons.
+//! both have, and its interval is Student's for the mean of those differences (paired). One seed
+//! gives no interval. Intervals hold for one comparison each; they are not widened for the number of comparisons.
 
 use crate::place::Step;
 use crate::study::unknown;
@@ -96,8 +95,8 @@ pub struct Table {
 
 /// How means and intervals are made, for people who read a table.
 pub const METHOD: &str = "Mean over seeds; \u{b1} is half the 95 % confidence interval \
-     (Student's t over n seeds), left out for n = 1. Differences are paired: seed by seed, over the \
-     seeds that both rows have.";
+     (Student's t over n seeds), left out for n = 1. Differences are paired: seed by seed, over \
+     the seeds that both rows have.";
 
 impl View {
     /// Whether the measures exist.
