@@ -6,7 +6,8 @@
 //! lacks one of them is left out and counted. The interval is Student's for the mean over seeds; a
 //! difference is taken seed by seed with the baseline's row, over the seeds and conditions that
 //! both have, and its interval is Student's for the mean of those differences (paired). One seed
-//! gives no interval. Intervals hold for one comparison each; they are not widened for the number of comparisons.
+//! gives no interval. Intervals hold for one comparison each; they are not widened for the
+//! number of comparisons.
 
 use crate::place::Step;
 use crate::study::unknown;
