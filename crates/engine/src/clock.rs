@@ -54,6 +54,11 @@ impl EventQueue {
         self.heap.peek().map_or(Nanos::MAX, |Reverse((at, _, _))| *at)
     }
 
+    /// Whether a task is to be released or woken some time.
+    pub fn wakes_somebody(&self) -> bool {
+        self.heap.iter().any(|Reverse((_, _, due))| matches!(due, Due::Release(_) | Due::Wake(_)))
+    }
+
     /// Takes the first event if it is due at `now`.
     #[inline]
     pub fn pop_at(&mut self, now: Nanos) -> Option<Due> {
