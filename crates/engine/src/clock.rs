@@ -85,7 +85,7 @@ impl EventQueue {
 
     /// Whether a task is to be released or woken some time.
     pub fn wakes_somebody(&self) -> bool {
-        self.heap.iter().any(|Reverse((_, _, due))| matches!(due, Due::Release(_) | Due::Wake(_)))
+        self.heap.iter().any(|entry| matches!(entry.due, Due::Release(_) | Due::Wake(_)))
     }
 
     /// Takes the first event if it is due at `now`.

@@ -168,14 +168,18 @@ impl<S: TraceSink> Engine<'_, S> {
                     ns => Next::Busy(ns),
                 }
             }
-            step => {
-                let next = self.object_step(cpu, task, step, false);
-                if step.ends_burst() && matches!(next, Next::Call) {
-                    self.note_burst(task);
-                }
-                next
-            }
+            step => self.first_object_step(cpu, task, step),
         }
+    }
+
+    /// A step that touches objects, when the program comes to it.
+    fn first_object_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
+        let next = self.object_step(cpu, task, step, false);
+        if step.ends_burst() && matches!(next, Next::Call) {
+            // It was there to wait and need not: another burst begins.
+            self.note_burst(task);
+        }
+        next
     }
 
     fn block_until(&mut self, task: TaskId, at: Nanos, state: TaskState) -> Next {

@@ -3,10 +3,10 @@
 //!
 //! As `rt_mutex_setprio` (kernel/sched/core.c) and `rt_mutex_adjust_prio_chain`
 //! (kernel/locking/rtmutex.c): a holder has the priority of the top waiter of each mutex it holds,
-//! or its own if that is better; a changed priority is passed on to the holder of the mutex that the
-//! task itself waits for. The class follows from the priority. Weight, slice and policy stay: a fair
-//! task that inherits from a fair one gains nothing in the kernel's fair class, but does under a
-//! scheduler that picks by priority.
+//! or its own if that is better; a changed priority is passed on to the holder of the mutex that
+//! the task itself waits for. The class follows from the priority. Weight, slice and policy stay:
+//! a fair task that inherits from a fair one gains nothing in the kernel's fair class, but does
+//! under a scheduler that picks by priority.
 
 use super::Object;
 use crate::engine::Engine;

@@ -3,11 +3,12 @@
 //!
 //! **Pipe** (fs/pipe.c): a message of at most PIPE_BUF bytes goes in whole or waits; a longer one
 //! goes in as there is room. A write into an empty pipe wakes one reader; a read wakes the first
-//! writer that has room now; a reader that leaves bytes behind wakes the next one, and a writer that
-//! leaves room the next writer.
-//! **Socket pair** (net/unix/af_unix.c, SOCK_STREAM): a writer goes on while less than the capacity
-//! is queued, in pieces of half of it, so the last one may go beyond. Every piece wakes the readers;
-//! a read wakes the writers only when at most a quarter is still queued (`unix_writable`).
+//! writer that has room now; a reader that leaves bytes behind wakes the next one, and a writer
+//! that leaves room the next writer.
+//! **Socket pair** (net/unix/af_unix.c, SOCK_STREAM): a writer goes on while less than the
+//! capacity is queued, in pieces of half of it, so the last one may go beyond. Every piece wakes
+//! the readers; a read wakes the writers only when at most a quarter is still queued
+//! (`unix_writable`).
 //!
 //! Wake-ups between the two ends carry the hint that the waker will soon sleep (WF_SYNC). Each byte
 //! is copied twice, once by each end, at the device's price for a copy. Left out: the page and

@@ -5,8 +5,9 @@
 //! Modelled as glibc (2.41) and Linux (6.12) do it, as far as a scheduler can tell:
 //!
 //! - **Normal mutex** (lowlevellock and futex): an unlock frees the mutex and wakes the first
-//!   waiter, which tries again when it runs; a task that comes in between may take it first. Locking
-//!   a free mutex, and unlocking one that nobody waited for, is no system call and costs nothing.
+//!   waiter, which tries again when it runs; a task that comes in between may take it first.
+//!   Locking a free mutex, and unlocking one that nobody waited for, is no system call and costs
+//!   nothing.
 //! - **Priority inheritance** (FUTEX_LOCK_PI, kernel/locking/rtmutex.c): an unlock hands the mutex
 //!   to the top waiter. The holder runs with the top waiter's priority, along chains: `boost.rs`.
 //! - **Ceiling**: the holder runs at the ceiling from the moment it has the mutex. A fair task
