@@ -27,7 +27,7 @@ Data goes to stdout, talk to stderr.";
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List schedulers, workloads, measures and studies.
+    /// List schedulers, workloads, measures, studies and machines.
     List(ListArgs),
     /// Simulate a workload under one or more schedulers.
     #[command(after_long_help = EXAMPLES_SIM)]
@@ -41,6 +41,9 @@ pub enum Command {
     /// Make a report (one HTML file) and plots from results.
     #[command(after_long_help = EXAMPLES_REPORT)]
     Report(ReportArgs),
+    /// Measure what a trace shows, whoever recorded it: ftrace, trace-cmd, perf or schedlab.
+    #[command(after_long_help = EXAMPLES_ANALYSE)]
+    Analyse(AnalyseArgs),
     /// Convert a recorded trace, or the timeline of a result, into another format.
     #[command(after_long_help = EXAMPLES_EXPORT)]
     Export(ExportArgs),
@@ -64,6 +67,7 @@ pub enum Command {
 const EXAMPLES_SIM: &str = "Examples:
   schedlab sim hogs:n=4,work=100ms --scheduler rr --set slice=10ms
   schedlab sim sched --param n=4 --cpus 2 --hz 1000 --scheduler linux-6.1,linux-6.12
+  schedlab sim hackbench --machine server-2x32 --preempt lazy
   schedlab sim my-workload.json --costs zero --json | jq .measures.totals
   schedlab sim hogs --slices | head
   schedlab sim interactive --until 2s --trace run.pftrace     (opens in ui.perfetto.dev)";
@@ -85,7 +89,17 @@ const EXAMPLES_REPORT: &str = "Examples:
   schedlab sim hogs --scheduler rr,fcfs --json --keep | schedlab report -
   schedlab report results.json --output report.html --plots plots/";
 
+const EXAMPLES_ANALYSE: &str = "Examples:
+  trace-cmd report trace.dat > trace.txt && schedlab analyse trace.txt
+  perf script -i perf.data --ns --show-lost-events | schedlab analyse -
+  schedlab analyse trace.txt --task hackbench --report trace.html
+  schedlab analyse run.slt --cpus
+
+The events sched_switch and sched_wakeup are wanted at least; with sched_wakeup_new, sched_waking,
+sched_migrate_task and sched_process_fork, _exec and _exit every measure is there.";
+
 const EXAMPLES_EXPORT: &str = "Examples:
+  schedlab export trace.txt trace.pftrace
   schedlab sim hogs --trace run.slt && schedlab export run.slt run.parquet
   schedlab export run.slt run.pftrace
   schedlab export result.json slices.csv";
@@ -115,6 +129,8 @@ pub enum Listed {
     Measures,
     /// The studies that the demo runs.
     Studies,
+    /// Every machine that a simulation can have, and this one.
+    Machines,
 }
 
 /// Arguments of `list`.
@@ -123,7 +139,7 @@ pub struct ListArgs {
     /// What to list; without it, everything in short.
     #[arg(value_enum)]
     pub what: Option<Listed>,
-    /// Show one scheduler, workload, measure or study only.
+    /// Show one scheduler, workload, measure, study or machine only.
     pub name: Option<String>,
     /// Show sources, what is left out, tunables and parameters too.
     #[arg(long, short)]
@@ -159,12 +175,22 @@ pub struct WorkloadArgs {
 /// The modelled machine.
 #[derive(Debug, Args)]
 pub struct MachineArgs {
-    /// Ticks a second of the modelled kernel.
-    #[arg(long, default_value = "250", value_parser = crate::input::hz)]
-    pub hz: u32,
-    /// What switches, ticks and wake-ups cost: zero, default, or a file of `schedlab calibrate`.
-    #[arg(long, value_name = "zero|default|FILE", default_value = "default")]
-    pub costs: String,
+    /// The modelled machine: a preset (`schedlab list machines`), a file (.toml, .json), or `host`
+    /// for a model of this machine; without it a flat one.
+    #[arg(long, value_name = "PRESET|FILE|host")]
+    pub machine: Option<String>,
+    /// Ticks a second of the modelled kernel, instead of the machine's; 250 without a machine.
+    #[arg(long, value_parser = crate::input::hz)]
+    pub hz: Option<u32>,
+    /// When a CPU acts on a request to reschedule, instead of what the machine says; without
+    /// either, what the scheduler's kernel has in Debian, full for textbook schedulers.
+    #[arg(long, value_name = "none|voluntary|full|lazy",
+          value_parser = schedlab_lab::machine::preempt_by_name)]
+    pub preempt: Option<schedlab_model::Preempt>,
+    /// What switches, ticks and wake-ups cost, instead of the machine's: zero, default, or a file
+    /// of `schedlab calibrate`.
+    #[arg(long, value_name = "zero|default|FILE")]
+    pub costs: Option<String>,
     /// Value of a tunable of the scheduler, as in `--set slice=10ms`; may be repeated.
     #[arg(long = "set", short = 's', value_name = "TUNABLE=VALUE")]
     pub tunables: Vec<String>,
@@ -212,9 +238,9 @@ pub struct SimArgs {
         default_value = "linux-6.12"
     )]
     pub scheduler: Vec<String>,
-    /// CPUs of the modelled machine.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub cpus: u32,
+    /// CPUs of the modelled machine, its first; all of a machine that is named, else 1.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cpus: Option<u32>,
     /// Repetitions, each with the next seed.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: u32,
@@ -304,10 +330,38 @@ pub struct ReportArgs {
     pub plots: Option<PathBuf>,
 }
 
+/// Arguments of `analyse`.
+#[derive(Debug, Args)]
+pub struct AnalyseArgs {
+    /// Traces: text of ftrace, `trace-cmd report` or `perf script`, or .slt, .parquet or .ndjson;
+    /// told apart by their content. `-` is stdin.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Show only tasks with this name or process id; may be repeated.
+    #[arg(long, value_name = "NAME|PID")]
+    pub task: Vec<String>,
+    /// Show what each CPU did in place of the tasks.
+    #[arg(long, conflicts_with_all = ["slices", "task"])]
+    pub cpus: bool,
+    /// Print the result as JSON (see `schedlab schema`); several traces make an array.
+    #[arg(long, conflicts_with = "slices")]
+    pub json: bool,
+    /// Keep the timeline in the JSON.
+    #[arg(long, requires = "json")]
+    pub keep: bool,
+    /// Print one JSON line a slice: cpu, task, name, start_ns, end_ns, end.
+    #[arg(long)]
+    pub slices: bool,
+    /// Write a report to this HTML file.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// A trace in the project's own format (.slt), or a JSON result with its timeline.
+    /// A trace (.slt, .parquet, .ndjson, or text of ftrace, `trace-cmd report` or `perf script`),
+    /// or a JSON result with its timeline.
     pub input: PathBuf,
     /// The file to write; `-` is stdout.
     pub output: PathBuf,

@@ -8,6 +8,7 @@
 pub mod execute;
 pub mod lane;
 pub mod launchers;
+pub mod machine;
 pub mod plan;
 pub mod recorder;
 pub mod result;
@@ -16,6 +17,7 @@ pub mod study;
 
 pub use execute::{ExecuteOptions, Failure, Outcome, execute};
 pub use lane::{Keep, Lane, LaneError, RunRequest};
+pub use machine::{MachineFile, MachineSpec};
 pub use plan::{Plan, PlanInput, PlannedRun};
 pub use recorder::{Recorded, Recorder, SliceTracker};
 pub use result::{
