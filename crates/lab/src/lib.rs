@@ -3,9 +3,11 @@
 //!
 //! `study` reads what was asked, `plan` makes single runs of it, `execute` runs them in their
 //! lanes,
-//! `recorder` turns a lane's events into measures, `result` is what comes out.
+//! `recorder` turns a lane's events into measures, `result` is what comes out, `expect` compares it
+//! with what the workload expects.
 
 pub mod execute;
+pub mod expect;
 pub mod lane;
 pub mod launchers;
 pub mod plan;
@@ -14,7 +16,8 @@ pub mod result;
 pub mod sim;
 pub mod study;
 
-pub use execute::{ExecuteOptions, Failure, Outcome, execute};
+pub use execute::{ExecuteOptions, Failure, Outcome, execute, run_and_check};
+pub use expect::Expected;
 pub use lane::{Keep, Lane, LaneError, RunRequest};
 pub use plan::{Plan, PlanInput, PlannedRun};
 pub use recorder::{Recorded, Recorder, SliceTracker};
