@@ -98,7 +98,8 @@ impl HostLane {
             work: Work::Tasks { workload: workload.clone(), arrivals },
             seed: request.seed,
             user: session::task_user(),
-            needs_nice: forks || sets,
+            tasks_set_own: is_root() && !sys::has_cap_sys_nice(),
+            needs_nice: (forks || sets) && may_set_policies(),
             own_stamps: false,
             dir: None,
             groups: Default::default(),
@@ -323,4 +324,9 @@ fn check_warnings(outcome: &HostOutcome) -> Vec<Warning> {
 /// Whether this process may do what only root may.
 pub fn is_root() -> bool {
     sys::euid() == 0
+}
+
+/// Whether real-time policies may be set and the attributes of other users' tasks (CAP_SYS_NICE).
+pub fn may_set_policies() -> bool {
+    sys::has_cap_sys_nice()
 }
