@@ -106,7 +106,8 @@ fn what_cannot_be_kept_is_refused_by_name() {
         ("lock_order", "rt-app before events"),
         ("use_runtime", "write `runtime`"),
     ] {
-        let text = task(&format!("\"run\": 5, \"{key}\": 1"));
+        // Before anything else that is wrong.
+        let text = task(&format!("\"policy\": \"SCHED_DEADLINE\", \"{key}\": 1"));
         assert!(
             text.contains(&format!("`{key}` is not supported")) && text.contains(why),
             "{text}"

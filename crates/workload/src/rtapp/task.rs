@@ -64,6 +64,12 @@ pub(crate) fn read_task(reader: &mut Reader, member: &ObjectProp) -> Result<Read
     let name = key(member);
     let body = object(&member.value, name)?;
     let keys: Vec<&str> = TASK_KEYS.iter().chain(&ATTR_KEYS).copied().collect();
+    // A file of another grammar is told so before what follows from its keys.
+    for member in &body.properties {
+        if let Meaning::Refused { message, help } = meaning(key(member), &keys, "a task") {
+            return Err(problem(key_span(member), message, help));
+        }
+    }
     let properties = read_properties(reader, member, body)?;
     let attr = properties.attr.apply(reader, &super::attr::default_attr(reader.default_policy))?;
     let mut events = TaskEvents::new(name, attr);
