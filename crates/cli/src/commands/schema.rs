@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab schema`: the JSON schemas of workload files and of the program's output, the latter made
-//! from the very types that are printed; and the list of measures, read from the same schema, so that no name is written twice.
+//! `schedlab schema`: the JSON schemas of workload files and of the program's output, the latter
+//! made from the very types that are printed; and the list of measures, read from the same schema,
+//! so that no name is written twice.
 
 use super::bench::BenchResult;
 use crate::args::SchemaArgs;
