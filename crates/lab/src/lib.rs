@@ -10,6 +10,7 @@ pub mod execute;
 pub mod expect;
 pub mod lane;
 pub mod launchers;
+pub mod machine;
 pub mod plan;
 pub mod recorder;
 pub mod result;
@@ -19,6 +20,7 @@ pub mod study;
 pub use execute::{ExecuteOptions, Failure, Outcome, execute, run_and_check};
 pub use expect::Expected;
 pub use lane::{Keep, Lane, LaneError, RunRequest};
+pub use machine::{MachineFile, MachineSpec};
 pub use plan::{Plan, PlanInput, PlannedRun};
 pub use recorder::{Recorded, Recorder, SliceTracker};
 pub use result::{

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod export;
 mod list;
+mod machines;
 mod report;
 mod results;
 mod run;
