@@ -92,8 +92,8 @@ fn a_suspend_without_a_name_is_on_the_task_itself() {
     assert_eq!(ops(&workload, "tick")[0], Op::Resume { object: object(0) });
 }
 
-/// In rt-app suspend and resume use the condition variable and the mutex of their name; other events
-/// may use these two as well.
+/// In rt-app suspend and resume use the condition variable and the mutex of their name; other
+/// events may use these two as well.
 #[test]
 fn a_suspend_that_shares_its_variable_is_read_as_what_it_does() {
     let workload = read(

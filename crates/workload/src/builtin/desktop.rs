@@ -14,8 +14,8 @@ use schedlab_model::{
     TimerMode, Workload,
 };
 
-/// A program that draws `fps` frames a second, and hogs. Each frame is one unit of progress. A frame
-/// that is late begins a new period at its end, so that the frames lost are `fps` times the
+/// A program that draws `fps` frames a second, and hogs. Each frame is one unit of progress. A
+/// frame that is late begins a new period at its end, so that the frames lost are `fps` times the
 /// duration, less the progress; the frame rate is progress by duration.
 pub(super) fn frame_loop(args: &Args) -> Result<Workload, BuiltinError> {
     let (fps, work_ns) = (args.number("fps"), args.number("work"));
@@ -69,70 +69,76 @@ const OVERHEAD_NS: u64 = 1_000_000;
 /// The assembler's part of a file's CPU time, and the linker's, as a divisor.
 const AS_PART: u64 = 10;
 
+/// Files differ in length: half to three halves of the mean.
+fn around(mean: u64) -> Amount {
+    Amount::Uniform { low: mean / 2, high: mean + mean / 2 }
+}
+
+/// A transfer of about so many bytes.
+fn transfer(direction: IoDirection, bytes: u64, sync: bool) -> Op {
+    Op::Io { direction, bytes: around(bytes), sync }
+}
+
+/// make itself: a job for each file as long as there are slots, then the linker.
+fn make(files: u64) -> Program {
+    ProgramBuilder::new()
+        .begin_loop(LoopCount::Times(files))
+        .op(Op::SemWait { object: SLOTS })
+        .run(OVERHEAD_NS)
+        .op(Op::Fork { task: CC })
+        .end_loop()
+        .op(Op::JoinAll)
+        .op(Op::Fork { task: LD })
+        .op(Op::Join { task: LD })
+        .build()
+}
+
+/// The compiler driver.
+fn cc() -> Program {
+    ProgramBuilder::new()
+        .run(OVERHEAD_NS)
+        .op(Op::Fork { task: CC1 })
+        .op(Op::Join { task: CC1 })
+        .op(Op::Fork { task: AS })
+        .op(Op::Join { task: AS })
+        .op(Op::Progress)
+        .op(Op::SemPost { object: SLOTS })
+        .build()
+}
+
+/// A program that reads, computes and writes through the page cache.
+fn stage(read: Op, work_ns: u64, written: u64) -> Program {
+    ProgramBuilder::new()
+        .op(read)
+        .op(Op::Run(around(work_ns)))
+        .op(transfer(IoDirection::Write, written, false))
+        .build()
+}
+
+/// The linker: reads every object file, writes the program.
+fn ld(files: u64, work_ns: u64, object: u64) -> Program {
+    ProgramBuilder::new()
+        .begin_loop(LoopCount::Times(files))
+        .op(transfer(IoDirection::Read, object, false))
+        .op(Op::Run(around(work_ns)))
+        .end_loop()
+        .op(transfer(IoDirection::Write, object, true))
+        .build()
+}
+
 /// `make -jJ` on `files` files.
 pub(super) fn compile(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = SchedAttr { nice: args.nice("nice"), ..args.attr()? };
     let (files, work_ns) = (args.number("files"), args.number("work"));
-    // Files differ in length: half to three halves of the mean.
-    let around = |mean: u64| Amount::Uniform { low: mean / 2, high: mean + mean / 2 };
-    let io = |direction, bytes, sync| Op::Io { direction, bytes: around(bytes), sync };
     let (source, object) = (args.number("source"), args.number("object"));
-    let programs: [(&str, Program); 5] = [
-        (
-            "make",
-            ProgramBuilder::new()
-                .begin_loop(LoopCount::Times(files))
-                .op(Op::SemWait { object: SLOTS })
-                .run(OVERHEAD_NS)
-                .op(Op::Fork { task: CC })
-                .end_loop()
-                .op(Op::JoinAll)
-                .op(Op::Fork { task: LD })
-                .op(Op::Join { task: LD })
-                .build(),
-        ),
-        (
-            "cc",
-            ProgramBuilder::new()
-                .run(OVERHEAD_NS)
-                .op(Op::Fork { task: CC1 })
-                .op(Op::Join { task: CC1 })
-                .op(Op::Fork { task: AS })
-                .op(Op::Join { task: AS })
-                .op(Op::Progress)
-                .op(Op::SemPost { object: SLOTS })
-                .build(),
-        ),
-        (
-            "cc1",
-            ProgramBuilder::new()
-                .op(io(IoDirection::Read, source, true))
-                .op(Op::Run(around(work_ns)))
-                .op(io(IoDirection::Write, object, false))
-                .build(),
-        ),
-        (
-            "as",
-            ProgramBuilder::new()
-                .op(io(IoDirection::Read, object, false))
-                .op(Op::Run(around(work_ns / AS_PART)))
-                .op(io(IoDirection::Write, object, false))
-                .build(),
-        ),
-        (
-            "ld",
-            ProgramBuilder::new()
-                .begin_loop(LoopCount::Times(files))
-                .op(io(IoDirection::Read, object, false))
-                .op(Op::Run(around(work_ns / AS_PART / 2)))
-                .end_loop()
-                .op(Op::Io {
-                    direction: IoDirection::Write,
-                    bytes: Amount::Constant(object),
-                    sync: true,
-                })
-                .build(),
-        ),
+    let from_device = transfer(IoDirection::Read, source, true);
+    let from_cache = transfer(IoDirection::Read, object, false);
+    let programs = [
+        ("make", make(files)),
+        ("cc", cc()),
+        ("cc1", stage(from_device, work_ns, object)),
+        ("as", stage(from_cache, work_ns / AS_PART, object)),
+        ("ld", ld(files, work_ns / AS_PART / 2, object)),
     ];
     let tasks = programs.into_iter().enumerate().map(|(index, (name, program))| TaskSpec {
         attr,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attributes (`policy`, `priority`, `dl-*`, `util_*`, `cpus`, `taskgroup`) at a task, at a phase or
-//! in a `sched` event.
+//! Attributes (`policy`, `priority`, `dl-*`, `util_*`, `cpus`, `taskgroup`) at a task, at a phase
+//! or in a `sched` event.
 //!
 //! Source: rt-app's src/rt-app_parse_config.c, `parse_sched_data`, with its older names of the
 //! SCHED_DEADLINE parameters (`runtime`, `period`, `deadline` at a task).

@@ -60,8 +60,8 @@ fn read_one(
     keys.extend(COMPARISONS.map(|(key, _)| key));
     let mut members = Members::new(body, &keys, "expect")?;
     let Some(value) = members.take("measure") else {
-        let help = "name one, such as \"measure\": \"turnaround_ns_mean\"; `schedlab list measures` \
-                    shows all";
+        let help = "name one, such as \"measure\": \"turnaround_ns_mean\"; `schedlab list \
+                    measures` shows all";
         return Err(problem(span(body), "an expectation without `measure`", help));
     };
     let measure = string(value, "measure")?;

@@ -2,9 +2,9 @@
 //! Events that act on other tasks or wait for them: locks, condition variables, barriers,
 //! semaphores, suspend and resume, channels.
 //!
-//! Source: rt-app's src/rt-app.c, `run_event`. `suspend` waits on a condition variable, with a mutex
-//! of the same name held; `resume` broadcasts it. Where other events use that variable or mutex too,
-//! the two are read as exactly that, else as operations of their own on an event.
+//! Source: rt-app's src/rt-app.c, `run_event`. `suspend` waits on a condition variable, with a
+//! mutex of the same name held; `resume` broadcasts it. Where other events use that variable or
+//! mutex too, the two are read as exactly that, else as operations of their own on an event.
 
 use super::Reader;
 use super::error::{Result, problem};
