@@ -18,3 +18,4 @@ pub const SCHEMA: &str = include_str!("../../../docs/reference/workload.schema.j
 
 pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
 pub use rtapp::{ReadError, ReadOutcome, Warning, WarningKind, read_rtapp, write_rtapp};
+pub use suggest::nearest;
