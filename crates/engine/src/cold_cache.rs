@@ -6,8 +6,8 @@
 //! `n + w - c` bytes (at least 0, at most `w`) in a cache of `c` bytes. A set that is larger than a
 //! cache counts as the cache's size. What a task lost in the last-level cache comes from memory, at
 //! the speed of its home node, where it first ran, or of another one; what it lost in the core's
-//! cache alone comes from the last-level cache. A move to another core or cache takes the set along:
-//! nothing stays behind. The first run is free: a cold start is part of the program.
+//! cache alone comes from the last-level cache. A move takes the set along: nothing stays behind.
+//! The first run is free: a cold start is part of the program.
 //!
 //! Such a task pays this in place of the fixed costs of a migration, which stand for a small set.
 //! Left out: what tasks that run at the same time take from each other, sharing of pages, and the
