@@ -2,6 +2,7 @@
 //! A running task changes its own attributes (sched_setattr, sched_setaffinity).
 
 use crate::engine::Engine;
+use crate::observe::Cause;
 use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 
@@ -47,5 +48,8 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.resched_curr(cpu);
         }
         self.drain();
+        if self.watch.is_some() {
+            self.note_cause(&Cause::Attr { task });
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::config::{SimConfig, SimOutcome};
 use crate::device::DeviceQueue;
 use crate::error::SimError;
 use crate::exec::Exec;
+use crate::observe::{Cause, Watch};
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
@@ -42,6 +43,8 @@ pub(crate) struct Engine<'a, S> {
     pub rounds: u64,
     pub outcome: SimOutcome,
     pub error: Option<SimError>,
+    /// Somebody watches the choices.
+    pub watch: Option<Watch<'a>>,
 }
 
 impl<'a, S: TraceSink> Engine<'a, S> {
@@ -91,6 +94,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             rounds: 0,
             outcome: SimOutcome::default(),
             error: None,
+            watch: None,
             core,
         }
     }
@@ -170,7 +174,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 Due::ClassTimer { class, token } => {
                     let (class, core) = self.class(class);
                     class.timer(core, token);
+                    let class = class.name();
                     self.drain();
+                    if self.watch.is_some() {
+                        self.note_cause(&Cause::Timer { class });
+                    }
                 }
             }
         }
@@ -223,6 +231,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             if tick_ns > 0 {
                 self.burst_ends.set(cpu, self.burst_ends.get(cpu).saturating_add(tick_ns));
             }
+            let watched = self.watch.is_some();
+            let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
             let (class, core) = self.class(self.core.task(curr).class);
             class.task_tick(core, cpu, curr);
             for index in 0..self.nr_classes() {
@@ -230,6 +240,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 class.tick_balance(core, cpu);
             }
             self.drain();
+            if watched {
+                self.note_tick(cpu, curr, before);
+            }
         }
     }
 

@@ -26,12 +26,14 @@ mod device;
 mod engine;
 mod error;
 mod exec;
+mod observe;
 mod schedule;
 mod step;
 mod wake;
 
 pub use config::{SimConfig, SimOutcome};
 pub use error::{SchedulerFault, SimError};
+pub use observe::{Cause, Decision, Observer};
 
 use schedlab_model::{TraceSink, Workload};
 
@@ -48,4 +50,19 @@ pub fn simulate<S: TraceSink>(
         .check(config.machine.nr_cpus())
         .map_err(|error| SimError::Workload(error.to_string()))?;
     engine::Engine::new(workload, config, sink).run()
+}
+
+/// The same, with an observer of every choice. The run is not changed by it.
+pub fn simulate_observed<'a, S: TraceSink>(
+    workload: &'a Workload,
+    config: &'a SimConfig<'a>,
+    sink: S,
+    observer: &'a mut dyn Observer,
+) -> Result<SimOutcome, SimError> {
+    workload
+        .check(config.machine.nr_cpus())
+        .map_err(|error| SimError::Workload(error.to_string()))?;
+    let mut engine = engine::Engine::new(workload, config, sink);
+    engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
+    engine.run()
 }
