@@ -19,13 +19,15 @@ pub enum Due {
         /// The class's own.
         token: u64,
     },
+    /// The task of a CPU comes to a point where the kernel may be preempted.
+    ReturnToUser(CpuId),
 }
 
 impl Due {
     const fn phase(&self) -> u64 {
         match self {
             Self::Release(_) | Self::Wake(_) => 0,
-            Self::ClassTimer { .. } => 1,
+            Self::ClassTimer { .. } | Self::ReturnToUser(_) => 1,
         }
     }
 }

@@ -39,4 +39,8 @@ pub struct SimOutcome {
     pub nr_ticks: u64,
     /// Events handed to the sink.
     pub nr_events: u64,
+    /// Interrupts of the machine's sources, on busy and idle CPUs.
+    pub nr_interrupts: u64,
+    /// Time that they took.
+    pub interrupt_ns: Nanos,
 }

@@ -6,11 +6,15 @@ use crate::config::{SimConfig, SimOutcome};
 use crate::device::DeviceQueue;
 use crate::error::SimError;
 use crate::exec::Exec;
+use crate::interrupts::Interrupts;
+use crate::kernel_mode::KernelMode;
 use crate::observe::{Cause, Watch};
+use crate::pace::Pace;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Costs, CpuId, Event, EventKind, Nanos, Policy, TaskId, TraceSink, Workload, time::NSEC_PER_SEC,
+    Costs, CpuId, Event, EventKind, Nanos, ObjectId, Policy, TaskId, TraceSink, Workload,
+    time::NSEC_PER_SEC,
 };
 use schedlab_sched::{Core, SchedClass};
 
@@ -28,6 +32,10 @@ pub(crate) struct Engine<'a, S> {
     pub execs: Vec<Exec>,
     pub events: EventQueue,
     pub burst_ends: BurstEnds,
+    /// Only on a machine whose hardware threads slow each other.
+    pub pace: Option<Pace>,
+    pub kernel_mode: KernelMode,
+    pub interrupts: Interrupts<'a>,
     pub device: DeviceQueue,
     pub arrivals: Vec<Arrival>,
     /// Forked so far of each description, for names.
@@ -82,6 +90,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             execs: Vec::new(),
             events,
             burst_ends: BurstEnds::new(machine.nr_cpus()),
+            pace: Pace::new(machine),
+            kernel_mode: KernelMode::new(machine),
+            interrupts: Interrupts::new(machine, config.seed),
             device: DeviceQueue::new(machine.device),
             nr_live: arrivals.len() as u64,
             arrivals,
@@ -137,6 +148,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
+        for (id, info) in self.workload.trace_objects().iter().enumerate() {
+            self.sink.object(ObjectId(id as u32), info);
+        }
         let end_ns = self.config.until_ns.or(self.workload.duration_ns).unwrap_or(Nanos::MAX);
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
@@ -145,6 +159,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 self.report_stuck();
                 break;
             }
+            // An interrupt alone keeps no run going: it wakes nobody.
+            let now = now.min(self.interrupts.next_time());
             if now >= end_ns {
                 self.core.now = end_ns;
                 break;
@@ -180,7 +196,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                         self.note_cause(&Cause::Timer { class });
                     }
                 }
+                Due::ReturnToUser(cpu) => self.return_to_user(cpu),
             }
+        }
+        if self.interrupts.next_time() == now {
+            self.take_interrupts();
         }
         if self.next_tick == now && self.nr_busy > 0 {
             self.next_tick += self.core.tick_nsec;
@@ -198,8 +218,14 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             if self.error.is_some() {
                 break;
             }
+            if self.puts_off(cpu) {
+                continue;
+            }
             self.count_round(cpu);
             self.schedule(cpu);
+        }
+        if self.kernel_mode.is_lazy() {
+            self.await_lazy();
         }
         if !self.idle_suspects.is_empty() {
             self.check_idle_suspects();
@@ -229,7 +255,10 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
             self.outcome.nr_ticks += 1;
             if tick_ns > 0 {
-                self.burst_ends.set(cpu, self.burst_ends.get(cpu).saturating_add(tick_ns));
+                self.extend_burst(cpu, tick_ns);
+            }
+            if self.core.rq(cpu).need_resched_lazy {
+                self.core.resched_curr(cpu);
             }
             let watched = self.watch.is_some();
             let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
@@ -239,6 +268,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 let (class, core) = self.class(index);
                 class.tick_balance(core, cpu);
             }
+            self.interrupt_returns(cpu);
             self.drain();
             if watched {
                 self.note_tick(cpu, curr, before);

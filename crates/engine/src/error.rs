@@ -59,6 +59,8 @@ impl SchedulerFault {
 pub enum SimError {
     /// The workload does not fit the machine.
     Workload(String),
+    /// The machine is impossible.
+    Machine(String),
     /// The scheduler broke a rule.
     Scheduler {
         /// Which rule.
@@ -96,6 +98,7 @@ impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workload(text) => f.write_str(text),
+            Self::Machine(text) => write!(f, "machine: {text}"),
             Self::Scheduler { fault, scheduler, class, callback, task, cpu, time_ns } => write!(
                 f,
                 "scheduler {scheduler:?} {}: class {class:?}, callback {callback}, task {task:?}, \

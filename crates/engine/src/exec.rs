@@ -23,6 +23,9 @@ pub struct Exec {
     pub interpreter: Interpreter,
     /// CPU time until the program goes on, while it does not run.
     pub remaining: Nanos,
+    /// Part of the last nanosecond of its next burst that is done already, in thousandths: what
+    /// rounding to whole nanoseconds has left over on a hardware thread.
+    pub ahead: u32,
     /// Cost that arose and was not yet charged to its CPU time.
     pub overhead: Nanos,
     /// Busy until this wall time.

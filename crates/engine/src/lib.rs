@@ -10,7 +10,8 @@
 //! At one instant the engine handles, in this order:
 //!
 //! 1. releases, wake-ups by timers, completions of the device: in the order in which they were set;
-//! 2. timers of scheduling classes, in the order in which they were set;
+//! 2. timers of scheduling classes and ends of kernel code that may not be preempted, in the order
+//!    in which they were set; then interrupts of the machine's sources;
 //! 3. the tick, CPU by CPU in ascending order: `task_tick`, then `tick_balance` of every class;
 //! 4. ends of CPU bursts, CPU by CPU: the program goes on; a task that blocks, yields or exits
 //!    reschedules its CPU there and then, and so does a system call that asked for a reschedule;
@@ -19,6 +20,7 @@
 //! What steps 4 and 5 set for the same instant is handled in another round at that instant.
 
 mod attr;
+mod burst;
 mod clock;
 mod config;
 mod custody;
@@ -26,7 +28,11 @@ mod device;
 mod engine;
 mod error;
 mod exec;
+mod interrupts;
+mod kernel_mode;
 mod observe;
+mod pace;
+mod refuse;
 mod schedule;
 mod step;
 mod wake;
@@ -46,10 +52,7 @@ pub fn simulate<S: TraceSink>(
     config: &SimConfig<'_>,
     sink: S,
 ) -> Result<SimOutcome, SimError> {
-    workload
-        .check(config.machine.nr_cpus())
-        .map_err(|error| SimError::Workload(error.to_string()))?;
-    engine::Engine::new(workload, config, sink).run()
+    checked(workload, config, sink)?.run()
 }
 
 /// The same, with an observer of every choice. The run is not changed by it.
@@ -59,10 +62,22 @@ pub fn simulate_observed<'a, S: TraceSink>(
     sink: S,
     observer: &'a mut dyn Observer,
 ) -> Result<SimOutcome, SimError> {
+    let mut engine = checked(workload, config, sink)?;
+    engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
+    engine.run()
+}
+
+/// An engine for a workload that fits the machine and the scheduler.
+fn checked<'a, S: TraceSink>(
+    workload: &'a Workload,
+    config: &'a SimConfig<'a>,
+    sink: S,
+) -> Result<engine::Engine<'a, S>, SimError> {
     workload
         .check(config.machine.nr_cpus())
         .map_err(|error| SimError::Workload(error.to_string()))?;
-    let mut engine = engine::Engine::new(workload, config, sink);
-    engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
-    engine.run()
+    config.machine.check().map_err(SimError::Machine)?;
+    let engine = engine::Engine::new(workload, config, sink);
+    refuse::check(workload, config.scheduler.name, &engine.classes).map_err(SimError::Workload)?;
+    Ok(engine)
 }

@@ -122,6 +122,7 @@ impl<S: TraceSink> Engine<'_, S> {
             rq.idle_since = now;
             self.nr_busy -= 1;
             self.burst_ends.set(cpu, Nanos::MAX);
+            self.core_busy(cpu, false);
             if self.core.rq(cpu).nr_running == 0 {
                 self.core.idle_cpus.set(cpu);
             } else {
@@ -135,18 +136,15 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.next_tick = (now / tick + 1) * tick;
             }
             self.nr_busy += 1;
+            self.core_busy(cpu, true);
         }
         self.core.idle_cpus.clear(cpu);
         self.switch_in(cpu, next, prev.is_none());
     }
 
     fn switch_out(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>, out: SwitchOut) {
-        let now = self.core.now;
-        let left = self.burst_ends.get(cpu).saturating_sub(now);
-        let exec = &mut self.execs[prev.index()];
-        // A task busy until a wall time has no CPU time left to use up, only time to pass.
-        exec.remaining = if exec.wall_until.is_some() { 0 } else { left };
-        exec.runnable_since = now;
+        self.keep_rest(cpu, prev);
+        self.execs[prev.index()].runnable_since = self.core.now;
         self.account(cpu, prev);
         let t = &mut self.core.tasks[prev.index()];
         if out.is_voluntary() {
@@ -177,10 +175,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let exec = &mut self.execs[next.index()];
         exec.has_run = true;
         exec.last_cpu = cpu.0;
-        let busy = std::mem::take(&mut exec.overhead).saturating_add(exec.remaining);
-        let end = now.saturating_add(cost).saturating_add(busy);
-        let end = exec.wall_until.map_or(end, |wall| end.max(wall));
-        self.burst_ends.set(cpu, end);
+        let in_kernel = std::mem::take(&mut exec.overhead).saturating_add(cost);
+        let remaining = exec.remaining;
+        self.start_burst(cpu, next, in_kernel, remaining);
         self.core.tasks[next.index()].exec_start = now;
         let (class, core) = self.class(self.core.task(next).class);
         class.set_next_task(core, cpu, next, true);
@@ -191,7 +188,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let exec = &self.execs[next.index()];
         let mut cost = self.costs.context_switch_ns + scanned * self.costs.pick_entry_ns;
         if from_idle {
-            cost += self.costs.idle_exit_ns;
+            cost += self.costs.idle_exit_ns + self.interrupt_rest(cpu);
         }
         if exec.has_run && exec.last_cpu != cpu.0 {
             let llc = &self.core.topology.llc;

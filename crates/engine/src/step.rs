@@ -28,7 +28,13 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Goes on with the program of what `cpu` runs.
     pub(crate) fn step(&mut self, cpu: CpuId) {
         let task = self.core.rq(cpu).curr.expect("an idle CPU has no burst to end");
+        self.burst_ended(cpu, task);
         self.execs[task.index()].wall_until = None;
+        if self.reschedules_on_return(cpu) {
+            self.pause(cpu, task);
+            self.schedule(cpu);
+            return;
+        }
         loop {
             self.count_round(cpu);
             if self.error.is_some() {
@@ -37,21 +43,22 @@ impl<S: TraceSink> Engine<'_, S> {
             match self.step_once(cpu, task) {
                 Next::Continue => {}
                 Next::Busy(ns) => {
-                    let now = self.core.now;
                     let overhead = std::mem::take(&mut self.execs[task.index()].overhead);
-                    let end = now.saturating_add(ns).saturating_add(overhead);
-                    self.burst_ends.set(cpu, end);
+                    self.start_burst(cpu, task, overhead, ns);
                     return;
                 }
                 Next::BusyUntil(at) => {
                     self.execs[task.index()].wall_until = Some(at);
-                    self.burst_ends.set(cpu, at);
+                    self.start_burst(cpu, task, 0, 0);
                     return;
                 }
                 Next::Syscall => {
-                    if self.core.rq(cpu).need_resched {
+                    let rq = self.core.rq(cpu);
+                    if rq.need_resched || rq.need_resched_lazy {
                         self.pause(cpu, task);
-                        self.schedule(cpu);
+                        if !self.stays_in_kernel(cpu) {
+                            self.schedule(cpu);
+                        }
                         return;
                     }
                 }
@@ -62,7 +69,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 }
                 Next::Block(state) => {
                     self.core.tasks[task.index()].state = state;
-                    self.burst_ends.set(cpu, self.core.now);
+                    self.start_burst(cpu, task, 0, 0);
                     self.schedule(cpu);
                     return;
                 }
@@ -73,7 +80,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The program goes on after the reschedule, once the cost of the system call has passed.
     fn pause(&mut self, cpu: CpuId, task: TaskId) {
         let overhead = std::mem::take(&mut self.execs[task.index()].overhead);
-        self.burst_ends.set(cpu, self.core.now.saturating_add(overhead));
+        self.start_burst(cpu, task, overhead, 0);
     }
 
     fn charge(&mut self, task: TaskId, ns: Nanos) {
@@ -113,6 +120,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::JoinAll if self.execs[task.index()].children == 0 => Next::Syscall,
             Step::JoinAll => {
                 self.execs[task.index()].waiting = Waiting::Children;
+                self.emit(cpu, EventKind::Block { task, object: workload.trace_children() });
                 Next::Block(TaskState::Sleeping)
             }
             Step::SetAttr { op } => {
@@ -133,6 +141,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.exit(cpu, task);
                 Next::Block(TaskState::Dead)
             }
+            _ => unreachable!("the lane refuses this operation"),
         }
     }
 

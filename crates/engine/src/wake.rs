@@ -27,6 +27,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Release::Wakeup => WakeKind::Wakeup,
         };
         self.start(task, kind, this_cpu, None);
+        self.interrupt_returns(this_cpu);
     }
 
     /// The running `parent` forks a task of description `spec` on `cpu`.
@@ -76,6 +77,7 @@ impl<S: TraceSink> Engine<'_, S> {
             spec,
             interpreter: Interpreter::new(self.config.seed, id),
             remaining: 0,
+            ahead: 0,
             overhead: 0,
             wall_until: None,
             waiting: Waiting::No,
@@ -121,6 +123,7 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn wake_from_event(&mut self, task: TaskId) {
         let this_cpu = self.core.task(task).cpu;
         self.wake(task, this_cpu, None);
+        self.interrupt_returns(this_cpu);
     }
 
     /// Wakes `task` (try_to_wake_up). `waker` runs on `this_cpu`, or it is an interrupt there.
@@ -213,7 +216,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let exec = &self.execs[task.index()];
         let program = &self.workload.tasks[exec.spec as usize].program;
-        let burst = exec.interpreter.peek_burst(program, BURST_STEPS_MAX);
+        let burst =
+            exec.interpreter.peek_burst(program, &self.config.machine.memory, BURST_STEPS_MAX);
         let burst = burst.map(|ns| ns.saturating_add(exec.remaining));
         let used = self.core.sum_exec_runtime(task);
         let t = &mut self.core.tasks[task.index()];

@@ -8,7 +8,8 @@ mod common;
 
 use common::Case;
 use common::checks::{check_case, check_fair, check_starvation_free};
-use schedlab_model::{Costs, Machine};
+use schedlab_model::machine::{InterruptArrivals, InterruptSource, Shape};
+use schedlab_model::{Costs, CpuMask, Machine, Preempt, Topology};
 use schedlab_sched::registry::{SCHEDULERS, SchedulerInfo};
 
 /// Runs `check` for every scheduler that `claims`, and reports all failures together.
@@ -71,6 +72,48 @@ fn on_2_cpus_with_costs() {
 #[test]
 fn on_4_cpus_with_costs() {
     conform(4, Costs::DEFAULT);
+}
+
+/// Machines with every level of topology, slowed siblings, interrupts and each preemption model.
+#[test]
+fn on_whole_machines() {
+    let shape = Shape {
+        nodes: 2,
+        llcs_per_node: 1,
+        cores_per_llc: 2,
+        threads_per_core: 2,
+        siblings_apart: true,
+    };
+    let interrupts = vec![InterruptSource {
+        name: "nic".into(),
+        cpus: CpuMask::first(8),
+        interval_ns: 700_000,
+        cost_ns: 3_000,
+        softirq_ns: 7_000,
+        arrivals: InterruptArrivals::Exponential,
+    }];
+    let topology = Topology::regular(shape);
+    let workloads = common::workloads::all(topology.nr_cpus());
+    for_each(
+        |_| true,
+        |info, failures| {
+            for workload in &workloads {
+                for (seed, preempt) in Preempt::ALL.into_iter().enumerate() {
+                    let mut case = Case::new(workload, info, topology.nr_cpus());
+                    case.machine = Machine {
+                        topology: topology.clone(),
+                        costs: Costs::DEFAULT,
+                        smt_speed: vec![620],
+                        preempt,
+                        interrupts: interrupts.clone(),
+                        ..case.machine
+                    };
+                    case.seed = seed as u64;
+                    failures.extend(check_case(&case).err().map(|broken| broken.text));
+                }
+            }
+        },
+    );
 }
 
 #[test]

@@ -237,6 +237,7 @@ fn groups() -> Workload {
         path: path.into(),
         parent: CgroupId(parent),
         weight,
+        ..CgroupSpec::root()
     };
     let member = |name: &str, cgroup, level| {
         let attr = SchedAttr { cgroup: CgroupId(cgroup), ..nice(level) };

@@ -168,6 +168,10 @@ fn line(run: &Run, event: &Event) -> String {
         EventKind::Migrate { task, from } => format!("migrate {} from CPU {from}", named(task)),
         EventKind::Phase { task, phase } => format!("phase {} {phase}", named(task)),
         EventKind::Progress { task } => format!("progress {}", named(task)),
+        EventKind::Block { task, object } => {
+            let object = &run.trace.objects[object.index()];
+            format!("block {} on {} {}", named(task), object.kind.name(), object.name)
+        }
         EventKind::Lost { count } => format!("lost {count}"),
     };
     let (ms, part) = (event.time_ns / MS, event.time_ns % MS);

@@ -9,11 +9,12 @@ mod common;
 use common::checks::check_case;
 use common::workloads::{nice, on, policy};
 use common::{Case, MS};
+use schedlab_model::machine::{InterruptArrivals, InterruptSource};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, Costs, LoopCount, Machine, Op, Policy, Program, Release,
-    SchedAttr, TaskSpec, TimerMode, Topology, Workload,
+    Amount, CgroupId, CgroupSpec, Costs, CpuMask, LoopCount, Machine, Op, Policy, Preempt, Program,
+    Release, SchedAttr, TaskSpec, TimerMode, Topology, Workload,
 };
 use schedlab_sched::registry::SCHEDULERS;
 
@@ -131,13 +132,27 @@ impl Draw {
         }
         let mut workload = Workload::new(format!("random {number}"), tasks);
         for group in 1..self.nr_cgroups {
-            workload.cgroups.push(CgroupSpec {
-                path: format!("/{group}"),
-                parent: CgroupId(self.below(group) as u32),
-                weight: 1 + self.below(10_000) as u32,
-            });
+            let parent = CgroupId(self.below(group) as u32);
+            let weight = 1 + self.below(10_000) as u32;
+            workload.cgroups.push(CgroupSpec::new(format!("/{group}"), parent, weight));
         }
         workload
+    }
+
+    fn interrupt(&mut self) -> InterruptSource {
+        let interval_ns = 50_000 + self.below(2 * MS);
+        InterruptSource {
+            name: "drawn".into(),
+            cpus: CpuMask::first(1 + self.below(6) as u32),
+            interval_ns,
+            cost_ns: self.below(interval_ns / 4),
+            softirq_ns: self.below(interval_ns / 4),
+            arrivals: if self.one_in(2) {
+                InterruptArrivals::Periodic
+            } else {
+                InterruptArrivals::Exponential
+            },
+        }
     }
 
     fn machine(&mut self) -> Machine {
@@ -151,7 +166,12 @@ impl Draw {
         };
         let hz = [100, 250, 300, 1000][self.below(4) as usize];
         let costs = if self.one_in(2) { Costs::ZERO } else { Costs::DEFAULT };
-        Machine { topology, hz, costs, ..Machine::flat(self.nr_cpus) }
+        let flat = Machine::flat(self.nr_cpus);
+        let preempt = Preempt::ALL[self.below(4) as usize];
+        let smt_speed =
+            if self.one_in(2) { vec![300 + self.below(700) as u32] } else { Vec::new() };
+        let interrupts = if self.one_in(3) { vec![self.interrupt()] } else { Vec::new() };
+        Machine { topology, hz, costs, preempt, smt_speed, interrupts, ..flat }
     }
 }
 

@@ -133,8 +133,13 @@ pub fn apply(pid: u32, attr: &SchedAttr) -> io::Result<()> {
     if let Some(mask) = &attr.affinity {
         sys::sched_setaffinity(pid, mask)?;
     }
+    sys::sched_setattr(pid, &RawSchedAttr::new(attr))?;
+    check_set(pid, attr)
+}
+
+/// Policy, nice, priority and slice of `pid` (0: the caller) are those of `attr`.
+pub fn check_set(pid: u32, attr: &SchedAttr) -> io::Result<()> {
     let wanted = RawSchedAttr::new(attr);
-    sys::sched_setattr(pid, &wanted)?;
     let got = sys::sched_getattr(pid)?;
     let is_fair = matches!(attr.policy, Policy::Normal | Policy::Batch);
     let differs = got.policy != wanted.policy

@@ -171,6 +171,7 @@ pub fn run_command(
         },
         seed: 0,
         user: session::task_user(),
+        tasks_set_own: crate::lane::is_root() && !crate::lane::may_set_policies(),
         needs_nice: false,
         own_stamps: false,
         dir: None,

@@ -9,7 +9,7 @@ use crate::plan::{RunPlan, Work};
 use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, Session, warning};
 use crate::traps::Watch;
-use crate::{machine, sys};
+use crate::{machine, refuse, sys};
 use schedlab_lab::Warning;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{CpuMask, Nanos, Op, TraceSink, Workload};
@@ -98,7 +98,8 @@ impl HostLane {
             work: Work::Tasks { workload: workload.clone(), arrivals },
             seed: request.seed,
             user: session::task_user(),
-            needs_nice: forks || sets,
+            tasks_set_own: is_root() && !sys::has_cap_sys_nice(),
+            needs_nice: (forks || sets) && may_set_policies(),
             own_stamps: false,
             dir: None,
             groups: Default::default(),
@@ -141,6 +142,7 @@ fn effective_workload(
     let online = machine::online_cpus();
     let nr_cpus = online.iter().last().map_or(1, |cpu| cpu.0 + 1);
     request.workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
+    refuse::check(&request.workload)?;
     check_cpus(&request.cpus)?;
     check_policy(request.policy)?;
     let mut workload = request.workload.clone();
@@ -322,4 +324,9 @@ fn check_warnings(outcome: &HostOutcome) -> Vec<Warning> {
 /// Whether this process may do what only root may.
 pub fn is_root() -> bool {
     sys::euid() == 0
+}
+
+/// Whether real-time policies may be set and the attributes of other users' tasks (CAP_SYS_NICE).
+pub fn may_set_policies() -> bool {
+    sys::has_cap_sys_nice()
 }

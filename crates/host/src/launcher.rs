@@ -168,6 +168,10 @@ impl Launcher<'_> {
                 // A task may use every CPU until its own mask is set; it must not keep the
                 // launcher's.
                 let _ = sys::sched_setaffinity(0, &self.plan.cpus);
+                if self.plan.tasks_set_own {
+                    // Whether it worked is checked where the launcher sets attributes.
+                    let _ = attr::apply(0, self.plan.attr(spec));
+                }
                 match &self.plan.work {
                     Work::Tasks { .. } => {
                         player::run_released(self.plan, self.memory, index, word_of, speed)
@@ -239,7 +243,12 @@ impl Launcher<'_> {
                 .groups
                 .join(pid, attr.cgroup)
                 .map_err(|error| text(format!("joining its control group: {error}")))?;
-            attr::apply(pid, attr).map_err(|error| text(attr::explain(attr, &error)))?;
+            let set = if self.plan.tasks_set_own && attr::check_set(pid, attr).is_ok() {
+                Ok(())
+            } else {
+                attr::apply(pid, attr)
+            };
+            set.map_err(|error| text(attr::explain(attr, &error)))?;
         }
         Ok(())
     }

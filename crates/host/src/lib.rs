@@ -23,6 +23,7 @@ pub mod plan;
 pub mod player;
 pub mod procfs;
 pub mod recorder;
+pub mod refuse;
 pub mod result;
 pub mod session;
 pub mod sys;

@@ -48,6 +48,9 @@ pub struct RunPlan {
     pub seed: u64,
     /// User and group that tasks run as; `None`: the caller's.
     pub user: Option<(u32, u32)>,
+    /// The launcher may not set the attributes of another user's task (root without CAP_SYS_NICE,
+    /// as in a container): each task sets its own before it gives up root.
+    pub tasks_set_own: bool,
     /// Tasks change attributes while they run, so they keep that right.
     pub needs_nice: bool,
     /// Nothing else records: tasks mark their own beginning and end.

@@ -204,6 +204,23 @@ impl<'a> Player<'a> {
                 self.memory.slot(self.index).nr_progress.fetch_add(1, Ordering::Relaxed);
             }
             Step::Exit => {}
+            Step::Join { .. }
+            | Step::Lock { .. }
+            | Step::Unlock { .. }
+            | Step::Wait { .. }
+            | Step::Signal { .. }
+            | Step::Broadcast { .. }
+            | Step::Sync { .. }
+            | Step::Barrier { .. }
+            | Step::SemWait { .. }
+            | Step::SemPost { .. }
+            | Step::Suspend { .. }
+            | Step::Resume { .. }
+            | Step::Mem { .. }
+            | Step::MemRun { .. }
+            | Step::Send { .. }
+            | Step::Receive { .. }
+            | Step::WaitAny { .. } => unreachable!("the lane refuses this operation"),
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ fn a_trace_knows_the_wall_time_and_the_children_of_a_command() {
 
 #[test]
 fn policies_go_the_same_way_and_rights_are_dropped() {
-    if !common::has_root() {
+    if !common::has_nice() {
         return;
     }
     let script = "test $(id -u) -ne 0 && chrt -p $$ | grep -q SCHED_FIFO";

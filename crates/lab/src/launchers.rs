@@ -12,15 +12,18 @@ use schedlab_model::{Op, Program, Workload};
 pub fn is_launcher(program: &Program) -> bool {
     let forks = program.ops.iter().any(|op| matches!(op, Op::Fork { .. }));
     let works = program.ops.iter().any(|op| {
-        matches!(
-            op,
-            Op::Run(_)
-                | Op::RunWall(_)
-                | Op::Sleep(_)
-                | Op::Timer { .. }
-                | Op::Io { .. }
-                | Op::Yield
-        )
+        op.uses_objects()
+            || matches!(
+                op,
+                Op::Run(_)
+                    | Op::RunWall(_)
+                    | Op::Sleep(_)
+                    | Op::Timer { .. }
+                    | Op::Io { .. }
+                    | Op::Mem { .. }
+                    | Op::MemRun { .. }
+                    | Op::Yield
+            )
     });
     forks && !works
 }

@@ -6,6 +6,7 @@
 //! `recorder` turns a lane's events into measures, `result` is what comes out.
 
 pub mod execute;
+pub mod explain;
 pub mod lane;
 pub mod launchers;
 pub mod plan;

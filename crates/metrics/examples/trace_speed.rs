@@ -35,6 +35,7 @@ impl TraceSink for Fixed16 {
             EventKind::Migrate { task, from } => (11, id(Some(task)), from.0 as u16),
             EventKind::Phase { task, phase } => (12, id(Some(task)), phase as u16),
             EventKind::Progress { task } => (13, id(Some(task)), 0),
+            EventKind::Block { task, object } => (15, id(Some(task)), object.0 as u16),
             EventKind::Lost { count } => (14, count as u16, 0),
         };
         let mut record = [0; 16];

@@ -136,7 +136,7 @@ impl TraceSink for Collector {
                 account.nr_progress += 1;
                 true
             }),
-            EventKind::Phase { .. } => {}
+            EventKind::Phase { .. } | EventKind::Block { .. } => {}
             EventKind::Lost { count } => {
                 self.nr_lost_events += u64::from(count);
                 self.epoch += 1;

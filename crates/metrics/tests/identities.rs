@@ -24,6 +24,9 @@ fn play(memory: &MemorySink, events: &[Event], sink: &mut impl TraceSink) {
     for (id, info) in (0..).map(schedlab_model::TaskId).zip(&memory.tasks) {
         sink.task(id, info);
     }
+    for (id, info) in memory.objects.iter().enumerate() {
+        sink.object(schedlab_model::ObjectId(id as u32), info);
+    }
     for event in events {
         sink.event(event);
     }
@@ -157,7 +160,8 @@ fn a_loss_marks_only_tasks_that_were_alive() {
     events.extend(life(0, 1));
     events.push(at(10, EventKind::Lost { count: 3 }));
     events.extend(life(1, 20));
-    let memory = MemorySink { tasks: vec![Default::default(); 3], events: vec![], end_ns: 30 };
+    let memory =
+        MemorySink { tasks: vec![Default::default(); 3], end_ns: 30, ..MemorySink::default() };
     let measures = measure(1, &memory, &events);
     let marks: Vec<bool> = measures.tasks.iter().map(|task| task.is_uncertain).collect();
     assert_eq!(marks, [false, false, true]);

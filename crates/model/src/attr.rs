@@ -71,6 +71,11 @@ pub struct SchedAttr {
     pub rt_priority: u8,
     /// Custom slice of a fair task (kernel 6.12 and later), or `None` for the scheduler's own.
     pub slice_ns: Option<Nanos>,
+    /// Least utilisation that the frequency governor assumes of the task, 0 to 1024 (kernel 5.3 and
+    /// later, `sched_util_min`); `None`: the system's.
+    pub util_min: Option<u16>,
+    /// Greatest utilisation that it assumes, 0 to 1024 (`sched_util_max`).
+    pub util_max: Option<u16>,
     /// SCHED_DEADLINE parameters.
     pub deadline: DeadlineParams,
     /// CPUs the task may use; `None` is every CPU of the machine.
@@ -86,6 +91,8 @@ impl Default for SchedAttr {
             nice: 0,
             rt_priority: 0,
             slice_ns: None,
+            util_min: None,
+            util_max: None,
             deadline: DeadlineParams::default(),
             affinity: None,
             cgroup: ROOT_CGROUP,

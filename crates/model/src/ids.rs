@@ -35,6 +35,12 @@ id! {
     CpuId
 }
 id! {
+    /// Something that tasks wait on: an index into the workload's objects. In a trace the numbers
+    /// after those are wait sets and the exit of children
+    /// ([`crate::Workload::trace_objects`]).
+    ObjectId
+}
+id! {
     /// A control group; 0 is the root group.
     CgroupId
 }

@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The modelled machine: CPUs, their topology, the tick, the block device, and what things cost.
 
-use crate::{CpuId, CpuMask, Nanos};
+use crate::cpumask::NR_CPUS_MAX;
+use crate::{CpuId, CpuMask, Memory, Nanos};
+
+mod caches;
+mod interrupts;
+mod preempt;
+
+pub use caches::Caches;
+pub use interrupts::{INTERVAL_NS_MIN, InterruptArrivals, InterruptSource};
+pub use preempt::Preempt;
 
 /// Which CPUs share what. Every vector has one entry a CPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +31,46 @@ impl Topology {
             llc: vec![0; nr_cpus as usize],
             node: vec![0; nr_cpus as usize],
         }
+    }
+
+    /// A machine of equal parts. Siblings are numbered apart, as x86 firmware does (CPU c and CPU
+    /// c + number of cores), or side by side.
+    pub fn regular(shape: Shape) -> Self {
+        let Shape { nodes, llcs_per_node, cores_per_llc, threads_per_core, siblings_apart } = shape;
+        let nr_cores = nodes * llcs_per_node * cores_per_llc;
+        let core_of =
+            |cpu: u32| if siblings_apart { cpu % nr_cores } else { cpu / threads_per_core };
+        let cores = (0..nr_cores * threads_per_core).map(core_of);
+        Self {
+            llc: cores.clone().map(|core| core / cores_per_llc).collect(),
+            node: cores.clone().map(|core| core / (cores_per_llc * llcs_per_node)).collect(),
+            core: cores.collect(),
+        }
+    }
+
+    /// The first `nr_cpus` CPUs, as with the kernel's `maxcpus=`.
+    pub fn first_cpus(&self, nr_cpus: u32) -> Self {
+        let first = |level: &[u32]| level.iter().take(nr_cpus as usize).copied().collect();
+        Self { core: first(&self.core), llc: first(&self.llc), node: first(&self.node) }
+    }
+
+    /// Checks that there are 1 to 1,024 CPUs and that every core lies in one last-level cache and
+    /// every cache in one node, as the kernel requires.
+    pub fn check(&self) -> Result<(), String> {
+        let nr_cpus = self.core.len();
+        if !(1..=NR_CPUS_MAX).contains(&nr_cpus) {
+            return Err(format!("it has {nr_cpus} CPUs, allowed are 1 to {NR_CPUS_MAX}"));
+        }
+        for (name, level) in [("llc", &self.llc), ("node", &self.node)] {
+            if level.len() != nr_cpus {
+                return Err(format!(
+                    "`core` has {nr_cpus} entries and `{name}` {}: give each one entry a CPU",
+                    level.len()
+                ));
+            }
+        }
+        nests("core", &self.core, "last-level cache", &self.llc)?;
+        nests("last-level cache", &self.llc, "node", &self.node)
     }
 
     /// Number of CPUs.
@@ -48,6 +97,36 @@ impl Topology {
     pub fn node_span(&self, cpu: CpuId) -> CpuMask {
         Self::sharing(&self.node, cpu)
     }
+}
+
+/// CPUs with one number of `inner` must have one number of `outer`.
+fn nests(inner_name: &str, inner: &[u32], outer_name: &str, outer: &[u32]) -> Result<(), String> {
+    let mut seen = std::collections::BTreeMap::new();
+    for (cpu, (part, whole)) in inner.iter().zip(outer).enumerate() {
+        let (first, known) = *seen.entry(part).or_insert((cpu, whole));
+        if known != whole {
+            return Err(format!(
+                "CPUs {first} and {cpu} share {inner_name} {part} but lie in {outer_name}s {known} \
+                 and {whole}: number every {inner_name} of the machine differently"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The shape of a machine of equal parts; every count is at least 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// NUMA nodes.
+    pub nodes: u32,
+    /// Last-level caches of a node.
+    pub llcs_per_node: u32,
+    /// Cores that share a last-level cache.
+    pub cores_per_llc: u32,
+    /// Hardware threads of a core.
+    pub threads_per_core: u32,
+    /// Siblings have distant numbers (x86) rather than adjacent ones (POWER, most Arm).
+    pub siblings_apart: bool,
 }
 
 /// What the machine, never a scheduler, charges, in nanoseconds of CPU time.
@@ -169,9 +248,12 @@ impl Default for Device {
     }
 }
 
-/// A machine.
+/// A machine. CPU frequency and hotplug are left out: every CPU is there for the whole run and runs
+/// at one speed, but for what [`Machine::smt_speed`] takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
+    /// Name for results.
+    pub name: String,
     /// CPUs and what they share.
     pub topology: Topology,
     /// Ticks a second: 100, 250, 300 or 1000.
@@ -180,21 +262,147 @@ pub struct Machine {
     pub costs: Costs,
     /// The block device.
     pub device: Device,
+    /// What a program's own memory accesses cost.
+    pub memory: Memory,
+    /// Speed of each hardware thread, in thousandths of its speed alone, while 2, 3, ... threads of
+    /// its core are busy; the last entry holds for more. Empty: threads do not slow each other.
+    pub smt_speed: Vec<u32>,
+    /// Caches, for tasks whose working set is known.
+    pub caches: Caches,
+    /// When a CPU acts on a request to reschedule.
+    pub preempt: Preempt,
+    /// Under [`Preempt::Voluntary`]: distance of the points at which a system call might sleep,
+    /// from its begin (ns), >= 1.
+    pub preempt_point_ns: Nanos,
+    /// Interrupts that take time from what runs.
+    pub interrupts: Vec<InterruptSource>,
 }
 
+/// Distance of the points at which a system call might sleep, unless the machine says otherwise: an
+/// assumption, near the time of one page allocation and copy.
+pub const PREEMPT_POINT_NS_DEFAULT: Nanos = 2_000;
+
+/// Full speed of a hardware thread, in the unit of [`Machine::smt_speed`].
+pub const SMT_SPEED_FULL: u32 = 1_000;
+
 impl Machine {
-    /// A flat machine at HZ=250 with default costs.
+    /// A flat machine at HZ=250 with default costs, preemptible everywhere, without interrupts.
     pub fn flat(nr_cpus: u32) -> Self {
         Self {
+            name: "flat".into(),
             topology: Topology::flat(nr_cpus),
             hz: 250,
             costs: Costs::DEFAULT,
             device: Device::default(),
+            memory: Memory::default(),
+            smt_speed: Vec::new(),
+            caches: Caches::default(),
+            preempt: Preempt::Full,
+            preempt_point_ns: PREEMPT_POINT_NS_DEFAULT,
+            interrupts: Vec::new(),
         }
     }
 
     /// Number of CPUs.
     pub fn nr_cpus(&self) -> u32 {
         self.topology.nr_cpus()
+    }
+
+    /// Checks everything that the engine relies on.
+    pub fn check(&self) -> Result<(), String> {
+        self.topology.check()?;
+        if ![100, 250, 300, 1000].contains(&self.hz) {
+            return Err(format!("`hz` is {}, allowed are 100, 250, 300 and 1000", self.hz));
+        }
+        if let Some(speed) = self.smt_speed.iter().find(|s| !(1..=SMT_SPEED_FULL).contains(*s)) {
+            return Err(format!(
+                "`smt_speed` has {speed}, allowed are 1 to {SMT_SPEED_FULL} (thousandths)"
+            ));
+        }
+        if self.preempt_point_ns == 0 {
+            return Err("`preempt_point_ns` is 0, least is 1".into());
+        }
+        for source in &self.interrupts {
+            let name = &source.name;
+            if source.interval_ns < INTERVAL_NS_MIN {
+                return Err(format!(
+                    "interrupt {name:?} comes every {} ns, least is {INTERVAL_NS_MIN}",
+                    source.interval_ns
+                ));
+            }
+            if source.stolen_ns() >= source.interval_ns {
+                return Err(format!(
+                    "interrupt {name:?} costs {} ns and comes every {} ns: no time would be left \
+                     for tasks; lower the cost or the rate",
+                    source.stolen_ns(),
+                    source.interval_ns
+                ));
+            }
+            if source.cpus.and(&CpuMask::first(self.nr_cpus())).is_empty() {
+                return Err(format!(
+                    "interrupt {name:?} goes to CPUs {}, but the machine has CPUs 0-{}",
+                    source.cpus,
+                    self.nr_cpus() - 1
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        nodes: 2,
+        llcs_per_node: 2,
+        cores_per_llc: 2,
+        threads_per_core: 2,
+        siblings_apart: true,
+    };
+
+    #[test]
+    fn regular_machines_number_siblings_apart_or_side_by_side() {
+        let apart = Topology::regular(SHAPE);
+        assert_eq!(apart.nr_cpus(), 16);
+        assert_eq!(apart.smt_span(CpuId(1)).to_string(), "1,9");
+        assert_eq!(apart.llc_span(CpuId(1)).to_string(), "0-1,8-9");
+        assert_eq!(apart.node_span(CpuId(1)).to_string(), "0-3,8-11");
+        let adjacent = Topology::regular(Shape { siblings_apart: false, ..SHAPE });
+        assert_eq!(adjacent.smt_span(CpuId(1)).to_string(), "0-1");
+        assert_eq!(adjacent.node_span(CpuId(1)).to_string(), "0-7");
+        assert_eq!((apart.check(), adjacent.check()), (Ok(()), Ok(())));
+        assert_eq!(apart.first_cpus(3).llc, [0, 0, 1]);
+    }
+
+    #[test]
+    fn levels_that_do_not_nest_are_refused() {
+        let topology = Topology { core: vec![0, 0], llc: vec![0, 1], node: vec![0, 0] };
+        let error = topology.check().unwrap_err();
+        assert!(error.contains("CPUs 0 and 1 share core 0"), "{error}");
+        let short = Topology { node: vec![0], ..Topology::flat(2) };
+        assert!(short.check().unwrap_err().contains("one entry a CPU"));
+        assert!(Topology::flat(0).check().unwrap_err().contains("1 to 1024"));
+    }
+
+    #[test]
+    fn impossible_machines_are_refused() {
+        let source = InterruptSource {
+            name: "eth0".into(),
+            cpus: CpuMask::first(2),
+            interval_ns: 10_000,
+            cost_ns: 6_000,
+            softirq_ns: 3_999,
+            arrivals: InterruptArrivals::Periodic,
+        };
+        let with = |source| Machine { interrupts: vec![source], ..Machine::flat(2) }.check();
+        assert_eq!(with(source.clone()), Ok(()));
+        let busy = InterruptSource { softirq_ns: 4_000, ..source.clone() };
+        assert!(with(busy).unwrap_err().contains("no time would be left"));
+        let far = InterruptSource { cpus: CpuMask::only(CpuId(7)), ..source };
+        assert!(with(far).unwrap_err().contains("CPUs 7"));
+        let fast = Machine { smt_speed: vec![1_001], ..Machine::flat(1) };
+        assert!(fast.check().unwrap_err().contains("1 to 1000"));
     }
 }

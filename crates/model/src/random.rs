@@ -17,6 +17,8 @@ pub enum Purpose {
     Scheduler = 3,
     /// Order of runs in an experiment.
     Experiment = 4,
+    /// Times of interrupts; one stream a CPU and source.
+    Interrupt = 5,
 }
 
 /// A random stream.

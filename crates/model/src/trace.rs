@@ -3,7 +3,7 @@
 //!
 //! Order: events come in time order; at equal times in the order in which they happened.
 
-use crate::{CpuId, Nanos, TaskId};
+use crate::{ChannelKind, CpuId, Nanos, ObjectId, ObjectKind, TaskId};
 
 /// How a task left its CPU. The kernel counts the switch as voluntary exactly when the task was not
 /// runnable any more (Linux kernel/sched/core.c, `__schedule`): sched_yield counts as involuntary.
@@ -98,6 +98,15 @@ pub enum EventKind {
         /// The task.
         task: TaskId,
     },
+    /// `task`, running on the event's CPU, is about to block on `object`. The switch out follows; a
+    /// task that sleeps, waits for a timer or for a device has no such event, for its switch out
+    /// says enough. In a recording of the kernel the wait may be over before the switch.
+    Block {
+        /// The task.
+        task: TaskId,
+        /// What it waits on, announced by [`TraceSink::object`].
+        object: ObjectId,
+    },
     /// Events were lost on the event's CPU before this time; `count` of them.
     Lost {
         /// How many.
@@ -127,10 +136,92 @@ pub struct TaskInfo {
     pub pid: u32,
 }
 
+/// What a task waits on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum WaitKind {
+    /// A mutex.
+    #[default]
+    Mutex = 0,
+    /// A condition variable.
+    Condvar = 1,
+    /// A barrier.
+    Barrier = 2,
+    /// A semaphore.
+    Semaphore = 3,
+    /// An event.
+    Event = 4,
+    /// A pipe.
+    Pipe = 5,
+    /// A socket pair.
+    SocketPair = 6,
+    /// Any of several objects.
+    Set = 7,
+    /// The exit of forked tasks.
+    Children = 8,
+}
+
+impl WaitKind {
+    /// Every value, by its number.
+    pub const ALL: [Self; 9] = [
+        Self::Mutex,
+        Self::Condvar,
+        Self::Barrier,
+        Self::Semaphore,
+        Self::Event,
+        Self::Pipe,
+        Self::SocketPair,
+        Self::Set,
+        Self::Children,
+    ];
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutex => "mutex",
+            Self::Condvar => "condvar",
+            Self::Barrier => "barrier",
+            Self::Semaphore => "semaphore",
+            Self::Event => "event",
+            Self::Pipe => "pipe",
+            Self::SocketPair => "socketpair",
+            Self::Set => "set",
+            Self::Children => "children",
+        }
+    }
+}
+
+impl From<ObjectKind> for WaitKind {
+    fn from(kind: ObjectKind) -> Self {
+        match kind {
+            ObjectKind::Mutex { .. } => Self::Mutex,
+            ObjectKind::Condvar => Self::Condvar,
+            ObjectKind::Barrier { .. } => Self::Barrier,
+            ObjectKind::Semaphore { .. } => Self::Semaphore,
+            ObjectKind::Event => Self::Event,
+            ObjectKind::Channel { kind: ChannelKind::Pipe, .. } => Self::Pipe,
+            ObjectKind::Channel { kind: ChannelKind::SocketPair, .. } => Self::SocketPair,
+        }
+    }
+}
+
+/// What the trace says of an object beside the events that name it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ObjectInfo {
+    /// Name; of a wait set the names of its objects with `|` between them.
+    pub name: String,
+    /// Kind.
+    pub kind: WaitKind,
+}
+
 /// Takes events as they come. A sink that keeps nothing costs nothing.
 pub trait TraceSink {
     /// A new task: called before the first event that names it, with ids in ascending order.
     fn task(&mut self, id: TaskId, info: &TaskInfo);
+
+    /// A new object: called before the first event that names it, with ids in ascending order. A
+    /// sink that has no place for it need not implement it.
+    fn object(&mut self, _id: ObjectId, _info: &ObjectInfo) {}
 
     /// One event.
     fn event(&mut self, event: &Event);
@@ -153,6 +244,8 @@ impl TraceSink for NullSink {
 pub struct MemorySink {
     /// Tasks by id.
     pub tasks: Vec<TaskInfo>,
+    /// Objects by id.
+    pub objects: Vec<ObjectInfo>,
     /// Events in order.
     pub events: Vec<Event>,
     /// End of the run.
@@ -163,6 +256,10 @@ impl TraceSink for MemorySink {
     fn task(&mut self, id: TaskId, info: &TaskInfo) {
         assert_eq!(id.index(), self.tasks.len(), "task ids come in ascending order");
         self.tasks.push(info.clone());
+    }
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        assert_eq!(id.index(), self.objects.len(), "object ids come in ascending order");
+        self.objects.push(info.clone());
     }
     fn event(&mut self, event: &Event) {
         self.events.push(*event);
@@ -175,6 +272,9 @@ impl TraceSink for MemorySink {
 impl<S: TraceSink + ?Sized> TraceSink for &mut S {
     fn task(&mut self, id: TaskId, info: &TaskInfo) {
         (**self).task(id, info);
+    }
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        (**self).object(id, info);
     }
     fn event(&mut self, event: &Event) {
         (**self).event(event);
@@ -189,6 +289,10 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn task(&mut self, id: TaskId, info: &TaskInfo) {
         self.0.task(id, info);
         self.1.task(id, info);
+    }
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        self.0.object(id, info);
+        self.1.object(id, info);
     }
     fn event(&mut self, event: &Event) {
         self.0.event(event);

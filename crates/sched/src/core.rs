@@ -7,7 +7,7 @@
 
 use schedlab_model::random::Stream;
 use schedlab_model::{
-    CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId, Topology,
+    CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, Preempt, SchedAttr, TaskId, Topology,
     time::tick_nsec,
 };
 
@@ -74,6 +74,9 @@ pub struct Rq {
     pub nr_running: u32,
     /// A reschedule was asked for and has not happened yet.
     pub need_resched: bool,
+    /// A reschedule was asked for lazily: it happens when the task returns to user mode, or once
+    /// the next tick has made a full request of it (TIF_NEED_RESCHED_LAZY).
+    pub need_resched_lazy: bool,
     /// Switches on this CPU.
     pub nr_switches: u64,
     /// When the CPU became idle (meaningful while it is idle).
@@ -150,6 +153,10 @@ pub struct Core {
     timers: Vec<TimerRequest>,
     resched_cpus: CpuMask,
     resched_pending: u32,
+    /// The machine's preemption model is the lazy one.
+    lazy_preempt: bool,
+    /// CPUs asked lazily that the engine has not looked at yet.
+    lazy_cpus: Vec<CpuId>,
     moves: Vec<(TaskId, CpuId, CpuId)>,
     current_class: u8,
 }
@@ -162,6 +169,7 @@ impl Core {
             curr: None,
             nr_running: 0,
             need_resched: false,
+            need_resched_lazy: false,
             nr_switches: 0,
             idle_since: 0,
             class_exec_runtime: [0; CLASSES_MAX],
@@ -184,6 +192,8 @@ impl Core {
             timers: Vec::new(),
             resched_cpus: CpuMask::empty(),
             resched_pending: 0,
+            lazy_preempt: machine.preempt == Preempt::Lazy,
+            lazy_cpus: Vec::new(),
             moves: Vec::new(),
             current_class: 0,
         }
@@ -263,6 +273,22 @@ impl Core {
             rq.need_resched = true;
             self.resched_cpus.set(cpu);
             self.resched_pending += 1;
+        }
+    }
+
+    /// Asks that the task of `cpu` gives way when it next returns to user mode (resched_curr_lazy):
+    /// what the fair class asks for its own tasks. On a machine whose kernel is not preempted
+    /// lazily, and on an idle CPU, it is [`Core::resched_curr`].
+    #[inline]
+    pub fn resched_curr_lazy(&mut self, cpu: CpuId) {
+        if !self.lazy_preempt || self.rq(cpu).curr.is_none() {
+            self.resched_curr(cpu);
+            return;
+        }
+        let rq = &mut self.rqs[cpu.index()];
+        if !rq.need_resched && !rq.need_resched_lazy {
+            rq.need_resched_lazy = true;
+            self.lazy_cpus.push(cpu);
         }
     }
 
@@ -367,11 +393,37 @@ impl Core {
     #[inline]
     pub fn clear_resched(&mut self, cpu: CpuId) {
         let rq = &mut self.rqs[cpu.index()];
+        rq.need_resched_lazy = false;
         if rq.need_resched {
             rq.need_resched = false;
+            self.park_resched(cpu);
+        }
+    }
+
+    /// The request to reschedule `cpu` stands, but is not to be acted on yet.
+    #[doc(hidden)]
+    #[inline]
+    pub fn park_resched(&mut self, cpu: CpuId) {
+        if self.resched_cpus.contains(cpu) {
             self.resched_cpus.clear(cpu);
             self.resched_pending -= 1;
         }
+    }
+
+    /// A request to reschedule `cpu` that was put off is to be acted on now.
+    #[doc(hidden)]
+    pub fn unpark_resched(&mut self, cpu: CpuId) {
+        if self.rq(cpu).need_resched && !self.resched_cpus.contains(cpu) {
+            self.resched_cpus.set(cpu);
+            self.resched_pending += 1;
+        }
+    }
+
+    /// A CPU that was asked lazily since the last call.
+    #[doc(hidden)]
+    #[inline]
+    pub fn take_lazy(&mut self) -> Option<CpuId> {
+        self.lazy_cpus.pop()
     }
 
     /// The oldest timer asked for and not yet taken.

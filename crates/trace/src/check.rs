@@ -9,13 +9,14 @@
 //! - A task is forked once, before anything else happens to it; only a task that holds a CPU exits.
 //! - A migration starts where the task was last put, ends elsewhere, and never moves a running
 //!   task.
+//! - A task blocks only while it holds a CPU, and on an object that was announced before.
 //! - With [`TraceCheck::with_moves`] a task is only switched in on the CPU where it was put.
 //!
 //! A wake-up of a task that is still queued or running is no fault: the kernel reports such
 //! wake-ups. After lost events the checker knows nothing, and learns anew from what it then sees.
 
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::fmt;
 
 /// The first rule that a trace broke.
@@ -86,6 +87,7 @@ struct Cpu {
 pub struct TraceCheck {
     tasks: Vec<Task>,
     cpus: Vec<Cpu>,
+    nr_objects: u32,
     epoch: u32,
     last_ns: Nanos,
     nr_events: u64,
@@ -157,6 +159,10 @@ impl TraceCheck {
             EventKind::Exit { task }
             | EventKind::Phase { task, .. }
             | EventKind::Progress { task } => self.own_act(cpu, task),
+            EventKind::Block { object, .. } if object.0 >= self.nr_objects => {
+                Err(format!("object {object} is named but was never announced"))
+            }
+            EventKind::Block { task, .. } => self.own_act(cpu, task),
             EventKind::Migrate { task, from } => self.migrate(cpu, task, from),
             EventKind::Lost { .. } => {
                 self.epoch += 1;
@@ -246,7 +252,7 @@ impl TraceCheck {
         Ok(())
     }
 
-    /// Exit, phase and progress are acts of the task that holds the CPU.
+    /// Exit, phase, progress and block are acts of the task that holds the CPU.
     fn own_act(&mut self, cpu: CpuId, id: TaskId) -> Checked {
         let has_lost = self.has_lost();
         let task = self.known(id)?;
@@ -278,20 +284,28 @@ impl TraceCheck {
     }
 }
 
-impl TraceSink for TraceCheck {
-    fn task(&mut self, id: TaskId, info: &TaskInfo) {
-        if id.index() != self.tasks.len() && self.violation.is_none() {
+impl TraceCheck {
+    /// What is announced gets the numbers from 0 upwards.
+    fn announced(&mut self, what: &str, name: &str, id: u32, next: usize) {
+        if id as usize != next && self.violation.is_none() {
             self.violation = Some(Violation {
                 time_ns: self.last_ns,
                 cpu: CpuId(0),
-                what: format!(
-                    "task {:?} is announced as {id}, but the next id is {}",
-                    info.name,
-                    self.tasks.len()
-                ),
+                what: format!("{what} {name:?} is announced as {id}, but the next id is {next}"),
                 event: self.nr_events,
             });
         }
+    }
+}
+
+impl TraceSink for TraceCheck {
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        self.announced("object", &info.name, id.0, self.nr_objects as usize);
+        self.nr_objects += 1;
+    }
+
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        self.announced("task", &info.name, id.0, self.tasks.len());
         self.tasks.push(Task { state: State::Unknown, cpu: None, epoch: self.epoch });
     }
 
@@ -340,6 +354,7 @@ mod tests {
         for id in 0..2 {
             check.task(TaskId(id), &TaskInfo::default());
         }
+        check.object(ObjectId(0), &ObjectInfo::default());
         for &(time_ns, cpu, kind) in events {
             check.event(&Event { time_ns, cpu: CpuId(cpu), kind });
         }
@@ -366,6 +381,8 @@ mod tests {
             ((3, 1, EventKind::Migrate { task: B, from: CpuId(2) }), "was put on CPU 0"),
             ((3, 1, EventKind::Migrate { task: B, from: CpuId(1) }), "CPU it comes from"),
             ((3, 0, fork(TaskId(7))), "never announced"),
+            ((3, 0, EventKind::Block { task: A, object: ObjectId(1) }), "object 1 is named but"),
+            ((3, 0, EventKind::Block { task: B, object: ObjectId(0) }), "acts here, but is queued"),
             ((3, 4096, fork(A)), "out of range"),
         ];
         for (event, word) in broken {

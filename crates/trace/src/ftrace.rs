@@ -6,12 +6,13 @@
 //! does whatever reads `trace-cmd report -R`. Field names and their order: Linux
 //! include/trace/events/sched.h. A wake-up is two lines, sched_waking and sched_wakeup, because
 //! viewers take the start of a wait from the first. Phases and progress are the user-space marks of
-//! `trace_marker`, in the form of Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`).
+//! `trace_marker`, in the form of Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`); a
+//! block is the instant `I|pid|blocks on mutex m`.
 //! Left out: the FLAGS are dots; neither interrupts nor preemption depth are known.
 
 use crate::names::{Name, Names};
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
@@ -144,6 +145,15 @@ impl<W: Write> FtraceSink<W> {
                 line(writer, names, event, what)
             }
             EventKind::Phase { .. } | EventKind::Progress { .. } => self.mark(event),
+            EventKind::Block { task, object } => {
+                let (Some(Name { pid, .. }), Some(object)) =
+                    (names.get(task), names.object(object))
+                else {
+                    return Ok(());
+                };
+                let what = format_args!("tracing_mark_write: I|{pid}|blocks on {object}");
+                line(writer, names, event, what)
+            }
             EventKind::Lost { count } => {
                 writeln!(writer, "CPU:{} [LOST {count} EVENTS]", event.cpu)
             }
@@ -207,6 +217,10 @@ impl<W: Write> TraceSink for FtraceSink<W> {
         self.marks.push((0, false));
     }
 
+    fn object(&mut self, _id: ObjectId, info: &ObjectInfo) {
+        self.names.add_object(info);
+    }
+
     fn event(&mut self, event: &Event) {
         if self.error.is_none() {
             self.error = self.put(event).err();
@@ -223,6 +237,7 @@ impl<W: Write> TraceSink for FtraceSink<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_model::trace::WaitKind;
 
     fn text_of(events: &[(Nanos, u32, EventKind)]) -> String {
         let mut sink = FtraceSink::new(Vec::new()).with_prio(vec![120, 89]);
@@ -230,6 +245,8 @@ mod tests {
             let info = TaskInfo { name: (*name).into(), spec: Some(*spec), pid: *pid };
             sink.task(TaskId(id as u32), &info);
         }
+        let object = ObjectInfo { name: "p\nq".into(), kind: WaitKind::Pipe };
+        sink.object(ObjectId(0), &object);
         for &(time_ns, cpu, kind) in events {
             sink.event(&Event { time_ns, cpu: CpuId(cpu), kind });
         }
@@ -256,6 +273,7 @@ mod tests {
             (7_000_004_000, 0, EventKind::Migrate { task: a, from: CpuId(1) }),
             (7_000_004_500, 1, EventKind::Progress { task: b }),
             (7_000_004_600, 1, EventKind::Lost { count: 5 }),
+            (7_000_004_700, 1, EventKind::Block { task: b, object: ObjectId(0) }),
         ]);
         let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         let want = [
@@ -278,6 +296,8 @@ mod tests {
             "         my task-4711    [001] .....     7.000004500: tracing_mark_write: \
              C|4711|progress|1",
             "CPU:1 [LOST 5 EVENTS]",
+            "         my task-4711    [001] .....     7.000004700: tracing_mark_write: \
+             I|4711|blocks on pipe p_q",
         ];
         assert_eq!(lines, want);
         assert!(text.starts_with("# tracer: nop\n"));

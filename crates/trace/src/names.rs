@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names and process ids under which tasks appear in the kernel's formats.
 
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{CpuId, ObjectId, TaskId};
 
 /// Name and number of a task.
 #[derive(Clone, Debug)]
@@ -21,9 +21,16 @@ pub(crate) struct Name {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     tasks: Vec<Name>,
+    /// Kind and name of each object, without control characters.
+    objects: Vec<String>,
     /// Kernel priority of each description.
     spec_prio: Vec<i32>,
     running: Vec<Option<TaskId>>,
+}
+
+/// The name without control characters.
+fn clean(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
 }
 
 /// Priority of a fair task at nice 0.
@@ -37,14 +44,23 @@ impl Names {
 
     /// Adds a task.
     pub fn add(&mut self, id: TaskId, info: &TaskInfo) {
-        let clean = |c: char| if c.is_control() { '_' } else { c };
         let prio = info.spec.and_then(|spec| self.spec_prio.get(spec as usize));
         self.tasks.push(Name {
-            comm: info.name.chars().map(clean).collect(),
+            comm: clean(&info.name),
             pid: if info.pid == 0 { id.0.saturating_add(1) } else { info.pid },
             prio: prio.copied().unwrap_or(DEFAULT_PRIO),
             spec: info.spec,
         });
+    }
+
+    /// Adds an object.
+    pub fn add_object(&mut self, info: &ObjectInfo) {
+        self.objects.push(format!("{} {}", info.kind.name(), clean(&info.name)));
+    }
+
+    /// Kind and name of an object that was added, such as `mutex m`.
+    pub fn object(&self, id: ObjectId) -> Option<&str> {
+        self.objects.get(id.index()).map(String::as_str)
     }
 
     /// The name of a task that was added.

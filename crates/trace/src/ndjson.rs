@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One JSON object a line: the trace for scripts.
 //!
-//! `{"kind":"task","task":0,"name":"hog-0","spec":0,"pid":0}` announces a task; every other line
-//! has `time_ns`, `kind`, and (but for `end`) `cpu` and the fields of the event under the names of
+//! `{"kind":"task","task":0,"name":"hog-0","spec":0,"pid":0}` announces a task,
+//! `{"kind":"object","object":0,"name":"m","class":"mutex"}` an object; every other line has
+//! `time_ns`, `kind`, and (but for `end`) `cpu` and the fields of the event under the names of
 //! docs/reference/trace-format.md. Tasks are numbers; idle, an unknown waker and an absent
 //! description are null.
 
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{Event, EventKind, Nanos, ObjectId, TaskId, TraceSink};
 use std::io::{self, BufWriter, Write};
 
 /// Writes JSON lines.
@@ -63,6 +64,14 @@ impl<W: Write> TraceSink for NdjsonSink<W> {
         });
     }
 
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        self.try_write(|w| {
+            write!(w, r#"{{"kind":"object","object":{id},"name":"#)?;
+            serde_json::to_writer(&mut *w, &info.name)?;
+            writeln!(w, r#","class":"{}"}}"#, info.kind.name())
+        });
+    }
+
     fn event(&mut self, event: &Event) {
         let (time, cpu) = (event.time_ns, event.cpu);
         self.try_write(|w| {
@@ -89,6 +98,9 @@ impl<W: Write> TraceSink for NdjsonSink<W> {
                     writeln!(w, r#""phase","task":{task},"phase":{phase}}}"#)
                 }
                 EventKind::Progress { task } => writeln!(w, r#""progress","task":{task}}}"#),
+                EventKind::Block { task, object } => {
+                    writeln!(w, r#""block","task":{task},"object":{object}}}"#)
+                }
                 EventKind::Lost { count } => writeln!(w, r#""lost","count":{count}}}"#),
             }
         });
@@ -122,7 +134,7 @@ mod tests {
         let number = |value: &Value| value.as_u64().map(|n| TaskId(n as u32));
         let events: Vec<Event> = lines
             .iter()
-            .filter(|v| v["kind"] != "task" && v["kind"] != "end")
+            .filter(|v| v["kind"] != "task" && v["kind"] != "object" && v["kind"] != "end")
             .map(|v| {
                 let task = number(&v["task"]).unwrap_or_default();
                 let kind = match v["kind"].as_str().unwrap() {
@@ -139,6 +151,10 @@ mod tests {
                     }
                     "phase" => EventKind::Phase { task, phase: number(&v["phase"]).unwrap().0 },
                     "progress" => EventKind::Progress { task },
+                    "block" => {
+                        let object = ObjectId(number(&v["object"]).unwrap().0);
+                        EventKind::Block { task, object }
+                    }
                     other => panic!("kind {other}"),
                 };
                 let cpu = CpuId(v["cpu"].as_u64().unwrap() as u32);
@@ -147,6 +163,12 @@ mod tests {
             .collect();
         assert_eq!(events, memory.events);
         assert_eq!(lines.last().unwrap()["time_ns"], memory.end_ns);
+        let objects = lines.iter().filter(|v| v["kind"] == "object").map(|v| {
+            let text = |key: &str| v[key].as_str().unwrap().to_owned();
+            (text("name"), text("class"))
+        });
+        let written = memory.objects.into_iter().map(|o| (o.name, o.kind.name().to_owned()));
+        assert!(objects.eq(written));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! Two Parquet tables, for pandas, polars, DuckDB and the like: events and tasks.
 //!
 //! Columns of the events: `time_ns` (INT64, delta-packed), `cpu` (INT32), `kind` (text), `task`,
-//! `other_task` (INT32 or null), `out` (text or null), `detail` (INT64 or null). What the last four
-//! hold for each kind: docs/reference/trace-format.md. Columns of the tasks: `task`, `name`,
-//! `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written as they fill, so memory is constant.
-//! Zstandard. The columns are written directly, without Arrow: the trace has fixed columns, and
-//! Arrow would be most of the crate's build time.
+//! `other_task` (INT32 or null), `out`, `object` (text or null), `detail` (INT64 or null). What
+//! the last five hold for each kind: docs/reference/trace-format.md. Columns of the tasks: `task`,
+//! `name`, `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written as they fill, so memory is
+//! constant. Zstandard. The columns are written directly, without Arrow: the trace has fixed
+//! columns, and Arrow would be most of the crate's build time.
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
@@ -16,8 +16,8 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -32,6 +32,7 @@ const EVENTS_SCHEMA: &str = "message events {
     optional int32 task (INTEGER(32, false));
     optional int32 other_task (INTEGER(32, false));
     optional binary out (STRING);
+    optional binary object (STRING);
     optional int64 detail;
 }";
 
@@ -75,6 +76,7 @@ struct EventRows {
     task: Optional<i32>,
     other_task: Optional<i32>,
     out: Optional<u8>,
+    object: Optional<u32>,
     detail: Optional<i64>,
 }
 
@@ -87,8 +89,8 @@ struct TaskRows {
 }
 
 /// Words of the column `kind`; `EventRows::kind` holds indices into them.
-const KINDS: [&str; 8] =
-    ["switch", "wakeup", "fork", "exit", "migrate", "phase", "progress", "lost"];
+const KINDS: [&str; 9] =
+    ["switch", "wakeup", "fork", "exit", "migrate", "phase", "progress", "lost", "block"];
 
 /// The column values of an event kind: index of the word, task, other task, out, detail.
 type Row = (u8, Option<TaskId>, Option<TaskId>, Option<SwitchOut>, Option<i64>);
@@ -103,6 +105,7 @@ fn row_of(kind: EventKind) -> Row {
         EventKind::Phase { task, phase } => (5, Some(task), None, None, Some(phase.into())),
         EventKind::Progress { task } => (6, Some(task), None, None, None),
         EventKind::Lost { count } => (7, None, None, None, Some(count.into())),
+        EventKind::Block { task, object } => (8, Some(task), None, None, Some(object.0.into())),
     }
 }
 
@@ -112,6 +115,8 @@ pub struct ParquetSink<W: Write + Send> {
     tasks: SerializedFileWriter<W>,
     event_rows: EventRows,
     task_rows: TaskRows,
+    /// Kind and name of each object.
+    objects: Vec<ByteArray>,
     error: Option<ParquetError>,
 }
 
@@ -188,6 +193,7 @@ impl<W: Write + Send> ParquetSink<W> {
             tasks: table(tasks, TASKS_SCHEMA)?,
             event_rows: EventRows::default(),
             task_rows: TaskRows::default(),
+            objects: Vec::new(),
             error: None,
         })
     }
@@ -224,6 +230,9 @@ impl<W: Write + Send> ParquetSink<W> {
         optional_ints(&mut group, &rows.other_task)?;
         let out: Vec<_> = rows.out.values.iter().map(|out| word(&outs, out)).collect();
         texts(&mut group, &out, Some(&rows.out.levels))?;
+        let named = |object: &u32| self.objects.get(*object as usize).cloned().unwrap_or_default();
+        let object: Vec<_> = rows.object.values.iter().map(named).collect();
+        texts(&mut group, &object, Some(&rows.object.levels))?;
         longs(&mut group, &rows.detail.values, Some(&rows.detail.levels))?;
         group.close()?;
         rows.time_ns.clear();
@@ -232,6 +241,7 @@ impl<W: Write + Send> ParquetSink<W> {
         rows.task.clear();
         rows.other_task.clear();
         rows.out.clear();
+        rows.object.clear();
         rows.detail.clear();
         Ok(())
     }
@@ -262,6 +272,11 @@ impl<W: Write + Send> TraceSink for ParquetSink<W> {
         }
     }
 
+    fn object(&mut self, _id: ObjectId, info: &ObjectInfo) {
+        let text = format!("{} {}", info.kind.name(), info.name);
+        self.objects.push(ByteArray::from(text.as_str()));
+    }
+
     fn event(&mut self, event: &Event) {
         let (kind, task, other_task, out, detail) = row_of(event.kind);
         let rows = &mut self.event_rows;
@@ -271,6 +286,11 @@ impl<W: Write + Send> TraceSink for ParquetSink<W> {
         rows.task.push(task.map(|task| task.0.cast_signed()));
         rows.other_task.push(other_task.map(|task| task.0.cast_signed()));
         rows.out.push(out.map(|out| out as u8));
+        let object = match event.kind {
+            EventKind::Block { object, .. } => Some(object.0),
+            _ => None,
+        };
+        rows.object.push(object);
         rows.detail.push(detail);
         if rows.time_ns.len() >= ROW_GROUP {
             self.try_write(Self::write_events);
@@ -291,7 +311,7 @@ mod tests {
     use bytes::Bytes;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;
-    use schedlab_model::trace::MemorySink;
+    use schedlab_model::trace::{MemorySink, WaitKind};
     use schedlab_model::{CpuId, TraceSink};
 
     fn number(field: &Field) -> Option<u32> {
@@ -321,7 +341,7 @@ mod tests {
 
     fn event_of(row: &[Field]) -> Event {
         let id = |field: &Field| number(field).map(TaskId);
-        let (task, other, detail) = (id(&row[3]), id(&row[4]), number(&row[6]));
+        let (task, other, detail) = (id(&row[3]), id(&row[4]), number(&row[7]));
         let kind = match text(&row[2]) {
             "switch" => {
                 let out = SwitchOut::ALL.into_iter().find(|o| o.name() == text(&row[5])).unwrap();
@@ -334,6 +354,12 @@ mod tests {
             "phase" => EventKind::Phase { task: task.unwrap(), phase: detail.unwrap() },
             "progress" => EventKind::Progress { task: task.unwrap() },
             "lost" => EventKind::Lost { count: detail.unwrap() },
+            "block" => {
+                let object = detail.unwrap();
+                let kind = WaitKind::ALL[object as usize].name();
+                assert_eq!(text(&row[6]), format!("{kind} {kind}-{object}"));
+                EventKind::Block { task: task.unwrap(), object: ObjectId(object) }
+            }
             other => panic!("kind {other}"),
         };
         let Field::ULong(time_ns) = row[0] else { panic!("{:?}", row[0]) };

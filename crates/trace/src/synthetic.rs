@@ -2,13 +2,14 @@
 //! Random traces that keep every rule of a real one: for tests and benchmarks of whatever reads
 //! traces.
 //!
-//! No scheduler is behind them. Tasks are forked, run, are preempted, sleep, block, wake (also
+//! No scheduler is behind them. Tasks are forked, run, are preempted, sleep, block (also on
+//! objects), wake (also
 //! while still queued, as the kernel reports it), move and exit at random; the same seed gives the
 //! same trace.
 
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 
 /// What to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +53,10 @@ impl Synthetic {
             nr_dead: 0,
             cpu: Vec::new(),
         };
+        for (id, kind) in WaitKind::ALL.into_iter().enumerate() {
+            let name = format!("{}-{id}", kind.name());
+            state.sink.object(ObjectId(id as u32), &ObjectInfo { name, kind });
+        }
         while state.nr_events < self.nr_events {
             // A fork is due when the part of the tasks that exist lags behind the part of the
             // trace.
@@ -167,6 +172,10 @@ impl<S: TraceSink> State<'_, S> {
             if out == SwitchOut::Dead {
                 self.nr_dead += 1;
                 self.emit(cpu, EventKind::Exit { task });
+            }
+            if out == SwitchOut::Sleeping && self.chance(2) {
+                let object = ObjectId(self.stream.below(WaitKind::ALL.len() as u64) as u32);
+                self.emit(cpu, EventKind::Block { task, object });
             }
         }
         let next = waiting.then(|| self.queues[cpu.index()].remove(0));

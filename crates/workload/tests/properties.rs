@@ -198,11 +198,8 @@ fn workload() -> impl Strategy<Value = Workload> {
             }
             let mut workload = Workload::new("any (1)", tasks);
             workload.duration_ns = duration_ns;
-            let group = |path: &str, parent, weight| CgroupSpec {
-                path: path.into(),
-                parent: CgroupId(parent),
-                weight,
-            };
+            let group =
+                |path: &str, parent, weight| CgroupSpec::new(path, CgroupId(parent), weight);
             workload.cgroups.push(group("/a", 0, weights[0]));
             workload.cgroups.push(group("/a/b.slice", 1, weights[1]));
             workload

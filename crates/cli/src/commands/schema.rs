@@ -6,6 +6,7 @@ use super::bench::BenchResult;
 use crate::args::SchemaArgs;
 use crate::error::CliResult;
 use crate::output::Out;
+use schedlab_lab::explain::ExplainResult;
 use schedlab_lab::{ExperimentResult, RunResult};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -19,6 +20,8 @@ pub enum SchemaKind {
     Experiments,
     /// One slice: a line of `--slices`.
     Slice,
+    /// What `explain --json` prints.
+    Explain,
     /// One job measured: what `bench --json` prints.
     Bench,
 }
@@ -47,6 +50,7 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Result => schema_for!(RunResult),
         SchemaKind::Experiments => schema_for!(Vec<ExperimentResult>),
         SchemaKind::Slice => schema_for!(SliceLine<'static>),
+        SchemaKind::Explain => schema_for!(ExplainResult),
         SchemaKind::Bench => schema_for!(BenchResult),
     }
 }
@@ -103,6 +107,7 @@ mod tests {
             (SchemaKind::Result, "result.schema.json"),
             (SchemaKind::Experiments, "experiments.schema.json"),
             (SchemaKind::Slice, "slice.schema.json"),
+            (SchemaKind::Explain, "explain.schema.json"),
             (SchemaKind::Bench, "bench.schema.json"),
         ] {
             let path = format!("{folder}/{name}");

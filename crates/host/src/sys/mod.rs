@@ -136,3 +136,14 @@ pub fn euid() -> u32 {
     // SAFETY: cannot fail.
     unsafe { libc::geteuid() }
 }
+
+/// Whether this process may set the scheduling attributes of other users' tasks and real-time
+/// policies (CAP_SYS_NICE; capabilities(7)).
+pub fn has_cap_sys_nice() -> bool {
+    const CAP_SYS_NICE: u32 = 23;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective
+        .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
+        .is_some_and(|bits| bits >> CAP_SYS_NICE & 1 == 1)
+}

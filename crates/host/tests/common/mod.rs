@@ -26,6 +26,16 @@ pub fn has_root() -> bool {
     has
 }
 
+/// Whether real-time policies and the attributes of others may be set; says why not.
+pub fn has_nice() -> bool {
+    let has = has_root() && schedlab_host::lane::may_set_policies();
+    assert!(has || !is_ci(), "CI runs these tests with CAP_SYS_NICE");
+    if !has {
+        println!("SKIP: needs CAP_SYS_NICE");
+    }
+    has
+}
+
 /// Whether the BPF recorder works; says why not.
 pub fn has_bpf() -> bool {
     if !has_root() {

@@ -107,7 +107,7 @@ impl FairClass {
         let se = self.ent(e);
         let ran = se.sum_exec_runtime - se.prev_sum_exec_runtime;
         if ran > slice {
-            core.resched_curr(cpu);
+            core.resched_curr_lazy(cpu);
             self.clear_buddies(e);
             return;
         }
@@ -117,7 +117,7 @@ impl FairClass {
         }
         let ahead = se.vruntime.wrapping_sub(self.ent(left).vruntime) as i64;
         if ahead >= 0 && ahead as u64 > slice {
-            core.resched_curr(cpu);
+            core.resched_curr_lazy(cpu);
         }
     }
 
@@ -153,7 +153,7 @@ impl FairClass {
         if !preempt {
             return;
         }
-        core.resched_curr(cpu);
+        core.resched_curr_lazy(cpu);
         if self.ent(se).on_rq && crowded && self.is_task(se) {
             self.set_last_buddy(se);
         }

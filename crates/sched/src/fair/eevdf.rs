@@ -305,7 +305,7 @@ impl FairClass {
             if self.rules.algorithm == Algorithm::EevdfByDeadline {
                 self.cancel_protection(se);
             }
-            core.resched_curr(cpu);
+            core.resched_curr_lazy(cpu);
             return;
         }
         if curr_idle != woken_idle || !self.ent(woken).normal {
@@ -319,7 +319,7 @@ impl FairClass {
                 if shorter {
                     self.cancel_protection(se);
                 }
-                core.resched_curr(cpu);
+                core.resched_curr_lazy(cpu);
             } else if shorter {
                 let least = self.min_slice(q);
                 let se = self.ent_mut(se);
@@ -335,7 +335,7 @@ impl FairClass {
             self.cancel_protection(se);
         }
         if self.pick_eevdf(q, true) == pse {
-            core.resched_curr(cpu);
+            core.resched_curr_lazy(cpu);
         }
     }
 

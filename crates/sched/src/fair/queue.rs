@@ -61,7 +61,7 @@ impl FairClass {
                 Protection::ShortestSlice => !self.is_protected(curr),
             };
         if resched {
-            core.resched_curr(cpu);
+            core.resched_curr_lazy(cpu);
             self.clear_buddies(curr);
         }
     }

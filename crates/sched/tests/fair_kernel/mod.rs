@@ -58,7 +58,7 @@ impl Setup {
     /// Adds a group below `parent`; returns its id.
     pub fn group(&mut self, parent: CgroupId, weight: u32) -> CgroupId {
         let path = format!("/g{}", self.groups.len());
-        self.groups.push(CgroupSpec { path, parent, weight });
+        self.groups.push(CgroupSpec::new(path, parent, weight));
         CgroupId(self.groups.len() as u32 - 1)
     }
 

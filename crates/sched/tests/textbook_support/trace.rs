@@ -91,6 +91,7 @@ impl Reader<'_> {
                 let allowed = self.cpus_allowed(self.job(task));
                 assert!(allowed.contains(event.cpu), "{event:?}");
             }
+            EventKind::Block { .. } => {}
             EventKind::Progress { .. } | EventKind::Lost { .. } => panic!("{event:?}"),
         }
     }

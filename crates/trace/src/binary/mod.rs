@@ -16,11 +16,13 @@ pub use write::BinarySink;
 
 /// First bytes of a log. Not text, and damaged by every transfer that takes it for text.
 pub const MAGIC: [u8; 8] = *b"\x89SLT\r\n\x1a\n";
-/// Version of the layout.
-pub const VERSION: u16 = 1;
+/// Version of the layout that is written.
+pub const VERSION: u16 = 2;
+/// Oldest version that is read. Version 1 has neither objects nor blocks.
+pub const VERSION_MIN: u16 = 1;
 /// Length of the header.
 pub const HEADER_LEN: usize = 16;
-/// Longest task name in bytes.
+/// Longest name of a task or object in bytes.
 pub const NAME_MAX: usize = 4096;
 
 /// Kinds of record: bits 0 to 2 of the tag.
@@ -47,6 +49,7 @@ const WAKER_IMPLIED: u8 = 1 << 5;
 mod control {
     pub const TASK: u8 = 1 << 3;
     pub const END: u8 = 2 << 3;
+    pub const OBJECT: u8 = 3 << 3;
 }
 
 /// Marks: bits 4 and 5 of the tag.
@@ -54,6 +57,7 @@ mod mark {
     pub const PHASE: u8 = 0;
     pub const PROGRESS: u8 = 1 << 4;
     pub const LOST: u8 = 2 << 4;
+    pub const BLOCK: u8 = 3 << 4;
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@
 //! damaged.
 
 use super::{
-    HEADER_LEN, MAGIC, NAME_MAX, NO_WAKER, PREV_IMPLIED, SAME_CPU, VERSION, WAKER_IMPLIED, control,
-    kind, mark,
+    HEADER_LEN, MAGIC, NAME_MAX, NO_WAKER, PREV_IMPLIED, SAME_CPU, VERSION, VERSION_MIN,
+    WAKER_IMPLIED, control, kind, mark,
 };
 use crate::varint::{self, VarintError};
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::fmt;
 use std::io::{ErrorKind, Read};
 
@@ -42,6 +42,8 @@ impl std::error::Error for ReadError {}
 pub enum Record {
     /// A new task.
     Task(TaskId, TaskInfo),
+    /// A new object.
+    Object(ObjectId, ObjectInfo),
     /// An event.
     Event(Event),
     /// The end of the run; the last record.
@@ -59,7 +61,9 @@ pub struct Reader<R> {
     /// Position in the file of `buffer[0]`.
     base: u64,
     nr_cpus: u32,
+    version: u16,
     nr_tasks: u32,
+    nr_objects: u32,
     nr_events: u64,
     now: Nanos,
     last_cpu: CpuId,
@@ -112,7 +116,9 @@ impl<R: Read> Reader<R> {
             stop: 0,
             base: 0,
             nr_cpus: 0,
+            version: 0,
             nr_tasks: 0,
+            nr_objects: 0,
             nr_events: 0,
             now: 0,
             last_cpu: CpuId(0),
@@ -137,6 +143,7 @@ impl<R: Read> Reader<R> {
             match record? {
                 Record::Event(event) => sink.event(&event),
                 Record::Task(id, info) => sink.task(id, &info),
+                Record::Object(id, info) => sink.object(id, &info),
                 Record::End(end_ns) => {
                     sink.end(end_ns);
                     return Ok(end_ns);
@@ -185,8 +192,10 @@ impl<R: Read> Reader<R> {
         }
         let header = bytes.get(..HEADER_LEN).ok_or(TRUNCATED)?;
         let version = u16::from_le_bytes([header[8], header[9]]);
-        if version != VERSION {
-            return Err(format!("the log has version {version}; this reader knows {VERSION}"));
+        if !(VERSION_MIN..=VERSION).contains(&version) {
+            return Err(format!(
+                "the log has version {version}; this reader knows {VERSION_MIN} to {VERSION}"
+            ));
         }
         if header[10..12] != [0, 0] {
             return Err("bytes 10 and 11 of the header are not 0: the file is damaged".into());
@@ -195,6 +204,7 @@ impl<R: Read> Reader<R> {
         if nr_cpus == 0 || nr_cpus as usize > NR_CPUS_MAX {
             return Err(format!("the machine has {nr_cpus} CPUs; allowed are 1 to {NR_CPUS_MAX}"));
         }
+        self.version = version;
         self.nr_cpus = nr_cpus;
         self.running = vec![0; nr_cpus as usize];
         self.start = HEADER_LEN;
@@ -230,7 +240,8 @@ impl<R: Read> Reader<R> {
             cpu
         };
         let running = self.running[cpu.index()];
-        let kind = decode_kind(&mut cursor, tag, self.nr_tasks, self.nr_cpus, running)?;
+        let known = Known { tasks: self.nr_tasks, objects: self.nr_objects, cpus: self.nr_cpus };
+        let kind = decode_kind(&mut cursor, tag, known, running)?;
         if let EventKind::Switch { next, .. } = kind {
             self.running[cpu.index()] = next.map_or(0, |task| u64::from(task.0) + 1);
         }
@@ -244,6 +255,7 @@ impl<R: Read> Reader<R> {
     fn control(&mut self, tag: u8) -> Result<Record, String> {
         match tag {
             control::TASK => self.task(),
+            control::OBJECT if self.version >= 2 => self.object(),
             control::END => self.end(),
             _ => Err(format!("the record tag {tag:#04x} is not known: the file is damaged")),
         }
@@ -258,16 +270,34 @@ impl<R: Read> Reader<R> {
         let pid = cursor.below(1 << 32, "a process id")?;
         let length = cursor.below(NAME_MAX as u64 + 1, "a name length of")? as usize;
         let at = cursor.at;
-        self.fill(at + length)?;
-        let rest = &self.buffer[self.start..self.stop];
-        let name = rest.get(at..at + length).ok_or(TRUNCATED)?;
-        let name = std::str::from_utf8(name)
-            .map_err(|_| format!("the name of task {} is not UTF-8", self.nr_tasks))?
-            .to_owned();
+        let name = self.name(at, length, "task", self.nr_tasks)?;
         let id = TaskId(self.nr_tasks);
         self.nr_tasks = id.0.checked_add(1).ok_or("there are more than 2^32 - 1 tasks")?;
         self.start += at + length;
         Ok(Record::Task(id, TaskInfo { name, spec, pid }))
+    }
+
+    fn object(&mut self) -> Result<Record, String> {
+        let mut cursor = Cursor { bytes: &self.buffer[self.start..self.stop], at: 1 };
+        let kind = cursor.below(WaitKind::ALL.len() as u64, "a kind of object")?;
+        let length = cursor.below(NAME_MAX as u64 + 1, "a name length of")? as usize;
+        let at = cursor.at;
+        let name = self.name(at, length, "object", self.nr_objects)?;
+        let id = ObjectId(self.nr_objects);
+        self.nr_objects = id.0.checked_add(1).ok_or("there are more than 2^32 - 1 objects")?;
+        self.start += at + length;
+        Ok(Record::Object(id, ObjectInfo { name, kind: WaitKind::ALL[kind as usize] }))
+    }
+
+    /// The name of `length` bytes that begins `at` bytes into the record.
+    fn name(&mut self, at: usize, length: usize, what: &str, id: u32) -> Result<String, String> {
+        self.fill(at + length)?;
+        let rest = &self.buffer[self.start..self.stop];
+        let name = rest.get(at..at + length).ok_or(TRUNCATED)?;
+        match std::str::from_utf8(name) {
+            Ok(name) => Ok(name.to_owned()),
+            Err(_) => Err(format!("the name of {what} {id} is not UTF-8")),
+        }
     }
 
     fn end(&mut self) -> Result<Record, String> {
@@ -294,16 +324,23 @@ impl<R: Read> Reader<R> {
     }
 }
 
+/// How many of each there are so far.
+#[derive(Clone, Copy)]
+struct Known {
+    tasks: u32,
+    objects: u32,
+    cpus: u32,
+}
+
 /// The event of a tag and its fields.
 #[inline]
 fn decode_kind(
     cursor: &mut Cursor<'_>,
     tag: u8,
-    nr_tasks: u32,
-    nr_cpus: u32,
+    known: Known,
     running: u64,
 ) -> Result<EventKind, String> {
-    let nr_tasks = u64::from(nr_tasks);
+    let nr_tasks = u64::from(known.tasks);
     if tag & 7 == kind::SWITCH {
         return decode_switch(cursor, tag, nr_tasks, running);
     }
@@ -327,11 +364,15 @@ fn decode_kind(
             EventKind::Fork { task, parent: decode_waker(cursor, tag, nr_tasks, running)? }
         }
         kind::MIGRATE => {
-            EventKind::Migrate { task, from: CpuId(cursor.below(u64::from(nr_cpus), "CPU")?) }
+            EventKind::Migrate { task, from: CpuId(cursor.below(u64::from(known.cpus), "CPU")?) }
         }
         kind::EXIT => EventKind::Exit { task },
         kind::MARK if tag & (3 << 4) == mark::PHASE => {
             EventKind::Phase { task, phase: cursor.below(1 << 32, "phase")? }
+        }
+        kind::MARK if tag & (3 << 4) == mark::BLOCK => {
+            let object = ObjectId(cursor.below(u64::from(known.objects), "object")?);
+            EventKind::Block { task, object }
         }
         kind::MARK if tag & (3 << 4) == mark::PROGRESS => EventKind::Progress { task },
         _ => return Err(unknown_tag(tag)),

@@ -4,8 +4,8 @@
 use super::*;
 use crate::synthetic::Synthetic;
 use proptest::prelude::*;
-use schedlab_model::trace::{MemorySink, TaskInfo};
-use schedlab_model::{CpuId, Event, EventKind, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{MemorySink, ObjectInfo, TaskInfo, WaitKind};
+use schedlab_model::{CpuId, Event, EventKind, ObjectId, SwitchOut, TaskId, TraceSink};
 
 fn log_of(what: Synthetic) -> (MemorySink, Vec<u8>) {
     let (mut memory, mut sink) = (MemorySink::default(), BinarySink::new(Vec::new(), what.nr_cpus));
@@ -31,6 +31,7 @@ fn gives_back_what_was_written() {
         let back = read_back(&bytes).unwrap();
         assert_eq!(back.events, memory.events);
         assert_eq!(back.tasks, memory.tasks);
+        assert_eq!(back.objects, memory.objects);
         assert_eq!(back.end_ns, memory.end_ns);
         assert!(bytes.len() < 9 * memory.events.len(), "{} bytes", bytes.len());
     }
@@ -51,13 +52,28 @@ fn gives_back_any_event() {
         EventKind::Progress { task: b },
         EventKind::Exit { task: b },
         EventKind::Lost { count: u32::MAX },
+        EventKind::Block { task: b, object: ObjectId(0) },
     ];
     let mut sink = BinarySink::new(Vec::new(), 7);
     let info = TaskInfo { name: "Ωmega: a-1 b".into(), spec: Some(u32::MAX), pid: u32::MAX };
     sink.task(a, &info);
     sink.task(b, &TaskInfo::default());
-    let times = [0, 1, 127, 128, 1 << 20, 1 << 40, u64::MAX - 9, u64::MAX - 1, u64::MAX, u64::MAX];
-    let events: Vec<Event> = (0..10)
+    let object = ObjectInfo { name: "a|b".into(), kind: WaitKind::Children };
+    sink.object(ObjectId(0), &object);
+    let times = [
+        0,
+        1,
+        127,
+        128,
+        1 << 20,
+        1 << 40,
+        u64::MAX - 9,
+        u64::MAX - 1,
+        u64::MAX,
+        u64::MAX,
+        u64::MAX,
+    ];
+    let events: Vec<Event> = (0..kinds.len())
         .map(|i| Event { time_ns: times[i], cpu: CpuId(i as u32 % 7), kind: kinds[i] })
         .collect();
     for event in &events {
@@ -67,6 +83,7 @@ fn gives_back_any_event() {
     let back = read_back(&sink.finish().unwrap()).unwrap();
     assert_eq!(back.events, events);
     assert_eq!(back.tasks, [info, TaskInfo::default()]);
+    assert_eq!(back.objects, [object]);
 }
 
 #[test]
@@ -95,6 +112,7 @@ fn every_flipped_byte_is_an_error_or_another_trace() {
                 Ok(other) => assert!(
                     other.events != good.events
                         || other.tasks != good.tasks
+                        || other.objects != good.objects
                         || other.end_ns != good.end_ns
                 ),
                 Err(error) => {
@@ -131,6 +149,32 @@ fn errors_say_what_is_wrong() {
     hostile.extend([kind::EXIT | SAME_CPU, 0, 0]);
     let error = read_back(&hostile).unwrap_err().to_string();
     assert!(error.contains("there is none yet"), "{error}");
+    // A task that blocks on object 1 of 1.
+    let mut hostile = bytes[..HEADER_LEN].to_vec();
+    hostile.extend([control::TASK, 0, 0, 0, control::OBJECT, 0, 0]);
+    hostile.extend([kind::MARK | mark::BLOCK | SAME_CPU, 0, 0, 1]);
+    let error = read_back(&hostile).unwrap_err().to_string();
+    assert!(error.contains("object 1, but allowed are 0 to 0"), "{error}");
+    // Version 1 knows no objects.
+    hostile[8] = 1;
+    let error = read_back(&hostile).unwrap_err().to_string();
+    assert!(error.contains("byte 20: the record tag 0x18"), "{error}");
+}
+
+/// A log of version 1 differs in its number alone if it has no objects.
+#[test]
+fn version_1_is_read() {
+    let mut sink = BinarySink::new(Vec::new(), 1);
+    sink.task(TaskId(0), &TaskInfo::default());
+    let fork = EventKind::Fork { task: TaskId(0), parent: None };
+    sink.event(&Event { time_ns: 3, cpu: CpuId(0), kind: fork });
+    sink.end(9);
+    let mut bytes = sink.finish().unwrap();
+    assert_eq!(bytes[8], 2);
+    let new = read_back(&bytes).unwrap();
+    bytes[8] = 1;
+    let old = read_back(&bytes).unwrap();
+    assert_eq!((old.events, old.tasks, old.end_ns), (new.events, new.tasks, new.end_ns));
 }
 
 /// The example of docs/reference/trace-format.md: what stands there is what is written.

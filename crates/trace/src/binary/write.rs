@@ -7,8 +7,8 @@ use super::{
 };
 use crate::varint;
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink};
 use std::io::{self, Write};
 
 /// Bytes gathered before a write.
@@ -23,6 +23,7 @@ pub struct BinarySink<W> {
     buffer: Vec<u8>,
     nr_cpus: u32,
     nr_tasks: u32,
+    nr_objects: u32,
     nr_events: u64,
     last_ns: Nanos,
     last_cpu: CpuId,
@@ -47,6 +48,7 @@ impl<W: Write> BinarySink<W> {
             buffer: Vec::with_capacity(BUFFER + NAME_MAX + RECORD_MAX),
             nr_cpus,
             nr_tasks: 0,
+            nr_objects: 0,
             nr_events: 0,
             last_ns: 0,
             last_cpu: CpuId(0),
@@ -91,6 +93,18 @@ impl<W: Write> BinarySink<W> {
             self.error = Some(error);
         }
         self.buffer.clear();
+    }
+
+    /// Whether the name may stand in a log; else the log fails.
+    fn takes_name(&mut self, what: &str, id: u32, name: &str) -> bool {
+        if name.len() <= NAME_MAX {
+            return true;
+        }
+        let length = name.len();
+        self.fail(format!(
+            "the name of {what} {id} has {length} bytes; at most {NAME_MAX} are allowed"
+        ));
+        false
     }
 
     #[inline]
@@ -151,6 +165,9 @@ fn fields_of(event: &Event, running: u64) -> (u8, [u64; 2], usize) {
             (kind::MARK | mark::PHASE, [u64::from(task.0), u64::from(phase)], 2)
         }
         EventKind::Progress { task } => (kind::MARK | mark::PROGRESS, [u64::from(task.0), 0], 1),
+        EventKind::Block { task, object } => {
+            (kind::MARK | mark::BLOCK, [u64::from(task.0), u64::from(object.0)], 2)
+        }
         EventKind::Lost { count } => (kind::MARK | mark::LOST, [u64::from(count), 0], 1),
     }
 }
@@ -160,17 +177,31 @@ impl<W: Write> TraceSink for BinarySink<W> {
         if id.0 != self.nr_tasks {
             return self.fail(format!("task {id} is announced, but the next is {}", self.nr_tasks));
         }
-        if info.name.len() > NAME_MAX {
-            let length = info.name.len();
-            return self.fail(format!(
-                "the name of task {id} has {length} bytes; at most {NAME_MAX} are allowed"
-            ));
+        if !self.takes_name("task", id.0, &info.name) {
+            return;
         }
         self.nr_tasks += 1;
         let mut bytes = [0u8; RECORD_MAX];
         bytes[0] = control::TASK;
         let mut at = varint::put(&mut bytes, 1, info.spec.map_or(0, |spec| u64::from(spec) + 1));
         at = varint::put(&mut bytes, at, u64::from(info.pid));
+        at = varint::put(&mut bytes, at, info.name.len() as u64);
+        self.buffer.extend_from_slice(&bytes[..at]);
+        self.append(info.name.as_bytes());
+    }
+
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        if id.0 != self.nr_objects {
+            let next = self.nr_objects;
+            return self.fail(format!("object {id} is announced, but the next is {next}"));
+        }
+        if !self.takes_name("object", id.0, &info.name) {
+            return;
+        }
+        self.nr_objects += 1;
+        let mut bytes = [0u8; RECORD_MAX];
+        bytes[0] = control::OBJECT;
+        let mut at = varint::put(&mut bytes, 1, info.kind as u64);
         at = varint::put(&mut bytes, at, info.name.len() as u64);
         self.buffer.extend_from_slice(&bytes[..at]);
         self.append(info.name.as_bytes());

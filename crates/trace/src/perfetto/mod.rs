@@ -2,18 +2,19 @@
 //! A trace for ui.perfetto.dev, in its own protobuf.
 //!
 //! Switches and wake-ups are written as the kernel's (`compact_sched`), so the viewer shows its
-//! native tracks a CPU and a task, with the wait after each wake-up and who woke it. Beside them: a
-//! slice a phase and a counter of the finished units on each task's track, and a counter a CPU of
-//! runnable tasks (the one that runs included, the kernel's nr_running; tasks outside the run are
-//! not in it). Constant memory: a bundle of 4,096 events a CPU, and some words a task.
+//! native tracks a CPU and a task, with the wait after each wake-up and who woke it. Beside them:
+//! a slice a block on an object, from there to the wake-up; a slice a phase and a counter of the
+//! finished units on each task's track, and a counter a CPU of runnable tasks (the one that runs
+//! included, the kernel's nr_running; tasks outside the run are not in it). Constant memory: a
+//! bundle of 4,096 events a CPU, and some words a task.
 //! Source: Perfetto protos/perfetto/trace/*.proto; the numbers in this file are their field
 //! numbers. A simulated task's pid is its number + 1. Migrations need no event of their own: the
 //! viewer sees on which CPU a task runs next.
 
 use crate::names::Names;
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::io::{self, Write};
 
 mod proto;
@@ -50,6 +51,7 @@ struct TaskState {
     runs_on: Option<CpuId>,
     has_track: bool,
     has_open_phase: bool,
+    has_open_block: bool,
     has_progress_track: bool,
     nr_progress: u64,
 }
@@ -227,6 +229,7 @@ impl<W: Write> PerfettoSink<W> {
     fn waking(&mut self, event: &Event, task: TaskId, waker: Option<TaskId>) {
         let waker_cpu = waker.and_then(|waker| self.tasks.get(waker.index())?.runs_on);
         let on = waker_cpu.unwrap_or(event.cpu).index();
+        self.close_block(event.time_ns, task);
         let Some(name) = self.names.get(task) else { return };
         let by_interrupt = waker_cpu.is_none();
         if self.bundles[on].waking(event.time_ns, (task, name), event.cpu.0, by_interrupt) {
@@ -281,7 +284,28 @@ impl<W: Write> PerfettoSink<W> {
         Some(track)
     }
 
+    /// A block lies within the phase, so it ends first.
+    fn close_block(&mut self, time_ns: Nanos, task: TaskId) {
+        let Some(state) = self.tasks.get_mut(task.index()) else { return };
+        if std::mem::replace(&mut state.has_open_block, false) {
+            let track = TRACK_TASK + u64::from(task.0);
+            self.put_track_event(time_ns, SLICE_END, track, |_| {});
+        }
+    }
+
+    fn block(&mut self, time_ns: Nanos, task: TaskId, object: ObjectId) {
+        let Some(track) = self.task_track(task) else { return };
+        self.close_block(time_ns, task);
+        self.tasks[task.index()].has_open_block = true;
+        let what = self.names.object(object).unwrap_or("an unknown object");
+        let name = format!("blocked on {what}");
+        self.put_track_event(time_ns, SLICE_BEGIN, track, |event| {
+            proto::bytes(event, 23, name.as_bytes());
+        });
+    }
+
     fn close_phase(&mut self, time_ns: Nanos, task: TaskId) {
+        self.close_block(time_ns, task);
         let Some(state) = self.tasks.get_mut(task.index()) else { return };
         if std::mem::replace(&mut state.has_open_phase, false) {
             let track = TRACK_TASK + u64::from(task.0);
@@ -340,6 +364,10 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
         });
     }
 
+    fn object(&mut self, _id: ObjectId, info: &ObjectInfo) {
+        self.names.add_object(info);
+    }
+
     fn event(&mut self, event: &Event) {
         if self.error.is_some() || !self.know_cpu(event.cpu) {
             return;
@@ -358,6 +386,7 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
             }
             EventKind::Phase { task, phase } => self.phase(now, task, phase),
             EventKind::Progress { task } => self.progress(now, task),
+            EventKind::Block { task, object } => self.block(now, task, object),
             // The switch-out as dead says it.
             EventKind::Exit { .. } => {}
             EventKind::Lost { .. } => {

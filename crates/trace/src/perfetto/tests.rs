@@ -5,7 +5,7 @@
 use super::*;
 use crate::synthetic::Synthetic;
 use crate::varint;
-use schedlab_model::trace::MemorySink;
+use schedlab_model::trace::{MemorySink, ObjectInfo, WaitKind};
 use std::collections::BTreeMap;
 
 /// A decoded message: values of each field in order.
@@ -113,7 +113,8 @@ fn decode(bytes: &[u8]) -> Decoded {
                 }
                 kind => assert_eq!(kind, INSTANT),
             }
-            assert!((0..=1).contains(&all.open_slices[&track]));
+            // A phase, and within it a block.
+            assert!((0..=2).contains(&all.open_slices[&track]));
         }
     }
     all
@@ -182,7 +183,8 @@ fn every_switch_and_wakeup_is_there() {
         assert_eq!(got_wakings, wakings);
         assert_eq!(decoded.pids, (1..=u64::from(nr_tasks)).collect::<Vec<_>>());
         assert!(decoded.open_slices.values().all(|&open| open == 0));
-        assert!(bytes.len() < 25 * memory.events.len());
+        // A block spells out its name: some 60 bytes with its end.
+        assert!(bytes.len() < 30 * memory.events.len());
     }
 }
 
@@ -238,6 +240,54 @@ fn runnable_tasks_are_counted() {
         }
     }
     assert!(decoded.counters.values().flatten().all(|value| value.1 >= 0));
+}
+
+/// A block lasts until the wake-up, and ends with the phase in which it lies.
+#[test]
+fn blocks_are_slices_that_name_the_object() {
+    let mut sink = PerfettoSink::new(Vec::new());
+    let task = TaskId(0);
+    sink.task(task, &TaskInfo { name: "job".into(), ..TaskInfo::default() });
+    sink.object(ObjectId(0), &ObjectInfo { name: "m".into(), kind: WaitKind::Mutex });
+    let block = EventKind::Block { task, object: ObjectId(0) };
+    for (time_ns, kind) in [
+        (1, EventKind::Phase { task, phase: 0 }),
+        (2, block),
+        (5, EventKind::Wakeup { task, waker: None }),
+        (6, block),
+        (7, EventKind::Phase { task, phase: 1 }),
+    ] {
+        sink.event(&Event { time_ns, cpu: CpuId(0), kind });
+    }
+    sink.end(9);
+    let bytes = sink.finish().unwrap();
+    let slices: Vec<(u64, u64, String)> = Message::parse(&bytes)
+        .messages(1)
+        .iter()
+        .flat_map(|packet| {
+            let time = packet.number(8).unwrap_or(0);
+            packet.messages(11).into_iter().map(move |event| (time, event))
+        })
+        .filter(|(_, event)| matches!(event.number(9), Some(SLICE_BEGIN | SLICE_END)))
+        .map(|(time, event)| {
+            let kind = event.number(9).unwrap();
+            let name = if kind == SLICE_BEGIN { event.text(23) } else { String::new() };
+            (time, kind, name)
+        })
+        .collect();
+    let begin = |time, name: &str| (time, SLICE_BEGIN, name.to_string());
+    let end = |time| (time, SLICE_END, String::new());
+    let wanted = [
+        begin(1, "phase 0"),
+        begin(2, "blocked on mutex m"),
+        end(5),
+        begin(6, "blocked on mutex m"),
+        end(7),
+        end(7),
+        begin(7, "phase 1"),
+        end(9),
+    ];
+    assert_eq!(slices, wanted);
 }
 
 #[test]

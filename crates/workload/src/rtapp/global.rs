@@ -110,7 +110,7 @@ impl Groups {
                 Some(group) => *group,
                 None => {
                     let group = CgroupId(self.specs.len() as u32);
-                    self.specs.push(CgroupSpec { path: part.into(), parent, weight: 100 });
+                    self.specs.push(CgroupSpec::new(part, parent, 100));
                     self.by_path.insert(part.into(), group);
                     group
                 }

@@ -331,11 +331,7 @@ fn round(phases: &[Phase], entries: &Entries) -> Code {
 
 fn check_program(task: &ReadTask, nr_specs: usize) -> Result<()> {
     let Err(error) = task.spec.program.check(nr_specs) else { return Ok(()) };
-    let (ProgramError::BadJump { op }
-    | ProgramError::BadTimer { op }
-    | ProgramError::BadFork { op }
-    | ProgramError::BadAmount { op }
-    | ProgramError::TimelessLoop { op }) = error;
+    let op = error.op();
     let place = task.places.get(op).cloned().unwrap_or_else(|| task.key_place.clone());
     let empty = !task.spec.program.ops.iter().any(|op| {
         !matches!(op, Op::LoopBegin { .. } | Op::LoopEnd { .. } | Op::Phase(_) | Op::SetAttr(_))

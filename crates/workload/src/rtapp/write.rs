@@ -10,8 +10,8 @@ use crate::units::format_duration;
 use schedlab_model::ids::ROOT_CGROUP;
 use schedlab_model::program::IoDirection;
 use schedlab_model::{
-    Amount, CpuMask, LoopCount, Nanos, Op, Policy, Release, SchedAttr, TaskSpec, TimerMode,
-    Workload,
+    Amount, CpuMask, LoopCount, MemAccess, MemPattern, Nanos, ObjectId, Op, Policy, Release,
+    SchedAttr, TaskSpec, TimerMode, Workload,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -237,6 +237,14 @@ impl Writer<'_> {
         }
     }
 
+    fn name(&self, id: ObjectId) -> &str {
+        self.workload.objects.get(id.index()).map_or("", |object| object.name.as_str())
+    }
+
+    fn object(&self, id: ObjectId) -> Json {
+        Json::Text(self.name(id).into())
+    }
+
     fn events(&self, nodes: &[Node]) -> Vec<Event> {
         nodes.iter().map(|node| self.event(node)).collect()
     }
@@ -272,6 +280,10 @@ impl Writer<'_> {
                 ("fork", Json::Text(name.unwrap_or_default()))
             }
             Op::JoinAll => ("join", nothing()),
+            Op::Join { task } => {
+                let name = self.workload.tasks.get(*task as usize).map(|task| task.name.clone());
+                ("join", Json::Text(name.unwrap_or_default()))
+            }
             Op::Exit => ("exit", nothing()),
             Op::Progress => ("progress", nothing()),
             Op::Phase(number) => ("phase", Json::Text(self.phase_name(*number))),
@@ -279,6 +291,58 @@ impl Writer<'_> {
             Op::LoopBegin { .. } | Op::LoopEnd { .. } => {
                 unreachable!("the tree has no loop marks")
             }
+            op => self.shared(op),
+        }
+    }
+
+    /// What touches objects or memory.
+    fn shared(&self, op: &Op) -> Event {
+        match op {
+            Op::Lock { object }
+            | Op::Unlock { object }
+            | Op::Signal { object }
+            | Op::Broadcast { object }
+            | Op::Barrier { object }
+            | Op::SemWait { object }
+            | Op::SemPost { object }
+            | Op::Suspend { object }
+            | Op::Resume { object } => (op.name(), self.object(*object)),
+            Op::Wait { condvar, mutex } | Op::Sync { condvar, mutex } => {
+                let members = [("ref", *condvar), ("mutex", *mutex)];
+                let members = members.map(|(key, id)| member(key, self.object(id)));
+                (op.name(), Json::Short(members.into()))
+            }
+            Op::Mem { bytes: amount } => ("mem", bytes(amount)),
+            Op::MemRun { access, pattern, size_bytes, stride_bytes, count } => {
+                let access = match access {
+                    MemAccess::Read => "read",
+                    MemAccess::Write => "write",
+                    MemAccess::Chase => "chase",
+                };
+                let pattern = match pattern {
+                    MemPattern::Sequential => "sequential",
+                    MemPattern::Random => "random",
+                };
+                let members = vec![
+                    member("type", Json::Text(access.into())),
+                    member("size", plain(size_bytes)),
+                    member("count", bytes(count)),
+                    member("stride", plain(stride_bytes)),
+                    member("pattern", Json::Text(pattern.into())),
+                ];
+                ("memrun", Json::Short(members))
+            }
+            Op::Send { channel, bytes: amount } | Op::Receive { channel, bytes: amount } => {
+                let members =
+                    vec![member("ref", self.object(*channel)), member("bytes", bytes(amount))];
+                (op.name(), Json::Short(members))
+            }
+            Op::WaitAny { set } => {
+                let set = self.workload.wait_sets.get(*set as usize);
+                let names = set.into_iter().flatten().map(|id| format!("{:?}", self.name(*id)));
+                ("wait_any", Json::List(names.collect()))
+            }
+            _ => unreachable!("every other operation has its own form"),
         }
     }
 

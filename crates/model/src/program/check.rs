@@ -1,158 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a task does: a program of operations, the same for every lane.
-//!
-//! A program is a flat list; loops are jumps, so that an interpreter is a program counter and a
-//! stack of loop counters. Both the simulator and the host player interpret it and draw the same
-//! random amounts in the same order (stream: seed, [`Purpose::Program`], task number).
+//! Whether a program can be run at all: jumps, indices, amounts, loops that never end in no time.
 
-use crate::random::Stream;
-use crate::{Nanos, SchedAttr};
-
-#[allow(unused_imports)]
-use crate::random::Purpose;
-
-/// An amount (of time in ns, or of bytes), constant or drawn anew each time the operation runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Amount {
-    /// Always this.
-    Constant(u64),
-    /// Uniform, both ends included.
-    Uniform {
-        /// Least value.
-        low: u64,
-        /// Greatest value.
-        high: u64,
-    },
-    /// Exponential.
-    Exponential {
-        /// Mean.
-        mean: u64,
-    },
-}
-
-impl Amount {
-    /// Whether it has a value to draw: a uniform range must not be empty.
-    pub const fn is_valid(&self) -> bool {
-        match *self {
-            Self::Uniform { low, high } => low <= high,
-            Self::Constant(_) | Self::Exponential { .. } => true,
-        }
-    }
-
-    /// Whether every draw is 0.
-    pub const fn is_always_zero(&self) -> bool {
-        match *self {
-            Self::Constant(value) => value == 0,
-            Self::Uniform { high, .. } => high == 0,
-            Self::Exponential { mean } => mean == 0,
-        }
-    }
-
-    /// Draws a value.
-    #[inline]
-    pub fn draw(&self, stream: &mut Stream) -> u64 {
-        match *self {
-            Self::Constant(value) => value,
-            Self::Uniform { low, high } => stream.between(low, high),
-            Self::Exponential { mean } => stream.exponential(mean),
-        }
-    }
-}
-
-/// How often a loop runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LoopCount {
-    /// This many times (0 skips the body).
-    Times(u64),
-    /// Until the run ends.
-    Forever,
-}
-
-/// How the deadline of a periodic timer moves on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TimerMode {
-    /// rt-app's default: if the period has passed already, the next one counts from now.
-    Relative,
-    /// Period boundaries stay where they were planned, however late the task is.
-    Absolute,
-}
-
-/// Direction of a transfer with the block device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IoDirection {
-    /// From the device.
-    Read,
-    /// To the device.
-    Write,
-}
-
-/// One operation.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Op {
-    /// Uses this much CPU time (ns).
-    Run(Amount),
-    /// Is busy until this much wall time (ns) has passed since the operation began.
-    RunWall(Amount),
-    /// Sleeps this long (ns).
-    Sleep(Amount),
-    /// Sleeps until the next period boundary of timer `timer` (numbered within the task).
-    Timer {
-        /// Timer number, an index below the task's count of timers.
-        timer: u32,
-        /// Period (ns), > 0.
-        period: Amount,
-        /// What happens after an overrun.
-        mode: TimerMode,
-    },
-    /// Transfers bytes with the block device. `sync`: waits for the device (O_SYNC);
-    /// otherwise copies through the page cache and goes on.
-    Io {
-        /// Direction.
-        direction: IoDirection,
-        /// Bytes of this transfer.
-        bytes: Amount,
-        /// Whether the task waits for the device.
-        sync: bool,
-    },
-    /// Calls sched_yield(2).
-    Yield,
-    /// Creates a task from the task description with this index in [`crate::Workload::tasks`].
-    Fork {
-        /// Index of the description.
-        task: u32,
-    },
-    /// Waits until every task that this task forked has exited.
-    JoinAll,
-    /// Ends the task.
-    Exit,
-    /// Changes the task's own scheduling attributes (sched_setattr, sched_setaffinity).
-    SetAttr(Box<SchedAttr>),
-    /// Starts a loop; `end` is the index of its [`Op::LoopEnd`].
-    LoopBegin {
-        /// Repetitions.
-        count: LoopCount,
-        /// Index of the matching [`Op::LoopEnd`].
-        end: u32,
-    },
-    /// Ends a loop; `begin` is the index of its [`Op::LoopBegin`].
-    LoopEnd {
-        /// Index of the matching [`Op::LoopBegin`].
-        begin: u32,
-    },
-    /// A phase starts; index into [`crate::TaskSpec::phases`]. Takes no time; goes to the trace.
-    Phase(u32),
-    /// One more unit of progress done (a record of study S0). Takes no time; goes to the trace.
-    Progress,
-}
-
-/// A task's operations. A program that runs off its end exits.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Program {
-    /// Operations in order; jumps are resolved.
-    pub ops: Vec<Op>,
-    /// Number of periodic timers the operations name.
-    pub nr_timers: u32,
-}
+use super::{Amount, LoopCount, Op, Program};
 
 /// Why a program cannot be run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -172,6 +21,16 @@ pub enum ProgramError {
         /// Index of the operation.
         op: usize,
     },
+    /// A join names no task description.
+    BadJoin {
+        /// Index of the operation.
+        op: usize,
+    },
+    /// A buffer or a stride of 0 bytes.
+    BadBuffer {
+        /// Index of the operation.
+        op: usize,
+    },
     /// A uniform amount whose least value lies above its greatest.
     BadAmount {
         /// Index of the operation.
@@ -183,6 +42,20 @@ pub enum ProgramError {
         /// Index of the loop's begin.
         op: usize,
     },
+}
+
+impl ProgramError {
+    /// Index of the operation.
+    pub const fn op(&self) -> usize {
+        let (Self::BadJump { op }
+        | Self::BadTimer { op }
+        | Self::BadFork { op }
+        | Self::BadJoin { op }
+        | Self::BadBuffer { op }
+        | Self::BadAmount { op }
+        | Self::TimelessLoop { op }) = self;
+        *op
+    }
 }
 
 /// Most steps in a row that may take no time at all (marks, changes of attributes, zero amounts).
@@ -197,6 +70,12 @@ impl std::fmt::Display for ProgramError {
                 write!(f, "operation {op}: timer unknown, or its period can be 0 (it must be > 0)")
             }
             Self::BadFork { op } => write!(f, "operation {op}: forks a task that is not described"),
+            Self::BadJoin { op } => {
+                write!(f, "operation {op}: waits for a task that is not described")
+            }
+            Self::BadBuffer { op } => {
+                write!(f, "operation {op}: the buffer and its stride must have at least 1 byte")
+            }
             Self::BadAmount { op } => {
                 write!(
                     f,
@@ -246,6 +125,14 @@ impl Program {
                 Op::Fork { task } if *task as usize >= nr_specs => {
                     return Err(ProgramError::BadFork { op: index });
                 }
+                Op::Join { task } if *task as usize >= nr_specs => {
+                    return Err(ProgramError::BadJoin { op: index });
+                }
+                Op::MemRun { size_bytes, stride_bytes, .. }
+                    if *size_bytes == 0 || *stride_bytes == 0 =>
+                {
+                    return Err(ProgramError::BadBuffer { op: index });
+                }
                 _ => {}
             }
             if op.amount().is_some_and(|amount| !amount.is_valid()) {
@@ -289,7 +176,7 @@ impl Program {
                         body.steps = body.steps.saturating_add(1);
                         body.time |= op.takes_time();
                         body.fork |= matches!(op, Op::Fork { .. });
-                        body.join |= matches!(op, Op::JoinAll);
+                        body.join |= matches!(op, Op::JoinAll | Op::Join { .. });
                     }
                 }
             }
@@ -315,90 +202,10 @@ impl LoopBody {
     }
 }
 
-impl Op {
-    /// The amount that the operation draws, if it has one.
-    pub const fn amount(&self) -> Option<&Amount> {
-        match self {
-            Self::Run(amount) | Self::RunWall(amount) | Self::Sleep(amount) => Some(amount),
-            Self::Timer { period, .. } => Some(period),
-            Self::Io { bytes, .. } => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// Whether the operation uses CPU time or waits. Fork counts as none, so that an endless loop
-    /// of forks, a fork bomb, is refused; the wait for a forked task is counted by the caller.
-    const fn takes_time(&self) -> bool {
-        match self {
-            Self::Run(amount) | Self::RunWall(amount) | Self::Sleep(amount) => {
-                !amount.is_always_zero()
-            }
-            Self::Timer { .. } | Self::Io { .. } | Self::Yield | Self::Exit => true,
-            _ => false,
-        }
-    }
-}
-
-/// Builds programs without counting indices by hand.
-#[derive(Default, Debug)]
-pub struct ProgramBuilder {
-    program: Program,
-    open_loops: Vec<u32>,
-}
-
-impl ProgramBuilder {
-    /// An empty program.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Appends an operation (not a loop mark).
-    pub fn op(&mut self, op: Op) -> &mut Self {
-        if let Op::Timer { timer, .. } = op {
-            self.program.nr_timers = self.program.nr_timers.max(timer + 1);
-        }
-        self.program.ops.push(op);
-        self
-    }
-
-    /// Appends `Run` of a constant CPU time.
-    pub fn run(&mut self, ns: Nanos) -> &mut Self {
-        self.op(Op::Run(Amount::Constant(ns)))
-    }
-
-    /// Appends `Sleep` of a constant time.
-    pub fn sleep(&mut self, ns: Nanos) -> &mut Self {
-        self.op(Op::Sleep(Amount::Constant(ns)))
-    }
-
-    /// Opens a loop.
-    pub fn begin_loop(&mut self, count: LoopCount) -> &mut Self {
-        self.open_loops.push(self.program.ops.len() as u32);
-        self.program.ops.push(Op::LoopBegin { count, end: 0 });
-        self
-    }
-
-    /// Closes the innermost loop. Panics if none is open.
-    pub fn end_loop(&mut self) -> &mut Self {
-        let begin = self.open_loops.pop().expect("end_loop without begin_loop");
-        let end_index = self.program.ops.len() as u32;
-        if let Op::LoopBegin { end, .. } = &mut self.program.ops[begin as usize] {
-            *end = end_index;
-        }
-        self.program.ops.push(Op::LoopEnd { begin });
-        self
-    }
-
-    /// The program. Panics if a loop is still open.
-    pub fn build(&mut self) -> Program {
-        assert!(self.open_loops.is_empty(), "a loop is still open");
-        std::mem::take(&mut self.program)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::ProgramBuilder;
 
     #[test]
     fn builder_resolves_nested_loops() {

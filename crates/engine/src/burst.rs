@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The CPU burst of what a CPU runs: first its time in the kernel, then the program's own.
+
+use crate::engine::Engine;
+use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// `task` begins, on `cpu`, a burst of `in_kernel` and then `ns` of work; a task that is busy
+    /// until a wall time ends it no earlier.
+    #[inline]
+    pub(crate) fn start_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
+        let now = self.core.now;
+        let busy = in_kernel.saturating_add(ns);
+        let exec = &mut self.execs[task.index()];
+        let wall = exec.wall_until;
+        let end = match &mut self.pace {
+            None => now.saturating_add(busy),
+            Some(pace) => {
+                // With no work to do, what is ahead stays for the next burst.
+                let ahead = if busy > 0 { std::mem::take(&mut exec.ahead) } else { 0 };
+                pace.start(cpu, now, busy, ahead)
+            }
+        };
+        let end = wall.map_or(end, |wall| end.max(wall));
+        self.burst_ends.set(cpu, end);
+        if self.kernel_mode.is_tracked() {
+            let stretched = self.pace.as_ref().map_or(in_kernel, |p| p.stretch(cpu, in_kernel));
+            self.enter_kernel(cpu, now.saturating_add(stretched).min(end));
+        }
+    }
+
+    /// The running task of `cpu` loses `ns` to an interrupt: its burst ends later.
+    pub(crate) fn extend_burst(&mut self, cpu: CpuId, ns: Nanos) {
+        let is_wall_bound = self.wall_until(cpu).is_some();
+        let end = match &mut self.pace {
+            Some(pace) if !is_wall_bound => pace.extend(cpu, ns),
+            _ => self.burst_ends.get(cpu).saturating_add(ns),
+        };
+        self.burst_ends.set(cpu, end);
+        let until = self.kernel_mode.until(cpu);
+        if until > self.core.now {
+            self.kernel_mode.move_return(cpu, until.saturating_add(ns));
+        }
+    }
+
+    /// Until when what `cpu` runs is busy whatever it does, if it is.
+    fn wall_until(&self, cpu: CpuId) -> Option<Nanos> {
+        let curr = self.core.rq(cpu).curr?;
+        self.execs[curr.index()].wall_until
+    }
+
+    /// `cpu` goes from idle to busy or back: the other threads of its core change their speed.
+    #[inline]
+    pub(crate) fn core_busy(&mut self, cpu: CpuId, busy: bool) {
+        if self.pace.is_some() {
+            self.repace_siblings(cpu, busy);
+        }
+    }
+
+    fn repace_siblings(&mut self, cpu: CpuId, busy: bool) {
+        let now = self.core.now;
+        let Some(pace) = &mut self.pace else { return };
+        if !pace.set_busy(cpu, busy) {
+            return;
+        }
+        for index in 0..pace.threads(cpu).len() {
+            let sibling = pace.threads(cpu)[index];
+            let Some(curr) = self.core.rq(sibling).curr.filter(|_| sibling != cpu) else {
+                continue;
+            };
+            let in_kernel = self.kernel_mode.until(sibling).saturating_sub(now);
+            let in_kernel = pace.at_full_speed(sibling, in_kernel);
+            let end = pace.repace(sibling, now);
+            let end = self.execs[curr.index()].wall_until.map_or(end, |wall| end.max(wall));
+            self.burst_ends.set(sibling, end);
+            if in_kernel > 0 {
+                let until = now.saturating_add(pace.stretch(sibling, in_kernel)).min(end);
+                self.kernel_mode.move_return(sibling, until);
+            }
+        }
+    }
+
+    /// The burst of `cpu`, which runs `task`, has come to its end.
+    pub(crate) fn burst_ended(&mut self, cpu: CpuId, task: TaskId) {
+        let Some(pace) = &self.pace else { return };
+        let exec = &mut self.execs[task.index()];
+        if exec.wall_until.is_none() {
+            exec.ahead += pace.excess(cpu, self.core.now);
+        }
+    }
+
+    /// `task` leaves `cpu`: keeps what is left of its burst.
+    pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
+        let now = self.core.now;
+        let exec = &mut self.execs[task.index()];
+        // A task busy until a wall time has no CPU time left to use up, only time to pass.
+        exec.remaining = match &self.pace {
+            _ if exec.wall_until.is_some() => 0,
+            None => self.burst_ends.get(cpu).saturating_sub(now),
+            Some(pace) => {
+                let rest = pace.rest(cpu, now);
+                exec.ahead += rest.ahead;
+                rest.ns
+            }
+        };
+        if self.kernel_mode.is_tracked() {
+            // Preempted in the kernel, it goes on there.
+            let in_kernel = self.kernel_mode.until(cpu).saturating_sub(now);
+            let in_kernel =
+                self.pace.as_ref().map_or(in_kernel, |p| p.at_full_speed(cpu, in_kernel));
+            let in_kernel = in_kernel.min(exec.remaining);
+            exec.remaining -= in_kernel;
+            exec.overhead = exec.overhead.saturating_add(in_kernel);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Preemption models: how long a request to reschedule waits while the task is in the kernel.
+//!
+//! A task is in the kernel from the begin of a system call, or of its switch in, until that cost
+//! has passed; then it is in user mode. Under `full` nothing waits and nothing here is used.
+//!
+//! Source: Linux kernel/Kconfig.preempt, kernel/entry/common.c (exit_to_user_mode_loop,
+//! irqentry_exit), kernel/sched/core.c (resched_curr_lazy, sched_tick), 6.12 and 6.13.
+
+use crate::clock::Due;
+use crate::engine::Engine;
+use schedlab_model::{CpuId, Machine, Nanos, Preempt, TraceSink};
+
+/// Where each CPU's task is.
+#[derive(Debug)]
+pub struct KernelMode {
+    model: Preempt,
+    point_ns: Nanos,
+    /// When the task of each CPU entered the kernel.
+    entered: Vec<Nanos>,
+    /// When it returns to user mode.
+    until: Vec<Nanos>,
+}
+
+impl KernelMode {
+    /// All CPUs idle.
+    pub fn new(machine: &Machine) -> Self {
+        let nr_cpus = machine.nr_cpus() as usize;
+        Self {
+            model: machine.preempt,
+            point_ns: machine.preempt_point_ns.max(1),
+            entered: vec![0; nr_cpus],
+            until: vec![0; nr_cpus],
+        }
+    }
+
+    /// Whether a reschedule can ever have to wait.
+    #[inline]
+    pub fn is_tracked(&self) -> bool {
+        self.model != Preempt::Full
+    }
+
+    /// Whether the fair class asks lazily.
+    pub fn is_lazy(&self) -> bool {
+        self.model == Preempt::Lazy
+    }
+
+    /// The task of `cpu` is in the kernel from `now` until `until`.
+    #[inline]
+    pub fn enter(&mut self, cpu: CpuId, now: Nanos, until: Nanos) {
+        self.entered[cpu.index()] = now;
+        self.until[cpu.index()] = until;
+    }
+
+    /// When the task of `cpu` returns to user mode, or did.
+    #[inline]
+    pub fn until(&self, cpu: CpuId) -> Nanos {
+        self.until[cpu.index()]
+    }
+
+    /// The return to user mode moves to `until`: interrupts or a sibling took time.
+    pub fn move_return(&mut self, cpu: CpuId, until: Nanos) {
+        self.until[cpu.index()] = until;
+    }
+
+    /// When a full request to reschedule is acted on.
+    fn acts_at(&self, cpu: CpuId, now: Nanos) -> Nanos {
+        let (entered, until) = (self.entered[cpu.index()], self.until[cpu.index()]);
+        if now >= until {
+            return now;
+        }
+        match self.model {
+            Preempt::Full | Preempt::Lazy => now,
+            Preempt::None => until,
+            Preempt::Voluntary => {
+                let points = (now - entered).div_ceil(self.point_ns);
+                entered.saturating_add(points.saturating_mul(self.point_ns)).min(until)
+            }
+        }
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// Whether the reschedule of `cpu` must wait because its task is in the kernel. Then it is put
+    /// off until that ends.
+    #[inline]
+    pub(crate) fn puts_off(&mut self, cpu: CpuId) -> bool {
+        self.kernel_mode.is_tracked() && self.put_off(cpu)
+    }
+
+    fn put_off(&mut self, cpu: CpuId) -> bool {
+        let now = self.core.now;
+        let at = self.kernel_mode.acts_at(cpu, now);
+        if at <= now || self.core.rq(cpu).curr.is_none() {
+            return false;
+        }
+        self.core.park_resched(cpu);
+        self.events.push(at, Due::ReturnToUser(cpu));
+        true
+    }
+
+    /// A point at which the task of `cpu` may be preempted again. The task may be another one by
+    /// now: then a request that is still there is put off anew.
+    pub(crate) fn return_to_user(&mut self, cpu: CpuId) {
+        self.core.unpark_resched(cpu);
+        self.interrupt_returns(cpu);
+    }
+
+    /// The task of `cpu` is in the kernel from now until `until`; a lazy request that it brings
+    /// along is acted on when it returns.
+    pub(crate) fn enter_kernel(&mut self, cpu: CpuId, until: Nanos) {
+        let now = self.core.now;
+        self.kernel_mode.enter(cpu, now, until);
+        if until > now && self.core.rq(cpu).need_resched_lazy {
+            self.events.push(until, Due::ReturnToUser(cpu));
+        }
+    }
+
+    /// Whether a task that is asked to reschedule at the end of a system call is still in the
+    /// kernel, since the call takes time: then the request is acted on as in any kernel code.
+    pub(crate) fn stays_in_kernel(&self, cpu: CpuId) -> bool {
+        self.kernel_mode.is_tracked() && self.kernel_mode.until(cpu) > self.core.now
+    }
+
+    /// An interrupt of `cpu` ends, or the task's system call does: in user mode a lazy request is
+    /// acted on; in the kernel it waits for the return to user mode.
+    #[inline]
+    pub(crate) fn interrupt_returns(&mut self, cpu: CpuId) {
+        if self.core.rq(cpu).need_resched_lazy && self.core.now >= self.kernel_mode.until(cpu) {
+            self.core.resched_curr(cpu);
+        }
+    }
+
+    /// Lazy requests that came while their CPU's task is in the kernel wait for its return.
+    pub(crate) fn await_lazy(&mut self) {
+        while let Some(cpu) = self.core.take_lazy() {
+            let until = self.kernel_mode.until(cpu);
+            if until > self.core.now {
+                self.events.push(until, Due::ReturnToUser(cpu));
+            }
+        }
+    }
+
+    /// The burst of `cpu` has ended together with its time in the kernel, and it was asked to
+    /// reschedule meanwhile: it does so before the program goes on.
+    pub(crate) fn reschedules_on_return(&self, cpu: CpuId) -> bool {
+        let rq = self.core.rq(cpu);
+        self.kernel_mode.is_tracked()
+            && (rq.need_resched || rq.need_resched_lazy)
+            && self.kernel_mode.until(cpu) == self.core.now
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Amounts of time or bytes, constant or drawn.
+
+use crate::random::Stream;
+
+/// An amount (of time in ns, or of bytes), constant or drawn anew each time the operation runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amount {
+    /// Always this.
+    Constant(u64),
+    /// Uniform, both ends included.
+    Uniform {
+        /// Least value.
+        low: u64,
+        /// Greatest value.
+        high: u64,
+    },
+    /// Exponential.
+    Exponential {
+        /// Mean.
+        mean: u64,
+    },
+}
+
+impl Amount {
+    /// Whether it has a value to draw: a uniform range must not be empty.
+    pub const fn is_valid(&self) -> bool {
+        match *self {
+            Self::Uniform { low, high } => low <= high,
+            Self::Constant(_) | Self::Exponential { .. } => true,
+        }
+    }
+
+    /// Whether every draw is 0.
+    pub const fn is_always_zero(&self) -> bool {
+        match *self {
+            Self::Constant(value) => value == 0,
+            Self::Uniform { high, .. } => high == 0,
+            Self::Exponential { mean } => mean == 0,
+        }
+    }
+
+    /// Draws a value.
+    #[inline]
+    pub fn draw(&self, stream: &mut Stream) -> u64 {
+        match *self {
+            Self::Constant(value) => value,
+            Self::Uniform { low, high } => stream.between(low, high),
+            Self::Exponential { mean } => stream.exponential(mean),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a task does: a program of operations, the same for every lane.
+//!
+//! A program is a flat list; loops are jumps, so that an interpreter is a program counter and a
+//! stack of loop counters. Both the simulator and the host player interpret it and draw the same
+//! random amounts in the same order (stream: seed, [`Purpose::Program`], task number).
+
+#[allow(unused_imports)]
+use crate::random::Purpose;
+
+mod amount;
+mod builder;
+mod check;
+mod op;
+
+pub use amount::Amount;
+pub use builder::ProgramBuilder;
+pub use check::{ProgramError, TIMELESS_STEPS_MAX};
+pub use op::{IoDirection, LoopCount, MemAccess, MemPattern, Op, TimerMode};
+
+/// A task's operations. A program that runs off its end exits.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Program {
+    /// Operations in order; jumps are resolved.
+    pub ops: Vec<Op>,
+    /// Number of periodic timers the operations name.
+    pub nr_timers: u32,
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A workload: tasks with programs and attributes, and the groups they run in.
+
+use crate::trace::{ObjectInfo, WaitKind};
+use crate::{Amount, CgroupId, Expectation, Nanos, ObjectId, ObjectSpec, Op, Program, SchedAttr};
+
+mod check;
+mod check_objects;
+mod forks;
+
+/// How a task comes into being at its release time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Release {
+    /// Created by the launcher: the scheduler sees a fork (wake_up_new_task).
+    #[default]
+    Fork,
+    /// It exists and sleeps already; the scheduler sees a wake-up. Used where a model must start
+    /// from equal virtual times.
+    Wakeup,
+}
+
+/// One kind of task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskSpec {
+    /// Name; instances and forks get `name-k` (k from 0) when there is more than one.
+    pub name: String,
+    /// Attributes it starts with.
+    pub attr: SchedAttr,
+    /// How many the launcher starts; 0 means that only forks create it.
+    pub instances: u32,
+    /// Release time (ns) after the start of the run; drawn for each instance.
+    pub release_ns: Amount,
+    /// Open arrivals: each instance after the first is released this long (ns) after the last one.
+    pub interarrival_ns: Option<Amount>,
+    /// Kind of release.
+    pub release: Release,
+    /// What it does.
+    pub program: Program,
+    /// Names of the phases that `Op::Phase` numbers.
+    pub phases: Vec<String>,
+    /// Bytes that it touches again and again, and finds cold after another task or on another CPU;
+    /// 0: not known, and nothing is charged for it.
+    pub working_set_bytes: u64,
+    /// A process with an address space of its own, and no thread of the workload's one process.
+    pub is_process: bool,
+}
+
+impl TaskSpec {
+    /// A task with default attributes, released once at time 0.
+    pub fn new(name: impl Into<String>, program: Program) -> Self {
+        Self {
+            name: name.into(),
+            attr: SchedAttr::default(),
+            instances: 1,
+            release_ns: Amount::Constant(0),
+            interarrival_ns: None,
+            release: Release::Fork,
+            program,
+            phases: Vec::new(),
+            working_set_bytes: 0,
+            is_process: false,
+        }
+    }
+}
+
+/// Limit of a group's CPU time (cpu.max of cgroup v2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuMax {
+    /// CPU time that the group may use in each period, on all CPUs together; at least 1 ms.
+    pub quota_ns: Nanos,
+    /// Period, 1 ms to 1 s.
+    pub period_ns: Nanos,
+}
+
+/// A control group of the cpu controller.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CgroupSpec {
+    /// Path below the run's own group, such as `/a/b`; the root group is `/`.
+    pub path: String,
+    /// Parent group; the root group is its own parent.
+    pub parent: CgroupId,
+    /// cpu.weight, 1 to 10000, default 100.
+    pub weight: u32,
+    /// cpu.max; `None`: no limit.
+    pub cpu_max: Option<CpuMax>,
+}
+
+impl CgroupSpec {
+    /// The root group.
+    pub fn root() -> Self {
+        Self::new("/", CgroupId(0), 100)
+    }
+
+    /// A group without a limit.
+    pub fn new(path: impl Into<String>, parent: CgroupId, weight: u32) -> Self {
+        Self { path: path.into(), parent, weight, cpu_max: None }
+    }
+}
+
+/// Most tasks of a run: the kernel's own limit on process ids (`PID_MAX_LIMIT`,
+/// include/linux/threads.h, 64-bit).
+pub const TASKS_MAX: u64 = 4_194_304;
+
+/// A workload.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Workload {
+    /// Name for results and titles.
+    pub name: String,
+    /// Kinds of task. `Op::Fork` names them by index.
+    pub tasks: Vec<TaskSpec>,
+    /// Groups; index 0 is the root group.
+    pub cgroups: Vec<CgroupSpec>,
+    /// What tasks share and wait on. Operations name them by index.
+    pub objects: Vec<ObjectSpec>,
+    /// Sets of objects that `Op::WaitAny` names by index: channels and semaphores.
+    pub wait_sets: Vec<Vec<ObjectId>>,
+    /// Ends the run at this time (ns) if it has not ended by itself.
+    pub duration_ns: Option<Nanos>,
+    /// What the results must be; the lanes do not look at it.
+    pub expect: Vec<Expectation>,
+}
+
+/// Why a workload cannot be run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WorkloadError(
+    /// What was found, what is allowed, what to do.
+    pub String,
+);
+
+impl std::fmt::Display for WorkloadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WorkloadError {}
+
+impl Workload {
+    /// A workload with only the root group.
+    pub fn new(name: impl Into<String>, tasks: Vec<TaskSpec>) -> Self {
+        Self {
+            name: name.into(),
+            tasks,
+            cgroups: vec![CgroupSpec::root()],
+            objects: Vec::new(),
+            wait_sets: Vec::new(),
+            duration_ns: None,
+            expect: Vec::new(),
+        }
+    }
+
+    /// Adds an object; gives the id by which operations name it.
+    pub fn add_object(&mut self, object: ObjectSpec) -> ObjectId {
+        self.objects.push(object);
+        ObjectId(self.objects.len() as u32 - 1)
+    }
+
+    /// What a trace calls the things on which tasks block, by the number of
+    /// [`crate::EventKind::Block`]: the objects, then the wait sets, then, if any program joins
+    /// tasks, the exit of children.
+    pub fn trace_objects(&self) -> Vec<ObjectInfo> {
+        let name_of = |id: &ObjectId| match self.objects.get(id.index()) {
+            Some(object) => object.name.as_str(),
+            None => "?",
+        };
+        let objects = self
+            .objects
+            .iter()
+            .map(|object| ObjectInfo { name: object.name.clone(), kind: object.kind.into() });
+        let sets = self.wait_sets.iter().map(|set| ObjectInfo {
+            name: set.iter().map(name_of).collect::<Vec<_>>().join("|"),
+            kind: WaitKind::Set,
+        });
+        let joins = |op: &Op| matches!(op, Op::JoinAll | Op::Join { .. });
+        let has_joins = self.tasks.iter().any(|task| task.program.ops.iter().any(joins));
+        let children = ObjectInfo { name: "children".into(), kind: WaitKind::Children };
+        objects.chain(sets).chain(has_joins.then_some(children)).collect()
+    }
+
+    /// The number of wait set `set` in a trace.
+    pub fn trace_set(&self, set: u32) -> ObjectId {
+        ObjectId(self.objects.len() as u32 + set)
+    }
+
+    /// The number of the exit of children in a trace.
+    pub fn trace_children(&self) -> ObjectId {
+        self.trace_set(self.wait_sets.len() as u32)
+    }
+
+    /// Total number of tasks that the launcher starts.
+    pub fn nr_released(&self) -> u64 {
+        self.tasks.iter().map(|task| u64::from(task.instances)).sum()
+    }
+}
