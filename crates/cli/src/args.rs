@@ -257,7 +257,8 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
     pub task: Option<String>,
     /// With --task: its nth wait, from 1, in place of the longest.
-    #[arg(long, value_name = "N", requires = "task", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "task",
+          value_parser = clap::value_parser!(u64).range(1..))]
     pub nth: Option<u64>,
     /// Explain every choice from this time on.
     #[arg(long, value_name = "TIME", value_parser = crate::input::moment)]
