@@ -27,7 +27,7 @@ Data goes to stdout, talk to stderr.";
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List schedulers, workloads, measures and studies.
+    /// List schedulers, workloads, measures, studies and machines.
     List(ListArgs),
     /// Simulate a workload under one or more schedulers.
     #[command(after_long_help = EXAMPLES_SIM)]
@@ -67,6 +67,7 @@ pub enum Command {
 const EXAMPLES_SIM: &str = "Examples:
   schedlab sim hogs:n=4,work=100ms --scheduler rr --set slice=10ms
   schedlab sim sched --param n=4 --cpus 2 --hz 1000 --scheduler linux-6.1,linux-6.12
+  schedlab sim hackbench --machine server-2x32 --preempt lazy
   schedlab sim my-workload.json --costs zero --json | jq .measures.totals
   schedlab sim hogs --slices | head
   schedlab sim interactive --until 2s --trace run.pftrace     (opens in ui.perfetto.dev)";
@@ -124,6 +125,8 @@ pub enum Listed {
     Measures,
     /// The studies that the demo runs.
     Studies,
+    /// Every machine that a simulation can have, and this one.
+    Machines,
 }
 
 /// Arguments of `list`.
@@ -132,7 +135,7 @@ pub struct ListArgs {
     /// What to list; without it, everything in short.
     #[arg(value_enum)]
     pub what: Option<Listed>,
-    /// Show one scheduler, workload, measure or study only.
+    /// Show one scheduler, workload, measure, study or machine only.
     pub name: Option<String>,
     /// Show sources, what is left out, tunables and parameters too.
     #[arg(long, short)]
@@ -168,12 +171,22 @@ pub struct WorkloadArgs {
 /// The modelled machine.
 #[derive(Clone, Debug, Args)]
 pub struct MachineArgs {
-    /// Ticks a second of the modelled kernel.
-    #[arg(long, default_value = "250", value_parser = crate::input::hz)]
-    pub hz: u32,
-    /// What switches, ticks and wake-ups cost: zero, default, or a file of `schedlab calibrate`.
-    #[arg(long, value_name = "zero|default|FILE", default_value = "default")]
-    pub costs: String,
+    /// The modelled machine: a preset (`schedlab list machines`), a file (.toml, .json), or `host`
+    /// for a model of this machine; without it a flat one.
+    #[arg(long, value_name = "PRESET|FILE|host")]
+    pub machine: Option<String>,
+    /// Ticks a second of the modelled kernel, instead of the machine's; 250 without a machine.
+    #[arg(long, value_parser = crate::input::hz)]
+    pub hz: Option<u32>,
+    /// When a CPU acts on a request to reschedule, instead of what the machine says; without
+    /// either, what the scheduler's kernel has in Debian, full for textbook schedulers.
+    #[arg(long, value_name = "none|voluntary|full|lazy",
+          value_parser = schedlab_lab::machine::preempt_by_name)]
+    pub preempt: Option<schedlab_model::Preempt>,
+    /// What switches, ticks and wake-ups cost, instead of the machine's: zero, default, or a file
+    /// of `schedlab calibrate`.
+    #[arg(long, value_name = "zero|default|FILE")]
+    pub costs: Option<String>,
     /// Value of a tunable of the scheduler, as in `--set slice=10ms`; may be repeated.
     #[arg(long = "set", short = 's', value_name = "TUNABLE=VALUE")]
     pub tunables: Vec<String>,
@@ -221,9 +234,9 @@ pub struct SimArgs {
         default_value = "linux-6.12"
     )]
     pub scheduler: Vec<String>,
-    /// CPUs of the modelled machine.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub cpus: u32,
+    /// CPUs of the modelled machine, its first; all of a machine that is named, else 1.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cpus: Option<u32>,
     /// Repetitions, each with the next seed.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: u32,
@@ -246,9 +259,9 @@ pub struct ExplainArgs {
     /// The scheduler; `schedlab list schedulers` shows all.
     #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "linux-6.12")]
     pub scheduler: Vec<String>,
-    /// CPUs of the modelled machine.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub cpus: u32,
+    /// CPUs of the modelled machine, its first; all of a machine that is named, else 1.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cpus: Option<u32>,
     /// Explain what each CPU runs at this time: its last choice up to then.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["task", "from", "to"],
           value_parser = crate::input::moment)]

@@ -5,25 +5,81 @@
 //! its default. `schedlab calibrate --output` writes such a file.
 
 use crate::args::MachineArgs;
-use crate::error::{CliError, CliResult, allowed_words};
+use crate::error::{CliError, CliResult, Exit, allowed_words};
 use crate::input;
-use schedlab_lab::SimLane;
+use schedlab_lab::machine::PRESETS;
+use schedlab_lab::{MachineFile, MachineSpec, SimLane};
 use schedlab_model::{Costs, Nanos};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Largest costs file.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 /// Largest single cost: a second. More is a slip of the unit.
 const COST_NS_MAX: Nanos = 1_000_000_000;
 
+/// Largest machine file: 1,024 CPUs in three lists take 20 kB.
+const MACHINE_BYTES_MAX: u64 = 1 << 20;
+
 /// The lane that simulates on this machine.
 pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
+    let machine = args.machine.as_deref().map(spec).transpose()?;
     Ok(SimLane {
+        machine: machine.map(Arc::new),
         hz: args.hz,
-        costs: costs(&args.costs)?,
+        preempt: args.preempt,
+        costs: args.costs.as_deref().map(costs).transpose()?,
         watchdog: args.watchdog,
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
     })
+}
+
+/// CPUs of a run: those asked for, else all of the machine that was named, else 1.
+pub fn nr_cpus(lane: &SimLane, given: Option<u32>) -> CliResult<u32> {
+    let Some(spec) = &lane.machine else { return Ok(given.unwrap_or(1)) };
+    let nr_cpus = given.unwrap_or(spec.machine.nr_cpus());
+    spec.first_cpus(nr_cpus).map_err(CliError::usage)?;
+    Ok(nr_cpus)
+}
+
+/// The machine that `text` names: `host`, a file, or a preset.
+pub fn spec(text: &str) -> CliResult<MachineSpec> {
+    let is_file = text.contains('/') || text.ends_with(".toml") || text.ends_with(".json");
+    if is_file {
+        let content = input::read_text(Path::new(text), MACHINE_BYTES_MAX)?;
+        return schedlab_lab::machine::parse(&content).map_err(|error| {
+            CliError::usage_help(
+                format!("machine file {text}: {error}"),
+                "docs/reference/machines.md says what it may hold; `schedlab list machines NAME \
+                 --json` prints an example",
+            )
+        });
+    }
+    if text == "host" {
+        return host()?.spec().map_err(|error| this_machine_fails(&error));
+    }
+    schedlab_lab::machine::preset(text).ok_or_else(|| {
+        let mut names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
+        names.push("host");
+        CliError::usage_help(
+            format!("no machine is called {text:?}: {}", allowed_words(text, &names)),
+            "`schedlab list machines` says what each is; a file must end in .toml or .json or \
+             contain a /",
+        )
+    })
+}
+
+/// A model of this machine.
+pub fn host() -> CliResult<MachineFile> {
+    schedlab_host::topology::this_machine().map_err(|error| this_machine_fails(&error))
+}
+
+fn this_machine_fails(error: &str) -> CliError {
+    CliError::new(
+        Exit::Unavailable,
+        format!("this machine cannot be described: {error}"),
+        "write a machine file (docs/reference/machines.md)",
+    )
 }
 
 /// `zero`, `default`, or a file.

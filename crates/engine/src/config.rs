@@ -43,4 +43,6 @@ pub struct SimOutcome {
     pub nr_interrupts: u64,
     /// Time that they took.
     pub interrupt_ns: Nanos,
+    /// Time that tasks with a known working set spent refilling caches.
+    pub cache_refill_ns: Nanos,
 }

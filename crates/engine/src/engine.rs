@@ -132,19 +132,26 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     /// Takes over what classes asked for in a callback: timers and moves.
     #[inline]
     pub fn drain(&mut self) {
+        if self.core.has_requests() {
+            self.drain_requests();
+        }
+    }
+
+    fn drain_requests(&mut self) {
         while let Some(timer) = self.core.take_timer() {
             let due = Due::ClassTimer { class: timer.class, token: timer.token };
             self.events.push(timer.at, due);
         }
-        if self.core.has_moves() {
-            for (task, from, cpu) in self.core.take_moves() {
-                self.emit(cpu, EventKind::Migrate { task, from });
-                let t = self.core.task(task);
-                if !t.cpus_allowed.contains(cpu) {
-                    self.fault(crate::SchedulerFault::ForbiddenCpu, "set_task_cpu", task, cpu);
-                }
+        let mut index = 0;
+        while let Some((task, from, cpu)) = self.core.nth_move(index) {
+            index += 1;
+            self.emit(cpu, EventKind::Migrate { task, from });
+            let t = self.core.task(task);
+            if !t.cpus_allowed.contains(cpu) {
+                self.fault(crate::SchedulerFault::ForbiddenCpu, "set_task_cpu", task, cpu);
             }
         }
+        self.core.clear_moves();
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
@@ -250,6 +257,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     fn tick(&mut self) {
+        self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };

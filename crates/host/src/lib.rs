@@ -27,6 +27,7 @@ pub mod refuse;
 pub mod result;
 pub mod session;
 pub mod sys;
+pub mod topology;
 pub mod traps;
 
 pub use attr::PolicyOverride;

@@ -30,6 +30,12 @@ impl Lane for HostLane {
                 "tunable {name:?}: the host lane has none, the kernel's scheduler is as it is"
             )));
         }
+        if let Some(spec) = &request.machine {
+            return Err(LaneError::Input(format!(
+                "machine {:?}: the host lane runs on this machine only",
+                spec.machine.name
+            )));
+        }
         let host_request = HostRequest {
             workload: request.workload.clone(),
             policy: None,

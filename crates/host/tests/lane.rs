@@ -272,6 +272,7 @@ fn the_lane_gives_a_result_with_settings_and_self_check() {
         scheduler: "OTHER".into(),
         tunables: Vec::new(),
         cpus: schedlab_host::allowed_cpus(),
+        machine: None,
         parameters: BTreeMap::new(),
         seed: 3,
         repetition: 0,

@@ -148,6 +148,7 @@ mod tests {
             scheduler: "s".into(),
             tunables: vec![],
             cpus: CpuMask::first(1),
+            machine: None,
             parameters: Default::default(),
             seed,
             repetition: 0,

@@ -5,10 +5,11 @@
 //! gives the same shape of result whether the machine is modelled or real. What a lane cannot do it
 //! refuses by name; it never skips a part of the workload in silence.
 
-use crate::RunResult;
+use crate::{MachineSpec, RunResult};
 use schedlab_model::{CpuMask, Nanos, TraceSink, Workload};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Which parts of a trace stay in the result, beside the measures. Both grow with the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,6 +40,9 @@ pub struct RunRequest {
     /// CPUs that the run may use. Host: these logical CPUs, and no task may leave them. Sim: the
     /// machine has as many CPUs as the set, numbered from 0.
     pub cpus: CpuMask,
+    /// The modelled machine, of which the run gets the first CPUs; `None`: the lane's own. Only the
+    /// sim lane has any.
+    pub machine: Option<Arc<MachineSpec>>,
     /// Copied to the result: n, CPUs and whatever else is an axis of a figure.
     pub parameters: BTreeMap<String, String>,
     /// Seed of every random draw.

@@ -9,6 +9,7 @@ pub mod execute;
 pub mod explain;
 pub mod lane;
 pub mod launchers;
+pub mod machine;
 pub mod plan;
 pub mod recorder;
 pub mod result;
@@ -17,6 +18,7 @@ pub mod study;
 
 pub use execute::{ExecuteOptions, Failure, Outcome, execute};
 pub use lane::{Keep, Lane, LaneError, RunRequest};
+pub use machine::{MachineFile, MachineSpec};
 pub use plan::{Plan, PlanInput, PlannedRun};
 pub use recorder::{Recorded, Recorder, SliceTracker};
 pub use result::{

@@ -161,6 +161,7 @@ impl Plan {
                 scheduler,
                 tunables: Vec::new(),
                 cpus,
+                machine: None,
                 parameters,
                 seed: input.seed,
                 repetition: 0,

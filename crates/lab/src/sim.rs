@@ -4,15 +4,18 @@
 //! Every run's trace goes through the checker of the trace crate too: a model whose trace cannot
 //! have happened gives an error, never a number.
 
+use crate::machine::{self, MachineSpec};
 use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
 };
 use schedlab_engine::{Observer, SimConfig, SimError, simulate, simulate_observed};
-use schedlab_model::{Costs, Machine, Nanos, TraceSink};
+use schedlab_model::{Costs, Machine, Nanos, Preempt, TraceSink};
 use schedlab_sched::options::{Options, TunableKind};
 use schedlab_sched::registry::{self, SchedulerInfo};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Longest wait of a runnable task under a scheduler that claims to be free of starvation, unless
 /// told otherwise: as long as the watchdog of sched_ext waits at most.
@@ -41,13 +44,18 @@ impl Watchdog {
     }
 }
 
-/// The modelled machine, but for its CPUs: those are the request's.
+/// The modelled machine, but for the number of its CPUs: that is the request's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SimLane {
-    /// Ticks a second: 100, 250, 300 or 1000.
-    pub hz: u32,
-    /// What things cost.
-    pub costs: Costs,
+    /// The machine of requests that name none; `None`: a flat one.
+    pub machine: Option<Arc<MachineSpec>>,
+    /// Ticks a second instead of the machine's: 100, 250, 300 or 1000.
+    pub hz: Option<u32>,
+    /// What things cost, instead of the machine's.
+    pub costs: Option<Costs>,
+    /// The preemption model instead of the machine's; without either it is that of the scheduler's
+    /// kernel ([`machine::default_preempt`]).
+    pub preempt: Option<Preempt>,
     /// Longest wait of a runnable task.
     pub watchdog: Watchdog,
     /// Version that results carry.
@@ -57,11 +65,35 @@ pub struct SimLane {
 impl Default for SimLane {
     fn default() -> Self {
         Self {
-            hz: 250,
-            costs: Costs::DEFAULT,
+            machine: None,
+            hz: None,
+            costs: None,
+            preempt: None,
             watchdog: Watchdog::Auto,
             schedlab_version: env!("CARGO_PKG_VERSION").into(),
         }
+    }
+}
+
+impl SimLane {
+    /// The machine of a run: the request's, else the lane's, else a flat one, with as many CPUs as
+    /// the request says.
+    fn machine(
+        &self,
+        request: &RunRequest,
+        scheduler: &SchedulerInfo,
+    ) -> Result<Machine, LaneError> {
+        let nr_cpus = request.cpus.weight();
+        let flat = MachineSpec::flat(nr_cpus);
+        let spec = request.machine.as_deref().or(self.machine.as_deref()).unwrap_or(&flat);
+        let mut machine = spec.first_cpus(nr_cpus).map_err(LaneError::Input)?;
+        machine.hz = self.hz.unwrap_or(machine.hz);
+        let own = self.preempt.or(spec.preempt);
+        machine.preempt = own.unwrap_or_else(|| machine::default_preempt(scheduler));
+        if let Some(costs) = self.costs {
+            machine::set_costs(&mut machine, costs);
+        }
+        Ok(machine)
     }
 }
 
@@ -90,7 +122,7 @@ impl SimLane {
         let scheduler = find_scheduler(&request.scheduler)?;
         let options = options(scheduler, &request.tunables)?;
         let nr_cpus = request.cpus.weight();
-        let machine = Machine { hz: self.hz, costs: self.costs, ..Machine::flat(nr_cpus) };
+        let machine = self.machine(request, scheduler)?;
         request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
         let settings = settings(&machine, scheduler, &options);
         let config = SimConfig {
@@ -108,7 +140,7 @@ impl SimLane {
             Some(observer) => simulate_observed(&request.workload, &config, sinks, observer),
             None => simulate(&request.workload, &config, sinks),
         };
-        simulated.map_err(|error| match error {
+        let outcome = simulated.map_err(|error| match error {
             SimError::Scheduler { .. } => LaneError::Check(error.to_string()),
             _ => LaneError::Input(error.to_string()),
         })?;
@@ -119,7 +151,11 @@ impl SimLane {
                 scheduler.name
             ))
         })?;
-        let recorded = recorder.finish(&request.workload);
+        let mut recorded = recorder.finish(&request.workload);
+        let totals = &mut recorded.measures.totals;
+        totals.nr_interrupts = outcome.nr_interrupts;
+        totals.interrupt_ns = outcome.interrupt_ns;
+        totals.cache_refill_ns = outcome.cache_refill_ns;
         Ok(RunResult {
             schema_version: SCHEMA_VERSION,
             schedlab_version: self.schedlab_version.clone(),
@@ -130,9 +166,9 @@ impl SimLane {
             seed: request.seed,
             repetition: request.repetition,
             machine: MachineInfo {
-                cpu_model: "modelled".into(),
+                cpu_model: model_name(&machine),
                 nr_cpus,
-                hz: Some(self.hz),
+                hz: Some(machine.hz),
                 kernel: scheduler.name.into(),
                 settings,
             },
@@ -142,6 +178,14 @@ impl SimLane {
             progress: recorded.progress,
             ..RunResult::default()
         })
+    }
+}
+
+/// `modelled`, with the machine's name unless it is flat.
+fn model_name(machine: &Machine) -> String {
+    match machine.name.as_str() {
+        "flat" => "modelled".into(),
+        name => format!("modelled: {name}"),
     }
 }
 
@@ -183,5 +227,36 @@ fn settings(machine: &Machine, scheduler: &SchedulerInfo, options: &Options) -> 
             },
         }
     });
-    tunables.chain(costs).collect()
+    tunables.chain(machine_settings(machine)).chain(costs).collect()
+}
+
+/// What of the machine bears on the result beside its costs.
+fn machine_settings(machine: &Machine) -> Vec<Setting> {
+    let topology = &machine.topology;
+    let count = |level: &[u32]| level.iter().collect::<BTreeSet<_>>().len().to_string();
+    let mut settings = vec![
+        ("machine.name", machine.name.clone()),
+        ("machine.preempt", machine.preempt.name().into()),
+        ("machine.nr_cores", count(&topology.core)),
+        ("machine.nr_llcs", count(&topology.llc)),
+        ("machine.nr_nodes", count(&topology.node)),
+        ("machine.core_bytes", machine.caches.core_bytes.to_string()),
+        ("machine.llc_bytes", machine.caches.llc_bytes.to_string()),
+    ];
+    if !machine.smt_speed.is_empty() {
+        let speeds: Vec<String> = machine.smt_speed.iter().map(u32::to_string).collect();
+        settings.push(("machine.smt_speed", speeds.join(",")));
+    }
+    let mut settings: Vec<Setting> =
+        settings.into_iter().map(|(name, value)| Setting { name: name.into(), value }).collect();
+    for source in &machine.interrupts {
+        settings.push(Setting {
+            name: format!("machine.interrupt.{}", source.name),
+            value: format!(
+                "every {} ns, {} ns + {} ns, {:?}",
+                source.interval_ns, source.cost_ns, source.softirq_ns, source.arrivals
+            ),
+        });
+    }
+    settings
 }

@@ -143,6 +143,16 @@ pub struct RunTotals {
     pub nr_involuntary_switches: u64,
     /// Moves between CPUs.
     pub nr_migrations: u64,
+    /// Interrupts of the modelled machine's sources, on busy and idle CPUs; 0 on the host.
+    #[serde(default)]
+    pub nr_interrupts: u64,
+    /// Time that they took. On a busy CPU it is part of the interrupted task's CPU time.
+    #[serde(default)]
+    pub interrupt_ns: u64,
+    /// Time that tasks with a known working set spent refilling caches, part of their CPU time; 0
+    /// on the host.
+    #[serde(default)]
+    pub cache_refill_ns: u64,
     /// Events lost by the recorder.
     pub nr_lost_events: u64,
     /// Events that contradict what came before; 0 in a whole trace.

@@ -9,15 +9,34 @@ pub const NR_CPUS_MAX: usize = 1024;
 const WORDS: usize = NR_CPUS_MAX / 64;
 
 /// A set of CPUs below [`NR_CPUS_MAX`], as the kernel's `cpumask_t`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// Operations look only at the words that may hold a CPU, so that a small machine does not pay for
+/// the largest one.
+#[derive(Clone, Copy)]
 pub struct CpuMask {
     words: [u64; WORDS],
+    /// All words from this one on are 0.
+    used: u32,
+}
+
+impl PartialEq for CpuMask {
+    fn eq(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+}
+
+impl Eq for CpuMask {}
+
+impl std::hash::Hash for CpuMask {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.words.hash(state);
+    }
 }
 
 impl CpuMask {
     /// No CPU.
     pub const fn empty() -> Self {
-        Self { words: [0; WORDS] }
+        Self { words: [0; WORDS], used: 0 }
     }
 
     /// CPUs `0 .. count`.
@@ -36,10 +55,18 @@ impl CpuMask {
         mask
     }
 
+    /// The words that may hold a CPU.
+    #[inline]
+    fn used_words(&self) -> &[u64] {
+        &self.words[..(self.used as usize).min(WORDS)]
+    }
+
     /// Adds `cpu`. Panics if it is not below [`NR_CPUS_MAX`]; readers check before.
     #[inline]
     pub fn set(&mut self, cpu: CpuId) {
-        self.words[cpu.index() / 64] |= 1 << (cpu.index() % 64);
+        let word = cpu.index() / 64;
+        self.words[word] |= 1 << (cpu.index() % 64);
+        self.used = self.used.max(word as u32 + 1);
     }
 
     /// Removes `cpu`.
@@ -55,67 +82,124 @@ impl CpuMask {
     }
 
     /// Number of CPUs in the set (`nr_cpus_allowed`).
+    #[inline]
     pub fn weight(&self) -> u32 {
-        self.words.iter().map(|w| w.count_ones()).sum()
+        self.used_words().iter().map(|w| w.count_ones()).sum()
     }
 
     /// Whether the set is empty.
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.words.iter().all(|&w| w == 0)
+        self.used_words().iter().all(|&w| w == 0)
     }
 
     /// The lowest CPU of the set.
+    #[inline]
     pub fn first_cpu(&self) -> Option<CpuId> {
-        self.iter().next()
+        let words = self.used_words();
+        let index = words.iter().position(|&w| w != 0)?;
+        Some(CpuId(index as u32 * 64 + words[index].trailing_zeros()))
     }
 
     /// CPUs in both sets.
+    #[inline]
     pub fn and(&self, other: &Self) -> Self {
-        let mut words = [0; WORDS];
-        for (i, word) in words.iter_mut().enumerate() {
-            *word = self.words[i] & other.words[i];
+        let mut both = Self::empty();
+        both.used = self.used.min(other.used);
+        for (i, word) in self.used_words().iter().zip(other.used_words()).enumerate() {
+            both.words[i] = word.0 & word.1;
         }
-        Self { words }
+        both
+    }
+
+    /// Whether the sets have a CPU in common.
+    #[inline]
+    pub fn intersects(&self, other: &Self) -> bool {
+        self.used_words().iter().zip(other.used_words()).any(|(a, b)| a & b != 0)
     }
 
     /// CPUs of this set that are not in `other`.
+    #[inline]
     pub fn and_not(&self, other: &Self) -> Self {
-        let mut words = [0; WORDS];
-        for (i, word) in words.iter_mut().enumerate() {
-            *word = self.words[i] & !other.words[i];
+        let mut rest = Self::empty();
+        rest.used = self.used;
+        for (i, word) in self.used_words().iter().enumerate() {
+            rest.words[i] = word & !other.words[i];
         }
-        Self { words }
+        rest
     }
 
     /// CPUs in either set.
+    #[inline]
     pub fn or(&self, other: &Self) -> Self {
-        let mut words = [0; WORDS];
-        for (i, word) in words.iter_mut().enumerate() {
-            *word = self.words[i] | other.words[i];
+        let mut either = *self;
+        either.used = self.used.max(other.used);
+        for (i, word) in other.used_words().iter().enumerate() {
+            either.words[i] |= word;
         }
-        Self { words }
+        either
     }
 
     /// CPUs in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        self.words.iter().enumerate().flat_map(|(index, &word)| {
-            let mut rest = word;
-            std::iter::from_fn(move || {
-                if rest == 0 {
-                    return None;
-                }
-                let bit = rest.trailing_zeros();
-                rest &= rest - 1;
-                Some(CpuId(index as u32 * 64 + bit))
-            })
-        })
+    #[inline]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter::between(&self.words, 0, self.used * 64)
     }
 
     /// CPUs in ascending order starting at `start` and wrapping round to below it.
+    #[inline]
     pub fn iter_from(&self, start: CpuId) -> impl Iterator<Item = CpuId> + '_ {
-        let upper = self.iter().filter(move |cpu| *cpu >= start);
-        let lower = self.iter().filter(move |cpu| *cpu < start);
-        upper.chain(lower)
+        let end = self.used * 64;
+        let start = start.0.min(end);
+        Iter::between(&self.words, start, end).chain(Iter::between(&self.words, 0, start))
+    }
+}
+
+/// CPUs of a set in ascending order.
+#[derive(Clone, Debug)]
+pub struct Iter<'m> {
+    words: &'m [u64; WORDS],
+    /// What is left of the word that ends before CPU `base + 64`.
+    rest: u64,
+    base: u32,
+    /// The first CPU that is not wanted any more.
+    end: u32,
+}
+
+impl<'m> Iter<'m> {
+    #[inline]
+    fn between(words: &'m [u64; WORDS], start: u32, end: u32) -> Self {
+        let base = start & !63;
+        let rest = if start < end {
+            words[start as usize / 64] >> (start % 64) << (start % 64)
+        } else {
+            0
+        };
+        Self { words, rest, base, end }
+    }
+}
+
+impl Iterator for Iter<'_> {
+    type Item = CpuId;
+
+    #[inline]
+    fn next(&mut self) -> Option<CpuId> {
+        while self.rest == 0 {
+            self.base += 64;
+            if self.base >= self.end {
+                self.base = self.end;
+                return None;
+            }
+            self.rest = self.words[self.base as usize / 64 % WORDS];
+        }
+        let cpu = self.base + self.rest.trailing_zeros();
+        self.rest &= self.rest - 1;
+        if cpu >= self.end {
+            self.rest = 0;
+            self.base = self.end;
+            return None;
+        }
+        Some(CpuId(cpu))
     }
 }
 
@@ -173,8 +257,34 @@ mod tests {
     #[test]
     fn iterates_from_a_cpu_and_wraps() {
         let mask: CpuMask = [1, 3, 64, 1023].map(CpuId).into_iter().collect();
-        let order: Vec<u32> = mask.iter_from(CpuId(4)).map(|c| c.0).collect();
-        assert_eq!(order, [64, 1023, 1, 3]);
+        let from = |start| mask.iter_from(CpuId(start)).map(|c| c.0).collect::<Vec<u32>>();
+        assert_eq!(from(4), [64, 1023, 1, 3]);
+        assert_eq!(from(0), [1, 3, 64, 1023]);
+        assert_eq!(from(3), [3, 64, 1023, 1]);
+        assert_eq!(from(64), [64, 1023, 1, 3]);
+        assert_eq!(from(1024), [1, 3, 64, 1023]);
         assert_eq!(mask.weight(), 4);
+        let mut iter = mask.iter();
+        assert_eq!(iter.by_ref().count(), 4);
+        assert_eq!(iter.next(), None);
+        assert_eq!(CpuMask::empty().iter_from(CpuId(5)).next(), None);
+    }
+
+    /// How a set came about does not show: only its CPUs count.
+    #[test]
+    fn sets_are_what_is_in_them() {
+        let set = |cpus: &[u32]| cpus.iter().map(|cpu| CpuId(*cpu)).collect::<CpuMask>();
+        let mut shrunk = set(&[3, 900]);
+        shrunk.clear(CpuId(900));
+        assert_eq!(shrunk, set(&[3]));
+        assert_eq!(shrunk.or(&set(&[70])), set(&[3, 70]));
+        assert_eq!(set(&[3, 70]).and(&shrunk), set(&[3]));
+        assert_eq!(set(&[3, 70]).and_not(&shrunk), set(&[70]));
+        assert_eq!(shrunk.and_not(&set(&[3, 70])), CpuMask::empty());
+        assert!(shrunk.intersects(&set(&[3, 4])) && !shrunk.intersects(&set(&[4, 900])));
+        shrunk.clear(CpuId(3));
+        assert!(shrunk.is_empty() && shrunk.first_cpu().is_none() && shrunk.weight() == 0);
+        assert_eq!(CpuMask::first(1024).iter().count(), 1024);
+        assert_eq!(set(&[65, 1000]).first_cpu(), Some(CpuId(65)));
     }
 }

@@ -159,6 +159,9 @@ pub struct Core {
     lazy_cpus: Vec<CpuId>,
     moves: Vec<(TaskId, CpuId, CpuId)>,
     current_class: u8,
+    /// Number of the latest tick, and its time: most questions are about that one.
+    jiffy: u64,
+    jiffy_start: Nanos,
 }
 
 impl Core {
@@ -196,6 +199,8 @@ impl Core {
             lazy_cpus: Vec::new(),
             moves: Vec::new(),
             current_class: 0,
+            jiffy: 0,
+            jiffy_start: 0,
         }
     }
 
@@ -220,7 +225,11 @@ impl Core {
     /// Ticks since the start: floor(now / tick).
     #[inline]
     pub fn jiffies(&self) -> u64 {
-        self.now / self.tick_nsec
+        if self.now.wrapping_sub(self.jiffy_start) < self.tick_nsec {
+            self.jiffy
+        } else {
+            self.now / self.tick_nsec
+        }
     }
 
     /// Whether `cpu` runs its idle task and has nothing queued (`idle_cpu()`).
@@ -433,18 +442,31 @@ impl Core {
         (!self.timers.is_empty()).then(|| self.timers.remove(0))
     }
 
-    /// Whether tasks moved since the last call of [`Core::take_moves`].
+    /// Whether a class has asked for timers or moved tasks since the engine last looked.
     #[doc(hidden)]
     #[inline]
-    pub fn has_moves(&self) -> bool {
-        !self.moves.is_empty()
+    pub fn has_requests(&self) -> bool {
+        !self.timers.is_empty() || !self.moves.is_empty()
     }
 
-    /// Moves since the last call, oldest first: task, the CPU it came from, the CPU it went to. One
-    /// task may move more than once.
+    /// Move number `index` since [`Core::clear_moves`], the oldest first: task, the CPU it came
+    /// from, the CPU it went to. One task may move more than once.
     #[doc(hidden)]
-    pub fn take_moves(&mut self) -> Vec<(TaskId, CpuId, CpuId)> {
-        std::mem::take(&mut self.moves)
+    pub fn nth_move(&self, index: usize) -> Option<(TaskId, CpuId, CpuId)> {
+        self.moves.get(index).copied()
+    }
+
+    /// Forgets the moves.
+    #[doc(hidden)]
+    pub fn clear_moves(&mut self) {
+        self.moves.clear();
+    }
+
+    /// A tick begins: its number is computed once for all CPUs.
+    #[doc(hidden)]
+    pub fn note_tick(&mut self) {
+        self.jiffy = self.now / self.tick_nsec;
+        self.jiffy_start = self.jiffy * self.tick_nsec;
     }
 }
 

@@ -116,6 +116,7 @@ fn planned(
             scheduler,
             tunables: if lane == "sim" { tunables? } else { Vec::new() },
             cpus,
+            machine: None,
             parameters,
             seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
             repetition,

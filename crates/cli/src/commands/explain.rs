@@ -21,15 +21,16 @@ const CPUS_SHOWN: usize = 8;
 
 /// Runs the command.
 pub fn explain(args: &ExplainArgs, out: &mut Out) -> CliResult<()> {
-    let named = input::workload(&args.workload, &args.tasks, args.cpus)?;
     let lane = machine::sim_lane(&args.machine)?;
+    let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
+    let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
     let [scheduler] = &args.scheduler[..] else {
         return Err(CliError::usage_help(
             format!("an explanation is about one run, here are {}", args.scheduler.len()),
             "give one scheduler",
         ));
     };
-    let request = sim::request(&sim_args(args), &named, scheduler, 0)?;
+    let request = sim::request(&sim_args(args), &named, nr_cpus, scheduler, 0)?;
     let query = Query {
         question: question(args),
         cpu: args.cpu.map(CpuId),

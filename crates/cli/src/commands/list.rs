@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab list`: schedulers, workloads, measures, studies.
+//! `schedlab list`: schedulers, workloads, measures, studies, machines.
 
-use super::studies;
+use super::{machines, studies};
 use crate::args::{ListArgs, Listed};
 use crate::error::{CliError, CliResult, allowed_words};
 use crate::output::Out;
@@ -25,15 +25,22 @@ pub fn list(args: &ListArgs, out: &mut Out) -> CliResult<()> {
         Listed::Workloads => workloads(args, out),
         Listed::Measures => measures(args, out),
         Listed::Studies => list_studies(args, out),
+        Listed::Machines => machines::list(args, out),
     }
 }
 
 fn overview(args: &ListArgs, out: &mut Out) -> CliResult<()> {
     if args.json {
-        let kinds = [Listed::Schedulers, Listed::Workloads, Listed::Measures, Listed::Studies];
+        let kinds = [
+            ("schedulers", Listed::Schedulers),
+            ("workloads", Listed::Workloads),
+            ("measures", Listed::Measures),
+            ("studies", Listed::Studies),
+            ("machines", Listed::Machines),
+        ];
         let mut all = serde_json::Map::new();
-        for (name, kind) in ["schedulers", "workloads", "measures", "studies"].iter().zip(kinds) {
-            all.insert((*name).into(), as_json(kind, None)?);
+        for (name, kind) in kinds {
+            all.insert(name.into(), as_json(kind, None)?);
         }
         return out.json(&all);
     }
@@ -43,11 +50,13 @@ fn overview(args: &ListArgs, out: &mut Out) -> CliResult<()> {
     workloads(args, out)?;
     out.line("\nStudies (schedlab list studies --long)")?;
     list_studies(args, out)?;
+    out.line("\nMachines (schedlab list machines --long)")?;
+    machines::list(args, out)?;
     out.line("\nMeasures: schedlab list measures")
 }
 
 /// The entries called `name`, or all.
-fn select<'t, T>(
+pub fn select<'t, T>(
     what: &str,
     all: impl Iterator<Item = &'t T>,
     wanted: Option<&str>,
@@ -223,6 +232,7 @@ fn as_json(what: Listed, name: Option<&str>) -> CliResult<Value> {
             let all = select("study", all.iter(), name, |s| s.name.as_str())?;
             all.into_iter().map(|s| json!({"name": s.name, "title": s.title})).collect()
         }
+        Listed::Machines => machines::as_json(name)?,
     })
 }
 

@@ -9,6 +9,7 @@ mod doctor;
 mod explain;
 mod export;
 mod list;
+mod machines;
 mod report;
 mod results;
 mod run;

@@ -25,8 +25,10 @@ pub fn one_run(run: &RunResult, out: &mut Out) -> CliResult<()> {
 fn head(run: &RunResult) -> String {
     let machine = &run.machine;
     let hz = machine.hz.map(|hz| format!(", HZ {hz}")).unwrap_or_default();
+    let name = machine.cpu_model.strip_prefix("modelled: ");
+    let on = name.map(|name| format!(" on {name}")).unwrap_or_default();
     format!(
-        "{} under {}: {}, {} CPU(s){hz}, seed {}, schedlab {}",
+        "{} under {}: {}{on}, {} CPU(s){hz}, seed {}, schedlab {}",
         run.workload, run.scheduler, run.source, machine.nr_cpus, run.seed, run.schedlab_version
     )
 }
@@ -67,9 +69,17 @@ fn task_table(run: &RunResult) -> String {
 
 fn totals(run: &RunResult) -> String {
     let totals = &run.measures.totals;
+    let interrupts = match totals.nr_interrupts {
+        0 => String::new(),
+        count => format!(", {count} interrupts of {}", duration(totals.interrupt_ns)),
+    };
+    let refills = match totals.cache_refill_ns {
+        0 => String::new(),
+        ns => format!(", {} refilling caches", duration(ns)),
+    };
     format!(
         "makespan {}, throughput {}/s, utilisation {}, Jain index {:.3}, {} switches, \
-         {} migrations",
+         {} migrations{interrupts}{refills}",
         maybe_duration(totals.makespan_ns),
         digits(totals.throughput_per_s),
         percent(totals.utilisation),

@@ -86,6 +86,7 @@ fn run_workload(
         scheduler: args.tasks.policy.unwrap_or_default().name().into(),
         tunables: Vec::new(),
         cpus,
+        machine: None,
         parameters,
         seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
         repetition,

@@ -16,12 +16,13 @@ use schedlab_sched::registry;
 
 /// Runs the command.
 pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
-    let named = input::workload(&args.workload, &args.tasks, args.cpus)?;
     let lane = machine::sim_lane(&args.machine)?;
+    let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
+    let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
     let mut requests = Vec::new();
     for scheduler in &args.scheduler {
         for repetition in 0..args.repetitions {
-            requests.push(request(args, &named, scheduler, repetition)?);
+            requests.push(request(args, &named, nr_cpus, scheduler, repetition)?);
         }
     }
     let one = requests.len() == 1;
@@ -105,6 +106,7 @@ pub fn known_scheduler(name: &str) -> CliResult<()> {
 pub fn request(
     args: &SimArgs,
     named: &Named,
+    nr_cpus: u32,
     scheduler: &str,
     repetition: u32,
 ) -> CliResult<RunRequest> {
@@ -117,7 +119,10 @@ pub fn request(
         plan::apply_policy(&mut workload, policy, priority);
         parameters.insert("policy".into(), policy.name().into());
     }
-    parameters.insert("cpus".into(), args.cpus.to_string());
+    parameters.insert("cpus".into(), nr_cpus.to_string());
+    if let Some(machine) = &args.machine.machine {
+        parameters.insert("machine".into(), machine.clone());
+    }
     let tunables: CliResult<Vec<(String, String)>> = args
         .machine
         .tunables
@@ -128,7 +133,8 @@ pub fn request(
         workload,
         scheduler,
         tunables: tunables?,
-        cpus: CpuMask::first(args.cpus),
+        cpus: CpuMask::first(nr_cpus),
+        machine: None,
         parameters,
         seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
         repetition,

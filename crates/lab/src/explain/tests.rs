@@ -14,6 +14,7 @@ fn request(scheduler: &str, nr_cpus: u32) -> RunRequest {
         workload: Workload::new("jobs", vec![job("a", 30), job("b", 10), job("c", 20)]),
         scheduler: scheduler.into(),
         tunables: vec![],
+        machine: None,
         cpus: CpuMask::first(nr_cpus),
         parameters: Default::default(),
         seed: 1,
@@ -24,7 +25,7 @@ fn request(scheduler: &str, nr_cpus: u32) -> RunRequest {
 }
 
 fn ask(scheduler: &str, nr_cpus: u32, question: Question) -> Result<ExplainResult, LaneError> {
-    let lane = SimLane { costs: Costs::ZERO, ..SimLane::default() };
+    let lane = SimLane { costs: Some(Costs::ZERO), ..SimLane::default() };
     let query = Query { question, cpu: None, decisions_max: 20, candidates_max: 16 };
     explain(&lane, &request(scheduler, nr_cpus), &query)
 }
@@ -84,7 +85,7 @@ fn an_idle_cpu_beside_the_wait_is_told() {
     for task in &mut request.workload.tasks {
         task.attr.affinity = Some(only_0);
     }
-    let lane = SimLane { costs: Costs::ZERO, ..SimLane::default() };
+    let lane = SimLane { costs: Some(Costs::ZERO), ..SimLane::default() };
     let question = Question::Task("c".into(), Some(1));
     let query = Query { question, cpu: None, decisions_max: 20, candidates_max: 16 };
     let wait = explain(&lane, &request, &query).unwrap().wait.unwrap();

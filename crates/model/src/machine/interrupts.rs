@@ -15,7 +15,7 @@ pub enum InterruptArrivals {
     Exponential,
 }
 
-/// A source of interrupts. Each costs the CPU that takes it `cost_ns + softirq_ns` and wakes nobody.
+/// A source of interrupts. Each costs its CPU `cost_ns + softirq_ns` and wakes nobody.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InterruptSource {
     /// Name, such as `eth0`.

@@ -93,9 +93,11 @@ impl HigherShare {
         let periods = elapsed >> 20;
         if periods > 0 {
             let used = exec.saturating_sub(self.exec_seen).min(elapsed);
-            let recent = (u128::from(used) << 20) / u128::from(elapsed);
-            let recent = recent as u64;
-            self.average = decay(self.average, periods) + recent - decay(recent, periods);
+            if used > 0 || self.average > 0 {
+                let recent = (u128::from(used) << 20) / u128::from(elapsed);
+                let recent = recent as u64;
+                self.average = decay(self.average, periods) + recent - decay(recent, periods);
+            }
             self.at = now;
             self.exec_seen = exec;
         }

@@ -30,12 +30,15 @@ impl Balancer {
 
     /// The tick of busy `cpu`, after the class's own work.
     pub fn tick(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) {
-        if self.domains.of_cpu(cpu).is_empty() {
+        let is_due = core.jiffies() >= self.cpus[cpu.index()].next_balance;
+        // With no CPU idle there is nobody to kick and nobody to refresh.
+        let is_quiet = !is_due && core.idle_cpus.is_empty();
+        if is_quiet || self.domains.of_cpu(cpu).is_empty() {
             return;
         }
         let kicks = self.is_nohz_kick(core, fair, cpu);
         self.refresh_idle(core, fair);
-        if core.jiffies() >= self.cpus[cpu.index()].next_balance {
+        if is_due {
             fair.update_averages(core, cpu);
             self.rebalance_domains(core, fair, cpu, Activity::Busy);
         }

@@ -63,16 +63,16 @@ impl FairClass {
     /// The next entity of queue `q`; `curr` is the running one if it may go on.
     pub(super) fn pick_cfs(&self, q: u32, curr: u32) -> u32 {
         let rq = self.rq(q);
-        let mut left = rq.tree.leftmost;
+        let mut left = rq.waiting.first();
         if left == NIL || (curr != NIL && self.v_before(curr, left)) {
             left = curr;
         }
         let mut e = left;
         if rq.skip != NIL && rq.skip == e {
             let second = if e == curr {
-                rq.tree.leftmost
+                rq.waiting.first()
             } else {
-                let next = rq.tree.next(&self.nodes, e);
+                let next = rq.waiting.next(&self.nodes, e);
                 let curr_first = next == NIL || (curr != NIL && self.v_before(curr, next));
                 if curr_first { curr } else { next }
             };
@@ -111,7 +111,7 @@ impl FairClass {
             self.clear_buddies(e);
             return;
         }
-        let left = self.rq(q).tree.leftmost;
+        let left = self.rq(q).waiting.first();
         if ran < self.tunables.min_granularity_ns || left == NIL {
             return;
         }

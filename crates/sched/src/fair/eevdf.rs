@@ -38,8 +38,9 @@ impl FairClass {
     fn sums(&self, q: u32) -> (i128, i64) {
         let rq = self.rq(q);
         let (mut sum, mut load) = (rq.avg_vruntime, rq.avg_load);
-        if rq.curr != NIL && self.ent(rq.curr).on_rq {
-            let se = self.ent(rq.curr);
+        if let Some(se) = self.ents.get(rq.curr as usize)
+            && se.on_rq
+        {
             let weight = scale_load_down(se.load.weight) as i64;
             let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
             sum += i128::from(key) * i128::from(weight);
@@ -73,20 +74,6 @@ impl FairClass {
         let lag = self.avg_vruntime(q).wrapping_sub(se.vruntime) as i64;
         let limit = calc_delta_fair((2 * se.slice).max(core.tick_nsec), se.load) as i64;
         self.ent_mut(e).vlag = lag.clamp(-limit, limit);
-    }
-
-    /// Renews the deadline of `e` if its virtual runtime has reached it; returns whether it did.
-    pub(super) fn update_deadline(&mut self, e: u32) -> bool {
-        let base_slice = self.tunables.base_slice_ns;
-        let se = &mut self.ents[e as usize];
-        if before(se.vruntime, se.deadline) {
-            return false;
-        }
-        if !se.custom_slice {
-            se.slice = base_slice;
-        }
-        se.deadline = se.vruntime.wrapping_add(calc_delta_fair(se.slice, se.load));
-        true
     }
 
     /// Gives `e`, which is not among the queued, a virtual runtime that preserves its lag, and a
@@ -130,10 +117,7 @@ impl FairClass {
         if rq.curr != NIL && self.ent(rq.curr).on_rq {
             least = self.ent(rq.curr).slice;
         }
-        if rq.tree.root != NIL {
-            least = least.min(self.nodes[rq.tree.root as usize].min_slice);
-        }
-        least
+        least.min(rq.waiting.min_slice(&self.nodes))
     }
 
     /// Starts the protection of `e`, which is about to run.
@@ -196,7 +180,7 @@ impl FairClass {
         let by_deadline = self.rules.algorithm == Algorithm::EevdfByDeadline;
         let running = rq.curr != NIL && self.ent(rq.curr).on_rq;
         if by_deadline && rq.nr_queued == 1 {
-            return if running { rq.curr } else { rq.tree.leftmost };
+            return if running { rq.curr } else { rq.waiting.first() };
         }
         let sums = self.sums(q);
         let eligible = |v: u64| self.eligible_by(q, sums, v);
@@ -208,36 +192,18 @@ impl FairClass {
             }
         }
         if by_deadline {
-            let best = self.earliest_eligible(rq.tree.root, rq.tree.leftmost, eligible);
+            let best = rq.waiting.first_that(&self.nodes, eligible);
             if best == NIL || (curr != NIL && self.deadline_before(curr, best)) {
                 curr
             } else {
                 best
             }
         } else {
-            let best = self.earliest_eligible_by_vruntime(rq.tree.root, curr, eligible);
+            let root = rq.waiting.tree().root;
+            let best = self.earliest_eligible_by_vruntime(root, curr, eligible);
             // Nothing eligible: possible only by rounding.
-            if best == NIL { rq.tree.leftmost } else { best }
+            if best == NIL { rq.waiting.first() } else { best }
         }
-    }
-
-    /// First entity in order of deadlines whose virtual runtime is eligible (6.12 and later).
-    fn earliest_eligible(&self, root: u32, leftmost: u32, eligible: impl Fn(u64) -> bool) -> u32 {
-        if leftmost != NIL && eligible(self.nodes[leftmost as usize].time) {
-            return leftmost;
-        }
-        let mut at = root;
-        while at != NIL {
-            let node = &self.nodes[at as usize];
-            if node.left != NIL && eligible(self.nodes[node.left as usize].min_time) {
-                at = node.left;
-            } else if eligible(node.time) {
-                return at;
-            } else {
-                at = node.right;
-            }
-        }
-        NIL
     }
 
     /// Earliest deadline among the eligible, in a tree ordered by virtual runtime (6.6). Among

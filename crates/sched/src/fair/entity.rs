@@ -7,8 +7,9 @@
 //! ids. The queue of group `g` on CPU `c` is number `g * nr_cpus + c`.
 
 use super::pelt::Avg;
-use super::rbtree::{NIL, Tree};
-use super::weights::LoadWeight;
+use super::rbtree::{NIL, before};
+use super::timeline::Timeline;
+use super::weights::{LoadWeight, calc_delta_fair};
 use schedlab_model::Nanos;
 
 /// What is scheduled: a task, or all of a group's tasks on one CPU.
@@ -117,6 +118,20 @@ impl Entity {
             wake: WakeStats::NEW,
         }
     }
+
+    /// Renews the deadline if the virtual runtime has reached it; returns whether it did
+    /// (update_deadline). `base_slice` is the slice of those that have none of their own.
+    #[inline]
+    pub fn renew_deadline(&mut self, base_slice: Nanos) -> bool {
+        if before(self.vruntime, self.deadline) {
+            return false;
+        }
+        if !self.custom_slice {
+            self.slice = base_slice;
+        }
+        self.deadline = self.vruntime.wrapping_add(calc_delta_fair(self.slice, self.load));
+        true
+    }
 }
 
 /// Load of entities that left the queue from another CPU; taken off at its next update.
@@ -136,7 +151,7 @@ pub struct Removed {
 #[derive(Clone, Debug)]
 pub struct CfsRq {
     /// Waiting entities.
-    pub tree: Tree,
+    pub waiting: Timeline,
     /// Running entity; not in the tree.
     pub curr: u32,
     /// Should run next if that is not unfair.
@@ -184,10 +199,10 @@ pub struct CfsRq {
 }
 
 impl CfsRq {
-    /// An empty queue.
-    pub fn new(group: u32, cpu: u32, se: u32, augmented: bool) -> Self {
+    /// An empty queue; `waiting` is as empty.
+    pub fn new(group: u32, cpu: u32, se: u32, waiting: Timeline) -> Self {
         Self {
-            tree: Tree::new(augmented),
+            waiting,
             curr: NIL,
             next: NIL,
             last: NIL,

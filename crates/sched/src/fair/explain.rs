@@ -53,19 +53,19 @@ impl FairClass {
         };
         let focus = into.focus.map(|task| self.task_entity(task));
         let mut shown = Vec::new();
-        let mut waiting = 0;
+        let mut nr_waiting = 0;
         if curr != NIL {
             shown.push(curr);
         }
-        let mut e = rq.tree.leftmost;
+        let mut e = rq.waiting.first();
         while e != NIL {
-            if waiting < into.limit || e == chosen || Some(e) == focus {
+            if nr_waiting < into.limit || e == chosen || Some(e) == focus {
                 shown.push(e);
             }
-            waiting += 1;
-            e = rq.tree.next(&self.nodes, e);
+            nr_waiting += 1;
+            e = rq.waiting.next(&self.nodes, e);
         }
-        let total = waiting + usize::from(curr != NIL);
+        let total = nr_waiting + usize::from(curr != NIL);
         let candidate = |e: u32| Candidate {
             who: self.who(e),
             running: e == curr,
@@ -93,7 +93,7 @@ impl FairClass {
 
     fn cfs_rule(&self, q: u32, curr: u32, chosen: u32) -> Rule {
         let rq = self.rq(q);
-        let leftmost = rq.tree.leftmost;
+        let leftmost = rq.waiting.first();
         let least = if leftmost == NIL || (curr != NIL && self.v_before(curr, leftmost)) {
             curr
         } else {

@@ -31,10 +31,25 @@ fn add_positive(value: &mut u64, change: i64) {
 
 impl FairClass {
     /// Brings the load of `e` and its queue `q` up to date (update_load_avg with UPDATE_TG).
+    #[inline]
     pub(super) fn update_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
-        let running = self.cfs[q as usize].curr == e;
+        let (rq, se) = (&self.cfs[q as usize], &self.ents[e as usize]);
+        // Several callbacks at one instant ask for it: after the first there is nothing to do.
+        let is_current = se.avg.attached
+            && !se.avg.is_due(now)
+            && !rq.avg.is_due(now)
+            && rq.removed.nr == 0
+            && se.my_q == NIL;
+        if !is_current {
+            self.refresh_load_avg(now, q, e, change);
+        }
+    }
+
+    #[inline(never)]
+    fn refresh_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
+        let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[e as usize];
-        if se.avg.attached {
+        if se.avg.attached && se.avg.is_due(now) {
             let runnable = if se.delayed {
                 0
             } else if se.my_q == NIL {
@@ -42,22 +57,27 @@ impl FairClass {
             } else {
                 u64::from(se.runnable_weight)
             };
-            if se.avg.update_sum(now, u64::from(se.on_rq), runnable, running) {
+            if se.avg.update_sum(now, u64::from(se.on_rq), runnable, rq.curr == e) {
                 se.avg.update_avg(scale_load_down(se.load.weight));
             }
         }
+        let joins = change == Change::Attach && !se.avg.attached;
+        let (is_group, is_root) = (se.my_q != NIL, rq.se == NIL);
         let mut decayed = self.update_cfs_rq_load_avg(now, q);
-        decayed |= self.propagate_entity(q, e);
-        if change == Change::Attach && !self.ent(e).avg.attached {
+        if is_group {
+            decayed |= self.propagate_entity(q, e);
+        }
+        if joins {
             self.attach_entity(q, e);
             decayed = true;
         }
-        if decayed {
+        if decayed && !is_root {
             self.update_tg_load_avg(now, q);
         }
     }
 
     /// Brings the load of queue `q` up to date; returns whether its averages changed.
+    #[inline]
     pub(super) fn update_cfs_rq_load_avg(&mut self, now: Nanos, q: u32) -> bool {
         let mut decayed = false;
         if self.cfs[q as usize].removed.nr > 0 {
@@ -65,10 +85,12 @@ impl FairClass {
             decayed = true;
         }
         let rq = &mut self.cfs[q as usize];
-        let load = scale_load_down(rq.load);
-        if rq.avg.update_sum(now, load, u64::from(rq.h_nr_runnable), rq.curr != NIL) {
-            rq.avg.update_avg(1);
-            decayed = true;
+        if rq.avg.is_due(now) {
+            let load = scale_load_down(rq.load);
+            if rq.avg.update_sum(now, load, u64::from(rq.h_nr_runnable), rq.curr != NIL) {
+                rq.avg.update_avg(1);
+                decayed = true;
+            }
         }
         decayed
     }

@@ -23,6 +23,7 @@ pub mod rbtree;
 pub mod rules;
 #[cfg(test)]
 mod testing;
+pub mod timeline;
 pub mod tunables;
 pub mod weights;
 
@@ -36,6 +37,7 @@ use entity::{CfsRq, CpuFair, Entity, TaskGroup};
 use rbtree::{NIL, Node, before};
 use rules::{Algorithm, Rules};
 use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use timeline::Timeline;
 use tunables::FairTunables;
 use weights::{LoadWeight, NICE_0_LOAD, shares_from_cpu_weight};
 
@@ -69,10 +71,11 @@ impl FairClass {
     pub fn new(rules: Rules, options: &Options, machine: &Machine, cgroups: &[CgroupSpec]) -> Self {
         let nr_cpus = machine.nr_cpus();
         let tunables = FairTunables::new(&rules, options, nr_cpus);
-        let augmented = rules.is_eevdf();
+        let waiting =
+            Timeline::new(rules.is_eevdf(), rules.algorithm != Algorithm::EevdfByDeadline);
         let mut ents: Vec<Entity> = Vec::new();
         let mut cfs: Vec<CfsRq> =
-            (0..nr_cpus).map(|cpu| CfsRq::new(0, cpu, NIL, augmented)).collect();
+            (0..nr_cpus).map(|cpu| CfsRq::new(0, cpu, NIL, waiting.clone())).collect();
         for (group, spec) in cgroups.iter().enumerate().skip(1) {
             for cpu in 0..nr_cpus {
                 let parent_q = spec.parent.0 * nr_cpus + cpu;
@@ -82,7 +85,7 @@ impl FairClass {
                 let load = LoadWeight::of_load(NICE_0_LOAD);
                 let mut se = Entity::new(load, parent_q, my_q, parent, depth);
                 se.slice = tunables.base_slice_ns;
-                cfs.push(CfsRq::new(group as u32, cpu, ents.len() as u32, augmented));
+                cfs.push(CfsRq::new(group as u32, cpu, ents.len() as u32, waiting.clone()));
                 ents.push(se);
             }
         }

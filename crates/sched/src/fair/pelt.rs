@@ -51,18 +51,33 @@ const DECAY: [u32; 32] = [
     0x82cd_8698,
 ];
 
+/// What a number of periods does to a value.
+#[derive(Clone, Copy)]
+struct Fade {
+    shift: u32,
+    factor: u32,
+}
+
+impl Fade {
+    #[inline]
+    fn of(periods: u64) -> Self {
+        // After 2,016 periods the kernel leaves nothing; so do 63 halvings of what it tracks.
+        if periods > 63 * 32 {
+            return Self { shift: 63, factor: 0 };
+        }
+        Self { shift: (periods / 32) as u32, factor: DECAY[(periods % 32) as usize] }
+    }
+
+    #[inline]
+    fn apply(self, value: u64) -> u64 {
+        ((u128::from(value >> self.shift) * u128::from(self.factor)) >> 32) as u64
+    }
+}
+
 /// `value` after `periods` periods.
 #[inline]
 pub fn decay(value: u64, periods: u64) -> u64 {
-    if periods == 1 {
-        // The tick of 1 ms and short runs: by far the most frequent.
-        return ((u128::from(value) * 0xfa83_b2da) >> 32) as u64;
-    }
-    if periods > 63 * 32 {
-        return 0;
-    }
-    let value = value >> (periods / 32);
-    ((u128::from(value) * u128::from(DECAY[(periods % 32) as usize])) >> 32) as u64
+    Fade::of(periods).apply(value)
 }
 
 /// Sums and averages (`struct sched_avg`).
@@ -95,36 +110,43 @@ impl Avg {
         MIN_DIVIDER + u64::from(self.period_contrib)
     }
 
+    /// Whether the sums can be extended to `now` at all: a unit has passed since the last time.
+    #[inline]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.last_update_time) >> 10 != 0
+    }
+
     /// Extends the sums to `now` for an entity that had `load` (its weight or 1), `runnable` and
     /// `running` all the while; returns whether a period ended, so that the averages are to be
     /// recomputed (___update_load_sum).
     #[inline]
     pub fn update_sum(&mut self, now: Nanos, load: u64, runnable: u64, running: bool) -> bool {
+        self.is_due(now) && self.extend(now, load, runnable, running)
+    }
+
+    #[inline(never)]
+    fn extend(&mut self, now: Nanos, load: u64, runnable: u64, running: bool) -> bool {
         let units = now.saturating_sub(self.last_update_time) >> 10;
-        if units == 0 {
-            return false;
-        }
         self.last_update_time += units << 10;
-        let (runnable, running) = if load == 0 { (0, false) } else { (runnable, running) };
         let total = units + u64::from(self.period_contrib);
         let periods = total / 1024;
+        let rest = total % 1024;
         let mut contrib = units;
         if periods > 0 {
-            self.load_sum = decay(self.load_sum, periods);
-            self.runnable_sum = decay(self.runnable_sum, periods);
-            self.util_sum = decay(self.util_sum, periods);
-            let rest = total % 1024;
-            if load != 0 {
-                contrib = segments(periods, 1024 - u64::from(self.period_contrib), rest);
-            }
-            self.period_contrib = rest as u32;
-        } else {
-            self.period_contrib = total as u32;
+            let fade = Fade::of(periods);
+            self.load_sum = fade.apply(self.load_sum);
+            self.runnable_sum = fade.apply(self.runnable_sum);
+            self.util_sum = fade.apply(self.util_sum);
+            // The end of one period, the full periods after it, and what there is of the current
+            // one (__accumulate_pelt_segments).
+            let first = 1024 - u64::from(self.period_contrib);
+            contrib = fade.apply(first) + (LOAD_AVG_MAX - fade.apply(LOAD_AVG_MAX) - 1024) + rest;
         }
-        self.load_sum += load * contrib;
-        self.runnable_sum += (runnable * contrib) << CAPACITY_SHIFT;
-        if running {
-            self.util_sum += contrib << CAPACITY_SHIFT;
+        self.period_contrib = rest as u32;
+        if load != 0 {
+            self.load_sum += load * contrib;
+            self.runnable_sum += (runnable * contrib) << CAPACITY_SHIFT;
+            self.util_sum += (u64::from(running) * contrib) << CAPACITY_SHIFT;
         }
         periods > 0
     }
@@ -147,14 +169,6 @@ fn quotient(value: u64, divider: u64) -> u64 {
         Ok(small) => u64::from(small / divider as u32),
         Err(_) => value / divider,
     }
-}
-
-/// Contribution of the end of one period (`first` units), the full periods after it, and `rest`
-/// units of the current one (__accumulate_pelt_segments).
-#[inline]
-fn segments(periods: u64, first: u64, rest: u64) -> u64 {
-    let full = LOAD_AVG_MAX - decay(LOAD_AVG_MAX, periods) - 1024;
-    decay(first, periods) + full + rest
 }
 
 #[cfg(test)]

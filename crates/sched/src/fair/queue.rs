@@ -28,18 +28,20 @@ struct Dequeue {
 
 impl FairClass {
     /// Accounts the running entity of queue `q` up to now.
+    #[inline]
     pub(super) fn update_curr(&mut self, core: &mut Core, q: u32) {
-        let rq = &self.cfs[q as usize];
-        let curr = rq.curr;
-        if curr == NIL {
-            return;
+        let curr = self.cfs[q as usize].curr;
+        if curr != NIL && self.ents[curr as usize].exec_start < core.now {
+            self.account_curr(core, q, curr);
         }
-        let (cpu, nr_queued) = (CpuId(rq.cpu), rq.nr_queued);
+    }
+
+    /// `curr` runs on queue `q` and has run since its last account.
+    #[inline(never)]
+    fn account_curr(&mut self, core: &mut Core, q: u32, curr: u32) {
+        let base_slice = self.tunables.base_slice_ns;
         let se = &mut self.ents[curr as usize];
-        let delta = core.now.saturating_sub(se.exec_start);
-        if delta == 0 {
-            return;
-        }
+        let delta = core.now - se.exec_start;
         se.exec_start = core.now;
         se.sum_exec_runtime += delta;
         se.vruntime = se.vruntime.wrapping_add(calc_delta_fair(delta, se.load));
@@ -47,9 +49,10 @@ impl FairClass {
             self.update_min_vruntime(q);
             return;
         }
-        let renewed = self.update_deadline(curr);
+        let renewed = se.renew_deadline(base_slice);
         self.update_min_vruntime(q);
-        if nr_queued == 1 {
+        let rq = &self.cfs[q as usize];
+        if rq.nr_queued == 1 {
             return;
         }
         let resched = renewed
@@ -61,26 +64,25 @@ impl FairClass {
                 Protection::ShortestSlice => !self.is_protected(curr),
             };
         if resched {
-            core.resched_curr_lazy(cpu);
+            core.resched_curr_lazy(CpuId(rq.cpu));
             self.clear_buddies(curr);
         }
     }
 
     /// Moves `min_vruntime` up to the least virtual runtime of the queue, never back.
     pub(super) fn update_min_vruntime(&mut self, q: u32) {
-        let rq = &self.cfs[q as usize];
-        let tree_min = match self.rules.algorithm {
-            _ if rq.tree.root == NIL => None,
-            Algorithm::EevdfByDeadline => Some(self.nodes[rq.tree.root as usize].min_time),
-            _ => Some(self.nodes[rq.tree.leftmost as usize].key),
+        let rq = &mut self.cfs[q as usize];
+        let waiting_min = match self.rules.algorithm {
+            Algorithm::EevdfByDeadline => rq.waiting.min_time(&self.nodes),
+            _ if rq.waiting.is_empty() => None,
+            _ => Some(self.nodes[rq.waiting.first() as usize].key),
         };
-        let curr = (rq.curr != NIL && self.ent(rq.curr).on_rq).then(|| self.ent(rq.curr).vruntime);
-        let least = match (curr, tree_min) {
+        let curr = self.ents.get(rq.curr as usize).filter(|se| se.on_rq).map(|se| se.vruntime);
+        let least = match (curr, waiting_min) {
             (Some(a), Some(b)) => min_time(a, b),
             (Some(v), None) | (None, Some(v)) => v,
             (None, None) => return,
         };
-        let rq = &mut self.cfs[q as usize];
         let delta = least.wrapping_sub(rq.min_vruntime) as i64;
         if delta > 0 {
             rq.avg_vruntime -= i128::from(delta) * i128::from(rq.avg_load);
@@ -108,13 +110,13 @@ impl FairClass {
             rq.avg_vruntime += i128::from(key) * i128::from(weight);
             rq.avg_load += weight;
         }
-        rq.tree.insert(&mut self.nodes, e);
+        rq.waiting.insert(&mut self.nodes, e);
     }
 
     /// Takes out of the tree (__dequeue_entity).
     pub(super) fn tree_remove(&mut self, q: u32, e: u32) {
         let rq = &mut self.cfs[q as usize];
-        rq.tree.remove(&mut self.nodes, e);
+        rq.waiting.remove(&mut self.nodes, e);
         if self.rules.algorithm != Algorithm::Cfs {
             let se = &self.ents[e as usize];
             let weight = scale_load_down(se.load.weight) as i64;
@@ -308,7 +310,7 @@ impl FairClass {
             if self.rules.custom_slice {
                 self.ent_mut(e).slice = slice;
                 if self.rq(q).curr != e && self.ent(e).on_rq {
-                    self.cfs[q as usize].tree.set_slice(&mut self.nodes, e, slice);
+                    self.cfs[q as usize].waiting.set_slice(&mut self.nodes, e, slice);
                 }
                 slice = self.min_slice(q);
             }
@@ -467,6 +469,7 @@ impl FairClass {
         }
     }
 
+    #[inline]
     fn put_prev_entity(&mut self, core: &mut Core, q: u32, e: u32) {
         if self.rq(q).curr != e {
             return;
@@ -495,6 +498,7 @@ impl FairClass {
         }
     }
 
+    #[inline]
     fn set_next_entity(&mut self, core: &mut Core, q: u32, e: u32) {
         self.clear_buddies(e);
         if self.ent(e).on_rq {
@@ -520,11 +524,16 @@ impl FairClass {
     }
 
     /// `e` is no buddy of its queue any more, and the entities above it that were for its sake.
-    pub(super) fn clear_buddies(&mut self, first: u32) {
-        let rq = self.rq(self.ent(first).cfs);
-        if rq.next != first && rq.last != first && rq.skip != first {
-            return;
+    #[inline]
+    pub(super) fn clear_buddies(&mut self, e: u32) {
+        let rq = self.rq(self.ent(e).cfs);
+        if rq.next == e || rq.last == e || rq.skip == e {
+            self.clear_buddies_upwards(e);
         }
+    }
+
+    #[cold]
+    fn clear_buddies_upwards(&mut self, first: u32) {
         let slots: [fn(&mut CfsRq) -> &mut u32; 3] =
             [|rq| &mut rq.next, |rq| &mut rq.last, |rq| &mut rq.skip];
         for buddy in slots {
@@ -548,9 +557,12 @@ impl FairClass {
     }
 
     /// Moves task entity `e` to the head of its CPU's list.
+    #[inline]
     pub(super) fn list_move_to_head(&mut self, e: u32) {
-        self.list_remove(e);
-        self.list_add_head(e);
+        if self.ent(e).list_prev != NIL {
+            self.list_remove(e);
+            self.list_add_head(e);
+        }
     }
 
     /// Puts task entity `e` at the head of its CPU's list.

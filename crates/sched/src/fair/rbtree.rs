@@ -57,6 +57,11 @@ impl Node {
         slice: 0,
         min_slice: 0,
     };
+
+    /// The same with these numbers.
+    pub const fn of(key: u64, time: u64, slice: u64) -> Self {
+        Self { key, time, slice, ..Self::NEW }
+    }
 }
 
 /// A tree.
@@ -373,7 +378,7 @@ mod tests {
                         tree.remove(&mut nodes, id);
                     }
                 } else {
-                    nodes[id as usize] = Node { key, time, slice, ..Node::NEW };
+                    nodes[id as usize] = Node::of(key, time, slice);
                     let at = model.partition_point(|m| nodes[*m as usize].key <= key);
                     model.insert(at, id);
                     tree.insert(&mut nodes, id);

@@ -105,6 +105,21 @@ impl FairServers {
         self.cpus[cpu.index()].state == State::Running && core.rq(cpu).class_nr_running[fair] > 0
     }
 
+    /// Whether [`FairServers::sync`] would find nothing to do: no fair task has run since the last
+    /// time, and fair tasks are as runnable as they were.
+    #[inline]
+    pub fn is_up_to_date(&self, core: &Core, cpu: CpuId) -> bool {
+        let fair = core.class_of(Policy::Normal);
+        let server = &self.cpus[cpu.index()];
+        let rq = core.rq(cpu);
+        let runs = rq.class_nr_running[usize::from(fair)] > 0;
+        let stands = match server.state {
+            State::Stopped => !runs,
+            _ => runs && rq.class_running_since[usize::from(fair)] == server.session,
+        };
+        stands && core.class_exec_runtime(cpu, fair) == server.exec_seen
+    }
+
     /// Charges what fair tasks have run, and follows their coming and going. True if a running
     /// server has just used up its budget.
     pub fn sync(&mut self, core: &mut Core, cpu: CpuId) -> bool {

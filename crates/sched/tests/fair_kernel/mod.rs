@@ -311,9 +311,7 @@ impl Kernel {
         while let Some(cpu) = self.core.next_resched() {
             self.schedule(cpu);
         }
-        if self.core.has_moves() {
-            self.core.take_moves();
-        }
+        self.core.clear_moves();
     }
 
     fn burst_end(&self, cpu: CpuId) -> Nanos {

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machine files: a modelled machine as TOML or JSON.
+//!
+//! Every preset is such a file (`machines/` of the repository). What a file leaves out has the
+//! default of a flat machine. Nothing of a file is trusted: every value is checked, and the error
+//! says what was found and what is allowed.
+
+use schedlab_model::cpumask::NR_CPUS_MAX;
+use schedlab_model::machine::{
+    Caches, Device, INTERVAL_NS_MIN, InterruptArrivals, InterruptSource, Shape,
+};
+use schedlab_model::time::NSEC_PER_SEC;
+use schedlab_model::{Costs, CpuId, CpuMask, Machine, Nanos, Preempt, Topology};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A machine file.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MachineFile {
+    /// Name for results.
+    pub name: String,
+    /// What it is, in a line.
+    #[serde(default)]
+    pub summary: String,
+    /// Where each fact comes from.
+    #[serde(default)]
+    pub sources: Vec<String>,
+    /// What is not known and was assumed.
+    #[serde(default)]
+    pub assumptions: Vec<String>,
+    /// CPUs and what they share: a shape, or three lists.
+    pub topology: TopologyTable,
+    /// Speed of each hardware thread in thousandths while 2, 3, ... threads of its core are busy;
+    /// the last entry holds for more. Empty: threads do not slow each other.
+    #[serde(default)]
+    pub smt_speed: Vec<u32>,
+    /// Ticks a second: 100, 250, 300 or 1000. Default: 250.
+    #[serde(default)]
+    pub hz: Option<u32>,
+    /// Preemption model of its kernel: none, voluntary, full or lazy. Default: that of the
+    /// scheduler's kernel.
+    #[serde(default)]
+    pub preempt: Option<String>,
+    /// Distance of the points at which a system call may be left under `voluntary`.
+    #[serde(default)]
+    pub preempt_point_ns: Option<u64>,
+    /// Caches.
+    #[serde(default)]
+    pub caches: CachesTable,
+    /// What things cost, by the names of a costs file.
+    #[serde(default)]
+    pub costs: BTreeMap<String, u64>,
+    /// The block device.
+    #[serde(default)]
+    pub device: DeviceTable,
+    /// Interrupts as a load.
+    #[serde(default, rename = "interrupt")]
+    pub interrupts: Vec<InterruptTable>,
+}
+
+/// CPUs: a shape of equal parts, or one entry a CPU in each of three lists.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TopologyTable {
+    /// NUMA nodes. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Last-level caches of a node. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub llcs_per_node: Option<u32>,
+    /// Cores that share a last-level cache. Needed for a shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores_per_llc: Option<u32>,
+    /// Hardware threads of a core. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads_per_core: Option<u32>,
+    /// Numbers of siblings: `apart` (x86: CPU c and CPU c + cores) or `adjacent`. Default: apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub siblings: Option<String>,
+    /// Core number of each CPU; CPUs with equal numbers are siblings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core: Vec<u32>,
+    /// Number of each CPU's last-level cache. Default: all share one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub llc: Vec<u32>,
+    /// NUMA node of each CPU. Default: all in one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node: Vec<u32>,
+}
+
+/// Caches; a size of 0 leaves the cache out.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CachesTable {
+    /// Bytes of a core's own cache.
+    #[serde(default)]
+    pub core_bytes: Option<u64>,
+    /// Bytes of one last-level cache.
+    #[serde(default)]
+    pub llc_bytes: Option<u64>,
+    /// Refill of a core's cache from the last-level cache, bytes a second.
+    #[serde(default)]
+    pub llc_bytes_per_sec: Option<u64>,
+    /// Refill from memory of the own node, bytes a second.
+    #[serde(default)]
+    pub local_bytes_per_sec: Option<u64>,
+    /// Refill from memory of another node, bytes a second.
+    #[serde(default)]
+    pub remote_bytes_per_sec: Option<u64>,
+}
+
+/// The block device.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeviceTable {
+    /// Requests served at the same time.
+    #[serde(default)]
+    pub queue_depth: Option<u32>,
+    /// Fixed time of a read.
+    #[serde(default)]
+    pub read_latency_ns: Option<u64>,
+    /// Fixed time of a write that must reach the medium.
+    #[serde(default)]
+    pub write_latency_ns: Option<u64>,
+    /// Transfer speed of one server.
+    #[serde(default)]
+    pub bytes_per_sec: Option<u64>,
+    /// CPU time to copy 1,024 bytes between program and page cache.
+    #[serde(default)]
+    pub copy_kib_ns: Option<u64>,
+}
+
+/// A source of interrupts.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InterruptTable {
+    /// Name, such as `eth0`.
+    pub name: String,
+    /// CPUs that take them, such as `0-3,8`. Default: all.
+    #[serde(default)]
+    pub cpus: Option<String>,
+    /// Interrupts a second on each of these CPUs, 1 to 1,000,000.
+    pub per_second: u64,
+    /// Time of the handler.
+    pub cost_ns: u64,
+    /// Time of the softirq at its end. Default: 0.
+    #[serde(default)]
+    pub softirq_ns: u64,
+    /// `periodic` or `exponential`. Default: periodic.
+    #[serde(default)]
+    pub arrivals: Option<String>,
+}
+
+/// A machine and what is said about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MachineSpec {
+    /// The machine. Its preemption model counts only if `preempt` is given.
+    pub machine: Machine,
+    /// Preemption model; `None`: that of the scheduler's kernel.
+    pub preempt: Option<Preempt>,
+    /// What it is, in a line.
+    pub summary: String,
+    /// Where each fact comes from.
+    pub sources: Vec<String>,
+    /// What is not known and was assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// Largest single cost or latency: a second. More is a slip of the unit.
+const COST_NS_MAX: u64 = NSEC_PER_SEC;
+
+impl MachineFile {
+    /// Reads TOML, or JSON if the first letter is a brace.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|error| error.to_string())
+        } else {
+            toml::from_str(text).map_err(|error| error.to_string())
+        }
+    }
+
+    /// The machine that the file describes.
+    pub fn spec(&self) -> Result<MachineSpec, String> {
+        let mut machine = Machine::flat(1);
+        if self.name.trim().is_empty() {
+            return Err("`name` is empty: give the machine a name".into());
+        }
+        machine.name = self.name.clone();
+        machine.topology = self.topology.topology()?;
+        machine.smt_speed = self.smt_speed.clone();
+        machine.hz = self.hz.unwrap_or(machine.hz);
+        machine.preempt_point_ns = self.preempt_point_ns.unwrap_or(machine.preempt_point_ns);
+        machine.caches = self.caches.caches()?;
+        machine.costs = costs(&self.costs)?;
+        machine.device = self.device.device()?;
+        let nr_cpus = machine.nr_cpus();
+        machine.interrupts =
+            self.interrupts.iter().map(|table| table.source(nr_cpus)).collect::<Result<_, _>>()?;
+        let preempt = match &self.preempt {
+            None => None,
+            Some(name) => Some(preempt_by_name(name)?),
+        };
+        machine.preempt = preempt.unwrap_or(machine.preempt);
+        machine.check()?;
+        Ok(MachineSpec {
+            machine,
+            preempt,
+            summary: self.summary.clone(),
+            sources: self.sources.clone(),
+            assumptions: self.assumptions.clone(),
+        })
+    }
+}
+
+/// A preemption model by its word.
+pub fn preempt_by_name(name: &str) -> Result<Preempt, String> {
+    Preempt::by_name(name).ok_or_else(|| {
+        let names = Preempt::ALL.map(Preempt::name).join(", ");
+        format!("preemption model {name:?} is not known: allowed are {names}")
+    })
+}
+
+fn costs(given: &BTreeMap<String, u64>) -> Result<Costs, String> {
+    let mut costs = Costs::DEFAULT;
+    for (name, ns) in given {
+        let field = costs.field_mut(name).ok_or_else(|| {
+            format!("no cost is called {name:?}: allowed are {}", Costs::NAMES.join(", "))
+        })?;
+        *field = in_range(name, *ns, 0, COST_NS_MAX)?;
+    }
+    Ok(costs)
+}
+
+fn in_range(name: &str, found: u64, least: u64, most: u64) -> Result<u64, String> {
+    if (least..=most).contains(&found) {
+        Ok(found)
+    } else {
+        Err(format!("`{name}` is {found}, allowed are {least} to {most}"))
+    }
+}
+
+impl TopologyTable {
+    fn topology(&self) -> Result<Topology, String> {
+        let shaped = [self.nodes, self.llcs_per_node, self.cores_per_llc, self.threads_per_core];
+        let is_shaped = shaped.iter().any(Option::is_some) || self.siblings.is_some();
+        let is_listed = !(self.core.is_empty() && self.llc.is_empty() && self.node.is_empty());
+        match (is_shaped, is_listed) {
+            (true, true) => Err("[topology] has a shape and lists: keep one of them".into()),
+            (_, false) => self.shape(),
+            (false, true) => self.lists(),
+        }
+    }
+
+    fn shape(&self) -> Result<Topology, String> {
+        let cores_per_llc = self.cores_per_llc.ok_or(
+            "[topology] needs `cores_per_llc` (and may have nodes, llcs_per_node, \
+             threads_per_core), or the lists core, llc and node",
+        )?;
+        let one = |count: Option<u32>| count.unwrap_or(1);
+        let siblings_apart = match self.siblings.as_deref() {
+            None | Some("apart") => true,
+            Some("adjacent") => false,
+            Some(other) => {
+                return Err(format!("`siblings` is {other:?}, allowed are apart and adjacent"));
+            }
+        };
+        let shape = Shape {
+            nodes: one(self.nodes),
+            llcs_per_node: one(self.llcs_per_node),
+            cores_per_llc,
+            threads_per_core: one(self.threads_per_core),
+            siblings_apart,
+        };
+        let counts =
+            [shape.nodes, shape.llcs_per_node, shape.cores_per_llc, shape.threads_per_core];
+        let nr_cpus = counts.iter().try_fold(1_u32, |product, count| product.checked_mul(*count));
+        match nr_cpus {
+            Some(nr_cpus) if (1..=NR_CPUS_MAX as u32).contains(&nr_cpus) => {
+                Ok(Topology::regular(shape))
+            }
+            _ => Err(format!(
+                "[topology] gives {} x {} x {} x {} CPUs, allowed are 1 to {NR_CPUS_MAX}",
+                counts[0], counts[1], counts[2], counts[3]
+            )),
+        }
+    }
+
+    fn lists(&self) -> Result<Topology, String> {
+        let nr_cpus = self.core.len().max(self.llc.len()).max(self.node.len());
+        let or = |list: &Vec<u32>, default: Vec<u32>| {
+            if list.is_empty() { default } else { list.clone() }
+        };
+        let topology = Topology {
+            core: or(&self.core, (0..nr_cpus as u32).collect()),
+            llc: or(&self.llc, or(&self.node, vec![0; nr_cpus])),
+            node: or(&self.node, vec![0; nr_cpus]),
+        };
+        topology.check().map_err(|error| format!("[topology]: {error}"))?;
+        Ok(topology)
+    }
+}
+
+impl CachesTable {
+    fn caches(&self) -> Result<Caches, String> {
+        let known = Caches::default();
+        let speed = |name: &str, given: Option<u64>, default: u64| {
+            in_range(name, given.unwrap_or(default), 1, 1 << 50)
+        };
+        let size = |name: &str, given: Option<u64>, default: u64| {
+            in_range(name, given.unwrap_or(default), 0, 1 << 50)
+        };
+        Ok(Caches {
+            core_bytes: size("core_bytes", self.core_bytes, known.core_bytes)?,
+            llc_bytes: size("llc_bytes", self.llc_bytes, known.llc_bytes)?,
+            llc_bytes_per_sec: speed(
+                "llc_bytes_per_sec",
+                self.llc_bytes_per_sec,
+                known.llc_bytes_per_sec,
+            )?,
+            local_bytes_per_sec: speed(
+                "local_bytes_per_sec",
+                self.local_bytes_per_sec,
+                known.local_bytes_per_sec,
+            )?,
+            remote_bytes_per_sec: speed(
+                "remote_bytes_per_sec",
+                self.remote_bytes_per_sec,
+                known.remote_bytes_per_sec,
+            )?,
+        })
+    }
+}
+
+impl DeviceTable {
+    fn device(&self) -> Result<Device, String> {
+        let known = Device::default();
+        let ns = |name: &str, given: Option<u64>, default: Nanos| {
+            in_range(name, given.unwrap_or(default), 0, COST_NS_MAX)
+        };
+        let depth = self.queue_depth.unwrap_or(known.queue_depth);
+        Ok(Device {
+            queue_depth: in_range("queue_depth", depth.into(), 1, 65_536)? as u32,
+            read_latency_ns: ns("read_latency_ns", self.read_latency_ns, known.read_latency_ns)?,
+            write_latency_ns: ns(
+                "write_latency_ns",
+                self.write_latency_ns,
+                known.write_latency_ns,
+            )?,
+            bytes_per_sec: in_range(
+                "bytes_per_sec",
+                self.bytes_per_sec.unwrap_or(known.bytes_per_sec),
+                1,
+                1 << 50,
+            )?,
+            copy_kib_ns: ns("copy_kib_ns", self.copy_kib_ns, known.copy_kib_ns)?,
+        })
+    }
+}
+
+impl InterruptTable {
+    fn source(&self, nr_cpus: u32) -> Result<InterruptSource, String> {
+        let wrong = |error: String| format!("interrupt {:?}: {error}", self.name);
+        let most = NSEC_PER_SEC / INTERVAL_NS_MIN;
+        let per_second = in_range("per_second", self.per_second, 1, most).map_err(wrong)?;
+        let arrivals = match self.arrivals.as_deref() {
+            None | Some("periodic") => InterruptArrivals::Periodic,
+            Some("exponential") => InterruptArrivals::Exponential,
+            Some(other) => {
+                return Err(wrong(format!(
+                    "`arrivals` is {other:?}, allowed are periodic and exponential"
+                )));
+            }
+        };
+        let cpus = match &self.cpus {
+            None => CpuMask::first(nr_cpus),
+            Some(list) => cpu_list(list).map_err(wrong)?,
+        };
+        Ok(InterruptSource {
+            name: self.name.clone(),
+            cpus,
+            interval_ns: NSEC_PER_SEC / per_second,
+            cost_ns: in_range("cost_ns", self.cost_ns, 0, COST_NS_MAX).map_err(wrong)?,
+            softirq_ns: in_range("softirq_ns", self.softirq_ns, 0, COST_NS_MAX).map_err(wrong)?,
+            arrivals,
+        })
+    }
+}
+
+/// CPUs in the kernel's list format.
+fn cpu_list(text: &str) -> Result<CpuMask, String> {
+    let wrong = || format!("`cpus` is {text:?}, expected CPUs such as 0 or 0-3,8");
+    let mut mask = CpuMask::empty();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| {
+            let number = text.trim().parse::<u32>().ok();
+            number.filter(|cpu| (*cpu as usize) < NR_CPUS_MAX).ok_or_else(wrong)
+        };
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(wrong());
+        }
+        (first..=last).for_each(|cpu| mask.set(CpuId(cpu)));
+    }
+    Ok(mask)
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Modelled machines: presets, files, and which part of a machine a run gets.
+
+mod file;
+
+pub use file::{
+    CachesTable, DeviceTable, InterruptTable, MachineFile, MachineSpec, TopologyTable,
+    preempt_by_name,
+};
+
+use schedlab_model::machine::Caches;
+use schedlab_model::{Costs, Machine, Preempt};
+use schedlab_sched::registry::SchedulerInfo;
+
+/// The presets by name, each the text of its file.
+pub const PRESETS: [(&str, &str); 9] = [
+    ("laptop", include_str!("../../../../machines/laptop.toml")),
+    ("server-2x32", include_str!("../../../../machines/server-2x32.toml")),
+    ("pi", include_str!("../../../../machines/pi.toml")),
+    ("S0", include_str!("../../../../machines/S0.toml")),
+    ("S2", include_str!("../../../../machines/S2.toml")),
+    ("S3-a", include_str!("../../../../machines/S3-a.toml")),
+    ("S3-b", include_str!("../../../../machines/S3-b.toml")),
+    ("S3-c", include_str!("../../../../machines/S3-c.toml")),
+    ("S3-d", include_str!("../../../../machines/S3-d.toml")),
+];
+
+/// The preset called `name`, in any case.
+pub fn preset(name: &str) -> Option<MachineSpec> {
+    let (_, text) = PRESETS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    // A test reads every preset.
+    MachineFile::parse(text).ok()?.spec().ok()
+}
+
+/// A machine from the text of a file.
+pub fn parse(text: &str) -> Result<MachineSpec, String> {
+    MachineFile::parse(text)?.spec()
+}
+
+/// Preemption model of the kernel that a scheduler is faithful to, as Debian builds it for amd64.
+///
+/// 6.1 (Debian 12) and 6.12 (Debian 13) have CONFIG_PREEMPT_VOLUNTARY=y, 6.18 (backports of Debian
+/// 13) has CONFIG_PREEMPT_LAZY=y, all beside CONFIG_PREEMPT_DYNAMIC=y: read from the packages
+/// linux-config-6.1 6.1.192-2, linux-config-6.12 6.12.117-1 and linux-image-6.18.9+deb13. 6.6 lies
+/// between two that agree. Textbook schedulers have no kernel: they preempt at once.
+pub fn default_preempt(scheduler: &SchedulerInfo) -> Preempt {
+    match scheduler.name {
+        "linux-6.1" | "linux-6.6" | "linux-6.12.0" | "linux-6.12" => Preempt::Voluntary,
+        "linux-6.18" => Preempt::Lazy,
+        _ => Preempt::Full,
+    }
+}
+
+impl MachineSpec {
+    /// A flat machine, as [`Machine::flat`].
+    pub fn flat(nr_cpus: u32) -> Self {
+        Self {
+            machine: Machine::flat(nr_cpus),
+            preempt: None,
+            summary: String::new(),
+            sources: Vec::new(),
+            assumptions: Vec::new(),
+        }
+    }
+
+    /// The machine's first `nr_cpus` CPUs, as with the kernel's `maxcpus=`.
+    pub fn first_cpus(&self, nr_cpus: u32) -> Result<Machine, String> {
+        let own = self.machine.nr_cpus();
+        if nr_cpus > own {
+            return Err(format!(
+                "machine {:?} has {own} CPUs, but the run is to have {nr_cpus}: give at most \
+                 {own}, or another machine",
+                self.machine.name
+            ));
+        }
+        let mut machine = self.machine.clone();
+        machine.topology = machine.topology.first_cpus(nr_cpus);
+        let cpus = schedlab_model::CpuMask::first(nr_cpus);
+        machine.interrupts.retain(|source| !source.cpus.and(&cpus).is_empty());
+        Ok(machine)
+    }
+}
+
+/// Gives `machine` other costs. Where everything is free, caches refill in no time too.
+pub fn set_costs(machine: &mut Machine, costs: Costs) {
+    machine.costs = costs;
+    if costs == Costs::ZERO {
+        machine.caches = Caches::NONE;
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machines: every preset is whole and has the domains of the real one; files that are wrong are
+//! refused with what was found; the lane gives a run its part of the machine.
+
+use schedlab_lab::machine::{self, PRESETS};
+use schedlab_lab::{Keep, Lane, LaneError, MachineFile, MachineSpec, RunRequest, SimLane};
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::trace::NullSink;
+use schedlab_model::{Costs, CpuId, CpuMask, Preempt, TaskSpec, Workload};
+use schedlab_sched::domains::{Domains, Level};
+use schedlab_sched::registry::SCHEDULERS;
+use std::sync::Arc;
+
+#[test]
+fn every_preset_is_whole() {
+    for (name, text) in PRESETS {
+        let file = MachineFile::parse(text).unwrap();
+        assert_eq!(file.name, name);
+        assert!(!file.summary.is_empty() && !file.sources.is_empty(), "{name}");
+        let spec = file.spec().unwrap();
+        let json = serde_json::to_string(&file).unwrap();
+        assert_eq!(machine::parse(&json).unwrap(), spec, "{name} as JSON");
+        assert_eq!(machine::preset(&name.to_lowercase()), Some(spec), "{name}");
+    }
+    assert_eq!(machine::preset("laptops"), None);
+}
+
+/// Level, CPUs and groups of each domain of CPU 0, smallest first.
+fn domains(name: &str) -> Vec<(Level, u32, usize)> {
+    let spec = machine::preset(name).unwrap();
+    let domains = Domains::new(&spec.machine.topology);
+    domains.iter(CpuId(0)).map(|d| (d.level, d.weight, d.groups.len())).collect()
+}
+
+#[test]
+fn presets_have_the_domains_of_the_real_machines() {
+    use Level::{Mc, Numa, Pkg, Smt};
+    assert_eq!(domains("laptop"), [(Smt, 2, 2), (Mc, 8, 4)]);
+    assert_eq!(domains("server-2x32"), [(Smt, 2, 2), (Mc, 8, 4), (Pkg, 64, 8), (Numa, 128, 2)]);
+    assert_eq!(domains("pi"), [(Mc, 4, 4)]);
+    assert_eq!(domains("S0"), [(Mc, 4, 4)]);
+    assert_eq!(domains("S2"), [(Smt, 2, 2), (Mc, 8, 4)]);
+    assert_eq!(domains("S3-a"), []);
+    assert_eq!(domains("S3-b"), [(Pkg, 2, 2)]);
+    assert_eq!(domains("S3-c"), [(Pkg, 4, 4)]);
+    assert_eq!(domains("S3-d"), [(Pkg, 8, 8)]);
+}
+
+#[test]
+fn wrong_files_are_refused_with_what_was_found() {
+    let cases = [
+        ("name = 'x'\n[topology]\ncores = 4\n", "unknown field `cores`"),
+        ("name = 'x'\n[topology]\nnodes = 2\n", "needs `cores_per_llc`"),
+        ("name = ''\n[topology]\ncores_per_llc = 1\n", "`name` is empty"),
+        ("name = 'x'\n[topology]\ncores_per_llc = 2000\n", "allowed are 1 to 1024"),
+        ("name = 'x'\n[topology]\nnodes = 4294967295\ncores_per_llc = 2\n", "1 to 1024"),
+        ("name = 'x'\n[topology]\ncores_per_llc = 0\n", "allowed are 1 to 1024"),
+        ("name = 'x'\n[topology]\ncores_per_llc = 1\ncore = [0]\n", "keep one of them"),
+        ("name = 'x'\n[topology]\ncore = [0, 0]\nllc = [0, 1]\n", "share core 0"),
+        ("name = 'x'\n[topology]\ncore = [0, 1]\nnode = [0]\n", "one entry a CPU"),
+        ("name = 'x'\n[topology]\ncores_per_llc = 1\nsiblings = 'near'\n", "apart and adjacent"),
+        ("name = 'x'\nhz = 50\n[topology]\ncores_per_llc = 1\n", "100, 250, 300 and 1000"),
+        ("name = 'x'\npreempt = 'rt'\n[topology]\ncores_per_llc = 1\n", "none, voluntary, full"),
+        ("name = 'x'\nsmt_speed = [0]\n[topology]\ncores_per_llc = 1\n", "1 to 1000"),
+        ("name = 'x'\n[topology]\ncores_per_llc = 1\n[costs]\ntik_ns = 1\n", "\"tik_ns\""),
+        ("name = 'x'\n[topology]\ncores_per_llc = 1\n[costs]\ntick_ns = -1\n", "-1"),
+        ("name = 'x'\n[topology]\ncores_per_llc = 1\n[caches]\nllc_bytes_per_sec = 0\n", "is 0"),
+        ("name = 'x'\n[topology]\ncores_per_llc = 1\n[device]\nqueue_depth = 0\n", "is 0"),
+        (
+            "name = 'x'\n[topology]\ncores_per_llc = 1\n\
+             [[interrupt]]\nname = 'nic'\nper_second = 0\ncost_ns = 1\n",
+            "`per_second` is 0",
+        ),
+        (
+            "name = 'x'\n[topology]\ncores_per_llc = 1\n\
+             [[interrupt]]\nname = 'nic'\nper_second = 1000\ncost_ns = 1000000\n",
+            "no time would be left",
+        ),
+        (
+            "name = 'x'\n[topology]\ncores_per_llc = 1\n\
+             [[interrupt]]\nname = 'nic'\nper_second = 10\ncost_ns = 1\ncpus = '3-'\n",
+            "expected CPUs",
+        ),
+        ("{\"name\": \"x\"}", "missing field `topology`"),
+    ];
+    for (text, expected) in cases {
+        let error = machine::parse(text).unwrap_err();
+        assert!(error.contains(expected), "{text}\n{error}");
+    }
+}
+
+fn request(nr_cpus: u32, scheduler: &str) -> RunRequest {
+    let task = TaskSpec {
+        instances: nr_cpus,
+        ..TaskSpec::new("hog", ProgramBuilder::new().run(65_000_000).build())
+    };
+    RunRequest {
+        workload: Workload::new("hogs", vec![task]),
+        scheduler: scheduler.into(),
+        tunables: vec![],
+        cpus: CpuMask::first(nr_cpus),
+        machine: None,
+        parameters: Default::default(),
+        seed: 1,
+        repetition: 0,
+        until_ns: None,
+        keep: Keep::NOTHING,
+    }
+}
+
+fn setting<'r>(run: &'r schedlab_lab::RunResult, name: &str) -> &'r str {
+    &run.machine.settings.iter().find(|setting| setting.name == name).unwrap().value
+}
+
+#[test]
+fn a_run_gets_the_first_cpus_of_its_machine() {
+    let laptop = Arc::new(machine::preset("laptop").unwrap());
+    let lane =
+        SimLane { machine: Some(laptop.clone()), costs: Some(Costs::ZERO), ..SimLane::default() };
+    let run = lane.run(&request(4, "fcfs"), &mut NullSink).unwrap();
+    assert_eq!(run.measures.totals.makespan_ns, Some(65_000_000));
+    assert_eq!((run.machine.cpu_model.as_str(), run.machine.nr_cpus), ("modelled: laptop", 4));
+    // With all eight threads busy each works at 0.62.
+    let run = lane.run(&request(8, "fcfs"), &mut NullSink).unwrap();
+    assert_eq!(run.measures.totals.makespan_ns, Some(65_000_000_u64 * 1000 / 620 + 1));
+    let error = lane.run(&request(9, "fcfs"), &mut NullSink).unwrap_err();
+    assert!(matches!(&error, LaneError::Input(text) if text.contains("has 8 CPUs")), "{error}");
+    // A request's machine goes before the lane's.
+    let own = RunRequest { machine: machine::preset("S3-d").map(Arc::new), ..request(8, "fcfs") };
+    let run = lane.run(&own, &mut NullSink).unwrap();
+    assert_eq!((run.machine.cpu_model.as_str(), run.machine.hz), ("modelled: S3-d", Some(100)));
+}
+
+#[test]
+fn the_preemption_model_is_the_options_then_the_machines_then_the_kernels() {
+    let model = |lane: &SimLane, scheduler: &str| {
+        let run = lane.run(&request(1, scheduler), &mut NullSink).unwrap();
+        setting(&run, "machine.preempt").to_owned()
+    };
+    let flat = SimLane::default();
+    assert_eq!(model(&flat, "linux-6.12"), "voluntary");
+    assert_eq!(model(&flat, "linux-6.1"), "voluntary");
+    assert_eq!(model(&flat, "linux-6.18"), "lazy");
+    assert_eq!(model(&flat, "rr"), "full");
+    let old = SimLane { machine: machine::preset("S3-a").map(Arc::new), ..flat.clone() };
+    assert_eq!(model(&old, "rr"), "none");
+    let told = SimLane { preempt: Some(Preempt::Lazy), ..old };
+    assert_eq!(model(&told, "rr"), "lazy");
+    // Debian builds no kernel since 6.1 with full preemption: a new one must get its model.
+    for info in SCHEDULERS.iter().filter(|info| info.name.starts_with("linux-6")) {
+        let model = machine::default_preempt(info);
+        assert_ne!(model, Preempt::Full, "{} has no model of its own", info.name);
+    }
+}
+
+#[test]
+fn interrupts_show_in_the_totals() {
+    let text = "name = 'busy'\n[topology]\ncores_per_llc = 2\n\
+                [[interrupt]]\nname = 'nic'\nper_second = 1000\ncost_ns = 20000\ncpus = '0'\n";
+    let spec: MachineSpec = machine::parse(text).unwrap();
+    let lane =
+        SimLane { machine: Some(Arc::new(spec)), costs: Some(Costs::ZERO), ..SimLane::default() };
+    let run = lane.run(&request(2, "fcfs"), &mut NullSink).unwrap();
+    let totals = &run.measures.totals;
+    // At 1, 2, ... 66 ms: the last three come while the ones before are made up for.
+    assert_eq!((totals.nr_interrupts, totals.interrupt_ns), (66, 66 * 20_000));
+    assert_eq!(totals.cpu_time_ns, 2 * 65_000_000 + totals.interrupt_ns);
+}

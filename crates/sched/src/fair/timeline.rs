@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The waiting entities of one queue, in order.
+//!
+//! The kernel keeps them in a red-black tree. Where the shape of that tree shows in what is picked
+//! (CFS does not ask, but EEVDF of 6.6 breaks ties of deadlines by it), so it is here. Where only
+//! the order counts (EEVDF from 6.12 on: the first in order of deadlines that is eligible), a few
+//! entities lie in a sorted array inside the queue, and only a longer queue uses the tree: most
+//! queues are short, and an array of eight costs a third of a tree of eight.
+
+use super::rbtree::{NIL, Node, Tree, before, min_time};
+
+/// Most entities that lie in the array.
+const SMALL_MAX: usize = 8;
+/// Entities at which a tree becomes an array again. Less than [`SMALL_MAX`], so that a queue whose
+/// length goes up and down does not change its form each time.
+const SMALL_AGAIN: u32 = 4;
+
+/// One entity of the array.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// See [`Node::key`], as are the next two.
+    key: u64,
+    time: u64,
+    slice: u64,
+    id: u32,
+}
+
+const EMPTY: Slot = Slot { key: 0, time: 0, slice: 0, id: NIL };
+
+/// Waiting entities. An entity's key, time and slice are set in its [`Node`] before it is inserted.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    slots: [Slot; SMALL_MAX],
+    /// Entities.
+    len: u32,
+    /// Whether they are in the tree.
+    is_tree: bool,
+    /// Whether they may be in the array.
+    may_be_small: bool,
+    tree: Tree,
+}
+
+impl Timeline {
+    /// An empty one. `augmented`: least times and slices are asked for. `shape_counts`: it is a
+    /// tree, however few there are.
+    pub const fn new(augmented: bool, shape_counts: bool) -> Self {
+        Self {
+            slots: [EMPTY; SMALL_MAX],
+            len: 0,
+            is_tree: shape_counts,
+            may_be_small: !shape_counts,
+            tree: Tree::new(augmented),
+        }
+    }
+
+    #[inline]
+    fn slots(&self) -> &[Slot] {
+        &self.slots[..(self.len as usize).min(SMALL_MAX)]
+    }
+
+    /// Whether nobody waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The tree, where its shape counts.
+    #[inline]
+    pub fn tree(&self) -> &Tree {
+        debug_assert!(!self.may_be_small);
+        &self.tree
+    }
+
+    /// The first in order of keys, [`NIL`] if there is none.
+    #[inline]
+    pub fn first(&self) -> u32 {
+        if self.is_tree {
+            self.tree.leftmost
+        } else {
+            // The slot after the last is empty and names nobody.
+            if self.len == 0 { NIL } else { self.slots[0].id }
+        }
+    }
+
+    /// The one after `id`.
+    pub fn next(&self, nodes: &[Node], id: u32) -> u32 {
+        if self.is_tree {
+            return self.tree.next(nodes, id);
+        }
+        let mut rest = self.slots().iter().skip_while(|slot| slot.id != id);
+        rest.nth(1).map_or(NIL, |slot| slot.id)
+    }
+
+    /// The earliest time of all; `None` if nobody waits.
+    #[inline]
+    pub fn min_time(&self, nodes: &[Node]) -> Option<u64> {
+        if self.is_tree {
+            return (self.tree.root != NIL).then(|| nodes[self.tree.root as usize].min_time);
+        }
+        let (first, rest) = self.slots().split_first()?;
+        Some(rest.iter().fold(first.time, |least, slot| min_time(least, slot.time)))
+    }
+
+    /// The least slice of all; the greatest number if nobody waits.
+    #[inline]
+    pub fn min_slice(&self, nodes: &[Node]) -> u64 {
+        if self.is_tree {
+            let root = self.tree.root;
+            return if root == NIL { u64::MAX } else { nodes[root as usize].min_slice };
+        }
+        self.slots().iter().fold(u64::MAX, |least, slot| least.min(slot.slice))
+    }
+
+    /// The first in order of keys whose time `fits`; [`NIL`] if there is none. A time fits if a
+    /// later one does.
+    #[inline]
+    pub fn first_that(&self, nodes: &[Node], fits: impl Fn(u64) -> bool) -> u32 {
+        if self.is_tree {
+            return self.first_in_tree(nodes, fits);
+        }
+        self.slots().iter().find(|slot| fits(slot.time)).map_or(NIL, |slot| slot.id)
+    }
+
+    fn first_in_tree(&self, nodes: &[Node], fits: impl Fn(u64) -> bool) -> u32 {
+        let leftmost = self.tree.leftmost;
+        if leftmost != NIL && fits(nodes[leftmost as usize].time) {
+            return leftmost;
+        }
+        let mut at = self.tree.root;
+        while at != NIL {
+            let node = &nodes[at as usize];
+            if node.left != NIL && fits(nodes[node.left as usize].min_time) {
+                at = node.left;
+            } else if fits(node.time) {
+                return at;
+            } else {
+                at = node.right;
+            }
+        }
+        NIL
+    }
+
+    /// Inserts `id` after all of equal key.
+    #[inline]
+    pub fn insert(&mut self, nodes: &mut [Node], id: u32) {
+        if self.is_tree {
+            self.tree.insert(nodes, id);
+            self.len += 1;
+            return;
+        }
+        let mut at = self.len as usize;
+        if at >= SMALL_MAX {
+            self.grow(nodes);
+            return self.insert(nodes, id);
+        }
+        let Node { key, time, slice, .. } = nodes[id as usize];
+        while at > 0 && before(key, self.slots[at - 1].key) {
+            self.slots[at] = self.slots[at - 1];
+            at -= 1;
+        }
+        self.slots[at] = Slot { key, time, slice, id };
+        self.len += 1;
+    }
+
+    /// Removes `id`, which is there.
+    #[inline]
+    pub fn remove(&mut self, nodes: &mut [Node], id: u32) {
+        if self.is_tree {
+            self.tree.remove(nodes, id);
+            self.len -= 1;
+            if self.len == SMALL_AGAIN && self.may_be_small {
+                self.shrink(nodes);
+            }
+            return;
+        }
+        let len = (self.len as usize).min(SMALL_MAX);
+        let mut at = 0;
+        while at < len && self.slots[at].id != id {
+            at += 1;
+        }
+        assert!(at < len, "entity {id} does not wait here");
+        while at + 1 < len {
+            self.slots[at] = self.slots[at + 1];
+            at += 1;
+        }
+        self.len -= 1;
+    }
+
+    /// The slice of `id`, which is there, is now `slice`.
+    pub fn set_slice(&mut self, nodes: &mut [Node], id: u32, slice: u64) {
+        if self.is_tree {
+            self.tree.set_slice(nodes, id, slice);
+            return;
+        }
+        nodes[id as usize].slice = slice;
+        if let Some(slot) = self.slots[..self.len as usize].iter_mut().find(|s| s.id == id) {
+            slot.slice = slice;
+        }
+    }
+
+    /// From the array into the tree.
+    #[cold]
+    fn grow(&mut self, nodes: &mut [Node]) {
+        for slot in &self.slots {
+            self.tree.insert(nodes, slot.id);
+        }
+        self.is_tree = true;
+    }
+
+    /// From the tree into the array.
+    #[cold]
+    fn shrink(&mut self, nodes: &[Node]) {
+        let mut id = self.tree.leftmost;
+        for slot in &mut self.slots[..self.len as usize] {
+            let Node { key, time, slice, .. } = nodes[id as usize];
+            *slot = Slot { key, time, slice, id };
+            id = self.tree.next(nodes, id);
+        }
+        self.tree = Tree::new(self.tree.augmented);
+        self.is_tree = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// In either form a queue answers as the tree alone does.
+        #[test]
+        fn the_form_does_not_show(
+            steps in prop::collection::vec((0u32..24, 0u64..30, 0u64..1000, 0u64..50), 1..600),
+        ) {
+            let mut nodes = [vec![Node::NEW; 24], vec![Node::NEW; 24]];
+            let mut lines = [Timeline::new(true, false), Timeline::new(true, true)];
+            let mut queued = [false; 24];
+            for (id, key, time, slice) in steps {
+                for (line, nodes) in lines.iter_mut().zip(&mut nodes) {
+                    if queued[id as usize] && slice % 4 == 0 {
+                        line.set_slice(nodes, id, slice);
+                    } else if queued[id as usize] {
+                        line.remove(nodes, id);
+                    } else {
+                        nodes[id as usize] = Node::of(key, time, slice);
+                        line.insert(nodes, id);
+                    }
+                }
+                queued[id as usize] ^= !(queued[id as usize] && slice % 4 == 0);
+                let ask = |which: usize| {
+                    let (line, nodes) = (&lines[which], &nodes[which]);
+                    let fits = |limit: u64| line.first_that(nodes, |time| time <= limit);
+                    let mut order = vec![line.first()];
+                    while *order.last().unwrap() != NIL {
+                        order.push(line.next(nodes, *order.last().unwrap()));
+                    }
+                    let least = (line.min_time(nodes), line.min_slice(nodes), line.is_empty());
+                    (order, least, [0, 100, 300, 600, 1000].map(fits))
+                };
+                prop_assert_eq!(ask(0), ask(1));
+            }
+        }
+    }
+}
