@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use schedlab_metrics::Collector;
 use schedlab_model::TraceSink;
-use schedlab_trace::{BinarySink, Reader, Record, Slice, SliceSink, TraceCheck};
+use schedlab_trace::{BinarySink, Place, Reader, Record, Slice, SliceSink, TraceCheck};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(reader) = Reader::new(data) else { return };
@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
                 return;
             }
             Err(error) => {
-                assert!(error.offset <= data.len() as u64);
+                assert!(matches!(error.place, Place::Byte(at) if at <= data.len() as u64));
                 return;
             }
         }

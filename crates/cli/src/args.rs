@@ -44,6 +44,9 @@ pub enum Command {
     /// Make a report (one HTML file) and plots from results.
     #[command(after_long_help = EXAMPLES_REPORT)]
     Report(ReportArgs),
+    /// Measure what a trace shows, whoever recorded it: ftrace, trace-cmd, perf or schedlab.
+    #[command(after_long_help = EXAMPLES_ANALYSE)]
+    Analyse(AnalyseArgs),
     /// Convert a recorded trace, or the timeline of a result, into another format.
     #[command(after_long_help = EXAMPLES_EXPORT)]
     Export(ExportArgs),
@@ -95,7 +98,17 @@ const EXAMPLES_REPORT: &str = "Examples:
   schedlab sim hogs --scheduler rr,fcfs --json --keep | schedlab report -
   schedlab report results.json --output report.html --plots plots/";
 
+const EXAMPLES_ANALYSE: &str = "Examples:
+  trace-cmd report trace.dat > trace.txt && schedlab analyse trace.txt
+  perf script -i perf.data --ns --show-lost-events | schedlab analyse -
+  schedlab analyse trace.txt --task hackbench --report trace.html
+  schedlab analyse run.slt --cpus
+
+The events sched_switch and sched_wakeup are wanted at least; with sched_wakeup_new, sched_waking,
+sched_migrate_task and sched_process_fork, _exec and _exit every measure is there.";
+
 const EXAMPLES_EXPORT: &str = "Examples:
+  schedlab export trace.txt trace.pftrace
   schedlab sim hogs --trace run.slt && schedlab export run.slt run.parquet
   schedlab export run.slt run.pftrace
   schedlab export result.json slices.csv";
@@ -376,10 +389,38 @@ pub struct ReportArgs {
     pub plots: Option<PathBuf>,
 }
 
+/// Arguments of `analyse`.
+#[derive(Debug, Args)]
+pub struct AnalyseArgs {
+    /// Traces: text of ftrace, `trace-cmd report` or `perf script`, or .slt, .parquet or .ndjson;
+    /// told apart by their content. `-` is stdin.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Show only tasks with this name or process id; may be repeated.
+    #[arg(long, value_name = "NAME|PID")]
+    pub task: Vec<String>,
+    /// Show what each CPU did in place of the tasks.
+    #[arg(long, conflicts_with_all = ["slices", "task"])]
+    pub cpus: bool,
+    /// Print the result as JSON (see `schedlab schema`); several traces make an array.
+    #[arg(long, conflicts_with = "slices")]
+    pub json: bool,
+    /// Keep the timeline in the JSON.
+    #[arg(long, requires = "json")]
+    pub keep: bool,
+    /// Print one JSON line a slice: cpu, task, name, start_ns, end_ns, end.
+    #[arg(long)]
+    pub slices: bool,
+    /// Write a report to this HTML file.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// A trace in the project's own format (.slt), or a JSON result with its timeline.
+    /// A trace (.slt, .parquet, .ndjson, or text of ftrace, `trace-cmd report` or `perf script`),
+    /// or a JSON result with its timeline.
     pub input: PathBuf,
     /// The file to write; `-` is stdout.
     pub output: PathBuf,

@@ -34,6 +34,8 @@ pub struct PolicyOverride {
 pub struct Adjustments {
     /// Real-time priorities above [`TASK_PRIORITY_MAX`] were lowered to it.
     pub priority_capped: bool,
+    /// Utilisation clamps were left out: this kernel has none.
+    pub clamps_dropped: bool,
 }
 
 /// What this kernel and this user can do; read once.
@@ -43,6 +45,8 @@ pub struct Abilities {
     pub kernel: (u32, u32),
     /// A sched_ext scheduler can be loaded.
     pub sched_ext: bool,
+    /// Utilisation can be clamped (CONFIG_UCLAMP_TASK).
+    pub util_clamp: bool,
 }
 
 impl Abilities {
@@ -52,6 +56,8 @@ impl Abilities {
         Self {
             kernel: kernel_version(&release),
             sched_ext: std::path::Path::new("/sys/kernel/sched_ext").exists(),
+            // The greatest utilisation of an unclamped task is 1024; without the option it reads 0.
+            util_clamp: sys::sched_getattr(0).is_ok_and(|raw| raw.util_max > 0),
         }
     }
 }
@@ -70,6 +76,7 @@ pub fn effective(
     policy: Option<PolicyOverride>,
     cpus: &CpuMask,
     online: &CpuMask,
+    abilities: &Abilities,
     adjustments: &mut Adjustments,
 ) -> Result<SchedAttr, HostError> {
     let mut out = *attr;
@@ -86,6 +93,10 @@ pub fn effective(
     if out.rt_priority > TASK_PRIORITY_MAX {
         out.rt_priority = TASK_PRIORITY_MAX;
         adjustments.priority_capped = true;
+    }
+    if !abilities.util_clamp && (out.util_min.is_some() || out.util_max.is_some()) {
+        (out.util_min, out.util_max) = (None, None);
+        adjustments.clamps_dropped = true;
     }
     let mask = attr.affinity.map_or(*cpus, |mask| mask.and(cpus));
     if mask.is_empty() {
@@ -148,9 +159,16 @@ pub fn check_set(pid: u32, attr: &SchedAttr) -> io::Result<()> {
         || (is_fair && wanted.runtime != 0 && got.runtime != wanted.runtime)
         || (attr.policy == Policy::Deadline
             && (got.runtime, got.deadline, got.period)
-                != (wanted.runtime, wanted.deadline, wanted.period));
+                != (wanted.runtime, wanted.deadline, wanted.period))
+        || attr.util_min.is_some_and(|least| got.util_min != u32::from(least))
+        || attr.util_max.is_some_and(|most| got.util_max != u32::from(most));
     // The kernel accepted the call but not the values.
     if differs { Err(io::Error::from_raw_os_error(libc::ERANGE)) } else { Ok(()) }
+}
+
+/// Whether tasks that a task with `attr` forks start with other attributes than its own.
+pub fn resets_on_fork(attr: &SchedAttr) -> bool {
+    attr.policy == Policy::Deadline
 }
 
 /// A task changes its own attributes during the run, group included.
@@ -168,15 +186,28 @@ pub fn explain(attr: &SchedAttr, error: &io::Error) -> String {
              the group also needs cpu.rt_runtime_us"
         }
         Some(libc::EPERM) => "run as root or with CAP_SYS_NICE",
-        Some(libc::EBUSY) => "the DEADLINE bandwidth is used up: lower runtime/period",
+        Some(libc::EBUSY) => {
+            "admission control: the DEADLINE tasks would use more than sched_rt_runtime_us / \
+             sched_rt_period_us of the CPUs: lower runtime / period or the number of tasks"
+        }
+        Some(libc::EINVAL) if attr.policy == Policy::Deadline => {
+            "the kernel wants a runtime of 1024 ns and more and a period within \
+             sched_deadline_period_min_us and sched_deadline_period_max_us (100 us to 4.19 s)"
+        }
         Some(libc::EINVAL) => "this kernel does not know the policy or its parameters",
         Some(libc::ERANGE) => "the kernel changed the values: they are out of its range",
         _ => "see sched_setattr(2)",
     };
-    format!(
-        "cannot set policy {policy}, nice {}, priority {}: {error}: {advice}",
-        attr.nice, attr.rt_priority
-    )
+    let numbers = if attr.policy == Policy::Deadline {
+        let dl = &attr.deadline;
+        format!(
+            "runtime {} ns, deadline {} ns, period {} ns",
+            dl.runtime_ns, dl.deadline_ns, dl.period_ns
+        )
+    } else {
+        format!("nice {}, priority {}", attr.nice, attr.rt_priority)
+    };
+    format!("cannot set policy {policy}, {numbers}: {error}: {advice}")
 }
 
 #[cfg(test)]
@@ -184,7 +215,7 @@ mod tests {
     use super::*;
     use schedlab_model::CpuId;
 
-    const ABLE: Abilities = Abilities { kernel: (6, 18), sched_ext: false };
+    const ABLE: Abilities = Abilities { kernel: (6, 18), sched_ext: false, util_clamp: false };
 
     #[test]
     fn versions_are_read_from_any_release_string() {
@@ -199,13 +230,22 @@ mod tests {
         let mut seen = Adjustments::default();
         let over = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 99 });
         let attr = SchedAttr { slice_ns: Some(1_000_000), ..SchedAttr::default() };
-        let out = effective(&attr, over, &online, &online, &mut seen).unwrap();
+        let out = effective(&attr, over, &online, &online, &ABLE, &mut seen).unwrap();
         assert_eq!((out.policy, out.rt_priority, out.slice_ns), (Policy::Fifo, 97, None));
         assert_eq!(out.affinity, None);
-        assert!(seen.priority_capped);
+        assert!(seen.priority_capped && !seen.clamps_dropped);
+        let clamped = SchedAttr { util_min: Some(100), ..SchedAttr::default() };
+        let out = effective(&clamped, None, &online, &online, &ABLE, &mut seen).unwrap();
+        assert!(out.util_min.is_none() && seen.clamps_dropped);
+        let new = Abilities { util_clamp: true, ..ABLE };
+        let out = effective(&clamped, None, &online, &online, &new, &mut seen).unwrap();
+        assert_eq!(out.util_min, Some(100));
+        let raw = RawSchedAttr::new(&out);
+        assert_eq!((raw.flags, raw.util_min), (0x20, 100));
         let bound = SchedAttr { affinity: Some(CpuMask::only(CpuId(3))), ..attr };
         let two = CpuMask::first(2);
-        let error = effective(&bound, None, &two, &online, &mut seen).unwrap_err().to_string();
+        let error =
+            effective(&bound, None, &two, &online, &ABLE, &mut seen).unwrap_err().to_string();
         assert!(error.contains("CPU 3") && error.contains("0-1"), "{error}");
     }
 

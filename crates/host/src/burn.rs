@@ -87,6 +87,12 @@ impl Burner {
         self.speed
     }
 
+    /// `ns` of CPU time that were asked for have been used in another way.
+    pub fn credit(&mut self, ns: u64) {
+        self.requested_ns += ns;
+        self.burned_ns += ns;
+    }
+
     /// Uses `ns` of CPU time.
     pub fn burn(&mut self, ns: u64) {
         self.requested_ns += ns;

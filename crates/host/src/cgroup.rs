@@ -3,14 +3,15 @@
 //!
 //! Whichever hierarchy carries the cpu controller is used. v1: weight becomes cpu.shares (1024 for
 //! weight 100), and groups with real-time tasks get a part of the real-time bandwidth where the
-//! kernel has RT_GROUP_SCHED. v2: the run's group is a threaded domain, so that tasks and groups
-//! may compete side by side in it as the model has it; needs root, because the cpu controller
-//! must be switched on from the root down (what was switched on is switched off again).
+//! kernel has RT_GROUP_SCHED; cpu.max becomes cpu.cfs_quota_us and cpu.cfs_period_us. v2: the run's
+//! group is a threaded domain, so that tasks and groups may compete side by side in it as the model
+//! has it; needs root, because the cpu controller must be switched on from the root down (what was
+//! switched on is switched off again).
 //!
 //! Documentation: Documentation/admin-guide/cgroup-v2.rst,
 //! Documentation/scheduler/sched-rt-group.rst.
 
-use schedlab_model::{CgroupId, CgroupSpec};
+use schedlab_model::{CgroupId, CgroupSpec, CpuMax};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -87,15 +88,15 @@ pub const GROUP_PREFIX: &str = "schedlab-";
 
 impl Groups {
     /// Makes the groups of `specs`, with `has_rt[i]` telling whether group i will hold real-time
-    /// tasks. Nothing is made when there is only the root group. Whatever was made stays noted in
-    /// `self`, so that it can be removed after a failure too.
+    /// tasks. Nothing is made when there is only the root group, without a limit. Whatever was made
+    /// stays noted in `self`, so that it can be removed after a failure too.
     pub fn create(
         &mut self,
         controller: Option<&CpuController>,
         specs: &[CgroupSpec],
         has_rt: &[bool],
     ) -> Result<(), String> {
-        if specs.len() <= 1 {
+        if specs.len() <= 1 && specs.iter().all(|spec| spec.cpu_max.is_none()) {
             return Ok(());
         }
         let Some(controller) = controller else {
@@ -123,6 +124,10 @@ impl Groups {
                 }
                 CpuController::V2(_) => self.configure_v2(index, spec, &dir)?,
             };
+            if let Some(cpu_max) = spec.cpu_max {
+                limit(controller, &dir, cpu_max)
+                    .map_err(|why| format!("group {:?} as {}: {why}", spec.path, dir.display()))?;
+            }
             self.joins.push(OpenOptions::new().write(true).open(join).map_err(context)?);
         }
         if let CpuController::V1(root) = controller {
@@ -224,6 +229,29 @@ impl Groups {
             let _ = write(&path, "-cpu");
         }
     }
+}
+
+/// Sets cpu.max; the kernel counts in whole us.
+fn limit(controller: &CpuController, dir: &Path, cpu_max: CpuMax) -> Result<(), String> {
+    let (quota_us, period_us) = (cpu_max.quota_ns / 1000, cpu_max.period_ns / 1000);
+    let settings = match controller {
+        CpuController::V1(_) => vec![
+            ("cpu.cfs_period_us", period_us.to_string()),
+            ("cpu.cfs_quota_us", quota_us.to_string()),
+        ],
+        CpuController::V2(_) => vec![("cpu.max", format!("{quota_us} {period_us}"))],
+    };
+    for (file, value) in settings {
+        write(&dir.join(file), &value).map_err(|error| {
+            let advice = match error.raw_os_error() {
+                Some(libc::ENOENT) => ": this kernel has no CONFIG_CFS_BANDWIDTH",
+                Some(libc::EINVAL) => ": a group may not have more than its parent has",
+                _ => "",
+            };
+            format!("{file} = {value}: {error}{advice}")
+        })?;
+    }
+    Ok(())
 }
 
 /// The bandwidth of groups that were just removed is given back later (RCU, unreaped tasks):

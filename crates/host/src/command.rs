@@ -160,8 +160,9 @@ pub fn run_command(
         .map_err(|error| HostError::system("memory shared with the copies", &error))?;
     let mut adjustments = Adjustments::default();
     let online = machine::online_cpus();
-    let attr = attr::effective(&attr, None, &command.cpus, &online, &mut adjustments)?;
-    attr::check(&attr, session::abilities())?;
+    let able = session::abilities();
+    let attr = attr::effective(&attr, None, &command.cpus, &online, able, &mut adjustments)?;
+    attr::check(&attr, able)?;
     let mut plan = RunPlan {
         work: Work::Command {
             image,
@@ -176,6 +177,7 @@ pub fn run_command(
         own_stamps: false,
         dir: None,
         groups: Default::default(),
+        objects: Default::default(),
         cpus: command.cpus,
         launcher_cpus: session::helper_cpus(&command.cpus),
         duration_ns: None,

@@ -4,15 +4,16 @@
 use crate::attr::{self, Adjustments, PolicyOverride};
 use crate::error::HostError;
 use crate::memory::{FORKS_MAX, RunMemory};
+use crate::objects::Objects;
 use crate::outcome::{self, HostOutcome, SelfCheck};
 use crate::plan::{RunPlan, Work};
 use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, Session, warning};
 use crate::traps::Watch;
-use crate::{machine, refuse, sys};
+use crate::{machine, procfs, refuse, sys, waiting};
 use schedlab_lab::Warning;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuMask, Nanos, Op, TraceSink, Workload};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, Workload};
 use std::sync::atomic::Ordering;
 
 /// A run that has not ended by itself is ended after this, unless the request says otherwise.
@@ -71,6 +72,10 @@ impl Names for WorkloadNames<'_> {
         TaskInfo { name, spec: Some(spec), pid: 0 }
     }
 
+    fn objects(&self) -> Vec<ObjectInfo> {
+        self.1.trace_objects()
+    }
+
     fn stranger(&self, pid: u32, _parent: Option<&str>) -> TaskInfo {
         TaskInfo { name: format!("pid-{pid}"), spec: None, pid }
     }
@@ -92,17 +97,22 @@ impl HostLane {
         let sets =
             workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::SetAttr(_))));
         let slots = arrivals.len() as u32 + if forks { FORKS_MAX } else { 0 };
-        let memory = RunMemory::new(slots)
-            .map_err(|error| HostError::system("memory shared with the tasks", &error))?;
+        let no_memory = |error| HostError::system("memory shared with the tasks", &error);
+        let memory = RunMemory::new(slots).map_err(no_memory)?;
+        let objects = Objects::new(&workload, slots).map_err(no_memory)?;
+        let has_ceilings = workload.objects.iter().any(|object| {
+            matches!(object.kind, ObjectKind::Mutex { protocol: MutexProtocol::Ceiling { .. } })
+        });
         let mut plan = RunPlan {
             work: Work::Tasks { workload: workload.clone(), arrivals },
             seed: request.seed,
             user: session::task_user(),
             tasks_set_own: is_root() && !sys::has_cap_sys_nice(),
-            needs_nice: (forks || sets) && may_set_policies(),
+            needs_nice: (forks || sets || has_ceilings) && may_set_policies(),
             own_stamps: false,
             dir: None,
             groups: Default::default(),
+            objects,
             cpus: request.cpus,
             launcher_cpus: session::helper_cpus(&request.cpus),
             duration_ns: request.duration_ns.or(workload.duration_ns),
@@ -114,6 +124,12 @@ impl HostLane {
         let mut outcome = collect(&memory, session, true);
         let uses_rt = workload.tasks.iter().any(|task| task.attr.policy.is_rt());
         outcome.warnings.extend(watch.finish(uses_rt, &outcome));
+        if adjustments.clamps_dropped {
+            outcome.warnings.push(warning(
+                "util-clamp",
+                "util_min and util_max were left out: this kernel has no CONFIG_UCLAMP_TASK.",
+            ));
+        }
         if adjustments.priority_capped {
             outcome.warnings.push(warning(
                 "rt-priority-capped",
@@ -124,6 +140,7 @@ impl HostLane {
                 ),
             ));
         }
+        outcome.warnings.extend(waiting::warnings(&outcome, &memory, &plan.objects));
         outcome.machine = machine::info(&request.cpus);
         machine::add_run_settings(&mut outcome);
         Ok(outcome)
@@ -142,7 +159,7 @@ fn effective_workload(
     let online = machine::online_cpus();
     let nr_cpus = online.iter().last().map_or(1, |cpu| cpu.0 + 1);
     request.workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
-    refuse::check(&request.workload)?;
+    refuse::check_memory(&request.workload, procfs::available_bytes().unwrap_or(u64::MAX) / 2)?;
     check_cpus(&request.cpus)?;
     check_policy(request.policy)?;
     let mut workload = request.workload.clone();
@@ -155,8 +172,10 @@ fn effective_workload(
             HostError::System(text) => HostError::System(text),
         };
         let mut adjust = |attr: &schedlab_model::SchedAttr| {
-            let out = attr::effective(attr, request.policy, &request.cpus, &online, adjustments)?;
-            attr::check(&out, session::abilities())?;
+            let able = session::abilities();
+            let (policy, cpus) = (request.policy, &request.cpus);
+            let out = attr::effective(attr, policy, cpus, &online, able, adjustments)?;
+            attr::check(&out, able)?;
             Ok(out)
         };
         task.attr = adjust(&task.attr).map_err(named)?;
@@ -166,6 +185,17 @@ fn effective_workload(
             }
         }
     }
+    for object in &mut workload.objects {
+        if let ObjectKind::Mutex { protocol: MutexProtocol::Ceiling { rt_priority } } =
+            &mut object.kind
+            && *rt_priority > attr::TASK_PRIORITY_MAX
+        {
+            *rt_priority = attr::TASK_PRIORITY_MAX;
+            adjustments.priority_capped = true;
+        }
+    }
+    // Another policy may have put a task above a ceiling.
+    workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
     Ok(workload)
 }
 
@@ -258,7 +288,8 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
         add(
             "lost-marks",
             format!(
-                "Tasks marked progress faster than it could be read: {} marks are missing.",
+                "Tasks marked progress or waits faster than it could be read: {} marks are \
+                missing.",
                 outcome.nr_lost_marks
             ),
         );

@@ -14,6 +14,7 @@
 use crate::attr;
 use crate::burn::Speed;
 use crate::cgroup::CpuController;
+use crate::deadlock::{self, Deadlock};
 use crate::files::{self, FileNeeds};
 use crate::memory::{RunMemory, Slot, run_state, slot_state};
 use crate::plan::{Output, RunPlan, Work};
@@ -31,7 +32,6 @@ use std::time::Duration;
 const SETUP_LIMIT_NS: u64 = 60_000_000_000;
 /// How often the launcher looks for failed tasks.
 const LOOK_NS: u64 = 100_000_000;
-const RESET_ON_FORK: u64 = 1;
 
 /// Why the launcher stops early.
 enum Stop {
@@ -89,9 +89,11 @@ impl Launcher<'_> {
         for (index, (spec, _)) in released.iter().enumerate() {
             self.start(index as u32, *spec, words[index], speed)?;
         }
+        self.plan.objects.close_all();
         self.wait_until_held(released.len() as u32)?;
         self.set_attributes(released.len() as u32)?;
         self.read_base(released.len() as u32)?;
+        self.line_up(&words);
         let result = self.watch(&released, &words);
         self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
         self.kill_and_count();
@@ -114,7 +116,7 @@ impl Launcher<'_> {
         let raw = RawSchedAttr {
             size: size_of::<RawSchedAttr>() as u32,
             policy: libc::SCHED_FIFO as u32,
-            flags: RESET_ON_FORK,
+            flags: sys::RESET_ON_FORK,
             priority: u32::from(attr::LAUNCHER_PRIORITY),
             ..RawSchedAttr::default()
         };
@@ -136,7 +138,7 @@ impl Launcher<'_> {
         if needs.any {
             self.plan.dir = Some(files::make_dir(self.plan.user, needs).map_err(Stop::Failed)?);
         }
-        Ok(())
+        self.plan.objects.open().map_err(Stop::Failed)
     }
 
     /// Calibrates on a CPU of the run.
@@ -268,6 +270,17 @@ impl Launcher<'_> {
         Ok(())
     }
 
+    /// Each task sleeps on its own word; now those of one release sleep on one, in the order of
+    /// their numbers, in which one call will wake them.
+    fn line_up(&self, words: &[u32]) {
+        for (index, word) in
+            words.iter().enumerate().filter(|(index, word)| *index as u32 != **word)
+        {
+            let own = &self.memory.slot(index as u32).go;
+            sys::futex_requeue(own, &self.memory.slot(*word).go);
+        }
+    }
+
     /// Releases the tasks at their times and waits for the end.
     fn watch(&mut self, released: &[(u32, u64)], words: &[u32]) -> Result<(), Stop> {
         let header = self.memory.header();
@@ -279,6 +292,7 @@ impl Launcher<'_> {
         let mut next_release = 0;
         let is_command = matches!(self.plan.work, Work::Command { .. });
         let mut awaited = Awaited { notes_exits: is_command, ..Awaited::default() };
+        let mut deadlock = Deadlock::default();
         loop {
             while next_release < released.len()
                 && zero_ns.saturating_add(released[next_release].1) <= sys::monotonic_ns()
@@ -295,6 +309,13 @@ impl Launcher<'_> {
             }
             if now >= limit_ns {
                 header.was_limited.store(1, Ordering::Relaxed);
+                deadlock::note_waits(self.memory, &self.plan.objects);
+                return Ok(());
+            }
+            let may_be_stuck = is_all_released && self.plan.duration_ns.is_none() && !is_command;
+            if may_be_stuck && deadlock.is_found(self.memory, now) {
+                header.was_deadlocked.store(1, Ordering::Relaxed);
+                deadlock::note_waits(self.memory, &self.plan.objects);
                 return Ok(());
             }
             let release_ns = released
@@ -323,7 +344,14 @@ impl Launcher<'_> {
         }
         let word = &self.memory.slot(first as u32).go;
         word.store(1, Ordering::Release);
-        sys::futex_wake_all(word);
+        if (sys::futex_wake_all(word) as usize) < count {
+            // Somebody was stopped and continued meanwhile, and sleeps on its own word again.
+            for index in first..first + count {
+                let own = &self.memory.slot(index as u32).go;
+                own.store(1, Ordering::Release);
+                sys::futex_wake_all(own);
+            }
+        }
         first + count
     }
 
@@ -357,8 +385,11 @@ impl Launcher<'_> {
             let spec = slot.spec.load(Ordering::Relaxed);
             let stage = slot.error_stage.load(Ordering::Relaxed) as usize;
             let error = io::Error::from_raw_os_error(slot.error_number.load(Ordering::Relaxed));
+            let object = slot.error_object.load(Ordering::Relaxed).checked_sub(1);
+            let object = object.and_then(|object| self.plan.objects.infos().get(object as usize));
+            let object = object.map_or_else(String::new, |info| format!(" ({:?})", info.name));
             return Err(Stop::Failed(format!(
-                "task {index} ({}): {}: {error}",
+                "task {index} ({}): {}{object}: {error}",
                 self.plan.spec_name(spec),
                 STAGES.get(stage).copied().unwrap_or("unknown step")
             )));

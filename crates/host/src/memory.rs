@@ -60,6 +60,8 @@ pub struct RunHeader {
     pub end_ns: AtomicU64,
     /// 1: the limit ended the run.
     pub was_limited: AtomicU32,
+    /// 1: it was ended because every task waited for another.
+    pub was_deadlocked: AtomicU32,
     /// Descendants of commands that outlived them and were killed.
     pub nr_leftover: AtomicU32,
     error_len: AtomicU32,
@@ -120,7 +122,8 @@ pub struct Slot {
     pub spec: AtomicU32,
     /// Slot of its parent; `u32::MAX` for the launcher.
     pub parent: AtomicU32,
-    /// Futex word: 0 hold, 1 go. Tasks released together wait on the word of the first of them.
+    /// Futex word: 0 hold, 1 go. Tasks released together are moved to the word of the first of
+    /// them before the release.
     pub go: AtomicU32,
     /// 1: the launcher has waited for it and `last` is valid.
     pub is_reaped: AtomicU32,
@@ -130,6 +133,18 @@ pub struct Slot {
     pub error_stage: AtomicU32,
     /// errno of the failure.
     pub error_number: AtomicI32,
+    /// Object (number in the trace plus one) at which it failed; 0: none.
+    pub error_object: AtomicU32,
+    /// Object (number in the trace plus one) on which it blocks, or may; 0: none.
+    pub blocked_on: AtomicU32,
+    /// `blocked_on` when the run was ended from outside, of a task that slept then.
+    pub blocked_at_end: AtomicU32,
+    /// Slot plus one of the task that held the mutex of `blocked_at_end`; 0: not known.
+    pub blocked_by: AtomicU32,
+    /// Mutex (number plus one) that it took over from a task that had ended with it; 0: none.
+    pub took_abandoned: AtomicU32,
+    /// Channel (number plus one) whose other end was closed, which ended its program; 0: none.
+    pub closed_channel: AtomicU32,
     /// Units of progress finished.
     pub nr_progress: AtomicU32,
     /// When it was released (CLOCK_MONOTONIC).
@@ -163,6 +178,11 @@ pub enum Mark {
     Began,
     /// The program is over (written only when nothing else records).
     Ended,
+    /// About to block on the object with this number in the trace. The sleep that follows is that
+    /// wait.
+    Block(u32),
+    /// The sleep that follows is another one than the last [`Mark::Block`] says.
+    Unblock,
 }
 
 impl Mark {
@@ -174,6 +194,8 @@ impl Mark {
             Self::YieldEnd => 4,
             Self::Began => 5,
             Self::Ended => 6,
+            Self::Block(object) => 7 | u64::from(object) << 8,
+            Self::Unblock => 8,
         }
     }
 
@@ -185,6 +207,8 @@ impl Mark {
             4 => Self::YieldEnd,
             5 => Self::Began,
             6 => Self::Ended,
+            7 => Self::Block((word >> 8) as u32),
+            8 => Self::Unblock,
             _ => return None,
         })
     }
@@ -218,6 +242,17 @@ impl MarkRing {
         raw.word.store(mark.encode(), Ordering::Relaxed);
         raw.time_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
         self.head.store(head + 1, Ordering::Release);
+    }
+
+    /// Adds a mark that is worth less than others: only while the ring is less than half full.
+    #[inline]
+    pub fn push_unless_crowded(&self, mark: Mark) {
+        let used = self.head.load(Ordering::Relaxed) - self.tail.load(Ordering::Acquire);
+        if used < MARKS_PER_TASK / 2 {
+            self.push(mark);
+        } else {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Takes every mark that is there.
@@ -326,6 +361,14 @@ mod tests {
         assert_eq!(ring.nr_lost(), 5);
         ring.push(Mark::YieldEnd);
         ring.drain(|_, mark| assert_eq!(mark, Mark::YieldEnd));
+        for object in 0..MARKS_PER_TASK as u32 {
+            ring.push_unless_crowded(Mark::Block(object));
+        }
+        ring.push(Mark::Progress);
+        let mut seen = Vec::new();
+        ring.drain(|_, mark| seen.push(mark));
+        assert_eq!(seen.len() as u64, MARKS_PER_TASK / 2 + 1);
+        assert_eq!((seen[9], seen.last()), (Mark::Block(9), Some(&Mark::Progress)));
     }
 
     #[test]

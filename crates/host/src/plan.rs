@@ -2,8 +2,9 @@
 //! A run as the launcher gets it: everything decided, nothing left to check.
 
 use crate::cgroup::Groups;
+use crate::objects::Objects;
 use crate::sys::ExecImage;
-use schedlab_model::{Arrival, CpuMask, Nanos, Program, SchedAttr, Workload};
+use schedlab_model::{Arrival, CpuMask, Nanos, ObjectId, Program, SchedAttr, TaskSpec, Workload};
 use std::path::PathBuf;
 
 /// Where a command's output goes.
@@ -59,6 +60,8 @@ pub struct RunPlan {
     pub dir: Option<PathBuf>,
     /// Control groups, made by the launcher.
     pub groups: Groups,
+    /// What tasks share; descriptors are made by the launcher.
+    pub objects: Objects,
     /// CPUs of the run.
     pub cpus: CpuMask,
     /// CPUs for the launcher itself: those the run leaves free, or all.
@@ -87,6 +90,30 @@ impl RunPlan {
         match &self.work {
             Work::Tasks { workload, .. } => &workload.tasks[spec as usize].attr,
             Work::Command { attr, .. } => attr,
+        }
+    }
+
+    /// A description of a workload. Panics for a command, which has none.
+    pub fn task(&self, spec: u32) -> &TaskSpec {
+        match &self.work {
+            Work::Tasks { workload, .. } => &workload.tasks[spec as usize],
+            Work::Command { .. } => panic!("a command has no description"),
+        }
+    }
+
+    /// Number of a wait set in the trace.
+    pub fn trace_set(&self, set: u32) -> ObjectId {
+        match &self.work {
+            Work::Tasks { workload, .. } => workload.trace_set(set),
+            Work::Command { .. } => ObjectId(set),
+        }
+    }
+
+    /// Number of the exit of children in the trace.
+    pub fn trace_children(&self) -> ObjectId {
+        match &self.work {
+            Work::Tasks { workload, .. } => workload.trace_children(),
+            Work::Command { .. } => ObjectId(0),
         }
     }
 

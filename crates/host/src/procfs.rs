@@ -63,6 +63,13 @@ fn parse_max_rss(status: &str) -> Option<u64> {
     Some(field.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
+/// Memory that can be used without swapping (MemAvailable), bytes.
+pub fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let field = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(field.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
 /// Children of a process with one thread.
 pub fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

@@ -1,70 +1,52 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a workload may say and this lane cannot do: refused by name before anything starts.
+//! What a workload may ask for and this machine cannot give: refused by name before anything
+//! starts.
 
 use crate::error::HostError;
-use schedlab_model::{Op, SchedAttr, Workload};
+use crate::player::{BufferNeeds, TASK_BYTES_MAX};
+use schedlab_model::Workload;
 
-/// What there is to do instead.
-const INSTEAD: &str = "use the simulator (schedlab sim)";
-
-/// Refuses the first thing that cannot be done.
-pub fn check(workload: &Workload) -> Result<(), HostError> {
-    for group in &workload.cgroups {
-        if group.cpu_max.is_some() {
+/// Refuses memory beyond what there is. `available_bytes`: what the tasks may have together.
+pub fn check_memory(workload: &Workload, available_bytes: u64) -> Result<(), HostError> {
+    let mut sum: u64 = 0;
+    for task in &workload.tasks {
+        let bytes = BufferNeeds::of(task).total();
+        if bytes > TASK_BYTES_MAX {
             return Err(HostError::Unavailable(format!(
-                "group {:?}: the host lane does not set cpu.max: leave it out or {INSTEAD}",
-                group.path
+                "task {:?}: it touches {bytes} bytes of memory, allowed are {TASK_BYTES_MAX} for \
+                 each task of a host run: lower the sizes of mem, memrun and the working set",
+                task.name
             )));
         }
+        // A description that only forks create counts once.
+        sum = sum.saturating_add(bytes.saturating_mul(u64::from(task.instances.max(1))));
     }
-    for task in &workload.tasks {
-        let refuse = |what: String| {
-            let text = format!("task {:?}: {what}: leave it out or {INSTEAD}", task.name);
-            Err(HostError::Unavailable(text))
-        };
-        if has_clamp(&task.attr) {
-            return refuse("the host lane does not set util_min and util_max".into());
-        }
-        for (index, op) in task.program.ops.iter().enumerate() {
-            let memory = matches!(op, Op::Mem { .. } | Op::MemRun { .. });
-            if op.uses_objects() || memory || matches!(op, Op::Join { .. }) {
-                let name = op.name();
-                return refuse(format!("operation {index} ({name}): the host lane has none"));
-            }
-            if matches!(op, Op::SetAttr(attr) if has_clamp(attr)) {
-                return refuse(format!(
-                    "operation {index}: the host lane does not set util_min and util_max"
-                ));
-            }
-        }
+    if sum > available_bytes {
+        return Err(HostError::Unavailable(format!(
+            "the tasks touch {sum} bytes of memory together; a host run may use half of what is \
+             available, {available_bytes} bytes now: lower the sizes of mem, memrun and the \
+             working sets, or the number of tasks"
+        )));
     }
     Ok(())
-}
-
-fn has_clamp(attr: &SchedAttr) -> bool {
-    attr.util_min.is_some() || attr.util_max.is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use schedlab_model::program::ProgramBuilder;
-    use schedlab_model::workload::CpuMax;
-    use schedlab_model::{ObjectId, TaskSpec};
+    use schedlab_model::{Amount, Op, TaskSpec};
 
     #[test]
-    fn what_the_lane_cannot_do_is_named() {
-        let good = ProgramBuilder::new().run(1).build();
-        let mut workload = Workload::new("w", vec![TaskSpec::new("a", good)]);
-        assert!(check(&workload).is_ok());
-        let text = |workload: &Workload| check(workload).unwrap_err().to_string();
-        workload.cgroups[0].cpu_max = Some(CpuMax { quota_ns: 5_000_000, period_ns: 10_000_000 });
-        assert!(text(&workload).contains("group \"/\": the host lane does not set cpu.max"));
-        workload.cgroups[0].cpu_max = None;
-        workload.tasks[0].attr.util_min = Some(5);
-        assert!(text(&workload).contains("util_min"));
-        workload.tasks[0].attr.util_min = None;
-        workload.tasks[0].program.ops.push(Op::SemPost { object: ObjectId(0) });
-        assert!(text(&workload).contains("task \"a\": operation 1 (sem_post)"));
+    fn too_much_memory_is_refused_by_name() {
+        let with = |bytes, instances| {
+            let op = Op::Mem { bytes: Amount::Constant(bytes) };
+            let mut task = TaskSpec::new("a", ProgramBuilder::new().op(op).build());
+            task.instances = instances;
+            check_memory(&Workload::new("w", vec![task]), 1 << 20).map_err(|e| e.to_string())
+        };
+        assert_eq!(with(1 << 18, 4), Ok(()));
+        assert!(with(1 << 18, 5).unwrap_err().contains("1310720 bytes of memory together"));
+        assert!(with(u64::MAX, 1).unwrap_err().contains("task \"a\": it touches 184"));
     }
 }

@@ -12,7 +12,10 @@ use schedlab_host::{HostLane, HostRequest, PolicyOverride};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::trace::NullSink;
-use schedlab_model::{Amount, CgroupId, CgroupSpec, LoopCount, Op, Policy, TaskSpec, Workload};
+use schedlab_model::{
+    Amount, CgroupId, CgroupSpec, LoopCount, MutexProtocol, ObjectKind, ObjectSpec, Op, Policy,
+    TaskSpec, Workload,
+};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -122,6 +125,41 @@ fn has_rights() -> bool {
     schedlab_host::lane::is_root() && schedlab_host::lane::may_set_policies()
 }
 
+/// Adds tasks that wait for ever, each in its own kind of system call.
+fn add_waiting(workload: &mut Workload) {
+    let inherit = ObjectKind::Mutex { protocol: MutexProtocol::Inherit };
+    let kinds = [
+        ("mutex", ObjectKind::MUTEX),
+        ("pi", inherit),
+        ("condvar", ObjectKind::Condvar),
+        ("barrier", ObjectKind::Barrier { parties: 9 }),
+        ("polled", ObjectKind::Semaphore { initial: 0 }),
+        ("pipe", ObjectKind::PIPE),
+        ("ready", ObjectKind::Barrier { parties: 3 }),
+    ];
+    let ids = kinds.map(|(name, kind)| workload.add_object(ObjectSpec::new(name, kind)));
+    let [mutex, pi, condvar, barrier, _, pipe, ready] = ids;
+    workload.wait_sets.push(vec![ids[4], pipe]);
+    let mut add = |name: &str, ops: &[Op]| {
+        let mut program = ProgramBuilder::new();
+        for op in ops {
+            program.op(op.clone());
+        }
+        workload.tasks.push(TaskSpec::new(name, program.build()));
+    };
+    let (lock, meet) = (|object| Op::Lock { object }, Op::Barrier { object: ready });
+    add("holder", &[lock(pi), lock(mutex), meet.clone(), Op::Barrier { object: barrier }]);
+    add("plain", &[meet.clone(), lock(mutex)]);
+    add("inheriting", &[meet, lock(pi)]);
+    add("any", &[Op::WaitAny { set: 0 }]);
+    add("reader", &[Op::Receive { channel: pipe, bytes: Amount::Constant(1) }]);
+    let own = workload.add_object(ObjectSpec::new("own", ObjectKind::MUTEX));
+    let wait = Op::Wait { condvar, mutex: own };
+    let mut waiter = ProgramBuilder::new();
+    waiter.lock(own).op(wait);
+    workload.tasks.push(TaskSpec::new("waiter", waiter.build()));
+}
+
 /// Plays until somebody ends it.
 fn victim() {
     let io = Op::Io { direction: IoDirection::Write, bytes: Amount::Constant(100), sync: false };
@@ -130,11 +168,14 @@ fn victim() {
     program.op(Op::JoinAll).end_loop();
     let mut hog = TaskSpec::new("hog", program.build());
     hog.instances = 3;
+    // The others wait by then, whatever the policy.
+    hog.release_ns = Amount::Constant(5_000_000);
     let forever =
         ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
     let mut child = TaskSpec::new("child", forever);
     child.instances = 0;
     let mut workload = Workload::new("victim", vec![hog, child]);
+    add_waiting(&mut workload);
     let mut request_policy = None;
     if has_rights() {
         for task in &mut workload.tasks {

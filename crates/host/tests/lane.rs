@@ -9,8 +9,8 @@ use schedlab_lab::{Keep, Lane, RunRequest};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::trace::{MemorySink, NullSink};
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, CpuId, CpuMask, EventKind, LoopCount, Op, Policy, SchedAttr,
-    SwitchOut, TaskId, TaskSpec, Workload,
+    Amount, CgroupId, CgroupSpec, CpuId, CpuMask, CpuMax, DeadlineParams, EventKind, LoopCount,
+    MemAccess, MemPattern, Op, Policy, SchedAttr, SwitchOut, TaskId, TaskSpec, Workload,
 };
 use std::collections::BTreeMap;
 
@@ -308,4 +308,100 @@ fn what_cannot_be_done_is_refused_by_name() {
     let mut request = HostRequest::new(hogs(1, 1, 1_000), 1);
     request.workload.tasks[0].attr.slice_ns = Some(5);
     assert!(error(&request).contains("slice"));
+}
+
+#[test]
+fn a_quota_limits_a_group() {
+    if !common::has_root() {
+        return;
+    }
+    if schedlab_host::cgroup::CpuController::detect().is_none() {
+        println!("SKIP: no cpu controller is mounted");
+        return;
+    }
+    let forever =
+        ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
+    let mut workload = Workload::new("quota", vec![TaskSpec::new("hog", forever)]);
+    workload.tasks[0].attr.cgroup = CgroupId(1);
+    let mut group = CgroupSpec::new("/limited", CgroupId(0), 100);
+    group.cpu_max = Some(CpuMax { quota_ns: 5_000_000, period_ns: 20_000_000 });
+    workload.cgroups.push(group);
+    workload.duration_ns = Some(600_000_000);
+    let (outcome, _) = play(&on_cpu0(workload.clone()));
+    let share = outcome.tasks[0].run_ns as f64 / outcome.end_ns as f64;
+    // Less where other load is on the machine.
+    assert!((0.02..0.32).contains(&share), "a quarter was allowed, it had {share}");
+    // The run's own group can be limited too, and no group may have more than its parent.
+    workload.cgroups[0].cpu_max = Some(CpuMax { quota_ns: 1_000_000, period_ns: 20_000_000 });
+    workload.cgroups[1].cpu_max = None;
+    let (outcome, _) = play(&on_cpu0(workload));
+    let share = outcome.tasks[0].run_ns as f64 / outcome.end_ns as f64;
+    assert!((0.002..0.12).contains(&share), "a twentieth was allowed, it had {share}");
+}
+
+#[test]
+fn deadline_tasks_run_and_too_many_are_not_admitted() {
+    if !common::has_root() {
+        return;
+    }
+    let mut periodic = TaskSpec::new("periodic", units(3, 1_000_000));
+    periodic.attr.policy = Policy::Deadline;
+    let deadline =
+        DeadlineParams { runtime_ns: 3_000_000, deadline_ns: 10_000_000, period_ns: 10_000_000 };
+    periodic.attr.deadline = deadline;
+    let online = schedlab_host::allowed_cpus().weight();
+    let mut request = HostRequest::new(Workload::new("w", vec![periodic]), 1);
+    match HostLane.play(&request, &mut NullSink) {
+        Ok(outcome) => assert_eq!(outcome.tasks[0].nr_progress, 3),
+        Err(error) if error.to_string().contains("root domain") => {
+            println!("SKIP: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    }
+    request.workload.tasks[0].instances = 4 * online;
+    let error = HostLane.play(&request, &mut NullSink).unwrap_err().to_string();
+    assert!(error.contains("admission control") && error.contains("3000000 ns"), "{error}");
+}
+
+#[test]
+fn memory_and_working_sets_are_touched() {
+    let memrun = |access, pattern, count| Op::MemRun {
+        access,
+        pattern,
+        size_bytes: 32 << 20,
+        stride_bytes: 64,
+        count: Amount::Constant(count),
+    };
+    let program = |ops: &[Op]| {
+        let mut builder = ProgramBuilder::new();
+        for op in ops {
+            builder.op(op.clone());
+        }
+        builder.op(Op::Progress).build()
+    };
+    let chase = memrun(MemAccess::Chase, MemPattern::Random, 1_000_000);
+    let read = memrun(MemAccess::Read, MemPattern::Sequential, 1_000_000);
+    let mut set = TaskSpec::new(
+        "set",
+        ProgramBuilder::new()
+            .begin_loop(LoopCount::Times(20))
+            .run(2_000_000)
+            .sleep(100_000)
+            .end_loop()
+            .build(),
+    );
+    set.working_set_bytes = 1 << 20;
+    let tasks = vec![
+        TaskSpec::new("chase", program(&[chase])),
+        TaskSpec::new("read", program(&[read])),
+        TaskSpec::new("mem", program(&[Op::Mem { bytes: Amount::Constant(64 << 20) }])),
+        set,
+    ];
+    let (outcome, _) = play(&on_cpu0(Workload::new("memory", tasks)));
+    let run: Vec<u64> = outcome.tasks.iter().map(|task| task.run_ns).collect();
+    assert!(run[0] > 2 * run[1], "a chase waits for each access: {run:?}");
+    assert!(run[2] > 1_000_000, "64 MB take more than a ms: {run:?}");
+    assert_eq!(outcome.tasks[3].requested_ns, 40_000_000);
+    assert!((40_000_000..80_000_000).contains(&run[3]), "{run:?}");
 }

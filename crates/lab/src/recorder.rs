@@ -101,6 +101,12 @@ impl Recorder {
         }
     }
 
+    /// Sets the number of CPUs, where it is known only after the events: a trace of another tool.
+    pub fn set_cpus(&mut self, nr_cpus: u32) {
+        self.nr_cpus = nr_cpus;
+        self.collector.set_cpus(nr_cpus);
+    }
+
     /// The result for a run of `workload`, whose launchers are left out of the totals. Call after
     /// `end`.
     pub fn finish(mut self, workload: &Workload) -> Recorded {

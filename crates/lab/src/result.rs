@@ -95,9 +95,9 @@ pub struct RunResult {
     pub schema_version: u32,
     /// schedlab's version.
     pub schedlab_version: String,
-    /// `sim`, `host` or `vm`.
+    /// `sim`, `host`, `vm`, or `trace` (read from a file).
     pub lane: String,
-    /// Scheduler (sim: registry name; host: policy such as `OTHER`).
+    /// Scheduler (sim: registry name; host: policy such as `OTHER`; trace: `recorded`).
     pub scheduler: String,
     /// Workload name.
     pub workload: String,
@@ -109,7 +109,7 @@ pub struct RunResult {
     pub repetition: u32,
     /// Machine.
     pub machine: MachineInfo,
-    /// How the numbers were got: `bpf`, `schedstat`, `simulated`.
+    /// How the numbers were got: `bpf`, `schedstat`, `simulated`, or the format of a trace.
     pub source: String,
     /// What may falsify the result.
     pub warnings: Vec<Warning>,

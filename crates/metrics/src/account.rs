@@ -21,6 +21,8 @@ enum State {
     /// Known by name only.
     #[default]
     Unreleased,
+    /// Alive, but events are missing: not known until the next one.
+    Unknown,
     Queued,
     Running(CpuId),
     Sleeping,
@@ -38,6 +40,10 @@ pub(crate) struct Account {
     pub epoch: u32,
     /// Whether a figure may be wrong because events were lost.
     pub is_uncertain: bool,
+    /// Whether the recording began in the midst of things, so that a task may have lived before.
+    is_attached: bool,
+    /// Whether it did: its release was not seen.
+    is_release_unseen: bool,
     sleep_ns: Nanos,
     blocked_io_ns: Nanos,
     unaccounted_ns: Nanos,
@@ -54,9 +60,31 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// An account of a task announced after `epoch` losses.
-    pub fn new(epoch: u32) -> Self {
-        Self { epoch, ..Self::default() }
+    /// An account of a task announced after `epoch` losses, in a recording that began with its
+    /// tasks or, `is_attached`, in the midst of things.
+    pub fn new(epoch: u32, is_attached: bool) -> Self {
+        Self { epoch, is_attached, ..Self::default() }
+    }
+
+    /// The recording turns out to begin in the midst of things.
+    pub fn attach(&mut self) {
+        self.is_attached |= self.state == State::Unreleased;
+    }
+
+    /// The first event of a task that was not forked. True: the recording is attached, so the task
+    /// lived before it and nothing is wrong.
+    fn first_seen(&mut self, now: Nanos) -> bool {
+        self.release_ns = now;
+        self.is_release_unseen = self.is_attached;
+        self.is_attached
+    }
+
+    /// Another task was found where this one ran: when it left is not known.
+    pub fn vanish(&mut self, now: Nanos, cpu: CpuId) {
+        if self.state == State::Running(cpu) {
+            self.contradict(now);
+            self.enter(State::Unknown, now);
+        }
     }
 
     pub fn is_released(&self) -> bool {
@@ -104,7 +132,13 @@ impl Account {
         let interval = self.interval(now);
         match self.state {
             State::Unreleased => {
-                self.release_ns = now;
+                if self.first_seen(now) {
+                    self.wakeup_latency.woken();
+                }
+                self.enter(State::Queued, now);
+            }
+            State::Unknown => {
+                self.contradict(now);
                 self.enter(State::Queued, now);
             }
             State::Sleeping | State::BlockedIo => {
@@ -125,18 +159,18 @@ impl Account {
 
     /// Begins to run. False: it was not runnable.
     pub fn switch_in(&mut self, now: Nanos, cpu: CpuId) -> bool {
-        let fits = self.state == State::Queued;
+        let mut fits = self.state == State::Queued;
         if fits {
             let wait = self.interval(now);
             self.run_delay.wait_ended(wait);
             self.wakeup_latency.wait_ended(wait);
+        } else if self.state == State::Unreleased {
+            fits = self.first_seen(now);
+            self.is_uncertain |= !fits;
         } else {
             self.contradict(now);
-            match self.state {
-                // The recording began after the task did.
-                State::Unreleased => self.release_ns = now,
-                State::Dead => self.exit_ns = None,
-                _ => {}
+            if self.state == State::Dead {
+                self.exit_ns = None;
             }
         }
         self.first_run_ns.get_or_insert(now);
@@ -146,14 +180,14 @@ impl Account {
 
     /// Stops running. False: it did not run on this CPU.
     pub fn switch_out(&mut self, now: Nanos, cpu: CpuId, out: SwitchOut) -> bool {
-        let fits = self.state == State::Running(cpu);
+        let mut fits = self.state == State::Running(cpu);
         if fits {
             self.slices.ended(self.interval(now));
+        } else if self.state == State::Unreleased {
+            fits = self.first_seen(now);
+            self.is_uncertain |= !fits;
         } else {
             self.contradict(now);
-            if self.state == State::Unreleased {
-                self.release_ns = now;
-            }
         }
         self.switches.count(out);
         let next = match out {
@@ -189,6 +223,7 @@ impl Account {
             State::Running(_) => self.slices.cut_off(interval),
             State::Sleeping => self.sleep_ns += interval,
             State::BlockedIo => self.blocked_io_ns += interval,
+            State::Unknown => self.unaccounted_ns += interval,
             State::Unreleased | State::Dead => {}
         }
         if self.exit_event_ns.is_some() {
@@ -199,12 +234,17 @@ impl Account {
 
     /// The measures, `cpu_share` and what names the task left open.
     pub fn measures(&self) -> TaskMeasures {
+        // What began before the recording has no length.
+        let known = !self.is_release_unseen;
+        let first_run_ns = self.first_run_ns.filter(|_| known);
         TaskMeasures {
             release_ns: self.release_ns,
-            first_run_ns: self.first_run_ns,
+            first_run_ns,
             exit_ns: self.exit_ns,
-            response_ns: response::response_ns(self.release_ns, self.first_run_ns),
-            turnaround_ns: turnaround::turnaround_ns(self.release_ns, self.exit_ns),
+            response_ns: response::response_ns(self.release_ns, first_run_ns),
+            turnaround_ns: turnaround::turnaround_ns(self.release_ns, self.exit_ns)
+                .filter(|_| known),
+            is_release_unseen: self.is_release_unseen,
             cpu_time_ns: self.slices.cpu_time_ns(),
             run_delay_ns: self.run_delay.total_ns(),
             sleep_ns: self.sleep_ns,

@@ -4,11 +4,13 @@
 //! Memory grows with the number of tasks and not with time. Idle is no task. Events that name a
 //! task which was never announced, or that contradict what came before, are counted and never
 //! fatal: a recording may have holes. Lost events mark every task that was alive then
-//! (`is_uncertain`).
+//! (`is_uncertain`). A loss of 0 events says that the recording begins in the midst of things:
+//! tasks that are not forked in it lived before (`is_release_unseen`).
 
 use crate::account::Account;
 use crate::samples::Samples;
 use crate::{RunMeasures, TaskMeasures, totals};
+use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
 
@@ -18,6 +20,10 @@ pub struct Collector {
     nr_cpus: u32,
     infos: Vec<TaskInfo>,
     accounts: Vec<Account>,
+    /// What was seen to come to each CPU last.
+    running: Vec<Option<TaskId>>,
+    /// Whether the recording began in the midst of things.
+    is_attached: bool,
     /// How often a loss was reported.
     epoch: u32,
     nr_lost_events: u64,
@@ -32,6 +38,36 @@ impl Collector {
     /// `utilisation`.
     pub fn new(nr_cpus: u32) -> Self {
         Self { nr_cpus, ..Self::default() }
+    }
+
+    /// Sets the number of CPUs, where it is known only after the events.
+    pub fn set_cpus(&mut self, nr_cpus: u32) {
+        self.nr_cpus = nr_cpus;
+    }
+
+    /// The recording begins in the midst of things.
+    #[cold]
+    fn attach(&mut self) {
+        if !std::mem::replace(&mut self.is_attached, true) {
+            self.accounts.iter_mut().for_each(Account::attach);
+        }
+    }
+
+    /// Notes that `next` runs on `cpu`. Where another task than `prev` was thought to run, a switch
+    /// is missing: when that task left is not known.
+    #[inline]
+    fn note_running(&mut self, event: &Event, prev: Option<TaskId>, next: Option<TaskId>) {
+        let slot = event.cpu.index();
+        if slot >= self.running.len() {
+            self.running.resize((slot + 1).min(NR_CPUS_MAX), None);
+        }
+        let Some(running) = self.running.get_mut(slot) else { return };
+        let was = std::mem::replace(running, next);
+        if was != prev
+            && let Some(account) = was.and_then(|task| self.accounts.get_mut(task.index()))
+        {
+            account.vanish(event.time_ns, event.cpu);
+        }
     }
 
     /// The account of a task, marked if events were lost since it was last seen.
@@ -102,7 +138,7 @@ impl TraceSink for Collector {
             return;
         }
         self.infos.push(info.clone());
-        self.accounts.push(Account::new(self.epoch));
+        self.accounts.push(Account::new(self.epoch, self.is_attached));
     }
 
     #[inline]
@@ -115,6 +151,7 @@ impl TraceSink for Collector {
         match event.kind {
             EventKind::Switch { prev, next, out } => {
                 self.nr_switches += u64::from(prev.is_some() || next.is_some());
+                self.note_running(event, prev, next);
                 if let Some(prev) = prev {
                     self.apply(prev, |account| account.switch_out(now, cpu, out));
                 }
@@ -137,6 +174,7 @@ impl TraceSink for Collector {
                 true
             }),
             EventKind::Phase { .. } | EventKind::Block { .. } => {}
+            EventKind::Lost { count: 0 } => self.attach(),
             EventKind::Lost { count } => {
                 self.nr_lost_events += u64::from(count);
                 self.epoch += 1;
@@ -146,5 +184,60 @@ impl TraceSink for Collector {
 
     fn end(&mut self, end_ns: Nanos) {
         self.end_ns = Some(end_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Script, measure};
+    use schedlab_model::{EventKind, SwitchOut};
+
+    /// Task 0 runs when the recording begins, task 1 sleeps, task 2 is forked in it.
+    #[test]
+    fn what_lived_before_the_recording_has_no_response() {
+        let mut s = Script::new(3);
+        s.on(0, 0, EventKind::Lost { count: 0 }).wakeup(5, 1).fork(6, 2);
+        s.switch(10, Some(0), Some(1), SwitchOut::Preempted);
+        s.exit(30, 1).switch(30, Some(1), Some(2), SwitchOut::Dead);
+        s.exit(40, 2).switch(40, Some(2), Some(0), SwitchOut::Dead).end(50);
+        let m = measure(1, &s);
+        let unseen: Vec<bool> = m.tasks.iter().map(|task| task.is_release_unseen).collect();
+        assert_eq!(unseen, [true, true, false]);
+        let responses: Vec<_> = m.tasks.iter().map(|task| task.response_ns).collect();
+        assert_eq!(responses, [None, None, Some(24)]);
+        let turnarounds: Vec<_> = m.tasks.iter().map(|task| task.turnaround_ns).collect();
+        assert_eq!(turnarounds, [None, None, Some(34)]);
+        // What task 0 ran before its first event is not known and not counted.
+        let times: Vec<_> = m.tasks.iter().map(|t| (t.cpu_time_ns, t.run_delay_ns)).collect();
+        assert_eq!(times, [(10, 30), (20, 5), (10, 24)]);
+        // The wake-up is one, though the sleep before it was not seen.
+        assert_eq!((m.tasks[1].nr_wakeups, m.tasks[1].wakeup_latency.ns_max), (1, 5));
+        assert_eq!((m.totals.nr_inconsistent_events, m.totals.nr_uncertain_tasks), (0, 0));
+        assert_eq!((m.totals.makespan_ns, m.totals.nr_exited), (None, 2));
+    }
+
+    /// Without that mark the same events do not fit together.
+    #[test]
+    fn a_whole_recording_knows_every_release() {
+        let mut s = Script::new(2);
+        s.switch(10, Some(0), Some(1), SwitchOut::Preempted).end(50);
+        let m = measure(1, &s);
+        assert_eq!((m.totals.nr_inconsistent_events, m.totals.nr_uncertain_tasks), (2, 2));
+        assert!(m.tasks.iter().all(|task| !task.is_release_unseen));
+    }
+
+    /// Task 0 came to the CPU, and another leaves it: in between a switch is missing. The time
+    /// since is nobody's CPU time.
+    #[test]
+    fn a_missing_switch_is_no_cpu_time() {
+        let mut s = Script::new(2);
+        s.fork(0, 0).fork(0, 1).switch(10, None, Some(0), SwitchOut::Idle);
+        s.switch(40, Some(1), None, SwitchOut::Sleeping).end(100);
+        let m = measure(1, &s);
+        let [a, b] = &m.tasks[..] else { panic!("two tasks") };
+        assert_eq!((a.cpu_time_ns, a.unaccounted_ns, a.is_uncertain), (0, 90, true));
+        assert_eq!((b.cpu_time_ns, b.unaccounted_ns, b.is_uncertain), (0, 40, true));
+        assert_eq!((b.sleep_ns, m.totals.cpu_time_ns), (60, 0));
+        assert_eq!(m.totals.nr_inconsistent_events, 1);
     }
 }

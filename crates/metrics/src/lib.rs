@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 mod account;
 mod collector;
 pub mod cpu_share;
+pub mod cpu_use;
 pub mod jain_index;
 pub mod makespan;
 pub mod migrations;
@@ -64,7 +65,7 @@ pub struct TaskMeasures {
     pub spec: Option<u32>,
     /// Process id on the host; 0 in the simulator.
     pub pid: u32,
-    /// When it was released.
+    /// When it was released; with `is_release_unseen` when it was first seen.
     pub release_ns: u64,
     /// When it first ran.
     pub first_run_ns: Option<u64>,
@@ -104,6 +105,10 @@ pub struct TaskMeasures {
     pub slice: Distribution,
     /// Whether its figures may be wrong: events were lost while it lived, or do not fit together.
     pub is_uncertain: bool,
+    /// Whether it lived before the recording began: it has neither response nor turnaround, and
+    /// what it did before its first event is in no figure.
+    #[serde(default)]
+    pub is_release_unseen: bool,
     /// Whether it only forks others and waits for them: it is no part of the workload's work.
     #[serde(default)]
     pub is_launcher: bool,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makespan: from the first release to the last exit.
 //!
-//! Formula: max(exit_ns) - min(release_ns). Unit: ns. `None` while a released task lives on.
+//! Formula: max(exit_ns) - min(release_ns). Unit: ns. `None` while a released task lives on, or
+//! when one lived before the recording began.
 //! Source: M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max), taken from
 //! the first release so that an idle lead-in of a recording does not count.
 //! Not: turnaround of the last task, which starts at that task's own release.
@@ -16,7 +17,7 @@ pub struct Window {
     pub start_ns: Nanos,
     /// Last exit, or the end of the run.
     pub stop_ns: Nanos,
-    /// Whether every task has exited, so that the window is the makespan.
+    /// Whether every task was released and has exited, so that the window is the makespan.
     pub is_complete: bool,
 }
 
@@ -24,7 +25,8 @@ impl Window {
     /// The window of these tasks in a run that ended at `end_ns`; `None` without a task.
     pub fn of(tasks: &[TaskMeasures], end_ns: Nanos) -> Option<Self> {
         let start_ns = tasks.iter().map(|task| task.release_ns).min()?;
-        let is_complete = tasks.iter().all(|task| task.exit_ns.is_some());
+        let is_whole = |task: &TaskMeasures| task.exit_ns.is_some() && !task.is_release_unseen;
+        let is_complete = tasks.iter().all(is_whole);
         let last_exit = tasks.iter().filter_map(|task| task.exit_ns).max();
         let stop_ns = if is_complete { last_exit.unwrap_or(end_ns) } else { end_ns };
         Some(Self { start_ns, stop_ns, is_complete })

@@ -107,7 +107,9 @@ pub enum EventKind {
         /// What it waits on, announced by [`TraceSink::object`].
         object: ObjectId,
     },
-    /// Events were lost on the event's CPU before this time; `count` of them.
+    /// Events were lost on the event's CPU before this time; `count` of them. With `count` 0 none
+    /// was lost: the recording begins here, in the midst of things, and what came before is not
+    /// known.
     Lost {
         /// How many.
         count: u32,

@@ -42,6 +42,10 @@ fn scope(groups: &[Group<'_>]) -> String {
     } else {
         format!("on kernel {}", kernels.into_iter().collect::<Vec<_>>().join(" and "))
     };
+    if total > 0 && runs().all(|run| run.lane == "trace") {
+        let files = plural(total, "trace", "traces");
+        return format!("{files}, recorded elsewhere and read from files.");
+    }
     match (simulated, total - simulated) {
         (0, _) => format!("{what}, all measured {on}."),
         (_, 0) => format!("{what}, all simulated."),
@@ -196,6 +200,15 @@ mod tests {
         r.measures.totals.turnaround_ns_mean = turnaround;
         r.measures.totals.throughput_per_s = throughput;
         r
+    }
+
+    #[test]
+    fn traces_were_not_measured_here() {
+        let mut trace = measured(1, 5, 1.0);
+        trace.lane = "trace".into();
+        let results = [experiment("t", vec![trace])];
+        let text = scope(&group_all(&results)).replace('\u{a0}', " ");
+        assert_eq!(text, "1 trace, recorded elsewhere and read from files.");
     }
 
     #[test]

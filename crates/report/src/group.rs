@@ -40,6 +40,7 @@ impl Config {
             "sim" => "simulated",
             "host" => "measured",
             "vm" => "measured in a VM",
+            "trace" => "from a trace",
             other => other,
         }
     }

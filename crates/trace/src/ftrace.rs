@@ -8,9 +8,13 @@
 //! viewers take the start of a wait from the first. Phases and progress are the user-space marks of
 //! `trace_marker`, in the form of Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`); a
 //! block is the instant `I|pid|blocks on mutex m`.
-//! Left out: the FLAGS are dots; neither interrupts nor preemption depth are known.
+//! Comments of our own, the number of CPUs and the objects in the head and the end of the run in
+//! the last line, let [`crate::text`] read the text back to the same events.
+//! Left out: of the FLAGS only `h` is set, where no task but a timer or a device wakes; neither
+//! other interrupts nor preemption depth are known.
 
 use crate::names::{Name, Names};
+use crate::text::{OWN_END, OWN_HEAD, OWN_OBJECT};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::fmt;
@@ -23,9 +27,14 @@ pub struct FtraceSink<W: Write> {
     names: Names,
     /// Units of progress of each task, and whether a phase of it is open.
     marks: Vec<(u64, bool)>,
+    nr_cpus: u32,
     is_begun: bool,
     error: Option<io::Error>,
 }
+
+/// FLAGS of a line that nothing is known of, and of one from an interrupt.
+const PLAIN: &str = ".....";
+const IN_IRQ: &str = "..h..";
 
 const HEADER: &str = "\
 # tracer: nop
@@ -73,6 +82,7 @@ impl<W: Write> FtraceSink<W> {
             writer: BufWriter::with_capacity(1 << 16, writer),
             names: Names::default(),
             marks: Vec::new(),
+            nr_cpus: 0,
             is_begun: false,
             error: None,
         }
@@ -82,6 +92,12 @@ impl<W: Write> FtraceSink<W> {
     /// without it every task has 120.
     pub fn with_prio(mut self, spec_prio: Vec<i32>) -> Self {
         self.names.set_prio(spec_prio);
+        self
+    }
+
+    /// Sets the number of CPUs of the machine, for the head.
+    pub fn with_cpus(mut self, nr_cpus: u32) -> Self {
+        self.nr_cpus = nr_cpus;
         self
     }
 
@@ -97,6 +113,7 @@ impl<W: Write> FtraceSink<W> {
         if !self.is_begun {
             self.is_begun = true;
             self.writer.write_all(HEADER.as_bytes())?;
+            writeln!(self.writer, "{OWN_HEAD}{}", self.nr_cpus)?;
         }
         Ok(())
     }
@@ -115,10 +132,7 @@ impl<W: Write> FtraceSink<W> {
                 self.names.set_running(event.cpu, next);
                 Ok(())
             }
-            EventKind::Wakeup { task, .. } => {
-                about(writer, names, event, task, "sched_waking")?;
-                about(writer, names, event, task, "sched_wakeup")
-            }
+            EventKind::Wakeup { task, waker } => wakeup(writer, names, event, task, waker),
             EventKind::Fork { task, parent } => {
                 let parent = parent.and_then(|parent| names.get(parent));
                 let (comm, pid) = parent.map_or(("schedlab", 0), |p| (p.comm.as_str(), p.pid));
@@ -184,6 +198,26 @@ impl<W: Write> FtraceSink<W> {
     }
 }
 
+/// Who prints a line, where, and the FLAGS.
+struct Context<'a> {
+    task: Option<&'a Name>,
+    cpu: CpuId,
+    flags: &'static str,
+}
+
+/// One line.
+fn line_of(
+    writer: &mut impl Write,
+    context: &Context<'_>,
+    time_ns: Nanos,
+    what: fmt::Arguments<'_>,
+) -> io::Result<()> {
+    let Context { task, cpu: CpuId(cpu), flags } = context;
+    let (comm, pid) = task.map_or(("<idle>", 0), |name| (name.comm.as_str(), name.pid));
+    let (seconds, nanos) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+    writeln!(writer, "{comm:>16}-{pid:<7} [{cpu:03}] {flags} {seconds:>5}.{nanos:09}: {what}")
+}
+
 /// One line, as from the task that runs on the event's CPU.
 fn line(
     writer: &mut impl Write,
@@ -191,11 +225,37 @@ fn line(
     event: &Event,
     what: fmt::Arguments<'_>,
 ) -> io::Result<()> {
-    let context = names.running(event.cpu).and_then(|task| names.get(task));
-    let (comm, pid) = context.map_or(("<idle>", 0), |name| (name.comm.as_str(), name.pid));
-    let (seconds, nanos) = (event.time_ns / 1_000_000_000, event.time_ns % 1_000_000_000);
-    let cpu = event.cpu.0;
-    writeln!(writer, "{comm:>16}-{pid:<7} [{cpu:03}] ..... {seconds:>5}.{nanos:09}: {what}")
+    let task = names.running(event.cpu).and_then(|task| names.get(task));
+    line_of(writer, &Context { task, cpu: event.cpu, flags: PLAIN }, event.time_ns, what)
+}
+
+/// The two lines of a wake-up, as from the waker, or from an interrupt on the CPU of the task.
+fn wakeup(
+    writer: &mut impl Write,
+    names: &Names,
+    event: &Event,
+    task: TaskId,
+    waker: Option<TaskId>,
+) -> io::Result<()> {
+    let Some(name) = names.get(task) else { return Ok(()) };
+    let context = match waker {
+        Some(waker) => {
+            let task = names.get(waker);
+            let cpu = task.and_then(|name| name.cpu).unwrap_or(event.cpu);
+            Context { task, cpu, flags: PLAIN }
+        }
+        None => Context {
+            task: names.running(event.cpu).and_then(|task| names.get(task)),
+            cpu: event.cpu,
+            flags: IN_IRQ,
+        },
+    };
+    let (fields, cpu) = (Fields("", Some(name), event.cpu), event.cpu.0);
+    for what in ["sched_waking", "sched_wakeup"] {
+        let what = format_args!("{what}: {fields} target_cpu={cpu:03}");
+        line_of(writer, &context, event.time_ns, what)?;
+    }
+    Ok(())
 }
 
 /// A line about a task that is put on the event's CPU.
@@ -217,8 +277,13 @@ impl<W: Write> TraceSink for FtraceSink<W> {
         self.marks.push((0, false));
     }
 
-    fn object(&mut self, _id: ObjectId, info: &ObjectInfo) {
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
         self.names.add_object(info);
+        let Some(object) = self.names.object(id).map(str::to_owned) else { return };
+        if self.error.is_none() {
+            let written = self.begin().and_then(|()| writeln!(self.writer, "{OWN_OBJECT}{object}"));
+            self.error = written.err();
+        }
     }
 
     fn event(&mut self, event: &Event) {
@@ -227,9 +292,10 @@ impl<W: Write> TraceSink for FtraceSink<W> {
         }
     }
 
-    fn end(&mut self, _end_ns: Nanos) {
+    fn end(&mut self, end_ns: Nanos) {
         if self.error.is_none() {
-            self.error = self.begin().err();
+            let written = self.begin().and_then(|()| writeln!(self.writer, "{OWN_END}{end_ns} ns"));
+            self.error = written.err();
         }
     }
 }
@@ -240,7 +306,7 @@ mod tests {
     use schedlab_model::trace::WaitKind;
 
     fn text_of(events: &[(Nanos, u32, EventKind)]) -> String {
-        let mut sink = FtraceSink::new(Vec::new()).with_prio(vec![120, 89]);
+        let mut sink = FtraceSink::new(Vec::new()).with_prio(vec![120, 89]).with_cpus(2);
         for (id, (name, spec, pid)) in [("hog", 0, 0), ("my task", 1, 4711)].iter().enumerate() {
             let info = TaskInfo { name: (*name).into(), spec: Some(*spec), pid: *pid };
             sink.task(TaskId(id as u32), &info);
@@ -264,7 +330,8 @@ mod tests {
                 1,
                 EventKind::Switch { prev: None, next: Some(a), out: SwitchOut::Idle },
             ),
-            (7_000_002_000, 1, EventKind::Wakeup { task: b, waker: Some(a) }),
+            (7_000_002_000, 0, EventKind::Wakeup { task: b, waker: Some(a) }),
+            (7_000_002_500, 1, EventKind::Wakeup { task: b, waker: None }),
             (
                 7_000_003_000,
                 1,
@@ -285,8 +352,12 @@ mod tests {
              prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=hog \
              next_pid=1 next_prio=120",
             "             hog-1       [001] .....     7.000002000: sched_waking: comm=my task \
-             pid=4711 prio=89 target_cpu=001",
+             pid=4711 prio=89 target_cpu=000",
             "             hog-1       [001] .....     7.000002000: sched_wakeup: comm=my task \
+             pid=4711 prio=89 target_cpu=000",
+            "             hog-1       [001] ..h..     7.000002500: sched_waking: comm=my task \
+             pid=4711 prio=89 target_cpu=001",
+            "             hog-1       [001] ..h..     7.000002500: sched_wakeup: comm=my task \
              pid=4711 prio=89 target_cpu=001",
             "             hog-1       [001] .....     7.000003000: sched_switch: prev_comm=hog \
              prev_pid=1 prev_prio=120 prev_state=R+ ==> next_comm=my task next_pid=4711 \
@@ -301,6 +372,8 @@ mod tests {
         ];
         assert_eq!(lines, want);
         assert!(text.starts_with("# tracer: nop\n"));
+        assert!(text.contains("\n# schedlab: the whole run, from 0 ns, CPUs 2\n"));
+        assert!(text.ends_with("\n# schedlab: end 9 ns\n"));
     }
 
     /// A name with a line break must not forge a line.

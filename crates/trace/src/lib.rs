@@ -8,20 +8,26 @@
 
 pub mod binary;
 pub mod check;
+mod error;
 pub mod ftrace;
+pub mod input;
 mod names;
 pub mod ndjson;
 pub mod perfetto;
 pub mod slices;
 pub mod synthetic;
+pub mod text;
 mod varint;
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
-pub use binary::{BinarySink, ReadError, Reader, Record};
+pub use binary::{BinarySink, Reader, Record};
 pub use check::{TraceCheck, Violation};
+pub use error::{Place, ReadError};
 pub use ftrace::FtraceSink;
+pub use input::InputFormat;
 pub use ndjson::NdjsonSink;
 pub use perfetto::PerfettoSink;
 pub use slices::{Slice, SliceEnd, SliceSink};
+pub use text::{Dialect, Facts, WakeSource};

@@ -15,6 +15,8 @@ pub(crate) struct Name {
     pub prio: i32,
     /// Index of the description.
     pub spec: Option<u32>,
+    /// The CPU to which it last came.
+    pub cpu: Option<CpuId>,
 }
 
 /// Names of all tasks, and what runs where.
@@ -50,6 +52,7 @@ impl Names {
             pid: if info.pid == 0 { id.0.saturating_add(1) } else { info.pid },
             prio: prio.copied().unwrap_or(DEFAULT_PRIO),
             spec: info.spec,
+            cpu: None,
         });
     }
 
@@ -79,5 +82,8 @@ impl Names {
             self.running.resize(cpu.index() + 1, None);
         }
         self.running[cpu.index()] = next;
+        if let Some(name) = next.and_then(|task| self.tasks.get_mut(task.index())) {
+            name.cpu = Some(cpu);
+        }
     }
 }

@@ -3,14 +3,16 @@
 //! table.
 
 use super::trace_file::{TraceContext, TraceFile, TraceFormat};
+use super::trace_input::TraceInput;
 use crate::args::ExportArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::output::{AtomicFile, Out, say};
 use schedlab_lab::RunResult;
-use schedlab_trace::{Reader, TraceCheck};
+use schedlab_model::trace::NullSink;
+use schedlab_trace::{InputFormat, Reader, TraceCheck};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Largest result that is read.
@@ -29,7 +31,7 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
         }
         None => TraceFormat::of(&args.output)?,
     };
-    if is_json(&args.input)? {
+    if is_result(&args.input)? {
         return export_result(args, format, out);
     }
     if !to_stdout {
@@ -51,30 +53,33 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
     Ok(())
 }
 
-/// Whether a file begins like JSON.
-fn is_json(path: &Path) -> CliResult<bool> {
-    let wrong = |error: io::Error| CliError::file("read", path, &error);
-    let mut head = [0u8; 64];
-    let count = File::open(path).and_then(|mut file| file.read(&mut head)).map_err(wrong)?;
-    let first = head[..count].iter().find(|byte| !byte.is_ascii_whitespace());
-    Ok(matches!(first, Some(b'{' | b'[')))
+/// Whether a file is a JSON document and no trace.
+fn is_result(path: &Path) -> CliResult<bool> {
+    Ok(TraceInput::open(path)?.format() == InputFormat::Json)
 }
 
+/// A log says at its front what a writer must know; of other traces that is found out by reading
+/// them once before.
 fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<()> {
-    let file = File::open(input).map_err(|error| CliError::file("read", input, &error))?;
-    let damaged = |error: schedlab_trace::ReadError| {
-        CliError::usage_help(
-            format!("{}: {error}", input.display()),
-            "`schedlab sim --trace run.slt` and `schedlab run --trace run.slt` write such files",
-        )
+    let mut names = Vec::new();
+    let nr_cpus = match TraceInput::open(input)? {
+        trace if trace.format() == InputFormat::Slt => log_cpus(input)?,
+        trace => {
+            let facts = trace.read(Vec::new(), &mut NullSink)?;
+            names = facts.names();
+            facts.nr_cpus
+        }
     };
-    let reader = Reader::new(file).map_err(damaged)?;
-    let context = TraceContext::bare(reader.nr_cpus());
-    let mut written = TraceFile::create(output, format, &context)?;
+    let mut written = TraceFile::create(output, format, &TraceContext::bare(nr_cpus))?;
     let mut check = TraceCheck::new();
-    reader.replay(&mut (&mut check, written.sink())).map_err(damaged)?;
+    let trace = TraceInput::open(input)?;
+    let facts = trace.read(names, &mut (&mut check, written.sink()))?;
     written.commit()?;
     say(format!("wrote {}", output.display()));
+    if !facts.is_own {
+        // Another's recording may have holes; `analyse` tells them.
+        return Ok(());
+    }
     check.finish().map_err(|violation| {
         CliError::new(
             Exit::Check,
@@ -82,6 +87,14 @@ fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<(
             "the trace was converted, but it cannot have happened so: do not trust its figures",
         )
     })
+}
+
+/// CPUs of the machine, from the head of a log.
+fn log_cpus(path: &Path) -> CliResult<u32> {
+    let file = File::open(path).map_err(|error| CliError::file("read", path, &error))?;
+    let reader = Reader::new(file)
+        .map_err(|error| CliError::usage(format!("{}, {error}", path.display())))?;
+    Ok(reader.nr_cpus())
 }
 
 /// The timeline that a result holds.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One file a subcommand.
 
+mod analyse;
 mod bench;
 mod calibrate;
 mod compare;
@@ -17,6 +18,7 @@ mod schema;
 mod sim;
 mod studies;
 mod trace_file;
+mod trace_input;
 
 pub use schema::SchemaKind;
 pub use trace_file::TraceFormat;
@@ -36,6 +38,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::compare(args, out),
         Command::Report(args) => report::report(args),
+        Command::Analyse(args) => analyse::analyse(args, out),
         Command::Export(args) => export::export(args, out),
         Command::Calibrate(args) => calibrate::calibrate(args, out),
         Command::Bench(args) => bench::bench(args, out),

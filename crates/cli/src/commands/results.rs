@@ -67,7 +67,8 @@ fn task_table(run: &RunResult) -> String {
     table::render(&rows)
 }
 
-fn totals(run: &RunResult) -> String {
+/// The totals on one line.
+pub fn totals(run: &RunResult) -> String {
     let totals = &run.measures.totals;
     let interrupts = match totals.nr_interrupts {
         0 => String::new(),

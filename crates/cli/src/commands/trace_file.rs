@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces that leave the program: files in several formats, and slices as lines on stdout.
 
+use super::analyse::Wanted;
 use super::schema::SliceLine;
 use crate::error::{CliError, CliResult};
 use crate::output::{AtomicFile, Out};
@@ -117,7 +118,8 @@ impl TraceFile {
             }
             TraceFormat::Ndjson => Sink::Ndjson(NdjsonSink::new(file)),
             TraceFormat::Ftrace => {
-                Sink::Ftrace(Box::new(FtraceSink::new(file).with_prio(context.priorities.clone())))
+                let sink = FtraceSink::new(file).with_prio(context.priorities.clone());
+                Sink::Ftrace(Box::new(sink.with_cpus(context.nr_cpus)))
             }
             TraceFormat::Slt => Sink::Slt(Box::new(BinarySink::new(file, context.nr_cpus))),
             TraceFormat::Csv => Sink::Csv(Box::new(CsvSink::new(file))),
@@ -161,7 +163,7 @@ fn wrong(path: &Path, error: &io::Error) -> CliError {
 }
 
 /// `run.parquet` holds the events, `run.tasks.parquet` the tasks.
-fn tasks_path(path: &Path) -> PathBuf {
+pub fn tasks_path(path: &Path) -> PathBuf {
     path.with_extension("tasks.parquet")
 }
 
@@ -230,6 +232,9 @@ pub struct SliceLines<'o> {
     out: Option<&'o mut Out>,
     quits_early: bool,
     names: Vec<String>,
+    wanted: Wanted,
+    /// Whether each task is wanted.
+    is_wanted: Vec<bool>,
     tracker: SliceTracker,
     error: Option<CliError>,
 }
@@ -238,7 +243,20 @@ impl<'o> SliceLines<'o> {
     /// Lines to `out`. With `quits_early` the program ends as soon as the reader has gone; only
     /// where nothing is left behind by that: no task of a real machine, no file half written.
     pub fn new(out: Option<&'o mut Out>, quits_early: bool) -> Self {
-        Self { out, quits_early, names: Vec::new(), tracker: SliceTracker::default(), error: None }
+        Self {
+            out,
+            quits_early,
+            names: Vec::new(),
+            wanted: Wanted::default(),
+            is_wanted: Vec::new(),
+            tracker: SliceTracker::default(),
+            error: None,
+        }
+    }
+
+    /// Only slices of these tasks.
+    pub fn only(self, wanted: Wanted) -> Self {
+        Self { wanted, ..self }
     }
 
     /// The first error that occurred.
@@ -248,6 +266,9 @@ impl<'o> SliceLines<'o> {
 
     fn write(&mut self, slice: &Slice) {
         let Some(out) = self.out.as_mut().filter(|_| self.error.is_none()) else { return };
+        if !self.is_wanted.get(slice.task as usize).is_none_or(|wanted| *wanted) {
+            return;
+        }
         let line = SliceLine {
             cpu: slice.cpu,
             task: slice.task,
@@ -266,6 +287,7 @@ impl<'o> SliceLines<'o> {
 impl TraceSink for SliceLines<'_> {
     fn task(&mut self, _id: TaskId, info: &TaskInfo) {
         self.names.push(info.name.clone());
+        self.is_wanted.push(self.wanted.has(&info.name, info.pid));
     }
 
     fn event(&mut self, event: &Event) {

@@ -15,13 +15,16 @@
 //! task that was asleep when it came must have been woken: that wake-up gets the same time. A task
 //! that left unseen counts as preempted, unless the next that is seen of it is a wake-up: then it
 //! slept.
+//!
+//! A task says by a mark on what it is about to block. The event stands right before the switch
+//! with which it does; a mark that no sleep follows leaves none.
 
 use super::merge::Item;
 use super::reorder::Reorder;
 use super::ring::{PIDS_MAX, Record, Recorded};
 use crate::memory::{Mark, RunMemory};
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::sync::atomic::Ordering;
 
 /// No task has this pid.
@@ -46,6 +49,8 @@ pub struct TraceAccount {
     /// CPU it last ran on.
     cpu: u32,
     is_yielding: bool,
+    /// Object on which it said it was about to block; the next sleep is that wait.
+    blocks_on: Option<ObjectId>,
     /// Time on a CPU.
     pub run_ns: Nanos,
     /// Time runnable but not running.
@@ -67,6 +72,7 @@ impl TraceAccount {
         since_ns: 0,
         cpu: 0,
         is_yielding: false,
+        blocks_on: None,
         run_ns: 0,
         run_delay_ns: 0,
         nr_waits: 0,
@@ -114,6 +120,10 @@ pub trait Names {
     /// Name and description of the task in slot `index`; `nth` counts the tasks of its description
     /// that were forked.
     fn task(&self, index: u32, spec: u32, nth: u32) -> TaskInfo;
+    /// What tasks may block on, by number.
+    fn objects(&self) -> Vec<ObjectInfo> {
+        Vec::new()
+    }
     /// Name of a task without a slot.
     fn stranger(&self, pid: u32, parent: Option<&str>) -> TaskInfo;
 }
@@ -180,6 +190,9 @@ impl<'a> Converter<'a> {
     /// Time 0 is known: learns the pids of the held tasks and announces them.
     pub fn begin(&mut self, zero_ns: u64) {
         self.zero_ns = zero_ns;
+        for (number, info) in self.names.objects().iter().enumerate() {
+            self.sink.object(ObjectId(number as u32), info);
+        }
         for index in 0..self.nr_launched {
             let pid = self.memory.slot(index).pid.load(Ordering::Acquire);
             self.announce_up_to(index);
@@ -333,6 +346,8 @@ impl<'a> Converter<'a> {
                 if out == SwitchOut::Preempted && account.is_yielding {
                     out = SwitchOut::Yielded;
                 }
+                let sleeps = matches!(out, SwitchOut::Sleeping | SwitchOut::BlockedIo);
+                let blocks_on = account.blocks_on.take_if(|_| sleeps);
                 account.enter(
                     match out {
                         SwitchOut::Preempted | SwitchOut::Yielded => State::Queued,
@@ -341,6 +356,9 @@ impl<'a> Converter<'a> {
                     },
                     time_ns,
                 );
+                if let Some(object) = blocks_on {
+                    self.event(time_ns, cpu, EventKind::Block { task: TaskId(task), object });
+                }
                 if out == SwitchOut::Dead {
                     self.numbers[prev_pid as usize] = 0;
                     self.event(time_ns, cpu, EventKind::Exit { task: TaskId(task) });
@@ -452,6 +470,10 @@ impl<'a> Converter<'a> {
                 let parent = (parent != NONE).then_some(TaskId(parent));
                 self.event(time_ns, 0, EventKind::Fork { task: id, parent });
             }
+            Mark::Block(object) => {
+                self.accounts[task as usize].blocks_on = Some(ObjectId(object));
+            }
+            Mark::Unblock => self.accounts[task as usize].blocks_on = None,
             Mark::Ended => self.event(time_ns, 0, EventKind::Exit { task: id }),
         }
     }
@@ -601,6 +623,38 @@ mod tests {
         // Waits: 1000 after its release, 500 after its wake-up, none.
         assert_eq!((accounts[0].run_delay_ns, accounts[0].nr_waits), (1500, 3));
         assert_eq!(accounts[0].run_ns, 500 + 1000 + 400);
+    }
+
+    #[test]
+    fn the_sleep_after_a_mark_is_that_wait_and_no_other_is() {
+        let own = |mark| Item::Own(0, mark);
+        let (sink, ..) = convert(&[
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            (2100, own(Mark::Block(3))),
+            // Preempted on the way: the wait is still to come.
+            (2200, record(2200, SWITCH, 100, 0, SwitchOut::Preempted)),
+            (2300, record(2300, SWITCH, 0, 100, SwitchOut::Idle)),
+            (2400, record(2400, SWITCH, 100, 0, SwitchOut::Sleeping)),
+            (2500, record(2500, WAKEUP, 100, 0, SwitchOut::Idle)),
+            (2600, record(2600, SWITCH, 0, 100, SwitchOut::Idle)),
+            (2700, record(2700, SWITCH, 100, 0, SwitchOut::Sleeping)),
+            (2800, record(2800, WAKEUP, 100, 0, SwitchOut::Idle)),
+            (2900, record(2900, SWITCH, 0, 100, SwitchOut::Idle)),
+            // Nothing to wait for, and then a sleep of its own.
+            (3000, own(Mark::Block(4))),
+            (3100, own(Mark::Unblock)),
+            (3200, record(3200, SWITCH, 100, 0, SwitchOut::Sleeping)),
+        ]);
+        let blocks = sink.events.iter().enumerate().filter_map(|(at, event)| match event.kind {
+            EventKind::Block { task, object } => Some((at, event.time_ns, task.0, object.0)),
+            _ => None,
+        });
+        let blocks: Vec<_> = blocks.collect();
+        assert_eq!(blocks.len(), 1, "{blocks:?}");
+        let (at, time_ns, task, object) = blocks[0];
+        assert_eq!((time_ns, task, object), (1400, 0, 3));
+        let next = sink.events[at + 1].kind;
+        assert!(matches!(next, EventKind::Switch { out: SwitchOut::Sleeping, .. }), "{next:?}");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! ([`super::convert`]). Memory is bounded: beyond [`HELD_MAX`] events the oldest leaves, and an
 //! event older than that one takes its time.
 
-use schedlab_model::{Event, EventKind, SwitchOut, TaskId, TraceSink, trace::TaskInfo};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{Event, EventKind, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::collections::VecDeque;
 
 /// Most events held back: some 2 MB, and 20 ms at the rate the rings are made for.
@@ -28,6 +29,11 @@ impl<'a> Reorder<'a> {
     /// A task is announced. Nothing speaks of it before, so it need not be held back.
     pub fn task(&mut self, task: TaskId, info: &TaskInfo) {
         self.sink.task(task, info);
+    }
+
+    /// An object is announced.
+    pub fn object(&mut self, object: ObjectId, info: &ObjectInfo) {
+        self.sink.object(object, info);
     }
 
     /// An event that is younger than all before.

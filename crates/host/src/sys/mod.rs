@@ -7,16 +7,19 @@
 //! Nothing here allocates unless it says so, so that it may be used in a process forked from a
 //! program with threads.
 
+mod channel;
+mod futex;
 mod memory;
 mod process;
 mod sched;
 
+pub use channel::*;
+pub use futex::*;
 pub use memory::SharedMap;
 pub use process::*;
 pub use sched::*;
 
 use std::io;
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// `-1` with errno becomes an error.
@@ -59,29 +62,6 @@ pub fn sleep_until_ns(deadline_ns: u64) {
         )
     } == libc::EINTR
     {}
-}
-
-/// Sleeps on a futex word shared between processes while it holds `expected`.
-pub fn futex_wait(word: &AtomicU32, expected: u32) {
-    // SAFETY: the word is valid and aligned; no timeout. Spurious returns are the caller's
-    // business.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT,
-            expected,
-            std::ptr::null::<libc::timespec>(),
-        );
-    }
-}
-
-/// Wakes everyone who sleeps on `word`; gives their number.
-pub fn futex_wake_all(word: &AtomicU32) -> u32 {
-    // SAFETY: the word is valid and aligned.
-    let woken =
-        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
-    woken.max(0) as u32
 }
 
 /// What [`poll`] waits for: a descriptor to read from, and whether it was ready.

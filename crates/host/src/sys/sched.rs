@@ -5,7 +5,7 @@ use super::check;
 use schedlab_model::{CpuId, CpuMask, DeadlineParams, Policy, SchedAttr};
 use std::io;
 
-/// `struct sched_attr` of include/uapi/linux/sched/types.h, first version (48 bytes).
+/// `struct sched_attr` of include/uapi/linux/sched/types.h, second version (56 bytes, kernel 5.3).
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
 pub struct RawSchedAttr {
@@ -25,9 +25,20 @@ pub struct RawSchedAttr {
     pub deadline: u64,
     /// DEADLINE period, ns.
     pub period: u64,
+    /// Least utilisation, with SCHED_FLAG_UTIL_CLAMP_MIN in the flags.
+    pub util_min: u32,
+    /// Greatest utilisation, with SCHED_FLAG_UTIL_CLAMP_MAX.
+    pub util_max: u32,
 }
 
 const RAW_LEN: u32 = size_of::<RawSchedAttr>() as u32;
+
+/// Children start as OTHER (SCHED_FLAG_RESET_ON_FORK).
+pub const RESET_ON_FORK: u64 = 1;
+/// SCHED_FLAG_UTIL_CLAMP_MIN.
+const UTIL_CLAMP_MIN: u64 = 0x20;
+/// SCHED_FLAG_UTIL_CLAMP_MAX.
+const UTIL_CLAMP_MAX: u64 = 0x40;
 
 impl RawSchedAttr {
     /// The attributes as the system call wants them.
@@ -38,11 +49,21 @@ impl RawSchedAttr {
             Policy::Deadline => {
                 let DeadlineParams { runtime_ns, deadline_ns, period_ns } = attr.deadline;
                 (raw.runtime, raw.deadline, raw.period) = (runtime_ns, deadline_ns, period_ns);
+                // Without it the kernel refuses forks of a DEADLINE task (sched(7)).
+                raw.flags |= RESET_ON_FORK;
             }
             Policy::Normal | Policy::Batch | Policy::Idle | Policy::Ext => {
                 raw.nice = i32::from(attr.nice);
                 raw.runtime = attr.slice_ns.unwrap_or(0);
             }
+        }
+        if let Some(least) = attr.util_min {
+            raw.flags |= UTIL_CLAMP_MIN;
+            raw.util_min = u32::from(least);
+        }
+        if let Some(most) = attr.util_max {
+            raw.flags |= UTIL_CLAMP_MAX;
+            raw.util_max = u32::from(most);
         }
         raw
     }

@@ -11,7 +11,7 @@
 mod read;
 mod write;
 
-pub use read::{ReadError, Reader, Record};
+pub use read::{Reader, Record};
 pub use write::BinarySink;
 
 /// First bytes of a log. Not text, and damaged by every transfer that takes it for text.

@@ -9,33 +9,16 @@ use super::{
     WAKER_IMPLIED, control, kind, mark,
 };
 use crate::varint::{self, VarintError};
+use crate::{Place, ReadError};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
-use std::fmt;
 use std::io::{ErrorKind, Read};
 
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 16;
 /// No record but a task's name is longer.
 const RECORD_MAX: usize = 64;
-
-/// Why a log cannot be read (further).
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ReadError {
-    /// Position of the record in the file.
-    pub offset: u64,
-    /// What was found and what is allowed.
-    pub what: String,
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "trace log, byte {}: {}", self.offset, self.what)
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// A record of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -127,7 +110,7 @@ impl<R: Read> Reader<R> {
         };
         match reader.header() {
             Ok(()) => Ok(reader),
-            Err(what) => Err(ReadError { offset: 0, what }),
+            Err(what) => Err(ReadError { place: Place::Byte(0), what }),
         }
     }
 
@@ -136,9 +119,24 @@ impl<R: Read> Reader<R> {
         self.nr_cpus
     }
 
+    /// Tasks read so far.
+    pub const fn nr_tasks(&self) -> u32 {
+        self.nr_tasks
+    }
+
+    /// Events read so far.
+    pub const fn nr_events(&self) -> u64 {
+        self.nr_events
+    }
+
     /// Passes the rest of the log to a sink and returns the end of the run. On an error the sink
     /// has got everything before it, and no `end`.
     pub fn replay(mut self, sink: &mut impl TraceSink) -> Result<Nanos, ReadError> {
+        self.replay_into(sink)
+    }
+
+    /// The same; what was counted can be asked for afterwards.
+    pub fn replay_into<S: TraceSink + ?Sized>(&mut self, sink: &mut S) -> Result<Nanos, ReadError> {
         for record in self.by_ref() {
             match record? {
                 Record::Event(event) => sink.event(&event),
@@ -150,11 +148,12 @@ impl<R: Read> Reader<R> {
                 }
             }
         }
-        Err(ReadError { offset: self.offset(), what: "the log has been read to its end".into() })
+        Err(self.error("the log has been read to its end".into()))
     }
 
-    fn offset(&self) -> u64 {
-        self.base + self.start as u64
+    #[cold]
+    fn error(&self, what: String) -> ReadError {
+        ReadError { place: Place::Byte(self.base + self.start as u64), what }
     }
 
     /// Makes at least `count` unread bytes available, or all that are left.
@@ -440,7 +439,7 @@ impl<R: Read> Iterator for Reader<R> {
         }
         Some(self.record().map_err(|what| {
             self.is_done = true;
-            ReadError { offset: self.offset(), what }
+            self.error(what)
         }))
     }
 }

@@ -8,10 +8,15 @@
 //! constant. Zstandard. The columns are written directly, without Arrow: the trace has fixed
 //! columns, and Arrow would be most of the crate's build time.
 
+mod read;
+
+pub use read::read;
+
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
@@ -24,6 +29,12 @@ use std::sync::Arc;
 /// Rows of a row group: what a reader decodes at once, and what the sink holds in memory (some 40
 /// bytes a row).
 pub const ROW_GROUP: usize = 1 << 18;
+
+/// Key of the file's metadata under which the events' table says when the run ended (ns).
+pub const END_KEY: &str = "schedlab.end_ns";
+
+/// Key under which it lists its objects: a JSON array of kind and name, by number.
+pub const OBJECTS_KEY: &str = "schedlab.objects";
 
 const EVENTS_SCHEMA: &str = "message events {
     required int64 time_ns (INTEGER(64, false));
@@ -115,6 +126,7 @@ pub struct ParquetSink<W: Write + Send> {
     tasks: SerializedFileWriter<W>,
     event_rows: EventRows,
     task_rows: TaskRows,
+    end_ns: Option<Nanos>,
     /// Kind and name of each object.
     objects: Vec<ByteArray>,
     error: Option<ParquetError>,
@@ -175,6 +187,10 @@ fn mismatch() -> ParquetError {
     ParquetError::General("the columns and their schema differ".into())
 }
 
+fn mismatch_of(error: &dyn std::error::Error) -> ParquetError {
+    ParquetError::General(error.to_string())
+}
+
 /// Writes the next column of a row group.
 fn column<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
@@ -193,6 +209,7 @@ impl<W: Write + Send> ParquetSink<W> {
             tasks: table(tasks, TASKS_SCHEMA)?,
             event_rows: EventRows::default(),
             task_rows: TaskRows::default(),
+            end_ns: None,
             objects: Vec::new(),
             error: None,
         })
@@ -202,6 +219,17 @@ impl<W: Write + Send> ParquetSink<W> {
     pub fn finish(mut self) -> Result<(W, W)> {
         self.try_write(Self::write_events);
         self.try_write(Self::write_tasks);
+        if let Some(end_ns) = self.end_ns {
+            let end = KeyValue::new(END_KEY.to_string(), end_ns.to_string());
+            self.events.append_key_value_metadata(end);
+        }
+        if !self.objects.is_empty() {
+            let texts: Vec<_> =
+                self.objects.iter().map(|text| String::from_utf8_lossy(text.data())).collect();
+            let texts = serde_json::to_string(&texts).map_err(|error| mismatch_of(&error))?;
+            let objects = KeyValue::new(OBJECTS_KEY.to_string(), texts);
+            self.events.append_key_value_metadata(objects);
+        }
         match self.error {
             Some(error) => Err(error),
             None => Ok((self.events.into_inner()?, self.tasks.into_inner()?)),
@@ -301,7 +329,9 @@ impl<W: Write + Send> TraceSink for ParquetSink<W> {
         }
     }
 
-    fn end(&mut self, _end_ns: Nanos) {}
+    fn end(&mut self, end_ns: Nanos) {
+        self.end_ns = Some(end_ns);
+    }
 }
 
 #[cfg(test)]
@@ -310,63 +340,25 @@ mod tests {
     use crate::synthetic::Synthetic;
     use bytes::Bytes;
     use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::Field;
-    use schedlab_model::trace::{MemorySink, WaitKind};
+    use proptest::prelude::*;
+    use schedlab_model::trace::MemorySink;
     use schedlab_model::{CpuId, TraceSink};
 
-    fn number(field: &Field) -> Option<u32> {
-        match field {
-            Field::Null => None,
-            Field::UInt(value) => Some(*value),
-            Field::Long(value) => Some(*value as u32),
-            other => panic!("{other:?}"),
-        }
+    fn written(what: Synthetic, memory: &mut MemorySink) -> (Vec<u8>, Vec<u8>) {
+        let mut sink = ParquetSink::new(Vec::new(), Vec::new()).unwrap();
+        what.play(&mut (memory, &mut sink));
+        sink.finish().unwrap()
     }
 
-    fn text(field: &Field) -> &str {
-        match field {
-            Field::Str(text) => text,
-            other => panic!("{other:?}"),
-        }
+    fn read_back(
+        (events, tasks): (Vec<u8>, Vec<u8>),
+    ) -> std::result::Result<MemorySink, crate::ReadError> {
+        let mut memory = MemorySink::default();
+        read(Bytes::from(events), Bytes::from(tasks), &mut memory)?;
+        Ok(memory)
     }
 
-    fn rows(bytes: Vec<u8>) -> (usize, Vec<Vec<Field>>) {
-        let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
-        let rows = reader.get_row_iter(None).unwrap();
-        let columns = |row: parquet::record::Row| {
-            row.get_column_iter().map(|(_, field)| field.clone()).collect()
-        };
-        (reader.num_row_groups(), rows.map(|row| columns(row.unwrap())).collect())
-    }
-
-    fn event_of(row: &[Field]) -> Event {
-        let id = |field: &Field| number(field).map(TaskId);
-        let (task, other, detail) = (id(&row[3]), id(&row[4]), number(&row[7]));
-        let kind = match text(&row[2]) {
-            "switch" => {
-                let out = SwitchOut::ALL.into_iter().find(|o| o.name() == text(&row[5])).unwrap();
-                EventKind::Switch { prev: task, next: other, out }
-            }
-            "wakeup" => EventKind::Wakeup { task: task.unwrap(), waker: other },
-            "fork" => EventKind::Fork { task: task.unwrap(), parent: other },
-            "exit" => EventKind::Exit { task: task.unwrap() },
-            "migrate" => EventKind::Migrate { task: task.unwrap(), from: CpuId(detail.unwrap()) },
-            "phase" => EventKind::Phase { task: task.unwrap(), phase: detail.unwrap() },
-            "progress" => EventKind::Progress { task: task.unwrap() },
-            "lost" => EventKind::Lost { count: detail.unwrap() },
-            "block" => {
-                let object = detail.unwrap();
-                let kind = WaitKind::ALL[object as usize].name();
-                assert_eq!(text(&row[6]), format!("{kind} {kind}-{object}"));
-                EventKind::Block { task: task.unwrap(), object: ObjectId(object) }
-            }
-            other => panic!("kind {other}"),
-        };
-        let Field::ULong(time_ns) = row[0] else { panic!("{:?}", row[0]) };
-        Event { time_ns, cpu: CpuId(number(&row[1]).unwrap()), kind }
-    }
-
-    /// Read back with the library's reader; more rows than a row group.
+    /// More rows than a row group, with the greatest values.
     #[test]
     fn gives_back_what_was_written() {
         let mut memory = MemorySink::default();
@@ -374,30 +366,62 @@ mod tests {
         let nr_events = ROW_GROUP as u64 + 5_000;
         let what = Synthetic { seed: 6, nr_cpus: 4, nr_tasks: 100, nr_events };
         what.play(&mut (&mut memory, &mut sink));
-        let lost = Event { time_ns: u64::MAX, cpu: CpuId(3), kind: EventKind::Lost { count: 9 } };
+        let kind = EventKind::Lost { count: u32::MAX };
+        let lost = Event { time_ns: u64::MAX, cpu: CpuId(3), kind };
         (&mut memory, &mut sink).event(&lost);
+        (&mut memory, &mut sink).end(u64::MAX);
         let (events, tasks) = sink.finish().unwrap();
         assert!(events.len() < 8 * memory.events.len(), "{} bytes", events.len());
-        let (groups, event_rows) = rows(events);
-        assert_eq!(groups, 2);
-        let back: Vec<Event> = event_rows.iter().map(|row| event_of(row)).collect();
-        assert!(back == memory.events, "the events differ");
-        let (_, task_rows) = rows(tasks);
-        let back: Vec<TaskInfo> = task_rows
-            .iter()
-            .map(|row| TaskInfo {
-                name: text(&row[1]).into(),
-                spec: number(&row[2]),
-                pid: number(&row[3]).unwrap(),
-            })
-            .collect();
-        assert_eq!(back, memory.tasks);
+        let reader = SerializedFileReader::new(Bytes::from(events.clone())).unwrap();
+        assert_eq!(reader.num_row_groups(), 2);
+        let back = read_back((events, tasks)).unwrap();
+        assert!(back.events == memory.events, "the events differ");
+        assert_eq!((back.tasks, back.end_ns), (memory.tasks, u64::MAX));
+        assert!(!memory.objects.is_empty() && back.objects == memory.objects);
     }
 
     #[test]
     fn a_trace_without_events_is_two_empty_tables() {
         let sink = ParquetSink::new(Vec::new(), Vec::new()).unwrap();
-        let (events, tasks) = sink.finish().unwrap();
-        assert_eq!((rows(events).1.len(), rows(tasks).1.len()), (0, 0));
+        let back = read_back(sink.finish().unwrap()).unwrap();
+        assert_eq!((back.events.len(), back.tasks.len()), (0, 0));
+    }
+
+    #[test]
+    fn other_tables_are_refused() {
+        let what = Synthetic { seed: 2, nr_cpus: 2, nr_tasks: 5, nr_events: 100 };
+        let (events, tasks) = written(what, &mut MemorySink::default());
+        let error = read_back((tasks.clone(), events.clone())).unwrap_err().to_string();
+        assert!(error.contains("table of tasks") && error.contains("time_ns"), "{error}");
+        let error = read_back((events.clone(), Vec::new())).unwrap_err().to_string();
+        assert!(error.contains("table of tasks"), "{error}");
+        let none = ParquetSink::new(Vec::new(), Vec::new()).unwrap().finish().unwrap().1;
+        let error = read_back((events, none)).unwrap_err().to_string();
+        assert!(error.contains("is not in the table of tasks"), "{error}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+        /// Damage is another trace or an error, never a panic.
+        #[test]
+        fn mutated_tables_are_read_or_refused(
+            edits in proptest::collection::vec(
+                (any::<bool>(), any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            cut in proptest::option::of(any::<prop::sample::Index>()),
+        ) {
+            let what = Synthetic { seed: 9, nr_cpus: 3, nr_tasks: 6, nr_events: 60 };
+            let mut tables = written(what, &mut MemorySink::default());
+            for (in_tasks, at, byte) in edits {
+                let table = if in_tasks { &mut tables.1 } else { &mut tables.0 };
+                let at = at.index(table.len());
+                table[at] = byte;
+            }
+            if let Some(cut) = cut {
+                let length = cut.index(tables.0.len());
+                tables.0.truncate(length);
+            }
+            let _ = read_back(tables);
+        }
     }
 }

@@ -6,20 +6,39 @@
 //! CLOCK_MONOTONIC; a fork is a real process; joining waits on pidfds, so it is the child's exit
 //! that wakes the parent. Timer periods count from the task's release (rt-app counts from the
 //! start of the thread, which is the same moment but for the first wake-up).
+//!
+//! A working set is read once in full when the task comes back from a wait. What that takes with a
+//! warm cache, measured before the release, counts as part of the next Run; what a cold cache adds
+//! comes on top, as in the simulator.
+//!
+//! Every task is a process, also where the workload speaks of threads: only a process stays as a
+//! zombie until its last counters are read. What differs is the switch of address space.
+
+mod buffers;
+mod objects;
+mod waits;
+
+pub use buffers::{BufferNeeds, TASK_BYTES_MAX};
 
 use crate::attr;
 use crate::burn::{Burner, Speed};
 use crate::files::TaskFiles;
 use crate::memory::{Mark, MarkRing, RunMemory, Slot, slot_state};
+use crate::objects::mutex::HeldMutexes;
 use crate::plan::RunPlan;
 use crate::sys;
+use buffers::Buffers;
+use objects::Goes;
 use schedlab_model::program::IoDirection;
-use schedlab_model::{Interpreter, Op, Program, Step, TaskId, TimerMode};
+use schedlab_model::{
+    Interpreter, ObjectId, Op, Program, SchedAttr, Step, TaskId, TaskSpec, TimerMode,
+};
 use std::io;
 use std::sync::atomic::Ordering;
+use waits::Waits;
 
 /// What can fail in a task, by the number that a slot keeps.
-pub const STAGES: [&str; 11] = [
+pub const STAGES: [&str; 23] = [
     "nothing",
     "dropping privileges",
     "tying its life to the launcher's",
@@ -31,24 +50,44 @@ pub const STAGES: [&str; 11] = [
     "setting its scheduling attributes",
     "executing the command",
     "redirecting its output",
+    "locking a mutex",
+    "locking a mutex that it holds",
+    "unlocking a mutex that it does not hold",
+    "waiting for a condition variable with a mutex that it does not hold",
+    "unlocking a mutex",
+    "setting the priority of a mutex's ceiling",
+    "waiting for or posting a semaphore",
+    "moving bytes through a channel",
+    "waiting for any of several objects",
+    "waiting for an object",
+    "registering its list of mutexes",
+    "preparing its wait sets",
 ];
 
 /// A failure: its stage and the system's reason.
 pub struct Failure {
     stage: u32,
+    /// Number of the object concerned plus one; 0: none.
+    object: u32,
     error: io::Error,
 }
 
 impl Failure {
     /// Failure at `STAGES[stage]`.
     pub fn at(stage: u32) -> impl FnOnce(io::Error) -> Self {
-        move |error| Self { stage, error }
+        move |error| Self { stage, object: 0, error }
+    }
+
+    /// Failure at `STAGES[stage]`, with `object`.
+    pub fn on(stage: u32, object: ObjectId) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self { stage, object: object.0 + 1, error }
     }
 }
 
 /// Records the failure in the slot and ends the process.
 pub fn fail(slot: &Slot, failure: &Failure) -> ! {
     slot.error_stage.store(failure.stage, Ordering::Relaxed);
+    slot.error_object.store(failure.object, Ordering::Relaxed);
     slot.error_number.store(failure.error.raw_os_error().unwrap_or(0), Ordering::Relaxed);
     slot.state.store(slot_state::FAILED, Ordering::Release);
     sys::exit_now(125)
@@ -79,9 +118,9 @@ pub fn wait_for_release(memory: &RunMemory, index: u32, word_of: u32) {
     slot.base.user_us.store(usage.user_us, Ordering::Relaxed);
     slot.base.system_us.store(usage.system_us, Ordering::Relaxed);
     slot.state.store(slot_state::HELD, Ordering::Release);
-    let word = &memory.slot(word_of).go;
-    while word.load(Ordering::Acquire) == 0 {
-        sys::futex_wait(word, 0);
+    let common = &memory.slot(word_of).go;
+    while common.load(Ordering::Acquire) == 0 && slot.go.load(Ordering::Acquire) == 0 {
+        sys::futex_wait(&slot.go, 0);
     }
     slot.first_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
     slot.state.store(slot_state::RUNNING, Ordering::Release);
@@ -94,12 +133,25 @@ struct Player<'a> {
     launcher_pid: u32,
     index: u32,
     marks: &'a MarkRing,
+    waits: Waits<'a>,
     burner: Burner,
     /// Next boundary of each timer, CLOCK_MONOTONIC.
     timers: Vec<u64>,
-    /// pidfds of the tasks it forked and has not joined.
-    children: Vec<i32>,
+    /// Description and pidfd of the tasks it forked and has not joined.
+    children: Vec<(u32, i32)>,
     files: TaskFiles,
+    buffers: Buffers,
+    held: HeldMutexes,
+    /// Wait sets of the program with an epoll instance for each.
+    epolls: Vec<(u32, i32)>,
+    /// Its own attributes, without what a ceiling adds.
+    attr: SchedAttr,
+    /// Highest ceiling that it runs with; 0: none.
+    ceiling: u8,
+    /// CPU time of reading the working set with a warm cache.
+    warm_ns: u64,
+    /// Such time that the next Run is to count as its own.
+    credit_ns: u64,
 }
 
 /// Body of a task that the launcher starts. Never returns.
@@ -114,35 +166,72 @@ pub fn run_released(
     let launcher_pid = sys::getppid();
     let spec = slot.spec.load(Ordering::Relaxed);
     let program = plan.program(spec);
-    let mut player = Player::new(plan, memory, launcher_pid, index, speed);
+    plan.objects.close_unused(None, spec);
     let setup = prepare(plan, launcher_pid, plan.needs_nice)
-        .and_then(|()| player.files.open(program).map_err(Failure::at(4)));
-    if let Err(failure) = setup {
-        fail(slot, &failure);
-    }
+        .and_then(|()| Player::ready(plan, memory, launcher_pid, index, speed));
+    let player = setup.unwrap_or_else(|failure| fail(slot, &failure));
     memory.populate_marks(index);
     wait_for_release(memory, index, word_of);
     player.play(program)
 }
 
 impl<'a> Player<'a> {
-    fn new(
+    /// Opens, allocates and registers what the task of slot `index` needs, in its own process.
+    fn ready(
         plan: &'a RunPlan,
         memory: &'a RunMemory,
         launcher_pid: u32,
         index: u32,
         speed: Speed,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, Failure> {
+        let (slot, marks) = (memory.slot(index), memory.marks(index));
+        let spec = slot.spec.load(Ordering::Relaxed);
+        let task = plan.task(spec);
+        let mut player = Self {
             plan,
             memory,
             launcher_pid,
             index,
-            marks: memory.marks(index),
+            marks,
+            waits: Waits::new(slot, marks, !plan.own_stamps),
             burner: Burner::new(speed),
             timers: Vec::new(),
             children: Vec::new(),
             files: TaskFiles::new(plan.dir.clone(), index),
+            buffers: Buffers::new(task),
+            held: HeldMutexes::register().map_err(Failure::at(21))?,
+            epolls: Vec::new(),
+            attr: task.attr,
+            ceiling: 0,
+            warm_ns: 0,
+            credit_ns: 0,
+        };
+        sys::ignore_broken_pipes();
+        player.files.open(&task.program).map_err(Failure::at(4))?;
+        player.open_sets(task).map_err(Failure::at(22))?;
+        player.measure_working_set();
+        Ok(player)
+    }
+
+    fn open_sets(&mut self, task: &TaskSpec) -> io::Result<()> {
+        for op in &task.program.ops {
+            if let Op::WaitAny { set } = op
+                && self.epolls.iter().all(|(of, _)| of != set)
+            {
+                self.epolls.push((*set, self.plan.objects.epoll(*set)?));
+            }
+        }
+        Ok(())
+    }
+
+    fn measure_working_set(&mut self) {
+        if self.buffers.has_working_set() {
+            let rounds = (0..3).map(|_| {
+                let start = sys::thread_cpu_ns();
+                self.buffers.touch_working_set();
+                sys::thread_cpu_ns() - start
+            });
+            self.warm_ns = rounds.min().unwrap_or(0);
         }
     }
 
@@ -155,13 +244,19 @@ impl<'a> Player<'a> {
         let released_ns = slot.released_ns.load(Ordering::Relaxed);
         self.timers = vec![released_ns; program.nr_timers as usize];
         let mut interpreter = Interpreter::new(self.plan.seed, TaskId(self.index));
+        self.come_back();
         loop {
             let step = interpreter.next(program);
             if step == Step::Exit {
                 break;
             }
-            if let Err(failure) = self.step(program, step) {
-                fail(slot, &failure);
+            match self.step(program, step) {
+                Ok(Goes::On) => {}
+                Ok(Goes::NoFurther) => break,
+                Err(failure) => fail(slot, &failure),
+            }
+            if step.ends_burst() {
+                self.come_back();
             }
             slot.requested_ns.store(self.burner.requested_ns, Ordering::Relaxed);
             slot.burned_ns.store(self.burner.burned_ns, Ordering::Relaxed);
@@ -174,15 +269,31 @@ impl<'a> Player<'a> {
         sys::exit_now(0)
     }
 
-    fn step(&mut self, program: &Program, step: Step) -> Result<(), Failure> {
+    /// The task is back from a wait: reads its working set.
+    fn come_back(&mut self) {
+        if self.buffers.has_working_set() {
+            self.buffers.touch_working_set();
+            self.credit_ns = self.warm_ns;
+        }
+    }
+
+    fn step(&mut self, program: &Program, step: Step) -> Result<Goes, Failure> {
         match step {
-            Step::Run(ns) => self.burner.burn(ns),
+            Step::Run(ns) => {
+                let credit_ns = std::mem::take(&mut self.credit_ns).min(ns);
+                self.burner.credit(credit_ns);
+                self.burner.burn(ns - credit_ns);
+            }
             Step::RunWall(ns) => {
                 self.burner.busy_until(sys::monotonic_ns().saturating_add(ns));
             }
-            Step::Sleep(ns) => sys::sleep_until_ns(sys::monotonic_ns().saturating_add(ns)),
+            Step::Sleep(ns) => {
+                self.waits.sleeps_alone();
+                sys::sleep_until_ns(sys::monotonic_ns().saturating_add(ns));
+            }
             Step::Timer { timer, period_ns, mode } => self.timer(timer, period_ns, mode),
             Step::Io { direction, bytes, sync } => {
+                self.waits.sleeps_alone();
                 let is_read = direction == IoDirection::Read;
                 self.files.transfer(is_read, bytes, sync).map_err(Failure::at(5))?;
             }
@@ -192,11 +303,16 @@ impl<'a> Player<'a> {
                 self.marks.push(Mark::YieldEnd);
             }
             Step::Fork { task } => self.fork(task)?,
-            Step::JoinAll => self.join_all(),
+            Step::JoinAll => self.join(None),
+            Step::Join { task } => self.join(Some(task)),
             Step::SetAttr { op } => {
                 if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
-                    attr::apply_to_self(attr, self.plan).map_err(Failure::at(8))?;
+                    self.set_attr(attr).map_err(Failure::at(8))?;
                 }
+            }
+            Step::Mem { bytes } => self.buffers.write(bytes),
+            Step::MemRun { access, pattern, size_bytes, stride_bytes, count } => {
+                self.buffers.touch(access, pattern, size_bytes, stride_bytes, count);
             }
             Step::Phase(phase) => self.marks.push(Mark::Phase(phase)),
             Step::Progress => {
@@ -204,25 +320,9 @@ impl<'a> Player<'a> {
                 self.memory.slot(self.index).nr_progress.fetch_add(1, Ordering::Relaxed);
             }
             Step::Exit => {}
-            Step::Join { .. }
-            | Step::Lock { .. }
-            | Step::Unlock { .. }
-            | Step::Wait { .. }
-            | Step::Signal { .. }
-            | Step::Broadcast { .. }
-            | Step::Sync { .. }
-            | Step::Barrier { .. }
-            | Step::SemWait { .. }
-            | Step::SemPost { .. }
-            | Step::Suspend { .. }
-            | Step::Resume { .. }
-            | Step::Mem { .. }
-            | Step::MemRun { .. }
-            | Step::Send { .. }
-            | Step::Receive { .. }
-            | Step::WaitAny { .. } => unreachable!("the lane refuses this operation"),
+            step => return self.act(step),
         }
-        Ok(())
+        Ok(Goes::On)
     }
 
     fn timer(&mut self, timer: u32, period_ns: u64, mode: TimerMode) {
@@ -230,6 +330,7 @@ impl<'a> Player<'a> {
         *boundary = boundary.saturating_add(period_ns);
         let now = sys::monotonic_ns();
         if *boundary > now {
+            self.waits.sleeps_alone();
             sys::sleep_until_ns(*boundary);
         } else if mode == TimerMode::Relative {
             *boundary = now;
@@ -245,7 +346,7 @@ impl<'a> Player<'a> {
         match sys::fork_sibling().map_err(Failure::at(6))? {
             Some((pid, pidfd)) => {
                 slot.pid.store(pid, Ordering::Release);
-                self.children.push(pidfd);
+                self.children.push((spec, pidfd));
                 Ok(())
             }
             None => self.begin_child(child),
@@ -259,35 +360,45 @@ impl<'a> Player<'a> {
         slot.pid.store(sys::getpid(), Ordering::Release);
         slot.first_ns.store(sys::monotonic_ns(), Ordering::Relaxed);
         slot.state.store(slot_state::RUNNING, Ordering::Release);
-        for pidfd in self.children.drain(..) {
+        for (_, pidfd) in self.children.drain(..) {
             sys::close(pidfd);
+        }
+        for (_, epoll) in self.epolls.drain(..) {
+            sys::close(epoll);
         }
         let spec = slot.spec.load(Ordering::Relaxed);
         let parent = self.memory.slot(self.index).spec.load(Ordering::Relaxed);
-        let program = self.plan.program(spec);
-        let speed = self.burner.speed();
-        let mut child = Player::new(self.plan, self.memory, self.launcher_pid, index, speed);
+        self.plan.objects.close_unused(Some(parent), spec);
         let wanted = self.plan.attr(spec);
-        let setup = tie_to_launcher(self.launcher_pid)
-            .and_then(|()| {
-                let is_same = wanted == self.plan.attr(parent);
-                let set = if is_same { Ok(()) } else { attr::apply_to_self(wanted, self.plan) };
-                set.map_err(Failure::at(8))
-            })
-            .and_then(|()| child.files.open(program).map_err(Failure::at(4)));
-        if let Err(failure) = setup {
-            fail(slot, &failure);
+        let is_same = *wanted == self.attr && self.ceiling == 0 && !attr::resets_on_fork(wanted);
+        let setup = tie_to_launcher(self.launcher_pid).and_then(|()| {
+            let set = if is_same { Ok(()) } else { attr::apply_to_self(wanted, self.plan) };
+            set.map_err(Failure::at(8))
+        });
+        let speed = self.burner.speed();
+        let ready = setup
+            .and_then(|()| Player::ready(self.plan, self.memory, self.launcher_pid, index, speed));
+        match ready {
+            Ok(child) => child.play(self.plan.program(spec)),
+            Err(failure) => fail(slot, &failure),
         }
-        child.play(program)
     }
 
-    fn join_all(&mut self) {
-        for pidfd in self.children.drain(..) {
-            let mut items = [sys::Pollable { fd: pidfd, is_ready: false }];
+    /// Waits for the tasks that it forked: all, or those of description `spec`.
+    fn join(&mut self, spec: Option<u32>) {
+        let children = self.plan.trace_children();
+        self.children.retain(|(of, pidfd)| {
+            if spec.is_some_and(|spec| spec != *of) {
+                return true;
+            }
+            self.waits.begin(children);
+            let mut items = [sys::Pollable { fd: *pidfd, is_ready: false }];
             while !items[0].is_ready {
                 sys::poll(&mut items, None);
             }
-            sys::close(pidfd);
-        }
+            sys::close(*pidfd);
+            false
+        });
+        self.waits.end();
     }
 }

@@ -7,6 +7,10 @@
 //! docs/reference/trace-format.md. Tasks are numbers; idle, an unknown waker and an absent
 //! description are null.
 
+mod read;
+
+pub use read::read;
+
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{Event, EventKind, Nanos, ObjectId, TaskId, TraceSink};
 use std::io::{self, BufWriter, Write};

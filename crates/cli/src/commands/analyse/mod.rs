@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab analyse`: the measures, tables, slices and report of a trace, whoever recorded it.
+//!
+//! One pass over the file in constant memory; only a timeline that was asked for grows with it, up
+//! to [`SLICES_MAX`] slices. What the trace does not show is told as warnings.
+
+mod doubts;
+mod show;
+mod timeline;
+
+use super::trace_file::SliceLines;
+use super::trace_input::{TraceInput, format_name};
+use super::{report, results, sim};
+use crate::args::AnalyseArgs;
+use crate::error::{CliError, CliResult, did_you_mean};
+use crate::output::Out;
+use schedlab_lab::{Keep, MachineInfo, Recorder, RunResult, SCHEMA_VERSION, Setting, Warning};
+use schedlab_metrics::TaskMeasures;
+use schedlab_metrics::cpu_use::{CpuMeasures, CpuUse};
+use schedlab_model::Workload;
+use schedlab_model::trace::NullSink;
+use schedlab_trace::{Facts, InputFormat};
+use std::collections::BTreeSet;
+use std::path::Path;
+use timeline::Timeline;
+
+/// Slices that a timeline keeps; about 60 bytes each.
+pub const SLICES_MAX: usize = 1_000_000;
+
+/// Which tasks are shown: by name or process id. Without any, all.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted(Vec<String>);
+
+impl Wanted {
+    /// Whether a task is shown.
+    pub fn has(&self, name: &str, pid: u32) -> bool {
+        let is_it = |wanted: &String| wanted == name || wanted.parse() == Ok(pid);
+        self.0.is_empty() || self.0.iter().any(is_it)
+    }
+
+    /// Refuses a name that no task has.
+    fn check(&self, path: &Path, tasks: &[TaskMeasures]) -> CliResult<()> {
+        for wanted in &self.0 {
+            let one = Self(vec![wanted.clone()]);
+            if tasks.iter().any(|task| one.has(&task.name, task.pid)) {
+                continue;
+            }
+            let names: BTreeSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+            let guess = did_you_mean(wanted, names.iter().copied())
+                .map(|name| format!(": did you mean `{name}`?"))
+                .unwrap_or_default();
+            return Err(CliError::usage_help(
+                format!(
+                    "no task of {} has the name or process id {wanted:?}{guess}",
+                    path.display()
+                ),
+                "without --task all tasks are shown",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A trace that was read.
+pub struct Analysed {
+    /// What it shows, in the shape of a run.
+    pub run: RunResult,
+    /// What each CPU did.
+    pub cpus: Vec<CpuMeasures>,
+    /// What is known of it beside that.
+    pub facts: Facts,
+}
+
+/// Runs the command.
+pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
+    if args.slices && args.files.len() > 1 {
+        return Err(CliError::usage_help(
+            format!("--slices shows one trace, here are {}", args.files.len()),
+            "give one file",
+        ));
+    }
+    let wanted = Wanted(args.task.clone());
+    let mut all = Vec::new();
+    for path in &args.files {
+        all.push(one(path, args, &wanted, out)?);
+    }
+    results::warn(all.iter().map(|analysed| &analysed.run));
+    if args.json && args.cpus {
+        match &all[..] {
+            [one] => out.json(&one.cpus)?,
+            many => out.json(&many.iter().map(|one| &one.cpus).collect::<Vec<_>>())?,
+        }
+    } else if args.json {
+        let runs: Vec<RunResult> = all.iter().map(|one| one.run.clone()).collect();
+        sim::print_json(&runs, args.keep, out)?;
+    } else if !args.slices {
+        for analysed in &all {
+            show::one(analysed, args.cpus, out)?;
+        }
+    }
+    if let Some(path) = &args.report {
+        let runs: Vec<RunResult> = all.into_iter().map(|analysed| analysed.run).collect();
+        let title = match &runs[..] {
+            [run] => format!("Trace {}", run.workload),
+            runs => format!("{} traces", runs.len()),
+        };
+        let results: Vec<_> = runs
+            .into_iter()
+            .map(|run| results::own_experiment(&run.workload.clone(), vec![run]))
+            .collect();
+        report::write(path, None, &title, &results)?;
+    }
+    Ok(())
+}
+
+/// Reads one trace.
+fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliResult<Analysed> {
+    let input = TraceInput::open(path)?;
+    let format = input.format();
+    let mut recorder = Recorder::new(1, Keep::NOTHING);
+    let mut cpus = CpuUse::default();
+    let kept = if args.keep || args.report.is_some() { SLICES_MAX } else { 0 };
+    let mut timeline = Timeline::new(kept, wanted.clone());
+    let mut lines = SliceLines::new(args.slices.then_some(out), true).only(wanted.clone());
+    let facts = if kept == 0 && !args.slices {
+        input.read(Vec::new(), &mut (&mut recorder, &mut cpus))?
+    } else {
+        let names = names_of(path, format)?;
+        let shown = (&mut timeline, &mut lines);
+        input.read(names, &mut ((&mut recorder, &mut cpus), shown))?
+    };
+    lines.finish()?;
+    recorder.set_cpus(facts.nr_cpus);
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let mut measures = recorder.finish(&Workload::new(&name, vec![])).measures;
+    for (task, last) in &facts.last_names {
+        // The list of tasks is by id, but leaves out those that no event released.
+        if let Ok(at) = measures.tasks.binary_search_by_key(&task.0, |task| task.id) {
+            measures.tasks[at].name.clone_from(last);
+        }
+    }
+    wanted.check(path, &measures.tasks)?;
+    let mut warnings = doubts::of(&facts, &measures);
+    let (slices, progress, cut) = timeline.finish();
+    warnings.extend(cut);
+    measures.tasks.retain(|task| wanted.has(&task.name, task.pid));
+    let run = RunResult {
+        schema_version: SCHEMA_VERSION,
+        schedlab_version: env!("CARGO_PKG_VERSION").into(),
+        lane: "trace".into(),
+        scheduler: "recorded".into(),
+        workload: name,
+        machine: machine(&facts),
+        source: format_name(format, &facts).into(),
+        warnings,
+        measures,
+        slices,
+        progress,
+        ..RunResult::default()
+    };
+    Ok(Analysed { run, cpus: cpus.finish(facts.nr_cpus), facts })
+}
+
+/// The last name of each task that has several, from a pass of its own: slices go out before the
+/// end is known, and a task that has called exec is not known by the name of its parent. Stdin
+/// cannot be read twice; there it is the first name.
+fn names_of(path: &Path, format: InputFormat) -> CliResult<Vec<String>> {
+    if format != InputFormat::Text || path == Path::new("-") {
+        return Ok(Vec::new());
+    }
+    let facts = TraceInput::open(path)?.read(Vec::new(), &mut NullSink)?;
+    Ok(facts.names())
+}
+
+/// What the trace says of its machine, and what it holds.
+fn machine(facts: &Facts) -> MachineInfo {
+    let setting = |name: &str, value: String| Setting { name: name.into(), value };
+    let mut settings = vec![
+        setting("trace.tasks", facts.nr_tasks.to_string()),
+        setting("trace.events", facts.nr_events.to_string()),
+        setting("trace.start_clock_ns", facts.start_clock_ns.to_string()),
+        setting("trace.end_ns", facts.end_ns.to_string()),
+    ];
+    if facts.nr_other_events > 0 {
+        settings.push(setting("trace.other_events", facts.nr_other_events.to_string()));
+    }
+    MachineInfo {
+        cpu_model: "not in the trace".into(),
+        nr_cpus: facts.nr_cpus,
+        hz: None,
+        kernel: String::new(),
+        settings,
+    }
+}
+
+/// A warning.
+fn warning(code: &str, text: String) -> Warning {
+    Warning { code: code.into(), text }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Traces that come into the program: from a file or stdin, in any format that can be read.
+
+use super::trace_file::tasks_path;
+use crate::error::{CliError, CliResult};
+use schedlab_model::TraceSink;
+use schedlab_trace::input::{self, HEAD_LEN};
+use schedlab_trace::{Dialect, Facts, InputFormat, Place, ReadError, parquet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A trace that has been opened; nothing but its front has been read.
+pub struct TraceInput<'p> {
+    path: &'p Path,
+    format: InputFormat,
+    head: Vec<u8>,
+    rest: Box<dyn Read>,
+}
+
+impl<'p> TraceInput<'p> {
+    /// Opens a file, or stdin for `-`, and looks which format it has.
+    pub fn open(path: &'p Path) -> CliResult<Self> {
+        let wrong = |error: io::Error| CliError::file("read", path, &error);
+        let mut rest: Box<dyn Read> = if path == Path::new("-") {
+            Box::new(io::stdin())
+        } else {
+            Box::new(File::open(path).map_err(wrong)?)
+        };
+        let mut head = Vec::new();
+        rest.by_ref().take(HEAD_LEN as u64).read_to_end(&mut head).map_err(wrong)?;
+        let format = input::detect(&head).map_err(|what| {
+            CliError::usage_help(
+                format!("{} cannot be read as a trace: {what}", path.display()),
+                "`schedlab analyse --help` names the formats",
+            )
+        })?;
+        Ok(Self { path, format, head, rest })
+    }
+
+    /// The format.
+    pub const fn format(&self) -> InputFormat {
+        self.format
+    }
+
+    /// Reads it to its end. `names`: see [`schedlab_trace::text::read`].
+    pub fn read<S: TraceSink + ?Sized>(self, names: Vec<String>, sink: &mut S) -> CliResult<Facts> {
+        let Self { path, format, head, rest } = self;
+        if format == InputFormat::Json {
+            return Err(CliError::usage_help(
+                format!("{} is one JSON document, no trace", path.display()),
+                "results go to `schedlab report`; a trace comes from `--trace run.slt`",
+            ));
+        }
+        let read = match format {
+            InputFormat::Parquet => {
+                let open = |path: &Path| {
+                    File::open(path).map_err(|error| CliError::file("read", path, &error))
+                };
+                parquet::read(open(path)?, open(&tasks_path(path))?, sink)
+            }
+            _ => input::read(format, io::Cursor::new(head).chain(rest), names, sink),
+        };
+        read.map_err(|error| damaged(path, format, &error))
+    }
+}
+
+/// The error of a reader, with the file and the place as editors and terminals know them.
+fn damaged(path: &Path, format: InputFormat, error: &ReadError) -> CliError {
+    let name = path.display();
+    let text = match error.place {
+        Place::Line(line) => format!("{name}:{line}: {}", error.what),
+        place => format!("{name}, {place}: {}", error.what),
+    };
+    let help = match format {
+        InputFormat::Text => {
+            "`schedlab analyse --help` says how to get a text; a line can be left out with \
+             `sed LINEd`"
+        }
+        _ => "`schedlab sim --trace` and `schedlab run --trace` write such files",
+    };
+    CliError::usage_help(text, help)
+}
+
+/// The format in words.
+pub fn format_name(format: InputFormat, facts: &Facts) -> &'static str {
+    match (format, facts.dialect) {
+        (InputFormat::Slt, _) => "schedlab log",
+        (InputFormat::Ndjson, _) => "JSON lines",
+        (InputFormat::Parquet, _) => "Parquet",
+        (InputFormat::Json, _) => "JSON",
+        (InputFormat::Text, Some(Dialect::TraceCmd)) => "trace-cmd report",
+        (InputFormat::Text, Some(Dialect::Perf)) => "perf script",
+        (InputFormat::Text, _) => "ftrace text",
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab analyse` and `export` on traces of other tools, and on our own in every format.
+
+mod common;
+use common::{command, done, ok, schedlab, schedlab_in};
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+/// `sh` runs from before the trace; it forks a child at 20 us, which waits 8 us (30 - 22), runs
+/// 40 us and exits. `worker 1` is woken at 12, waits 3 us, runs 25 us, then waits for a disk.
+const FTRACE: &str = include_str!("../../trace/tests/samples/ftrace.txt");
+
+/// The same story as perf prints it.
+const PERF: &str = include_str!("../../trace/tests/samples/perf.txt");
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect(text)
+}
+
+/// A folder with the trace in it.
+fn folder_with(name: &str, text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(name), text).unwrap();
+    folder
+}
+
+fn task<'v>(run: &'v Value, name: &str) -> &'v Value {
+    let tasks = run["measures"]["tasks"].as_array().unwrap();
+    tasks.iter().find(|task| task["name"] == name).unwrap_or_else(|| panic!("no {name}: {run}"))
+}
+
+#[test]
+fn measures_of_an_ftrace_text() {
+    let folder = folder_with("t.txt", FTRACE);
+    let done = schedlab_in(folder.path(), &["analyse", "t.txt", "--json"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let run = json(&done.stdout);
+    assert_eq!((&run["lane"], &run["source"]), (&"trace".into(), &"ftrace text".into()));
+    assert_eq!(run["machine"]["nr_cpus"], 2);
+    let worker = task(&run, "worker 1");
+    assert_eq!((&worker["cpu_time_ns"], &worker["run_delay_ns"]), (&25_000.into(), &3_000.into()));
+    assert_eq!(worker["blocked_io_ns"], 30_000);
+    assert_eq!(worker["wakeup_latency"]["ns_max"], 3_000);
+    assert_eq!(
+        (&worker["response_ns"], &worker["is_release_unseen"]),
+        (&Value::Null, &true.into())
+    );
+    let ls = task(&run, "ls");
+    assert_eq!((&ls["response_ns"], &ls["turnaround_ns"]), (&8_000.into(), &48_000.into()));
+    assert_eq!(ls["pid"], 300);
+    let sh = task(&run, "sh");
+    assert_eq!((&sh["cpu_time_ns"], &sh["sleep_ns"]), (&0.into(), &40_000.into()));
+    assert_eq!(run["measures"]["totals"]["nr_inconsistent_events"], 0);
+    assert!(done.stderr.contains("[trace-tasks-before]: 2 of 3 tasks"), "{}", done.stderr);
+    assert!(!done.stderr.contains("missing"), "{}", done.stderr);
+}
+
+#[test]
+fn tables_slices_and_report() {
+    let folder = folder_with("t.txt", FTRACE);
+    let text = schedlab_in(folder.path(), &["analyse", "t.txt"]).stdout;
+    assert!(text.starts_with("t: ftrace text, 2 CPU(s), 3 tasks"), "{text}");
+    let ls = text.lines().find(|line| line.trim_start().starts_with("ls ")).expect("a row of ls");
+    assert!(ls.contains("300") && ls.contains("40.00 us"), "{text}");
+    let slices = schedlab_in(folder.path(), &["analyse", "t.txt", "--slices"]).stdout;
+    let lines: Vec<Value> = slices.lines().map(json).collect();
+    assert_eq!(lines.len(), 2, "{slices}");
+    assert_eq!(lines[1]["name"], "ls", "the last name, not that of the fork");
+    assert_eq!((&lines[1]["start_ns"], &lines[1]["end"]), (&20_000.into(), &"exited".into()));
+    for wanted in ["200", "worker 1"] {
+        let args = ["analyse", "t.txt", "--task", wanted, "--json", "--keep"];
+        let run = json(&schedlab_in(folder.path(), &args).stdout);
+        assert_eq!(run["measures"]["tasks"].as_array().unwrap().len(), 1);
+        assert_eq!(run["slices"].as_array().unwrap().len(), 1);
+    }
+    let cpus = json(&schedlab_in(folder.path(), &["analyse", "t.txt", "--cpus", "--json"]).stdout);
+    let times: Vec<[u64; 3]> = cpus
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cpu| ["busy_ns", "idle_ns", "unknown_ns"].map(|key| cpu[key].as_u64().unwrap()))
+        .collect();
+    assert_eq!(times, [[25_000, 30_000, 5_000], [40_000, 0, 20_000]]);
+    let table = schedlab_in(folder.path(), &["analyse", "t.txt", "--cpus"]).stdout;
+    assert!(table.contains("45.5 %"), "{table}");
+    let args = ["analyse", "t.txt", "--report", "r.html"];
+    assert_eq!(schedlab_in(folder.path(), &args).code, 0);
+    let page = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
+    let page = page.replace('\u{a0}', " ");
+    assert!(page.contains("1 trace, recorded elsewhere") && page.contains("trace-tasks-before"));
+    assert!(page.contains("worker 1") && page.contains("ftrace text"));
+}
+
+#[test]
+fn perf_text_from_stdin_and_two_files_at_once() {
+    let mut child = command()
+        .args(["analyse", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(PERF.as_bytes()).unwrap();
+    let done = done(&child.wait_with_output().unwrap());
+    let run = json(&done.stdout);
+    assert_eq!(run["source"], "perf script");
+    assert_eq!(task(&run, "worker 1")["cpu_time_ns"], 25_000);
+    assert!(done.stderr.contains("trace-other-lines"), "{}", done.stderr);
+    let folder = folder_with("a.txt", FTRACE);
+    std::fs::write(folder.path().join("b.txt"), PERF).unwrap();
+    let both = schedlab_in(folder.path(), &["analyse", "a.txt", "b.txt", "--json"]);
+    assert_eq!(json(&both.stdout).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn bad_traces_are_refused_with_file_and_line() {
+    let cases: [(&[u8], &str); 8] = [
+        (b"", "it is empty"),
+        (b"\x17\x08\x44tracing6\0", "trace-cmd report FILE"),
+        (b"PERFILE2\0\0", "perf script -i FILE"),
+        (b"\x1f\x8b\x08\0", "zcat FILE"),
+        (b"hello\n", "t.txt:1: no scheduling event in 1 lines"),
+        (b"{\"measures\": 1}\n", "one JSON document, no trace"),
+        (b"{\"kind\":\"task\",\"task\":3,\"name\":\"a\"}\n\n", "t.txt:1: task 3 is announced"),
+        (b"\x89SLT\r\n\x1a\n\x09\0", "byte 0: the file ends inside a record"),
+    ];
+    for (text, wanted) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.txt"), text).unwrap();
+        for args in [&["analyse", "t.txt"][..], &["export", "t.txt", "o.slt"]] {
+            let done = schedlab_in(folder.path(), args);
+            let flat = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+            let flat = flat.replace("\u{2502} ", "");
+            if args[0] == "export" && wanted.contains("JSON document") {
+                continue;
+            }
+            assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{wanted}");
+            assert!(flat.contains(wanted), "{args:?}: {flat}");
+            assert!(!folder.path().join("o.slt").exists());
+        }
+    }
+    let folder = folder_with("t.txt", &FTRACE.replace("prev_state=S", "prev_state=Q"));
+    let done = schedlab_in(folder.path(), &["analyse", "t.txt"]);
+    assert_eq!(done.code, 2);
+    assert!(done.stderr.contains("t.txt:14: sched_switch"), "{}", done.stderr);
+    let folder = folder_with("t.txt", FTRACE);
+    let done = schedlab_in(folder.path(), &["analyse", "t.txt", "--task", "worker"]);
+    assert!(done.code == 2 && done.stderr.contains("did you mean `worker 1`?"), "{}", done.stderr);
+    assert_eq!(schedlab(&["analyse"]).code, 2);
+    assert_eq!(schedlab_in(folder.path(), &["analyse", "t.txt", "--cpus", "--slices"]).code, 2);
+}
+
+/// What two runs must have in common: the measures without what a text does not hold (the
+/// description in the workload, the pid 0 of simulated tasks).
+fn comparable(run: &Value) -> Value {
+    let mut measures = run["measures"].clone();
+    for task in measures["tasks"].as_array_mut().unwrap() {
+        let fields = task.as_object_mut().unwrap();
+        for key in ["pid", "spec", "is_launcher"] {
+            fields.remove(key);
+        }
+    }
+    measures["totals"].as_object_mut().unwrap().remove("nr_launchers");
+    measures
+}
+
+/// A simulated run, its own measures, and those of its trace through every format and back.
+#[test]
+fn our_own_traces_read_back_to_the_same_measures() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let run = ["sim", "interactive", "--cpus", "2", "--until", "300ms", "--seed", "7", "--json"];
+    let trace = |name: &str| {
+        let done = schedlab_in(folder.path(), &[&run[..], &["--trace", name]].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        json(&done.stdout)
+    };
+    let want = comparable(&trace("run.slt"));
+    for name in ["run.ftrace", "run.ndjson", "run.parquet"] {
+        assert_eq!(comparable(&trace(name)), want);
+    }
+    let analysed = |name: &str| {
+        let done = schedlab_in(folder.path(), &["analyse", name, "--json"]);
+        assert_eq!(done.code, 0, "{name}: {}", done.stderr);
+        assert!(!done.stderr.contains("warning"), "{name}: {}", done.stderr);
+        json(&done.stdout)
+    };
+    for name in ["run.slt", "run.ftrace", "run.ndjson", "run.parquet"] {
+        let found = comparable(&analysed(name));
+        assert!(found == want, "{name}: {found:#} instead of {want:#}");
+        let bare = name.replace('.', "-") + "-back.slt";
+        let done = schedlab_in(folder.path(), &["export", name, &bare]);
+        assert_eq!(done.code, 0, "{name}: {}", done.stderr);
+        assert!(comparable(&analysed(&bare)) == want, "{bare}");
+    }
+    // From the log to the log: byte by byte.
+    assert_eq!(
+        std::fs::read(at("run.slt")).unwrap(),
+        std::fs::read(at("run-slt-back.slt")).unwrap()
+    );
+}
+
+/// A foreign trace keeps its measures in our own formats: that it began in the midst of things is
+/// kept too.
+#[test]
+fn foreign_traces_keep_their_measures_when_converted() {
+    let folder = folder_with("t.txt", FTRACE);
+    let measures = |name: &str| {
+        let done = schedlab_in(folder.path(), &["analyse", name, "--json"]);
+        assert_eq!(done.code, 0, "{name}: {}", done.stderr);
+        json(&done.stdout)["measures"].clone()
+    };
+    let want = measures("t.txt");
+    for name in ["o.slt", "o.ndjson", "o.parquet", "o.ftrace"] {
+        let done = schedlab_in(folder.path(), &["export", "t.txt", name]);
+        assert_eq!(done.code, 0, "{name}: {}", done.stderr);
+        assert_eq!(measures(name), want, "{name}");
+    }
+    for name in ["o.pftrace", "o.csv"] {
+        assert_eq!(schedlab_in(folder.path(), &["export", "t.txt", name]).code, 0, "{name}");
+    }
+    let table = std::fs::read_to_string(folder.path().join("o.csv")).unwrap();
+    assert!(table.contains(",ls,20000,60000,exited"), "{table}");
+}
+
+/// A private instance of tracefs, which goes away with the test.
+struct Instance(std::path::PathBuf);
+
+impl Instance {
+    fn new() -> Result<Self, String> {
+        let root = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
+            .map(Path::new)
+            .into_iter()
+            .find(|path| path.join("instances").is_dir())
+            .ok_or("there is no tracefs with instances here")?;
+        let path = root.join(format!("instances/schedlab-test-{}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| format!("no tracing instance: {error}"))?;
+        Ok(Self(path))
+    }
+
+    fn set(&self, file: &str, value: &str) -> Result<(), String> {
+        std::fs::write(self.0.join(file), value).map_err(|error| format!("{file}: {error}"))
+    }
+
+    /// The text of 200 ms of this machine.
+    fn record(&self) -> Result<String, String> {
+        self.set("tracing_on", "0")?;
+        self.set("buffer_size_kb", "8192")?;
+        self.set("trace_clock", "mono")?;
+        for event in ["switch", "wakeup", "wakeup_new", "waking", "migrate_task", "process_fork"] {
+            self.set(&format!("events/sched/sched_{event}/enable"), "1")?;
+        }
+        for event in ["process_exec", "process_exit"] {
+            self.set(&format!("events/sched/sched_{event}/enable"), "1")?;
+        }
+        self.set("tracing_on", "1")?;
+        let start = std::time::Instant::now();
+        while start.elapsed().as_millis() < 200 {
+            std::process::Command::new("true").status().map_err(|error| error.to_string())?;
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        self.set("tracing_on", "0")?;
+        std::fs::read_to_string(self.0.join("trace")).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// The kernel's own text, recorded now: read whole, and this test's children are in it with sound
+/// figures.
+#[test]
+fn a_trace_of_this_kernel() {
+    let recorded = Instance::new().and_then(|instance| instance.record());
+    let text = match recorded {
+        Ok(text) => text,
+        Err(reason) => {
+            eprintln!("SKIP a_trace_of_this_kernel: {reason}");
+            return;
+        }
+    };
+    let folder = folder_with("t.txt", &text);
+    let done = schedlab_in(folder.path(), &["analyse", "t.txt", "--json"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let run = json(&done.stdout);
+    let tasks = run["measures"]["tasks"].as_array().unwrap();
+    // Each child whose whole life is in the trace keeps the identity of the measures.
+    let whole: Vec<&Value> = tasks
+        .iter()
+        .filter(|task| task["name"] == "true" && task["turnaround_ns"].is_u64())
+        .collect();
+    assert!(whole.len() > 5, "{} children in {} tasks", whole.len(), tasks.len());
+    for task in whole {
+        let get = |key: &str| task[key].as_u64().unwrap();
+        let parts = ["cpu_time_ns", "run_delay_ns", "sleep_ns", "blocked_io_ns", "unaccounted_ns"];
+        assert_eq!(parts.map(get).iter().sum::<u64>(), get("turnaround_ns"), "{task}");
+        assert!(get("cpu_time_ns") > 0, "{task}");
+    }
+    let skipped = done.stderr.contains("trace-other-lines");
+    assert!(!skipped, "{}", done.stderr);
+    let end_ns = run["measures"]["totals"]["end_ns"].as_u64().unwrap();
+    assert!((150_000_000..20_000_000_000).contains(&end_ns), "{end_ns}");
+}
+
+#[test]
+fn help_names_the_command() {
+    let text = ok(&["analyse", "--help"]).stdout;
+    assert!(text.contains("trace-cmd report trace.dat") && text.contains("--cpus"), "{text}");
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The objects of a workload on the running kernel: what its tasks share and wait on.
+//!
+//! | object | made of |
+//! |---|---|
+//! | mutex | a robust futex; FUTEX_LOCK_PI for inheritance; sched_setattr(2) for a ceiling |
+//! | condition variable, event | a queue of futexes ([`queue`]) |
+//! | barrier, semaphore | a futex; a semaphore in a wait set is an eventfd(2) |
+//! | channel | pipe(2) or socketpair(2) |
+//! | wait set | epoll(7), level-triggered |
+//!
+//! Memory is shared and made before the first fork; descriptors are made by the launcher and stay
+//! open only in tasks that use them, or that fork tasks which do. Nothing here needs an end of its
+//! own: every wait is one that SIGKILL ends.
+
+mod channel;
+mod counters;
+pub mod mutex;
+pub mod queue;
+mod uses;
+
+use crate::sys::{self, SharedMap};
+use channel::{Channel, Closed};
+use counters::{Barrier, Semaphore};
+use mutex::MutexCell;
+use queue::WaitQueue;
+use schedlab_model::trace::ObjectInfo;
+use schedlab_model::{MutexProtocol, ObjectId, ObjectKind, Workload};
+use std::io;
+use uses::{READS, Uses, WRITES};
+
+/// Where an object is.
+#[derive(Debug)]
+enum Cell {
+    Mutex { at: usize, protocol: MutexProtocol },
+    Queue(WaitQueue),
+    Barrier(Barrier),
+    Semaphore(Semaphore),
+    Channel(Channel),
+}
+
+/// The objects of one run.
+#[derive(Debug, Default)]
+pub struct Objects {
+    map: Option<SharedMap>,
+    cells: Vec<Cell>,
+    sets: Vec<Vec<ObjectId>>,
+    /// Names by the numbers of the trace.
+    infos: Vec<ObjectInfo>,
+    /// By description.
+    uses: Vec<Uses>,
+}
+
+/// Room of an object that is no queue: a cache line.
+const CELL_LEN: usize = 64;
+
+impl Objects {
+    /// Memory for the objects of `workload`, of whose tasks at most `tasks_max` live.
+    pub fn new(workload: &Workload, tasks_max: u32) -> io::Result<Self> {
+        let mut len = 0;
+        let mut cells = Vec::with_capacity(workload.objects.len());
+        let in_set = |index: usize| {
+            workload.wait_sets.iter().flatten().any(|member| member.index() == index)
+        };
+        for (index, object) in workload.objects.iter().enumerate() {
+            let at = len;
+            len += CELL_LEN;
+            cells.push(match object.kind {
+                ObjectKind::Mutex { protocol } => Cell::Mutex { at, protocol },
+                ObjectKind::Condvar | ObjectKind::Event => {
+                    len = at + WaitQueue::len_for(tasks_max).next_multiple_of(CELL_LEN);
+                    Cell::Queue(WaitQueue::new(at, tasks_max))
+                }
+                ObjectKind::Barrier { parties } => Cell::Barrier(Barrier { at, parties }),
+                ObjectKind::Semaphore { initial } => {
+                    Cell::Semaphore(Semaphore { at, initial, is_polled: in_set(index), fd: -1 })
+                }
+                ObjectKind::Channel { kind, capacity_bytes } => {
+                    Cell::Channel(Channel::new(at, kind, capacity_bytes))
+                }
+            });
+        }
+        let objects = Self {
+            map: (len > 0).then(|| SharedMap::new(len)).transpose()?,
+            cells,
+            sets: workload.wait_sets.clone(),
+            infos: workload.trace_objects(),
+            uses: Uses::of(workload),
+        };
+        objects.start();
+        Ok(objects)
+    }
+
+    fn start(&self) {
+        let Some(map) = &self.map else { return };
+        for cell in &self.cells {
+            if let Cell::Semaphore(semaphore) = cell {
+                semaphore.start(map);
+            }
+        }
+    }
+
+    /// What a trace calls them.
+    pub fn infos(&self) -> &[ObjectInfo] {
+        &self.infos
+    }
+
+    /// Makes the descriptors and the pages, in the launcher. The text of an error names the object.
+    pub fn open(&mut self) -> Result<(), String> {
+        let Some(map) = &self.map else { return Ok(()) };
+        for (cell, info) in self.cells.iter_mut().zip(&self.infos) {
+            let opened = match cell {
+                Cell::Channel(channel) => channel.open(map),
+                Cell::Semaphore(semaphore) => semaphore.open(),
+                _ => Ok(()),
+            };
+            opened.map_err(|error| {
+                let advice = match error.raw_os_error() {
+                    Some(libc::EMFILE | libc::ENFILE) => ": raise the limit of open files",
+                    Some(libc::EPERM) => {
+                        ": its capacity is above /proc/sys/fs/pipe-max-size: lower it or be root"
+                    }
+                    _ => "",
+                };
+                format!("making {} {:?}: {error}{advice}", info.kind.name(), info.name)
+            })?;
+        }
+        map.populate(0, usize::MAX / 2);
+        Ok(())
+    }
+
+    /// Closes the descriptors that a task of description `to` needs not: of all, or of those that
+    /// its parent of description `from` has.
+    pub fn close_unused(&self, from: Option<u32>, to: u32) {
+        let (from, to) = (from.map(|spec| &self.uses[spec as usize]), &self.uses[to as usize]);
+        for (index, cell) in self.cells.iter().enumerate() {
+            let has = from.map_or(READS | WRITES, |from| from.get(index));
+            let unused = has & !to.get(index);
+            close_ends(cell, unused);
+        }
+    }
+
+    /// Closes every descriptor, in the launcher, when all tasks have theirs.
+    pub fn close_all(&self) {
+        self.cells.iter().for_each(|cell| close_ends(cell, READS | WRITES));
+    }
+
+    fn map(&self) -> io::Result<&SharedMap> {
+        self.map.as_ref().ok_or_else(bad)
+    }
+
+    /// A mutex and its protocol.
+    pub fn mutex(&self, id: ObjectId) -> Option<(&MutexCell, MutexProtocol)> {
+        match (self.cells.get(id.index()), &self.map) {
+            // SAFETY: made of atomics, for which zero is valid.
+            (Some(Cell::Mutex { at, protocol }), Some(map)) => {
+                Some((unsafe { map.at(*at) }, *protocol))
+            }
+            _ => None,
+        }
+    }
+
+    /// The queue of a condition variable or an event.
+    pub fn queue(&self, id: ObjectId) -> io::Result<(WaitQueue, &SharedMap)> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Queue(queue)) => Ok((*queue, self.map()?)),
+            _ => Err(bad()),
+        }
+    }
+
+    /// Waits for the other parties of a barrier.
+    pub fn barrier(&self, id: ObjectId, on_block: &mut dyn FnMut()) -> io::Result<()> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Barrier(barrier)) => barrier.wait(self.map()?, on_block),
+            _ => return Err(bad()),
+        }
+        Ok(())
+    }
+
+    /// Takes one from a semaphore.
+    pub fn sem_wait(&self, id: ObjectId, on_block: &mut dyn FnMut()) -> io::Result<()> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Semaphore(semaphore)) => semaphore.wait(self.map()?, on_block),
+            _ => Err(bad()),
+        }
+    }
+
+    /// Adds one to a semaphore.
+    pub fn sem_post(&self, id: ObjectId) -> io::Result<()> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Semaphore(semaphore)) => semaphore.post(self.map()?),
+            _ => Err(bad()),
+        }
+    }
+
+    fn channel(&self, id: ObjectId) -> io::Result<(&Channel, &SharedMap)> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Channel(channel)) => Ok((channel, self.map()?)),
+            _ => Err(bad()),
+        }
+    }
+
+    /// Writes `bytes` bytes from `buffer` (its length at a time) into a channel.
+    pub fn send(
+        &self,
+        id: ObjectId,
+        bytes: u64,
+        buffer: &[u8],
+        on_block: &mut dyn FnMut(),
+    ) -> io::Result<Result<(), Closed>> {
+        let (channel, map) = self.channel(id)?;
+        channel.send(map, bytes, buffer, on_block)
+    }
+
+    /// Reads `bytes` bytes into `buffer` (its length at a time) from a channel.
+    pub fn receive(
+        &self,
+        id: ObjectId,
+        bytes: u64,
+        buffer: &mut [u8],
+        on_block: &mut dyn FnMut(),
+    ) -> io::Result<Result<(), Closed>> {
+        let (channel, map) = self.channel(id)?;
+        channel.receive(map, bytes, buffer, on_block)
+    }
+
+    /// An epoll instance for wait set `set`.
+    pub fn epoll(&self, set: u32) -> io::Result<i32> {
+        let members = self.sets.get(set as usize).ok_or_else(bad)?;
+        sys::epoll_of(members.iter().filter_map(|id| match self.cells.get(id.index()) {
+            Some(Cell::Channel(channel)) => Some(channel.read),
+            Some(Cell::Semaphore(semaphore)) => Some(semaphore.fd),
+            _ => None,
+        }))
+    }
+
+    /// Whether something of set `set` seems to be ready, by the tasks' own counts.
+    pub fn seems_ready(&self, set: u32) -> bool {
+        let (Some(map), Some(members)) = (&self.map, self.sets.get(set as usize)) else {
+            return true;
+        };
+        members.iter().any(|id| match self.cells.get(id.index()) {
+            Some(Cell::Channel(channel)) => channel.level(map) > 0,
+            Some(Cell::Semaphore(semaphore)) => semaphore.level(map) > 0,
+            _ => true,
+        })
+    }
+
+    /// Channels that the kernel made larger or smaller than asked for: name, asked, got; bytes.
+    pub fn other_capacities(&self) -> Vec<(&str, u64, u64)> {
+        let Some(map) = &self.map else { return Vec::new() };
+        let with_names = self.cells.iter().zip(&self.infos);
+        with_names
+            .filter_map(|(cell, info)| match cell {
+                Cell::Channel(channel) => {
+                    let got = channel.capacity(map);
+                    (got != 0 && got != channel.asked_bytes).then_some((
+                        info.name.as_str(),
+                        channel.asked_bytes,
+                        got,
+                    ))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+fn close_ends(cell: &Cell, ends: u8) {
+    match cell {
+        Cell::Channel(channel) => {
+            if ends & READS != 0 {
+                sys::close(channel.read);
+            }
+            if ends & WRITES != 0 {
+                sys::close(channel.write);
+            }
+        }
+        Cell::Semaphore(semaphore) if semaphore.is_polled && ends & READS != 0 => {
+            sys::close(semaphore.fd);
+        }
+        _ => {}
+    }
+}
+
+/// An operation on an object of another kind: a checked workload has none.
+fn bad() -> io::Error {
+    io::Error::from_raw_os_error(libc::EINVAL)
+}
