@@ -30,6 +30,7 @@ mod error;
 mod exec;
 mod interrupts;
 mod kernel_mode;
+mod objects;
 mod observe;
 mod pace;
 mod refuse;
@@ -39,6 +40,7 @@ mod wake;
 
 pub use config::{SimConfig, SimOutcome};
 pub use error::{SchedulerFault, SimError};
+pub use objects::BlockedTask;
 pub use observe::{Cause, Decision, Observer};
 
 use schedlab_model::{TraceSink, Workload};
