@@ -10,6 +10,7 @@ use crate::exec::Exec;
 use crate::interrupts::Interrupts;
 use crate::kernel_mode::KernelMode;
 use crate::objects::Objects;
+use crate::observe::{Cause, Watch};
 use crate::pace::Pace;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
@@ -55,6 +56,8 @@ pub(crate) struct Engine<'a, S> {
     pub rounds: u64,
     pub outcome: SimOutcome,
     pub error: Option<SimError>,
+    /// Somebody watches the choices.
+    pub watch: Option<Watch<'a>>,
 }
 
 impl<'a, S: TraceSink> Engine<'a, S> {
@@ -109,6 +112,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             rounds: 0,
             outcome: SimOutcome::default(),
             error: None,
+            watch: None,
             core,
         }
     }
@@ -204,7 +208,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 Due::ClassTimer { class, token } => {
                     let (class, core) = self.class(class);
                     class.timer(core, token);
+                    let class = class.name();
                     self.drain();
+                    if self.watch.is_some() {
+                        self.note_cause(&Cause::Timer { class });
+                    }
                 }
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
             }
@@ -271,6 +279,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             if self.core.rq(cpu).need_resched_lazy {
                 self.core.resched_curr(cpu);
             }
+            let watched = self.watch.is_some();
+            let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
             let (class, core) = self.class(self.core.task(curr).class);
             class.task_tick(core, cpu, curr);
             for index in 0..self.nr_classes() {
@@ -279,6 +289,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             }
             self.interrupt_returns(cpu);
             self.drain();
+            if watched {
+                self.note_tick(cpu, curr, before);
+            }
         }
     }
 

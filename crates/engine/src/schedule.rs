@@ -3,6 +3,7 @@
 
 use crate::engine::Engine;
 use crate::error::SchedulerFault;
+use crate::observe::Cause;
 use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use schedlab_sched::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
@@ -38,6 +39,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.error.is_some() {
             return;
         }
+        if self.watch.is_some() {
+            self.note_decision(cpu, prev, next, out);
+        }
         if prev != next {
             self.switch(cpu, prev, next, out);
         }
@@ -52,6 +56,9 @@ impl<S: TraceSink> Engine<'_, S> {
             class.balance_callback(core, cpu);
         }
         self.drain();
+        if self.watch.is_some() {
+            self.note_cause(&Cause::Moved);
+        }
     }
 
     /// Takes `prev` off the runqueue if it blocks, exits or must move; says how it leaves.
@@ -85,9 +92,17 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Asks the classes, highest first.
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let watched = self.watch.is_some();
+        if watched {
+            self.note_pick_begins(cpu);
+        }
         for index in 0..self.nr_classes() {
             let (class, core) = self.class(index);
-            if let Some(task) = class.pick_task(core, cpu) {
+            let picked = class.pick_task(core, cpu);
+            if watched {
+                self.note_pick(cpu, index);
+            }
+            if let Some(task) = picked {
                 return self.check_pick(cpu, task, index).then_some(task);
             }
         }
