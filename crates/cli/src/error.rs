@@ -90,10 +90,11 @@ impl CliError {
 
     /// A file that cannot be read or written.
     pub fn file(what: &str, path: &std::path::Path, error: &io::Error) -> Self {
-        Self::usage_help(
-            format!("cannot {what} {}: {error}", path.display()),
-            "check that the path is right and that you may use it",
-        )
+        let text = format!("cannot {what} {}: {error}", path.display());
+        if is_full(error) {
+            return Self::new(Exit::Unavailable, text, "make room, or write to another place");
+        }
+        Self::usage_help(text, "check that the path is right and that you may use it")
     }
 
     /// The text and the advice, on one line, for errors that become a part of another one.
@@ -111,7 +112,7 @@ impl CliError {
     pub fn report(self) -> ExitCode {
         match self {
             Self::Report { exit, diagnostic } => {
-                eprintln!("{}", render(&*diagnostic, io::stderr().is_terminal()));
+                crate::output::say(render(&*diagnostic, io::stderr().is_terminal()));
                 ExitCode::from(exit as u8)
             }
             Self::Silent(exit) => ExitCode::from(exit as u8),
@@ -138,11 +139,10 @@ fn render(diagnostic: &dyn Diagnostic, terminal: bool) -> String {
 
 /// Prints what clap has to say: help and versions to stdout, mistakes to stderr.
 pub fn usage(error: &clap::Error) -> ExitCode {
-    let printed = error.print();
-    if error.use_stderr() || printed.is_err_and(|e| e.kind() != io::ErrorKind::BrokenPipe) {
-        ExitCode::from(Exit::Usage as u8)
-    } else {
-        ExitCode::SUCCESS
+    match error.print() {
+        _ if error.use_stderr() => ExitCode::from(Exit::Usage as u8),
+        Err(error) => CliError::from(error).report(),
+        Ok(()) => ExitCode::SUCCESS,
     }
 }
 
@@ -180,6 +180,12 @@ impl From<io::Error> for CliError {
             )
         }
     }
+}
+
+/// Whether a file could not grow: no space, no quota, or larger than a file may be.
+pub fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// The allowed word nearest to `found`, if it looks like a slip of the pen.

@@ -113,9 +113,11 @@ impl Write for AtomicFile {
     }
 }
 
-/// Says something to the person at the terminal.
+/// Says something to the person at the terminal. Where nobody can be told (a full disk behind
+/// stderr, a closed pipe) the work goes on: `eprintln!` would end it in a panic.
 pub fn say(text: impl AsRef<str>) {
-    eprintln!("{}", text.as_ref());
+    let line = format!("{}\n", text.as_ref());
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Whether a person watches stderr, so that a progress bar makes sense.

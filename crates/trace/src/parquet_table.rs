@@ -64,7 +64,8 @@ pub struct TableWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
 }
 
-fn failed(error: ParquetError) -> io::Error {
+/// The error as one of a file: a full disk keeps its kind.
+pub fn io_error(error: ParquetError) -> io::Error {
     // An error of the file itself keeps its kind: a full disk is told as one.
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
@@ -88,12 +89,12 @@ impl<W: Write + Send> TableWriter<W> {
                 .build();
             SerializedFileWriter::new(writer, Arc::new(schema), Arc::new(properties))
         };
-        start().map(|writer| Self { writer }).map_err(failed)
+        start().map(|writer| Self { writer }).map_err(io_error)
     }
 
     /// Writes rows: the columns in the order of the schema, equally long.
     pub fn write(&mut self, columns: &[Column]) -> io::Result<()> {
-        self.write_group(columns).map_err(failed)
+        self.write_group(columns).map_err(io_error)
     }
 
     fn write_group(&mut self, columns: &[Column]) -> Result<()> {
@@ -123,7 +124,7 @@ impl<W: Write + Send> TableWriter<W> {
 
     /// Ends the table and gives the writer back.
     pub fn finish(self) -> io::Result<W> {
-        self.writer.into_inner().map_err(failed)
+        self.writer.into_inner().map_err(io_error)
     }
 }
 

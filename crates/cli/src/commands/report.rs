@@ -8,7 +8,7 @@ use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::output::say;
 use schedlab_lab::{ExperimentResult, RunResult, SCHEMA_VERSION};
-use schedlab_report::{Limits, ModelNote, ReportInput};
+use schedlab_report::{Limits, ModelNote, ReportError, ReportInput};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,10 @@ pub fn write_by(
         model_notes: &notes,
         limits: Limits::default(),
     };
-    let wrong = |error: schedlab_report::ReportError| CliError::usage(error.to_string());
+    let wrong = |error: ReportError| match &error {
+        ReportError::Write { path, source } => CliError::file("write", path, source),
+        _ => CliError::usage(error.to_string()),
+    };
     schedlab_report::write_report(path, &input).map_err(wrong)?;
     say(format!("report: {}", shown(path)));
     if let Some(folder) = plots {

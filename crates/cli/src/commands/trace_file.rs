@@ -9,6 +9,7 @@ use schedlab_lab::{Slice, SliceTracker};
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, Nanos, TaskId, TraceSink, Workload};
 use schedlab_trace::parquet::ParquetSink;
+use schedlab_trace::parquet_table::io_error;
 use schedlab_trace::{BinarySink, FtraceSink, NdjsonSink, PerfettoSink};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ impl TraceFile {
             )),
             TraceFormat::Parquet => {
                 let tasks = AtomicFile::create(&tasks_path(path))?;
-                let sink = ParquetSink::new(file, tasks).map_err(|e| wrong(path, &e.into()))?;
+                let sink = ParquetSink::new(file, tasks).map_err(|e| wrong(path, &io_error(e)))?;
                 Sink::Parquet(Box::new(sink))
             }
             TraceFormat::Ndjson => Sink::Ndjson(NdjsonSink::new(file)),
@@ -145,7 +146,7 @@ impl TraceFile {
         let file = match self.sink {
             Sink::Perfetto(sink) => sink.finish(),
             Sink::Parquet(sink) => {
-                let (events, tasks) = sink.finish().map_err(|e| wrong(&path, &e.into()))?;
+                let (events, tasks) = sink.finish().map_err(|e| wrong(&path, &io_error(e)))?;
                 tasks.commit()?;
                 Ok(events)
             }

@@ -17,8 +17,10 @@ use std::path::Path;
 const FILES: [&str; 6] =
     [MANIFEST_NAME, LOG_NAME, "results.csv", "results.parquet", "tables.csv", "report.html"];
 
-/// Begin of the names of files that are being written.
-const UNFINISHED: &str = ".schedlab-";
+/// Whether a file was being written when its writer was killed.
+fn is_unfinished(name: &str) -> bool {
+    name.starts_with(".schedlab-") || (name.starts_with(".report.html.") && name.ends_with(".part"))
+}
 
 /// An open directory; nobody else writes it meanwhile.
 pub struct Folder {
@@ -40,7 +42,7 @@ impl Folder {
                 "wait for it, or give another --output",
             ));
         };
-        for name in names(path)?.iter().filter(|name| name.starts_with(UNFINISHED)) {
+        for name in names(path)?.iter().filter(|name| is_unfinished(name)) {
             remove(path, name)?;
         }
         if args.fresh {
