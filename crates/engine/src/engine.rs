@@ -2,6 +2,7 @@
 //! The main loop: time moves from instant to instant.
 
 use crate::clock::{BurstEnds, Due, EventQueue};
+use crate::cold_cache::ColdCaches;
 use crate::config::{SimConfig, SimOutcome};
 use crate::device::DeviceQueue;
 use crate::error::SimError;
@@ -35,6 +36,8 @@ pub(crate) struct Engine<'a, S> {
     /// Only on a machine whose hardware threads slow each other.
     pub pace: Option<Pace>,
     pub kernel_mode: KernelMode,
+    /// Only where a task has a working set and the machine has caches.
+    pub cold_caches: Option<ColdCaches>,
     pub interrupts: Interrupts<'a>,
     pub device: DeviceQueue,
     pub objects: Objects,
@@ -91,6 +94,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             burst_ends: BurstEnds::new(machine.nr_cpus()),
             pace: Pace::new(machine),
             kernel_mode: KernelMode::new(machine),
+            cold_caches: ColdCaches::new(machine, workload),
             interrupts: Interrupts::new(machine, config.seed),
             device: DeviceQueue::new(machine.device),
             objects: Objects::new(workload),

@@ -22,6 +22,7 @@
 mod attr;
 mod burst;
 mod clock;
+mod cold_cache;
 mod config;
 mod custody;
 mod device;
