@@ -83,7 +83,13 @@ Without root, FIFO, RR and negative nice values are refused by the kernel, and t
 const EXAMPLES_COMPARE: &str = "Examples:
   schedlab compare hogs:n=3 --scheduler rr,fcfs,linux-6.12
   schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER,FIFO --repetitions 5 \\
-      --report report.html";
+      --report report.html
+  schedlab compare experiment.toml --jobs 4 --output results/   (stop and go on at any time)
+  schedlab compare experiment.toml --dry-run
+  schedlab compare --manifest results/manifest.json
+
+An experiment file names schedulers, workloads, parameters, machines and seeds; `schedlab schema
+experiment` prints what it may hold, docs/guide/compare-schedulers.md goes through one.";
 
 const EXAMPLES_REPORT: &str = "Examples:
   schedlab sim hogs --scheduler rr,fcfs --json --keep | schedlab report -
@@ -194,8 +200,9 @@ pub struct MachineArgs {
     /// Value of a tunable of the scheduler, as in `--set slice=10ms`; may be repeated.
     #[arg(long = "set", short = 's', value_name = "TUNABLE=VALUE")]
     pub tunables: Vec<String>,
-    /// Threads to simulate on; the results do not depend on it.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..), value_name = "N")]
+    /// Threads to simulate on, all CPUs if nothing is said; the results do not depend on it.
+    #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// Stop with an error when a runnable task has waited this long; `auto`: 30s under schedulers
     /// that claim to starve nobody; `off` never stops.
@@ -285,27 +292,28 @@ pub struct RunArgs {
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// A built-in workload or the path of an rt-app file.
-    pub workload: String,
+    /// An experiment file (.toml), a built-in workload, or the path of an rt-app file.
+    #[arg(required_unless_present = "manifest")]
+    pub workload: Option<String>,
     /// Schedulers to simulate, separated by commas; `NAME:POLICY` puts the tasks under a policy.
     #[arg(long, visible_alias = "schedulers", value_delimiter = ',', value_name = "NAME")]
     pub scheduler: Vec<String>,
     /// Policies to measure on this machine, separated by commas, such as OTHER,FIFO.
     #[arg(long, value_delimiter = ',', value_name = "POLICY")]
     pub host: Vec<String>,
-    /// CPUs, modelled and real.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub cpus: u32,
-    /// Repetitions on this machine.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub repetitions: u32,
+    /// CPUs, modelled and real; 1 if nothing is said.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cpus: Option<u32>,
+    /// Repetitions on this machine; 3 if nothing is said.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repetitions: Option<u32>,
     /// The workload.
     #[command(flatten)]
     pub tasks: WorkloadArgs,
     /// The machine.
     #[command(flatten)]
     pub machine: MachineArgs,
-    /// Print the results as JSON.
+    /// Print the results as JSON; of an experiment file, the tables.
     #[arg(long)]
     pub json: bool,
     /// Keep the timeline and the progress in the JSON.
@@ -314,6 +322,41 @@ pub struct CompareArgs {
     /// Write a report to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// The experiment file's own.
+    #[command(flatten)]
+    pub sweep: SweepArgs,
+}
+
+/// What only an experiment file or a manifest has.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Experiment files and manifests")]
+pub struct SweepArgs {
+    /// Directory for the results, run by run; by default the name of the experiment file with
+    /// `.results`. If it holds the same experiment, the command goes on where it was stopped.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// List the runs, and run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Go on with what the directory holds; an error if it holds nothing.
+    #[arg(long, conflicts_with = "fresh")]
+    pub resume: bool,
+    /// Throw away the results that the directory holds, whatever experiment they are of.
+    #[arg(long)]
+    pub fresh: bool,
+    /// Only the runs of this lane.
+    #[arg(long, value_enum)]
+    pub lane: Option<LaneArg>,
+    /// Most runs an experiment file may make.
+    #[arg(long, value_name = "N", default_value_t = 100_000,
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub runs_max: u32,
+    /// Also write every figure as SVG and PNG into the directory `plots` of the results.
+    #[arg(long)]
+    pub plots: bool,
+    /// Repeat the experiment of this manifest.json, and tell whether every result is the same.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "fresh", "resume", "lane"])]
+    pub manifest: Option<PathBuf>,
 }
 
 /// Arguments of `report`.

@@ -76,12 +76,35 @@ impl CliError {
         Self::new(Exit::Usage, text, help)
     }
 
+    /// A mistake at a place of a text: file, line, column and the line itself are shown.
+    pub fn at(
+        file: &str,
+        text: &str,
+        span: std::ops::Range<usize>,
+        message: String,
+        help: String,
+    ) -> Self {
+        let error = schedlab_workload::ReadError::at(file, text, span, message, help);
+        Self::Report { exit: Exit::Usage, diagnostic: error }
+    }
+
     /// A file that cannot be read or written.
     pub fn file(what: &str, path: &std::path::Path, error: &io::Error) -> Self {
         Self::usage_help(
             format!("cannot {what} {}: {error}", path.display()),
             "check that the path is right and that you may use it",
         )
+    }
+
+    /// The text and the advice, on one line, for errors that become a part of another one.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Report { diagnostic, .. } => match diagnostic.help() {
+                Some(help) => format!("{diagnostic}; {help}"),
+                None => diagnostic.to_string(),
+            },
+            Self::Silent(_) | Self::BrokenPipe => String::new(),
+        }
     }
 
     /// Shows the error and gives the exit code.
@@ -140,7 +163,7 @@ impl From<LaneError> for CliError {
 
 impl From<StudyError> for CliError {
     fn from(error: StudyError) -> Self {
-        Self::usage(error.0)
+        Self::usage_help(error.text, error.help)
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Largest workload file that is read; rt-app files are a few kilobytes.
-const FILE_BYTES_MAX: u64 = 16 << 20;
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// A duration with its unit.
 pub fn duration(text: &str) -> Result<Nanos, String> {
@@ -209,8 +209,17 @@ fn apply_nice(workload: &mut Workload, nice: i8) {
 /// Reads an rt-app file. Its error shows the line.
 fn read_file(path: &Path, nr_cpus: u32, warnings: &mut Vec<Warning>) -> CliResult<Workload> {
     let text = read_text(path, FILE_BYTES_MAX)?;
-    let name = path.display().to_string();
-    let read = schedlab_workload::read_rtapp(&name, &text, nr_cpus)
+    rtapp(&path.display().to_string(), &text, nr_cpus, warnings)
+}
+
+/// Reads the text of an rt-app file called `name`.
+pub fn rtapp(
+    name: &str,
+    text: &str,
+    nr_cpus: u32,
+    warnings: &mut Vec<Warning>,
+) -> CliResult<Workload> {
+    let read = schedlab_workload::read_rtapp(name, text, nr_cpus)
         .map_err(|error| CliError::Report { exit: Exit::Usage, diagnostic: error })?;
     warnings.extend(read.warnings.iter().map(|warning| Warning {
         code: warning.kind.code().into(),

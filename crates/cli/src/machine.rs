@@ -42,10 +42,14 @@ pub fn nr_cpus(lane: &SimLane, given: Option<u32>) -> CliResult<u32> {
     Ok(nr_cpus)
 }
 
+/// Whether `text` names a file and no preset.
+pub fn is_file(text: &str) -> bool {
+    text.contains('/') || text.ends_with(".toml") || text.ends_with(".json")
+}
+
 /// The machine that `text` names: `host`, a file, or a preset.
 pub fn spec(text: &str) -> CliResult<MachineSpec> {
-    let is_file = text.contains('/') || text.ends_with(".toml") || text.ends_with(".json");
-    if is_file {
+    if is_file(text) {
         let content = input::read_text(Path::new(text), MACHINE_BYTES_MAX)?;
         return schedlab_lab::machine::parse(&content).map_err(|error| {
             CliError::usage_help(

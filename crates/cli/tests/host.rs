@@ -60,7 +60,7 @@ fn what_cannot_be_run_is_refused_before_anything_starts() {
         (vec!["run", "--param", "n=2", "--", "true"], 2, "--param is given"),
         (vec!["run", "--policy", "deadline", "--", "true"], 2, "runtime and a period"),
         (vec!["compare", "hogs", "--host", "OTHER", "--cpus", "1024"], 3, "--cpus is 1024"),
-        (vec!["compare", "hogs", "--host", "FAIR"], 2, "policy \"FAIR\" is not known"),
+        (vec!["compare", "hogs", "--host", "FAIR"], 2, "no policy is called \"FAIR\""),
     ] {
         let done = schedlab(&args);
         assert_eq!(done.code, code, "{args:?}: {}{}", done.stdout, done.stderr);
@@ -104,5 +104,5 @@ fn a_study_runs_on_this_machine() {
     std::fs::write(folder.path().join("bad.toml"), study.replace("lane", "lain")).unwrap();
     let done = schedlab_in(folder.path(), &["demo", "bad.toml"]);
     assert_eq!(done.code, 2);
-    assert!(done.stderr.contains("unknown field `lain`"), "{}", done.stderr);
+    assert!(done.stderr.contains("no key is called `lain`"), "{}", done.stderr);
 }

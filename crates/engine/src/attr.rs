@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A running task changes its own attributes (sched_setattr, sched_setaffinity).
+//! A task gets other attributes (sched_setattr, sched_setaffinity) or another priority
+//! (`rt_mutex_setprio`).
 
 use crate::engine::Engine;
 use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
@@ -9,31 +10,61 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Gives `task`, which runs on `cpu`, the attributes `attr`. With nothing to change nothing
     /// happens at all, as in the kernel.
     pub(crate) fn set_attr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) {
-        let old = self.core.task(task).attr;
-        if old == *attr {
+        if self.core.task(task).attr == *attr {
             return;
         }
-        let (old_class, old_prio) = (self.core.task(task).class, self.core.task(task).prio);
-        let new_class = self.core.class_of(attr.policy);
-        let moved = attr.kernel_prio() != old_prio;
-        self.account(cpu, task);
+        self.change(task, attr);
+        if !self.core.task(task).cpus_allowed.contains(cpu) {
+            self.execs[task.index()].must_move = true;
+            self.core.resched_curr(cpu);
+        }
+        self.drain();
+    }
+
+    /// Gives `task`, whatever it does, the attributes `attr`, and the priority and class that
+    /// follow from them and from the mutexes it holds.
+    pub(crate) fn change(&mut self, task: TaskId, attr: &SchedAttr) {
+        let (new_prio, new_class) = self.effective(task, attr);
+        let t = self.core.task(task);
+        let (cpu, old_class, old_prio) = (t.cpu, t.class, t.prio);
+        let is_running = self.core.is_running(task);
+        if t.sched_delayed && new_prio != old_prio {
+            // A sleeper whose dequeue is delayed leaves the queue now: its class may lose it.
+            let (class, core) = self.class(old_class);
+            let special = DequeueFlags { special: true, ..DequeueFlags::SLEEP };
+            class.dequeue_task(core, cpu, task, special);
+            core.dequeue_delayed(task);
+        }
+        let is_queued = self.core.task(task).on_rq;
+        let moved = new_prio != old_prio;
+        if is_running {
+            self.account(cpu, task);
+        }
         let (class, core) = self.class(old_class);
-        let save = DequeueFlags { save: true, moved, ..DequeueFlags::NONE };
-        class.dequeue_task(core, cpu, task, save);
-        class.put_prev_task(core, cpu, task, Some(task));
+        if is_queued {
+            let save = DequeueFlags { save: true, moved, ..DequeueFlags::NONE };
+            class.dequeue_task(core, cpu, task, save);
+        }
+        if is_running {
+            class.put_prev_task(core, cpu, task, Some(task));
+        }
         class.attr_changing(core, task, attr);
         let cpus_allowed = attr.affinity.unwrap_or(core.cpus).and(&core.cpus);
         let t = &mut core.tasks[task.index()];
         t.attr = *attr;
-        t.prio = attr.kernel_prio();
+        t.prio = new_prio;
         t.class = new_class;
         t.nr_cpus_allowed = cpus_allowed.weight();
         t.cpus_allowed = cpus_allowed;
-        let worse = old_prio < t.prio;
         let (class, core) = self.class(new_class);
-        let restore = EnqueueFlags { restore: true, moved, head: worse, ..EnqueueFlags::NONE };
-        class.enqueue_task(core, cpu, task, restore);
-        class.set_next_task(core, cpu, task, false);
+        if is_queued {
+            let head = old_prio < new_prio;
+            let restore = EnqueueFlags { restore: true, moved, head, ..EnqueueFlags::NONE };
+            class.enqueue_task(core, cpu, task, restore);
+        }
+        if is_running {
+            class.set_next_task(core, cpu, task, false);
+        }
         if new_class != old_class {
             let (class, core) = self.class(old_class);
             class.switched_from(core, cpu, task);
@@ -41,10 +72,6 @@ impl<S: TraceSink> Engine<'_, S> {
             class.switched_to(core, cpu, task);
         } else if moved {
             class.prio_changed(core, cpu, task, old_prio);
-        }
-        if !cpus_allowed.contains(cpu) {
-            self.execs[task.index()].must_move = true;
-            self.core.resched_curr(cpu);
         }
         self.drain();
     }

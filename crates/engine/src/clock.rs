@@ -83,6 +83,11 @@ impl EventQueue {
         self.heap.peek().map_or(Nanos::MAX, |entry| (entry.key >> 64) as Nanos)
     }
 
+    /// Whether a task is to be released or woken some time.
+    pub fn wakes_somebody(&self) -> bool {
+        self.heap.iter().any(|entry| matches!(entry.due, Due::Release(_) | Due::Wake(_)))
+    }
+
     /// Takes the first event if it is due at `now`.
     #[inline]
     pub fn pop_at(&mut self, now: Nanos) -> Option<Due> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a simulation is given and what it gives beside the trace.
 
+use crate::objects::BlockedTask;
 use schedlab_model::{Machine, Nanos};
 use schedlab_sched::options::Options;
 use schedlab_sched::registry::SchedulerInfo;
@@ -25,7 +26,7 @@ pub struct SimConfig<'a> {
 }
 
 /// Counters of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SimOutcome {
     /// End of the run.
     pub end_ns: Nanos,
@@ -39,6 +40,8 @@ pub struct SimOutcome {
     pub nr_ticks: u64,
     /// Events handed to the sink.
     pub nr_events: u64,
+    /// Tasks that waited for ever when nothing was left to happen before the run's end.
+    pub blocked: Vec<BlockedTask>,
     /// Interrupts of the machine's sources, on busy and idle CPUs.
     pub nr_interrupts: u64,
     /// Time that they took.

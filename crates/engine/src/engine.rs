@@ -8,6 +8,7 @@ use crate::error::SimError;
 use crate::exec::Exec;
 use crate::interrupts::Interrupts;
 use crate::kernel_mode::KernelMode;
+use crate::objects::Objects;
 use crate::pace::Pace;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
@@ -36,6 +37,7 @@ pub(crate) struct Engine<'a, S> {
     pub kernel_mode: KernelMode,
     pub interrupts: Interrupts<'a>,
     pub device: DeviceQueue,
+    pub objects: Objects,
     pub arrivals: Vec<Arrival>,
     /// Forked so far of each description, for names.
     pub nr_forked: Vec<u32>,
@@ -91,6 +93,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             kernel_mode: KernelMode::new(machine),
             interrupts: Interrupts::new(machine, config.seed),
             device: DeviceQueue::new(machine.device),
+            objects: Objects::new(workload),
             nr_live: arrivals.len() as u64,
             arrivals,
             nr_forked: vec![0; workload.tasks.len()],
@@ -158,7 +161,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
             let now = self.events.next_time().min(tick).min(self.burst_ends.first().1);
-            if now == Nanos::MAX {
+            let never = now == Nanos::MAX;
+            if never && (end_ns == Nanos::MAX || self.runnable_task().is_some()) {
                 self.report_stuck();
                 break;
             }
@@ -166,6 +170,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             let now = now.min(self.interrupts.next_time());
             if now >= end_ns {
                 self.core.now = end_ns;
+                if self.is_stuck() {
+                    self.outcome.blocked = self.blocked_tasks();
+                }
                 break;
             }
             if now != self.core.now {
@@ -273,13 +280,26 @@ impl<'a, S: TraceSink> Engine<'a, S> {
 
     /// Nothing is due any more though tasks live: somebody waits for ever.
     fn report_stuck(&mut self) {
-        for id in (0..self.core.tasks.len() as u32).map(TaskId) {
-            let t = self.core.task(id);
-            if t.on_rq && !t.sched_delayed {
-                let cpu = t.cpu;
-                self.fault(crate::SchedulerFault::Lost, "pick_task", id, cpu);
-                return;
-            }
+        if let Some(id) = self.runnable_task() {
+            let cpu = self.core.task(id).cpu;
+            self.fault(crate::SchedulerFault::Lost, "pick_task", id, cpu);
+            return;
         }
+        let blocked = self.blocked_tasks();
+        if !blocked.is_empty() {
+            // Timers of classes may have come after the last task went to sleep.
+            let time_ns = self.core.rqs.iter().map(|rq| rq.idle_since).max().unwrap_or(0);
+            self.error.get_or_insert(SimError::Deadlock { blocked, time_ns });
+        }
+    }
+
+    fn runnable_task(&self) -> Option<TaskId> {
+        let mut ids = (0..self.core.tasks.len() as u32).map(TaskId);
+        ids.find(|id| self.core.task(*id).on_rq && !self.core.task(*id).sched_delayed)
+    }
+
+    /// Whether no task will ever run again, whatever timers of classes still come.
+    fn is_stuck(&self) -> bool {
+        self.nr_busy == 0 && !self.events.wakes_somebody() && self.runnable_task().is_none()
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a simulation stops early.
 
+use crate::objects::BlockedTask;
 use schedlab_model::{CpuId, Nanos};
 use std::fmt;
 
@@ -85,6 +86,24 @@ pub enum SimError {
         /// When.
         time_ns: Nanos,
     },
+    /// A program does what must not be done with an object.
+    Misuse {
+        /// The task.
+        task: String,
+        /// What it does to it.
+        what: &'static str,
+        /// Kind and name of the object.
+        object: String,
+        /// When.
+        time_ns: Nanos,
+    },
+    /// Every task that lives waits for another one, for ever.
+    Deadlock {
+        /// Who waits for what.
+        blocked: Vec<BlockedTask>,
+        /// When.
+        time_ns: Nanos,
+    },
     /// More tasks than a run may have.
     TooManyTasks {
         /// The limit.
@@ -111,11 +130,33 @@ impl fmt::Display for SimError {
                 "task {task:?} went through a million steps at {time_ns} ns without time passing: \
                  give its loop some CPU time or sleep, or run with costs (--costs default)"
             ),
+            Self::Misuse { task, what, object, time_ns } => {
+                write!(f, "task {task:?} {what} {object}, at {time_ns} ns: mend its program")
+            }
+            Self::Deadlock { blocked, time_ns } => write_deadlock(f, blocked, *time_ns),
             Self::TooManyTasks { max, time_ns } => {
                 write!(f, "more than {max} tasks at {time_ns} ns: end forked tasks, or fork fewer")
             }
         }
     }
+}
+
+/// Most tasks that the text of a deadlock names.
+const BLOCKED_NAMED_MAX: usize = 8;
+
+fn write_deadlock(
+    f: &mut fmt::Formatter<'_>,
+    blocked: &[BlockedTask],
+    time_ns: Nanos,
+) -> fmt::Result {
+    write!(f, "deadlock: from {time_ns} ns on every task that lives waits for ever: ")?;
+    for (index, task) in blocked.iter().take(BLOCKED_NAMED_MAX).enumerate() {
+        write!(f, "{}{task}", if index == 0 { "" } else { "; " })?;
+    }
+    if blocked.len() > BLOCKED_NAMED_MAX {
+        write!(f, "; and {} more", blocked.len() - BLOCKED_NAMED_MAX)?;
+    }
+    write!(f, ". Let somebody wake them, or end the run at a time (--until)")
 }
 
 impl std::error::Error for SimError {}

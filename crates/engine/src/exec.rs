@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the engine knows of a task beside the scheduler's view: its program and its family.
 
-use schedlab_model::{Interpreter, Nanos, TaskId};
+use crate::objects::Shared;
+use schedlab_model::{Interpreter, Nanos, ObjectId, TaskId};
 
 /// Why a task sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,6 +13,10 @@ pub enum Waiting {
     Event,
     /// For its children.
     Children,
+    /// For its children of one description.
+    ChildrenOf(u32),
+    /// On an object or a wait set, by its number in the trace.
+    On(ObjectId),
 }
 
 /// A task's execution.
@@ -38,6 +43,8 @@ pub struct Exec {
     pub parent: Option<TaskId>,
     /// Children that live.
     pub children: u32,
+    /// What it keeps for its use of objects; `None` before the first.
+    pub shared: Option<Box<Shared>>,
     /// It must leave its CPU, which its new affinity forbids.
     pub must_move: bool,
     /// It called sched_yield and has not been rescheduled since.

@@ -30,6 +30,7 @@ mod error;
 mod exec;
 mod interrupts;
 mod kernel_mode;
+mod objects;
 mod pace;
 mod refuse;
 mod schedule;
@@ -38,6 +39,7 @@ mod wake;
 
 pub use config::{SimConfig, SimOutcome};
 pub use error::{SchedulerFault, SimError};
+pub use objects::BlockedTask;
 
 use schedlab_model::{TraceSink, Workload};
 

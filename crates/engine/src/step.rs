@@ -9,7 +9,7 @@ use schedlab_model::{CpuId, EventKind, Nanos, Op, Step, TaskId, TraceSink};
 use schedlab_sched::core::TaskState;
 
 /// What a step leaves behind.
-enum Next {
+pub(crate) enum Next {
     /// Go on with the next step.
     Continue,
     /// Busy for this long.
@@ -18,6 +18,9 @@ enum Next {
     BusyUntil(Nanos),
     /// A system call is over: the CPU reschedules if it was asked to.
     Syscall,
+    /// A call is over whose effect others see: its time passes before the program goes on, and
+    /// the CPU reschedules if it was asked to.
+    Call,
     /// It called sched_yield.
     Yield,
     /// The task blocks or exits.
@@ -62,6 +65,20 @@ impl<S: TraceSink> Engine<'_, S> {
                         return;
                     }
                 }
+                Next::Call => {
+                    let rq = self.core.rq(cpu);
+                    if rq.need_resched || rq.need_resched_lazy {
+                        self.pause(cpu, task);
+                        if !self.stays_in_kernel(cpu) {
+                            self.schedule(cpu);
+                        }
+                        return;
+                    }
+                    if self.execs[task.index()].overhead > 0 {
+                        self.pause(cpu, task);
+                        return;
+                    }
+                }
                 Next::Yield => {
                     self.pause(cpu, task);
                     self.schedule(cpu);
@@ -83,7 +100,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.start_burst(cpu, task, overhead, 0);
     }
 
-    fn charge(&mut self, task: TaskId, ns: Nanos) {
+    pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
         let exec = &mut self.execs[task.index()];
         exec.overhead = exec.overhead.saturating_add(ns);
     }
@@ -92,8 +109,12 @@ impl<S: TraceSink> Engine<'_, S> {
         let exec = &mut self.execs[task.index()];
         let workload = self.workload;
         let program = &workload.tasks[exec.spec as usize].program;
-        let step = exec.interpreter.next(program);
-        if !matches!(step, Step::Run(_) | Step::RunWall(_) | Step::Phase(_) | Step::Progress) {
+        let pending = exec.shared.as_mut().and_then(|shared| shared.pending.take());
+        let step = match pending {
+            Some(step) => return self.object_step(cpu, task, step, true),
+            None => exec.interpreter.next(program),
+        };
+        if is_syscall(&step) {
             self.charge(task, self.costs.syscall_ns);
         }
         let now = self.core.now;
@@ -141,8 +162,24 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.exit(cpu, task);
                 Next::Block(TaskState::Dead)
             }
-            _ => unreachable!("the lane refuses this operation"),
+            Step::Mem { .. } | Step::MemRun { .. } => {
+                match self.config.machine.memory.cpu_ns(&step) {
+                    0 => Next::Continue,
+                    ns => Next::Busy(ns),
+                }
+            }
+            step => self.first_object_step(cpu, task, step),
         }
+    }
+
+    /// A step that touches objects, when the program comes to it.
+    fn first_object_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
+        let next = self.object_step(cpu, task, step, false);
+        if step.ends_burst() && matches!(next, Next::Call) {
+            // It was there to wait and need not: another burst begins.
+            self.note_burst(task);
+        }
+        next
     }
 
     fn block_until(&mut self, task: TaskId, at: Nanos, state: TaskState) -> Next {
@@ -182,15 +219,31 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     fn exit(&mut self, cpu: CpuId, task: TaskId) {
+        self.check_exit(task);
         self.emit(cpu, EventKind::Exit { task });
         self.nr_live -= 1;
         self.outcome.nr_exited += 1;
         let Some(parent) = self.execs[task.index()].parent else { return };
-        let exec = &mut self.execs[parent.index()];
-        exec.children -= 1;
-        if exec.children == 0 && exec.waiting == Waiting::Children {
+        self.execs[parent.index()].children -= 1;
+        if self.uncount_child(parent, self.execs[task.index()].spec) {
             self.charge(task, self.costs.wakeup_ns);
             self.wake(parent, cpu, Some(task));
         }
     }
+}
+
+/// Whether a step is a system call whatever comes of it. Operations on objects see to it
+/// themselves, because many need no call while nobody waits.
+fn is_syscall(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::Sleep(_)
+            | Step::Timer { .. }
+            | Step::Io { .. }
+            | Step::Yield
+            | Step::Fork { .. }
+            | Step::JoinAll
+            | Step::SetAttr { .. }
+            | Step::Exit
+    )
 }

@@ -43,6 +43,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.nr_live += 1;
         let task = self.create(spec, name, cpu, Some(parent));
         self.execs[parent.index()].children += 1;
+        self.count_child(parent, spec);
         self.start(task, WakeKind::Fork, cpu, Some(parent));
     }
 
@@ -84,6 +85,7 @@ impl<S: TraceSink> Engine<'_, S> {
             timers: vec![self.core.now; description.program.nr_timers as usize],
             parent,
             children: 0,
+            shared: None,
             must_move: false,
             yielded: false,
             runnable_since: self.core.now,
@@ -128,11 +130,22 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Wakes `task` (try_to_wake_up). `waker` runs on `this_cpu`, or it is an interrupt there.
     pub(crate) fn wake(&mut self, task: TaskId, this_cpu: CpuId, waker: Option<TaskId>) {
+        self.wake_sync(task, this_cpu, waker, false);
+    }
+
+    /// Wakes `task`; `sync`: the waker is about to sleep.
+    pub(crate) fn wake_sync(
+        &mut self,
+        task: TaskId,
+        this_cpu: CpuId,
+        waker: Option<TaskId>,
+        sync: bool,
+    ) {
         self.execs[task.index()].waiting = Waiting::No;
         self.execs[task.index()].runnable_since = self.core.now;
         self.note_burst(task);
         let mut flags =
-            WakeFlags { kind: WakeKind::Wakeup, sync: false, migrated: false, this_cpu, waker };
+            WakeFlags { kind: WakeKind::Wakeup, sync, migrated: false, this_cpu, waker };
         let prev = self.core.task(task).cpu;
         if self.core.task(task).sched_delayed {
             self.requeue_delayed(prev, task, flags);
@@ -207,7 +220,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// Tells schedulers that must know it how long the coming burst is.
-    fn note_burst(&mut self, task: TaskId) {
+    pub(crate) fn note_burst(&mut self, task: TaskId) {
         if !self.config.scheduler.claims.needs_burst {
             return;
         }

@@ -10,16 +10,23 @@ use common::checks::check_case;
 use common::workloads::{nice, on, policy};
 use common::{Case, MS};
 use schedlab_model::machine::{InterruptArrivals, InterruptSource};
+use schedlab_model::objects::CHANNEL_BYTES_MAX;
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, Costs, CpuMask, LoopCount, Machine, Op, Policy, Preempt, Program,
-    Release, SchedAttr, TaskSpec, TimerMode, Topology, Workload,
+    Amount, CgroupId, CgroupSpec, ChannelKind, Costs, CpuMask, LoopCount, Machine, MutexProtocol,
+    ObjectId, ObjectKind, ObjectSpec, Op, Policy, Preempt, Program, Release, SchedAttr, TaskSpec,
+    TimerMode, Topology, Workload,
 };
 use schedlab_sched::registry::SCHEDULERS;
 
 /// Workloads tried unless the environment says otherwise.
 const NR_WORKLOADS: u64 = 200;
+
+/// The semaphore and the pipe of every workload; the mutexes are 0 to 2. Whoever waits has given
+/// as much before, so that there is always enough for somebody.
+const SEM: ObjectId = ObjectId(3);
+const PIPE: ObjectId = ObjectId(4);
 
 struct Draw {
     stream: Stream,
@@ -72,6 +79,35 @@ impl Draw {
         on(&[self.below(cpus) as u32, self.below(cpus) as u32])
     }
 
+    /// A critical section of one or two mutexes, taken in order so that nobody waits crosswise.
+    fn section<'b>(
+        &mut self,
+        builder: &'b mut ProgramBuilder,
+        nr_phases: &mut u32,
+    ) -> &'b mut ProgramBuilder {
+        let first = self.below(3) as u32;
+        let second = first + 1 + self.below(2) as u32;
+        let second = (second < 3).then_some(ObjectId(second));
+        builder.lock(ObjectId(first)).op(Op::Run(self.amount(2 * MS)));
+        if let Some(second) = second {
+            builder.lock(second);
+        }
+        match self.below(4) {
+            0 => builder.op(Op::Sleep(self.amount(2 * MS))),
+            1 => builder.op(Op::Yield),
+            2 => {
+                let attr = self.attr();
+                *nr_phases += 1;
+                builder.op(Op::Phase(*nr_phases - 1)).op(Op::SetAttr(Box::new(attr)))
+            }
+            _ => builder.op(Op::Run(self.amount(2 * MS))),
+        };
+        if let Some(second) = second {
+            builder.unlock(second);
+        }
+        builder.unlock(ObjectId(first))
+    }
+
     /// A program of task description `index`; it forks only descriptions with higher numbers.
     fn program(&mut self, index: u64, nr_specs: u64) -> (Program, u32) {
         let mut builder = ProgramBuilder::new();
@@ -83,7 +119,13 @@ impl Draw {
             let mode = if self.one_in(2) { TimerMode::Relative } else { TimerMode::Absolute };
             let sync = self.one_in(2);
             let direction = if self.one_in(2) { IoDirection::Read } else { IoDirection::Write };
-            match self.below(10) {
+            match self.below(13) {
+                10 => self.section(&mut builder, &mut nr_phases),
+                11 => builder.op(Op::SemPost { object: SEM }).op(Op::SemWait { object: SEM }),
+                12 => {
+                    let bytes = 1 + self.below(200_000);
+                    builder.send(PIPE, bytes).receive(PIPE, bytes)
+                }
                 0..=2 => builder.op(Op::Run(self.amount(6 * MS))),
                 3 => builder.op(Op::RunWall(self.amount(6 * MS))),
                 4 => builder.op(Op::Sleep(self.amount(6 * MS))),
@@ -131,6 +173,17 @@ impl Draw {
             });
         }
         let mut workload = Workload::new(format!("random {number}"), tasks);
+        let ceiling = MutexProtocol::Ceiling { rt_priority: 99 };
+        let mutexes = [MutexProtocol::None, MutexProtocol::Inherit, ceiling];
+        for (number, protocol) in mutexes.into_iter().enumerate() {
+            let kind = ObjectKind::Mutex { protocol };
+            workload.add_object(ObjectSpec::new(format!("mutex{number}"), kind));
+        }
+        workload.add_object(ObjectSpec::new("sem", ObjectKind::Semaphore { initial: 0 }));
+        // It takes what all may write: else all could be writing at once.
+        let (kind, capacity_bytes) = (ChannelKind::Pipe, CHANNEL_BYTES_MAX);
+        let pipe = ObjectKind::Channel { kind, capacity_bytes };
+        workload.add_object(ObjectSpec::new("pipe", pipe));
         for group in 1..self.nr_cgroups {
             let parent = CgroupId(self.below(group) as u32);
             let weight = 1 + self.below(10_000) as u32;

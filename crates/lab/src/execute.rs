@@ -7,8 +7,9 @@
 use crate::plan::Plan;
 use crate::{ExperimentResult, Lane, LaneError, RunResult};
 use schedlab_model::trace::NullSink;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// How to run a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,9 @@ pub struct Outcome {
 /// Told about each run as it ends; may be called from several threads.
 pub type Progress<'a> = dyn Fn(usize, Option<&LaneError>) + Sync + 'a;
 
+/// Gets each run's result as it ends, from several threads at once; says whether to go on.
+pub type Receive<'a> = dyn Fn(usize, Result<RunResult, LaneError>) -> ControlFlow<()> + Sync + 'a;
+
 type Slot = Mutex<Option<Result<RunResult, LaneError>>>;
 
 /// Runs every run of `plan` in the lane of its name. Parallel lanes come first, then the others in
@@ -53,33 +57,61 @@ pub fn execute(
     progress: &Progress<'_>,
 ) -> Outcome {
     let slots: Vec<Slot> = plan.runs.iter().map(|_| Mutex::new(None)).collect();
+    execute_some(plan, lanes, options, &|_| true, &|run, result| {
+        progress(run, result.as_ref().err());
+        if let Ok(mut slot) = slots[run].lock() {
+            *slot = Some(result);
+        }
+        ControlFlow::Continue(())
+    });
+    collect(plan, slots)
+}
+
+/// Runs those runs of `plan` that `wanted` chooses, in the same order as [`execute`], and hands
+/// each result over at once instead of keeping it. After a `Break` no further run begins.
+pub fn execute_some(
+    plan: &Plan,
+    lanes: &[&dyn Lane],
+    options: ExecuteOptions,
+    wanted: &dyn Fn(usize) -> bool,
+    receive: &Receive<'_>,
+) {
     let lane_of = |name: &str| lanes.iter().copied().find(|lane| lane.name() == name);
+    let stopped = AtomicBool::new(false);
     let run_one = |run: usize| {
         let planned = &plan.runs[run];
         let result = match lane_of(&planned.lane) {
             Some(lane) => lane.run(&planned.request, &mut NullSink),
             None => Err(LaneError::Unavailable(format!("there is no lane {:?}", planned.lane))),
         };
-        progress(run, result.as_ref().err());
-        if let Ok(mut slot) = slots[run].lock() {
-            *slot = Some(result);
+        if receive(run, result).is_break() {
+            stopped.store(true, Ordering::Relaxed);
         }
     };
+    let goes_on = || !stopped.load(Ordering::Relaxed);
     let is_serial = |name: &str| lane_of(name).is_some_and(|lane| !lane.is_parallel());
-    let parallel: Vec<usize> =
-        (0..plan.runs.len()).filter(|&run| !is_serial(&plan.runs[run].lane)).collect();
+    let parallel: Vec<usize> = (0..plan.runs.len())
+        .filter(|&run| !is_serial(&plan.runs[run].lane) && wanted(run))
+        .collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..options.threads.clamp(1, parallel.len().max(1)) {
             scope.spawn(|| {
                 while let Some(&run) = parallel.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if !goes_on() {
+                        break;
+                    }
                     run_one(run);
                 }
             });
         }
     });
-    plan.host_order(options.seed, is_serial).into_iter().for_each(run_one);
-    collect(plan, slots)
+    let serial = plan.host_order(options.seed, is_serial);
+    for run in serial.into_iter().filter(|&run| wanted(run)) {
+        if goes_on() {
+            run_one(run);
+        }
+    }
 }
 
 fn collect(plan: &Plan, slots: Vec<Slot>) -> Outcome {
@@ -142,6 +174,7 @@ mod tests {
             title: String::new(),
             text: String::new(),
             figures: vec![],
+            view: None,
         };
         let request = |seed| RunRequest {
             workload: Workload::new("w", vec![]),
@@ -189,6 +222,18 @@ mod tests {
         let order = host.order.into_inner().unwrap();
         assert_ne!(order, (1..=9).collect::<Vec<_>>());
         assert!(outcome.results[0].runs.is_sorted_by_key(|run| run.seed));
+    }
+
+    #[test]
+    fn after_a_break_no_run_begins() {
+        let plan = plan("sim", 40);
+        let echo = lane(true);
+        let options = ExecuteOptions { threads: 1, seed: 1 };
+        execute_some(&plan, &[&echo], options, &|run| run != 1, &|run, _| match run {
+            3 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        assert_eq!(echo.order.into_inner().unwrap(), [1, 3, 4], "seed 2 was not wanted");
     }
 
     #[test]

@@ -1,28 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments: what to run, in which lane, how often; and the results.
 //!
-//! `study` reads what was asked, `plan` makes single runs of it, `execute` runs them in their
-//! lanes,
-//! `recorder` turns a lane's events into measures, `result` is what comes out.
+//! `study` reads what was asked (`axis`: what varies; `place`: where a mistake stands), `plan`
+//! makes single runs of it, `execute` runs them in their lanes, `recorder` turns a lane's events
+//! into measures, `result` is what comes out; `view` puts results into rows with intervals and
+//! differences, `values` is how it reads them. `store` keeps results on disk run by run, `identity`
+//! tells which run a stored one is.
 
+pub mod axis;
 pub mod execute;
+pub mod identity;
 pub mod lane;
 pub mod launchers;
 pub mod machine;
+pub mod place;
 pub mod plan;
+pub mod policy;
 pub mod recorder;
 pub mod result;
 pub mod sim;
+pub mod store;
 pub mod study;
+pub mod values;
+pub mod view;
 
-pub use execute::{ExecuteOptions, Failure, Outcome, execute};
+pub use execute::{ExecuteOptions, Failure, Outcome, execute, execute_some};
 pub use lane::{Keep, Lane, LaneError, RunRequest};
 pub use machine::{MachineFile, MachineSpec};
-pub use plan::{Plan, PlanInput, PlannedRun};
+pub use place::{Step, StudyError};
+pub use plan::{Built, Makers, Plan, PlanInput, PlannedRun};
 pub use recorder::{Recorded, Recorder, SliceTracker};
 pub use result::{
     CopyResult, Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult,
     SCHEMA_VERSION, Setting, Slice, Warning,
 };
 pub use sim::{SimLane, Watchdog};
-pub use study::{Study, StudyError};
+pub use study::Study;
+pub use view::View;

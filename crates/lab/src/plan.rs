@@ -5,15 +5,42 @@
 //! order in which a real machine is measured is shuffled by the seed (`host_order`), so that a
 //! drift of the machine (heat, other load) does not fall on one scheduler alone.
 
-use crate::study::{ExperimentSpec, RunsSpec, Study, StudyError};
-use crate::{Experiment, Keep, RunRequest};
+pub use crate::policy::{
+    POLICIES, RT_PRIORITY_DEFAULT, apply_policy, policy_by_name, scheduler_of,
+};
+use crate::sim;
+use crate::study::{ExperimentSpec, RunsSpec, Study};
+use crate::{Experiment, Keep, MachineSpec, RunRequest, StudyError};
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::{CpuMask, Policy, Workload};
+use schedlab_model::{CpuMask, Nanos, Policy, Workload};
+use schedlab_workload::units;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A workload and every parameter it was made with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Built {
+    /// The workload.
+    pub workload: Workload,
+    /// Parameters: those handed in, and those that its name holds (`hogs:n=4`).
+    pub parameters: BTreeMap<String, String>,
+}
 
 /// Makes a workload from its name, its parameters and the number of CPUs of the run.
 pub type WorkloadFactory<'a> =
-    dyn Fn(&str, &BTreeMap<String, String>, u32) -> Result<Workload, String> + 'a;
+    dyn Fn(&str, &BTreeMap<String, String>, u32) -> Result<Built, String> + 'a;
+
+/// Makes a modelled machine from its name.
+pub type MachineFactory<'a> = dyn Fn(&str) -> Result<MachineSpec, String> + 'a;
+
+/// What makes the things that a study only names.
+#[derive(Clone, Copy)]
+pub struct Makers<'m> {
+    /// Workloads.
+    pub workload: &'m WorkloadFactory<'m>,
+    /// Machines.
+    pub machine: &'m MachineFactory<'m>,
+}
 
 /// What a plan depends on beside the study.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +53,14 @@ pub struct PlanInput {
     pub lane: Option<String>,
     /// Repetitions on the host instead of the study's, if given.
     pub host_repetitions: Option<u32>,
+    /// Most runs that a plan may have.
+    pub runs_max: usize,
+    /// Every experiment gets a table with intervals, not only those that describe one.
+    pub has_views: bool,
 }
+
+/// Most runs of a plan, unless told otherwise: some 3 kB of memory each.
+pub const RUNS_MAX_DEFAULT: usize = 100_000;
 
 /// One run of a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,18 +99,70 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
+/// What a point of an experiment is made of, beside the scheduler.
+struct Point<'p> {
+    experiment: usize,
+    spec: &'p ExperimentSpec,
+    runs_index: usize,
+    runs: &'p RunsSpec,
+    workload: &'p str,
+    machine: Option<&'p NamedMachine>,
+    values: &'p BTreeMap<String, String>,
+}
+
+impl Point<'_> {
+    /// Parameters for the workload.
+    fn given(&self) -> BTreeMap<String, String> {
+        let fixed = self.spec.parameters.iter();
+        fixed
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .chain(self.values.clone())
+            .filter(|(name, _)| name != "cpus")
+            .collect()
+    }
+
+    /// The error with a place below the entry of `runs`.
+    fn in_runs(&self, error: StudyError) -> StudyError {
+        error.at(["runs".into(), self.runs_index.into()])
+    }
+
+    /// The workload, which must fit the machine.
+    fn build(&self, nr_cpus: u32, make: Makers<'_>) -> Result<Built, StudyError> {
+        let wrong = |text: String| StudyError::new(text, "").below("workload");
+        let built = (make.workload)(self.workload, &self.given(), nr_cpus).map_err(wrong)?;
+        if self.runs.lane == "sim" {
+            built.workload.check(nr_cpus).map_err(|error| wrong(error.to_string()))?;
+            if let Some((_, spec)) = self.machine {
+                spec.first_cpus(nr_cpus)
+                    .map_err(|text| StudyError::new(text, "").below("machine"))?;
+            }
+        }
+        Ok(built)
+    }
+
+    /// Scheduler and policy of entry `index`.
+    fn scheduler(&self, index: usize) -> Result<(String, Option<Policy>), StudyError> {
+        let place = |error: StudyError| self.in_runs(error.at(["schedulers".into(), index.into()]));
+        let lane = &self.runs.lane;
+        let found = scheduler_of(lane, &self.runs.schedulers[index]).map_err(place)?;
+        if lane == "sim" {
+            sim::check_scheduler(&found.0).map_err(place)?;
+        }
+        Ok(found)
+    }
+}
+
 impl Plan {
-    /// Adds every run of `study`.
+    /// Adds every run of `study`. The error has a path into the study's text.
     pub fn add_study(
         &mut self,
         study: &Study,
         input: &PlanInput,
-        workload: &WorkloadFactory<'_>,
+        make: Makers<'_>,
     ) -> Result<(), StudyError> {
-        for spec in &study.experiments {
-            self.add_experiment(study, spec, input, workload).map_err(|error| {
-                StudyError(format!("experiment {:?} of study {:?}: {error}", spec.name, study.name))
-            })?;
+        for (index, spec) in study.experiments.iter().enumerate() {
+            self.add_experiment(study, spec, input, make)
+                .map_err(|error| error.at(["experiment".into(), index.into()]))?;
         }
         Ok(())
     }
@@ -86,17 +172,24 @@ impl Plan {
         study: &Study,
         spec: &ExperimentSpec,
         input: &PlanInput,
-        workload: &WorkloadFactory<'_>,
+        make: Makers<'_>,
     ) -> Result<(), StudyError> {
         let nr_cpus = input.host_cpus.weight();
         let mut inner = Vec::new();
         let mut outer = Vec::new();
+        let values = |axis: &str| {
+            spec.axes[axis]
+                .values(axis, nr_cpus)
+                .map_err(|error| error.at(["axes".into(), axis.into()]))
+        };
         for axis in &spec.split {
-            outer.push((axis.as_str(), spec.axes[axis].values(axis, nr_cpus)?));
+            outer.push((axis.as_str(), values(axis)?));
         }
-        for (name, axis) in spec.axes.iter().filter(|(name, _)| !spec.split.contains(name)) {
-            inner.push((name.as_str(), axis.values(name, nr_cpus)?));
+        for axis in spec.axes.keys().filter(|name| !spec.split.contains(name)) {
+            inner.push((axis.as_str(), values(axis)?));
         }
+        self.check_size(spec, &[&outer[..], &inner[..]].concat(), input)?;
+        let machines = machines(spec, make)?;
         for fixed in points(&outer) {
             let experiment = self.experiments.len();
             self.experiments.push(Experiment {
@@ -105,30 +198,77 @@ impl Plan {
                 title: fill(&spec.title, &fixed),
                 text: fill(&spec.text, &fixed),
                 figures: spec.figures.clone(),
+                view: (input.has_views || spec.has_view()).then(|| spec.view()),
             });
-            for runs in spec.runs.iter().filter(|runs| wanted(runs, input)) {
-                for varying in points(&inner) {
-                    let mut point = fixed.clone();
-                    point.extend(varying);
-                    self.add_point(experiment, spec, runs, &point, input, workload)?;
+            for (runs_index, runs) in
+                spec.runs.iter().enumerate().filter(|(_, runs)| wanted(runs, input))
+            {
+                for (workload, machine) in pairs(&spec.workload.values(), &machines, runs) {
+                    for varying in points(&inner) {
+                        let mut values = fixed.clone();
+                        values.extend(varying);
+                        let values = &values;
+                        let point =
+                            Point { experiment, spec, runs_index, runs, workload, machine, values };
+                        self.add_point(&point, input, make)?;
+                    }
                 }
             }
         }
         Ok(())
     }
 
+    /// Counts the runs before any of them takes memory.
+    fn check_size(
+        &self,
+        spec: &ExperimentSpec,
+        axes: &[(&str, Vec<String>)],
+        input: &PlanInput,
+    ) -> Result<(), StudyError> {
+        let product = |counts: Vec<usize>| {
+            counts.into_iter().try_fold(1_usize, |product, count| product.checked_mul(count))
+        };
+        let points = product(axes.iter().map(|(_, values)| values.len()).collect());
+        let mut total = Some(self.runs.len());
+        for runs in spec.runs.iter().filter(|runs| wanted(runs, input)) {
+            let sets = product(runs.set.values().map(|values| values.values().len()).collect());
+            let seeds = match &spec.seeds {
+                Some(seeds) => seeds.values()?.len(),
+                None => repetitions(runs, input) as usize,
+            };
+            let machines = if runs.lane == "sim" { spec.machines().len().max(1) } else { 1 };
+            let count = points.zip(sets).and_then(|(points, sets)| {
+                let workloads = spec.workload.values().len();
+                product(vec![workloads, machines, runs.schedulers.len(), seeds, points, sets])
+            });
+            total = total.zip(count).and_then(|(total, count)| total.checked_add(count));
+        }
+        match total {
+            Some(total) if total <= input.runs_max => Ok(()),
+            _ => {
+                let found = total.map_or("more than can be counted".into(), |n| n.to_string());
+                Err(StudyError::new(
+                    format!("with experiment {:?} there are {found} runs", spec.name),
+                    format!(
+                        "most are {}: take values or seeds away, or raise the limit (--runs-max)",
+                        input.runs_max
+                    ),
+                )
+                .below("name"))
+            }
+        }
+    }
+
     fn add_point(
         &mut self,
-        experiment: usize,
-        spec: &ExperimentSpec,
-        runs: &RunsSpec,
-        point: &BTreeMap<String, String>,
+        point: &Point<'_>,
         input: &PlanInput,
-        workload: &WorkloadFactory<'_>,
+        make: Makers<'_>,
     ) -> Result<(), StudyError> {
+        let (spec, runs) = (point.spec, point.runs);
         let nr_cpus = point_cpus(point, input)?;
         let Some(cpus) = lane_cpus(&runs.lane, nr_cpus, input) else {
-            let name = &self.experiments[experiment].name;
+            let name = &self.experiments[point.experiment].name;
             let available = input.host_cpus.weight();
             let note =
                 format!("{name} is not measured: it needs {nr_cpus} CPUs, here are {available}");
@@ -137,19 +277,15 @@ impl Plan {
             }
             return Ok(());
         };
-        let given: BTreeMap<String, String> = spec
-            .parameters
-            .iter()
-            .map(|(name, value)| (name.clone(), value.to_string()))
-            .chain(point.clone())
-            .filter(|(name, _)| name != "cpus")
-            .collect();
-        let built = workload(&spec.workload, &given, nr_cpus).map_err(StudyError)?;
-        for scheduler in &runs.schedulers {
-            let (scheduler, policy) = scheduler_of(&runs.lane, scheduler)?;
-            let mut parameters = given.clone();
+        let built = point.build(nr_cpus, make)?;
+        for index in 0..runs.schedulers.len() {
+            let (scheduler, policy) = point.scheduler(index)?;
+            let mut parameters = built.parameters.clone();
             parameters.insert("cpus".into(), nr_cpus.to_string());
-            let mut workload = built.clone();
+            if let Some((name, _)) = point.machine {
+                parameters.insert("machine".into(), name.clone());
+            }
+            let mut workload = built.workload.clone();
             if let Some(policy) = policy {
                 apply_policy(&mut workload, policy, RT_PRIORITY_DEFAULT);
                 if runs.lane == "sim" {
@@ -161,44 +297,68 @@ impl Plan {
                 scheduler,
                 tunables: Vec::new(),
                 cpus,
-                machine: None,
+                machine: point.machine.map(|(_, spec)| Arc::clone(spec)),
                 parameters,
                 seed: input.seed,
                 repetition: 0,
-                until_ns: None,
+                until_ns: until(spec)?,
                 keep: Keep { slices: spec.keep_slices, progress: spec.keep_progress },
             };
-            self.add_repetitions(experiment, runs, &request, input);
+            self.add_tunables(point, &request, input)?;
         }
         Ok(())
     }
 
-    /// Adds `request` once a repetition. On a real machine only the first one keeps its timeline:
+    /// Adds `request` once each combination of the tunables.
+    fn add_tunables(
+        &mut self,
+        point: &Point<'_>,
+        request: &RunRequest,
+        input: &PlanInput,
+    ) -> Result<(), StudyError> {
+        for tunables in tunable_sets(point.runs) {
+            if point.runs.lane == "sim" {
+                sim::check_tunables(&request.scheduler, &tunables).map_err(|error| {
+                    point.in_runs(StudyError::new(error.text(), "").below("set"))
+                })?;
+            }
+            let mut request = request.clone();
+            let named = tunables.iter().map(|(n, value)| (format!("set.{n}"), value.clone()));
+            request.parameters.extend(named);
+            request.tunables = tunables;
+            self.add_repetitions(point, &request, input)?;
+        }
+        Ok(())
+    }
+
+    /// Adds `request` once a seed. On a real machine only the first one keeps its timeline:
     /// repetitions are there for the statistics.
     fn add_repetitions(
         &mut self,
-        experiment: usize,
-        runs: &RunsSpec,
+        point: &Point<'_>,
         request: &RunRequest,
         input: &PlanInput,
-    ) {
-        let repetitions = match (runs.lane.as_str(), input.host_repetitions) {
-            ("host", Some(repetitions)) => repetitions,
-            _ => runs.repetitions,
+    ) -> Result<(), StudyError> {
+        let seeds: Vec<u64> = match &point.spec.seeds {
+            Some(seeds) => seeds.values()?,
+            None => (0..repetitions(point.runs, input))
+                .map(|repetition| input.seed.wrapping_add(u64::from(repetition)))
+                .collect(),
         };
-        for repetition in 0..repetitions {
-            let keep_whole = runs.lane == "sim" || repetition == 0;
+        for (repetition, seed) in (0_u32..).zip(seeds) {
+            let keep_whole = point.runs.lane == "sim" || repetition == 0;
             self.runs.push(PlannedRun {
-                experiment,
-                lane: runs.lane.clone(),
+                experiment: point.experiment,
+                lane: point.runs.lane.clone(),
                 request: RunRequest {
-                    seed: input.seed.wrapping_add(u64::from(repetition)),
+                    seed,
                     repetition,
                     keep: if keep_whole { request.keep } else { Keep::NOTHING },
                     ..request.clone()
                 },
             });
         }
+        Ok(())
     }
 
     /// Indices of the runs of lanes that cannot run in parallel, shuffled by `seed`.
@@ -214,73 +374,49 @@ impl Plan {
     }
 }
 
-/// Real-time priority where a study names only the policy: the least important one, so that the
-/// kernel's own threads stay above the tasks.
-pub const RT_PRIORITY_DEFAULT: u8 = 1;
-
-/// Puts every task that has no policy of its own (and every later change back to that policy) under
-/// `policy`; nice values stay, real-time policies get `rt_priority`.
-pub fn apply_policy(workload: &mut Workload, policy: Policy, rt_priority: u8) {
-    let apply = |attr: &mut schedlab_model::SchedAttr| {
-        if attr.policy == Policy::Normal {
-            attr.policy = policy;
-            attr.rt_priority = if policy.is_rt() { rt_priority } else { 0 };
-        }
-    };
-    for task in &mut workload.tasks {
-        apply(&mut task.attr);
-        for op in &mut task.program.ops {
-            if let schedlab_model::Op::SetAttr(attr) = op {
-                apply(attr);
-            }
-        }
-    }
-}
-
-/// A policy by its name, with or without `SCHED_`, in any case.
-pub fn policy_by_name(text: &str) -> Option<Policy> {
-    let upper = text.to_ascii_uppercase();
-    let name = upper.strip_prefix("SCHED_").unwrap_or(&upper);
-    let name = if name == "NORMAL" { "OTHER" } else { name };
-    POLICIES.into_iter().find(|policy| policy.name() == name)
-}
-
-/// Every policy, by the kernel's number.
-pub const POLICIES: [Policy; 7] = [
-    Policy::Normal,
-    Policy::Fifo,
-    Policy::Rr,
-    Policy::Batch,
-    Policy::Idle,
-    Policy::Deadline,
-    Policy::Ext,
-];
-
-/// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host.
-pub fn scheduler_of(lane: &str, text: &str) -> Result<(String, Option<Policy>), StudyError> {
-    let policy = |name: &str| {
-        policy_by_name(name).ok_or_else(|| {
-            let names: Vec<&str> = POLICIES.iter().map(|policy| policy.name()).collect();
-            StudyError(format!("policy {name:?} is not known: allowed are {}", names.join(", ")))
-        })
-    };
-    match (lane, text.split_once(':')) {
-        ("sim", None) => Ok((text.into(), None)),
-        ("sim", Some((name, after))) => Ok((name.into(), Some(policy(after)?))),
-        _ => {
-            let found = policy(text)?;
-            Ok((found.name().into(), Some(found)))
-        }
-    }
-}
-
-/// Number of CPUs at a point: the axis `cpus`, else all.
-fn point_cpus(point: &BTreeMap<String, String>, input: &PlanInput) -> Result<u32, StudyError> {
+/// Number of CPUs at a point: the axis or parameter `cpus`, else all of the machine.
+fn point_cpus(point: &Point<'_>, input: &PlanInput) -> Result<u32, StudyError> {
     const MAX: u32 = schedlab_model::cpumask::NR_CPUS_MAX as u32;
-    let Some(text) = point.get("cpus") else { return Ok(input.host_cpus.weight()) };
+    let (place, text) = match (point.values.get("cpus"), point.spec.parameters.get("cpus")) {
+        (Some(value), _) => ("axes", value.clone()),
+        (None, Some(value)) => ("parameters", value.to_string()),
+        (None, None) => {
+            let machine = point.machine.map(|(_, spec)| spec.machine.nr_cpus());
+            return Ok(machine.unwrap_or_else(|| input.host_cpus.weight()));
+        }
+    };
+    if text == "all" {
+        return Ok(input.host_cpus.weight());
+    }
     text.parse().ok().filter(|n| (1..=MAX).contains(n)).ok_or_else(|| {
-        StudyError(format!("axis \"cpus\" has {text:?}, allowed are 1 to {MAX} and all"))
+        StudyError::new(format!("`cpus` is {text:?}"), format!("allowed are 1 to {MAX} and all"))
+            .at([place.into(), "cpus".into()])
     })
+}
+
+/// Where the study ends its runs.
+fn until(spec: &ExperimentSpec) -> Result<Option<Nanos>, StudyError> {
+    let Some(text) = &spec.until else { return Ok(None) };
+    match units::parse_duration(text) {
+        Ok(ns) if ns > 0 => Ok(Some(ns)),
+        Ok(_) => Err(StudyError::new("`until` is 0", "give a time such as 2s").below("until")),
+        Err(error) => Err(StudyError::new(format!("`until`: {error}"), "").below("until")),
+    }
+}
+
+/// How often a point is run where no seeds are named.
+fn repetitions(runs: &RunsSpec, input: &PlanInput) -> u32 {
+    match (runs.lane.as_str(), input.host_repetitions) {
+        ("host", Some(repetitions)) => repetitions,
+        _ => runs.repetitions.unwrap_or(1),
+    }
+}
+
+/// Every combination of the tunables' values; one empty one if there are none.
+fn tunable_sets(runs: &RunsSpec) -> Vec<Vec<(String, String)>> {
+    let axes: Vec<(&str, Vec<String>)> =
+        runs.set.iter().map(|(name, values)| (name.as_str(), values.values())).collect();
+    points(&axes).into_iter().map(|set| set.into_iter().collect()).collect()
 }
 
 /// The CPUs of a run; `None` where the machine has too few.
@@ -294,6 +430,34 @@ fn lane_cpus(lane: &str, nr_cpus: u32, input: &PlanInput) -> Option<CpuMask> {
 
 fn wanted(runs: &RunsSpec, input: &PlanInput) -> bool {
     input.lane.as_ref().is_none_or(|lane| *lane == runs.lane)
+}
+
+/// The machines of an experiment, each made once.
+fn machines(spec: &ExperimentSpec, make: Makers<'_>) -> Result<Vec<NamedMachine>, StudyError> {
+    let make = |name: String| match (make.machine)(&name) {
+        Ok(machine) => Ok((name, Arc::new(machine))),
+        Err(text) => Err(StudyError::new(text, "").below("machine")),
+    };
+    spec.machines().into_iter().map(make).collect()
+}
+
+/// A machine with its name in the study.
+type NamedMachine = (String, Arc<MachineSpec>);
+
+/// Every workload with every machine; a real machine is what it is.
+fn pairs<'p>(
+    workloads: &'p [String],
+    machines: &'p [NamedMachine],
+    runs: &RunsSpec,
+) -> Vec<(&'p str, Option<&'p NamedMachine>)> {
+    let machines: Vec<Option<&NamedMachine>> = match runs.lane.as_str() {
+        "sim" if !machines.is_empty() => machines.iter().map(Some).collect(),
+        _ => vec![None],
+    };
+    let with = |workload: &'p String| {
+        machines.iter().map(|machine| (workload.as_str(), *machine)).collect::<Vec<_>>()
+    };
+    workloads.iter().flat_map(with).collect()
 }
 
 /// Every combination of the axes' values, the last axis fastest.
@@ -322,95 +486,4 @@ fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use schedlab_model::{TaskSpec, program::ProgramBuilder};
-
-    fn hogs(name: &str, given: &BTreeMap<String, String>, _cpus: u32) -> Result<Workload, String> {
-        let mut task = TaskSpec::new("hog", ProgramBuilder::new().run(1_000).build());
-        task.instances =
-            given.get("n").map_or(Ok(1), |n| n.parse()).map_err(|_| "n".to_string())?;
-        Ok(Workload::new(name, vec![task]))
-    }
-
-    const STUDY: &str = "
-        name = 'S9'
-        title = 't'
-        text = ''
-        [[experiment]]
-        name = 'S9-{cpus}'
-        title = 'on {cpus}'
-        text = ''
-        workload = 'hogs'
-        split = ['cpus']
-        parameters.work = '1ms'
-        axes.n = { to = '2*all+1', points_max = 9 }
-        axes.cpus = [1, 'all', 3]
-        [[experiment.runs]]
-        lane = 'sim'
-        schedulers = ['fcfs', 'linux-6.12:RR']
-        [[experiment.runs]]
-        lane = 'host'
-        schedulers = ['OTHER']
-        repetitions = 2
-    ";
-
-    fn plan(host_cpus: u32) -> Plan {
-        let input = PlanInput {
-            host_cpus: CpuMask::first(host_cpus),
-            seed: 7,
-            lane: None,
-            host_repetitions: None,
-        };
-        let mut plan = Plan::default();
-        plan.add_study(&Study::parse(STUDY).unwrap(), &input, &hogs).unwrap();
-        plan
-    }
-
-    #[test]
-    fn every_point_is_planned_once_a_scheduler_and_repetition() {
-        let plan = plan(2);
-        let names: Vec<&str> = plan.experiments.iter().map(|e| e.name.as_str()).collect();
-        assert_eq!(names, ["S9-1", "S9-2", "S9-3"]);
-        // 3 experiments x 5 values of n x 2 schedulers, and 2 x 5 x 2 repetitions on the host.
-        assert_eq!(plan.runs.len(), 30 + 20);
-        assert_eq!(plan.notes, ["S9-3 is not measured: it needs 3 CPUs, here are 2"]);
-        let rr = &plan.runs[1].request;
-        assert_eq!((rr.scheduler.as_str(), rr.parameters["policy"].as_str()), ("linux-6.12", "RR"));
-        assert_eq!(rr.workload.tasks[0].attr.policy, Policy::Rr);
-        assert_eq!(rr.workload.tasks[0].attr.rt_priority, RT_PRIORITY_DEFAULT);
-        assert_eq!(rr.parameters["work"], "1ms");
-        let host: Vec<&PlannedRun> = plan.runs.iter().filter(|run| run.lane == "host").collect();
-        assert_eq!((host[0].request.seed, host[1].request.seed), (7, 8));
-        assert!(!host[0].request.parameters.contains_key("policy"));
-    }
-
-    #[test]
-    fn the_hosts_order_is_a_permutation_that_the_seed_decides() {
-        let plan = plan(2);
-        let order = plan.host_order(1, |lane| lane == "host");
-        let mut sorted = order.clone();
-        sorted.sort_unstable();
-        let host: Vec<usize> = (0..50).filter(|&run| plan.runs[run].lane == "host").collect();
-        assert_eq!(sorted, host);
-        assert_ne!(order, host);
-        assert_eq!(order, plan.host_order(1, |lane| lane == "host"));
-        assert_ne!(order, plan.host_order(2, |lane| lane == "host"));
-    }
-
-    #[test]
-    fn an_unknown_policy_is_refused_with_the_known_ones() {
-        let error = scheduler_of("host", "FAIR").unwrap_err().to_string();
-        assert!(error.contains("OTHER, FIFO, RR, BATCH, IDLE"), "{error}");
-        assert_eq!(policy_by_name("sched_fifo"), Some(Policy::Fifo));
-        assert_eq!(policy_by_name("normal"), Some(Policy::Normal));
-    }
-
-    #[test]
-    fn a_tasks_own_policy_stays() {
-        let mut workload = hogs("w", &BTreeMap::new(), 1).unwrap();
-        workload.tasks[0].attr.policy = Policy::Idle;
-        apply_policy(&mut workload, Policy::Fifo, 5);
-        assert_eq!(workload.tasks[0].attr.policy, Policy::Idle);
-    }
-}
+mod tests;

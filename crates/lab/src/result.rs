@@ -2,6 +2,7 @@
 //! Results: what one run and one experiment give. The same shape for every lane; it is what
 //! `--json` prints and what the report reads.
 
+use crate::View;
 use schedlab_metrics::RunMeasures;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,9 @@ pub struct Experiment {
     pub text: String,
     /// Figures to draw.
     pub figures: Vec<FigureKind>,
+    /// How the runs are put into a table with intervals and differences, where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<View>,
 }
 
 /// An experiment with its runs.

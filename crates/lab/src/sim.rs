@@ -5,8 +5,10 @@
 //! have happened gives an error, never a number.
 
 use crate::machine::{self, MachineSpec};
+use crate::study::unknown;
 use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
+    StudyError,
 };
 use schedlab_engine::{SimConfig, SimError, simulate};
 use schedlab_model::{Costs, Machine, Nanos, Preempt, TraceSink};
@@ -164,6 +166,17 @@ impl Lane for SimLane {
             ..RunResult::default()
         })
     }
+}
+
+/// Whether a scheduler of that name can be simulated, for plans: the error lists those that can.
+pub fn check_scheduler(name: &str) -> Result<(), StudyError> {
+    let names = registry::SCHEDULERS.iter().map(|info| info.name);
+    registry::find(name).map(|_| ()).ok_or_else(|| unknown("scheduler", name, names))
+}
+
+/// Whether a scheduler takes these values for its tunables.
+pub fn check_tunables(scheduler: &str, tunables: &[(String, String)]) -> Result<(), LaneError> {
+    options(find_scheduler(scheduler)?, tunables).map(|_| ())
 }
 
 /// `modelled`, with the machine's name unless it is flat.

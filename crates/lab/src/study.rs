@@ -3,19 +3,25 @@
 //!
 //! This file holds the shape and the checks that need no machine; `plan` turns a study into runs.
 
-use crate::FigureKind;
+use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
+use crate::place::Step;
+use crate::{FigureKind, StudyError, View};
+use schedlab_workload::nearest;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A study: a named list of experiments.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
     /// Short name, such as `S0`.
     pub name: String,
     /// Title for people.
+    #[serde(default)]
     pub title: String,
     /// What it is about and where it comes from, for people.
+    #[serde(default)]
     pub text: String,
     /// Its experiments.
     #[serde(rename = "experiment")]
@@ -23,20 +29,28 @@ pub struct Study {
 }
 
 /// One or more experiments over the same axes.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentSpec {
     /// Name; `{axis}` stands for the value of an axis in `split`.
     pub name: String,
     /// Title for people, with `{axis}` too.
+    #[serde(default)]
     pub title: String,
     /// What it shows, for people, with `{axis}` too.
+    #[serde(default)]
     pub text: String,
     /// Figures to draw.
     #[serde(default)]
     pub figures: Vec<FigureKind>,
-    /// Name of a built-in workload.
-    pub workload: String,
+    /// A built-in workload, with parameters if need be (`hogs:n=4`), or the path of a file, seen
+    /// from the study's file; or a list of them.
+    pub workload: OneOrMore,
+    /// The modelled machine: a preset (`schedlab list machines`), the path of a file, seen from
+    /// the study's, or `host` for a model of this machine; or a list of them. Without `cpus` all
+    /// CPUs of it are used. Only for lane sim; by default a flat machine.
+    #[serde(default)]
+    pub machine: Option<OneOrMore>,
     /// Axes each of whose values makes an experiment of its own; the other axes vary within one.
     #[serde(default)]
     pub split: Vec<String>,
@@ -52,12 +66,39 @@ pub struct ExperimentSpec {
     /// Whether the times of progress stay in the result.
     #[serde(default)]
     pub keep_progress: bool,
+    /// Seeds with which every point runs, the same ones in each lane and under each scheduler, so
+    /// that differences can be taken seed by seed. Instead of `repetitions`.
+    #[serde(default)]
+    pub seeds: Option<Seeds>,
+    /// Ends every run at this time, such as `2s`, in place of the workload's own end.
+    #[serde(default)]
+    pub until: Option<String>,
+    /// Names by which runs are put into rows of the table: `lane`, `scheduler`, `workload`, `cpus`,
+    /// `policy`, an axis, `set.TUNABLE`. Runs that differ in nothing else than the seed are the
+    /// repetitions of a row. By default all that varies.
+    #[serde(default)]
+    pub by: Vec<String>,
+    /// Measures in the table and in the figures, such as `turnaround_ns_mean` and
+    /// `wakeup_latency_ns_p99`.
+    #[serde(default)]
+    pub measure: Vec<String>,
+    /// Values that name the row with which others are compared, such as
+    /// `{ scheduler = "linux-6.1" }`; what it does not name is as in the row compared.
+    #[serde(default)]
+    pub baseline: BTreeMap<String, Scalar>,
+    /// Only the runs with these values are in the table and the figures; all are run.
+    #[serde(default)]
+    pub filter: BTreeMap<String, OneOrMore>,
+    /// The name among `by` that goes to the horizontal axis of the figures. By default the one that
+    /// has most values, all of them numbers.
+    #[serde(default)]
+    pub x: Option<String>,
     /// Where and under what each point runs.
     pub runs: Vec<RunsSpec>,
 }
 
 /// Schedulers of one lane.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunsSpec {
     /// `sim` or `host`.
@@ -65,179 +106,265 @@ pub struct RunsSpec {
     /// Sim: names of the registry, `name:POLICY` for tasks under another policy than their own.
     /// Host: policies.
     pub schedulers: Vec<String>,
-    /// How often each point is run.
-    #[serde(default = "one")]
-    pub repetitions: u32,
+    /// How often each point is run, each time with the next seed; 1 if nothing is said.
+    #[serde(default)]
+    pub repetitions: Option<u32>,
+    /// Tunables of the schedulers, a value or a list each. Sim only, and each scheduler must have
+    /// all of them.
+    #[serde(default)]
+    pub set: BTreeMap<String, OneOrMore>,
 }
-
-fn one() -> u32 {
-    1
-}
-
-/// A whole number or a word.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Scalar {
-    /// A whole number.
-    Number(u64),
-    /// A word, a time with unit, or (on an axis) `all`.
-    Text(String),
-}
-
-impl std::fmt::Display for Scalar {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-/// Values of an axis.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Axis {
-    /// These.
-    List(Vec<Scalar>),
-    /// Whole numbers from 1 up.
-    Range(AxisRange),
-}
-
-/// Whole numbers from 1 to an end that may depend on the machine.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AxisRange {
-    /// The last value: `A`, `A*all`, `A*all+B`, where `all` is the machine's number of CPUs.
-    pub to: Scalar,
-    /// Most values; with more CPUs the range is thinned out evenly and keeps both ends.
-    pub points_max: u64,
-}
-
-/// Most values that an axis may have.
-const AXIS_VALUES_MAX: u64 = 10_000;
-
-impl Axis {
-    /// The values on a machine with `nr_cpus` CPUs, `all` replaced by their number, without
-    /// repetitions of a value.
-    pub fn values(&self, name: &str, nr_cpus: u32) -> Result<Vec<String>, StudyError> {
-        let mut values: Vec<String> = match self {
-            Self::List(list) => list
-                .iter()
-                .map(|value| match value {
-                    Scalar::Text(text) if text == "all" => nr_cpus.to_string(),
-                    other => other.to_string(),
-                })
-                .collect(),
-            Self::Range(range) => range.values(name, nr_cpus)?,
-        };
-        let mut seen = std::collections::BTreeSet::new();
-        values.retain(|value| seen.insert(value.clone()));
-        if values.is_empty() {
-            return Err(StudyError(format!(
-                "axis {name:?} has no value: give a list such as [1, 2, 4]"
-            )));
-        }
-        Ok(values)
-    }
-}
-
-impl AxisRange {
-    fn values(&self, name: &str, nr_cpus: u32) -> Result<Vec<String>, StudyError> {
-        let wrong = |what: String| StudyError(format!("axis {name:?}: {what}"));
-        let last = last_value(&self.to.to_string(), nr_cpus)
-            .filter(|last| (1..=AXIS_VALUES_MAX).contains(last))
-            .ok_or_else(|| {
-                wrong(format!(
-                    "`to` is {:?}, allowed are A, A*all and A*all+B with a result of 1 to \
-                     {AXIS_VALUES_MAX}",
-                    self.to.to_string()
-                ))
-            })?;
-        if self.points_max < 2 {
-            return Err(wrong(format!("`points_max` is {}, least is 2", self.points_max)));
-        }
-        let count = last.min(self.points_max);
-        let step = |index: u64| if count < 2 { 1 } else { 1 + index * (last - 1) / (count - 1) };
-        Ok((0..count).map(|index| step(index).to_string()).collect())
-    }
-}
-
-/// `A`, `A*all`, `A*all+B`, `all`, `all+B`.
-fn last_value(text: &str, nr_cpus: u32) -> Option<u64> {
-    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    if let Ok(number) = text.parse() {
-        return Some(number);
-    }
-    let (product, add) = match text.split_once('+') {
-        Some((product, add)) => (product, add.parse().ok()?),
-        None => (text.as_str(), 0),
-    };
-    let factor: u64 = match product.strip_suffix("all")? {
-        "" => 1,
-        factor => factor.strip_suffix('*')?.parse().ok()?,
-    };
-    factor.checked_mul(u64::from(nr_cpus))?.checked_add(add)
-}
-
-/// Why a study cannot be read or planned: what was found, what is allowed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StudyError(
-    /// The text.
-    pub String,
-);
-
-impl std::fmt::Display for StudyError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for StudyError {}
 
 impl Study {
-    /// Reads a study. The error shows the line and, for an unknown key, the keys that exist.
+    /// Reads a study. The error names the place, and for an unknown key the keys that exist.
     pub fn parse(text: &str) -> Result<Self, StudyError> {
-        let study: Self = toml::from_str(text).map_err(|error| StudyError(error.to_string()))?;
-        for spec in &study.experiments {
-            spec.check().map_err(|what| {
-                StudyError(format!("experiment {:?} of study {:?}: {what}", spec.name, study.name))
-            })?;
-        }
-        if study.experiments.is_empty() {
-            return Err(StudyError(format!("study {:?} has no [[experiment]]", study.name)));
-        }
+        let study: Self = toml::from_str(text).map_err(|error| StudyError::from_toml(&error))?;
+        study.check().map_err(|error| error.located(text))?;
         Ok(study)
+    }
+
+    fn check(&self) -> Result<(), StudyError> {
+        if self.experiments.is_empty() {
+            return Err(StudyError::new(
+                format!("study {:?} has no experiment", self.name),
+                "begin one with [[experiment]]",
+            ));
+        }
+        let mut names = BTreeSet::new();
+        for (index, spec) in self.experiments.iter().enumerate() {
+            let inside = |error: StudyError| error.at(["experiment".into(), index.into()]);
+            if !names.insert(&spec.name) {
+                return Err(inside(
+                    StudyError::new(
+                        format!("two experiments are called {:?}", spec.name),
+                        "give each its own name",
+                    )
+                    .below("name"),
+                ));
+            }
+            spec.check().map_err(inside)?;
+        }
+        Ok(())
     }
 }
 
 impl ExperimentSpec {
-    fn check(&self) -> Result<(), String> {
-        for axis in &self.split {
+    fn check(&self) -> Result<(), StudyError> {
+        self.check_axes()?;
+        if let Some(seeds) = &self.seeds {
+            seeds.values().map_err(|error| error.below("seeds"))?;
+        }
+        if self.workload.values().is_empty() {
+            return Err(StudyError::new("`workload` is an empty list", "name one or more")
+                .below("workload"));
+        }
+        if self.machine.is_some() && self.machines().is_empty() {
+            return Err(
+                StudyError::new("`machine` is an empty list", "name one or more").below("machine")
+            );
+        }
+        for (index, runs) in self.runs.iter().enumerate() {
+            runs.check(self.seeds.is_some())
+                .map_err(|error| error.at(["runs".into(), index.into()]))?;
+        }
+        if self.runs.is_empty() {
+            return Err(StudyError::new(
+                format!("experiment {:?} has no runs", self.name),
+                "say where with [[experiment.runs]]",
+            ));
+        }
+        self.view().check()?;
+        self.check_names()
+    }
+
+    fn check_axes(&self) -> Result<(), StudyError> {
+        for (index, axis) in self.split.iter().enumerate() {
+            let place = |error: StudyError| error.at(["split".into(), index.into()]);
             if !self.axes.contains_key(axis) {
-                return Err(format!(
-                    "`split` names {axis:?}, which is no axis: allowed are {:?}",
-                    self.axes.keys().collect::<Vec<_>>()
-                ));
+                return Err(place(unknown("axis", axis, self.axes.keys().map(String::as_str))));
             }
             if !self.name.contains(&format!("{{{axis}}}")) {
-                return Err(format!(
-                    "the name must contain {{{axis}}}, else several experiments get one name"
-                ));
+                return Err(StudyError::new(
+                    format!("the name must contain {{{axis}}}"),
+                    "`split` makes several experiments, and they would get one name",
+                )
+                .below("name"));
             }
         }
         if let Some(both) = self.axes.keys().find(|axis| self.parameters.contains_key(*axis)) {
-            return Err(format!("{both:?} is an axis and a parameter: drop one of them"));
+            return Err(StudyError::new(
+                format!("{both:?} is an axis and a parameter"),
+                "drop one of them",
+            )
+            .at(["axes".into(), both.as_str().into()]));
         }
+        Ok(())
+    }
+
+    /// The machines that are named.
+    pub fn machines(&self) -> Vec<String> {
+        self.machine.as_ref().map_or_else(Vec::new, OneOrMore::values)
+    }
+
+    /// Every name by which runs can be told apart.
+    pub fn dimensions(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            ["lane", "scheduler", "workload", "machine", "cpus", "policy", "seed"]
+                .map(String::from)
+                .into();
+        names.extend(self.axes.keys().cloned());
+        names.extend(self.parameters.keys().cloned());
+        names.extend(self.runs.iter().flat_map(|runs| runs.set.keys()).map(|n| format!("set.{n}")));
+        for workload in self.workload.values() {
+            let given = workload.split_once(':').map_or("", |(_, given)| given);
+            names.extend(given.split(',').filter_map(|p| Some(p.split_once('=')?.0.to_string())));
+        }
+        let mut seen = BTreeSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        names
+    }
+
+    /// Whatever `by`, `baseline`, `filter` and `x` name must exist.
+    fn check_names(&self) -> Result<(), StudyError> {
+        let known = self.dimensions();
+        let check = |name: &str, steps: [Step; 2]| {
+            if known.iter().any(|known| known == name) {
+                return Ok(());
+            }
+            Err(unknown("dimension", name, known.iter().map(String::as_str)).at(steps))
+        };
+        for (index, name) in self.by.iter().enumerate() {
+            check(name, ["by".into(), index.into()])?;
+        }
+        for name in self.baseline.keys() {
+            check(name, ["baseline".into(), name.as_str().into()])?;
+        }
+        for (name, values) in &self.filter {
+            check(name, ["filter".into(), name.as_str().into()])?;
+            if values.values().is_empty() {
+                return Err(StudyError::new(
+                    format!("the filter of {name:?} lets nothing through"),
+                    "name one or more values",
+                )
+                .at(["filter".into(), name.as_str().into()]));
+            }
+        }
+        match &self.x {
+            Some(x) if !self.by.is_empty() && !self.by.contains(x) => {
+                Err(unknown("dimension", x, self.by.iter().map(String::as_str)).below("x"))
+            }
+            Some(x) => check(x, ["x".into(), 0.into()]),
+            None => Ok(()),
+        }
+    }
+
+    /// Names that take more than one value: what a table is sorted by if nothing is said.
+    fn varying(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let lanes: BTreeSet<&str> = self.runs.iter().map(|runs| runs.lane.as_str()).collect();
+        if lanes.len() > 1 {
+            names.push("lane".to_string());
+        }
+        names.push("scheduler".into());
+        if self.workload.values().len() > 1 {
+            names.push("workload".into());
+        }
+        if self.machines().len() > 1 {
+            names.push("machine".into());
+        }
+        let is_one = |axis: &Axis| matches!(axis, Axis::List(list) if list.len() < 2);
+        let axes =
+            self.axes.iter().filter(|(name, axis)| !self.split.contains(name) && !is_one(axis));
+        names.extend(axes.map(|(name, _)| name.clone()));
         for runs in &self.runs {
-            if !matches!(runs.lane.as_str(), "sim" | "host") {
-                return Err(format!("lane is {:?}, allowed are sim and host", runs.lane));
-            }
-            if runs.schedulers.is_empty() || runs.repetitions == 0 {
-                return Err("every [[experiment.runs]] needs a scheduler and a repetition".into());
+            for (tunable, values) in &runs.set {
+                let name = format!("set.{tunable}");
+                let varies = values.values().len() > 1 || self.runs.len() > 1;
+                if varies && !names.contains(&name) {
+                    names.push(name);
+                }
             }
         }
-        if self.runs.is_empty() {
-            return Err("it has no [[experiment.runs]]".into());
+        names
+    }
+
+    /// Whether the study says how its runs are to be put into a table.
+    pub fn has_view(&self) -> bool {
+        self.seeds.is_some()
+            || !self.by.is_empty()
+            || !self.measure.is_empty()
+            || !self.baseline.is_empty()
+    }
+
+    /// How the runs are put into a table.
+    pub fn view(&self) -> View {
+        let mut by = if self.by.is_empty() { self.varying() } else { self.by.clone() };
+        let lanes: BTreeSet<&str> = self.runs.iter().map(|runs| runs.lane.as_str()).collect();
+        // A model and a machine are never repetitions of one another.
+        if lanes.len() > 1 && !by.iter().any(|name| name == "lane") {
+            by.insert(0, "lane".into());
+        }
+        View {
+            by,
+            measures: self.measure.clone(),
+            baseline: self.baseline.iter().map(|(n, v)| (n.clone(), v.to_string())).collect(),
+            filter: self.filter.iter().map(|(n, v)| (n.clone(), v.values())).collect(),
+            x: self.x.clone(),
+        }
+    }
+}
+
+/// No `what` has that name; the help lists those that exist.
+pub(crate) fn unknown<'a>(
+    what: &str,
+    found: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> StudyError {
+    let guess = nearest(found, known.clone())
+        .map_or_else(String::new, |word| format!(": did you mean `{word}`?"));
+    StudyError::new(
+        format!("no {what} is called {found:?} here{guess}"),
+        format!("allowed are {}", known.collect::<Vec<_>>().join(", ")),
+    )
+}
+
+impl RunsSpec {
+    /// Most repetitions of a point.
+    const REPETITIONS_MAX: u32 = 100_000;
+
+    fn check(&self, has_seeds: bool) -> Result<(), StudyError> {
+        if !matches!(self.lane.as_str(), "sim" | "host") {
+            return Err(unknown("lane", &self.lane, ["sim", "host"].into_iter()).below("lane"));
+        }
+        if self.schedulers.is_empty() {
+            return Err(
+                StudyError::new("`schedulers` is empty", "name one or more").below("schedulers")
+            );
+        }
+        let repetitions =
+            |text: String, help: &str| Err(StudyError::new(text, help).below("repetitions"));
+        match self.repetitions {
+            Some(_) if has_seeds => repetitions(
+                "`repetitions` stands beside `seeds`".into(),
+                "each seed is one repetition: drop one of the two",
+            ),
+            Some(n) if !(1..=Self::REPETITIONS_MAX).contains(&n) => {
+                repetitions(format!("`repetitions` is {n}"), "allowed are 1 to 100000")
+            }
+            _ => Ok(()),
+        }?;
+        if self.lane != "sim" && !self.set.is_empty() {
+            return Err(StudyError::new(
+                "`set` stands with lane host",
+                "only modelled schedulers have tunables: move it to a lane sim",
+            )
+            .below("set"));
+        }
+        for (name, values) in &self.set {
+            if values.values().is_empty() {
+                return Err(StudyError::new(format!("`set.{name}` is an empty list"), "")
+                    .at(["set".into(), name.as_str().into()]));
+            }
         }
         Ok(())
     }
@@ -247,42 +374,65 @@ impl ExperimentSpec {
 mod tests {
     use super::*;
 
-    fn range(to: &str, points_max: u64) -> Axis {
-        Axis::Range(AxisRange { to: Scalar::Text(to.into()), points_max })
+    /// Line, column and text of the error.
+    fn refused(text: &str) -> (usize, usize, String) {
+        let error = Study::parse(text).unwrap_err();
+        let (line, column) = error.position(text).unwrap();
+        (line, column, error.to_string())
     }
 
-    #[test]
-    fn an_axis_follows_the_machine_and_is_thinned_out() {
-        assert_eq!(range("2*all+1", 9).values("n", 2).unwrap(), ["1", "2", "3", "4", "5"]);
-        let thin = range("2*all+1", 9).values("n", 64).unwrap();
-        assert_eq!((thin.len(), thin[0].as_str(), thin[8].as_str()), (9, "1", "129"));
-        let cpus = Axis::List(vec![Scalar::Number(1), Scalar::Text("all".into())]);
-        assert_eq!(cpus.values("cpus", 8).unwrap(), ["1", "8"]);
-        assert_eq!(cpus.values("cpus", 1).unwrap(), ["1"]);
-    }
+    const HEAD: &str = "name='x'\n[[experiment]]\nname='a'\nworkload='hogs'\n";
+    const RUNS: &str = "[[experiment.runs]]\nlane='sim'\nschedulers=['fcfs']\n";
 
     #[test]
-    fn ends_that_are_no_ends_are_refused() {
-        for to in ["", "all*2", "2*", "x", "-1", "0", "99999999999999999999*all", "9999*all"] {
-            let error = range(to, 9).values("n", 2).unwrap_err().to_string();
-            assert!(error.contains("allowed are A, A*all and A*all+B"), "{to}: {error}");
-        }
-        assert_eq!(last_value("all+3", 4), Some(7));
-    }
-
-    #[test]
-    fn an_unknown_key_is_shown_with_the_known_ones() {
-        let error = Study::parse("name='x'\ntitle='t'\ntext=''\ncpu=1\n").unwrap_err().to_string();
-        assert!(error.contains("unknown field `cpu`") && error.contains("`experiment`"), "{error}");
-        assert!(error.contains("line 4"), "{error}");
+    fn an_unknown_key_is_shown_with_its_place_and_the_nearest_known_one() {
+        let (line, column, text) = refused("name='x'\ntitle='t'\n  exprmiment=1\n");
+        assert_eq!((line, column), (3, 3));
+        assert!(text.contains("did you mean `experiment`?"), "{text}");
+        let (line, _, text) = refused(&format!("{HEAD}messure=[]\n{RUNS}"));
+        assert!(line == 5 && text.contains("did you mean `measure`?"), "{line} {text}");
     }
 
     #[test]
     fn experiments_of_one_name_are_refused() {
-        let text = "name='x'\ntitle='t'\ntext=''\n[[experiment]]\nname='a'\ntitle=''\ntext=''\n\
-                    workload='hogs'\nsplit=['n']\naxes.n=[1,2]\n\
-                    [[experiment.runs]]\nlane='sim'\nschedulers=['fcfs']\n";
-        let error = Study::parse(text).unwrap_err().to_string();
-        assert!(error.contains("must contain {n}"), "{error}");
+        let (line, _, text) = refused(
+            "name='x'\n[[experiment]]\nname='a'\nworkload='hogs'\nsplit=['n']\naxes.n=[1,2]\n\
+             [[experiment.runs]]\nlane='sim'\nschedulers=['fcfs']\n",
+        );
+        assert!(line == 3 && text.contains("must contain {n}"), "{line} {text}");
+        let twice = format!("{HEAD}{RUNS}{}{RUNS}", &HEAD[9..]);
+        let (line, _, text) = refused(&twice);
+        assert!(line == 9 && text.contains("two experiments"), "{line} {text}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_where_it_stands() {
+        for (keys, runs, line, wanted) in [
+            ("by=['scheduler','m']", "", 5, "no dimension is called \"m\""),
+            ("baseline={schedler='fcfs'}", "", 5, "did you mean `scheduler`?"),
+            ("filter={cpus=[]}", "", 5, "lets nothing through"),
+            ("measure=['turnaround']", "", 5, "no measure is called \"turnaround\""),
+            ("seeds=[1,1]", "", 5, "names a seed twice"),
+            ("seeds=[1,2]", "repetitions=2", 9, "beside `seeds`"),
+            ("", "repetitions=0", 9, "1 to 100000"),
+            ("", "set={slice=[]}", 9, "empty list"),
+            ("axes.n='x'", "", 5, "expected a list such as"),
+            ("seeds='x'", "", 5, "expected a list such as [1, 2, 3]"),
+        ] {
+            let (at, _, text) = refused(&format!("{HEAD}{keys}\n{RUNS}{runs}\n"));
+            assert!(at == line && text.contains(wanted), "{keys} {runs}: {at}: {text}");
+        }
+        let (line, _, text) =
+            refused(&format!("{HEAD}[[experiment.runs]]\nlane='smi'\nschedulers=['x']\n"));
+        assert!(line == 6 && text.contains("did you mean `sim`?"), "{line} {text}");
+    }
+
+    #[test]
+    fn a_table_is_sorted_by_what_varies() {
+        let study = Study::parse(&format!(
+            "{HEAD}axes={{n=[1,2], cpus=[1]}}\n{RUNS}set={{slice=['1ms','2ms']}}\n"
+        ))
+        .unwrap();
+        assert_eq!(study.experiments[0].view().by, ["scheduler", "n", "set.slice"]);
     }
 }

@@ -128,13 +128,14 @@ pub fn group_all(results: &[ExperimentResult]) -> Vec<Group<'_>> {
 
 fn group_one(result: &ExperimentResult, id: String) -> Group<'_> {
     let variant_keys = variant_keys(&result.runs);
+    let workloads: BTreeSet<&str> = result.runs.iter().map(|run| run.workload.as_str()).collect();
     let mut configs: Vec<Config> = Vec::new();
     let mut cells: BTreeMap<(u64, u64, usize), Cell<'_>> = BTreeMap::new();
     for run in &result.runs {
         let config = Config {
             lane: run.lane.clone(),
             scheduler: run.scheduler.clone(),
-            variant: variant_of(run, &variant_keys),
+            variant: variant_of(run, &variant_keys, workloads.len() > 1),
         };
         let index = configs.iter().position(|known| *known == config).unwrap_or_else(|| {
             configs.push(config);
@@ -186,11 +187,12 @@ fn variant_keys(runs: &[RunResult]) -> BTreeSet<String> {
     keys.into_iter().filter(|key| separates(key)).map(String::from).collect()
 }
 
-fn variant_of(run: &RunResult, keys: &BTreeSet<String>) -> String {
-    keys.iter()
-        .filter_map(|key| run.parameters.get(key).map(|value| format!("{key}={value}")))
-        .collect::<Vec<_>>()
-        .join(", ")
+/// Runs of several workloads in one experiment are never repetitions of one another.
+fn variant_of(run: &RunResult, keys: &BTreeSet<String>, with_workload: bool) -> String {
+    let workload = with_workload.then(|| run.workload.clone());
+    let parameters =
+        keys.iter().filter_map(|key| run.parameters.get(key).map(|value| format!("{key}={value}")));
+    workload.into_iter().chain(parameters).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -216,6 +218,7 @@ pub(crate) mod tests {
                 title: String::new(),
                 text: String::new(),
                 figures: Vec::new(),
+                view: None,
             },
             runs,
         }
@@ -251,6 +254,16 @@ pub(crate) mod tests {
         let group = &group_all(&results)[0];
         assert_eq!(group.configs[0].label(), "rr (slice=4ms)");
         assert_eq!(group.configs[1].label(), "rr (slice=100ms)");
+    }
+
+    #[test]
+    fn workloads_of_one_experiment_are_lines_of_their_own() {
+        let (mut a, mut b) = (run("sim", "rr", 1, 1), run("sim", "rr", 1, 1));
+        (a.workload, b.workload) = ("hogs".into(), "sched".into());
+        let results = [experiment("x", vec![a, b])];
+        let group = &group_all(&results)[0];
+        assert_eq!(group.configs[0].label(), "rr (hogs)");
+        assert_eq!(group.cells.len(), 2);
     }
 
     #[test]

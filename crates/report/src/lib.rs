@@ -28,6 +28,7 @@ mod progress;
 mod sections;
 mod stats;
 mod style;
+mod sweep;
 mod tables;
 mod timeline;
 mod warnings;

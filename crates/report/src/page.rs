@@ -15,7 +15,7 @@ use crate::style::Styles;
 use crate::tables::{detail_table, summary_table};
 use crate::timeline::timeline_runs;
 use crate::warnings::warnings_section;
-use crate::{ReportInput, boxes, curves, progress, timeline};
+use crate::{ReportInput, boxes, curves, progress, sweep, timeline};
 use schedlab_lab::FigureKind;
 use std::fmt::Write as _;
 
@@ -196,6 +196,10 @@ impl Page<'_> {
                 drawn.push(*kind);
                 self.figure(out, group, *kind)?;
             }
+        }
+        for (figure, data) in sweep::sweep_figures(group) {
+            self.number += 1;
+            *out += &figure.render(self.number, &data)?;
         }
         let _ = write!(
             out,

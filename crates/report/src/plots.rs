@@ -7,9 +7,13 @@ use crate::error::ReportError;
 use crate::group::{Group, group_all};
 use crate::html::slug;
 use crate::order::PANELS_MAX;
-use crate::plot::{Ink, boxes_scene, curves_scene, png, progress_scene, svg, timeline_scene};
+use crate::plot::{
+    Ink, boxes_scene, curves_scene, png, progress_scene, svg, sweep_bars_scene, sweep_lines_scene,
+    timeline_scene,
+};
 use crate::progress::{progress_runs, thinned};
 use crate::style::Styles;
+use crate::sweep::sweep_pictures;
 use crate::timeline::{origin_ns, timeline_runs};
 use crate::{ReportInput, write};
 use kuva::render::render::Scene;
@@ -85,6 +89,13 @@ fn scenes(group: &Group<'_>, styles: &Styles) -> Vec<(String, Scene)> {
                 }
             }
         }
+    }
+    for picture in sweep_pictures(group) {
+        let scene = match picture.x_label {
+            Some(_) => sweep_lines_scene(&picture, group.title(), 760.0, Ink::File),
+            None => sweep_bars_scene(&picture, group.title(), 760.0, Ink::File),
+        };
+        out.push((format!("{}-sweep-{}", group.id, picture.key), scene));
     }
     out
 }

@@ -257,6 +257,7 @@ impl Core {
     }
 
     /// CPU time that class number `class` has used on `cpu` up to now.
+    #[inline]
     pub fn class_exec_runtime(&self, cpu: CpuId, class: u8) -> Nanos {
         let rq = self.rq(cpu);
         let running = match rq.curr {
@@ -370,6 +371,7 @@ impl Core {
     }
 
     /// The class of `policy` in the stack.
+    #[inline]
     pub fn class_of(&self, policy: Policy) -> u8 {
         self.class_of_policy[policy as usize]
     }

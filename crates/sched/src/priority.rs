@@ -131,7 +131,7 @@ struct Priority {
 
 impl Priority {
     fn base(core: &Core, task: TaskId) -> i32 {
-        core.task(task).attr.kernel_prio()
+        core.task(task).prio
     }
 
     /// The level of `task` now, raised by its wait.

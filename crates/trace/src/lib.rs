@@ -21,6 +21,8 @@ mod varint;
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
+#[cfg(feature = "parquet")]
+pub mod parquet_table;
 
 pub use binary::{BinarySink, Reader, Record};
 pub use check::{TraceCheck, Violation};

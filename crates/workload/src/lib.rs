@@ -15,3 +15,4 @@ mod testing;
 
 pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
 pub use rtapp::{ReadError, ReadOutcome, Warning, WarningKind, read_rtapp, write_rtapp};
+pub use suggest::nearest;

@@ -3,10 +3,7 @@
 
 /// The allowed word nearest to `found`, if it is near enough to be a slip of the pen: at most a
 /// third of its letters differ (Damerau-Levenshtein); case, `_` and `-` do not count.
-pub(crate) fn nearest<'a>(
-    found: &str,
-    allowed: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(found: &str, allowed: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Longer words are no slip; they would only cost time.
     if found.len() > 40 {
         return None;

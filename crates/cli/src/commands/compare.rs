@@ -2,7 +2,7 @@
 //! `schedlab compare`: one workload under several schedulers, simulated and on this machine.
 
 use super::demo::{Bar, Unavailable, finish_with_failures};
-use super::{report, results, sim};
+use super::{report, results, sim, sweep};
 use crate::args::CompareArgs;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
@@ -16,9 +16,27 @@ use schedlab_model::CpuMask;
 /// Schedulers that are simulated when none is named.
 const DEFAULT_SCHEDULERS: [&str; 4] = ["linux-6.1", "linux-6.12", "rr", "fcfs"];
 
+/// Repetitions on this machine if nothing is said.
+const REPETITIONS_DEFAULT: u32 = 3;
+
+fn cpus(args: &CompareArgs) -> u32 {
+    args.cpus.unwrap_or(1)
+}
+
 /// Runs the command.
 pub fn compare(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
-    let named = input::workload(&args.workload, &args.tasks, args.cpus)?;
+    match &args.workload {
+        None => sweep::repeat(args, out),
+        Some(text) if sweep::is_experiment(text) => sweep::sweep(args, text, out),
+        Some(text) => {
+            sweep::refuse_options(&args.sweep)?;
+            compare_one(args, text, out)
+        }
+    }
+}
+
+fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
+    let named = input::workload(text, &args.tasks, cpus(args))?;
     let lane = machine::sim_lane(&args.machine)?;
     let host = HostLane;
     let plan = plan(args, &named)?;
@@ -53,20 +71,20 @@ fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
         schedulers.extend(DEFAULT_SCHEDULERS);
     }
     let host_cpus = schedlab_host::allowed_cpus();
-    if !args.host.is_empty() && host_cpus.weight() < args.cpus {
+    if !args.host.is_empty() && host_cpus.weight() < cpus(args) {
         return Err(CliError::new(
             crate::error::Exit::Unavailable,
-            format!("--cpus is {}, but this process may use CPUs {host_cpus}", args.cpus),
+            format!("--cpus is {}, but this process may use CPUs {host_cpus}", cpus(args)),
             "give fewer CPUs, or leave --host out",
         ));
     }
     let mut runs = Vec::new();
     for scheduler in schedulers {
-        runs.push(planned(args, named, "sim", scheduler, CpuMask::first(args.cpus), 0)?);
+        runs.push(planned(args, named, "sim", scheduler, CpuMask::first(cpus(args)), 0)?);
     }
-    let cpus: CpuMask = host_cpus.iter().take(args.cpus as usize).collect();
+    let cpus: CpuMask = host_cpus.iter().take(cpus(args) as usize).collect();
     for policy in &args.host {
-        for repetition in 0..args.repetitions {
+        for repetition in 0..args.repetitions.unwrap_or(REPETITIONS_DEFAULT) {
             runs.push(planned(args, named, "host", policy, cpus, repetition)?);
         }
     }
@@ -76,6 +94,7 @@ fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
         title: named.workload.name.clone(),
         text: String::new(),
         figures: vec![FigureKind::Timeline, FigureKind::Progress, FigureKind::Boxes],
+        view: None,
     };
     Ok(Plan { experiments: vec![experiment], runs, notes: Vec::new() })
 }
@@ -94,7 +113,7 @@ fn planned(
     }
     let mut workload = named.workload.clone();
     let mut parameters = named.parameters.clone();
-    parameters.insert("cpus".into(), args.cpus.to_string());
+    parameters.insert("cpus".into(), cpus.weight().to_string());
     if let Some(policy) = policy {
         let priority = args.tasks.priority.unwrap_or(plan::RT_PRIORITY_DEFAULT);
         plan::apply_policy(&mut workload, policy, priority);

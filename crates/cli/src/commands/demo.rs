@@ -4,8 +4,8 @@
 use super::{report, results, sim, studies};
 use crate::args::{DemoArgs, LaneArg};
 use crate::error::{CliError, CliResult, Exit};
+use crate::machine;
 use crate::output::{AtomicFile, Out, is_watched, say};
-use crate::{input, machine};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use schedlab_host::HostLane;
 use schedlab_lab::{ExecuteOptions, Failure, LaneError, Plan, PlanInput, PlannedRun, execute};
@@ -24,13 +24,12 @@ pub fn demo(args: &DemoArgs, out: &mut Out) -> CliResult<()> {
             LaneArg::Host => "host".to_string(),
         }),
         host_repetitions: args.repetitions,
+        runs_max: schedlab_lab::plan::RUNS_MAX_DEFAULT,
+        has_views: false,
     };
     let mut plan = Plan::default();
     for study in &studies {
-        plan.add_study(study, &input, &build_workload)?;
-    }
-    for run in plan.runs.iter().filter(|run| run.lane == "sim") {
-        sim::known_scheduler(&run.request.scheduler)?;
+        study.plan(&mut plan, &input)?;
     }
     std::fs::create_dir_all(&args.output)
         .map_err(|error| CliError::file("create", &args.output, &error))?;
@@ -59,22 +58,9 @@ pub fn demo(args: &DemoArgs, out: &mut Out) -> CliResult<()> {
     finish_with_failures(&outcome.failures, Unavailable::IsSaid)
 }
 
-fn title(studies: &[schedlab_lab::Study]) -> String {
-    let names: Vec<&str> = studies.iter().map(|study| study.name.as_str()).collect();
+fn title(studies: &[studies::Source]) -> String {
+    let names: Vec<&str> = studies.iter().map(|source| source.study.name.as_str()).collect();
     format!("schedlab: {}", names.join(" and "))
-}
-
-fn build_workload(
-    name: &str,
-    parameters: &BTreeMap<String, String>,
-    _nr_cpus: u32,
-) -> Result<schedlab_model::Workload, String> {
-    let pairs: Vec<(&str, &str)> =
-        parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    input::builtin(name, &pairs).map_err(|error| match error {
-        CliError::Report { diagnostic, .. } => diagnostic.to_string(),
-        CliError::Silent(_) | CliError::BrokenPipe => "the workload cannot be made".into(),
-    })
 }
 
 /// Says what comes, so that nobody wonders why the machine is busy.
@@ -110,6 +96,11 @@ impl Bar {
         }
         bar.enable_steady_tick(std::time::Duration::from_millis(250));
         Self { bar }
+    }
+
+    /// Runs that are there already.
+    pub fn skip(&self, count: usize) {
+        self.bar.inc(count as u64);
     }
 
     /// A run has ended.
@@ -188,10 +179,12 @@ mod tests {
                 seed: 1,
                 lane: None,
                 host_repetitions: None,
+                runs_max: schedlab_lab::plan::RUNS_MAX_DEFAULT,
+                has_views: false,
             };
             let mut plan = Plan::default();
             for study in studies::built_in().unwrap() {
-                plan.add_study(&study, &input, &build_workload).unwrap();
+                study.plan(&mut plan, &input).unwrap();
             }
             for run in &plan.runs {
                 run.request.workload.check(run.request.cpus.weight()).unwrap();

@@ -181,7 +181,7 @@ fn measures(args: &ListArgs, out: &mut Out) -> CliResult<()> {
 }
 
 fn list_studies(args: &ListArgs, out: &mut Out) -> CliResult<()> {
-    let all = studies::built_in()?;
+    let all: Vec<_> = studies::built_in()?.into_iter().map(|source| source.study).collect();
     let selected = select("study", all.iter(), args.name.as_deref(), |s| s.name.as_str())?;
     if !args.long && args.name.is_none() {
         let mut rows = table::table(&["study", "title"]);
@@ -194,13 +194,18 @@ fn list_studies(args: &ListArgs, out: &mut Out) -> CliResult<()> {
         out.line(format!("{}: {}", study.name, study.title))?;
         out.line(study.text.trim())?;
         for spec in &study.experiments {
-            out.line(format!("  {}: {} on {}", spec.name, spec.title, spec.workload))?;
+            out.line(format!(
+                "  {}: {} on {}",
+                spec.name,
+                spec.title,
+                spec.workload.values().join(", ")
+            ))?;
             for runs in &spec.runs {
                 out.line(format!(
                     "    {}: {} x{}",
                     runs.lane,
                     runs.schedulers.join(", "),
-                    runs.repetitions
+                    runs.repetitions.unwrap_or(1)
                 ))?;
             }
         }
@@ -228,7 +233,7 @@ fn as_json(what: Listed, name: Option<&str>) -> CliResult<Value> {
                 .collect()
         }
         Listed::Studies => {
-            let all = studies::built_in()?;
+            let all: Vec<_> = studies::built_in()?.into_iter().map(|source| source.study).collect();
             let all = select("study", all.iter(), name, |s| s.name.as_str())?;
             all.into_iter().map(|s| json!({"name": s.name, "title": s.title})).collect()
         }

@@ -16,6 +16,7 @@ mod run;
 mod schema;
 mod sim;
 mod studies;
+mod sweep;
 mod trace_file;
 mod trace_input;
 

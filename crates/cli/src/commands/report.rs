@@ -36,12 +36,22 @@ pub fn write(
     title: &str,
     results: &[ExperimentResult],
 ) -> CliResult<()> {
-    let command = command_line();
+    write_by(path, plots, title, results, &command_line())
+}
+
+/// The same, made by `command`.
+pub fn write_by(
+    path: &Path,
+    plots: Option<&Path>,
+    title: &str,
+    results: &[ExperimentResult],
+    command: &str,
+) -> CliResult<()> {
     let notes = model_notes(results);
     let input = ReportInput {
         title,
         date: None,
-        command: Some(&command),
+        command: Some(command),
         results,
         model_notes: &notes,
         limits: Limits::default(),

@@ -269,6 +269,7 @@ pub fn own_experiment(workload: &str, runs: Vec<RunResult>) -> ExperimentResult 
             title: workload.into(),
             text: String::new(),
             figures: vec![FigureKind::Timeline, FigureKind::Progress, FigureKind::Boxes],
+            view: None,
         },
         runs,
     }

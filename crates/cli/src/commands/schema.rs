@@ -3,10 +3,11 @@
 //! printed; and the list of measures, read from the same schema, so that no name is written twice.
 
 use super::bench::BenchResult;
+use super::sweep::{Manifest, NamedTable};
 use crate::args::SchemaArgs;
 use crate::error::CliResult;
 use crate::output::Out;
-use schedlab_lab::{ExperimentResult, RunResult};
+use schedlab_lab::{ExperimentResult, RunResult, Study};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
@@ -19,6 +20,12 @@ pub enum SchemaKind {
     Experiments,
     /// One slice: a line of `--slices`.
     Slice,
+    /// An experiment file (TOML) of `compare` and `demo`.
+    Experiment,
+    /// The manifest.json of an experiment's results.
+    Manifest,
+    /// The tables that `compare EXPERIMENT.toml --json` prints.
+    Tables,
     /// One job measured: what `bench --json` prints.
     Bench,
 }
@@ -47,6 +54,9 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Result => schema_for!(RunResult),
         SchemaKind::Experiments => schema_for!(Vec<ExperimentResult>),
         SchemaKind::Slice => schema_for!(SliceLine<'static>),
+        SchemaKind::Experiment => schema_for!(Study),
+        SchemaKind::Manifest => schema_for!(Manifest),
+        SchemaKind::Tables => schema_for!(Vec<NamedTable>),
         SchemaKind::Bench => schema_for!(BenchResult),
     }
 }
@@ -103,6 +113,9 @@ mod tests {
             (SchemaKind::Result, "result.schema.json"),
             (SchemaKind::Experiments, "experiments.schema.json"),
             (SchemaKind::Slice, "slice.schema.json"),
+            (SchemaKind::Experiment, "experiment.schema.json"),
+            (SchemaKind::Manifest, "manifest.schema.json"),
+            (SchemaKind::Tables, "tables.schema.json"),
             (SchemaKind::Bench, "bench.schema.json"),
         ] {
             let path = format!("{folder}/{name}");

@@ -187,6 +187,7 @@ fn run_many(
         title: String::new(),
         text: String::new(),
         figures: Vec::new(),
+        view: None,
     };
     let planned = |request| PlannedRun { experiment: 0, lane: lane.name().into(), request };
     let plan = Plan {

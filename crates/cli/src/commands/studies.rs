@@ -1,38 +1,189 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The studies that come with the program, and those in files.
+//! The studies that come with the program, those in files, and the workloads they name.
 
 use crate::error::{CliError, CliResult};
-use crate::input;
-use schedlab_lab::Study;
-use std::path::PathBuf;
+use crate::input::{self, WorkloadName};
+use crate::machine;
+use crate::output::say;
+use schedlab_lab::{Built, MachineSpec, Makers, Plan, PlanInput, Study, StudyError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Studies as text, compiled in so that the program needs no other file.
-const BUILT_IN: [&str; 2] =
-    [include_str!("../../../../studies/S0.toml"), include_str!("../../../../studies/S1.toml")];
+const BUILT_IN: [(&str, &str); 2] = [
+    ("S0.toml", include_str!("../../../../studies/S0.toml")),
+    ("S1.toml", include_str!("../../../../studies/S1.toml")),
+];
+
+/// Name under which the model of this machine is kept; no file can have it.
+const THIS_MACHINE: &str = "/host";
 
 /// Largest study file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// A study with its text, and the workload files it names.
+#[derive(Debug)]
+pub struct Source {
+    /// Name of the file as the user gave it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// What the text says.
+    pub study: Study,
+    /// Where the paths in it begin; `None`: no file is read, all there are stand in `files`.
+    folder: Option<PathBuf>,
+    /// Workload files by the path in the study.
+    files: Mutex<BTreeMap<String, String>>,
+    warned: Mutex<BTreeSet<String>>,
+}
+
+impl Source {
+    /// From a text; files are looked for in `folder`.
+    pub fn new(name: &str, text: String, folder: Option<PathBuf>) -> CliResult<Self> {
+        let study = Study::parse(&text).map_err(|error| placed(name, &text, error))?;
+        Ok(Self {
+            name: name.into(),
+            text,
+            study,
+            folder,
+            files: Mutex::default(),
+            warned: Mutex::default(),
+        })
+    }
+
+    /// From a file.
+    pub fn read(path: &Path) -> CliResult<Self> {
+        let text = input::read_text(path, FILE_BYTES_MAX)?;
+        let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+        Self::new(&path.display().to_string(), text, Some(folder))
+    }
+
+    /// The same with these workload files and no others.
+    pub fn with_files(mut self, files: BTreeMap<String, String>) -> Self {
+        self.folder = None;
+        self.files = Mutex::new(files);
+        self
+    }
+
+    /// The workload files that were read.
+    pub fn files(&self) -> BTreeMap<String, String> {
+        held(&self.files).clone()
+    }
+
+    /// Adds the study's runs to a plan.
+    pub fn plan(&self, plan: &mut Plan, input: &PlanInput) -> CliResult<()> {
+        let build = |name: &str, parameters: &BTreeMap<String, String>, nr_cpus: u32| {
+            self.workload(name, parameters, nr_cpus).map_err(|error| error.text())
+        };
+        let machine = |name: &str| self.machine(name).map_err(|error| error.text());
+        let make = Makers { workload: &build, machine: &machine };
+        plan.add_study(&self.study, input, make)
+            .map_err(|error| placed(&self.name, &self.text, error))
+    }
+
+    fn workload(
+        &self,
+        name: &str,
+        given: &BTreeMap<String, String>,
+        nr_cpus: u32,
+    ) -> CliResult<Built> {
+        let pairs = given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        match input::workload_name(name)? {
+            WorkloadName::Builtin(name, own) => {
+                // What the study says of all workloads comes last: a parameter given twice is
+                // refused by name.
+                let all: Vec<(&str, &str)> = own.into_iter().chain(pairs).collect();
+                let parameters =
+                    all.iter().map(|(n, v)| ((*n).to_string(), (*v).to_string())).collect();
+                Ok(Built { workload: input::builtin(name, &all)?, parameters })
+            }
+            WorkloadName::File(path) => {
+                if let Some(name) = given.keys().next() {
+                    return Err(CliError::usage(format!(
+                        "the file {} has no parameter {name:?}: only built-in workloads have any",
+                        path.display()
+                    )));
+                }
+                let text = self.file(name)?;
+                let mut warnings = Vec::new();
+                let workload = input::rtapp(name, &text, nr_cpus, &mut warnings)?;
+                for warning in warnings {
+                    if held(&self.warned).insert(warning.text.clone()) {
+                        say(format!("warning [{}]: {}", warning.code, warning.text));
+                    }
+                }
+                Ok(Built { workload, parameters: BTreeMap::new() })
+            }
+        }
+    }
+
+    /// A modelled machine. That of a file, and the model of this machine, are kept as text: a
+    /// manifest must say what they were.
+    fn machine(&self, name: &str) -> CliResult<MachineSpec> {
+        let is_here = name == "host";
+        if !is_here && !machine::is_file(name) {
+            return machine::spec(name);
+        }
+        let text = match (is_here, held(&self.files).get(THIS_MACHINE)) {
+            (true, Some(text)) => text.clone(),
+            (true, None) if self.folder.is_some() => serde_json::to_string(&machine::host()?)
+                .map_err(|error| CliError::usage(error.to_string()))?,
+            _ => String::new(),
+        };
+        let text = if is_here {
+            held(&self.files).insert(THIS_MACHINE.into(), text.clone());
+            text
+        } else {
+            self.file(name)?
+        };
+        schedlab_lab::machine::parse(&text)
+            .map_err(|error| CliError::usage(format!("machine {name}: {error}")))
+    }
+
+    /// Text of a workload or machine file, read once.
+    fn file(&self, name: &str) -> CliResult<String> {
+        if let Some(text) = held(&self.files).get(name) {
+            return Ok(text.clone());
+        }
+        let Some(folder) = &self.folder else {
+            return Err(CliError::usage(format!("the file {name} is not in the manifest")));
+        };
+        let text = input::read_text(&folder.join(name), input::FILE_BYTES_MAX)?;
+        held(&self.files).insert(name.into(), text.clone());
+        Ok(text)
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error with file, line and column before it, and the line itself below.
+fn placed(name: &str, text: &str, error: StudyError) -> CliError {
+    let error = error.located(text);
+    let help = if error.help.is_empty() {
+        "`schedlab schema experiment` prints what a study may hold".into()
+    } else {
+        error.help.clone()
+    };
+    match error.span {
+        Some(span) => CliError::at(name, text, span, error.text, help),
+        None => CliError::usage_help(format!("{name}: {}", error.text), help),
+    }
+}
+
 /// The studies that come with the program.
-pub fn built_in() -> CliResult<Vec<Study>> {
-    BUILT_IN.iter().map(|text| Ok(Study::parse(text)?)).collect()
+pub fn built_in() -> CliResult<Vec<Source>> {
+    BUILT_IN.iter().map(|(name, text)| Source::new(name, (*text).into(), None)).collect()
 }
 
 /// The studies in these files; without any, the built-in ones.
-pub fn read(paths: &[PathBuf]) -> CliResult<Vec<Study>> {
+pub fn read(paths: &[PathBuf]) -> CliResult<Vec<Source>> {
     if paths.is_empty() {
         return built_in();
     }
-    let read_one = |path: &PathBuf| {
-        let text = input::read_text(path, FILE_BYTES_MAX)?;
-        Study::parse(&text).map_err(|error| {
-            CliError::usage_help(
-                format!("{}: {error}", path.display()),
-                "the studies of the project, in the directory `studies`, are examples",
-            )
-        })
-    };
-    paths.iter().map(read_one).collect()
+    paths.iter().map(|path| Source::read(path)).collect()
 }
 
 #[cfg(test)]
@@ -41,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_built_in_studies_can_be_read() {
-        let names: Vec<String> = built_in().unwrap().into_iter().map(|s| s.name).collect();
+        let names: Vec<String> = built_in().unwrap().into_iter().map(|s| s.study.name).collect();
         assert_eq!(names, ["S0", "S1"]);
     }
 }

@@ -22,6 +22,7 @@ pub fn command() -> Command {
 }
 
 /// Runs the program with these arguments.
+#[allow(dead_code)]
 pub fn schedlab(args: &[&str]) -> Done {
     done(&command().args(args).output().expect("the program can be started"))
 }
@@ -34,6 +35,7 @@ pub fn schedlab_in(folder: &Path, args: &[&str]) -> Done {
 }
 
 /// Runs the program and expects success.
+#[allow(dead_code)]
 pub fn ok(args: &[&str]) -> Done {
     let done = schedlab(args);
     assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);

@@ -122,7 +122,13 @@ fn asked_for(program: &Program) -> Option<Nanos> {
     for op in &program.ops {
         match op {
             Op::Run(Amount::Constant(ns)) => *sums.last_mut()? += ns,
-            Op::Run(_) | Op::RunWall(_) | Op::Io { .. } => return None,
+            Op::Run(_)
+            | Op::RunWall(_)
+            | Op::Io { .. }
+            | Op::Send { .. }
+            | Op::Receive { .. }
+            | Op::Mem { .. }
+            | Op::MemRun { .. } => return None,
             Op::LoopBegin { .. } => sums.push(0),
             Op::LoopEnd { begin } => {
                 let Op::LoopBegin { count: LoopCount::Times(times), .. } =

@@ -5,7 +5,8 @@
 use super::MS;
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::{
-    Amount, CpuId, CpuMask, LoopCount, Op, Policy, Program, Release, SchedAttr, TaskSpec, Workload,
+    Amount, ChannelKind, CpuId, CpuMask, LoopCount, MutexProtocol, ObjectId, ObjectKind,
+    ObjectSpec, Op, Policy, Program, Release, SchedAttr, TaskSpec, Workload,
 };
 
 /// Attributes with a nice value.
@@ -197,7 +198,112 @@ fn mixed() -> Workload {
     Workload::new("mixed", tasks)
 }
 
+/// Tasks of every importance that take turns at mutexes of every protocol.
+fn locks() -> Workload {
+    let (plain, inherit, ceiling, condvar) = (ObjectId(0), ObjectId(1), ObjectId(2), ObjectId(3));
+    let user = |times, section| {
+        let mut builder = ProgramBuilder::new();
+        builder.begin_loop(LoopCount::Times(times)).run(400_000);
+        builder.lock(inherit).run(section).lock(plain).run(section).unlock(plain);
+        builder.sleep(200_000).unlock(inherit).lock(ceiling).run(section).unlock(ceiling);
+        builder.op(Op::Signal { object: condvar }).end_loop().build()
+    };
+    // Its last broadcast comes long after everybody has begun to wait.
+    let waiter = ProgramBuilder::new()
+        .lock(inherit)
+        .op(Op::Wait { condvar, mutex: inherit })
+        .run(MS)
+        .unlock(inherit)
+        .build();
+    let caller = ProgramBuilder::new()
+        .begin_loop(LoopCount::Times(200))
+        .sleep(3 * MS)
+        .op(Op::Broadcast { object: condvar })
+        .end_loop()
+        .build();
+    let tasks = vec![
+        TaskSpec { instances: 3, ..TaskSpec::new("normal", user(15, 300_000)) },
+        TaskSpec { attr: policy(Policy::Idle, 0), ..TaskSpec::new("idle", user(8, 200_000)) },
+        TaskSpec { attr: policy(Policy::Fifo, 50), ..TaskSpec::new("fifo", user(10, 100_000)) },
+        TaskSpec { attr: policy(Policy::Rr, 20), ..TaskSpec::new("rr", user(10, 700_000)) },
+        TaskSpec { attr: policy(Policy::Fifo, 30), ..TaskSpec::new("hog", bursts(6, 4 * MS, MS)) },
+        TaskSpec { instances: 2, ..TaskSpec::new("waiter", waiter) },
+        TaskSpec { attr: policy(Policy::Fifo, 60), ..TaskSpec::new("caller", caller) },
+    ];
+    let mut workload = Workload::new("locks", tasks);
+    let ceiling = MutexProtocol::Ceiling { rt_priority: 70 };
+    for (name, protocol) in
+        [("plain", MutexProtocol::None), ("inherit", MutexProtocol::Inherit), ("ceiling", ceiling)]
+    {
+        workload.add_object(ObjectSpec::new(name, ObjectKind::Mutex { protocol }));
+    }
+    workload.add_object(ObjectSpec::new("condvar", ObjectKind::Condvar));
+    workload
+}
+
+/// A pipeline, groups that meet, a pool, and a server that waits for either of two clients.
+fn channels() -> Workload {
+    let (pipe, socket, barrier, pool) = (ObjectId(0), ObjectId(1), ObjectId(2), ObjectId(3));
+    let looped = |times, ops: Vec<Op>| {
+        let mut builder = ProgramBuilder::new();
+        builder.begin_loop(LoopCount::Times(times));
+        for op in ops {
+            builder.op(op);
+        }
+        builder.end_loop().build()
+    };
+    let run = |ns| Op::Run(Amount::Constant(ns));
+    let bytes = Amount::Constant;
+    let writer = vec![run(100_000), Op::Send { channel: pipe, bytes: bytes(900) }];
+    let filter = vec![
+        Op::Receive { channel: pipe, bytes: bytes(900) },
+        run(150_000),
+        Op::Send { channel: socket, bytes: bytes(300) },
+    ];
+    let reader = vec![
+        Op::WaitAny { set: 0 },
+        Op::Receive { channel: socket, bytes: bytes(300) },
+        run(60_000),
+    ];
+    let party = vec![run(700_000), Op::Barrier { object: barrier }, Op::Yield];
+    let guest = vec![
+        Op::SemWait { object: pool },
+        run(500_000),
+        Op::SemPost { object: pool },
+        Op::Sleep(bytes(300_000)),
+    ];
+    let tasks = vec![
+        TaskSpec { instances: 3, ..TaskSpec::new("writer", looped(40, writer)) },
+        TaskSpec { instances: 2, ..TaskSpec::new("filter", looped(60, filter)) },
+        TaskSpec::new("reader", looped(120, reader)),
+        TaskSpec { instances: 4, ..TaskSpec::new("party", looped(10, party)) },
+        TaskSpec { instances: 5, ..TaskSpec::new("guest", looped(8, guest)) },
+    ];
+    let mut workload = Workload::new("channels", tasks);
+    let socket_pair = ChannelKind::SocketPair;
+    for (name, kind) in [
+        ("pipe", ObjectKind::Channel { kind: ChannelKind::Pipe, capacity_bytes: 4_096 }),
+        ("socket", ObjectKind::Channel { kind: socket_pair, capacity_bytes: 1_000 }),
+        ("barrier", ObjectKind::Barrier { parties: 4 }),
+        ("pool", ObjectKind::Semaphore { initial: 2 }),
+    ] {
+        workload.add_object(ObjectSpec::new(name, kind));
+    }
+    workload.wait_sets.push(vec![socket]);
+    workload
+}
+
 /// Every workload that `nr_cpus` CPUs can run.
 pub fn all(nr_cpus: u32) -> Vec<Workload> {
-    vec![hogs(), sleepers(), forks(), yields(), changes(nr_cpus), io(), mixed()]
+    vec![
+        hogs(),
+        sleepers(),
+        forks(),
+        yields(),
+        changes(nr_cpus),
+        io(),
+        mixed(),
+        locks(),
+        channels(),
+    ]
 }

@@ -278,6 +278,7 @@ fn experiment(
         title: title.into(),
         text: text.into(),
         figures: figures.to_vec(),
+        view: None,
     };
     ExperimentResult { experiment, runs }
 }

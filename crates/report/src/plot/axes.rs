@@ -120,7 +120,8 @@ fn x_step(n: &[u64]) -> f64 {
     step as f64
 }
 
-fn marker(style: Style) -> MarkerShape {
+/// The library's shape for a marker.
+pub fn marker(style: Style) -> MarkerShape {
     match style.marker {
         0 => MarkerShape::Circle,
         1 => MarkerShape::Square,

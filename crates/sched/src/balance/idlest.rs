@@ -61,14 +61,14 @@ impl Balancer {
         domain: &Domain,
         local_group: usize,
     ) -> Option<usize> {
-        let allowed = core.task(task).cpus_allowed;
+        let allowed = &core.task(task).cpus_allowed;
         let mut local = None;
         let mut idlest: Option<(usize, GroupStats)> = None;
         let nr_groups = domain.groups.len();
         for step in 0..nr_groups {
             let index = (local_group + step) % nr_groups;
             let group = &domain.groups[index];
-            if group.span.and(&allowed).is_empty() {
+            if !group.span.intersects(allowed) {
                 continue;
             }
             let mut stats = self.group_sums(core, fair, group, &group.span);
@@ -88,7 +88,7 @@ impl Balancer {
             std::cmp::Ordering::Less => true,
             std::cmp::Ordering::Greater => false,
             std::cmp::Ordering::Equal => {
-                let local_cpus = domain.groups[local_group].span.and(&allowed).weight();
+                let local_cpus = domain.groups[local_group].span.and(allowed).weight();
                 stays_local(domain, &local, &idlest, local_cpus)
             }
         };

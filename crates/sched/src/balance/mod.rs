@@ -51,6 +51,16 @@ pub trait FairQueues {
     /// Runnable average of the root queue of `cpu` (`cfs.avg.runnable_avg`).
     fn cpu_runnable(&self, cpu: CpuId) -> u64;
 
+    /// The figures of `cpu` above, together: what statistics of groups sum up.
+    fn cpu_figures(&self, cpu: CpuId) -> CpuFigures {
+        CpuFigures {
+            load: self.cpu_load(cpu),
+            util: self.cpu_util(cpu),
+            runnable: self.cpu_runnable(cpu),
+            h_nr_running: self.h_nr_running(cpu),
+        }
+    }
+
     /// Load of `task`, scaled down the hierarchy of groups (`task_h_load`).
     fn task_h_load(&self, task: TaskId) -> u64;
 
@@ -99,6 +109,19 @@ pub trait FairQueues {
     /// Queues detached `task` on `to` (attach_task). With `preempt` it asks for a reschedule if the
     /// task comes before what runs there; without, `to` is about to pick.
     fn attach_task(&mut self, core: &mut Core, task: TaskId, to: CpuId, preempt: bool);
+}
+
+/// Some figures of a CPU; see the methods of [`FairQueues`] with these names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuFigures {
+    /// `cpu_load`.
+    pub load: u64,
+    /// `cpu_util`.
+    pub util: u64,
+    /// `cpu_runnable`.
+    pub runnable: u64,
+    /// `h_nr_running`.
+    pub h_nr_running: u32,
 }
 
 /// Kernel generation whose rules hold.

@@ -21,7 +21,7 @@ impl Balancer {
         flags: WakeFlags,
     ) -> CpuId {
         let this = flags.this_cpu;
-        let allowed = core.task(task).cpus_allowed;
+        let allowed = &core.task(task).cpus_allowed;
         let cpu = if flags.is_fork() {
             let largest = self.domains.of_cpu(this).len();
             self.find_idlest_cpu(core, fair, task, this, prev, largest)
@@ -32,7 +32,7 @@ impl Balancer {
             return cpu;
         }
         // The core's fallback: the same node first, then any CPU.
-        let node = core.topology.node_span(prev).and(&allowed);
+        let node = core.topology.node_span(prev).and(allowed);
         node.first_cpu().or(allowed.first_cpu()).expect("affinity lies within the machine")
     }
 
@@ -121,7 +121,7 @@ impl Balancer {
         prev: CpuId,
         target: CpuId,
     ) -> CpuId {
-        let allowed = core.task(task).cpus_allowed;
+        let allowed = &core.task(task).cpus_allowed;
         let fits = |cpu: CpuId| allowed.contains(cpu) && Self::is_idle_ish(core, fair, cpu);
         if fits(target) {
             return target;
@@ -150,7 +150,7 @@ impl Balancer {
                 }
             }
         }
-        let candidates = self.domains.domain(llc).span.and(&allowed);
+        let candidates = self.domains.domain(llc).span.and(allowed);
         let found = if has_idle_core {
             self.select_idle_core(core, fair, candidates, target, llc)
         } else {

@@ -88,6 +88,7 @@ pub(super) struct HigherShare {
 
 impl HigherShare {
     /// The share at `now`, 0 to 1,024, of a CPU on which higher classes have used `exec` in all.
+    #[inline]
     fn update(&mut self, now: Nanos, exec: Nanos) -> u64 {
         let elapsed = now - self.at;
         let periods = elapsed >> 20;
@@ -119,7 +120,10 @@ impl Balancer {
         if fair == 0 {
             return SCALE;
         }
-        let exec = (0..fair).map(|class| core.class_exec_runtime(cpu, class)).sum();
+        let rq = core.rq(cpu);
+        let higher = rq.curr.filter(|curr| core.task(*curr).class < fair);
+        let running = higher.map_or(0, |curr| core.now - core.task(curr).exec_start);
+        let exec = rq.class_exec_runtime[..usize::from(fair)].iter().sum::<Nanos>() + running;
         let used = self.cpus[cpu.index()].higher.update(core.now, exec);
         SCALE.saturating_sub(used).max(1)
     }
@@ -164,10 +168,11 @@ impl Balancer {
                 continue;
             }
             let nr_running = core.rq(cpu).nr_running;
-            stats.load += fair.cpu_load(cpu);
-            stats.util += fair.cpu_util(cpu);
-            stats.runnable += fair.cpu_runnable(cpu);
-            stats.h_nr_running += fair.h_nr_running(cpu);
+            let figures = fair.cpu_figures(cpu);
+            stats.load += figures.load;
+            stats.util += figures.util;
+            stats.runnable += figures.runnable;
+            stats.h_nr_running += figures.h_nr_running;
             stats.nr_running += nr_running;
             stats.overload |= nr_running > 1;
             stats.idle_cpus += u32::from(core.idle_cpu(cpu));

@@ -28,14 +28,19 @@ impl Balancer {
         interval_jiffies(interval, busy, u64::from(core.hz), u64::from(core.nr_cpus()))
     }
 
+    /// Whether the tick of busy `cpu` has nothing to balance: its own time has not come, and with
+    /// no CPU idle there is nobody to kick and nobody to refresh.
+    #[inline]
+    pub fn is_quiet(&self, core: &Core, cpu: CpuId) -> bool {
+        core.jiffies() < self.cpus[cpu.index()].next_balance && core.idle_cpus.is_empty()
+    }
+
     /// The tick of busy `cpu`, after the class's own work.
     pub fn tick(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) {
-        let is_due = core.jiffies() >= self.cpus[cpu.index()].next_balance;
-        // With no CPU idle there is nobody to kick and nobody to refresh.
-        let is_quiet = !is_due && core.idle_cpus.is_empty();
-        if is_quiet || self.domains.of_cpu(cpu).is_empty() {
+        if self.domains.of_cpu(cpu).is_empty() {
             return;
         }
+        let is_due = core.jiffies() >= self.cpus[cpu.index()].next_balance;
         let kicks = self.is_nohz_kick(core, fair, cpu);
         self.refresh_idle(core, fair);
         if is_due {

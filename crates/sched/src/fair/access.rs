@@ -8,7 +8,7 @@
 use super::FairClass;
 use super::load::Change;
 use super::rbtree::NIL;
-use crate::balance::FairQueues;
+use crate::balance::{CpuFigures, FairQueues};
 use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -53,6 +53,17 @@ impl FairQueues for FairClass {
 
     fn cpu_runnable(&self, cpu: CpuId) -> u64 {
         self.rq(cpu.0).avg.runnable_avg
+    }
+
+    #[inline]
+    fn cpu_figures(&self, cpu: CpuId) -> CpuFigures {
+        let rq = self.rq(cpu.0);
+        CpuFigures {
+            load: rq.avg.load_avg,
+            util: rq.avg.util_avg,
+            runnable: rq.avg.runnable_avg,
+            h_nr_running: self.h_nr_running(cpu),
+        }
     }
 
     fn task_h_load(&self, task: TaskId) -> u64 {

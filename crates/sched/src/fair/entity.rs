@@ -9,7 +9,7 @@
 use super::pelt::Avg;
 use super::rbtree::{NIL, before};
 use super::timeline::Timeline;
-use super::weights::{LoadWeight, calc_delta_fair};
+use super::weights::{LoadWeight, calc_delta_fair, scale_load_down};
 use schedlab_model::Nanos;
 
 /// What is scheduled: a task, or all of a group's tasks on one CPU.
@@ -227,6 +227,19 @@ impl CfsRq {
             propagate: false,
             prop_runnable_sum: 0,
         }
+    }
+}
+
+impl CfsRq {
+    /// Brings the queue's averages up to date but for what left it; returns whether they changed.
+    #[inline]
+    pub fn refresh_avg(&mut self, now: Nanos) -> bool {
+        let (load, runnable) = (scale_load_down(self.load), u64::from(self.h_nr_runnable));
+        let changed = self.avg.update_sum(now, load, runnable, self.curr != NIL);
+        if changed {
+            self.avg.update_avg(1);
+        }
+        changed
     }
 }
 

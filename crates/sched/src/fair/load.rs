@@ -61,6 +61,11 @@ impl FairClass {
                 se.avg.update_avg(scale_load_down(se.load.weight));
             }
         }
+        if se.my_q == NIL && se.avg.attached && rq.se == NIL && rq.removed.nr == 0 {
+            // A task at the root: nothing below to pass on, no group above to tell.
+            rq.refresh_avg(now);
+            return;
+        }
         let joins = change == Change::Attach && !se.avg.attached;
         let (is_group, is_root) = (se.my_q != NIL, rq.se == NIL);
         let mut decayed = self.update_cfs_rq_load_avg(now, q);
@@ -84,15 +89,7 @@ impl FairClass {
             self.take_off_removed(q);
             decayed = true;
         }
-        let rq = &mut self.cfs[q as usize];
-        if rq.avg.is_due(now) {
-            let load = scale_load_down(rq.load);
-            if rq.avg.update_sum(now, load, u64::from(rq.h_nr_runnable), rq.curr != NIL) {
-                rq.avg.update_avg(1);
-                decayed = true;
-            }
-        }
-        decayed
+        decayed | self.cfs[q as usize].refresh_avg(now)
     }
 
     fn take_off_removed(&mut self, q: u32) {

@@ -340,7 +340,9 @@ impl SchedClass for FairClass {
     }
 
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
-        self.with_balancer(|balancer, fair| balancer.tick(core, fair, cpu));
+        if !self.balancer.as_ref().is_some_and(|balancer| balancer.is_quiet(core, cpu)) {
+            self.with_balancer(|balancer, fair| balancer.tick(core, fair, cpu));
+        }
     }
 
     fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {

@@ -154,20 +154,19 @@ impl Avg {
     /// Recomputes the averages for an entity of `weight` (1 for a queue) (___update_load_avg).
     #[inline]
     pub fn update_avg(&mut self, weight: u64) {
-        // The divider fits in 17 bits and the sums of runnable and util in 64: a division by a
-        // 32-bit number is several times as fast where they fit, which they nearly always do.
         let divider = self.divider();
-        self.load_avg = quotient(weight * self.load_sum, divider);
-        self.runnable_avg = quotient(self.runnable_sum, divider);
-        self.util_avg = quotient(self.util_sum, divider);
-    }
-}
-
-#[inline]
-fn quotient(value: u64, divider: u64) -> u64 {
-    match u32::try_from(value) {
-        Ok(small) => u64::from(small / divider as u32),
-        Err(_) => value / divider,
+        let load_sum = weight * self.load_sum;
+        if (load_sum | self.runnable_sum | self.util_sum) >> 32 == 0 {
+            // Nearly always: a division of 32-bit numbers is the faster one.
+            let divider = divider as u32;
+            self.load_avg = u64::from(load_sum as u32 / divider);
+            self.runnable_avg = u64::from(self.runnable_sum as u32 / divider);
+            self.util_avg = u64::from(self.util_sum as u32 / divider);
+        } else {
+            self.load_avg = load_sum / divider;
+            self.runnable_avg = self.runnable_sum / divider;
+            self.util_avg = self.util_sum / divider;
+        }
     }
 }
 

@@ -64,11 +64,15 @@ impl LoadWeight {
 /// A stored weight without its extra bits, never below 2 unless 0 (scale_load_down).
 #[inline]
 pub const fn scale_load_down(weight: u64) -> u64 {
-    if weight == 0 {
-        return 0;
-    }
     let down = weight >> LOAD_SHIFT;
-    if down < 2 { 2 } else { down }
+    // Without a branch on the way that is nearly always taken.
+    if down >= 2 {
+        down
+    } else if weight == 0 {
+        0
+    } else {
+        2
+    }
 }
 
 /// 2^32 / weight for weights outside the table.

@@ -105,19 +105,25 @@ impl FairServers {
         self.cpus[cpu.index()].state == State::Running && core.rq(cpu).class_nr_running[fair] > 0
     }
 
-    /// Whether [`FairServers::sync`] would find nothing to do: no fair task has run since the last
-    /// time, and fair tasks are as runnable as they were.
+    /// Does what [`FairServers::sync`] would do in the usual case, and says whether this is it: the
+    /// server waits for zero laxity, as many fair tasks are runnable as were, and what they have run
+    /// leaves some of the budget.
     #[inline]
-    pub fn is_up_to_date(&self, core: &Core, cpu: CpuId) -> bool {
+    pub fn charge_deferred(&mut self, core: &Core, cpu: CpuId) -> bool {
         let fair = core.class_of(Policy::Normal);
-        let server = &self.cpus[cpu.index()];
+        let exec = core.class_exec_runtime(cpu, fair);
         let rq = core.rq(cpu);
-        let runs = rq.class_nr_running[usize::from(fair)] > 0;
-        let stands = match server.state {
-            State::Stopped => !runs,
-            _ => runs && rq.class_running_since[usize::from(fair)] == server.session,
-        };
-        stands && core.class_exec_runtime(cpu, fair) == server.exec_seen
+        let server = &mut self.cpus[cpu.index()];
+        let left = server.runtime - exec.saturating_sub(server.exec_seen) as i64;
+        let is_usual = server.state == State::Deferred
+            && left > 0
+            && rq.class_nr_running[usize::from(fair)] > 0
+            && rq.class_running_since[usize::from(fair)] == server.session;
+        if is_usual {
+            server.exec_seen = exec;
+            server.runtime = left;
+        }
+        is_usual
     }
 
     /// Charges what fair tasks have run, and follows their coming and going. True if a running

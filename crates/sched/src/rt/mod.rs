@@ -123,16 +123,17 @@ impl RtClass {
     }
 
     /// Brings the fair server of `cpu` up to date; true if its budget has just run out.
+    #[inline]
     fn update_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        let Some(servers) = &mut self.servers else { return false };
-        if servers.is_up_to_date(core, cpu) {
-            // Whether it goes first can change without it only while it runs.
-            if servers.is_running(core, cpu) {
-                self.update_cpupri(core, cpu);
-            }
-            return false;
+        match &mut self.servers {
+            Some(servers) => !servers.charge_deferred(core, cpu) && self.sync_server(core, cpu),
+            None => false,
         }
-        let exhausted = servers.sync(core, cpu);
+    }
+
+    #[inline(never)]
+    fn sync_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let exhausted = self.servers.as_mut().is_some_and(|servers| servers.sync(core, cpu));
         self.update_cpupri(core, cpu);
         exhausted
     }

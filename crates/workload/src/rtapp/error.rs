@@ -52,6 +52,17 @@ pub struct ReadError {
 }
 
 impl ReadError {
+    /// An error at `span` (bytes) of `text`, for readers of other files that want the same look.
+    pub fn at(
+        file: &str,
+        text: &str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Box<Self> {
+        Self::new(file, text, Problem { span, message: message.into(), help: help.into() })
+    }
+
     pub(crate) fn new(file: &str, text: &str, problem: Problem) -> Box<Self> {
         let (line, column) = position(text, problem.span.start);
         let snippet = Snippet::new(file, text, &problem.span);

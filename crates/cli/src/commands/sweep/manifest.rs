@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `manifest.json`: everything that a sweep was made of, and the sum of each of its results.
+//!
+//! It needs no other file: the texts of the experiment and of the workload files stand in it. It
+//! holds no date and no number of threads, so that equal sweeps have equal manifests.
+
+use super::prepare::{Prepared, Settings};
+use crate::error::{CliError, CliResult};
+use crate::input;
+use crate::output::AtomicFile;
+use schedlab_lab::identity::{result_sum, sha256};
+use schedlab_lab::store::RunLog;
+use schedlab_lab::{Failure, RunResult, View, values};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+/// Name of the file in the directory of results.
+pub const MANIFEST_NAME: &str = "manifest.json";
+/// Largest manifest that is read.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+/// Version of the shape.
+const SCHEMA_VERSION: u32 = 1;
+
+/// One run of a sweep.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestRun {
+    /// Experiment, lane, scheduler, workload and parameters, for people.
+    pub label: String,
+    /// `sim` or `host`.
+    pub lane: String,
+    /// Seed.
+    pub seed: u64,
+    /// SHA-256 of all that determines the run.
+    pub key: String,
+    /// SHA-256 of its result without the program's version; `None` without a result.
+    pub result_sha256: Option<String>,
+    /// The measures of the experiment's table.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub measures: BTreeMap<String, f64>,
+    /// Why there is no result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A sweep.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Version of this shape.
+    pub schema_version: u32,
+    /// Version of the program.
+    pub schedlab_version: String,
+    /// Name of the experiment file.
+    pub experiment_file: String,
+    /// Its text.
+    pub experiment_text: String,
+    /// Texts of the workload files that it names.
+    pub workload_files: BTreeMap<String, String>,
+    /// What decides the results beside them.
+    pub settings: Settings,
+    /// SHA-256 of the keys of all runs.
+    pub plan_key: String,
+    /// Number of runs.
+    pub nr_runs: u64,
+    /// Whether every run was tried; a sweep that goes on has no runs here yet.
+    pub is_complete: bool,
+    /// The runs, in the order of the plan.
+    pub runs: Vec<ManifestRun>,
+    /// SHA-256 of the files beside this one.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    fn of(prepared: &Prepared) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            schedlab_version: env!("CARGO_PKG_VERSION").into(),
+            experiment_file: prepared.file_name(),
+            experiment_text: prepared.source.text.clone(),
+            workload_files: prepared.source.files(),
+            settings: prepared.settings.clone(),
+            plan_key: prepared.plan_key.clone(),
+            nr_runs: prepared.plan.runs.len() as u64,
+            is_complete: false,
+            runs: Vec::new(),
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the manifest of a directory, if it has one.
+    pub fn read_from(folder: &Path) -> CliResult<Option<Self>> {
+        let path = folder.join(MANIFEST_NAME);
+        if !path.exists() {
+            return Ok(None);
+        }
+        Self::read(&path).map(Some)
+    }
+
+    /// Reads a manifest.
+    pub fn read(path: &Path) -> CliResult<Self> {
+        let text = input::read_text(path, FILE_BYTES_MAX)?;
+        let wrong = |what: String| {
+            CliError::usage_help(
+                format!("{} is no manifest of a sweep: {what}", path.display()),
+                "`schedlab compare EXPERIMENT.toml` writes one; --fresh begins anew",
+            )
+        };
+        let manifest: Self =
+            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        if manifest.schema_version != SCHEMA_VERSION {
+            return Err(wrong(format!(
+                "schema_version is {}, this program reads {SCHEMA_VERSION}",
+                manifest.schema_version
+            )));
+        }
+        Ok(manifest)
+    }
+
+    fn write(&self, folder: &Path) -> CliResult<()> {
+        let path = folder.join(MANIFEST_NAME);
+        let mut file = AtomicFile::create(&path)?;
+        let written = serde_json::to_writer_pretty(&mut file, self)
+            .map_err(std::io::Error::from)
+            .and_then(|()| file.write_all(b"\n"));
+        written.map_err(|error| CliError::file("write", &path, &error))?;
+        file.commit()
+    }
+}
+
+/// The manifest of a sweep that begins.
+pub fn begin(prepared: &Prepared, folder: &Path) -> CliResult<()> {
+    Manifest::of(prepared).write(folder)
+}
+
+/// The view's measures that a run has.
+pub fn measures(view: Option<&View>, run: &RunResult) -> BTreeMap<String, f64> {
+    let wanted = view.cloned().unwrap_or_default().measures();
+    let all = values::measure_values(&run.measures).into_iter();
+    all.filter(|(name, _)| wanted.contains(name)).filter_map(|(n, v)| Some((n, v?))).collect()
+}
+
+/// What a manifest says of run number `index`, whose result is `run`.
+pub fn entry(prepared: &Prepared, index: usize, run: Option<&RunResult>) -> ManifestRun {
+    let planned = &prepared.plan.runs[index];
+    let experiment = &prepared.plan.experiments[planned.experiment];
+    ManifestRun {
+        label: format!("{}: {}", experiment.name, planned.label()),
+        lane: planned.lane.clone(),
+        seed: planned.request.seed,
+        key: prepared.keys[index].clone(),
+        result_sha256: run.map(result_sum),
+        measures: run.map_or_else(BTreeMap::new, |run| measures(experiment.view.as_ref(), run)),
+        error: None,
+    }
+}
+
+/// The manifest of a sweep whose runs were all tried.
+pub fn write(
+    prepared: &Prepared,
+    log: &mut RunLog,
+    failures: &[Failure],
+    folder: &Path,
+    files: &[String],
+) -> CliResult<()> {
+    let mut manifest = Manifest { is_complete: true, ..Manifest::of(prepared) };
+    for (index, key) in prepared.keys.iter().enumerate() {
+        let run = if log.contains(key) {
+            Some(
+                log.read(key)
+                    .map_err(|error| CliError::file("read the runs in", folder, &error))?,
+            )
+        } else {
+            None
+        };
+        let failure = failures.iter().find(|failure| failure.run == index);
+        let error = failure.map(|failure| failure.error.text().to_string());
+        manifest.runs.push(ManifestRun { error, ..entry(prepared, index, run.as_ref()) });
+    }
+    for name in files {
+        let path = folder.join(name);
+        let bytes = std::fs::read(&path).map_err(|e| CliError::file("read", &path, &e))?;
+        manifest.files.insert(name.clone(), sha256(&bytes));
+    }
+    manifest.write(folder)
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab compare EXPERIMENT.toml`: every run of an experiment file, on all CPUs, stored one by
+//! one, and made into tables and figures with intervals.
+//!
+//! `prepare` makes the plan, `folder` guards the directory of results, `manifest` describes a
+//! sweep so that it can be repeated, `repeat` does so, `show` prints tables, `export` writes them.
+
+mod export;
+mod folder;
+mod manifest;
+mod prepare;
+mod repeat;
+mod show;
+
+pub use export::NamedTable;
+pub use manifest::Manifest;
+pub use repeat::repeat;
+
+use super::demo::{Bar, Unavailable, finish_with_failures};
+use super::{report, results};
+use crate::args::{CompareArgs, SweepArgs};
+use crate::error::{CliError, CliResult, Exit};
+use crate::output::{Out, say};
+use folder::Folder;
+use prepare::Prepared;
+use schedlab_host::HostLane;
+use schedlab_lab::store::RunLog;
+use schedlab_lab::{ExecuteOptions, ExperimentResult, Failure, Keep, Lane, execute_some};
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Whether the argument names an experiment file.
+pub fn is_experiment(text: &str) -> bool {
+    text.to_ascii_lowercase().ends_with(".toml")
+}
+
+/// One workload has no directory of results.
+pub fn refuse_options(args: &SweepArgs) -> CliResult<()> {
+    let given = [
+        ("--output", args.output.is_some()),
+        ("--dry-run", args.dry_run),
+        ("--resume", args.resume),
+        ("--fresh", args.fresh),
+        ("--lane", args.lane.is_some()),
+        ("--plots", args.plots),
+    ];
+    refuse(&given, "belongs to an experiment file (.toml)", "name one, or leave the option out")
+}
+
+/// The first option that is given although it must not be.
+fn refuse(given: &[(&str, bool)], why: &str, help: &str) -> CliResult<()> {
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(CliError::usage_help(format!("{name} {why}"), help)),
+        None => Ok(()),
+    }
+}
+
+/// What the experiment file says, the command line must not say too.
+fn refuse_file_options(args: &CompareArgs) -> CliResult<()> {
+    let tasks = &args.tasks;
+    let given = [
+        ("--scheduler", !args.scheduler.is_empty()),
+        ("--host", !args.host.is_empty()),
+        ("--cpus", args.cpus.is_some()),
+        ("--repetitions", args.repetitions.is_some()),
+        ("--param", !tasks.params.is_empty()),
+        ("--policy", tasks.policy.is_some()),
+        ("--nice", tasks.nice.is_some()),
+        ("--until", tasks.until.is_some()),
+        ("--set", !args.machine.tunables.is_empty()),
+        ("--machine", args.machine.machine.is_some()),
+        ("--keep", args.keep),
+    ];
+    refuse(&given, "is given beside an experiment file", "write it into the file")
+}
+
+/// Runs the command with an experiment file.
+pub fn sweep(args: &CompareArgs, path: &str, out: &mut Out) -> CliResult<()> {
+    refuse_file_options(args)?;
+    let prepared = Prepared::new(args, Path::new(path))?;
+    prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
+    let output = args.sweep.output.clone().unwrap_or_else(|| folder_of(path));
+    if args.sweep.dry_run {
+        return show::dry_run(&prepared, &output, out);
+    }
+    let Folder { log, lock: _lock } = Folder::open(&output, &prepared, &args.sweep)?;
+    let log = Arc::new(Mutex::new(log));
+    let failures = run_missing(&prepared, &log, &output, threads(args))?;
+    let mut log = held(&log);
+    let results = load(&prepared, &mut log, &output)?;
+    results::warn(results.iter().flat_map(|result| &result.runs));
+    finish(&prepared, &mut log, &results, &failures, &output, args)?;
+    show::tables(&results, args.json, out)?;
+    out.finish_now()?;
+    finish_with_failures(&failures, Unavailable::IsSaid)
+}
+
+/// `a/b.toml` gives `b.results`.
+fn folder_of(path: &str) -> PathBuf {
+    let stem = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
+    PathBuf::from(format!("{stem}.results"))
+}
+
+fn threads(args: &CompareArgs) -> usize {
+    super::sim::threads(&args.machine)
+}
+
+/// A thread that panicked while it held the lock has not left half a line: lines are written whole.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs what the log does not hold yet.
+fn run_missing(
+    prepared: &Prepared,
+    log: &Arc<Mutex<RunLog>>,
+    output: &Path,
+    threads: usize,
+) -> CliResult<Vec<Failure>> {
+    let plan = &prepared.plan;
+    let stored: Vec<bool> = {
+        let log = held(log);
+        prepared.keys.iter().map(|key| log.contains(key)).collect()
+    };
+    let nr_stored = stored.iter().filter(|stored| **stored).count();
+    prepared.announce(nr_stored, output);
+    end_on_signal(log, plan.runs.len(), output);
+    let bar = Bar::new(plan);
+    bar.skip(nr_stored);
+    let failures = Mutex::new(Vec::new());
+    let broken: Mutex<Option<io::Error>> = Mutex::new(None);
+    let host = HostLane;
+    let lanes: [&dyn Lane; 2] = [&prepared.lane, &host];
+    let options = ExecuteOptions { threads, seed: prepared.settings.seed };
+    execute_some(plan, &lanes, options, &|run| !stored[run], &|run, result| {
+        bar.step(&plan.runs[run], result.as_ref().err());
+        match result {
+            Ok(result) => {
+                if let Err(error) = held(log).append(&prepared.keys[run], &result) {
+                    held(&broken).get_or_insert(error);
+                    return ControlFlow::Break(());
+                }
+            }
+            Err(error) => {
+                let label = plan.runs[run].label();
+                held(&failures).push(Failure { run, label, error });
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    bar.finish();
+    if let Some(error) = broken.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        let stored = held(log).len();
+        say(format!("{stored} of {} runs are stored in {}", plan.runs.len(), output.display()));
+        return Err(CliError::file("write", &output.join(schedlab_lab::store::LOG_NAME), &error));
+    }
+    let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failures.sort_by_key(|failure| failure.run);
+    Ok(failures)
+}
+
+/// Exit code of a program that Ctrl-C ended, as a shell tells it.
+const EXIT_INTERRUPTED: i32 = 130;
+
+/// On Ctrl-C and the like the program ends between two lines of the log and says what is there.
+/// Tasks of a run on this machine end with the program: their launcher sees to it.
+fn end_on_signal(log: &Arc<Mutex<RunLog>>, nr_runs: usize, output: &Path) {
+    let (log, output) = (Arc::clone(log), output.to_path_buf());
+    let handler = move || {
+        let log = held(&log);
+        say(format!(
+            "\ninterrupted: {} of {nr_runs} runs are stored in {}; the same command goes on there",
+            log.len(),
+            output.display()
+        ));
+        std::process::exit(EXIT_INTERRUPTED);
+    };
+    if let Err(error) = ctrlc::set_handler(handler) {
+        say(format!("note: Ctrl-C will end the program without a word: {error}"));
+    }
+}
+
+/// Every stored result in the plan's order. Tasks are dropped where no figure needs them: a sweep
+/// may have a million.
+fn load(prepared: &Prepared, log: &mut RunLog, output: &Path) -> CliResult<Vec<ExperimentResult>> {
+    let path = output.join(schedlab_lab::store::LOG_NAME);
+    let wrong = |what| move |error: io::Error| CliError::file(what, &path, &error);
+    log.sort(prepared.keys.iter().map(String::as_str)).map_err(wrong.clone()("write"))?;
+    let experiments = prepared.plan.experiments.iter().cloned();
+    let mut results: Vec<ExperimentResult> =
+        experiments.map(|experiment| ExperimentResult { experiment, runs: Vec::new() }).collect();
+    for (planned, key) in prepared.plan.runs.iter().zip(&prepared.keys) {
+        if !log.contains(key) {
+            continue;
+        }
+        let mut run = log.read(key).map_err(wrong.clone()("read"))?;
+        let result = &mut results[planned.experiment];
+        if planned.request.keep == Keep::NOTHING && result.experiment.figures.is_empty() {
+            run.measures.tasks = Vec::new();
+        }
+        result.runs.push(run);
+    }
+    Ok(results)
+}
+
+/// Writes everything that is made from the results.
+fn finish(
+    prepared: &Prepared,
+    log: &mut RunLog,
+    results: &[ExperimentResult],
+    failures: &[Failure],
+    output: &Path,
+    args: &CompareArgs,
+) -> CliResult<()> {
+    let mut files = vec![schedlab_lab::store::LOG_NAME.to_string()];
+    if results.iter().all(|result| result.runs.is_empty()) {
+        say("no run gave a result: there is nothing to report");
+    } else {
+        files.extend(export::write(results, output)?);
+        let title = prepared.title();
+        let plots = args.sweep.plots.then(|| output.join("plots"));
+        let own = output.join("report.html");
+        // The command must not tell the number of threads: equal results, equal report.
+        let command = format!("schedlab compare {}", prepared.file_name());
+        report::write_by(&own, plots.as_deref(), &title, results, &command)?;
+        files.push("report.html".into());
+        if let Some(path) = &args.report {
+            report::write_by(path, None, &title, results, &command)?;
+        }
+    }
+    manifest::write(prepared, log, failures, output, &files)?;
+    say(format!("results: {}", output.display()));
+    Ok(())
+}
+
+/// A failure of a check in the repetition of a sweep.
+fn check_failed(text: String, help: &str) -> CliError {
+    CliError::new(Exit::Check, text, help)
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An experiment file made into a plan, with everything that decides its results.
+
+use crate::args::{CompareArgs, LaneArg, MachineArgs};
+use crate::commands::studies::Source;
+use crate::error::{CliError, CliResult};
+use crate::machine;
+use crate::output::say;
+use schedlab_lab::identity::{plan_key, run_key};
+use schedlab_lab::{Plan, PlanInput, SimLane, Watchdog};
+use schedlab_model::Costs;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What decides the results beside the experiment file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Seed of the first repetition where the file names no seeds, and of the order of runs on a
+    /// real machine.
+    pub seed: u64,
+    /// CPUs of the host that runs may use; their number is what `all` counts.
+    pub host_cpus: String,
+    /// Only this lane, if one was asked for.
+    pub lane: Option<String>,
+    /// Ticks a second of modelled machines instead of their own.
+    pub hz: Option<u32>,
+    /// Costs of modelled machines (ns) instead of their own.
+    pub costs: Option<BTreeMap<String, u64>>,
+    /// Preemption model instead of the machine's or the scheduler's.
+    pub preempt: Option<String>,
+    /// Longest wait of a runnable task: `auto`, `off`, or a time in ns.
+    pub watchdog: String,
+    /// CPU model and kernel of the host; empty where nothing was measured.
+    pub host: String,
+}
+
+impl Settings {
+    fn new(args: &CompareArgs, lane: &SimLane) -> Self {
+        let costs = |costs: &Costs| {
+            let value = |name: &&str| costs.field(name).unwrap_or_default();
+            Costs::NAMES.iter().map(|name| ((*name).to_string(), value(name))).collect()
+        };
+        Self {
+            seed: args.tasks.seed,
+            host_cpus: schedlab_host::allowed_cpus().to_string(),
+            lane: args.sweep.lane.map(|lane| {
+                match lane {
+                    LaneArg::Sim => "sim",
+                    LaneArg::Host => "host",
+                }
+                .into()
+            }),
+            hz: lane.hz,
+            costs: lane.costs.as_ref().map(costs),
+            preempt: lane.preempt.map(|preempt| preempt.name().into()),
+            watchdog: match lane.watchdog {
+                Watchdog::Auto => "auto".into(),
+                Watchdog::Off => "off".into(),
+                Watchdog::After(ns) => format!("{ns}ns"),
+            },
+            host: String::new(),
+        }
+    }
+
+    /// The modelled machine.
+    pub fn lane(&self) -> CliResult<SimLane> {
+        let wrong = |text: String| CliError::usage(format!("settings of the manifest: {text}"));
+        let mut costs = self.costs.as_ref().map(|_| Costs::ZERO);
+        for (name, value) in self.costs.iter().flatten() {
+            let field = costs.as_mut().and_then(|costs| costs.field_mut(name));
+            *field.ok_or_else(|| wrong(format!("no cost {name:?}")))? = *value;
+        }
+        let hz = self.hz.map(|hz| crate::input::hz(&hz.to_string()));
+        let preempt = self.preempt.as_deref().map(schedlab_lab::machine::preempt_by_name);
+        Ok(SimLane {
+            hz: hz.transpose().map_err(wrong)?,
+            costs,
+            preempt: preempt.transpose().map_err(wrong)?,
+            watchdog: crate::input::watchdog(&self.watchdog).map_err(wrong)?,
+            ..SimLane::default()
+        })
+    }
+}
+
+/// A sweep before its first run.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The file.
+    pub source: Source,
+    /// What decides the results beside it.
+    pub settings: Settings,
+    /// All runs.
+    pub plan: Plan,
+    /// Key of each run.
+    pub keys: Vec<String>,
+    /// Key of all.
+    pub plan_key: String,
+    /// The modelled machine.
+    pub lane: SimLane,
+}
+
+impl Prepared {
+    /// From the command line.
+    pub fn new(args: &CompareArgs, path: &Path) -> CliResult<Self> {
+        let source = Source::read(path)?;
+        let lane = machine::sim_lane(&args.machine)?;
+        let settings = Settings::new(args, &lane);
+        let version = env!("CARGO_PKG_VERSION");
+        Self::of(source, settings, version, args.sweep.runs_max as usize)
+    }
+
+    /// From a source and settings, with the keys that `version` of the program gives.
+    pub fn of(
+        source: Source,
+        mut settings: Settings,
+        version: &str,
+        runs_max: usize,
+    ) -> CliResult<Self> {
+        let lane = settings.lane()?;
+        let host_cpus = crate::input::cpu_list(&settings.host_cpus).map_err(CliError::usage)?;
+        let input = PlanInput {
+            host_cpus,
+            seed: settings.seed,
+            lane: settings.lane.clone(),
+            host_repetitions: None,
+            runs_max,
+            has_views: true,
+        };
+        let mut plan = Plan::default();
+        source.plan(&mut plan, &input)?;
+        if plan.runs.is_empty() {
+            return Err(CliError::usage_help(
+                format!("{} has no run that this machine can do", source.name),
+                plan.notes.join("; "),
+            ));
+        }
+        if settings.host.is_empty() && plan.runs.iter().any(|run| run.lane == "host") {
+            let info = schedlab_host::machine::info(&host_cpus);
+            settings.host = format!("{}, {}", info.cpu_model, info.kernel);
+        }
+        let Settings { hz, costs, preempt, watchdog, .. } = &settings;
+        let sim_text = format!("{hz:?} {costs:?} {preempt:?} {watchdog}");
+        let keys: Vec<String> = plan
+            .runs
+            .iter()
+            .map(|run| {
+                let lane = if run.lane == "sim" { &sim_text } else { &settings.host };
+                run_key(run, lane, version)
+            })
+            .collect();
+        let names = plan.runs.iter().map(|run| plan.experiments[run.experiment].name.as_str());
+        let plan_key = plan_key(names.zip(keys.iter().map(String::as_str)));
+        Ok(Self { source, settings, plan, keys, plan_key, lane })
+    }
+
+    /// Name of the experiment file without its folder: what is the same on every machine.
+    pub fn file_name(&self) -> String {
+        let name = Path::new(&self.source.name).file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// Title of the report.
+    pub fn title(&self) -> String {
+        let study = &self.source.study;
+        if study.title.is_empty() { study.name.clone() } else { study.title.clone() }
+    }
+
+    /// Says what comes.
+    pub fn announce(&self, nr_stored: usize, output: &Path) {
+        let count = |lane: &str| self.plan.runs.iter().filter(|run| run.lane == lane).count();
+        let stored = match nr_stored {
+            0 => String::new(),
+            count => format!("; {count} are stored in {} and not run again", output.display()),
+        };
+        say(format!(
+            "{}: {} runs simulated, {} on this machine{stored}",
+            self.file_name(),
+            count("sim"),
+            count("host"),
+        ));
+    }
+}
+
+/// Options of the modelled machine that a manifest fixes.
+pub fn machine_is_default(args: &MachineArgs) -> bool {
+    args.hz.is_none()
+        && args.costs.is_none()
+        && args.preempt.is_none()
+        && args.watchdog == Watchdog::Auto
+        && args.tunables.is_empty()
+}

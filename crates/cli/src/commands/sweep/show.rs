@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of a sweep on the terminal and as JSON; the list of a dry run.
+
+use super::prepare::Prepared;
+use crate::commands::sweep::export;
+use crate::error::CliResult;
+use crate::output::{Out, say};
+use crate::table::{self, digits, duration, number};
+use comfy_table::Cell;
+use schedlab_lab::store::RunLog;
+use schedlab_lab::view::{CellValue, Estimate, METHOD, Table};
+use schedlab_lab::{ExperimentResult, values};
+use std::path::Path;
+
+/// Lists the runs, with what is stored of them.
+pub fn dry_run(prepared: &Prepared, output: &Path, out: &mut Out) -> CliResult<()> {
+    let log = output.join(schedlab_lab::store::LOG_NAME);
+    // Only looked at: a dry run makes no directory.
+    let log = if log.exists() { RunLog::open(output).ok() } else { None };
+    let mut stored = 0;
+    for (run, key) in prepared.plan.runs.iter().zip(&prepared.keys) {
+        let is_stored = log.as_ref().is_some_and(|log| log.contains(key));
+        stored += u64::from(is_stored);
+        let experiment = &prepared.plan.experiments[run.experiment].name;
+        let mark = if is_stored { "  (stored)" } else { "" };
+        out.line(format!("{experiment}: {} seed={}{mark}", run.label(), run.request.seed))?;
+    }
+    out.finish_now()?;
+    let count = |lane: &str| prepared.plan.runs.iter().filter(|run| run.lane == lane).count();
+    say(format!(
+        "{} runs: {} simulated, {} on this machine; {stored} stored in {}",
+        prepared.plan.runs.len(),
+        count("sim"),
+        count("host"),
+        output.display()
+    ));
+    Ok(())
+}
+
+/// Prints every experiment's table.
+pub fn tables(results: &[ExperimentResult], json: bool, out: &mut Out) -> CliResult<()> {
+    let tables = export::tables(results);
+    if json {
+        return out.json(&tables);
+    }
+    for named in &tables {
+        out.line(format!("{}: {}", named.experiment, named.title))?;
+        out.line(rendered(&named.table))?;
+        out.line("")?;
+    }
+    out.line(METHOD)?;
+    let incomplete: u64 = tables
+        .iter()
+        .flat_map(|named| &named.table.rows)
+        .flat_map(|row| &row.values)
+        .map(|value| value.nr_seeds_incomplete)
+        .sum();
+    if incomplete > 0 {
+        out.line(format!(
+            "{incomplete} seed(s) of a row and measure lack one of its runs and are left out."
+        ))?;
+    }
+    Ok(())
+}
+
+fn rendered(table: &Table) -> String {
+    let has_baseline = table.rows.iter().any(|row| row.is_baseline);
+    let mut heads: Vec<&str> = table.by.iter().map(String::as_str).collect();
+    heads.push("seeds");
+    for measure in &table.measures {
+        heads.push(measure);
+        if has_baseline {
+            heads.push("difference");
+        }
+    }
+    let mut rows = table::table(&heads);
+    for row in &table.rows {
+        let mut cells: Vec<Cell> = row
+            .key
+            .iter()
+            .map(|value| match value.parse::<f64>() {
+                Ok(_) => number(value),
+                Err(_) => Cell::new(if value.is_empty() { "-" } else { value }),
+            })
+            .collect();
+        cells.push(number(seeds(&row.values)));
+        for (measure, value) in table.measures.iter().zip(&row.values) {
+            cells.push(number(mean(measure, value.estimate)));
+            if has_baseline {
+                let text = if row.is_baseline { "baseline".into() } else { difference(value) };
+                cells.push(number(text));
+            }
+        }
+        rows.add_row(cells);
+    }
+    table::render(&rows)
+}
+
+/// Number of seeds: one number, or the range where measures differ.
+fn seeds(values: &[CellValue]) -> String {
+    let counts = values.iter().map(|value| value.estimate.map_or(0, |estimate| estimate.n));
+    let (least, most) = counts.fold((u64::MAX, 0), |(a, b), n| (a.min(n), b.max(n)));
+    match least {
+        _ if least == most => most.to_string(),
+        _ => format!("{}-{most}", least.min(most)),
+    }
+}
+
+fn mean(measure: &str, estimate: Option<Estimate>) -> String {
+    let Some(estimate) = estimate else { return "-".into() };
+    let show = |value: f64| match values::is_time(measure) {
+        true => duration(value.round().max(0.0) as u64),
+        false => digits(value),
+    };
+    match estimate.ci95 {
+        Some([_, high]) => format!("{} \u{b1} {}", show(estimate.mean), show(high - estimate.mean)),
+        None => show(estimate.mean),
+    }
+}
+
+/// In percent of the baseline's mean.
+fn difference(value: &CellValue) -> String {
+    let Some(difference) = value.difference else { return "-".into() };
+    let paired = difference.paired;
+    let base = difference.baseline_mean;
+    if base == 0.0 {
+        return if paired.mean == 0.0 { "0".into() } else { "base is 0".into() };
+    }
+    let percent = |part: f64| 100.0 * part / base.abs();
+    match paired.ci95 {
+        Some([_, high]) => {
+            format!("{:+.1} \u{b1} {:.1} %", percent(paired.mean), percent(high - paired.mean))
+        }
+        None => format!("{:+.1} %", percent(paired.mean)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_lab::view::{Difference, Row};
+
+    fn estimate(n: u64, mean: f64, half: Option<f64>) -> Estimate {
+        Estimate { n, mean, std_dev: None, ci95: half.map(|half| [mean - half, mean + half]) }
+    }
+
+    #[test]
+    fn a_table_shows_means_intervals_and_differences() {
+        let cell = |mean, difference| CellValue {
+            estimate: Some(estimate(3, mean, Some(5e5))),
+            nr_seeds_incomplete: 0,
+            difference,
+        };
+        let paired = estimate(3, 1e6, Some(5e4));
+        let table = Table {
+            by: vec!["scheduler".into()],
+            measures: vec!["makespan_ns".into()],
+            rows: vec![
+                Row {
+                    key: vec!["a".into()],
+                    is_baseline: true,
+                    nr_runs: 3,
+                    values: vec![cell(2e6, None)],
+                },
+                Row {
+                    key: vec!["".into()],
+                    is_baseline: false,
+                    nr_runs: 3,
+                    values: vec![cell(3e6, Some(Difference { paired, baseline_mean: 2e6 }))],
+                },
+            ],
+        };
+        let text = rendered(&table);
+        assert!(text.contains("2.000 ms \u{b1} 500.0 us") && text.contains("baseline"), "{text}");
+        assert!(text.contains("+50.0 \u{b1} 2.5 %"), "{text}");
+    }
+
+    #[test]
+    fn one_seed_shows_no_interval() {
+        assert_eq!(mean("nr_switches", Some(estimate(1, 5.0, None))), "5.000");
+        assert_eq!(mean("nr_switches", None), "-");
+        let zero = Difference { paired: estimate(1, 0.0, None), baseline_mean: 0.0 };
+        let value = CellValue { difference: Some(zero), ..CellValue::default() };
+        assert_eq!(difference(&value), "0");
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The priority that a task has for what it holds.
+//!
+//! As `rt_mutex_setprio` (kernel/sched/core.c) and `rt_mutex_adjust_prio_chain`
+//! (kernel/locking/rtmutex.c): a holder has the priority of the top waiter of each mutex it holds,
+//! or its own if that is better; a changed priority is passed on to the holder of the mutex that
+//! the task itself waits for. The class follows from the priority. Weight, slice and policy stay:
+//! a fair task that inherits from a fair one gains nothing in the kernel's fair class, but does
+//! under a scheduler that picks by priority.
+
+use super::Object;
+use crate::engine::Engine;
+use crate::exec::Waiting;
+use schedlab_model::{MutexProtocol, ObjectId, Policy, SchedAttr, TaskId, TraceSink};
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// Kernel priority and class of `task` with attributes `attr` and all that it holds.
+    pub(crate) fn effective(&self, task: TaskId, attr: &SchedAttr) -> (i32, u8) {
+        let normal = attr.kernel_prio();
+        let held = self.execs[task.index()].shared.iter().flat_map(|shared| &shared.held);
+        let prio = held.map(|id| self.lent_prio(*id)).fold(normal, i32::min);
+        let policy = match prio {
+            _ if prio == normal => attr.policy,
+            ..0 => Policy::Deadline,
+            0..100 if !attr.policy.is_rt() => Policy::Fifo,
+            _ => attr.policy,
+        };
+        (prio, self.core.class_of(policy))
+    }
+
+    /// The priority that a mutex lends its holder.
+    fn lent_prio(&self, id: ObjectId) -> i32 {
+        let Object::Mutex(mutex) = &self.objects.objects[id.index()] else { return i32::MAX };
+        match mutex.protocol {
+            MutexProtocol::None => i32::MAX,
+            MutexProtocol::Inherit => {
+                mutex.waiters.first().map_or(i32::MAX, |top| self.core.task(top).prio)
+            }
+            MutexProtocol::Ceiling { rt_priority } => 99 - i32::from(rt_priority),
+        }
+    }
+
+    /// Gives `task` the priority that it should have now, and passes a change on along the chain of
+    /// mutexes. Returns whether its own changed.
+    pub(super) fn adjust_priority(&mut self, task: TaskId) -> bool {
+        let mut at = task;
+        let mut first = None;
+        loop {
+            let t = self.core.task(at);
+            let (attr, old) = (t.attr, t.prio);
+            let (prio, _) = self.effective(at, &attr);
+            first.get_or_insert(prio != old);
+            if prio == old {
+                break;
+            }
+            self.change(at, &attr);
+            let Waiting::On(object) = self.execs[at.index()].waiting else { break };
+            let Some(Object::Mutex(mutex)) = self.objects.objects.get_mut(object.index()) else {
+                break;
+            };
+            if mutex.protocol != MutexProtocol::Inherit {
+                break;
+            }
+            mutex.waiters.move_to(at, prio);
+            let Some(holder) = mutex.holder else { break };
+            at = holder;
+        }
+        first == Some(true)
+    }
+}

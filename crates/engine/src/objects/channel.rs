@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pipes and socket pairs: bytes from writers to readers.
+//!
+//! **Pipe** (fs/pipe.c): a message of at most PIPE_BUF bytes goes in whole or waits; a longer one
+//! goes in as there is room. A write into an empty pipe wakes one reader; a read wakes the first
+//! writer that has room now; a reader that leaves bytes behind wakes the next one, and a writer
+//! that leaves room the next writer.
+//! **Socket pair** (net/unix/af_unix.c, SOCK_STREAM): a writer goes on while less than the
+//! capacity is queued, in pieces of half of it, so the last one may go beyond. Every piece wakes
+//! the readers; a read wakes the writers only when at most a quarter is still queued
+//! (`unix_writable`).
+//!
+//! Wake-ups between the two ends carry the hint that the waker will soon sleep (WF_SYNC). Each byte
+//! is copied twice, once by each end, at the device's price for a copy. Left out: the page and
+//! buffer granularity of both, and the end of file when the last writer exits.
+
+use super::queue::WaitQueue;
+use crate::engine::Engine;
+use crate::step::Next;
+use schedlab_model::objects::PIPE_ATOMIC_BYTES;
+use schedlab_model::{ChannelKind, CpuId, ObjectId, Step, TaskId, TraceSink};
+
+/// A channel.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    kind: ChannelKind,
+    capacity: u64,
+    /// Bytes written and not yet read.
+    pub bytes: u64,
+    pub readers: WaitQueue,
+    pub writers: WaitQueue,
+    pub pollers: Vec<TaskId>,
+}
+
+impl Channel {
+    pub fn new(kind: ChannelKind, capacity: u64) -> Self {
+        Self {
+            kind,
+            capacity,
+            bytes: 0,
+            readers: WaitQueue::default(),
+            writers: WaitQueue::default(),
+            pollers: Vec::new(),
+        }
+    }
+
+    /// How much of a message of `bytes` would go in now.
+    fn room_for(&self, bytes: u64) -> u64 {
+        let free = self.capacity.saturating_sub(self.bytes);
+        match self.kind {
+            ChannelKind::Pipe if bytes <= PIPE_ATOMIC_BYTES.min(self.capacity) => {
+                if bytes <= free {
+                    bytes
+                } else {
+                    0
+                }
+            }
+            ChannelKind::Pipe => bytes.min(free),
+            ChannelKind::SocketPair => {
+                let piece = (self.capacity / 2).max(1);
+                let pieces = free.div_ceil(piece);
+                bytes.min(pieces.saturating_mul(piece))
+            }
+        }
+    }
+
+    fn is_pipe(&self) -> bool {
+        self.kind == ChannelKind::Pipe
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    pub(super) fn send(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        id: ObjectId,
+        bytes: u64,
+        retried: bool,
+    ) -> Next {
+        if !retried {
+            self.charge(task, self.costs.syscall_ns);
+        }
+        let channel = self.objects.channel(id);
+        let was_empty = channel.bytes == 0;
+        let taken = channel.room_for(bytes);
+        channel.bytes += taken;
+        self.charge(task, self.device.copy_ns(taken));
+        if taken > 0 {
+            self.wake_readers(cpu, task, id, was_empty);
+        }
+        if taken < bytes {
+            let prio = self.core.task(task).attr.kernel_prio();
+            self.objects.channel(id).writers.push(task, prio);
+            let rest = Step::Send { channel: id, bytes: bytes - taken };
+            return self.block_on(cpu, task, id, Some(rest));
+        }
+        if self.objects.channel(id).is_pipe() {
+            self.wake_writer(cpu, task, id, false);
+        }
+        Next::Call
+    }
+
+    fn wake_readers(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, was_empty: bool) {
+        let is_pipe = self.objects.channel(id).is_pipe();
+        if !is_pipe || was_empty {
+            while let Some(reader) = self.objects.channel(id).readers.pop() {
+                self.wake_waiter(cpu, task, reader, true);
+                if is_pipe {
+                    break;
+                }
+            }
+        }
+        self.wake_pollers(cpu, task, id);
+    }
+
+    /// Wakes the first writer that has room. Returns whether there was one.
+    fn wake_writer(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, sync: bool) -> bool {
+        // The queue is taken out while its channel is asked.
+        let channel = self.objects.channel(id);
+        let mut writers = std::mem::take(&mut channel.writers);
+        let fits = |writer: TaskId| {
+            let shared = self.execs[writer.index()].shared.as_ref();
+            let pending = shared.and_then(|shared| shared.pending);
+            matches!(pending, Some(Step::Send { bytes, .. }) if channel.room_for(bytes) > 0)
+        };
+        let writer = writers.pop_if(fits);
+        channel.writers = writers;
+        if let Some(writer) = writer {
+            self.wake_waiter(cpu, task, writer, sync);
+        }
+        writer.is_some()
+    }
+
+    pub(super) fn receive(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        id: ObjectId,
+        bytes: u64,
+        retried: bool,
+    ) -> Next {
+        if !retried {
+            self.charge(task, self.costs.syscall_ns);
+        }
+        let channel = self.objects.channel(id);
+        let taken = channel.bytes.min(bytes);
+        channel.bytes -= taken;
+        let (is_pipe, left) = (channel.is_pipe(), channel.bytes);
+        let wakes = is_pipe || left <= channel.capacity / 4;
+        self.charge(task, self.device.copy_ns(taken));
+        if taken > 0 && wakes {
+            while self.wake_writer(cpu, task, id, true) && !is_pipe {}
+        }
+        if taken < bytes {
+            if taken > 0 {
+                // This read has returned what there was; the next one waits.
+                self.charge(task, self.costs.syscall_ns);
+            }
+            let prio = self.core.task(task).attr.kernel_prio();
+            self.objects.channel(id).readers.push(task, prio);
+            let rest = Step::Receive { channel: id, bytes: bytes - taken };
+            return self.block_on(cpu, task, id, Some(rest));
+        }
+        if left > 0
+            && is_pipe
+            && let Some(reader) = self.objects.channel(id).readers.pop()
+        {
+            self.wake_waiter(cpu, task, reader, false);
+        }
+        Next::Call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(kind: ChannelKind, capacity: u64, queued: u64, bytes: u64) -> u64 {
+        Channel { bytes: queued, ..Channel::new(kind, capacity) }.room_for(bytes)
+    }
+
+    #[test]
+    fn a_pipe_takes_short_messages_whole_and_long_ones_in_parts() {
+        let pipe = |queued, bytes| room(ChannelKind::Pipe, 65_536, queued, bytes);
+        assert_eq!(pipe(65_000, 536), 536);
+        assert_eq!(pipe(65_000, 537), 0);
+        assert_eq!(pipe(65_000, 4_097), 536);
+        // Where not even one such message fits, it goes in in parts.
+        assert_eq!(room(ChannelKind::Pipe, 10, 4, 11), 6);
+        assert_eq!(room(ChannelKind::Pipe, 10, 4, 10), 0);
+    }
+
+    #[test]
+    fn a_socket_takes_pieces_while_below_its_capacity() {
+        let socket = |queued, bytes| room(ChannelKind::SocketPair, 1_000, queued, bytes);
+        assert_eq!(socket(999, 400), 400);
+        assert_eq!(socket(999, 900), 500);
+        assert_eq!(socket(0, 9_000), 1_000);
+        assert_eq!(socket(1_000, 1), 0);
+    }
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What tasks share and wait on: mutexes, condition variables, barriers, semaphores, events,
+//! channels, sets of these, and the exit of children.
+//!
+//! Modelled as glibc (2.41) and Linux (6.12) do it, as far as a scheduler can tell:
+//!
+//! - **Normal mutex** (lowlevellock and futex): an unlock frees the mutex and wakes the first
+//!   waiter, which tries again when it runs; a task that comes in between may take it first.
+//!   Locking a free mutex, and unlocking one that nobody waited for, is no system call and costs
+//!   nothing.
+//! - **Priority inheritance** (FUTEX_LOCK_PI, kernel/locking/rtmutex.c): an unlock hands the mutex
+//!   to the top waiter. The holder runs with the top waiter's priority, along chains: `boost.rs`.
+//! - **Ceiling**: the holder runs at the ceiling from the moment it has the mutex. A fair task
+//!   becomes a real-time one for that time (glibc would refuse it the lock). Waiting is as for a
+//!   normal mutex. Each change of priority is a system call.
+//! - **Order of waiters**: by real-time priority, then first come, first served, for futexes
+//!   (`plist` in kernel/futex) and rt-mutexes alike; among fair tasks nice does not count.
+//! - **Condition variable**: a woken task locks the mutex again as any other comer; nothing is
+//!   requeued. No spurious wake-ups.
+//! - **Semaphore**: a post wakes the first waiter, which tries again when it runs.
+//! - **Event** (rt-app's suspend and resume): a resume with nobody waiting is lost.
+//! - **Pipe and socket pair**: `channel.rs`.
+//!
+//! A wake-up costs the waker `wakeup_ns` and happens on its CPU. The time of a call passes after
+//! its effect. Left out: spinning before a futex wait, robust lists, timeouts, signals, read-write
+//! locks, the internal lock of a condition variable.
+
+mod boost;
+mod channel;
+mod mutex;
+mod queue;
+mod stuck;
+mod sync;
+mod wait_set;
+
+pub use stuck::BlockedTask;
+
+use crate::engine::Engine;
+use crate::error::SimError;
+use crate::exec::Waiting;
+use crate::step::Next;
+use channel::Channel;
+use mutex::Mutex;
+use queue::WaitQueue;
+use schedlab_model::{
+    CpuId, EventKind, ObjectId, ObjectKind, Op, Step, TaskId, TraceSink, Workload,
+};
+use schedlab_sched::core::TaskState;
+
+/// What an object is at the moment.
+#[derive(Debug)]
+pub(crate) enum Object {
+    Mutex(Mutex),
+    Condvar(WaitQueue),
+    Barrier { parties: u32, waiters: Vec<TaskId> },
+    Semaphore { value: u32, waiters: WaitQueue, pollers: Vec<TaskId> },
+    Event { waiters: Vec<TaskId> },
+    Channel(Channel),
+}
+
+/// All objects of a run.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    objects: Vec<Object>,
+    /// Whether the tasks of a description wait for the tasks of one description.
+    joins_one: Vec<bool>,
+}
+
+/// What the engine keeps of a task that uses objects.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// A step that goes on when the task runs again: it was woken to try once more.
+    pub pending: Option<Step>,
+    /// Mutexes it holds, in order of locking.
+    pub held: Vec<ObjectId>,
+    /// Children that live, by description; kept only for tasks that join one description.
+    pub children: Vec<(u32, u32)>,
+}
+
+impl Objects {
+    /// The objects of `workload` as they are at the start.
+    pub fn new(workload: &Workload) -> Self {
+        let state = |kind: ObjectKind| match kind {
+            ObjectKind::Mutex { protocol } => Object::Mutex(Mutex::new(protocol)),
+            ObjectKind::Condvar => Object::Condvar(WaitQueue::default()),
+            ObjectKind::Barrier { parties } => Object::Barrier { parties, waiters: Vec::new() },
+            ObjectKind::Semaphore { initial } => Object::Semaphore {
+                value: initial,
+                waiters: WaitQueue::default(),
+                pollers: Vec::new(),
+            },
+            ObjectKind::Event => Object::Event { waiters: Vec::new() },
+            ObjectKind::Channel { kind, capacity_bytes } => {
+                Object::Channel(Channel::new(kind, capacity_bytes))
+            }
+        };
+        let joins = |op: &Op| matches!(op, Op::Join { .. });
+        Self {
+            objects: workload.objects.iter().map(|object| state(object.kind)).collect(),
+            joins_one: workload.tasks.iter().map(|t| t.program.ops.iter().any(joins)).collect(),
+        }
+    }
+
+    fn mutex(&mut self, id: ObjectId) -> &mut Mutex {
+        match &mut self.objects[id.index()] {
+            Object::Mutex(mutex) => mutex,
+            _ => unreachable!("the workload was checked: object {id} is a mutex"),
+        }
+    }
+
+    fn condvar(&mut self, id: ObjectId) -> &mut WaitQueue {
+        match &mut self.objects[id.index()] {
+            Object::Condvar(waiters) => waiters,
+            _ => unreachable!("the workload was checked: object {id} is a condition variable"),
+        }
+    }
+
+    fn channel(&mut self, id: ObjectId) -> &mut Channel {
+        match &mut self.objects[id.index()] {
+            Object::Channel(channel) => channel,
+            _ => unreachable!("the workload was checked: object {id} is a channel"),
+        }
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// What `task` keeps for its use of objects.
+    pub(crate) fn shared(&mut self, task: TaskId) -> &mut Shared {
+        self.execs[task.index()].shared.get_or_insert_default()
+    }
+
+    /// Carries out a step that touches objects. `retried`: the task was woken in the midst of it.
+    pub(crate) fn object_step(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        step: Step,
+        retried: bool,
+    ) -> Next {
+        match step {
+            Step::Lock { object } => self.lock(cpu, task, object, retried),
+            Step::Unlock { object } => self.unlock(cpu, task, object),
+            Step::Wait { condvar, mutex } => self.wait(cpu, task, condvar, mutex),
+            Step::Sync { condvar, mutex } => {
+                self.signal(cpu, task, condvar, 1);
+                self.wait(cpu, task, condvar, mutex)
+            }
+            Step::Signal { object } => self.signal(cpu, task, object, 1),
+            Step::Broadcast { object } => self.signal(cpu, task, object, usize::MAX),
+            Step::Barrier { object } => self.barrier(cpu, task, object),
+            Step::SemWait { object } => self.sem_wait(cpu, task, object),
+            Step::SemPost { object } => self.sem_post(cpu, task, object),
+            Step::Suspend { object } => self.suspend(cpu, task, object),
+            Step::Resume { object } => self.resume(cpu, task, object),
+            Step::Send { channel, bytes } => self.send(cpu, task, channel, bytes, retried),
+            Step::Receive { channel, bytes } => self.receive(cpu, task, channel, bytes, retried),
+            Step::WaitAny { set } => self.wait_any(cpu, task, set),
+            Step::Join { task: spec } => self.join(cpu, task, spec),
+            _ => unreachable!("step {step:?} touches no object"),
+        }
+    }
+
+    /// `task`, running on `cpu`, blocks on `object`; `pending` is what it goes on with.
+    fn block_on(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        object: ObjectId,
+        pending: Option<Step>,
+    ) -> Next {
+        self.execs[task.index()].waiting = Waiting::On(object);
+        if pending.is_some() {
+            self.shared(task).pending = pending;
+        }
+        self.emit(cpu, EventKind::Block { task, object });
+        Next::Block(TaskState::Sleeping)
+    }
+
+    /// `waker`, running on `cpu`, wakes `task`, and pays for it.
+    fn wake_waiter(&mut self, cpu: CpuId, waker: TaskId, task: TaskId, sync: bool) {
+        self.charge(waker, self.costs.wakeup_ns);
+        self.wake_sync(task, cpu, Some(waker), sync);
+    }
+
+    /// The program of `task` does what must not be done. Ends the run.
+    #[cold]
+    fn misuse(&mut self, task: TaskId, object: ObjectId, what: &'static str) -> Next {
+        let spec = &self.workload.objects[object.index()];
+        self.error.get_or_insert_with(|| SimError::Misuse {
+            task: self.execs[task.index()].name.clone(),
+            what,
+            object: format!("{} {:?}", spec.kind.name(), spec.name),
+            time_ns: self.core.now,
+        });
+        Next::Continue
+    }
+
+    /// A task that exits may hold no mutex: nobody could ever unlock it.
+    pub(crate) fn check_exit(&mut self, task: TaskId) {
+        let held = self.execs[task.index()].shared.as_ref().and_then(|s| s.held.first().copied());
+        if let Some(mutex) = held {
+            self.misuse(task, mutex, "exits while it holds");
+        }
+    }
+
+    /// `parent` has forked a task of description `spec`.
+    pub(crate) fn count_child(&mut self, parent: TaskId, spec: u32) {
+        if self.objects.joins_one[self.execs[parent.index()].spec as usize] {
+            let children = &mut self.shared(parent).children;
+            match children.iter_mut().find(|(child, _)| *child == spec) {
+                Some((_, count)) => *count += 1,
+                None => children.push((spec, 1)),
+            }
+        }
+    }
+
+    /// A child of description `spec` has exited. Returns whether `parent` waited for the last one.
+    pub(crate) fn uncount_child(&mut self, parent: TaskId, spec: u32) -> bool {
+        let exec = &mut self.execs[parent.index()];
+        if exec.waiting == Waiting::Children {
+            return exec.children == 0;
+        }
+        let waits = exec.waiting == Waiting::ChildrenOf(spec);
+        let Some(shared) = &mut exec.shared else { return false };
+        match shared.children.iter_mut().find(|(child, _)| *child == spec) {
+            Some((_, count)) => {
+                *count -= 1;
+                waits && *count == 0
+            }
+            None => false,
+        }
+    }
+
+    fn join(&mut self, cpu: CpuId, task: TaskId, spec: u32) -> Next {
+        self.charge(task, self.costs.syscall_ns);
+        let lives = |&(child, count): &(u32, u32)| child == spec && count > 0;
+        if !self.shared(task).children.iter().any(lives) {
+            return Next::Call;
+        }
+        self.execs[task.index()].waiting = Waiting::ChildrenOf(spec);
+        self.emit(cpu, EventKind::Block { task, object: self.workload.trace_children() });
+        Next::Block(TaskState::Sleeping)
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Locking and unlocking.
+
+use super::queue::WaitQueue;
+use crate::engine::Engine;
+use crate::step::Next;
+use schedlab_model::{CpuId, MutexProtocol, ObjectId, Step, TaskId, TraceSink};
+
+/// A mutex.
+#[derive(Debug)]
+pub(crate) struct Mutex {
+    pub protocol: MutexProtocol,
+    /// Who holds it; of a mutex that was handed over a task that may not run yet.
+    pub holder: Option<TaskId>,
+    /// Somebody may wait in the kernel (the futex word is 2): the unlock is a system call.
+    pub contended: bool,
+    pub waiters: WaitQueue,
+}
+
+impl Mutex {
+    pub fn new(protocol: MutexProtocol) -> Self {
+        Self { protocol, holder: None, contended: false, waiters: WaitQueue::default() }
+    }
+
+    fn inherits(&self) -> bool {
+        self.protocol == MutexProtocol::Inherit
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    pub(super) fn lock(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        object: ObjectId,
+        retried: bool,
+    ) -> Next {
+        let mutex = self.objects.mutex(object);
+        match mutex.holder {
+            None => {
+                mutex.holder = Some(task);
+                // A task that waited does not know whether others still do.
+                mutex.contended = retried;
+                self.hold(task, object);
+                Next::Call
+            }
+            Some(holder) if holder == task => {
+                self.misuse(task, object, "locks, though it holds it already,")
+            }
+            Some(holder) => {
+                mutex.contended = true;
+                let inherits = mutex.inherits();
+                self.charge(task, self.costs.syscall_ns);
+                let t = self.core.task(task);
+                let prio = if inherits { t.prio } else { t.attr.kernel_prio() };
+                self.objects.mutex(object).waiters.push(task, prio);
+                if inherits {
+                    self.adjust_priority(holder);
+                    // It is handed over: nothing is left to do when it comes.
+                    return self.block_on(cpu, task, object, None);
+                }
+                self.block_on(cpu, task, object, Some(Step::Lock { object }))
+            }
+        }
+    }
+
+    /// `task` has the mutex now.
+    fn hold(&mut self, task: TaskId, object: ObjectId) {
+        self.shared(task).held.push(object);
+        if let MutexProtocol::Ceiling { .. } = self.objects.mutex(object).protocol {
+            self.adjust_own_priority(task);
+        }
+    }
+
+    /// A task that sets its own priority makes a system call.
+    fn adjust_own_priority(&mut self, task: TaskId) {
+        if self.adjust_priority(task) {
+            self.charge(task, self.costs.syscall_ns);
+        }
+    }
+
+    pub(super) fn unlock(&mut self, cpu: CpuId, task: TaskId, object: ObjectId) -> Next {
+        if self.objects.mutex(object).holder != Some(task) {
+            return self.misuse(task, object, "unlocks, though it does not hold it,");
+        }
+        self.release_mutex(cpu, task, object);
+        Next::Call
+    }
+
+    /// `task` gives up the mutex that it holds.
+    pub(super) fn release_mutex(&mut self, cpu: CpuId, task: TaskId, object: ObjectId) {
+        self.shared(task).held.retain(|held| *held != object);
+        let mutex = self.objects.mutex(object);
+        mutex.holder = None;
+        let was_contended = std::mem::take(&mut mutex.contended);
+        let next = if was_contended { mutex.waiters.pop() } else { None };
+        let protocol = mutex.protocol;
+        if was_contended {
+            self.charge(task, self.costs.syscall_ns);
+        }
+        match protocol {
+            MutexProtocol::None => {}
+            MutexProtocol::Ceiling { .. } => self.adjust_own_priority(task),
+            MutexProtocol::Inherit => {
+                if let Some(next) = next {
+                    let mutex = self.objects.mutex(object);
+                    mutex.holder = Some(next);
+                    mutex.contended = !mutex.waiters.is_empty();
+                    self.shared(next).held.push(object);
+                    self.adjust_priority(task);
+                    self.adjust_priority(next);
+                }
+            }
+        }
+        if let Some(next) = next {
+            self.wake_waiter(cpu, task, next, false);
+        }
+    }
+}

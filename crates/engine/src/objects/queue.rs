@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiters in the kernel's order: by real-time priority, then first come, first served.
+
+use schedlab_model::TaskId;
+use std::collections::VecDeque;
+
+/// All fair tasks have this key (`MAX_RT_PRIO`): among them only the order of coming counts.
+const FAIR_KEY: i32 = 100;
+
+/// A queue of waiters.
+#[derive(Debug, Default)]
+pub(crate) struct WaitQueue {
+    waiters: VecDeque<(i32, TaskId)>,
+}
+
+impl WaitQueue {
+    /// Adds a waiter of kernel priority `prio` behind those as important as it.
+    pub fn push(&mut self, task: TaskId, prio: i32) {
+        let key = prio.min(FAIR_KEY);
+        let at = self.waiters.partition_point(|(other, _)| *other <= key);
+        self.waiters.insert(at, (key, task));
+    }
+
+    /// Takes the first waiter.
+    pub fn pop(&mut self) -> Option<TaskId> {
+        self.waiters.pop_front().map(|(_, task)| task)
+    }
+
+    /// The first waiter.
+    pub fn first(&self) -> Option<TaskId> {
+        self.waiters.front().map(|(_, task)| *task)
+    }
+
+    /// Takes out the first waiter that `fits`.
+    pub fn pop_if(&mut self, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
+        let at = self.waiters.iter().position(|(_, task)| fits(*task))?;
+        self.waiters.remove(at).map(|(_, task)| task)
+    }
+
+    /// Gives a waiter its new place after a change of its priority.
+    pub fn move_to(&mut self, task: TaskId, prio: i32) {
+        if self.pop_if(|other| other == task).is_some() {
+            self.push(task, prio);
+        }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// Whether `task` waits.
+    pub fn contains(&self, task: TaskId) -> bool {
+        self.waiters.iter().any(|(_, other)| *other == task)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_time_first_then_in_order_of_coming() {
+        let mut queue = WaitQueue::default();
+        for (task, prio) in [(0, 139), (1, 100), (2, 50), (3, 98), (4, 50), (5, 120)] {
+            queue.push(TaskId(task), prio);
+        }
+        queue.move_to(TaskId(5), 10);
+        assert_eq!(queue.pop_if(|task| task.0 == 0), Some(TaskId(0)));
+        let order: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|task| task.0).collect();
+        assert_eq!(order, [5, 2, 4, 3, 1]);
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who waits for what, when nothing will ever happen any more.
+
+use super::Object;
+use crate::engine::Engine;
+use crate::exec::Waiting;
+use schedlab_model::{ObjectId, TaskId, TraceSink};
+use std::fmt;
+
+/// A task that waits for ever.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BlockedTask {
+    /// Its name.
+    pub task: String,
+    /// What it does there: "waits for", "reads from", "writes to".
+    pub act: &'static str,
+    /// Kind and name of the object.
+    pub object: String,
+    /// Of a mutex: the task that holds it.
+    pub holder: Option<String>,
+}
+
+impl fmt::Display for BlockedTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task {:?} {} {}", self.task, self.act, self.object)?;
+        match &self.holder {
+            Some(holder) => write!(f, ", held by {holder:?}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// Every task that waits for another one, in order of their numbers.
+    pub(crate) fn blocked_tasks(&self) -> Vec<BlockedTask> {
+        let all = (0..self.execs.len() as u32).map(TaskId);
+        all.filter_map(|task| self.blocked_task(task)).collect()
+    }
+
+    fn blocked_task(&self, task: TaskId) -> Option<BlockedTask> {
+        let exec = &self.execs[task.index()];
+        let blocked = |act, object, holder| {
+            Some(BlockedTask { task: exec.name.clone(), act, object, holder })
+        };
+        match exec.waiting {
+            Waiting::No | Waiting::Event => None,
+            Waiting::Children => blocked("waits for", "all tasks it forked".into(), None),
+            Waiting::ChildrenOf(spec) => {
+                let name = &self.workload.tasks[spec as usize].name;
+                blocked("waits for", format!("the tasks {name:?} it forked"), None)
+            }
+            Waiting::On(id) => {
+                let (act, holder) = self.act_on(task, id);
+                blocked(act, self.object_name(id), holder)
+            }
+        }
+    }
+
+    fn object_name(&self, id: ObjectId) -> String {
+        match self.workload.objects.get(id.index()) {
+            Some(object) => format!("{} {:?}", object.kind.name(), object.name),
+            None => {
+                let info = self.workload.trace_objects().swap_remove(id.index());
+                format!("any of {:?}", info.name)
+            }
+        }
+    }
+
+    fn act_on(&self, task: TaskId, id: ObjectId) -> (&'static str, Option<String>) {
+        match self.objects.objects.get(id.index()) {
+            Some(Object::Mutex(mutex)) => {
+                let holder = mutex.holder.map(|holder| self.execs[holder.index()].name.clone());
+                ("waits for", holder)
+            }
+            Some(Object::Channel(channel)) if channel.readers.contains(task) => {
+                ("reads from", None)
+            }
+            Some(Object::Channel(_)) => ("writes to", None),
+            _ => ("waits for", None),
+        }
+    }
+}

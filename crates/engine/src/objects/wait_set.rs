@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Waiting for any of several objects, as with epoll_wait(2).
+//!
+//! Every task has its own epoll instance, level-triggered: what makes an object ready wakes all
+//! tasks that wait for it, and each looks again when it runs.
+
+use super::Object;
+use crate::engine::Engine;
+use crate::step::Next;
+use schedlab_model::{CpuId, ObjectId, Step, TaskId, TraceSink};
+
+impl Object {
+    fn is_ready(&self) -> bool {
+        match self {
+            Self::Semaphore { value, .. } => *value > 0,
+            Self::Channel(channel) => channel.bytes > 0,
+            _ => false,
+        }
+    }
+
+    fn pollers(&mut self) -> Option<&mut Vec<TaskId>> {
+        match self {
+            Self::Semaphore { pollers, .. } => Some(pollers),
+            Self::Channel(channel) => Some(&mut channel.pollers),
+            _ => None,
+        }
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    pub(super) fn wait_any(&mut self, cpu: CpuId, task: TaskId, set: u32) -> Next {
+        self.charge(task, self.costs.syscall_ns);
+        let workload = self.workload;
+        let members = &workload.wait_sets[set as usize];
+        if members.iter().any(|id| self.objects.objects[id.index()].is_ready()) {
+            return Next::Call;
+        }
+        for id in members {
+            if let Some(pollers) = self.objects.objects[id.index()].pollers()
+                && !pollers.contains(&task)
+            {
+                pollers.push(task);
+            }
+        }
+        self.block_on(cpu, task, workload.trace_set(set), Some(Step::WaitAny { set }))
+    }
+
+    /// `object` is ready: wakes all that wait for it among others.
+    pub(super) fn wake_pollers(&mut self, cpu: CpuId, waker: TaskId, object: ObjectId) {
+        let pollers = match self.objects.objects[object.index()].pollers() {
+            Some(pollers) if !pollers.is_empty() => std::mem::take(pollers),
+            _ => return,
+        };
+        for task in pollers {
+            self.forget_poller(task);
+            self.wake_waiter(cpu, waker, task, true);
+        }
+    }
+
+    /// `task` waits at no other object of its set any more.
+    fn forget_poller(&mut self, task: TaskId) {
+        let workload = self.workload;
+        let Some(Step::WaitAny { set }) = self.shared(task).pending else { return };
+        for id in &workload.wait_sets[set as usize] {
+            if let Some(pollers) = self.objects.objects[id.index()].pollers() {
+                pollers.retain(|other| *other != task);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What makes a run the run it is, as a hash: by it a stored result is known again.
+//!
+//! The hash covers the program's version, the lane with its settings, the whole workload (not its
+//! name: a file may have changed), scheduler, tunables, machine, CPUs, parameters, seed, end and
+//! what stays in the result. SHA-256 (FIPS 180-4), because the sum also guards files.
+
+use crate::{PlannedRun, RunResult};
+use sha2::{Digest, Sha256};
+use std::fmt::{self, Write as _};
+
+/// A SHA-256 sum that takes formatted text, so that large values need no copy.
+#[derive(Default)]
+struct Hasher(Sha256);
+
+impl fmt::Write for Hasher {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl Hasher {
+    fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// SHA-256 of `bytes`, 64 hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// The key of a run under `version`; `lane` is all of the lane's settings as text.
+pub fn run_key(run: &PlannedRun, lane: &str, version: &str) -> String {
+    let mut hasher = Hasher::default();
+    // The parts are quoted by `Debug`, so no two runs can share a text.
+    let request = &run.request;
+    let _ = write!(
+        hasher,
+        "{version:?} {:?} {lane:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {:?} {:?}",
+        run.lane,
+        request.workload,
+        request.scheduler,
+        request.tunables,
+        request.cpus.to_string(),
+        request.machine,
+        request.parameters,
+        request.seed,
+        request.repetition,
+        request.until_ns,
+        request.keep,
+    );
+    hasher.finish()
+}
+
+/// The key of a plan: that of its runs, in order, and their experiments' names.
+pub fn plan_key<'k>(keys: impl Iterator<Item = (&'k str, &'k str)>) -> String {
+    let mut hasher = Hasher::default();
+    for (experiment, key) in keys {
+        let _ = writeln!(hasher, "{experiment:?} {key}");
+    }
+    hasher.finish()
+}
+
+/// The sum of a result, whatever version of the program wrote it.
+pub fn result_sum(run: &RunResult) -> String {
+    let run = RunResult { schedlab_version: String::new(), ..run.clone() };
+    serde_json::to_vec(&run).map_or_else(|_| String::new(), |bytes| sha256(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Keep, RunRequest};
+    use schedlab_model::{CpuMask, TaskSpec, Workload, program::ProgramBuilder};
+
+    fn run() -> PlannedRun {
+        let task = TaskSpec::new("t", ProgramBuilder::new().run(1_000).build());
+        let request = RunRequest {
+            workload: Workload::new("w", vec![task]),
+            scheduler: "s".into(),
+            tunables: vec![],
+            cpus: CpuMask::first(1),
+            machine: None,
+            parameters: Default::default(),
+            seed: 1,
+            repetition: 0,
+            until_ns: None,
+            keep: Keep::NOTHING,
+        };
+        PlannedRun { experiment: 0, lane: "sim".into(), request }
+    }
+
+    #[test]
+    fn whatever_determines_a_run_is_in_its_key() {
+        let key = |run: &PlannedRun| run_key(run, "HZ 250", "1");
+        let base = key(&run());
+        assert_eq!(base, key(&run()));
+        assert_eq!(base.len(), 64);
+        let mut keys = vec![base, run_key(&run(), "HZ 100", "1"), run_key(&run(), "HZ 250", "2")];
+        let changes: [fn(&mut RunRequest); 10] = [
+            |r| r.machine = crate::machine::preset("laptop").map(std::sync::Arc::new),
+            |r| r.workload.tasks[0].program = ProgramBuilder::new().run(1_001).build(),
+            |r| r.scheduler = "t".into(),
+            |r| r.tunables = vec![("a".into(), "b".into())],
+            |r| r.cpus = CpuMask::first(2),
+            |r| drop(r.parameters.insert("n".into(), "1".into())),
+            |r| r.seed = 2,
+            |r| r.repetition = 1,
+            |r| r.until_ns = Some(1),
+            |r| r.keep = Keep::ALL,
+        ];
+        for change in changes {
+            let mut run = run();
+            change(&mut run.request);
+            keys.push(key(&run));
+        }
+        let mut host = run();
+        host.lane = "host".into();
+        keys.push(key(&host));
+        let count = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), count);
+    }
+
+    /// FIPS 180-4, the message "abc".
+    #[test]
+    fn the_sum_is_sha_256() {
+        let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(b"abc"), sum);
+    }
+
+    #[test]
+    fn the_programs_version_is_not_in_the_sum_of_a_result() {
+        let old = RunResult { schedlab_version: "1".into(), ..Default::default() };
+        let new = RunResult { schedlab_version: "2".into(), ..Default::default() };
+        assert_eq!(result_sum(&old), result_sum(&new));
+        assert_ne!(result_sum(&old), result_sum(&RunResult { seed: 9, ..old.clone() }));
+    }
+}

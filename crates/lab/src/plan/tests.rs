@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests of plans: every point once, in order, counted before it is made, mistakes with a place.
+
+use super::*;
+use schedlab_model::{TaskSpec, program::ProgramBuilder};
+
+fn hogs(name: &str, given: &BTreeMap<String, String>, _cpus: u32) -> Result<Built, String> {
+    let mut task = TaskSpec::new("hog", ProgramBuilder::new().run(1_000).build());
+    task.instances = given.get("n").map_or(Ok(1), |n| n.parse()).map_err(|_| "n".to_string())?;
+    Ok(Built { workload: Workload::new(name, vec![task]), parameters: given.clone() })
+}
+
+const STUDY: &str = "
+    name = 'S9'
+    title = 't'
+    text = ''
+    [[experiment]]
+    name = 'S9-{cpus}'
+    title = 'on {cpus}'
+    text = ''
+    workload = 'hogs'
+    split = ['cpus']
+    parameters.work = '1ms'
+    axes.n = { to = '2*all+1', points_max = 9 }
+    axes.cpus = [1, 'all', 3]
+    [[experiment.runs]]
+    lane = 'sim'
+    schedulers = ['fcfs', 'linux-6.12:RR']
+    [[experiment.runs]]
+    lane = 'host'
+    schedulers = ['OTHER']
+    repetitions = 2
+";
+
+fn plan(host_cpus: u32) -> Plan {
+    planned(STUDY, host_cpus, RUNS_MAX_DEFAULT).unwrap()
+}
+
+fn planned(text: &str, host_cpus: u32, runs_max: usize) -> Result<Plan, StudyError> {
+    let input = PlanInput {
+        host_cpus: CpuMask::first(host_cpus),
+        seed: 7,
+        lane: None,
+        host_repetitions: None,
+        runs_max,
+        has_views: false,
+    };
+    let mut plan = Plan::default();
+    let machine = |name: &str| crate::machine::preset(name).ok_or(format!("no {name}"));
+    let make = Makers { workload: &hogs, machine: &machine };
+    plan.add_study(&Study::parse(text)?, &input, make).map_err(|error| error.located(text))?;
+    Ok(plan)
+}
+
+const SWEEP: &str = "name = 'x'
+    [[experiment]]
+    name = 'x'
+    workload = ['hogs', 'hogs:n=3']
+    seeds = { first = 40, count = 3 }
+    until = '2s'
+    by = ['scheduler']
+    axes.cpus = [1, 2]
+    [[experiment.runs]]
+    lane = 'sim'
+    schedulers = ['fcfs']
+    [[experiment.runs]]
+    lane = 'sim'
+    schedulers = ['rr']
+    set = { quantum = ['1ms', '2ms'] }
+";
+
+#[test]
+fn a_sweep_is_every_combination_seeds_fastest() {
+    let plan = planned(SWEEP, 4, 36).unwrap();
+    assert_eq!(plan.runs.len(), 2 * 2 * 3 + 2 * 2 * 2 * 3);
+    let seeds: Vec<u64> = plan.runs[..4].iter().map(|run| run.request.seed).collect();
+    assert_eq!(seeds, [40, 41, 42, 40]);
+    assert_eq!(plan.runs[0].request.until_ns, Some(2_000_000_000));
+    let last = &plan.runs[35].request;
+    assert_eq!(last.tunables, [("quantum".into(), "2ms".into())]);
+    assert_eq!(last.parameters["set.quantum"], "2ms");
+    assert_eq!(plan.experiments[0].view.as_ref().unwrap().by, ["scheduler"]);
+    assert_eq!(self::plan(1).experiments[0].view, None, "a study without keys of a table");
+}
+
+#[test]
+fn machines_are_a_dimension_of_models_alone() {
+    let text = SWEEP
+        .replace("axes.cpus = [1, 2]", "machine = ['laptop', 'pi']")
+        .replace(
+            "schedulers = ['rr']",
+            "schedulers = ['rr']\n[[experiment.runs]]\n\
+                  lane = 'host'\nschedulers = ['OTHER']\n#",
+        )
+        .replace("set = {", "# {");
+    let plan = planned(&text, 2, 1000).unwrap();
+    let of = |lane: &'static str| plan.runs.iter().filter(move |run| run.lane == lane);
+    assert_eq!((of("sim").count(), of("host").count()), (2 * 2 * 2 * 3, 2 * 3));
+    assert!(of("host").all(|run| run.request.machine.is_none()));
+    let laptop = &plan.runs[0].request;
+    assert_eq!(laptop.parameters["machine"], "laptop");
+    let spec = laptop.machine.as_ref().unwrap();
+    assert_eq!(laptop.cpus.weight(), spec.machine.nr_cpus(), "all of the machine's CPUs");
+    let view = plan.experiments[0].view.as_ref().unwrap();
+    assert_eq!(view.by, ["lane", "scheduler"], "as the file says, and the lane");
+    let unknown = planned(&text.replace("'pi'", "'po'"), 2, 1000).unwrap_err();
+    assert_eq!(unknown.position(&text).unwrap().0, 8);
+}
+
+#[test]
+fn too_many_runs_are_counted_not_made() {
+    let error = planned(SWEEP, 4, 35).unwrap_err();
+    assert!(error.to_string().contains("there are 36 runs: most are 35"), "{error}");
+    assert_eq!(error.position(SWEEP).unwrap().0, 3);
+    let axis = format!("[{}]", (0..9999).map(|n| n.to_string() + ",").collect::<String>());
+    let axes: String = ["a", "b", "c", "d", "e"].map(|n| format!("axes.{n}={axis}\n")).concat();
+    let text = SWEEP.replace("axes.cpus = [1, 2]", &axes);
+    let error = planned(&text, 4, 1000).unwrap_err().to_string();
+    assert!(error.contains("more than can be counted"), "{error}");
+}
+
+#[test]
+fn mistakes_that_only_a_plan_shows_have_a_place_too() {
+    for (from, to, line, wanted) in [
+        ("[1, 2]", "[1, 4096]", 8, "allowed are 1 to 1024"),
+        ("'2s'", "'2'", 6, "no unit"),
+        ("'fcfs'", "'fcfs:FIFOO'", 11, "did you mean `FIFO`?"),
+        ("'fcfs'", "'fcsf'", 11, "did you mean `fcfs`?"),
+        ("quantum =", "quantmu =", 15, "quantum"),
+        ("'2ms'", "'2'", 15, "no unit"),
+        ("axes.cpus", "axes.n", 0, ""),
+    ] {
+        let text = SWEEP.replace(from, to);
+        match planned(&text, 4, 1000) {
+            Ok(_) => assert_eq!(line, 0, "{to}"),
+            Err(error) => {
+                assert_eq!(error.position(&text).unwrap().0, line, "{to}: {error}");
+                assert!(error.to_string().contains(wanted), "{to}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_point_is_planned_once_a_scheduler_and_repetition() {
+    let plan = plan(2);
+    let names: Vec<&str> = plan.experiments.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(names, ["S9-1", "S9-2", "S9-3"]);
+    // 3 experiments x 5 values of n x 2 schedulers, and 2 x 5 x 2 repetitions on the host.
+    assert_eq!(plan.runs.len(), 30 + 20);
+    assert_eq!(plan.notes, ["S9-3 is not measured: it needs 3 CPUs, here are 2"]);
+    let rr = &plan.runs[1].request;
+    assert_eq!((rr.scheduler.as_str(), rr.parameters["policy"].as_str()), ("linux-6.12", "RR"));
+    assert_eq!(rr.workload.tasks[0].attr.policy, Policy::Rr);
+    assert_eq!(rr.workload.tasks[0].attr.rt_priority, RT_PRIORITY_DEFAULT);
+    assert_eq!(rr.parameters["work"], "1ms");
+    let host: Vec<&PlannedRun> = plan.runs.iter().filter(|run| run.lane == "host").collect();
+    assert_eq!((host[0].request.seed, host[1].request.seed), (7, 8));
+    assert!(!host[0].request.parameters.contains_key("policy"));
+}
+
+#[test]
+fn the_hosts_order_is_a_permutation_that_the_seed_decides() {
+    let plan = plan(2);
+    let order = plan.host_order(1, |lane| lane == "host");
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    let host: Vec<usize> = (0..50).filter(|&run| plan.runs[run].lane == "host").collect();
+    assert_eq!(sorted, host);
+    assert_ne!(order, host);
+    assert_eq!(order, plan.host_order(1, |lane| lane == "host"));
+    assert_ne!(order, plan.host_order(2, |lane| lane == "host"));
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Policies by name, and a workload under another policy than its own.
+
+use crate::StudyError;
+use crate::study::unknown;
+use schedlab_model::{Policy, Workload};
+
+/// Real-time priority where a study names only the policy: the least important one, so that the
+/// kernel's own threads stay above the tasks.
+pub const RT_PRIORITY_DEFAULT: u8 = 1;
+
+/// Puts every task that has no policy of its own (and every later change back to that policy) under
+/// `policy`; nice values stay, real-time policies get `rt_priority`.
+pub fn apply_policy(workload: &mut Workload, policy: Policy, rt_priority: u8) {
+    let apply = |attr: &mut schedlab_model::SchedAttr| {
+        if attr.policy == Policy::Normal {
+            attr.policy = policy;
+            attr.rt_priority = if policy.is_rt() { rt_priority } else { 0 };
+        }
+    };
+    for task in &mut workload.tasks {
+        apply(&mut task.attr);
+        for op in &mut task.program.ops {
+            if let schedlab_model::Op::SetAttr(attr) = op {
+                apply(attr);
+            }
+        }
+    }
+}
+
+/// A policy by its name, with or without `SCHED_`, in any case.
+pub fn policy_by_name(text: &str) -> Option<Policy> {
+    let upper = text.to_ascii_uppercase();
+    let name = upper.strip_prefix("SCHED_").unwrap_or(&upper);
+    let name = if name == "NORMAL" { "OTHER" } else { name };
+    POLICIES.into_iter().find(|policy| policy.name() == name)
+}
+
+/// Every policy, by the kernel's number.
+pub const POLICIES: [Policy; 7] = [
+    Policy::Normal,
+    Policy::Fifo,
+    Policy::Rr,
+    Policy::Batch,
+    Policy::Idle,
+    Policy::Deadline,
+    Policy::Ext,
+];
+
+/// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host.
+pub fn scheduler_of(lane: &str, text: &str) -> Result<(String, Option<Policy>), StudyError> {
+    let policy = |name: &str| {
+        let names = POLICIES.iter().map(|policy| policy.name());
+        policy_by_name(name).ok_or_else(|| unknown("policy", name, names))
+    };
+    match (lane, text.split_once(':')) {
+        ("sim", None) => Ok((text.into(), None)),
+        ("sim", Some((name, after))) => Ok((name.into(), Some(policy(after)?))),
+        _ => {
+            let found = policy(text)?;
+            Ok((found.name().into(), Some(found)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::{TaskSpec, program::ProgramBuilder};
+
+    #[test]
+    fn an_unknown_policy_is_refused_with_the_known_ones() {
+        let error = scheduler_of("host", "FAIR").unwrap_err().to_string();
+        assert!(error.contains("OTHER, FIFO, RR, BATCH, IDLE"), "{error}");
+        assert_eq!(policy_by_name("sched_fifo"), Some(Policy::Fifo));
+        assert_eq!(policy_by_name("normal"), Some(Policy::Normal));
+    }
+
+    #[test]
+    fn a_tasks_own_policy_stays() {
+        let task = TaskSpec::new("hog", ProgramBuilder::new().run(1_000).build());
+        let mut workload = Workload::new("w", vec![task]);
+        workload.tasks[0].attr.policy = Policy::Idle;
+        apply_policy(&mut workload, Policy::Fifo, 5);
+        assert_eq!(workload.tasks[0].attr.policy, Policy::Idle);
+    }
+}

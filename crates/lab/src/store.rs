@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Results on disk, run by run, so that a sweep can be ended at any moment and gone on with.
+//!
+//! One file, one line a run: `{"key":"K","sha256":"S","result":R}` and a line feed, where K is the
+//! run's key and S the sum of the bytes R. A line is written by one call after the last whole line.
+//! Whoever is killed in the middle leaves a line without its end, or with a sum that does not fit:
+//! such lines are no results. The end of the file is cut back to the last whole line before more is
+//! written; a damaged line inside is skipped and its run is run again.
+//!
+//! When every run is there, [`RunLog::sort`] writes the lines anew in the plan's order, so that the
+//! finished file does not tell in which order, on how many threads and in how many parts it was
+//! made. The directory is locked while it is written.
+
+use crate::RunResult;
+use crate::identity::sha256;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Name of the file in its directory.
+pub const LOG_NAME: &str = "runs.jsonl";
+/// The file while it is written anew.
+const LOG_NAME_NEW: &str = ".schedlab-runs.jsonl";
+
+const KEY: &str = "{\"key\":\"";
+const SUM: &str = "\",\"sha256\":\"";
+const RESULT: &str = "\",\"result\":";
+const HASH_LEN: usize = 64;
+const HEAD_LEN: usize = KEY.len() + HASH_LEN + SUM.len() + HASH_LEN + RESULT.len();
+
+/// Takes the lock of a directory for as long as the file lives; `None` if somebody else has it.
+pub fn lock(folder: &Path) -> io::Result<Option<File>> {
+    let file = File::open(folder)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The log of a directory.
+#[derive(Debug)]
+pub struct RunLog {
+    path: PathBuf,
+    file: File,
+    /// Offset and length of each run's line.
+    lines: BTreeMap<String, (u64, u64)>,
+    /// Where the next line goes.
+    end: u64,
+    nr_damaged: u64,
+}
+
+impl RunLog {
+    /// Opens the log in `folder`, made if absent, and finds its whole lines.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        let path = folder.join(LOG_NAME);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
+        let mut log = Self { path, file, lines: BTreeMap::new(), end: 0, nr_damaged: 0 };
+        log.scan()?;
+        Ok(log)
+    }
+
+    fn scan(&mut self) -> io::Result<()> {
+        let mut reader = BufReader::with_capacity(1 << 16, &self.file);
+        let mut line = Vec::new();
+        let mut offset = 0;
+        loop {
+            line.clear();
+            let length = reader.read_until(b'\n', &mut line)? as u64;
+            if line.last() != Some(&b'\n') {
+                break;
+            }
+            match parts(&line[..line.len() - 1]) {
+                Some((key, _)) => {
+                    self.lines.entry(key.to_string()).or_insert((offset, length));
+                }
+                None => self.nr_damaged += 1,
+            }
+            offset += length;
+        }
+        self.end = offset;
+        Ok(())
+    }
+
+    /// Whether a run is stored.
+    pub fn contains(&self, key: &str) -> bool {
+        self.lines.contains_key(key)
+    }
+
+    /// Runs that are stored.
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether no run is stored.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Lines that were found damaged.
+    pub fn nr_damaged(&self) -> u64 {
+        self.nr_damaged
+    }
+
+    /// Stores a run. After an error nothing of it is in the file.
+    pub fn append(&mut self, key: &str, run: &RunResult) -> io::Result<()> {
+        let result = serde_json::to_vec(run)?;
+        let mut line = Vec::with_capacity(HEAD_LEN + result.len() + 2);
+        for part in [KEY, key, SUM, &sha256(&result), RESULT] {
+            line.extend_from_slice(part.as_bytes());
+        }
+        line.extend_from_slice(&result);
+        line.extend_from_slice(b"}\n");
+        self.file.set_len(self.end)?;
+        self.file.seek(SeekFrom::Start(self.end))?;
+        if let Err(error) = self.file.write_all(&line) {
+            // A disk that is full takes a part of the line: it would be skipped, but why keep it.
+            let _ = self.file.set_len(self.end);
+            return Err(error);
+        }
+        self.lines.insert(key.to_string(), (self.end, line.len() as u64));
+        self.end += line.len() as u64;
+        Ok(())
+    }
+
+    /// Reads a run back.
+    pub fn read(&mut self, key: &str) -> io::Result<RunResult> {
+        let line = self.line(key)?;
+        let (_, result) = line.strip_suffix(b"\n").and_then(parts).ok_or_else(damaged)?;
+        Ok(serde_json::from_slice(result)?)
+    }
+
+    fn line(&mut self, key: &str) -> io::Result<Vec<u8>> {
+        let (offset, length) = *self.lines.get(key).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no run {key}"))
+        })?;
+        let mut line = vec![0; length as usize];
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.read_exact(&mut line)?;
+        Ok(line)
+    }
+
+    /// Writes the file anew with the lines of these keys alone, in their order; keys that are not
+    /// there are passed over. The file is replaced at once or stays as it was.
+    pub fn sort<'k>(&mut self, keys: impl Iterator<Item = &'k str>) -> io::Result<()> {
+        let new = self.path.with_file_name(LOG_NAME_NEW);
+        let result = self.write_sorted(&new, keys);
+        if result.is_err() {
+            let _ = std::fs::remove_file(&new);
+        }
+        result
+    }
+
+    fn write_sorted<'k>(
+        &mut self,
+        new: &Path,
+        keys: impl Iterator<Item = &'k str>,
+    ) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(true).open(new)?;
+        let mut writer = BufWriter::with_capacity(1 << 16, file);
+        for key in keys {
+            if self.contains(key) {
+                writer.write_all(&self.line(key)?)?;
+            }
+        }
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        std::fs::rename(new, &self.path)?;
+        *self = Self {
+            path: std::mem::take(&mut self.path),
+            file,
+            lines: BTreeMap::new(),
+            end: 0,
+            nr_damaged: self.nr_damaged,
+        };
+        self.file.seek(SeekFrom::Start(0))?;
+        self.scan()
+    }
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the stored run is damaged")
+}
+
+/// Key and result of a whole line (without its line feed); `None` if anything does not fit.
+fn parts(line: &[u8]) -> Option<(&str, &[u8])> {
+    let rest = line.strip_prefix(KEY.as_bytes())?;
+    let (key, rest) = rest.split_at_checked(HASH_LEN)?;
+    let (sum, rest) = rest.strip_prefix(SUM.as_bytes())?.split_at_checked(HASH_LEN)?;
+    let result = rest.strip_prefix(RESULT.as_bytes())?.strip_suffix(b"}")?;
+    (sha256(result).as_bytes() == sum).then_some((std::str::from_utf8(key).ok()?, result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(index: u64) -> String {
+        format!("{index:064}")
+    }
+
+    fn run(seed: u64) -> RunResult {
+        let mut run = RunResult { seed, ..Default::default() };
+        run.measures.totals.throughput_per_s = 1.0 / (seed as f64 + 3.0);
+        run
+    }
+
+    fn filled(folder: &Path, seeds: &[u64]) -> RunLog {
+        let mut log = RunLog::open(folder).unwrap();
+        for seed in seeds {
+            log.append(&key(*seed), &run(*seed)).unwrap();
+        }
+        log
+    }
+
+    #[test]
+    fn what_was_stored_is_read_back_bit_by_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path(), &(0..50).collect::<Vec<_>>());
+        let mut log = RunLog::open(folder.path()).unwrap();
+        for seed in 0..50 {
+            assert_eq!(log.read(&key(seed)).unwrap(), run(seed));
+        }
+        assert!(log.read(&key(99)).is_err());
+    }
+
+    /// Killed at any byte: the whole lines before it are there, and the log goes on.
+    #[test]
+    fn a_log_cut_at_any_byte_keeps_its_whole_lines() {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path(), &[0, 1]);
+        let path = folder.path().join(LOG_NAME);
+        let whole = std::fs::read(&path).unwrap();
+        let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        for cut in (0..whole.len()).step_by(37).chain([first - 1, first, whole.len()]) {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let mut log = RunLog::open(folder.path()).unwrap();
+            let stored = usize::from(cut >= first) + usize::from(cut == whole.len());
+            assert_eq!(log.len(), stored, "cut at {cut}");
+            log.append(&key(7), &run(7)).unwrap();
+            let mut again = RunLog::open(folder.path()).unwrap();
+            assert_eq!((again.len(), again.nr_damaged()), (stored + 1, 0), "cut at {cut}");
+            assert_eq!(again.read(&key(7)).unwrap(), run(7));
+        }
+    }
+
+    #[test]
+    fn a_line_with_any_byte_changed_is_no_result() {
+        let folder = tempfile::tempdir().unwrap();
+        filled(folder.path(), &[0, 1, 2]);
+        let path = folder.path().join(LOG_NAME);
+        let whole = std::fs::read(&path).unwrap();
+        let start = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        let sum = start + KEY.len() + HASH_LEN + SUM.len();
+        for at in [start, start + 3, sum, sum + 63, start + HEAD_LEN, start + HEAD_LEN + 40] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+            let log = RunLog::open(folder.path()).unwrap();
+            assert!(!log.contains(&key(1)) && log.contains(&key(2)), "byte {at}");
+            assert_eq!(log.nr_damaged(), 1);
+        }
+    }
+
+    #[test]
+    fn the_order_of_a_sorted_log_is_the_plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        let keys = [key(0), key(1), key(2)];
+        let mut log = filled(folder.path(), &[2, 0, 5, 1]);
+        log.sort(keys.iter().map(String::as_str)).unwrap();
+        assert_eq!(log.read(&key(1)).unwrap(), run(1));
+        log.append(&key(3), &run(3)).unwrap();
+        filled(other.path(), &[0, 1, 2, 3]);
+        let read = |folder: &Path| std::fs::read(folder.join(LOG_NAME)).unwrap();
+        assert_eq!(read(folder.path()), read(other.path()));
+    }
+
+    #[test]
+    fn a_directory_has_one_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = lock(folder.path()).unwrap();
+        assert!(first.is_some());
+        assert!(lock(folder.path()).unwrap().is_none());
+        drop(first);
+        assert!(lock(folder.path()).unwrap().is_some());
+    }
+}

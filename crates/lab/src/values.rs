@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a run is told apart by, and what it measured, both by name: `scheduler`, `cpus`, an axis;
+//! `turnaround_ns_mean`, `wakeup_latency_ns_p99`.
+//!
+//! Measures are read from the very shape that is printed as JSON, so that a new one needs no line
+//! here: a number of the totals has its own name, a number of a distribution the name of the
+//! distribution before its own.
+
+use crate::RunResult;
+use schedlab_metrics::{Distribution, RunMeasures, RunTotals};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Measures that a table shows if nothing is said.
+pub const MEASURES_DEFAULT: [&str; 5] = [
+    "turnaround_ns_mean",
+    "run_delay_ns_mean",
+    "wakeup_latency_ns_p99",
+    "throughput_per_s",
+    "nr_switches",
+];
+
+/// Names of all measures of a run, in the order of the JSON.
+pub fn measure_names() -> Vec<String> {
+    flatten(&RunTotals::default()).into_iter().map(|(name, _)| name).collect()
+}
+
+/// Every measure of a run; `None` where the run has no such value: nothing exited, nobody slept.
+pub fn measure_values(measures: &RunMeasures) -> Vec<(String, Option<f64>)> {
+    flatten(&measures.totals)
+}
+
+/// Whether a measure is a time in nanoseconds.
+pub fn is_time(measure: &str) -> bool {
+    measure.split('_').any(|word| word == "ns")
+}
+
+/// Unit of a measure, by the rule that names keep: `ns`, `1/s`, `count`, or 1 for a part of one.
+pub fn unit(measure: &str) -> &'static str {
+    if is_time(measure) {
+        "ns"
+    } else if measure.ends_with("_per_s") {
+        "1/s"
+    } else if measure.starts_with("nr_") || measure.ends_with("_count") {
+        "count"
+    } else {
+        "1"
+    }
+}
+
+fn flatten(totals: &RunTotals) -> Vec<(String, Option<f64>)> {
+    let Ok(Value::Object(totals)) = serde_json::to_value(totals) else { return Vec::new() };
+    let is_empty = |name: &str| totals.get(name).is_some_and(is_empty_distribution);
+    let mut values = Vec::new();
+    for (name, value) in &totals {
+        match value {
+            // A mean of nothing stands as 0.
+            Value::Number(number) => {
+                let of = name.strip_suffix("_ns_mean");
+                let value = number.as_f64().filter(|_| !of.is_some_and(is_empty));
+                values.push((name.clone(), value));
+            }
+            Value::Null => values.push((name.clone(), None)),
+            Value::Object(parts) => {
+                let has_values = !is_empty_distribution(value);
+                for (part, number) in parts {
+                    let joined = format!("{name}_{part}");
+                    let number = number.as_f64().filter(|_| has_values || part == "count");
+                    if !totals.contains_key(&joined) {
+                        values.push((joined, number));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    values
+}
+
+fn is_empty_distribution(value: &Value) -> bool {
+    value.get("count").and_then(Value::as_u64) == Some(0)
+}
+
+/// Scheduler as a study names it: `linux-6.12:FIFO` where a model's tasks got another policy.
+pub fn scheduler_label(run: &RunResult) -> String {
+    match run.parameters.get("policy") {
+        Some(policy) if run.lane == "sim" => format!("{}:{policy}", run.scheduler),
+        _ => run.scheduler.clone(),
+    }
+}
+
+/// Value of a dimension; empty where the run has none.
+pub fn dimension(run: &RunResult, name: &str) -> String {
+    match (name, run.parameters.get(name)) {
+        ("lane", _) => run.lane.clone(),
+        ("scheduler", _) => scheduler_label(run),
+        ("workload", _) => run.workload.clone(),
+        ("seed", _) => run.seed.to_string(),
+        (_, Some(value)) => value.clone(),
+        ("cpus", None) => run.machine.nr_cpus.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// A dimension's value on an axis.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AxisValue {
+    /// The number; of a time, nanoseconds.
+    pub number: f64,
+    /// Whether it is a time.
+    pub is_time: bool,
+}
+
+/// The value as a number, if it is one or a time with its unit.
+pub fn axis_value(text: &str) -> Option<AxisValue> {
+    if let Ok(number) = text.parse::<f64>() {
+        return number.is_finite().then_some(AxisValue { number, is_time: false });
+    }
+    let ns = schedlab_workload::units::parse_duration(text).ok()?;
+    Some(AxisValue { number: ns as f64, is_time: true })
+}
+
+/// All dimensions of a run but the seed, by which repetitions know one another.
+pub fn condition(run: &RunResult) -> BTreeMap<String, String> {
+    let mut all = run.parameters.clone();
+    for name in ["lane", "scheduler", "workload", "cpus"] {
+        all.insert(name.into(), dimension(run, name));
+    }
+    all
+}
+
+/// The parts of a distribution, for documentation: `ns_mean`, `ns_p99` ...
+pub fn distribution_parts() -> Vec<String> {
+    match serde_json::to_value(Distribution::default()) {
+        Ok(Value::Object(parts)) => names(parts),
+        _ => Vec::new(),
+    }
+}
+
+fn names(parts: Map<String, Value>) -> Vec<String> {
+    parts.into_iter().map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(measures: &RunMeasures, name: &str) -> Option<f64> {
+        measure_values(measures).into_iter().find(|(known, _)| known == name).unwrap().1
+    }
+
+    #[test]
+    fn measures_have_the_names_of_the_json() {
+        let names = measure_names();
+        for name in MEASURES_DEFAULT.iter().chain(&["makespan_ns", "slice_ns_max", "wait_count"]) {
+            assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+        }
+        let mut sorted = names.clone();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(sorted.len(), names.len(), "a name stands for one measure");
+        assert!(is_time("run_delay_ns_p99") && !is_time("throughput_per_s"));
+        assert!(distribution_parts().contains(&"ns_p99".to_string()));
+    }
+
+    #[test]
+    fn what_did_not_happen_has_no_value() {
+        let mut measures = RunMeasures::default();
+        measures.totals.nr_switches = 4;
+        for absent in ["turnaround_ns_mean", "turnaround_ns_p99", "makespan_ns"] {
+            assert_eq!(value(&measures, absent), None, "{absent}");
+        }
+        assert_eq!(value(&measures, "nr_switches"), Some(4.0));
+        assert_eq!(value(&measures, "turnaround_count"), Some(0.0));
+        measures.totals.turnaround = Distribution { count: 1, ns_p99: 7, ..Default::default() };
+        measures.totals.turnaround_ns_mean = 5;
+        assert_eq!(value(&measures, "turnaround_ns_p99"), Some(7.0));
+        assert_eq!(value(&measures, "turnaround_ns_mean"), Some(5.0));
+    }
+
+    #[test]
+    fn numbers_and_times_can_stand_on_an_axis() {
+        let value = |text| axis_value(text).map(|value| (value.number, value.is_time));
+        assert_eq!(value("4"), Some((4.0, false)));
+        assert_eq!(value("10ms"), Some((1e7, true)));
+        assert_eq!(value("rr").or(value("NaN")).or(value("")), None);
+    }
+
+    #[test]
+    fn a_models_policy_belongs_to_its_name() {
+        let mut run = RunResult { lane: "sim".into(), scheduler: "x".into(), ..Default::default() };
+        run.parameters.insert("policy".into(), "RR".into());
+        assert_eq!(dimension(&run, "scheduler"), "x:RR");
+        run.lane = "host".into();
+        assert_eq!(dimension(&run, "scheduler"), "x");
+        assert_eq!((dimension(&run, "cpus"), dimension(&run, "n")), ("0".into(), "".into()));
+    }
+}

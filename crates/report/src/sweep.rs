@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Figures of a sweep: a measure against a swept number, one line a configuration, or a bar for
+//! each configuration where nothing swept is a number. Error bars are the 95 % confidence intervals
+//! of the experiment's table; where there is one seed only there is none.
+
+use crate::figure::{Figure, Table};
+use crate::group::Group;
+use crate::html::{escape, slug};
+use crate::legend::swatch;
+use crate::number::{duration, significant, unit_for_all};
+use crate::plot::{Ink, svg_inline, sweep_bars_scene, sweep_lines_scene};
+use crate::style::{COLOURS, MARKERS, Style};
+use schedlab_lab::values::{self, is_time};
+use schedlab_lab::view::{self, METHOD, Row};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// One point: x (or 0), mean, half of the interval.
+pub type Point = (f64, f64, Option<f64>);
+
+/// One configuration.
+#[derive(Debug)]
+pub struct SweepLine {
+    /// Name: scheduler first, then what else tells it apart.
+    pub label: String,
+    /// Look.
+    pub style: Style,
+    /// Points by x.
+    pub points: Vec<Point>,
+}
+
+/// One measure as a picture.
+#[derive(Debug)]
+pub struct SweepPicture {
+    /// Name of the measure, for file names.
+    pub key: String,
+    /// Measure and unit.
+    pub y_label: String,
+    /// What is swept, with its unit; `None`: bars.
+    pub x_label: Option<String>,
+    /// Lines; with bars each has one point.
+    pub lines: Vec<SweepLine>,
+    scale: f64,
+}
+
+/// Data of a figure.
+#[derive(Debug, Serialize)]
+pub struct SweepData {
+    table: Table,
+}
+
+/// Most lines or bars of a picture; more cannot be told apart.
+const LINES_MAX: usize = 40;
+
+/// Every measure of the experiment's table as a picture; none if the experiment has no table.
+pub fn sweep_pictures(group: &Group<'_>) -> Vec<SweepPicture> {
+    let Some(table) = table_of(group) else { return Vec::new() };
+    let x = group.result.experiment.view.as_ref().and_then(|view| view.axis(&table));
+    let count = table.measures.len();
+    (0..count).filter_map(|measure| picture(&table, x, measure)).collect()
+}
+
+fn table_of(group: &Group<'_>) -> Option<view::Table> {
+    let view = group.result.experiment.view.as_ref()?;
+    Some(view.table(&group.result.runs)).filter(|table| !table.rows.is_empty())
+}
+
+/// Scale and label of the horizontal axis.
+fn x_axis(table: &view::Table, x: usize) -> (f64, String) {
+    let name = table.by[x].trim_start_matches("set.");
+    let values = || table.rows.iter().filter_map(|row| values::axis_value(&row.key[x]));
+    if values().any(|value| value.is_time) {
+        let unit = unit_for_all(values().map(|value| value.number));
+        (unit.ns as f64, format!("{name} ({})", unit.symbol))
+    } else {
+        (1.0, name.to_string())
+    }
+}
+
+fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<SweepPicture> {
+    let name = &table.measures[measure];
+    let estimates = || table.rows.iter().filter_map(|row| row.values[measure].estimate);
+    estimates().next()?;
+    let (scale, y_label) = if is_time(name) {
+        let unit = unit_for_all(estimates().map(|estimate| estimate.mean));
+        (unit.ns as f64, format!("{name} ({})", unit.symbol))
+    } else {
+        (1.0, name.clone())
+    };
+    let axis = x.map(|x| (x, x_axis(table, x)));
+    let mut lines: Vec<SweepLine> = Vec::new();
+    for row in &table.rows {
+        let Some(estimate) = row.values[measure].estimate else { continue };
+        let at = match &axis {
+            Some((x, (x_scale, _))) => match values::axis_value(&row.key[*x]) {
+                Some(value) => value.number / x_scale,
+                None => continue,
+            },
+            None => 0.0,
+        };
+        let half = estimate.ci95.map(|[_, high]| (high - estimate.mean) / scale);
+        let point = (at, estimate.mean / scale, half);
+        let label = label(table, row, x);
+        match lines.iter_mut().find(|line| line.label == label && x.is_some()) {
+            Some(line) => line.points.push(point),
+            None => {
+                let index = lines.len();
+                let marker = (index + index / COLOURS.len()) % MARKERS.len();
+                let style = Style { colour: index % COLOURS.len(), marker, dashed: false };
+                lines.push(SweepLine { label, style, points: vec![point] });
+            }
+        }
+    }
+    lines.truncate(LINES_MAX);
+    for line in &mut lines {
+        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    let x_label = axis.map(|(_, (_, label))| label);
+    (!lines.is_empty()).then(|| SweepPicture { key: slug(name), y_label, x_label, lines, scale })
+}
+
+/// What tells a row from others at the same x: the scheduler as it is, the rest as `name=value`.
+fn label(table: &view::Table, row: &Row, x: Option<usize>) -> String {
+    let parts = table.by.iter().zip(&row.key).enumerate();
+    let shown = parts.filter(|(index, (_, value))| Some(*index) != x && !value.is_empty());
+    let texts: Vec<String> = shown
+        .map(|(_, (name, value))| match name.as_str() {
+            "scheduler" | "workload" | "lane" | "machine" => value.clone(),
+            _ => format!("{}={value}", name.trim_start_matches("set.")),
+        })
+        .collect();
+    if texts.is_empty() { "all".into() } else { texts.join(", ") }
+}
+
+/// The figures with their data.
+pub fn sweep_figures(group: &Group<'_>) -> Vec<(Figure, SweepData)> {
+    let Some(table) = table_of(group) else { return Vec::new() };
+    let figure = |picture: &SweepPicture| {
+        let measure = table.measures.iter().position(|name| slug(name) == picture.key)?;
+        let id = format!("{}-sweep-{}", group.id, picture.key);
+        let cut = table.rows.len() > LINES_MAX && picture.lines.len() == LINES_MAX;
+        let notice = format!(
+            "Only the first {LINES_MAX} configurations are drawn; the table has \
+            all."
+        );
+        let what = match &picture.x_label {
+            Some(x) => format!("{} against {x}.", picture.y_label),
+            None => format!("{}.", picture.y_label),
+        };
+        let figure = Figure {
+            kind: "sweep",
+            title: what,
+            caption: format!("{METHOD} Error bars are these intervals."),
+            alternative: alternative(picture),
+            notices: if cut { vec![notice] } else { Vec::new() },
+            legend: legend(picture),
+            picture: pictures_html(picture, &id),
+            half: false,
+            id,
+        };
+        Some((figure, SweepData { table: rows_of(&table, measure) }))
+    };
+    sweep_pictures(group).iter().filter_map(figure).collect()
+}
+
+/// The picture in the two widths that the page shows.
+fn pictures_html(picture: &SweepPicture, id: &str) -> String {
+    let draw = |width: f64, name: &str| {
+        let scene = match picture.x_label {
+            Some(_) => sweep_lines_scene(picture, "", width, Ink::Inline),
+            None => sweep_bars_scene(picture, "", width, Ink::Inline),
+        };
+        svg_inline(&scene, &format!("{id}-{name}"))
+    };
+    format!(
+        "<div class=\"picture\"><div class=\"wide\">{}</div><div class=\"narrow\">{}</div></div>",
+        draw(760.0, "wide"),
+        draw(340.0, "narrow")
+    )
+}
+
+fn legend(picture: &SweepPicture) -> String {
+    if picture.x_label.is_none() {
+        return String::new();
+    }
+    let mut out = String::from("<ul class=\"legend\" aria-label=\"Legend\">\n");
+    for line in &picture.lines {
+        let _ = writeln!(out, "<li>{}{}</li>", swatch(line.style), escape(&line.label));
+    }
+    out + "</ul>\n"
+}
+
+fn alternative(picture: &SweepPicture) -> String {
+    let is_time = picture.scale != 1.0;
+    let show = |value: f64| {
+        if is_time { duration(value * picture.scale) } else { significant(value) }
+    };
+    let mut text = match &picture.x_label {
+        Some(x) => format!("Lines of {} against {x}.", picture.y_label),
+        None => format!("Bars of {}.", picture.y_label),
+    };
+    for line in &picture.lines {
+        let (Some(first), Some(last)) = (line.points.first(), line.points.last()) else { continue };
+        let _ = match picture.x_label {
+            Some(_) => write!(
+                text,
+                " {}: {} at {}, {} at {};",
+                line.label,
+                show(first.1),
+                significant(first.0),
+                show(last.1),
+                significant(last.0)
+            ),
+            None => write!(text, " {}: {};", line.label, show(first.1)),
+        };
+    }
+    text
+}
+
+/// One measure of all rows, with the intervals and the differences.
+fn rows_of(table: &view::Table, measure: usize) -> Table {
+    let columns = table.by.iter().map(|name| name.as_str()).chain([
+        "seeds",
+        table.measures[measure].as_str(),
+        "ci95_low",
+        "ci95_high",
+        "difference_seeds",
+        "difference",
+        "difference_ci95_low",
+        "difference_ci95_high",
+    ]);
+    let ends = |ci95: Option<[f64; 2]>| match ci95 {
+        Some([low, high]) => [json!(low), json!(high)],
+        None => [Value::Null, Value::Null],
+    };
+    let row = |row: &Row| {
+        let value = row.values[measure];
+        let mut cells: Vec<Value> = row
+            .key
+            .iter()
+            .map(|text| text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number)))
+            .collect();
+        let estimate = value.estimate;
+        cells.push(json!(estimate.map_or(0, |estimate| estimate.n)));
+        cells.push(json!(estimate.map(|estimate| estimate.mean)));
+        cells.extend(ends(estimate.and_then(|estimate| estimate.ci95)));
+        let paired = value.difference.map(|difference| difference.paired);
+        cells.push(json!(paired.map(|paired| paired.n)));
+        cells.push(json!(paired.map(|paired| paired.mean)));
+        cells.extend(ends(paired.and_then(|paired| paired.ci95)));
+        cells
+    };
+    Table {
+        columns: columns.map(String::from).collect(),
+        rows: table.rows.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::group_all;
+    use crate::group::tests::{experiment, run};
+    use schedlab_lab::{ExperimentResult, View};
+
+    fn result(by: &[&str]) -> ExperimentResult {
+        let mut runs = Vec::new();
+        for (scheduler, factor) in [("<b>a", 1), ("b", 3)] {
+            for n in [1, 2, 4] {
+                for seed in [1, 2] {
+                    let mut one = run("sim", scheduler, n, 1);
+                    one.seed = seed;
+                    one.measures.totals.nr_switches = factor * n * 10 + seed;
+                    runs.push(one);
+                }
+            }
+        }
+        let mut result = experiment("x", runs);
+        result.experiment.view = Some(View {
+            by: by.iter().map(|name| (*name).into()).collect(),
+            measures: vec!["nr_switches".into(), "makespan_ns".into()],
+            ..View::default()
+        });
+        result
+    }
+
+    #[test]
+    fn a_swept_number_gives_lines_with_intervals() {
+        let results = [result(&["scheduler", "n"])];
+        let groups = group_all(&results);
+        let pictures = sweep_pictures(&groups[0]);
+        assert_eq!(pictures.len(), 1, "no run has a makespan");
+        assert_eq!(pictures[0].x_label.as_deref(), Some("n"));
+        let b = &pictures[0].lines[1];
+        assert_eq!(b.label, "b");
+        let means: Vec<(f64, f64)> = b.points.iter().map(|point| (point.0, point.1)).collect();
+        assert_eq!(means, [(1.0, 31.5), (2.0, 61.5), (4.0, 121.5)]);
+        // Deviation of 31 and 32: sqrt(1/2); t(1) = 12.7062; half the interval 6.3531.
+        assert!((b.points[0].2.unwrap() - 6.353_1).abs() < 1e-3);
+        let (figure, data) = sweep_figures(&groups[0]).remove(0);
+        let html = figure.render(1, &data).unwrap();
+        assert!(html.contains("&lt;b&gt;a") && !html.contains("<b>a"));
+        assert!(html.contains("<svg") && html.contains("Student"));
+        assert_eq!(data.table.rows.len(), 6);
+    }
+
+    #[test]
+    fn categories_give_bars() {
+        let results = [result(&["scheduler"])];
+        let groups = group_all(&results);
+        let pictures = sweep_pictures(&groups[0]);
+        assert_eq!((pictures[0].x_label.as_deref(), pictures[0].lines.len()), (None, 2));
+        assert!(sweep_figures(&groups[0])[0].0.picture.contains("<svg"));
+    }
+
+    #[test]
+    fn an_experiment_without_a_table_has_no_such_figure() {
+        let results = [experiment("x", vec![run("sim", "a", 1, 1)])];
+        assert!(sweep_figures(&group_all(&results)[0]).is_empty());
+    }
+}
