@@ -5,8 +5,8 @@
 //! system call whether a transfer is likely to block, which is worth a mark in the trace.
 //!
 //! A capacity means bytes of messages. A socket counts the memory that each message takes instead
-//! (`truesize` in include/linux/skbuff.h), so its send buffer is set to what as many messages of the
-//! size that the programs send take.
+//! (`truesize` in include/linux/skbuff.h), so its send buffer is set to what as many messages of
+//! the size that the programs send take.
 
 use crate::sys::{self, SharedMap};
 use schedlab_model::ChannelKind;
@@ -142,13 +142,16 @@ impl Channel {
     }
 }
 
-/// Memory that a message takes in a socket: 256 bytes of `struct sk_buff`, and its data and 320
-/// bytes of `struct skb_shared_info` in a slab of a power of two. Above 16 KiB it lies in pages.
+/// Memory that a message takes in a socket: 256 bytes of `struct sk_buff`, data and 320 bytes of
+/// `struct skb_shared_info` in a slab of a power of two, and whole pages for what does not fit into
+/// one page with the latter (`unix_stream_sendmsg`, net/unix/af_unix.c, 6.12).
 fn socket_memory(message: u64) -> u64 {
-    if message > 16 << 10 {
-        return message.next_multiple_of(4096) + 1024;
-    }
-    (message.next_multiple_of(64) + 320).next_power_of_two().max(512) + 256
+    const PAGE: u64 = 4096;
+    const SHARED: u64 = 320;
+    let beyond = message.saturating_sub(PAGE - SHARED);
+    let in_pages = beyond.next_multiple_of(PAGE).min(message);
+    let linear = (message - in_pages).next_multiple_of(64) + SHARED;
+    256 + linear.next_power_of_two().max(512) + in_pages.next_multiple_of(PAGE)
 }
 
 /// Bytes of messages of `one` byte each that a send buffer takes.
@@ -175,14 +178,16 @@ mod tests {
         while let Ok(written) = sys::write_some(channel.write, &vec![1; message]) {
             bytes += written as u64;
         }
-        [channel.read, channel.write].map(sys::close);
+        sys::close(channel.read);
+        sys::close(channel.write);
         bytes
     }
 
     #[test]
     fn a_channel_holds_the_bytes_it_was_asked_to_hold() {
         assert_eq!(fits(ChannelKind::Pipe, 65_536, 4_096), 65_536);
-        for (message, capacity) in [(100, 27_800), (1, 278), (1_000, 50_000), (4_000, 200_000)] {
+        let sizes = [(100, 27_800), (1, 278), (1_000, 50_000), (4_000, 200_000), (9_000, 90_000)];
+        for (message, capacity) in sizes {
             let bytes = fits(ChannelKind::SocketPair, capacity, message);
             let off = bytes.abs_diff(capacity);
             assert!(off <= capacity / 10, "{message}: {bytes} instead of {capacity}");
