@@ -221,6 +221,8 @@ pub fn rtapp(
 ) -> CliResult<Workload> {
     let read = schedlab_workload::read_rtapp(name, text, nr_cpus)
         .map_err(|error| CliError::Report { exit: Exit::Usage, diagnostic: error })?;
+    schedlab_lab::expect::check(&read.workload)
+        .map_err(|text| CliError::usage(format!("{name}: {text}")))?;
     warnings.extend(read.warnings.iter().map(|warning| Warning {
         code: warning.kind.code().into(),
         text: format!("{name}:{}:{}: {}", warning.line, warning.column, warning.text),

@@ -5,7 +5,8 @@
 //! the plan only.
 
 use crate::plan::Plan;
-use crate::{ExperimentResult, Lane, LaneError, RunResult};
+use crate::{ExperimentResult, Lane, LaneError, RunRequest, RunResult, expect};
+use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -42,6 +43,18 @@ pub struct Outcome {
 
 /// Told about each run as it ends; may be called from several threads.
 pub type Progress<'a> = dyn Fn(usize, Option<&LaneError>) + Sync + 'a;
+
+/// Runs a request, and compares the result with what its workload expects.
+pub fn run_and_check(
+    lane: &dyn Lane,
+    request: &RunRequest,
+    sink: &mut dyn TraceSink,
+) -> Result<RunResult, LaneError> {
+    expect::check(&request.workload).map_err(LaneError::Input)?;
+    let mut result = lane.run(request, sink)?;
+    result.expectations = expect::evaluate(&request.workload, &result.measures);
+    Ok(result)
+}
 
 /// Gets each run's result as it ends, from several threads at once; says whether to go on.
 pub type Receive<'a> = dyn Fn(usize, Result<RunResult, LaneError>) -> ControlFlow<()> + Sync + 'a;
@@ -81,7 +94,7 @@ pub fn execute_some(
     let run_one = |run: usize| {
         let planned = &plan.runs[run];
         let result = match lane_of(&planned.lane) {
-            Some(lane) => lane.run(&planned.request, &mut NullSink),
+            Some(lane) => run_and_check(lane, &planned.request, &mut NullSink),
             None => Err(LaneError::Unavailable(format!("there is no lane {:?}", planned.lane))),
         };
         if receive(run, result).is_break() {

@@ -3,12 +3,13 @@
 //!
 //! `study` reads what was asked (`axis`: what varies; `place`: where a mistake stands), `plan`
 //! makes single runs of it, `execute` runs them in their lanes, `recorder` turns a lane's events
-//! into measures, `result` is what comes out; `view` puts results into rows with intervals and
-//! differences, `values` is how it reads them. `store` keeps results on disk run by run, `identity`
-//! tells which run a stored one is.
+//! into measures, `result` is what comes out, `expect` compares it with what the workload expects;
+//! `view` puts results into rows with intervals and differences, `values` is how it reads them.
+//! `store` keeps results on disk run by run, `identity` tells which run a stored one is.
 
 pub mod axis;
 pub mod execute;
+pub mod expect;
 pub mod identity;
 pub mod lane;
 pub mod launchers;
@@ -24,7 +25,8 @@ pub mod study;
 pub mod values;
 pub mod view;
 
-pub use execute::{ExecuteOptions, Failure, Outcome, execute, execute_some};
+pub use execute::{ExecuteOptions, Failure, Outcome, execute, execute_some, run_and_check};
+pub use expect::Expected;
 pub use lane::{Keep, Lane, LaneError, RunRequest};
 pub use machine::{MachineFile, MachineSpec};
 pub use place::{Step, StudyError};

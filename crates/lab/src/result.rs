@@ -3,6 +3,7 @@
 //! `--json` prints and what the report reads.
 
 use crate::View;
+use crate::expect::Expected;
 use schedlab_metrics::RunMeasures;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,6 +123,9 @@ pub struct RunResult {
     /// Progress of tasks that mark it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<ProgressCurve>,
+    /// Whether the run met what its workload expects, in the workload's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expected>,
     /// Copies of a command, where a command was the workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CopyResult>,

@@ -13,6 +13,9 @@ pub mod units;
 #[cfg(test)]
 mod testing;
 
+/// The JSON schema of a workload file, as published in docs/reference.
+pub const SCHEMA: &str = include_str!("../../../docs/reference/workload.schema.json");
+
 pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
 pub use rtapp::{ReadError, ReadOutcome, Warning, WarningKind, read_rtapp, write_rtapp};
 pub use suggest::nearest;

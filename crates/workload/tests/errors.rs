@@ -33,9 +33,12 @@ fn an_unknown_key_names_the_nearest() {
       ·                  ╰── here
       ╰────
      help: did you mean `instance`? allowed are the properties instance, delay, loop,
-           phases, interarrival, release, policy, priority, dl-runtime, dl-period, dl-
-           deadline, cpus, taskgroup and the events run, runtime, sleep, timer, iorun,
-           yield, fork, join, exit, progress, phase, repeat, sched
+           phases, interarrival, release, process, working_set, period, deadline, policy,
+           priority, dl-runtime, dl-period, dl-deadline, dl-reclaim, util_min, util_max,
+           cpus, nodes_membind, taskgroup and the events run, runtime, sleep, timer, lock,
+           unlock, wait, signal, broad, sync, barrier, sem_wait, sem_post, suspend, resume,
+           mem, memrun, iorun, yield, fork, send, receive, wait_any, join, exit, progress,
+           phase, repeat, sched
     "#);
     insta::assert_snapshot!(report("{ \"task\": {} }"), @r#"
      × dir/w.json:1:3: `the file` knows no key "task"
@@ -44,8 +47,8 @@ fn an_unknown_key_names_the_nearest() {
       ·   ───┬──
       ·      ╰── here
       ╰────
-     help: did you mean `tasks`? allowed are $schema, name, global, cgroups, tasks,
-           resources
+     help: did you mean `tasks`? allowed are $schema, name, global, cgroups, objects,
+           tasks, expect, resources
     "#);
     insta::assert_snapshot!(report("{ \"tasks\": {}, \"global\": { \"druation\": 2 } }"), @r#"
      × dir/w.json:1:28: `global` knows no key "druation"
@@ -55,34 +58,23 @@ fn an_unknown_key_names_the_nearest() {
       ·                                 ╰── here
       ╰────
      help: did you mean `duration`? allowed are duration, default_policy, calibration,
-           pi_enabled, lock_pages, mem_buffer_size, frag, io_device, logdir, log_basename,
+           pi_enabled, mem_buffer_size, lock_pages, frag, io_device, logdir, log_basename,
            log_size, ftrace, gnuplot, cumulative_slack
     "#);
 }
 
 #[test]
-fn what_is_not_supported_yet_is_refused_by_name() {
-    insta::assert_snapshot!(task(r#""run": 5, "lock0": "mutex""#), @r#"
-     × dir/w.json:2:13: event `lock` is not supported yet
-      ╭─[dir/w.json:2:13]
+fn what_cannot_be_kept_is_refused_by_name() {
+    insta::assert_snapshot!(task(r#""run": 5, "dl-reclaim": true"#), @r#"
+     × dir/w.json:2:27: `dl-reclaim` is true
+      ╭─[dir/w.json:2:27]
     1 │ { "tasks": { "a": {
-    2 │   "run": 5, "lock0": "mutex"
-      ·             ───┬───
-      ·                ╰── here
+    2 │   "run": 5, "dl-reclaim": true
+      ·                           ──┬─
+      ·                             ╰── here
       ╰────
-     help: in rt-app it takes a mutex; no lane plays it, and leaving it out would change
-           the workload. Remove it, or express it with run, runtime, sleep, timer, iorun,
-           yield, fork, join, exit, progress, phase, repeat, sched
-    "#);
-    insta::assert_snapshot!(task(r#""run": 5, "util_min": 512"#), @r#"
-     × dir/w.json:2:13: `util_min` is not supported
-      ╭─[dir/w.json:2:13]
-    1 │ { "tasks": { "a": {
-    2 │   "run": 5, "util_min": 512
-      ·             ─────┬────
-      ·                  ╰── here
-      ╰────
-     help: utilisation clamping is not supported yet: remove the key
+     help: no lane reclaims unused budget (GRUB), and without it the task gets less CPU
+           time: set it to false, or raise `dl-runtime`
     "#);
     insta::assert_snapshot!(task(r#""loop": 1, "phases": { "p": { "run": 5, "delay": 1 } }"#), @r#"
      × dir/w.json:2:43: `delay` does not belong to a phase
@@ -93,7 +85,8 @@ fn what_is_not_supported_yet_is_refused_by_name() {
       ·                                              ╰── here
       ╰────
      help: it is a property of a task; properties allowed here: policy, priority, dl-
-           runtime, dl-period, dl-deadline, cpus, taskgroup, loop
+           runtime, dl-period, dl-deadline, dl-reclaim, util_min, util_max, cpus,
+           nodes_membind, taskgroup, loop
     "#);
     let timer = r#""instance": 2, "run": 5, "timer": { "ref": "tick", "period": 1000 }"#;
     insta::assert_snapshot!(task(timer), @r#"
@@ -104,26 +97,149 @@ fn what_is_not_supported_yet_is_refused_by_name() {
       ·                                     ────────────────┬────────────────
       ·                                                     ╰── here
       ╰────
-     help: timers that tasks share are not supported yet: begin the `ref` with `unique`
+     help: no lane has timers that tasks share: begin the `ref` with `unique`
            ("unique_tick") to give each task its own
     "#);
+    for (key, why) in [
+        ("external_workload0", "runs no code of other programs"),
+        ("exec", "rt-app before events"),
+        ("lock_order", "rt-app before events"),
+        ("use_runtime", "write `runtime`"),
+    ] {
+        // Before anything else that is wrong.
+        let text = task(&format!("\"policy\": \"SCHED_DEADLINE\", \"{key}\": 1"));
+        assert!(
+            text.contains(&format!("`{key}` is not supported")) && text.contains(why),
+            "{text}"
+        );
+    }
+}
+
+/// A file with these objects and one task with these members.
+fn with_objects(objects: &str, members: &str) -> String {
+    report(&format!(
+        "{{ \"objects\": {{ {objects} }},\n  \"tasks\": {{ \"a\": {{ {members} }} }} }}"
+    ))
 }
 
 #[test]
-fn every_event_that_rt_app_has_and_schedlab_not_is_refused() {
-    let events = [
-        "lock", "unlock", "wait", "signal", "broad", "sync", "barrier", "suspend", "resume", "mem",
-        "memrun", "sem_wait", "sem_post",
-    ];
-    for event in events {
-        let text = task(&format!("\"run\": 5, \"{event}7\": \"x\""));
-        assert!(text.contains(&format!("event `{event}` is not supported yet")), "{text}");
-        assert!(text.contains("w.json:2:13"), "{text}");
+fn objects_are_checked() {
+    let pipe = r#""jobs": { "kind": "pipe" }"#;
+    insta::assert_snapshot!(
+        with_objects(pipe, r#""run": 5, "send": { "channel": "job", "bytes": 8 }"#),
+        @r#"
+     × dir/w.json:2:52: "job" is no pipe or socketpair
+      ╭─[dir/w.json:2:52]
+    1 │ { "objects": { "jobs": { "kind": "pipe" } },
+    2 │   "tasks": { "a": { "run": 5, "send": { "channel": "job", "bytes": 8 } } } }
+      ·                                                    ──┬──
+      ·                                                      ╰── here
+      ╰────
+     help: did you mean `jobs`? describe it: "objects": { "job": { "kind": "pipe" } };
+           there are jobs
+    "#);
+    insta::assert_snapshot!(with_objects(pipe, r#""run": 5, "lock": "jobs""#), @r#"
+     × dir/w.json:2:39: "jobs" is a pipe
+      ╭─[dir/w.json:2:39]
+    1 │ { "objects": { "jobs": { "kind": "pipe" } },
+    2 │   "tasks": { "a": { "run": 5, "lock": "jobs" } } }
+      ·                                       ───┬──
+      ·                                          ╰── here
+      ╰────
+     help: this event takes a mutex: name another object, or change the kind in `objects`
+    "#);
+    for (objects, found, help) in [
+        (r#""m": { "kind": "mutx" }"#, "kind \"mutx\" is not known", "did you mean `mutex`?"),
+        (r#""m": { "protocol": "none" }"#, "object \"m\" has no `kind`", "allowed are mutex"),
+        (r#""m": { "kind": "mutex", "capacity": 5 }"#, "knows no key \"capacity\"", "protocol"),
+        (r#""m": { "kind": "mutex", "protocol": "ceiling" }"#, "without `priority`", "1 to 99"),
+        (
+            r#""m": { "kind": "mutex", "protocol": "inherit", "priority": 5 }"#,
+            "`priority` of a mutex without a ceiling",
+            "leave it out",
+        ),
+        (r#""m": { "kind": "pipe", "capacity": 0 }"#, "`capacity` is 0 bytes", "allowed are 1 to"),
+        (r#""m": { "kind": "semaphore", "initial": -1 }"#, "`initial` is out of range", "from 0"),
+        (r#""m": { "kind": "barrier" }"#, "barrier \"m\" has 0 users", "\"parties\": 2"),
+        (
+            r#""m": { "kind": "event" }, "m": { "kind": "event" }"#,
+            "two objects are called \"m\"",
+            "a name of its own",
+        ),
+    ] {
+        let text = with_objects(objects, r#""run": 5"#);
+        let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(found) && flat.contains(help), "{objects}:\n{text}");
     }
-    for key in ["util_min", "util_max", "nodes_membind", "dl-reclaim"] {
-        let text = task(&format!("\"run\": 5, \"{key}\": 1"));
-        assert!(text.contains(&format!("`{key}` is not supported")), "{text}");
+}
+
+#[test]
+fn events_with_objects_are_checked() {
+    for (members, found) in [
+        (r#""run": 5, "lock": 5"#, "`lock` is a number"),
+        (r#""run": 5, "wait": "c""#, "`wait` is a string"),
+        (r#""run": 5, "wait": { "cond": "c" }"#, "knows no key \"cond\""),
+        (r#""run": 5, "sem_post": """#, "name is empty"),
+        (r#""run": 5, "resume": """#, "`resume` names nothing"),
+        (r#""run": 5, "send": { "bytes": 5 }"#, "`send` has no `channel`"),
+        (r#""run": 5, "receive": { "channel": "p" }"#, "\"p\" is no pipe or socketpair"),
+        (r#""run": 5, "wait_any": []"#, "`wait_any` names nothing"),
+        (r#""run": 5, "wait_any": ["s"]"#, "\"s\" is no pipe, socketpair or semaphore"),
+        (r#""sem_wait": "s", "wait_any": ["s", "s"]"#, "names the same object twice"),
+        (r#""instance": 0, "run": 5, "barrier": "b""#, "barrier \"b\" has 0 users"),
+        (r#""memrun": { "type": "raed", "count": 5 }"#, "type \"raed\" is not known"),
+        (r#""memrun": { "type": "read" }"#, "`memrun` has no `count`"),
+        (r#""memrun": { "type": "read", "count": 5, "size": 0 }"#, "`size` is 0"),
+        (r#""run": 5, "join": "b""#, "`join` names the task \"b\", which is not described"),
+        (r#""run": 5, "process": "yes""#, "`process` is a string"),
+        (r#""run": 5, "util_min": 600, "util_max": 500"#, "`util_min` is 600 and `util_max` 500"),
+        (r#""run": 5, "util_min": 1025"#, "`util_min` is out of range"),
+        (r#""run": 5, "nodes_membind": 0"#, "`nodes_membind` is a number"),
+        (r#""run", "sleep": 5"#, "`run` is null"),
+    ] {
+        let text = task(members);
+        let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(found), "{members}:\n{text}");
     }
+}
+
+#[test]
+fn expectations_are_checked() {
+    let expect = |list: &str| {
+        report(&format!("{{ \"tasks\": {{ \"a\": {{ \"run\": 5 }} }}, \"expect\": {list} }}"))
+    };
+    for (list, found, help) in [
+        ("{}", "`expect` is an object", "an array"),
+        ("[{}]", "an expectation without `measure`", "turnaround_ns_mean"),
+        (r#"[{ "measure": "Jain", "equal": 1 }]"#, "no name of a measure", "lower-case"),
+        (r#"[{ "measure": "jain_index" }]"#, "nothing is expected", "at_most"),
+        (r#"[{ "measure": "jain_index", "at_lest": 1 }]"#, "\"at_lest\"", "did you mean"),
+        (r#"[{ "measure": "jain_index", "above": "5" }]"#, "\"5\" has no unit", "0.95"),
+        (r#"[{ "measure": "jain_index", "above": 1e3 }]"#, "no number that can", "6 decimal"),
+        (r#"[{ "measure": "jain_index", "above": 0.12345678 }]"#, "no number that", "6 decimal"),
+        (r#"[{ "measure": "cpu_share", "task": "b", "equal": 1 }]"#, "\"b\" is not", "are a;"),
+        (r#"[{ "measure": "cpu_share", "task": "a-1", "equal": 1 }]"#, "\"a-1\" is", "are a;"),
+    ] {
+        let text = expect(list);
+        let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(found) && flat.contains(help), "{list}:\n{text}");
+    }
+    let many = format!("[{}]", r#"{ "measure": "m", "equal": 1 },"#.repeat(1001));
+    assert!(expect(&many).contains("`expect` has 1001 entries"));
+}
+
+#[test]
+fn resources_of_older_files_are_checked() {
+    let with = |resources: &str| {
+        format!("{{ \"resources\": {resources}, \"tasks\": {{ \"a\": {{ \"run\": 5 }} }} }}")
+    };
+    for good in ["0", "{}", r#"{ "m": { "type": "mutex" }, "w": { "type": "wait" }, "x": {} }"#] {
+        assert!(read_rtapp("w.json", &with(good), 2).is_ok(), "{good}");
+    }
+    let target = report(&with(r#"{ "t": { "type": "signal", "target": "w" } }"#));
+    assert!(target.contains("resource \"t\" has a `target`"), "{target}");
+    let kind = report(&with(r#"{ "t": { "type": "mutx" } }"#));
+    assert!(kind.contains("did you mean `mutex`?"), "{kind}");
 }
 
 #[test]
@@ -236,8 +352,7 @@ fn priorities_and_policies_are_checked() {
       ·                       ────────┬───────
       ·                               ╰── here
       ╰────
-     help: give `dl-runtime`, the CPU time in each period: at least 1024 ns (the key
-           `runtime` is an event)
+     help: give `dl-runtime`, the CPU time in each period: at least 1024 ns
     "#);
 }
 

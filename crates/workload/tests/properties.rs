@@ -4,8 +4,9 @@
 use proptest::prelude::*;
 use schedlab_model::program::IoDirection;
 use schedlab_model::{
-    Amount, CgroupId, CgroupSpec, CpuId, CpuMask, DeadlineParams, LoopCount, Op, Policy, Program,
-    Release, SchedAttr, TaskSpec, TimerMode, Workload,
+    Amount, CgroupId, CgroupSpec, ChannelKind, Comparison, CpuId, CpuMask, CpuMax, DeadlineParams,
+    Expectation, LoopCount, MemAccess, MemPattern, MutexProtocol, ObjectId, ObjectKind, ObjectSpec,
+    Op, Policy, Program, Release, SchedAttr, Subject, TaskSpec, TimerMode, Workload,
 };
 use schedlab_workload::units::{BYTES_MAX, DURATION_NS_MAX};
 use schedlab_workload::{BUILTINS, WarningKind, builtin, read_rtapp, write_rtapp};
@@ -46,9 +47,12 @@ fn attr() -> impl Strategy<Value = SchedAttr> {
         Just(Policy::Ext),
     ];
     let slice = prop::option::of(100_000u64..=100_000_000);
-    (policy, -20i8..=19, 1u8..=99, slice, affinity(), 0..GROUPS, 1024u64..1_000_000).prop_map(
-        |(policy, nice, rt_priority, slice_ns, affinity, group, dl)| {
-            let mut attr = SchedAttr { policy, affinity, ..SchedAttr::default() };
+    let util = (prop::option::of(0u16..=512), prop::option::of(512u16..=1024));
+    (policy, -20i8..=19, 1u8..=99, slice, affinity(), (0..GROUPS, util), 1024u64..1_000_000)
+        .prop_map(|(policy, nice, rt_priority, slice_ns, affinity, (group, util), dl)| {
+            let (util_min, util_max) = util;
+            let mut attr =
+                SchedAttr { policy, affinity, util_min, util_max, ..SchedAttr::default() };
             match policy {
                 Policy::Fifo | Policy::Rr => attr.rt_priority = rt_priority,
                 Policy::Deadline => {
@@ -64,6 +68,106 @@ fn attr() -> impl Strategy<Value = SchedAttr> {
                 attr.slice_ns = slice_ns;
             }
             attr
+        })
+}
+
+/// One object of each kind that an operation needs, under these numbers; the kinds' own numbers are
+/// drawn.
+const MUTEX: ObjectId = ObjectId(0);
+const CONDVAR: ObjectId = ObjectId(1);
+const BARRIER: ObjectId = ObjectId(2);
+const SEMAPHORE: ObjectId = ObjectId(3);
+const EVENT: ObjectId = ObjectId(4);
+const CHANNEL: ObjectId = ObjectId(5);
+
+fn objects() -> impl Strategy<Value = Vec<ObjectSpec>> {
+    let protocol = prop_oneof![
+        Just(MutexProtocol::None),
+        Just(MutexProtocol::Inherit),
+        (1u8..=99).prop_map(|rt_priority| MutexProtocol::Ceiling { rt_priority }),
+    ];
+    let channel = prop_oneof![Just(ChannelKind::Pipe), Just(ChannelKind::SocketPair)];
+    // A message that can be drawn must fit.
+    let capacity = prop_oneof![Just(65_536u64), Just(212_992), 65_536..=1u64 << 31];
+    (protocol, 1..=u32::MAX, 0..=i32::MAX as u32, channel, capacity).prop_map(
+        |(protocol, parties, initial, kind, capacity_bytes)| {
+            let kinds = [
+                ObjectKind::Mutex { protocol },
+                ObjectKind::Condvar,
+                ObjectKind::Barrier { parties },
+                ObjectKind::Semaphore { initial },
+                ObjectKind::Event,
+                ObjectKind::Channel { kind, capacity_bytes },
+            ];
+            let name = |index| format!("object {index} (x)");
+            kinds
+                .into_iter()
+                .enumerate()
+                .map(|(index, kind)| ObjectSpec::new(name(index), kind))
+                .collect()
+        },
+    )
+}
+
+/// Operations that name objects; the numbers of wait sets are given later.
+fn object_op() -> impl Strategy<Value = Op> {
+    let message = || amount(4_096);
+    prop_oneof![
+        Just(Op::Lock { object: MUTEX }),
+        Just(Op::Unlock { object: MUTEX }),
+        Just(Op::Wait { condvar: CONDVAR, mutex: MUTEX }),
+        Just(Op::Sync { condvar: CONDVAR, mutex: MUTEX }),
+        Just(Op::Signal { object: CONDVAR }),
+        Just(Op::Broadcast { object: CONDVAR }),
+        Just(Op::Barrier { object: BARRIER }),
+        Just(Op::SemWait { object: SEMAPHORE }),
+        Just(Op::SemPost { object: SEMAPHORE }),
+        Just(Op::Suspend { object: EVENT }),
+        Just(Op::Resume { object: EVENT }),
+        message().prop_map(|bytes| Op::Send { channel: CHANNEL, bytes }),
+        message().prop_map(|bytes| Op::Receive { channel: CHANNEL, bytes }),
+        (0u32..3).prop_map(|set| Op::WaitAny { set }),
+    ]
+}
+
+/// Sets that an operation may wait for.
+fn wait_set(number: u32) -> Vec<ObjectId> {
+    [vec![CHANNEL], vec![SEMAPHORE, CHANNEL], vec![CHANNEL, SEMAPHORE]][number as usize].clone()
+}
+
+fn memory_op() -> impl Strategy<Value = Op> {
+    let access = prop_oneof![Just(MemAccess::Read), Just(MemAccess::Write), Just(MemAccess::Chase)];
+    let pattern = prop_oneof![Just(MemPattern::Sequential), Just(MemPattern::Random)];
+    let size = || prop_oneof![1u64..100_000, 1..=BYTES_MAX];
+    prop_oneof![
+        // Above rt-app's buffer of 4 MiB a file says it with `memrun`.
+        (0u64..=4 << 20).prop_map(|bytes| Op::Mem { bytes: Amount::Constant(bytes) }),
+        (access, pattern, size(), size(), amount(i64::MAX as u64)).prop_map(
+            |(access, pattern, size_bytes, stride_bytes, count)| Op::MemRun {
+                access,
+                pattern,
+                size_bytes,
+                stride_bytes,
+                count,
+            }
+        ),
+    ]
+}
+
+fn expectation() -> impl Strategy<Value = Expectation> {
+    let subject = prop_oneof![Just(Subject::Total), Just(Subject::Task("task 0".into())),];
+    let measure = prop_oneof![Just("jain_index"), Just("run_delay_ns_p99"), Just("nr_switches")];
+    let comparison = prop::sample::select(Comparison::ALL.to_vec());
+    let millionths = prop_oneof![
+        -5_000_000i128..5_000_000,
+        (0u64..=u64::MAX).prop_map(|whole| i128::from(whole) * 1_000_000),
+    ];
+    (subject, measure, comparison, millionths).prop_map(
+        |(subject, measure, comparison, value_millionths)| Expectation {
+            subject,
+            measure: measure.into(),
+            comparison,
+            value_millionths,
         },
     )
 }
@@ -95,6 +199,9 @@ fn node() -> impl Strategy<Value = Node> {
         Just(Node::Op(Op::Progress)),
         (0u8..3).prop_map(Node::Phase),
         (0u32..4).prop_map(|task| Node::Op(Op::Fork { task })),
+        (0u32..4).prop_map(|task| Node::Op(Op::Join { task })),
+        object_op().prop_map(Node::Op),
+        memory_op().prop_map(Node::Op),
         attr().prop_map(|attr| Node::Op(Op::SetAttr(Box::new(attr)))),
     ];
     let count = prop_oneof![
@@ -158,53 +265,83 @@ fn task() -> impl Strategy<Value = TaskSpec> {
         any::<bool>(),
         prop::collection::vec(node(), 0..8),
         any::<bool>(),
+        (any::<bool>(), prop_oneof![Just(0), 0..=BYTES_MAX]),
     )
-        .prop_map(|(attr, instances, release_ns, interarrival_ns, wakeup, body, wrap)| {
-            let mut assembler = Assembler::default();
-            if wrap {
-                assembler.add(Node::Loop(LoopCount::Forever, body));
-            } else {
-                body.into_iter().for_each(|node| assembler.add(node));
-            }
-            let nr_timers = assembler.timers.len() as u32;
-            TaskSpec {
-                attr,
-                instances,
-                release_ns: if instances == 0 { Amount::Constant(0) } else { release_ns },
-                interarrival_ns,
-                release: if wakeup { Release::Wakeup } else { Release::Fork },
-                phases: assembler.phases.iter().map(|id| format!("phase {id}")).collect(),
-                ..TaskSpec::new("", Program { ops: assembler.ops, nr_timers })
-            }
-        })
+        .prop_map(
+            |(attr, instances, release_ns, interarrival_ns, wakeup, body, wrap, process)| {
+                let mut assembler = Assembler::default();
+                if wrap {
+                    assembler.add(Node::Loop(LoopCount::Forever, body));
+                } else {
+                    body.into_iter().for_each(|node| assembler.add(node));
+                }
+                let nr_timers = assembler.timers.len() as u32;
+                TaskSpec {
+                    attr,
+                    instances,
+                    release_ns: if instances == 0 { Amount::Constant(0) } else { release_ns },
+                    interarrival_ns,
+                    release: if wakeup { Release::Wakeup } else { Release::Fork },
+                    phases: assembler.phases.iter().map(|id| format!("phase {id}")).collect(),
+                    is_process: process.0,
+                    working_set_bytes: process.1,
+                    ..TaskSpec::new("", Program { ops: assembler.ops, nr_timers })
+                }
+            },
+        )
 }
 
 fn workload() -> impl Strategy<Value = Workload> {
     let end = prop::option::of(1u64..=DURATION_NS_MAX);
-    let weights = prop::collection::vec(1u32..=10_000, 2);
-    (prop::collection::vec(task(), 1..4), end, weights)
-        .prop_map(|(mut tasks, duration_ns, weights)| {
-            let nr_tasks = tasks.len() as u32;
-            for (index, task) in tasks.iter_mut().enumerate() {
-                task.name = format!("task {index}");
-                // Forks only go to later tasks: no cycles.
-                task.program.ops.iter_mut().for_each(|op| match op {
-                    Op::Fork { task } if index as u32 + 1 < nr_tasks => {
-                        *task = index as u32 + 1 + *task % (nr_tasks - index as u32 - 1);
-                    }
-                    Op::Fork { .. } => *op = Op::Yield,
-                    _ => {}
-                });
-            }
+    let limit = prop::option::of((1_000_000..=DURATION_NS_MAX, 1_000_000u64..=1_000_000_000));
+    let groups = prop::collection::vec((1u32..=10_000, limit), 2);
+    let expect = prop::collection::vec(expectation(), 0..3);
+    (prop::collection::vec(task(), 1..4), end, groups, objects(), expect)
+        .prop_map(|(tasks, duration_ns, groups, objects, expect)| {
             let mut workload = Workload::new("any (1)", tasks);
+            name_and_number(&mut workload);
             workload.duration_ns = duration_ns;
-            let group =
-                |path: &str, parent, weight| CgroupSpec::new(path, CgroupId(parent), weight);
-            workload.cgroups.push(group("/a", 0, weights[0]));
-            workload.cgroups.push(group("/a/b.slice", 1, weights[1]));
+            workload.objects = objects;
+            workload.expect = expect;
+            for ((path, parent), (weight, limit)) in
+                [("/a", 0), ("/a/b.slice", 1)].into_iter().zip(groups)
+            {
+                let mut group = CgroupSpec::new(path, CgroupId(parent), weight);
+                group.cpu_max = limit.map(|(quota_ns, period_ns)| CpuMax { quota_ns, period_ns });
+                workload.cgroups.push(group);
+            }
             workload
         })
         .prop_filter("passes the model's check", |workload| workload.check(NR_CPUS).is_ok())
+}
+
+/// Names the tasks, points forks at later tasks only, so that there is no cycle, and numbers the
+/// wait sets in the order in which the programs name them.
+fn name_and_number(workload: &mut Workload) {
+    let nr_tasks = workload.tasks.len() as u32;
+    let mut sets: Vec<Vec<ObjectId>> = Vec::new();
+    for (index, task) in workload.tasks.iter_mut().enumerate() {
+        task.name = format!("task {index}");
+        let later = nr_tasks - index as u32 - 1;
+        for op in &mut task.program.ops {
+            match op {
+                Op::Fork { task } | Op::Join { task } if later > 0 => {
+                    *task = index as u32 + 1 + *task % later;
+                }
+                Op::Fork { .. } | Op::Join { .. } => *op = Op::Yield,
+                Op::WaitAny { set } => {
+                    let wanted = wait_set(*set);
+                    let known = sets.iter().position(|set| *set == wanted);
+                    *set = known.unwrap_or(sets.len()) as u32;
+                    if known.is_none() {
+                        sets.push(wanted);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    workload.wait_sets = sets;
 }
 
 /// Text that looks like a workload file: tokens of the format in any order.
@@ -237,6 +374,17 @@ fn tokens() -> impl Strategy<Value = String> {
         "\"sched\"",
         "\"policy\"",
         "\"SCHED_FIFO\"",
+        "\"objects\"",
+        "\"kind\"",
+        "\"pipe\"",
+        "\"lock\"",
+        "\"suspend\"",
+        "\"wait\"",
+        "\"barrier\"",
+        "\"wait_any\"",
+        "\"send\"",
+        "\"expect\"",
+        "\"measure\"",
         "\"priority\"",
         "/*",
         "*/",
@@ -373,7 +521,9 @@ fn a_large_file_is_read_in_a_moment() {
     let start = std::time::Instant::now();
     let error = read_rtapp("large.json", &text, 1).unwrap_err();
     assert!(error.message.contains("shared by several tasks"), "{error}");
+    // Events without a value: the text is copied once, not once for each.
     let text = text.replace("\"ref\":\"r", "\"ref\":\"unique");
+    let text = text.replace("\"run\":5,", "\"run\":5,\"suspend\",\"sem_post\":\"s\",");
     assert_eq!(read_rtapp("large.json", &text, 1).unwrap().workload.nr_tasks_least(), 60_001);
     // A quadratic reader takes minutes.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());

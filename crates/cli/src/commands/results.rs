@@ -4,7 +4,7 @@
 use crate::error::CliResult;
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, maybe_duration, number, percent};
-use schedlab_lab::{Experiment, ExperimentResult, FigureKind, RunResult};
+use schedlab_lab::{Expected, Experiment, ExperimentResult, FigureKind, RunResult};
 use schedlab_metrics::stats::Summary;
 
 /// Tasks that a table shows; the others are counted.
@@ -88,6 +88,45 @@ pub fn totals(run: &RunResult) -> String {
         totals.nr_switches,
         totals.nr_migrations
     )
+}
+
+/// An expectation that does not hold, and the run in which.
+pub struct Unmet {
+    /// `linux-6.12, seed 1`.
+    run: String,
+    expected: Expected,
+}
+
+/// The expectations that do not hold, and how many there are in all.
+pub fn unmet(runs: &[RunResult]) -> (Vec<Unmet>, usize) {
+    let expected = runs.iter().map(|run| run.expectations.len()).sum();
+    let unmet = runs.iter().flat_map(|run| {
+        let label = format!("{}, seed {}", scheduler_label(run), run.seed);
+        let missed = run.expectations.iter().filter(|expected| !expected.holds);
+        missed.map(move |expected| Unmet { run: label.clone(), expected: expected.clone() })
+    });
+    (unmet.collect(), expected)
+}
+
+/// The expectations that do not hold, one a row.
+pub fn unmet_table(unmet: &[Unmet]) -> String {
+    let mut rows = table::table(&["run", "task", "measure", "expected", "found", "in"]);
+    for Unmet { run, expected } in unmet {
+        let is_time = expected.measure.split(['_', '.']).any(|word| word == "ns");
+        let show = |value: f64| match is_time && value >= 0.0 {
+            true => duration(value.round() as u64),
+            false => value.to_string(),
+        };
+        rows.add_row([
+            comfy_table::Cell::new(run),
+            comfy_table::Cell::new(expected.task.as_deref().unwrap_or("(run)")),
+            comfy_table::Cell::new(&expected.measure),
+            number(format!("{} {}", expected.comparison, show(expected.value))),
+            number(expected.found.map_or_else(|| "none".into(), show)),
+            comfy_table::Cell::new(expected.found_in.as_deref().unwrap_or_default()),
+        ]);
+    }
+    format!("\nexpectations that do not hold:\n{}", table::render(&rows))
 }
 
 /// Runs that are repetitions of one another.

@@ -182,6 +182,7 @@ fn run_copies(
         measures,
         slices: recorded.slices,
         progress: recorded.progress,
+        expectations: Vec::new(),
         copies: outcome.copies.into_iter().map(copy_result).collect(),
     })
 }

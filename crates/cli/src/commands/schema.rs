@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab schema`: the JSON schemas of the program's output, made from the very types that are
-//! printed; and the list of measures, read from the same schema, so that no name is written twice.
+//! `schedlab schema`: the JSON schemas of workload files and of the program's output, the latter
+//! made from the very types that are printed; and the list of measures, read from the same schema,
+//! so that no name is written twice.
 
 use super::bench::BenchResult;
 use super::sweep::{Manifest, NamedTable};
@@ -28,6 +29,8 @@ pub enum SchemaKind {
     Tables,
     /// One job measured: what `bench --json` prints.
     Bench,
+    /// A workload file: what `sim` and `run` read.
+    Workload,
 }
 
 /// A line of `--slices`.
@@ -48,9 +51,10 @@ pub struct SliceLine<'t> {
     pub end: &'t str,
 }
 
-/// The schema of `kind`.
+/// The schema of `kind`. That of a workload file is written by hand, beside its reader.
 pub fn schema(kind: SchemaKind) -> Schema {
     match kind {
+        SchemaKind::Workload => serde_json::from_str(schedlab_workload::SCHEMA).unwrap_or_default(),
         SchemaKind::Result => schema_for!(RunResult),
         SchemaKind::Experiments => schema_for!(Vec<ExperimentResult>),
         SchemaKind::Slice => schema_for!(SliceLine<'static>),
@@ -126,6 +130,13 @@ mod tests {
             let published = std::fs::read_to_string(&path).unwrap_or_default();
             assert!(published == current, "{name} is out of date: run `cargo xtask bless`");
         }
+    }
+
+    #[test]
+    fn the_schema_of_workload_files_is_the_published_one() {
+        let schema = schema(SchemaKind::Workload).to_value();
+        assert_eq!(schema["title"], "schedlab workload");
+        assert!(schema["$defs"]["event_lock"].is_object());
     }
 
     #[test]

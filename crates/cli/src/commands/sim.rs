@@ -4,12 +4,14 @@
 use super::trace_file::{SliceLines, TraceContext, TraceFile, TraceFormat};
 use super::{report, results};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
-use crate::error::{CliError, CliResult, allowed_words};
+use crate::error::{CliError, CliResult, Exit, allowed_words};
 use crate::input::{self, Named};
 use crate::machine;
 use crate::output::Out;
 use schedlab_lab::plan::{self, PlannedRun};
-use schedlab_lab::{ExecuteOptions, Experiment, Keep, Lane, Plan, RunRequest, RunResult, execute};
+use schedlab_lab::{
+    ExecuteOptions, Experiment, Keep, Lane, Plan, RunRequest, RunResult, execute, run_and_check,
+};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{CpuMask, TraceSink};
 use schedlab_sched::registry;
@@ -47,6 +49,7 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
 /// Prints results as asked and writes the report.
 pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResult<()> {
     let workload = runs.first().map(|run| run.workload.clone()).unwrap_or_default();
+    let (unmet, expected) = results::unmet(&runs);
     if output.json {
         print_json(&runs, output.keep, out)?;
     } else if !output.slices {
@@ -54,10 +57,22 @@ pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResu
             [one] => results::one_run(one, out)?,
             many => out.line(results::comparison(many.iter()))?,
         }
+        if !unmet.is_empty() {
+            out.line(results::unmet_table(&unmet))?;
+        }
     }
+    let failed = unmet.len();
     if let Some(path) = &output.report {
         let results = [results::own_experiment(&workload, runs)];
         report::write(path, None, &workload, &results)?;
+    }
+    if failed > 0 {
+        out.finish_now()?;
+        return Err(CliError::new(
+            Exit::Check,
+            format!("{failed} of {expected} expectations of {workload} do not hold"),
+            "the workload file's `expect` says what was expected; --json has every value",
+        ));
     }
     Ok(())
 }
@@ -164,7 +179,7 @@ pub fn run_one(
         Some(file) => file.sink(),
         None => &mut null,
     };
-    let result = lane.run(request, &mut (&mut slices, file_sink));
+    let result = run_and_check(lane, request, &mut (&mut slices, file_sink));
     // The reader of the slices may have gone; that decides before the run's own result.
     slices.finish()?;
     let result = result?;

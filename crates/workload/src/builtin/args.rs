@@ -43,6 +43,11 @@ pub enum Kind {
         /// Least.
         min: u64,
     },
+    /// One of some words.
+    Word {
+        /// The words.
+        words: &'static [&'static str],
+    },
     /// Nice values, -20 to 19, separated by commas, or by slashes where commas separate parameters.
     NiceList,
     /// One nice value, -20 to 19.
@@ -70,6 +75,9 @@ impl Kind {
             Self::DurationOr { min_ns, word } => format!("{}, or `{word}`", at_least(*min_ns)),
             Self::Bytes { min } => {
                 format!("bytes, {min} to {}", units::format_bytes(units::BYTES_MAX))
+            }
+            Self::Word { words } => {
+                words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
             }
             Self::NiceList => "nice values, -20 to 19, separated by commas or slashes".into(),
             Self::Nice => "a nice value, -20 to 19".into(),
@@ -157,6 +165,7 @@ enum Value {
     Number(u64),
     /// The word that stands for "none".
     NoLimit,
+    Word(&'static str),
     Nices(Vec<i8>),
     Policy(Policy),
     Cpus(Option<CpuMask>),
@@ -251,6 +260,14 @@ impl Args {
         }
     }
 
+    /// One of the words of a parameter.
+    pub(super) fn word(&self, name: &str) -> &'static str {
+        match self.values[self.index(name)] {
+            Value::Word(word) => word,
+            ref other => panic!("{}: {name} is {other:?}, not a word", self.builtin),
+        }
+    }
+
     /// A list of nice values, never empty.
     pub(super) fn nices(&self, name: &str) -> &[i8] {
         match &self.values[self.index(name)] {
@@ -311,6 +328,10 @@ fn parse_value(kind: Kind, text: &str) -> Result<Value, String> {
             at_least(units::parse_duration(text), min_ns)
         }
         Kind::Bytes { min } => at_least(units::parse_bytes(text), min),
+        Kind::Word { words } => match words.iter().find(|word| **word == text) {
+            Some(word) => Ok(Value::Word(word)),
+            None => Err(did_you_mean(text, words.iter().copied()) + "this is none of the words"),
+        },
         Kind::NiceList => {
             let nices: Result<Vec<i8>, String> = text.split([',', '/']).map(parse_nice).collect();
             nices.map(Value::Nices)

@@ -16,7 +16,7 @@ const ENDLESS_RUN_NS: Nanos = 10 * NSEC_PER_SEC;
 const HOG_CHUNK_NS: Nanos = 100 * NSEC_PER_MSEC;
 
 /// Uses the CPU: `work_ns` of it, or without end.
-fn hog_program(work_ns: Option<Nanos>) -> Program {
+pub(super) fn hog_program(work_ns: Option<Nanos>) -> Program {
     let mut builder = ProgramBuilder::new();
     match work_ns {
         Some(ns) => builder.run(ns).build(),

@@ -6,11 +6,14 @@
 
 mod args;
 mod blocks;
+mod desktop;
+mod hackbench;
 mod registry;
 mod s0_timeline;
 mod s1_turnaround;
 mod s2_benchmark;
 mod s4_processes;
+mod services;
 
 pub use args::{Args, BuiltinError, Kind, Param};
 pub use registry::{BUILTINS, Builtin, builtin};

@@ -2,7 +2,9 @@
 //! The list of built-in workloads. To add one: a builder function and one entry in [`BUILTINS`].
 
 use super::args::{Args, BuiltinError, Kind, Param};
-use super::{blocks, s0_timeline, s1_turnaround, s2_benchmark, s4_processes};
+use super::{
+    blocks, desktop, hackbench, s0_timeline, s1_turnaround, s2_benchmark, s4_processes, services,
+};
 use crate::suggest::{did_you_mean, list};
 use schedlab_model::Workload;
 use schedlab_model::time::NSEC_PER_USEC;
@@ -35,6 +37,12 @@ const UNTIL: Param =
 const POLICY: Param = param("policy", Kind::Policy, "OTHER", "scheduling policy");
 const NICE: Param = param("nice", Kind::Nice, "0", "nice value");
 const CPUS: Param = param("cpus", Kind::Cpus, "all", "CPUs the tasks may use");
+/// Rounds of a loop.
+const MANY: Kind = Kind::Count { min: 1, max: 1_000_000_000 };
+/// A message.
+const MESSAGE: Kind = Kind::Bytes { min: 1 };
+const MODE: Param =
+    param("mode", Kind::Word { words: &["process", "thread"] }, "process", "what the tasks are");
 /// rt-app's default.
 const PRIORITY: Param = param("priority", Kind::Priority, "10", "priority under FIFO and RR");
 /// What the programs of studies S2 and S4 set.
@@ -100,6 +108,144 @@ pub const BUILTINS: &[Builtin] = &[
             param("until", WORK, "10s", "end of the run"),
         ],
         build: blocks::interactive,
+    },
+    Builtin {
+        name: "hackbench",
+        study: "",
+        summary: "groups of senders that write messages to receivers (rt-tests' hackbench)",
+        params: &[
+            param("groups", Kind::Count { min: 1, max: 10_000 }, "10", "number of groups"),
+            param(
+                "fds",
+                Kind::Count { min: 1, max: 1_000 },
+                "20",
+                "senders, and receivers, of a group",
+            ),
+            param("loops", MANY, "100", "messages of each sender to each receiver"),
+            param("datasize", MESSAGE, "100", "bytes of a message"),
+            param("ipc", Kind::Word { words: &["socket", "pipe"] }, "socket", "what carries them"),
+            MODE,
+            NICE,
+            POLICY,
+            PRIORITY,
+            CPUS,
+        ],
+        build: hackbench::hackbench,
+    },
+    Builtin {
+        name: "token_ring",
+        study: "",
+        summary: "n processes in a ring pass on a token and read memory (lmbench's lat_ctx)",
+        params: &[
+            param("n", Kind::Count { min: 2, max: 10_000 }, "2", "number of processes"),
+            param(
+                "size",
+                Kind::Bytes { min: 0 },
+                "0",
+                "working set of each, read when it has the token",
+            ),
+            param("rounds", MANY, "1000", "times that the token goes round"),
+            MODE,
+            NICE,
+            POLICY,
+            PRIORITY,
+            CPUS,
+        ],
+        build: hackbench::token_ring,
+    },
+    Builtin {
+        name: "oltp",
+        study: "",
+        summary: "clients that think, and server threads that do transactions under locks",
+        params: &[
+            param("clients", COUNT, "16", "number of clients"),
+            param("servers", Kind::Count { min: 1, max: 10_000 }, "4", "threads of the server"),
+            param("think", WORK, "10ms", "mean time of a client between two transactions"),
+            param("work", WORK, "1ms", "mean CPU time of a transaction"),
+            param(
+                "statements",
+                Kind::Count { min: 1, max: 1_000 },
+                "4",
+                "statements of a transaction",
+            ),
+            param("tables", Kind::Count { min: 1, max: 10_000 }, "8", "tables, each with a lock"),
+            param(
+                "reads",
+                Kind::Count { min: 0, max: 1_000 },
+                "1",
+                "statements that read the device",
+            ),
+            param("page", Kind::Bytes { min: 1 }, "8KiB", "bytes of such a read"),
+            param("log", Kind::Bytes { min: 0 }, "4KiB", "bytes written synchronously at the end"),
+            param("nice", Kind::Nice, "0", "nice value of the server"),
+            POLICY,
+            PRIORITY,
+            CPUS,
+            param("until", WORK, "2s", "end of the run"),
+        ],
+        build: services::oltp,
+    },
+    Builtin {
+        name: "frame_loop",
+        study: "",
+        summary: "a program that draws frames beside hogs; its progress tells the frame rate",
+        params: &[
+            param("fps", Kind::Count { min: 1, max: 10_000 }, "60", "frames a second"),
+            param("work", WORK, "4ms", "CPU time of a frame"),
+            param("hogs", Kind::Count { min: 0, max: N_MAX }, "2", "number of hogs"),
+            param("nice", Kind::Nice, "0", "nice value of the program"),
+            param("hog_nice", Kind::Nice, "0", "nice value of the hogs, which are OTHER"),
+            param("policy", Kind::Policy, "OTHER", "scheduling policy of the program"),
+            PRIORITY,
+            CPUS,
+            param("until", WORK, "2s", "end of the run"),
+        ],
+        build: desktop::frame_loop,
+    },
+    Builtin {
+        name: "schbench",
+        study: "",
+        summary: "message threads that wake workers for requests (Chris Mason's schbench)",
+        params: &[
+            param(
+                "message_threads",
+                Kind::Count { min: 1, max: 1_000 },
+                "1",
+                "message threads (-m)",
+            ),
+            param("threads", COUNT, "4", "workers of each (-t; schbench takes the CPUs)"),
+            param("think", Kind::Duration { min_ns: 0 }, "100us", "sleep of a request (-s)"),
+            param("work", WORK, "5600us", "CPU time of a request (about 5 operations, -n 5)"),
+            param("footprint", Kind::Bytes { min: 0 }, "256KiB", "working set of a worker (-F)"),
+            NICE,
+            POLICY,
+            PRIORITY,
+            CPUS,
+            param("until", WORK, "2s", "end of the run (-r)"),
+        ],
+        build: services::schbench,
+    },
+    Builtin {
+        name: "compile",
+        study: "",
+        summary: "make -jN: a tree of short processes that compute, read and write",
+        params: &[
+            param("files", COUNT, "40", "files to compile"),
+            param("jobs", Kind::Count { min: 1, max: 10_000 }, "4", "job slots (-j)"),
+            param("work", WORK, "50ms", "mean CPU time of the compiler for a file"),
+            param(
+                "source",
+                Kind::Bytes { min: 1 },
+                "64KiB",
+                "mean bytes read from the device for a file",
+            ),
+            param("object", Kind::Bytes { min: 1 }, "32KiB", "mean bytes of an object file"),
+            NICE,
+            POLICY,
+            PRIORITY,
+            CPUS,
+        ],
+        build: desktop::compile,
     },
     Builtin {
         name: "sched",
@@ -317,8 +463,11 @@ mod tests {
             }
             let workload = builtin(entry.name, &params).unwrap();
             let policy = if has("policy") { Policy::Fifo } else { Policy::Normal };
+            // The hogs beside the frames are always OTHER.
+            let other = |name: &str| entry.name == "frame_loop" && name == "hog";
             for task in &workload.tasks {
                 assert_eq!(task.attr.affinity, Some(CpuMask::only(CpuId(0))), "{}", entry.name);
+                let policy = if other(&task.name) { Policy::Normal } else { policy };
                 assert_eq!(task.attr.policy, policy, "{}", entry.name);
             }
         }
@@ -374,8 +523,9 @@ mod tests {
     fn errors_say_what_is_allowed() {
         insta::assert_snapshot!(error("hog", &[]), @r#"
         no built-in workload is called "hog": did you mean `hogs`? allowed: hogs,
-        periodic, interactive, sched, sched_nice, load, multiload, prime, rw, mixed,
-        cpu_bound, io_bound, cpu_io_bound, cpu_latency
+        periodic, interactive, hackbench, token_ring, oltp, frame_loop, schbench, compile,
+        sched, sched_nice, load, multiload, prime, rw, mixed, cpu_bound, io_bound,
+        cpu_io_bound, cpu_latency
         "#);
         insta::assert_snapshot!(error("hogs", &[("wrok", "1s")]), @r#"
         hogs has no parameter "wrok": did you mean `work`? allowed: n, work, nice, policy,

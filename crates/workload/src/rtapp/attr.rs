@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attributes (`policy`, `priority`, `dl-*`, `cpus`, `taskgroup`) at a task, at a phase or in a
-//! `sched` event.
+//! Attributes (`policy`, `priority`, `dl-*`, `util_*`, `cpus`, `taskgroup`) at a task, at a phase
+//! or in a `sched` event.
+//!
+//! Source: rt-app's src/rt-app_parse_config.c, `parse_sched_data`, with its older names of the
+//! SCHED_DEADLINE parameters (`runtime`, `period`, `deadline` at a task).
 
 use super::Reader;
 use super::error::{Result, WarningKind, problem};
-use super::json::{duration, integer, key, kind_name, span, string, twice};
+use super::json::{
+    boolean, duration, integer, key, key_span, kind_name, span, string, twice, wrong_kind,
+};
 use crate::policy::{
     DL_RUNTIME_NS_MIN, POLICIES, RT_PRIORITY_DEFAULT, SLICE_NS_RANGE, has_nice, has_slice,
 };
@@ -32,10 +37,26 @@ pub(crate) struct AttrKeys {
     runtime: At<Nanos>,
     period: At<Nanos>,
     deadline: At<Nanos>,
+    /// The older names of the three.
+    old: Old,
+    /// The inner `None` takes the clamp away.
+    util_min: At<Option<u16>>,
+    util_max: At<Option<u16>>,
     /// The inner `None` is `"all"`.
     cpus: At<Option<CpuMask>>,
     taskgroup: At<CgroupId>,
 }
+
+/// SCHED_DEADLINE parameters under their older names.
+#[derive(Default)]
+struct Old {
+    runtime: At<Nanos>,
+    period: At<Nanos>,
+    deadline: At<Nanos>,
+}
+
+/// Greatest utilisation: that of a CPU busy at full speed (SCHED_CAPACITY_SCALE).
+const UTIL_MAX: i64 = 1024;
 
 impl AttrKeys {
     /// Nothing named yet in the object whose key stands at `place`.
@@ -47,9 +68,35 @@ impl AttrKeys {
             runtime: None,
             period: None,
             deadline: None,
+            old: Old::default(),
+            util_min: None,
+            util_max: None,
             cpus: None,
             taskgroup: None,
         }
+    }
+
+    /// Takes in a member of a task that may be an older name of a parameter: `runtime`, `period` or
+    /// `deadline`.
+    pub fn read_old(&mut self, member: &ObjectProp) -> Result<()> {
+        let (name, value) = (key(member), &member.value);
+        let slot = match name {
+            // A number may be the event as well as the parameter; an object is the event only.
+            "runtime" if matches!(value, Value::Object(_)) => return Ok(()),
+            "runtime" => &mut self.old.runtime,
+            "period" => &mut self.old.period,
+            _ => &mut self.old.deadline,
+        };
+        // The event may be repeated; rt-app takes the first as the parameter.
+        if slot.is_none() {
+            *slot = Some((duration(value, name)?, span(value)));
+        }
+        Ok(())
+    }
+
+    /// Whether a `runtime` at the task is its budget.
+    pub fn takes_old_runtime(&self, attr: &SchedAttr) -> bool {
+        attr.policy == Policy::Deadline && self.runtime.is_none() && self.old.runtime.is_some()
     }
 
     /// Whether `cpus` is named.
@@ -64,6 +111,8 @@ impl AttrKeys {
             && self.runtime.is_none()
             && self.period.is_none()
             && self.deadline.is_none()
+            && self.util_min.is_none()
+            && self.util_max.is_none()
             && self.cpus.is_none()
             && self.taskgroup.is_none()
     }
@@ -80,10 +129,14 @@ impl AttrKeys {
             "dl-runtime" => self.runtime.replace((duration(value, name)?, span(value))).is_some(),
             "dl-period" => self.period.replace((duration(value, name)?, span(value))).is_some(),
             "dl-deadline" => self.deadline.replace((duration(value, name)?, span(value))).is_some(),
+            "util_min" => self.util_min.replace((util(value, name)?, span(value))).is_some(),
+            "util_max" => self.util_max.replace((util(value, name)?, span(value))).is_some(),
             "cpus" => {
                 let mask = cpus(reader, value)?;
                 self.cpus.replace((mask, span(value))).is_some()
             }
+            "dl-reclaim" => return no_reclaim(value, name),
+            "nodes_membind" => return nodes(reader, member),
             _ => {
                 let group = reader.groups.intern(string(value, name)?, span(value))?;
                 self.taskgroup.replace((group, span(value))).is_some()
@@ -97,13 +150,14 @@ impl AttrKeys {
     pub fn apply(&self, reader: &mut Reader, base: &SchedAttr) -> Result<SchedAttr> {
         let mut attr = *base;
         if let Some((policy, _)) = self.policy {
-            let SchedAttr { affinity, cgroup, .. } = attr;
-            attr = SchedAttr { affinity, cgroup, ..default_attr(policy) };
+            let SchedAttr { affinity, cgroup, util_min, util_max, .. } = attr;
+            attr = SchedAttr { affinity, cgroup, util_min, util_max, ..default_attr(policy) };
         }
         if let Some((priority, place)) = &self.priority {
             set_priority(&mut attr, *priority, place)?;
         }
         self.apply_dl(reader, &mut attr)?;
+        self.apply_util(&mut attr)?;
         if let Some((mask, _)) = self.cpus {
             attr.affinity = mask;
         }
@@ -121,11 +175,36 @@ impl AttrKeys {
         Ok(attr)
     }
 
+    fn apply_util(&self, attr: &mut SchedAttr) -> Result<()> {
+        for (named, slot) in
+            [(&self.util_min, &mut attr.util_min), (&self.util_max, &mut attr.util_max)]
+        {
+            if let Some((util, _)) = named {
+                *slot = *util;
+            }
+        }
+        let (least, most) = (attr.util_min.unwrap_or(0), attr.util_max.unwrap_or(UTIL_MAX as u16));
+        if least <= most {
+            return Ok(());
+        }
+        let named = [&self.util_max, &self.util_min].into_iter().find_map(Option::as_ref);
+        Err(problem(
+            named.map_or_else(|| self.place.clone(), |(_, place)| place.clone()),
+            format!("`util_min` is {least} and `util_max` {most}"),
+            "give util_min <= util_max, each 0 to 1024, or -1 for none",
+        ))
+    }
+
     fn apply_dl(&self, reader: &mut Reader, attr: &mut SchedAttr) -> Result<()> {
         if attr.policy == Policy::Deadline {
-            return self.apply_deadline(attr);
+            return self.apply_deadline(reader, attr);
         }
-        let ignored = [("dl-period", &self.period), ("dl-deadline", &self.deadline)];
+        let ignored = [
+            ("dl-period", &self.period),
+            ("dl-deadline", &self.deadline),
+            ("period", &self.old.period),
+            ("deadline", &self.old.deadline),
+        ];
         for (name, (_, place)) in ignored.iter().filter_map(|(n, v)| v.as_ref().map(|v| (n, v))) {
             policy_ignores(reader, attr.policy, name, place);
         }
@@ -148,13 +227,27 @@ impl AttrKeys {
         Ok(())
     }
 
-    /// Budget, deadline and period with rt-app's defaults: period = runtime, deadline = period.
-    fn apply_deadline(&self, attr: &mut SchedAttr) -> Result<()> {
+    /// Budget, deadline and period with rt-app's defaults: period = runtime, deadline = period. The
+    /// older names count where the newer ones leave a value open.
+    fn apply_deadline(&self, reader: &mut Reader, attr: &mut SchedAttr) -> Result<()> {
         let named = |value: &At<Nanos>, old: Nanos| value.as_ref().map_or(old, |(ns, _)| *ns);
-        let runtime_ns = named(&self.runtime, attr.deadline.runtime_ns);
         let or = |ns: Nanos, default: Nanos| if ns == 0 { default } else { ns };
-        let period_ns = or(named(&self.period, attr.deadline.period_ns), runtime_ns);
-        let deadline_ns = or(named(&self.deadline, attr.deadline.deadline_ns), period_ns);
+        let runtime_new = named(&self.runtime, attr.deadline.runtime_ns);
+        let period_new = or(named(&self.period, attr.deadline.period_ns), runtime_new);
+        let deadline_new = or(named(&self.deadline, attr.deadline.deadline_ns), period_new);
+        let runtime_ns = or(runtime_new, named(&self.old.runtime, 0));
+        let period_ns = or(or(period_new, named(&self.old.period, 0)), runtime_ns);
+        let deadline_ns = or(or(deadline_new, named(&self.old.deadline, 0)), period_ns);
+        for (name, new, old) in [
+            ("period", period_new, &self.old.period),
+            ("deadline", deadline_new, &self.old.deadline),
+        ] {
+            if let (true, Some((_, place))) = (new != 0, old) {
+                let text =
+                    format!("`{name}` has no effect beside the `dl-` keys: write `dl-{name}`");
+                reader.warn(WarningKind::PolicyIgnores, place.start, text);
+            }
+        }
         let places = [&self.runtime, &self.deadline, &self.period];
         let place = places
             .into_iter()
@@ -165,8 +258,7 @@ impl AttrKeys {
             return Err(problem(
                 place,
                 format!("SCHED_DEADLINE with a budget of {runtime_ns} ns"),
-                "give `dl-runtime`, the CPU time in each period: at least 1024 ns \
-                 (the key `runtime` is an event)",
+                "give `dl-runtime`, the CPU time in each period: at least 1024 ns",
             ));
         }
         if runtime_ns > deadline_ns || deadline_ns > period_ns {
@@ -226,6 +318,44 @@ pub(crate) fn policy(value: &Value, name: &str) -> Result<Policy> {
         )),
     }
 }
+
+/// A utilisation clamp, 0 to 1024; -1 is none.
+fn util(value: &Value, name: &str) -> Result<Option<u16>> {
+    Ok(match integer(value, name, -1..=UTIL_MAX)? {
+        -1 => None,
+        util => Some(util as u16),
+    })
+}
+
+/// `dl-reclaim` (SCHED_FLAG_RECLAIM) of a branch of rt-app: only its default can be kept.
+fn no_reclaim(value: &Value, name: &str) -> Result<()> {
+    if !boolean(value, name)? {
+        return Ok(());
+    }
+    Err(problem(
+        span(value),
+        format!("`{name}` is true"),
+        "no lane reclaims unused budget (GRUB), and without it the task gets less CPU time: set \
+         it to false, or raise `dl-runtime`",
+    ))
+}
+
+/// `nodes_membind`: memory has no nodes in a run, so that it is checked for its form only.
+fn nodes(reader: &mut Reader, member: &ObjectProp) -> Result<()> {
+    let (name, value) = (key(member), &member.value);
+    let Value::Array(array) = value else {
+        return wrong_kind(value, name, "an array of node numbers such as [0, 1]");
+    };
+    for node in &array.elements {
+        integer(node, name, 0..=NR_NODES_MAX - 1)?;
+    }
+    let text = format!("`{name}` has no effect: no lane binds memory to a node");
+    reader.warn(WarningKind::Memory, key_span(member).start, text);
+    Ok(())
+}
+
+/// Most NUMA nodes of a kernel (MAX_NUMNODES with CONFIG_NODES_SHIFT=10).
+const NR_NODES_MAX: i64 = 1024;
 
 /// CPUs as an array of numbers, or `"all"`.
 fn cpus(reader: &mut Reader, value: &Value) -> Result<Option<CpuMask>> {

@@ -195,8 +195,10 @@ pub enum WarningKind {
     Calibration,
     /// Logs, ftrace marks and plots: schedlab records a trace of its own.
     Logging,
-    /// `pi_enabled`, `lock_pages`, `mem_buffer_size`: about things that this file cannot use yet.
+    /// `lock_pages`, `frag`: no lane has anything for it.
     Unused,
+    /// `nodes_membind`, `ref` of a `memrun`: memory belongs to no node and to no other task.
+    Memory,
     /// `io_device`: the lane chooses the device.
     IoDevice,
     /// `resources`: rt-app itself creates resources where they are used.
@@ -220,6 +222,7 @@ impl WarningKind {
             Self::Calibration => "calibration-ignored",
             Self::Logging => "logging-ignored",
             Self::Unused => "setting-unused",
+            Self::Memory => "memory-placement-ignored",
             Self::IoDevice => "io-device-ignored",
             Self::Resources => "resources-ignored",
             Self::PolicyIgnores => "policy-ignores-key",

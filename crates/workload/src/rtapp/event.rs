@@ -6,13 +6,13 @@ use super::attr::AttrKeys;
 use super::error::{Result, WarningKind, problem};
 use super::global;
 use super::json::{
-    Members, byte_amount, duration_amount, key, key_span, object, span, string, twice, wrong_kind,
+    Members, duration_amount, key, key_span, object, span, string, twice, wrong_kind,
 };
 use super::keys::{ATTR_KEYS, Event, Meaning, meaning};
 use super::task::loop_count;
+use super::{memory, sync};
 use crate::suggest::{did_you_mean, list};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
-use schedlab_model::program::IoDirection;
 use schedlab_model::{Amount, LoopCount, Op, SchedAttr, TimerMode};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -82,6 +82,8 @@ impl Names {
 
 /// What the events of one task share.
 pub(crate) struct TaskEvents {
+    /// The task's name.
+    task: String,
     /// The task's own attributes, from which a `sched` event starts.
     attr: SchedAttr,
     /// Phases.
@@ -95,8 +97,9 @@ pub(crate) struct TaskEvents {
 }
 
 impl TaskEvents {
-    pub fn new(attr: SchedAttr) -> Self {
+    pub fn new(task: &str, attr: SchedAttr) -> Self {
         Self {
+            task: task.into(),
             attr,
             phases: Names::default(),
             timers: Names::default(),
@@ -149,15 +152,22 @@ impl TaskEvents {
             Event::Runtime => Op::RunWall(duration_amount(value, name)?),
             Event::Sleep => Op::Sleep(duration_amount(value, name)?),
             Event::Timer => self.timer(value, name)?,
-            Event::Iorun => iorun(value, name)?,
+            Event::Mem => memory::mem(reader, value, name)?,
+            Event::Memrun => memory::memrun(reader, value, name)?,
+            Event::Iorun => memory::iorun(value, name)?,
             Event::Yield => {
                 if !matches!(value, Value::StringLit(_)) {
                     no_value(value, name)?;
                 }
                 Op::Yield
             }
-            Event::Fork => fork(reader, value, name)?,
-            Event::Join => no_value(value, name).map(|()| Op::JoinAll)?,
+            Event::Fork => Op::Fork { task: described(reader, value, name)? },
+            Event::Join => match value {
+                Value::StringLit(literal) if !literal.value.is_empty() => {
+                    Op::Join { task: described(reader, value, name)? }
+                }
+                _ => no_value(value, name).map(|()| Op::JoinAll)?,
+            },
             Event::Exit => no_value(value, name).map(|()| Op::Exit)?,
             Event::Progress => no_value(value, name).map(|()| Op::Progress)?,
             Event::Phase => Op::Phase(self.phase(value, name)?),
@@ -167,6 +177,7 @@ impl TaskEvents {
                 Op::SetAttr(Box::new(attr))
             }
             Event::Repeat => return self.repeat(reader, code, member),
+            _ => return sync::read(reader, code, event, member, &self.task),
         };
         code.push(op, span(value));
         Ok(())
@@ -271,45 +282,11 @@ fn no_value(value: &Value, name: &str) -> Result<()> {
     }
 }
 
-/// rt-app: a number of bytes, written through the page cache. schedlab: an object that says more.
-fn iorun(value: &Value, name: &str) -> Result<Op> {
-    let Value::Object(body) = value else {
-        let bytes = byte_amount(value, name)?;
-        return Ok(Op::Io { direction: IoDirection::Write, bytes, sync: false });
-    };
-    let keys = ["direction", "bytes", "sync"];
-    let mut members = Members::new(body, &keys, name)?;
-    let missing = |what: &str| {
-        let help = "an `iorun` object is { \"direction\": \"read\" or \"write\", \"bytes\": n, \
-                    \"sync\": true or false }";
-        problem(span(value), format!("`{name}` has no `{what}`"), help)
-    };
-    let direction_value = members.take("direction").ok_or_else(|| missing("direction"))?;
-    let direction = match string(direction_value, "direction")? {
-        "read" => IoDirection::Read,
-        "write" => IoDirection::Write,
-        other => {
-            let known = ["read", "write"];
-            return Err(problem(
-                span(direction_value),
-                format!("direction {other:?} is not known"),
-                did_you_mean(other, known) + "allowed are " + &list(known),
-            ));
-        }
-    };
-    let bytes = byte_amount(members.take("bytes").ok_or_else(|| missing("bytes"))?, "bytes")?;
-    let sync = match members.take("sync") {
-        None => false,
-        Some(Value::BooleanLit(literal)) => literal.value,
-        Some(other) => return wrong_kind(other, "sync", "true (waits for the device) or false"),
-    };
-    Ok(Op::Io { direction, bytes, sync })
-}
-
-fn fork(reader: &Reader, value: &Value, name: &str) -> Result<Op> {
+/// The number of the task that a string names.
+fn described(reader: &Reader, value: &Value, name: &str) -> Result<u32> {
     let target = string(value, name)?;
     match reader.task_names.get(target) {
-        Some(task) => Ok(Op::Fork { task: *task }),
+        Some(task) => Ok(*task),
         None => {
             // A file may have a hundred thousand tasks; a few are enough for a hint.
             let names = || reader.task_names.keys().map(String::as_str).take(20);

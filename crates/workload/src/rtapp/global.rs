@@ -2,11 +2,12 @@
 //! The file as a whole: `global`, `cgroups`, and the groups that tasks name.
 
 use super::error::{Result, WarningKind, problem};
-use super::json::{Members, duration, integer, key, key_span, object, span, string};
-use super::{Reader, attr};
+use super::json::{Members, boolean, duration, integer, key, key_span, object, span, string};
+use super::{Reader, attr, memory};
+use crate::units::{DURATION_NS_MAX, format_duration};
 use jsonc_parser::ast::Value;
 use schedlab_model::ids::ROOT_CGROUP;
-use schedlab_model::{CgroupId, CgroupSpec, Nanos};
+use schedlab_model::{CgroupId, CgroupSpec, CpuMax, Nanos};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -15,9 +16,9 @@ const GLOBAL_KEYS: [(&str, Option<(WarningKind, &str)>); 14] = [
     ("duration", None),
     ("default_policy", None),
     ("calibration", Some((WarningKind::Calibration, "every lane measures CPU time itself"))),
-    ("pi_enabled", Some((WarningKind::Unused, "locks are not supported yet"))),
-    ("lock_pages", Some((WarningKind::Unused, "tasks touch next to no memory"))),
-    ("mem_buffer_size", Some((WarningKind::Unused, "memory events are not supported yet"))),
+    ("pi_enabled", None),
+    ("mem_buffer_size", None),
+    ("lock_pages", Some((WarningKind::Unused, "no lane models page faults"))),
     ("frag", Some((WarningKind::Unused, "rt-app itself does not look at it any more"))),
     ("io_device", Some((WarningKind::IoDevice, "the lane chooses the device or scratch file"))),
     ("logdir", Some((WarningKind::Logging, LOGGING))),
@@ -28,6 +29,14 @@ const GLOBAL_KEYS: [(&str, Option<(WarningKind, &str)>); 14] = [
     ("cumulative_slack", Some((WarningKind::Logging, LOGGING))),
 ];
 const LOGGING: &str = "schedlab records a trace and draws from that";
+
+/// The kernel's default of cpu.weight.
+const CPU_WEIGHT_DEFAULT: u32 = 100;
+/// The kernel's limits of cpu.max: quota and period at least 1 ms, period at most 1 s
+/// (kernel/sched/core.c, `tg_set_cfs_bandwidth`), and the default period.
+const CPU_MAX_NS_MIN: Nanos = 1_000_000;
+const CPU_MAX_PERIOD_NS_MAX: Nanos = 1_000_000_000;
+const CPU_MAX_PERIOD_NS: Nanos = 100_000_000;
 
 /// Longest path of a group below the run's own.
 const GROUP_PATH_BYTES_MAX: usize = 1_000;
@@ -50,6 +59,12 @@ pub(crate) fn read_global(reader: &mut Reader, value: &Value) -> Result<Option<N
     }
     if let Some(value) = members.take("default_policy") {
         reader.default_policy = attr::policy(value, "default_policy")?;
+    }
+    if let Some(value) = members.take("pi_enabled") {
+        reader.objects.pi_enabled = boolean(value, "pi_enabled")?;
+    }
+    if let Some(value) = members.take("mem_buffer_size") {
+        reader.mem_buffer_bytes = memory::read_buffer_size(value)?;
     }
     members.take("duration").map_or(Ok(None), read_duration)
 }
@@ -110,7 +125,7 @@ impl Groups {
                 Some(group) => *group,
                 None => {
                     let group = CgroupId(self.specs.len() as u32);
-                    self.specs.push(CgroupSpec::new(part, parent, 100));
+                    self.specs.push(CgroupSpec::new(part, parent, CPU_WEIGHT_DEFAULT));
                     self.by_path.insert(part.into(), group);
                     group
                 }
@@ -158,13 +173,48 @@ pub(crate) fn read_cgroups(reader: &mut Reader, value: &Value) -> Result<()> {
             return Err(super::json::twice(member));
         }
         let name = format!("cgroups.{}", key(member));
-        let mut members = Members::new(object(&member.value, &name)?, &["weight"], &name)?;
+        let keys = ["weight", "cpu_max"];
+        let mut members = Members::new(object(&member.value, &name)?, &keys, &name)?;
+        let spec = &mut reader.groups.specs[group.index()];
         if let Some(weight) = members.take("weight") {
-            let weight = integer(weight, "weight", 1..=10_000)?;
-            reader.groups.specs[group.index()].weight = weight as u32;
+            spec.weight = integer(weight, "weight", 1..=10_000)? as u32;
+        }
+        if let Some(value) = members.take("cpu_max") {
+            spec.cpu_max = Some(cpu_max(value)?);
         }
     }
     Ok(())
+}
+
+/// `{ "quota": duration, "period": duration }`: the kernel's cpu.max.
+fn cpu_max(value: &Value) -> Result<CpuMax> {
+    let mut members = Members::new(object(value, "cpu_max")?, &["quota", "period"], "cpu_max")?;
+    let Some(quota) = members.take("quota") else {
+        let help = "give \"quota\": the CPU time of the group in each period, such as \"50ms\"";
+        return Err(problem(span(value), "`cpu_max` has no `quota`", help));
+    };
+    let quota_ns = within(quota, "quota", CPU_MAX_NS_MIN..=DURATION_NS_MAX)?;
+    let period_ns = match members.take("period") {
+        Some(period) => within(period, "period", CPU_MAX_NS_MIN..=CPU_MAX_PERIOD_NS_MAX)?,
+        None => CPU_MAX_PERIOD_NS,
+    };
+    Ok(CpuMax { quota_ns, period_ns })
+}
+
+fn within(value: &Value, name: &str, range: std::ops::RangeInclusive<Nanos>) -> Result<Nanos> {
+    let ns = duration(value, name)?;
+    if range.contains(&ns) {
+        return Ok(ns);
+    }
+    Err(problem(
+        span(value),
+        format!("`{name}` is {}", format_duration(ns)),
+        format!(
+            "the kernel takes {} to {}",
+            format_duration(*range.start()),
+            format_duration(*range.end())
+        ),
+    ))
 }
 
 /// Reads the workload's `name`.
@@ -175,7 +225,7 @@ pub(crate) fn read_name(value: &Value) -> Result<String> {
 }
 
 /// Longest name of a workload or a task.
-const NAME_CHARS_MAX: usize = 64;
+pub(crate) const NAME_CHARS_MAX: usize = 64;
 
 /// Names go into tables, file names and `comm`: printable, not too long.
 pub(crate) fn check_name(name: &str, place: Range<usize>, what: &str) -> Result<()> {

@@ -180,7 +180,7 @@ pub(crate) fn duration(value: &Value, name: &str) -> Result<Nanos> {
 }
 
 /// The value as a constant number of bytes.
-fn bytes(value: &Value, name: &str) -> Result<u64> {
+pub(crate) fn bytes(value: &Value, name: &str) -> Result<u64> {
     match value {
         Value::StringLit(literal) => units::parse_bytes(&literal.value).map_err(|error| {
             let help = "write bytes as a whole number, or a string with a unit such as \"4KiB\"";
@@ -198,6 +198,19 @@ pub(crate) fn duration_amount(value: &Value, name: &str) -> Result<Amount> {
 /// A number of bytes, constant or drawn.
 pub(crate) fn byte_amount(value: &Value, name: &str) -> Result<Amount> {
     amount(value, name, bytes)
+}
+
+/// A number of things, constant or drawn.
+pub(crate) fn count_amount(value: &Value, name: &str) -> Result<Amount> {
+    amount(value, name, |value, name| integer(value, name, 0..=i64::MAX).map(|n| n as u64))
+}
+
+/// The value as true or false.
+pub(crate) fn boolean(value: &Value, name: &str) -> Result<bool> {
+    match value {
+        Value::BooleanLit(literal) => Ok(literal.value),
+        _ => wrong_kind(value, name, "true or false"),
+    }
 }
 
 const DISTRIBUTIONS: &str = "{ \"distribution\": \"uniform\", \"low\": ..., \"high\": ... } or \

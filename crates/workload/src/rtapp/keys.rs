@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of the format: which are known, which belong to rt-app but are not supported yet.
+//! The keys of the format: which are known, which are refused by name and why.
 //!
 //! Source: rt-app's doc/tutorial.txt and src/rt-app_parse_config.c (2026). rt-app recognises events
 //! by the beginning of their key, so that `run0`, `run1` and `runA` are all `run`: JSON wants keys
@@ -23,17 +23,49 @@ pub(crate) enum Event {
     Phase,
     Repeat,
     Sched,
+    Lock,
+    Unlock,
+    Wait,
+    Signal,
+    Broad,
+    Sync,
+    Barrier,
+    SemWait,
+    SemPost,
+    Suspend,
+    Resume,
+    Mem,
+    Memrun,
+    Send,
+    Receive,
+    WaitAny,
 }
 
-/// Events that are supported: rt-app's own first, then schedlab's.
-pub(crate) const EVENTS: [(&str, Event); 13] = [
+/// The events: rt-app's own first, then schedlab's.
+pub(crate) const EVENTS: [(&str, Event); 29] = [
     ("run", Event::Run),
     ("runtime", Event::Runtime),
     ("sleep", Event::Sleep),
     ("timer", Event::Timer),
+    ("lock", Event::Lock),
+    ("unlock", Event::Unlock),
+    ("wait", Event::Wait),
+    ("signal", Event::Signal),
+    ("broad", Event::Broad),
+    ("sync", Event::Sync),
+    ("barrier", Event::Barrier),
+    ("sem_wait", Event::SemWait),
+    ("sem_post", Event::SemPost),
+    ("suspend", Event::Suspend),
+    ("resume", Event::Resume),
+    ("mem", Event::Mem),
+    ("memrun", Event::Memrun),
     ("iorun", Event::Iorun),
     ("yield", Event::Yield),
     ("fork", Event::Fork),
+    ("send", Event::Send),
+    ("receive", Event::Receive),
+    ("wait_any", Event::WaitAny),
     ("join", Event::Join),
     ("exit", Event::Exit),
     ("progress", Event::Progress),
@@ -42,45 +74,49 @@ pub(crate) const EVENTS: [(&str, Event); 13] = [
     ("sched", Event::Sched),
 ];
 
-/// Events of rt-app that are not supported yet, and what they do there.
-pub(crate) const EVENTS_REFUSED: [(&str, &str); 13] = [
-    ("lock", "takes a mutex"),
-    ("unlock", "gives a mutex back"),
-    ("wait", "waits for a condition variable"),
-    ("signal", "wakes one waiter of a condition variable"),
-    ("broad", "wakes all waiters of a condition variable"),
-    ("sync", "signals a condition variable and waits for it"),
-    ("barrier", "waits until all users of a barrier are there"),
-    ("suspend", "waits until another task resumes this one"),
-    ("resume", "wakes a suspended task"),
-    ("mem", "writes memory"),
-    ("memrun", "walks through memory"),
-    ("sem_wait", "takes a semaphore"),
-    ("sem_post", "gives a semaphore back"),
-];
-
 /// Properties of a task that are not attributes.
-pub(crate) const TASK_KEYS: [&str; 6] =
-    ["instance", "delay", "loop", "phases", "interarrival", "release"];
+pub(crate) const TASK_KEYS: [&str; 10] = [
+    "instance",
+    "delay",
+    "loop",
+    "phases",
+    "interarrival",
+    "release",
+    "process",
+    "working_set",
+    "period",
+    "deadline",
+];
 
 /// Attributes: at a task, a phase, or in a `sched` event.
-pub(crate) const ATTR_KEYS: [&str; 7] =
-    ["policy", "priority", "dl-runtime", "dl-period", "dl-deadline", "cpus", "taskgroup"];
-
-/// Properties of rt-app that are refused, and what to do.
-const PROPERTIES_REFUSED: [(&str, &str); 11] = [
-    ("dl-reclaim", "reclaiming of unused deadline budget is not supported yet: remove the key"),
-    ("util_min", "utilisation clamping is not supported yet: remove the key"),
-    ("util_max", "utilisation clamping is not supported yet: remove the key"),
-    ("nodes_membind", "NUMA memory binding is not supported yet: remove the key"),
-    ("membind_nodes", "NUMA memory binding is not supported yet: remove the key"),
-    ("period", "this old name is not supported: write `dl-period`, or a `timer` with a period"),
-    ("deadline", "this old name is not supported: write `dl-deadline`"),
-    ("exec", "rt-app 1.0's grammar is not supported: write `run` and a `timer`"),
-    ("lock_order", "rt-app 1.0's grammar is not supported, and locks are not yet"),
-    ("resources", "rt-app 1.0's grammar is not supported, and locks are not yet"),
-    ("use_runtime", "rt-app 1.0's grammar is not supported: write `runtime` instead of `run`"),
+pub(crate) const ATTR_KEYS: [&str; 11] = [
+    "policy",
+    "priority",
+    "dl-runtime",
+    "dl-period",
+    "dl-deadline",
+    "dl-reclaim",
+    "util_min",
+    "util_max",
+    "cpus",
+    "nodes_membind",
+    "taskgroup",
 ];
+
+/// Keys of older or other grammars that are refused, and what to do.
+const REFUSED: [(&str, &str); 9] = [
+    ("external_workload", "schedlab runs no code of other programs: write what it does as events"),
+    ("exec", OLD_GRAMMAR),
+    ("exec jitter", OLD_GRAMMAR),
+    ("hard_rsv", OLD_GRAMMAR),
+    ("lock_order", OLD_GRAMMAR),
+    ("resources", OLD_GRAMMAR),
+    ("use_runtime", "this old key is not supported: write `runtime` instead of `run`"),
+    ("membind_nodes", "the key is called `nodes_membind`"),
+    ("cgroup", "the key is called `taskgroup`"),
+];
+const OLD_GRAMMAR: &str = "this is the grammar of rt-app before events (2014): write `run`, \
+                           `timer`, `lock` and the other events in their order";
 
 /// What a key of a task, a phase or a `repeat` means.
 pub(crate) enum Meaning<'k> {
@@ -109,26 +145,19 @@ pub(crate) fn meaning<'k>(key: &'k str, properties: &[&str], place: &str) -> Mea
     if let Some(refused) = refused_property(key, properties, place) {
         return refused;
     }
-    let event = longest(key, &EVENTS);
-    let refused = longest(key, &EVENTS_REFUSED);
-    match (event, refused) {
-        (event, Some((name, does))) if event.is_none_or(|(known, _)| known.len() < name.len()) => {
-            Meaning::Refused {
-                message: format!("event `{name}` is not supported yet"),
-                help: format!(
-                    "in rt-app it {does}; no lane plays it, and leaving it out would change the \
-                     workload. Remove it, or express it with {}",
-                    list(EVENTS.iter().map(|(name, _)| *name))
-                ),
-            }
-        }
-        (Some((name, event)), _) => {
+    match longest(key, &EVENTS) {
+        Some((name, event)) => {
             let suffix = &key[name.len()..];
             let odd = suffix.len() > 1 && suffix.starts_with(|c: char| c.is_lowercase());
             Meaning::Event { event, odd_suffix: odd.then_some(suffix) }
         }
-        (None, _) => unknown(key, properties, place),
+        None => unknown(key, properties, place),
     }
+}
+
+/// The event that `key` stands for, by the longest name that it begins with.
+pub(crate) fn event(key: &str) -> Option<Event> {
+    longest(key, &EVENTS).map(|(_, event)| event)
 }
 
 fn refused_property<'k>(key: &str, properties: &[&str], place: &str) -> Option<Meaning<'k>> {
@@ -146,7 +175,9 @@ fn refused_property<'k>(key: &str, properties: &[&str], place: &str) -> Option<M
             ),
         });
     }
-    let (_, help) = PROPERTIES_REFUSED.iter().find(|(name, _)| *name == key)?;
+    // rt-app's events are known by their beginning, and so is this one of its branches.
+    let refused = |name: &str| key == name || (name.len() > 16 && key.starts_with(name));
+    let (_, help) = REFUSED.iter().find(|(name, _)| refused(name))?;
     Some(Meaning::Refused { message: format!("`{key}` is not supported"), help: (*help).into() })
 }
 
@@ -181,8 +212,13 @@ mod tests {
         assert_eq!(event("runtimeB"), Some((Event::Runtime, false)));
         assert_eq!(event("runa"), Some((Event::Run, false)));
         assert_eq!(event("runtme"), Some((Event::Run, true)));
-        assert_eq!(event("memrun"), None);
-        assert_eq!(event("syncX"), None);
-        assert_eq!(event("sem_post3"), None);
+        assert_eq!(event("mem1"), Some((Event::Mem, false)));
+        assert_eq!(event("memrun"), Some((Event::Memrun, false)));
+        assert_eq!(event("syncX"), Some((Event::Sync, false)));
+        assert_eq!(event("sem_post3"), Some((Event::SemPost, false)));
+        assert_eq!(event("wait_any0"), Some((Event::WaitAny, false)));
+        assert_eq!(event("wait7"), Some((Event::Wait, false)));
+        assert_eq!(event("external_workload1"), None);
+        assert_eq!(event("exec"), None);
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Source: rt-app (github.com/scheduler-tools/rt-app), doc/tutorial.txt and
 //! src/rt-app_parse_config.c as of May 2026. docs/reference/workload-format.md describes every key.
-//! What rt-app knows and no lane plays yet is refused by name, because a workload without its locks
-//! is another workload; settings about rt-app's own logs are accepted with a warning.
+//! What cannot be kept is refused by name, because a workload without a part of it is another
+//! workload; settings about rt-app's own logs are accepted with a warning.
 //!
 //! The reader treats files as hostile: bounded size, nesting and task counts; names that may become
 //! directories or thread names are checked; what goes to a terminal is cleaned.
@@ -12,9 +12,14 @@
 mod attr;
 mod error;
 mod event;
+mod expect;
 mod global;
 mod json;
 mod keys;
+mod lenient;
+mod memory;
+mod objects;
+mod sync;
 mod task;
 mod write;
 
@@ -23,8 +28,10 @@ pub use write::write_rtapp;
 
 use error::{Problem, Result, position, problem};
 use json::{Members, object, span};
+use lenient::Filled;
 use schedlab_model::{Nanos, Op, Policy, Workload};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use task::ReadTask;
 
 /// A workload that was read, and what in its file has no effect.
@@ -64,12 +71,19 @@ pub fn read_rtapp(
         }
         None => text,
     };
+    let filled = match text.len() {
+        0..=json::TEXT_BYTES_MAX => Filled::new(text),
+        _ => Filled::as_it_is(text),
+    };
     let mut reader = Reader {
         text,
+        filled: &filled,
         nr_cpus,
         default_policy: Policy::Normal,
         task_names: BTreeMap::new(),
         groups: global::Groups::new(),
+        objects: objects::Objects::default(),
+        mem_buffer_bytes: memory::MEM_BUFFER_BYTES,
         warnings: Vec::new(),
     };
     match reader.workload(name) {
@@ -78,17 +92,27 @@ pub fn read_rtapp(
             warnings.sort_by_key(|warning| (warning.line, warning.column));
             Ok(ReadOutcome { workload, warnings })
         }
-        Err(problem) => Err(ReadError::new(name, text, *problem)),
+        Err(mut problem) => {
+            let Range { start, end } = problem.span;
+            problem.span = filled.original(start)..filled.original(end);
+            Err(ReadError::new(name, text, *problem))
+        }
     }
 }
 
 /// What the parts of the reader share.
 pub(crate) struct Reader<'t> {
+    /// The file as it is.
     text: &'t str,
+    /// The file as it is parsed.
+    filled: &'t Filled<'t>,
     nr_cpus: u32,
     default_policy: Policy,
     task_names: BTreeMap<String, u32>,
     groups: global::Groups,
+    objects: objects::Objects,
+    /// rt-app's `mem_buffer_size`.
+    mem_buffer_bytes: u64,
     warnings: Vec<Warning>,
 }
 
@@ -98,15 +122,16 @@ const WARNINGS_MAX: usize = 100;
 impl Reader<'_> {
     fn warn(&mut self, kind: WarningKind, offset: usize, text: String) {
         if self.warnings.len() < WARNINGS_MAX {
-            let (line, column) = position(self.text, offset);
+            let (line, column) = position(self.text, self.filled.original(offset));
             self.warnings.push(Warning { kind, line, column, text });
         }
     }
 
     fn workload(&mut self, file: &str) -> Result<Workload> {
-        let root = json::parse(self.text)?;
+        let root = json::parse(&self.filled.text)?;
         let root = object(&root, "the file")?;
-        let keys = ["$schema", "name", "global", "cgroups", "tasks", "resources"];
+        let keys =
+            ["$schema", "name", "global", "cgroups", "objects", "tasks", "expect", "resources"];
         let mut members = Members::new(root, &keys, "the file")?;
         let name = match members.take("name") {
             Some(value) => global::read_name(value)?,
@@ -114,6 +139,7 @@ impl Reader<'_> {
         };
         members.take("$schema");
         if let Some(member) = members.take_member("resources") {
+            objects::check_resources(&member.value)?;
             let text = "`resources` has no effect: rt-app itself creates what events name";
             self.warn(WarningKind::Resources, json::key_span(member).start, text.into());
         }
@@ -133,11 +159,19 @@ impl Reader<'_> {
         };
         let tasks_object = object(tasks_value, "tasks")?;
         self.task_names = task::task_names(tasks_object)?;
+        self.objects.uses = objects::Uses::of(tasks_object);
+        if let Some(value) = members.take("objects") {
+            objects::read_objects(self, value)?;
+        }
         let mut tasks = Vec::with_capacity(tasks_object.properties.len());
         for member in &tasks_object.properties {
             tasks.push(task::read_task(self, member)?);
         }
         task::warn_of_forked_delays(self, &tasks);
+        let expect = match members.take("expect") {
+            Some(value) => expect::read(value, &tasks)?,
+            None => Vec::new(),
+        };
         check_timers(&tasks)?;
         check_names(&tasks)?;
         let places = (span(tasks_value), tasks.iter().map(|t| t.places.clone()).collect());
@@ -145,6 +179,9 @@ impl Reader<'_> {
         let mut workload = Workload::new(name, specs);
         workload.cgroups = std::mem::take(&mut self.groups.specs);
         workload.duration_ns = duration_ns;
+        workload.objects = std::mem::take(&mut self.objects.specs);
+        workload.wait_sets = std::mem::take(&mut self.objects.wait_sets);
+        workload.expect = expect;
         check_workload(&workload, self.nr_cpus, places)?;
         Ok(workload)
     }
@@ -177,8 +214,8 @@ fn check_timers(tasks: &[ReadTask]) -> Result<()> {
                     place.clone(),
                     format!("timer {timer_ref:?} is shared by several tasks"),
                     format!(
-                        "timers that tasks share are not supported yet: begin the `ref` with \
-                         `unique` (\"unique_{timer_ref}\") to give each task its own"
+                        "no lane has timers that tasks share: begin the `ref` with `unique` \
+                         (\"unique_{timer_ref}\") to give each task its own"
                     ),
                 ));
             }

@@ -5,7 +5,8 @@ use super::attr::AttrKeys;
 use super::error::{Result, WarningKind, problem};
 use super::event::{Code, TaskEvents};
 use super::json::{
-    duration_amount, integer, key, key_span, object, span, string, twice, wrong_kind,
+    boolean, bytes, duration_amount, integer, key, key_span, object, span, string, twice,
+    wrong_kind,
 };
 use super::keys::{ATTR_KEYS, Meaning, TASK_KEYS, meaning};
 use super::{Reader, global};
@@ -37,6 +38,8 @@ struct Properties<'v, 'a> {
     interarrival: Option<Amount>,
     release: Release,
     phases: Option<&'v ObjectProp<'a>>,
+    is_process: bool,
+    working_set_bytes: u64,
     attr: AttrKeys,
 }
 
@@ -61,9 +64,15 @@ pub(crate) fn read_task(reader: &mut Reader, member: &ObjectProp) -> Result<Read
     let name = key(member);
     let body = object(&member.value, name)?;
     let keys: Vec<&str> = TASK_KEYS.iter().chain(&ATTR_KEYS).copied().collect();
+    // A file of another grammar is told so before what follows from its keys.
+    for member in &body.properties {
+        if let Meaning::Refused { message, help } = meaning(key(member), &keys, "a task") {
+            return Err(problem(key_span(member), message, help));
+        }
+    }
     let properties = read_properties(reader, member, body)?;
     let attr = properties.attr.apply(reader, &super::attr::default_attr(reader.default_policy))?;
-    let mut events = TaskEvents::new(attr);
+    let mut events = TaskEvents::new(name, attr);
     let mut code = Code::default();
     match properties.phases {
         None => {
@@ -71,7 +80,8 @@ pub(crate) fn read_task(reader: &mut Reader, member: &ObjectProp) -> Result<Read
             code.looped(properties.loops, span(body), inner);
         }
         Some(phases) => {
-            refuse_events_beside_phases(body, &keys)?;
+            let is_budget = properties.attr.takes_old_runtime(&attr);
+            refuse_events_beside_phases(body, &keys, is_budget)?;
             let phases = read_phases(reader, &mut events, object(&phases.value, "phases")?)?;
             emit_phases(reader, &mut code, &attr, properties.loops, span(body), &phases)?;
         }
@@ -82,6 +92,8 @@ pub(crate) fn read_task(reader: &mut Reader, member: &ObjectProp) -> Result<Read
     spec.instances = properties.instances;
     spec.interarrival_ns = properties.interarrival;
     spec.release = properties.release;
+    spec.is_process = properties.is_process;
+    spec.working_set_bytes = properties.working_set_bytes;
     spec.phases = events.phases.names;
     let mut delay_place = None;
     if let Some((delay, place)) = properties.delay {
@@ -111,6 +123,8 @@ fn read_properties<'v, 'a>(
         interarrival: None,
         release: Release::Fork,
         phases: None,
+        is_process: false,
+        working_set_bytes: 0,
         attr: AttrKeys::new(key_span(member)),
     };
     let mut seen: Vec<&str> = Vec::new();
@@ -119,6 +133,9 @@ fn read_properties<'v, 'a>(
         if ATTR_KEYS.contains(&name) {
             properties.attr.read(reader, member)?;
             continue;
+        }
+        if name == "runtime" {
+            properties.attr.read_old(member)?;
         }
         if !TASK_KEYS.contains(&name) {
             continue;
@@ -135,6 +152,9 @@ fn read_properties<'v, 'a>(
             "delay" => properties.delay = Some((duration_amount(value, name)?, span(value))),
             "interarrival" => properties.interarrival = Some(duration_amount(value, name)?),
             "release" => properties.release = release(value)?,
+            "process" => properties.is_process = boolean(value, name)?,
+            "working_set" => properties.working_set_bytes = bytes(value, name)?,
+            "period" | "deadline" => properties.attr.read_old(member)?,
             _ => properties.phases = Some(member),
         }
     }
@@ -172,8 +192,12 @@ pub(crate) fn loop_count(value: &Value) -> Result<LoopCount> {
     })
 }
 
-fn refuse_events_beside_phases(body: &Object, keys: &[&str]) -> Result<()> {
+/// `is_budget`: a `runtime` here is the older name of `dl-runtime`.
+fn refuse_events_beside_phases(body: &Object, keys: &[&str], is_budget: bool) -> Result<()> {
     for member in &body.properties {
+        if is_budget && key(member) == "runtime" {
+            continue;
+        }
         match meaning(key(member), keys, "a task") {
             Meaning::Property => {}
             Meaning::Event { .. } => {
