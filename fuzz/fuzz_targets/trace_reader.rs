@@ -20,11 +20,15 @@ fuzz_target!(|data: &[u8]| {
     for record in reader {
         match record {
             Ok(Record::Task(id, info)) => (&mut log, &mut others).task(id, &info),
+            Ok(Record::Object(id, info)) => (&mut log, &mut others).object(id, &info),
             Ok(Record::Event(event)) => (&mut log, &mut others).event(&event),
             Ok(Record::End(end_ns)) => {
                 (&mut log, &mut others).end(end_ns);
                 let written = log.finish().expect("what was read can be written");
-                assert_eq!(written, data, "the log was read as another");
+                // The writer writes the latest version only.
+                if data[8..10] == written[8..10] {
+                    assert_eq!(written, data, "the log was read as another");
+                }
                 let _ = others.0.1.finish();
                 return;
             }

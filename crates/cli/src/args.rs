@@ -32,6 +32,9 @@ pub enum Command {
     /// Simulate a workload under one or more schedulers.
     #[command(after_long_help = EXAMPLES_SIM)]
     Sim(SimArgs),
+    /// Tell why a simulated scheduler chose a task, and who kept a task waiting.
+    #[command(after_long_help = EXAMPLES_EXPLAIN)]
+    Explain(ExplainArgs),
     /// Run a workload, or n copies of any command, on the running kernel.
     #[command(after_long_help = EXAMPLES_RUN)]
     Run(RunArgs),
@@ -71,6 +74,12 @@ const EXAMPLES_SIM: &str = "Examples:
   schedlab sim my-workload.json --costs zero --json | jq .measures.totals
   schedlab sim hogs --slices | head
   schedlab sim interactive --until 2s --trace run.pftrace     (opens in ui.perfetto.dev)";
+
+const EXAMPLES_EXPLAIN: &str = "Examples:
+  schedlab explain interactive --until 2s                     (the longest wait of the run)
+  schedlab explain interactive --until 2s --task hog --nth 3
+  schedlab explain hogs:n=3,work=50ms --scheduler rr --at 120ms
+  schedlab explain hogs:n=3,work=50ms --from 10ms --to 20ms --json";
 
 const EXAMPLES_RUN: &str = "Examples:
   schedlab run -n 10 --policy fifo --cpus 0 -- ./prime 10000
@@ -156,7 +165,7 @@ pub struct ListArgs {
 }
 
 /// The workload and what bends it.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct WorkloadArgs {
     /// Parameter of a built-in workload, as in `--param n=4`; may be repeated.
     #[arg(long = "param", short = 'p', value_name = "NAME=VALUE")]
@@ -179,7 +188,7 @@ pub struct WorkloadArgs {
 }
 
 /// The modelled machine.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct MachineArgs {
     /// The modelled machine: a preset (`schedlab list machines`), a file (.toml, .json), or `host`
     /// for a model of this machine; without it a flat one.
@@ -212,7 +221,7 @@ pub struct MachineArgs {
 }
 
 /// What a command prints and writes.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct OutputArgs {
     /// Print the result as JSON (see `schedlab schema`); several runs make an array.
     #[arg(long, conflicts_with = "slices")]
@@ -260,6 +269,56 @@ pub struct SimArgs {
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A built-in workload, such as `hogs` or `hogs:n=4,work=100ms`, or the path of an rt-app file.
+    pub workload: String,
+    /// The scheduler; `schedlab list schedulers` shows all.
+    #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "linux-6.12")]
+    pub scheduler: Vec<String>,
+    /// CPUs of the modelled machine, its first; all of a machine that is named, else 1.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cpus: Option<u32>,
+    /// Explain what each CPU runs at this time: its last choice up to then.
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["task", "from", "to"],
+          value_parser = crate::input::moment)]
+    pub at: Option<Nanos>,
+    /// Explain the longest wait of the task of this name.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
+    pub task: Option<String>,
+    /// With --task: its nth wait, from 1, in place of the longest.
+    #[arg(long, value_name = "N", requires = "task",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub nth: Option<u64>,
+    /// Explain every choice from this time on.
+    #[arg(long, value_name = "TIME", value_parser = crate::input::moment)]
+    pub from: Option<Nanos>,
+    /// Explain every choice up to this time.
+    #[arg(long, value_name = "TIME", value_parser = crate::input::moment)]
+    pub to: Option<Nanos>,
+    /// Only the choices of this CPU.
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
+    /// Most choices to show.
+    #[arg(long, default_value_t = 20, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub limit: u32,
+    /// Most waiting candidates of a choice to show.
+    #[arg(long, default_value_t = 12, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub candidates: u32,
+    /// Print JSON (see `schedlab schema explain`).
+    #[arg(long)]
+    pub json: bool,
+    /// The workload.
+    #[command(flatten)]
+    pub tasks: WorkloadArgs,
+    /// The machine.
+    #[command(flatten)]
+    pub machine: MachineArgs,
 }
 
 /// Arguments of `run`.

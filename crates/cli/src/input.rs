@@ -23,6 +23,14 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// A time since the start of the run: a duration, or 0.
+pub fn moment(text: &str) -> Result<Nanos, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    units::parse_duration(text).map_err(|error| error.to_string())
+}
+
 /// A duration, `auto` or `off`.
 pub fn watchdog(text: &str) -> Result<Watchdog, String> {
     match text {

@@ -3,6 +3,7 @@
 //! (`rt_mutex_setprio`).
 
 use crate::engine::Engine;
+use crate::observe::Cause;
 use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 
@@ -74,5 +75,8 @@ impl<S: TraceSink> Engine<'_, S> {
             class.prio_changed(core, cpu, task, old_prio);
         }
         self.drain();
+        if self.watch.is_some() {
+            self.note_cause(&Cause::Attr { task });
+        }
     }
 }

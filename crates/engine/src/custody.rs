@@ -59,7 +59,12 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// At the end of an instant: CPUs that went idle beside counted tasks must have a reason.
+    /// While a reschedule must wait for the end of a system call, a scheduler with one queue may
+    /// have meant the task for that CPU: the suspects are judged when it has rescheduled.
     pub(crate) fn check_idle_suspects(&mut self) {
+        if self.core.has_parked_resched() {
+            return;
+        }
         while let Some(cpu) = self.idle_suspects.pop() {
             let rq = self.core.rq(cpu);
             if rq.curr.is_some() || rq.nr_running == 0 {

@@ -2,6 +2,7 @@
 //! The main loop: time moves from instant to instant.
 
 use crate::clock::{BurstEnds, Due, EventQueue};
+use crate::cold_cache::ColdCaches;
 use crate::config::{SimConfig, SimOutcome};
 use crate::device::DeviceQueue;
 use crate::error::SimError;
@@ -9,6 +10,7 @@ use crate::exec::Exec;
 use crate::interrupts::Interrupts;
 use crate::kernel_mode::KernelMode;
 use crate::objects::Objects;
+use crate::observe::{Cause, Watch};
 use crate::pace::Pace;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
@@ -35,6 +37,8 @@ pub(crate) struct Engine<'a, S> {
     /// Only on a machine whose hardware threads slow each other.
     pub pace: Option<Pace>,
     pub kernel_mode: KernelMode,
+    /// Only where a task has a working set and the machine has caches.
+    pub cold_caches: Option<ColdCaches>,
     pub interrupts: Interrupts<'a>,
     pub device: DeviceQueue,
     pub objects: Objects,
@@ -52,6 +56,8 @@ pub(crate) struct Engine<'a, S> {
     pub rounds: u64,
     pub outcome: SimOutcome,
     pub error: Option<SimError>,
+    /// Somebody watches the choices.
+    pub watch: Option<Watch<'a>>,
 }
 
 impl<'a, S: TraceSink> Engine<'a, S> {
@@ -91,6 +97,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             burst_ends: BurstEnds::new(machine.nr_cpus()),
             pace: Pace::new(machine),
             kernel_mode: KernelMode::new(machine),
+            cold_caches: ColdCaches::new(machine, workload),
             interrupts: Interrupts::new(machine, config.seed),
             device: DeviceQueue::new(machine.device),
             objects: Objects::new(workload),
@@ -105,6 +112,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             rounds: 0,
             outcome: SimOutcome::default(),
             error: None,
+            watch: None,
             core,
         }
     }
@@ -200,7 +208,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 Due::ClassTimer { class, token } => {
                     let (class, core) = self.class(class);
                     class.timer(core, token);
+                    let class = class.name();
                     self.drain();
+                    if self.watch.is_some() {
+                        self.note_cause(&Cause::Timer { class });
+                    }
                 }
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
             }
@@ -267,6 +279,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             if self.core.rq(cpu).need_resched_lazy {
                 self.core.resched_curr(cpu);
             }
+            let watched = self.watch.is_some();
+            let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
             let (class, core) = self.class(self.core.task(curr).class);
             class.task_tick(core, cpu, curr);
             for index in 0..self.nr_classes() {
@@ -275,6 +289,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             }
             self.interrupt_returns(cpu);
             self.drain();
+            if watched {
+                self.note_tick(cpu, curr, before);
+            }
         }
     }
 

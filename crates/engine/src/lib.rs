@@ -22,6 +22,7 @@
 mod attr;
 mod burst;
 mod clock;
+mod cold_cache;
 mod config;
 mod custody;
 mod device;
@@ -31,6 +32,7 @@ mod exec;
 mod interrupts;
 mod kernel_mode;
 mod objects;
+mod observe;
 mod pace;
 mod refuse;
 mod schedule;
@@ -40,6 +42,7 @@ mod wake;
 pub use config::{SimConfig, SimOutcome};
 pub use error::{SchedulerFault, SimError};
 pub use objects::BlockedTask;
+pub use observe::{Cause, Decision, Observer};
 
 use schedlab_model::{TraceSink, Workload};
 
@@ -52,11 +55,32 @@ pub fn simulate<S: TraceSink>(
     config: &SimConfig<'_>,
     sink: S,
 ) -> Result<SimOutcome, SimError> {
+    checked(workload, config, sink)?.run()
+}
+
+/// The same, with an observer of every choice. The run is not changed by it.
+pub fn simulate_observed<'a, S: TraceSink>(
+    workload: &'a Workload,
+    config: &'a SimConfig<'a>,
+    sink: S,
+    observer: &'a mut dyn Observer,
+) -> Result<SimOutcome, SimError> {
+    let mut engine = checked(workload, config, sink)?;
+    engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
+    engine.run()
+}
+
+/// An engine for a workload that fits the machine and the scheduler.
+fn checked<'a, S: TraceSink>(
+    workload: &'a Workload,
+    config: &'a SimConfig<'a>,
+    sink: S,
+) -> Result<engine::Engine<'a, S>, SimError> {
     workload
         .check(config.machine.nr_cpus())
         .map_err(|error| SimError::Workload(error.to_string()))?;
     config.machine.check().map_err(SimError::Machine)?;
     let engine = engine::Engine::new(workload, config, sink);
     refuse::check(workload, config.scheduler.name, &engine.classes).map_err(SimError::Workload)?;
-    engine.run()
+    Ok(engine)
 }

@@ -3,6 +3,7 @@
 
 use crate::engine::Engine;
 use crate::error::SchedulerFault;
+use crate::observe::Cause;
 use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use schedlab_sched::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
@@ -38,6 +39,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.error.is_some() {
             return;
         }
+        if self.watch.is_some() {
+            self.note_decision(cpu, prev, next, out);
+        }
         if prev != next {
             self.switch(cpu, prev, next, out);
         }
@@ -52,6 +56,9 @@ impl<S: TraceSink> Engine<'_, S> {
             class.balance_callback(core, cpu);
         }
         self.drain();
+        if self.watch.is_some() {
+            self.note_cause(&Cause::Moved);
+        }
     }
 
     /// Takes `prev` off the runqueue if it blocks, exits or must move; says how it leaves.
@@ -85,9 +92,17 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Asks the classes, highest first.
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let watched = self.watch.is_some();
+        if watched {
+            self.note_pick_begins(cpu);
+        }
         for index in 0..self.nr_classes() {
             let (class, core) = self.class(index);
-            if let Some(task) = class.pick_task(core, cpu) {
+            let picked = class.pick_task(core, cpu);
+            if watched {
+                self.note_pick(cpu, index);
+            }
+            if let Some(task) = picked {
                 return self.check_pick(cpu, task, index).then_some(task);
             }
         }
@@ -129,6 +144,9 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_out(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>, out: SwitchOut) {
         self.keep_rest(cpu, prev);
+        if self.cold_caches.is_some() {
+            self.caches_used(cpu, prev);
+        }
         self.execs[prev.index()].runnable_since = self.core.now;
         self.account(cpu, prev);
         let t = &mut self.core.tasks[prev.index()];
@@ -157,11 +175,12 @@ impl<S: TraceSink> Engine<'_, S> {
     fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
         let now = self.core.now;
         let cost = self.switch_cost(cpu, next, from_idle);
+        let refill = if self.cold_caches.is_some() { self.refill_caches(cpu, next) } else { 0 };
         let exec = &mut self.execs[next.index()];
         exec.has_run = true;
         exec.last_cpu = cpu.0;
         let in_kernel = std::mem::take(&mut exec.overhead).saturating_add(cost);
-        let remaining = exec.remaining;
+        let remaining = exec.remaining.saturating_add(refill);
         self.start_burst(cpu, next, in_kernel, remaining);
         self.core.tasks[next.index()].exec_start = now;
         let (class, core) = self.class(self.core.task(next).class);
@@ -175,7 +194,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if from_idle {
             cost += self.costs.idle_exit_ns + self.interrupt_rest(cpu);
         }
-        if exec.has_run && exec.last_cpu != cpu.0 {
+        if exec.has_run && exec.last_cpu != cpu.0 && self.working_set(next).is_none() {
             let llc = &self.core.topology.llc;
             let shares = llc[exec.last_cpu as usize] == llc[cpu.index()];
             cost += if shares { self.costs.migration_ns } else { self.costs.migration_llc_ns };

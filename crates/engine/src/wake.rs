@@ -217,6 +217,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         class.task_woken(core, cpu, task);
         self.drain();
+        if self.watch.is_some() {
+            self.note_woken(task);
+        }
     }
 
     /// Tells schedulers that must know it how long the coming burst is.

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Case, MS, Run};
-use schedlab_model::machine::{InterruptArrivals, InterruptSource};
+use schedlab_model::machine::{Caches, InterruptArrivals, InterruptSource};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Amount, Costs, CpuId, CpuMask, EventKind, LoopCount, Machine, Nanos, Op, Policy, Preempt,
@@ -278,4 +278,91 @@ fn interrupts_alone_do_not_keep_a_run_going() {
     let machine = interrupted(InterruptArrivals::Periodic);
     let run = Case { machine, ..Case::new(&workload, info, 1) }.run().unwrap();
     assert_eq!((run.outcome.end_ns, run.outcome.nr_exited), (0, 0));
+}
+
+/// One byte a nanosecond from the last-level cache, a quarter of it from memory, an eighth from
+/// another node's; a core has 1,000 bytes, a last-level cache 4,000.
+const CACHES: Caches = Caches {
+    core_bytes: 1_000,
+    llc_bytes: 4_000,
+    llc_bytes_per_sec: 1_000_000_000,
+    local_bytes_per_sec: 250_000_000,
+    remote_bytes_per_sec: 125_000_000,
+};
+
+/// Two nodes of two cores, one cache a node; nothing else costs time.
+fn cached() -> Machine {
+    let halves = vec![0, 0, 1, 1];
+    let topology = Topology { llc: halves.clone(), node: halves, ..Topology::flat(4) };
+    Machine { topology, caches: CACHES, costs: Costs::ZERO, ..Machine::flat(4) }
+}
+
+/// Runs on CPU 0, then moves to `cpu` and runs there.
+fn mover(cpu: u32, working_set_bytes: u64) -> TaskSpec {
+    let attr =
+        |cpu| SchedAttr { affinity: Some(CpuMask::only(CpuId(cpu))), ..SchedAttr::default() };
+    let mut program = ProgramBuilder::new();
+    program.run(MS).op(Op::SetAttr(Box::new(attr(cpu)))).run(MS);
+    let task = TaskSpec::new("mover", program.build());
+    TaskSpec { attr: attr(0), working_set_bytes, ..task }
+}
+
+#[test]
+fn a_move_costs_a_refill_by_its_distance() {
+    let cases = [
+        // The same core: nothing.
+        (0, 600, 0),
+        // Another core of the same cache: the core's part comes from the last-level cache.
+        (1, 600, 600),
+        (1, 1_800, 1_000),
+        // Another node: all that a last-level cache holds comes from the first node's memory.
+        (2, 600, 4_800),
+        (3, 100_000, 32_000),
+        // No working set, no cost.
+        (2, 0, 0),
+    ];
+    for (cpu, bytes, refill) in cases {
+        let run = run(cached(), "fcfs", vec![mover(cpu, bytes)]);
+        assert_eq!(run.outcome.cache_refill_ns, refill, "{bytes} bytes to CPU {cpu}");
+        assert_eq!(exit_ns(&run, 0), 2 * MS + refill);
+    }
+}
+
+#[test]
+fn a_known_set_replaces_the_fixed_cost_of_a_migration() {
+    let costs = Costs { migration_ns: 7, migration_llc_ns: 9, ..Costs::ZERO };
+    let machine = Machine { costs, ..cached() };
+    for (cpu, bytes, cost) in [(1, 0, 7), (2, 0, 9), (1, 50, 50), (2, 50, 400)] {
+        let run = run(machine.clone(), "fcfs", vec![mover(cpu, bytes)]);
+        assert_eq!(exit_ns(&run, 0), 2 * MS + cost, "{bytes} bytes to CPU {cpu}");
+    }
+}
+
+/// Two hogs of 4 ms each that take turns of 1 ms on one CPU, with a set of `bytes` each.
+fn turns(bytes: u64) -> Run {
+    let task = |name| TaskSpec { working_set_bytes: bytes, ..pinned(hog(name, 4 * MS), 0) };
+    let workload = Workload::new("machine", vec![task("a"), task("b")]);
+    let info = registry::find("rr").unwrap();
+    let mut case = Case { machine: cached(), ..Case::new(&workload, info, 1) };
+    let parse = |_: &str| Ok(MS);
+    case.options.set_text(info.tunables, "quantum", "1ms", parse).unwrap();
+    case.run().unwrap()
+}
+
+#[test]
+fn others_evict_what_does_not_fit_beside_them() {
+    // Both sets fit: turns are free.
+    assert_eq!(turns(500).outcome.cache_refill_ns, 0);
+    // Of 700 + 700 bytes 400 do not fit the core's cache: each return fetches as much from the
+    // last-level cache. Refills lengthen the last turn into one more.
+    let run = turns(700);
+    let nr_returns = run.outcome.nr_switches - 3;
+    assert_eq!(run.outcome.cache_refill_ns, nr_returns * 400, "{:?}", run.outcome);
+    assert!(nr_returns >= 6);
+    assert_eq!(run.outcome.end_ns, 8 * MS + run.outcome.cache_refill_ns);
+    // Of 3,000 + 3,000 bytes 2,000 do not fit the last-level cache either: they come from memory,
+    // and more than the core's part comes with them.
+    let run = turns(3_000);
+    let nr_returns = run.outcome.nr_switches - 3;
+    assert_eq!(run.outcome.cache_refill_ns, nr_returns * 2_000 * 4);
 }

@@ -168,6 +168,7 @@ impl Draw {
                 release_ns: self.amount(10 * MS),
                 interarrival_ns: self.one_in(3).then(|| self.amount(5 * MS)),
                 release: if self.one_in(2) { Release::Fork } else { Release::Wakeup },
+                working_set_bytes: if self.one_in(3) { self.below(8 << 20) } else { 0 },
                 phases: (0..nr_phases).map(|phase| format!("phase {phase}")).collect(),
                 ..TaskSpec::new(format!("task{index}"), program)
             });

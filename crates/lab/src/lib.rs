@@ -10,6 +10,7 @@
 pub mod axis;
 pub mod execute;
 pub mod expect;
+pub mod explain;
 pub mod identity;
 pub mod lane;
 pub mod launchers;

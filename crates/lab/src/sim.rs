@@ -10,7 +10,7 @@ use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
     StudyError,
 };
-use schedlab_engine::{SimConfig, SimError, simulate};
+use schedlab_engine::{Observer, SimConfig, SimError, simulate, simulate_observed};
 use schedlab_model::{Costs, Machine, Nanos, Preempt, TraceSink};
 use schedlab_sched::options::{Options, TunableKind};
 use schedlab_sched::registry::{self, SchedulerInfo};
@@ -109,6 +109,18 @@ impl Lane for SimLane {
     }
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        self.run_observed(request, sink, None)
+    }
+}
+
+impl SimLane {
+    /// The run, with an observer of every choice if there is one. It does not change the run.
+    pub fn run_observed(
+        &self,
+        request: &RunRequest,
+        sink: &mut dyn TraceSink,
+        observer: Option<&mut dyn Observer>,
+    ) -> Result<RunResult, LaneError> {
         let scheduler = find_scheduler(&request.scheduler)?;
         let options = options(scheduler, &request.tunables)?;
         let nr_cpus = request.cpus.weight();
@@ -125,12 +137,15 @@ impl Lane for SimLane {
         };
         let mut recorder = Recorder::new(nr_cpus, request.keep);
         let mut check = TraceCheck::new();
-        let outcome =
-            simulate(&request.workload, &config, &mut (&mut recorder, (&mut check, sink)))
-                .map_err(|error| match error {
-                    SimError::Scheduler { .. } => LaneError::Check(error.to_string()),
-                    _ => LaneError::Input(error.to_string()),
-                })?;
+        let sinks = &mut (&mut recorder, (&mut check, sink));
+        let simulated = match observer {
+            Some(observer) => simulate_observed(&request.workload, &config, sinks, observer),
+            None => simulate(&request.workload, &config, sinks),
+        };
+        let outcome = simulated.map_err(|error| match error {
+            SimError::Scheduler { .. } => LaneError::Check(error.to_string()),
+            _ => LaneError::Input(error.to_string()),
+        })?;
         check.finish().map_err(|violation| {
             LaneError::Check(format!(
                 "scheduler {:?}: {violation}; this is a defect of the model: please report it \

@@ -19,6 +19,7 @@
 //! own invariants and need not defend against the core.
 
 use crate::core::{Core, PreemptCheck};
+use crate::explain::{Contest, Explanation, Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 
@@ -191,6 +192,25 @@ pub trait SchedClass: Send {
     /// Default: nothing to say.
     fn explain(&self, _core: &Core, _task: TaskId) -> String {
         String::new()
+    }
+
+    /// Why [`SchedClass::pick_task`] on `cpu` has just named whom it named, or nobody: the
+    /// candidates and the numbers that it compared. Called only when somebody asks, right after
+    /// that pick and before anything else. Default: one contest whose rule is not stated.
+    fn explain_pick(&self, _core: &Core, _cpu: CpuId, into: &mut Explanation) {
+        into.contests.push(Contest::nobody(self.name(), Rule::Unstated));
+    }
+
+    /// The numbers that decided whether `woken`, which has just become runnable, takes the CPU
+    /// where `curr` runs; both are of this class. Called only when somebody asks, after
+    /// [`SchedClass::wakeup_preempt`]. Default: none.
+    fn explain_preempt(&self, _core: &Core, _woken: TaskId, _curr: TaskId) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    /// The numbers of `task` that the class goes by. Called only when somebody asks. Default: none.
+    fn explain_task(&self, _core: &Core, _task: TaskId) -> Vec<Fact> {
+        Vec::new()
     }
 }
 

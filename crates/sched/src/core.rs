@@ -153,6 +153,8 @@ pub struct Core {
     timers: Vec<TimerRequest>,
     resched_cpus: CpuMask,
     resched_pending: u32,
+    /// CPUs whose request to reschedule stands but must wait.
+    resched_parked: u32,
     /// The machine's preemption model is the lazy one.
     lazy_preempt: bool,
     /// CPUs asked lazily that the engine has not looked at yet.
@@ -195,6 +197,7 @@ impl Core {
             timers: Vec::new(),
             resched_cpus: CpuMask::empty(),
             resched_pending: 0,
+            resched_parked: 0,
             lazy_preempt: machine.preempt == Preempt::Lazy,
             lazy_cpus: Vec::new(),
             moves: Vec::new(),
@@ -407,7 +410,12 @@ impl Core {
         rq.need_resched_lazy = false;
         if rq.need_resched {
             rq.need_resched = false;
-            self.park_resched(cpu);
+            if self.resched_cpus.contains(cpu) {
+                self.resched_cpus.clear(cpu);
+                self.resched_pending -= 1;
+            } else {
+                self.resched_parked -= 1;
+            }
         }
     }
 
@@ -418,7 +426,14 @@ impl Core {
         if self.resched_cpus.contains(cpu) {
             self.resched_cpus.clear(cpu);
             self.resched_pending -= 1;
+            self.resched_parked += 1;
         }
+    }
+
+    /// Whether a request to reschedule waits anywhere.
+    #[doc(hidden)]
+    pub fn has_parked_resched(&self) -> bool {
+        self.resched_parked > 0
     }
 
     /// A request to reschedule `cpu` that was put off is to be acted on now.
@@ -427,6 +442,7 @@ impl Core {
         if self.rq(cpu).need_resched && !self.resched_cpus.contains(cpu) {
             self.resched_cpus.set(cpu);
             self.resched_pending += 1;
+            self.resched_parked -= 1;
         }
     }
 

@@ -6,6 +6,7 @@
 //! yields. Policies, priorities and nice values are ignored: every task is equal.
 
 use crate::core::Core;
+use crate::explain::{Fact, Rule};
 use crate::flags::EnqueueFlags;
 use crate::registry::{Claims, SchedulerInfo};
 use crate::textbook::Global;
@@ -65,6 +66,14 @@ impl Discipline for Fifo {
 
     fn quantum(&self, _core: &Core, _task: TaskId) -> Option<Nanos> {
         self.quantum
+    }
+
+    fn rule(&self) -> Rule {
+        Rule::Least { keys: &["position"], text: "the head of the queue" }
+    }
+
+    fn facts(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
+        vec![Fact::number("position", self.positions.of(task))]
     }
 
     fn explain(&self, _core: &Core, task: TaskId) -> String {

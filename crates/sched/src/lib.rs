@@ -9,6 +9,7 @@ pub mod balance;
 pub mod class;
 pub mod core;
 pub mod domains;
+pub mod explain;
 pub mod fair;
 pub mod fcfs;
 pub mod flags;

@@ -13,6 +13,7 @@
 //! 3.3).
 
 use crate::core::Core;
+use crate::explain::{Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::options::{Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
@@ -121,6 +122,26 @@ impl Discipline for Lottery {
     fn begin_turn(&mut self, _core: &Core, task: TaskId, left: Option<Nanos>) -> Option<Nanos> {
         self.used[task.index()] = None;
         left.or(Some(self.quantum))
+    }
+
+    /// Where there was a draw, the pool knows the ticket; this is said of tasks that no draw saw.
+    fn rule(&self) -> Rule {
+        Rule::Unstated
+    }
+
+    fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        let mut facts = vec![
+            Fact::number("nice", core.task(task).attr.nice),
+            Fact::number("tickets_now", self.tickets(core, task)),
+        ];
+        if let Some(used) = self.used[task.index()] {
+            facts.push(Fact::ns("used_of_quantum", used));
+        }
+        facts
+    }
+
+    fn queue_facts(&self, _core: &Core) -> Vec<Fact> {
+        vec![Fact::ns("quantum", self.quantum)]
     }
 
     fn explain(&self, core: &Core, task: TaskId) -> String {

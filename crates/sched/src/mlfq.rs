@@ -19,6 +19,7 @@
 //! epoch), and entries of earlier epochs sort before all of later ones, which is the order above.
 
 use crate::core::Core;
+use crate::explain::{Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
@@ -302,6 +303,27 @@ impl Discipline for Mlfq {
             self.standings[task.index()].used = used;
         }
         boosted && queue > 0
+    }
+
+    fn rule(&self) -> Rule {
+        let text = "the head of the best queue; of one queue, who was there before the last boost";
+        Rule::Least { keys: &["epoch", "queue_entered", "position"], text }
+    }
+
+    fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        let standing = &self.standings[task.index()];
+        let (epoch, queue_entered, place) = standing.key;
+        let mut facts = vec![
+            Fact::number("queue", self.queue(core, task)),
+            Fact::number("epoch", epoch),
+            Fact::number("queue_entered", queue_entered),
+            Fact::number("position", place),
+            Fact::ns("used", standing.used),
+        ];
+        if let Some(quantum) = self.quantum(core, task) {
+            facts.push(Fact::ns("quantum", quantum));
+        }
+        facts
     }
 
     fn explain(&self, core: &Core, task: TaskId) -> String {

@@ -16,6 +16,7 @@
 //! the head of its queue with the rest of its quantum.
 
 use crate::core::Core;
+use crate::explain::{Fact, Rule};
 use crate::flags::EnqueueFlags;
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
@@ -202,6 +203,32 @@ impl Discipline for Multilevel {
 
     fn ring(&mut self, _core: &Core, _pool: &mut Self::Pool) -> Ring {
         Ring::Reschedule
+    }
+
+    fn rule(&self) -> Rule {
+        let text = match self.cycle {
+            None => "the head of the best queue that is not empty",
+            Some(_) => "the head of the queue that owns the time, else of the other",
+        };
+        Rule::Least { keys: &["not_owner", "queue", "position"], text }
+    }
+
+    fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        let queue = self.queue(core, task);
+        let not_owner = self.cycle.is_some_and(|cycle| queue < cycle.owner(core.now));
+        vec![
+            Fact::word("name", ["real-time", "foreground", "background"][usize::from(queue)]),
+            Fact::number("not_owner", u8::from(not_owner)),
+            Fact::number("queue", queue),
+            Fact::number("position", self.positions.of(task)),
+        ]
+    }
+
+    fn queue_facts(&self, core: &Core) -> Vec<Fact> {
+        match self.cycle {
+            None => Vec::new(),
+            Some(cycle) => vec![Fact::number("owner", cycle.owner(core.now))],
+        }
     }
 
     fn explain(&self, core: &Core, task: TaskId) -> String {

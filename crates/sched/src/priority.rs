@@ -18,6 +18,7 @@
 //! level at most, and raises that nobody looked at in between are done in one.
 
 use crate::core::Core;
+use crate::explain::{Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
@@ -265,6 +266,25 @@ impl Discipline for Priority {
 
     fn ring(&mut self, core: &Core, pool: &mut Self::Pool) -> Ring {
         Ring::Raised(self.raise_due(core, pool))
+    }
+
+    fn rule(&self) -> Rule {
+        let text = "the best level (least number), first come, first served among equals";
+        Rule::Least { keys: &["level", "position"], text }
+    }
+
+    fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        let mut facts = vec![
+            Fact::number("level", self.level(core, task)),
+            Fact::number("position", self.positions.of(task)),
+        ];
+        if self.aging > 0 {
+            let since = self.standings[task.index()].waits_since;
+            facts.push(Fact::number("own_level", Self::base(core, task)));
+            facts.push(Fact::ns("waited", since.map_or(0, |since| core.now - since)));
+            facts.push(Fact::ns("aging", self.aging));
+        }
+        facts
     }
 
     fn explain(&self, core: &Core, task: TaskId) -> String {

@@ -12,6 +12,7 @@
 //! longer than predicted has 0 left: SRTF lets it finish.
 
 use crate::core::Core;
+use crate::explain::{Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
@@ -210,6 +211,25 @@ impl Discipline for ShortestFirst {
 
     fn rank(&self, core: &Core, task: TaskId) -> u64 {
         self.remaining(core, task)
+    }
+
+    fn rule(&self) -> Rule {
+        let text = match self.average {
+            None => "the shortest remaining CPU burst",
+            Some(_) => "the shortest predicted rest of a CPU burst",
+        };
+        Rule::Least { keys: &["burst_left", "position"], text }
+    }
+
+    fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        let mut facts = vec![
+            Fact::ns("burst_left", self.remaining(core, task)),
+            Fact::number("position", self.positions.of(task)),
+        ];
+        if let Some(average) = &self.average {
+            facts.push(Fact::ns("predicted_burst", average.by_task[task.index()].tau));
+        }
+        facts
     }
 
     fn explain(&self, core: &Core, task: TaskId) -> String {

@@ -17,6 +17,7 @@
 //! Left out: the hierarchical form, which bounds the error by the logarithm of the number of tasks.
 
 use crate::core::Core;
+use crate::explain::{Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rr::QUANTUM;
@@ -143,6 +144,22 @@ impl Discipline for Stride {
         self.update_global_pass(core);
         self.nr_running += 1;
         left.or(Some(self.quantum))
+    }
+
+    fn rule(&self) -> Rule {
+        Rule::Least { keys: &["pass"], text: "the least pass" }
+    }
+
+    /// The pass is told as its distance from the global pass, in 2^-50 of a stride of one ticket.
+    fn facts(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
+        let account = &self.accounts[task.index()];
+        let pass = account.pass - self.global_pass;
+        let stride = STRIDE1 / account.tickets.max(1);
+        vec![
+            Fact::number("pass", pass.clamp(i64::MIN.into(), i64::MAX.into())),
+            Fact::number("stride", stride),
+            Fact::number("tickets", account.tickets),
+        ]
     }
 
     fn explain(&self, _core: &Core, task: TaskId) -> String {

@@ -25,8 +25,11 @@
 //! Left out: no task is moved for the sake of another one's affinity while it runs without being
 //! outranked.
 
+mod explain;
+
 use crate::class::SchedClass;
 use crate::core::Core;
+use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::textbook_pool::Pool;
 use crate::textbook_rules::{Discipline, Ring, TurnEnd};
@@ -45,6 +48,8 @@ struct Turn {
     over: Option<TurnEnd>,
     /// Tells the timer of this turn from older ones.
     generation: u64,
+    /// How the last pick came about, for explanations.
+    pick: explain::Pick,
 }
 
 /// What the queue knows of a task.
@@ -240,15 +245,15 @@ impl<D: Discipline> Global<D> {
     }
 
     /// Which task `cpu`, whose task `curr` is runnable, should run.
-    fn contest(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) -> TaskId {
+    fn contest(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) -> explain::Pick {
         let Some(why) = self.turns[cpu.index()].over else {
             if self.rules.preemptive()
                 && let Some(best) = self.rules.best(core, &mut self.pool, cpu)
                 && self.rules.rank(core, best) < self.rules.rank(core, curr)
             {
-                return best;
+                return explain::Pick::Outranks(best);
             }
-            return curr;
+            return explain::Pick::Keeps(curr);
         };
         self.requeue(core, cpu, curr, why);
         let best = self.rules.best(core, &mut self.pool, cpu);
@@ -257,7 +262,7 @@ impl<D: Discipline> Global<D> {
             self.pool.remove(curr);
             self.begin_turn(core, cpu, curr);
         }
-        best
+        explain::Pick::Best(best)
     }
 
     /// Asks for the discipline's alarm if it wants one earlier than the one asked for.
@@ -392,10 +397,16 @@ impl<D: Discipline> SchedClass for Global<D> {
             self.pool.insert(core, sent, key);
         }
         // A task that blocked, or gave up its turn in an earlier pick, is no candidate.
-        let best = match self.turns[cpu.index()].task {
-            Some(curr) => Some(self.contest(core, cpu, curr)),
-            None => self.rules.best(core, &mut self.pool, cpu),
+        let pick = match self.turns[cpu.index()].task {
+            Some(curr) => self.contest(core, cpu, curr),
+            None => self
+                .rules
+                .best(core, &mut self.pool, cpu)
+                .map(explain::Pick::Best)
+                .unwrap_or_default(),
         };
+        self.turns[cpu.index()].pick = pick;
+        let best = pick.task();
         if let Some(sent) = sent
             && best != Some(sent)
         {
@@ -467,5 +478,17 @@ impl<D: Discipline> SchedClass for Global<D> {
 
     fn explain(&self, core: &Core, task: TaskId) -> String {
         self.rules.explain(core, task)
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        self.preempt_facts(core, woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(core, task)
     }
 }

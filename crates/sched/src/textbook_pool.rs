@@ -66,6 +66,20 @@ pub trait Pool: Default + Send {
 
     /// The task that `cpu` should run next among those it may run. It stays in the pool.
     fn best(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId>;
+
+    /// The first `limit` tasks that `cpu` may run, in order, and how many there are. For
+    /// explanations: it costs a walk.
+    fn waiting(&self, cpu: CpuId, limit: usize) -> (Vec<TaskId>, usize);
+
+    /// The ticket that was drawn last and the number of all; `None` for a pool that draws none.
+    fn drawn(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// The first ticket of `task` in the numbering of the last draw, and how many it held.
+    fn range(&self, _task: TaskId) -> Option<(u64, u64)> {
+        None
+    }
 }
 
 /// A pool in order of keys, least first; equal keys in order of task ids.
@@ -140,6 +154,15 @@ impl<K: Ord + Copy + Debug + Send> Pool for Ordered<K> {
     fn best(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.first(core, cpu, None).map(|(_, task)| task)
     }
+
+    fn waiting(&self, cpu: CpuId, limit: usize) -> (Vec<TaskId>, usize) {
+        let queues = self.groups.of_cpu(cpu).iter().map(|group| &self.queues[*group as usize]);
+        let total = queues.clone().map(BTreeSet::len).sum();
+        let mut first: Vec<(K, TaskId)> =
+            queues.flat_map(|queue| queue.iter().take(limit).copied()).collect();
+        first.sort_unstable();
+        (first.into_iter().take(limit).map(|(_, task)| task).collect(), total)
+    }
 }
 
 /// Tickets of the tasks of one affinity: a Fenwick tree, so that a draw and a change take O(log n).
@@ -199,7 +222,7 @@ impl TicketTree {
     }
 
     /// The task that holds ticket number `ticket` (below the total).
-    fn holder(&self, mut ticket: u64) -> TaskId {
+    fn holder(&self, mut ticket: u64) -> (u32, TaskId) {
         let mut index = 0;
         let mut step = self.sums.len() - 1;
         while step > 0 {
@@ -209,8 +232,19 @@ impl TicketTree {
             }
             step /= 2;
         }
-        self.tasks[index]
+        (index as u32, self.tasks[index])
     }
+}
+
+/// The last draw, for explanations.
+#[derive(Clone, Copy, Debug)]
+struct Draw {
+    cpu: CpuId,
+    ticket: u64,
+    total: u64,
+    /// The place of the winner, which it may have left.
+    winner: (Group, u32),
+    tickets: u64,
 }
 
 /// A pool from which tasks are drawn with chances in proportion to their tickets.
@@ -220,6 +254,18 @@ pub struct Tickets {
     trees: Vec<TicketTree>,
     /// Affinity, slot and tickets of each waiting task.
     place: Vec<Option<(Group, u32, u64)>>,
+    last_draw: Option<Draw>,
+}
+
+impl Tickets {
+    /// Tickets that stood in a slot at the last draw.
+    fn tickets_at(&self, draw: &Draw, group: Group, slot: u32, task: TaskId) -> u64 {
+        match self.place.get(task.index()).copied().flatten() {
+            _ if (group, slot) == draw.winner => draw.tickets,
+            Some((g, s, tickets)) if (g, s) == (group, slot) => tickets,
+            _ => 0,
+        }
+    }
 }
 
 impl Pool for Tickets {
@@ -258,15 +304,53 @@ impl Pool for Tickets {
         if total == 0 {
             return None;
         }
-        let mut ticket = core.random.below(total);
+        let drawn = core.random.below(total);
+        let mut ticket = drawn;
         for group in groups {
             let tree = &self.trees[*group as usize];
             if ticket < tree.total {
-                return Some(tree.holder(ticket));
+                let (slot, task) = tree.holder(ticket);
+                let tickets = self.place[task.index()].map_or(0, |(_, _, tickets)| tickets);
+                let winner = (*group, slot);
+                self.last_draw = Some(Draw { cpu, ticket: drawn, total, winner, tickets });
+                return Some(task);
             }
             ticket -= tree.total;
         }
         unreachable!("a ticket below the total belongs to a tree")
+    }
+
+    fn waiting(&self, cpu: CpuId, limit: usize) -> (Vec<TaskId>, usize) {
+        let groups = self.groups.of_cpu(cpu).iter().copied();
+        let mut all = groups.flat_map(|group| {
+            let tasks = self.trees[group as usize].tasks.iter().zip(0u32..);
+            tasks.filter_map(move |(task, slot)| {
+                let (g, s, _) = self.place.get(task.index()).copied().flatten()?;
+                ((g, s) == (group, slot)).then_some(*task)
+            })
+        });
+        let first: Vec<TaskId> = all.by_ref().take(limit).collect();
+        let total = first.len() + all.count();
+        (first, total)
+    }
+
+    fn drawn(&self) -> Option<(u64, u64)> {
+        self.last_draw.map(|draw| (draw.ticket, draw.total))
+    }
+
+    fn range(&self, task: TaskId) -> Option<(u64, u64)> {
+        let draw = self.last_draw?;
+        let mut first = 0;
+        for &group in self.groups.of_cpu(draw.cpu) {
+            for (holder, slot) in self.trees[group as usize].tasks.iter().zip(0u32..) {
+                let tickets = self.tickets_at(&draw, group, slot, *holder);
+                if *holder == task && tickets > 0 {
+                    return Some((first, tickets));
+                }
+                first += tickets;
+            }
+        }
+        None
     }
 }
 
@@ -296,7 +380,11 @@ mod tests {
             let mut ticket = 0;
             for (slot, tickets) in held.iter().enumerate() {
                 for _ in 0..tickets.unwrap_or(0) {
-                    assert_eq!(tree.holder(ticket), tree.tasks[slot], "round {round}");
+                    assert_eq!(
+                        tree.holder(ticket),
+                        (slot as u32, tree.tasks[slot]),
+                        "round {round}"
+                    );
                     ticket += 1;
                 }
             }

@@ -4,6 +4,7 @@
 //! keep.
 
 use crate::core::Core;
+use crate::explain::{Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use crate::textbook_pool::Pool;
 use schedlab_model::{CpuId, Nanos, TaskId};
@@ -102,6 +103,17 @@ pub trait Discipline: Send {
     /// Whether running `task` gets a new quantum at [`Ring::Refresh`]. Default: no.
     fn refresh(&mut self, _core: &Core, _task: TaskId) -> bool {
         false
+    }
+
+    /// The rule by which the pool's best is found, over the names in [`Discipline::facts`].
+    fn rule(&self) -> Rule;
+
+    /// What decides about `task`: the parts of its key, under the names that the rule has.
+    fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact>;
+
+    /// Numbers that belong to the queue as a whole. Default: none.
+    fn queue_facts(&self, _core: &Core) -> Vec<Fact> {
+        Vec::new()
     }
 
     /// What decides about `task`, for people. Default: nothing to say.

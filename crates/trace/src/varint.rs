@@ -37,15 +37,21 @@ pub(crate) enum VarintError {
 /// Reads a varint at `*at` and moves `*at` behind it.
 #[inline]
 pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Result<u64, VarintError> {
-    match bytes.get(*at) {
-        Some(&byte) if byte < 0x80 => {
+    // One and two bytes, nearly all numbers of a trace, without a loop.
+    match bytes.get(*at..) {
+        Some(&[byte, ..]) if byte < 0x80 => {
             *at += 1;
             Ok(u64::from(byte))
+        }
+        Some(&[low, high, ..]) if high < 0x80 && high > 0 => {
+            *at += 2;
+            Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
         }
         _ => get_long(bytes, at),
     }
 }
 
+#[inline(never)]
 fn get_long(bytes: &[u8], at: &mut usize) -> Result<u64, VarintError> {
     let (mut value, mut position) = (0u64, *at);
     for shift in (0..64).step_by(7) {

@@ -7,6 +7,7 @@ mod calibrate;
 mod compare;
 mod demo;
 mod doctor;
+mod explain;
 mod export;
 mod list;
 mod machines;
@@ -34,6 +35,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
     match &cli.command {
         Command::List(args) => list::list(args, out),
         Command::Sim(args) => sim::sim(args, out),
+        Command::Explain(args) => explain::explain(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Compare(args) => compare::compare(args, out),
         Command::Report(args) => report::report(args),

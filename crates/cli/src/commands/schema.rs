@@ -8,6 +8,7 @@ use super::sweep::{Manifest, NamedTable};
 use crate::args::SchemaArgs;
 use crate::error::CliResult;
 use crate::output::Out;
+use schedlab_lab::explain::ExplainResult;
 use schedlab_lab::{ExperimentResult, RunResult, Study};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -21,6 +22,8 @@ pub enum SchemaKind {
     Experiments,
     /// One slice: a line of `--slices`.
     Slice,
+    /// What `explain --json` prints.
+    Explain,
     /// An experiment file (TOML) of `compare` and `demo`.
     Experiment,
     /// The manifest.json of an experiment's results.
@@ -58,6 +61,7 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Result => schema_for!(RunResult),
         SchemaKind::Experiments => schema_for!(Vec<ExperimentResult>),
         SchemaKind::Slice => schema_for!(SliceLine<'static>),
+        SchemaKind::Explain => schema_for!(ExplainResult),
         SchemaKind::Experiment => schema_for!(Study),
         SchemaKind::Manifest => schema_for!(Manifest),
         SchemaKind::Tables => schema_for!(Vec<NamedTable>),
@@ -117,6 +121,7 @@ mod tests {
             (SchemaKind::Result, "result.schema.json"),
             (SchemaKind::Experiments, "experiments.schema.json"),
             (SchemaKind::Slice, "slice.schema.json"),
+            (SchemaKind::Explain, "explain.schema.json"),
             (SchemaKind::Experiment, "experiment.schema.json"),
             (SchemaKind::Manifest, "manifest.schema.json"),
             (SchemaKind::Tables, "tables.schema.json"),

@@ -117,7 +117,8 @@ pub fn known_scheduler(name: &str) -> CliResult<()> {
     ))
 }
 
-fn request(
+/// The request for one run.
+pub fn request(
     args: &SimArgs,
     named: &Named,
     nr_cpus: u32,

@@ -6,8 +6,8 @@ use super::{Case, MS, Run, S};
 use schedlab_metrics::{Collector, RunMeasures};
 use schedlab_model::time::tick_nsec;
 use schedlab_model::{
-    Amount, Costs, CpuId, CpuMask, Event, EventKind, LoopCount, Machine, Nanos, ObjectId, Op,
-    Preempt, Program, TaskId, TraceSink,
+    Amount, Costs, CpuId, CpuMask, Event, EventKind, LoopCount, Nanos, ObjectId, Op, Preempt,
+    Program, TaskId, TraceSink,
 };
 use schedlab_sched::registry::SchedulerInfo;
 use schedlab_trace::TraceCheck;
@@ -145,9 +145,12 @@ fn asked_for(program: &Program) -> Option<Nanos> {
     sums.pop()
 }
 
-/// Whether the CPU time that a program asks for is all that its task uses on `machine`.
-fn takes_nothing(machine: &Machine) -> bool {
-    machine.costs == Costs::ZERO && machine.smt_speed.is_empty() && machine.interrupts.is_empty()
+/// Whether the CPU time that a program asks for is all that its task uses.
+fn takes_nothing(case: &Case<'_>) -> bool {
+    let machine = &case.machine;
+    let is_cached = case.workload.tasks.iter().all(|task| task.working_set_bytes == 0);
+    let is_free = machine.costs == Costs::ZERO && is_cached;
+    is_free && machine.smt_speed.is_empty() && machine.interrupts.is_empty()
 }
 
 /// Every task exits; without costs it has used exactly the CPU time of its program.
@@ -158,7 +161,7 @@ fn check_ends(case: &Case<'_>, run: &Run) -> Checked {
             return broken("ends", case, format!("task {:?} never exits", task.name));
         }
         let spec = &case.workload.tasks[task.spec.expect("simulated tasks have one") as usize];
-        let asked = asked_for(&spec.program).filter(|_| takes_nothing(&case.machine));
+        let asked = asked_for(&spec.program).filter(|_| takes_nothing(case));
         if asked.is_some_and(|asked| asked != task.cpu_time_ns) {
             let text =
                 format!("task {:?} used {} ns, asked {asked:?}", task.name, task.cpu_time_ns);

@@ -15,6 +15,7 @@ pub mod access;
 mod cfs;
 mod eevdf;
 pub mod entity;
+mod explain;
 pub mod load;
 pub mod pelt;
 pub mod queue;
@@ -29,6 +30,7 @@ pub mod weights;
 use crate::balance::{BalanceOptions, Balancer, FairQueues};
 use crate::class::SchedClass;
 use crate::core::{Core, PreemptCheck};
+use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::Options;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
@@ -449,6 +451,18 @@ impl SchedClass for FairClass {
     fn explain(&self, _core: &Core, task: TaskId) -> String {
         self.explain_entity(self.task_entity(task))
     }
+
+    fn explain_pick(&self, _core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_fair(cpu, into);
+    }
+
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        self.preempt_facts(woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core, task)
+    }
 }
 
 impl FairClass {
@@ -483,7 +497,7 @@ impl FairClass {
         let q = self.rq(se.cfs);
         let base = q.min_vruntime;
         let relative = |v: u64| v.wrapping_sub(base) as i64;
-        let v = if se.v_relative { se.vruntime as i64 } else { relative(se.vruntime) };
+        let v = if se.v_relative && !se.on_rq { se.vruntime as i64 } else { relative(se.vruntime) };
         if self.rules.algorithm == Algorithm::Cfs {
             return format!(
                 "vruntime {v} ns beyond min_vruntime, weight {}",

@@ -15,6 +15,7 @@
 
 mod balance;
 mod cpupri;
+mod explain;
 pub mod fair_server;
 mod queue;
 
@@ -24,6 +25,7 @@ pub mod tunables;
 use crate::class::SchedClass;
 use crate::core::Core;
 use crate::domains::Domains;
+use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use cpupri::CpuPri;
 use fair_server::FairServers;
@@ -444,6 +446,21 @@ impl SchedClass for RtClass {
             text += ", held back for lower classes";
         }
         text
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_rt(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        vec![
+            Fact::number("running.prio", core.task(curr).prio),
+            Fact::number("woken.prio", core.task(woken).prio),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core, task)
     }
 }
 

@@ -65,12 +65,7 @@ const TRUNCATED: &str = "the file ends inside a record: it is truncated; record 
 impl Cursor<'_> {
     #[inline]
     fn varint(&mut self) -> Result<u64, String> {
-        varint::get(self.bytes, &mut self.at).map_err(|error| match error {
-            VarintError::Truncated => TRUNCATED.into(),
-            VarintError::Malformed => {
-                "a number is written in a way that is not allowed: the file is damaged".into()
-            }
-        })
+        varint::get(self.bytes, &mut self.at).map_err(wrong_varint)
     }
 
     /// A number below `limit`.
@@ -78,6 +73,16 @@ impl Cursor<'_> {
     fn below(&mut self, limit: u64, what: &str) -> Result<u32, String> {
         let value = self.varint()?;
         if value < limit { Ok(value as u32) } else { Err(too_big(value, limit, what)) }
+    }
+}
+
+#[cold]
+fn wrong_varint(error: VarintError) -> String {
+    match error {
+        VarintError::Truncated => TRUNCATED.into(),
+        VarintError::Malformed => {
+            "a number is written in a way that is not allowed: the file is damaged".into()
+        }
     }
 }
 
@@ -137,15 +142,28 @@ impl<R: Read> Reader<R> {
 
     /// The same; what was counted can be asked for afterwards.
     pub fn replay_into<S: TraceSink + ?Sized>(&mut self, sink: &mut S) -> Result<Nanos, ReadError> {
-        for record in self.by_ref() {
-            match record? {
-                Record::Event(event) => sink.event(&event),
-                Record::Task(id, info) => sink.task(id, &info),
-                Record::Object(id, info) => sink.object(id, &info),
-                Record::End(end_ns) => {
-                    sink.end(end_ns);
-                    return Ok(end_ns);
+        // Events do not go through a `Record`: that has room for names, and moving it costs more
+        // than reading an event.
+        while !self.is_done {
+            let result = match self.tag() {
+                Ok(tag) if tag & 7 != kind::CONTROL => {
+                    self.event(tag).map(|event| sink.event(&event))
                 }
+                Ok(tag) => match self.control(tag) {
+                    Ok(Record::End(end_ns)) => {
+                        sink.end(end_ns);
+                        return Ok(end_ns);
+                    }
+                    Ok(Record::Task(id, info)) => Ok(sink.task(id, &info)),
+                    Ok(Record::Object(id, info)) => Ok(sink.object(id, &info)),
+                    Ok(Record::Event(event)) => Ok(sink.event(&event)),
+                    Err(what) => Err(what),
+                },
+                Err(what) => Err(what),
+            };
+            if let Err(what) = result {
+                self.is_done = true;
+                return Err(self.error(what));
             }
         }
         Err(self.error("the log has been read to its end".into()))
@@ -210,25 +228,33 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
+    /// The tag of the next record, of which as many bytes are in the buffer as there are.
+    #[inline]
+    fn tag(&mut self) -> Result<u8, String> {
+        self.fill(RECORD_MAX)?;
+        match self.buffer[self.start..self.stop].first() {
+            Some(&tag) => Ok(tag),
+            None => Err(no_end()),
+        }
+    }
+
     #[inline]
     fn record(&mut self) -> Result<Record, String> {
-        self.fill(RECORD_MAX)?;
-        let Some(&tag) = self.buffer[self.start..self.stop].first() else {
-            return Err(
-                "the log ends without an end record: it is truncated, or its recording was \
-                        cut short"
-                    .into(),
-            );
-        };
+        let tag = self.tag()?;
         if tag & 7 == kind::CONTROL {
-            return self.control(tag);
+            self.control(tag)
+        } else {
+            self.event(tag).map(Record::Event)
         }
+    }
+
+    #[inline]
+    fn event(&mut self, tag: u8) -> Result<Event, String> {
         let mut cursor = Cursor { bytes: &self.buffer[self.start..self.stop], at: 1 };
         let delta = cursor.varint()?;
-        let time_ns = self
-            .now
-            .checked_add(delta)
-            .ok_or_else(|| format!("the time {} + {delta} ns is out of range", self.now))?;
+        let Some(time_ns) = self.now.checked_add(delta) else {
+            return Err(late(self.now, delta));
+        };
         let cpu = if tag & SAME_CPU != 0 {
             self.last_cpu
         } else {
@@ -248,7 +274,7 @@ impl<R: Read> Reader<R> {
         self.now = time_ns;
         self.last_cpu = cpu;
         self.nr_events += 1;
-        Ok(Record::Event(Event { time_ns, cpu, kind }))
+        Ok(Event { time_ns, cpu, kind })
     }
 
     fn control(&mut self, tag: u8) -> Result<Record, String> {
@@ -321,6 +347,16 @@ impl<R: Read> Reader<R> {
         self.is_done = true;
         Ok(Record::End(end_ns))
     }
+}
+
+#[cold]
+fn no_end() -> String {
+    "the log ends without an end record: it is truncated, or its recording was cut short".into()
+}
+
+#[cold]
+fn late(now: Nanos, delta: u64) -> String {
+    format!("the time {now} + {delta} ns is out of range")
 }
 
 /// How many of each there are so far.

@@ -30,6 +30,10 @@ const BATCH: usize = 8192;
 /// 10 MB in all.
 const ROW_GROUP_BYTES_MAX: i64 = 256 << 20;
 
+/// Most rows of a row group. A few bytes can stand for billions of equal rows; the sink's groups
+/// have [`super::ROW_GROUP`].
+const ROW_GROUP_ROWS_MAX: i64 = 4 * super::ROW_GROUP as i64;
+
 /// Values of a batch of one column: `None` where the table has null.
 type Column<T> = Vec<Option<T>>;
 
@@ -119,6 +123,16 @@ fn table<R: ChunkReader + 'static>(
         if !(0..=ROW_GROUP_BYTES_MAX).contains(&bytes) {
             return Err(format!(
                 "row group {index} has {bytes} bytes; at most {ROW_GROUP_BYTES_MAX} are allowed"
+            ));
+        }
+        let rows = metadata.row_group(index).num_rows();
+        let columns = metadata.row_group(index).columns();
+        if !(0..=ROW_GROUP_ROWS_MAX).contains(&rows)
+            || columns.iter().any(|column| column.num_values() != rows)
+        {
+            return Err(format!(
+                "row group {index} has {rows} rows, or a column with another number of them; at \
+                 most {ROW_GROUP_ROWS_MAX} are allowed"
             ));
         }
         take(&*reader.get_row_group(index).map_err(said)?)?;

@@ -192,6 +192,19 @@ fn errors_name_the_line_and_what_is_allowed() {
     assert_eq!(read_text(&long).unwrap_err().place, Place::Line(1));
 }
 
+/// Bytes that are no text become longer when they are replaced; the name must still fit the log.
+/// Found by the fuzz target `text_reader`.
+#[test]
+fn names_of_damaged_bytes_fit_the_log() {
+    let mut text = FTRACE.as_bytes().to_vec();
+    let at = FTRACE.find("worker 1").unwrap();
+    text.splice(at..at + 8, std::iter::repeat_n(0xff, 3_000));
+    check_stream(&text);
+    let names = read_text(&text).unwrap().0.tasks;
+    let longest = names.iter().map(|task| task.name.len()).max().unwrap();
+    assert!((4_000..=COMM_MAX).contains(&longest), "{longest}");
+}
+
 /// Small steps back, between CPUs whose clocks differ, are taken at the latest time and counted.
 #[test]
 fn small_steps_back_are_counted() {

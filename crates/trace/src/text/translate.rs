@@ -90,10 +90,13 @@ pub(super) struct Translator {
     pub cpu_max: u32,
 }
 
-/// A comm as text: control characters, which could steer a terminal, become U+FFFD.
+/// A comm as text: control characters, which could steer a terminal, and what is no UTF-8 become
+/// U+FFFD. That is longer than what it replaces; the name is cut where it would be too long.
 pub(super) fn clean(comm: &[u8]) -> String {
     let replace = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    String::from_utf8_lossy(comm).chars().map(replace).collect()
+    let mut name: String = String::from_utf8_lossy(comm).chars().map(replace).collect();
+    name.truncate(name.floor_char_boundary(COMM_MAX));
+    name
 }
 
 impl Translator {
