@@ -10,9 +10,7 @@ use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
     StudyError, Warning,
 };
-use schedlab_engine::{
-    Observer, SimConfig, SimError, SimOutcome, simulate, simulate_observed,
-};
+use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate, simulate_observed};
 use schedlab_model::{
     Costs, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
 };
