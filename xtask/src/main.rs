@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Development tasks of the repository: `cargo xtask NAME`.
 
+mod instructions;
 mod layout;
 mod tidy;
 
@@ -10,6 +11,8 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "usage: cargo xtask TASK
   tidy    check the style of every file
   layout  check the dependencies between the crates
+  instructions [--bless]
+          count the instructions of a switch against benchmarks/instructions.json
   wasm    build the pure crates for wasm32
   bless   accept the present output as the expected one (goldens, snapshots, schemas)
   ci      everything that continuous integration runs";
@@ -29,6 +32,7 @@ fn main() -> ExitCode {
     let done = match task.as_str() {
         "tidy" => report(tidy::check_repository(&root())),
         "layout" => report(layout::check(&root())),
+        "instructions" => instructions(),
         "wasm" => wasm(),
         "bless" => bless(),
         "ci" => run(Command::new(root().join(".ci/run"))),
@@ -76,6 +80,16 @@ fn run(mut command: Command) -> bool {
 /// The cargo that runs this program.
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// Builds the program as it is released and counts.
+fn instructions() -> bool {
+    let bless = std::env::args().any(|argument| argument == "--bless");
+    let mut build = cargo();
+    build.args(["build", "--release", "--package", "schedlab"]);
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
+    let program = target.join("release/schedlab");
+    run(build) && report(instructions::check(&root(), &program, bless))
 }
 
 fn wasm() -> bool {

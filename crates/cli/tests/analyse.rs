@@ -289,10 +289,12 @@ fn a_trace_of_this_kernel() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     let run = json(&done.stdout);
     let tasks = run["measures"]["tasks"].as_array().unwrap();
-    // Each child whose whole life is in the trace keeps the identity of the measures.
+    // Each child whose whole life is in the trace keeps the identity of the measures. Some kernels
+    // do not trace every switch; those tasks are marked uncertain.
     let whole: Vec<&Value> = tasks
         .iter()
         .filter(|task| task["name"] == "true" && task["turnaround_ns"].is_u64())
+        .filter(|task| task["is_uncertain"] == false)
         .collect();
     assert!(whole.len() > 5, "{} children in {} tasks", whole.len(), tasks.len());
     for task in whole {

@@ -50,6 +50,8 @@ pub(crate) struct Engine<'a, S> {
     pub next_check: Nanos,
     /// A second, or half of the watchdog's limit if that is shorter.
     pub check_interval: Nanos,
+    /// When all tasks were last checked, and what had been done by then (events and ticks).
+    pub last_check: (Nanos, u64),
     pub idle_suspects: Vec<CpuId>,
     pub nr_live: u64,
     /// Steps and reschedules since time last moved.
@@ -108,6 +110,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             next_tick: core.tick_nsec,
             next_check: check_interval,
             check_interval,
+            last_check: (0, 0),
             idle_suspects: Vec::new(),
             rounds: 0,
             outcome: SimOutcome::default(),
@@ -249,7 +252,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.check_idle_suspects();
         }
         if now >= self.next_check {
-            self.check_all();
+            self.check_if_worth();
         }
     }
 

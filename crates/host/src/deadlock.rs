@@ -53,14 +53,19 @@ fn all_waiting(memory: &RunMemory) -> Option<Vec<(u32, u64)>> {
     if living(memory).any(|(_, slot)| slot.blocked_on.load(Ordering::Acquire) == 0) {
         return None;
     }
-    living(memory)
-        .map(|(index, slot)| {
-            let pid = slot.pid.load(Ordering::Acquire);
-            let nr_slices = procfs::schedstat(pid).ok()?.nr_slices;
-            (procfs::is_sleeping(pid) && slot.blocked_on.load(Ordering::Acquire) != 0)
-                .then_some((index, nr_slices))
-        })
-        .collect()
+    let mut waiting = Vec::new();
+    for (index, slot) in living(memory) {
+        let pid = slot.pid.load(Ordering::Acquire);
+        match procfs::state(pid) {
+            Some('S') if slot.blocked_on.load(Ordering::Acquire) != 0 => {
+                waiting.push((index, procfs::schedstat(pid).ok()?.nr_slices));
+            }
+            // Killed by somebody; its slot cannot say so.
+            Some('Z' | 'X') | None => {}
+            _ => return None,
+        }
+    }
+    Some(waiting)
 }
 
 /// Notes in the slots who waits for what, and who holds it, before the tasks are ended.

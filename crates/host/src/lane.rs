@@ -160,6 +160,7 @@ fn effective_workload(
     let nr_cpus = online.iter().last().map_or(1, |cpu| cpu.0 + 1);
     request.workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
     refuse::check_memory(&request.workload, procfs::available_bytes().unwrap_or(u64::MAX) / 2)?;
+    refuse::check_ceilings(&request.workload, may_set_policies())?;
     check_cpus(&request.cpus)?;
     check_policy(request.policy)?;
     let mut workload = request.workload.clone();

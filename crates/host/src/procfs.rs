@@ -36,10 +36,15 @@ fn parse_state(stat: &str) -> Option<char> {
     stat[stat.rfind(')')? + 1..].trim_start().chars().next()
 }
 
+/// State of a process, by the letters of proc(5); `None`: it is gone.
+pub fn state(pid: u32) -> Option<char> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse_state(&String::from_utf8_lossy(&stat))
+}
+
 /// Whether the process sleeps.
 pub fn is_sleeping(pid: u32) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    parse_state(&String::from_utf8_lossy(&stat)) == Some('S')
+    state(pid) == Some('S')
 }
 
 /// (voluntary, involuntary) switches of `pid` so far.

@@ -4,7 +4,7 @@
 
 use crate::error::HostError;
 use crate::player::{BufferNeeds, TASK_BYTES_MAX};
-use schedlab_model::Workload;
+use schedlab_model::{MutexProtocol, ObjectKind, Workload};
 
 /// Refuses memory beyond what there is. `available_bytes`: what the tasks may have together.
 pub fn check_memory(workload: &Workload, available_bytes: u64) -> Result<(), HostError> {
@@ -31,11 +31,36 @@ pub fn check_memory(workload: &Workload, available_bytes: u64) -> Result<(), Hos
     Ok(())
 }
 
+/// Refuses ceilings where no task may raise its priority.
+pub fn check_ceilings(workload: &Workload, may_set_policies: bool) -> Result<(), HostError> {
+    let is_ceiling = |object: &&schedlab_model::ObjectSpec| {
+        matches!(object.kind, ObjectKind::Mutex { protocol: MutexProtocol::Ceiling { .. } })
+    };
+    match workload.objects.iter().find(is_ceiling) {
+        Some(object) if !may_set_policies => Err(HostError::Unavailable(format!(
+            "mutex {:?} has a priority ceiling: tasks may raise their priority only as root or \
+             with CAP_SYS_NICE",
+            object.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use schedlab_model::program::ProgramBuilder;
-    use schedlab_model::{Amount, Op, TaskSpec};
+    use schedlab_model::{Amount, ObjectSpec, Op, TaskSpec};
+
+    #[test]
+    fn a_ceiling_without_the_right_to_raise_is_refused_by_name() {
+        let mut workload = Workload::new("w", Vec::new());
+        let protocol = MutexProtocol::Ceiling { rt_priority: 5 };
+        workload.add_object(ObjectSpec::new("m", ObjectKind::Mutex { protocol }));
+        assert_eq!(check_ceilings(&workload, true), Ok(()));
+        let error = check_ceilings(&workload, false).unwrap_err().to_string();
+        assert!(error.contains("mutex \"m\"") && error.contains("CAP_SYS_NICE"), "{error}");
+    }
 
     #[test]
     fn too_much_memory_is_refused_by_name() {

@@ -71,14 +71,23 @@ impl Moment {
         let start = Instant::now();
         let mut launcher = None;
         while start.elapsed() < self.after {
-            launcher = launcher.or_else(|| child_of(child.id()));
+            launcher = child_of(child.id()).or(launcher);
             std::thread::sleep(Duration::from_micros(200));
         }
-        launcher = launcher.or_else(|| child_of(child.id()));
+        launcher = child_of(child.id()).or(launcher);
         let struck = launcher.filter(|_| self.strikes_launcher).unwrap_or(child.id() as i32);
         // SAFETY: a process that this test started, or its child.
         unsafe { libc::kill(struck, self.signal) };
-        child.wait().unwrap();
+        // Before the launcher there can be another child, which tries out what the kernel can do.
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > deadline {
+                // SAFETY: as above.
+                unsafe { libc::kill(child.id() as i32, self.signal) };
+            }
+            launcher = child_of(child.id()).or(launcher);
+            std::thread::sleep(Duration::from_millis(2));
+        }
         let what = format!("{} after {:?}", self.signal, self.after);
         wait_until_clean(&what, || {
             let mut left = launcher.map_or_else(Vec::new, leftovers);

@@ -8,10 +8,12 @@ use crate::machine::{self, MachineSpec};
 use crate::study::unknown;
 use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
-    StudyError,
+    StudyError, Warning,
 };
-use schedlab_engine::{Observer, SimConfig, SimError, simulate, simulate_observed};
-use schedlab_model::{Costs, Machine, Nanos, Preempt, TraceSink};
+use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate, simulate_observed};
+use schedlab_model::{
+    Costs, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
+};
 use schedlab_sched::options::{Options, TunableKind};
 use schedlab_sched::registry::{self, SchedulerInfo};
 use schedlab_trace::TraceCheck;
@@ -126,7 +128,8 @@ impl SimLane {
         let nr_cpus = request.cpus.weight();
         let machine = self.machine(request, scheduler)?;
         request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
-        let settings = settings(&machine, scheduler, &options);
+        let mut settings = settings(&machine, scheduler, &options);
+        settings.extend(memory_settings(&machine.memory, &request.workload));
         let config = SimConfig {
             machine: &machine,
             scheduler,
@@ -178,9 +181,49 @@ impl SimLane {
             measures: recorded.measures,
             slices: recorded.slices,
             progress: recorded.progress,
+            warnings: warnings(&request.workload, &outcome),
             ..RunResult::default()
         })
     }
+}
+
+/// Most tasks that a warning names.
+const NAMED_MAX: usize = 8;
+
+/// What the result leaves out, or shows and its reader must know.
+fn warnings(workload: &Workload, outcome: &SimOutcome) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let has_clamp = |attr: &SchedAttr| attr.util_min.is_some() || attr.util_max.is_some();
+    let clamps = |task: &&TaskSpec| {
+        let sets = |op: &Op| matches!(op, Op::SetAttr(attr) if has_clamp(attr));
+        has_clamp(&task.attr) || task.program.ops.iter().any(sets)
+    };
+    if let Some(task) = workload.tasks.iter().find(clamps) {
+        warnings.push(Warning {
+            code: "util-clamp-ignored".into(),
+            text: format!(
+                "Task {:?} has util_min or util_max: the modelled CPUs have one speed, so they \
+                 change nothing.",
+                task.name
+            ),
+        });
+    }
+    if !outcome.blocked.is_empty() {
+        let named: Vec<String> =
+            outcome.blocked.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+        let more = match outcome.blocked.len().saturating_sub(NAMED_MAX) {
+            0 => String::new(),
+            count => format!("; and {count} more"),
+        };
+        warnings.push(Warning {
+            code: "deadlock".into(),
+            text: format!(
+                "Before its end every task of the run waited for ever: {}{more}.",
+                named.join("; ")
+            ),
+        });
+    }
+    warnings
 }
 
 /// Whether a scheduler of that name can be simulated, for plans: the error lists those that can.
@@ -219,6 +262,26 @@ fn options(scheduler: &SchedulerInfo, tunables: &[(String, String)]) -> Result<O
         })?;
     }
     Ok(options)
+}
+
+/// The speeds of memory, where a program touches any.
+fn memory_settings(memory: &Memory, workload: &Workload) -> Vec<Setting> {
+    let touches = |op: &Op| matches!(op, Op::Mem { .. } | Op::MemRun { .. });
+    if !workload.tasks.iter().any(|task| task.program.ops.iter().any(touches)) {
+        return Vec::new();
+    }
+    let values = [
+        ("cache_bytes", memory.cache_bytes),
+        ("cache_kib_ns", memory.cache_kib_ns),
+        ("dram_kib_ns", memory.dram_kib_ns),
+        ("cache_access_ns", memory.cache_access_ns),
+        ("dram_access_ns", memory.dram_access_ns),
+    ];
+    let setting = |(name, value): (&str, u64)| Setting {
+        name: format!("memory.{name}"),
+        value: value.to_string(),
+    };
+    values.map(setting).into()
 }
 
 /// Everything of machine and scheduler that bears on the result.
@@ -272,4 +335,44 @@ fn machine_settings(machine: &Machine) -> Vec<Setting> {
         });
     }
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Keep;
+    use schedlab_model::program::ProgramBuilder;
+    use schedlab_model::{Amount, CpuMask, ObjectKind, ObjectSpec};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_changes_nothing_and_who_waits_for_ever_is_said() {
+        let mut workload = Workload::new("w", Vec::new());
+        let pipe = workload.add_object(ObjectSpec::new("p", ObjectKind::PIPE));
+        let bytes = Amount::Constant(1 << 20);
+        let program = ProgramBuilder::new().op(Op::Mem { bytes }).receive(pipe, 5).build();
+        let mut task = TaskSpec::new("reader", program);
+        task.attr.util_min = Some(100);
+        workload.tasks.push(task);
+        workload.duration_ns = Some(5_000_000);
+        let request = RunRequest {
+            workload,
+            scheduler: "linux-6.12".into(),
+            tunables: Vec::new(),
+            cpus: CpuMask::first(1),
+            machine: None,
+            parameters: BTreeMap::new(),
+            seed: 1,
+            repetition: 0,
+            until_ns: None,
+            keep: Keep::default(),
+        };
+        let result = SimLane::default().run(&request, &mut schedlab_model::trace::NullSink);
+        let result = result.unwrap();
+        let codes: Vec<&str> = result.warnings.iter().map(|w| w.code.as_str()).collect();
+        assert_eq!(codes, ["util-clamp-ignored", "deadlock"]);
+        assert!(result.warnings[1].text.contains("task \"reader\" reads from pipe \"p\""));
+        let has = |name| result.machine.settings.iter().any(|setting| setting.name == name);
+        assert!(has("memory.dram_kib_ns"));
+    }
 }

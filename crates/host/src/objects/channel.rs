@@ -3,6 +3,10 @@
 //!
 //! The tasks count the bytes in a channel beside the kernel, for one purpose: to know without a
 //! system call whether a transfer is likely to block, which is worth a mark in the trace.
+//!
+//! A capacity means bytes of messages. A socket counts the memory that each message takes instead
+//! (`truesize` in include/linux/skbuff.h), so its send buffer is set to what as many messages of
+//! the size that the programs send take.
 
 use crate::sys::{self, SharedMap};
 use schedlab_model::ChannelKind;
@@ -30,6 +34,8 @@ pub struct Channel {
     kind: ChannelKind,
     /// Bytes it is to hold.
     pub asked_bytes: u64,
+    /// Largest message that a program sends; 0: none does.
+    message_bytes: u64,
     /// Descriptor of the reading end; negative before it is open.
     pub read: i32,
     /// Of the writing end.
@@ -38,8 +44,8 @@ pub struct Channel {
 
 impl Channel {
     /// Not open yet; it counts at byte `at` of zeroed memory.
-    pub fn new(at: usize, kind: ChannelKind, asked_bytes: u64) -> Self {
-        Self { at, kind, asked_bytes, read: -1, write: -1 }
+    pub fn new(at: usize, kind: ChannelKind, asked_bytes: u64, message_bytes: u64) -> Self {
+        Self { at, kind, asked_bytes, message_bytes, read: -1, write: -1 }
     }
 
     fn cell<'m>(&self, map: &'m SharedMap) -> &'m LevelCell {
@@ -66,7 +72,12 @@ impl Channel {
             }
             ChannelKind::SocketPair => {
                 (self.read, self.write) = sys::socket_pair()?;
-                sys::set_send_buffer(self.write, self.asked_bytes)?
+                // A message is taken while the memory of those before is below the limit.
+                let one = self.message_bytes.clamp(1, self.asked_bytes);
+                let count = self.asked_bytes / one;
+                let memory = count.saturating_mul(socket_memory(one));
+                let got = sys::set_send_buffer(self.write, memory)?;
+                if got.abs_diff(memory) <= 1 { self.asked_bytes } else { payload(got, one) }
             }
         };
         self.cell(map).capacity.store(capacity, Ordering::Relaxed);
@@ -131,6 +142,55 @@ impl Channel {
     }
 }
 
+/// Memory that a message takes in a socket: 256 bytes of `struct sk_buff`, data and 320 bytes of
+/// `struct skb_shared_info` in a slab of a power of two, and whole pages for what does not fit into
+/// one page with the latter (`unix_stream_sendmsg`, net/unix/af_unix.c, 6.12).
+fn socket_memory(message: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    const SHARED: u64 = 320;
+    let beyond = message.saturating_sub(PAGE - SHARED);
+    let in_pages = beyond.next_multiple_of(PAGE).min(message);
+    let linear = (message - in_pages).next_multiple_of(64) + SHARED;
+    256 + linear.next_power_of_two().max(512) + in_pages.next_multiple_of(PAGE)
+}
+
+/// Bytes of messages of `one` byte each that a send buffer takes.
+fn payload(send_buffer: u64, one: u64) -> u64 {
+    send_buffer.div_ceil(socket_memory(one)).saturating_mul(one)
+}
+
 fn is_closed(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that go into a new channel before a writer would have to wait.
+    fn fits(kind: ChannelKind, capacity: u64, message: usize) -> u64 {
+        let map = SharedMap::new(64).unwrap();
+        let mut channel = Channel::new(0, kind, capacity, message as u64);
+        channel.open(&map).unwrap();
+        assert_eq!(channel.capacity(&map), capacity);
+        sys::set_nonblocking(channel.write).unwrap();
+        let mut bytes = 0;
+        while let Ok(written) = sys::write_some(channel.write, &vec![1; message]) {
+            bytes += written as u64;
+        }
+        sys::close(channel.read);
+        sys::close(channel.write);
+        bytes
+    }
+
+    #[test]
+    fn a_channel_holds_the_bytes_it_was_asked_to_hold() {
+        assert_eq!(fits(ChannelKind::Pipe, 65_536, 4_096), 65_536);
+        let sizes = [(100, 27_800), (1, 278), (1_000, 50_000), (4_000, 200_000), (9_000, 90_000)];
+        for (message, capacity) in sizes {
+            let bytes = fits(ChannelKind::SocketPair, capacity, message);
+            let off = bytes.abs_diff(capacity);
+            assert!(off <= capacity / 10, "{message}: {bytes} instead of {capacity}");
+        }
+    }
 }

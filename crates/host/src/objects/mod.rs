@@ -19,13 +19,14 @@ pub mod mutex;
 pub mod queue;
 mod uses;
 
+use crate::player::largest;
 use crate::sys::{self, SharedMap};
 use channel::{Channel, Closed};
 use counters::{Barrier, Semaphore};
 use mutex::MutexCell;
 use queue::WaitQueue;
 use schedlab_model::trace::ObjectInfo;
-use schedlab_model::{MutexProtocol, ObjectId, ObjectKind, Workload};
+use schedlab_model::{MutexProtocol, ObjectId, ObjectKind, Op, Workload};
 use std::io;
 use uses::{READS, Uses, WRITES};
 
@@ -76,7 +77,8 @@ impl Objects {
                     Cell::Semaphore(Semaphore { at, initial, is_polled: in_set(index), fd: -1 })
                 }
                 ObjectKind::Channel { kind, capacity_bytes } => {
-                    Cell::Channel(Channel::new(at, kind, capacity_bytes))
+                    let message = largest_message(workload, index);
+                    Cell::Channel(Channel::new(at, kind, capacity_bytes, message))
                 }
             });
         }
@@ -264,6 +266,16 @@ impl Objects {
             })
             .collect()
     }
+}
+
+/// Largest message that a program sends into object `index`; 0: none does.
+fn largest_message(workload: &Workload, index: usize) -> u64 {
+    let ops = workload.tasks.iter().flat_map(|task| &task.program.ops);
+    let sizes = ops.filter_map(|op| match op {
+        Op::Send { channel, bytes } if channel.index() == index => Some(largest(bytes)),
+        _ => None,
+    });
+    sizes.max().unwrap_or(0)
 }
 
 fn close_ends(cell: &Cell, ends: u8) {

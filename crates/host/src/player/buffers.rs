@@ -27,7 +27,8 @@ pub struct BufferNeeds {
     working_set: u64,
 }
 
-fn largest(amount: &Amount) -> u64 {
+/// Greatest value that counts for the size of a buffer.
+pub fn largest(amount: &Amount) -> u64 {
     match *amount {
         Amount::Constant(value) => value,
         Amount::Uniform { high, .. } => high,

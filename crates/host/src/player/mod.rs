@@ -18,7 +18,7 @@ mod buffers;
 mod objects;
 mod waits;
 
-pub use buffers::{BufferNeeds, TASK_BYTES_MAX};
+pub use buffers::{BufferNeeds, TASK_BYTES_MAX, largest};
 
 use crate::attr;
 use crate::burn::{Burner, Speed};

@@ -22,6 +22,15 @@ pub fn set_pipe_capacity(fd: i32, bytes: u64) -> io::Result<u64> {
     check(unsafe { libc::fcntl(fd, libc::F_SETPIPE_SZ, bytes) }.into()).map(|got| got as u64)
 }
 
+/// Transfers through `fd` fail instead of waiting.
+pub fn set_nonblocking(fd: i32) -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    unsafe {
+        let flags = check(libc::fcntl(fd, libc::F_GETFL).into())? as i32;
+        check(libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK).into()).map(drop)
+    }
+}
+
 /// A connected pair of stream sockets, closed on exec.
 pub fn socket_pair() -> io::Result<(i32, i32)> {
     let mut ends = [-1; 2];

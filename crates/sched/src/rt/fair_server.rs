@@ -106,8 +106,8 @@ impl FairServers {
     }
 
     /// Does what [`FairServers::sync`] would do in the usual case, and says whether this is it: the
-    /// server waits for zero laxity, as many fair tasks are runnable as were, and what they have run
-    /// leaves some of the budget.
+    /// server waits for zero laxity, fair tasks have been runnable all the while, and what they
+    /// have run leaves some of the budget.
     #[inline]
     pub fn charge_deferred(&mut self, core: &Core, cpu: CpuId) -> bool {
         let fair = core.class_of(Policy::Normal);

@@ -144,26 +144,29 @@ impl<R: Read> Reader<R> {
     pub fn replay_into<S: TraceSink + ?Sized>(&mut self, sink: &mut S) -> Result<Nanos, ReadError> {
         // Events do not go through a `Record`: that has room for names, and moving it costs more
         // than reading an event.
+        let mut ended_ns = None;
         while !self.is_done {
             let result = match self.tag() {
                 Ok(tag) if tag & 7 != kind::CONTROL => {
                     self.event(tag).map(|event| sink.event(&event))
                 }
-                Ok(tag) => match self.control(tag) {
-                    Ok(Record::End(end_ns)) => {
+                Ok(tag) => self.control(tag).map(|record| match record {
+                    Record::End(end_ns) => {
                         sink.end(end_ns);
-                        return Ok(end_ns);
+                        ended_ns = Some(end_ns);
                     }
-                    Ok(Record::Task(id, info)) => Ok(sink.task(id, &info)),
-                    Ok(Record::Object(id, info)) => Ok(sink.object(id, &info)),
-                    Ok(Record::Event(event)) => Ok(sink.event(&event)),
-                    Err(what) => Err(what),
-                },
+                    Record::Task(id, info) => sink.task(id, &info),
+                    Record::Object(id, info) => sink.object(id, &info),
+                    Record::Event(event) => sink.event(&event),
+                }),
                 Err(what) => Err(what),
             };
             if let Err(what) = result {
                 self.is_done = true;
                 return Err(self.error(what));
+            }
+            if let Some(end_ns) = ended_ns {
+                return Ok(end_ns);
             }
         }
         Err(self.error("the log has been read to its end".into()))

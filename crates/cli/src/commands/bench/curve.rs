@@ -10,26 +10,25 @@ use crate::table::{self, digits, number};
 /// One point: CPUs, tasks, simulated milliseconds.
 type Point = (u32, u32, u64);
 
-/// Powers of ten of tasks on one CPU. A tenth of the slices would do for a rate; the simulated time
-/// is such that each point takes some 100,000 switches beyond the start of its tasks.
+/// Powers of ten of tasks on one CPU; a switch every 4 ms.
 const TASKS: [Point; 7] = [
-    (1, 2, 400_000),
-    (1, 10, 400_000),
-    (1, 100, 400_000),
-    (1, 1_000, 400_000),
-    (1, 10_000, 400_000),
-    (1, 100_000, 1_200_000),
-    (1, 1_000_000, 4_000_000),
+    (1, 2, 1_000_000),
+    (1, 10, 1_000_000),
+    (1, 100, 1_000_000),
+    (1, 1_000, 1_000_000),
+    (1, 10_000, 1_000_000),
+    (1, 100_000, 2_000_000),
+    (1, 1_000_000, 8_000_000),
 ];
 
 /// Four tasks a CPU.
 const CPUS: [Point; 6] = [
     (1, 4, 400_000),
-    (4, 16, 200_000),
-    (16, 64, 60_000),
-    (64, 256, 20_000),
-    (256, 1_024, 8_000),
-    (1_024, 4_096, 4_000),
+    (4, 16, 100_000),
+    (16, 64, 30_000),
+    (64, 256, 10_000),
+    (256, 1_024, 2_000),
+    (1_024, 4_096, 1_000),
 ];
 
 /// Measures one job at growing sizes, each in processes of their own.
