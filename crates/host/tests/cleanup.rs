@@ -171,6 +171,11 @@ fn add_waiting(workload: &mut Workload) {
 
 /// Plays until somebody ends it.
 fn victim() {
+    // A shell starts what it runs in the background with SIGINT ignored, and that is inherited.
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: back to the default; no handler of this program is lost.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
     let io = Op::Io { direction: IoDirection::Write, bytes: Amount::Constant(100), sync: false };
     let mut program = ProgramBuilder::new();
     program.begin_loop(LoopCount::Forever).run(1_000_000).op(io).op(Op::Fork { task: 1 });
