@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{hogs, play, units};
-use schedlab_host::{HostLane, HostRequest, PolicyOverride, RecorderChoice};
+use common::{hogs, play, play_until, units};
+use schedlab_host::{HostLane, HostOutcome, HostRequest, PolicyOverride, RecorderChoice};
 use schedlab_lab::{Keep, Lane, RunRequest};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::trace::{MemorySink, NullSink};
@@ -24,14 +24,16 @@ fn hogs_use_what_they_were_asked_to_use_and_the_trace_agrees_with_the_kernel() {
     if !common::has_bpf() {
         return;
     }
-    let (outcome, sink) = play(&on_cpu0(hogs(3, 30, 1_000_000)));
+    let in_bounds = |outcome: &HostOutcome| {
+        outcome.tasks.iter().all(|task| (30_000_000..36_000_000).contains(&task.run_ns))
+    };
+    let (outcome, sink) = play_until(&on_cpu0(hogs(3, 30, 1_000_000)), in_bounds);
     assert_eq!(outcome.source, "bpf");
     assert!(outcome.check.calibration_error_ppm.unwrap() < 20_000, "{:?}", outcome.check);
     assert_eq!(outcome.check.nr_waits_off, Some(0), "{:?}", outcome.check);
     assert_eq!(outcome.nr_lost_events, 0);
     for task in &outcome.tasks {
         assert_eq!((task.requested_ns, task.nr_progress), (30_000_000, 30));
-        assert!(task.run_ns >= 29_900_000 && task.run_ns < 60_000_000, "{task:?}");
         assert_eq!(task.exit_code, Some(0));
     }
     assert!(sink.events.is_sorted_by_key(|event| event.time_ns));
@@ -116,13 +118,12 @@ fn a_hog_that_never_ends_is_ended_at_the_limit_even_under_fifo() {
     let mut request = HostRequest::new(Workload::new("w", vec![hog]), 1);
     request.policy = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 97 });
     request.limit_ns = 300_000_000;
-    let (outcome, _) = play(&request);
-    assert!(outcome.was_limited && outcome.end_ns < 10_000_000_000, "{}", outcome.end_ns);
+    let (outcome, _) = play_until(&request, |outcome| outcome.end_ns < 900_000_000);
+    assert!(outcome.was_limited);
     assert!(outcome.tasks.iter().all(|task| task.exit_code == Some(-9)));
     request.duration_ns = Some(50_000_000);
-    let (outcome, sink) = play(&request);
+    let (outcome, sink) = play_until(&request, |outcome| outcome.end_ns < 250_000_000);
     assert!(!outcome.was_limited && sink.end_ns >= 50_000_000);
-    assert!(sink.end_ns < 10_000_000_000, "{}", sink.end_ns);
 }
 
 #[test]
@@ -209,11 +210,16 @@ fn release_times_are_kept() {
     let mut late = hogs(3, 1, 100_000);
     late.tasks[0].release_ns = Amount::Constant(2_000_000);
     late.tasks[0].interarrival_ns = Some(Amount::Constant(20_000_000));
-    let (outcome, _) = play(&HostRequest::new(late, 1));
-    let releases: Vec<u64> = outcome.tasks.iter().map(|task| task.release_ns).collect();
-    for (release, wanted) in releases.iter().zip([2_000_000u64, 22_000_000, 42_000_000]) {
-        assert!((wanted..wanted + 5_000_000_000).contains(release), "{releases:?}");
-    }
+    let wanted = [2_000_000u64, 22_000_000, 42_000_000];
+    let releases = |outcome: &HostOutcome| -> Vec<u64> {
+        outcome.tasks.iter().map(|task| task.release_ns).collect()
+    };
+    let (outcome, _) = play_until(&HostRequest::new(late, 1), |outcome| {
+        releases(outcome).iter().zip(wanted).all(|(release, at)| *release < at + 15_000_000)
+    });
+    let releases = releases(&outcome);
+    assert!(releases.iter().zip(wanted).all(|(release, at)| *release >= at), "{releases:?}");
+    assert_eq!(releases.len(), 3);
 }
 
 #[test]
@@ -237,17 +243,10 @@ fn weights_of_control_groups_share_the_cpu() {
         workload.cgroups.push(CgroupSpec::new(path, CgroupId(0), weight));
     }
     workload.duration_ns = Some(600_000_000);
-    // Other load on the CPU blurs the ratio of a short run; a defect blurs that of every run.
-    let mut shares = Vec::new();
-    for _ in 0..10 {
-        let (outcome, _) = play(&on_cpu0(workload.clone()));
+    play_until(&on_cpu0(workload), |outcome| {
         let [heavy, light] = [0, 1].map(|task| outcome.tasks[task].run_ns as f64);
-        shares.push(heavy / (heavy + light));
-        if shares.last().is_some_and(|share| (0.68..0.82).contains(share)) {
-            return;
-        }
-    }
-    panic!("3 to 1 was asked for, shares are {shares:?}");
+        (0.68..0.82).contains(&(heavy / (heavy + light)))
+    });
 }
 
 #[test]

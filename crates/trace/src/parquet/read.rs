@@ -9,6 +9,7 @@
 //! is caught, silently, and becomes an error; it leaves nothing behind but the reader, which is
 //! dropped.
 
+use super::guard::Guarded;
 use super::{END_KEY, EVENTS_SCHEMA, KINDS, OBJECTS_KEY, TASKS_SCHEMA};
 use crate::text::{Facts, WakeSource, shown};
 use crate::{Place, ReadError};
@@ -200,12 +201,12 @@ impl Reader {
         tasks: R,
         sink: &mut S,
     ) -> Result<Option<Nanos>, ReadError> {
-        let tasks = SerializedFileReader::new(tasks).map_err(|error| error.to_string());
+        let tasks = SerializedFileReader::new(Guarded(tasks)).map_err(|error| error.to_string());
         tasks
             .and_then(|tasks| table(&tasks, TASKS_SCHEMA, &mut |group| self.tasks(group, sink)))
             .map_err(|what| self.error(format!("table of tasks: {what}")))?;
         self.row = 0;
-        let events = SerializedFileReader::new(events)
+        let events = SerializedFileReader::new(Guarded(events))
             .map_err(|error| self.error(format!("table of events: {error}")))?;
         self.objects(&events, sink).map_err(|what| self.error(what))?;
         table(&events, EVENTS_SCHEMA, &mut |group| self.events(group, sink))
