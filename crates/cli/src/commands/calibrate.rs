@@ -62,7 +62,7 @@ fn samples_each(figure: &Figure) -> u64 {
 fn costs_file(found: &Calibration) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut head = format!(
-        "Costs measured by schedlab {version} `calibrate`, in nanoseconds: medians of repetitions.\n\
+        "Costs measured by schedlab {version} `calibrate`, in ns: medians of repetitions.\n\
          What is missing keeps its default.\n"
     );
     let devices = found.figures.iter().filter(|figure| Costs::DEFAULT.field(figure.name).is_none());

@@ -11,9 +11,9 @@
 //! (`unix_writable`).
 //!
 //! Wake-ups between the two ends carry the hint that the waker will soon sleep (WF_SYNC). Each byte
-//! is copied twice, once by each end, at the device's price for a copy; a call itself costs `pipe_ns`
-//! or `socket_ns`. Left out: the page and
-//! buffer granularity of both, and the end of file when the last writer exits.
+//! is copied twice, once by each end, at the device's price for a copy; a call itself costs
+//! `pipe_ns` or `socket_ns`. Left out: the page and buffer granularity of both, and the end of file
+//! when the last writer exits.
 
 use super::queue::WaitQueue;
 use crate::engine::Engine;
