@@ -8,7 +8,7 @@ pub mod workloads;
 
 use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
 use schedlab_model::trace::MemorySink;
-use schedlab_model::{Costs, Machine, Nanos, Workload};
+use schedlab_model::{Costs, EventKind, Machine, Nanos, Workload};
 use schedlab_sched::options::Options;
 use schedlab_sched::registry::SchedulerInfo;
 
@@ -80,4 +80,23 @@ impl<'a> Case<'a> {
             self.seed
         )
     }
+}
+
+fn time(ns: Nanos) -> String {
+    match ns % MS {
+        0 => (ns / MS).to_string(),
+        part => format!("{}.{part:06}", ns / MS),
+    }
+}
+
+/// "0A 4B 8-": at 0 ms a CPU starts A, at 4 ms B, at 8 ms it goes idle.
+pub fn timeline(run: &Run) -> String {
+    let switches = run.trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::Switch { next, .. } => {
+            let letter = next.map_or('-', |task| char::from(b'A' + task.0 as u8));
+            Some(format!("{}{letter}", time(event.time_ns)))
+        }
+        _ => None,
+    });
+    switches.collect::<Vec<_>>().join(" ")
 }
