@@ -537,8 +537,8 @@ pub struct BenchArgs {
     /// CPUs of the modelled machine instead of the job's.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cpus: Option<u32>,
-    /// The modelled machine, of which the first CPUs are taken: a preset, `host`, or a file; without
-    /// it a flat one.
+    /// The modelled machine, of which the first CPUs are taken: a preset, `host`, or a file;
+    /// without it a flat one.
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
     /// Tasks instead of the job's.

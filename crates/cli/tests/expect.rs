@@ -94,7 +94,8 @@ fn comparisons_fail_too() {
     assert!(output.stdout.contains("wait_ns_max"), "{}", output.stdout);
 
     let sweep = "name = 'sweep'\n[[experiment]]\nname = 'sweep'\nworkload = 'w.json'\n\
-                 axes.cpus = [1]\nseeds = [7]\nmeasure = ['nr_switches']\n[[experiment.runs]]\nlane = 'sim'\n\
+                 axes.cpus = [1]\nseeds = [7]\nmeasure = ['nr_switches']\n\
+                 [[experiment.runs]]\nlane = 'sim'\n\
                  schedulers = ['linux-6.12', 'rr']\n";
     std::fs::write(folder.path().join("sweep.toml"), sweep).unwrap();
     for stored in [false, true] {
