@@ -484,6 +484,11 @@ pub struct CalibrateArgs {
     /// Write the costs to this file, for `--costs FILE`.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Times that everything is measured, 1 to 60; an interval wants 6, one takes 0.3 s.
+    #[arg(long, value_name = "N", default_value_t = schedlab_host::REPETITIONS_DEFAULT,
+          value_parser = clap::value_parser!(u32)
+              .range(1..=i64::from(schedlab_host::REPETITIONS_MAX)))]
+    pub repetitions: u32,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

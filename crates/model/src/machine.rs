@@ -153,6 +153,11 @@ pub struct Costs {
     pub fork_ns: Nanos,
     /// Any other system call of a program (sleep, yield, timer, I/O submission, exit).
     pub syscall_ns: Nanos,
+    /// A write into a pipe or a read from it, the call included; the copy comes beside
+    /// ([`Device::copy_kib_ns`]), as do the wake-ups.
+    pub pipe_ns: Nanos,
+    /// The same of a socket pair.
+    pub socket_ns: Nanos,
 }
 
 impl Costs {
@@ -167,6 +172,8 @@ impl Costs {
         tick_ns: 0,
         fork_ns: 0,
         syscall_ns: 0,
+        pipe_ns: 0,
+        socket_ns: 0,
     };
 
     /// Typical figures of a current x86 server, used when the host has not been calibrated.
@@ -182,10 +189,12 @@ impl Costs {
         tick_ns: 1_500,
         fork_ns: 60_000,
         syscall_ns: 250,
+        pipe_ns: 400,
+        socket_ns: 800,
     };
 
     /// Names, in the order of the fields; a costs file has one `name = integer` a line.
-    pub const NAMES: [&'static str; 9] = [
+    pub const NAMES: [&'static str; 11] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -195,6 +204,8 @@ impl Costs {
         "tick_ns",
         "fork_ns",
         "syscall_ns",
+        "pipe_ns",
+        "socket_ns",
     ];
 
     /// The field called `name`.
@@ -209,6 +220,8 @@ impl Costs {
             "tick_ns" => &mut self.tick_ns,
             "fork_ns" => &mut self.fork_ns,
             "syscall_ns" => &mut self.syscall_ns,
+            "pipe_ns" => &mut self.pipe_ns,
+            "socket_ns" => &mut self.socket_ns,
             _ => return None,
         })
     }

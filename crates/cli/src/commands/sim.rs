@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab sim`: one workload under one or more modelled schedulers.
 
-use super::trace_file::{SliceLines, TraceContext, TraceFile, TraceFormat};
+use super::trace_file::{OptionalTraceFile, SliceLines};
 use super::{analysis, report, results};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult, Exit, allowed_words};
@@ -12,8 +12,7 @@ use schedlab_lab::plan::{self, PlannedRun};
 use schedlab_lab::{
     ExecuteOptions, Experiment, Keep, Lane, Plan, RunRequest, RunResult, execute, run_and_check,
 };
-use schedlab_model::trace::NullSink;
-use schedlab_model::{CpuMask, TraceSink};
+use schedlab_model::CpuMask;
 use schedlab_sched::registry;
 
 /// Runs the command.
@@ -173,25 +172,12 @@ pub fn run_one(
     let nr_cpus = request.cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
     let quits_early = lane.is_parallel() && output.trace.is_none();
     let mut slices = SliceLines::new(output.slices.then_some(out), quits_early);
-    let mut file = match &output.trace {
-        Some(path) => {
-            let context = TraceContext::of(&request.workload, nr_cpus);
-            Some(TraceFile::create(path, TraceFormat::of(path)?, &context)?)
-        }
-        None => None,
-    };
-    let mut null = NullSink;
-    let file_sink: &mut dyn TraceSink = match &mut file {
-        Some(file) => file.sink(),
-        None => &mut null,
-    };
-    let result = run_and_check(lane, request, &mut (&mut slices, file_sink));
+    let mut file = OptionalTraceFile::create(output.trace.as_deref(), &request.workload, nr_cpus)?;
+    let result = run_and_check(lane, request, &mut (&mut slices, file.sink()));
     // The reader of the slices may have gone; that decides before the run's own result.
     slices.finish()?;
     let result = result?;
-    if let Some(file) = file {
-        file.commit()?;
-    }
+    file.commit()?;
     Ok(result)
 }
 
