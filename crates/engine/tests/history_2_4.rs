@@ -110,8 +110,8 @@ fn section_2_15_shares() {
 
 #[test]
 fn section_2_5_the_running_task_wins_ties_in_2_4_0() {
-    // Threads of one process: at the end of an epoch every goodness is equal. The first in the queue
-    // wins from 2.4.16 on; in 2.4.0 the one that runs goes on.
+    // Threads of one process: at the end of an epoch every goodness is equal. The first in the
+    // queue wins from 2.4.16 on; in 2.4.0 the one that runs goes on.
     let threads = || ["A", "B"].map(|name| task(name, nice(0), endless())).to_vec();
     let options = [("wake_to", 1), ("prev_first", 1)];
     assert_eq!(turns(&simulate(threads(), &options, 36)), "A6 B12 A12 B6");

@@ -7,10 +7,10 @@
 //! nice value. A task that becomes runnable takes an idle CPU, or the CPU whose task is worse than
 //! it by most. It is a scheduler of its own, without classes: real-time tasks are better by 1000.
 //!
-//! Source: Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c, to which 2.4.18 is taken to be
-//! equal; 2.4.0 (`prev_first`) and 2.4.22 (`wake_to`). A pristine tree of 2.4.18 was not at hand: the
-//! place of a woken task in the queue, the head in 2.4.17 and the tail in 2.4.22, is taken from the
-//! former.
+//! Source: Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c, to which 2.4.18 is taken to
+//! be equal; 2.4.0 (`prev_first`) and 2.4.22 (`wake_to`). A pristine tree of 2.4.18 was not at
+//! hand: the place of a woken task in the queue, the head in 2.4.17 and the tail in 2.4.22, is
+//! taken from the former.
 //!
 //! Where the rules leave a gap:
 //!
@@ -64,18 +64,20 @@ const SYNC_WAKEUPS: Tunable = Tunable {
     name: "sync_wakeups",
     kind: TunableKind::Choice(NO_YES),
     default: 0,
-    text: "whether a synchronous wake-up looks for no CPU; the modelled pipes and sockets are those \
-           of recent kernels, whose every write is synchronous; in 2.4 only one that blocks was",
+    text: "whether a synchronous wake-up looks for no CPU; the modelled pipes and sockets are \
+           those of recent kernels, whose every write is synchronous; in 2.4 only one that blocks \
+           was",
 };
 
 /// Registry entry.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "linux-2.4.18",
     summary: "Linux 2.4: one queue for all CPUs, goodness() of every task at each choice, epochs",
-    source: "Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.0 and 2.4.22 as options; \
-             that 2.4.18 equals 2.4.17 is uncertain",
+    source: "Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.0 and 2.4.22 as \
+             options; that 2.4.18 equals 2.4.17 is uncertain",
     leaves_out: "contention for the queue's lock, the tick that nanosleep adds, busy waiting of \
-                 real-time sleepers, priority inheritance, control groups; BATCH and IDLE are OTHER",
+                 real-time sleepers, priority inheritance, control groups; BATCH and IDLE are \
+                 OTHER",
     claims: Claims {
         // A task that yields is not placed again: it may wait beside a CPU that goes idle for
         // want of tasks that may run there.
