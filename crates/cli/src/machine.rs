@@ -135,11 +135,12 @@ fn parse_costs(text: &str) -> Result<Costs, (usize, String)> {
     Ok(costs)
 }
 
-/// A costs file.
-pub fn format_costs(costs: &Costs, head: &str) -> String {
+/// A costs file with a remark at each cost.
+pub fn format_costs(costs: &Costs, head: &str, remark: impl Fn(&str) -> String) -> String {
     let mut text: String = head.lines().map(|line| format!("# {line}\n")).collect();
     for name in Costs::NAMES {
-        text += &format!("{name} = {}\n", costs.field(name).unwrap_or_default());
+        let value = costs.field(name).unwrap_or_default();
+        text += &format!("{name} = {value}  # {}\n", remark(name));
     }
     text
 }
@@ -152,7 +153,10 @@ mod tests {
     fn a_costs_file_reads_back() {
         let mut costs = Costs::ZERO;
         costs.fork_ns = 77;
-        assert_eq!(parse_costs(&format_costs(&costs, "two\nlines")).unwrap(), costs);
+        assert_eq!(
+            parse_costs(&format_costs(&costs, "two\nlines", |name| format!("{name} = 5"))).unwrap(),
+            costs
+        );
         let partial = parse_costs("tick_ns=5 # mine\n\n").unwrap();
         assert_eq!((partial.tick_ns, partial.fork_ns), (5, Costs::DEFAULT.fork_ns));
     }

@@ -55,27 +55,8 @@ impl<S: TraceSink> Engine<'_, S> {
                     self.start_burst(cpu, task, 0, 0);
                     return;
                 }
-                Next::Syscall => {
-                    let rq = self.core.rq(cpu);
-                    if rq.need_resched || rq.need_resched_lazy {
-                        self.pause(cpu, task);
-                        if !self.stays_in_kernel(cpu) {
-                            self.schedule(cpu);
-                        }
-                        return;
-                    }
-                }
-                Next::Call => {
-                    let rq = self.core.rq(cpu);
-                    if rq.need_resched || rq.need_resched_lazy {
-                        self.pause(cpu, task);
-                        if !self.stays_in_kernel(cpu) {
-                            self.schedule(cpu);
-                        }
-                        return;
-                    }
-                    if self.execs[task.index()].overhead > 0 {
-                        self.pause(cpu, task);
+                next @ (Next::Syscall | Next::Call) => {
+                    if self.leaves_call(cpu, task, matches!(next, Next::Call)) {
                         return;
                     }
                 }
@@ -92,6 +73,21 @@ impl<S: TraceSink> Engine<'_, S> {
                 }
             }
         }
+    }
+
+    /// At the end of a system call: whether the program stops here for now, because the CPU was
+    /// asked to reschedule or, with `shows_time`, because the call's time must pass first.
+    fn leaves_call(&mut self, cpu: CpuId, task: TaskId, shows_time: bool) -> bool {
+        let rq = self.core.rq(cpu);
+        let reschedules = rq.need_resched || rq.need_resched_lazy;
+        let leaves = reschedules || shows_time && self.execs[task.index()].overhead > 0;
+        if leaves {
+            self.pause(cpu, task);
+        }
+        if reschedules && !self.stays_in_kernel(cpu) {
+            self.schedule(cpu);
+        }
+        leaves
     }
 
     /// The program goes on after the reschedule, once the cost of the system call has passed.

@@ -34,7 +34,7 @@ pub mod traps;
 pub mod waiting;
 
 pub use attr::PolicyOverride;
-pub use calibrate::{Calibration, Figure, calibrate};
+pub use calibrate::{Calibration, Figure, REPETITIONS_DEFAULT, REPETITIONS_MAX, calibrate};
 pub use command::{CommandOutcome, CopyOutcome, RunCommand, run_command};
 pub use doctor::{Check, doctor};
 pub use error::HostError;

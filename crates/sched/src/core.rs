@@ -80,6 +80,9 @@ pub struct Rq {
     /// A reschedule was asked for lazily: it happens when the task returns to user mode, or once
     /// the next tick has made a full request of it (TIF_NEED_RESCHED_LAZY).
     pub need_resched_lazy: bool,
+    /// Classes, by bit, whose [`crate::SchedClass::balance_callback`] is to follow the next
+    /// reschedule.
+    balance_callbacks: u8,
     /// Switches on this CPU.
     pub nr_switches: u64,
     /// When the CPU became idle (meaningful while it is idle).
@@ -181,6 +184,7 @@ impl Core {
             nr_running: 0,
             need_resched: false,
             need_resched_lazy: false,
+            balance_callbacks: 0,
             nr_switches: 0,
             idle_since: 0,
             class_exec_runtime: [0; CLASSES_MAX],
@@ -310,6 +314,12 @@ impl Core {
             rq.need_resched_lazy = true;
             self.lazy_cpus.push(cpu);
         }
+    }
+
+    /// Asks for the calling class's `balance_callback` after the next reschedule of `cpu`.
+    #[inline]
+    pub fn queue_balance_callback(&mut self, cpu: CpuId) {
+        self.rqs[cpu.index()].balance_callbacks |= 1 << self.current_class;
     }
 
     /// Counts `count` more runnable tasks on `cpu` (`add_nr_running`).
@@ -451,6 +461,13 @@ impl Core {
             self.resched_pending += 1;
             self.resched_parked -= 1;
         }
+    }
+
+    /// Classes, by bit, that have asked for their `balance_callback` on `cpu` since the last call.
+    #[doc(hidden)]
+    #[inline]
+    pub fn take_balance_callbacks(&mut self, cpu: CpuId) -> u8 {
+        std::mem::take(&mut self.rqs[cpu.index()].balance_callbacks)
     }
 
     /// A CPU that was asked lazily since the last call.

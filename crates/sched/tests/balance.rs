@@ -2,52 +2,18 @@
 //! Placement and load balancing of fair tasks under CFS and EEVDF, driven by a small kernel at
 //! ideal ticks and without costs.
 
+mod balancing_support;
 mod rt_kernel;
 
+use balancing_support::*;
 use rt_kernel::{Kernel, fifo, mask};
 use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, SchedAttr, TaskId, Topology};
+use schedlab_model::{CpuId, Nanos, SchedAttr, TaskId, Topology};
 use schedlab_sched::fair::FairClass;
 use schedlab_sched::fair::rules::Rules;
-use schedlab_sched::fair::tunables;
-use schedlab_sched::rt::Bandwidth;
-use schedlab_sched::{Options, WakeFlags, WakeKind};
 
 const MS: Nanos = 1_000_000;
 const SEC: Nanos = 1_000 * MS;
-const RULES: [Rules; 3] = [Rules::LINUX_6_1, Rules::LINUX_6_12, Rules::LINUX_6_18];
-
-fn kernel_of(rules: Rules, topology: Topology, hz: u32) -> Kernel<FairClass> {
-    let machine = Machine { hz, topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
-    let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };
-    let options = Options::defaults(declared);
-    let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
-    Kernel::with_lower(&machine, Bandwidth::Off, fair)
-}
-
-fn kernel(rules: Rules, nr_cpus: u32) -> Kernel<FairClass> {
-    kernel_of(rules, Topology::flat(nr_cpus), 250)
-}
-
-/// `cores` cores of two hardware threads, siblings `c` and `c + cores`, one cache.
-fn smt(cores: u32) -> Topology {
-    let cpus = 2 * cores;
-    Topology { core: (0..cpus).map(|cpu| cpu % cores).collect(), ..Topology::flat(cpus) }
-}
-
-/// Two caches of `cpus` CPUs each on one node.
-fn two_caches(cpus: u32) -> Topology {
-    let all = 2 * cpus;
-    Topology { llc: (0..all).map(|cpu| cpu / cpus).collect(), ..Topology::flat(all) }
-}
-
-fn hog() -> SchedAttr {
-    SchedAttr::default()
-}
-
-fn pinned(cpus: &[u32]) -> SchedAttr {
-    SchedAttr { affinity: Some(mask(cpus)), ..SchedAttr::default() }
-}
 
 fn nr_running(k: &Kernel<FairClass>) -> Vec<u32> {
     k.core.rqs.iter().map(|rq| rq.nr_running).collect()
@@ -219,16 +185,6 @@ fn caches_share_the_load_evenly() {
         k.run_until(3 * SEC);
         let running = nr_running(&k);
         assert_eq!(running, [2, 2, 2, 2], "{}", rules.name);
-    }
-}
-
-fn wakeup(this_cpu: u32, waker: Option<TaskId>) -> WakeFlags {
-    WakeFlags {
-        kind: WakeKind::Wakeup,
-        sync: false,
-        migrated: false,
-        this_cpu: CpuId(this_cpu),
-        waker,
     }
 }
 

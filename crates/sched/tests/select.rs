@@ -1,65 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CPU that a waking or new fair task gets, under CFS and EEVDF.
 
+mod balancing_support;
 mod rt_kernel;
 
-use rt_kernel::{Kernel, fifo, mask};
-use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId, Topology};
+use balancing_support::*;
+use rt_kernel::{Kernel, fifo};
+use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId, Topology};
+use schedlab_sched::WakeFlags;
 use schedlab_sched::fair::FairClass;
 use schedlab_sched::fair::rules::Rules;
-use schedlab_sched::fair::tunables;
 use schedlab_sched::rt::Bandwidth;
-use schedlab_sched::{Options, WakeFlags, WakeKind};
 
 const MS: Nanos = 1_000_000;
-const RULES: [Rules; 3] = [Rules::LINUX_6_1, Rules::LINUX_6_12, Rules::LINUX_6_18];
-
-fn kernel_with(rules: Rules, topology: Topology, bandwidth: Bandwidth) -> Kernel<FairClass> {
-    let nr_cpus = topology.nr_cpus();
-    let machine = Machine { hz: 250, topology, ..Machine::flat(nr_cpus) };
-    let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };
-    let options = Options::defaults(declared);
-    let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
-    Kernel::with_lower(&machine, bandwidth, fair)
-}
-
-fn kernel_of(rules: Rules, topology: Topology) -> Kernel<FairClass> {
-    kernel_with(rules, topology, Bandwidth::Off)
-}
-
-fn kernel(rules: Rules, nr_cpus: u32) -> Kernel<FairClass> {
-    kernel_of(rules, Topology::flat(nr_cpus))
-}
-
-/// `cores` cores of two hardware threads, siblings `c` and `c + cores`, one cache.
-fn smt(cores: u32) -> Topology {
-    let cpus = 2 * cores;
-    Topology { core: (0..cpus).map(|cpu| cpu % cores).collect(), ..Topology::flat(cpus) }
-}
-
-/// Two caches of `cpus` CPUs each on one node.
-fn two_caches(cpus: u32) -> Topology {
-    let all = 2 * cpus;
-    Topology { llc: (0..all).map(|cpu| cpu / cpus).collect(), ..Topology::flat(all) }
-}
-
-fn hog() -> SchedAttr {
-    SchedAttr::default()
-}
-
-fn pinned(cpus: &[u32]) -> SchedAttr {
-    SchedAttr { affinity: Some(mask(cpus)), ..SchedAttr::default() }
-}
-
-fn wakeup(this_cpu: u32, waker: Option<TaskId>) -> WakeFlags {
-    WakeFlags {
-        kind: WakeKind::Wakeup,
-        sync: false,
-        migrated: false,
-        this_cpu: CpuId(this_cpu),
-        waker,
-    }
-}
 
 /// A task that ran on CPU `cpu` and sleeps.
 fn sleeper(k: &mut Kernel<FairClass>, cpu: u32) -> TaskId {
@@ -102,7 +55,7 @@ fn a_waking_task_whose_cpu_is_busy_finds_an_idle_one() {
 #[test]
 fn a_waking_task_follows_its_waker_to_another_cache_only_if_its_own_is_loaded() {
     for rules in RULES {
-        let mut k = kernel_of(rules, two_caches(2));
+        let mut k = kernel_of(rules, two_caches(2), 250);
         let task = sleeper(&mut k, 2);
         let waker = k.fork(pinned(&[0]));
         let busy: Vec<TaskId> = (0..3).map(|_| k.fork(pinned(&[2]))).collect();
@@ -117,7 +70,7 @@ fn a_waking_task_follows_its_waker_to_another_cache_only_if_its_own_is_loaded() 
 #[test]
 fn smt_wakeup_prefers_an_idle_core() {
     for rules in RULES {
-        let mut k = kernel_of(rules, smt(2));
+        let mut k = kernel_of(rules, smt(2), 250);
         let task = sleeper(&mut k, 0);
         k.fork(pinned(&[0]));
         k.run_until(k.core.now + 100 * MS);
@@ -146,7 +99,7 @@ fn a_cpu_with_only_sched_idle_work_counts_as_idle() {
 #[test]
 fn a_waker_that_will_sleep_is_followed() {
     for rules in RULES {
-        let mut k = kernel_of(rules, two_caches(2));
+        let mut k = kernel_of(rules, two_caches(2), 250);
         let task = sleeper(&mut k, 2);
         k.set_attr(task, pinned(&[0, 2]));
         let waker = k.fork(pinned(&[0]));
@@ -167,7 +120,7 @@ fn a_waker_that_will_sleep_is_followed() {
 fn a_waker_of_many_is_not_followed() {
     for rules in RULES {
         for wide in [false, true] {
-            let mut k = kernel_of(rules, two_caches(2));
+            let mut k = kernel_of(rules, two_caches(2), 250);
             let task = sleeper(&mut k, 2);
             let others = [sleeper(&mut k, 1), sleeper(&mut k, 1)];
             let waker = k.fork(pinned(&[0]));
@@ -216,7 +169,7 @@ fn an_idle_waker_of_the_same_cache_is_taken_only_if_the_own_cpu_is_busy() {
 #[test]
 fn a_new_task_goes_to_the_emptier_cache() {
     for rules in RULES {
-        let mut k = kernel_of(rules, two_caches(4));
+        let mut k = kernel_of(rules, two_caches(4), 250);
         for cpu in 0..3 {
             k.fork(pinned(&[cpu]));
         }
@@ -231,7 +184,7 @@ fn new_tasks_stay_on_a_quiet_node() {
     for rules in RULES {
         let nodes: Vec<u32> = (0..16).map(|cpu| cpu / 8).collect();
         let topology = Topology { llc: nodes.clone(), node: nodes, ..Topology::flat(16) };
-        let mut k = kernel_of(rules, topology);
+        let mut k = kernel_of(rules, topology, 250);
         // One eighth of a node's CPUs, that is one task, may be apart.
         let first = k.fork(hog());
         assert!(k.core.task(first).cpu < CpuId(8), "{}", rules.name);
@@ -245,7 +198,7 @@ fn new_tasks_stay_on_a_quiet_node() {
 #[test]
 fn forks_respect_affinity() {
     for rules in RULES {
-        let mut k = kernel_of(rules, two_caches(2));
+        let mut k = kernel_of(rules, two_caches(2), 250);
         for cpus in [&[3][..], &[1, 2], &[2, 3], &[0]] {
             let task = k.fork(pinned(cpus));
             assert!(cpus.contains(&k.core.task(task).cpu.0), "{}", rules.name);
@@ -258,7 +211,7 @@ fn forks_respect_affinity() {
 #[test]
 fn the_fair_server_serves_eevdf_as_its_vector_says() {
     let server = Bandwidth::FairServer { runtime: 50 * MS, period: 1_000 * MS };
-    let mut k = kernel_with(Rules::LINUX_6_12, Topology::flat(1), server);
+    let mut k = kernel_with(Rules::LINUX_6_12, &Machine::flat(1), server);
     k.start(fifo(50));
     k.fork(hog());
     k.fork(SchedAttr { nice: 5, ..hog() });

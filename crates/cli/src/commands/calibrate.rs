@@ -7,6 +7,7 @@ use crate::machine;
 use crate::output::{AtomicFile, Out, say};
 use crate::table::{self, duration, number};
 
+use schedlab_host::{Calibration, Figure};
 use schedlab_lab::LaneError;
 use schedlab_model::Costs;
 use serde_json::json;
@@ -15,18 +16,13 @@ use std::io::Write;
 /// Runs the command.
 pub fn calibrate(args: &CalibrateArgs, out: &mut Out) -> CliResult<()> {
     say("measuring: keep the machine quiet for a few seconds");
-    let found = schedlab_host::calibrate::calibrate().map_err(LaneError::from)?;
+    let found = schedlab_host::calibrate(args.repetitions).map_err(LaneError::from)?;
     for note in &found.notes {
         say(format!("note: {note}"));
     }
     if let Some(path) = &args.output {
-        let head = format!(
-            "Costs measured by schedlab {} `calibrate`, in nanoseconds.\n\
-             What is missing keeps its default.",
-            env!("CARGO_PKG_VERSION")
-        );
         let mut file = AtomicFile::create(path)?;
-        file.write_all(machine::format_costs(&found.costs, &head).as_bytes())?;
+        file.write_all(costs_file(&found).as_bytes())?;
         file.commit()?;
         say(format!("wrote {}: use it with --costs {}", path.display(), path.display()));
     }
@@ -35,32 +31,60 @@ pub fn calibrate(args: &CalibrateArgs, out: &mut Out) -> CliResult<()> {
             .iter()
             .map(|name| ((*name).to_string(), json!(found.costs.field(name))))
             .collect();
-        let figures: Vec<serde_json::Value> = found
-            .figures
-            .iter()
-            .map(|figure| {
-                json!({
-                    "name": figure.name,
-                    "median_ns": figure.median_ns,
-                    "p10_ns": figure.p10_ns,
-                    "p90_ns": figure.p90_ns,
-                    "count": figure.count,
-                })
-            })
-            .collect();
+        let figures = &found.figures;
         return out.json(&json!({"costs": costs, "figures": figures, "notes": found.notes}));
     }
-    let mut rows = table::table(&["cost", "median", "10 %", "90 %", "samples", "default"]);
+    let heads = ["cost", "median", "95 % interval", "spread", "noise", "samples", "default"];
+    let mut rows = table::table(&heads);
     for figure in &found.figures {
-        let default = Costs::DEFAULT.field(figure.name);
         rows.add_row([
             comfy_table::Cell::new(figure.name),
             number(duration(figure.median_ns)),
-            number(duration(figure.p10_ns)),
-            number(duration(figure.p90_ns)),
-            number(figure.count),
-            number(table::maybe_duration(default)),
+            number(figure.ci95_ns.map_or_else(
+                || "-".into(),
+                |(low, high)| format!("{} to {}", duration(low), duration(high)),
+            )),
+            number(format!("{:.0} %", figure.spread_percent)),
+            comfy_table::Cell::new(figure.noise.name()),
+            number(format!("{} x {}", figure.nr_repetitions, samples_each(figure))),
+            number(table::maybe_duration(Costs::DEFAULT.field(figure.name))),
         ]);
     }
     out.line(table::render(&rows))
+}
+
+/// Samples of a repetition, on average.
+fn samples_each(figure: &Figure) -> u64 {
+    figure.nr_samples / u64::from(figure.nr_repetitions.max(1))
+}
+
+/// The costs as a file; a remark at each says how far it can be trusted.
+fn costs_file(found: &Calibration) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut head = format!(
+        "Costs measured by schedlab {version} `calibrate`, in ns: medians of repetitions.\n\
+         What is missing keeps its default.\n"
+    );
+    let devices = found.figures.iter().filter(|figure| Costs::DEFAULT.field(figure.name).is_none());
+    for figure in devices {
+        head += &format!(
+            "For [device] of a machine file: {} = {} ({})\n",
+            figure.name,
+            figure.median_ns,
+            trust(figure)
+        );
+    }
+    machine::format_costs(&found.costs, &head, |name| match found.figure(name) {
+        Some(figure) => trust(figure),
+        None => "not measured".into(),
+    })
+}
+
+/// How far a figure can be trusted, in a line.
+fn trust(figure: &Figure) -> String {
+    let interval = figure
+        .ci95_ns
+        .map_or_else(String::new, |(low, high)| format!("{low} to {high} with 95 %, "));
+    let (noise, count) = (figure.noise.name(), figure.nr_repetitions);
+    format!("{interval}{noise}, {count} repetitions")
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab run`: a workload, or copies of any command, on the running kernel.
 
-use super::trace_file::{SliceLines, TraceContext, TraceFile, TraceFormat};
+use super::trace_file::{OptionalTraceFile, SliceLines};
 use super::{results, sim};
 use crate::args::RunArgs;
 use crate::error::{CliError, CliResult, Exit};
@@ -11,8 +11,7 @@ use crate::table::{self, duration, maybe_duration, number};
 use schedlab_host::{HostLane, Output, PolicyOverride, RunCommand, run_command};
 use schedlab_lab::{CopyResult, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, plan};
 use schedlab_metrics::stats::Summary;
-use schedlab_model::trace::NullSink;
-use schedlab_model::{CpuMask, Policy, TraceSink, Workload};
+use schedlab_model::{CpuMask, Policy, Workload};
 use std::collections::BTreeMap;
 
 /// Source of a result that a trace gave.
@@ -142,25 +141,12 @@ fn run_copies(
     let workload = Workload::new(name.rsplit('/').next().unwrap_or_default(), Vec::new());
     let last = cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
     let mut slices = SliceLines::new(args.output.slices.then_some(out), false);
-    let mut file = match &args.output.trace {
-        Some(path) => {
-            let context = TraceContext::of(&workload, last);
-            Some(TraceFile::create(path, TraceFormat::of(path)?, &context)?)
-        }
-        None => None,
-    };
-    let mut null = NullSink;
-    let file_sink: &mut dyn TraceSink = match &mut file {
-        Some(file) => file.sink(),
-        None => &mut null,
-    };
+    let mut file = OptionalTraceFile::create(args.output.trace.as_deref(), &workload, last)?;
     let mut recorder = Recorder::new(cpus.weight(), sim::keep(&args.output));
-    let outcome = run_command(&command, &mut (&mut recorder, (&mut slices, file_sink)));
+    let outcome = run_command(&command, &mut (&mut recorder, (&mut slices, file.sink())));
     slices.finish()?;
     let outcome = outcome.map_err(LaneError::from)?;
-    if let Some(file) = file {
-        file.commit()?;
-    }
+    file.commit()?;
     let recorded = recorder.finish(&workload);
     let measures = if outcome.host.source == SOURCE_BPF {
         recorded.measures

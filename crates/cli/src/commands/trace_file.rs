@@ -6,7 +6,7 @@ use super::schema::SliceLine;
 use crate::error::{CliError, CliResult};
 use crate::output::{AtomicFile, Out};
 use schedlab_lab::{Slice, SliceTracker};
-use schedlab_model::trace::TaskInfo;
+use schedlab_model::trace::{NullSink, TaskInfo};
 use schedlab_model::{Event, Nanos, TaskId, TraceSink, Workload};
 use schedlab_trace::parquet::ParquetSink;
 use schedlab_trace::parquet_table::io_error;
@@ -156,6 +156,37 @@ impl TraceFile {
             Sink::Csv(sink) => sink.finish(),
         };
         file.map_err(|error| wrong(&path, &error))?.commit()
+    }
+}
+
+/// The trace file of a run, if one was asked for.
+pub struct OptionalTraceFile {
+    file: Option<TraceFile>,
+    null: NullSink,
+}
+
+impl OptionalTraceFile {
+    /// Starts the file `path` for a run of `workload` on `nr_cpus` CPUs; its ending names the
+    /// format.
+    pub fn create(path: Option<&Path>, workload: &Workload, nr_cpus: u32) -> CliResult<Self> {
+        let create = |path| {
+            let context = TraceContext::of(workload, nr_cpus);
+            TraceFile::create(path, TraceFormat::of(path)?, &context)
+        };
+        Ok(Self { file: path.map(create).transpose()?, null: NullSink })
+    }
+
+    /// Where events go.
+    pub fn sink(&mut self) -> &mut dyn TraceSink {
+        match &mut self.file {
+            Some(file) => file.sink(),
+            None => &mut self.null,
+        }
+    }
+
+    /// Makes the file appear.
+    pub fn commit(self) -> CliResult<()> {
+        self.file.map_or(Ok(()), TraceFile::commit)
     }
 }
 

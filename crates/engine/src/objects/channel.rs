@@ -11,8 +11,9 @@
 //! (`unix_writable`).
 //!
 //! Wake-ups between the two ends carry the hint that the waker will soon sleep (WF_SYNC). Each byte
-//! is copied twice, once by each end, at the device's price for a copy. Left out: the page and
-//! buffer granularity of both, and the end of file when the last writer exits.
+//! is copied twice, once by each end, at the device's price for a copy; a call itself costs
+//! `pipe_ns` or `socket_ns`. Left out: the page and buffer granularity of both, and the end of file
+//! when the last writer exits.
 
 use super::queue::WaitQueue;
 use crate::engine::Engine;
@@ -79,7 +80,7 @@ impl<S: TraceSink> Engine<'_, S> {
         retried: bool,
     ) -> Next {
         if !retried {
-            self.charge(task, self.costs.syscall_ns);
+            self.charge_transfer(task, id);
         }
         let channel = self.objects.channel(id);
         let was_empty = channel.bytes == 0;
@@ -99,6 +100,13 @@ impl<S: TraceSink> Engine<'_, S> {
             self.wake_writer(cpu, task, id, false);
         }
         Next::Call
+    }
+
+    /// A system call of `task` on the channel, without the copy and whom it wakes.
+    fn charge_transfer(&mut self, task: TaskId, id: ObjectId) {
+        let costs = self.costs;
+        let is_pipe = self.objects.channel(id).is_pipe();
+        self.charge(task, if is_pipe { costs.pipe_ns } else { costs.socket_ns });
     }
 
     fn wake_readers(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, was_empty: bool) {
@@ -141,7 +149,7 @@ impl<S: TraceSink> Engine<'_, S> {
         retried: bool,
     ) -> Next {
         if !retried {
-            self.charge(task, self.costs.syscall_ns);
+            self.charge_transfer(task, id);
         }
         let channel = self.objects.channel(id);
         let taken = channel.bytes.min(bytes);
@@ -155,7 +163,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if taken < bytes {
             if taken > 0 {
                 // This read has returned what there was; the next one waits.
-                self.charge(task, self.costs.syscall_ns);
+                self.charge_transfer(task, id);
             }
             let prio = self.core.task(task).attr.kernel_prio();
             self.objects.channel(id).readers.push(task, prio);

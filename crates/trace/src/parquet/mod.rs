@@ -401,8 +401,8 @@ mod tests {
         assert!(error.contains("is not in the table of tasks"), "{error}");
     }
 
-    /// Found by fuzzing: a page header of the tasks claims a list that would be skipped for minutes.
-    /// The first two bytes say where the table of tasks ends.
+    /// Found by fuzzing: a page header of the tasks claims a list that would be skipped for
+    /// minutes. The first two bytes say where the table of tasks ends.
     #[test]
     fn a_list_without_end_is_an_error() {
         let data = include_bytes!("../../tests/samples/parquet-endless-list.bin");

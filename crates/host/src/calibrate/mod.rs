@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measures what scheduling costs on this machine, for the simulator's cost model.
+//!
+//! All is done by one thread bound to a CPU and by processes that it forks; nothing of the machine
+//! is changed. Every figure is measured in several repetitions, taken in turn so that a drift of
+//! the machine shows in each of them; one repetition gives the median of its samples. What is
+//! reported is the median of the repetitions, an interval that holds the true median with at least
+//! 95 %, and how far the repetitions lie apart. [`Method`] says how each figure comes about.
+
+mod device;
+mod methods;
+mod statistics;
+
+pub use statistics::{Figure, Noise};
+
+use crate::error::HostError;
+use crate::machine;
+use crate::sys;
+use schedlab_model::machine::Device;
+use schedlab_model::{Costs, CpuId, CpuMask, Topology};
+use statistics::{Repeated, median};
+
+/// Repetitions unless asked otherwise: the least for which the 4th and the 12th of them bound an
+/// interval of at least 95 % (96.5 %) while one may be an outlier on either side.
+pub const REPETITIONS_DEFAULT: u32 = 15;
+
+/// Most repetitions.
+pub const REPETITIONS_MAX: u32 = 60;
+
+/// How a figure is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Method {
+    /// Name, as in [`Costs::NAMES`] or a field of [`Device`].
+    pub name: &'static str,
+    /// What is done and what is taken off.
+    pub text: &'static str,
+}
+
+/// Every figure, in the order in which they are reported.
+pub const METHODS: [Method; 13] = [
+    Method {
+        name: "context_switch_ns",
+        text: "two processes of one CPU that yield to each other, less a system call",
+    },
+    Method {
+        name: "wakeup_ns",
+        text: "a hop of a ping-pong over two pipes on one CPU, less a write, a read and a switch",
+    },
+    Method {
+        name: "idle_exit_ns",
+        text: "lateness of an absolute timer on an idle CPU, less a switch and a clock reading",
+    },
+    Method {
+        name: "migration_ns",
+        text: "a pass over 64 KiB after a move within the last-level cache, less a warm pass",
+    },
+    Method {
+        name: "migration_llc_ns",
+        text: "the same after a move to a CPU with another last-level cache",
+    },
+    Method { name: "tick_ns", text: "gaps that timer interrupts tear into a busy loop" },
+    Method { name: "fork_ns", text: "CPU time of fork in the parent" },
+    Method { name: "syscall_ns", text: "getppid in a loop" },
+    Method {
+        name: "pipe_ns",
+        text: "half of a write and a read of one byte of a pipe nobody waits for",
+    },
+    Method { name: "socket_ns", text: "the same of a pair of stream sockets" },
+    Method { name: "copy_kib_ns", text: "a write of 64 KiB into cached pages of a file, by 64" },
+    Method { name: "read_latency_ns", text: "a read of 4 KiB past the page cache (O_DIRECT)" },
+    Method { name: "write_latency_ns", text: "a write of 4 KiB that reaches the medium (O_SYNC)" },
+];
+
+/// What was measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Calibration {
+    /// Costs: measured where possible, else the default.
+    pub costs: Costs,
+    /// The device: likewise.
+    pub device: Device,
+    /// The figures behind them.
+    pub figures: Vec<Figure>,
+    /// What could not be measured, and why; what is too noisy to be relied on.
+    pub notes: Vec<String>,
+}
+
+impl Calibration {
+    /// The figure called `name`, if it was measured.
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+}
+
+/// Measures on the CPUs that this process may use, `repetitions` (1 to [`REPETITIONS_MAX`]) times;
+/// one takes about a third of a second.
+pub fn calibrate(repetitions: u32) -> Result<Calibration, HostError> {
+    let repetitions = repetitions.clamp(1, REPETITIONS_MAX);
+    let cpus = machine::usable_cpus();
+    let topology = crate::topology::this_machine().and_then(|file| file.spec());
+    let topology = topology.map(|spec| spec.machine.topology).ok();
+    let places = Places::new(&cpus, topology.as_ref());
+    let worker = std::thread::Builder::new()
+        .name("calibrate".into())
+        .spawn(move || measure(&places, repetitions));
+    worker
+        .map_err(|error| HostError::system("starting the calibration", &error))?
+        .join()
+        .map_err(|_| HostError::System("the calibration broke off".into()))?
+        .map_err(|error| HostError::system("calibrating", &error))
+}
+
+/// CPUs on which something is measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Places {
+    /// Where everything runs.
+    home: CpuMask,
+    /// Another core that shares the last-level cache with it, or else its hardware thread.
+    near: Option<CpuMask>,
+    /// A CPU with another last-level cache.
+    far: Option<CpuMask>,
+}
+
+impl Places {
+    /// The last CPU is home: interrupts of devices tend to go to the first. `topology` numbers the
+    /// CPUs of `cpus` from 0; without it all are taken to share a cache.
+    fn new(cpus: &CpuMask, topology: Option<&Topology>) -> Self {
+        let cpus: Vec<CpuId> = cpus.iter().collect();
+        let only = |index: usize| cpus.get(index).copied().map(CpuMask::only);
+        let last = cpus.len().saturating_sub(1);
+        let flat = Topology::flat(cpus.len() as u32);
+        let topology = topology.filter(|known| known.core.len() == cpus.len()).unwrap_or(&flat);
+        let find = |wanted: &dyn Fn(usize) -> bool| (0..last).find(|other| wanted(*other));
+        let shares = |level: &[u32], other: usize| level[other] == level[last];
+        let core = find(&|cpu| shares(&topology.llc, cpu) && !shares(&topology.core, cpu));
+        let thread = find(&|cpu| shares(&topology.core, cpu));
+        let far = find(&|cpu| !shares(&topology.llc, cpu));
+        Self {
+            home: only(last).unwrap_or(CpuMask::only(CpuId(0))),
+            near: core.or(thread).and_then(only),
+            far: far.and_then(only),
+        }
+    }
+}
+
+fn measure(places: &Places, repetitions: u32) -> std::io::Result<Calibration> {
+    sys::sched_setaffinity(0, &places.home)?;
+    sys::set_timer_slack_ns(1)?;
+    let mut found = Repeated::default();
+    let mut notes = Vec::new();
+    let mut disk = device::Disk::open().map_err(|why| notes.push(format!("device: {why}"))).ok();
+    for _ in 0..repetitions {
+        repetition(places, &mut found)?;
+        if let Some(disk) = &mut disk {
+            disk.measure(&mut found);
+        }
+    }
+    Ok(summary(&found, repetitions, notes))
+}
+
+/// Measures everything but the device once.
+fn repetition(places: &Places, found: &mut Repeated) -> std::io::Result<()> {
+    let clock = median(methods::clock()).unwrap_or(0);
+    let syscall = found.add("syscall_ns", methods::syscalls(), 0).unwrap_or(0);
+    let switch = found.add("context_switch_ns", methods::yields()?, syscall);
+    let pipe = found.add("pipe_ns", methods::own_pipe()?, 0).unwrap_or(0);
+    found.add("socket_ns", methods::own_socket()?, 0);
+    if let Some(switch) = switch {
+        found.add("wakeup_ns", methods::ping_pong()?, 2 * pipe + switch);
+    }
+    found.add("idle_exit_ns", methods::timer_lateness(), switch.unwrap_or(0) + clock);
+    found.add("tick_ns", methods::tick_gaps(), 0);
+    found.add("fork_ns", methods::forks()?, 0);
+    for (name, away) in [("migration_ns", &places.near), ("migration_llc_ns", &places.far)] {
+        if let Some(away) = away {
+            found.add(name, methods::migrations(&places.home, away)?, 0);
+        }
+    }
+    Ok(())
+}
+
+/// Costs and device from what the repetitions gave.
+fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibration {
+    let mut out =
+        Calibration { costs: Costs::DEFAULT, device: Device::default(), figures: vec![], notes };
+    for method in METHODS {
+        let Some(figure) = found.figure(method) else { continue };
+        if let Some(cost) = out.costs.field_mut(figure.name) {
+            *cost = figure.median_ns;
+        }
+        if let Some(field) = device::field_mut(&mut out.device, figure.name) {
+            *field = figure.median_ns;
+        }
+        if figure.noise == Noise::Unreliable && repetitions > 1 {
+            out.notes.push(format!(
+                "{}: repetitions differ by {:.0} % of the median; repeat on a quieter machine",
+                figure.name, figure.spread_percent
+            ));
+        }
+        out.figures.push(figure);
+    }
+    for name in Costs::NAMES {
+        if out.figure(name).is_none() {
+            out.notes.push(format!("{name}: {}, the default stays", why_missing(name)));
+        }
+    }
+    // A default that is less than what was measured for the shorter way cannot be right.
+    out.costs.migration_llc_ns = out.costs.migration_llc_ns.max(out.costs.migration_ns);
+    out
+}
+
+/// Why there is no figure for `name`.
+fn why_missing(name: &str) -> &'static str {
+    match name {
+        "pick_entry_ns" => "no program can tell it from the rest of a switch",
+        "migration_ns" => "no two CPUs that may be used share a last-level cache",
+        "migration_llc_ns" => "no two CPUs that may be used have different last-level caches",
+        "context_switch_ns" | "wakeup_ns" => {
+            "yielding did not switch each time; measuring it wants CAP_SYS_NICE or a quiet CPU"
+        }
+        _ => "not measurable here",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_costs_something() {
+        let found = calibrate(2).unwrap();
+        assert!((20..1_000_000).contains(&found.costs.syscall_ns), "{found:?}");
+        assert!((100..5_000_000).contains(&found.costs.context_switch_ns), "{found:?}");
+        assert!((1_000..100_000_000).contains(&found.costs.fork_ns), "{found:?}");
+        // A transfer is a system call that does something.
+        assert!(found.costs.pipe_ns > found.costs.syscall_ns, "{found:?}");
+        assert!((20..1_000_000).contains(&found.costs.socket_ns), "{found:?}");
+        let pipe = found.figure("pipe_ns").unwrap();
+        assert_eq!((pipe.nr_repetitions, pipe.ci95_ns), (2, None));
+        for figure in &found.figures {
+            println!("{figure:?}");
+        }
+    }
+
+    #[test]
+    fn migrations_are_measured_within_a_cache_and_across() {
+        let cpus: CpuMask = [2, 3, 6, 7].map(CpuId).into_iter().collect();
+        let only = |cpu| Some(CpuMask::only(CpuId(cpu)));
+        let topology =
+            Topology { core: vec![0, 1, 2, 2], llc: vec![0, 1, 1, 1], node: vec![0, 0, 0, 0] };
+        let places = Places::new(&cpus, Some(&topology));
+        // The sibling of 7 comes after the core of 3.
+        assert_eq!((Some(places.home), places.near, places.far), (only(7), only(3), only(2)));
+        let places = Places::new(&cpus, None);
+        assert_eq!((places.near, places.far), (only(2), None));
+        let siblings =
+            Topology { core: vec![0, 1, 2, 2], llc: vec![0, 1, 2, 2], node: vec![0, 0, 0, 0] };
+        assert_eq!(Places::new(&cpus, Some(&siblings)).near, only(6));
+        let places = Places::new(&CpuMask::only(CpuId(5)), None);
+        assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
+    }
+
+    #[test]
+    fn every_cost_has_a_method_or_a_reason() {
+        for name in Costs::NAMES {
+            let has_method = METHODS.iter().any(|method| method.name == name);
+            assert_eq!(has_method, name != "pick_entry_ns", "{name}");
+        }
+        let mut device = Device::default();
+        for method in METHODS {
+            let is_device = device::field_mut(&mut device, method.name).is_some();
+            assert_ne!(is_device, Costs::NAMES.contains(&method.name), "{}", method.name);
+        }
+    }
+}
