@@ -5,6 +5,7 @@
 //! more than one class needs. What only one class needs lives in that class, indexed by task or
 //! CPU.
 
+use crate::flags::WakeFlags;
 use schedlab_model::random::Stream;
 use schedlab_model::{
     CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, Preempt, SchedAttr, TaskId, Topology,
@@ -41,6 +42,8 @@ pub struct Task {
     pub sched_delayed: bool,
     /// The CPU whose runqueue it is on, or was on last.
     pub cpu: CpuId,
+    /// Address space: tasks with the same number are threads of one process.
+    pub mm: u32,
     /// Affinity, within the machine.
     pub cpus_allowed: CpuMask,
     /// Number of CPUs in `cpus_allowed`.
@@ -151,6 +154,9 @@ pub struct Core {
     pub random: Stream,
     /// Work done since the engine last looked.
     pub work: Work,
+    /// Circumstances of the wake-up or fork under way: meaningful while a task is enqueued that
+    /// wakes, is new or has just been moved off a CPU that it may not use any more.
+    pub wake_flags: WakeFlags,
     /// Which policy belongs to which class of the stack, by policy number; filled by the engine.
     class_of_policy: [u8; 8],
     timers: Vec<TimerRequest>,
@@ -197,6 +203,7 @@ impl Core {
             cgroups,
             random,
             work: Work::default(),
+            wake_flags: WakeFlags::TIMER,
             class_of_policy: [0; 8],
             timers: Vec::new(),
             resched_cpus: CpuMask::empty(),
