@@ -238,6 +238,9 @@ pub struct OutputArgs {
     /// Write a report of the run(s) to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// The analysis.
+    #[command(flatten)]
+    pub analysis: crate::commands::AnalysisArgs,
 }
 
 /// Arguments of `sim`.
@@ -457,6 +460,9 @@ pub struct AnalyseArgs {
     /// Write a report to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// The analysis.
+    #[command(flatten)]
+    pub analysis: crate::commands::AnalysisArgs,
 }
 
 /// Arguments of `export`.
@@ -537,18 +543,23 @@ pub struct BenchArgs {
     /// CPUs of the modelled machine instead of the job's.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cpus: Option<u32>,
+    /// The modelled machine, of which the first CPUs are taken: a preset, `host`, or a file;
+    /// without it a flat one.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
     /// Tasks instead of the job's.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub tasks: Option<u32>,
     /// Simulated time instead of the job's, such as 500ms or 2s.
     #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
     pub until: Option<Nanos>,
-    /// Ticks a second of the modelled kernel.
-    #[arg(long, default_value = "250", value_parser = crate::input::hz)]
-    pub hz: u32,
-    /// What switches, ticks and wake-ups cost the modelled machine: zero, default, or a file.
-    #[arg(long, value_name = "zero|default|FILE", default_value = "default")]
-    pub costs: String,
+    /// Ticks a second of the modelled kernel instead of the machine's; of a flat one 250.
+    #[arg(long, value_parser = crate::input::hz)]
+    pub hz: Option<u32>,
+    /// What switches, ticks and wake-ups cost instead of what the machine says: zero, default, or a
+    /// file.
+    #[arg(long, value_name = "zero|default|FILE")]
+    pub costs: Option<String>,
     /// Processes to measure; medians are shown.
     #[arg(long, short = 'n', default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -59,6 +59,20 @@ fn tasks_and_cpus_can_be_set() {
     assert!(table.contains("switches/CPU-s") && table.contains("J1"), "{table}");
 }
 
+/// The machine's ticks and CPUs are its own, also in processes of their own.
+#[test]
+fn a_job_runs_on_a_machine_of_ones_choice() {
+    let args = ["bench", "J8", "--machine", "laptop", "--until", "1s", "-n", "2", "--json"];
+    let (flat, laptop) = (json(&["bench", "J8", "--until", "1s", "--json"]), json(&args));
+    assert_eq!((&flat["machine"], &laptop["machine"]), (&"flat".into(), &"laptop".into()));
+    assert_eq!((&laptop["nr_cpus"], &laptop["hz"]), (&8.into(), &250.into()));
+    let hz = json(&["bench", "J1", "--machine", "S3-a", "--until", "1s", "--json"]);
+    assert_eq!((&hz["hz"], &hz["nr_ticks"]), (&100.into(), &99.into()));
+    let few = schedlab(&["bench", "J8", "--machine", "pi", "--until", "1s"]);
+    assert_eq!(few.code, 2);
+    assert!(few.stderr.contains("has 4 CPUs"), "{}", few.stderr);
+}
+
 #[test]
 fn what_is_not_there_is_named() {
     let wrong = schedlab(&["bench", "J9"]);

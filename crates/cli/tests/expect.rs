@@ -24,6 +24,10 @@ const FAILS: &str = r#"[{ "measure": "cpu_share", "task": "a", "above": 0.5 },
     { "measure": "wait_ns_max", "task": "b", "below": "1us" },
     { "measure": "turnaround_ns", "task": "b", "at_most": "1h" }]"#;
 
+/// A file whose one expectation holds under every scheduler.
+const HOLDS_TEXT: &str = r#"{ "global": { "duration": 2 }, "tasks": { "a": { "run": 100000 } },
+    "expect": [{ "measure": "nr_migrations", "equal": 0 }] }"#;
+
 #[test]
 fn what_holds_ends_with_success() {
     let folder = file(HOLDS);
@@ -78,4 +82,39 @@ fn the_schema_of_workload_files_accepts_them() {
     assert!(validator.is_valid(&serde_json::from_str(&text).unwrap()));
     let wrong = text.replace("at_least", "at_lest");
     assert!(!validator.is_valid(&serde_json::from_str(&wrong).unwrap()));
+}
+
+/// `compare` with a workload, and with an experiment file, also when all its runs are stored.
+#[test]
+fn comparisons_fail_too() {
+    let folder = file(FAILS);
+    let output = schedlab_in(folder.path(), &["compare", "w.json", "--scheduler", "linux-6.12,rr"]);
+    assert_eq!(output.code, 1, "{}", output.stderr);
+    assert!(output.stderr.contains("5 of 6 expectations of w do not hold"), "{}", output.stderr);
+    assert!(output.stdout.contains("wait_ns_max"), "{}", output.stdout);
+
+    let sweep = "name = 'sweep'\n[[experiment]]\nname = 'sweep'\nworkload = 'w.json'\n\
+                 axes.cpus = [1]\nseeds = [7]\nmeasure = ['nr_switches']\n\
+                 [[experiment.runs]]\nlane = 'sim'\n\
+                 schedulers = ['linux-6.12', 'rr']\n";
+    std::fs::write(folder.path().join("sweep.toml"), sweep).unwrap();
+    for stored in [false, true] {
+        let output = schedlab_in(folder.path(), &["compare", "sweep.toml"]);
+        assert_eq!(output.code, 1, "{}", output.stderr);
+        assert_eq!(output.stderr.contains("2 are stored"), stored, "{}", output.stderr);
+        assert!(output.stderr.contains("5 of 6 expectations"), "{}", output.stderr);
+        let row = |line: &&str| line.contains("rr") && line.contains("> 0.5");
+        assert!(output.stdout.lines().any(|line| row(&line)), "{}", output.stdout);
+        assert!(folder.path().join("sweep.results/report.html").exists());
+    }
+    // Tables as JSON have no place for it: then stderr has the list.
+    let output = schedlab_in(folder.path(), &["compare", "sweep.toml", "--json"]);
+    assert_eq!(output.code, 1);
+    serde_json::from_str::<Value>(&output.stdout).unwrap();
+    assert!(output.stderr.contains("wait_ns_max"), "{}", output.stderr);
+
+    std::fs::write(folder.path().join("w.json"), HOLDS_TEXT).unwrap();
+    let output = schedlab_in(folder.path(), &["compare", "sweep.toml", "--fresh"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(!output.stdout.contains("do not hold"), "{}", output.stdout);
 }

@@ -172,8 +172,9 @@ fn a_trace_in_every_format_converts_and_checks() {
     }
     assert_eq!(&read("direct.parquet")[..4], b"PAR1");
     assert!(folder.path().join("direct.tasks.parquet").exists());
-    let csv = run(&["export", "direct.slt", "-", "--format", "csv"]).stdout;
-    assert_eq!(csv.as_bytes(), read("direct.csv"));
+    let csv = run(&["export", "direct.slt", "-", "--format", "csv"]);
+    assert_eq!(csv.stdout.as_bytes(), read("direct.csv"));
+    assert_eq!(csv.stderr, "", "what went to stdout has no name");
     // The timeline of a result gives the same table, in order of the starts.
     let result = run(&["sim", "hogs:n=3,work=20ms", "--json", "--keep"]).stdout;
     std::fs::write(folder.path().join("result.json"), result).unwrap();
@@ -183,7 +184,7 @@ fn a_trace_in_every_format_converts_and_checks() {
         lines.sort_unstable();
         lines.join("\n")
     };
-    assert_eq!(sorted(&from_result), sorted(&csv));
+    assert_eq!(sorted(&from_result), sorted(&csv.stdout));
     let done = schedlab_in(folder.path(), &["export", "result.json", "x.pftrace"]);
     assert_eq!(done.code, 2);
 }

@@ -69,6 +69,37 @@ pub const PIPE_BYTES: u64 = 65_536;
 /// Bytes of a message that a pipe takes whole or not at all (PIPE_BUF, pipe(7)).
 pub const PIPE_ATOMIC_BYTES: u64 = 4_096;
 
+/// Send buffer of a socket (net.core.wmem_default on x86-64), as the kernel counts memory.
+pub const SOCKET_SNDBUF_BYTES: u64 = 212_992;
+
+/// Largest piece in which a stream socket takes a message: SKB_MAX_ALLOC and 32 KiB of pages
+/// (`unix_stream_sendmsg`, net/unix/af_unix.c, 6.12).
+pub const SOCKET_PIECE_BYTES: u64 = 16_064 + 32_768;
+
+/// Memory that a message of `message` bytes takes in a socket: 256 bytes of `struct sk_buff`, data
+/// and 320 bytes of `struct skb_shared_info` in a slab of a power of two, and whole pages for what
+/// does not fit into one page with the latter (`unix_stream_sendmsg`; `truesize` in
+/// include/linux/skbuff.h, 6.12).
+pub const fn socket_memory_bytes(message: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    const SHARED: u64 = 320;
+    let beyond = message.saturating_sub(PAGE - SHARED).next_multiple_of(PAGE);
+    let in_pages = if beyond < message { beyond } else { message };
+    let linear = ((message - in_pages).next_multiple_of(64) + SHARED).next_power_of_two();
+    256 + if linear < 512 { 512 } else { linear } + in_pages.next_multiple_of(PAGE)
+}
+
+/// Bytes of messages of `message` bytes each that a send buffer of `sndbuf` bytes takes: one more
+/// is taken while the memory of those before is below it.
+pub const fn socket_payload_bytes(sndbuf: u64, message: u64) -> u64 {
+    let piece = match message {
+        0 => 1,
+        SOCKET_PIECE_BYTES.. => SOCKET_PIECE_BYTES,
+        _ => message,
+    };
+    sndbuf.div_ceil(socket_memory_bytes(piece)).saturating_mul(piece)
+}
+
 /// Largest capacity of a channel: what F_SETPIPE_SZ can ask for (fcntl(2)).
 pub const CHANNEL_BYTES_MAX: u64 = 1 << 31;
 
@@ -125,5 +156,26 @@ impl ObjectSpec {
     /// An object.
     pub fn new(name: impl Into<String>, kind: ObjectKind) -> Self {
         Self { name: name.into(), kind }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that went into a socket pair of Linux 6.18 before a write would have had to wait.
+    #[test]
+    fn a_socket_takes_what_the_kernel_lets_it_take() {
+        let exact = [(1, 278), (100, 27_800), (1_000, 93_000), (3_777, 166_188), (4_000, 176_000)];
+        let larger = [(9_000, 189_000), (16_000, 208_000), (20_000, 220_000)];
+        for (message, bytes) in exact.into_iter().chain(larger) {
+            let found = socket_payload_bytes(SOCKET_SNDBUF_BYTES, message);
+            assert_eq!(found, bytes, "messages of {message} bytes");
+        }
+        // Of long messages the last piece is shorter.
+        for (message, bytes) in [(49_000, 232_544), (100_000, 236_544), (1 << 20, 219_264_u64)] {
+            let off = socket_payload_bytes(SOCKET_SNDBUF_BYTES, message).abs_diff(bytes);
+            assert!(off * 8 <= bytes, "messages of {message} bytes: off by {off}");
+        }
     }
 }

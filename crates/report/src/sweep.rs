@@ -305,6 +305,26 @@ mod tests {
         assert_eq!(data.table.rows.len(), 6);
     }
 
+    /// Counts are not divided: below 1, 2 and 4 tasks stand whole numbers only.
+    #[test]
+    fn whole_numbers_have_whole_ticks() {
+        let results = [result(&["scheduler", "n"])];
+        let pictures = sweep_pictures(&group_all(&results)[0]);
+        for width in [760.0, 340.0] {
+            let svg = svg_inline(&sweep_lines_scene(&pictures[0], "", width, Ink::Inline), "x");
+            let texts: Vec<&str> = svg
+                .split("<text")
+                .skip(1)
+                .filter_map(|text| text.split_once('>')?.1.split_once('<'))
+                .map(|(text, _)| text.trim())
+                .collect();
+            let numbers = texts.iter().filter_map(|text| text.parse::<f64>().ok());
+            let fractions: Vec<f64> = numbers.filter(|number| number.fract() != 0.0).collect();
+            assert!(fractions.is_empty(), "{width}: {texts:?}");
+            assert!(["1", "2", "3", "4"].iter().all(|tick| texts.contains(tick)), "{texts:?}");
+        }
+    }
+
     #[test]
     fn categories_give_bars() {
         let results = [result(&["scheduler"])];

@@ -14,6 +14,7 @@ pub mod explain;
 pub mod fair;
 pub mod fcfs;
 pub mod flags;
+pub mod linux_2_4;
 pub mod linux_6_1;
 pub mod linux_6_12;
 pub mod lottery;

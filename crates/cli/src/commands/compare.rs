@@ -2,7 +2,8 @@
 //! `schedlab compare`: one workload under several schedulers, simulated and on this machine.
 
 use super::demo::{Bar, Unavailable, finish_with_failures};
-use super::{report, results, sim, sweep};
+use super::results::{self, Expectations};
+use super::{report, sim, sweep};
 use crate::args::CompareArgs;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
@@ -53,16 +54,21 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     }
     let runs = || outcome.results.iter().flat_map(|result| &result.runs);
     results::warn(runs());
+    let expectations = Expectations::of(runs());
     if args.json {
         let runs: Vec<_> = runs().cloned().collect();
         sim::print_json(&runs, args.keep, out)?;
     } else {
         out.line(results::comparison(runs()))?;
+        expectations.table().map(|table| out.line(table)).transpose()?;
     }
     if let (Some(path), true) = (&args.report, runs().next().is_some()) {
         report::write(path, None, &named.workload.name, &outcome.results)?;
     }
-    finish_with_failures(&outcome.failures, Unavailable::Fails)
+    out.finish_now()?;
+    let finished = finish_with_failures(&outcome.failures, Unavailable::Fails);
+    // A failed check counts most.
+    expectations.check(&named.workload.name).and(finished)
 }
 
 fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab demo`: studies S0 and S1, simulated and on this machine, to a table and a report.
 
-use super::{report, results, sim, studies};
+use super::results::{self, Expectations};
+use super::{report, sim, studies};
 use crate::args::{DemoArgs, LaneArg};
 use crate::error::{CliError, CliResult, Exit};
 use crate::machine;
@@ -44,6 +45,8 @@ pub fn demo(args: &DemoArgs, out: &mut Out) -> CliResult<()> {
     bar.finish();
     results::warn(outcome.results.iter().flat_map(|result| &result.runs));
     out.line(results::summary(&outcome.results))?;
+    let expectations = Expectations::of(outcome.results.iter().flat_map(|result| &result.runs));
+    expectations.table().map(|table| out.line(table)).transpose()?;
     out.finish_now()?;
     if outcome.results.iter().any(|result| !result.runs.is_empty()) {
         let path = args.output.join("results.json");
@@ -55,7 +58,9 @@ pub fn demo(args: &DemoArgs, out: &mut Out) -> CliResult<()> {
         let path = args.output.join("report.html");
         report::write(&path, plots.as_deref(), &title(&studies), &outcome.results)?;
     }
-    finish_with_failures(&outcome.failures, Unavailable::IsSaid)
+    let finished = finish_with_failures(&outcome.failures, Unavailable::IsSaid);
+    // A failed check counts most.
+    expectations.check(&title(&studies)).and(finished)
 }
 
 fn title(studies: &[studies::Source]) -> String {

@@ -35,7 +35,9 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
         return export_result(args, format, out);
     }
     if !to_stdout {
-        return export_trace(&args.input, &args.output, format);
+        let done = export_trace(&args.input, &args.output, format)?;
+        say(format!("wrote {}", args.output.display()));
+        return done.check(&args.input);
     }
     if format == TraceFormat::Parquet {
         return Err(CliError::usage_help(
@@ -47,10 +49,28 @@ pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
     // input must not look like the end of the trace.
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("trace");
-    export_trace(&args.input, &path, format)?;
+    let done = export_trace(&args.input, &path, format)?;
     let mut file = File::open(&path).map_err(|error| CliError::file("read", &path, &error))?;
     io::copy(&mut file, out)?;
-    Ok(())
+    done.check(&args.input)
+}
+
+/// A trace that was written whole, and what is wrong with it.
+struct Converted {
+    /// It is a log of our own that cannot have happened so.
+    violation: Option<String>,
+}
+
+impl Converted {
+    /// A failed check if the trace of file `input` cannot have happened.
+    fn check(&self, input: &Path) -> CliResult<()> {
+        let Some(violation) = &self.violation else { return Ok(()) };
+        Err(CliError::new(
+            Exit::Check,
+            format!("{}: {violation}", input.display()),
+            "the trace was converted, but it cannot have happened so: do not trust its figures",
+        ))
+    }
 }
 
 /// Whether a file is a JSON document and no trace.
@@ -60,7 +80,7 @@ fn is_result(path: &Path) -> CliResult<bool> {
 
 /// A log says at its front what a writer must know; of other traces that is found out by reading
 /// them once before.
-fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<()> {
+fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<Converted> {
     let mut names = Vec::new();
     let nr_cpus = match TraceInput::open(input)? {
         trace if trace.format() == InputFormat::Slt => log_cpus(input)?,
@@ -75,18 +95,9 @@ fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<(
     let trace = TraceInput::open(input)?;
     let facts = trace.read(names, &mut (&mut check, written.sink()))?;
     written.commit()?;
-    say(format!("wrote {}", output.display()));
-    if !facts.is_own {
-        // Another's recording may have holes; `analyse` tells them.
-        return Ok(());
-    }
-    check.finish().map_err(|violation| {
-        CliError::new(
-            Exit::Check,
-            format!("{}: {violation}", input.display()),
-            "the trace was converted, but it cannot have happened so: do not trust its figures",
-        )
-    })
+    // Another's recording may have holes; `analyse` tells them.
+    let violation = if facts.is_own { check.finish().err() } else { None };
+    Ok(Converted { violation: violation.map(|violation| violation.to_string()) })
 }
 
 /// CPUs of the machine, from the head of a log.

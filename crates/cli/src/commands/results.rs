@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Results for people: one run as a table of its tasks, several as a table of schedulers.
 
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, maybe_duration, number, percent};
 use schedlab_lab::{Expected, Experiment, ExperimentResult, FigureKind, RunResult};
@@ -93,41 +93,77 @@ pub fn totals(run: &RunResult) -> String {
 
 /// An expectation that does not hold, and the run in which.
 pub struct Unmet {
-    /// `linux-6.12, seed 1`.
+    /// `linux-6.12, n=4, seed 1`.
     run: String,
     expected: Expected,
 }
 
-/// The expectations that do not hold, and how many there are in all.
-pub fn unmet(runs: &[RunResult]) -> (Vec<Unmet>, usize) {
-    let expected = runs.iter().map(|run| run.expectations.len()).sum();
-    let unmet = runs.iter().flat_map(|run| {
-        let label = format!("{}, seed {}", scheduler_label(run), run.seed);
-        let missed = run.expectations.iter().filter(|expected| !expected.holds);
-        missed.map(move |expected| Unmet { run: label.clone(), expected: expected.clone() })
-    });
-    (unmet.collect(), expected)
+/// What came of the expectations of some runs.
+pub struct Expectations {
+    /// Those that do not hold.
+    unmet: Vec<Unmet>,
+    /// How many there are in all.
+    count: usize,
 }
 
-/// The expectations that do not hold, one a row.
-pub fn unmet_table(unmet: &[Unmet]) -> String {
-    let mut rows = table::table(&["run", "task", "measure", "expected", "found", "in"]);
-    for Unmet { run, expected } in unmet {
-        let is_time = expected.measure.split(['_', '.']).any(|word| word == "ns");
-        let show = |value: f64| match is_time && value >= 0.0 {
-            true => duration(value.round() as u64),
-            false => value.to_string(),
-        };
-        rows.add_row([
-            comfy_table::Cell::new(run),
-            comfy_table::Cell::new(expected.task.as_deref().unwrap_or("(run)")),
-            comfy_table::Cell::new(&expected.measure),
-            number(format!("{} {}", expected.comparison, show(expected.value))),
-            number(expected.found.map_or_else(|| "none".into(), show)),
-            comfy_table::Cell::new(expected.found_in.as_deref().unwrap_or_default()),
-        ]);
+/// Most rows of the table of expectations that do not hold.
+const UNMET_MAX: usize = 50;
+
+impl Expectations {
+    /// Those of `runs`.
+    pub fn of<'r>(runs: impl Iterator<Item = &'r RunResult>) -> Self {
+        let mut all = Self { unmet: Vec::new(), count: 0 };
+        for run in runs {
+            all.count += run.expectations.len();
+            let missed = run.expectations.iter().filter(|expected| !expected.holds).cloned();
+            let parameters = run.parameters.iter().filter(|(name, _)| *name != "policy");
+            let parameters: String =
+                parameters.map(|(name, value)| format!(", {name}={value}")).collect();
+            let label = format!("{}{parameters}, seed {}", scheduler_label(run), run.seed);
+            all.unmet.extend(missed.map(|expected| Unmet { run: label.clone(), expected }));
+        }
+        all
     }
-    format!("\nexpectations that do not hold:\n{}", table::render(&rows))
+
+    /// A failed check if one does not hold, of `whose`.
+    pub fn check(&self, whose: &str) -> CliResult<()> {
+        if self.unmet.is_empty() {
+            return Ok(());
+        }
+        Err(CliError::new(
+            Exit::Check,
+            format!("{} of {} expectations of {whose} do not hold", self.unmet.len(), self.count),
+            "the workload file's `expect` says what was expected; results as JSON have every value",
+        ))
+    }
+
+    /// Those that do not hold, one a row; `None` if all do.
+    pub fn table(&self) -> Option<String> {
+        if self.unmet.is_empty() {
+            return None;
+        }
+        let mut rows = table::table(&["run", "task", "measure", "expected", "found", "in"]);
+        for Unmet { run, expected } in self.unmet.iter().take(UNMET_MAX) {
+            let is_time = expected.measure.split(['_', '.']).any(|word| word == "ns");
+            let show = |value: f64| match is_time && value >= 0.0 {
+                true => duration(value.round() as u64),
+                false => value.to_string(),
+            };
+            rows.add_row([
+                comfy_table::Cell::new(run),
+                comfy_table::Cell::new(expected.task.as_deref().unwrap_or("(run)")),
+                comfy_table::Cell::new(&expected.measure),
+                number(format!("{} {}", expected.comparison, show(expected.value))),
+                number(expected.found.map_or_else(|| "none".into(), show)),
+                comfy_table::Cell::new(expected.found_in.as_deref().unwrap_or_default()),
+            ]);
+        }
+        let more = match self.unmet.len().saturating_sub(UNMET_MAX) {
+            0 => String::new(),
+            count => format!("\n and {count} more"),
+        };
+        Some(format!("\nexpectations that do not hold:\n{}{more}", table::render(&rows)))
+    }
 }
 
 /// Runs that are repetitions of one another.

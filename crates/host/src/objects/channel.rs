@@ -10,6 +10,7 @@
 
 use crate::sys::{self, SharedMap};
 use schedlab_model::ChannelKind;
+use schedlab_model::objects::{socket_memory_bytes, socket_payload_bytes};
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -75,9 +76,13 @@ impl Channel {
                 // A message is taken while the memory of those before is below the limit.
                 let one = self.message_bytes.clamp(1, self.asked_bytes);
                 let count = self.asked_bytes / one;
-                let memory = count.saturating_mul(socket_memory(one));
+                let memory = count.saturating_mul(socket_memory_bytes(one));
                 let got = sys::set_send_buffer(self.write, memory)?;
-                if got.abs_diff(memory) <= 1 { self.asked_bytes } else { payload(got, one) }
+                if got.abs_diff(memory) <= 1 {
+                    self.asked_bytes
+                } else {
+                    socket_payload_bytes(got, one)
+                }
             }
         };
         self.cell(map).capacity.store(capacity, Ordering::Relaxed);
@@ -140,23 +145,6 @@ impl Channel {
         }
         Ok(Ok(()))
     }
-}
-
-/// Memory that a message takes in a socket: 256 bytes of `struct sk_buff`, data and 320 bytes of
-/// `struct skb_shared_info` in a slab of a power of two, and whole pages for what does not fit into
-/// one page with the latter (`unix_stream_sendmsg`, net/unix/af_unix.c, 6.12).
-fn socket_memory(message: u64) -> u64 {
-    const PAGE: u64 = 4096;
-    const SHARED: u64 = 320;
-    let beyond = message.saturating_sub(PAGE - SHARED);
-    let in_pages = beyond.next_multiple_of(PAGE).min(message);
-    let linear = (message - in_pages).next_multiple_of(64) + SHARED;
-    256 + linear.next_power_of_two().max(512) + in_pages.next_multiple_of(PAGE)
-}
-
-/// Bytes of messages of `one` byte each that a send buffer takes.
-fn payload(send_buffer: u64, one: u64) -> u64 {
-    send_buffer.div_ceil(socket_memory(one)).saturating_mul(one)
 }
 
 fn is_closed(error: &io::Error) -> bool {

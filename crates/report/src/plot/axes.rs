@@ -94,6 +94,8 @@ pub fn curves_scene(facet: &Facet, title: &str, y_label: &str) -> Scene {
             dasharray: line.style.dashed.then(|| "8 4".into()),
         });
     }
+    let end = |n: Option<&u64>| n.map_or(0.0, |n| *n as f64);
+    let step = whole_step(end(facet.n.first()), end(facet.n.last()), 12.0);
     let layout = Layout::auto_from_plots(&plots)
         .with_theme(theme(Ink::File))
         .with_width(900.0)
@@ -102,22 +104,23 @@ pub fn curves_scene(facet: &Facet, title: &str, y_label: &str) -> Scene {
         .with_x_label("tasks n")
         .with_y_label(literal(y_label))
         .with_y_axis_min(0.0)
-        .with_x_tick_step(x_step(&facet.n))
+        .with_x_tick_step(step)
         .with_legend_entries(legend)
         .with_legend_position(LegendPosition::OutsideRightTop);
     render_multiple(plots, layout)
 }
 
-/// A step of 1, 2, 5, 10 ... that gives at most about a dozen ticks.
-fn x_step(n: &[u64]) -> f64 {
-    let span = n.last().unwrap_or(&1) - n.first().unwrap_or(&0);
-    let mut step = 1;
-    for factor in [2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000] {
-        if span / step > 12 {
-            step = factor;
+/// Distance of the ticks, 1, 2, 5, 10, ..., that gives at most `ticks_max` (>= 1) between `first`
+/// and `last`.
+pub fn whole_step(first: f64, last: f64, ticks_max: f64) -> f64 {
+    let mut step = 1.0;
+    for factor in [2.0, 2.5, 2.0].iter().cycle() {
+        if (last - first) / step <= ticks_max {
+            break;
         }
+        step *= factor;
     }
-    step as f64
+    step
 }
 
 /// The library's shape for a marker.
@@ -171,4 +174,19 @@ pub fn progress_scene(title: &str, panels: &[(String, Vec<ProgressLine>)], end_m
         .with_layouts(layouts)
         .with_cell_size(520.0, 260.0)
         .render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_whole_and_few() {
+        let known = [(1.0, 4.0, 1.0), (1.0, 13.0, 1.0), (0.0, 13.0, 2.0), (0.0, 50.0, 5.0)];
+        let known = known.into_iter().chain([(0.0, 61.0, 10.0), (0.0, 1e6, 100_000.0)]);
+        for (first, last, step) in known {
+            assert_eq!(whole_step(first, last, 12.0), step, "{first} to {last}");
+        }
+        assert_eq!(whole_step(3.0, 3.0, 12.0), 1.0);
+    }
 }

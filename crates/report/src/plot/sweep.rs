@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Pictures of a sweep: lines or bars with error bars.
 
-use super::axes::marker;
+use super::axes::{marker, whole_step};
 use super::{AXIS, Ink, literal, theme};
 use crate::style::COLOURS;
 use crate::sweep::SweepPicture;
@@ -56,6 +56,12 @@ pub fn sweep_lines_scene(picture: &SweepPicture, title: &str, width: f64, ink: I
         .with_x_label(literal(picture.x_label.as_deref().unwrap_or_default()))
         .with_y_label(literal(&picture.y_label))
         .with_y_axis_min(low);
+    let xs = || picture.lines.iter().flat_map(|line| &line.points).map(|(x, _, _)| *x);
+    if xs().all(|x| x.fract() == 0.0) {
+        // There is no half task and no half CPU.
+        let (first, last) = (xs().fold(f64::MAX, f64::min), xs().fold(f64::MIN, f64::max));
+        layout = layout.with_x_tick_step(whole_step(first, last, (width / 60.0).floor()));
+    }
     if ink == Ink::File {
         layout = layout
             .with_title(literal(title))

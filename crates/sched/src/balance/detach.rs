@@ -324,6 +324,7 @@ impl Balancer {
             let fair_runs = core.task(curr).class == core.class_of(Policy::Normal);
             if self.cpus[src.index()].push_cpu.is_none() && fair_runs {
                 self.cpus[src.index()].push_cpu = Some(attempt.this_cpu);
+                core.queue_balance_callback(src);
                 core.resched_curr(src);
             }
         }

@@ -128,7 +128,7 @@ impl RtClass {
     #[inline]
     fn update_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         match &mut self.servers {
-            Some(servers) => !servers.charge_deferred(core, cpu) && self.sync_server(core, cpu),
+            Some(servers) => !servers.may_wait(core, cpu) && self.sync_server(core, cpu),
             None => false,
         }
     }
@@ -295,7 +295,11 @@ impl SchedClass for RtClass {
         if self.is_cpu_throttled(cpu) || self.is_fair_served(core, cpu) {
             return None;
         }
-        self.queues.first(cpu)
+        let first = self.queues.first(cpu);
+        if first.is_some() {
+            core.queue_balance_callback(cpu);
+        }
+        first
     }
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {

@@ -6,7 +6,7 @@
 //! up sockets.
 
 use super::args::{Args, BuiltinError};
-use schedlab_model::objects::PIPE_BYTES;
+use schedlab_model::objects::{PIPE_BYTES, SOCKET_SNDBUF_BYTES, socket_payload_bytes};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Amount, ChannelKind, LoopCount, MemAccess, MemPattern, ObjectId, ObjectKind, ObjectSpec, Op,
@@ -19,28 +19,13 @@ const RECEIVERS_MAX: u64 = 50_000;
 /// Largest message.
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 
-/// The kernel's default send buffer of a socket (net.core.wmem_default on x86-64).
-const SNDBUF_BYTES: u64 = 212_992;
-
-/// Bytes of messages of one size that fit in a socket: the kernel counts the memory that each
-/// takes, not its bytes. A socket buffer (`struct sk_buff`) takes 256 bytes; its data, aligned to a
-/// cache line, and 320 bytes of `struct skb_shared_info` come from one slab of a power of two.
-/// Messages above 16 KiB lie in pages, which fit closely.
-fn socket_bytes(message: u64) -> u64 {
-    if message > 16 << 10 {
-        return SNDBUF_BYTES.max(message);
-    }
-    let data = (message.next_multiple_of(64) + 320).next_power_of_two().max(512);
-    SNDBUF_BYTES.div_ceil(data + 256) * message
-}
-
 /// A channel that carries messages of `message` bytes.
 fn channel(name: String, pipe: bool, message: u64) -> ObjectSpec {
     let kind = match pipe {
         true => ObjectKind::Channel { kind: ChannelKind::Pipe, capacity_bytes: PIPE_BYTES },
         false => ObjectKind::Channel {
             kind: ChannelKind::SocketPair,
-            capacity_bytes: socket_bytes(message),
+            capacity_bytes: socket_payload_bytes(SOCKET_SNDBUF_BYTES, message),
         },
     };
     ObjectSpec::new(name, kind)
@@ -184,10 +169,16 @@ mod tests {
 
     #[test]
     fn a_socket_holds_as_many_messages_as_its_send_buffer_pays_for() {
-        // 100 bytes take 512 + 256 bytes of memory: 278 of them fill 212,992 bytes.
-        assert_eq!(socket_bytes(100), 27_800);
-        assert_eq!(socket_bytes(1), 278);
-        assert_eq!(socket_bytes(1 << 20), 1 << 20);
+        // 100 bytes take 512 + 256 bytes of memory: 278 of them fill 212,992 bytes. 4,000 bytes
+        // take a page, 256 bytes and a slab of 512.
+        for (datasize, capacity) in [("100", 27_800), ("4000", 44 * 4_000)] {
+            let sockets = builtin("hackbench", &[("datasize", datasize)]).unwrap();
+            let kind = ChannelKind::SocketPair;
+            let wanted = ObjectKind::Channel { kind, capacity_bytes: capacity };
+            assert_eq!(sockets.objects[2].kind, wanted, "{datasize}");
+            let start = ObjectKind::Channel { kind, capacity_bytes: 278 };
+            assert_eq!(sockets.objects[0].kind, start);
+        }
         let pipes = builtin("hackbench", &[("ipc", "pipe"), ("groups", "1")]).unwrap();
         assert!(pipes.objects.iter().all(|object| object.kind == ObjectKind::PIPE));
     }

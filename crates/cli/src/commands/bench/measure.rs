@@ -8,7 +8,7 @@ use crate::machine;
 use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
 use schedlab_host::{machine as host_machine, procfs, sys};
 use schedlab_model::trace::NullSink;
-use schedlab_model::{Machine, Workload};
+use schedlab_model::{Machine, Preempt, Workload};
 use schedlab_sched::options::Options;
 use schedlab_sched::registry;
 use schedlab_trace::BinarySink;
@@ -31,6 +31,9 @@ pub struct BenchResult {
     pub scheduler: String,
     /// `none`, or `binary`: the own log, written to a file.
     pub trace: String,
+    /// Name of the modelled machine; empty in results of before it could be chosen: flat.
+    #[serde(default)]
+    pub machine: String,
     /// CPUs of the modelled machine.
     pub nr_cpus: u32,
     /// Tasks.
@@ -105,8 +108,7 @@ fn cpu_model() -> String {
 pub fn here(job: &Job, args: &BenchArgs) -> CliResult<BenchResult> {
     let nr_cpus = args.cpus.unwrap_or(job.nr_cpus);
     let workload = job.workload(nr_cpus, args.tasks)?;
-    let costs = machine::costs(&args.costs)?;
-    let machine = Machine { hz: args.hz, costs, ..Machine::flat(nr_cpus) };
+    let machine = modelled(args, nr_cpus)?;
     let scheduler = registry::find(&args.scheduler).expect("the caller has looked it up");
     let options = Options::defaults(scheduler.tunables);
     let config = SimConfig {
@@ -126,9 +128,10 @@ pub fn here(job: &Job, args: &BenchArgs) -> CliResult<BenchResult> {
         text: job.text.clone(),
         scheduler: scheduler.name.into(),
         trace: args.trace.name().into(),
+        machine: machine.name.clone(),
         nr_cpus,
         nr_tasks: outcome.nr_tasks,
-        hz: args.hz,
+        hz: machine.hz,
         simulated_ns: outcome.end_ns,
         nr_switches: outcome.nr_switches,
         nr_ticks: outcome.nr_ticks,
@@ -149,6 +152,23 @@ pub fn here(job: &Job, args: &BenchArgs) -> CliResult<BenchResult> {
         kernel: host_machine::read("/proc/sys/kernel/osrelease").unwrap_or_default(),
     }
     .with_rates())
+}
+
+/// The machine as `schedlab sim` would model it, but preemptible everywhere unless it says how.
+fn modelled(args: &BenchArgs, nr_cpus: u32) -> CliResult<Machine> {
+    let mut machine = match &args.machine {
+        None => Machine::flat(nr_cpus),
+        Some(text) => {
+            let spec = machine::spec(text)?;
+            let machine = spec.first_cpus(nr_cpus).map_err(CliError::usage)?;
+            Machine { preempt: spec.preempt.unwrap_or(Preempt::Full), ..machine }
+        }
+    };
+    machine.hz = args.hz.unwrap_or(machine.hz);
+    if let Some(costs) = &args.costs {
+        schedlab_lab::machine::set_costs(&mut machine, machine::costs(costs)?);
+    }
+    Ok(machine)
 }
 
 fn run(
@@ -208,9 +228,10 @@ fn in_process(name: &str, more: &[String], args: &BenchArgs) -> CliResult<BenchR
         ["bench", name, "--json", "--trace", args.trace.name()].map(OsString::from).into();
     let mut option = |name: &str, value: String| words.extend([name.into(), value.into()]);
     option("--scheduler", args.scheduler.clone());
-    option("--hz", args.hz.to_string());
-    option("--costs", args.costs.clone());
     for (name, value) in [
+        ("--machine", args.machine.clone()),
+        ("--hz", args.hz.map(|hz| hz.to_string())),
+        ("--costs", args.costs.clone()),
         ("--cpus", args.cpus.map(|cpus| cpus.to_string())),
         ("--tasks", args.tasks.map(|tasks| tasks.to_string())),
         ("--until", args.until.map(|ns| format!("{ns}ns"))),

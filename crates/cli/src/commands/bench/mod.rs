@@ -62,6 +62,7 @@ fn render(results: &[BenchResult]) -> String {
     let mut rows = table::table(&[
         "job",
         "trace",
+        "machine",
         "cpus",
         "tasks",
         "simulated",
@@ -79,6 +80,7 @@ fn render(results: &[BenchResult]) -> String {
         rows.add_row([
             comfy_table::Cell::new(&r.job),
             comfy_table::Cell::new(&r.trace),
+            comfy_table::Cell::new(&r.machine),
             number(r.nr_cpus),
             number(r.nr_tasks),
             number(table::duration(r.simulated_ns)),

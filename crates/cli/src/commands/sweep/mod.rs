@@ -17,7 +17,8 @@ pub use manifest::Manifest;
 pub use repeat::repeat;
 
 use super::demo::{Bar, Unavailable, finish_with_failures};
-use super::{report, results};
+use super::report;
+use super::results::{self, Expectations};
 use crate::args::{CompareArgs, SweepArgs};
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
@@ -93,8 +94,17 @@ pub fn sweep(args: &CompareArgs, path: &str, out: &mut Out) -> CliResult<()> {
     results::warn(results.iter().flat_map(|result| &result.runs));
     finish(&prepared, &mut log, &results, &failures, &output, args)?;
     show::tables(&results, args.json, out)?;
+    let expectations = Expectations::of(results.iter().flat_map(|result| &result.runs));
+    match expectations.table() {
+        // The tables' JSON holds measures; results.json is not what was asked for on stdout.
+        Some(table) if args.json => say(table),
+        Some(table) => out.line(table)?,
+        None => {}
+    }
     out.finish_now()?;
-    finish_with_failures(&failures, Unavailable::IsSaid)
+    let finished = finish_with_failures(&failures, Unavailable::IsSaid);
+    // A failed check counts most.
+    expectations.check(&prepared.title()).and(finished)
 }
 
 /// `a/b.toml` gives `b.results`.

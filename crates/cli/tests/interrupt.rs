@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ctrl-C in the middle of a sweep on this machine: nothing is left of the run under way, the
+//! directory of results is whole, and the same command goes on there.
+
+#![cfg(target_os = "linux")]
+
+mod common;
+use common::{command, schedlab_in};
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// In the environment of the sweep, and of every task that it starts.
+const MARK: &str = "SCHEDLAB_TEST_SWEEP";
+const NR_RUNS: usize = 24;
+/// Exit code after SIGINT as shells tell it.
+const INTERRUPTED: i32 = 130;
+
+/// Three tasks of some 40 ms that write into files, in a control group where the machine has them.
+fn write_experiment(folder: &Path) {
+    let workload = |group: &str| {
+        format!(
+            r#"{{ "tasks": {{ "a": {{ "instance": 3, "loop": 20, "run": 1000, "sleep": 1000,
+                 "iorun": 4096{group} }} }} }}"#
+        )
+    };
+    let path = folder.join("w.json");
+    std::fs::write(&path, workload(r#", "taskgroup": "/g""#)).unwrap();
+    let probe = schedlab_in(folder, &["run", "w.json"]);
+    if probe.code != 0 {
+        println!("without a control group: {}", probe.stderr);
+        std::fs::write(&path, workload("")).unwrap();
+    }
+    let experiment = "name = 'cut'\n[[experiment]]\nname = 'cut'\nworkload = 'w.json'\n\
+                      axes.cpus = [1]\nseeds = { first = 1, count = 12 }\n\
+                      measure = ['nr_switches']\n[[experiment.runs]]\nlane = 'host'\n\
+                      schedulers = ['OTHER', 'BATCH']\n";
+    std::fs::write(folder.join("cut.toml"), experiment).unwrap();
+}
+
+/// Processes of the sweep that carries `mark`, zombies left out.
+fn marked(mark: &str) -> BTreeSet<u32> {
+    let wanted = format!("{MARK}={mark}");
+    let is_marked = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(is_marked).collect()
+}
+
+/// What is there of launchers with these ids: control groups and directories of files.
+fn remains(pids: &BTreeSet<u32>) -> Vec<String> {
+    let mut left = Vec::new();
+    if let Some(controller) = schedlab_host::cgroup::CpuController::detect() {
+        let groups = pids.iter().map(|pid| controller.root().join(format!("schedlab-{pid}")));
+        left.extend(groups.filter(|group| group.exists()).map(|group| group.display().to_string()));
+    }
+    for parent in schedlab_host::files::candidates() {
+        let Ok(entries) = std::fs::read_dir(parent) else { continue };
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let is_ours =
+            |name: &String| pids.iter().any(|pid| name.starts_with(&format!("schedlab-io-{pid}-")));
+        left.extend(names.filter(is_ours));
+    }
+    left
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(20), "waited in vain for: {what}");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// Lines of the log; each must be a whole one.
+fn stored(folder: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("out/runs.jsonl")).unwrap_or_default();
+    assert!(text.is_empty() || text.ends_with('\n'), "the log ends within a line");
+    for line in text.lines() {
+        let run: serde_json::Value = serde_json::from_str(line).expect("a line is a whole result");
+        assert_eq!(run["result"]["lane"], "host");
+    }
+    text.lines().map(String::from).collect()
+}
+
+/// Waits until a run after the first `before` is in full swing. Gives the processes seen.
+fn in_full_swing(child: &mut Child, mark: &str, folder: &Path, before: usize) -> BTreeSet<u32> {
+    let mut seen = BTreeSet::new();
+    let log = folder.join("out/runs.jsonl");
+    wait_for("tasks of a run", || {
+        assert!(child.try_wait().unwrap().is_none(), "the sweep was over before it was stopped");
+        let running = marked(mark);
+        let lines = std::fs::read_to_string(&log).unwrap_or_default().lines().count();
+        seen.extend(&running);
+        // The program, its launcher and three tasks.
+        running.len() >= 5 && lines > before
+    });
+    seen
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_and_the_sweep_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    write_experiment(folder.path());
+    let arguments = ["compare", "cut.toml", "-o", "out"];
+    let mut before = Vec::new();
+    // A terminal sends it to the whole group; `kill` to the program alone.
+    for (round, whole_group) in [(0, true), (1, false), (2, true)] {
+        let mark = format!("{}-{round}", std::process::id());
+        let mut child = command()
+            .args(arguments)
+            .current_dir(folder.path())
+            .env(MARK, &mark)
+            .process_group(0)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut seen = in_full_swing(&mut child, &mark, folder.path(), before.len());
+        std::thread::sleep(Duration::from_millis(13 * round));
+        seen.extend(marked(&mark));
+        let struck = format!("{}{}", if whole_group { "-" } else { "" }, child.id());
+        let killed = Command::new("kill").args(["-s", "INT", "--", &struck]).status().unwrap();
+        assert!(killed.success());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(INTERRUPTED), "{stderr}");
+
+        wait_for("the end of every task", || marked(&mark).is_empty());
+        wait_for("the end of groups and files", || remains(&seen).is_empty());
+        let lines = stored(folder.path());
+        assert!((before.len() + 1..NR_RUNS).contains(&lines.len()), "{}", lines.len());
+        let said = format!("interrupted: {} of {NR_RUNS} runs are stored in out", lines.len());
+        assert!(stderr.contains(&said), "{said}: {stderr}");
+        assert!(before.iter().all(|line| lines.contains(line)), "a stored run is gone");
+        // What is made of results comes at the end, and in one piece.
+        let names = std::fs::read_dir(folder.path().join("out")).unwrap().flatten();
+        let names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        let is_known = |name: &_| ["runs.jsonl", "manifest.json"].iter().any(|known| name == known);
+        assert!(names.iter().all(is_known), "{names:?}");
+        before = lines;
+    }
+    let done = schedlab_in(folder.path(), &arguments);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains(&format!("{} are stored", before.len())), "{}", done.stderr);
+    let lines = stored(folder.path());
+    assert_eq!(lines.len(), NR_RUNS);
+    assert!(done.stdout.contains("BATCH"), "{}", done.stdout);
+    assert!(before.iter().all(|line| lines.contains(line)), "a stored run was repeated");
+    let text = std::fs::read_to_string(folder.path().join("out/manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(manifest["is_complete"], true);
+}
