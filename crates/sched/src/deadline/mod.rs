@@ -344,9 +344,12 @@ impl SchedClass for DlClass {
         }
     }
 
-    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _first: bool) {
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, first: bool) {
         self.tasks[task.index()].exec_seen = core.sum_exec_runtime(task);
         self.remove_pushable(cpu, task);
+        if first && !self.pushable.is_empty(cpu) {
+            core.queue_balance_callback(cpu);
+        }
     }
 
     fn balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
