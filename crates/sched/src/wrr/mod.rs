@@ -26,8 +26,8 @@
 //! - The group scheduler's code cannot work; the model is what its design implies. A group has the
 //!   best priority among what it holds, and no slice of its own.
 //!
-//! Left out: priority inheritance within the class. The stack's real-time and fair classes are those
-//! of Linux 6.1 rather than 3.4.
+//! Left out: priority inheritance within the class. The stack's real-time and fair classes are
+//! those of Linux 6.1 rather than 3.4.
 
 mod explain;
 pub mod transition;
