@@ -65,8 +65,8 @@ fn an_overrun_up_to_the_tick_is_paid_from_the_next_budget() {
 fn the_earliest_deadline_runs_and_equal_ones_keep_their_order() {
     let tasks =
         vec![task("A", implicit(30, 100), endless()), task("B", implicit(20, 50), endless())];
-    // B, due at 50, runs first. At 50 both are due at 100: A, which runs, goes on to the tick at 52,
-    // owing 2 ms. At 100 A gets 28 ms and is due at 200, B 18 ms and is due at 150.
+    // B, due at 50, runs first. At 50 both are due at 100: A, which runs, goes on to the tick at
+    // 52, owing 2 ms. At 100 A gets 28 ms and is due at 200, B 18 ms and is due at 150.
     let run = run(tasks, 205);
     assert_eq!(timeline(&run), "0B 20A 52B 72- 100B 120A 148- 150B 172- 200B");
 }
@@ -96,8 +96,8 @@ fn a_yield_gives_away_the_rest_of_the_budget() {
 
 #[test]
 fn a_sleeper_keeps_what_it_has_only_while_that_is_within_its_share() {
-    // Budget 10 of 100 ms. After 4 ms of work and 36 ms of sleep, 6 ms until 100 would be a tenth of
-    // 60 ms and just too much (whole units of 1024 ns are compared): a new period begins at 40.
+    // Budget 10 of 100 ms. After 4 ms of work and 36 ms of sleep, 6 ms until 100 would be a tenth
+    // of 60 ms and just too much (whole units of 1024 ns are compared): a new period begins at 40.
     let again = |sleep_ms| {
         let mut program = ProgramBuilder::new();
         program.run(4 * MS).sleep(sleep_ms * MS).run(100 * MS);
@@ -183,7 +183,8 @@ fn admission_is_the_kernels() {
 
 #[test]
 fn bandwidth_is_free_again_at_the_zero_lag_time() {
-    // The first task of 60 of 100 ms ends at 12 ms: its share is free at 100 - 48 * 100 / 60 = 20 ms.
+    // The first task of 60 of 100 ms ends at 12 ms: its share is free at 100 - 48 * 100 / 60,
+    // which is 20 ms.
     let late = |release_ms| {
         let mut second = task("B", implicit(60, 100), endless());
         second.release_ns = Amount::Constant(release_ms * MS);

@@ -2,8 +2,8 @@
 //! The schedulers of Linux 6.6, 6.12 and 6.18: deadline tasks above real-time tasks above EEVDF.
 //!
 //! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2. See
-//! [`crate::deadline`], [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and what
-//! is left out.
+//! [`crate::deadline`], [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and
+//! what is left out.
 
 use crate::deadline::tunables as dl;
 use crate::fair::{rules::Rules, tunables};
@@ -40,7 +40,8 @@ pub const INFO_6_6: SchedulerInfo = SchedulerInfo {
 /// Linux 6.12.0.
 pub const INFO_6_12_0: SchedulerInfo = SchedulerInfo {
     name: "linux-6.12.0",
-    summary: "Linux 6.12.0: deadline > real-time, fair server > fair (EEVDF, delayed dequeue, custom slices)",
+    summary: "Linux 6.12.0: deadline > real-time, fair server > fair (EEVDF, delayed \
+              dequeue, custom slices)",
     source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
     build: |options, machine, cgroups| stack(Rules::LINUX_6_12_0, options, machine, cgroups),
@@ -50,7 +51,8 @@ pub const INFO_6_12_0: SchedulerInfo = SchedulerInfo {
 /// Linux 6.12, later point releases.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "linux-6.12",
-    summary: "Linux 6.12 (later releases): deadline > real-time (FIFO, RR), fair server > fair (EEVDF)",
+    summary: "Linux 6.12 (later releases): deadline > real-time (FIFO, RR), fair server > fair \
+              (EEVDF)",
     source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
     build: |options, machine, cgroups| stack(Rules::LINUX_6_12, options, machine, cgroups),
@@ -60,7 +62,8 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
 /// Linux 6.18.
 pub const INFO_6_18: SchedulerInfo = SchedulerInfo {
     name: "linux-6.18",
-    summary: "Linux 6.18: deadline > real-time, fair server > fair (EEVDF, shortest slice protects)",
+    summary: "Linux 6.18: deadline > real-time, fair server > fair (EEVDF, shortest slice \
+              protects)",
     source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
     build: |options, machine, cgroups| stack(Rules::LINUX_6_18, options, machine, cgroups),

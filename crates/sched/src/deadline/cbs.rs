@@ -2,8 +2,8 @@
 //! The constant bandwidth server of one task: budget, deadline, and when they are renewed.
 //!
 //! Source: Linux kernel/sched/deadline.c, 6.12.63 (replenish_dl_entity, update_dl_entity,
-//! dl_entity_overflow, update_dl_revised_wakeup, dl_next_period, start_dl_timer). Times are unsigned
-//! and far from wrapping, so a plain comparison is the kernel's `dl_time_before`.
+//! dl_entity_overflow, update_dl_revised_wakeup, dl_next_period, start_dl_timer). Times are
+//! unsigned and far from wrapping, so a plain comparison is the kernel's `dl_time_before`.
 
 use schedlab_model::{DeadlineParams, Nanos};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks of each CPU by deadline, and the CPUs by their earliest deadline.
 //!
-//! Source: Linux kernel/sched/deadline.c (`dl_rq.root`, `pushable_dl_tasks_root`) and cpudeadline.c.
-//! Equal deadlines keep the order in which they came.
+//! Source: Linux kernel/sched/deadline.c (`dl_rq.root`, `pushable_dl_tasks_root`) and
+//! cpudeadline.c. Equal deadlines keep the order in which they came.
 
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 use std::collections::BTreeSet;
@@ -112,8 +112,8 @@ impl CpuDl {
         }
     }
 
-    /// CPUs where a task of `deadline` that may use `allowed` would run at once: the free ones, else
-    /// the one whose earliest deadline is the latest of all, if it is later.
+    /// CPUs where a task of `deadline` that may use `allowed` would run at once: the free ones,
+    /// else the one whose earliest deadline is the latest of all, if it is later.
     pub fn find(&self, allowed: &CpuMask, deadline: Nanos) -> Option<CpuMask> {
         let free = self.free.and(allowed);
         if !free.is_empty() {
