@@ -279,8 +279,8 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
             format!(
                 "Switches and wake-ups of the run that the kernel did not trace: {} (seen around \
                 the threads of a hypervisor's agent). They were inferred when the task left the \
-                CPU again, with the scheduler's own time stamp; how a task left that left unseen can \
-                be wrong.",
+                CPU again, with the scheduler's own time stamp; how a task left that left unseen \
+                can be wrong.",
                 outcome.nr_inferred_events
             ),
         );
