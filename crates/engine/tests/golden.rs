@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// Schedulers that have goldens: each family, both ages of the Linux fair class, and what Linux had
 /// before it.
-const SCHEDULERS: [&str; 10] = [
+const SCHEDULERS: [&str; 11] = [
     "fcfs",
     "srtf",
     "priority-rr",
@@ -30,6 +30,7 @@ const SCHEDULERS: [&str; 10] = [
     "lottery",
     "stride",
     "linux-2.4.18",
+    "linux-2.6.0",
     "linux-6.1",
     "linux-6.12",
 ];
