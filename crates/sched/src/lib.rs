@@ -33,6 +33,7 @@ pub mod textbook;
 pub mod textbook_pool;
 pub mod textbook_rules;
 pub mod weights;
+pub mod wrr;
 
 pub use class::SchedClass;
 pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};
