@@ -24,8 +24,8 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     summary: "Linux 6.1: deadline > real-time (FIFO, RR) > fair (CFS)",
     source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c",
     leaves_out: "GRUB (SCHED_FLAG_RECLAIM), HRTICK, cpu.max, autogroup, core scheduling, NUMA \
-                 balancing, cpu.idle groups, control groups of real-time tasks, priority inheritance \
-                 from deadline tasks",
+                 balancing, cpu.idle groups, control groups of real-time tasks, priority \
+                 inheritance from deadline tasks",
     claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
     tunables: &TUNABLES,
     build: |options, machine, cgroups| stack(Rules::LINUX_6_1, options, machine, cgroups),
