@@ -25,6 +25,7 @@ pub mod registry;
 pub mod rr;
 pub mod rt;
 pub mod sjf;
+pub mod staircase;
 pub mod stride;
 pub mod textbook;
 pub mod textbook_pool;
