@@ -390,11 +390,14 @@ impl SchedClass for Staircase {
         flags: WakeFlags,
     ) {
         if flags.is_fork() && flags.waker == Some(curr) {
-            // A new process makes its parent's CPU choose anew, a thread does not.
+            // A new process makes its parent's CPU choose anew, a thread does not, unless it has
+            // been given attributes of its own.
             if core.task(task).mm != core.task(curr).mm {
                 core.resched_curr(cpu);
             }
-            return;
+            if self.entry(task).inherits(self.entry(curr)) {
+                return;
+            }
         }
         let is_sync = self.honours_sync && flags.sync && flags.this_cpu == cpu;
         if !is_sync && self.is_active(cpu, task) && self.prio(task) < self.prio(curr) {

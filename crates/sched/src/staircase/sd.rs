@@ -10,18 +10,9 @@ use super::{Staircase, matrix, variants::Rules};
 use schedlab_model::{CpuId, TaskId};
 
 impl Staircase {
-    fn row(&self, task: TaskId) -> u64 {
-        let entry = self.entry(task);
-        if entry.kind == Kind::Batch {
-            matrix::batch_row(entry.user)
-        } else {
-            matrix::row(entry.user)
-        }
-    }
-
     /// The slot of `task` at the start of a rotation.
     pub(super) fn first_slot(&self, task: TaskId) -> u8 {
-        matrix::first_free(self.row(task), 0, 0).expect("every row has its last slot")
+        matrix::first_free(self.entry(task).row, 0, 0).expect("every row has its last slot")
     }
 
     /// Queues `task` by what it has had of this rotation (`recalc_task_prio`, `enqueue_task`).
@@ -56,7 +47,7 @@ impl Staircase {
     /// The next slot of `task` in this rotation, if it has one.
     fn next_entitled_slot(&mut self, cpu: CpuId, task: TaskId) -> Option<u8> {
         let entry = *self.entry(task);
-        let (row, user) = (self.row(task), entry.user);
+        let (row, user) = (entry.row, entry.user);
         let interactive = self.interactive;
         let rq = self.rq_mut(cpu);
         if user > rq.best_static[usize::from(rq.expired())] {

@@ -43,6 +43,8 @@ pub(super) struct Entry {
     pub user: u8,
     /// Priority if it is real-time, 0 to 98.
     pub rt_prio: u8,
+    /// Slots that it may not use (SD).
+    pub row: u64,
     /// Slot or level, 0 to 39.
     pub slot: u8,
     /// Which of its CPU's arrays it is in, or was in last.
@@ -77,6 +79,7 @@ impl Entry {
             kind: Kind::Normal,
             user: 20,
             rt_prio: 0,
+            row: 0,
             slot: 0,
             array: NO_ARRAY,
             rotation: 0,
@@ -92,6 +95,11 @@ impl Entry {
             parent: None,
             is_dead: false,
         }
+    }
+
+    /// Whether it has the attributes of `other`.
+    pub fn inherits(&self, other: &Self) -> bool {
+        (self.kind, self.user, self.rt_prio) == (other.kind, other.user, other.rt_prio)
     }
 
     /// All slots are free again, with a whole quota.
@@ -129,6 +137,10 @@ impl Staircase {
         let entry = self.entry_mut(task);
         entry.kind = kind;
         entry.user = user;
+        entry.row = match kind {
+            Kind::Batch => matrix::batch_row(user),
+            _ => matrix::row(user),
+        };
         entry.rt_prio = 99_u8.saturating_sub(attr.rt_priority);
         entry.quota = quota;
         entry.weight = (quota.unsigned_abs() * slots * 40).max(1);
@@ -139,7 +151,7 @@ impl Staircase {
         let from = *self.entry(parent);
         let child = self.entry_mut(task);
         child.parent = Some(parent);
-        if (child.kind, child.user, child.rt_prio) != (from.kind, from.user, from.rt_prio) {
+        if !child.inherits(&from) {
             return;
         }
         (child.slot, child.array, child.rotation) = (from.slot, from.array, from.rotation);
