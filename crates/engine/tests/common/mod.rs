@@ -8,11 +8,7 @@ pub mod workloads;
 
 use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
 use schedlab_model::trace::MemorySink;
-<<<<<<< HEAD
-use schedlab_model::{Costs, EventKind, Machine, Nanos, Workload};
-=======
 use schedlab_model::{Costs, EventKind, Machine, Nanos, TaskId, Workload};
->>>>>>> main
 use schedlab_sched::options::Options;
 use schedlab_sched::registry::SchedulerInfo;
 
@@ -86,7 +82,6 @@ impl<'a> Case<'a> {
     }
 }
 
-<<<<<<< HEAD
 fn time(ns: Nanos) -> String {
     match ns % MS {
         0 => (ns / MS).to_string(),
@@ -104,7 +99,8 @@ pub fn timeline(run: &Run) -> String {
         _ => None,
     });
     switches.collect::<Vec<_>>().join(" ")
-=======
+}
+
 /// "A6 B6": on a machine of one CPU, A ran for 6 ticks of this length, then B for 6; "-" is idle.
 /// Tasks have letters in order of their ids. A task that is chosen again is not told apart.
 pub fn turns(run: &Run, tick: Nanos) -> String {
@@ -124,5 +120,4 @@ pub fn turns(run: &Run, tick: Nanos) -> String {
         since = (next, at);
     }
     turns.join(" ")
->>>>>>> main
 }
