@@ -121,8 +121,8 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
     (!lines.is_empty()).then(|| SweepPicture { key: slug(name), y_label, x_label, lines, scale })
 }
 
-/// Every label of the table in order: a configuration looks the same in the figures of all measures,
-/// also where it lacks one.
+/// Every label of the table in order: a configuration looks the same in the figures of all
+/// measures, also where it lacks one.
 fn labels(table: &view::Table, x: Option<usize>) -> Vec<String> {
     let mut labels = Vec::new();
     for row in &table.rows {
