@@ -46,12 +46,11 @@ impl Balancer {
     pub(super) fn find_busiest_group(
         &mut self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &mut Attempt,
     ) -> Option<usize> {
-        let domains = self.domains.clone();
-        let domain = domains.domain(attempt.domain);
-        let stats = self.domain_stats(core, fair, attempt, domain);
+        let stats = self.domain_stats(core, fair, attempt);
+        let domain = self.domains.domain(attempt.domain);
         let (group, busiest) = stats.busiest?;
         if !self.is_unbalanced(attempt, domain, &stats, &busiest) {
             return None;
@@ -65,20 +64,20 @@ impl Balancer {
     fn domain_stats(
         &mut self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &Attempt,
-        domain: &Domain,
     ) -> DomainStats {
+        let domain = self.domains.domain(attempt.domain);
         let pct = domain.imbalance_pct;
         let (mut total_load, mut total_capacity, mut total_util) = (0, 0, 0);
         let (mut local, mut busiest, mut overload) = (None, None, false);
         let nr_groups = domain.groups.len();
-        for step in 0..nr_groups {
-            let index = (attempt.local_group + step) % nr_groups;
-            let is_local = step == 0;
-            let group = &domain.groups[index];
-            let mut stats = self.group_sums(core, fair, group, &attempt.cpus);
-            let imbalanced = self.imbalanced[attempt.domain as usize][index];
+        let imbalanced = &self.imbalanced[attempt.domain as usize];
+        let in_order = (attempt.local_group..nr_groups).chain(0..attempt.local_group);
+        for index in in_order {
+            let is_local = index == attempt.local_group;
+            let mut stats = self.group_sums(core, fair, &domain.groups[index], &attempt.cpus);
+            let imbalanced = imbalanced[index];
             let smt_balance = self.is_smt_balance(&stats, attempt.is_idle(), is_local);
             stats.kind = stats.classify(pct, imbalanced, smt_balance);
             if stats.kind == GroupType::Overloaded {
@@ -99,7 +98,7 @@ impl Balancer {
             self.overload = overload;
         }
         if !attempt.is_newly_idle() {
-            self.update_idle_scan(attempt.dst, attempt.domain, domain, total_util);
+            self.update_idle_scan(attempt.dst, attempt.domain, total_util);
         }
         DomainStats {
             local: local.expect("a domain has a local group"),
@@ -264,14 +263,13 @@ impl Balancer {
 
     /// The CPU of `group` to pull from.
     pub(super) fn find_busiest_queue(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &Attempt,
         group: usize,
     ) -> Option<CpuId> {
-        let domains = self.domains.clone();
-        let domain = domains.domain(attempt.domain);
+        let domain = self.domains.domain(attempt.domain);
         let mut busiest = None;
         let (mut most, mut most_capacity) = (0, 1);
         for cpu in domain.groups[group].span.and(&attempt.cpus).iter() {

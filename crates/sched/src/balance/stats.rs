@@ -6,7 +6,7 @@
 
 use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
-use crate::domains::{Domain, Group};
+use crate::domains::Group;
 use crate::fair::pelt::decay;
 use schedlab_model::{CpuId, CpuMask, Nanos, Policy};
 
@@ -44,6 +44,26 @@ pub(super) struct GroupStats {
 }
 
 impl GroupStats {
+    /// Of `group`, without its CPUs.
+    #[inline]
+    fn of_nobody(group: &Group) -> Self {
+        Self {
+            load: 0,
+            util: 0,
+            runnable: 0,
+            capacity: 0,
+            nr_running: 0,
+            h_nr_running: 0,
+            idle_cpus: 0,
+            weight: group.weight,
+            cores: group.cores,
+            is_core: group.is_core,
+            kind: GroupType::HasSpare,
+            avg_load: 0,
+            overload: false,
+        }
+    }
+
     /// Load for each unit of capacity.
     pub fn load_by_capacity(&self) -> u64 {
         self.load * SCALE / self.capacity
@@ -115,7 +135,8 @@ pub(super) fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u32 {
 
 impl Balancer {
     /// Capacity left to fair tasks on `cpu`, 1 to 1,024 (`capacity_of`).
-    pub(super) fn capacity_of(&mut self, core: &Core, cpu: CpuId) -> u64 {
+    #[inline]
+    pub(super) fn capacity_of(&self, core: &Core, cpu: CpuId) -> u64 {
         let fair = core.class_of(Policy::Normal);
         if fair == 0 {
             return SCALE;
@@ -124,60 +145,66 @@ impl Balancer {
         let higher = rq.curr.filter(|curr| core.task(*curr).class < fair);
         let running = higher.map_or(0, |curr| core.now - core.task(curr).exec_start);
         let exec = rq.class_exec_runtime[..usize::from(fair)].iter().sum::<Nanos>() + running;
-        let used = self.cpus[cpu.index()].higher.update(core.now, exec);
+        let cell = &self.cpus[cpu.index()].higher;
+        let mut higher = cell.get();
+        let used = higher.update(core.now, exec);
+        cell.set(higher);
         SCALE.saturating_sub(used).max(1)
     }
 
     /// Whether higher classes take so much of `cpu` that `pct` shows it (`check_cpu_capacity`).
-    pub(super) fn is_capacity_reduced(&mut self, core: &Core, cpu: CpuId, pct: u64) -> bool {
+    pub(super) fn is_capacity_reduced(&self, core: &Core, cpu: CpuId, pct: u64) -> bool {
         self.capacity_of(core, cpu) * pct < SCALE * 100
     }
 
     /// The same from the last known capacity, without bringing it up to date.
     pub(super) fn is_capacity_reduced_now(&self, cpu: CpuId, pct: u64) -> bool {
-        let used = self.cpus[cpu.index()].higher.average >> 10;
+        let used = self.cpus[cpu.index()].higher.get().average >> 10;
         SCALE.saturating_sub(used).max(1) * pct < SCALE * 100
     }
 
     /// Sums over the CPUs of `group` that are in `cpus`; `kind` and `avg_load` are not set yet.
+    #[inline]
     pub(super) fn group_sums(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         group: &Group,
         cpus: &CpuMask,
     ) -> GroupStats {
-        let mut stats = GroupStats {
-            load: 0,
-            util: 0,
-            runnable: 0,
-            capacity: 0,
-            nr_running: 0,
-            h_nr_running: 0,
-            idle_cpus: 0,
-            weight: group.weight,
-            cores: group.cores,
-            is_core: group.is_core,
-            kind: GroupType::HasSpare,
-            avg_load: 0,
-            overload: false,
-        };
-        for cpu in group.span.iter() {
-            stats.capacity += self.capacity_of(core, cpu);
-            if !cpus.contains(cpu) {
-                continue;
+        let mut stats = GroupStats::of_nobody(group);
+        if group.weight == 1 {
+            self.add_cpu(core, fair, group.first, cpus, &mut stats);
+        } else {
+            for cpu in group.span.iter() {
+                self.add_cpu(core, fair, cpu, cpus, &mut stats);
             }
-            let nr_running = core.rq(cpu).nr_running;
-            let figures = fair.cpu_figures(cpu);
-            stats.load += figures.load;
-            stats.util += figures.util;
-            stats.runnable += figures.runnable;
-            stats.h_nr_running += figures.h_nr_running;
-            stats.nr_running += nr_running;
-            stats.overload |= nr_running > 1;
-            stats.idle_cpus += u32::from(core.idle_cpu(cpu));
         }
         stats
+    }
+
+    #[inline]
+    fn add_cpu(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        cpu: CpuId,
+        cpus: &CpuMask,
+        stats: &mut GroupStats,
+    ) {
+        stats.capacity += self.capacity_of(core, cpu);
+        if !cpus.contains(cpu) {
+            return;
+        }
+        let rq = core.rq(cpu);
+        let figures = fair.cpu_figures(cpu);
+        stats.load += figures.load;
+        stats.util += figures.util;
+        stats.runnable += figures.runnable;
+        stats.h_nr_running += figures.h_nr_running;
+        stats.nr_running += rq.nr_running;
+        stats.overload |= rq.nr_running > 1;
+        stats.idle_cpus += u32::from(rq.curr.is_none() && rq.nr_running == 0);
     }
 
     /// From 6.12: a core with several runnable tasks is worth relieving when this CPU is idle.
@@ -189,9 +216,11 @@ impl Balancer {
             && stats.h_nr_running > 1
     }
 
-    /// Remembers how many CPUs a wake-up should look at in the cache that `domain` is.
-    pub(super) fn update_idle_scan(&mut self, cpu: CpuId, index: u32, domain: &Domain, util: u64) {
+    /// Remembers how many CPUs a wake-up should look at in the cache that domain `index` is, if it
+    /// is the one of `cpu`.
+    pub(super) fn update_idle_scan(&mut self, cpu: CpuId, index: u32, util: u64) {
         if self.domains.llc_id(cpu) == Some(index) {
+            let domain = self.domains.domain(index);
             let scan = nr_idle_scan(util, u64::from(domain.weight), domain.imbalance_pct);
             self.llcs[index as usize].nr_idle_scan = scan;
         }
