@@ -2,7 +2,6 @@
 //! Times to come: a heap of events, and the end of each CPU's current burst.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use std::collections::BinaryHeap;
 
 /// What happens at a time. The order of the variants is the order at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,40 +30,30 @@ impl Due {
     }
 }
 
-/// An event of the queue. The order is that of `key` alone, greatest first: the heap's top is the
-/// least key.
+/// An event of the queue.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Time, then phase, then number of insertion: from the highest bits down.
-    key: u128,
+    at: Nanos,
+    /// Phase, then number of insertion: from the highest bits down.
+    order: u64,
     due: Due,
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
+impl Entry {
     #[inline]
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        other.key.cmp(&self.key)
+    fn is_before(&self, other: &Self) -> bool {
+        (self.at, self.order) < (other.at, other.order)
     }
 }
 
-/// Events ordered by time, phase, and order of insertion.
+/// Children of a node of [`EventQueue`]: half the levels of a binary heap for as many comparisons.
+const CHILDREN: usize = 4;
+
+/// Events ordered by time, phase, and order of insertion: a heap in which no entry comes before its
+/// parent. The children of entry n are 4n + 1 to 4n + 4.
 #[derive(Default, Debug)]
 pub struct EventQueue {
-    heap: BinaryHeap<Entry>,
+    heap: Vec<Entry>,
     sequence: u64,
 }
 
@@ -72,15 +61,53 @@ impl EventQueue {
     /// Adds an event.
     pub fn push(&mut self, at: Nanos, due: Due) {
         // One number orders by phase first, then by insertion.
-        let order = (due.phase() << 62) | self.sequence;
+        let entry = Entry { at, order: (due.phase() << 62) | self.sequence, due };
         self.sequence += 1;
-        self.heap.push(Entry { key: u128::from(at) << 64 | u128::from(order), due });
+        let mut hole = self.heap.len();
+        self.heap.push(entry);
+        while hole > 0 {
+            let parent = (hole - 1) / CHILDREN;
+            if !entry.is_before(&self.heap[parent]) {
+                break;
+            }
+            self.heap[hole] = self.heap[parent];
+            hole = parent;
+        }
+        self.heap[hole] = entry;
+    }
+
+    /// Takes the first event.
+    fn pop(&mut self) -> Option<Due> {
+        let last = self.heap.pop()?;
+        let Some(first) = self.heap.first() else { return Some(last.due) };
+        let due = first.due;
+        let mut hole = 0;
+        loop {
+            let start = CHILDREN * hole + 1;
+            let end = (start + CHILDREN).min(self.heap.len());
+            let Some(children) = self.heap.get(start..end).filter(|some| !some.is_empty()) else {
+                break;
+            };
+            let mut least = 0;
+            for index in 1..children.len() {
+                if children[index].is_before(&children[least]) {
+                    least = index;
+                }
+            }
+            if !children[least].is_before(&last) {
+                break;
+            }
+            self.heap[hole] = children[least];
+            hole = start + least;
+        }
+        self.heap[hole] = last;
+        Some(due)
     }
 
     /// Time of the first event, `Nanos::MAX` if there is none.
     #[inline]
     pub fn next_time(&self) -> Nanos {
-        self.heap.peek().map_or(Nanos::MAX, |entry| (entry.key >> 64) as Nanos)
+        self.heap.first().map_or(Nanos::MAX, |entry| entry.at)
     }
 
     /// Whether a task is to be released or woken some time.
@@ -94,7 +121,7 @@ impl EventQueue {
         if self.next_time() != now {
             return None;
         }
-        self.heap.pop().map(|entry| entry.due)
+        self.pop()
     }
 }
 
@@ -186,6 +213,28 @@ mod tests {
         let last = Due::ClassTimer { class: 0, token: 1 };
         assert_eq!(order, [Due::Release(7), Due::Wake(TaskId(9)), Due::Release(3), last]);
         assert_eq!(queue.pop_at(5), None);
+    }
+
+    /// Against a sorted list.
+    #[test]
+    fn the_queue_is_a_sorted_list() {
+        let mut random = Stream::new(4, Purpose::Scheduler, 0);
+        let (mut queue, mut list) = (EventQueue::default(), Vec::new());
+        for round in 0..20_000u32 {
+            let grows = random.below(100) < if round / 2_000 % 2 == 0 { 60 } else { 40 };
+            if grows {
+                let at = random.below(50);
+                queue.push(at, Due::Wake(TaskId(round)));
+                list.push((at, round));
+            } else if let Some(first) = list.iter().copied().min() {
+                list.retain(|entry| *entry != first);
+                assert_eq!(queue.next_time(), first.0);
+                assert_eq!(queue.pop_at(first.0 + 1), None);
+                assert_eq!(queue.pop_at(first.0), Some(Due::Wake(TaskId(first.1))));
+            } else {
+                assert_eq!(queue.next_time(), Nanos::MAX);
+            }
+        }
     }
 
     #[test]

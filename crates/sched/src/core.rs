@@ -274,6 +274,11 @@ impl Core {
         rq.class_exec_runtime[usize::from(class)] + running
     }
 
+    /// CPU time that classes above the fair one have used on `cpu` up to now.
+    pub fn higher_exec_runtime(&self, cpu: CpuId) -> Nanos {
+        (0..self.class_of(Policy::Normal)).map(|class| self.class_exec_runtime(cpu, class)).sum()
+    }
+
     /// CPU time left until `task` gives up the CPU of its own accord; `None` if it is not known to.
     /// Only for schedulers that claim `needs_burst`.
     pub fn burst_remaining(&self, task: TaskId) -> Option<Nanos> {

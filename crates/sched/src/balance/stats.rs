@@ -8,7 +8,7 @@ use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
 use crate::domains::Group;
 use crate::fair::pelt::decay;
-use schedlab_model::{CpuId, CpuMask, Nanos, Policy};
+use schedlab_model::{CpuId, CpuMask, Nanos};
 
 /// Capacity of a CPU (SCHED_CAPACITY_SCALE).
 pub(super) const SCALE: u64 = 1024;
@@ -107,22 +107,32 @@ pub(super) struct HigherShare {
 }
 
 impl HigherShare {
-    /// The share at `now`, 0 to 1,024, of a CPU on which higher classes have used `exec` in all.
+    /// Whether [`HigherShare::update`] would change nothing.
     #[inline]
-    fn update(&mut self, now: Nanos, exec: Nanos) -> u64 {
+    fn is_current(&self, now: Nanos) -> bool {
+        (now - self.at) >> 20 == 0
+    }
+
+    /// The share as it was last brought up to date, 0 to 1,024.
+    #[inline]
+    fn get(&self) -> u64 {
+        self.average >> 10
+    }
+
+    /// Brings the share up to `now`, by which higher classes have used `exec` in all.
+    fn update(&mut self, now: Nanos, exec: Nanos) {
         let elapsed = now - self.at;
         let periods = elapsed >> 20;
-        if periods > 0 {
-            let used = exec.saturating_sub(self.exec_seen).min(elapsed);
-            if used > 0 || self.average > 0 {
-                let recent = (u128::from(used) << 20) / u128::from(elapsed);
-                let recent = recent as u64;
-                self.average = decay(self.average, periods) + recent - decay(recent, periods);
-            }
-            self.at = now;
-            self.exec_seen = exec;
+        if periods == 0 {
+            return;
         }
-        self.average >> 10
+        let used = exec.saturating_sub(self.exec_seen).min(elapsed);
+        if used > 0 || self.average > 0 {
+            let recent = ((u128::from(used) << 20) / u128::from(elapsed)) as u64;
+            self.average = decay(self.average, periods) + recent - decay(recent, periods);
+        }
+        self.at = now;
+        self.exec_seen = exec;
     }
 }
 
@@ -137,19 +147,13 @@ impl Balancer {
     /// Capacity left to fair tasks on `cpu`, 1 to 1,024 (`capacity_of`).
     #[inline]
     pub(super) fn capacity_of(&self, core: &Core, cpu: CpuId) -> u64 {
-        let fair = core.class_of(Policy::Normal);
-        if fair == 0 {
-            return SCALE;
-        }
-        let rq = core.rq(cpu);
-        let higher = rq.curr.filter(|curr| core.task(*curr).class < fair);
-        let running = higher.map_or(0, |curr| core.now - core.task(curr).exec_start);
-        let exec = rq.class_exec_runtime[..usize::from(fair)].iter().sum::<Nanos>() + running;
         let cell = &self.cpus[cpu.index()].higher;
-        let mut higher = cell.get();
-        let used = higher.update(core.now, exec);
-        cell.set(higher);
-        SCALE.saturating_sub(used).max(1)
+        if !cell.get().is_current(core.now) {
+            let mut higher = cell.get();
+            higher.update(core.now, core.higher_exec_runtime(cpu));
+            cell.set(higher);
+        }
+        SCALE.saturating_sub(cell.get().get()).max(1)
     }
 
     /// Whether higher classes take so much of `cpu` that `pct` shows it (`check_cpu_capacity`).
@@ -159,8 +163,8 @@ impl Balancer {
 
     /// The same from the last known capacity, without bringing it up to date.
     pub(super) fn is_capacity_reduced_now(&self, cpu: CpuId, pct: u64) -> bool {
-        let used = self.cpus[cpu.index()].higher.get().average >> 10;
-        SCALE.saturating_sub(used).max(1) * pct < SCALE * 100
+        let higher = self.cpus[cpu.index()].higher.get();
+        SCALE.saturating_sub(higher.get()).max(1) * pct < SCALE * 100
     }
 
     /// Sums over the CPUs of `group` that are in `cpus`; `kind` and `avg_load` are not set yet.
@@ -250,9 +254,13 @@ mod tests {
     fn share_of_higher_classes_follows_use_with_the_half_life_of_pelt() {
         let period = 1 << 20;
         let mut share = HigherShare::default();
-        assert!((511..=512).contains(&share.update(32 * period, 32 * period)));
-        assert!((255..=256).contains(&share.update(64 * period, 32 * period)));
-        assert!((1020..=1024).contains(&share.update(664 * period, 632 * period)));
+        let mut after = |now: Nanos, exec: Nanos| {
+            share.update(now * period, exec * period);
+            share.get()
+        };
+        assert!((511..=512).contains(&after(32, 32)));
+        assert!((255..=256).contains(&after(64, 32)));
+        assert!((1020..=1024).contains(&after(664, 632)));
     }
 
     fn group(nr_running: u32, util: u64, runnable: u64) -> GroupStats {
