@@ -2,6 +2,7 @@
 //! Times to come: a heap of events, and the end of each CPU's current burst.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
+use std::collections::BinaryHeap;
 
 /// What happens at a time. The order of the variants is the order at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -30,30 +31,40 @@ impl Due {
     }
 }
 
-/// An event of the queue.
+/// An event of the queue. The order is that of `key` alone, greatest first: the heap's top is the
+/// least key.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    at: Nanos,
-    /// Phase, then number of insertion: from the highest bits down.
-    order: u64,
+    /// Time, then phase, then number of insertion: from the highest bits down.
+    key: u128,
     due: Due,
 }
 
-impl Entry {
-    #[inline]
-    fn is_before(&self, other: &Self) -> bool {
-        (self.at, self.order) < (other.at, other.order)
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
     }
 }
 
-/// Children of a node of [`EventQueue`]: half the levels of a binary heap for as many comparisons.
-const CHILDREN: usize = 4;
+impl Eq for Entry {}
 
-/// Events ordered by time, phase, and order of insertion: a heap in which no entry comes before its
-/// parent. The children of entry n are 4n + 1 to 4n + 4.
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    #[inline]
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.key.cmp(&self.key)
+    }
+}
+
+/// Events ordered by time, phase, and order of insertion.
 #[derive(Default, Debug)]
 pub struct EventQueue {
-    heap: Vec<Entry>,
+    heap: BinaryHeap<Entry>,
     sequence: u64,
 }
 
@@ -61,53 +72,15 @@ impl EventQueue {
     /// Adds an event.
     pub fn push(&mut self, at: Nanos, due: Due) {
         // One number orders by phase first, then by insertion.
-        let entry = Entry { at, order: (due.phase() << 62) | self.sequence, due };
+        let order = (due.phase() << 62) | self.sequence;
         self.sequence += 1;
-        let mut hole = self.heap.len();
-        self.heap.push(entry);
-        while hole > 0 {
-            let parent = (hole - 1) / CHILDREN;
-            if !entry.is_before(&self.heap[parent]) {
-                break;
-            }
-            self.heap[hole] = self.heap[parent];
-            hole = parent;
-        }
-        self.heap[hole] = entry;
-    }
-
-    /// Takes the first event.
-    fn pop(&mut self) -> Option<Due> {
-        let last = self.heap.pop()?;
-        let Some(first) = self.heap.first() else { return Some(last.due) };
-        let due = first.due;
-        let mut hole = 0;
-        loop {
-            let start = CHILDREN * hole + 1;
-            let end = (start + CHILDREN).min(self.heap.len());
-            let Some(children) = self.heap.get(start..end).filter(|some| !some.is_empty()) else {
-                break;
-            };
-            let mut least = 0;
-            for index in 1..children.len() {
-                if children[index].is_before(&children[least]) {
-                    least = index;
-                }
-            }
-            if !children[least].is_before(&last) {
-                break;
-            }
-            self.heap[hole] = children[least];
-            hole = start + least;
-        }
-        self.heap[hole] = last;
-        Some(due)
+        self.heap.push(Entry { key: u128::from(at) << 64 | u128::from(order), due });
     }
 
     /// Time of the first event, `Nanos::MAX` if there is none.
     #[inline]
     pub fn next_time(&self) -> Nanos {
-        self.heap.first().map_or(Nanos::MAX, |entry| entry.at)
+        self.heap.peek().map_or(Nanos::MAX, |entry| (entry.key >> 64) as Nanos)
     }
 
     /// Whether a task is to be released or woken some time.
@@ -121,7 +94,7 @@ impl EventQueue {
         if self.next_time() != now {
             return None;
         }
-        self.pop()
+        self.heap.pop().map(|entry| entry.due)
     }
 }
 

@@ -28,6 +28,25 @@ struct DomainStats {
     prefer_sibling: bool,
 }
 
+/// Sums over the groups of a domain.
+#[derive(Default)]
+struct Totals {
+    load: u64,
+    capacity: u64,
+    util: u64,
+    overload: bool,
+}
+
+impl Totals {
+    #[inline]
+    fn add(&mut self, stats: &GroupStats) {
+        self.load += stats.load;
+        self.capacity += stats.capacity;
+        self.util += stats.util;
+        self.overload |= stats.overload;
+    }
+}
+
 impl DomainStats {
     fn avg_load(&self) -> u64 {
         self.total_load * SCALE / self.total_capacity
@@ -67,46 +86,58 @@ impl Balancer {
         fair: &impl FairQueues,
         attempt: &Attempt,
     ) -> DomainStats {
-        let domain = self.domains.domain(attempt.domain);
-        let pct = domain.imbalance_pct;
-        let (mut total_load, mut total_capacity, mut total_util) = (0, 0, 0);
-        let (mut local, mut busiest, mut overload) = (None, None, false);
-        let nr_groups = domain.groups.len();
-        let imbalanced = &self.imbalanced[attempt.domain as usize];
-        let in_order = (attempt.local_group..nr_groups).chain(0..attempt.local_group);
-        for index in in_order {
-            let is_local = index == attempt.local_group;
-            let mut stats = self.group_sums(core, fair, &domain.groups[index], &attempt.cpus);
-            let imbalanced = imbalanced[index];
-            let smt_balance = self.is_smt_balance(&stats, attempt.is_idle(), is_local);
-            stats.kind = stats.classify(pct, imbalanced, smt_balance);
-            if stats.kind == GroupType::Overloaded {
-                stats.avg_load = stats.load_by_capacity();
-            }
-            total_load += stats.load;
-            total_capacity += stats.capacity;
-            total_util += stats.util;
-            overload |= stats.overload;
-            if is_local {
-                local = Some(stats);
-            } else if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
+        let nr_groups = self.domains.domain(attempt.domain).groups.len();
+        let mut totals = Totals::default();
+        let local = self.group_stats(core, fair, attempt, attempt.local_group);
+        totals.add(&local);
+        let mut busiest: Option<(usize, GroupStats)> = None;
+        let mut index = attempt.local_group;
+        for _ in 1..nr_groups {
+            index = if index + 1 < nr_groups { index + 1 } else { 0 };
+            let stats = self.group_stats(core, fair, attempt, index);
+            totals.add(&stats);
+            if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
                 busiest = Some((index, stats));
             }
         }
         let is_root = self.domains.of_cpu(attempt.this_cpu).len() == attempt.position + 1;
         if is_root {
-            self.overload = overload;
+            self.overload = totals.overload;
         }
         if !attempt.is_newly_idle() {
-            self.update_idle_scan(attempt.dst, attempt.domain, total_util);
+            self.update_idle_scan(attempt.dst, attempt.domain, totals.util);
         }
+        // The loop keeps of the busiest only what it compares; the rest is summed up once more.
+        let busiest =
+            busiest.map(|(index, _)| (index, self.group_stats(core, fair, attempt, index)));
         DomainStats {
-            local: local.expect("a domain has a local group"),
+            local,
             busiest,
-            total_load,
-            total_capacity,
+            total_load: totals.load,
+            total_capacity: totals.capacity,
             prefer_sibling: self.prefers_sibling(attempt),
         }
+    }
+
+    /// Statistics of one group of the attempt's domain.
+    #[inline]
+    fn group_stats(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        attempt: &Attempt,
+        index: usize,
+    ) -> GroupStats {
+        let domain = self.domains.domain(attempt.domain);
+        let mut stats = self.group_sums(core, fair, &domain.groups[index], &attempt.cpus);
+        let is_local = index == attempt.local_group;
+        let imbalanced = self.imbalanced[attempt.domain as usize][index];
+        let smt_balance = self.is_smt_balance(&stats, attempt.is_idle(), is_local);
+        stats.kind = stats.classify(domain.imbalance_pct, imbalanced, smt_balance);
+        if stats.kind == GroupType::Overloaded {
+            stats.avg_load = stats.load_by_capacity();
+        }
+        stats
     }
 
     /// SD_PREFER_SIBLING of the domain below.

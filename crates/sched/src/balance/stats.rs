@@ -187,7 +187,7 @@ impl Balancer {
         stats
     }
 
-    #[inline]
+    #[inline(always)]
     fn add_cpu(
         &self,
         core: &Core,
