@@ -86,20 +86,30 @@ impl Balancer {
         fair: &impl FairQueues,
         attempt: &Attempt,
     ) -> DomainStats {
-        let nr_groups = self.domains.domain(attempt.domain).groups.len();
+        let groups = &self.domains.domain(attempt.domain).groups;
         let mut totals = Totals::default();
-        let local = self.group_stats(core, fair, attempt, attempt.local_group);
+        let local = self.group_sums(core, fair, &groups[attempt.local_group], &attempt.cpus);
+        let local = self.classified(attempt, attempt.local_group, local);
         totals.add(&local);
         let mut busiest: Option<(usize, GroupStats)> = None;
         let mut index = attempt.local_group;
-        for _ in 1..nr_groups {
-            index = if index + 1 < nr_groups { index + 1 } else { 0 };
-            let stats = self.group_stats(core, fair, attempt, index);
+        for _ in 1..groups.len() {
+            index = if index + 1 < groups.len() { index + 1 } else { 0 };
+            let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
             totals.add(&stats);
+            if stats.h_nr_running == 0 {
+                continue;
+            }
+            let stats = self.classified(attempt, index, stats);
             if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
                 busiest = Some((index, stats));
             }
         }
+        // The loop keeps of the busiest only what it compares; the rest is summed up once more.
+        let busiest = busiest.map(|(index, _)| {
+            let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
+            (index, self.classified(attempt, index, stats))
+        });
         let is_root = self.domains.of_cpu(attempt.this_cpu).len() == attempt.position + 1;
         if is_root {
             self.overload = totals.overload;
@@ -107,9 +117,6 @@ impl Balancer {
         if !attempt.is_newly_idle() {
             self.update_idle_scan(attempt.dst, attempt.domain, totals.util);
         }
-        // The loop keeps of the busiest only what it compares; the rest is summed up once more.
-        let busiest =
-            busiest.map(|(index, _)| (index, self.group_stats(core, fair, attempt, index)));
         DomainStats {
             local,
             busiest,
@@ -119,21 +126,14 @@ impl Balancer {
         }
     }
 
-    /// Statistics of one group of the attempt's domain.
-    #[inline]
-    fn group_stats(
-        &self,
-        core: &Core,
-        fair: &impl FairQueues,
-        attempt: &Attempt,
-        index: usize,
-    ) -> GroupStats {
-        let domain = self.domains.domain(attempt.domain);
-        let mut stats = self.group_sums(core, fair, &domain.groups[index], &attempt.cpus);
+    /// The sums of a group of the attempt's domain, with how busy they make it.
+    #[inline(always)]
+    fn classified(&self, attempt: &Attempt, index: usize, mut stats: GroupStats) -> GroupStats {
+        let pct = self.domains.domain(attempt.domain).imbalance_pct;
         let is_local = index == attempt.local_group;
         let imbalanced = self.imbalanced[attempt.domain as usize][index];
         let smt_balance = self.is_smt_balance(&stats, attempt.is_idle(), is_local);
-        stats.kind = stats.classify(domain.imbalance_pct, imbalanced, smt_balance);
+        stats.kind = stats.classify(pct, imbalanced, smt_balance);
         if stats.kind == GroupType::Overloaded {
             stats.avg_load = stats.load_by_capacity();
         }
@@ -149,11 +149,9 @@ impl Balancer {
         })
     }
 
-    /// Whether `group` replaces `busiest` as the busiest.
+    /// Whether `group`, which runs a fair task, replaces `busiest` as the busiest.
+    #[inline(always)]
     fn is_busier(&self, group: &GroupStats, busiest: Option<&GroupStats>) -> bool {
-        if group.h_nr_running == 0 {
-            return false;
-        }
         let Some(busiest) = busiest else { return true };
         if group.kind != busiest.kind {
             return group.kind > busiest.kind;

@@ -45,7 +45,7 @@ pub(super) struct GroupStats {
 
 impl GroupStats {
     /// Of `group`, without its CPUs.
-    #[inline]
+    #[inline(always)]
     fn of_nobody(group: &Group) -> Self {
         Self {
             load: 0,
@@ -80,6 +80,7 @@ impl GroupStats {
     }
 
     /// How busy the group is. `imbalanced`: a lower level failed because of affinity.
+    #[inline(always)]
     pub fn classify(&self, pct: u64, imbalanced: bool, smt_balance: bool) -> GroupType {
         if self.is_overloaded(pct) {
             GroupType::Overloaded
@@ -168,7 +169,7 @@ impl Balancer {
     }
 
     /// Sums over the CPUs of `group` that are in `cpus`; `kind` and `avg_load` are not set yet.
-    #[inline]
+    #[inline(always)]
     pub(super) fn group_sums(
         &self,
         core: &Core,
@@ -176,13 +177,25 @@ impl Balancer {
         group: &Group,
         cpus: &CpuMask,
     ) -> GroupStats {
+        if group.weight > 1 {
+            return self.sums_of_several(core, fair, group, cpus);
+        }
         let mut stats = GroupStats::of_nobody(group);
-        if group.weight == 1 {
-            self.add_cpu(core, fair, group.first, cpus, &mut stats);
-        } else {
-            for cpu in group.span.iter() {
-                self.add_cpu(core, fair, cpu, cpus, &mut stats);
-            }
+        self.add_cpu(core, fair, group.first, cpus, &mut stats);
+        stats
+    }
+
+    #[inline(never)]
+    fn sums_of_several(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        group: &Group,
+        cpus: &CpuMask,
+    ) -> GroupStats {
+        let mut stats = GroupStats::of_nobody(group);
+        for cpu in group.span.iter() {
+            self.add_cpu(core, fair, cpu, cpus, &mut stats);
         }
         stats
     }

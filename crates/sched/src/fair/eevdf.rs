@@ -166,7 +166,7 @@ impl FairClass {
     /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
         let next = self.rq(q).next;
-        if self.rules.pick_buddy && next != NIL && self.entity_eligible(q, next) {
+        if next != NIL && self.rules.pick_buddy && self.entity_eligible(q, next) {
             return next;
         }
         self.pick_eevdf(q, true)
