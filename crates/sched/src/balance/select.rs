@@ -48,10 +48,11 @@ impl Balancer {
         if let Some(waker) = flags.waker {
             fair.record_wakee(core, waker, task);
         }
-        let want_affine = !self.is_wide(fair, flags.waker, task, this)
-            && core.task(task).cpus_allowed.contains(this);
+        let want_affine = this != prev
+            && core.task(task).cpus_allowed.contains(this)
+            && !self.is_wide(fair, flags.waker, task, this);
         let mut target = prev;
-        if want_affine && this != prev {
+        if want_affine {
             if let Some(domain) = self.domains.iter(this).find(|domain| domain.span.contains(prev))
             {
                 target = self.wake_affine(core, fair, domain, task, this, prev, flags);

@@ -259,11 +259,13 @@ impl FairClass {
                 se.custom_slice = true;
             }
             self.enqueue_entity(core, q, e, flags);
-            slice = self.min_slice(q);
             self.count(q, 1, runnable, idle);
             idle = idle.min(1);
             flags = EnqueueFlags::WAKEUP;
             e = self.ent(e).parent;
+            if e != NIL {
+                slice = self.min_slice(q);
+            }
         }
         if e != NIL {
             self.update_levels_above(core, e, slice, (1, runnable, idle));
@@ -364,12 +366,14 @@ impl FairClass {
                 break;
             }
             self.count(q, queued, runnable, idle);
-            let parent = self.ent(e).parent;
-            e = parent;
+            e = self.ent(e).parent;
+            if e == NIL {
+                break;
+            }
             if self.rq(q).load != 0 {
                 slice = self.min_slice(q);
-                if task_sleep && parent != NIL {
-                    self.set_next_buddy(parent);
+                if task_sleep {
+                    self.set_next_buddy(e);
                 }
                 break;
             }
