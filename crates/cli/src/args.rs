@@ -238,6 +238,9 @@ pub struct OutputArgs {
     /// Write a report of the run(s) to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// The analysis.
+    #[command(flatten)]
+    pub analysis: crate::commands::AnalysisArgs,
 }
 
 /// Arguments of `sim`.
@@ -457,6 +460,9 @@ pub struct AnalyseArgs {
     /// Write a report to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// The analysis.
+    #[command(flatten)]
+    pub analysis: crate::commands::AnalysisArgs,
 }
 
 /// Arguments of `export`.

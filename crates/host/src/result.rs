@@ -46,7 +46,7 @@ impl Lane for HostLane {
             recorder: RecorderChoice::Auto,
         };
         let nr_cpus = request.cpus.weight();
-        let mut recorder = Recorder::new(nr_cpus, request.keep);
+        let mut recorder = Recorder::of_run(&request.workload, &request.cpus, request.keep);
         let outcome = self.play(&host_request, &mut (&mut recorder, sink))?;
         let recorded = recorder.finish(&request.workload);
         let mut result = RunResult {
@@ -62,11 +62,13 @@ impl Lane for HostLane {
             measures: recorded.measures,
             slices: recorded.slices,
             progress: recorded.progress,
+            analysis: recorded.analysis,
             ..RunResult::default()
         };
         if outcome.source != SOURCE_BPF {
             result.measures = measures_without_trace(&outcome, nr_cpus);
             launchers::leave_out(&mut result.measures, &request.workload, nr_cpus);
+            result.analysis = None;
         }
         fill_pids(&mut result.measures, &outcome);
         result.warnings = outcome.warnings;

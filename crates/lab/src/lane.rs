@@ -6,25 +6,30 @@
 //! refuses by name; it never skips a part of the workload in silence.
 
 use crate::{MachineSpec, RunResult};
+use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::{CpuMask, Nanos, TraceSink, Workload};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which parts of a trace stay in the result, beside the measures. Both grow with the run.
+/// Which parts of a trace stay in the result, beside the measures. Slices and progress grow with
+/// the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Keep {
     /// Every slice: the CPU timeline.
     pub slices: bool,
     /// The times of every unit of progress.
     pub progress: bool,
+    /// The analysis (states, antagonists, run queues), with what counts as a finding. It does not
+    /// grow with the run, but it takes time.
+    pub analysis: Option<Thresholds>,
 }
 
 impl Keep {
     /// Measures only.
-    pub const NOTHING: Self = Self { slices: false, progress: false };
+    pub const NOTHING: Self = Self { slices: false, progress: false, analysis: None };
     /// Slices and progress.
-    pub const ALL: Self = Self { slices: true, progress: true };
+    pub const ALL: Self = Self { slices: true, progress: true, analysis: None };
 }
 
 /// One run, complete in itself.

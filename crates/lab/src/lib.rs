@@ -4,9 +4,11 @@
 //! `study` reads what was asked (`axis`: what varies; `place`: where a mistake stands), `plan`
 //! makes single runs of it, `execute` runs them in their lanes, `recorder` turns a lane's events
 //! into measures, `result` is what comes out, `expect` compares it with what the workload expects;
-//! `view` puts results into rows with intervals and differences, `values` is how it reads them.
+//! `analysis` says what the analysis of a trace must know of the workload; `view` puts results into
+//! rows with intervals and differences, `values` is how it reads them.
 //! `store` keeps results on disk run by run, `identity` tells which run a stored one is.
 
+pub mod analysis;
 pub mod axis;
 pub mod execute;
 pub mod expect;

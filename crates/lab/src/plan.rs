@@ -302,7 +302,11 @@ impl Plan {
                 seed: input.seed,
                 repetition: 0,
                 until_ns: until(spec)?,
-                keep: Keep { slices: spec.keep_slices, progress: spec.keep_progress },
+                keep: Keep {
+                    slices: spec.keep_slices,
+                    progress: spec.keep_progress,
+                    analysis: None,
+                },
             };
             self.add_tunables(point, &request, input)?;
         }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every lane does with its events: measures, and on request the timeline and the progress.
+//! What every lane does with its events: measures, and on request the timeline, the progress and
+//! the analysis.
 //!
 //! Measures stream; memory grows with tasks only. Slices and progress grow with the run and are
 //! kept only when [`Keep`] asks for them.
 
-use crate::{Keep, ProgressCurve, Slice, launchers};
-use schedlab_metrics::{Collector, RunMeasures};
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink, Workload};
+use crate::{Keep, ProgressCurve, Slice, analysis, launchers};
+use schedlab_metrics::analysis::Context;
+use schedlab_metrics::{Analyser, Analysis, Collector, RunMeasures};
+use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::{
+    CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
+};
 use std::collections::BTreeMap;
 
 /// How a slice ended that the end of the run cut off.
@@ -72,6 +76,7 @@ pub struct Recorder {
     nr_cpus: u32,
     keep: Keep,
     collector: Collector,
+    analyser: Option<Box<Analyser>>,
     tracker: SliceTracker,
     slices: Vec<Slice>,
     progress: BTreeMap<TaskId, Vec<Nanos>>,
@@ -86,6 +91,8 @@ pub struct Recorded {
     pub slices: Vec<Slice>,
     /// Progress by task; empty unless kept.
     pub progress: Vec<ProgressCurve>,
+    /// The analysis; none unless kept.
+    pub analysis: Option<Analysis>,
 }
 
 impl Recorder {
@@ -95,10 +102,25 @@ impl Recorder {
             nr_cpus,
             keep,
             collector: Collector::new(nr_cpus),
+            analyser: None,
             tracker: SliceTracker::default(),
             slices: Vec::new(),
             progress: BTreeMap::new(),
         }
+    }
+
+    /// A recorder of a run of `workload` on `cpus`.
+    pub fn of_run(workload: &Workload, cpus: &CpuMask, keep: Keep) -> Self {
+        let recorder = Self::new(cpus.weight(), keep);
+        match keep.analysis {
+            Some(limits) => recorder.with_analysis(analysis::context(workload, cpus, limits)),
+            None => recorder,
+        }
+    }
+
+    /// The same, which also analyses the trace.
+    pub fn with_analysis(self, context: Context) -> Self {
+        Self { analyser: Some(Box::new(Analyser::new(context))), ..self }
     }
 
     /// Sets the number of CPUs, where it is known only after the events: a trace of another tool.
@@ -121,6 +143,7 @@ impl Recorder {
                 .into_iter()
                 .map(|(task, times_ns)| ProgressCurve { task: task.0, times_ns })
                 .collect(),
+            analysis: self.analyser.map(|analyser| analyser.finish()),
         }
     }
 }
@@ -128,10 +151,22 @@ impl Recorder {
 impl TraceSink for Recorder {
     fn task(&mut self, id: TaskId, info: &TaskInfo) {
         self.collector.task(id, info);
+        if let Some(analyser) = &mut self.analyser {
+            analyser.task(id, info);
+        }
+    }
+
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        if let Some(analyser) = &mut self.analyser {
+            analyser.object(id, info);
+        }
     }
 
     fn event(&mut self, event: &Event) {
         self.collector.event(event);
+        if let Some(analyser) = &mut self.analyser {
+            analyser.event(event);
+        }
         if self.keep.slices {
             self.slices.extend(self.tracker.event(event));
         }
@@ -142,6 +177,9 @@ impl TraceSink for Recorder {
 
     fn end(&mut self, end_ns: Nanos) {
         self.collector.end(end_ns);
+        if let Some(analyser) = &mut self.analyser {
+            analyser.end(end_ns);
+        }
         if self.keep.slices {
             self.slices.extend(self.tracker.end(end_ns));
         }

@@ -4,7 +4,7 @@
 
 use crate::View;
 use crate::expect::Expected;
-use schedlab_metrics::RunMeasures;
+use schedlab_metrics::{Analysis, RunMeasures};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -123,6 +123,9 @@ pub struct RunResult {
     /// Progress of tasks that mark it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<ProgressCurve>,
+    /// What tasks did with their lives and who kept them waiting, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<Analysis>,
     /// Whether the run met what its workload expects, in the workload's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expected>,

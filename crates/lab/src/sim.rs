@@ -12,7 +12,7 @@ use crate::{
 };
 use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate, simulate_observed};
 use schedlab_model::{
-    Costs, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
+    Costs, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
 };
 use schedlab_sched::options::{Options, TunableKind};
 use schedlab_sched::registry::{self, SchedulerInfo};
@@ -138,7 +138,8 @@ impl SimLane {
             until_ns: request.until_ns,
             watchdog_ns: self.watchdog.ns(scheduler),
         };
-        let mut recorder = Recorder::new(nr_cpus, request.keep);
+        let mut recorder =
+            Recorder::of_run(&request.workload, &CpuMask::first(nr_cpus), request.keep);
         let mut check = TraceCheck::new();
         let sinks = &mut (&mut recorder, (&mut check, sink));
         let simulated = match observer {
@@ -181,6 +182,7 @@ impl SimLane {
             measures: recorded.measures,
             slices: recorded.slices,
             progress: recorded.progress,
+            analysis: recorded.analysis,
             warnings: warnings(&request.workload, &outcome),
             ..RunResult::default()
         })
@@ -342,7 +344,7 @@ mod tests {
     use super::*;
     use crate::Keep;
     use schedlab_model::program::ProgramBuilder;
-    use schedlab_model::{Amount, CpuMask, ObjectKind, ObjectSpec};
+    use schedlab_model::{Amount, ObjectKind, ObjectSpec};
     use std::collections::BTreeMap;
 
     #[test]

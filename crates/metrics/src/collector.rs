@@ -49,7 +49,7 @@ impl Collector {
     #[cold]
     fn attach(&mut self) {
         if !std::mem::replace(&mut self.is_attached, true) {
-            self.accounts.iter_mut().for_each(Account::attach);
+            self.accounts.iter_mut().for_each(|account| account.life.attach());
         }
     }
 
@@ -78,7 +78,7 @@ impl Collector {
         match account {
             Some(account) => {
                 if account.epoch != epoch {
-                    account.is_uncertain |= account.is_released();
+                    account.life.is_uncertain |= account.life.is_released();
                     account.epoch = epoch;
                 }
                 Some(account)
@@ -104,10 +104,11 @@ impl Collector {
         let (mut latencies, mut waits, mut slices) =
             (Samples::merged(), Samples::merged(), Samples::merged());
         for (id, (account, info)) in self.accounts.iter_mut().zip(self.infos).enumerate() {
-            if !account.is_released() {
+            if !account.life.is_released() {
                 continue;
             }
-            account.is_uncertain |= account.epoch != self.epoch && !account.is_dead();
+            let has_missed = account.epoch != self.epoch && !account.life.is_dead();
+            account.life.is_uncertain |= has_missed;
             account.close(end_ns);
             latencies.merge(account.wakeup_latency.samples());
             waits.merge(account.run_delay.waits());
@@ -162,7 +163,7 @@ impl TraceSink for Collector {
             EventKind::Wakeup { task, .. } => self.apply(task, |account| account.wakeup(now)),
             EventKind::Fork { task, .. } => self.apply(task, |account| account.fork(now)),
             EventKind::Exit { task } => self.apply(task, |account| {
-                account.exit(now);
+                account.life.exit(now);
                 true
             }),
             EventKind::Migrate { task, .. } => self.apply(task, |account| {

@@ -9,10 +9,12 @@
 use serde::{Deserialize, Serialize};
 
 mod account;
+pub mod analysis;
 mod collector;
 pub mod cpu_share;
 pub mod cpu_use;
 pub mod jain_index;
+mod life;
 pub mod makespan;
 pub mod migrations;
 pub mod response;
@@ -30,6 +32,7 @@ pub mod wakeup_latency;
 #[cfg(test)]
 mod testing;
 
+pub use analysis::{Analyser, Analysis};
 pub use collector::Collector;
 
 /// Statistics of a set of durations (ns). With no sample, every field is 0. Percentiles are exact

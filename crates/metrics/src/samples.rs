@@ -19,7 +19,8 @@ pub const EXACT_SAMPLES: usize = 1024;
 const EXACT_MERGED: usize = 1 << 16;
 
 const SUB_BITS: u32 = 9;
-const SUB_BUCKETS: usize = 1 << SUB_BITS;
+/// Buckets an octave.
+pub(crate) const SUB_BUCKETS: usize = 1 << SUB_BITS;
 /// Octave 0 holds 0..512, octave k holds 2^(8+k) .. 2^(9+k).
 const OCTAVES: usize = 64 - SUB_BITS as usize + 1;
 
@@ -77,7 +78,7 @@ impl Default for Samples {
 
 /// Octave and bucket of a value.
 #[inline]
-fn bucket_of(value: u64) -> (usize, usize) {
+pub(crate) fn bucket_of(value: u64) -> (usize, usize) {
     if value < SUB_BUCKETS as u64 {
         return (0, value as usize);
     }
@@ -86,7 +87,7 @@ fn bucket_of(value: u64) -> (usize, usize) {
 }
 
 /// The value that stands for a bucket: its middle.
-fn value_of(octave: usize, bucket: usize) -> u64 {
+pub(crate) fn value_of(octave: usize, bucket: usize) -> u64 {
     if octave == 0 {
         return bucket as u64;
     }

@@ -2,19 +2,21 @@
 //! Hand-made traces for the tests of the measures.
 
 use crate::{Collector, RunMeasures};
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 
 /// A trace, written down event by event. CPU 0 unless said otherwise.
 pub struct Script {
     pub nr_tasks: u32,
+    /// Name and kind of the objects.
+    pub objects: Vec<(&'static str, WaitKind)>,
     pub events: Vec<Event>,
     pub end_ns: Nanos,
 }
 
 impl Script {
     pub fn new(nr_tasks: u32) -> Self {
-        Self { nr_tasks, events: Vec::new(), end_ns: 0 }
+        Self { nr_tasks, objects: Vec::new(), events: Vec::new(), end_ns: 0 }
     }
 
     pub fn on(&mut self, time_ns: Nanos, cpu: u32, kind: EventKind) -> &mut Self {
@@ -65,6 +67,10 @@ impl Script {
     }
 
     pub fn play(&self, sink: &mut impl TraceSink) {
+        for (id, (name, kind)) in (0..).zip(&self.objects) {
+            let info = ObjectInfo { name: (*name).into(), kind: *kind };
+            sink.object(ObjectId(id), &info);
+        }
         for id in 0..self.nr_tasks {
             let info = TaskInfo { name: format!("t{id}"), spec: Some(id), pid: 0 };
             sink.task(TaskId(id), &info);

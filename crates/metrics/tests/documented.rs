@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every name under which a measure goes out stands in docs/reference/measures.md.
 
+use schedlab_metrics::analysis::{Antagonist, Antagonists, Curve, Depth, StateTime, TaskAnalysis};
 use schedlab_metrics::cpu_use::CpuMeasures;
 use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
 
@@ -8,8 +9,13 @@ use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
 fn names_below(page: &str, heading: &str) -> Vec<String> {
     let (_, part) = page.split_once(heading).expect(heading);
     let part = part.split_once("\n## ").map_or(part, |(part, _)| part);
+    let part = part.split_once("\n### ").map_or(part, |(part, _)| part);
     let rows = part.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| row.split_once('`').expect("a closing quote").0.to_owned()).collect()
+}
+
+fn json_of(value: impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap()
 }
 
 #[test]
@@ -21,11 +27,20 @@ fn every_field_is_documented_and_nothing_else() {
     let json = serde_json::to_value(&measures).unwrap();
     let distribution = serde_json::to_value(Distribution::default()).unwrap();
     let cpu = serde_json::to_value(CpuMeasures::default()).unwrap();
+    let named = || Some(String::new());
+    let state = StateTime { object: named(), kind: named(), ..StateTime::default() };
+    let depth = Depth { curve: Some(Curve::default()), ..Depth::default() };
     for (value, heading) in [
         (&json["tasks"][0], "## Measures of a task"),
         (&json["totals"], "## Measures of the run"),
         (&distribution, "## Distributions"),
         (&cpu, "## Measures of a CPU"),
+        (&json_of(TaskAnalysis::default()), "### A task (`analysis.tasks[]`)"),
+        (&json_of(state), "### A state"),
+        (&json_of(Antagonists::default()), "### Antagonists"),
+        (&json_of(Antagonist::default()), "### An antagonist"),
+        (&json_of(depth), "### Depth of run queues"),
+        (&json_of(Curve::default()), "### A curve"),
     ] {
         let mut fields: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
         let mut documented = names_below(&page, heading);

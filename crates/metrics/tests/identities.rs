@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What must hold of the measures of any trace, checked on random ones.
 
-use schedlab_metrics::{Collector, RunMeasures, TaskMeasures};
+use schedlab_metrics::analysis::Context;
+use schedlab_metrics::{Analyser, Analysis, Collector, RunMeasures, TaskMeasures};
 use schedlab_model::trace::MemorySink;
-use schedlab_model::{CpuId, Event, EventKind, SwitchOut, TraceSink};
+use schedlab_model::{CpuId, CpuMask, Event, EventKind, SwitchOut, TraceSink};
 use schedlab_trace::synthetic::Synthetic;
 use schedlab_trace::{Slice, SliceEnd, SliceSink, TraceCheck};
 
@@ -64,6 +65,77 @@ fn turnaround_is_the_sum_of_its_parts() {
         assert!((measures.tasks.iter().map(|t| t.cpu_share).sum::<f64>() - 1.0).abs() < 1e-9);
         let n = what.nr_tasks as f64;
         assert!(totals.jain_index >= 1.0 / n - 1e-12 && totals.jain_index <= 1.0 + 1e-12);
+    }
+}
+
+fn analyse(nr_cpus: u32, memory: &MemorySink, events: &[Event]) -> Analysis {
+    let cpus = CpuMask::first(nr_cpus);
+    let mut analyser = Analyser::new(Context { cpus, is_whole: true, ..Context::default() });
+    play(memory, events, &mut analyser);
+    analyser.finish()
+}
+
+/// The states of a task are its life, and each is the measure of the same meaning. `measures` and
+/// `analysis` are of the same trace.
+fn assert_states_are_the_measures(measures: &RunMeasures, analysis: &Analysis) {
+    assert_eq!(measures.tasks.len(), analysis.tasks.len());
+    for (task, analysed) in measures.tasks.iter().zip(&analysis.tasks) {
+        let sum = |names: [&str; 2]| -> u64 {
+            let states = analysed.states.iter();
+            states.filter(|s| names.contains(&s.state.as_str())).map(|s| s.ns).sum()
+        };
+        assert_eq!(sum(["running", ""]), task.cpu_time_ns, "task {}", task.id);
+        assert_eq!(sum(["runnable", ""]), task.run_delay_ns, "task {}", task.id);
+        assert_eq!(sum(["blocked", "sleeping"]), task.sleep_ns, "task {}", task.id);
+        assert_eq!(sum(["device", ""]), task.blocked_io_ns, "task {}", task.id);
+        assert_eq!(sum(["unknown", ""]), task.unaccounted_ns, "task {}", task.id);
+        let life_ns: u64 = analysed.states.iter().map(|state| state.ns).sum();
+        assert_eq!(life_ns, analysed.life_ns);
+    }
+}
+
+#[test]
+fn states_and_antagonists_add_up() {
+    for what in TRACES {
+        let memory = record(what);
+        let measures = measure(what.nr_cpus, &memory, &memory.events);
+        let analysis = analyse(what.nr_cpus, &memory, &memory.events);
+        assert_states_are_the_measures(&measures, &analysis);
+        for (task, analysed) in measures.tasks.iter().zip(&analysis.tasks) {
+            assert_eq!(analysed.life_ns, life_ns(task, memory.end_ns));
+            let who = &analysed.antagonists;
+            assert_eq!(who.ran_ns + who.idle_ns + who.unnamed_ns, task.run_delay_ns);
+        }
+        let names = || analysis.tasks.iter().flat_map(|task| &task.states);
+        assert!(names().any(|state| state.object.is_some()), "some task blocked on an object");
+        // Runnable tasks by time: the integral is the time that tasks ran or waited.
+        let runnable: u64 =
+            measures.tasks.iter().map(|task| task.cpu_time_ns + task.run_delay_ns).sum();
+        let area = analysis.depth.mean * memory.end_ns as f64;
+        assert!((area - runnable as f64).abs() < 1.0 + 1e-9 * area, "{area} {runnable}");
+        let of_cpus: f64 = analysis.cpus.iter().map(|cpu| cpu.mean).sum();
+        assert!((of_cpus - analysis.depth.mean).abs() < 1e-9 * of_cpus.max(1.0));
+    }
+}
+
+/// Every seventh event is gone, some losses are told: the sums hold all the same.
+#[test]
+fn states_add_up_in_a_trace_with_holes() {
+    for what in TRACES {
+        let memory = record(what);
+        let mut events = Vec::new();
+        for (at, event) in memory.events.iter().enumerate() {
+            match at % 7 {
+                3 if at % 70 == 3 => {
+                    events.push(Event { kind: EventKind::Lost { count: 1 }, ..*event });
+                }
+                3 => {}
+                _ => events.push(*event),
+            }
+        }
+        let measures = measure(what.nr_cpus, &memory, &events);
+        let analysis = analyse(what.nr_cpus, &memory, &events);
+        assert_states_are_the_measures(&measures, &analysis);
     }
 }
 

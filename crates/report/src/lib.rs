@@ -9,6 +9,7 @@
 //! `page` puts the sections in order; `assets/` holds the style sheet and the code that draws.
 
 mod agreement;
+mod analysis;
 mod boxes;
 mod curves;
 mod embed;

@@ -2,6 +2,7 @@
 //! The page: all sections in order, with style sheet and code inside.
 
 use crate::agreement::agreement_section;
+use crate::analysis::analysis_section;
 use crate::embed::fair_cap;
 use crate::error::ReportError;
 use crate::findings::findings;
@@ -20,9 +21,10 @@ use schedlab_lab::FigureKind;
 use std::fmt::Write as _;
 
 /// The page's style sheets; the last one overrides for phone and print.
-const STYLES: [&str; 3] = [
+const STYLES: [&str; 4] = [
     include_str!("../assets/page.css"),
     include_str!("../assets/figures.css"),
+    include_str!("../assets/analysis.css"),
     include_str!("../assets/media.css"),
 ];
 const UPLOT_STYLE: &str = include_str!("../vendor/uPlot.min.css");
@@ -203,9 +205,10 @@ impl Page<'_> {
         }
         let _ = write!(
             out,
-            "</div>\n<details class=\"all-measures\">\
+            "</div>\n{}<details class=\"all-measures\">\
              <summary>All measures of this experiment</summary>\n\
              {}</details>\n</section>\n",
+            analysis_section(group),
             detail_table(group, self.styles)
         );
         Ok(())

@@ -5,6 +5,7 @@
 //! more than one class needs. What only one class needs lives in that class, indexed by task or
 //! CPU.
 
+use crate::flags::WakeFlags;
 use schedlab_model::random::Stream;
 use schedlab_model::{
     CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, Preempt, SchedAttr, TaskId, Topology,
@@ -41,6 +42,8 @@ pub struct Task {
     pub sched_delayed: bool,
     /// The CPU whose runqueue it is on, or was on last.
     pub cpu: CpuId,
+    /// Address space: tasks with the same number are threads of one process.
+    pub mm: u32,
     /// Affinity, within the machine.
     pub cpus_allowed: CpuMask,
     /// Number of CPUs in `cpus_allowed`.
@@ -151,6 +154,9 @@ pub struct Core {
     pub random: Stream,
     /// Work done since the engine last looked.
     pub work: Work,
+    /// Circumstances of the wake-up or fork under way: meaningful while a task is enqueued that
+    /// wakes, is new or has just been moved off a CPU that it may not use any more.
+    pub wake_flags: WakeFlags,
     /// Which policy belongs to which class of the stack, by policy number; filled by the engine.
     class_of_policy: [u8; 8],
     timers: Vec<TimerRequest>,
@@ -197,6 +203,7 @@ impl Core {
             cgroups,
             random,
             work: Work::default(),
+            wake_flags: WakeFlags::TIMER,
             class_of_policy: [0; 8],
             timers: Vec::new(),
             resched_cpus: CpuMask::empty(),
@@ -274,9 +281,10 @@ impl Core {
         rq.class_exec_runtime[usize::from(class)] + running
     }
 
-    /// CPU time that classes above the fair one have used on `cpu` up to now.
+    /// CPU time that classes above the fair one have used on `cpu` up to now. A stack may hold a
+    /// class for SCHED_OTHER above the fair one.
     pub fn higher_exec_runtime(&self, cpu: CpuId) -> Nanos {
-        (0..self.class_of(Policy::Normal)).map(|class| self.class_exec_runtime(cpu, class)).sum()
+        (0..self.class_of(Policy::Batch)).map(|class| self.class_exec_runtime(cpu, class)).sum()
     }
 
     /// CPU time left until `task` gives up the CPU of its own accord; `None` if it is not known to.

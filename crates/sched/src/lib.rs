@@ -13,6 +13,7 @@ pub mod explain;
 pub mod fair;
 pub mod fcfs;
 pub mod flags;
+pub mod linux_2_4;
 pub mod linux_6_1;
 pub mod linux_6_12;
 pub mod lottery;
@@ -29,6 +30,7 @@ pub mod textbook;
 pub mod textbook_pool;
 pub mod textbook_rules;
 pub mod weights;
+pub mod wrr;
 
 pub use class::SchedClass;
 pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};

@@ -2,6 +2,7 @@
 //! One file a subcommand.
 
 mod analyse;
+mod analysis;
 mod bench;
 mod calibrate;
 mod compare;
@@ -21,6 +22,7 @@ mod sweep;
 mod trace_file;
 mod trace_input;
 
+pub use analysis::AnalysisArgs;
 pub use schema::SchemaKind;
 pub use trace_file::TraceFormat;
 

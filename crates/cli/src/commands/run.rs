@@ -2,16 +2,18 @@
 //! `schedlab run`: a workload, or copies of any command, on the running kernel.
 
 use super::trace_file::{OptionalTraceFile, SliceLines};
-use super::{results, sim};
+use super::{analysis, results, sim};
 use crate::args::RunArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::output::Out;
 use crate::table::{self, duration, maybe_duration, number};
 use schedlab_host::{HostLane, Output, PolicyOverride, RunCommand, run_command};
+use schedlab_lab::analysis as analysis_facts;
 use schedlab_lab::{CopyResult, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, plan};
+use schedlab_metrics::analysis::Context;
 use schedlab_metrics::stats::Summary;
-use schedlab_model::{CpuMask, Policy, Workload};
+use schedlab_model::{CpuMask, Policy, SchedAttr, Workload};
 use std::collections::BTreeMap;
 
 /// Source of a result that a trace gave.
@@ -39,6 +41,7 @@ pub fn run(args: &RunArgs, out: &mut Out) -> CliResult<()> {
     if args.workload.is_none() && !args.output.json && !args.output.slices {
         for run in &runs {
             out.line(copies_table(run))?;
+            analysis::show(run, out)?;
         }
     } else {
         sim::show(runs, &args.output, out)?;
@@ -142,13 +145,14 @@ fn run_copies(
     let last = cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
     let mut slices = SliceLines::new(args.output.slices.then_some(out), false);
     let mut file = OptionalTraceFile::create(args.output.trace.as_deref(), &workload, last)?;
-    let mut recorder = Recorder::new(cpus.weight(), sim::keep(&args.output));
+    let mut recorder = recorder(args, &command, &workload);
     let outcome = run_command(&command, &mut (&mut recorder, (&mut slices, file.sink())));
     slices.finish()?;
     let outcome = outcome.map_err(LaneError::from)?;
     file.commit()?;
     let recorded = recorder.finish(&workload);
-    let measures = if outcome.host.source == SOURCE_BPF {
+    let is_recorded = outcome.host.source == SOURCE_BPF;
+    let measures = if is_recorded {
         recorded.measures
     } else {
         schedlab_host::result::measures_without_trace(&outcome.host, cpus.weight())
@@ -168,9 +172,26 @@ fn run_copies(
         measures,
         slices: recorded.slices,
         progress: recorded.progress,
+        analysis: recorded.analysis.filter(|_| is_recorded),
         expectations: Vec::new(),
         copies: outcome.copies.into_iter().map(copy_result).collect(),
     })
+}
+
+/// The recorder of copies that all have the command's attributes.
+fn recorder(args: &RunArgs, command: &RunCommand, workload: &Workload) -> Recorder {
+    let keep = sim::keep(&args.output);
+    let recorder = Recorder::new(command.cpus.weight(), keep);
+    let Some(thresholds) = keep.analysis else { return recorder };
+    let attr = SchedAttr {
+        policy: command.policy.map_or(Policy::Normal, |given| given.policy),
+        nice: command.nice,
+        rt_priority: command.policy.map_or(0, |given| given.rt_priority),
+        ..SchedAttr::default()
+    };
+    let other = analysis_facts::facts(&attr, &command.cpus);
+    let context = analysis_facts::context(workload, &command.cpus, thresholds);
+    recorder.with_analysis(Context { other, ..context })
 }
 
 fn command_parameters(args: &RunArgs, command: &RunCommand) -> BTreeMap<String, String> {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab sim`: one workload under one or more modelled schedulers.
 
-use super::report;
 use super::results::{self, Expectations};
 use super::trace_file::{OptionalTraceFile, SliceLines};
+use super::{analysis, report};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult, allowed_words};
 use crate::input::{self, Named};
@@ -54,7 +54,10 @@ pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResu
         print_json(&runs, output.keep, out)?;
     } else if !output.slices {
         match &runs[..] {
-            [one] => results::one_run(one, out)?,
+            [one] => {
+                results::one_run(one, out)?;
+                analysis::show(one, out)?;
+            }
             many => out.line(results::comparison(many.iter()))?,
         }
         expectations.table().map(|table| out.line(table)).transpose()?;
@@ -91,7 +94,9 @@ pub fn threads(args: &MachineArgs) -> usize {
 
 /// What stays in a result.
 pub fn keep(output: &OutputArgs) -> Keep {
-    if output.keep || output.report.is_some() { Keep::ALL } else { Keep::NOTHING }
+    let all = output.keep || output.report.is_some();
+    let kept = if all { Keep::ALL } else { Keep::NOTHING };
+    Keep { analysis: output.analysis.thresholds(), ..kept }
 }
 
 /// The scheduler must be known before anything runs: a slip in the last of five names must not cost

@@ -17,7 +17,7 @@ mod balance;
 mod cpupri;
 mod explain;
 pub mod fair_server;
-mod queue;
+pub(crate) mod queue;
 
 pub mod throttling;
 pub mod tunables;
@@ -66,6 +66,7 @@ pub struct RtClass {
     rr_timeslice: u32,
     throttling: Option<Throttling>,
     servers: Option<FairServers>,
+    owns_rr: bool,
 }
 
 impl RtClass {
@@ -92,7 +93,13 @@ impl RtClass {
             rr_timeslice: options.rr_timeslice_ticks(machine.hz),
             throttling,
             servers,
+            owns_rr: true,
         }
+    }
+
+    /// The same class without SCHED_RR, which a class below takes.
+    pub(crate) fn without_rr(self) -> Self {
+        Self { owns_rr: false, ..self }
     }
 
     fn task(&self, task: TaskId) -> RtTask {
@@ -235,7 +242,7 @@ impl SchedClass for RtClass {
     }
 
     fn owns(&self, policy: Policy) -> bool {
-        policy.is_rt()
+        policy == Policy::Fifo || (policy == Policy::Rr && self.owns_rr)
     }
 
     fn task_new(&mut self, _core: &mut Core, task: TaskId) {

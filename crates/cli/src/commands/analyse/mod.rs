@@ -10,12 +10,13 @@ mod timeline;
 
 use super::trace_file::SliceLines;
 use super::trace_input::{TraceInput, format_name};
-use super::{report, results, sim};
+use super::{analysis, report, results, sim};
 use crate::args::AnalyseArgs;
 use crate::error::{CliError, CliResult, did_you_mean};
 use crate::output::Out;
 use schedlab_lab::{Keep, MachineInfo, Recorder, RunResult, SCHEMA_VERSION, Setting, Warning};
 use schedlab_metrics::TaskMeasures;
+use schedlab_metrics::analysis::Context;
 use schedlab_metrics::cpu_use::{CpuMeasures, CpuUse};
 use schedlab_model::Workload;
 use schedlab_model::trace::NullSink;
@@ -96,6 +97,7 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
     } else if !args.slices {
         for analysed in &all {
             show::one(analysed, args.cpus, out)?;
+            analysis::show(&analysed.run, out)?;
         }
     }
     if let Some(path) = &args.report {
@@ -118,6 +120,9 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
     let input = TraceInput::open(path)?;
     let format = input.format();
     let mut recorder = Recorder::new(1, Keep::NOTHING);
+    if let Some(thresholds) = args.analysis.thresholds() {
+        recorder = recorder.with_analysis(Context { thresholds, ..Context::default() });
+    }
     let mut cpus = CpuUse::default();
     let kept = if args.keep || args.report.is_some() { SLICES_MAX } else { 0 };
     let mut timeline = Timeline::new(kept, wanted.clone());
@@ -132,18 +137,26 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
     lines.finish()?;
     recorder.set_cpus(facts.nr_cpus);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let mut measures = recorder.finish(&Workload::new(&name, vec![])).measures;
+    let recorded = recorder.finish(&Workload::new(&name, vec![]));
+    let (mut measures, mut analysis) = (recorded.measures, recorded.analysis);
     for (task, last) in &facts.last_names {
         // The list of tasks is by id, but leaves out those that no event released.
         if let Ok(at) = measures.tasks.binary_search_by_key(&task.0, |task| task.id) {
             measures.tasks[at].name.clone_from(last);
         }
     }
+    if let Some(analysis) = &mut analysis {
+        analysis.rename(&facts.names());
+    }
     wanted.check(path, &measures.tasks)?;
     let mut warnings = doubts::of(&facts, &measures);
     let (slices, progress, cut) = timeline.finish();
     warnings.extend(cut);
     measures.tasks.retain(|task| wanted.has(&task.name, task.pid));
+    if let Some(analysis) = &mut analysis {
+        let ids: BTreeSet<u32> = measures.tasks.iter().map(|task| task.id).collect();
+        analysis.retain(|task| ids.contains(&task));
+    }
     let run = RunResult {
         schema_version: SCHEMA_VERSION,
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
@@ -156,6 +169,7 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
         measures,
         slices,
         progress,
+        analysis,
         ..RunResult::default()
     };
     Ok(Analysed { run, cpus: cpus.finish(facts.nr_cpus), facts })

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the analysis of a trace must know of the workload that made it: weights, ranks, affinities
+//! and groups.
+
+use schedlab_metrics::analysis::{Context, GroupFacts, SpecFacts, Thresholds};
+use schedlab_model::{CpuMask, SchedAttr, Workload};
+use schedlab_sched::fair::weights::{LOAD_SHIFT, LoadWeight};
+
+/// Weight of a group with cpu.weight 100 (`sched_weight_from_cgroup`, Linux kernel/sched/sched.h).
+const GROUP_WEIGHT_DEFAULT: u64 = 1024;
+
+/// The facts of a task that starts with `attr` in a run on `cpus`.
+pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
+    SpecFacts {
+        weight: LoadWeight::of_task(attr).weight >> LOAD_SHIFT,
+        policy: attr.policy,
+        prio: attr.kernel_prio(),
+        cpus: Some(attr.affinity.map_or(*cpus, |own| own.and(cpus))),
+        group: attr.cgroup.0,
+    }
+}
+
+/// The context of a run of `workload` on `cpus` that is recorded from its beginning.
+pub fn context(workload: &Workload, cpus: &CpuMask, thresholds: Thresholds) -> Context {
+    let groups = workload.cgroups.iter().map(|group| GroupFacts {
+        parent: group.parent.0,
+        weight: (u64::from(group.weight) * GROUP_WEIGHT_DEFAULT + 50) / 100,
+        is_limited: group.cpu_max.is_some(),
+    });
+    Context {
+        cpus: *cpus,
+        is_whole: true,
+        specs: workload.tasks.iter().map(|task| facts(&task.attr, cpus)).collect(),
+        other: facts(&SchedAttr::default(), cpus),
+        groups: groups.collect(),
+        thresholds,
+    }
+}

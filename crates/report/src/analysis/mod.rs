@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The analysis of runs that were made with one: what each task did, who kept it waiting, how deep
+//! the run queues were. Pictures of plain SVG and tables that sort; no code of the page draws here.
+
+mod curve;
+mod depth;
+mod states;
+
+use crate::group::Group;
+use crate::html::escape;
+use crate::order::panel_order;
+use crate::timeline::panel_title;
+use schedlab_lab::RunResult;
+use schedlab_metrics::Analysis;
+use std::fmt::Write as _;
+
+/// Runs of one experiment that are shown.
+const RUNS_MAX: usize = 8;
+
+/// The section of one experiment; empty if no run of it was analysed.
+pub fn analysis_section(group: &Group<'_>) -> String {
+    let runs = analysed_runs(group);
+    if runs.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("<section class=\"analysis\" id=\"{}-analysis\">\n", group.id);
+    out += "<h3>What the tasks did, and who kept them waiting</h3>\n";
+    if runs.len() > RUNS_MAX {
+        let count = runs.len();
+        let _ = writeln!(
+            out,
+            "<p class=\"notice\">The first {RUNS_MAX} of {count} analysed runs are shown.</p>"
+        );
+    }
+    for (number, (title, run, analysis)) in runs.iter().take(RUNS_MAX).enumerate() {
+        let id = format!("{}-analysis-{number}", group.id);
+        let _ = writeln!(out, "<h4>{}</h4>", escape(title));
+        out += &states::states_part(&id, analysis);
+        out += &depth::depth_part(&id, analysis, run.measures.totals.end_ns);
+    }
+    out += "</section>\n";
+    out
+}
+
+/// The first analysed run of each cell.
+fn analysed_runs<'a>(group: &Group<'a>) -> Vec<(String, &'a RunResult, &'a Analysis)> {
+    let cells = panel_order(group).into_iter();
+    cells
+        .filter_map(|cell| {
+            let run = cell.runs.iter().copied().find(|run| run.analysis.is_some())?;
+            let title = panel_title(group, cell.config, cell.n, cell.cpus);
+            let lane = group.configs[cell.config].lane_words();
+            Some((format!("{title}, {lane}"), run, run.analysis.as_ref()?))
+        })
+        .collect()
+}
+
+/// The head of a table that sorts: names, and whether the column holds numbers.
+fn table_head(id: &str, heads: &[(&str, bool)]) -> String {
+    let mut out =
+        format!("<div class=\"scroll\"><table class=\"sortable\" id=\"{id}\">\n<thead><tr>");
+    for (head, is_number) in heads {
+        let class = if *is_number { " class=\"num\"" } else { "" };
+        let _ =
+            write!(out, "<th scope=\"col\"{class}><button type=\"button\">{head}</button></th>");
+    }
+    out += "</tr></thead>\n<tbody>\n";
+    out
+}
+
+/// The end of a table, with the link to its rows as CSV.
+fn table_foot(id: &str) -> String {
+    format!(
+        "</tbody></table></div>\n<div class=\"fig-foot\"><a class=\"csv-of\" href=\"#{id}\" \
+         data-table=\"{id}\" download=\"{id}.csv\">Rows as CSV</a></div>\n"
+    )
+}
+
+/// A cell with a number by which the column sorts.
+fn number_cell(value: impl std::fmt::Display, text: &str) -> String {
+    format!("<td class=\"num\" data-v=\"{value}\">{text}</td>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::group_all;
+    use crate::group::tests::{experiment, run};
+    use schedlab_metrics::analysis::{
+        Antagonist, Antagonists, Curve, Depth, DepthTime, StateTime, TaskAnalysis,
+    };
+
+    fn analysis() -> Analysis {
+        let state = |state: &str, object: Option<&str>, ns| StateTime {
+            state: state.into(),
+            object: object.map(Into::into),
+            kind: object.map(|_| "mutex".into()),
+            ns,
+            share: ns as f64 / 100.0,
+            count: 1,
+            ns_max: ns,
+        };
+        let antagonist = Antagonist { task: 1, name: "<b>".into(), ns: 30, ns_most: 30 };
+        let task = TaskAnalysis {
+            id: 0,
+            name: "<i>".into(),
+            life_ns: 100,
+            states: vec![state("running", None, 60), state("blocked", Some("<m>"), 40)],
+            antagonists: Antagonists { tasks: vec![antagonist], ran_ns: 30, ..Default::default() },
+        };
+        let depth = Depth {
+            mean: 1.5,
+            max: 2,
+            histogram: vec![DepthTime { from: 1, to: 1, ns: 100 }],
+            curve: Some(Curve { bin_ns: 50, mean: vec![1.0, 2.0], max: vec![1, 2] }),
+            ..Depth::default()
+        };
+        Analysis { tasks: vec![task], cpus: vec![depth.clone()], depth }
+    }
+
+    #[test]
+    fn names_stay_text_and_parts_keep_their_size() {
+        let mut analysed = run("sim", "rr", 1, 1);
+        analysed.analysis = Some(analysis());
+        analysed.measures.totals.end_ns = 100;
+        let results = [experiment("x", vec![analysed, run("sim", "fcfs", 1, 1)])];
+        let html = analysis_section(&group_all(&results)[0]);
+        assert!(html.contains("&lt;i&gt;") && html.contains("mutex &lt;m&gt;"), "{html}");
+        assert!(!html.contains("<i>") && !html.contains("<b>"), "{html}");
+        assert!(html.contains("style=\"width:60.000%\""), "{html}");
+        assert_eq!(html.matches("<h4>").count(), 1);
+        assert_eq!(html.matches("<svg").count(), 2);
+    }
+
+    #[test]
+    fn without_an_analysis_there_is_no_section() {
+        let results = [experiment("x", vec![run("sim", "rr", 1, 1)])];
+        assert_eq!(analysis_section(&group_all(&results)[0]), "");
+    }
+}

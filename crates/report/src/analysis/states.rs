@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each task did with its life, as a bar, and who ran while it waited.
+
+use super::{number_cell, table_foot, table_head};
+use crate::html::escape;
+use crate::number::{duration, significant};
+use schedlab_metrics::Analysis;
+use schedlab_metrics::analysis::{StateTime, TaskAnalysis};
+use std::fmt::Write as _;
+
+/// Tasks that the table shows.
+const TASKS_MAX: usize = 200;
+/// Objects and antagonists that a row names.
+const NAMED: usize = 3;
+
+/// States in the order of a bar. The style sheet has a colour for each.
+const STATES: [(&str, &str); 6] = [
+    ("running", "on a CPU"),
+    ("runnable", "on a run queue"),
+    ("blocked", "on an object"),
+    ("sleeping", "timers and what no event names"),
+    ("device", "uninterruptible"),
+    ("unknown", "events are missing"),
+];
+
+/// The table of tasks.
+pub fn states_part(id: &str, analysis: &Analysis) -> String {
+    let mut out = String::from("<p class=\"state-key\">");
+    for (state, meaning) in STATES {
+        let _ = write!(out, "<span><i class=\"state {state}\"></i>{state}: {meaning}</span> ");
+    }
+    out += "</p>\n";
+    let id = format!("{id}-states");
+    let mut heads = vec![("task", false), ("life", true), ("its parts", false)];
+    heads.extend([("running", true), ("runnable", true), ("blocked", true), ("sleeping", true)]);
+    heads.extend([("blocked on", false), ("ran while it waited", false)]);
+    out += &table_head(&id, &heads);
+    for task in analysis.tasks.iter().take(TASKS_MAX) {
+        row(&mut out, task);
+    }
+    out += &table_foot(&id);
+    if analysis.tasks.len() > TASKS_MAX {
+        let all = analysis.tasks.len();
+        let _ = writeln!(
+            out,
+            "<p class=\"notice\">The first {TASKS_MAX} of {all} tasks; the JSON has all.</p>"
+        );
+    }
+    out
+}
+
+fn row(out: &mut String, task: &TaskAnalysis) {
+    let percent = |state: &str| {
+        let ns: u64 = task.states.iter().filter(|s| s.state == state).map(|s| s.ns).sum();
+        ns as f64 * 100.0 / task.life_ns.max(1) as f64
+    };
+    let mut bar = String::from("<div class=\"bar\">");
+    let mut words = Vec::new();
+    for (state, _) in STATES {
+        let part = percent(state);
+        if part > 0.0 {
+            words.push(format!("{state} {} %", significant(part)));
+            let _ = write!(
+                bar,
+                "<i class=\"state {state}\" style=\"width:{part:.3}%\" title=\"{state} {} %\"></i>",
+                significant(part)
+            );
+        }
+    }
+    bar += "</div>";
+    let _ = write!(
+        out,
+        "<tr><th scope=\"row\">{}</th>{}<td role=\"img\" aria-label=\"{}\">{bar}</td>",
+        escape(&task.name),
+        number_cell(task.life_ns, &duration(task.life_ns as f64)),
+        words.join(", ")
+    );
+    for state in ["running", "runnable", "blocked", "sleeping"] {
+        let part = percent(state);
+        *out += &number_cell(part, &format!("{part:.1}\u{a0}%"));
+    }
+    let _ = writeln!(out, "<td>{}</td><td>{}</td></tr>", blocked_on(&task.states), ran(task));
+}
+
+/// `mutex m 12 ms, pipe p 3 µs`.
+fn blocked_on(states: &[StateTime]) -> String {
+    let named = states.iter().filter_map(|state| {
+        let (object, kind) = (state.object.as_ref()?, state.kind.as_deref().unwrap_or_default());
+        Some(escape(&format!("{kind} {object} {}", duration(state.ns as f64))))
+    });
+    named.take(NAMED).collect::<Vec<_>>().join(", ")
+}
+
+fn ran(task: &TaskAnalysis) -> String {
+    let named = task.antagonists.tasks.iter().take(NAMED);
+    let named = named.map(|one| escape(&format!("{} {}", one.name, duration(one.ns as f64))));
+    named.collect::<Vec<_>>().join(", ")
+}
