@@ -52,11 +52,10 @@ impl Balancer {
             && core.task(task).cpus_allowed.contains(this)
             && !self.is_wide(fair, flags.waker, task, this);
         let mut target = prev;
-        if want_affine {
-            if let Some(domain) = self.domains.iter(this).find(|domain| domain.span.contains(prev))
-            {
-                target = self.wake_affine(core, fair, domain, task, this, prev, flags);
-            }
+        if want_affine
+            && let Some(domain) = self.domains.iter(this).find(|domain| domain.span.contains(prev))
+        {
+            target = self.wake_affine(core, fair, domain, task, this, prev, flags);
         }
         self.select_idle_sibling(core, fair, task, prev, target)
     }
