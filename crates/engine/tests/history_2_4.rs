@@ -11,7 +11,7 @@ use common::workloads::{all, bursts, nice, policy, task};
 use common::{Case, MS, Run};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Costs, EventKind, LoopCount, Machine, Op, Policy, Program, SchedAttr, TaskSpec, Workload,
+    Costs, LoopCount, Machine, Op, Policy, Program, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::{Claims, SchedulerInfo, find};
 
@@ -40,25 +40,8 @@ fn simulate(tasks: Vec<TaskSpec>, options: &[(&str, u64)], until_ticks: u64) -> 
     case.run().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// "A6 B6": A ran for 6 ticks, then B for 6. A task that goes on after a choice is not told apart.
 fn turns(run: &Run) -> String {
-    let mut turns = Vec::new();
-    let mut since = (None, 0);
-    let switches = run.trace.events.iter().filter_map(|event| match event.kind {
-        EventKind::Switch { next, .. } => Some((next, event.time_ns)),
-        _ => None,
-    });
-    for (next, at) in switches.chain([(None, run.trace.end_ns)]) {
-        if at > since.1 {
-            let letter =
-                since.0.map_or('-', |task: schedlab_model::TaskId| char::from(b'A' + task.0 as u8));
-            let (ticks, rest) = ((at - since.1) / (10 * MS), (at - since.1) % (10 * MS));
-            let rest = if rest == 0 { String::new() } else { format!("+{}ms", rest / MS) };
-            turns.push(format!("{letter}{ticks}{rest}"));
-        }
-        since = (next, at);
-    }
-    turns.join(" ")
+    common::turns(run, 10 * MS)
 }
 
 /// The queue has the order of the list.

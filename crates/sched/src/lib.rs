@@ -14,6 +14,7 @@ pub mod fair;
 pub mod fcfs;
 pub mod flags;
 pub mod linux_2_4;
+pub mod linux_2_6;
 pub mod linux_6_1;
 pub mod linux_6_12;
 pub mod lottery;
@@ -25,7 +26,10 @@ pub mod registry;
 pub mod rr;
 pub mod rt;
 pub mod sjf;
+pub mod staircase;
 pub mod stride;
+#[cfg(test)]
+mod testing;
 pub mod textbook;
 pub mod textbook_pool;
 pub mod textbook_rules;

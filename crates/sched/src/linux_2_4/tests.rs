@@ -4,10 +4,9 @@
 
 use super::goodness::{Look, goodness};
 use super::*;
-use crate::core::{Task, TaskState};
 use crate::flags::WakeKind;
-use schedlab_model::random::{Purpose, Stream};
-use schedlab_model::{CgroupSpec, CpuMask};
+use crate::testing;
+use schedlab_model::CpuMask;
 
 const C0: CpuId = CpuId(0);
 const C1: CpuId = CpuId(1);
@@ -20,35 +19,15 @@ struct Kernel {
 impl Kernel {
     fn new(nr_cpus: u32) -> Self {
         let machine = Machine { hz: 100, ..Machine::flat(nr_cpus) };
-        let random = Stream::new(1, Purpose::Scheduler, 0);
-        let core = Core::new(&machine, vec![CgroupSpec::root()], random);
         let options = Options::defaults(INFO.tunables);
-        Self { core, queue: GlobalQueue::new(&options, &machine) }
+        Self { core: testing::core(&machine), queue: GlobalQueue::new(&options, &machine) }
     }
 
     /// A sleeping task in an address space of its own that ran last on `cpu`.
     fn task(&mut self, cpu: CpuId, counter: i32, attr: SchedAttr) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
-        self.core.tasks.push(Task {
-            prio: attr.kernel_prio(),
-            class: 0,
-            attr,
-            state: TaskState::Sleeping,
-            on_rq: false,
-            sched_delayed: false,
-            cpu,
-            mm: id.0 + 1,
-            cpus_allowed: self.core.cpus,
-            nr_cpus_allowed: self.core.nr_cpus(),
-            sum_exec_runtime: 0,
-            exec_start: 0,
-            burst_ns: None,
-            burst_at: 0,
-            nr_voluntary_switches: 0,
-            nr_involuntary_switches: 0,
-            nr_migrations: 0,
-            release_ns: 0,
-        });
+        let task = testing::sleeping_task(&self.core, cpu, attr);
+        self.core.tasks.push(task);
         self.queue.task_new(&mut self.core, id);
         self.queue.entry(id).counter = counter;
         id
