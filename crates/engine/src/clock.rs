@@ -98,93 +98,72 @@ impl EventQueue {
     }
 }
 
-/// CPUs of a block of [`BurstEnds`].
-const BLOCK: usize = 16;
-
 /// The least of one time a CPU. Ties go to the lower CPU.
 ///
-/// CPUs form blocks, each of which knows its least; what a change makes uncertain is looked up when
-/// it is asked for. At a tick every CPU's end moves before anybody asks, so a tick of n CPUs costs
-/// n steps in all, and a single change 16 steps and one for each block (64 at most).
+/// A tree of which each node has the least of its two children, so that a change costs at most a
+/// step for each level. A tick takes the same time from every busy CPU: ends lie relative to a
+/// common `moved`, so that this costs one addition.
 #[derive(Debug)]
 pub struct BurstEnds {
-    /// By CPU.
-    times: Vec<Nanos>,
-    /// Least of each block: time and CPU.
-    least: Vec<(Nanos, u32)>,
-    /// Blocks whose least must be looked up.
-    stale: u64,
-    /// The least of all.
-    first: (Nanos, u32),
-    /// `first` must be looked up.
-    is_first_stale: bool,
+    /// Least time below each node, less `moved`. The root is 1, the children of n are 2n and
+    /// 2n + 1, and the leaf of CPU c is `width` + c.
+    nodes: Vec<Nanos>,
+    /// Leaves: the number of CPUs, rounded up to a power of two.
+    width: usize,
+    /// By how much all ends have been moved.
+    moved: Nanos,
 }
 
 impl BurstEnds {
     /// No CPU has an end.
     pub fn new(nr_cpus: u32) -> Self {
-        let blocks = (nr_cpus as usize).div_ceil(BLOCK).max(1);
-        assert!(blocks <= 64, "a machine has at most {} CPUs", 64 * BLOCK);
-        Self {
-            times: vec![Nanos::MAX; nr_cpus as usize],
-            least: (0..blocks).map(|block| (Nanos::MAX, (block * BLOCK) as u32)).collect(),
-            stale: 0,
-            first: (Nanos::MAX, 0),
-            is_first_stale: false,
-        }
+        let width = (nr_cpus as usize).next_power_of_two();
+        Self { nodes: vec![Nanos::MAX; 2 * width], width, moved: 0 }
     }
 
     /// The end of `cpu`'s burst.
     #[inline]
     pub fn get(&self, cpu: CpuId) -> Nanos {
-        self.times[cpu.index()]
+        // One that never comes stays where it is.
+        self.nodes[self.width + cpu.index()].saturating_add(self.moved)
     }
 
-    /// Sets the end of `cpu`'s burst.
+    /// Sets the end of `cpu`'s burst, which lies behind all moves so far.
     #[inline]
     pub fn set(&mut self, cpu: CpuId, at: Nanos) {
-        self.times[cpu.index()] = at;
-        let block = cpu.index() / BLOCK;
-        let least = &mut self.least[block];
-        if (at, cpu.0) < *least {
-            *least = (at, cpu.0);
-            self.is_first_stale = true;
-        } else if least.1 == cpu.0 && at != least.0 {
-            self.stale |= 1 << block;
-            self.is_first_stale = true;
+        let mut least = if at == Nanos::MAX { at } else { at - self.moved };
+        let mut node = self.width + cpu.index();
+        while self.nodes[node] != least {
+            self.nodes[node] = least;
+            if node == 1 {
+                break;
+            }
+            least = least.min(self.nodes[node ^ 1]);
+            node /= 2;
         }
     }
 
-    /// The CPU whose burst ends first, and when.
+    /// All ends come `ns` later.
     #[inline]
-    pub fn first(&mut self) -> (CpuId, Nanos) {
-        if self.is_first_stale {
-            self.look_up();
-        }
-        (CpuId(self.first.1), self.first.0)
+    pub fn move_all(&mut self, ns: Nanos) {
+        self.moved += ns;
     }
 
-    fn look_up(&mut self) {
-        while self.stale != 0 {
-            let block = self.stale.trailing_zeros() as usize;
-            self.stale &= self.stale - 1;
-            let start = block * BLOCK;
-            let end = self.times.len().min(start + BLOCK);
-            let mut least = (Nanos::MAX, start as u32);
-            for (&at, cpu) in self.times[start..end].iter().zip(start as u32..) {
-                if at < least.0 {
-                    least = (at, cpu);
-                }
-            }
-            self.least[block] = least;
+    /// When the first burst ends.
+    #[inline]
+    pub fn first_time(&self) -> Nanos {
+        self.nodes[1].saturating_add(self.moved)
+    }
+
+    /// The CPU whose burst ends first.
+    #[inline]
+    pub fn first_cpu(&self) -> CpuId {
+        let mut node = 1;
+        while node < self.width {
+            node *= 2;
+            node += usize::from(self.nodes[node] > self.nodes[node + 1]);
         }
-        self.first = self.least[0];
-        for &least in &self.least[1..] {
-            if least.0 < self.first.0 {
-                self.first = least;
-            }
-        }
-        self.is_first_stale = false;
+        CpuId((node - self.width) as u32)
     }
 }
 
@@ -213,15 +192,15 @@ mod tests {
     fn the_first_burst_end_wins_and_ties_go_to_the_lower_cpu() {
         for nr_cpus in [1, 2, 3, 8, 13, 16, 17, 1024] {
             let mut ends = BurstEnds::new(nr_cpus);
-            assert_eq!(ends.first().1, Nanos::MAX);
+            assert_eq!(ends.first_time(), Nanos::MAX);
             for cpu in 0..nr_cpus {
                 ends.set(CpuId(cpu), 100);
             }
-            assert_eq!(ends.first(), (CpuId(0), 100));
+            assert_eq!((ends.first_cpu(), ends.first_time()), (CpuId(0), 100));
             ends.set(CpuId(nr_cpus - 1), 50);
-            assert_eq!(ends.first(), (CpuId(nr_cpus - 1), 50));
+            assert_eq!((ends.first_cpu(), ends.first_time()), (CpuId(nr_cpus - 1), 50));
             ends.set(CpuId(nr_cpus - 1), 100);
-            assert_eq!(ends.first(), (CpuId(0), 100));
+            assert_eq!((ends.first_cpu(), ends.first_time()), (CpuId(0), 100));
         }
     }
 
@@ -229,20 +208,28 @@ mod tests {
     #[test]
     fn the_first_burst_end_is_that_of_a_plain_search() {
         let mut random = Stream::new(3, Purpose::Scheduler, 0);
-        for nr_cpus in [1u32, 5, 16, 40, 200] {
+        for nr_cpus in [1u32, 2, 5, 16, 40, 200] {
             let mut ends = BurstEnds::new(nr_cpus);
             let mut plain = vec![Nanos::MAX; nr_cpus as usize];
+            let mut moved = 0;
             for _ in 0..2_000 {
                 for _ in 0..random.below(4) {
                     let cpu = random.below(u64::from(nr_cpus)) as u32;
                     let at = if random.below(8) == 0 { Nanos::MAX } else { random.below(20) };
-                    ends.set(CpuId(cpu), at);
-                    plain[cpu as usize] = at;
+                    ends.set(CpuId(cpu), if at == Nanos::MAX { at } else { at + moved });
+                    plain[cpu as usize] = if at == Nanos::MAX { at } else { at + moved };
+                }
+                if random.below(5) == 0 {
+                    let by = random.below(7);
+                    moved += by;
+                    ends.move_all(by);
+                    plain.iter_mut().for_each(|at| *at = at.saturating_add(by));
                 }
                 let (at, cpu) = plain.iter().zip(0u32..).map(|(at, cpu)| (*at, cpu)).min().unwrap();
-                assert_eq!(ends.first().1, at);
+                assert_eq!(ends.first_time(), at);
+                assert_eq!(ends.get(CpuId(nr_cpus - 1)), plain[nr_cpus as usize - 1]);
                 if at != Nanos::MAX {
-                    assert_eq!(ends.first().0, CpuId(cpu));
+                    assert_eq!(ends.first_cpu(), CpuId(cpu));
                 }
             }
         }

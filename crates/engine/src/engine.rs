@@ -171,7 +171,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let end_ns = self.config.until_ns.or(self.workload.duration_ns).unwrap_or(Nanos::MAX);
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
-            let now = self.events.next_time().min(tick).min(self.burst_ends.first().1);
+            let now = self.events.next_time().min(tick).min(self.burst_ends.first_time());
             let never = now == Nanos::MAX;
             if never && (end_ns == Nanos::MAX || self.runnable_task().is_some()) {
                 self.report_stuck();
@@ -227,11 +227,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.next_tick += self.core.tick_nsec;
             self.tick();
         }
-        loop {
-            let (cpu, at) = self.burst_ends.first();
-            if at > now || self.error.is_some() {
-                break;
-            }
+        while self.burst_ends.first_time() <= now && self.error.is_none() {
+            let cpu = self.burst_ends.first_cpu();
             self.count_round(cpu);
             self.step(cpu);
         }
@@ -273,10 +270,15 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     fn tick(&mut self) {
         self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
+        // Every busy CPU loses as much, unless siblings or kernel code make a difference.
+        let is_uniform = self.pace.is_none() && !self.kernel_mode.is_tracked();
+        if is_uniform {
+            self.burst_ends.move_all(tick_ns);
+        }
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
             self.outcome.nr_ticks += 1;
-            if tick_ns > 0 {
+            if !is_uniform && tick_ns > 0 {
                 self.extend_burst(cpu, tick_ns);
             }
             if self.core.rq(cpu).need_resched_lazy {

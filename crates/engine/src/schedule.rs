@@ -51,13 +51,21 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.move_away(cpu, prev);
             }
         }
-        for index in 0..self.nr_classes() {
-            let (class, core) = self.class(index);
-            class.balance_callback(core, cpu);
-        }
+        self.balance_callbacks(cpu);
         self.drain();
         if self.watch.is_some() {
             self.note_cause(&Cause::Moved);
+        }
+    }
+
+    /// The callbacks that classes have asked for, highest class first.
+    #[inline]
+    fn balance_callbacks(&mut self, cpu: CpuId) {
+        let mut asked = self.core.take_balance_callbacks(cpu);
+        while asked != 0 {
+            let (class, core) = self.class(asked.trailing_zeros() as u8);
+            class.balance_callback(core, cpu);
+            asked &= asked - 1;
         }
     }
 

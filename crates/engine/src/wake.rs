@@ -61,6 +61,7 @@ impl<S: TraceSink> Engine<'_, S> {
             on_rq: false,
             sched_delayed: false,
             cpu,
+            mm: if description.is_process { id.0 + 1 } else { 0 },
             nr_cpus_allowed: cpus_allowed.weight(),
             cpus_allowed,
             sum_exec_runtime: 0,
@@ -202,6 +203,7 @@ impl<S: TraceSink> Engine<'_, S> {
     ) {
         let t = &mut self.core.tasks[task.index()];
         t.state = TaskState::Running;
+        self.core.wake_flags = flags;
         let (class, core) = self.class(self.core.task(task).class);
         class.enqueue_task(core, cpu, task, enqueue);
         self.core.tasks[task.index()].on_rq = true;

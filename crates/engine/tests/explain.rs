@@ -89,7 +89,8 @@ fn check_contest(contest: &Contest) -> Result<(), String> {
     match contest.rule {
         Rule::Unstated => Err("the rule is not stated".into()),
         Rule::Alone if others().any(|other| other.considered) => Err("it is not alone".into()),
-        Rule::Least { keys, .. } => check_least(chosen, others(), keys),
+        Rule::Least { keys, .. } => check_least(chosen, others(), keys, 1),
+        Rule::Greatest { keys, .. } => check_least(chosen, others(), keys, -1),
         Rule::Keeps(_) => check_keeps(chosen, others()),
         Rule::Drawn { ticket, total } => check_drawn(contest, chosen, ticket, total),
         Rule::Named(_) => check_named(contest, chosen),
@@ -101,9 +102,13 @@ fn check_least<'c>(
     chosen: &Candidate,
     others: impl Iterator<Item = &'c Candidate>,
     keys: &[&str],
+    first_sign: i64,
 ) -> Result<(), String> {
     let values = |candidate: &Candidate| -> Option<Vec<i64>> {
-        keys.iter().map(|key| candidate.number(key)).collect()
+        let mut values: Vec<i64> =
+            keys.iter().map(|key| candidate.number(key)).collect::<Option<_>>()?;
+        values[0] *= first_sign;
+        Some(values)
     };
     let least = values(chosen).ok_or("the chosen lacks a key")?;
     if !chosen.considered {

@@ -19,9 +19,23 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Schedulers that have goldens: each family, and both ages of the Linux fair class.
-const SCHEDULERS: [&str; 9] =
-    ["fcfs", "srtf", "priority-rr", "rr", "mlfq", "lottery", "stride", "linux-6.1", "linux-6.12"];
+/// Schedulers that have goldens: each family, both ages of the Linux fair class, and what Linux had
+/// before it.
+const SCHEDULERS: [&str; 13] = [
+    "fcfs",
+    "srtf",
+    "priority-rr",
+    "rr",
+    "mlfq",
+    "lottery",
+    "stride",
+    "wrr",
+    "rmlfq-design",
+    "linux-2.4.18",
+    "linux-2.6.0",
+    "linux-6.1",
+    "linux-6.12",
+];
 
 /// A workload and the machine on which it runs.
 struct Scenario {

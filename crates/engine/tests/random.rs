@@ -199,8 +199,9 @@ impl Draw {
             name: "drawn".into(),
             cpus: CpuMask::first(1 + self.below(6) as u32),
             interval_ns,
-            cost_ns: self.below(interval_ns / 4),
-            softirq_ns: self.below(interval_ns / 4),
+            // At most a quarter of the time: the slowest thread has 0.3 of a core.
+            cost_ns: self.below(interval_ns / 8),
+            softirq_ns: self.below(interval_ns / 8),
             arrivals: if self.one_in(2) {
                 InterruptArrivals::Periodic
             } else {

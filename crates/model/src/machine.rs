@@ -343,14 +343,6 @@ impl Machine {
                     source.interval_ns
                 ));
             }
-            if source.stolen_ns() >= source.interval_ns {
-                return Err(format!(
-                    "interrupt {name:?} costs {} ns and comes every {} ns: no time would be left \
-                     for tasks; lower the cost or the rate",
-                    source.stolen_ns(),
-                    source.interval_ns
-                ));
-            }
             if source.cpus.and(&CpuMask::first(self.nr_cpus())).is_empty() {
                 return Err(format!(
                     "interrupt {name:?} goes to CPUs {}, but the machine has CPUs 0-{}",
@@ -359,7 +351,7 @@ impl Machine {
                 ));
             }
         }
-        Ok(())
+        (0..self.nr_cpus()).try_for_each(|cpu| self.check_time_left(CpuId(cpu)))
     }
 }
 
@@ -405,14 +397,23 @@ mod tests {
             name: "eth0".into(),
             cpus: CpuMask::first(2),
             interval_ns: 10_000,
-            cost_ns: 6_000,
+            cost_ns: 5_900,
             softirq_ns: 3_999,
             arrivals: InterruptArrivals::Periodic,
         };
         let with = |source| Machine { interrupts: vec![source], ..Machine::flat(2) }.check();
         assert_eq!(with(source.clone()), Ok(()));
-        let busy = InterruptSource { softirq_ns: 4_000, ..source.clone() };
+        let busy = InterruptSource { softirq_ns: 4_100, ..source.clone() };
         assert!(with(busy).unwrap_err().contains("no time would be left"));
+        let slowed = Machine {
+            topology: Topology { core: vec![0, 0], ..Topology::flat(2) },
+            interrupts: vec![source.clone()],
+            smt_speed: vec![900],
+            ..Machine::flat(2)
+        };
+        assert!(slowed.check().unwrap_err().contains("\"eth0\", the tick"));
+        let two = Machine { interrupts: vec![source.clone(); 2], smt_speed: vec![], ..slowed };
+        assert!(two.check().unwrap_err().contains("\"eth0\", \"eth0\", the tick"));
         let far = InterruptSource { cpus: CpuMask::only(CpuId(7)), ..source };
         assert!(with(far).unwrap_err().contains("CPUs 7"));
         let fast = Machine { smt_speed: vec![1_001], ..Machine::flat(1) };

@@ -105,7 +105,8 @@ pub trait SchedClass: Send {
         false
     }
 
-    /// After a reschedule of `cpu`: may push tasks away (RT push). Default: nothing.
+    /// After a reschedule of `cpu`, if the class has asked for it since the one before
+    /// ([`Core::queue_balance_callback`]): may push tasks away (RT push). Default: nothing.
     fn balance_callback(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
     /// Chooses the CPU for a waking or new task that may use more than one CPU. Final; the core

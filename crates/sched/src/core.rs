@@ -5,6 +5,7 @@
 //! more than one class needs. What only one class needs lives in that class, indexed by task or
 //! CPU.
 
+use crate::flags::WakeFlags;
 use schedlab_model::random::Stream;
 use schedlab_model::{
     CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, Preempt, SchedAttr, TaskId, Topology,
@@ -41,6 +42,8 @@ pub struct Task {
     pub sched_delayed: bool,
     /// The CPU whose runqueue it is on, or was on last.
     pub cpu: CpuId,
+    /// Address space: tasks with the same number are threads of one process.
+    pub mm: u32,
     /// Affinity, within the machine.
     pub cpus_allowed: CpuMask,
     /// Number of CPUs in `cpus_allowed`.
@@ -77,6 +80,9 @@ pub struct Rq {
     /// A reschedule was asked for lazily: it happens when the task returns to user mode, or once
     /// the next tick has made a full request of it (TIF_NEED_RESCHED_LAZY).
     pub need_resched_lazy: bool,
+    /// Classes, by bit, whose [`crate::SchedClass::balance_callback`] is to follow the next
+    /// reschedule.
+    balance_callbacks: u8,
     /// Switches on this CPU.
     pub nr_switches: u64,
     /// When the CPU became idle (meaningful while it is idle).
@@ -148,6 +154,9 @@ pub struct Core {
     pub random: Stream,
     /// Work done since the engine last looked.
     pub work: Work,
+    /// Circumstances of the wake-up or fork under way: meaningful while a task is enqueued that
+    /// wakes, is new or has just been moved off a CPU that it may not use any more.
+    pub wake_flags: WakeFlags,
     /// Which policy belongs to which class of the stack, by policy number; filled by the engine.
     class_of_policy: [u8; 8],
     timers: Vec<TimerRequest>,
@@ -175,6 +184,7 @@ impl Core {
             nr_running: 0,
             need_resched: false,
             need_resched_lazy: false,
+            balance_callbacks: 0,
             nr_switches: 0,
             idle_since: 0,
             class_exec_runtime: [0; CLASSES_MAX],
@@ -193,6 +203,7 @@ impl Core {
             cgroups,
             random,
             work: Work::default(),
+            wake_flags: WakeFlags::TIMER,
             class_of_policy: [0; 8],
             timers: Vec::new(),
             resched_cpus: CpuMask::empty(),
@@ -303,6 +314,12 @@ impl Core {
             rq.need_resched_lazy = true;
             self.lazy_cpus.push(cpu);
         }
+    }
+
+    /// Asks for the calling class's `balance_callback` after the next reschedule of `cpu`.
+    #[inline]
+    pub fn queue_balance_callback(&mut self, cpu: CpuId) {
+        self.rqs[cpu.index()].balance_callbacks |= 1 << self.current_class;
     }
 
     /// Counts `count` more runnable tasks on `cpu` (`add_nr_running`).
@@ -444,6 +461,13 @@ impl Core {
             self.resched_pending += 1;
             self.resched_parked -= 1;
         }
+    }
+
+    /// Classes, by bit, that have asked for their `balance_callback` on `cpu` since the last call.
+    #[doc(hidden)]
+    #[inline]
+    pub fn take_balance_callbacks(&mut self, cpu: CpuId) -> u8 {
+        std::mem::take(&mut self.rqs[cpu.index()].balance_callbacks)
     }
 
     /// A CPU that was asked lazily since the last call.

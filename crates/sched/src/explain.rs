@@ -120,6 +120,14 @@ pub enum Rule {
         /// The same for people.
         text: &'static str,
     },
+    /// Of those considered, the greatest in the first of these facts; of equals the least in the
+    /// others, the first one first.
+    Greatest {
+        /// Names of the facts.
+        keys: &'static [&'static str],
+        /// The same for people.
+        text: &'static str,
+    },
     /// The running one goes on, for this reason.
     Keeps(&'static str),
     /// Somebody was named in advance and may go before the others, for this reason.
@@ -142,6 +150,7 @@ impl Rule {
             Self::HeldBack(_) => "held-back",
             Self::Alone => "alone",
             Self::Least { .. } => "least",
+            Self::Greatest { .. } => "greatest",
             Self::Keeps(_) => "keeps",
             Self::Named(_) => "named",
             Self::Drawn { .. } => "drawn",
@@ -155,7 +164,7 @@ impl Rule {
             Self::Empty => "no runnable task of this class here".into(),
             Self::HeldBack(why) => format!("held back: {why}"),
             Self::Alone => "the only runnable one".into(),
-            Self::Least { text, .. } => (*text).into(),
+            Self::Least { text, .. } | Self::Greatest { text, .. } => (*text).into(),
             Self::Keeps(why) => format!("the running one goes on: {why}"),
             Self::Named(why) => (*why).into(),
             Self::Drawn { ticket, total } => {

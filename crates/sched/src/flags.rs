@@ -84,6 +84,15 @@ pub struct WakeFlags {
 }
 
 impl WakeFlags {
+    /// A timer of CPU 0 wakes.
+    pub const TIMER: Self = Self {
+        kind: WakeKind::Wakeup,
+        sync: false,
+        migrated: false,
+        this_cpu: CpuId(0),
+        waker: None,
+    };
+
     /// Whether a new task starts.
     pub fn is_fork(&self) -> bool {
         self.kind == WakeKind::Fork

@@ -13,6 +13,8 @@ pub mod explain;
 pub mod fair;
 pub mod fcfs;
 pub mod flags;
+pub mod linux_2_4;
+pub mod linux_2_6;
 pub mod linux_6_1;
 pub mod linux_6_12;
 pub mod lottery;
@@ -25,10 +27,13 @@ pub mod rr;
 pub mod rt;
 pub mod sjf;
 pub mod stride;
+#[cfg(test)]
+mod testing;
 pub mod textbook;
 pub mod textbook_pool;
 pub mod textbook_rules;
 pub mod weights;
+pub mod wrr;
 
 pub use class::SchedClass;
 pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};

@@ -8,7 +8,7 @@ pub mod workloads;
 
 use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
 use schedlab_model::trace::MemorySink;
-use schedlab_model::{Costs, Machine, Nanos, Workload};
+use schedlab_model::{Costs, EventKind, Machine, Nanos, TaskId, Workload};
 use schedlab_sched::options::Options;
 use schedlab_sched::registry::SchedulerInfo;
 
@@ -80,4 +80,25 @@ impl<'a> Case<'a> {
             self.seed
         )
     }
+}
+
+/// "A6 B6": on a machine of one CPU, A ran for 6 ticks of this length, then B for 6; "-" is idle.
+/// Tasks have letters in order of their ids. A task that is chosen again is not told apart.
+pub fn turns(run: &Run, tick: Nanos) -> String {
+    let mut turns = Vec::new();
+    let mut since: (Option<TaskId>, Nanos) = (None, 0);
+    let switches = run.trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::Switch { next, .. } => Some((next, event.time_ns)),
+        _ => None,
+    });
+    for (next, at) in switches.chain([(None, run.trace.end_ns)]) {
+        if at > since.1 {
+            let letter = since.0.map_or('-', |task| char::from(b'A' + task.0 as u8));
+            let (ticks, rest) = ((at - since.1) / tick, (at - since.1) % tick);
+            let rest = if rest == 0 { String::new() } else { format!("+{}ms", rest / MS) };
+            turns.push(format!("{letter}{ticks}{rest}"));
+        }
+        since = (next, at);
+    }
+    turns.join(" ")
 }

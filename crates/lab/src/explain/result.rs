@@ -54,11 +54,13 @@ pub struct StatedContest {
     pub class: String,
     /// Path of the control group whose members were compared, where there are several groups.
     pub group: Option<String>,
-    /// Kind of rule: `alone`, `least`, `keeps`, `named`, `drawn`, `empty`, `held-back`.
+    /// Kind of rule: `alone`, `least`, `greatest`, `keeps`, `named`, `drawn`, `empty`,
+    /// `held-back`.
     pub rule: String,
     /// The rule in words.
     pub rule_text: String,
-    /// Names of the numbers that a `least` goes by, the first one first.
+    /// Names of the numbers that a `least` or `greatest` goes by, the first one first; a `greatest`
+    /// wants the least in all but the first.
     pub keys: Vec<String>,
     /// Numbers of the queue as a whole.
     pub facts: Vec<StatedFact>,
@@ -219,7 +221,7 @@ impl Names<'_> {
 
     fn contest(&self, contest: &explain::Contest) -> StatedContest {
         let keys = match contest.rule {
-            explain::Rule::Least { keys, .. } => keys,
+            explain::Rule::Least { keys, .. } | explain::Rule::Greatest { keys, .. } => keys,
             _ => &[],
         };
         StatedContest {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interrupts as a load: time that devices take from whatever runs.
 
+use super::{Machine, SMT_SPEED_FULL};
 use crate::random::Stream;
-use crate::{CpuMask, Nanos};
+use crate::time::tick_nsec;
+use crate::{CpuId, CpuMask, Nanos};
 
 /// How the times of interrupts are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,5 +50,39 @@ impl InterruptSource {
     /// Time that one takes from the CPU.
     pub fn stolen_ns(&self) -> Nanos {
         self.cost_ns.saturating_add(self.softirq_ns)
+    }
+}
+
+impl Machine {
+    /// Interrupts and ticks leave the tasks of `cpu` some time even while its siblings slow it down
+    /// most: else a burst there would never end.
+    pub(super) fn check_time_left(&self, cpu: CpuId) -> Result<(), String> {
+        // Parts of the CPU's time, in units of 2^-32, rounded up.
+        let part =
+            |ns: Nanos, every_ns: Nanos| (u128::from(ns) << 32).div_ceil(u128::from(every_ns));
+        let sources = || self.interrupts.iter().filter(|source| source.cpus.contains(cpu));
+        let taken = sources().map(|s| part(s.stolen_ns(), s.interval_ns)).sum::<u128>()
+            + part(self.costs.tick_ns, tick_nsec(self.hz));
+        let speed = self.slowest_speed(cpu);
+        let full = u128::from(SMT_SPEED_FULL);
+        if taken * full < u128::from(speed) << 32 {
+            return Ok(());
+        }
+        let mut names: Vec<String> = sources().map(|s| format!("{:?}", s.name)).collect();
+        names.push("the tick".into());
+        let percent = (taken * full * 100 / u128::from(speed)) >> 32;
+        Err(format!(
+            "what interrupts CPU {cpu} ({}) takes {percent} % of its time at its slowest, {speed} \
+             of {SMT_SPEED_FULL}: no time would be left for tasks; lower the cost or the rate",
+            names.join(", ")
+        ))
+    }
+
+    /// Speed of `cpu` while its siblings slow it down most.
+    fn slowest_speed(&self, cpu: CpuId) -> u32 {
+        let own = self.topology.core[cpu.index()];
+        let siblings = self.topology.core.iter().filter(|core| **core == own).count() - 1;
+        let slowed = self.smt_speed.iter().take(siblings).min();
+        slowed.copied().unwrap_or(SMT_SPEED_FULL)
     }
 }

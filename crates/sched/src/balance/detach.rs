@@ -321,9 +321,11 @@ impl Balancer {
                 return;
             }
             attempt.all_pinned = false;
-            let fair_runs = core.task(curr).class == core.class_of(Policy::Normal);
+            // A stack may hold a class for SCHED_OTHER above the fair one.
+            let fair_runs = core.task(curr).class == core.class_of(Policy::Batch);
             if self.cpus[src.index()].push_cpu.is_none() && fair_runs {
                 self.cpus[src.index()].push_cpu = Some(attempt.this_cpu);
+                core.queue_balance_callback(src);
                 core.resched_curr(src);
             }
         }

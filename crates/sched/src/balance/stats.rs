@@ -116,7 +116,8 @@ pub(super) fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u32 {
 impl Balancer {
     /// Capacity left to fair tasks on `cpu`, 1 to 1,024 (`capacity_of`).
     pub(super) fn capacity_of(&mut self, core: &Core, cpu: CpuId) -> u64 {
-        let fair = core.class_of(Policy::Normal);
+        // A stack may hold a class for SCHED_OTHER above the fair one.
+        let fair = core.class_of(Policy::Batch);
         if fair == 0 {
             return SCALE;
         }

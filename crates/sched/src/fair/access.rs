@@ -36,7 +36,7 @@ impl FairQueues for FairClass {
             self.update_cfs_rq_load_avg(core.now, q);
             self.update_tg_load_avg(core.now, q);
             let se = self.rq(q).se;
-            if se != NIL && self.ent(se).avg.attached {
+            if se != NIL && self.ent(se).avg.is_attached() {
                 let above = self.ent(se).cfs;
                 self.update_load_avg(core.now, above, se, Change::None);
             }
@@ -70,13 +70,13 @@ impl FairQueues for FairClass {
         let se = self.ent(self.task_entity(task));
         let q = se.cfs;
         if self.rq(q).se == NIL {
-            return se.avg.load_avg;
+            return se.avg.get().load_avg;
         }
-        se.avg.load_avg * self.queue_h_load(q) / (self.rq(q).avg.load_avg + 1)
+        se.avg.get().load_avg * self.queue_h_load(q) / (self.rq(q).avg.load_avg + 1)
     }
 
     fn task_util(&self, task: TaskId) -> u64 {
-        self.ent(self.task_entity(task)).avg.util_avg
+        self.ent(self.task_entity(task)).avg.get().util_avg
     }
 
     fn exec_start(&self, task: TaskId) -> Nanos {

@@ -6,7 +6,7 @@
 //! come first, one for each group but the root and each CPU; then those of tasks, in order of task
 //! ids. The queue of group `g` on CPU `c` is number `g * nr_cpus + c`.
 
-use super::pelt::Avg;
+use super::pelt::{Avg, EntityAvg, Step};
 use super::rbtree::{NIL, before};
 use super::timeline::Timeline;
 use super::weights::{LoadWeight, calc_delta_fair, scale_load_down};
@@ -63,7 +63,7 @@ pub struct Entity {
     /// Neighbour towards the tail of the CPU's list of tasks.
     pub list_next: u32,
     /// Load tracking.
-    pub avg: Avg,
+    pub avg: EntityAvg,
     /// Who wakes whom, for tasks.
     pub wake: WakeStats,
 }
@@ -114,7 +114,7 @@ impl Entity {
             normal: true,
             list_prev: NIL,
             list_next: NIL,
-            avg: Avg::default(),
+            avg: EntityAvg::default(),
             wake: WakeStats::NEW,
         }
     }
@@ -232,14 +232,11 @@ impl CfsRq {
 
 impl CfsRq {
     /// Brings the queue's averages up to date but for what left it; returns whether they changed.
+    /// `step`: a step to `now` that is known already.
     #[inline]
-    pub fn refresh_avg(&mut self, now: Nanos) -> bool {
+    pub fn refresh_avg(&mut self, now: Nanos, step: Option<Step>) -> bool {
         let (load, runnable) = (scale_load_down(self.load), u64::from(self.h_nr_runnable));
-        let changed = self.avg.update_sum(now, load, runnable, self.curr != NIL);
-        if changed {
-            self.avg.update_avg(1);
-        }
-        changed
+        self.avg.update(now, step, load, runnable, self.curr != NIL)
     }
 }
 

@@ -35,7 +35,7 @@ impl FairClass {
     pub(super) fn update_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
         let (rq, se) = (&self.cfs[q as usize], &self.ents[e as usize]);
         // Several callbacks at one instant ask for it: after the first there is nothing to do.
-        let is_current = se.avg.attached
+        let is_current = se.avg.is_attached()
             && !se.avg.is_due(now)
             && !rq.avg.is_due(now)
             && rq.removed.nr == 0
@@ -49,7 +49,8 @@ impl FairClass {
     fn refresh_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
         let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[e as usize];
-        if se.avg.attached && se.avg.is_due(now) {
+        let mut step = None;
+        if se.avg.is_attached() && se.avg.is_due(now) {
             let runnable = if se.delayed {
                 0
             } else if se.my_q == NIL {
@@ -57,16 +58,15 @@ impl FairClass {
             } else {
                 u64::from(se.runnable_weight)
             };
-            if se.avg.update_sum(now, u64::from(se.on_rq), runnable, rq.curr == e) {
-                se.avg.update_avg(scale_load_down(se.load.weight));
-            }
+            let weight = scale_load_down(se.load.weight);
+            step = se.avg.update(now, weight, se.on_rq, runnable, rq.curr == e);
         }
-        if se.my_q == NIL && se.avg.attached && rq.se == NIL && rq.removed.nr == 0 {
+        if se.my_q == NIL && se.avg.is_attached() && rq.se == NIL && rq.removed.nr == 0 {
             // A task at the root: nothing below to pass on, no group above to tell.
-            rq.refresh_avg(now);
+            rq.refresh_avg(now, step);
             return;
         }
-        let joins = change == Change::Attach && !se.avg.attached;
+        let joins = change == Change::Attach && !se.avg.is_attached();
         let (is_group, is_root) = (se.my_q != NIL, rq.se == NIL);
         let mut decayed = self.update_cfs_rq_load_avg(now, q);
         if is_group {
@@ -89,7 +89,7 @@ impl FairClass {
             self.take_off_removed(q);
             decayed = true;
         }
-        decayed | self.cfs[q as usize].refresh_avg(now)
+        decayed | self.cfs[q as usize].refresh_avg(now, None)
     }
 
     fn take_off_removed(&mut self, q: u32) {
@@ -116,7 +116,7 @@ impl FairClass {
         let divider = queue_avg.divider();
         let se = &mut self.ents[e as usize];
         let weight = scale_load_down(se.load.weight);
-        let avg = &mut se.avg;
+        let avg = se.avg.settled();
         avg.last_update_time = queue_avg.last_update_time;
         avg.period_contrib = queue_avg.period_contrib;
         avg.util_sum = avg.util_avg * divider;
@@ -137,13 +137,13 @@ impl FairClass {
 
     /// The load of `e` leaves that of its queue at once, up to date (detach_entity_cfs_rq).
     pub(super) fn detach_entity(&mut self, now: Nanos, e: u32) {
-        if !self.ent(e).avg.attached {
+        if !self.ent(e).avg.is_attached() {
             return;
         }
         let q = self.ent(e).cfs;
         self.update_load_avg(now, q, e, Change::None);
-        self.ents[e as usize].avg.attached = false;
-        let (avg, weight) = (self.ent(e).avg, scale_load_down(self.ent(e).load.weight));
+        self.ents[e as usize].avg.settled().attached = false;
+        let (avg, weight) = (self.ent(e).avg.get(), scale_load_down(self.ent(e).load.weight));
         let total = &mut self.cfs[q as usize].avg;
         total.load_avg = total.load_avg.saturating_sub(avg.load_avg);
         total.load_sum = total.load_sum.saturating_sub(weight * avg.load_sum);
@@ -162,18 +162,16 @@ impl FairClass {
     /// A blocked entity is about to leave its CPU: its load will leave its queue at that queue's
     /// next update (remove_entity_load_avg).
     pub(super) fn remove_entity_load_avg(&mut self, now: Nanos, e: u32) {
-        if !self.ent(e).avg.attached {
+        if !self.ent(e).avg.is_attached() {
             return;
         }
-        debug_assert!(self.ent(e).on_rq || now >= self.ent(e).avg.last_update_time);
+        debug_assert!(self.ent(e).on_rq || now >= self.ent(e).avg.get().last_update_time);
         let q = self.ent(e).cfs as usize;
         let queue_time = self.cfs[q].avg.last_update_time;
         let se = &mut self.ents[e as usize];
-        if se.avg.update_sum(queue_time, 0, 0, false) {
-            se.avg.update_avg(scale_load_down(se.load.weight));
-        }
-        se.avg.attached = false;
-        let avg = se.avg;
+        se.avg.update(queue_time, scale_load_down(se.load.weight), false, 0, false);
+        let avg = se.avg.settled();
+        avg.attached = false;
         let removed = &mut self.cfs[q].removed;
         removed.nr += 1;
         removed.load_avg += avg.load_avg;
@@ -209,7 +207,7 @@ impl FairClass {
         let below = self.rq(my_q).avg;
         let total = &mut self.cfs[q as usize].avg;
         let divider = total.divider();
-        let avg = &mut self.ents[e as usize].avg;
+        let avg = self.ents[e as usize].avg.settled();
         if below.util_avg != avg.util_avg {
             let sum = below.util_avg * divider;
             add_positive(&mut total.util_avg, below.util_avg.wrapping_sub(avg.util_avg) as i64);
@@ -239,23 +237,24 @@ impl FairClass {
         let below_weight = scale_load_down(self.rq(my_q).load);
         let below_sum = self.rq(my_q).avg.load_sum;
         let se = self.ent(e);
-        let own = se.avg.load_sum as i64;
+        let avg = se.avg.get();
+        let own = avg.load_sum as i64;
         let mut runnable_sum = if change >= 0 {
             (own + change).min(divider as i64)
         } else {
             // Assume that all tasks below are equally runnable.
             own.min(below_sum.checked_div(below_weight).unwrap_or(0) as i64)
         };
-        runnable_sum = runnable_sum.max((se.avg.util_sum >> 10) as i64);
+        runnable_sum = runnable_sum.max((avg.util_sum >> 10) as i64);
         let weight = scale_load_down(se.load.weight);
         let load_sum = weight * runnable_sum as u64;
         let load_avg = load_sum / divider;
-        if load_avg == se.avg.load_avg {
+        if load_avg == avg.load_avg {
             return;
         }
-        let change_avg = load_avg.wrapping_sub(se.avg.load_avg) as i64;
-        let change_sum = load_sum.wrapping_sub(weight * se.avg.load_sum) as i64;
-        let avg = &mut self.ent_mut(e).avg;
+        let change_avg = load_avg.wrapping_sub(avg.load_avg) as i64;
+        let change_sum = load_sum.wrapping_sub(weight * avg.load_sum) as i64;
+        let avg = self.ent_mut(e).avg.settled();
         (avg.load_sum, avg.load_avg) = (runnable_sum as u64, load_avg);
         let total = &mut self.rq_mut(q).avg;
         add_positive(&mut total.load_avg, change_avg);
@@ -286,7 +285,7 @@ impl FairClass {
         let total = self.rq(q).avg;
         let weight = scale_load_down(self.ent(e).load.weight);
         let cap = CAPACITY_SCALE.saturating_sub(total.util_avg) / 2;
-        let avg = &mut self.ent_mut(e).avg;
+        let avg = self.ent_mut(e).avg.settled();
         if avg.attached {
             return;
         }
@@ -434,9 +433,9 @@ impl FairClass {
         load: LoadWeight,
         scale: impl FnOnce(&mut Self),
     ) {
-        let attached = self.ent(e).avg.attached;
+        let attached = self.ent(e).avg.is_attached();
         if attached {
-            let (avg, old) = (self.ent(e).avg, scale_load_down(self.ent(e).load.weight));
+            let (avg, old) = (self.ent(e).avg.get(), scale_load_down(self.ent(e).load.weight));
             let total = &mut self.rq_mut(q).avg;
             total.load_avg = total.load_avg.saturating_sub(avg.load_avg);
             total.load_sum = total.load_sum.saturating_sub(old * avg.load_sum);
@@ -445,16 +444,18 @@ impl FairClass {
         scale(self);
         let weight = scale_load_down(load.weight);
         let se = self.ent_mut(e);
+        let is_task = se.my_q == NIL;
         se.load = load;
+        let avg = se.avg.settled();
         if attached {
-            se.avg.load_avg = weight * se.avg.load_sum / se.avg.divider();
-            let avg = se.avg;
+            avg.load_avg = weight * avg.load_sum / avg.divider();
+            let avg = *avg;
             let total = &mut self.rq_mut(q).avg;
             total.load_avg += avg.load_avg;
             total.load_sum += weight * avg.load_sum;
-        } else if se.my_q == NIL {
+        } else if is_task {
             // A new task's load is its weight.
-            se.avg.load_avg = weight;
+            avg.load_avg = weight;
         }
     }
 
@@ -465,6 +466,7 @@ impl FairClass {
             return self.rq(q).avg.load_avg;
         }
         let above = self.ent(se).cfs;
-        self.queue_h_load(above) * self.ent(se).avg.load_avg / (self.rq(above).avg.load_avg + 1)
+        self.queue_h_load(above) * self.ent(se).avg.get().load_avg
+            / (self.rq(above).avg.load_avg + 1)
     }
 }

@@ -258,7 +258,7 @@ impl SchedClass for FairClass {
         let load = LoadWeight::of_task(&attr);
         let mut se = Entity::new(load, q, NIL, parent, depth);
         se.slice = self.tunables.base_slice_ns;
-        se.avg.load_avg = weights::scale_load_down(load.weight);
+        se.avg.settled().load_avg = weights::scale_load_down(load.weight);
         self.ents.push(se);
         self.nodes.push(Node::NEW);
         self.apply_attr(core, e, &attr);

@@ -52,7 +52,7 @@ const DECAY: [u32; 32] = [
 ];
 
 /// What a number of periods does to a value.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Fade {
     shift: u32,
     factor: u32,
@@ -72,6 +72,19 @@ impl Fade {
     fn apply(self, value: u64) -> u64 {
         ((u128::from(value >> self.shift) * u128::from(self.factor)) >> 32) as u64
     }
+}
+
+/// What a stretch of time does to sums.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// `last_update_time` and `period_contrib` at its begin.
+    from: (Nanos, u32),
+    /// The same at its end.
+    to: (Nanos, u32),
+    /// What it does to what was before; `None`: no period ended.
+    fade: Option<Fade>,
+    /// What it adds for each unit of load.
+    contrib: u64,
 }
 
 /// `value` after `periods` periods.
@@ -116,44 +129,76 @@ impl Avg {
         now.saturating_sub(self.last_update_time) >> 10 != 0
     }
 
-    /// Extends the sums to `now` for an entity that had `load` (its weight or 1), `runnable` and
-    /// `running` all the while; returns whether a period ended, so that the averages are to be
-    /// recomputed (___update_load_sum).
+    /// What the time from the last update to `now` does to the sums.
     #[inline]
-    pub fn update_sum(&mut self, now: Nanos, load: u64, runnable: u64, running: bool) -> bool {
-        self.is_due(now) && self.extend(now, load, runnable, running)
+    fn step_to(&self, now: Nanos) -> Step {
+        let units = now.saturating_sub(self.last_update_time) >> 10;
+        let total = units + u64::from(self.period_contrib);
+        let (periods, rest) = (total / 1024, total % 1024);
+        let from = (self.last_update_time, self.period_contrib);
+        let to = (self.last_update_time + (units << 10), rest as u32);
+        if periods == 0 {
+            return Step { from, to, fade: None, contrib: units };
+        }
+        // The end of one period, the full periods after it, and what there is of the current one
+        // (__accumulate_pelt_segments).
+        let fade = Fade::of(periods);
+        let first = 1024 - u64::from(self.period_contrib);
+        let full = LOAD_AVG_MAX - fade.apply(LOAD_AVG_MAX) - 1024;
+        Step { from, to, fade: Some(fade), contrib: fade.apply(first) + full + rest }
     }
 
-    #[inline(never)]
-    fn extend(&mut self, now: Nanos, load: u64, runnable: u64, running: bool) -> bool {
-        let units = now.saturating_sub(self.last_update_time) >> 10;
-        self.last_update_time += units << 10;
-        let total = units + u64::from(self.period_contrib);
-        let periods = total / 1024;
-        let rest = total % 1024;
-        let mut contrib = units;
-        if periods > 0 {
-            let fade = Fade::of(periods);
+    /// Whether `step` begins where the sums end.
+    #[inline]
+    fn continues_with(&self, step: &Step) -> bool {
+        step.from == (self.last_update_time, self.period_contrib)
+    }
+
+    /// Extends the sums by `step` for an entity that had `load` (its weight or 1), `runnable` and
+    /// `running` all the while (___update_load_sum).
+    #[inline]
+    fn take(&mut self, step: &Step, load: u64, runnable: u64, running: bool) {
+        if let Some(fade) = step.fade {
             self.load_sum = fade.apply(self.load_sum);
             self.runnable_sum = fade.apply(self.runnable_sum);
             self.util_sum = fade.apply(self.util_sum);
-            // The end of one period, the full periods after it, and what there is of the current
-            // one (__accumulate_pelt_segments).
-            let first = 1024 - u64::from(self.period_contrib);
-            contrib = fade.apply(first) + (LOAD_AVG_MAX - fade.apply(LOAD_AVG_MAX) - 1024) + rest;
         }
-        self.period_contrib = rest as u32;
+        (self.last_update_time, self.period_contrib) = step.to;
         if load != 0 {
-            self.load_sum += load * contrib;
-            self.runnable_sum += (runnable * contrib) << CAPACITY_SHIFT;
-            self.util_sum += (u64::from(running) * contrib) << CAPACITY_SHIFT;
+            self.load_sum += load * step.contrib;
+            self.runnable_sum += (runnable * step.contrib) << CAPACITY_SHIFT;
+            self.util_sum += (u64::from(running) * step.contrib) << CAPACITY_SHIFT;
         }
-        periods > 0
+    }
+
+    /// Brings sums and averages of a queue, whose `load` is weighted, up to `now`; returns whether
+    /// a period ended, so that the averages changed. `step`: a step to `now` that is known already.
+    #[inline]
+    pub fn update(
+        &mut self,
+        now: Nanos,
+        step: Option<Step>,
+        load: u64,
+        runnable: u64,
+        running: bool,
+    ) -> bool {
+        if !self.is_due(now) {
+            return false;
+        }
+        let step = match step {
+            Some(step) if self.continues_with(&step) => step,
+            _ => self.step_to(now),
+        };
+        self.take(&step, load, runnable, running);
+        if step.fade.is_some() {
+            self.update_avg(1);
+        }
+        step.fade.is_some()
     }
 
     /// Recomputes the averages for an entity of `weight` (1 for a queue) (___update_load_avg).
     #[inline]
-    pub fn update_avg(&mut self, weight: u64) {
+    fn update_avg(&mut self, weight: u64) {
         let divider = self.divider();
         let load_sum = weight * self.load_sum;
         if (load_sum | self.runnable_sum | self.util_sum) >> 32 == 0 {
@@ -170,15 +215,121 @@ impl Avg {
     }
 }
 
+/// Sums and averages of an entity. The kernel recomputes the averages with every period that ends,
+/// and nearly never reads them; here that is put off until they are read or the sums change
+/// otherwise, which gives the same numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EntityAvg {
+    avg: Avg,
+    /// The weight for which the averages are still to be recomputed from the sums, 0: they stand.
+    owed: u64,
+}
+
+impl EntityAvg {
+    /// Whether it is part of its queue's; see [`Avg::attached`].
+    #[inline]
+    pub fn is_attached(&self) -> bool {
+        self.avg.attached
+    }
+
+    /// See [`Avg::is_due`].
+    #[inline]
+    pub fn is_due(&self, now: Nanos) -> bool {
+        self.avg.is_due(now)
+    }
+
+    /// Brings the sums up to `now` for an entity of `weight` that was queued (or not), counted
+    /// `runnable` tasks and was `running` (or not) all the while. Gives what the time did.
+    #[inline]
+    pub fn update(
+        &mut self,
+        now: Nanos,
+        weight: u64,
+        queued: bool,
+        runnable: u64,
+        running: bool,
+    ) -> Option<Step> {
+        if !self.avg.is_due(now) {
+            return None;
+        }
+        let step = self.avg.step_to(now);
+        if step.fade.is_none() && self.owed != 0 {
+            self.settle();
+        }
+        self.avg.take(&step, u64::from(queued), runnable, running);
+        if step.fade.is_some() {
+            self.owed = weight;
+        }
+        Some(step)
+    }
+
+    #[inline(never)]
+    fn settle(&mut self) {
+        self.avg.update_avg(self.owed);
+        self.owed = 0;
+    }
+
+    /// Sums and averages, to be read.
+    #[inline]
+    pub fn get(&self) -> Avg {
+        let mut copy = *self;
+        *copy.settled()
+    }
+
+    /// Sums and averages, to be changed.
+    #[inline]
+    pub fn settled(&mut self) -> &mut Avg {
+        if self.owed != 0 {
+            self.settle();
+        }
+        &mut self.avg
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_model::random::{Purpose, Stream};
 
     const PERIOD: Nanos = 1024 * 1024;
 
     fn run(avg: &mut Avg, now: Nanos, running: bool) {
-        if avg.update_sum(now, u64::from(running), u64::from(running), running) {
-            avg.update_avg(1024);
+        avg.update(now, None, u64::from(running) * 1024, u64::from(running), running);
+    }
+
+    /// Averages that are put off are those that are computed at once, and a step that is passed on
+    /// is the one that would be computed.
+    #[test]
+    fn putting_off_averages_changes_none() {
+        let mut random = Stream::new(5, Purpose::Scheduler, 0);
+        let (mut entity, mut eager) = (EntityAvg::default(), Avg::default());
+        let (mut follower, mut queue) = (Avg::default(), Avg::default());
+        let mut now = 0;
+        for _ in 0..20_000 {
+            let far = random.below(4) == 0;
+            now += random.below(if far { 80_000_000 } else { 1_500_000 });
+            let weight = [15, 1024, 88_761][random.below(3) as usize];
+            let queued = random.below(2) == 0;
+            let running = queued && random.below(2) == 0;
+            let runnable = u64::from(queued) * random.below(3);
+            let step = entity.update(now, weight, queued, runnable, running);
+            if eager.is_due(now) {
+                let step = eager.step_to(now);
+                eager.take(&step, u64::from(queued), runnable, running);
+                if step.fade.is_some() {
+                    eager.update_avg(weight);
+                }
+            }
+            follower.update(now, step, weight, runnable, running);
+            queue.update(now, None, weight, runnable, running);
+            assert_eq!(follower, queue);
+            if random.below(3) == 0 {
+                assert_eq!(entity.get(), eager);
+            }
+            if random.below(9) == 0 {
+                entity.settled().util_sum /= 2;
+                eager.util_sum /= 2;
+            }
         }
     }
 

@@ -31,6 +31,7 @@ pub fn queued(rules: Rules, scaling_cpus: u64, nice: &[i8]) -> (FairClass, Core)
             on_rq: true,
             sched_delayed: false,
             cpu: CpuId(0),
+            mm: 0,
             cpus_allowed: CpuMask::first(1),
             nr_cpus_allowed: 1,
             sum_exec_runtime: 0,

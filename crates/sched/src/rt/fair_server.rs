@@ -53,6 +53,8 @@ struct Server {
     session: Nanos,
     /// CPU time of the fair class up to the last charge.
     exec_seen: Nanos,
+    /// Before then the budget cannot be used up: at the last charge that much of it was left.
+    lasts_until: Nanos,
     /// When the server stopped, and the CPU time of all classes by then.
     stopped_at: (Nanos, Nanos),
     /// When the timer should fire.
@@ -92,6 +94,7 @@ impl FairServers {
             deadline: 0,
             session: 0,
             exec_seen: 0,
+            lasts_until: 0,
             stopped_at: (0, 0),
             wanted: 0,
             under_way: None,
@@ -105,25 +108,17 @@ impl FairServers {
         self.cpus[cpu.index()].state == State::Running && core.rq(cpu).class_nr_running[fair] > 0
     }
 
-    /// Does what [`FairServers::sync`] would do in the usual case, and says whether this is it: the
-    /// server waits for zero laxity, fair tasks have been runnable all the while, and what they
-    /// have run leaves some of the budget.
+    /// Whether [`FairServers::sync`] may be put off: the server waits for zero laxity, fair tasks
+    /// have been runnable all the while, and even if they alone have run since the last charge they
+    /// have left some of the budget.
     #[inline]
-    pub fn charge_deferred(&mut self, core: &Core, cpu: CpuId) -> bool {
-        let fair = core.class_of(Policy::Normal);
-        let exec = core.class_exec_runtime(cpu, fair);
-        let rq = core.rq(cpu);
-        let server = &mut self.cpus[cpu.index()];
-        let left = server.runtime - exec.saturating_sub(server.exec_seen) as i64;
-        let is_usual = server.state == State::Deferred
-            && left > 0
-            && rq.class_nr_running[usize::from(fair)] > 0
-            && rq.class_running_since[usize::from(fair)] == server.session;
-        if is_usual {
-            server.exec_seen = exec;
-            server.runtime = left;
-        }
-        is_usual
+    pub fn may_wait(&self, core: &Core, cpu: CpuId) -> bool {
+        let fair = usize::from(core.class_of(Policy::Normal));
+        let (rq, server) = (core.rq(cpu), &self.cpus[cpu.index()]);
+        core.now < server.lasts_until
+            && server.state == State::Deferred
+            && rq.class_nr_running[fair] > 0
+            && rq.class_running_since[fair] == server.session
     }
 
     /// Charges what fair tasks have run, and follows their coming and going. True if a running
@@ -150,7 +145,14 @@ impl FairServers {
         if self.cpus[cpu.index()].state == State::Stopped && nr_running > 0 {
             self.start(core, cpu, since);
         }
+        self.note_budget(core.now, cpu);
         exhausted
+    }
+
+    /// The budget has just been charged or renewed.
+    fn note_budget(&mut self, now: Nanos, cpu: CpuId) {
+        let server = &mut self.cpus[cpu.index()];
+        server.lasts_until = now.saturating_add_signed(server.runtime);
     }
 
     fn charge(&mut self, core: &mut Core, cpu: CpuId, ran: Nanos) -> bool {
@@ -259,24 +261,25 @@ impl FairServers {
             return false;
         }
         self.cpus[cpu.index()].under_way = None;
-        let mut resched = self.sync(core, cpu);
-        let server = &mut self.cpus[cpu.index()];
-        let waits = matches!(server.state, State::Deferred | State::Throttled);
-        if !waits {
-            return resched;
+        let exhausted = self.sync(core, cpu);
+        let begins = self.timer_fires(core, cpu);
+        self.note_budget(core.now, cpu);
+        exhausted || begins
+    }
+
+    /// The rest of [`FairServers::timer`]; true if the server has begun to run.
+    fn timer_fires(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Server { state, wanted, .. } = self.cpus[cpu.index()];
+        match state {
+            State::Stopped | State::Running => return false,
+            _ if wanted > core.now => {
+                self.arm(core, cpu, wanted);
+                return false;
+            }
+            State::Throttled => self.replenish(core, cpu),
+            State::Deferred => self.zero_laxity(core, cpu),
         }
-        if server.wanted > core.now {
-            let wanted = server.wanted;
-            self.arm(core, cpu, wanted);
-            return resched;
-        }
-        if server.state == State::Throttled {
-            self.replenish(core, cpu);
-        } else {
-            self.zero_laxity(core, cpu);
-        }
-        resched |= self.cpus[cpu.index()].state == State::Running;
-        resched
+        self.cpus[cpu.index()].state == State::Running
     }
 
     fn zero_laxity(&mut self, core: &mut Core, cpu: CpuId) {

@@ -17,7 +17,7 @@ mod balance;
 mod cpupri;
 mod explain;
 pub mod fair_server;
-mod queue;
+pub(crate) mod queue;
 
 pub mod throttling;
 pub mod tunables;
@@ -66,6 +66,7 @@ pub struct RtClass {
     rr_timeslice: u32,
     throttling: Option<Throttling>,
     servers: Option<FairServers>,
+    owns_rr: bool,
 }
 
 impl RtClass {
@@ -92,7 +93,13 @@ impl RtClass {
             rr_timeslice: options.rr_timeslice_ticks(machine.hz),
             throttling,
             servers,
+            owns_rr: true,
         }
+    }
+
+    /// The same class without SCHED_RR, which a class below takes.
+    pub(crate) fn without_rr(self) -> Self {
+        Self { owns_rr: false, ..self }
     }
 
     fn task(&self, task: TaskId) -> RtTask {
@@ -128,7 +135,7 @@ impl RtClass {
     #[inline]
     fn update_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         match &mut self.servers {
-            Some(servers) => !servers.charge_deferred(core, cpu) && self.sync_server(core, cpu),
+            Some(servers) => !servers.may_wait(core, cpu) && self.sync_server(core, cpu),
             None => false,
         }
     }
@@ -235,7 +242,7 @@ impl SchedClass for RtClass {
     }
 
     fn owns(&self, policy: Policy) -> bool {
-        policy.is_rt()
+        policy == Policy::Fifo || (policy == Policy::Rr && self.owns_rr)
     }
 
     fn task_new(&mut self, _core: &mut Core, task: TaskId) {
@@ -293,7 +300,11 @@ impl SchedClass for RtClass {
         if self.is_cpu_throttled(cpu) || self.is_fair_served(core, cpu) {
             return None;
         }
-        self.queues.first(cpu)
+        let first = self.queues.first(cpu);
+        if first.is_some() {
+            core.queue_balance_callback(cpu);
+        }
+        first
     }
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {

@@ -108,6 +108,7 @@ impl Kernel {
             on_rq: false,
             sched_delayed: false,
             cpu: cpus_allowed.first_cpu().unwrap(),
+            mm: 0,
             cpus_allowed,
             nr_cpus_allowed: cpus_allowed.weight(),
             sum_exec_runtime: 0,

@@ -111,6 +111,7 @@ impl<L: SchedClass> Kernel<L> {
             on_rq: false,
             sched_delayed: false,
             cpu: CpuId(0),
+            mm: 0,
             cpus_allowed,
             nr_cpus_allowed: cpus_allowed.weight(),
             sum_exec_runtime: 0,

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Exact sequences of the O(1) schedulers through the whole engine: programs, ticks, arrays,
+//! schedule() and the trace. HZ=1000, one CPU, nothing costs time.
+//!
+//! The sequences follow from the time slices and priorities of Linux 2.6.0, 2.6.11 and 2.6.22,
+//! kernel/sched.c.
+
+mod common;
+
+use common::checks::measures;
+use common::workloads::{nice, policy, task};
+use common::{Case, MS, Run};
+use schedlab_metrics::TaskMeasures;
+use schedlab_model::program::ProgramBuilder;
+use schedlab_model::{LoopCount, Machine, Op, Policy, Program, TaskSpec, Workload};
+use schedlab_sched::registry::find;
+
+const FIRST: &str = "linux-2.6.0";
+
+fn endless() -> Program {
+    ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000 * MS).end_loop().build()
+}
+
+/// A new process that only computes. One that was woken would have its wait counted as sleep.
+fn hog(name: &str, value: i8) -> TaskSpec {
+    TaskSpec { attr: nice(value), is_process: true, ..TaskSpec::new(name, endless()) }
+}
+
+fn simulate(scheduler: &str, tasks: Vec<TaskSpec>, until_ms: u64) -> (Run, Vec<TaskMeasures>) {
+    let workload = Workload::new("vector", tasks);
+    let mut case = Case::new(&workload, find(scheduler).expect("it is registered"), 1);
+    case.machine = Machine { hz: 1000, ..case.machine };
+    case.until_ns = Some(until_ms * MS);
+    let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+    let tasks = measures(&case, &run).tasks;
+    (run, tasks)
+}
+
+fn turns(scheduler: &str, tasks: Vec<TaskSpec>, until_ms: u64) -> String {
+    common::turns(&simulate(scheduler, tasks, until_ms).0, MS)
+}
+
+/// Share of the first of two hogs in hundredths of a percent, over whole cycles.
+fn share(scheduler: &str, nices: [i8; 2], cycle_ms: u64) -> u64 {
+    let (run, tasks) =
+        simulate(scheduler, vec![hog("A", nices[0]), hog("B", nices[1])], 20 * cycle_ms);
+    (tasks[0].cpu_time_ns * 10_000 + run.trace.end_ns / 2) / run.trace.end_ns
+}
+
+#[test]
+fn section_3_12_hogs_under_2_6_0() {
+    // The slices of 2.6.0 instead: 102 ms at nice 0, 53 at 10, 10 at 19, 200 at -20.
+    assert_eq!(turns(FIRST, vec![hog("A", 0), hog("B", 0)], 408), "A102 B102 A102 B102");
+    assert_eq!(turns(FIRST, vec![hog("A", 0), hog("B", 10)], 310), "A102 B53 A102 B53");
+    assert_eq!(turns(FIRST, vec![hog("A", 19), hog("B", 19)], 40), "A10 B10 A10 B10");
+    assert_eq!(share(FIRST, [0, 19], 112), 9107);
+    assert_eq!(share(FIRST, [-20, 0], 302), 6623);
+}
+
+#[test]
+fn an_interactive_task_keeps_the_cpu_for_four_slices() {
+    // 150 ms of sleep are as good as a second. It goes on at the end of three slices, since its
+    // bonus is 9, 8 and 7; then it has 6, which is not enough. The hog has 54 ms left.
+    let sleeper = ProgramBuilder::new().sleep(150 * MS).run(1_000 * MS).build();
+    let sleeper = TaskSpec { is_process: true, ..task("A", nice(0), sleeper) };
+    let found = turns(FIRST, vec![sleeper, hog("B", 0)], 800);
+    assert!(found.starts_with("B150 A408 B54 A102"), "{found}");
+}
+
+/// Of hogs that are woken together the one that had to wait is taken to be interactive: it has four
+/// slices, and a fifth when the arrays have changed places, since its priority is still better.
+#[test]
+fn a_hog_that_has_waited_is_taken_to_be_interactive() {
+    let hogs = ["A", "B"].map(|name| task(name, nice(0), endless()));
+    let found = turns(FIRST, hogs.into(), 700);
+    assert!(found.starts_with("A102 B510 A"), "{found}");
+}
+
+#[test]
+fn a_child_runs_before_its_parent_and_shares_its_slice() {
+    let parent = ProgramBuilder::new().op(Op::Fork { task: 1 }).run(1_000 * MS).build();
+    let tasks = vec![
+        TaskSpec { is_process: true, ..task("P", nice(0), parent) },
+        TaskSpec { instances: 0, ..hog("C", 0) },
+    ];
+    // 102 ticks are split into 51 and 51; then each has a slice of its own.
+    assert_eq!(turns(FIRST, tasks, 408), "B51 A51 B102 A102 B102");
+}
+
+#[test]
+fn real_time_tasks() {
+    let rt = |name, kind| task(name, policy(kind, 10), endless());
+    // FIFO runs on; RR takes turns of the slice of its nice value.
+    assert_eq!(turns(FIRST, vec![rt("A", Policy::Fifo), hog("B", -20)], 1_000), "A1000");
+    let two = vec![rt("A", Policy::Rr), rt("B", Policy::Rr)];
+    assert_eq!(turns(FIRST, two, 306), "A102 B102 A102");
+}
+
+#[test]
+fn a_yielder_waits_for_the_arrays_to_change_places() {
+    let yielder = ProgramBuilder::new()
+        .begin_loop(LoopCount::Forever)
+        .run(MS)
+        .op(Op::Yield)
+        .end_loop()
+        .build();
+    let yielder = TaskSpec { is_process: true, ..task("A", nice(0), yielder) };
+    assert_eq!(turns(FIRST, vec![yielder, hog("B", 0)], 206), "A1 B102 A1 B102");
+}

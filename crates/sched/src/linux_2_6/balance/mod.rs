@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Spreading tasks over CPUs: when each version looks, and how a task is pulled.
+//!
+//! Every CPU balances at its own tick, an idle one too. The engine ticks only while some CPU is
+//! busy, and busy CPUs only; so the ticks of idle CPUs are made up for here, in the order of the
+//! CPUs. While all are idle nothing could be pulled; what is remembered of their load is brought up
+//! to date at the next tick.
+//!
+//! Source: Linux 2.6.0, kernel/sched.c (`rebalance_tick`, `pull_task`).
+
+mod counts;
+
+use super::OrderOne;
+use super::arrays::Side;
+use super::rules::Rules;
+use crate::core::Core;
+use crate::flags::WakeFlags;
+use counts::Counts;
+use schedlab_model::{CpuId, Machine, Nanos, TaskId};
+
+/// How a version spreads tasks.
+#[derive(Debug)]
+enum Method {
+    Counts(Counts),
+}
+
+/// What balancing remembers.
+#[derive(Debug)]
+pub struct Balance {
+    method: Method,
+    /// A task that was switched less long ago is cache-hot, ns.
+    cache_hot: Nanos,
+    /// The tick under way, and the first CPU that has not had it.
+    jiffy: u64,
+    next_cpu: u32,
+}
+
+impl Balance {
+    /// For a version on `machine`.
+    pub fn new(rules: &Rules, cache_hot: Nanos, machine: &Machine) -> Self {
+        let _ = rules;
+        Self { method: Method::Counts(Counts::new(machine)), cache_hot, jiffy: 0, next_cpu: 0 }
+    }
+}
+
+impl OrderOne {
+    /// The tick of busy `cpu`, after those of the idle CPUs before it; the last busy CPU sees to
+    /// those behind it.
+    pub(super) fn rebalance_ticks(&mut self, core: &mut Core, cpu: CpuId) {
+        let jiffies = core.jiffies();
+        if jiffies != self.balance.jiffy {
+            let missed = jiffies - self.balance.jiffy - 1;
+            if missed > 0 {
+                self.all_were_idle(missed);
+            }
+            self.balance.jiffy = jiffies;
+            self.balance.next_cpu = 0;
+        }
+        let is_busy = |cpu: u32| core.rq(CpuId(cpu)).curr.is_some();
+        let is_last = !(cpu.0 + 1..core.nr_cpus()).any(is_busy);
+        let end = if is_last { core.nr_cpus() } else { cpu.0 + 1 };
+        for cpu in self.balance.next_cpu..end {
+            self.rebalance_tick(core, CpuId(cpu));
+        }
+        self.balance.next_cpu = self.balance.next_cpu.max(end);
+    }
+
+    fn rebalance_tick(&mut self, core: &mut Core, cpu: CpuId) {
+        match self.balance.method {
+            Method::Counts(_) => self.rebalance_tick_counts(core, cpu),
+        }
+    }
+
+    /// All CPUs were idle for `ticks` ticks.
+    fn all_were_idle(&mut self, _ticks: u64) {
+        match &mut self.balance.method {
+            Method::Counts(counts) => counts.forget(),
+        }
+    }
+
+    /// `cpu` has nothing left to run. Says whether it got something.
+    pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        match self.balance.method {
+            Method::Counts(_) => self.load_balance_counts(core, cpu, true),
+        }
+    }
+
+    /// The CPU for waking or new `task`.
+    pub(super) fn select_cpu(
+        &self,
+        core: &Core,
+        task: TaskId,
+        prev: CpuId,
+        _flags: WakeFlags,
+    ) -> CpuId {
+        let allowed = &core.task(task).cpus_allowed;
+        if allowed.contains(prev) {
+            return prev;
+        }
+        allowed.first_cpu().expect("affinity was checked to be within the machine")
+    }
+
+    /// Moves waiting `task` from one CPU to another (`pull_task`).
+    fn pull_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, side: Side) {
+        let prio = self.tasks[task.index()].prio;
+        self.arrays.remove(task);
+        core.sub_nr_running(from, 1);
+        core.set_task_cpu(task, to);
+        self.arrays.add(to, side, task, prio);
+        core.add_nr_running(to, 1);
+        let preempts = core.rq(to).curr.is_none_or(|curr| prio < self.tasks[curr.index()].prio);
+        if preempts {
+            core.resched_curr(to);
+        }
+    }
+}

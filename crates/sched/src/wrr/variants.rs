@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What distinguishes the schedulers of the WRR class, as data, and their entries of the registry.
+
+use super::WrrClass;
+use super::transition::DrawRule;
+use crate::SchedClass;
+use crate::fair::{FairClass, rules::Rules, tunables as fair};
+use crate::options::{Options, Tunable, TunableKind, concat};
+use crate::registry::{Claims, SchedulerInfo};
+use crate::rt::{RtClass, RtOptions, tunables as rt};
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
+use schedlab_model::{CgroupSpec, Machine, Policy};
+
+/// When a task that has used up its slice gets a new one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refill {
+    /// Before it moves: the slice of the priority that it had.
+    BeforeMove,
+    /// After it has moved.
+    AfterMove,
+}
+
+/// One scheduler's rules.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Variant {
+    /// Control groups are entities.
+    pub groups: bool,
+    /// The user's priority is the number of the list, so that 0 is best; otherwise 99 less it.
+    pub user_priority_is_index: bool,
+    /// A waking task preempts if its priority is worse (a defect of the code).
+    pub preempts_if_worse: bool,
+    /// Slices grow by decile and end with a draw by this rule (RMLFQ).
+    pub draws: Option<DrawRule>,
+    /// The slice after one that was used up.
+    pub refill: Refill,
+    /// sched_yield draws too.
+    pub yield_draws: bool,
+}
+
+const BASIC: Variant = Variant {
+    groups: false,
+    user_priority_is_index: false,
+    preempts_if_worse: false,
+    draws: None,
+    refill: Refill::AfterMove,
+    yield_draws: false,
+};
+
+/// Whose tasks the class has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Members {
+    Other,
+    Rr,
+}
+
+impl Members {
+    pub fn from_options(options: &Options) -> Self {
+        if options.get(MEMBERS.name) == 0 { Self::Other } else { Self::Rr }
+    }
+
+    pub const fn policy(self) -> Policy {
+        match self {
+            Self::Other => Policy::Normal,
+            Self::Rr => Policy::Rr,
+        }
+    }
+}
+
+/// Which policy stands for the study's SCHED_WRR.
+pub(super) const MEMBERS: Tunable = Tunable {
+    name: "members",
+    kind: TunableKind::Choice(&["other", "rr"]),
+    default: 0,
+    text: "whose tasks are the class's, as SCHED_WRR is no policy of Linux: those of SCHED_OTHER, \
+           all of one priority, or those of SCHED_RR with their own",
+};
+
+/// User priority where tasks have none.
+pub(super) const PRIORITY: Tunable = Tunable {
+    name: "priority",
+    kind: TunableKind::Count { min: 0, max: 99 },
+    default: 99,
+    text: "members=other: user priority of every member (sched_priority); the study's programs set \
+           99",
+};
+
+/// Slice of foreground tasks.
+pub(super) const SLICE_FOREGROUND: Tunable = Tunable {
+    name: "slice_foreground",
+    kind: TunableKind::Time { min: NSEC_PER_MSEC, max: 3_600 * NSEC_PER_SEC },
+    default: 100 * NSEC_PER_MSEC,
+    text: "slice of tasks in the foreground, cut to whole ticks, at least one; under rmlfq that of \
+           the first decile, and what each further one adds",
+};
+
+/// Slice of background tasks.
+pub(super) const SLICE_BACKGROUND: Tunable = Tunable {
+    name: "slice_background",
+    default: 10 * NSEC_PER_MSEC,
+    text: "slice of tasks in the background, cut to whole ticks, at least one: those in a control \
+           group whose path has b as its second character, such as /bg_non_interactive",
+    ..SLICE_FOREGROUND
+};
+
+const OWN: &[Tunable] = &[MEMBERS, PRIORITY, SLICE_FOREGROUND, SLICE_BACKGROUND];
+const WITH_FAIR: [Tunable; OWN.len() + fair::CFS.len()] = concat(OWN, fair::CFS);
+const TUNABLES: [Tunable; WITH_FAIR.len() + rt::TUNABLES.len()] = concat(&WITH_FAIR, rt::TUNABLES);
+
+fn stack(
+    variant: Variant,
+    options: &Options,
+    machine: &Machine,
+    cgroups: &[CgroupSpec],
+) -> Vec<Box<dyn SchedClass>> {
+    let rt = RtClass::new(&RtOptions::from_options(options), machine);
+    let rt = if Members::from_options(options) == Members::Rr { rt.without_rr() } else { rt };
+    vec![
+        Box::new(rt),
+        Box::new(WrrClass::new(variant, options, machine, cgroups)),
+        Box::new(FairClass::new(Rules::LINUX_6_1, options, machine, cgroups)),
+    ]
+}
+
+/// Foreground 100 ms, background 10 ms, first in, first out.
+pub const WRR: SchedulerInfo = SchedulerInfo {
+    name: "wrr",
+    summary: "weighted round robin: real-time > WRR (100 ms foreground, 10 ms background) > fair",
+    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), Basic WRR as \
+             designed",
+    leaves_out: "SCHED_WRR is SCHED_OTHER or SCHED_RR; priority inheritance within the class; the \
+                 study has one CPU: choice of CPU and pulling are the lab's; the classes around it \
+                 are those of Linux 6.1, not 3.4",
+    claims: Claims {
+        // A task that a real-time task drives from its CPU waits there beside an idle one.
+        work_conserving: false,
+        starvation_free: true,
+        fair: true,
+        needs_burst: false,
+    },
+    tunables: &TUNABLES,
+    build: |options, machine, cgroups| stack(BASIC, options, machine, cgroups),
+};
+
+/// Control groups as entities.
+pub const GROUP_WRR: SchedulerInfo = SchedulerInfo {
+    name: "group-wrr",
+    summary: "WRR with control groups as entities: each group its turn, however many tasks it has",
+    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), Group WRR as \
+             designed; its code cannot work",
+    leaves_out: "as wrr; uncertain, for the study does not say: a group has the best priority of \
+                 what it holds and no slice of its own; cpu.weight does not count",
+    build: |options, machine, cgroups| {
+        stack(Variant { groups: true, ..BASIC }, options, machine, cgroups)
+    },
+    ..WRR
+};
+
+/// The code of Basic WRR.
+pub const BASIC_WRR_AS_BUILT: SchedulerInfo = SchedulerInfo {
+    name: "basic-wrr-as-built",
+    summary: "WRR as its code is: user priority 0 is best, a waking task preempts if it is worse",
+    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), wrr_basic.c",
+    build: |options, machine, cgroups| {
+        let variant = Variant { user_priority_is_index: true, preempts_if_worse: true, ..BASIC };
+        stack(variant, options, machine, cgroups)
+    },
+    ..WRR
+};
+
+const RMLFQ_CLAIMS: Claims = Claims {
+    // Only the running task ever moves, and at random.
+    starvation_free: false,
+    fair: false,
+    ..WRR.claims
+};
+
+/// The text's RMLFQ.
+pub const RMLFQ_DESIGN: SchedulerInfo = SchedulerInfo {
+    name: "rmlfq-design",
+    summary: "WRR with slices of 100 to 1,000 ms by priority and random moves, as designed",
+    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), section 3.3",
+    leaves_out: "as wrr; uncertain readings: the slice is that of the priority moved to, \
+                 sched_yield does not draw",
+    claims: RMLFQ_CLAIMS,
+    build: |options, machine, cgroups| {
+        let variant = Variant { draws: Some(DrawRule::Design), ..BASIC };
+        stack(variant, options, machine, cgroups)
+    },
+    ..WRR
+};
+
+const fn as_built(rule: DrawRule) -> Variant {
+    Variant { draws: Some(rule), refill: Refill::BeforeMove, yield_draws: true, ..BASIC }
+}
+
+/// The code's RMLFQ without overflow.
+pub const RMLFQ_AS_BUILT_64: SchedulerInfo = SchedulerInfo {
+    name: "rmlfq-as-built-64",
+    summary: "RMLFQ as its code is, on a machine whose unsigned long does not overflow in it",
+    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), wrr_RMLFQ.c",
+    leaves_out: "as wrr; uncertain: the constants of the build that the study measured (its \
+                 figure 10 shows a slice that the code does not give)",
+    build: |options, machine, cgroups| {
+        stack(as_built(DrawRule::AsBuilt64), options, machine, cgroups)
+    },
+    ..RMLFQ_DESIGN
+};
+
+/// The code's RMLFQ as a 32-bit compiler of its time made it.
+pub const RMLFQ_AS_BUILT_32: SchedulerInfo = SchedulerInfo {
+    name: "rmlfq-as-built-32",
+    summary: "RMLFQ as its code is with 32-bit unsigned long: promoted 1 time in 10, else demoted",
+    leaves_out: "as wrr; uncertain: the compiler of the study's kernel, which decides whether the \
+                 products wrap, and the constants of the build that it measured",
+    build: |options, machine, cgroups| {
+        stack(as_built(DrawRule::AsBuilt32), options, machine, cgroups)
+    },
+    ..RMLFQ_AS_BUILT_64
+};
