@@ -112,7 +112,7 @@ fn starvation_and_its_cause_are_found() {
 fn affinity_is_no_violation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pinned.json");
-    let text = r#"{ "tasks": { "a": { "instance": 2, "cpus": [0], "run": 50000 } } }"#;
+    let text = r#"{ "tasks": { "a": { "instance": 2, "loop": 1, "cpus": [0], "run": 50000 } } }"#;
     std::fs::write(&path, text).unwrap();
     let args = ["sim", path.to_str().unwrap(), "--cpus", "2", "--analysis", "--json"];
     let run = json(&args);
