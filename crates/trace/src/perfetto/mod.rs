@@ -4,9 +4,9 @@
 //! Switches and wake-ups are written as the kernel's (`compact_sched`), so the viewer shows its
 //! native tracks a CPU and a task, with the wait after each wake-up and who woke it. Beside them:
 //! an arrow (flow) from each task that wakes or forks another to the moment at which that one first
-//! runs; a slice a block on an object, from there to the wake-up; a slice a phase and a counter of the
-//! finished units on each task's track, and a counter a CPU of runnable tasks (the one that runs
-//! included, the kernel's nr_running; tasks outside the run are not in it). Constant memory: a
+//! runs; a slice a block on an object, from there to the wake-up; a slice a phase and a counter of
+//! the finished units on each task's track, and a counter a CPU of runnable tasks (the one that
+//! runs included, the kernel's nr_running; tasks outside the run are not in it). Constant memory: a
 //! bundle of 4,096 events a CPU, and some words a task.
 //! Source: Perfetto protos/perfetto/trace/*.proto; the numbers in this file are their field
 //! numbers. A simulated task's pid is its number + 1. Migrations need no event of their own: the
