@@ -2,7 +2,8 @@
 //! Starvation: waits of runnable tasks that lasted too long, and what kept them waiting.
 //!
 //! Formula: each wait (as in `wait`, and one that the end of the run cuts off) of at least the
-//! threshold. Its cause is what the CPU on which the task waited last did during the wait. Unit: ns.
+//! threshold. Its cause is what the CPU on which the task waited last did during the wait. Unit:
+//! ns.
 //! Source: the watchdogs of Linux do the same with longer thresholds: sched_ext (30 s,
 //! kernel/sched/ext.c), the hung task detector (120 s, kernel/hung_task.c).
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The analysis of runs that were made with one: what each task did, who kept it waiting, how deep
-//! the run queues were, how tasks advanced, and what was found wrong. Pictures of plain SVG and tables that sort; no code of the page draws here.
+//! the run queues were, how tasks advanced, and what was found wrong. Pictures of plain SVG and
+//! tables that sort; no code of the page draws here.
 
 mod curve;
 mod depth;
