@@ -123,6 +123,23 @@ fn affinity_is_no_violation() {
     assert!(lag < 10_000_000, "{lag}");
 }
 
+/// A Perfetto trace of a scheduler that has a virtual runtime shows it, and the run is the same.
+#[test]
+fn a_perfetto_trace_has_the_virtual_runtimes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.pftrace");
+    let has_vruntime = |scheduler: &str| {
+        let args = ["sim", "hogs:n=3,work=20ms", "--scheduler", scheduler, "--json"];
+        let plain = ok(&args).stdout;
+        let traced = ok(&[&args[..], &["--trace", path.to_str().unwrap()]].concat()).stdout;
+        assert_eq!(plain, traced);
+        let bytes = std::fs::read(&path).unwrap();
+        bytes.windows(8).any(|window| window == b"vruntime")
+    };
+    assert!(has_vruntime("linux-6.12") && has_vruntime("linux-6.1"));
+    assert!(!has_vruntime("fcfs"));
+}
+
 #[test]
 fn nothing_is_analysed_unless_asked_for() {
     let run = json(&["sim", "hogs:n=2,work=5ms", "--json"]);

@@ -5,9 +5,10 @@
 //! native tracks a CPU and a task, with the wait after each wake-up and who woke it. Beside them:
 //! an arrow (flow) from each task that wakes or forks another to the moment at which that one first
 //! runs; a slice a block on an object, from there to the wake-up; a slice a phase and a counter of
-//! the finished units on each task's track, and a counter a CPU of runnable tasks (the one that
-//! runs included, the kernel's nr_running; tasks outside the run are not in it). Constant memory: a
-//! bundle of 4,096 events a CPU, and some words a task.
+//! the finished units on each task's track; a counter of a task's virtual runtime, where a
+//! simulator tells it; and a counter a CPU of runnable tasks (the one that runs included, the
+//! kernel's nr_running; tasks outside the run are not in it). Constant memory: a bundle of 4,096
+//! events a CPU, and some words a task.
 //! Source: Perfetto protos/perfetto/trace/*.proto; the numbers in this file are their field
 //! numbers. A simulated task's pid is its number + 1. Migrations need no event of their own: the
 //! viewer sees on which CPU a task runs next.
@@ -42,6 +43,7 @@ const TRACK_RUN: u64 = 1;
 const TRACK_CPU: u64 = 1 << 40;
 const TRACK_TASK: u64 = 2 << 40;
 const TRACK_PROGRESS: u64 = 3 << 40;
+const TRACK_VRUNTIME: u64 = 4 << 40;
 
 /// What the counters and phases need to know of a task.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +56,7 @@ struct TaskState {
     has_open_phase: bool,
     has_open_block: bool,
     has_progress_track: bool,
+    has_vruntime_track: bool,
     nr_progress: u64,
     /// The arrow that ends where it runs next.
     open_flow: Option<u64>,
@@ -362,6 +365,23 @@ impl<W: Write> PerfettoSink<W> {
         });
     }
 
+    /// A counter on the track of the task: the one number of its scheduler that is told.
+    fn vruntime(&mut self, time_ns: Nanos, task: TaskId, name: &str, value: i64) {
+        let Some(parent) = self.task_track(task) else { return };
+        let track = TRACK_VRUNTIME + u64::from(task.0);
+        let state = &mut self.tasks[task.index()];
+        if !std::mem::replace(&mut state.has_vruntime_track, true) {
+            self.put_track(track, |track| {
+                proto::number(track, 5, parent);
+                proto::bytes(track, 2, name.as_bytes());
+                proto::message(track, 8, |counter| proto::number(counter, 3, 1)); // unit: ns
+            });
+        }
+        self.put_track_event(time_ns, COUNTER, track, |event| {
+            proto::number(event, 30, value as u64);
+        });
+    }
+
     fn progress(&mut self, time_ns: Nanos, task: TaskId) {
         let Some(parent) = self.task_track(task) else { return };
         let track = TRACK_PROGRESS + u64::from(task.0);
@@ -429,6 +449,12 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                 self.flush_bundle(event.cpu.index());
                 self.bundles[event.cpu.index()].lost();
             }
+        }
+    }
+
+    fn counter(&mut self, time_ns: Nanos, task: TaskId, name: &'static str, value: i64) {
+        if self.error.is_none() && name == "vruntime" {
+            self.vruntime(time_ns, task, name, value);
         }
     }
 

@@ -254,6 +254,22 @@ fn arrows_lead_from_the_waker_to_the_wakee() {
     assert_eq!(arrows, want);
 }
 
+/// A scheduler's number is a counter below the task's own track; it may be negative.
+#[test]
+fn vruntime_is_a_counter_of_the_task() {
+    let mut sink = PerfettoSink::new(Vec::new());
+    sink.task(TaskId(0), &TaskInfo::default());
+    for (time, value) in [(1, 5), (4, -7)] {
+        sink.counter(time, TaskId(0), "vruntime", value);
+    }
+    sink.counter(5, TaskId(0), "something else", 1);
+    sink.end(9);
+    let decoded = decode(&sink.finish().unwrap());
+    assert_eq!(decoded.track_names[&TRACK_VRUNTIME], "vruntime");
+    assert_eq!(decoded.counters[&TRACK_VRUNTIME], [(1, 5), (4, -7)]);
+    assert_eq!(decoded.counters.len(), 1);
+}
+
 /// The counter agrees with a count made from the events, and ends above or at 0 at all times.
 #[test]
 fn runnable_tasks_are_counted() {
