@@ -26,6 +26,7 @@ pub mod registry;
 pub mod rr;
 pub mod rt;
 pub mod sjf;
+pub mod staircase;
 pub mod stride;
 #[cfg(test)]
 mod testing;
