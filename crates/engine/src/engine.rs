@@ -12,10 +12,11 @@ use crate::kernel_mode::KernelMode;
 use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
 use crate::pace::Pace;
+use crate::stack;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Costs, CpuId, Event, EventKind, Nanos, ObjectId, Policy, TaskId, TraceSink, Workload,
+    Costs, CpuId, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
     time::NSEC_PER_SEC,
 };
 use schedlab_sched::{Core, SchedClass};
@@ -37,6 +38,8 @@ pub(crate) struct Engine<'a, S> {
     /// Only on a machine whose hardware threads slow each other.
     pub pace: Option<Pace>,
     pub kernel_mode: KernelMode,
+    /// No pace, and no time in the kernel to keep: a burst is a time and nothing else.
+    pub has_plain_bursts: bool,
     /// Only where a task has a working set and the machine has caches.
     pub cold_caches: Option<ColdCaches>,
     pub interrupts: Interrupts<'a>,
@@ -68,19 +71,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let random = Stream::new(config.seed, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, workload.cgroups.clone(), random);
         let classes = (config.scheduler.build)(config.options, machine, &workload.cgroups);
-        let lowest = classes.len() as u8 - 1;
-        for policy in [
-            Policy::Normal,
-            Policy::Fifo,
-            Policy::Rr,
-            Policy::Batch,
-            Policy::Idle,
-            Policy::Deadline,
-            Policy::Ext,
-        ] {
-            let owner = classes.iter().position(|class| class.owns(policy));
-            core.set_class_of(policy, owner.map_or(lowest, |index| index as u8));
-        }
+        let classes = stack::build(classes, workload, &mut core);
         let half = config.watchdog_ns.unwrap_or(Nanos::MAX) / 2;
         let check_interval = half.clamp(1, NSEC_PER_SEC);
         let arrivals = workload.arrivals(config.seed);
@@ -88,6 +79,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         for (index, arrival) in arrivals.iter().enumerate() {
             events.push(arrival.release_ns, Due::Release(index as u32));
         }
+        let (pace, kernel_mode) = (Pace::new(machine), KernelMode::new(machine));
         Self {
             workload,
             config,
@@ -97,8 +89,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             execs: Vec::new(),
             events,
             burst_ends: BurstEnds::new(machine.nr_cpus()),
-            pace: Pace::new(machine),
-            kernel_mode: KernelMode::new(machine),
+            has_plain_bursts: pace.is_none() && !kernel_mode.is_tracked(),
+            pace,
+            kernel_mode,
             cold_caches: ColdCaches::new(machine, workload),
             interrupts: Interrupts::new(machine, config.seed),
             device: DeviceQueue::new(machine.device),
@@ -271,7 +264,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
         // Every busy CPU loses as much, unless siblings or kernel code make a difference.
-        let is_uniform = self.pace.is_none() && !self.kernel_mode.is_tracked();
+        let is_uniform = self.has_plain_bursts;
         if is_uniform {
             self.burst_ends.move_all(tick_ns);
         }

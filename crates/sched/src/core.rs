@@ -146,6 +146,8 @@ pub struct Core {
     pub idle_cpus: CpuMask,
     /// Runqueues by CPU.
     pub rqs: Vec<Rq>,
+    /// CPUs with runnable tasks of the deadline class, which real-time tasks avoid.
+    pub deadline_cpus: CpuMask,
     /// Tasks by id.
     pub tasks: Vec<Task>,
     /// Control groups; 0 is the root group.
@@ -199,6 +201,7 @@ impl Core {
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),
             rqs: vec![rq; nr_cpus as usize],
+            deadline_cpus: CpuMask::empty(),
             tasks: Vec::new(),
             cgroups,
             random,
@@ -279,6 +282,12 @@ impl Core {
             _ => 0,
         };
         rq.class_exec_runtime[usize::from(class)] + running
+    }
+
+    /// CPU time that classes above the fair one have used on `cpu` up to now. A stack may hold a
+    /// class for SCHED_OTHER above the fair one.
+    pub fn higher_exec_runtime(&self, cpu: CpuId) -> Nanos {
+        (0..self.class_of(Policy::Batch)).map(|class| self.class_exec_runtime(cpu, class)).sum()
     }
 
     /// CPU time left until `task` gives up the CPU of its own accord; `None` if it is not known to.

@@ -31,6 +31,8 @@ pub enum Level {
 pub struct Group {
     /// CPUs.
     pub span: CpuMask,
+    /// Its first CPU.
+    pub first: CpuId,
     /// Number of CPUs.
     pub weight: u32,
     /// Number of cores.
@@ -164,6 +166,24 @@ impl Domains {
     /// Domains of `cpu`, smallest first.
     pub fn iter(&self, cpu: CpuId) -> impl Iterator<Item = &Domain> + '_ {
         self.of_cpu(cpu).iter().map(|entry| self.domain(entry.domain))
+    }
+
+    /// Of the CPUs of `candidates` the nearest to `cpu`: itself, else the first one of its smallest
+    /// domain that has any, where `this_cpu`, on which the question is asked, comes first.
+    pub fn nearest(&self, candidates: &CpuMask, cpu: CpuId, this_cpu: CpuId) -> Option<CpuId> {
+        if candidates.contains(cpu) {
+            return Some(cpu);
+        }
+        let this = candidates.contains(this_cpu);
+        for domain in self.iter(cpu) {
+            if this && domain.span.contains(this_cpu) {
+                return Some(this_cpu);
+            }
+            if let Some(cpu) = candidates.and(&domain.span).first_cpu() {
+                return Some(cpu);
+            }
+        }
+        if this { Some(this_cpu) } else { candidates.first_cpu() }
     }
 
     /// Position, among the domains of `cpu`, of the largest that shares a cache (`sd_llc`).
@@ -310,6 +330,7 @@ impl LevelSpans {
         };
         let cores = span.iter().filter(|c| self.span(*c, Level::Smt).first_cpu() == Some(*c));
         Group {
+            first: span.first_cpu().unwrap_or(member),
             weight: span.weight(),
             cores: cores.count() as u32,
             is_core: below.is_some_and(|(lower, _)| lower == Level::Smt),

@@ -8,6 +8,7 @@
 pub mod balance;
 pub mod class;
 pub mod core;
+pub mod deadline;
 pub mod domains;
 pub mod explain;
 pub mod fair;
@@ -26,6 +27,7 @@ pub mod registry;
 pub mod rr;
 pub mod rt;
 pub mod sjf;
+pub mod staircase;
 pub mod stride;
 #[cfg(test)]
 mod testing;

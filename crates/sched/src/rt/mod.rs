@@ -225,10 +225,8 @@ impl RtClass {
         task: TaskId,
         curr: TaskId,
     ) {
-        let can_leave = |id: TaskId| {
-            let t = core.task(id);
-            t.nr_cpus_allowed > 1 && self.cpupri.find(&t.cpus_allowed, t.prio as usize).is_some()
-        };
+        let can_leave =
+            |id: TaskId| core.task(id).nr_cpus_allowed > 1 && self.lowest_cpus(core, id).is_some();
         if can_leave(curr) && !can_leave(task) {
             self.queues.requeue(task, true);
             core.resched_curr(cpu);
@@ -243,6 +241,10 @@ impl SchedClass for RtClass {
 
     fn owns(&self, policy: Policy) -> bool {
         policy == Policy::Fifo || (policy == Policy::Rr && self.owns_rr)
+    }
+
+    fn acts_without_tasks(&self) -> bool {
+        false
     }
 
     fn task_new(&mut self, _core: &mut Core, task: TaskId) {
@@ -297,14 +299,12 @@ impl SchedClass for RtClass {
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.update_curr(core, cpu);
         self.update_server(core, cpu);
+        let first = self.queues.first(cpu)?;
         if self.is_cpu_throttled(cpu) || self.is_fair_served(core, cpu) {
             return None;
         }
-        let first = self.queues.first(cpu);
-        if first.is_some() {
-            core.queue_balance_callback(cpu);
-        }
-        first
+        core.queue_balance_callback(cpu);
+        Some(first)
     }
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {

@@ -81,6 +81,13 @@ impl PrioLists {
         (prio < MAX_RT_PRIO).then(|| TaskId(self.arrays[cpu.index()].head[prio]))
     }
 
+    /// Head of list `prio` of `cpu`.
+    #[inline]
+    pub fn head(&self, cpu: CpuId, prio: usize) -> Option<TaskId> {
+        let array = &self.arrays[cpu.index()];
+        (array.bitmap >> prio & 1 != 0).then(|| TaskId(array.head[prio]))
+    }
+
     /// Adds `task`, which is in no list, at the tail (or head) of list `prio` of `cpu`.
     pub fn add(&mut self, cpu: CpuId, task: TaskId, prio: usize, head: bool) {
         assert!(self.position(task).is_none(), "task {task} is in a list already");

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The staircase schedulers of Con Kolivas (2007): the Rotating Staircase Deadline scheduler (RSDL)
+//! and its successor, Staircase Deadline (SD).
+//!
+//! Nobody's sleep is measured. A nice value says in how many of 40 slots a task may run in a
+//! rotation, and for how long in each; the best slot that holds a task runs, its tasks in turn. A
+//! task that has used its time in a slot goes down to its next one, and after the last one to the
+//! expired array; when nothing is left in the active array the two change places, and a new
+//! rotation begins. A task that sleeps keeps its slot and its time, so that it comes back ahead of
+//! those that went down meanwhile.
+//!
+//! What distinguishes the two stands in `sd.rs` and `rsdl.rs`. There are no classes: real-time
+//! tasks have lists of their own before all slots.
+//!
+//! Source: SD is the patch 2.6.22-ck1 (SD 0.48) to Linux 2.6.22, kernel/sched.c. No source of RSDL
+//! was at hand: its outline is that of its announcement (linux-kernel, 4 March 2007) and of LWN,
+//! "The Rotating Staircase Deadline Scheduler"; its constants and details are from memory.
+//!
+//! Where the rules leave a gap:
+//!
+//! - A task released by the launcher has no parent: it starts a rotation of its own.
+//! - A child inherits its parent's slot and what it has used of the rotation, if it has the same
+//!   policy and nice value. Whether the kernel forgets them is uncertain.
+//! - SCHED_IDLE is SD's SCHED_IDLEPRIO: such tasks run only when no other is runnable, in turns of
+//!   the quota of nice 19 (the length of these turns is uncertain). RSDL knows neither it nor
+//!   SCHED_BATCH: both are SCHED_OTHER there.
+//! - Times are exact; the kernel's checks of its clock, by which a switch costs at least 1 us, are
+//!   not made.
+//!
+//! Left out: SCHED_ISO, which is no policy of the model; the tick that nanosleep() adds; priority
+//! inheritance; of balancing (`smp.rs`) what its head says.
+
+mod explain;
+pub mod matrix;
+mod rsdl;
+mod sd;
+mod smp;
+mod tasks;
+#[cfg(test)]
+mod testing;
+mod variants;
+
+use crate::class::SchedClass;
+use crate::core::Core;
+use crate::domains::Domains;
+use crate::explain::{Explanation, Fact};
+use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::options::Options;
+use crate::rt::queue::PrioLists;
+use matrix::SLOTS;
+use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use smp::BalanceState;
+use tasks::{Entry, Kind};
+use variants::Rules;
+pub use variants::{RSDL_0_31, SD_0_48};
+
+/// No array.
+const NO_ARRAY: u8 = 2;
+/// Priority of the first slot.
+const FIRST_SLOT: i32 = 100;
+/// Priority of tasks that run when no other does.
+const IDLE_PRIO: i32 = 140;
+
+/// How the last choice of a CPU came about, for explanations.
+#[derive(Clone, Copy, Debug)]
+struct Pick {
+    task: Option<TaskId>,
+    /// The CPU's rotation then.
+    rotation: u64,
+    /// It was the first of that rotation.
+    is_first: bool,
+}
+
+/// What the scheduler keeps of a CPU.
+#[derive(Clone, Debug)]
+struct Rq {
+    /// Which of the two arrays is active.
+    active: u8,
+    /// Number of the rotation (`prio_rotation`).
+    rotation: u64,
+    /// Best user priority that has run from, or waits in, each array (`best_static_prio`).
+    best_static: [u8; 2],
+    /// SD: the slot that each user priority has reached (`prio_level`).
+    reached: [u8; SLOTS as usize],
+    /// RSDL: ticks left of each level.
+    quota: [i64; SLOTS as usize],
+    /// RSDL: the level that runs.
+    level: u8,
+    pick: Pick,
+}
+
+impl Rq {
+    const NEW: Self = Self {
+        active: 0,
+        rotation: 1,
+        best_static: [SLOTS - 1; 2],
+        reached: [0; SLOTS as usize],
+        quota: [0; SLOTS as usize],
+        level: 0,
+        pick: Pick { task: None, rotation: 1, is_first: false },
+    };
+
+    const fn expired(&self) -> u8 {
+        1 - self.active
+    }
+
+    /// Everybody's slots begin again (`reset_prio_levels`).
+    fn reset_levels(&mut self) {
+        self.best_static = [SLOTS - 1; 2];
+        self.reached = [0; SLOTS as usize];
+        self.quota = [0; SLOTS as usize];
+    }
+
+    /// The arrays change places.
+    fn swap(&mut self) {
+        self.active = self.expired();
+        self.rotation += 1;
+        self.reset_levels();
+    }
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct Staircase {
+    rules: Rules,
+    /// Length of the interval: ms (SD) or ticks (RSDL).
+    rr: i64,
+    /// SD: only a task's own history bounds its slots.
+    interactive: bool,
+    honours_sync: bool,
+    /// Real-time tasks by priority.
+    rt: PrioLists,
+    /// Tasks by slot; two arrays a CPU.
+    slots: PrioLists,
+    /// Tasks that run when no other does, in one list a CPU.
+    idle: PrioLists,
+    tasks: Vec<Entry>,
+    rqs: Vec<Rq>,
+    domains: Domains,
+    balance: BalanceState,
+}
+
+impl Staircase {
+    fn new(rules: Rules, options: &Options, machine: &Machine) -> Self {
+        let nr_cpus = machine.nr_cpus();
+        Self {
+            rules,
+            rr: rules.interval(options, machine),
+            interactive: rules.interactive(options),
+            honours_sync: variants::honours_sync(options),
+            rt: PrioLists::new(nr_cpus),
+            slots: PrioLists::new(2 * nr_cpus),
+            idle: PrioLists::new(nr_cpus),
+            tasks: Vec::new(),
+            rqs: vec![Rq::NEW; nr_cpus as usize],
+            domains: Domains::new(&machine.topology),
+            balance: BalanceState::new(nr_cpus),
+        }
+    }
+
+    fn entry(&self, task: TaskId) -> &Entry {
+        &self.tasks[task.index()]
+    }
+
+    fn entry_mut(&mut self, task: TaskId) -> &mut Entry {
+        &mut self.tasks[task.index()]
+    }
+
+    fn rq(&self, cpu: CpuId) -> &Rq {
+        &self.rqs[cpu.index()]
+    }
+
+    fn rq_mut(&mut self, cpu: CpuId) -> &mut Rq {
+        &mut self.rqs[cpu.index()]
+    }
+
+    /// The lists of one of the two arrays of `cpu`.
+    fn lists(cpu: CpuId, array: u8) -> CpuId {
+        CpuId(2 * cpu.0 + u32::from(array))
+    }
+
+    /// Priority, lower is better: real-time below 100, then the slots.
+    fn prio(&self, task: TaskId) -> i32 {
+        let entry = self.entry(task);
+        match entry.kind {
+            Kind::Fifo | Kind::Rr => i32::from(entry.rt_prio),
+            Kind::Normal | Kind::Batch => FIRST_SLOT + i32::from(entry.slot),
+            Kind::Idle => IDLE_PRIO,
+        }
+    }
+
+    /// Whether queued `task` may be picked before the arrays change places.
+    fn is_active(&self, cpu: CpuId, task: TaskId) -> bool {
+        let entry = self.entry(task);
+        !entry.kind.has_slots() || entry.array == self.rq(cpu).active
+    }
+
+    /// Puts `task`, which is in no list, where it belongs on `cpu`.
+    fn queue(&mut self, cpu: CpuId, task: TaskId) {
+        let entry = *self.entry(task);
+        match entry.kind {
+            Kind::Fifo | Kind::Rr => self.rt.add(cpu, task, usize::from(entry.rt_prio), false),
+            Kind::Idle => self.idle.add(cpu, task, 0, false),
+            Kind::Normal | Kind::Batch => {
+                self.come_from(cpu, task);
+                match self.rules {
+                    Rules::Sd => self.queue_sd(cpu, task),
+                    Rules::Rsdl => self.queue_rsdl(cpu, task),
+                }
+            }
+        }
+    }
+
+    /// Takes `task` out of the list that it is in.
+    fn unqueue(&mut self, task: TaskId) {
+        self.rt.remove(task);
+        self.slots.remove(task);
+        self.idle.remove(task);
+    }
+
+    /// A task that was on another CPU last keeps its rotation if it took part in that CPU's present
+    /// one; otherwise it starts anew.
+    fn come_from(&mut self, cpu: CpuId, task: TaskId) {
+        let entry = *self.entry(task);
+        if entry.cpu == cpu {
+            return;
+        }
+        let (from, here) = (self.rq(entry.cpu), self.rq(cpu));
+        let carries = entry.rotation == from.rotation && entry.array != NO_ARRAY;
+        let array = if entry.array == from.active { here.active } else { here.expired() };
+        let rotation = if carries { here.rotation } else { 0 };
+        let array = if carries { array } else { NO_ARRAY };
+        let entry = self.entry_mut(task);
+        (entry.cpu, entry.rotation, entry.array) = (cpu, rotation, array);
+    }
+
+    /// Puts `task` into list `slot` of `array`.
+    fn add_to(&mut self, cpu: CpuId, task: TaskId, array: u8, slot: u8) {
+        let entry = self.entry_mut(task);
+        (entry.array, entry.slot) = (array, slot);
+        self.slots.add(Self::lists(cpu, array), task, usize::from(slot), false);
+    }
+
+    /// Queues `task` for the next rotation.
+    fn queue_expired(&mut self, cpu: CpuId, task: TaskId) {
+        let (rotation, array) = (self.rq(cpu).rotation, self.rq(cpu).expired());
+        let slot = match self.rules {
+            Rules::Sd => self.first_slot(task),
+            Rules::Rsdl => self.entry(task).user,
+        };
+        let entry = self.entry_mut(task);
+        entry.begin_rotation(rotation);
+        let user = entry.user;
+        let best = &mut self.rq_mut(cpu).best_static[usize::from(array)];
+        *best = (*best).min(user);
+        self.add_to(cpu, task, array, slot);
+    }
+
+    /// The time of `task`, which is queued on `cpu`, is used up: on to its next slot, or to the
+    /// tail of its list.
+    fn entitlement_is_over(&mut self, cpu: CpuId, task: TaskId) {
+        match self.entry(task).kind {
+            Kind::Normal | Kind::Batch => {
+                let overrun = self.entry(task).left.min(0);
+                self.slots.remove(task);
+                self.queue(cpu, task);
+                self.entry_mut(task).left += overrun;
+            }
+            kind => {
+                let entry = self.entry_mut(task);
+                entry.left += entry.quota;
+                entry.first_time_slice = false;
+                let lists = if kind == Kind::Idle { &mut self.idle } else { &mut self.rt };
+                lists.requeue(task, false);
+            }
+        }
+    }
+
+    /// Charges what running `task` has used since the last charge; SD only.
+    fn charge(&mut self, core: &Core, task: TaskId) {
+        if self.rules == Rules::Rsdl {
+            return;
+        }
+        let used = core.sum_exec_runtime(task);
+        let entry = self.entry_mut(task);
+        let since = used - std::mem::replace(&mut entry.charged, used);
+        if entry.kind != Kind::Fifo {
+            entry.left -= (since / 1_000) as i64;
+        }
+    }
+
+    /// The task that `cpu` should run; swaps the arrays if need be.
+    fn choose(&mut self, cpu: CpuId) -> Option<TaskId> {
+        loop {
+            let task = match self.rt.first(cpu) {
+                Some(task) => task,
+                None => match self.slots.first(Self::lists(cpu, self.rq(cpu).active)) {
+                    Some(task) => task,
+                    None if !self.slots.is_empty(Self::lists(cpu, self.rq(cpu).expired())) => {
+                        self.rq_mut(cpu).swap();
+                        continue;
+                    }
+                    None => self.idle.first(cpu)?,
+                },
+            };
+            if self.rules == Rules::Rsdl && self.entry(task).kind.has_slots() {
+                self.enter_level(cpu, task);
+            }
+            let entry = self.entry(task);
+            if entry.left > 0 || entry.kind == Kind::Fifo {
+                return Some(task);
+            }
+            // Its time ran out between ticks.
+            self.entitlement_is_over(cpu, task);
+        }
+    }
+}
+
+impl SchedClass for Staircase {
+    fn name(&self) -> &'static str {
+        self.rules.class_name()
+    }
+
+    fn owns(&self, policy: Policy) -> bool {
+        policy.is_rt() || policy.is_fair()
+    }
+
+    fn task_new(&mut self, core: &mut Core, task: TaskId) {
+        self.rt.add_task(task);
+        self.slots.add_task(task);
+        self.idle.add_task(task);
+        self.tasks.push(Entry::new(core.task(task).cpu));
+        let attr = core.task(task).attr;
+        self.adopt(task, &attr);
+        let entry = self.entry_mut(task);
+        entry.left = entry.quota;
+    }
+
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        core.add_nr_running(cpu, 1);
+        self.balance.add(cpu, self.entry(task).weight);
+        if flags.restore {
+            self.restore(core, cpu, task);
+        } else {
+            self.queue(cpu, task);
+        }
+        self.entry_mut(task).cpu = cpu;
+    }
+
+    fn dequeue_task(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: DequeueFlags,
+    ) -> bool {
+        if core.is_running(task) {
+            self.charge(core, task);
+        }
+        core.sub_nr_running(cpu, 1);
+        self.balance.sub(cpu, self.entry(task).weight);
+        // A change of attributes leaves the task in its list until it is known what changes.
+        if !flags.save {
+            self.unqueue(task);
+            self.entry_mut(task).last_ran = core.now;
+        }
+        true
+    }
+
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some(curr) = core.rq(cpu).curr else { return };
+        if core.rq(cpu).nr_running == 1 {
+            return;
+        }
+        if self.entry(curr).kind.has_slots() {
+            self.slots.remove(curr);
+            self.queue_expired(cpu, curr);
+        } else {
+            self.rt.requeue(curr, false);
+            self.idle.requeue(curr, false);
+        }
+    }
+
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        curr: TaskId,
+        flags: WakeFlags,
+    ) {
+        if flags.is_fork() && flags.waker == Some(curr) {
+            // A new process makes its parent's CPU choose anew, a thread does not, unless it has
+            // been given attributes of its own.
+            if core.task(task).mm != core.task(curr).mm {
+                core.resched_curr(cpu);
+            }
+            if self.entry(task).inherits(self.entry(curr)) {
+                return;
+            }
+        }
+        let is_sync = self.honours_sync && flags.sync && flags.this_cpu == cpu;
+        if !is_sync && self.is_active(cpu, task) && self.prio(task) < self.prio(curr) {
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        if let Some(prev) = core.rq(cpu).curr {
+            self.charge(core, prev);
+        }
+        let next = self.choose(cpu);
+        if let Some(next) = next
+            && self.entry(next).kind.has_slots()
+        {
+            self.enter_slot(cpu, next);
+        }
+        let rq = self.rq_mut(cpu);
+        let is_first = rq.rotation != rq.pick.rotation;
+        rq.pick = Pick { task: next, rotation: rq.rotation, is_first };
+        next
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, _cpu: CpuId, prev: TaskId, _: Option<TaskId>) {
+        self.entry_mut(prev).last_ran = core.now;
+    }
+
+    fn set_next_task(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, first: bool) {
+        if first {
+            self.entry_mut(task).charged = core.sum_exec_runtime(task);
+        }
+    }
+
+    fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let pulled = self.balance_newly_idle(core, cpu);
+        if !pulled {
+            let rq = self.rq_mut(cpu);
+            rq.rotation += 1;
+            rq.reset_levels();
+        }
+        pulled
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &Core,
+        task: TaskId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        self.select_cpu(core, task, prev, flags)
+    }
+
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
+        match self.rules {
+            Rules::Sd => self.charge(core, curr),
+            Rules::Rsdl if self.entry(curr).kind != Kind::Fifo => self.entry_mut(curr).left -= 1,
+            Rules::Rsdl => {}
+        }
+        let entry = self.entry(curr);
+        let (has_slots, is_over) =
+            (entry.kind.has_slots(), entry.left <= 0 && entry.kind != Kind::Fifo);
+        if is_over {
+            core.resched_curr(cpu);
+            self.entitlement_is_over(cpu, curr);
+        }
+        if self.rules == Rules::Rsdl && has_slots && self.tick_level(cpu) {
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
+        if core.nr_cpus() > 1 {
+            self.rebalance_tick(core, cpu);
+        }
+    }
+
+    fn task_fork(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
+        if let Some(parent) = parent {
+            self.charge(core, parent);
+            self.fork(task, parent);
+        }
+    }
+
+    fn task_dead(&mut self, core: &mut Core, task: TaskId) {
+        self.exit(core, task);
+    }
+
+    fn switched_to(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
+
+    fn prio_changed(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
+        // Decided where the task was put back.
+    }
+
+    fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {
+        self.attributes_change(core, task, attr);
+    }
+
+    fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
+        let entry = self.entry(task);
+        let slots = match entry.kind {
+            Kind::Fifo => 0,
+            Kind::Rr => 1,
+            _ => i64::from(SLOTS - entry.user),
+        };
+        (entry.quota * slots) as Nanos * self.rules.unit_ns(core)
+    }
+
+    fn explain(&self, core: &Core, task: TaskId) -> String {
+        self.explain_text(core, task)
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        let cpu = core.task(woken).cpu;
+        vec![
+            Fact::number("running.prio", self.prio(curr)),
+            Fact::number("woken.prio", self.prio(woken)),
+            Fact::flag("woken.active", self.is_active(cpu, woken)),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(core, task)
+    }
+}

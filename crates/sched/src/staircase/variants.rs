@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The entries of the registry, and what the two schedulers set.
+
+use super::Staircase;
+use crate::core::Core;
+use crate::options::{Options, Tunable, TunableKind};
+use crate::registry::{Claims, SchedulerInfo};
+use schedlab_model::time::NSEC_PER_USEC;
+use schedlab_model::{Machine, Nanos};
+
+/// Which of the two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rules {
+    Rsdl,
+    Sd,
+}
+
+/// Interval of both, ms.
+const RR_INTERVAL_DEFAULT: u64 = 6;
+
+const RR_INTERVAL: Tunable = Tunable {
+    name: "rr_interval",
+    kind: TunableKind::Count { min: 0, max: 5_000 },
+    default: 0,
+    text: "time in a slot in ms at nice 0, half of it above, more below -6 (kernel.rr_interval); \
+           0: 6 times 1 + log2 of the number of CPUs",
+};
+
+const INTERACTIVE: Tunable = Tunable {
+    name: "interactive",
+    kind: TunableKind::Choice(&["no", "yes"]),
+    default: 1,
+    text: "whether only its own history bounds the slots of a task that wakes, or also the slot \
+           that its nice value has reached (kernel.interactive)",
+};
+
+const SYNC_WAKEUPS: Tunable = Tunable {
+    name: "sync_wakeups",
+    kind: TunableKind::Choice(&["no", "yes"]),
+    default: 0,
+    text: "whether a synchronous wake-up on the waker's CPU preempts nobody; the modelled pipes \
+           and sockets are those of recent kernels, whose every write is synchronous; in 2.6 only \
+           one that blocks was",
+};
+
+pub(super) fn honours_sync(options: &Options) -> bool {
+    options.get(SYNC_WAKEUPS.name) == 1
+}
+
+impl Rules {
+    /// Name of the class.
+    pub const fn class_name(self) -> &'static str {
+        match self {
+            Self::Rsdl => "rsdl",
+            Self::Sd => "sd",
+        }
+    }
+
+    /// The interval: ms (SD), ticks (RSDL).
+    pub fn interval(self, options: &Options, machine: &Machine) -> i64 {
+        match self {
+            Self::Rsdl => (RR_INTERVAL_DEFAULT * u64::from(machine.hz) / 1_000).max(1) as i64,
+            Self::Sd => match options.get(RR_INTERVAL.name) {
+                0 => (RR_INTERVAL_DEFAULT * u64::from(1 + machine.nr_cpus().ilog2())) as i64,
+                ms => ms as i64,
+            },
+        }
+    }
+
+    /// Whether SD's tunable `interactive` is on.
+    pub fn interactive(self, options: &Options) -> bool {
+        self == Self::Sd && options.get(INTERACTIVE.name) == 1
+    }
+
+    /// Length of the unit in which time in a slot is counted.
+    pub fn unit_ns(self, core: &Core) -> Nanos {
+        match self {
+            Self::Rsdl => core.tick_nsec,
+            Self::Sd => NSEC_PER_USEC,
+        }
+    }
+}
+
+const CLAIMS: Claims = Claims {
+    // A CPU that idles already gets what is queued elsewhere when its balancing interval is over.
+    work_conserving: false,
+    starvation_free: true,
+    fair: true,
+    needs_burst: false,
+};
+
+/// SD 0.48, as in 2.6.22-ck1.
+pub const SD_0_48: SchedulerInfo = SchedulerInfo {
+    name: "sd-0.48",
+    summary: "Staircase Deadline 0.48 (2.6.22-ck1): 40 slots a rotation, no measuring of sleep",
+    source: "2.6.22-ck1 (Con Kolivas) on Linux 2.6.22, kernel/sched.c",
+    leaves_out: "SCHED_ISO; averages of load, groups of CPUs and pushing of running tasks in \
+                 balancing; the tick that nanosleep adds, priority inheritance, control groups; \
+                 uncertain: what a child inherits of its parent's rotation, turns of SCHED_IDLE \
+                 (SCHED_IDLEPRIO)",
+    claims: CLAIMS,
+    tunables: &[RR_INTERVAL, INTERACTIVE, SYNC_WAKEUPS],
+    build: |options, machine, _| vec![Box::new(Staircase::new(Rules::Sd, options, machine))],
+};
+
+/// RSDL 0.31, partly from memory.
+pub const RSDL_0_31: SchedulerInfo = SchedulerInfo {
+    name: "rsdl-0.31",
+    summary: "Rotating Staircase Deadline: quotas of tasks and of levels (partly from memory)",
+    source: "announcement of RSDL (linux-kernel, 4 March 2007); LWN, The Rotating Staircase \
+             Deadline Scheduler; its code was not found: constants and details are from memory",
+    leaves_out: "uncertain: RR_INTERVAL of 6 ms, quotas below nice -6, where a level's rest goes, \
+                 fork and yield (those of SD are taken), turns of SCHED_RR; BATCH and IDLE are \
+                 OTHER; left out: as sd-0.48",
+    tunables: &[SYNC_WAKEUPS],
+    build: |options, machine, _| vec![Box::new(Staircase::new(Rules::Rsdl, options, machine))],
+    ..SD_0_48
+};
