@@ -14,6 +14,13 @@ use std::process::Command;
 /// The stored reference.
 const FILE: &str = "benchmarks/instructions.json";
 
+/// What is missing on this machine to count at all, and what to do about it.
+pub fn missing() -> Option<&'static str> {
+    let found =
+        Command::new("valgrind").arg("--version").output().is_ok_and(|o| o.status.success());
+    (!found).then_some("valgrind is not installed; install the package valgrind")
+}
+
 /// Counts and compares, or with `bless` writes the reference anew. Gives problems.
 pub fn check(root: &Path, program: &Path, bless: bool) -> Result<Vec<String>, String> {
     let path = root.join(FILE);

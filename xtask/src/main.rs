@@ -84,6 +84,10 @@ fn cargo() -> Command {
 
 /// Builds the program as it is released and counts.
 fn instructions() -> bool {
+    if let Some(missing) = instructions::missing() {
+        println!("SKIP instructions: {missing}");
+        return true;
+    }
     let bless = std::env::args().any(|argument| argument == "--bless");
     let mut build = cargo();
     build.args(["build", "--release", "--package", "schedlab"]);

@@ -9,6 +9,18 @@ impl<S: TraceSink> Engine<'_, S> {
     /// until a wall time ends it no earlier.
     #[inline]
     pub(crate) fn start_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
+        if self.has_plain_bursts {
+            let end = self.core.now.saturating_add(in_kernel).saturating_add(ns);
+            let wall = self.execs[task.index()].wall_until;
+            self.burst_ends.set(cpu, wall.map_or(end, |wall| end.max(wall)));
+        } else {
+            self.start_paced_burst(cpu, task, in_kernel, ns);
+        }
+    }
+
+    /// The same where siblings slow each other or time in the kernel counts.
+    #[inline(never)]
+    fn start_paced_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
         let now = self.core.now;
         let busy = in_kernel.saturating_add(ns);
         let exec = &mut self.execs[task.index()];
@@ -92,6 +104,12 @@ impl<S: TraceSink> Engine<'_, S> {
     /// `task` leaves `cpu`: keeps what is left of its burst.
     pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.core.now;
+        if self.has_plain_bursts {
+            let exec = &mut self.execs[task.index()];
+            let left = self.burst_ends.get(cpu).saturating_sub(now);
+            exec.remaining = if exec.wall_until.is_some() { 0 } else { left };
+            return;
+        }
         let exec = &mut self.execs[task.index()];
         // A task busy until a wall time has no CPU time left to use up, only time to pass.
         exec.remaining = match &self.pace {

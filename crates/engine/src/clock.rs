@@ -188,6 +188,28 @@ mod tests {
         assert_eq!(queue.pop_at(5), None);
     }
 
+    /// Against a sorted list.
+    #[test]
+    fn the_queue_is_a_sorted_list() {
+        let mut random = Stream::new(4, Purpose::Scheduler, 0);
+        let (mut queue, mut list) = (EventQueue::default(), Vec::new());
+        for round in 0..20_000u32 {
+            let grows = random.below(100) < if round / 2_000 % 2 == 0 { 60 } else { 40 };
+            if grows {
+                let at = random.below(50);
+                queue.push(at, Due::Wake(TaskId(round)));
+                list.push((at, round));
+            } else if let Some(first) = list.iter().copied().min() {
+                list.retain(|entry| *entry != first);
+                assert_eq!(queue.next_time(), first.0);
+                assert_eq!(queue.pop_at(first.0 + 1), None);
+                assert_eq!(queue.pop_at(first.0), Some(Due::Wake(TaskId(first.1))));
+            } else {
+                assert_eq!(queue.next_time(), Nanos::MAX);
+            }
+        }
+    }
+
     #[test]
     fn the_first_burst_end_wins_and_ties_go_to_the_lower_cpu() {
         for nr_cpus in [1, 2, 3, 8, 13, 16, 17, 1024] {

@@ -37,6 +37,8 @@ pub(crate) struct Engine<'a, S> {
     /// Only on a machine whose hardware threads slow each other.
     pub pace: Option<Pace>,
     pub kernel_mode: KernelMode,
+    /// No pace, and no time in the kernel to keep: a burst is a time and nothing else.
+    pub has_plain_bursts: bool,
     /// Only where a task has a working set and the machine has caches.
     pub cold_caches: Option<ColdCaches>,
     pub interrupts: Interrupts<'a>,
@@ -88,6 +90,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         for (index, arrival) in arrivals.iter().enumerate() {
             events.push(arrival.release_ns, Due::Release(index as u32));
         }
+        let (pace, kernel_mode) = (Pace::new(machine), KernelMode::new(machine));
         Self {
             workload,
             config,
@@ -97,8 +100,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             execs: Vec::new(),
             events,
             burst_ends: BurstEnds::new(machine.nr_cpus()),
-            pace: Pace::new(machine),
-            kernel_mode: KernelMode::new(machine),
+            has_plain_bursts: pace.is_none() && !kernel_mode.is_tracked(),
+            pace,
+            kernel_mode,
             cold_caches: ColdCaches::new(machine, workload),
             interrupts: Interrupts::new(machine, config.seed),
             device: DeviceQueue::new(machine.device),
@@ -271,7 +275,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
         // Every busy CPU loses as much, unless siblings or kernel code make a difference.
-        let is_uniform = self.pace.is_none() && !self.kernel_mode.is_tracked();
+        let is_uniform = self.has_plain_bursts;
         if is_uniform {
             self.burst_ends.move_all(tick_ns);
         }

@@ -281,6 +281,12 @@ impl Core {
         rq.class_exec_runtime[usize::from(class)] + running
     }
 
+    /// CPU time that classes above the fair one have used on `cpu` up to now. A stack may hold a
+    /// class for SCHED_OTHER above the fair one.
+    pub fn higher_exec_runtime(&self, cpu: CpuId) -> Nanos {
+        (0..self.class_of(Policy::Batch)).map(|class| self.class_exec_runtime(cpu, class)).sum()
+    }
+
     /// CPU time left until `task` gives up the CPU of its own accord; `None` if it is not known to.
     /// Only for schedulers that claim `needs_burst`.
     pub fn burst_remaining(&self, task: TaskId) -> Option<Nanos> {

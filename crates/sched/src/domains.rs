@@ -31,6 +31,8 @@ pub enum Level {
 pub struct Group {
     /// CPUs.
     pub span: CpuMask,
+    /// Its first CPU.
+    pub first: CpuId,
     /// Number of CPUs.
     pub weight: u32,
     /// Number of cores.
@@ -310,6 +312,7 @@ impl LevelSpans {
         };
         let cores = span.iter().filter(|c| self.span(*c, Level::Smt).first_cpu() == Some(*c));
         Group {
+            first: span.first_cpu().unwrap_or(member),
             weight: span.weight(),
             cores: cores.count() as u32,
             is_core: below.is_some_and(|(lower, _)| lower == Level::Smt),

@@ -28,6 +28,25 @@ struct DomainStats {
     prefer_sibling: bool,
 }
 
+/// Sums over the groups of a domain.
+#[derive(Default)]
+struct Totals {
+    load: u64,
+    capacity: u64,
+    util: u64,
+    overload: bool,
+}
+
+impl Totals {
+    #[inline]
+    fn add(&mut self, stats: &GroupStats) {
+        self.load += stats.load;
+        self.capacity += stats.capacity;
+        self.util += stats.util;
+        self.overload |= stats.overload;
+    }
+}
+
 impl DomainStats {
     fn avg_load(&self) -> u64 {
         self.total_load * SCALE / self.total_capacity
@@ -46,12 +65,11 @@ impl Balancer {
     pub(super) fn find_busiest_group(
         &mut self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &mut Attempt,
     ) -> Option<usize> {
-        let domains = self.domains.clone();
-        let domain = domains.domain(attempt.domain);
-        let stats = self.domain_stats(core, fair, attempt, domain);
+        let stats = self.domain_stats(core, fair, attempt);
+        let domain = self.domains.domain(attempt.domain);
         let (group, busiest) = stats.busiest?;
         if !self.is_unbalanced(attempt, domain, &stats, &busiest) {
             return None;
@@ -65,49 +83,61 @@ impl Balancer {
     fn domain_stats(
         &mut self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &Attempt,
-        domain: &Domain,
     ) -> DomainStats {
-        let pct = domain.imbalance_pct;
-        let (mut total_load, mut total_capacity, mut total_util) = (0, 0, 0);
-        let (mut local, mut busiest, mut overload) = (None, None, false);
-        let nr_groups = domain.groups.len();
-        for step in 0..nr_groups {
-            let index = (attempt.local_group + step) % nr_groups;
-            let is_local = step == 0;
-            let group = &domain.groups[index];
-            let mut stats = self.group_sums(core, fair, group, &attempt.cpus);
-            let imbalanced = self.imbalanced[attempt.domain as usize][index];
-            let smt_balance = self.is_smt_balance(&stats, attempt.is_idle(), is_local);
-            stats.kind = stats.classify(pct, imbalanced, smt_balance);
-            if stats.kind == GroupType::Overloaded {
-                stats.avg_load = stats.load_by_capacity();
+        let groups = &self.domains.domain(attempt.domain).groups;
+        let mut totals = Totals::default();
+        let local = self.group_sums(core, fair, &groups[attempt.local_group], &attempt.cpus);
+        let local = self.classified(attempt, attempt.local_group, local);
+        totals.add(&local);
+        let mut busiest: Option<(usize, GroupStats)> = None;
+        let mut index = attempt.local_group;
+        for _ in 1..groups.len() {
+            index = if index + 1 < groups.len() { index + 1 } else { 0 };
+            let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
+            totals.add(&stats);
+            if stats.h_nr_running == 0 {
+                continue;
             }
-            total_load += stats.load;
-            total_capacity += stats.capacity;
-            total_util += stats.util;
-            overload |= stats.overload;
-            if is_local {
-                local = Some(stats);
-            } else if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
+            let stats = self.classified(attempt, index, stats);
+            if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
                 busiest = Some((index, stats));
             }
         }
+        // The loop keeps of the busiest only what it compares; the rest is summed up once more.
+        let busiest = busiest.map(|(index, _)| {
+            let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
+            (index, self.classified(attempt, index, stats))
+        });
         let is_root = self.domains.of_cpu(attempt.this_cpu).len() == attempt.position + 1;
         if is_root {
-            self.overload = overload;
+            self.overload = totals.overload;
         }
         if !attempt.is_newly_idle() {
-            self.update_idle_scan(attempt.dst, attempt.domain, domain, total_util);
+            self.update_idle_scan(attempt.dst, attempt.domain, totals.util);
         }
         DomainStats {
-            local: local.expect("a domain has a local group"),
+            local,
             busiest,
-            total_load,
-            total_capacity,
+            total_load: totals.load,
+            total_capacity: totals.capacity,
             prefer_sibling: self.prefers_sibling(attempt),
         }
+    }
+
+    /// The sums of a group of the attempt's domain, with how busy they make it.
+    #[inline(always)]
+    fn classified(&self, attempt: &Attempt, index: usize, mut stats: GroupStats) -> GroupStats {
+        let pct = self.domains.domain(attempt.domain).imbalance_pct;
+        let is_local = index == attempt.local_group;
+        let imbalanced = self.imbalanced[attempt.domain as usize][index];
+        let smt_balance = self.is_smt_balance(&stats, attempt.is_idle(), is_local);
+        stats.kind = stats.classify(pct, imbalanced, smt_balance);
+        if stats.kind == GroupType::Overloaded {
+            stats.avg_load = stats.load_by_capacity();
+        }
+        stats
     }
 
     /// SD_PREFER_SIBLING of the domain below.
@@ -119,11 +149,9 @@ impl Balancer {
         })
     }
 
-    /// Whether `group` replaces `busiest` as the busiest.
+    /// Whether `group`, which runs a fair task, replaces `busiest` as the busiest.
+    #[inline(always)]
     fn is_busier(&self, group: &GroupStats, busiest: Option<&GroupStats>) -> bool {
-        if group.h_nr_running == 0 {
-            return false;
-        }
         let Some(busiest) = busiest else { return true };
         if group.kind != busiest.kind {
             return group.kind > busiest.kind;
@@ -264,14 +292,13 @@ impl Balancer {
 
     /// The CPU of `group` to pull from.
     pub(super) fn find_busiest_queue(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &Attempt,
         group: usize,
     ) -> Option<CpuId> {
-        let domains = self.domains.clone();
-        let domain = domains.domain(attempt.domain);
+        let domain = self.domains.domain(attempt.domain);
         let mut busiest = None;
         let (mut most, mut most_capacity) = (0, 1);
         for cpu in domain.groups[group].span.and(&attempt.cpus).iter() {

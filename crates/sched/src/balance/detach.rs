@@ -90,7 +90,7 @@ impl Balancer {
     pub(super) fn load_balance(
         &mut self,
         core: &mut Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         cpu: CpuId,
         position: usize,
         idle: Activity,
@@ -132,6 +132,10 @@ impl Balancer {
         &mut self.cpus[attempt.this_cpu.index()].domains[attempt.position]
     }
 
+    fn nr_balance_failed(&self, attempt: &Attempt) -> u32 {
+        self.cpus[attempt.this_cpu.index()].domains[attempt.position].nr_balance_failed
+    }
+
     /// Whether this CPU is the one of its group that should balance.
     fn should_we_balance(&self, core: &Core, attempt: &Attempt) -> bool {
         if !attempt.cpus.contains(attempt.dst) {
@@ -158,7 +162,7 @@ impl Balancer {
     fn pull_from(
         &mut self,
         core: &mut Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         attempt: &mut Attempt,
         src: CpuId,
     ) -> Pull {
@@ -194,7 +198,7 @@ impl Balancer {
     fn detach_tasks(
         &mut self,
         core: &mut Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         attempt: &mut Attempt,
         src: CpuId,
     ) -> usize {
@@ -203,7 +207,7 @@ impl Balancer {
             attempt.all_pinned = false;
             return 0;
         }
-        let failed = self.domain_state(attempt).nr_balance_failed;
+        let failed = self.nr_balance_failed(attempt);
         let few = self.options.nr_migrate.min(nr_running);
         let mut detached = Vec::new();
         let mut examined = 0;
@@ -246,7 +250,7 @@ impl Balancer {
     fn attach(
         &mut self,
         core: &mut Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         attempt: &Attempt,
         task: TaskId,
     ) {
@@ -256,9 +260,9 @@ impl Balancer {
     }
 
     fn can_migrate(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &mut Attempt,
         task: TaskId,
         src: CpuId,
@@ -268,8 +272,7 @@ impl Balancer {
             return false;
         }
         let allowed = &core.task(task).cpus_allowed;
-        let domains = self.domains.clone();
-        let domain = domains.domain(attempt.domain);
+        let domain = self.domains.domain(attempt.domain);
         if !allowed.contains(attempt.dst) {
             attempt.some_pinned = true;
             if !attempt.is_newly_idle() && attempt.new_dst.is_none() && !attempt.active {
@@ -283,14 +286,14 @@ impl Balancer {
             return false;
         }
         attempt.active
-            || self.domain_state(attempt).nr_balance_failed > domain.cache_nice_tries
+            || self.nr_balance_failed(attempt) > domain.cache_nice_tries
             || !self.is_cache_hot(core, fair, attempt, domain, task)
     }
 
     fn is_cache_hot(
         &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &Attempt,
         domain: &Domain,
         task: TaskId,
@@ -307,7 +310,7 @@ impl Balancer {
     fn failed(
         &mut self,
         core: &mut Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &mut Attempt,
         src: CpuId,
     ) {
@@ -333,18 +336,15 @@ impl Balancer {
     }
 
     fn needs_active_balance(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         attempt: &Attempt,
         src: CpuId,
     ) -> bool {
-        let domains = self.domains.clone();
-        let domain = domains.domain(attempt.domain);
+        let domain = self.domains.domain(attempt.domain);
         let tries = domain.cache_nice_tries + 2;
-        if attempt.kind == MigrationType::Task
-            && self.domain_state(attempt).nr_balance_failed > tries
-        {
+        if attempt.kind == MigrationType::Task && self.nr_balance_failed(attempt) > tries {
             return true;
         }
         let pct = domain.imbalance_pct;
@@ -356,7 +356,7 @@ impl Balancer {
 
     /// What the stopper thread does on `cpu`, whose running task was to be pushed: it does not run
     /// any more, so it or another task moves to the CPU that asked.
-    pub fn push_running(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) {
+    pub fn push_running(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
         let Some(target) = self.cpus[cpu.index()].push_cpu.take() else { return };
         let position = self.domains.iter(target).position(|domain| domain.span.contains(cpu));
         if let Some(position) = position {

@@ -15,15 +15,15 @@ use schedlab_model::{CpuId, TaskId};
 impl Balancer {
     /// Walks down from the domain below position `largest` of `cpu`.
     pub(super) fn find_idlest_cpu(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         task: TaskId,
         cpu: CpuId,
         prev: CpuId,
         largest: usize,
     ) -> CpuId {
-        let domains = self.domains.clone();
+        let domains = &self.domains;
         let allowed = &core.task(task).cpus_allowed;
         let Some(top) = largest.checked_sub(1) else { return prev };
         let span = &domains.domain(domains.of_cpu(cpu)[top].domain).span;
@@ -54,9 +54,9 @@ impl Balancer {
 
     /// The idlest group, unless the local one does as well.
     fn find_idlest_group(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         task: TaskId,
         domain: &Domain,
         local_group: usize,
@@ -98,7 +98,7 @@ impl Balancer {
     fn find_idlest_group_cpu(
         &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         task: TaskId,
         group: &Group,
         this: CpuId,

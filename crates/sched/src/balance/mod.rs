@@ -23,7 +23,7 @@ mod when;
 use crate::core::Core;
 use crate::domains::Domains;
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, TaskId};
-use std::sync::Arc;
+use std::cell::Cell;
 
 /// What placement and balancing need of the fair class: its figures, its list of tasks, and its
 /// part in moving a task. All averages are those of the kernel's PELT (pelt.c), on its scale: 1,024
@@ -177,8 +177,8 @@ struct CpuState {
     max_idle_balance_cost: Nanos,
     /// The running task is to be pushed to this CPU (`active_balance`, `push_cpu`).
     push_cpu: Option<CpuId>,
-    /// Share of the CPU that higher classes use.
-    higher: stats::HigherShare,
+    /// Share of the CPU that higher classes use; brought up to date whenever it is asked for.
+    higher: Cell<stats::HigherShare>,
     domains: Vec<DomainState>,
 }
 
@@ -193,7 +193,7 @@ struct LlcState {
 #[derive(Debug)]
 pub struct Balancer {
     options: BalanceOptions,
-    domains: Arc<Domains>,
+    domains: Domains,
     cpus: Vec<CpuState>,
     /// By domain number; used where the domain is a last-level cache.
     llcs: Vec<LlcState>,
@@ -210,13 +210,13 @@ pub struct Balancer {
 impl Balancer {
     /// For `machine`.
     pub fn new(options: BalanceOptions, machine: &Machine) -> Self {
-        let domains = Arc::new(Domains::new(&machine.topology));
+        let domains = Domains::new(&machine.topology);
         let cpus = (0..machine.nr_cpus())
             .map(|cpu| CpuState {
                 next_balance: 0,
                 max_idle_balance_cost: options.migration_cost,
                 push_cpu: None,
-                higher: stats::HigherShare::default(),
+                higher: Cell::default(),
                 domains: domains
                     .iter(CpuId(cpu))
                     .map(|domain| DomainState {
@@ -265,7 +265,7 @@ impl Balancer {
 
     /// Whether `cpu` is idle, or has only SCHED_IDLE work.
     #[inline]
-    fn is_idle_ish(core: &Core, fair: &dyn FairQueues, cpu: CpuId) -> bool {
+    fn is_idle_ish(core: &Core, fair: &impl FairQueues, cpu: CpuId) -> bool {
         core.idle_cpu(cpu) || fair.sched_idle_cpu(core, cpu)
     }
 

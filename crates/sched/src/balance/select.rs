@@ -15,7 +15,7 @@ impl Balancer {
     pub fn select_task_rq(
         &mut self,
         core: &Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
@@ -39,7 +39,7 @@ impl Balancer {
     fn select_for_wakeup(
         &mut self,
         core: &Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
@@ -48,14 +48,14 @@ impl Balancer {
         if let Some(waker) = flags.waker {
             fair.record_wakee(core, waker, task);
         }
-        let want_affine = !self.is_wide(fair, flags.waker, task, this)
-            && core.task(task).cpus_allowed.contains(this);
+        let want_affine = this != prev
+            && core.task(task).cpus_allowed.contains(this)
+            && !self.is_wide(fair, flags.waker, task, this);
         let mut target = prev;
-        if want_affine && this != prev {
-            let domains = self.domains.clone();
-            if let Some(domain) = domains.iter(this).find(|domain| domain.span.contains(prev)) {
-                target = self.wake_affine(core, fair, domain, task, this, prev, flags);
-            }
+        if want_affine
+            && let Some(domain) = self.domains.iter(this).find(|domain| domain.span.contains(prev))
+        {
+            target = self.wake_affine(core, fair, domain, task, this, prev, flags);
         }
         self.select_idle_sibling(core, fair, task, prev, target)
     }
@@ -63,7 +63,7 @@ impl Balancer {
     /// Whether waker and task belong to a one-to-many relation too large for one cache (wake_wide).
     fn is_wide(
         &self,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         waker: Option<TaskId>,
         task: TaskId,
         this: CpuId,
@@ -78,9 +78,9 @@ impl Balancer {
     /// Chooses between the waker's CPU and the task's previous one.
     #[allow(clippy::too_many_arguments)]
     fn wake_affine(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         domain: &Domain,
         task: TaskId,
         this: CpuId,
@@ -116,7 +116,7 @@ impl Balancer {
     fn select_idle_sibling(
         &mut self,
         core: &Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         task: TaskId,
         prev: CpuId,
         target: CpuId,
@@ -163,7 +163,7 @@ impl Balancer {
     fn scan_llc(
         &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         candidates: CpuMask,
         target: CpuId,
         llc: u32,
@@ -177,7 +177,7 @@ impl Balancer {
     fn select_idle_core(
         &mut self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         candidates: CpuMask,
         target: CpuId,
         llc: u32,

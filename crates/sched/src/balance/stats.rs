@@ -6,9 +6,9 @@
 
 use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
-use crate::domains::{Domain, Group};
+use crate::domains::Group;
 use crate::fair::pelt::decay;
-use schedlab_model::{CpuId, CpuMask, Nanos, Policy};
+use schedlab_model::{CpuId, CpuMask, Nanos};
 
 /// Capacity of a CPU (SCHED_CAPACITY_SCALE).
 pub(super) const SCALE: u64 = 1024;
@@ -44,6 +44,26 @@ pub(super) struct GroupStats {
 }
 
 impl GroupStats {
+    /// Of `group`, without its CPUs.
+    #[inline(always)]
+    fn of_nobody(group: &Group) -> Self {
+        Self {
+            load: 0,
+            util: 0,
+            runnable: 0,
+            capacity: 0,
+            nr_running: 0,
+            h_nr_running: 0,
+            idle_cpus: 0,
+            weight: group.weight,
+            cores: group.cores,
+            is_core: group.is_core,
+            kind: GroupType::HasSpare,
+            avg_load: 0,
+            overload: false,
+        }
+    }
+
     /// Load for each unit of capacity.
     pub fn load_by_capacity(&self) -> u64 {
         self.load * SCALE / self.capacity
@@ -60,6 +80,7 @@ impl GroupStats {
     }
 
     /// How busy the group is. `imbalanced`: a lower level failed because of affinity.
+    #[inline(always)]
     pub fn classify(&self, pct: u64, imbalanced: bool, smt_balance: bool) -> GroupType {
         if self.is_overloaded(pct) {
             GroupType::Overloaded
@@ -87,22 +108,32 @@ pub(super) struct HigherShare {
 }
 
 impl HigherShare {
-    /// The share at `now`, 0 to 1,024, of a CPU on which higher classes have used `exec` in all.
+    /// Whether [`HigherShare::update`] would change nothing.
     #[inline]
-    fn update(&mut self, now: Nanos, exec: Nanos) -> u64 {
+    fn is_current(&self, now: Nanos) -> bool {
+        (now - self.at) >> 20 == 0
+    }
+
+    /// The share as it was last brought up to date, 0 to 1,024.
+    #[inline]
+    fn get(&self) -> u64 {
+        self.average >> 10
+    }
+
+    /// Brings the share up to `now`, by which higher classes have used `exec` in all.
+    fn update(&mut self, now: Nanos, exec: Nanos) {
         let elapsed = now - self.at;
         let periods = elapsed >> 20;
-        if periods > 0 {
-            let used = exec.saturating_sub(self.exec_seen).min(elapsed);
-            if used > 0 || self.average > 0 {
-                let recent = (u128::from(used) << 20) / u128::from(elapsed);
-                let recent = recent as u64;
-                self.average = decay(self.average, periods) + recent - decay(recent, periods);
-            }
-            self.at = now;
-            self.exec_seen = exec;
+        if periods == 0 {
+            return;
         }
-        self.average >> 10
+        let used = exec.saturating_sub(self.exec_seen).min(elapsed);
+        if used > 0 || self.average > 0 {
+            let recent = ((u128::from(used) << 20) / u128::from(elapsed)) as u64;
+            self.average = decay(self.average, periods) + recent - decay(recent, periods);
+        }
+        self.at = now;
+        self.exec_seen = exec;
     }
 }
 
@@ -115,70 +146,82 @@ pub(super) fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u32 {
 
 impl Balancer {
     /// Capacity left to fair tasks on `cpu`, 1 to 1,024 (`capacity_of`).
-    pub(super) fn capacity_of(&mut self, core: &Core, cpu: CpuId) -> u64 {
-        // A stack may hold a class for SCHED_OTHER above the fair one.
-        let fair = core.class_of(Policy::Batch);
-        if fair == 0 {
-            return SCALE;
+    #[inline]
+    pub(super) fn capacity_of(&self, core: &Core, cpu: CpuId) -> u64 {
+        let cell = &self.cpus[cpu.index()].higher;
+        if !cell.get().is_current(core.now) {
+            let mut higher = cell.get();
+            higher.update(core.now, core.higher_exec_runtime(cpu));
+            cell.set(higher);
         }
-        let rq = core.rq(cpu);
-        let higher = rq.curr.filter(|curr| core.task(*curr).class < fair);
-        let running = higher.map_or(0, |curr| core.now - core.task(curr).exec_start);
-        let exec = rq.class_exec_runtime[..usize::from(fair)].iter().sum::<Nanos>() + running;
-        let used = self.cpus[cpu.index()].higher.update(core.now, exec);
-        SCALE.saturating_sub(used).max(1)
+        SCALE.saturating_sub(cell.get().get()).max(1)
     }
 
     /// Whether higher classes take so much of `cpu` that `pct` shows it (`check_cpu_capacity`).
-    pub(super) fn is_capacity_reduced(&mut self, core: &Core, cpu: CpuId, pct: u64) -> bool {
+    pub(super) fn is_capacity_reduced(&self, core: &Core, cpu: CpuId, pct: u64) -> bool {
         self.capacity_of(core, cpu) * pct < SCALE * 100
     }
 
     /// The same from the last known capacity, without bringing it up to date.
     pub(super) fn is_capacity_reduced_now(&self, cpu: CpuId, pct: u64) -> bool {
-        let used = self.cpus[cpu.index()].higher.average >> 10;
-        SCALE.saturating_sub(used).max(1) * pct < SCALE * 100
+        let higher = self.cpus[cpu.index()].higher.get();
+        SCALE.saturating_sub(higher.get()).max(1) * pct < SCALE * 100
     }
 
     /// Sums over the CPUs of `group` that are in `cpus`; `kind` and `avg_load` are not set yet.
+    #[inline(always)]
     pub(super) fn group_sums(
-        &mut self,
+        &self,
         core: &Core,
-        fair: &dyn FairQueues,
+        fair: &impl FairQueues,
         group: &Group,
         cpus: &CpuMask,
     ) -> GroupStats {
-        let mut stats = GroupStats {
-            load: 0,
-            util: 0,
-            runnable: 0,
-            capacity: 0,
-            nr_running: 0,
-            h_nr_running: 0,
-            idle_cpus: 0,
-            weight: group.weight,
-            cores: group.cores,
-            is_core: group.is_core,
-            kind: GroupType::HasSpare,
-            avg_load: 0,
-            overload: false,
-        };
+        if group.weight > 1 {
+            return self.sums_of_several(core, fair, group, cpus);
+        }
+        let mut stats = GroupStats::of_nobody(group);
+        self.add_cpu(core, fair, group.first, cpus, &mut stats);
+        stats
+    }
+
+    #[inline(never)]
+    fn sums_of_several(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        group: &Group,
+        cpus: &CpuMask,
+    ) -> GroupStats {
+        let mut stats = GroupStats::of_nobody(group);
         for cpu in group.span.iter() {
-            stats.capacity += self.capacity_of(core, cpu);
-            if !cpus.contains(cpu) {
-                continue;
-            }
-            let nr_running = core.rq(cpu).nr_running;
-            let figures = fair.cpu_figures(cpu);
-            stats.load += figures.load;
-            stats.util += figures.util;
-            stats.runnable += figures.runnable;
-            stats.h_nr_running += figures.h_nr_running;
-            stats.nr_running += nr_running;
-            stats.overload |= nr_running > 1;
-            stats.idle_cpus += u32::from(core.idle_cpu(cpu));
+            self.add_cpu(core, fair, cpu, cpus, &mut stats);
         }
         stats
+    }
+
+    #[inline(always)]
+    fn add_cpu(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        cpu: CpuId,
+        cpus: &CpuMask,
+        stats: &mut GroupStats,
+    ) {
+        stats.capacity += self.capacity_of(core, cpu);
+        if !cpus.contains(cpu) {
+            return;
+        }
+        let rq = core.rq(cpu);
+        let figures = fair.cpu_figures(cpu);
+        stats.load += figures.load;
+        stats.util += figures.util;
+        stats.runnable += figures.runnable;
+        stats.h_nr_running += figures.h_nr_running;
+        stats.nr_running += rq.nr_running;
+        stats.overload |= rq.nr_running > 1;
+        stats.idle_cpus += u32::from(rq.curr.is_none() && rq.nr_running == 0);
     }
 
     /// From 6.12: a core with several runnable tasks is worth relieving when this CPU is idle.
@@ -190,9 +233,11 @@ impl Balancer {
             && stats.h_nr_running > 1
     }
 
-    /// Remembers how many CPUs a wake-up should look at in the cache that `domain` is.
-    pub(super) fn update_idle_scan(&mut self, cpu: CpuId, index: u32, domain: &Domain, util: u64) {
+    /// Remembers how many CPUs a wake-up should look at in the cache that domain `index` is, if it
+    /// is the one of `cpu`.
+    pub(super) fn update_idle_scan(&mut self, cpu: CpuId, index: u32, util: u64) {
         if self.domains.llc_id(cpu) == Some(index) {
+            let domain = self.domains.domain(index);
             let scan = nr_idle_scan(util, u64::from(domain.weight), domain.imbalance_pct);
             self.llcs[index as usize].nr_idle_scan = scan;
         }
@@ -222,9 +267,13 @@ mod tests {
     fn share_of_higher_classes_follows_use_with_the_half_life_of_pelt() {
         let period = 1 << 20;
         let mut share = HigherShare::default();
-        assert!((511..=512).contains(&share.update(32 * period, 32 * period)));
-        assert!((255..=256).contains(&share.update(64 * period, 32 * period)));
-        assert!((1020..=1024).contains(&share.update(664 * period, 632 * period)));
+        let mut after = |now: Nanos, exec: Nanos| {
+            share.update(now * period, exec * period);
+            share.get()
+        };
+        assert!((511..=512).contains(&after(32, 32)));
+        assert!((255..=256).contains(&after(64, 32)));
+        assert!((1020..=1024).contains(&after(664, 632)));
     }
 
     fn group(nr_running: u32, util: u64, runnable: u64) -> GroupStats {

@@ -36,7 +36,7 @@ impl Balancer {
     }
 
     /// The tick of busy `cpu`, after the class's own work.
-    pub fn tick(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) {
+    pub fn tick(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
         if self.domains.of_cpu(cpu).is_empty() {
             return;
         }
@@ -53,7 +53,7 @@ impl Balancer {
     }
 
     /// Averages of idle CPUs are brought up to date every 32 ms.
-    fn refresh_idle(&mut self, core: &Core, fair: &mut dyn FairQueues) {
+    fn refresh_idle(&mut self, core: &Core, fair: &mut impl FairQueues) {
         const LOAD_AVG_PERIOD_MS: u64 = 32;
         if core.jiffies() <= self.nohz_next_blocked || core.idle_cpus.is_empty() {
             return;
@@ -71,7 +71,7 @@ impl Balancer {
     fn rebalance_domains(
         &mut self,
         core: &mut Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         cpu: CpuId,
         idle: Activity,
     ) {
@@ -117,7 +117,7 @@ impl Balancer {
     }
 
     /// Whether the tick of busy `cpu` has cause to make idle CPUs balance.
-    fn is_nohz_kick(&self, core: &Core, fair: &dyn FairQueues, cpu: CpuId) -> bool {
+    fn is_nohz_kick(&self, core: &Core, fair: &impl FairQueues, cpu: CpuId) -> bool {
         if core.jiffies() < self.nohz_next_balance || core.idle_cpus.is_empty() {
             return false;
         }
@@ -135,7 +135,7 @@ impl Balancer {
     }
 
     /// The first idle CPU balances for all idle ones, itself last.
-    fn kick_idle_balance(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) {
+    fn kick_idle_balance(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
         let now = core.jiffies();
         self.nohz_next_balance = now + 1;
         let Some(balancer) = core.idle_cpus.iter().find(|idle| *idle != cpu) else { return };
@@ -159,7 +159,7 @@ impl Balancer {
     }
 
     /// `cpu` has nothing to run. Returns whether it pulled a task.
-    pub fn newidle(&mut self, core: &mut Core, fair: &mut dyn FairQueues, cpu: CpuId) -> bool {
+    pub fn newidle(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) -> bool {
         if self.is_pushing(cpu) {
             return false;
         }
@@ -179,7 +179,7 @@ impl Balancer {
     fn newidle_domains(
         &mut self,
         core: &mut Core,
-        fair: &mut dyn FairQueues,
+        fair: &mut impl FairQueues,
         cpu: CpuId,
         next_balance: &mut u64,
     ) -> bool {

@@ -9,7 +9,7 @@
 use super::FairClass;
 use super::rbtree::{NIL, before, min_time};
 use super::rules::{Algorithm, Protection, YieldRule};
-use super::weights::{calc_delta_fair, scale_load_down};
+use super::weights::calc_delta_fair;
 use crate::core::Core;
 use schedlab_model::CpuId;
 
@@ -41,7 +41,7 @@ impl FairClass {
         if let Some(se) = self.ents.get(rq.curr as usize)
             && se.on_rq
         {
-            let weight = scale_load_down(se.load.weight) as i64;
+            let weight = se.load.scaled as i64;
             let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
             sum += i128::from(key) * i128::from(weight);
             load += weight;
@@ -86,7 +86,7 @@ impl FairClass {
             // Joining moves the average towards the entity: its lag is scaled up so that it is what
             // it was once it has joined.
             let load = self.sums(q).1;
-            let weight = scale_load_down(self.ent(e).load.weight) as i64;
+            let weight = self.ent(e).load.scaled as i64;
             lag = scale_signed(self.ent(e).vlag, load + weight, load.max(1));
         }
         let initial = initial && self.rules.algorithm == Algorithm::EevdfByDeadline;
@@ -166,7 +166,7 @@ impl FairClass {
     /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
         let next = self.rq(q).next;
-        if self.rules.pick_buddy && next != NIL && self.entity_eligible(q, next) {
+        if next != NIL && self.rules.pick_buddy && self.entity_eligible(q, next) {
             return next;
         }
         self.pick_eevdf(q, true)

@@ -119,6 +119,18 @@ impl Entity {
         }
     }
 
+    /// Brings the averages up to date; `running`: it has run since the last time. Gives what the
+    /// time did, if it did anything.
+    #[inline(always)]
+    pub fn refresh_avg(&mut self, now: Nanos, running: bool) -> Option<Step> {
+        let runnable = match self.my_q {
+            _ if self.delayed => 0,
+            NIL => u64::from(self.on_rq),
+            _ => u64::from(self.runnable_weight),
+        };
+        self.avg.update(now, self.load.scaled, self.on_rq, runnable, running)
+    }
+
     /// Renews the deadline if the virtual runtime has reached it; returns whether it did
     /// (update_deadline). `base_slice` is the slice of those that have none of their own.
     #[inline]
@@ -233,8 +245,8 @@ impl CfsRq {
 impl CfsRq {
     /// Brings the queue's averages up to date but for what left it; returns whether they changed.
     /// `step`: a step to `now` that is known already.
-    #[inline]
-    pub fn refresh_avg(&mut self, now: Nanos, step: Option<Step>) -> bool {
+    #[inline(always)]
+    pub fn refresh_avg(&mut self, now: Nanos, step: Option<&Step>) -> bool {
         let (load, runnable) = (scale_load_down(self.load), u64::from(self.h_nr_runnable));
         self.avg.update(now, step, load, runnable, self.curr != NIL)
     }

@@ -8,7 +8,7 @@
 use super::FairClass;
 use super::rbtree::NIL;
 use super::rules::{Algorithm, Protection};
-use super::weights::{calc_delta_fair, scale_load_down};
+use super::weights::calc_delta_fair;
 use crate::core::Core;
 use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
 use schedlab_model::{CgroupId, CpuId, TaskId};
@@ -150,7 +150,7 @@ impl FairClass {
         // EEVDF leaves the mark on an entity that was placed anew.
         let vruntime =
             if se.v_relative && !se.on_rq { se.vruntime as i64 } else { relative(se.vruntime) };
-        let weight = Fact::number("weight", scale_load_down(se.load.weight));
+        let weight = Fact::number("weight", se.load.scaled);
         let mut facts = vec![Fact::vns("vruntime", vruntime)];
         if self.rules.algorithm == Algorithm::Cfs {
             facts.push(weight);

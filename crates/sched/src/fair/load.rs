@@ -49,22 +49,20 @@ impl FairClass {
     fn refresh_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
         let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[e as usize];
-        let mut step = None;
-        if se.avg.is_attached() && se.avg.is_due(now) {
-            let runnable = if se.delayed {
-                0
-            } else if se.my_q == NIL {
-                u64::from(se.on_rq)
-            } else {
-                u64::from(se.runnable_weight)
-            };
-            let weight = scale_load_down(se.load.weight);
-            step = se.avg.update(now, weight, se.on_rq, runnable, rq.curr == e);
+        if !se.avg.is_attached() || se.my_q != NIL || rq.se != NIL || rq.removed.nr != 0 {
+            return self.refresh_with_groups(now, q, e, change);
         }
-        if se.my_q == NIL && se.avg.is_attached() && rq.se == NIL && rq.removed.nr == 0 {
-            // A task at the root: nothing below to pass on, no group above to tell.
-            rq.refresh_avg(now, step);
-            return;
+        // A task at the root: nothing below to pass on, no group above to tell. Mostly both were
+        // brought up to date together the last time, too: then time does the same to both.
+        let step = se.refresh_avg(now, rq.curr == e);
+        rq.refresh_avg(now, step.as_ref());
+    }
+
+    fn refresh_with_groups(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
+        let rq = &mut self.cfs[q as usize];
+        let se = &mut self.ents[e as usize];
+        if se.avg.is_attached() {
+            se.refresh_avg(now, rq.curr == e);
         }
         let joins = change == Change::Attach && !se.avg.is_attached();
         let (is_group, is_root) = (se.my_q != NIL, rq.se == NIL);
@@ -115,7 +113,7 @@ impl FairClass {
         let queue_avg = self.rq(q).avg;
         let divider = queue_avg.divider();
         let se = &mut self.ents[e as usize];
-        let weight = scale_load_down(se.load.weight);
+        let weight = se.load.scaled;
         let avg = se.avg.settled();
         avg.last_update_time = queue_avg.last_update_time;
         avg.period_contrib = queue_avg.period_contrib;
@@ -143,7 +141,7 @@ impl FairClass {
         let q = self.ent(e).cfs;
         self.update_load_avg(now, q, e, Change::None);
         self.ents[e as usize].avg.settled().attached = false;
-        let (avg, weight) = (self.ent(e).avg.get(), scale_load_down(self.ent(e).load.weight));
+        let (avg, weight) = (self.ent(e).avg.get(), self.ent(e).load.scaled);
         let total = &mut self.cfs[q as usize].avg;
         total.load_avg = total.load_avg.saturating_sub(avg.load_avg);
         total.load_sum = total.load_sum.saturating_sub(weight * avg.load_sum);
@@ -169,7 +167,7 @@ impl FairClass {
         let q = self.ent(e).cfs as usize;
         let queue_time = self.cfs[q].avg.last_update_time;
         let se = &mut self.ents[e as usize];
-        se.avg.update(queue_time, scale_load_down(se.load.weight), false, 0, false);
+        se.avg.update(queue_time, se.load.scaled, false, 0, false);
         let avg = se.avg.settled();
         avg.attached = false;
         let removed = &mut self.cfs[q].removed;
@@ -246,7 +244,7 @@ impl FairClass {
             own.min(below_sum.checked_div(below_weight).unwrap_or(0) as i64)
         };
         runnable_sum = runnable_sum.max((avg.util_sum >> 10) as i64);
-        let weight = scale_load_down(se.load.weight);
+        let weight = se.load.scaled;
         let load_sum = weight * runnable_sum as u64;
         let load_avg = load_sum / divider;
         if load_avg == avg.load_avg {
@@ -283,7 +281,7 @@ impl FairClass {
     pub(super) fn init_util_avg(&mut self, e: u32) {
         let q = self.ent(e).cfs;
         let total = self.rq(q).avg;
-        let weight = scale_load_down(self.ent(e).load.weight);
+        let weight = self.ent(e).load.scaled;
         let cap = CAPACITY_SCALE.saturating_sub(total.util_avg) / 2;
         let avg = self.ent_mut(e).avg.settled();
         if avg.attached {
@@ -312,9 +310,13 @@ impl FairClass {
     #[inline]
     pub(super) fn update_cfs_group(&mut self, core: &mut Core, e: u32) {
         let my_q = self.ents[e as usize].my_q;
-        if my_q == NIL {
-            return;
+        if my_q != NIL {
+            self.renew_shares(core, e, my_q);
         }
+    }
+
+    #[inline(never)]
+    fn renew_shares(&mut self, core: &mut Core, e: u32, my_q: u32) {
         if self.rules.group_keeps_weight_when_empty && self.rq(my_q).load == 0 {
             return;
         }
@@ -435,14 +437,14 @@ impl FairClass {
     ) {
         let attached = self.ent(e).avg.is_attached();
         if attached {
-            let (avg, old) = (self.ent(e).avg.get(), scale_load_down(self.ent(e).load.weight));
+            let (avg, old) = (self.ent(e).avg.get(), self.ent(e).load.scaled);
             let total = &mut self.rq_mut(q).avg;
             total.load_avg = total.load_avg.saturating_sub(avg.load_avg);
             total.load_sum = total.load_sum.saturating_sub(old * avg.load_sum);
             total.load_sum = total.load_sum.max(total.load_avg * MIN_DIVIDER);
         }
         scale(self);
-        let weight = scale_load_down(load.weight);
+        let weight = load.scaled;
         let se = self.ent_mut(e);
         let is_task = se.my_q == NIL;
         se.load = load;

@@ -258,7 +258,7 @@ impl SchedClass for FairClass {
         let load = LoadWeight::of_task(&attr);
         let mut se = Entity::new(load, q, NIL, parent, depth);
         se.slice = self.tunables.base_slice_ns;
-        se.avg.settled().load_avg = weights::scale_load_down(load.weight);
+        se.avg.settled().load_avg = load.scaled;
         self.ents.push(se);
         self.nodes.push(Node::NEW);
         self.apply_attr(core, e, &attr);
@@ -499,10 +499,7 @@ impl FairClass {
         let relative = |v: u64| v.wrapping_sub(base) as i64;
         let v = if se.v_relative && !se.on_rq { se.vruntime as i64 } else { relative(se.vruntime) };
         if self.rules.algorithm == Algorithm::Cfs {
-            return format!(
-                "vruntime {v} ns beyond min_vruntime, weight {}",
-                weights::scale_load_down(se.load.weight)
-            );
+            return format!("vruntime {v} ns beyond min_vruntime, weight {}", se.load.scaled);
         }
         let lag = self.avg_vruntime(se.cfs).wrapping_sub(se.vruntime) as i64;
         let deadline = if se.rel_deadline { se.deadline as i64 } else { relative(se.deadline) };
@@ -511,7 +508,7 @@ impl FairClass {
              slice {} ns, weight {}{}",
             if lag >= 0 { " (eligible)" } else { "" },
             se.slice,
-            weights::scale_load_down(se.load.weight),
+            se.load.scaled,
             if se.delayed { ", dequeue delayed" } else { "" },
         )
     }

@@ -130,7 +130,7 @@ impl Avg {
     }
 
     /// What the time from the last update to `now` does to the sums.
-    #[inline]
+    #[inline(always)]
     fn step_to(&self, now: Nanos) -> Step {
         let units = now.saturating_sub(self.last_update_time) >> 10;
         let total = units + u64::from(self.period_contrib);
@@ -155,9 +155,9 @@ impl Avg {
     }
 
     /// Extends the sums by `step` for an entity that had `load` (its weight or 1), `runnable` and
-    /// `running` all the while (___update_load_sum).
-    #[inline]
-    fn take(&mut self, step: &Step, load: u64, runnable: u64, running: bool) {
+    /// `running` all the while; returns whether a period ended (___update_load_sum).
+    #[inline(always)]
+    fn take(&mut self, step: &Step, load: u64, runnable: u64, running: bool) -> bool {
         if let Some(fade) = step.fade {
             self.load_sum = fade.apply(self.load_sum);
             self.runnable_sum = fade.apply(self.runnable_sum);
@@ -169,15 +169,16 @@ impl Avg {
             self.runnable_sum += (runnable * step.contrib) << CAPACITY_SHIFT;
             self.util_sum += (u64::from(running) * step.contrib) << CAPACITY_SHIFT;
         }
+        step.fade.is_some()
     }
 
     /// Brings sums and averages of a queue, whose `load` is weighted, up to `now`; returns whether
     /// a period ended, so that the averages changed. `step`: a step to `now` that is known already.
-    #[inline]
+    #[inline(always)]
     pub fn update(
         &mut self,
         now: Nanos,
-        step: Option<Step>,
+        step: Option<&Step>,
         load: u64,
         runnable: u64,
         running: bool,
@@ -185,15 +186,14 @@ impl Avg {
         if !self.is_due(now) {
             return false;
         }
-        let step = match step {
-            Some(step) if self.continues_with(&step) => step,
-            _ => self.step_to(now),
+        let ended = match step {
+            Some(step) if self.continues_with(step) => self.take(step, load, runnable, running),
+            _ => self.take(&self.step_to(now), load, runnable, running),
         };
-        self.take(&step, load, runnable, running);
-        if step.fade.is_some() {
+        if ended {
             self.update_avg(1);
         }
-        step.fade.is_some()
+        ended
     }
 
     /// Recomputes the averages for an entity of `weight` (1 for a queue) (___update_load_avg).
@@ -240,7 +240,7 @@ impl EntityAvg {
 
     /// Brings the sums up to `now` for an entity of `weight` that was queued (or not), counted
     /// `runnable` tasks and was `running` (or not) all the while. Gives what the time did.
-    #[inline]
+    #[inline(always)]
     pub fn update(
         &mut self,
         now: Nanos,
@@ -320,7 +320,7 @@ mod tests {
                     eager.update_avg(weight);
                 }
             }
-            follower.update(now, step, weight, runnable, running);
+            follower.update(now, step.as_ref(), weight, runnable, running);
             queue.update(now, None, weight, runnable, running);
             assert_eq!(follower, queue);
             if random.below(3) == 0 {

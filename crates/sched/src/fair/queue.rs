@@ -10,7 +10,7 @@ use super::entity::CfsRq;
 use super::load::Change;
 use super::rbtree::{NIL, before, min_time};
 use super::rules::{Algorithm, Protection};
-use super::weights::{calc_delta_fair, scale_load_down};
+use super::weights::calc_delta_fair;
 use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
 use schedlab_model::{CpuId, TaskId};
@@ -105,7 +105,7 @@ impl FairClass {
             }
         }
         if self.rules.algorithm != Algorithm::Cfs {
-            let weight = scale_load_down(se.load.weight) as i64;
+            let weight = se.load.scaled as i64;
             let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
             rq.avg_vruntime += i128::from(key) * i128::from(weight);
             rq.avg_load += weight;
@@ -119,7 +119,7 @@ impl FairClass {
         rq.waiting.remove(&mut self.nodes, e);
         if self.rules.algorithm != Algorithm::Cfs {
             let se = &self.ents[e as usize];
-            let weight = scale_load_down(se.load.weight) as i64;
+            let weight = se.load.scaled as i64;
             let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
             rq.avg_vruntime -= i128::from(key) * i128::from(weight);
             rq.avg_load -= weight;
@@ -259,13 +259,17 @@ impl FairClass {
                 se.custom_slice = true;
             }
             self.enqueue_entity(core, q, e, flags);
-            slice = self.min_slice(q);
             self.count(q, 1, runnable, idle);
             idle = idle.min(1);
             flags = EnqueueFlags::WAKEUP;
             e = self.ent(e).parent;
+            if e != NIL {
+                slice = self.min_slice(q);
+            }
         }
-        self.update_levels_above(core, e, slice, (1, runnable, idle));
+        if e != NIL {
+            self.update_levels_above(core, e, slice, (1, runnable, idle));
+        }
         core.add_nr_running(cpu, 1);
     }
 
@@ -362,12 +366,14 @@ impl FairClass {
                 break;
             }
             self.count(q, queued, runnable, idle);
-            let parent = self.ent(e).parent;
-            e = parent;
+            e = self.ent(e).parent;
+            if e == NIL {
+                break;
+            }
             if self.rq(q).load != 0 {
                 slice = self.min_slice(q);
-                if task_sleep && parent != NIL {
-                    self.set_next_buddy(parent);
+                if task_sleep {
+                    self.set_next_buddy(e);
                 }
                 break;
             }
@@ -375,7 +381,9 @@ impl FairClass {
             flags.delayed = false;
             flags.special = false;
         }
-        self.update_levels_above(core, e, slice, (queued, runnable, idle));
+        if e != NIL {
+            self.update_levels_above(core, e, slice, (queued, runnable, idle));
+        }
         if queued != 0 {
             core.sub_nr_running(cpu, 1);
         }

@@ -41,23 +41,29 @@ const PRIO_TO_WMULT: [u32; 40] = [
 pub struct LoadWeight {
     /// Stored weight: the table's, shifted by [`LOAD_SHIFT`].
     pub weight: u64,
+    /// The stored weight without its extra bits: [`scale_load_down`] of it.
+    pub scaled: u64,
     /// 2^32 / table weight.
     pub inv_weight: u32,
 }
 
 impl LoadWeight {
+    const fn new(weight: u64, inv_weight: u32) -> Self {
+        Self { weight, scaled: scale_load_down(weight), inv_weight }
+    }
+
     /// The weight of a task with these attributes (set_load_weight).
     pub fn of_task(attr: &SchedAttr) -> Self {
         if attr.policy == Policy::Idle {
-            return Self { weight: WEIGHT_IDLEPRIO << LOAD_SHIFT, inv_weight: WMULT_IDLEPRIO };
+            return Self::new(WEIGHT_IDLEPRIO << LOAD_SHIFT, WMULT_IDLEPRIO);
         }
         let index = (i32::from(attr.nice) + 20) as usize;
-        Self { weight: PRIO_TO_WEIGHT[index] << LOAD_SHIFT, inv_weight: PRIO_TO_WMULT[index] }
+        Self::new(PRIO_TO_WEIGHT[index] << LOAD_SHIFT, PRIO_TO_WMULT[index])
     }
 
     /// Any other weight: a sum, or that of a group's entity (__update_inv_weight).
     pub fn of_load(weight: u64) -> Self {
-        Self { weight, inv_weight: inverse_weight(weight) }
+        Self::new(weight, inverse_weight(weight))
     }
 }
 

@@ -404,6 +404,7 @@ impl SchedClass for GlobalQueue {
     }
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        core.queue_balance_callback(cpu);
         let prev = core.rq(cpu).curr;
         let told = self.cpus[cpu.index()].told.take();
         let state = &mut self.cpus[cpu.index()];

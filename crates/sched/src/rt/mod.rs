@@ -297,14 +297,12 @@ impl SchedClass for RtClass {
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.update_curr(core, cpu);
         self.update_server(core, cpu);
+        let first = self.queues.first(cpu)?;
         if self.is_cpu_throttled(cpu) || self.is_fair_served(core, cpu) {
             return None;
         }
-        let first = self.queues.first(cpu);
-        if first.is_some() {
-            core.queue_balance_callback(cpu);
-        }
-        first
+        core.queue_balance_callback(cpu);
+        Some(first)
     }
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {

@@ -20,7 +20,10 @@ const RECORD_MAX: usize = 1 + 4 * varint::MAX_VARINT;
 #[derive(Debug)]
 pub struct BinarySink<W> {
     writer: W,
-    buffer: Vec<u8>,
+    /// Bytes to write, of which the first `length` count; behind [`BUFFER`] there is always room
+    /// for a record.
+    buffer: Box<[u8]>,
+    length: usize,
     nr_cpus: u32,
     nr_tasks: u32,
     nr_objects: u32,
@@ -45,7 +48,8 @@ impl<W: Write> BinarySink<W> {
     pub fn new(writer: W, nr_cpus: u32) -> Self {
         let mut sink = Self {
             writer,
-            buffer: Vec::with_capacity(BUFFER + NAME_MAX + RECORD_MAX),
+            buffer: vec![0; BUFFER + RECORD_MAX].into_boxed_slice(),
+            length: 0,
             nr_cpus,
             nr_tasks: 0,
             nr_objects: 0,
@@ -63,7 +67,7 @@ impl<W: Write> BinarySink<W> {
         header[..8].copy_from_slice(&MAGIC);
         header[8..10].copy_from_slice(&VERSION.to_le_bytes());
         header[12..].copy_from_slice(&nr_cpus.to_le_bytes());
-        sink.buffer.extend_from_slice(&header);
+        sink.append(&header);
         sink
     }
 
@@ -88,11 +92,11 @@ impl<W: Write> BinarySink<W> {
     #[cold]
     fn flush(&mut self) {
         if self.error.is_none()
-            && let Err(error) = self.writer.write_all(&self.buffer)
+            && let Err(error) = self.writer.write_all(&self.buffer[..self.length])
         {
             self.error = Some(error);
         }
-        self.buffer.clear();
+        self.length = 0;
     }
 
     /// Whether the name may stand in a log; else the log fails.
@@ -107,32 +111,40 @@ impl<W: Write> BinarySink<W> {
         false
     }
 
-    #[inline]
+    /// Appends bytes; `bytes` is no longer than [`BUFFER`].
     fn append(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= BUFFER {
+        if self.length + bytes.len() > BUFFER {
             self.flush();
         }
+        self.buffer[self.length..][..bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
     }
 
+    /// Writes the record straight into the buffer: most are of three or four bytes.
+    #[inline]
     fn encode(&mut self, event: &Event, running: u64) {
-        let mut bytes = [0u8; RECORD_MAX];
+        if self.length > BUFFER {
+            self.flush();
+        }
+        let Some(record) = self.buffer[self.length..].first_chunk_mut::<RECORD_MAX>() else {
+            unreachable!("there is always room for a record behind the buffer's end");
+        };
+        let (tag, fields, count) = fields_of(event, running);
         let same = event.cpu == self.last_cpu;
-        let (mut tag, fields, count) = fields_of(event, running);
-        tag |= if same { SAME_CPU } else { 0 };
-        bytes[0] = tag;
-        let mut at = varint::put(&mut bytes, 1, event.time_ns - self.last_ns);
+        record[0] = tag | if same { SAME_CPU } else { 0 };
+        let mut at = varint::put(record, 1, event.time_ns - self.last_ns);
         if !same {
-            at = varint::put(&mut bytes, at, u64::from(event.cpu.0));
+            at = varint::put(record, at, u64::from(event.cpu.0));
         }
-        for &field in &fields[..count] {
-            at = varint::put(&mut bytes, at, field);
+        at = varint::put(record, at, fields[0]);
+        if count == 2 {
+            at = varint::put(record, at, fields[1]);
         }
-        self.append(&bytes[..at]);
+        self.length += at;
     }
 }
 
-/// Tag (without the CPU bit) and fields of an event on a CPU that runs `running`.
+/// Tag (without the CPU bit) and fields, one or two, of an event on a CPU that runs `running`.
 #[inline]
 fn fields_of(event: &Event, running: u64) -> (u8, [u64; 2], usize) {
     let related = |tag: u8, task: TaskId, other: Option<TaskId>| {
@@ -186,7 +198,7 @@ impl<W: Write> TraceSink for BinarySink<W> {
         let mut at = varint::put(&mut bytes, 1, info.spec.map_or(0, |spec| u64::from(spec) + 1));
         at = varint::put(&mut bytes, at, u64::from(info.pid));
         at = varint::put(&mut bytes, at, info.name.len() as u64);
-        self.buffer.extend_from_slice(&bytes[..at]);
+        self.append(&bytes[..at]);
         self.append(info.name.as_bytes());
     }
 
@@ -203,7 +215,7 @@ impl<W: Write> TraceSink for BinarySink<W> {
         bytes[0] = control::OBJECT;
         let mut at = varint::put(&mut bytes, 1, info.kind as u64);
         at = varint::put(&mut bytes, at, info.name.len() as u64);
-        self.buffer.extend_from_slice(&bytes[..at]);
+        self.append(&bytes[..at]);
         self.append(info.name.as_bytes());
     }
 
