@@ -3,8 +3,9 @@
 // would. What is asserted is what is seen and done; how long frames take is printed only, because
 // a shared machine has no clock one could gate on.
 //
-// Environment: CHROMIUM (browser), REPORT_HTML (report written by the example `synthetic`),
-// SCREENSHOTS (optional folder for pictures of the pages). tests/browser/run.sh sets the first two.
+// Environment: CHROMIUM (browser), REPORT_HTML and REPORT_LONG_HTML (reports written by the example
+// `synthetic`, the second with --long), SCREENSHOTS (optional folder for pictures of the pages).
+// tests/browser/run.sh sets the first three.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -31,6 +32,7 @@ const PHONE = {
 };
 
 const report = process.env.REPORT_HTML;
+const longReport = process.env.REPORT_LONG_HTML;
 let browser;
 
 before(async () => {
@@ -43,7 +45,7 @@ after(async () => {
 });
 
 /** A page with the report, all figures drawn; collects errors and requests. */
-async function open(options = DESKTOP) {
+async function open(options = DESKTOP, file = report) {
   const context = await browser.newContext({ acceptDownloads: true, ...options });
   const page = await context.newPage();
   page.problems = [];
@@ -59,8 +61,11 @@ async function open(options = DESKTOP) {
     dialog.dismiss();
   });
   page.on("request", (request) => page.requests.push(request.url()));
-  await page.goto(pathToFileURL(report).href);
+  const begun = performance.now();
+  await page.goto(pathToFileURL(file).href);
   await page.evaluate(() => schedlab.ready);
+  await nextFrame(page);
+  page.openMs = performance.now() - begun;
   return page;
 }
 
@@ -372,6 +377,31 @@ test("at 100,000 slices every frame asked for is drawn", async () => {
   );
   assert.equal(measured.drawn, measured.frames);
   await close(page);
+});
+
+test("a million slices open and can be looked at", async () => {
+  assert.ok(longReport, "REPORT_LONG_HTML is not set; run tests/browser/run.sh");
+  const small = await open();
+  await small.context().close();
+  const page = await open(DESKTOP, longReport);
+  const plot = page.locator(`#${BIG} .plot`);
+  await bring(plot);
+  const count = await page.evaluate((id) => schedlab.figures.get(id).panels[0].count, BIG);
+  assert.ok(count >= 1_000_000, `${count} slices`);
+  assert.ok((await ink(page, `#${BIG} canvas`)).pixels > 5_000, "the lanes are drawn");
+  await plot.focus();
+  const whole = await view(page);
+  for (let i = 0; i < 10; i++) await page.keyboard.press("+");
+  await nextFrame(page);
+  const zoomed = await view(page);
+  assert.ok(zoomed.frames > whole.frames && zoomed.to - zoomed.from < whole.end / 500);
+  await page.keyboard.press("ArrowDown");
+  assert.match(await page.locator(`#${BIG}-readout`).textContent(), / on CPU \d: /);
+  console.log(
+    `the report with 100,000 slices opens in ${small.openMs.toFixed(0)} ms, ` +
+      `${count} slices in ${page.openMs.toFixed(0)} ms`,
+  );
+  await close(page, "long");
 });
 
 test("tables sort by number and by text, up and down", async () => {

@@ -5,6 +5,7 @@
 #   tests/browser/run.sh            exit code 0: passed, or skipped with the reason printed
 #   CHROMIUM=/path/to/chrome        the browser, if it is not in PATH
 #   REPORT_HTML=/path/to/file.html  test this report of the synthetic results, build none
+#   REPORT_LONG_HTML=...            the same for the one of 1,000,000 slices
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -31,7 +32,12 @@ if [ -z "${REPORT_HTML:-}" ]; then
     REPORT_HTML="$work/report.html"
     (cd "$root" && cargo run --quiet -p schedlab-report --example synthetic -- "$REPORT_HTML")
 fi
-export REPORT_HTML
+if [ -z "${REPORT_LONG_HTML:-}" ]; then
+    REPORT_LONG_HTML="$work/long.html"
+    (cd "$root" &&
+        cargo run --quiet -p schedlab-report --example synthetic -- --long "$REPORT_LONG_HTML")
+fi
+export REPORT_HTML REPORT_LONG_HTML
 
 cd "$here"
 installed=node_modules/.package-lock.json

@@ -59,6 +59,12 @@ pub fn digits(value: f64) -> String {
     }
 }
 
+/// A count with its word: "1 CPU", "2 CPUs".
+pub fn counted(count: impl Into<u64>, one: &str, many: &str) -> String {
+    let count = count.into();
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// A part of one as a percentage.
 pub fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)

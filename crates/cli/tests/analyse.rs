@@ -61,7 +61,7 @@ fn measures_of_an_ftrace_text() {
 fn tables_slices_and_report() {
     let folder = folder_with("t.txt", FTRACE);
     let text = schedlab_in(folder.path(), &["analyse", "t.txt"]).stdout;
-    assert!(text.starts_with("t: ftrace text, 2 CPU(s), 3 tasks"), "{text}");
+    assert!(text.starts_with("t: ftrace text, 2 CPUs, 3 tasks"), "{text}");
     let ls = text.lines().find(|line| line.trim_start().starts_with("ls ")).expect("a row of ls");
     assert!(ls.contains("300") && ls.contains("40.00 us"), "{text}");
     let slices = schedlab_in(folder.path(), &["analyse", "t.txt", "--slices"]).stdout;

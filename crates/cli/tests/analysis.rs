@@ -66,11 +66,78 @@ fn a_simulated_run_and_its_trace_give_the_same_analysis() {
     assert_eq!(run["analysis"]["tasks"][0]["antagonists"]["tasks"][0]["name"], "b");
     let read = json(&["analyse", trace, "--analysis", "--json"]);
     assert_it_holds(&read);
-    for key in ["tasks", "depth", "cpus"] {
+    for key in ["tasks", "depth", "cpus", "starved", "wasted"] {
         assert_eq!(read["analysis"][key], run["analysis"][key], "{key}");
     }
     let one = json(&["analyse", trace, "--analysis", "--json", "--task", "b"]);
     assert_eq!(one["analysis"]["tasks"].as_array().unwrap().len(), 1);
+}
+
+/// A FIFO hog beside a fair task on one CPU: the fair one is starved by a higher class until the
+/// real-time limit of 950 ms in each second lets it run.
+const STARVED: &str = r#"{
+  "tasks": {
+    "hog": { "policy": "SCHED_FIFO", "priority": 10, "run": 3000000 },
+    "fair": { "run": 1000 }
+  },
+  "global": { "default_policy": "SCHED_OTHER" }
+}"#;
+
+#[test]
+fn starvation_and_its_cause_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("starved.json");
+    std::fs::write(&path, STARVED).unwrap();
+    let workload = path.to_str().unwrap();
+    let args = ["sim", workload, "--until", "900ms", "--analysis", "--json", "--starved-after"];
+    let run = json(&[&args[..], &["500ms"]].concat());
+    let found = run["analysis"]["starved"]["longest"].as_array().unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((&found[0]["name"], &found[0]["cause"]), (&"fair".into(), &"higher-class".into()));
+    assert_eq!((&found[0]["is_open"], &found[0]["ns"]), (&true.into(), &900_000_000.into()));
+    assert_eq!(found[0]["ran"][0]["name"], "hog");
+    // Ideal sharing would have given it half of the time.
+    let fair = &run["analysis"]["tasks"][1]["lag"];
+    let behind = fair["behind_ns_max"].as_u64().unwrap();
+    assert!(behind.abs_diff(450_000_000) <= 1, "{fair}");
+    let none = json(&[&args[..], &["901ms"]].concat());
+    assert_eq!(none["analysis"]["starved"]["count"], 0);
+    let shown = ok(&["sim", workload, "--until", "900ms", "--analysis"]).stdout;
+    assert!(shown.contains("starved: 1 waits of 100.0 ms or longer"), "{shown}");
+    assert_eq!(schedlab(&["sim", workload, "--starved-after", "1s"]).code, 2);
+}
+
+/// Two tasks that may use one CPU only: the other one is idle, which is no violation.
+#[test]
+fn affinity_is_no_violation() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pinned.json");
+    let text = r#"{ "tasks": { "a": { "instance": 2, "loop": 1, "cpus": [0], "run": 50000 } } }"#;
+    std::fs::write(&path, text).unwrap();
+    let args = ["sim", path.to_str().unwrap(), "--cpus", "2", "--analysis", "--json"];
+    let run = json(&args);
+    assert_eq!(run["analysis"]["wasted"]["count"], 0);
+    assert!(run["analysis"]["depth"]["max"] == 2 && run["analysis"]["cpus"][1]["max"] == 0);
+    // CPU 0 is a machine of its own: nobody is behind by more than a slice.
+    let lag = run["analysis"]["tasks"][0]["lag"]["behind_ns_max"].as_u64().unwrap();
+    assert!(lag < 10_000_000, "{lag}");
+}
+
+/// A Perfetto trace of a scheduler that has a virtual runtime shows it, and the run is the same.
+#[test]
+fn a_perfetto_trace_has_the_virtual_runtimes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.pftrace");
+    let has_vruntime = |scheduler: &str| {
+        let args = ["sim", "hogs:n=3,work=20ms", "--scheduler", scheduler, "--json"];
+        let plain = ok(&args).stdout;
+        let traced = ok(&[&args[..], &["--trace", path.to_str().unwrap()]].concat()).stdout;
+        assert_eq!(plain, traced);
+        let bytes = std::fs::read(&path).unwrap();
+        bytes.windows(8).any(|window| window == b"vruntime")
+    };
+    assert!(has_vruntime("linux-6.12") && has_vruntime("linux-6.1"));
+    assert!(!has_vruntime("fcfs"));
 }
 
 #[test]

@@ -4,13 +4,13 @@
 //!
 //! Real-time tasks on one CPU. Needs the right to set their policy; else `SKIP`.
 
-use schedlab_host::{HostLane, HostRequest};
+use schedlab_host::{HostError, HostLane, HostRequest};
 use schedlab_lab::{Keep, Lane, RunRequest, SimLane};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{
-    Amount, ChannelKind, CpuMask, EventKind, LoopCount, MutexProtocol, ObjectId, ObjectKind,
-    ObjectSpec, Op, Policy, TaskSpec, Workload,
+    Amount, ChannelKind, CpuMask, DeadlineParams, EventKind, LoopCount, MutexProtocol, ObjectId,
+    ObjectKind, ObjectSpec, Op, Policy, TaskSpec, Workload,
 };
 
 const MS: u64 = 1_000_000;
@@ -43,10 +43,8 @@ fn progress(sink: &MemorySink) -> Vec<&str> {
     sink.events.iter().filter_map(of).collect()
 }
 
-/// Plays it in both lanes and compares; gives the order.
-fn same_order(workload: &Workload) -> Vec<String> {
-    let mut simulated = MemorySink::default();
-    let request = RunRequest {
+fn request(workload: &Workload) -> RunRequest {
+    RunRequest {
         workload: workload.clone(),
         scheduler: "linux-6.12".into(),
         tunables: Vec::new(),
@@ -57,7 +55,13 @@ fn same_order(workload: &Workload) -> Vec<String> {
         until_ns: None,
         keep: Keep::NOTHING,
         machine: None,
-    };
+    }
+}
+
+/// Plays it in both lanes and compares; gives the order.
+fn same_order(workload: &Workload) -> Vec<String> {
+    let mut simulated = MemorySink::default();
+    let request = request(workload);
     SimLane::default().run(&request, &mut simulated).expect("the simulation succeeds");
     let mut real = MemorySink::default();
     let cpus = schedlab_host::allowed_cpus().first_cpu().map(CpuMask::only).unwrap();
@@ -182,4 +186,33 @@ fn signals_semaphores_and_forks() {
     ];
     let order = same_order(&workload(vec![waiter, waker, child], &kinds));
     assert_eq!(order.len(), 3 * 2 + 3 + 3 + 2);
+}
+
+/// A DEADLINE task of 60 ms with 4 of every 20 ms takes fifteen periods, in the model and on the
+/// kernel, which looks at the budget at ticks and takes what was overrun from the next one.
+#[test]
+fn a_deadline_task_gets_its_share() {
+    if !has_rights() {
+        return;
+    }
+    let mut task = TaskSpec::new("d", ProgramBuilder::new().run(60 * MS).build());
+    task.attr.policy = Policy::Deadline;
+    task.attr.deadline =
+        DeadlineParams { runtime_ns: 4 * MS, deadline_ns: 20 * MS, period_ns: 20 * MS };
+    let workload = workload(vec![task], &[]);
+    let request = request(&workload);
+    let modelled = SimLane::default().run(&request, &mut MemorySink::default()).unwrap();
+    let modelled = modelled.measures.tasks[0].turnaround_ns.unwrap();
+    assert!((14 * 20 * MS..16 * 20 * MS).contains(&modelled), "{modelled}");
+    let outcome = match HostLane.play(&HostRequest::new(workload, 1), &mut MemorySink::default()) {
+        Ok(outcome) => outcome,
+        Err(error @ HostError::Unavailable(_)) => {
+            println!("SKIP: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let task = &outcome.tasks[0];
+    let measured = task.ended_ns.expect("it exits") - task.release_ns;
+    assert!(measured.abs_diff(modelled) < 3 * 20 * MS, "{measured} measured, {modelled} modelled");
 }

@@ -3,6 +3,7 @@
 //! (`rt_mutex_setprio`).
 
 use crate::engine::Engine;
+use crate::error::SimError;
 use crate::observe::Cause;
 use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
@@ -14,12 +15,24 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.core.task(task).attr == *attr {
             return;
         }
+        if !self.admit(task, attr) {
+            return;
+        }
         self.change(task, attr);
         if !self.core.task(task).cpus_allowed.contains(cpu) {
             self.execs[task.index()].must_move = true;
             self.core.resched_curr(cpu);
         }
         self.drain();
+    }
+
+    /// Whether the class of `attr` takes `task` with them; if not, that ends the run.
+    pub(crate) fn admit(&mut self, task: TaskId, attr: &SchedAttr) -> bool {
+        let (class, core) = self.class(self.core.class_of(attr.policy));
+        let Err(why) = class.admit(core, task, attr) else { return true };
+        let (task, time_ns) = (self.execs[task.index()].name.clone(), self.core.now);
+        self.error.get_or_insert(SimError::Refused { task, why, time_ns });
+        false
     }
 
     /// Gives `task`, whatever it does, the attributes `attr`, and the priority and class that

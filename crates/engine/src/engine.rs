@@ -12,10 +12,11 @@ use crate::kernel_mode::KernelMode;
 use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
 use crate::pace::Pace;
+use crate::stack;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Costs, CpuId, Event, EventKind, Nanos, ObjectId, Policy, TaskId, TraceSink, Workload,
+    Costs, CpuId, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
     time::NSEC_PER_SEC,
 };
 use schedlab_sched::{Core, SchedClass};
@@ -70,19 +71,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let random = Stream::new(config.seed, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, workload.cgroups.clone(), random);
         let classes = (config.scheduler.build)(config.options, machine, &workload.cgroups);
-        let lowest = classes.len() as u8 - 1;
-        for policy in [
-            Policy::Normal,
-            Policy::Fifo,
-            Policy::Rr,
-            Policy::Batch,
-            Policy::Idle,
-            Policy::Deadline,
-            Policy::Ext,
-        ] {
-            let owner = classes.iter().position(|class| class.owns(policy));
-            core.set_class_of(policy, owner.map_or(lowest, |index| index as u8));
-        }
+        let classes = stack::build(classes, workload, &mut core);
         let half = config.watchdog_ns.unwrap_or(Nanos::MAX) / 2;
         let check_interval = half.clamp(1, NSEC_PER_SEC);
         let arrivals = workload.arrivals(config.seed);

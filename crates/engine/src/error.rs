@@ -79,6 +79,15 @@ pub enum SimError {
         /// When.
         time_ns: Nanos,
     },
+    /// A class did not admit a task.
+    Refused {
+        /// The task.
+        task: String,
+        /// Why, and what to do.
+        why: String,
+        /// When.
+        time_ns: Nanos,
+    },
     /// Programs ran too many steps without time passing.
     NoProgress {
         /// A task that did.
@@ -125,6 +134,9 @@ impl fmt::Display for SimError {
                 fault.text(),
                 fault.name()
             ),
+            Self::Refused { task, why, time_ns } => {
+                write!(f, "task {task:?} at {time_ns} ns: {why}")
+            }
             Self::NoProgress { task, time_ns } => write!(
                 f,
                 "task {task:?} went through a million steps at {time_ns} ns without time passing: \

@@ -36,6 +36,7 @@ mod observe;
 mod pace;
 mod refuse;
 mod schedule;
+mod stack;
 mod step;
 mod wake;
 

@@ -105,6 +105,10 @@ impl<S: TraceSink> Engine<'_, S> {
     fn start(&mut self, task: TaskId, kind: WakeKind, this_cpu: CpuId, parent: Option<TaskId>) {
         let flags = WakeFlags { kind, sync: false, migrated: false, this_cpu, waker: parent };
         self.note_burst(task);
+        let attr = self.core.task(task).attr;
+        if !self.admit(task, &attr) {
+            return;
+        }
         if flags.is_fork() {
             let (class, core) = self.class(self.core.task(task).class);
             class.task_fork(core, this_cpu, task, parent);

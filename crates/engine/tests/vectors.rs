@@ -10,13 +10,12 @@
 mod common;
 
 use common::checks::measures;
-use common::workloads::{bursts, nice, policy, task};
-use common::{Case, MS, Run};
+use common::workloads::{bursts, endless, nice, policy, task};
+use common::{Case, MS, Run, timeline};
 use schedlab_metrics::TaskMeasures;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    Amount, EventKind, LoopCount, Machine, Nanos, Op, Policy, Program, SchedAttr, TaskSpec,
-    Workload,
+    Amount, EventKind, LoopCount, Machine, Nanos, Op, Policy, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -24,10 +23,6 @@ const EEVDF: [&str; 4] = ["linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18
 /// Versions whose tree is ordered by deadline: a waiting entity wins a tie against the running one.
 const BY_DEADLINE: [&str; 3] = ["linux-6.12.0", "linux-6.12", "linux-6.18"];
 const ALL: [&str; 5] = ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18"];
-
-fn endless() -> Program {
-    ProgramBuilder::new().begin_loop(LoopCount::Forever).run(MS).end_loop().build()
-}
 
 /// One run on one CPU with the tunables of `scaling_cpus`.
 fn simulate(
@@ -46,25 +41,6 @@ fn simulate(
     let run = case.run().unwrap_or_else(|error| panic!("{error}"));
     let tasks = measures(&case, &run).tasks;
     (run, tasks)
-}
-
-fn time(ns: Nanos) -> String {
-    match ns % MS {
-        0 => (ns / MS).to_string(),
-        part => format!("{}.{part:06}", ns / MS),
-    }
-}
-
-/// "0A 4B 8-": at 0 ms the CPU starts A, at 4 ms B, at 8 ms it goes idle.
-fn timeline(run: &Run) -> String {
-    let switches = run.trace.events.iter().filter_map(|event| match event.kind {
-        EventKind::Switch { next, .. } => {
-            let letter = next.map_or('-', |task| char::from(b'A' + task.0 as u8));
-            Some(format!("{}{letter}", time(event.time_ns)))
-        }
-        _ => None,
-    });
-    switches.collect::<Vec<_>>().join(" ")
 }
 
 /// Hogs of these nice values, all released at 0. The switch at `end_ms` still shows.

@@ -424,6 +424,33 @@ fn s4_6_every_policy_takes_as_long_unless_it_is_throttled() {
 }
 
 #[test]
+fn on_several_cpus_the_fewest_tasks_attract_and_a_dry_cpu_pulls() {
+    // A and B take the idle CPUs, C and D queue where fewest tasks are: behind A, behind B. At
+    // 450 ms CPU 0 has done A and C, and takes D, which waits for B's turn to end.
+    let task = |name, ms| TaskSpec::new(name, burst(ms * MS));
+    let tasks = vec![task("A", 50), task("B", 400), task("C", 400), task("D", 400)];
+    let workload = Workload::new("two CPUs", tasks);
+    let mut case = Case::new(&workload, find("wrr").unwrap(), 2);
+    case.machine = Machine { hz: 100, ..case.machine };
+    let run = case.run().unwrap();
+    let moves: Vec<_> = run
+        .trace
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Migrate { task, from } => {
+                Some((event.time_ns / MS, task.0, from.0, event.cpu.0))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(moves, [(450, 3, 1, 0)]);
+    let exits: Vec<u64> =
+        measures(&case, &run).tasks.iter().map(|task| task.exit_ns.unwrap() / MS).collect();
+    assert_eq!(exits, [50, 600, 450, 650]);
+}
+
+#[test]
 fn members_rr_conforms() {
     for nr_cpus in [1, 2] {
         for workload in common::workloads::all(nr_cpus) {

@@ -277,10 +277,10 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
         add(
             "inferred-events",
             format!(
-                "The kernel did not trace {} switches and wake-ups of the run (seen around the \
-                threads of a hypervisor's agent). They were inferred when the task left the CPU \
-                again, with the scheduler's own time stamp; how a task left that left unseen can \
-                be wrong.",
+                "Switches and wake-ups of the run that the kernel did not trace: {} (seen around \
+                the threads of a hypervisor's agent). They were inferred when the task left the \
+                CPU again, with the scheduler's own time stamp; how a task left that left unseen \
+                can be wrong.",
                 outcome.nr_inferred_events
             ),
         );

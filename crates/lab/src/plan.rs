@@ -482,11 +482,33 @@ fn points(axes: &[(&str, Vec<String>)]) -> Vec<BTreeMap<String, String>> {
     points
 }
 
-/// `{name}` replaced by the value of `name`.
+/// `{name}` replaced by the value of `name`, and `{name:one|many}` by the value and the word that
+/// goes with it. Braces that name no value stay.
 fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
-    values.iter().fold(template.to_string(), |text, (name, value)| {
-        text.replace(&format!("{{{name}}}"), value)
-    })
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let filled = after.split_once('}').and_then(|(inside, after)| {
+            let (name, words) = inside.split_once(':').unwrap_or((inside, ""));
+            Some((values.get(name)?, words.split_once('|'), after))
+        });
+        rest = match filled {
+            Some((value, words, after)) => {
+                text.push_str(value);
+                if let Some((one, many)) = words {
+                    text.push(' ');
+                    text.push_str(if value == "1" { one } else { many });
+                }
+                after
+            }
+            None => {
+                text.push('{');
+                after
+            }
+        };
+    }
+    text + rest
 }
 
 #[cfg(test)]

@@ -10,10 +10,15 @@ use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
     StudyError, Warning,
 };
-use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate, simulate_observed};
-use schedlab_model::{
-    Costs, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
+use schedlab_engine::{
+    Decision, Observer, SimConfig, SimError, SimOutcome, simulate, simulate_observed,
 };
+use schedlab_model::{
+    Costs, CpuId, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink,
+    Workload,
+};
+use schedlab_sched::Core;
+use schedlab_sched::explain::Explanation;
 use schedlab_sched::options::{Options, TunableKind};
 use schedlab_sched::registry::{self, SchedulerInfo};
 use schedlab_trace::TraceCheck;
@@ -62,8 +67,26 @@ pub struct SimLane {
     pub preempt: Option<Preempt>,
     /// Longest wait of a runnable task.
     pub watchdog: Watchdog,
+    /// Whether sinks are told the virtual runtime of tasks ([`TraceSink::counter`]), where the
+    /// scheduler has one. The run is the same, but slower.
+    pub tells_vruntime: bool,
     /// Version that results carry.
     pub schedlab_version: String,
+}
+
+/// Wants nothing but the virtual runtimes.
+struct VruntimeOnly;
+
+impl Observer for VruntimeOnly {
+    fn wants(&mut self, _now: Nanos, _cpu: CpuId) -> Option<Explanation> {
+        None
+    }
+
+    fn wants_vruntime(&self) -> bool {
+        true
+    }
+
+    fn decided(&mut self, _core: &Core, _decision: Decision) {}
 }
 
 impl Default for SimLane {
@@ -74,6 +97,7 @@ impl Default for SimLane {
             costs: None,
             preempt: None,
             watchdog: Watchdog::Auto,
+            tells_vruntime: false,
             schedlab_version: env!("CARGO_PKG_VERSION").into(),
         }
     }
@@ -111,6 +135,9 @@ impl Lane for SimLane {
     }
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        if self.tells_vruntime {
+            return self.run_observed(request, sink, Some(&mut VruntimeOnly));
+        }
         self.run_observed(request, sink, None)
     }
 }

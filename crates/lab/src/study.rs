@@ -34,10 +34,10 @@ pub struct Study {
 pub struct ExperimentSpec {
     /// Name; `{axis}` stands for the value of an axis in `split`.
     pub name: String,
-    /// Title for people, with `{axis}` too.
+    /// Title for people, with `{axis}` too; `{n:task|tasks}` is "1 task" or "4 tasks".
     #[serde(default)]
     pub title: String,
-    /// What it shows, for people, with `{axis}` too.
+    /// What it shows, for people, with `{axis}` and `{n:task|tasks}` too.
     #[serde(default)]
     pub text: String,
     /// Figures to draw.

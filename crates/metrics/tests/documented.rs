@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every name under which a measure goes out stands in docs/reference/measures.md.
 
-use schedlab_metrics::analysis::{Antagonist, Antagonists, Curve, Depth, StateTime, TaskAnalysis};
+use schedlab_metrics::analysis::{
+    Antagonist, Antagonists, Curve, Depth, Findings, Lag, Progress, Starved, StateTime,
+    TaskAnalysis, Wasted,
+};
 use schedlab_metrics::cpu_use::CpuMeasures;
 use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
 
@@ -28,6 +31,8 @@ fn every_field_is_documented_and_nothing_else() {
     let distribution = serde_json::to_value(Distribution::default()).unwrap();
     let cpu = serde_json::to_value(CpuMeasures::default()).unwrap();
     let named = || Some(String::new());
+    let progress = Progress { units: vec![1], ..Progress::default() };
+    let analysed = TaskAnalysis { progress: Some(progress.clone()), ..TaskAnalysis::default() };
     let state = StateTime { object: named(), kind: named(), ..StateTime::default() };
     let depth = Depth { curve: Some(Curve::default()), ..Depth::default() };
     for (value, heading) in [
@@ -35,12 +40,17 @@ fn every_field_is_documented_and_nothing_else() {
         (&json["totals"], "## Measures of the run"),
         (&distribution, "## Distributions"),
         (&cpu, "## Measures of a CPU"),
-        (&json_of(TaskAnalysis::default()), "### A task (`analysis.tasks[]`)"),
+        (&json_of(analysed), "### A task (`analysis.tasks[]`)"),
         (&json_of(state), "### A state"),
         (&json_of(Antagonists::default()), "### Antagonists"),
         (&json_of(Antagonist::default()), "### An antagonist"),
         (&json_of(depth), "### Depth of run queues"),
         (&json_of(Curve::default()), "### A curve"),
+        (&json_of(Lag::default()), "### Lag"),
+        (&json_of(progress), "### Progress over time"),
+        (&json_of(Findings::<Wasted>::default()), "### Findings"),
+        (&json_of(Starved::default()), "### A starved task"),
+        (&json_of(Wasted::default()), "### A wasted CPU"),
     ] {
         let mut fields: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
         let mut documented = names_below(&page, heading);

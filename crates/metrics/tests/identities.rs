@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What must hold of the measures of any trace, checked on random ones.
 
-use schedlab_metrics::analysis::Context;
+use schedlab_metrics::analysis::{Context, Thresholds};
 use schedlab_metrics::{Analyser, Analysis, Collector, RunMeasures, TaskMeasures};
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{CpuId, CpuMask, Event, EventKind, SwitchOut, TraceSink};
@@ -253,4 +253,39 @@ fn nonsense_is_counted() {
     let measures = collector.finish();
     assert_eq!(measures.totals.nr_inconsistent_events, 3);
     assert!(measures.tasks.is_empty());
+}
+
+/// With thresholds of 1 ns every wait is a finding; progress ends at what was measured; a task is
+/// never further behind than it waited nor further ahead than it ran.
+#[test]
+fn progress_is_the_cpu_time_and_findings_are_waits() {
+    for what in TRACES {
+        let memory = record(what);
+        let measures = measure(what.nr_cpus, &memory, &memory.events);
+        let cpus = CpuMask::first(what.nr_cpus);
+        let thresholds = Thresholds { starved_ns: 1, wasted_ns: 1 };
+        let context = Context { cpus, is_whole: true, thresholds, ..Context::default() };
+        let mut analyser = Analyser::new(context);
+        play(&memory, &memory.events, &mut analyser);
+        let analysis = analyser.finish();
+        let nr_waits: u64 = measures.tasks.iter().map(|task| task.wait.count).sum();
+        let starved = &analysis.starved;
+        // Waits of no length are none; those that the end cuts off come to the finished ones.
+        assert!(starved.count <= nr_waits + measures.totals.nr_tasks);
+        assert_eq!(starved.ns, measures.totals.run_delay_ns);
+        let longest = starved.longest.iter().map(|one| one.ns).max().unwrap_or(0);
+        assert!(longest >= measures.totals.wait.ns_max);
+        for (task, analysed) in measures.tasks.iter().zip(&analysis.tasks) {
+            if let Some(progress) = &analysed.progress {
+                assert_eq!(progress.cpu_time_ns.last().copied().unwrap_or(0), task.cpu_time_ns);
+                assert_eq!(progress.units.last().copied().unwrap_or(0), task.nr_progress);
+            }
+            let lag = analysed.lag.expect("the CPUs are known");
+            assert!(lag.behind_ns_max <= task.run_delay_ns && lag.ahead_ns_max <= task.cpu_time_ns);
+        }
+        assert_eq!(analysis.wasted.count > 0, what.nr_cpus > 1, "{what:?}");
+        for one in &analysis.wasted.longest {
+            assert!(one.cpu != one.waited_on && one.to_ns - one.from_ns == one.ns, "{one:?}");
+        }
+    }
 }

@@ -228,6 +228,11 @@ pub trait TraceSink {
     /// One event.
     fn event(&mut self, event: &Event);
 
+    /// A number that a scheduler keeps of a task, such as its `vruntime` (ns). No part of the trace
+    /// proper: only a simulator that is asked for it tells it, and only a viewer's file has a place
+    /// for it.
+    fn counter(&mut self, _time_ns: Nanos, _task: TaskId, _name: &'static str, _value: i64) {}
+
     /// The run is over at `end_ns`. Called once, last.
     fn end(&mut self, _end_ns: Nanos) {}
 }
@@ -281,6 +286,9 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
     fn event(&mut self, event: &Event) {
         (**self).event(event);
     }
+    fn counter(&mut self, time_ns: Nanos, task: TaskId, name: &'static str, value: i64) {
+        (**self).counter(time_ns, task, name, value);
+    }
     fn end(&mut self, end_ns: Nanos) {
         (**self).end(end_ns);
     }
@@ -299,6 +307,10 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn event(&mut self, event: &Event) {
         self.0.event(event);
         self.1.event(event);
+    }
+    fn counter(&mut self, time_ns: Nanos, task: TaskId, name: &'static str, value: i64) {
+        self.0.counter(time_ns, task, name, value);
+        self.1.counter(time_ns, task, name, value);
     }
     fn end(&mut self, end_ns: Nanos) {
         self.0.end(end_ns);

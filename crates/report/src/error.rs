@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// There is nothing to show.
-    #[error("no run to report: {experiments} experiment(s) given, none has a run; run one first")]
+    #[error("no run to report: of {experiments} given experiments none has a run; run one first")]
     NoRuns {
         /// Experiments that were given.
         experiments: usize,

@@ -18,6 +18,9 @@ struct MachineUse<'a> {
     cpus: BTreeSet<u32>,
 }
 
+/// Most machines whose settings stand open.
+const OPEN_MAX: usize = 3;
+
 /// Machines with their settings, versions and seeds.
 pub fn machine_section(groups: &[Group<'_>], command: Option<&str>) -> String {
     let runs = || groups.iter().flat_map(|group| &group.result.runs);
@@ -39,8 +42,11 @@ pub fn machine_section(groups: &[Group<'_>], command: Option<&str>) -> String {
     if let Some(command) = command {
         let _ = writeln!(out, "<p>Made by <code>{}</code>.</p>", escape(command));
     }
-    for used in machines(runs()) {
-        machine(&mut out, &used);
+    let machines = machines(runs());
+    // The settings of many would bury what comes after them.
+    let is_open = machines.len() <= OPEN_MAX;
+    for used in &machines {
+        machine(&mut out, used, is_open);
     }
     out += "</section>\n";
     out
@@ -78,22 +84,23 @@ fn machines<'a>(runs: impl Iterator<Item = &'a RunResult>) -> Vec<MachineUse<'a>
     out
 }
 
-fn machine(out: &mut String, used: &MachineUse<'_>) {
+fn machine(out: &mut String, used: &MachineUse<'_>, is_open: bool) {
     let info = used.machine;
     let most = used.cpus.last().copied().unwrap_or(0);
     let each: Vec<String> = used.cpus.iter().map(u32::to_string).collect();
     let cpus = format!("{}\u{a0}{}", each.join(", "), if most == 1 { "CPU" } else { "CPUs" });
+    let join = |set: &BTreeSet<&str>| set.iter().copied().collect::<Vec<_>>().join(", ");
     let title = if used.lane == "sim" {
-        format!("Modelled machine, {cpus}")
+        format!("Modelled machine, {cpus}, under {}", join(&used.schedulers))
     } else {
         format!("{}, {cpus}, kernel {}", info.cpu_model, info.kernel)
     };
-    let join = |set: &BTreeSet<&str>| set.iter().copied().collect::<Vec<_>>().join(", ");
     let _ = write!(
         out,
-        "<details class=\"machine\" open><summary>{}</summary>\n<dl>\n\
+        "<details class=\"machine\"{}><summary>{}</summary>\n<dl>\n\
          <dt>runs</dt><dd>{}</dd>\n<dt>schedulers</dt><dd>{}</dd>\n<dt>numbers from</dt>\
          <dd>{}</dd>\n",
+        if is_open { " open" } else { "" },
         escape(&title),
         used.runs,
         escape(&join(&used.schedulers)),
@@ -176,6 +183,22 @@ mod tests {
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use schedlab_lab::Setting;
+
+    #[test]
+    fn the_settings_of_many_machines_are_folded() {
+        let machine = |index: u64| {
+            let mut one = run("sim", "rr", 1, 1);
+            one.machine.settings = vec![Setting { name: "x".into(), value: index.to_string() }];
+            one
+        };
+        for (count, open) in [(3, 3), (4, 0)] {
+            let results = [experiment("x", (0..count).map(machine).collect())];
+            let html = machine_section(&group_all(&results), None);
+            assert_eq!(html.matches("<details").count() as u64, count);
+            assert_eq!(html.matches("\" open>").count(), open);
+            assert!(html.contains(", under rr</summary>"));
+        }
+    }
 
     #[test]
     fn modelled_machines_merge_over_schedulers_and_settings_are_escaped() {

@@ -89,6 +89,7 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
         (1.0, name.clone())
     };
     let axis = x.map(|x| (x, x_axis(table, x)));
+    let labels = labels(table, x);
     let mut lines: Vec<SweepLine> = Vec::new();
     for row in &table.rows {
         let Some(estimate) = row.values[measure].estimate else { continue };
@@ -105,7 +106,7 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
         match lines.iter_mut().find(|line| line.label == label && x.is_some()) {
             Some(line) => line.points.push(point),
             None => {
-                let index = lines.len();
+                let index = labels.iter().position(|known| *known == label).unwrap_or_default();
                 let marker = (index + index / COLOURS.len()) % MARKERS.len();
                 let style = Style { colour: index % COLOURS.len(), marker, dashed: false };
                 lines.push(SweepLine { label, style, points: vec![point] });
@@ -118,6 +119,19 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
     }
     let x_label = axis.map(|(_, (_, label))| label);
     (!lines.is_empty()).then(|| SweepPicture { key: slug(name), y_label, x_label, lines, scale })
+}
+
+/// Every label of the table in order: a configuration looks the same in the figures of all
+/// measures, also where it lacks one.
+fn labels(table: &view::Table, x: Option<usize>) -> Vec<String> {
+    let mut labels = Vec::new();
+    for row in &table.rows {
+        let label = label(table, row, x);
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
 }
 
 /// What tells a row from others at the same x: the scheduler as it is, the rest as `name=value`.
@@ -303,6 +317,21 @@ mod tests {
         assert!(html.contains("&lt;b&gt;a") && !html.contains("<b>a"));
         assert!(html.contains("<svg") && html.contains("Student"));
         assert_eq!(data.table.rows.len(), 6);
+    }
+
+    #[test]
+    fn a_configuration_that_lacks_a_measure_leaves_its_colour_free() {
+        let mut results = [result(&["scheduler", "n"])];
+        for run in results[0].runs.iter_mut().filter(|run| run.scheduler == "b") {
+            run.measures.totals.makespan_ns = Some(5_000_000);
+        }
+        let pictures = sweep_pictures(&group_all(&results)[0]);
+        let colours = |picture: usize| -> Vec<(&str, usize)> {
+            let lines = pictures[picture].lines.iter();
+            lines.map(|line| (line.label.as_str(), line.style.colour)).collect()
+        };
+        assert_eq!(colours(0), [("<b>a", 0), ("b", 1)]);
+        assert_eq!(colours(1), [("b", 1)], "only these runs have a makespan");
     }
 
     /// Counts are not divided: below 1, 2 and 4 tasks stand whole numbers only.

@@ -32,6 +32,23 @@ pub trait SchedClass: Send {
     /// them.
     fn owns(&self, policy: Policy) -> bool;
 
+    /// Whether the class does anything in a run in which no task is ever of its policies. If not,
+    /// it is left out of the stack of such a run. Default: yes.
+    fn acts_without_tasks(&self) -> bool {
+        true
+    }
+
+    /// `task` is about to start with `attr`, or to get them by sched_setattr; they are of this
+    /// class. A refusal says why and what to do, and ends the run. Default: admitted.
+    fn admit(
+        &mut self,
+        _core: &Core,
+        _task: TaskId,
+        _attr: &schedlab_model::SchedAttr,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+
     /// A task exists now (sched_fork). Makes room for it in the class's own state. Called for every
     /// class of the stack, whatever class the task is in, in order of task ids. Default: nothing.
     fn task_new(&mut self, _core: &mut Core, _task: TaskId) {}

@@ -146,6 +146,8 @@ pub struct Core {
     pub idle_cpus: CpuMask,
     /// Runqueues by CPU.
     pub rqs: Vec<Rq>,
+    /// CPUs with runnable tasks of the deadline class, which real-time tasks avoid.
+    pub deadline_cpus: CpuMask,
     /// Tasks by id.
     pub tasks: Vec<Task>,
     /// Control groups; 0 is the root group.
@@ -199,6 +201,7 @@ impl Core {
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),
             rqs: vec![rq; nr_cpus as usize],
+            deadline_cpus: CpuMask::empty(),
             tasks: Vec::new(),
             cgroups,
             random,

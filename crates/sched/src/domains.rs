@@ -168,6 +168,24 @@ impl Domains {
         self.of_cpu(cpu).iter().map(|entry| self.domain(entry.domain))
     }
 
+    /// Of the CPUs of `candidates` the nearest to `cpu`: itself, else the first one of its smallest
+    /// domain that has any, where `this_cpu`, on which the question is asked, comes first.
+    pub fn nearest(&self, candidates: &CpuMask, cpu: CpuId, this_cpu: CpuId) -> Option<CpuId> {
+        if candidates.contains(cpu) {
+            return Some(cpu);
+        }
+        let this = candidates.contains(this_cpu);
+        for domain in self.iter(cpu) {
+            if this && domain.span.contains(this_cpu) {
+                return Some(this_cpu);
+            }
+            if let Some(cpu) = candidates.and(&domain.span).first_cpu() {
+                return Some(cpu);
+            }
+        }
+        if this { Some(this_cpu) } else { candidates.first_cpu() }
+    }
+
     /// Position, among the domains of `cpu`, of the largest that shares a cache (`sd_llc`).
     pub fn llc_position(&self, cpu: CpuId) -> Option<usize> {
         llc_position(&self.domains, self.of_cpu(cpu))

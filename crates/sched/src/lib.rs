@@ -8,6 +8,7 @@
 pub mod balance;
 pub mod class;
 pub mod core;
+pub mod deadline;
 pub mod domains;
 pub mod explain;
 pub mod fair;

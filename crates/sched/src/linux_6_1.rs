@@ -1,32 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler of Linux 6.1: real-time tasks above CFS.
+//! The scheduler of Linux 6.1: deadline tasks above real-time tasks above CFS.
 //!
-//! Source: Linux kernel/sched/, 6.1.158. See [`crate::rt`], [`crate::fair`] and [`crate::balance`]
-//! for the rules and what is left out. SCHED_DEADLINE is not there yet.
+//! Source: Linux kernel/sched/, 6.1.158. See [`crate::deadline`], [`crate::rt`],
+//! [`crate::fair`] and [`crate::balance`] for the rules and what is left out.
 
 use crate::SchedClass;
+use crate::deadline::{DlClass, DlOptions, tunables as dl};
 use crate::fair::{FairClass, rules::Rules, tunables};
 use crate::options::{Options, Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::{RtClass, RtOptions, tunables as rt};
 use schedlab_model::{CgroupSpec, Machine};
 
-const TUNABLES: [Tunable; tunables::CFS.len() + rt::TUNABLES.len()] =
-    concat(tunables::CFS, rt::TUNABLES);
+/// Tunables of the classes above fair.
+const ABOVE_FAIR: [Tunable; rt::TUNABLES.len() + dl::TUNABLES.len()] =
+    concat(rt::TUNABLES, dl::TUNABLES);
+const TUNABLES: [Tunable; tunables::CFS.len() + ABOVE_FAIR.len()] =
+    concat(tunables::CFS, &ABOVE_FAIR);
 
 /// Registry entry.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "linux-6.1",
-    summary: "Linux 6.1: real-time (FIFO, RR) > fair (CFS)",
-    source: "Linux 6.1.158, kernel/sched/{rt,fair,topology}.c",
-    leaves_out: "SCHED_DEADLINE, HRTICK, cpu.max, autogroup, core scheduling, NUMA balancing, \
-                 cpu.idle groups, control groups of real-time tasks, priority inheritance",
+    summary: "Linux 6.1: deadline > real-time (FIFO, RR) > fair (CFS)",
+    source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c",
+    leaves_out: "GRUB (SCHED_FLAG_RECLAIM), HRTICK, cpu.max, autogroup, core scheduling, NUMA \
+                 balancing, cpu.idle groups, control groups of real-time tasks, priority \
+                 inheritance from deadline tasks",
     claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
     tunables: &TUNABLES,
     build: |options, machine, cgroups| stack(Rules::LINUX_6_1, options, machine, cgroups),
 };
 
-/// Real-time above fair, for a version whose tunables contain those of both.
+/// Deadline above real-time above fair, for a version whose tunables contain those of both.
 pub(crate) fn stack(
     rules: Rules,
     options: &Options,
@@ -34,6 +39,7 @@ pub(crate) fn stack(
     cgroups: &[CgroupSpec],
 ) -> Vec<Box<dyn SchedClass>> {
     vec![
+        Box::new(DlClass::new(DlOptions::from_options(options), machine)),
         Box::new(RtClass::new(&RtOptions::from_options(options), machine)),
         Box::new(FairClass::new(rules, options, machine, cgroups)),
     ]

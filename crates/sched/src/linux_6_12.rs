@@ -1,30 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schedulers of Linux 6.6, 6.12 and 6.18: real-time tasks above EEVDF.
+//! The schedulers of Linux 6.6, 6.12 and 6.18: deadline tasks above real-time tasks above EEVDF.
 //!
-//! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2. See [`crate::rt`], [`crate::fair`]
-//! and [`crate::balance`] for the rules and what is left out. SCHED_DEADLINE is not there yet.
+//! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2. See
+//! [`crate::deadline`], [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and
+//! what is left out.
 
+use crate::deadline::tunables as dl;
 use crate::fair::{rules::Rules, tunables};
 use crate::linux_6_1::stack;
 use crate::options::{Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::tunables as rt;
 
-const TUNABLES_6_6: [Tunable; tunables::EEVDF.len() + rt::TUNABLES.len()] =
-    concat(tunables::EEVDF, rt::TUNABLES);
-const TUNABLES: [Tunable; tunables::EEVDF.len() + rt::TUNABLES_6_12.len()] =
-    concat(tunables::EEVDF, rt::TUNABLES_6_12);
+/// Tunables of the deadline and the fair class.
+const DL_AND_FAIR: [Tunable; tunables::EEVDF.len() + dl::TUNABLES.len()] =
+    concat(tunables::EEVDF, dl::TUNABLES);
+const TUNABLES_6_6: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES.len()] =
+    concat(&DL_AND_FAIR, rt::TUNABLES);
+const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
+    concat(&DL_AND_FAIR, rt::TUNABLES_6_12);
 
-const LEAVES_OUT: &str = "SCHED_DEADLINE, HRTICK, cpu.max, autogroup, core scheduling, NUMA \
-     balancing, cpu.idle groups, control groups of real-time tasks, priority inheritance";
+const LEAVES_OUT: &str = "GRUB (SCHED_FLAG_RECLAIM), HRTICK, cpu.max, autogroup, core scheduling, \
+     NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority inheritance from \
+     deadline tasks";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 
 /// Linux 6.6, the first with EEVDF.
 pub const INFO_6_6: SchedulerInfo = SchedulerInfo {
     name: "linux-6.6",
-    summary: "Linux 6.6: real-time (FIFO, RR) > fair (EEVDF, first version)",
-    source: "Linux 6.6.87, kernel/sched/{rt,fair,topology}.c",
+    summary: "Linux 6.6: deadline > real-time (FIFO, RR) > fair (EEVDF, first version)",
+    source: "Linux 6.6.87, kernel/sched/{deadline,rt,fair,topology}.c",
     leaves_out: LEAVES_OUT,
     claims: CLAIMS,
     tunables: &TUNABLES_6_6,
@@ -34,8 +40,9 @@ pub const INFO_6_6: SchedulerInfo = SchedulerInfo {
 /// Linux 6.12.0.
 pub const INFO_6_12_0: SchedulerInfo = SchedulerInfo {
     name: "linux-6.12.0",
-    summary: "Linux 6.12.0: real-time, fair server > fair (EEVDF, delayed dequeue, custom slices)",
-    source: "Linux 6.12.0, kernel/sched/{rt,deadline,fair,topology}.c",
+    summary: "Linux 6.12.0: deadline > real-time, fair server > fair (EEVDF, delayed \
+              dequeue, custom slices)",
+    source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
     build: |options, machine, cgroups| stack(Rules::LINUX_6_12_0, options, machine, cgroups),
     ..INFO_6_6
@@ -44,8 +51,9 @@ pub const INFO_6_12_0: SchedulerInfo = SchedulerInfo {
 /// Linux 6.12, later point releases.
 pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "linux-6.12",
-    summary: "Linux 6.12 (later releases): real-time (FIFO, RR), fair server > fair (EEVDF)",
-    source: "Linux 6.12.63, kernel/sched/{rt,deadline,fair,topology}.c",
+    summary: "Linux 6.12 (later releases): deadline > real-time (FIFO, RR), fair server > fair \
+              (EEVDF)",
+    source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
     build: |options, machine, cgroups| stack(Rules::LINUX_6_12, options, machine, cgroups),
     ..INFO_6_6
@@ -54,8 +62,9 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
 /// Linux 6.18.
 pub const INFO_6_18: SchedulerInfo = SchedulerInfo {
     name: "linux-6.18",
-    summary: "Linux 6.18: real-time, fair server > fair (EEVDF, shortest slice protects)",
-    source: "Linux 6.18.2, kernel/sched/{rt,deadline,fair,topology}.c",
+    summary: "Linux 6.18: deadline > real-time, fair server > fair (EEVDF, shortest slice \
+              protects)",
+    source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
     build: |options, machine, cgroups| stack(Rules::LINUX_6_18, options, machine, cgroups),
     ..INFO_6_6

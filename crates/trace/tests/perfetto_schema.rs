@@ -16,7 +16,7 @@ const SCRIPT: &str = r#"
 import sys
 from collections import Counter
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
-trace, found = Trace(), Counter()
+trace, found, begun = Trace(), Counter(), set()
 data = sys.stdin.buffer.read()
 trace.ParseFromString(data)
 for packet in trace.packet:
@@ -36,6 +36,12 @@ for packet in trace.packet:
     if packet.HasField("track_event"):
         assert event.track_uuid and packet.trusted_packet_sequence_id, packet
         found[TrackEvent.Type.Name(event.type)] += 1
+        assert begun.isdisjoint(event.flow_ids), "an arrow begins once"
+        begun.update(event.flow_ids)
+        assert begun.issuperset(event.terminating_flow_ids), "an arrow ends after it begins"
+        found["flows"] += len(event.flow_ids)
+        found["flow_ends"] += len(event.terminating_flow_ids)
+        assert not (event.flow_ids or event.terminating_flow_ids) or event.name, event
     if packet.HasField("system_info"):
         found["linux"] += packet.system_info.utsname.sysname == "Linux"
 # Fields that the schema does not know are dropped when unknown fields are discarded.
@@ -65,6 +71,38 @@ fn decode(bytes: &[u8]) -> Result<String, String> {
     Ok(String::from_utf8(output.stdout).unwrap())
 }
 
+/// Arrows that begin and end: of wake-ups and forks of tasks that were not runnable by tasks that
+/// run.
+fn arrows(memory: &MemorySink) -> (usize, usize) {
+    let mut runs = vec![false; memory.tasks.len()];
+    let mut runnable = runs.clone();
+    let mut is_open = runs.clone();
+    let (mut begun, mut ended) = (0, 0);
+    for event in &memory.events {
+        match event.kind {
+            EventKind::Wakeup { task, waker: by } | EventKind::Fork { task, parent: by } => {
+                if by.is_some_and(|by| runs[by.index()]) && !runnable[task.index()] {
+                    begun += 1;
+                    is_open[task.index()] = true;
+                }
+                runnable[task.index()] = true;
+            }
+            EventKind::Switch { prev, next, out } => {
+                if let Some(prev) = prev {
+                    runs[prev.index()] = false;
+                    runnable[prev.index()] = !out.is_voluntary();
+                }
+                if let Some(next) = next {
+                    runs[next.index()] = true;
+                    ended += usize::from(std::mem::take(&mut is_open[next.index()]));
+                }
+            }
+            _ => {}
+        }
+    }
+    (begun, ended)
+}
+
 #[test]
 fn the_official_schema_finds_every_event() {
     let (mut memory, mut sink) = (MemorySink::default(), PerfettoSink::new(Vec::new()));
@@ -79,6 +117,8 @@ fn the_official_schema_finds_every_event() {
     let switches = count(|kind| matches!(kind, EventKind::Switch { .. }));
     let wakings = count(|kind| matches!(kind, EventKind::Wakeup { .. } | EventKind::Fork { .. }));
     let phases = count(|kind| matches!(kind, EventKind::Phase { .. }));
+    let blocks = count(|kind| matches!(kind, EventKind::Block { .. }));
+    let (flows, flow_ends) = arrows(&memory);
     for line in [
         format!("switches={switches}"),
         format!("prio_120={switches}"),
@@ -87,9 +127,11 @@ fn the_official_schema_finds_every_event() {
         "threads=40".into(),
         "linux=1".into(),
         "unknown_bytes=0".into(),
-        format!("TYPE_SLICE_BEGIN={phases}"),
-        format!("TYPE_SLICE_END={phases}"),
-        "TYPE_INSTANT=1".into(),
+        format!("TYPE_SLICE_BEGIN={}", phases + blocks),
+        format!("TYPE_SLICE_END={}", phases + blocks),
+        format!("flows={flows}"),
+        format!("flow_ends={flow_ends}"),
+        format!("TYPE_INSTANT={}", 1 + flows + flow_ends),
     ] {
         assert!(found.lines().any(|found| found == line), "no {line} in\n{found}");
     }

@@ -4,15 +4,19 @@
 
 use crate::error::CliResult;
 use crate::output::Out;
-use crate::table::{self, digits, duration, number, percent};
+use crate::table::{self, digits, duration, maybe_duration, number, percent};
 use comfy_table::Cell;
 use schedlab_lab::RunResult;
 use schedlab_metrics::analysis::{
-    Analysis, Antagonist, Antagonists, Depth, StateTime, TaskAnalysis, Thresholds,
+    Analysis, Antagonist, Antagonists, Depth, Findings, Starved, StateTime, TaskAnalysis,
+    Thresholds, Wasted,
 };
+use schedlab_model::Nanos;
 
 /// Tasks and CPUs that a table shows.
 const ROWS_SHOWN: usize = 40;
+/// Findings that a table shows; the JSON and the report have the 100 longest.
+const FINDINGS_SHOWN: usize = 10;
 /// Antagonists and objects that a row names.
 const NAMED: usize = 3;
 
@@ -20,15 +24,27 @@ const NAMED: usize = 3;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AnalysisArgs {
     /// Also analyse the trace: what each task did with its life, what it blocked on, who ran while
-    /// it waited, how deep the run queues were.
+    /// it waited, how deep the run queues were, lag, starvation, idle CPUs beside waiting tasks.
     #[arg(long, conflicts_with = "slices")]
     pub analysis: bool,
+    /// With --analysis: a wait is listed as starvation from this length on; 100ms if nothing is
+    /// said.
+    #[arg(long, value_name = "TIME", requires = "analysis", value_parser = crate::input::duration)]
+    pub starved_after: Option<Nanos>,
+    /// With --analysis: an idle CPU is listed if a task waited on another one for this long; 4ms
+    /// if nothing is said.
+    #[arg(long, value_name = "TIME", requires = "analysis", value_parser = crate::input::duration)]
+    pub wasted_after: Option<Nanos>,
 }
 
 impl AnalysisArgs {
     /// What counts as a finding; none: no analysis.
     pub fn thresholds(&self) -> Option<Thresholds> {
-        self.analysis.then(Thresholds::default)
+        let usual = Thresholds::default();
+        self.analysis.then(|| Thresholds {
+            starved_ns: self.starved_after.unwrap_or(usual.starved_ns),
+            wasted_ns: self.wasted_after.unwrap_or(usual.wasted_ns),
+        })
     }
 }
 
@@ -37,9 +53,69 @@ pub fn show(run: &RunResult, out: &mut Out) -> CliResult<()> {
     let Some(analysis) = &run.analysis else { return Ok(()) };
     out.line(format!("\nstates\n{}", state_table(&analysis.tasks)))?;
     hidden(analysis.tasks.len(), "tasks", out)?;
-    out.line(format!("\nwho ran while they waited\n{}", antagonist_table(&analysis.tasks)))?;
+    out.line(format!(
+        "\nlag, and who ran while they waited\n{}",
+        antagonist_table(&analysis.tasks)
+    ))?;
     out.line(format!("\nrunnable tasks\n{}", depth_table(analysis)))?;
-    hidden(analysis.cpus.len(), "CPUs", out)
+    hidden(analysis.cpus.len(), "CPUs", out)?;
+    starved(&analysis.starved, out)?;
+    wasted(&analysis.wasted, out)
+}
+
+/// `starved: 3 waits of 100 ms or longer`, and the longest of them.
+fn starved(found: &Findings<Starved>, out: &mut Out) -> CliResult<()> {
+    let limit = duration(found.threshold_ns);
+    out.line(format!("\nstarved: {} waits of {limit} or longer", found.count))?;
+    if found.longest.is_empty() {
+        return Ok(());
+    }
+    let mut rows = table::table(&["task", "waited", "from", "on CPU", "cause", "ran meanwhile"]);
+    for one in most(&found.longest, |one| one.ns) {
+        let open = if one.is_open { " (to the end)" } else { "" };
+        rows.add_row([
+            Cell::new(&one.name),
+            number(format!("{}{open}", duration(one.ns))),
+            number(duration(one.from_ns)),
+            number(one.cpu),
+            Cell::new(&one.cause),
+            Cell::new(one.ran.iter().map(ran_for).take(NAMED).collect::<Vec<_>>().join(", ")),
+        ]);
+    }
+    out.line(table::render(&rows))
+}
+
+/// `wasted: 2 times a CPU was idle for 4 ms or longer while a task waited, 12 ms in all`.
+fn wasted(found: &Findings<Wasted>, out: &mut Out) -> CliResult<()> {
+    let (limit, all) = (duration(found.threshold_ns), duration(found.ns));
+    out.line(format!(
+        "\nwasted: {} times a CPU was idle for {limit} or longer while a task that may run there \
+         waited on another, {all} in all",
+        found.count
+    ))?;
+    if found.longest.is_empty() {
+        return Ok(());
+    }
+    let mut rows = table::table(&["idle CPU", "for", "from", "task", "waited on", "cause"]);
+    for one in most(&found.longest, |one| one.ns) {
+        rows.add_row([
+            number(one.cpu),
+            number(duration(one.ns)),
+            number(duration(one.from_ns)),
+            Cell::new(&one.name),
+            number(format!("CPU {}", one.waited_on)),
+            Cell::new(&one.cause),
+        ]);
+    }
+    out.line(table::render(&rows))
+}
+
+/// The longest first, as many as a table shows.
+fn most<T>(all: &[T], ns: impl Fn(&T) -> u64) -> Vec<&T> {
+    let mut all: Vec<&T> = all.iter().collect();
+    all.sort_by_key(|one| std::cmp::Reverse(ns(one)));
+    all.truncate(FINDINGS_SHOWN);
+    all
 }
 
 fn hidden(count: usize, what: &str, out: &mut Out) -> CliResult<()> {
@@ -102,15 +178,18 @@ fn objects(states: &[StateTime]) -> String {
 }
 
 fn antagonist_table(tasks: &[TaskAnalysis]) -> String {
-    let mut rows = table::table(&["task", "waited", "ran meanwhile", "idle", "not known"]);
+    let mut rows =
+        table::table(&["task", "waited", "behind", "ahead", "idle", "not known", "ran meanwhile"]);
     for task in tasks.iter().take(ROWS_SHOWN) {
         let Antagonists { idle_ns, unnamed_ns, .. } = &task.antagonists;
         rows.add_row([
             Cell::new(&task.name),
             number(duration(sum(task, "runnable"))),
-            Cell::new(ran(&task.antagonists)),
+            number(maybe_duration(task.lag.map(|lag| lag.behind_ns_max))),
+            number(maybe_duration(task.lag.map(|lag| lag.ahead_ns_max))),
             number(duration(*idle_ns)),
             number(duration(*unnamed_ns)),
+            Cell::new(ran(&task.antagonists)),
         ]);
     }
     table::render(&rows)
@@ -120,13 +199,15 @@ fn antagonist_table(tasks: &[TaskAnalysis]) -> String {
 fn ran(antagonists: &Antagonists) -> String {
     let shown = antagonists.tasks.iter().take(NAMED);
     let named: u64 = shown.clone().map(|one| one.ns).sum();
-    let name = |one: &Antagonist| {
-        let sign = if one.ns == one.ns_most { "" } else { ">= " };
-        format!("{} {sign}{}", one.name, duration(one.ns))
-    };
     let rest = antagonists.ran_ns.saturating_sub(named);
     let rest = (rest > 0).then(|| format!("others {}", duration(rest)));
-    shown.map(name).chain(rest).collect::<Vec<_>>().join(", ")
+    shown.map(ran_for).chain(rest).collect::<Vec<_>>().join(", ")
+}
+
+/// `hog-0 12.00 ms`.
+fn ran_for(one: &Antagonist) -> String {
+    let sign = if one.ns == one.ns_most { "" } else { ">= " };
+    format!("{} {sign}{}", one.name, duration(one.ns))
 }
 
 fn depth_table(analysis: &Analysis) -> String {

@@ -7,7 +7,7 @@ use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::machine;
 use crate::output::Out;
-use crate::table::{self, duration, number, percent};
+use crate::table::{self, counted, duration, number, percent};
 use schedlab_lab::explain::{
     self, CpuMeanwhile, ExplainResult, FactValue, Query, Question, StatedCandidate, StatedContest,
     StatedDecision, StatedFact, StatedWait,
@@ -67,13 +67,18 @@ fn question(args: &ExplainArgs) -> Question {
 }
 
 fn print(answer: &ExplainResult, out: &mut Out) -> CliResult<()> {
+    let cpus = counted(answer.nr_cpus, "CPU", "CPUs");
     out.line(format!(
-        "{} under {}: simulated, {} CPU(s), seed {}, schedlab {}",
-        answer.workload, answer.scheduler, answer.nr_cpus, answer.seed, answer.schedlab_version
+        "{} under {}: simulated, {cpus}, seed {}, schedlab {}",
+        answer.workload, answer.scheduler, answer.seed, answer.schedlab_version
     ))?;
     let question = match &answer.wait {
         Some(_) => answer.question.clone(),
-        None => format!("{}, {} choice(s)", answer.question, answer.decisions.len()),
+        None => format!(
+            "{}, {}",
+            answer.question,
+            counted(answer.decisions.len() as u64, "choice", "choices")
+        ),
     };
     out.line(format!("Asked: {question}"))?;
     if let Some(wait) = &answer.wait {

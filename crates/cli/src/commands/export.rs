@@ -101,7 +101,7 @@ fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<C
 }
 
 /// CPUs of the machine, from the head of a log.
-fn log_cpus(path: &Path) -> CliResult<u32> {
+pub fn log_cpus(path: &Path) -> CliResult<u32> {
     let file = File::open(path).map_err(|error| CliError::file("read", path, &error))?;
     let reader = Reader::new(file)
         .map_err(|error| CliError::usage(format!("{}, {error}", path.display())))?;

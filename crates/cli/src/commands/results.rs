@@ -26,10 +26,11 @@ fn head(run: &RunResult) -> String {
     let machine = &run.machine;
     let hz = machine.hz.map(|hz| format!(", HZ {hz}")).unwrap_or_default();
     let name = machine.cpu_model.strip_prefix("modelled: ");
+    let cpus = table::counted(machine.nr_cpus, "CPU", "CPUs");
     let on = name.map(|name| format!(" on {name}")).unwrap_or_default();
     format!(
-        "{} under {}: {}{on}, {} CPU(s){hz}, seed {}, schedlab {}",
-        run.workload, run.scheduler, run.source, machine.nr_cpus, run.seed, run.schedlab_version
+        "{} under {}: {}{on}, {cpus}{hz}, seed {}, schedlab {}",
+        run.workload, run.scheduler, run.source, run.seed, run.schedlab_version
     )
 }
 

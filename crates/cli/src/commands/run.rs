@@ -268,11 +268,11 @@ fn copies_table(run: &RunResult) -> String {
         comfy_table::Cell::new(""),
     ]);
     format!(
-        "{} x {} under {} on {} CPU(s), measured by {}\n{}",
+        "{} x {} under {} on {}, measured by {}\n{}",
         run.copies.len(),
         run.workload,
         run.scheduler,
-        run.machine.nr_cpus,
+        table::counted(run.machine.nr_cpus, "CPU", "CPUs"),
         run.source,
         table::render(&rows)
     )

@@ -2,7 +2,7 @@
 //! `schedlab sim`: one workload under one or more modelled schedulers.
 
 use super::results::{self, Expectations};
-use super::trace_file::{OptionalTraceFile, SliceLines};
+use super::trace_file::{OptionalTraceFile, SliceLines, TraceFormat};
 use super::{analysis, report};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult, allowed_words};
@@ -18,7 +18,9 @@ use schedlab_sched::registry;
 
 /// Runs the command.
 pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
-    let lane = machine::sim_lane(&args.machine)?;
+    let mut lane = machine::sim_lane(&args.machine)?;
+    let format = args.output.trace.as_deref().map(TraceFormat::of).transpose()?;
+    lane.tells_vruntime = format == Some(TraceFormat::Perfetto);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
     let mut requests = Vec::new();

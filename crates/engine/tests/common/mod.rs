@@ -82,6 +82,25 @@ impl<'a> Case<'a> {
     }
 }
 
+fn time(ns: Nanos) -> String {
+    match ns % MS {
+        0 => (ns / MS).to_string(),
+        part => format!("{}.{part:06}", ns / MS),
+    }
+}
+
+/// "0A 4B 8-": at 0 ms a CPU starts A, at 4 ms B, at 8 ms it goes idle.
+pub fn timeline(run: &Run) -> String {
+    let switches = run.trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::Switch { next, .. } => {
+            let letter = next.map_or('-', |task| char::from(b'A' + task.0 as u8));
+            Some(format!("{}{letter}", time(event.time_ns)))
+        }
+        _ => None,
+    });
+    switches.collect::<Vec<_>>().join(" ")
+}
+
 /// "A6 B6": on a machine of one CPU, A ran for 6 ticks of this length, then B for 6; "-" is idle.
 /// Tasks have letters in order of their ids. A task that is chosen again is not told apart.
 pub fn turns(run: &Run, tick: Nanos) -> String {

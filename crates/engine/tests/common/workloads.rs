@@ -33,6 +33,11 @@ pub fn burst(ns: u64) -> Program {
     ProgramBuilder::new().run(ns).build()
 }
 
+/// Runs for ever, in steps of a millisecond.
+pub fn endless() -> Program {
+    ProgramBuilder::new().begin_loop(LoopCount::Forever).run(MS).end_loop().build()
+}
+
 /// `times` bursts, each followed by a sleep.
 pub fn bursts(times: u64, run_ns: u64, sleep_ns: u64) -> Program {
     ProgramBuilder::new()

@@ -152,6 +152,8 @@ fn misuse_is_named() {
 #[test]
 fn what_no_scheduler_models_is_refused_by_name() {
     use schedlab_model::{CpuMax, DeadlineParams, Policy};
+    use schedlab_sched::fair::{FairClass, rules::Rules};
+    use schedlab_sched::registry::SchedulerInfo;
     let mut made = workload(
         &[],
         vec![task(
@@ -169,6 +171,13 @@ fn what_no_scheduler_models_is_refused_by_name() {
     made.tasks[0].attr.policy = Policy::Deadline;
     made.tasks[0].attr.deadline =
         DeadlineParams { runtime_ns: MS, deadline_ns: 5 * MS, period_ns: 5 * MS };
-    let text = error(&made);
-    assert_eq!(text, "task \"t\": scheduler \"linux-6.12\" leaves out policy DEADLINE");
+    let fair_only = SchedulerInfo {
+        name: "fair-only",
+        build: |options, machine, groups| {
+            vec![Box::new(FairClass::new(Rules::LINUX_6_12, options, machine, groups))]
+        },
+        ..*find("linux-6.12").expect("registered")
+    };
+    let text = Case::new(&made, &fair_only, 1).run().err().expect("refused").to_string();
+    assert_eq!(text, "task \"t\": scheduler \"fair-only\" leaves out policy DEADLINE");
 }

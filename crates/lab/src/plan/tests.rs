@@ -142,6 +142,17 @@ fn mistakes_that_only_a_plan_shows_have_a_place_too() {
 }
 
 #[test]
+fn titles_say_the_values_and_their_words() {
+    let at = |n: &str| BTreeMap::from([("n".to_string(), n.to_string())]);
+    assert_eq!(fill("S-{n}", &at("4")), "S-4");
+    assert_eq!(fill("{n:task|tasks} of {n}", &at("1")), "1 task of 1");
+    assert_eq!(fill("{n:task|tasks}", &at("4")), "4 tasks");
+    for untouched in ["{m}", "{n", "{m:a|b} }{", ""] {
+        assert_eq!(fill(untouched, &at("4")), untouched);
+    }
+}
+
+#[test]
 fn every_point_is_planned_once_a_scheduler_and_repetition() {
     let plan = plan(2);
     let names: Vec<&str> = plan.experiments.iter().map(|e| e.name.as_str()).collect();

@@ -5,6 +5,7 @@
 use super::context::Context;
 use crate::life::{Life, Past, State};
 use schedlab_model::cpumask::NR_CPUS_MAX;
+use schedlab_model::trace::TaskInfo;
 use schedlab_model::{CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId};
 
 /// What a CPU does.
@@ -60,6 +61,8 @@ pub(crate) struct Effects {
     /// The task that vanished, the one that left, the one that came; or the one that was woken.
     pub changes: [Option<Change>; 3],
     pub moved: Option<Move>,
+    /// The recording turns out to begin here, in the midst of things.
+    pub is_attached: bool,
 }
 
 /// A task.
@@ -68,6 +71,8 @@ pub(crate) struct Followed {
     pub life: Life,
     /// Where it runs or waits, or did so last.
     pub cpu: CpuId,
+    /// Index of its description.
+    pub spec: Option<u32>,
     /// Has said on what it is about to block.
     announced: Option<ObjectId>,
     /// What its sleep is on.
@@ -116,10 +121,11 @@ impl Follower {
         (0..).zip(&self.cpus).map(|(number, cpu)| (CpuId(number), cpu.runs, cpu.since_ns))
     }
 
-    pub fn task(&mut self) {
+    pub fn task(&mut self, info: &TaskInfo) {
         self.tasks.push(Followed {
             life: Life::new(self.is_attached),
             cpu: CpuId(0),
+            spec: info.spec,
             announced: None,
             blocked_on: None,
             seen_on: CpuMask::empty(),
@@ -159,7 +165,10 @@ impl Follower {
             EventKind::Lost { count: 0 } => {
                 if !std::mem::replace(&mut self.is_attached, true) {
                     self.tasks.iter_mut().for_each(|task| task.life.attach());
+                    effects.is_attached = true;
                 }
+                // Nothing is known of any CPU.
+                self.cpus.iter_mut().for_each(|cpu| cpu.runs = Runs::Unknown);
                 effects.turn = self.turn(now, cpu, Runs::Unknown);
             }
             EventKind::Lost { .. } => effects.turn = self.turn(now, cpu, Runs::Unknown),

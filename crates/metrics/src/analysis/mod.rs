@@ -10,26 +10,42 @@ pub mod antagonists;
 pub mod breakdown;
 pub mod context;
 pub mod depth;
+pub mod findings;
+mod fluid;
 mod follow;
+pub mod lag;
+pub mod progress;
 pub mod series;
+pub mod starvation;
 mod stays;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod wasted;
 
 pub use antagonists::{Antagonist, Antagonists};
 pub use breakdown::StateTime;
 pub use context::{Context, GroupFacts, SpecFacts, Thresholds};
 pub use depth::{Depth, DepthTime};
+pub use findings::Findings;
+pub use lag::Lag;
+pub use progress::Progress;
 pub use series::Curve;
+pub use starvation::Starved;
+pub use wasted::Wasted;
 
 use antagonists::Witnesses;
 use breakdown::Breakdown;
 use depth::Depths;
+use findings::View;
 use follow::{Change, Follower};
+use lag::Lags;
+use progress::Advances;
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
-use schedlab_model::{Event, Nanos, ObjectId, TaskId, TraceSink};
+use schedlab_model::{Event, EventKind, Nanos, ObjectId, TaskId, TraceSink};
 use serde::{Deserialize, Serialize};
+use starvation::Starvation;
 use stays::StayLog;
+use wasted::Violations;
 
 /// What the analysis says of one task.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -45,6 +61,11 @@ pub struct TaskAnalysis {
     pub states: Vec<StateTime>,
     /// Who ran while it waited.
     pub antagonists: Antagonists,
+    /// How far it was from ideal fair sharing; null where the CPUs are not known.
+    pub lag: Option<Lag>,
+    /// CPU time and units of work over time; the first 64 tasks have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
 }
 
 /// The analysis of a run.
@@ -57,6 +78,10 @@ pub struct Analysis {
     pub depth: Depth,
     /// Runnable tasks of each CPU.
     pub cpus: Vec<Depth>,
+    /// Waits that were too long.
+    pub starved: Findings<Starved>,
+    /// CPUs that were idle while a task waited elsewhere.
+    pub wasted: Findings<Wasted>,
 }
 
 impl Analysis {
@@ -70,11 +95,19 @@ impl Analysis {
             rename(task.id, &mut task.name);
             task.antagonists.tasks.iter_mut().for_each(|one| rename(one.task, &mut one.name));
         }
+        for one in &mut self.starved.longest {
+            rename(one.task, &mut one.name);
+            one.ran.iter_mut().for_each(|one| rename(one.task, &mut one.name));
+        }
+        self.wasted.longest.iter_mut().for_each(|one| rename(one.task, &mut one.name));
     }
 
-    /// Leaves out what is about other tasks than those that `is_wanted`.
+    /// Leaves out what is about other tasks than those that `is_wanted`; the counts of findings
+    /// stay those of all tasks.
     pub fn retain(&mut self, is_wanted: impl Fn(u32) -> bool) {
         self.tasks.retain(|task| is_wanted(task.id));
+        self.starved.longest.retain(|one| is_wanted(one.task));
+        self.wasted.longest.retain(|one| is_wanted(one.task));
     }
 }
 
@@ -88,6 +121,10 @@ pub struct Analyser {
     breakdown: Breakdown,
     witnesses: Witnesses,
     depths: Depths,
+    lags: Option<Lags>,
+    advances: Advances,
+    starvation: Starvation,
+    violations: Violations,
     end_ns: Nanos,
 }
 
@@ -95,9 +132,15 @@ impl Analyser {
     /// An analysis with this context.
     pub fn new(context: Context) -> Self {
         let follower = Follower::new(&context);
+        let log = StayLog::new(&follower);
+        let view = View { context: &context, follower: &follower, log: &log };
         Self {
             names: Vec::new(),
-            log: StayLog::new(&follower),
+            lags: Lags::new(&context),
+            advances: Advances::new(),
+            starvation: Starvation::new(&context),
+            violations: Violations::new(view),
+            log,
             breakdown: Breakdown::default(),
             witnesses: Witnesses::default(),
             depths: Depths::new(),
@@ -111,6 +154,13 @@ impl Analyser {
         self.breakdown.change(change);
         self.witnesses.change(&self.log, change);
         self.depths.change(change);
+        self.advances.change(change);
+        if let Some(lags) = &mut self.lags {
+            lags.change(change);
+        }
+        let view = View { context: &self.context, follower: &self.follower, log: &self.log };
+        self.starvation.change(view, change);
+        self.violations.change(view, change);
     }
 
     /// The result. Without a call of `end`, the run ends with its last event.
@@ -135,9 +185,16 @@ impl Analyser {
                 life_ns,
                 states,
                 antagonists: self.witnesses.of(*id, name),
+                lag: self.lags.as_ref().and_then(|lags| lags.of(*id)),
+                progress: self.advances.of(*id),
             }
         };
-        Analysis { tasks: released.iter().map(task).collect(), depth, cpus }
+        let tasks = released.iter().map(task).collect();
+        let starved = self.starvation.clone().finish();
+        let wasted = self.violations.clone().finish();
+        let mut analysis = Analysis { tasks, depth, cpus, starved, wasted };
+        analysis.rename(&self.names);
+        analysis
     }
 }
 
@@ -147,9 +204,14 @@ impl TraceSink for Analyser {
             return;
         }
         self.names.push(info.name.clone());
-        self.follower.task();
+        self.follower.task(info);
         self.breakdown.task();
         self.witnesses.task();
+        self.advances.task();
+        self.violations.task();
+        if let Some(lags) = &mut self.lags {
+            lags.task(&self.context, info.spec);
+        }
     }
 
     fn object(&mut self, _id: ObjectId, info: &ObjectInfo) {
@@ -158,8 +220,17 @@ impl TraceSink for Analyser {
 
     fn event(&mut self, event: &Event) {
         let effects = self.follower.event(event);
+        if let EventKind::Progress { task } = event.kind {
+            self.advances.unit(self.follower.last_ns, task);
+        }
+        if effects.is_attached {
+            self.log = StayLog::new(&self.follower);
+            self.violations.attach();
+        }
         if let Some(turn) = effects.turn {
             self.log.turn(&turn);
+            let view = View { context: &self.context, follower: &self.follower, log: &self.log };
+            self.violations.turn(view, &turn);
         }
         for change in effects.changes.iter().flatten() {
             self.change(change);
@@ -167,6 +238,8 @@ impl TraceSink for Analyser {
         if let Some(moved) = effects.moved {
             self.witnesses.moved(&self.log, &moved);
             self.depths.moved(&moved);
+            let view = View { context: &self.context, follower: &self.follower, log: &self.log };
+            self.violations.moved(view, &moved);
         }
     }
 

@@ -2,7 +2,8 @@
 //! Writes a report of made-up results: the shapes of studies S0 and S1, one timeline of 100,000
 //! slices, hostile names. The browser test opens it; it is also the quickest way to see a report.
 //!
-//! `cargo run -p schedlab-report --example synthetic -- report.html [plots-folder]`
+//! `cargo run -p schedlab-report --example synthetic -- [--long] report.html [plots-folder]`;
+//! with `--long` there is only a timeline, of 1,000,000 slices.
 //!
 //! The numbers come from a toy round robin (results.rs), not from schedlab's engine: this crate
 //! must not depend on it.
@@ -14,12 +15,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from).peekable();
+    let is_long = arguments.next_if(|word| word.as_os_str() == "--long").is_some();
     let Some(path) = arguments.next() else {
-        eprintln!("usage: synthetic REPORT.html [PLOTS-FOLDER]");
+        eprintln!("usage: synthetic [--long] REPORT.html [PLOTS-FOLDER]");
         return ExitCode::from(2);
     };
-    let results = results::all();
+    let results = if is_long { results::long() } else { results::all() };
     let notes = [ModelNote {
         scheduler: "linux-6.12".into(),
         source: "kernel/sched/fair.c of Linux 6.12 (EEVDF)".into(),

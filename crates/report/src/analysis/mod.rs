@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The analysis of runs that were made with one: what each task did, who kept it waiting, how deep
-//! the run queues were. Pictures of plain SVG and tables that sort; no code of the page draws here.
+//! the run queues were, how tasks advanced, and what was found wrong. Pictures of plain SVG and
+//! tables that sort; no code of the page draws here.
 
 mod curve;
 mod depth;
+mod found;
+mod progress;
 mod states;
 
 use crate::group::Group;
@@ -37,6 +40,8 @@ pub fn analysis_section(group: &Group<'_>) -> String {
         let _ = writeln!(out, "<h4>{}</h4>", escape(title));
         out += &states::states_part(&id, analysis);
         out += &depth::depth_part(&id, analysis, run.measures.totals.end_ns);
+        out += &progress::progress_part(analysis, run.measures.totals.end_ns);
+        out += &found::found_part(&id, analysis);
     }
     out += "</section>\n";
     out
@@ -87,7 +92,8 @@ mod tests {
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use schedlab_metrics::analysis::{
-        Antagonist, Antagonists, Curve, Depth, DepthTime, StateTime, TaskAnalysis,
+        Antagonist, Antagonists, Curve, Depth, DepthTime, Findings, Lag, Progress, Starved,
+        StateTime, TaskAnalysis, Wasted,
     };
 
     fn analysis() -> Analysis {
@@ -107,7 +113,11 @@ mod tests {
             life_ns: 100,
             states: vec![state("running", None, 60), state("blocked", Some("<m>"), 40)],
             antagonists: Antagonists { tasks: vec![antagonist], ran_ns: 30, ..Default::default() },
+            lag: Some(Lag { behind_ns_max: 7, ..Lag::default() }),
+            progress: Some(Progress { bin_ns: 50, cpu_time_ns: vec![10, 60], units: vec![] }),
         };
+        let starved = Starved { name: "<u>".into(), cause: "idle".into(), ..Starved::default() };
+        let wasted = Wasted { name: "<s>".into(), ..Wasted::default() };
         let depth = Depth {
             mean: 1.5,
             max: 2,
@@ -115,7 +125,13 @@ mod tests {
             curve: Some(Curve { bin_ns: 50, mean: vec![1.0, 2.0], max: vec![1, 2] }),
             ..Depth::default()
         };
-        Analysis { tasks: vec![task], cpus: vec![depth.clone()], depth }
+        Analysis {
+            tasks: vec![task],
+            cpus: vec![depth.clone()],
+            depth,
+            starved: Findings { count: 1, longest: vec![starved], ..Findings::default() },
+            wasted: Findings { count: 1, longest: vec![wasted], ..Findings::default() },
+        }
     }
 
     #[test]
@@ -126,10 +142,13 @@ mod tests {
         let results = [experiment("x", vec![analysed, run("sim", "fcfs", 1, 1)])];
         let html = analysis_section(&group_all(&results)[0]);
         assert!(html.contains("&lt;i&gt;") && html.contains("mutex &lt;m&gt;"), "{html}");
-        assert!(!html.contains("<i>") && !html.contains("<b>"), "{html}");
+        for tag in ["<i>", "<b>", "<u>", "<s>"] {
+            assert!(!html.contains(tag), "{tag}: {html}");
+        }
+        assert!(html.contains("&lt;u&gt;") && html.contains("&lt;s&gt;"), "{html}");
         assert!(html.contains("style=\"width:60.000%\""), "{html}");
         assert_eq!(html.matches("<h4>").count(), 1);
-        assert_eq!(html.matches("<svg").count(), 2);
+        assert_eq!(html.matches("<svg").count(), 3);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{number_cell, table_foot, table_head};
 use crate::html::escape;
 use crate::number::{duration, significant};
 use schedlab_metrics::Analysis;
-use schedlab_metrics::analysis::{StateTime, TaskAnalysis};
+use schedlab_metrics::analysis::{Lag, StateTime, TaskAnalysis};
 use std::fmt::Write as _;
 
 /// Tasks that the table shows.
@@ -29,10 +29,12 @@ pub fn states_part(id: &str, analysis: &Analysis) -> String {
     for (state, meaning) in STATES {
         let _ = write!(out, "<span><i class=\"state {state}\"></i>{state}: {meaning}</span> ");
     }
-    out += "</p>\n";
+    out += "</p>\n<p>Behind and ahead: the furthest that a task was from what its weight is worth \
+        on an ideal machine.</p>\n";
     let id = format!("{id}-states");
     let mut heads = vec![("task", false), ("life", true), ("its parts", false)];
     heads.extend([("running", true), ("runnable", true), ("blocked", true), ("sleeping", true)]);
+    heads.extend([("behind", true), ("ahead", true)]);
     heads.extend([("blocked on", false), ("ran while it waited", false)]);
     out += &table_head(&id, &heads);
     for task in analysis.tasks.iter().take(TASKS_MAX) {
@@ -78,6 +80,12 @@ fn row(out: &mut String, task: &TaskAnalysis) {
     for state in ["running", "runnable", "blocked", "sleeping"] {
         let part = percent(state);
         *out += &number_cell(part, &format!("{part:.1}\u{a0}%"));
+    }
+    for lag in [|lag: Lag| lag.behind_ns_max, |lag: Lag| lag.ahead_ns_max] {
+        *out += &match task.lag.map(lag) {
+            Some(ns) => number_cell(ns, &duration(ns as f64)),
+            None => "<td class=\"num none\">\u{2013}</td>".into(),
+        };
     }
     let _ = writeln!(out, "<td>{}</td><td>{}</td></tr>", blocked_on(&task.states), ran(task));
 }

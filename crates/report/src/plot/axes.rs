@@ -128,11 +128,12 @@ pub fn marker(style: Style) -> MarkerShape {
     match style.marker {
         0 => MarkerShape::Circle,
         1 => MarkerShape::Square,
-        2 | 4 => MarkerShape::Triangle,
+        2 => MarkerShape::Triangle,
         3 => MarkerShape::Diamond,
+        4 => MarkerShape::TriangleDown,
         5 => MarkerShape::Cross,
         6 => MarkerShape::Plus,
-        _ => MarkerShape::Square,
+        _ => MarkerShape::Star,
     }
 }
 

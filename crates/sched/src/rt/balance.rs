@@ -6,7 +6,7 @@
 use super::RtClass;
 use crate::core::Core;
 use crate::flags::EnqueueFlags;
-use schedlab_model::{CpuId, TaskId};
+use schedlab_model::{CpuId, CpuMask, TaskId};
 
 impl RtClass {
     /// The CPU for waking `task`: its previous one, unless a real-time task runs there that is as
@@ -47,20 +47,14 @@ impl RtClass {
         if t.nr_cpus_allowed == 1 {
             return None;
         }
-        let lowest = self.cpupri.find(&t.cpus_allowed, t.prio as usize)?;
-        if lowest.contains(t.cpu) {
-            return Some(t.cpu);
-        }
-        let this = lowest.contains(this_cpu);
-        for domain in self.domains.iter(t.cpu) {
-            if this && domain.span.contains(this_cpu) {
-                return Some(this_cpu);
-            }
-            if let Some(cpu) = lowest.and(&domain.span).first_cpu() {
-                return Some(cpu);
-            }
-        }
-        if this { Some(this_cpu) } else { lowest.first_cpu() }
+        let lowest = self.lowest_cpus(core, task)?;
+        self.domains.nearest(&lowest, t.cpu, this_cpu)
+    }
+
+    /// The CPUs that `task` may use whose work is least important, if less important than `task`.
+    pub(super) fn lowest_cpus(&self, core: &Core, task: TaskId) -> Option<CpuMask> {
+        let t = core.task(task);
+        self.cpupri.find(&t.cpus_allowed.and_not(&core.deadline_cpus), t.prio as usize)
     }
 
     /// Pushes the best waiting task of `cpu` to a CPU whose work is less important. True if it
@@ -84,7 +78,7 @@ impl RtClass {
 
     /// Pulls to `cpu` waiting tasks of other CPUs that are better than its best one.
     pub(super) fn pull(&mut self, core: &mut Core, cpu: CpuId) {
-        let others = self.overloaded.and_not(&schedlab_model::CpuMask::only(cpu));
+        let others = self.overloaded.and_not(&CpuMask::only(cpu));
         let mut pulled = false;
         for from in others.iter() {
             let best = self.queues.best_prio(cpu) as i32;

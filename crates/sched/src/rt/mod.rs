@@ -225,10 +225,8 @@ impl RtClass {
         task: TaskId,
         curr: TaskId,
     ) {
-        let can_leave = |id: TaskId| {
-            let t = core.task(id);
-            t.nr_cpus_allowed > 1 && self.cpupri.find(&t.cpus_allowed, t.prio as usize).is_some()
-        };
+        let can_leave =
+            |id: TaskId| core.task(id).nr_cpus_allowed > 1 && self.lowest_cpus(core, id).is_some();
         if can_leave(curr) && !can_leave(task) {
             self.queues.requeue(task, true);
             core.resched_curr(cpu);
@@ -243,6 +241,10 @@ impl SchedClass for RtClass {
 
     fn owns(&self, policy: Policy) -> bool {
         policy == Policy::Fifo || (policy == Policy::Rr && self.owns_rr)
+    }
+
+    fn acts_without_tasks(&self) -> bool {
+        false
     }
 
     fn task_new(&mut self, _core: &mut Core, task: TaskId) {

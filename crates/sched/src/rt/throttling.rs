@@ -25,6 +25,11 @@ struct RtTime {
     throttled: bool,
 }
 
+/// CPU time of real-time tasks on `cpu`, and of deadline tasks, which counts too.
+fn exec_runtime(core: &Core, cpu: CpuId) -> Nanos {
+    (0..=core.class_of(Policy::Fifo)).map(|class| core.class_exec_runtime(cpu, class)).sum()
+}
+
 /// Throttling of all CPUs.
 #[derive(Debug)]
 pub struct Throttling {
@@ -54,12 +59,12 @@ impl Throttling {
 
     /// Charges what the class has run on `cpu` since the last call. True if that throttles it.
     pub fn charge(&mut self, core: &Core, cpu: CpuId) -> bool {
-        let enabled = self.enabled();
-        let exec = core.class_exec_runtime(cpu, core.class_of(Policy::Fifo));
+        let exec = exec_runtime(core, cpu);
+        let counts = self.enabled() && self.timer_active;
         let rt = &mut self.cpus[cpu.index()];
         let delta = exec.saturating_sub(rt.exec_seen);
         rt.exec_seen = exec;
-        if delta == 0 || !enabled {
+        if delta == 0 || !counts {
             return false;
         }
         rt.rt_time += delta;
@@ -74,6 +79,9 @@ impl Throttling {
     pub fn start_period_timer(&mut self, core: &mut Core) {
         if self.enabled() && !self.timer_active {
             self.timer_active = true;
+            for (rt, cpu) in self.cpus.iter_mut().zip((0..).map(CpuId)) {
+                rt.exec_seen = exec_runtime(core, cpu);
+            }
             core.start_timer(core.now + self.period, TOKEN_PERIOD);
         }
     }

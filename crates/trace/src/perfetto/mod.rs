@@ -3,10 +3,12 @@
 //!
 //! Switches and wake-ups are written as the kernel's (`compact_sched`), so the viewer shows its
 //! native tracks a CPU and a task, with the wait after each wake-up and who woke it. Beside them:
-//! a slice a block on an object, from there to the wake-up; a slice a phase and a counter of the
-//! finished units on each task's track, and a counter a CPU of runnable tasks (the one that runs
-//! included, the kernel's nr_running; tasks outside the run are not in it). Constant memory: a
-//! bundle of 4,096 events a CPU, and some words a task.
+//! an arrow (flow) from each task that wakes or forks another to the moment at which that one first
+//! runs; a slice a block on an object, from there to the wake-up; a slice a phase and a counter of
+//! the finished units on each task's track; a counter of a task's virtual runtime, where a
+//! simulator tells it; and a counter a CPU of runnable tasks (the one that runs included, the
+//! kernel's nr_running; tasks outside the run are not in it). Constant memory: a bundle of 4,096
+//! events a CPU, and some words a task.
 //! Source: Perfetto protos/perfetto/trace/*.proto; the numbers in this file are their field
 //! numbers. A simulated task's pid is its number + 1. Migrations need no event of their own: the
 //! viewer sees on which CPU a task runs next.
@@ -41,6 +43,7 @@ const TRACK_RUN: u64 = 1;
 const TRACK_CPU: u64 = 1 << 40;
 const TRACK_TASK: u64 = 2 << 40;
 const TRACK_PROGRESS: u64 = 3 << 40;
+const TRACK_VRUNTIME: u64 = 4 << 40;
 
 /// What the counters and phases need to know of a task.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +56,10 @@ struct TaskState {
     has_open_phase: bool,
     has_open_block: bool,
     has_progress_track: bool,
+    has_vruntime_track: bool,
     nr_progress: u64,
+    /// The arrow that ends where it runs next.
+    open_flow: Option<u64>,
 }
 
 /// Writes a Perfetto trace.
@@ -67,6 +73,8 @@ pub struct PerfettoSink<W> {
     bundles: Vec<sched::Bundle>,
     /// Runnable tasks of each CPU; `None` before its counter track exists.
     nr_running: Vec<Option<i64>>,
+    /// Arrows so far; the next one gets this number + 1.
+    nr_flows: u64,
     error: Option<io::Error>,
 }
 
@@ -81,6 +89,7 @@ impl<W: Write> PerfettoSink<W> {
             tasks: Vec::new(),
             bundles: Vec::new(),
             nr_running: Vec::new(),
+            nr_flows: 0,
             error: None,
         };
         sink.put(|packet| {
@@ -215,6 +224,7 @@ impl<W: Write> PerfettoSink<W> {
         }
         if let Some(next) = next {
             self.set_runnable(event.time_ns, next, Some(cpu));
+            self.end_flow(event.time_ns, next);
         }
         if let (Some(prev), true) = (prev, out.is_voluntary()) {
             self.set_runnable(event.time_ns, prev, None);
@@ -232,10 +242,39 @@ impl<W: Write> PerfettoSink<W> {
         self.close_block(event.time_ns, task);
         let Some(name) = self.names.get(task) else { return };
         let by_interrupt = waker_cpu.is_none();
+        let waker = waker.filter(|_| !by_interrupt);
         if self.bundles[on].waking(event.time_ns, (task, name), event.cpu.0, by_interrupt) {
             self.flush_bundle(on);
         }
+        if let Some(waker) = waker {
+            self.begin_flow(event.time_ns, waker, task);
+        }
         self.set_runnable(event.time_ns, task, Some(event.cpu));
+    }
+
+    /// An arrow begins at an instant on the track of the waker. A wake-up of a task that is
+    /// runnable already wakes nobody.
+    fn begin_flow(&mut self, time_ns: Nanos, waker: TaskId, task: TaskId) {
+        let is_asleep = self.tasks.get(task.index()).is_some_and(|t| t.runnable_on.is_none());
+        let Some(track) = self.task_track(waker).filter(|_| is_asleep) else { return };
+        self.nr_flows += 1;
+        let flow = self.nr_flows;
+        self.tasks[task.index()].open_flow = Some(flow);
+        self.put_track_event(time_ns, INSTANT, track, |event| {
+            proto::bytes(event, 23, b"wakes");
+            proto::fixed64(event, 47, flow);
+        });
+    }
+
+    /// And ends at an instant on the track of the task, where it first runs.
+    fn end_flow(&mut self, time_ns: Nanos, task: TaskId) {
+        let state = self.tasks.get_mut(task.index());
+        let Some(flow) = state.and_then(|state| state.open_flow.take()) else { return };
+        let Some(track) = self.task_track(task) else { return };
+        self.put_track_event(time_ns, INSTANT, track, |event| {
+            proto::bytes(event, 23, b"woken");
+            proto::fixed64(event, 48, flow);
+        });
     }
 
     /// Keeps the counters of runnable tasks.
@@ -326,6 +365,23 @@ impl<W: Write> PerfettoSink<W> {
         });
     }
 
+    /// A counter on the track of the task: the one number of its scheduler that is told.
+    fn vruntime(&mut self, time_ns: Nanos, task: TaskId, name: &str, value: i64) {
+        let Some(parent) = self.task_track(task) else { return };
+        let track = TRACK_VRUNTIME + u64::from(task.0);
+        let state = &mut self.tasks[task.index()];
+        if !std::mem::replace(&mut state.has_vruntime_track, true) {
+            self.put_track(track, |track| {
+                proto::number(track, 5, parent);
+                proto::bytes(track, 2, name.as_bytes());
+                proto::message(track, 8, |counter| proto::number(counter, 3, 1)); // unit: ns
+            });
+        }
+        self.put_track_event(time_ns, COUNTER, track, |event| {
+            proto::number(event, 30, value as u64);
+        });
+    }
+
     fn progress(&mut self, time_ns: Nanos, task: TaskId) {
         let Some(parent) = self.task_track(task) else { return };
         let track = TRACK_PROGRESS + u64::from(task.0);
@@ -393,6 +449,12 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                 self.flush_bundle(event.cpu.index());
                 self.bundles[event.cpu.index()].lost();
             }
+        }
+    }
+
+    fn counter(&mut self, time_ns: Nanos, task: TaskId, name: &'static str, value: i64) {
+        if self.error.is_none() && name == "vruntime" {
+            self.vruntime(time_ns, task, name, value);
         }
     }
 

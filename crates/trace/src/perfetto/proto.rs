@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The four forms of protobuf that a Perfetto trace needs.
+//! The five forms of protobuf that a Perfetto trace needs.
 //!
 //! Source: Protocol Buffers, "Encoding". By hand because this is all there is to it, and a
 //! generated writer is more than ten times slower on packed fields.
@@ -7,12 +7,19 @@
 use crate::varint;
 
 const VARINT: u64 = 0;
+const FIXED64: u64 = 1;
 const LENGTH_DELIMITED: u64 = 2;
 
 /// A number. Negative numbers of signed types are passed as `value as i64 as u64`.
 pub fn number(buffer: &mut Vec<u8>, field: u64, value: u64) {
     varint::push(buffer, field << 3 | VARINT);
     varint::push(buffer, value);
+}
+
+/// A number of eight bytes.
+pub fn fixed64(buffer: &mut Vec<u8>, field: u64, value: u64) {
+    varint::push(buffer, field << 3 | FIXED64);
+    buffer.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Bytes, text, a packed field, or a message that has been encoded.

@@ -20,6 +20,12 @@ impl Message {
         let (mut message, mut at) = (Self::default(), 0);
         while at < bytes.len() {
             let key = varint::get(bytes, &mut at).unwrap();
+            if key & 7 == 1 {
+                let value = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+                message.numbers.entry(key >> 3).or_default().push(value);
+                at += 8;
+                continue;
+            }
             let value = varint::get(bytes, &mut at).unwrap();
             match key & 7 {
                 0 => message.numbers.entry(key >> 3).or_default().push(value),
@@ -183,8 +189,8 @@ fn every_switch_and_wakeup_is_there() {
         assert_eq!(got_wakings, wakings);
         assert_eq!(decoded.pids, (1..=u64::from(nr_tasks)).collect::<Vec<_>>());
         assert!(decoded.open_slices.values().all(|&open| open == 0));
-        // A block spells out its name: some 60 bytes with its end.
-        assert!(bytes.len() < 30 * memory.events.len());
+        // A block spells out its name: some 60 bytes with its end. So does an arrow.
+        assert!(bytes.len() < 60 * memory.events.len(), "{}", bytes.len() / memory.events.len());
     }
 }
 
@@ -206,6 +212,62 @@ fn a_wakeup_lies_on_the_wakers_cpu() {
     let decoded = decode(&sink.finish().unwrap());
     let want = [(6, 1, 2, 1, 8), (1, 3, 1, 3, 8), (5, 3, 2, 1, 0)];
     assert_eq!(decoded.wakings, want);
+}
+
+/// What wakes whom: the arrow goes from the waker's track to where the wakee first runs.
+#[test]
+fn arrows_lead_from_the_waker_to_the_wakee() {
+    let mut sink = PerfettoSink::new(Vec::new());
+    let event = |time_ns, cpu, kind| Event { time_ns, cpu: CpuId(cpu), kind };
+    let (a, b) = (TaskId(0), TaskId(1));
+    for id in 0..2 {
+        sink.task(TaskId(id), &TaskInfo::default());
+    }
+    let switch = |prev, next, out| EventKind::Switch { prev, next, out };
+    let wakeup = |task, waker| EventKind::Wakeup { task, waker };
+    for event in [
+        event(1, 0, EventKind::Fork { task: a, parent: None }),
+        event(2, 0, switch(None, Some(a), SwitchOut::Idle)),
+        event(5, 1, wakeup(b, Some(a))),
+        // Of a task that is runnable already, and by a timer: no arrow.
+        event(6, 1, wakeup(b, Some(a))),
+        event(8, 1, switch(None, Some(b), SwitchOut::Idle)),
+        event(9, 1, switch(Some(b), None, SwitchOut::Sleeping)),
+        event(10, 1, wakeup(b, None)),
+        event(11, 1, switch(None, Some(b), SwitchOut::Idle)),
+    ] {
+        sink.event(&event);
+    }
+    sink.end(12);
+    let mut arrows = Vec::new();
+    for packet in Message::parse(&sink.finish().unwrap()).messages(1) {
+        for event in packet.messages(11).iter().filter(|e| e.number(9) == Some(INSTANT)) {
+            let ends = (event.number(47), event.number(48));
+            arrows.push((packet.number(8).unwrap(), event.number(11).unwrap(), ends));
+        }
+    }
+    let want = [
+        (5, TRACK_TASK, (Some(1), None)),
+        (8, TRACK_TASK + 1, (None, Some(1))),
+        (12, TRACK_RUN, (None, None)),
+    ];
+    assert_eq!(arrows, want);
+}
+
+/// A scheduler's number is a counter below the task's own track; it may be negative.
+#[test]
+fn vruntime_is_a_counter_of_the_task() {
+    let mut sink = PerfettoSink::new(Vec::new());
+    sink.task(TaskId(0), &TaskInfo::default());
+    for (time, value) in [(1, 5), (4, -7)] {
+        sink.counter(time, TaskId(0), "vruntime", value);
+    }
+    sink.counter(5, TaskId(0), "something else", 1);
+    sink.end(9);
+    let decoded = decode(&sink.finish().unwrap());
+    assert_eq!(decoded.track_names[&TRACK_VRUNTIME], "vruntime");
+    assert_eq!(decoded.counters[&TRACK_VRUNTIME], [(1, 5), (4, -7)]);
+    assert_eq!(decoded.counters.len(), 1);
 }
 
 /// The counter agrees with a count made from the events, and ends above or at 0 at all times.

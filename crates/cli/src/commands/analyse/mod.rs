@@ -10,16 +10,17 @@ mod timeline;
 
 use super::trace_file::SliceLines;
 use super::trace_input::{TraceInput, format_name};
-use super::{analysis, report, results, sim};
+use super::{analysis, export, report, results, sim};
 use crate::args::AnalyseArgs;
 use crate::error::{CliError, CliResult, did_you_mean};
 use crate::output::Out;
 use schedlab_lab::{Keep, MachineInfo, Recorder, RunResult, SCHEMA_VERSION, Setting, Warning};
 use schedlab_metrics::TaskMeasures;
-use schedlab_metrics::analysis::Context;
+use schedlab_metrics::analysis::{Context, SpecFacts, Thresholds};
 use schedlab_metrics::cpu_use::{CpuMeasures, CpuUse};
-use schedlab_model::Workload;
+use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::NullSink;
+use schedlab_model::{CpuMask, Workload};
 use schedlab_trace::{Facts, InputFormat};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -121,7 +122,7 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
     let format = input.format();
     let mut recorder = Recorder::new(1, Keep::NOTHING);
     if let Some(thresholds) = args.analysis.thresholds() {
-        recorder = recorder.with_analysis(Context { thresholds, ..Context::default() });
+        recorder = recorder.with_analysis(context(path, format, thresholds)?);
     }
     let mut cpus = CpuUse::default();
     let kept = if args.keep || args.report.is_some() { SLICES_MAX } else { 0 };
@@ -173,6 +174,22 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
         ..RunResult::default()
     };
     Ok(Analysed { run, cpus: cpus.finish(facts.nr_cpus), facts })
+}
+
+/// What the analysis knows of a trace: its CPUs, from its head or from a pass of its own. Stdin
+/// cannot be read twice; there the CPUs are not known before its end, and there is no lag.
+fn context(path: &Path, format: InputFormat, thresholds: Thresholds) -> CliResult<Context> {
+    let nr_cpus = match format {
+        _ if path == Path::new("-") => 0,
+        InputFormat::Slt => export::log_cpus(path)?,
+        _ => TraceInput::open(path)?.read(Vec::new(), &mut NullSink)?.nr_cpus,
+    };
+    // What schedlab recorded begins with the run, when no CPU runs a task of it; where a log was
+    // made of another's trace, its first event says that it does not.
+    let is_whole = format != InputFormat::Text;
+    let other = SpecFacts { cpus: None, ..SpecFacts::default() };
+    let cpus = CpuMask::first(nr_cpus.min(NR_CPUS_MAX as u32));
+    Ok(Context { cpus, is_whole, other, thresholds, ..Context::default() })
 }
 
 /// The last name of each task that has several, from a pass of its own: slices go out before the

@@ -28,17 +28,17 @@ pub fn one(analysed: &Analysed, of_cpus: bool, out: &mut Out) -> CliResult<()> {
     out.line(results::totals(&analysed.run))
 }
 
-/// `trace: ftrace text, 2 CPU(s), 3 tasks, 10 events in 60.00 us, from 500.000010000 s`.
+/// `trace: ftrace text, 2 CPUs, 3 tasks, 10 events in 60.00 us, from 500.000010000 s`.
 fn head(analysed: &Analysed) -> String {
     let (run, facts) = (&analysed.run, &analysed.facts);
     let clock = facts.start_clock_ns;
     format!(
-        "{}: {}, {} CPU(s), {} tasks, {} events in {}, from {}.{:09} s of the trace's clock",
+        "{}: {}, {}, {}, {} in {}, from {}.{:09} s of the trace's clock",
         run.workload,
         run.source,
-        facts.nr_cpus,
-        facts.nr_tasks,
-        facts.nr_events,
+        table::counted(facts.nr_cpus, "CPU", "CPUs"),
+        table::counted(facts.nr_tasks, "task", "tasks"),
+        table::counted(facts.nr_events, "event", "events"),
         duration(facts.end_ns),
         clock / 1_000_000_000,
         clock % 1_000_000_000,

@@ -9,6 +9,7 @@ use super::prepare::Prepared;
 use crate::args::SweepArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
+use crate::table::counted;
 use schedlab_lab::store::{self, LOG_NAME, RunLog};
 use std::fs::File;
 use std::path::Path;
@@ -67,9 +68,9 @@ impl Folder {
         let log = RunLog::open(path).map_err(|error| CliError::file("read", &log_path, &error))?;
         if log.nr_damaged() > 0 {
             say(format!(
-                "warning: {} line(s) of {} are damaged; their runs are run again",
-                log.nr_damaged(),
-                log_path.display()
+                "warning: damaged in {}: {}; their runs are run again",
+                log_path.display(),
+                counted(log.nr_damaged(), "line", "lines")
             ));
         }
         Ok(Self { log, lock })

@@ -235,7 +235,10 @@ fn measured_table(measured: &[&Comparison]) -> String {
     }
     let without = match failed {
         0 => String::new(),
-        count => format!("\n{count} measured run(s) gave no result now"),
+        count => {
+            let runs = table::counted(count as u64, "measured run", "measured runs");
+            format!("\n{runs} gave no result now")
+        }
     };
     format!("{}{without}", table::render(&rows))
 }

@@ -57,7 +57,8 @@ pub fn tables(results: &[ExperimentResult], json: bool, out: &mut Out) -> CliRes
         .sum();
     if incomplete > 0 {
         out.line(format!(
-            "{incomplete} seed(s) of a row and measure lack one of its runs and are left out."
+            "Left out: {}, each of a row and measure that lacks one of its runs.",
+            table::counted(incomplete, "seed", "seeds")
         ))?;
     }
     Ok(())

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The classes that a run needs, and which policy belongs to which of them.
+//!
+//! A class that does nothing without tasks of its own is left out where the workload has none: each
+//! class of the stack is asked at every switch and every tick.
+
+use schedlab_model::{MutexProtocol, ObjectKind, ObjectSpec, Op, Policy, Workload};
+use schedlab_sched::core::CLASSES_MAX;
+use schedlab_sched::{Core, SchedClass};
+
+/// All policies.
+const POLICIES: [Policy; 7] = [
+    Policy::Normal,
+    Policy::Fifo,
+    Policy::Rr,
+    Policy::Batch,
+    Policy::Idle,
+    Policy::Deadline,
+    Policy::Ext,
+];
+
+/// Keeps of `classes` what a run of `workload` needs and tells `core` whose the policies are.
+pub(crate) fn build(
+    mut classes: Vec<Box<dyn SchedClass>>,
+    workload: &Workload,
+    core: &mut Core,
+) -> Vec<Box<dyn SchedClass>> {
+    let used = policies(workload);
+    let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
+    classes.retain(|class| {
+        class.acts_without_tasks() || used.iter().any(|policy| class.owns(*policy))
+    });
+    let lowest = classes.len() - 1;
+    for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {
+        let owner = classes.iter().position(|class| class.owns(policy));
+        // The number of a class that was left out is that of no other one.
+        let absent = if is_owned { CLASSES_MAX - 1 } else { lowest };
+        core.set_class_of(policy, owner.unwrap_or(absent) as u8);
+    }
+    classes
+}
+
+/// The policies that a task may ever have.
+fn policies(workload: &Workload) -> Vec<Policy> {
+    let of_tasks = workload.tasks.iter().flat_map(|task| {
+        let changed = task.program.ops.iter().filter_map(|op| match op {
+            Op::SetAttr(attr) => Some(attr.policy),
+            _ => None,
+        });
+        std::iter::once(task.attr.policy).chain(changed)
+    });
+    let mut policies: Vec<Policy> = of_tasks.collect();
+    let lends = |object: &ObjectSpec| {
+        let protocol = match object.kind {
+            ObjectKind::Mutex { protocol } => protocol,
+            _ => return false,
+        };
+        matches!(protocol, MutexProtocol::Ceiling { .. })
+    };
+    if workload.objects.iter().any(lends) {
+        policies.push(Policy::Fifo);
+    }
+    policies
+}

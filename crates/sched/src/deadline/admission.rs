@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Admission: whether one more task fits, and the checks of sched_setattr(2).
+//!
+//! Source: Linux kernel/sched/deadline.c (sched_dl_overflow, __dl_overflow, __checkparam_dl) and
+//! syscalls.c, 6.12.63. The whole machine is one root domain, every CPU has capacity 1024.
+
+use super::{DlClass, DlOptions};
+use crate::core::Core;
+use schedlab_model::{Policy, SchedAttr, TaskId};
+
+/// Shortest runtime: 2^DL_SCALE ns.
+const RUNTIME_MIN: u64 = 1 << 10;
+
+/// Bandwidth of the machine (`struct dl_bw`), in 2^-20 of a CPU.
+#[derive(Debug)]
+pub struct Admission {
+    /// What may be in use on all CPUs together; `None`: anything.
+    limit: Option<u64>,
+    /// In use.
+    total: u64,
+}
+
+impl Admission {
+    /// Nobody but the fair servers is admitted yet.
+    pub fn new(options: &DlOptions, nr_cpus: u32) -> Self {
+        let cpus = u64::from(nr_cpus);
+        Self {
+            limit: options.bandwidth.map(|bandwidth| bandwidth * cpus),
+            total: options.server_bandwidth * cpus,
+        }
+    }
+
+    /// Takes `new` in place of `old`, if that fits.
+    fn exchange(&mut self, old: u64, new: u64) -> bool {
+        let total = self.total - old + new;
+        let fits = self.limit.is_none_or(|limit| total <= limit);
+        if fits {
+            self.total = total;
+        }
+        fits
+    }
+
+    /// Gives `bandwidth` back.
+    pub fn release(&mut self, bandwidth: u64) {
+        self.total -= bandwidth;
+    }
+}
+
+impl DlClass {
+    /// Whether `task` may have `attr`; if so its share is taken.
+    pub(super) fn admit_task(
+        &mut self,
+        core: &Core,
+        task: TaskId,
+        attr: &SchedAttr,
+    ) -> Result<(), String> {
+        if attr.policy != Policy::Deadline {
+            return Ok(());
+        }
+        self.check_params(attr)?;
+        if attr.affinity.is_some_and(|mask| !core.cpus.and_not(&mask).is_empty()) {
+            return Err(
+                "a DEADLINE task must be allowed to use every CPU of the machine (EPERM): \
+                        leave out its affinity"
+                    .into(),
+            );
+        }
+        let state = &mut self.tasks[task.index()];
+        let mut entity = state.entity;
+        entity.set_params(&attr.deadline);
+        let new = entity.bandwidth();
+        if !self.admission.exchange(state.admitted, new) {
+            let in_use = self.admission.total - state.admitted;
+            let limit = self.admission.limit.unwrap_or_default();
+            return Err(format!(
+                "its share of {} CPUs is not admitted beside the {} in use: DEADLINE tasks and \
+                 fair servers may use {} (EBUSY); lower a runtime, or raise rt_runtime",
+                share(new),
+                share(in_use),
+                share(limit)
+            ));
+        }
+        state.admitted = new;
+        state.departure += 1;
+        Ok(())
+    }
+
+    fn check_params(&self, attr: &SchedAttr) -> Result<(), String> {
+        let params = &attr.deadline;
+        let period = if params.period_ns == 0 { params.deadline_ns } else { params.period_ns };
+        let (min, max) = (self.options.period_min, self.options.period_max);
+        if params.runtime_ns < RUNTIME_MIN {
+            return Err(format!(
+                "its runtime is {} ns, the least is {RUNTIME_MIN} ns (EINVAL)",
+                params.runtime_ns
+            ));
+        }
+        if !(min..=max).contains(&period) {
+            return Err(format!(
+                "its period is {period} ns, allowed are {min} to {max} ns (EINVAL; dl_period_min, \
+                 dl_period_max)"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A bandwidth in CPUs, with three digits after the point.
+fn share(bandwidth: u64) -> String {
+    let thousandths = (bandwidth * 1_000) >> 20;
+    format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deadline::cbs::to_ratio;
+
+    fn nr_admitted(server_bandwidth: u64, nr_cpus: u32) -> u32 {
+        let options = DlOptions { server_bandwidth, ..DlOptions::default() };
+        let mut admission = Admission::new(&options, nr_cpus);
+        let new = to_ratio(100, 10);
+        (0..).take_while(|_| admission.exchange(0, new)).count() as u32
+    }
+
+    #[test]
+    fn section_4_1_nine_tasks_fit_a_cpu() {
+        assert_eq!(to_ratio(1_000, 950), 996_147);
+        assert_eq!(nr_admitted(0, 1), 9);
+        assert_eq!(nr_admitted(to_ratio(1_000, 50), 1), 9);
+        assert_eq!(nr_admitted(0, 2), 19);
+    }
+
+    #[test]
+    fn a_change_counts_the_difference() {
+        let mut admission = Admission::new(&DlOptions::default(), 1);
+        assert!(admission.exchange(0, 900_000));
+        assert!(!admission.exchange(0, 100_000));
+        assert!(admission.exchange(900_000, 996_147));
+        admission.release(996_147);
+        assert_eq!(admission.total, 0);
+    }
+
+    #[test]
+    fn shares_are_said_in_cpus() {
+        assert_eq!([share(1 << 20), share(996_147), share(0)], ["1.000", "0.949", "0.000"]);
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which CPU a deadline task runs on: choice at wake-up, push and pull.
+//!
+//! Source: Linux kernel/sched/deadline.c (select_task_rq_dl, find_later_rq, push_dl_task,
+//! pull_dl_task).
+
+use super::DlClass;
+use crate::core::Core;
+use crate::flags::WakeFlags;
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+
+impl DlClass {
+    /// The CPU for waking `task`: its previous one, unless a task of this class runs there that is
+    /// earlier or cannot leave.
+    pub(super) fn select_cpu(
+        &self,
+        core: &Core,
+        task: TaskId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        let stays = Self::dl_curr(core, prev).is_some_and(|curr| {
+            core.task(curr).nr_cpus_allowed < 2 || !self.is_earlier(task, curr)
+        });
+        if !flags.is_fork()
+            && stays
+            && let Some(target) = self.find_later_rq(core, task, flags.this_cpu)
+            && self.is_earliest_on(task, target)
+        {
+            return target;
+        }
+        let allowed = &core.task(task).cpus_allowed;
+        if allowed.contains(prev) {
+            return prev;
+        }
+        allowed.first_cpu().expect("affinity was checked to be within the machine")
+    }
+
+    /// Whether `task` would run at once on `cpu` (`dl_task_is_earliest_deadline`).
+    fn is_earliest_on(&self, task: TaskId, cpu: CpuId) -> bool {
+        self.queues.earliest(cpu).is_none_or(|earliest| self.deadline(task) < earliest)
+    }
+
+    fn find_later_rq(&self, core: &Core, task: TaskId, this_cpu: CpuId) -> Option<CpuId> {
+        let t = core.task(task);
+        if t.nr_cpus_allowed == 1 {
+            return None;
+        }
+        let later = self.cpudl.find(&t.cpus_allowed, self.deadline(task))?;
+        self.domains.nearest(&later, t.cpu, this_cpu)
+    }
+
+    /// Pushes the earliest waiting task of `cpu` to a CPU where it runs at once. True if it moved.
+    pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Some(task) = self.pushable.first(cpu) else { return false };
+        if let Some(curr) = Self::dl_curr(core, cpu)
+            && self.is_earlier(task, curr)
+            && core.task(curr).nr_cpus_allowed > 1
+        {
+            core.resched_curr(cpu);
+            return false;
+        }
+        match self.find_later_rq(core, task, cpu) {
+            Some(target) if target != cpu && self.is_earliest_on(task, target) => {
+                self.move_task(core, task, cpu, target);
+                core.resched_curr(target);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Pulls to `cpu` waiting tasks of other CPUs that are earlier than all it has.
+    pub(super) fn pull(&mut self, core: &mut Core, cpu: CpuId) {
+        let mut earliest_pulled = Nanos::MAX;
+        let others = self.overloaded.and_not(&CpuMask::only(cpu));
+        for from in others.iter() {
+            let next = self.pushable.earliest(from).unwrap_or(Nanos::MAX);
+            if self.queues.earliest(cpu).is_some_and(|own| own < next) {
+                continue;
+            }
+            let candidate =
+                self.pushable.iter(from).find(|task| core.task(*task).cpus_allowed.contains(cpu));
+            // One that is about to take over its own CPU is left to it.
+            if let Some(task) = candidate
+                && self.deadline(task) < earliest_pulled
+                && self.is_earliest_on(task, cpu)
+                && !Self::dl_curr(core, from).is_some_and(|curr| self.is_earlier(task, curr))
+            {
+                earliest_pulled = self.deadline(task);
+                self.move_task(core, task, from, cpu);
+            }
+        }
+        if earliest_pulled < Nanos::MAX {
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn move_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) {
+        self.unqueue(core, from, task);
+        core.set_task_cpu(task, to);
+        self.queue(core, to, task);
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the deadline class compared: deadlines, of tasks with budget.
+
+use super::DlClass;
+use crate::core::Core;
+use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use schedlab_model::{CpuId, TaskId};
+
+const EARLIEST: Rule =
+    Rule::Least { keys: &["deadline"], text: "the earliest deadline among those with budget" };
+
+const OUT_OF_BUDGET: &str = "tasks out of budget wait for their next period";
+
+impl DlClass {
+    /// The choice on `cpu`.
+    pub(super) fn explain_pick_dl(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        let first = self.queues.first(cpu);
+        let held_back: Vec<TaskId> = (0..self.tasks.len() as u32)
+            .map(TaskId)
+            .filter(|task| {
+                let t = core.task(*task);
+                self.entity(*task).throttled && t.on_rq && t.cpu == cpu
+            })
+            .collect();
+        let rule = match first {
+            None if held_back.is_empty() => Rule::Empty,
+            None => Rule::HeldBack(OUT_OF_BUDGET),
+            Some(_) if self.queues.iter(cpu).nth(1).is_none() => Rule::Alone,
+            Some(_) => EARLIEST,
+        };
+        let mut contest = Contest::nobody("deadline", rule);
+        for (index, task) in self.queues.iter(cpu).chain(held_back).enumerate() {
+            let running = core.rq(cpu).curr == Some(task);
+            if index >= into.limit && !running && into.focus != Some(task) {
+                contest.nr_omitted += 1;
+                continue;
+            }
+            contest.candidates.push(Candidate {
+                who: Who::Task(task),
+                running,
+                considered: !self.entity(task).throttled,
+                chosen: first == Some(task),
+                facts: self.task_facts(task),
+            });
+        }
+        into.contests.push(contest);
+    }
+
+    /// The numbers of `task`.
+    pub(super) fn task_facts(&self, task: TaskId) -> Vec<Fact> {
+        let entity = self.entity(task);
+        vec![
+            Fact::ns("deadline", entity.deadline),
+            Fact::ns("runtime", entity.runtime),
+            Fact::ns("dl_runtime", entity.dl_runtime),
+            Fact::ns("dl_deadline", entity.dl_deadline),
+            Fact::ns("dl_period", entity.dl_period),
+            Fact::flag("throttled", entity.throttled),
+        ]
+    }
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The deadline class: SCHED_DEADLINE, earliest deadline first with a constant bandwidth server for
+//! each task.
+//!
+//! A task has a budget (runtime) in each period. While it has budget, its deadline decides: the
+//! runnable task with the earliest one runs. When the budget is used up the task is held back
+//! (throttled) until its next period, so that it cannot take more than runtime/period of a CPU,
+//! whatever it does; what it overran is paid from the next budgets. Overruns happen since the
+//! budget is only looked at at ticks and when the CPU reschedules. Tasks are admitted only if
+//! the sum of their shares, and of the fair servers from 6.12 on, stays below the share that
+//! `sched_rt_runtime_us` leaves. On several CPUs the m earliest deadlines run on m CPUs: tasks are
+//! pushed and pulled as in [`crate::rt`].
+//!
+//! Source: Linux kernel/sched/deadline.c and cpudeadline.c, 6.12.63; 6.1.158 does the same to what
+//! is modelled. Left out: SCHED_FLAG_RECLAIM (GRUB) and SCHED_FLAG_DL_OVERRUN, HRTICK_DL (off by
+//! default), priority inheritance from tasks of this class, the place of the fair server among the
+//! deadlines (it comes behind every task of this class), and the rotation among equally good
+//! targets (of free CPUs the lowest is taken, of equal latest deadlines the highest CPU).
+
+mod admission;
+mod balance;
+pub mod cbs;
+mod explain;
+mod queue;
+pub mod tunables;
+
+use crate::class::SchedClass;
+use crate::core::Core;
+use crate::domains::Domains;
+use crate::explain::{Explanation, Fact};
+use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use admission::Admission;
+use cbs::Entity;
+use queue::{CpuDl, DeadlineQueues};
+use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId};
+pub use tunables::DlOptions;
+
+/// What the class keeps of a task.
+#[derive(Clone, Copy, Debug, Default)]
+struct DlTask {
+    entity: Entity,
+    /// CPU time charged so far.
+    exec_seen: Nanos,
+    /// Share of a CPU that admission counts for it; also after it left, until the 0-lag time.
+    admitted: u64,
+    /// Counts the renewals of its budget that were set; an older timer means nothing.
+    replenishment: u32,
+    /// Counts its departures; as above.
+    departure: u32,
+}
+
+/// What a timer is for; with the number of a task and of its timer a token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TimerKind {
+    /// Renews the budget (`dl_timer`).
+    Replenish,
+    /// Frees the bandwidth of a task that left (`inactive_timer`).
+    Inactive,
+}
+
+/// The class.
+#[derive(Debug)]
+pub struct DlClass {
+    options: DlOptions,
+    domains: Domains,
+    /// Runnable tasks with budget, the running one included.
+    queues: DeadlineQueues,
+    /// Those that do not run and may use another CPU.
+    pushable: DeadlineQueues,
+    /// CPUs with pushable tasks (`dlo_mask`).
+    overloaded: CpuMask,
+    cpudl: CpuDl,
+    tasks: Vec<DlTask>,
+    admission: Admission,
+}
+
+impl DlClass {
+    /// The class for `machine`.
+    pub fn new(options: DlOptions, machine: &Machine) -> Self {
+        let nr_cpus = machine.nr_cpus();
+        Self {
+            options,
+            domains: Domains::new(&machine.topology),
+            queues: DeadlineQueues::new(nr_cpus),
+            pushable: DeadlineQueues::new(nr_cpus),
+            overloaded: CpuMask::empty(),
+            cpudl: CpuDl::new(nr_cpus),
+            tasks: Vec::new(),
+            admission: Admission::new(&options, nr_cpus),
+        }
+    }
+
+    /// Budget and deadline of `task`, for tests.
+    pub fn entity(&self, task: TaskId) -> &Entity {
+        &self.tasks[task.index()].entity
+    }
+
+    fn deadline(&self, task: TaskId) -> Nanos {
+        self.entity(task).deadline
+    }
+
+    /// The running task of `cpu` if it is of this class.
+    fn dl_curr(core: &Core, cpu: CpuId) -> Option<TaskId> {
+        let curr = core.rq(cpu).curr?;
+        (core.task(curr).class == core.class_of(Policy::Deadline)).then_some(curr)
+    }
+
+    fn add_pushable(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        if core.task(task).nr_cpus_allowed > 1 {
+            self.pushable.add(cpu, task, self.tasks[task.index()].entity.deadline);
+            self.overloaded.set(cpu);
+        }
+    }
+
+    fn remove_pushable(&mut self, cpu: CpuId, task: TaskId) {
+        self.pushable.remove(task);
+        if self.pushable.is_empty(cpu) {
+            self.overloaded.clear(cpu);
+        }
+    }
+
+    /// The queue of `cpu` has changed: so have its earliest deadline, and what real-time tasks may
+    /// see in it.
+    fn update_cpu(&mut self, core: &mut Core, cpu: CpuId) {
+        self.cpudl.set(cpu, self.queues.earliest(cpu));
+        if self.queues.is_empty(cpu) {
+            core.deadline_cpus.clear(cpu);
+        } else {
+            core.deadline_cpus.set(cpu);
+        }
+    }
+
+    /// Puts `task`, which has budget, among the runnable ones of `cpu`.
+    fn queue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        self.queues.add(cpu, task, self.tasks[task.index()].entity.deadline);
+        core.add_nr_running(cpu, 1);
+        self.update_cpu(core, cpu);
+        if !core.is_running(task) {
+            self.add_pushable(core, cpu, task);
+        }
+    }
+
+    fn unqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        if self.queues.contains(task) {
+            self.queues.remove(task);
+            core.sub_nr_running(cpu, 1);
+            self.update_cpu(core, cpu);
+        }
+        self.remove_pushable(cpu, task);
+    }
+
+    /// Charges the CPU time since the last call to the running task of `cpu`; holds it back if its
+    /// budget is used up or given away (`update_curr_dl`).
+    fn update_curr(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some(curr) = Self::dl_curr(core, cpu) else { return };
+        let exec = core.sum_exec_runtime(curr);
+        let task = &mut self.tasks[curr.index()];
+        let delta = exec - std::mem::replace(&mut task.exec_seen, exec);
+        let entity = &mut task.entity;
+        entity.runtime -= delta as i64;
+        let is_over = delta > 0 && entity.is_exceeded();
+        if !(is_over || entity.yielded) || entity.throttled || !self.queues.contains(curr) {
+            return;
+        }
+        self.unqueue(core, cpu, curr);
+        if !self.throttle(core, curr) {
+            self.tasks[curr.index()].entity.replenish(core.now);
+            self.queue(core, cpu, curr);
+        }
+        if self.queues.first(cpu) != Some(curr) {
+            core.resched_curr(cpu);
+        }
+    }
+
+    /// Holds `task` back until its next period; false if that has begun already.
+    fn throttle(&mut self, core: &mut Core, task: TaskId) -> bool {
+        let state = &mut self.tasks[task.index()];
+        let Some(at) = state.entity.timer_at(core.now) else { return false };
+        state.entity.throttled = true;
+        state.replenishment += 1;
+        core.start_timer(at, token(TimerKind::Replenish, task, state.replenishment));
+        true
+    }
+
+    /// What a task that becomes runnable starts with.
+    fn refresh(&mut self, core: &mut Core, task: TaskId, flags: EnqueueFlags) {
+        let now = core.now;
+        let entity = &mut self.tasks[task.index()].entity;
+        entity.set_params(&core.task(task).attr.deadline);
+        if flags.restore {
+            if !entity.throttled && (entity.is_new() || entity.deadline < now) {
+                entity.start_period(now);
+            }
+            return;
+        }
+        if !entity.throttled && entity.wakes_between(now) && self.throttle(core, task) {
+            let entity = &mut self.tasks[task.index()].entity;
+            entity.runtime = entity.runtime.min(0);
+            return;
+        }
+        let entity = &mut self.tasks[task.index()].entity;
+        if !entity.throttled {
+            entity.wake(now);
+        }
+    }
+
+    /// Whether `task` goes before `other` (`dl_entity_preempt`).
+    fn is_earlier(&self, task: TaskId, other: TaskId) -> bool {
+        self.deadline(task) < self.deadline(other)
+    }
+
+    /// `task` has the deadline of `curr`: if `curr` could go elsewhere and `task` could not, `curr`
+    /// gives way to be pushed (`check_preempt_equal_dl`).
+    fn check_preempt_equal(&self, core: &mut Core, cpu: CpuId, task: TaskId, curr: TaskId) {
+        let can_leave = |id: TaskId| {
+            let t = core.task(id);
+            let target = self.cpudl.find(&t.cpus_allowed, self.deadline(id));
+            t.nr_cpus_allowed > 1 && target.is_some()
+        };
+        if can_leave(curr) && !can_leave(task) {
+            core.resched_curr(cpu);
+        }
+    }
+
+    /// `task` uses its bandwidth no more; it is free at the 0-lag time (`task_non_contending`).
+    fn depart(&mut self, core: &mut Core, task: TaskId) {
+        let state = &mut self.tasks[task.index()];
+        state.replenishment += 1;
+        (state.entity.throttled, state.entity.yielded) = (false, false);
+        let at = state.entity.zero_lag();
+        if at <= core.now {
+            self.admission.release(std::mem::take(&mut state.admitted));
+        } else {
+            state.departure += 1;
+            core.start_timer(at, token(TimerKind::Inactive, task, state.departure));
+        }
+    }
+
+    /// The budget of `task` is renewed (`dl_task_timer`).
+    fn replenish_timer(&mut self, core: &mut Core, task: TaskId) {
+        let t = core.task(task);
+        let (cpu, on_rq) = (t.cpu, t.on_rq);
+        self.tasks[task.index()].entity.replenish(core.now);
+        if !on_rq {
+            return;
+        }
+        self.queue(core, cpu, task);
+        match Self::dl_curr(core, cpu) {
+            Some(curr) => self.preempt(core, cpu, task, curr),
+            None => core.resched_curr(cpu),
+        }
+        if !self.pushable.is_empty(cpu) {
+            self.push(core, cpu);
+        }
+    }
+
+    fn preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, curr: TaskId) {
+        if self.is_earlier(task, curr) {
+            core.resched_curr(cpu);
+        } else if self.deadline(task) == self.deadline(curr) && !core.rq(cpu).need_resched {
+            self.check_preempt_equal(core, cpu, task, curr);
+        }
+    }
+}
+
+fn token(kind: TimerKind, task: TaskId, number: u32) -> u64 {
+    // Thirty-one bits tell the timers of a task apart: an old one has fired long before they wrap.
+    u64::from(kind == TimerKind::Inactive) << 63
+        | u64::from(number & (u32::MAX >> 1)) << 32
+        | u64::from(task.0)
+}
+
+impl SchedClass for DlClass {
+    fn name(&self) -> &'static str {
+        "deadline"
+    }
+
+    fn owns(&self, policy: Policy) -> bool {
+        policy == Policy::Deadline
+    }
+
+    fn acts_without_tasks(&self) -> bool {
+        false
+    }
+
+    fn admit(&mut self, core: &Core, task: TaskId, attr: &SchedAttr) -> Result<(), String> {
+        self.admit_task(core, task, attr)
+    }
+
+    fn task_new(&mut self, _core: &mut Core, task: TaskId) {
+        if self.tasks.len() <= task.index() {
+            self.tasks.resize(task.index() + 1, DlTask::default());
+        }
+        self.queues.add_task(task);
+        self.pushable.add_task(task);
+    }
+
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        self.refresh(core, task, flags);
+        if !self.tasks[task.index()].entity.throttled {
+            self.queue(core, cpu, task);
+        }
+    }
+
+    fn dequeue_task(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        _flags: DequeueFlags,
+    ) -> bool {
+        self.update_curr(core, cpu);
+        self.unqueue(core, cpu, task);
+        true
+    }
+
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
+        if let Some(curr) = Self::dl_curr(core, cpu) {
+            self.tasks[curr.index()].entity.yielded = true;
+            self.update_curr(core, cpu);
+        }
+    }
+
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        curr: TaskId,
+        _flags: WakeFlags,
+    ) {
+        self.preempt(core, cpu, task, curr);
+    }
+
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        self.update_curr(core, cpu);
+        self.queues.first(cpu)
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {
+        self.update_curr(core, cpu);
+        if self.queues.contains(prev) {
+            self.add_pushable(core, cpu, prev);
+        }
+    }
+
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, first: bool) {
+        self.tasks[task.index()].exec_seen = core.sum_exec_runtime(task);
+        self.remove_pushable(cpu, task);
+        if first && !self.pushable.is_empty(cpu) {
+            core.queue_balance_callback(cpu);
+        }
+    }
+
+    fn balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if let Some(prev) = Self::dl_curr(core, cpu)
+            && !self.queues.contains(prev)
+        {
+            self.pull(core, cpu);
+        }
+        !self.queues.is_empty(cpu)
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        if Self::dl_curr(core, cpu).is_some() {
+            while self.push(core, cpu) {}
+        }
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &Core,
+        task: TaskId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        self.select_cpu(core, task, prev, flags)
+    }
+
+    fn task_woken(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        let Some(curr) = Self::dl_curr(core, cpu) else { return };
+        let stays = core.task(curr).nr_cpus_allowed < 2 || !self.is_earlier(task, curr);
+        let may_leave = core.task(task).nr_cpus_allowed > 1;
+        if curr != task && !core.rq(cpu).need_resched && may_leave && stays {
+            while self.push(core, cpu) {}
+        }
+    }
+
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, _curr: TaskId) {
+        self.update_curr(core, cpu);
+    }
+
+    fn task_dead(&mut self, core: &mut Core, task: TaskId) {
+        self.depart(core, task);
+    }
+
+    fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        self.depart(core, task);
+        if core.task(task).on_rq && self.queues.is_empty(cpu) {
+            self.pull(core, cpu);
+        }
+    }
+
+    fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        if !core.task(task).on_rq {
+            return;
+        }
+        if core.is_running(task) {
+            if self.queues.first(cpu) != Some(task) {
+                core.resched_curr(cpu);
+            }
+            return;
+        }
+        if core.task(task).nr_cpus_allowed > 1 && self.overloaded.contains(cpu) {
+            while self.push(core, cpu) {}
+        }
+        match Self::dl_curr(core, cpu) {
+            Some(curr) => self.preempt(core, cpu, task, curr),
+            None => core.resched_curr(cpu),
+        }
+    }
+
+    fn timer(&mut self, core: &mut Core, token_seen: u64) {
+        let task = TaskId(token_seen as u32);
+        let state = &mut self.tasks[task.index()];
+        if token_seen == token(TimerKind::Replenish, task, state.replenishment) {
+            if state.entity.throttled {
+                self.replenish_timer(core, task);
+            }
+        } else if token_seen == token(TimerKind::Inactive, task, state.departure) {
+            self.admission.release(std::mem::take(&mut state.admitted));
+        }
+    }
+
+    fn is_throttled(&self, _core: &Core, task: TaskId) -> bool {
+        self.entity(task).throttled
+    }
+
+    fn explain(&self, core: &Core, task: TaskId) -> String {
+        let entity = self.entity(task);
+        let held = if entity.throttled { ", out of budget until its next period" } else { "" };
+        let left = entity.deadline as i64 - core.now as i64;
+        format!("deadline in {left} ns, budget {} ns{held}", entity.runtime)
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_dl(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        vec![
+            Fact::ns("running.deadline", self.deadline(curr)),
+            Fact::ns("woken.deadline", self.deadline(woken)),
+        ]
+    }
+
+    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(task)
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks of each CPU by deadline, and the CPUs by their earliest deadline.
+//!
+//! Source: Linux kernel/sched/deadline.c (`dl_rq.root`, `pushable_dl_tasks_root`) and
+//! cpudeadline.c. Equal deadlines keep the order in which they came.
+
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+use std::collections::BTreeSet;
+
+/// Place in a queue: deadline, then order of coming.
+type Key = (Nanos, u64, TaskId);
+
+/// One queue a CPU, ordered by deadline.
+#[derive(Debug)]
+pub struct DeadlineQueues {
+    cpus: Vec<BTreeSet<Key>>,
+    /// Where each task stands.
+    places: Vec<Option<(CpuId, Key)>>,
+    sequence: u64,
+}
+
+impl DeadlineQueues {
+    /// Empty queues.
+    pub fn new(nr_cpus: u32) -> Self {
+        let cpus = (0..nr_cpus).map(|_| BTreeSet::new()).collect();
+        Self { cpus, places: Vec::new(), sequence: 0 }
+    }
+
+    /// Makes room for `task`.
+    pub fn add_task(&mut self, task: TaskId) {
+        if self.places.len() <= task.index() {
+            self.places.resize(task.index() + 1, None);
+        }
+    }
+
+    /// Puts `task` behind those of the same deadline.
+    pub fn add(&mut self, cpu: CpuId, task: TaskId, deadline: Nanos) {
+        self.remove(task);
+        let key = (deadline, self.sequence, task);
+        self.sequence += 1;
+        self.cpus[cpu.index()].insert(key);
+        self.places[task.index()] = Some((cpu, key));
+    }
+
+    /// Takes `task` out, if it is in.
+    pub fn remove(&mut self, task: TaskId) {
+        if let Some((cpu, key)) = self.places[task.index()].take() {
+            self.cpus[cpu.index()].remove(&key);
+        }
+    }
+
+    /// Whether `task` is in a queue.
+    pub fn contains(&self, task: TaskId) -> bool {
+        self.places[task.index()].is_some()
+    }
+
+    /// Whether `cpu` has nobody.
+    pub fn is_empty(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].is_empty()
+    }
+
+    /// The task of the earliest deadline.
+    pub fn first(&self, cpu: CpuId) -> Option<TaskId> {
+        self.cpus[cpu.index()].first().map(|key| key.2)
+    }
+
+    /// The earliest deadline.
+    pub fn earliest(&self, cpu: CpuId) -> Option<Nanos> {
+        self.cpus[cpu.index()].first().map(|key| key.0)
+    }
+
+    /// Tasks by deadline.
+    pub fn iter(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        self.cpus[cpu.index()].iter().map(|key| key.2)
+    }
+}
+
+/// The CPUs by their earliest deadline (`struct cpudl`).
+#[derive(Debug)]
+pub struct CpuDl {
+    /// CPUs without a task of the class.
+    free: CpuMask,
+    by_deadline: BTreeSet<(Nanos, CpuId)>,
+    deadlines: Vec<Option<Nanos>>,
+}
+
+impl CpuDl {
+    /// All CPUs are free.
+    pub fn new(nr_cpus: u32) -> Self {
+        Self {
+            free: CpuMask::first(nr_cpus),
+            by_deadline: BTreeSet::new(),
+            deadlines: vec![None; nr_cpus as usize],
+        }
+    }
+
+    /// The earliest deadline of `cpu` is now `earliest`.
+    pub fn set(&mut self, cpu: CpuId, earliest: Option<Nanos>) {
+        let old = std::mem::replace(&mut self.deadlines[cpu.index()], earliest);
+        if old == earliest {
+            return;
+        }
+        if let Some(old) = old {
+            self.by_deadline.remove(&(old, cpu));
+        }
+        match earliest {
+            Some(deadline) => {
+                self.by_deadline.insert((deadline, cpu));
+                self.free.clear(cpu);
+            }
+            None => self.free.set(cpu),
+        }
+    }
+
+    /// CPUs where a task of `deadline` that may use `allowed` would run at once: the free ones,
+    /// else the one whose earliest deadline is the latest of all, if it is later.
+    pub fn find(&self, allowed: &CpuMask, deadline: Nanos) -> Option<CpuMask> {
+        let free = self.free.and(allowed);
+        if !free.is_empty() {
+            return Some(free);
+        }
+        let (latest, cpu) = *self.by_deadline.last()?;
+        (allowed.contains(cpu) && deadline < latest).then(|| CpuMask::only(cpu))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_deadlines_keep_their_order() {
+        let mut queues = DeadlineQueues::new(2);
+        (0..4).for_each(|task| queues.add_task(TaskId(task)));
+        for (task, deadline) in [(3, 20), (1, 10), (0, 10), (2, 5)] {
+            queues.add(CpuId(1), TaskId(task), deadline);
+        }
+        let order =
+            |queues: &DeadlineQueues| queues.iter(CpuId(1)).map(|t| t.0).collect::<Vec<_>>();
+        assert_eq!(order(&queues), [2, 1, 0, 3]);
+        queues.add(CpuId(1), TaskId(1), 10);
+        queues.remove(TaskId(2));
+        assert_eq!(order(&queues), [0, 1, 3]);
+        assert_eq!(queues.earliest(CpuId(1)), Some(10));
+        assert!(queues.is_empty(CpuId(0)) && !queues.contains(TaskId(2)));
+    }
+
+    #[test]
+    fn free_cpus_come_first_then_the_latest_deadline() {
+        let mut cpudl = CpuDl::new(3);
+        let all = CpuMask::first(3);
+        cpudl.set(CpuId(1), Some(50));
+        assert_eq!(cpudl.find(&all, 90), Some(all.and_not(&CpuMask::only(CpuId(1)))));
+        cpudl.set(CpuId(0), Some(70));
+        cpudl.set(CpuId(2), Some(60));
+        assert_eq!(cpudl.find(&all, 69), Some(CpuMask::only(CpuId(0))));
+        assert_eq!(cpudl.find(&all, 70), None);
+        assert_eq!(cpudl.find(&CpuMask::only(CpuId(2)), 10), None, "only the latest is looked at");
+        cpudl.set(CpuId(0), None);
+        assert_eq!(cpudl.find(&all, 99), Some(CpuMask::only(CpuId(0))));
+    }
+}
