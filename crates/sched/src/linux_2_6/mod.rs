@@ -118,7 +118,6 @@ pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
         let cache_hot = options.get(CACHE_HOT.name);
         vec![Box::new(OrderOne::new(Rules::LINUX_2_6_11, options, cache_hot, machine))]
     },
-    ..INFO_2_6_0
 };
 
 /// Linux 2.6.22.

@@ -25,7 +25,7 @@ pub enum Idle {
     /// It runs something.
     Not,
     /// At the tick of an idle CPU.
-    Idle,
+    AtTick,
     /// It is about to become idle.
     Newly,
 }
@@ -134,7 +134,7 @@ impl Domains {
     /// Which average the kind of balancing goes by.
     pub fn index_of(&self, idle: Idle) -> usize {
         match idle {
-            Idle::Idle => 1,
+            Idle::AtTick => 1,
             _ if !self.weighs => 1,
             Idle::Not | Idle::Newly => 2,
         }
@@ -187,7 +187,7 @@ impl Domains {
         let state = &self.intervals[cpu.index()][level];
         let factor = match idle {
             Idle::Not => self.domains[state.domain].busy_factor,
-            Idle::Idle | Idle::Newly => 1,
+            Idle::AtTick | Idle::Newly => 1,
         };
         (state.interval * factor * self.hz).div_ceil(1000).max(1)
     }

@@ -141,7 +141,7 @@ fn work_now_and_then(here: &Sum, busiest: &Sum, per_task: [u64; 2], moved: u64) 
 /// Number of tasks to move (2.6.11).
 fn tasks_to_move(here: &Sum, busiest: &Sum, average: u64, pct: u64, idle: Idle) -> Option<u64> {
     // A CPU that would run nothing takes one also where the loads do not differ enough.
-    let anyway = idle == Idle::Newly || (idle == Idle::Idle && busiest.load > LOAD_SCALE);
+    let anyway = idle == Idle::Newly || (idle == Idle::AtTick && busiest.load > LOAD_SCALE);
     let anyway = anyway.then_some(1);
     if !differs(here, busiest, average, pct) {
         return anyway;
@@ -196,9 +196,9 @@ mod tests {
         assert_eq!(tasks(1, 7, Idle::Not), Some(3));
         assert_eq!(tasks(4, 5, Idle::Not), None, "500 is not more than 125 * 4");
         assert_eq!(tasks(1, 2, Idle::Not), None, "half a task, and no power is gained");
-        assert_eq!(tasks(0, 2, Idle::Idle), Some(1));
+        assert_eq!(tasks(0, 2, Idle::AtTick), Some(1));
         assert_eq!(tasks(1, 2, Idle::Newly), Some(1), "anyway");
-        assert_eq!(tasks(0, 1, Idle::Idle), None, "it runs already");
+        assert_eq!(tasks(0, 1, Idle::AtTick), None, "it runs already");
     }
 
     #[test]

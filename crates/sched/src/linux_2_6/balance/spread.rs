@@ -49,7 +49,7 @@ impl OrderOne {
         let jiffies = core.jiffies() + domains.offset(cpu);
         let nr_levels = domains.intervals[cpu.index()].len();
         let is_idle = core.rq(cpu).curr.is_none();
-        let mut idle = if is_idle { Idle::Idle } else { Idle::Not };
+        let mut idle = if is_idle { Idle::AtTick } else { Idle::Not };
         for level in 0..nr_levels {
             let Some(domains) = self.domains() else { return };
             let ticks = domains.interval_ticks(cpu, level, idle);
