@@ -206,8 +206,9 @@ pub struct MachineArgs {
     /// of `schedlab calibrate`.
     #[arg(long, value_name = "zero|default|FILE")]
     pub costs: Option<String>,
-    /// Value of a tunable of the scheduler, as in `--set slice=10ms`; may be repeated.
-    #[arg(long = "set", short = 's', value_name = "TUNABLE=VALUE")]
+    /// Value of a tunable, as in `--set slice=10ms`, or of one scheduler's, as in
+    /// `--set linux-6.12:base_slice=3ms`; may be repeated.
+    #[arg(long = "set", short = 's', value_name = "[SCHEDULER:]TUNABLE=VALUE")]
     pub tunables: Vec<String>,
     /// Threads to simulate on, all CPUs if nothing is said; the results do not depend on it.
     #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N",

@@ -14,6 +14,23 @@ fn json(args: &[&str]) -> Value {
 }
 
 #[test]
+fn a_tunable_may_be_meant_for_one_scheduler() {
+    let switches = |settings: &[&str]| -> Vec<u64> {
+        let mut args = vec!["sim", "hogs:n=2,work=20ms", "--scheduler", "rr,linux-6.12", "--json"];
+        settings.iter().for_each(|setting| args.extend(["--set", setting]));
+        let runs = json(&args);
+        let count =
+            |run: &Value| run["measures"]["totals"]["nr_switches"].as_u64().expect("a number");
+        runs.as_array().unwrap().iter().map(count).collect()
+    };
+    let plain = switches(&[]);
+    let only_rr = switches(&["rr:quantum=4ms"]);
+    assert!(only_rr[0] > plain[0] && only_rr[1] == plain[1], "{plain:?} {only_rr:?}");
+    let both = switches(&["rr:quantum=4ms", "linux-6.12:base_slice=8ms"]);
+    assert!(both[0] == only_rr[0] && both[1] < plain[1], "{plain:?} {both:?}");
+}
+
+#[test]
 fn json_keeps_to_the_published_schema() {
     let schema = json(&["schema", "result"]);
     let validator = jsonschema::validator_for(&schema).unwrap();

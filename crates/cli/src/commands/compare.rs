@@ -3,6 +3,7 @@
 
 use super::demo::{Bar, Unavailable, finish_with_failures};
 use super::results::{self, Expectations};
+use super::tunables;
 use super::{report, sim, sweep};
 use crate::args::CompareArgs;
 use crate::error::{CliError, CliResult};
@@ -76,6 +77,7 @@ fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
     if schedulers.is_empty() && args.host.is_empty() {
         schedulers.extend(DEFAULT_SCHEDULERS);
     }
+    tunables::check_schedulers(&args.machine.tunables, schedulers.iter().copied())?;
     let host_cpus = schedlab_host::allowed_cpus();
     if !args.host.is_empty() && host_cpus.weight() < cpus(args) {
         return Err(CliError::new(
@@ -127,19 +129,17 @@ fn planned(
             parameters.insert("policy".into(), policy.name().into());
         }
     }
-    let tunables: CliResult<Vec<(String, String)>> = args
-        .machine
-        .tunables
-        .iter()
-        .map(|text| input::pair("--set", text).map(|(n, v)| (n.to_string(), v.to_string())))
-        .collect();
+    let tunables = match lane {
+        "sim" => tunables::of_scheduler(&args.machine.tunables, &scheduler)?,
+        _ => Vec::new(),
+    };
     Ok(PlannedRun {
         experiment: 0,
         lane: lane.into(),
         request: RunRequest {
             workload,
             scheduler,
-            tunables: if lane == "sim" { tunables? } else { Vec::new() },
+            tunables,
             cpus,
             machine: None,
             parameters,

@@ -2,6 +2,7 @@
 //! `schedlab explain`: why a task was chosen at a time, and who kept a task waiting.
 
 use super::sim;
+use super::tunables;
 use crate::args::{ExplainArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult};
 use crate::input;
@@ -30,6 +31,7 @@ pub fn explain(args: &ExplainArgs, out: &mut Out) -> CliResult<()> {
             "give one scheduler",
         ));
     };
+    tunables::check_schedulers(&args.machine.tunables, std::iter::once(scheduler.as_str()))?;
     let request = sim::request(&sim_args(args), &named, nr_cpus, scheduler, 0)?;
     let query = Query {
         question: question(args),

@@ -21,6 +21,7 @@ mod studies;
 mod sweep;
 mod trace_file;
 mod trace_input;
+mod tunables;
 
 pub use analysis::AnalysisArgs;
 pub use schema::SchemaKind;

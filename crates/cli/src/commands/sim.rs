@@ -3,6 +3,7 @@
 
 use super::results::{self, Expectations};
 use super::trace_file::{OptionalTraceFile, SliceLines, TraceFormat};
+use super::tunables;
 use super::{analysis, report};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult, allowed_words};
@@ -23,6 +24,8 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     lane.tells_vruntime = format == Some(TraceFormat::Perfetto);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
+    let schedulers = args.scheduler.iter().map(String::as_str);
+    tunables::check_schedulers(&args.machine.tunables, schedulers)?;
     let mut requests = Vec::new();
     for scheduler in &args.scheduler {
         for repetition in 0..args.repetitions {
@@ -135,16 +138,11 @@ pub fn request(
     if let Some(machine) = &args.machine.machine {
         parameters.insert("machine".into(), machine.clone());
     }
-    let tunables: CliResult<Vec<(String, String)>> = args
-        .machine
-        .tunables
-        .iter()
-        .map(|text| input::pair("--set", text).map(|(n, v)| (n.to_string(), v.to_string())))
-        .collect();
+    let tunables = tunables::of_scheduler(&args.machine.tunables, &scheduler)?;
     Ok(RunRequest {
         workload,
         scheduler,
-        tunables: tunables?,
+        tunables,
         cpus: CpuMask::first(nr_cpus),
         machine: None,
         parameters,
