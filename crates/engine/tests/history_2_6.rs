@@ -57,6 +57,30 @@ fn section_3_12_hogs_under_2_6_0() {
     assert_eq!(share(FIRST, [-20, 0], 302), 6623);
 }
 
+const LATER: [&str; 2] = ["linux-2.6.11", "linux-2.6.22"];
+
+#[test]
+fn section_3_12_hogs() {
+    for scheduler in LATER {
+        let hogs = |nices: [i8; 2]| vec![hog("A", nices[0]), hog("B", nices[1])];
+        assert_eq!(turns(scheduler, hogs([0, 0]), 400), "A100 B100 A100 B100", "{scheduler}");
+        assert_eq!(turns(scheduler, hogs([19, 19]), 20), "A5 B5 A5 B5", "{scheduler}");
+        assert_eq!(turns(scheduler, hogs([0, 10]), 300), "A100 B50 A100 B50", "{scheduler}");
+        assert_eq!(turns(scheduler, hogs([-20, 0]), 1800), "A800 B100 A800 B100", "{scheduler}");
+    }
+}
+
+#[test]
+fn section_3_12_shares() {
+    for scheduler in LATER {
+        assert_eq!(share(scheduler, [0, 1], 195), 5128);
+        assert_eq!(share(scheduler, [0, 10], 150), 6667);
+        assert_eq!(share(scheduler, [0, 19], 105), 9524);
+        assert_eq!(share(scheduler, [-1, 0], 520), 8077);
+        assert_eq!(share(scheduler, [-20, 0], 900), 8889);
+    }
+}
+
 #[test]
 fn an_interactive_task_keeps_the_cpu_for_four_slices() {
     // 150 ms of sleep are as good as a second. It goes on at the end of three slices, since its

@@ -154,10 +154,10 @@ pub fn definitions_section() -> String {
 pub fn footer(notes: &[ModelNote]) -> String {
     let mut out = String::from(
         "<footer id=\"models\">\n<h2>What the models simplify</h2>\n<p>A simulated run knows only \
-         its workload, the scheduler's rules and the costs listed with the modelled machine. There \
-         are no interrupts, no other processes, no change of clock frequency, no shared caches or \
-         memory bus beyond those costs, and every cost is the same each time. A real machine has \
-         all of these; where the two differ, look there first.</p>\n",
+         its workload, the scheduler's rules and what is listed with the modelled machine. There \
+         are no interrupts and no refills of caches but those that it names, no other processes, \
+         no change of clock frequency, no contention for memory, and every cost is the same each \
+         time. A real machine has all of these; where the two differ, look there first.</p>\n",
     );
     if !notes.is_empty() {
         out += "<dl>\n";

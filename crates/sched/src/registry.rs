@@ -64,6 +64,8 @@ pub const SCHEDULERS: &[&SchedulerInfo] = &[
     &crate::wrr::RMLFQ_AS_BUILT_32,
     &crate::linux_2_4::INFO,
     &crate::linux_2_6::INFO_2_6_0,
+    &crate::linux_2_6::INFO_2_6_11,
+    &crate::linux_2_6::INFO_2_6_22,
     &crate::staircase::RSDL_0_31,
     &crate::staircase::SD_0_48,
     &crate::linux_6_1::INFO,

@@ -47,7 +47,8 @@ pub fn parse(text: &str) -> Result<MachineSpec, String> {
 /// preempt at once.
 pub fn default_preempt(scheduler: &SchedulerInfo) -> Preempt {
     match scheduler.name {
-        "linux-2.4.18" | "linux-2.6.0" | "rsdl-0.31" | "sd-0.48" => Preempt::None,
+        "linux-2.4.18" | "linux-2.6.0" | "linux-2.6.11" | "linux-2.6.22" => Preempt::None,
+        "rsdl-0.31" | "sd-0.48" => Preempt::None,
         "linux-6.1" | "linux-6.6" | "linux-6.12.0" | "linux-6.12" => Preempt::Voluntary,
         "linux-6.18" => Preempt::Lazy,
         _ => Preempt::Full,

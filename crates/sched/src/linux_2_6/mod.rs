@@ -91,6 +91,52 @@ pub const INFO_2_6_0: SchedulerInfo = SchedulerInfo {
     },
 };
 
+/// With domains an idle CPU sees an average of the loads of others, and may find a difference too
+/// small to act on. A hog that was woken and had to wait is interactive for a second or more, in
+/// which others get nothing.
+const CLAIMS_OF_DOMAINS: Claims = Claims { work_conserving: false, fair: false, ..CLAIMS };
+
+const CACHE_HOT: Tunable = Tunable {
+    name: "cache_hot",
+    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
+    default: 5 * NSEC_PER_MSEC / 2,
+    text: "a task that ran less long ago is pulled only by an idle CPU or after failed attempts \
+           (cache_hot_time; 2.6.22 measures it at boot)",
+};
+
+/// Linux 2.6.11.
+pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
+    name: "linux-2.6.11",
+    summary: "Linux 2.6.11: O(1), slices of 5 to 800 ms, sleep_avg without credits, domains",
+    source: "Linux 2.6.11, kernel/{sched,fork}.c, include/linux/topology.h",
+    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
+                 pushing what runs (active balancing); BATCH and IDLE are OTHER; a program is \
+                 taken to exec when the launcher releases it",
+    claims: CLAIMS_OF_DOMAINS,
+    tunables: &[SYNC_WAKEUPS, CACHE_HOT],
+    build: |options, machine, _| {
+        let cache_hot = options.get(CACHE_HOT.name);
+        vec![Box::new(OrderOne::new(Rules::LINUX_2_6_11, options, cache_hot, machine))]
+    },
+};
+
+/// Linux 2.6.22.
+pub const INFO_2_6_22: SchedulerInfo = SchedulerInfo {
+    name: "linux-2.6.22",
+    summary: "Linux 2.6.22: O(1), sleep counts as it is, domains balanced by weight",
+    source: "Linux 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h; what balancing does \
+             with less than a task is from memory",
+    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
+                 the mark that a wait in a pipe is not interactive, the measured cache_hot_time, \
+                 pushing what runs (active balancing); \
+                 IDLE is OTHER; a program is taken to exec when the launcher releases it",
+    build: |options, machine, _| {
+        let cache_hot = options.get(CACHE_HOT.name);
+        vec![Box::new(OrderOne::new(Rules::LINUX_2_6_22, options, cache_hot, machine))]
+    },
+    ..INFO_2_6_11
+};
+
 /// What woke a task, as far as it matters when it is picked (`activated`, `sleep_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Woken {
@@ -289,6 +335,7 @@ impl SchedClass for OrderOne {
 
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         core.add_nr_running(cpu, 1);
+        self.count_load(cpu, task, true);
         if flags.restore {
             self.restore(core, cpu, task);
         } else if flags.initial {
@@ -306,6 +353,7 @@ impl SchedClass for OrderOne {
         flags: DequeueFlags,
     ) -> bool {
         core.sub_nr_running(cpu, 1);
+        self.count_load(cpu, task, false);
         // A change of attributes leaves the task in its list until it is known what changes.
         if !flags.save {
             self.arrays.remove(task);

@@ -496,3 +496,87 @@ fn section_3_11_an_idle_cpu_takes_one_hot_or_not() {
     assert_eq!(kernel.core.rq(C0).nr_running, 1);
     assert!(kernel.core.rq(C0).need_resched);
 }
+
+/// Two CPUs of a domain version, so many hogs on each, and time for their averages to follow.
+fn in_domains(rules: Rules, here: u32, there: u32) -> Kernel {
+    let mut kernel = Kernel::new(rules, 2);
+    for (cpu, count) in [(C0, here), (CpuId(1), there)] {
+        for _ in 0..count {
+            let task = kernel.task(cpu, SchedAttr::default());
+            kernel.wake(task);
+        }
+        kernel.schedule(cpu);
+    }
+    kernel.pass(100 * MS);
+    let domains = kernel.o1.domains().unwrap();
+    for _ in 0..50 {
+        domains.update_load(C0);
+        domains.update_load(CpuId(1));
+    }
+    kernel
+}
+
+#[test]
+fn section_3_11_loads() {
+    for (rules, loads) in DOMAINS.into_iter().zip([[128; 4], [1024, 128, 64, 6]]) {
+        let mut kernel = Kernel::new(rules, 1);
+        for (nice, load) in [-20, 0, 10, 19].into_iter().zip(loads) {
+            let task = kernel.normal(nice);
+            let before = kernel.o1.domains().unwrap().load[0];
+            kernel.wake(task);
+            assert_eq!(kernel.o1.domains().unwrap().load[0] - before, load, "{nice}");
+        }
+        // The average follows by halves, rounded up while it rises.
+        let domains = kernel.o1.domains().unwrap();
+        let load = domains.load[0];
+        domains.update_load(C0);
+        assert_eq!(domains.source_load(C0, 1), load.div_ceil(2));
+        assert_eq!(domains.target_load(C0, 1), load);
+    }
+    let mut kernel = Kernel::new(Rules::LINUX_2_6_22, 1);
+    let fifo = SchedAttr { policy: Policy::Fifo, rt_priority: 50, ..SchedAttr::default() };
+    let task = kernel.task(C0, fifo);
+    kernel.wake(task);
+    assert_eq!(kernel.o1.domains().unwrap().load[0], 1024 + 50 * 128 / 100);
+}
+
+#[test]
+fn section_3_11_a_busy_cpu_balances_its_domain() {
+    for rules in DOMAINS {
+        for (here, there, moved) in [(1, 3, 1), (4, 5, 0), (1, 7, 3), (3, 1, 0)] {
+            let mut kernel = in_domains(rules, here, there);
+            // The kernel's CPUs begin with an interval of 1 ms, 64 when busy.
+            kernel.o1.rebalance_tick_domains(&mut kernel.core, C0);
+            let now = kernel.core.rq(C0).nr_running;
+            assert_eq!(now - here.min(now), moved, "{} {here} {there}", rules.name);
+        }
+    }
+}
+
+#[test]
+fn section_3_11_a_cpu_that_runs_dry_takes_a_task() {
+    for rules in DOMAINS {
+        let mut kernel = in_domains(rules, 0, 3);
+        assert!(kernel.o1.newidle_balance(&mut kernel.core, C0), "{}", rules.name);
+        assert!(kernel.core.rq(C0).nr_running >= 1);
+        let mut kernel = in_domains(rules, 0, 1);
+        assert!(!kernel.o1.newidle_balance(&mut kernel.core, C0), "{}", rules.name);
+    }
+}
+
+#[test]
+fn section_3_11_a_woken_task_goes_to_the_idle_waker_and_not_from_idle_to_busy() {
+    for rules in DOMAINS {
+        let flags = |cpu| WakeFlags { this_cpu: cpu, ..WakeFlags::TIMER };
+        // Its CPU is busy with three, the waker's has one.
+        let mut kernel = in_domains(rules, 1, 3);
+        let task = kernel.task(CpuId(1), SchedAttr::default());
+        let cpu = kernel.o1.select_task_rq(&kernel.core, task, CpuId(1), flags(C0));
+        assert_eq!(cpu, C0, "{}", rules.name);
+        // Its CPU is idle, the waker's is not.
+        let mut kernel = in_domains(rules, 1, 0);
+        let task = kernel.task(CpuId(1), SchedAttr::default());
+        let cpu = kernel.o1.select_task_rq(&kernel.core, task, CpuId(1), flags(C0));
+        assert_eq!(cpu, CpuId(1), "{}", rules.name);
+    }
+}

@@ -74,7 +74,7 @@ impl Counts {
 impl OrderOne {
     /// The tick of `cpu`.
     pub(super) fn rebalance_tick_counts(&mut self, core: &mut Core, cpu: CpuId) {
-        let Method::Counts(counts) = &self.balance.method;
+        let Method::Counts(counts) = &self.balance.method else { return };
         let idle = core.rq(cpu).curr.is_none();
         let ticks = if idle { counts.idle_ticks } else { counts.busy_ticks };
         if core.jiffies().is_multiple_of(ticks) {
@@ -90,7 +90,7 @@ impl OrderOne {
         cpu: CpuId,
         idle: bool,
     ) -> bool {
-        let Method::Counts(counts) = &mut self.balance.method;
+        let Method::Counts(counts) = &mut self.balance.method else { return false };
         let Some(busiest) = counts.find_busiest(core, cpu, idle) else { return false };
         let wanted = if idle { 1 } else { busiest.imbalance / 2 };
         let wanted = if wanted == 0 { usize::MAX } else { wanted as usize };

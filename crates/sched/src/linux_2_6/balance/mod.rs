@@ -9,19 +9,24 @@
 //! Source: Linux 2.6.0, kernel/sched.c (`rebalance_tick`, `pull_task`).
 
 mod counts;
+mod domains;
+mod group;
+mod spread;
 
 use super::OrderOne;
 use super::arrays::Side;
-use super::rules::Rules;
+use super::rules::{BalanceRule, Rules};
 use crate::core::Core;
 use crate::flags::WakeFlags;
 use counts::Counts;
+use domains::Domains;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId};
 
 /// How a version spreads tasks.
 #[derive(Debug)]
 enum Method {
     Counts(Counts),
+    Domains(Domains),
 }
 
 /// What balancing remembers.
@@ -38,8 +43,13 @@ pub struct Balance {
 impl Balance {
     /// For a version on `machine`.
     pub fn new(rules: &Rules, cache_hot: Nanos, machine: &Machine) -> Self {
-        let _ = rules;
-        Self { method: Method::Counts(Counts::new(machine)), cache_hot, jiffy: 0, next_cpu: 0 }
+        let method = match rules.balance {
+            BalanceRule::Counts => Method::Counts(Counts::new(machine)),
+            BalanceRule::Domains | BalanceRule::Weights => {
+                Method::Domains(Domains::new(rules, cache_hot, machine))
+            }
+        };
+        Self { method, cache_hot, jiffy: 0, next_cpu: 0 }
     }
 }
 
@@ -51,7 +61,7 @@ impl OrderOne {
         if jiffies != self.balance.jiffy {
             let missed = jiffies - self.balance.jiffy - 1;
             if missed > 0 {
-                self.all_were_idle(missed);
+                self.all_were_idle(jiffies, missed);
             }
             self.balance.jiffy = jiffies;
             self.balance.next_cpu = 0;
@@ -68,13 +78,15 @@ impl OrderOne {
     fn rebalance_tick(&mut self, core: &mut Core, cpu: CpuId) {
         match self.balance.method {
             Method::Counts(_) => self.rebalance_tick_counts(core, cpu),
+            Method::Domains(_) => self.rebalance_tick_domains(core, cpu),
         }
     }
 
-    /// All CPUs were idle for `ticks` ticks.
-    fn all_were_idle(&mut self, _ticks: u64) {
+    /// All CPUs were idle for `ticks` ticks up to now.
+    fn all_were_idle(&mut self, jiffies: u64, ticks: u64) {
         match &mut self.balance.method {
             Method::Counts(counts) => counts.forget(),
+            Method::Domains(domains) => domains.all_were_idle(jiffies, ticks),
         }
     }
 
@@ -82,6 +94,7 @@ impl OrderOne {
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         match self.balance.method {
             Method::Counts(_) => self.load_balance_counts(core, cpu, true),
+            Method::Domains(_) => self.idle_balance(core, cpu),
         }
     }
 
@@ -91,13 +104,22 @@ impl OrderOne {
         core: &Core,
         task: TaskId,
         prev: CpuId,
-        _flags: WakeFlags,
+        flags: WakeFlags,
     ) -> CpuId {
         let allowed = &core.task(task).cpus_allowed;
-        if allowed.contains(prev) {
-            return prev;
+        if !allowed.contains(prev) {
+            return allowed.first_cpu().expect("affinity was checked to be within the machine");
         }
-        allowed.first_cpu().expect("affinity was checked to be within the machine")
+        match &self.balance.method {
+            Method::Counts(_) => prev,
+            Method::Domains(domains) if !flags.is_fork() => {
+                self.wake_cpu(core, domains, task, prev, flags)
+            }
+            Method::Domains(domains) if flags.waker.is_none() => {
+                self.exec_cpu(core, domains, task, prev)
+            }
+            Method::Domains(_) => prev,
+        }
     }
 
     /// Moves waiting `task` from one CPU to another (`pull_task`).
@@ -105,9 +127,11 @@ impl OrderOne {
         let prio = self.tasks[task.index()].prio;
         self.arrays.remove(task);
         core.sub_nr_running(from, 1);
+        self.count_load(from, task, false);
         core.set_task_cpu(task, to);
         self.arrays.add(to, side, task, prio);
         core.add_nr_running(to, 1);
+        self.count_load(to, task, true);
         let preempts = core.rq(to).curr.is_none_or(|curr| prio < self.tasks[curr.index()].prio);
         if preempts {
             core.resched_curr(to);
