@@ -103,7 +103,7 @@ fn starvation_and_its_cause_are_found() {
     let none = json(&[&args[..], &["901ms"]].concat());
     assert_eq!(none["analysis"]["starved"]["count"], 0);
     let shown = ok(&["sim", workload, "--until", "900ms", "--analysis"]).stdout;
-    assert!(shown.contains("starved: 1 waits of 100.0 ms or longer"), "{shown}");
+    assert!(shown.contains("starved: 1 wait of 100.0 ms or longer"), "{shown}");
     assert_eq!(schedlab(&["sim", workload, "--starved-after", "1s"]).code, 2);
 }
 

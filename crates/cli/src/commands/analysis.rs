@@ -66,7 +66,8 @@ pub fn show(run: &RunResult, out: &mut Out) -> CliResult<()> {
 /// `starved: 3 waits of 100 ms or longer`, and the longest of them.
 fn starved(found: &Findings<Starved>, out: &mut Out) -> CliResult<()> {
     let limit = duration(found.threshold_ns);
-    out.line(format!("\nstarved: {} waits of {limit} or longer", found.count))?;
+    let waits = table::counted(found.count, "wait", "waits");
+    out.line(format!("\nstarved: {waits} of {limit} or longer"))?;
     if found.longest.is_empty() {
         return Ok(());
     }
@@ -88,10 +89,10 @@ fn starved(found: &Findings<Starved>, out: &mut Out) -> CliResult<()> {
 /// `wasted: 2 times a CPU was idle for 4 ms or longer while a task waited, 12 ms in all`.
 fn wasted(found: &Findings<Wasted>, out: &mut Out) -> CliResult<()> {
     let (limit, all) = (duration(found.threshold_ns), duration(found.ns));
+    let times = table::counted(found.count, "time", "times");
     out.line(format!(
-        "\nwasted: {} times a CPU was idle for {limit} or longer while a task that may run there \
-         waited on another, {all} in all",
-        found.count
+        "\nwasted: {times} a CPU was idle for {limit} or longer while a task that may run there \
+         waited on another, {all} in all"
     ))?;
     if found.longest.is_empty() {
         return Ok(());

@@ -3,7 +3,7 @@
 
 use super::{number_cell, table_foot, table_head};
 use crate::html::escape;
-use crate::number::{count, duration};
+use crate::number::{duration, plural};
 use schedlab_metrics::Analysis;
 use schedlab_metrics::analysis::{Findings, Starved, Wasted};
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub fn found_part(id: &str, analysis: &Analysis) -> String {
         0 => format!("<p>No task waited for {limit} or longer.</p>\n"),
         found => format!(
             "<p>Starved: {} of {limit} or longer, {} together{}.</p>\n",
-            waits(found),
+            plural(found as usize, "wait", "waits"),
             duration(starved.ns as f64),
             shown(starved),
         ),
@@ -34,9 +34,9 @@ pub fn found_part(id: &str, analysis: &Analysis) -> String {
              another.</p>\n"
         ),
         found => format!(
-            "<p>Wasted: {} times a CPU was idle for {limit} or longer while a task that may run \
+            "<p>Wasted: {} a CPU was idle for {limit} or longer while a task that may run \
              there waited on another, {} together{}.</p>\n",
-            count(found),
+            plural(found as usize, "time", "times"),
             duration(wasted.ns as f64),
             shown(wasted),
         ),
@@ -45,10 +45,6 @@ pub fn found_part(id: &str, analysis: &Analysis) -> String {
         out += &wasted_table(&format!("{id}-wasted"), &wasted.longest);
     }
     out
-}
-
-fn waits(found: u64) -> String {
-    format!("{} {}", count(found), if found == 1 { "wait" } else { "waits" })
 }
 
 fn shown<T>(found: &Findings<T>) -> String {
