@@ -166,9 +166,8 @@ fn state_table(tasks: &[TaskAnalysis]) -> String {
 /// `mutex m 12.00 ms (40 x), pipe p 3.000 us (1 x)`.
 fn objects(states: &[StateTime]) -> String {
     let one = |state: &StateTime| {
-        let object = state.object.as_ref()?;
-        let kind = state.kind.as_deref().unwrap_or_default();
-        Some(format!("{kind} {object} {} ({} x)", duration(state.ns), state.count))
+        let (object, spent) = (state.blocked_on()?, duration(state.ns));
+        Some(format!("{object} {spent} ({} x)", state.count))
     };
     let all: Vec<String> = states.iter().filter_map(one).collect();
     let shown = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");

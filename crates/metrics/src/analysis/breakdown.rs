@@ -45,6 +45,17 @@ pub struct StateTime {
     pub ns_max: u64,
 }
 
+impl StateTime {
+    /// What it was blocked on, for people: kind and name, or one of them if they are the same.
+    pub fn blocked_on(&self) -> Option<String> {
+        let object = self.object.as_deref()?;
+        Some(match self.kind.as_deref() {
+            Some(kind) if kind != object => format!("{kind} {object}"),
+            _ => object.to_string(),
+        })
+    }
+}
+
 /// Sum, number and greatest of the stays in a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Stays {
@@ -159,6 +170,7 @@ impl Breakdown {
 
 #[cfg(test)]
 mod tests {
+    use super::StateTime;
     use crate::analysis::testing::analyse;
     use crate::testing::Script;
     use schedlab_model::trace::WaitKind;
@@ -213,6 +225,18 @@ mod tests {
     }
 
     /// More objects than are named: the sum stays whole.
+    #[test]
+    fn objects_are_said_with_their_kind() {
+        let blocked = |kind: &str, object: &str| StateTime {
+            kind: Some(kind.into()),
+            object: Some(object.into()),
+            ..StateTime::default()
+        };
+        assert_eq!(blocked("mutex", "m").blocked_on().as_deref(), Some("mutex m"));
+        assert_eq!(blocked("children", "children").blocked_on().as_deref(), Some("children"));
+        assert_eq!(StateTime::default().blocked_on(), None);
+    }
+
     #[test]
     fn waits_on_many_objects_are_summed() {
         let mut s = Script::new(1);

@@ -93,8 +93,7 @@ fn row(out: &mut String, task: &TaskAnalysis) {
 /// `mutex m 12 ms, pipe p 3 µs`.
 fn blocked_on(states: &[StateTime]) -> String {
     let named = states.iter().filter_map(|state| {
-        let (object, kind) = (state.object.as_ref()?, state.kind.as_deref().unwrap_or_default());
-        Some(escape(&format!("{kind} {object} {}", duration(state.ns as f64))))
+        Some(escape(&format!("{} {}", state.blocked_on()?, duration(state.ns as f64))))
     });
     named.take(NAMED).collect::<Vec<_>>().join(", ")
 }
