@@ -9,8 +9,9 @@
 //! ([`fair_server`]).
 //!
 //! Source: Linux kernel/sched/rt.c and deadline.c (fair server), 6.1.158 and 6.12.63. Left out:
-//! control groups of real-time tasks, RLIMIT_RTTIME, the chain of interrupts by which the kernel pulls (RT_PUSH_IPI; here the pull is done at once, as with that feature
-//! off), and the rotation among equally good targets (the lowest CPU is taken).
+//! control groups of real-time tasks, RLIMIT_RTTIME, the chain of interrupts by which the kernel
+//! pulls (RT_PUSH_IPI; here the pull is done at once, as with that feature off), and the rotation
+//! among equally good targets (the lowest CPU is taken).
 
 mod balance;
 mod cpupri;
