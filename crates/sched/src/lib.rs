@@ -35,6 +35,7 @@ pub mod textbook;
 pub mod textbook_pool;
 pub mod textbook_rules;
 pub mod weights;
+pub mod wmult;
 pub mod wrr;
 
 pub use class::SchedClass;
