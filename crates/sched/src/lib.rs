@@ -26,6 +26,7 @@ pub mod priority;
 pub mod registry;
 pub mod rr;
 pub mod rt;
+pub mod rt_2_6;
 pub mod sjf;
 pub mod staircase;
 pub mod stride;
@@ -35,6 +36,7 @@ pub mod textbook;
 pub mod textbook_pool;
 pub mod textbook_rules;
 pub mod weights;
+pub mod wmult;
 pub mod wrr;
 
 pub use class::SchedClass;
