@@ -38,6 +38,8 @@ pub struct SimOutcome {
     pub nr_switches: u64,
     /// Ticks taken by busy CPUs.
     pub nr_ticks: u64,
+    /// Queue entries beyond the first that picks looked at, by the scheduler's own count.
+    pub nr_entries_scanned: u64,
     /// Events handed to the sink.
     pub nr_events: u64,
     /// Tasks that waited for ever when nothing was left to happen before the run's end.

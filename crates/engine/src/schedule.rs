@@ -197,6 +197,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_cost(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) -> Nanos {
         let scanned = Nanos::from(std::mem::take(&mut self.core.work.entries_scanned));
+        self.outcome.nr_entries_scanned += scanned;
         let exec = &self.execs[next.index()];
         let mut cost = self.costs.context_switch_ns + scanned * self.costs.pick_entry_ns;
         if from_idle {
