@@ -10,6 +10,7 @@ pub mod class;
 pub mod core;
 pub mod deadline;
 pub mod domains;
+pub mod domains_2_6;
 pub mod explain;
 pub mod fair;
 pub mod fcfs;
