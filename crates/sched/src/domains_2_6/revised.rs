@@ -46,8 +46,8 @@ pub trait Runqueues {
     /// Moves waiting tasks from one CPU to `cpu`, of a weight of `most` altogether (`move_tasks`).
     fn move_tasks(&mut self, core: &mut Core, cpu: CpuId, from: CpuId, most: u64) -> Moved;
 
-    /// What runs on `from` is to be pushed to `cpu` (`active_balance`). Says no if a push from there
-    /// is under way.
+    /// What runs on `from` is to be pushed to `cpu` (`active_balance`). Says no if a push from
+    /// there is under way.
     fn push_running(&mut self, core: &mut Core, from: CpuId, cpu: CpuId) -> bool;
 }
 

@@ -37,8 +37,6 @@ mod balance;
 mod entity;
 mod explain;
 pub mod rules;
-#[cfg(test)]
-mod tests;
 mod tick;
 
 use crate::class::SchedClass;
