@@ -545,8 +545,13 @@ pub struct BenchArgs {
     pub curve: Option<BenchCurve>,
     /// Schedulers by name, separated by commas; `all` is every one that `schedlab list schedulers`
     /// shows.
-    #[arg(long, visible_alias = "schedulers", value_name = "NAME", value_delimiter = ',',
-          default_value = "linux-6.12")]
+    #[arg(
+        long,
+        visible_alias = "schedulers",
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "linux-6.12"
+    )]
     pub scheduler: Vec<String>,
     /// Where the events go.
     #[arg(long, value_enum, default_value_t = BenchTrace::None)]

@@ -56,12 +56,7 @@ fn next(until_ns: Nanos, last: &BenchResult, wanted: u64) -> Nanos {
 
 /// Simulated time in which `job` has about `wanted` switches under `scheduler`: the job's own if
 /// nobody is ever preempted, that of a pilot run if more would take too long.
-pub fn for_switches(
-    job: &Job,
-    scheduler: &str,
-    wanted: u64,
-    args: &BenchArgs,
-) -> CliResult<Nanos> {
+pub fn for_switches(job: &Job, scheduler: &str, wanted: u64, args: &BenchArgs) -> CliResult<Nanos> {
     let plain = BenchArgs { until: None, ..args.clone() };
     let pilot = grow(job, scheduler, (wanted / 16, job.until_ns / 1_000), &[], &plain)?;
     let (found, first) = (pilot.result.nr_switches, u64::from(pilot.result.nr_cpus));
