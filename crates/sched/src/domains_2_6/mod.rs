@@ -285,6 +285,16 @@ impl TickCatchUp {
         self.next_cpu = begin.max(end);
         (missed, begin..end)
     }
+
+    /// Whether the tick of now is the one after the last that was seen.
+    pub fn follows(&self, core: &Core) -> bool {
+        self.jiffy + 1 == core.jiffies()
+    }
+
+    /// Every CPU has had the tick of now, and all before it.
+    pub fn pass(&mut self, core: &Core) {
+        (self.jiffy, self.next_cpu) = (core.jiffies(), core.nr_cpus());
+    }
 }
 
 impl Interval {

@@ -8,6 +8,7 @@
 //!
 //! Source: Linux 2.6.0, kernel/sched.c (`rebalance_tick`, `pull_task`).
 
+mod active;
 mod counts;
 mod spread;
 
@@ -34,6 +35,8 @@ pub struct Balance {
     /// A task that was switched less long ago is cache-hot, ns.
     cache_hot: Nanos,
     ticks: TickCatchUp,
+    /// By CPU: it is to give what it runs to this one.
+    push_to: Vec<Option<CpuId>>,
 }
 
 impl Balance {
@@ -46,7 +49,8 @@ impl Balance {
                 Method::Domains(Domains::new(Style::Weights, cache_hot, machine))
             }
         };
-        Self { method, cache_hot, ticks: TickCatchUp::default() }
+        let push_to = vec![None; machine.nr_cpus() as usize];
+        Self { method, cache_hot, ticks: TickCatchUp::default(), push_to }
     }
 }
 
@@ -73,7 +77,7 @@ impl OrderOne {
     /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
     pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
         // An idle CPU looks at nearly every tick, and its ticks are made up for here.
-        if self.balance.jiffy + 1 != core.jiffies() || !core.idle_cpus.is_empty() {
+        if !self.balance.ticks.follows(core) || !core.idle_cpus.is_empty() {
             return 0;
         }
         match &self.balance.method {
@@ -84,8 +88,7 @@ impl OrderOne {
 
     /// As many such ticks have passed.
     pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
-        self.balance.jiffy = core.jiffies();
-        self.balance.next_cpu = core.nr_cpus();
+        self.balance.ticks.pass(core);
         if let Method::Domains(domains) = &mut self.balance.method {
             domains.pass_ticks(cpu, nr);
         }
@@ -101,6 +104,9 @@ impl OrderOne {
 
     /// `cpu` has nothing left to run. Says whether it got something.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if self.is_pushing(cpu) {
+            return false;
+        }
         match self.balance.method {
             Method::Counts(_) => self.load_balance_counts(core, cpu, true),
             Method::Domains(_) => self.idle_balance(core, cpu),
