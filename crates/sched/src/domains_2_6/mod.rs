@@ -286,14 +286,15 @@ impl TickCatchUp {
         (missed, begin..end)
     }
 
-    /// Whether the tick of now is the one after the last that was seen.
-    pub fn follows(&self, core: &Core) -> bool {
+    /// Whether the present tick follows the last one that was seen.
+    pub fn is_next(&self, core: &Core) -> bool {
         self.jiffy + 1 == core.jiffies()
     }
 
-    /// Every CPU has had the tick of now, and all before it.
+    /// All CPUs have had their ticks up to now.
     pub fn pass(&mut self, core: &Core) {
-        (self.jiffy, self.next_cpu) = (core.jiffies(), core.nr_cpus());
+        self.jiffy = core.jiffies();
+        self.next_cpu = core.nr_cpus();
     }
 }
 

@@ -77,7 +77,7 @@ impl OrderOne {
     /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
     pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
         // An idle CPU looks at nearly every tick, and its ticks are made up for here.
-        if !self.balance.ticks.follows(core) || !core.idle_cpus.is_empty() {
+        if !self.balance.ticks.is_next(core) || !core.idle_cpus.is_empty() {
             return 0;
         }
         match &self.balance.method {
