@@ -16,6 +16,7 @@ pub mod fcfs;
 pub mod flags;
 pub mod linux_2_4;
 pub mod linux_2_6;
+pub mod linux_2_6_24;
 pub mod linux_6_1;
 pub mod linux_6_12;
 pub mod lottery;
