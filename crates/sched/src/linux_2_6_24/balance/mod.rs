@@ -270,19 +270,14 @@ impl Fair {
             if !self.balance.level(cpu, position).newidle {
                 continue;
             }
-            match self.load_balance_newidle(core, cpu, position) {
-                moves::Outcome::Moved => {
-                    self.balance.cpus[cpu.index()].idle_stamp = None;
-                    return true;
-                }
-                // The kernel takes this for success too, and looks no further.
-                moves::Outcome::Stop => {
-                    self.balance.cpus[cpu.index()].idle_stamp = None;
-                    return false;
-                }
-                _ => {}
+            let outcome = self.load_balance_newidle(core, cpu, position);
+            // That a sibling is busy the kernel takes for success too, and looks no further.
+            if matches!(outcome, moves::Outcome::Moved | moves::Outcome::Stop) {
+                self.balance.cpus[cpu.index()].idle_stamp = None;
+                break;
             }
         }
-        false
+        // A task of a group that counts for nothing here is moved without being counted.
+        core.rq(cpu).nr_running > 0
     }
 }

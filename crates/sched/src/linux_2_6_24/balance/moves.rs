@@ -296,8 +296,10 @@ impl Fair {
             true => self.ent(*e).list_next,
             false => rq.tree.next(&self.nodes, *e),
         };
-        let all = std::iter::successors(Some(first), |e| Some(next(e)).filter(|e| *e != NIL));
-        all.filter(|e| *e != NIL && self.is_task(*e)).take(count).collect()
+        let exists = |e: &u32| *e != NIL;
+        let first = Some(first).filter(exists);
+        let all = std::iter::successors(first, |e| Some(next(e)).filter(exists));
+        all.filter(|e| self.is_task(*e)).take(count).collect()
     }
 
     fn can_migrate(&self, core: &Core, run: &mut Move, e: u32) -> bool {
@@ -315,7 +317,7 @@ impl Fair {
     }
 
     /// Whether the cache of its CPU is likely to hold what `e` uses (`task_hot`); `cpu` asks.
-    pub(super) fn is_hot(&self, core: &Core, cpu: CpuId, e: u32) -> bool {
+    pub(in crate::linux_2_6_24) fn is_hot(&self, core: &Core, cpu: CpuId, e: u32) -> bool {
         let se = self.ent(e);
         if self.rules.is_later {
             if se.is_idle {
