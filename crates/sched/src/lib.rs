@@ -27,6 +27,7 @@ pub mod priority;
 pub mod registry;
 pub mod rr;
 pub mod rt;
+pub mod rt_2_6;
 pub mod sjf;
 pub mod staircase;
 pub mod stride;

@@ -160,6 +160,27 @@ impl Domains {
         }
     }
 
+    /// Ticks from `jiffies` on at which busy `cpu` does not look at any of its domains.
+    pub fn quiet_ticks(&self, jiffies: u64, cpu: CpuId) -> u64 {
+        let jiffies = jiffies + self.offset(cpu);
+        let intervals = self.intervals[cpu.index()].iter().enumerate();
+        let left = intervals.map(|(level, state)| {
+            let due = state.last_balance + self.interval_ticks(cpu, level, Idle::Not);
+            due.saturating_sub(jiffies)
+        });
+        left.min().unwrap_or(u64::MAX)
+    }
+
+    /// As many such ticks have passed.
+    pub fn pass_ticks(&mut self, cpu: CpuId, nr: u64) {
+        for _ in 0..nr {
+            if self.averages[cpu.index()] == [self.load[cpu.index()]; NR_AVERAGES] {
+                break;
+            }
+            self.update_load(cpu);
+        }
+    }
+
     /// Every CPU was idle for so many ticks: loads fell, and each found its domains in balance.
     pub fn all_were_idle(&mut self, jiffies: u64, ticks: u64) {
         for cpu in 0..self.load.len() {
