@@ -90,7 +90,6 @@ pub const fn update_avg(average: &mut Nanos, sample: Nanos) {
 #[derive(Clone, Copy, Debug)]
 pub struct CfsRq {
     pub tree: Tree,
-    pub cpu: u32,
     /// The group that has it.
     pub group: u32,
     /// The entity of that group on this CPU.
@@ -117,10 +116,9 @@ pub struct CfsRq {
 }
 
 impl CfsRq {
-    pub const fn new(cpu: u32, group: u32, se: u32) -> Self {
+    pub const fn new(group: u32, se: u32) -> Self {
         Self {
             tree: Tree::new(false),
-            cpu,
             group,
             se,
             curr: NIL,

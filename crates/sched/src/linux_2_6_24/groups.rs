@@ -46,7 +46,7 @@ impl Fair {
             self.groups.push(Group { shares, parent: spec.parent.0 });
             for cpu in 0..nr_cpus {
                 if is_root && !root_is_group {
-                    self.cfs.push(CfsRq::new(cpu, 0, NIL));
+                    self.cfs.push(CfsRq::new(0, NIL));
                     continue;
                 }
                 // Below the queue of the CPU, or a group that is no root.
@@ -58,13 +58,13 @@ impl Fair {
                 let depth = if parent == NIL { 0 } else { self.ent(parent).depth + 1 };
                 let my_q = group as u32 * nr_cpus + cpu;
                 let load = of_shares(shares, &self.rules);
-                self.cfs.push(CfsRq::new(cpu, group as u32, self.ents.len() as u32));
+                self.cfs.push(CfsRq::new(group as u32, self.ents.len() as u32));
                 self.ents.push(Entity::new(load, parent_q, my_q, parent, depth));
                 self.nodes.push(Node::NEW);
             }
         }
         if root_is_group {
-            self.cfs.extend((0..nr_cpus).map(|cpu| CfsRq::new(cpu, 0, NIL)));
+            self.cfs.extend((0..nr_cpus).map(|_| CfsRq::new(0, NIL)));
         }
         self.first_task = self.ents.len() as u32;
     }

@@ -305,12 +305,31 @@ fn section_5_5_fork_without_the_swap() {
     let child = kernel.fork(SchedAttr::default());
     assert_eq!((kernel.vruntime(parent), kernel.vruntime(child)), (0, 10_000_000));
     // A new task takes no account of what it has had: only its place counts.
-    let mut kernel = Kernel::with(FIRST, 1, &[], &[("START_DEBIT", 0)]);
+    let mut kernel = Kernel::with(FIRST, 1, &[], &[("sched_features", 3)]);
     let parent = kernel.nice(0);
     kernel.run(parent);
     kernel.tick(7 * MS);
     let child = kernel.fork(SchedAttr::default());
     assert_eq!(kernel.vruntime(child), 7_000_000);
+}
+
+#[test]
+fn section_5_5_features_of_placement() {
+    let placed = |bits: u64| {
+        let mut kernel = Kernel::with(FIRST, 1, &[], &[("sched_features", bits)]);
+        let tasks = [kernel.nice(0), kernel.nice(0), kernel.nice(0)];
+        kernel.run(tasks[0]);
+        kernel.wake(tasks[1]);
+        let e = kernel.fair.task_entity(tasks[1]);
+        kernel.fair.cfs[0].tree.remove(&mut kernel.fair.nodes, e);
+        kernel.entity(tasks[1]).vruntime = 30 * MS;
+        kernel.fair.nodes[e as usize].key = 30 * MS;
+        kernel.fair.cfs[0].tree.insert(&mut kernel.fair.nodes, e);
+        kernel.wake(tasks[2]);
+        kernel.vruntime(tasks[2])
+    };
+    // The queue is at 0, its last one at 30 ms; half a slice of two tasks is 5 ms.
+    assert_eq!([6, 6 + 8, 6 + 16].map(placed), [0, 15_000_000, 5_000_000]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tunables: the files of /proc/sys/kernel, and the bits of sched_features.
+//! Tunables: the files of /proc/sys/kernel, and the bits of sched_features, a sum of numbers in
+//! 2.6.24 and words since.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sysctl.c, kernel/sched{,_fair}.c, sched_features.h. A
 //! time of 0 means the kernel's own default, scaled by the number of CPUs.
@@ -79,6 +80,15 @@ const SYNC_WAKEUPS: Tunable = switch(
      those of recent kernels, whose every write gives it; in this kernel only one that blocks did",
 );
 
+const FEATURES_2_6_24: Tunable = Tunable {
+    name: "sched_features",
+    kind: TunableKind::Count { min: 0, max: 31 },
+    default: 7,
+    text: "sum of feature bits: 1 sleepers are credited (NEW_FAIR_SLEEPERS), 2 a waking task may \
+           preempt (WAKEUP_PREEMPT), 4 a new task waits for a slice (START_DEBIT), 8 tasks are \
+           placed between the first and the last (TREE_AVG), 16 half a slice later (APPROX_AVG)",
+};
+
 /// Tunables of 2.6.24.
 pub const TUNABLES_2_6_24: &[Tunable] = &[
     LATENCY,
@@ -91,11 +101,7 @@ pub const TUNABLES_2_6_24: &[Tunable] = &[
     COMPAT_YIELD,
     USER_GROUPS,
     SYNC_WAKEUPS,
-    switch("NEW_FAIR_SLEEPERS", true, "feature: a sleeper is credited up to sched_latency"),
-    switch("WAKEUP_PREEMPT", true, "feature: a waking task may preempt"),
-    switch("START_DEBIT", true, "feature: a new task waits for one slice"),
-    switch("TREE_AVG", false, "feature: tasks are placed between the first and the last"),
-    switch("APPROX_AVG", false, "feature: tasks are placed half a slice later"),
+    FEATURES_2_6_24,
 ];
 
 /// Tunables of 2.6.32.
@@ -241,21 +247,23 @@ impl Values {
             shares_ratelimit: value(&SHARES_RATELIMIT, 250_000, Nanos::MAX),
             shares_thresh: declared(SHARES_THRESH.name),
             root_shares: if on(USER_GROUPS.name) { 2048 } else { 1024 },
-            features: Features::new(rules, on),
+            features: Features::new(rules, on, declared(FEATURES_2_6_24.name)),
         }
     }
 }
 
 impl Features {
-    fn new(rules: &Rules, on: impl Fn(&str) -> bool) -> Self {
+    /// From words, or the sum `bits` of those that 2.6.24 knows.
+    fn new(rules: &Rules, on: impl Fn(&str) -> bool, bits: u64) -> Self {
+        let bit = |value: u64| bits & value != 0;
         Self {
-            fair_sleepers: on("FAIR_SLEEPERS") || on("NEW_FAIR_SLEEPERS"),
+            fair_sleepers: on("FAIR_SLEEPERS") || bit(1),
             gentle_fair_sleepers: on("GENTLE_FAIR_SLEEPERS"),
             normalized_sleeper: on("NORMALIZED_SLEEPER"),
-            start_debit: on("START_DEBIT"),
-            tree_avg: on("TREE_AVG"),
-            approx_avg: on("APPROX_AVG"),
-            wakeup_preempt: on("WAKEUP_PREEMPT"),
+            start_debit: on("START_DEBIT") || bit(4),
+            tree_avg: bit(8),
+            approx_avg: bit(16),
+            wakeup_preempt: on("WAKEUP_PREEMPT") || bit(2),
             adaptive_gran: on("ADAPTIVE_GRAN"),
             asym_gran: on("ASYM_GRAN"),
             wakeup_sync: on("WAKEUP_SYNC"),
