@@ -167,12 +167,18 @@ mod tests {
             default: 100,
             text: "",
         },
-        Tunable { name: "count", kind: TunableKind::Count { min: 0, max: 9 }, default: 3, text: "" },
+        Tunable {
+            name: "count",
+            kind: TunableKind::Count { min: 0, max: 9 },
+            default: 3,
+            text: "",
+        },
     ];
 
     fn set(name: &str, text: &str) -> Result<u64, String> {
         let mut options = Options::defaults(TUNABLES);
-        let parse = |text: &str| text.strip_suffix("ns").unwrap_or("0").parse().map_err(|_| text.into());
+        let parse =
+            |text: &str| text.strip_suffix("ns").unwrap_or("0").parse().map_err(|_| text.into());
         options.set_text(TUNABLES, name, text, parse).map_err(|error| error.to_string())?;
         Ok(options.get(name.trim_end_matches("_ns")))
     }

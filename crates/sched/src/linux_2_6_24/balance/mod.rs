@@ -24,6 +24,7 @@ use super::tunables::Values;
 use super::weights::NICE_0_LOAD;
 use crate::core::Core;
 use crate::domains::Domains;
+use crate::domains_2_6::TickCatchUp;
 use levels::Level;
 use schedlab_model::{CpuId, Machine, Nanos};
 
@@ -74,9 +75,7 @@ pub struct Balance {
     cpus: Vec<CpuState>,
     /// Strength of a CPU: 1024, or a hardware thread's part.
     cpu_power: Vec<u64>,
-    /// The tick under way, and the first CPU that has not had it.
-    jiffy: u64,
-    next_cpu: u32,
+    ticks: TickCatchUp,
     hz: u64,
 }
 
@@ -104,7 +103,7 @@ impl Balance {
         });
         let cpus = cpus.collect();
         let hz = u64::from(machine.hz);
-        Self { domains, levels, cpus, cpu_power, jiffy: 0, next_cpu: 0, hz }
+        Self { domains, levels, cpus, cpu_power, ticks: TickCatchUp::default(), hz }
     }
 
     /// Whether a task of `cpu` is about to be pushed away.
@@ -200,22 +199,13 @@ impl Fair {
     /// The tick of busy `cpu`, after those of the idle CPUs before it; the last busy CPU sees to
     /// those behind it.
     pub(super) fn rebalance_ticks(&mut self, core: &mut Core, cpu: CpuId) {
-        let jiffies = core.jiffies();
-        if jiffies != self.balance.jiffy {
-            let missed = jiffies - self.balance.jiffy - 1;
-            if missed > 0 {
-                self.all_were_idle(jiffies, missed);
-            }
-            self.balance.jiffy = jiffies;
-            self.balance.next_cpu = 0;
+        let (missed, cpus) = self.balance.ticks.due(core, cpu);
+        if missed > 0 {
+            self.all_were_idle(core.jiffies(), missed);
         }
-        let is_busy = |cpu: u32| core.rq(CpuId(cpu)).curr.is_some();
-        let is_last = !(cpu.0 + 1..core.nr_cpus()).any(is_busy);
-        let end = if is_last { core.nr_cpus() } else { cpu.0 + 1 };
-        for cpu in self.balance.next_cpu..end {
+        for cpu in cpus {
             self.rebalance_tick(core, CpuId(cpu));
         }
-        self.balance.next_cpu = self.balance.next_cpu.max(end);
     }
 
     /// All CPUs were idle for `ticks` ticks up to now: loads fell, and each found its domains in
