@@ -20,7 +20,7 @@ const ALL: [&str; 6] =
     ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18", "linux-7.1"];
 
 fn deadline(runtime_ns: Nanos, deadline_ns: Nanos, period_ns: Nanos) -> SchedAttr {
-    let deadline = DeadlineParams { runtime_ns, deadline_ns, period_ns };
+    let deadline = DeadlineParams { runtime_ns, deadline_ns, period_ns, reclaim: false };
     SchedAttr { policy: Policy::Deadline, deadline, ..SchedAttr::default() }
 }
 

@@ -152,6 +152,18 @@ pub trait SchedClass: Send {
     /// periodic balancing. Default: nothing.
     fn tick_balance(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
+    /// How many of the coming ticks of busy `cpu`, the one that is due included, do no more than
+    /// [`SchedClass::pass_ticks`] can do at once, if no other callback comes between. `curr` is the
+    /// running task if it is of this class. The engine then passes over them. Default: none.
+    fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
+        0
+    }
+
+    /// `nr` ticks of busy `cpu` that were promised to be quiet have passed, in place of as many
+    /// calls of [`SchedClass::task_tick`] and [`SchedClass::tick_balance`]; it is the time of the
+    /// last one. May ask for nothing. Default: nothing.
+    fn pass_ticks(&mut self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>, _nr: u64) {}
+
     /// A new task of this class is being forked on `cpu` (the parent's), before its CPU is chosen.
     /// `parent` is `None` for the launcher. Default: nothing.
     fn task_fork(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _parent: Option<TaskId>) {

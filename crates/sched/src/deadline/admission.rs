@@ -25,7 +25,7 @@ impl Admission {
     pub fn new(options: &DlOptions, nr_cpus: u32) -> Self {
         let cpus = u64::from(nr_cpus);
         Self {
-            limit: options.bandwidth.map(|bandwidth| bandwidth * cpus),
+            limit: options.bandwidth().map(|bandwidth| bandwidth * cpus),
             total: options.server_bandwidth * cpus,
         }
     }
@@ -80,8 +80,9 @@ impl DlClass {
                 share(limit)
             ));
         }
-        state.admitted = new;
+        let old = std::mem::replace(&mut state.admitted, new);
         state.departure += 1;
+        self.grub.admitted(old, new);
         Ok(())
     }
 

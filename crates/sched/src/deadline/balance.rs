@@ -99,6 +99,7 @@ impl DlClass {
     fn move_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) {
         self.unqueue(core, from, task);
         core.set_task_cpu(task, to);
+        self.contend(core, to, task);
         self.queue(core, to, task);
     }
 }

@@ -38,6 +38,8 @@ pub struct Entity {
     pub throttled: bool,
     /// Gave up the rest of its budget (sched_yield).
     pub yielded: bool,
+    /// Reclaims bandwidth that others leave unused (SCHED_FLAG_RECLAIM).
+    pub reclaim: bool,
 }
 
 impl Entity {
@@ -46,6 +48,7 @@ impl Entity {
         self.dl_runtime = params.runtime_ns;
         self.dl_deadline = params.deadline_ns;
         self.dl_period = if params.period_ns == 0 { params.deadline_ns } else { params.period_ns };
+        self.reclaim = params.reclaim;
     }
 
     /// Runtime over period (`dl_bw`).
@@ -155,6 +158,7 @@ mod tests {
             runtime_ns: runtime,
             deadline_ns: deadline,
             period_ns: period,
+            reclaim: false,
         });
         entity
     }

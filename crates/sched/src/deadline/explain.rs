@@ -4,6 +4,7 @@
 use super::DlClass;
 use crate::core::Core;
 use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::{CpuId, TaskId};
 
 const EARLIEST: Rule =
@@ -40,22 +41,27 @@ impl DlClass {
                 running,
                 considered: !self.entity(task).throttled,
                 chosen: first == Some(task),
-                facts: self.task_facts(task),
+                facts: self.task_facts(cpu, task),
             });
         }
         into.contests.push(contest);
     }
 
     /// The numbers of `task`.
-    pub(super) fn task_facts(&self, task: TaskId) -> Vec<Fact> {
+    pub(super) fn task_facts(&self, cpu: CpuId, task: TaskId) -> Vec<Fact> {
         let entity = self.entity(task);
-        vec![
+        let mut facts = vec![
             Fact::ns("deadline", entity.deadline),
             Fact::ns("runtime", entity.runtime),
             Fact::ns("dl_runtime", entity.dl_runtime),
             Fact::ns("dl_deadline", entity.dl_deadline),
             Fact::ns("dl_period", entity.dl_period),
             Fact::flag("throttled", entity.throttled),
-        ]
+        ];
+        if entity.reclaim {
+            // What it is charged for a millisecond.
+            facts.push(Fact::ns("reclaim_charge", self.charged(cpu, task, NSEC_PER_MSEC)));
+        }
+        facts
     }
 }

@@ -12,15 +12,17 @@
 //! pushed and pulled as in [`crate::rt`].
 //!
 //! Source: Linux kernel/sched/deadline.c and cpudeadline.c, 6.12.63; 6.1.158 does the same to what
-//! is modelled. Left out: SCHED_FLAG_RECLAIM (GRUB) and SCHED_FLAG_DL_OVERRUN, HRTICK_DL (off by
+//! is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a signal), HRTICK_DL (off by
 //! default), priority inheritance from tasks of this class, the place of the fair server among the
 //! deadlines (it comes behind every task of this class), and the rotation among equally good
 //! targets (of free CPUs the lowest is taken, of equal latest deadlines the highest CPU).
 
+mod active;
 mod admission;
 mod balance;
 pub mod cbs;
 mod explain;
+pub mod grub;
 mod queue;
 pub mod tunables;
 
@@ -29,8 +31,10 @@ use crate::core::Core;
 use crate::domains::Domains;
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use active::Counted;
 use admission::Admission;
 use cbs::Entity;
+use grub::Grub;
 use queue::{CpuDl, DeadlineQueues};
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId};
 pub use tunables::DlOptions;
@@ -43,6 +47,7 @@ struct DlTask {
     exec_seen: Nanos,
     /// Share of a CPU that admission counts for it; also after it left, until the 0-lag time.
     admitted: u64,
+    counted: Counted,
     /// Counts the renewals of its budget that were set; an older timer means nothing.
     replenishment: u32,
     /// Counts its departures; as above.
@@ -54,7 +59,7 @@ struct DlTask {
 enum TimerKind {
     /// Renews the budget (`dl_timer`).
     Replenish,
-    /// Frees the bandwidth of a task that left (`inactive_timer`).
+    /// The 0-lag time of a task that blocked or left (`inactive_timer`).
     Inactive,
 }
 
@@ -72,6 +77,7 @@ pub struct DlClass {
     cpudl: CpuDl,
     tasks: Vec<DlTask>,
     admission: Admission,
+    grub: Grub,
 }
 
 impl DlClass {
@@ -87,7 +93,18 @@ impl DlClass {
             cpudl: CpuDl::new(nr_cpus),
             tasks: Vec::new(),
             admission: Admission::new(&options, nr_cpus),
+            grub: Self::grub(&options, nr_cpus),
         }
+    }
+
+    /// Bandwidths with the fair servers admitted.
+    fn grub(options: &DlOptions, nr_cpus: u32) -> Grub {
+        let mut grub = Grub::new(options.grub, options.limit, nr_cpus);
+        for cpu in (0..nr_cpus).map(CpuId) {
+            grub.admitted(0, options.server_bandwidth);
+            grub.add(cpu, options.server_bandwidth);
+        }
+        grub
     }
 
     /// Budget and deadline of `task`, for tests.
@@ -156,8 +173,9 @@ impl DlClass {
         let exec = core.sum_exec_runtime(curr);
         let task = &mut self.tasks[curr.index()];
         let delta = exec - std::mem::replace(&mut task.exec_seen, exec);
-        let entity = &mut task.entity;
-        entity.runtime -= delta as i64;
+        let charged = self.charged(cpu, curr, delta);
+        let entity = &mut self.tasks[curr.index()].entity;
+        entity.runtime -= charged as i64;
         let is_over = delta > 0 && entity.is_exceeded();
         if !(is_over || entity.yielded) || entity.throttled || !self.queues.contains(curr) {
             return;
@@ -222,18 +240,12 @@ impl DlClass {
         }
     }
 
-    /// `task` uses its bandwidth no more; it is free at the 0-lag time (`task_non_contending`).
+    /// `task` leaves the class or exits: nothing of its budget stays.
     fn depart(&mut self, core: &mut Core, task: TaskId) {
         let state = &mut self.tasks[task.index()];
         state.replenishment += 1;
         (state.entity.throttled, state.entity.yielded) = (false, false);
-        let at = state.entity.zero_lag();
-        if at <= core.now {
-            self.admission.release(std::mem::take(&mut state.admitted));
-        } else {
-            state.departure += 1;
-            core.start_timer(at, token(TimerKind::Inactive, task, state.departure));
-        }
+        self.stop_contending(core, task, true);
     }
 
     /// The budget of `task` is renewed (`dl_task_timer`).
@@ -296,6 +308,7 @@ impl SchedClass for DlClass {
     }
 
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        self.contend(core, cpu, task);
         self.refresh(core, task, flags);
         if !self.tasks[task.index()].entity.throttled {
             self.queue(core, cpu, task);
@@ -307,10 +320,17 @@ impl SchedClass for DlClass {
         core: &mut Core,
         cpu: CpuId,
         task: TaskId,
-        _flags: DequeueFlags,
+        flags: DequeueFlags,
     ) -> bool {
         self.update_curr(core, cpu);
         self.unqueue(core, cpu, task);
+        if flags.special {
+            self.depart(core, task);
+        } else if flags.sleep {
+            self.stop_contending(core, task, false);
+        } else {
+            self.uncount(task);
+        }
         true
     }
 
@@ -390,10 +410,6 @@ impl SchedClass for DlClass {
         self.update_curr(core, cpu);
     }
 
-    fn task_dead(&mut self, core: &mut Core, task: TaskId) {
-        self.depart(core, task);
-    }
-
     fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         self.depart(core, task);
         if core.task(task).on_rq && self.queues.is_empty(cpu) {
@@ -428,7 +444,7 @@ impl SchedClass for DlClass {
                 self.replenish_timer(core, task);
             }
         } else if token_seen == token(TimerKind::Inactive, task, state.departure) {
-            self.admission.release(std::mem::take(&mut state.admitted));
+            self.become_inactive(task);
         }
     }
 
@@ -454,7 +470,7 @@ impl SchedClass for DlClass {
         ]
     }
 
-    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(task)
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core.task(task).cpu, task)
     }
 }

@@ -3,6 +3,7 @@
 //! `sched_deadline_period_min_us` and `sched_deadline_period_max_us` of /proc/sys/kernel.
 
 use super::cbs::to_ratio;
+use super::grub::GrubRule;
 use crate::options::{Options, Tunable, TunableKind};
 use crate::rt::tunables::{Bandwidth, RT_PERIOD, RT_RUNTIME, RtOptions};
 use schedlab_model::Nanos;
@@ -34,26 +35,37 @@ pub struct DlOptions {
     pub period_min: Nanos,
     /// Longest period.
     pub period_max: Nanos,
-    /// What may be in use on each CPU, in 2^-20 (`sched_rt_runtime_us`); `None`: anything.
-    pub bandwidth: Option<u64>,
-    /// What the fair server of each CPU uses of that.
+    /// Runtime and period that may be in use of each CPU (`sched_rt_runtime_us`,
+    /// `sched_rt_period_us`); `None`: anything.
+    pub limit: Option<(Nanos, Nanos)>,
+    /// What the fair server of each CPU uses of that, in 2^-20 of a CPU.
     pub server_bandwidth: u64,
+    /// What a reclaiming task is charged.
+    pub grub: GrubRule,
 }
 
 impl DlOptions {
     /// The settings of a stack that declares [`TUNABLES`] and those of the real-time class.
-    pub fn from_options(options: &Options) -> Self {
+    pub fn from_options(options: &Options, grub: GrubRule) -> Self {
         let rt = RtOptions::from_options(options);
-        let global = to_ratio(options.get(RT_PERIOD.name), options.get(RT_RUNTIME.name));
+        // As long as the period or longer is the whole CPU: the kernel takes no longer runtime.
+        let period = options.get(RT_PERIOD.name);
+        let runtime = options.get(RT_RUNTIME.name).min(period);
         Self {
             period_min: options.get(DL_PERIOD_MIN.name),
             period_max: options.get(DL_PERIOD_MAX.name),
-            bandwidth: (rt.bandwidth != Bandwidth::Off).then_some(global),
+            limit: (rt.bandwidth != Bandwidth::Off).then_some((runtime, period)),
             server_bandwidth: match rt.bandwidth {
                 Bandwidth::FairServer { runtime, period } => to_ratio(period, runtime),
                 _ => 0,
             },
+            grub,
         }
+    }
+
+    /// [`DlOptions::limit`] in 2^-20 of a CPU.
+    pub fn bandwidth(&self) -> Option<u64> {
+        self.limit.map(|(runtime, period)| to_ratio(period, runtime))
     }
 }
 
@@ -63,8 +75,9 @@ impl Default for DlOptions {
         Self {
             period_min: DL_PERIOD_MIN.default,
             period_max: DL_PERIOD_MAX.default,
-            bandwidth: Some(to_ratio(RT_PERIOD.default, RT_RUNTIME.default)),
+            limit: Some((RT_RUNTIME.default, RT_PERIOD.default)),
             server_bandwidth: 0,
+            grub: GrubRule::From6_5,
         }
     }
 }

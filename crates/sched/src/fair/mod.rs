@@ -262,6 +262,10 @@ impl SchedClass for FairClass {
         policy.is_fair() || policy == Policy::Ext
     }
 
+    fn acts_without_tasks(&self) -> bool {
+        false
+    }
+
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
         let e = self.task_entity(task);
         assert_eq!(e as usize, self.ents.len(), "tasks are announced in order of their ids");

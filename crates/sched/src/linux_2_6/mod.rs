@@ -454,6 +454,22 @@ impl SchedClass for OrderOne {
         }
     }
 
+    fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        match curr.map_or(u64::MAX, |curr| self.quiet_ticks_of(curr)) {
+            nr if nr > 0 && core.nr_cpus() > 1 => nr.min(self.quiet_balance_ticks(core, cpu)),
+            nr => nr,
+        }
+    }
+
+    fn pass_ticks(&mut self, core: &Core, cpu: CpuId, curr: Option<TaskId>, nr: u64) {
+        if let Some(curr) = curr {
+            self.pass_ticks_of(curr, nr);
+        }
+        if core.nr_cpus() > 1 {
+            self.pass_balance_ticks(core, cpu, nr);
+        }
+    }
+
     fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
         if let Some(parent) = parent {
             self.fork(core, cpu, task, parent);

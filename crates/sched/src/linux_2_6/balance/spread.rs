@@ -7,13 +7,13 @@
 //! `sched_exec`). Left out: after failed attempts the kernel also pushes away what runs
 //! (`active_load_balance`); here only tasks that wait are moved.
 
-use super::super::OrderOne;
 use super::super::arrays::Side;
-use super::super::rules::MAX_PRIO;
+use super::super::rules::{MAX_PRIO, Scale};
+use super::super::{Entry, OrderOne};
 use super::Method;
-use super::domains::{Domains, Idle, LOAD_SCALE};
-use super::group::Busiest;
 use crate::core::Core;
+use crate::domains_2_6::group::Busiest;
+use crate::domains_2_6::{Domains, Idle, LOAD_SCALE};
 use crate::flags::WakeFlags;
 use schedlab_model::{CpuId, TaskId};
 
@@ -23,6 +23,18 @@ enum Outcome {
     Balanced,
     Moved,
     Failed,
+}
+
+/// Load of a task.
+fn task_load(domains: &Domains, entry: &Entry, scale: &Scale) -> u64 {
+    match entry.rt_prio {
+        _ if !domains.weighs() => LOAD_SCALE,
+        Some(prio) => 8 * LOAD_SCALE + u64::from(99 - prio) * LOAD_SCALE / 100,
+        None => {
+            let slice = u64::from(scale.timeslice(entry.static_prio));
+            slice * LOAD_SCALE / u64::from(scale.def_timeslice)
+        }
+    }
 }
 
 impl OrderOne {
@@ -36,7 +48,7 @@ impl OrderOne {
     /// The load of `task` comes to `cpu`, or leaves it.
     pub(in crate::linux_2_6) fn count_load(&mut self, cpu: CpuId, task: TaskId, comes: bool) {
         if let Method::Domains(domains) = &mut self.balance.method {
-            let load = domains.task_load(&self.tasks[task.index()], &self.scale);
+            let load = task_load(domains, &self.tasks[task.index()], &self.scale);
             let sum = &mut domains.load[cpu.index()];
             *sum = if comes { *sum + load } else { *sum - load };
         }
@@ -149,7 +161,7 @@ impl OrderOne {
             }
             let entry = self.tasks[task.index()];
             let load = match &self.balance.method {
-                Method::Domains(domains) if weighs => domains.task_load(&entry, &self.scale),
+                Method::Domains(domains) if weighs => task_load(domains, &entry, &self.scale),
                 _ => 1,
             };
             // One that is too heavy comes only if it is better than all that is here.
@@ -220,12 +232,12 @@ impl OrderOne {
         if domains.weighs() {
             let entry = |task: TaskId| &self.tasks[task.index()];
             let curr = core.rq(this).curr.filter(|_| is_sync);
-            let leaves = curr.map_or(0, |curr| domains.task_load(entry(curr), &self.scale));
+            let leaves = curr.map_or(0, |curr| task_load(domains, entry(curr), &self.scale));
             let this_load = this_load.saturating_sub(leaves);
             let nr_running = u64::from(core.rq(this).nr_running);
             let per_task = domains.load[this.index()].checked_div(nr_running);
             let per_task = per_task.unwrap_or(LOAD_SCALE);
-            let comes = domains.task_load(entry(task), &self.scale);
+            let comes = task_load(domains, entry(task), &self.scale);
             let fits = this_load <= load && this_load + domains.target_load(prev, 1) <= per_task;
             return fits || 100 * (this_load + comes) <= 112 * load;
         }
