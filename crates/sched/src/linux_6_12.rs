@@ -26,10 +26,10 @@ const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
 const LEAVES_OUT: &str = "HRTICK, cpu.max, autogroup, core scheduling, \
      NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority inheritance from \
      deadline tasks";
-const LEAVES_OUT_7_1: &str = "GRUB (SCHED_FLAG_RECLAIM), HRTICK (off without deferred rearming of \
-     timers), cpu.max, autogroup, core scheduling, NUMA balancing, cpu.idle groups, control groups \
-     of real-time tasks, priority inheritance from deadline tasks, the states of deadline servers \
-     and the ext server of 7.x, NEXT_BUDDY";
+const LEAVES_OUT_7_1: &str = "HRTICK (off without deferred rearming of timers), cpu.max, autogroup, \
+     core scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority \
+     inheritance from deadline tasks, the states of deadline servers and the ext server of 7.x, \
+     NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 
@@ -94,6 +94,6 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
     source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
     leaves_out: LEAVES_OUT_7_1,
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| stack(Rules::LINUX_7_1, options, machine, cgroups),
+    build: |options, machine, cgroups| build(Rules::LINUX_7_1, options, machine, cgroups),
     ..INFO_6_6
 };
