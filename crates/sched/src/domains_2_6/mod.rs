@@ -285,6 +285,17 @@ impl TickCatchUp {
         self.next_cpu = begin.max(end);
         (missed, begin..end)
     }
+
+    /// Whether the present tick follows the last one that was seen.
+    pub fn is_next(&self, core: &Core) -> bool {
+        self.jiffy + 1 == core.jiffies()
+    }
+
+    /// All CPUs have had their ticks up to now.
+    pub fn pass(&mut self, core: &Core) {
+        self.jiffy = core.jiffies();
+        self.next_cpu = core.nr_cpus();
+    }
 }
 
 impl Interval {

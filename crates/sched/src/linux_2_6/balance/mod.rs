@@ -73,7 +73,7 @@ impl OrderOne {
     /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
     pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
         // An idle CPU looks at nearly every tick, and its ticks are made up for here.
-        if self.balance.jiffy + 1 != core.jiffies() || !core.idle_cpus.is_empty() {
+        if !self.balance.ticks.is_next(core) || !core.idle_cpus.is_empty() {
             return 0;
         }
         match &self.balance.method {
@@ -84,8 +84,7 @@ impl OrderOne {
 
     /// As many such ticks have passed.
     pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
-        self.balance.jiffy = core.jiffies();
-        self.balance.next_cpu = core.nr_cpus();
+        self.balance.ticks.pass(core);
         if let Method::Domains(domains) = &mut self.balance.method {
             domains.pass_ticks(cpu, nr);
         }
