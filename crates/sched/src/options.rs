@@ -146,3 +146,41 @@ fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<Meaning<'t>, OptionEr
     tunable_names::meaning(tunables, name)
         .ok_or_else(|| OptionError(tunable_names::unknown(tunables, name)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TUNABLES: &[Tunable] = &[
+        Tunable {
+            name: "slice",
+            kind: TunableKind::Time { min: 10, max: 1_000 },
+            default: 100,
+            text: "",
+        },
+        Tunable {
+            name: "count",
+            kind: TunableKind::Count { min: 0, max: 9 },
+            default: 3,
+            text: "",
+        },
+    ];
+
+    fn set(name: &str, text: &str) -> Result<u64, String> {
+        let mut options = Options::defaults(TUNABLES);
+        let parse =
+            |text: &str| text.strip_suffix("ns").unwrap_or("0").parse().map_err(|_| text.into());
+        options.set_text(TUNABLES, name, text, parse).map_err(|error| error.to_string())?;
+        Ok(options.get(name.trim_end_matches("_ns")))
+    }
+
+    #[test]
+    fn a_time_may_be_named_in_ns_as_the_kernel_does() {
+        assert_eq!(set("slice", "250ns"), Ok(250));
+        assert_eq!(set("slice_ns", "250"), Ok(250));
+        assert_eq!(set("slice_ns", "250ns"), Ok(250));
+        assert!(set("slice_ns", "many").is_err());
+        assert_eq!(set("slice_ns", "5"), Err("slice is 5, allowed are 10 to 1000".into()));
+        assert!(set("count_ns", "5").unwrap_err().contains("unknown"));
+    }
+}

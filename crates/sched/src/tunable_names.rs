@@ -96,27 +96,37 @@ pub(crate) fn meaning<'t>(tunables: &'t [Tunable], name: &str) -> Option<Meaning
 
 /// A setting that the kernel makes by a value where the model has a tunable of its own:
 /// `sched_rt_runtime_us=-1` is no limit, `features=NO_NAME` one of the features.
-pub(crate) fn as_another<'t>(
-    tunables: &'t [Tunable],
+pub(crate) fn as_another(
+    tunables: &[Tunable],
     name: &str,
-    text: &'t str,
-) -> Option<(&'t str, &'t str)> {
-    let own = |wanted: &str| tunables.iter().find(|t| t.name == wanted).map(|t| t.name);
+    text: &str,
+) -> Option<(&'static str, &'static str)> {
+    let own = |wanted: &str| tunables.iter().find(|tunable| tunable.name == wanted);
     match (stem(name), text) {
-        ("rt_runtime_us", "-1") => Some((own("rt_bandwidth")?, "off")),
-        ("features", _) if own(name).is_none() => match text.strip_prefix("NO_") {
-            Some(feature) => Some((own(feature)?, "off")),
-            None => Some((own(text)?, "on")),
-        },
+        ("rt_runtime_us", "-1") => Some((own("rt_bandwidth")?.name, "off")),
+        ("features", _) if own(name).is_none() => {
+            let (feature, on) = match text.strip_prefix("NO_") {
+                Some(feature) => (feature, false),
+                None => (text, true),
+            };
+            let feature = own(feature)?;
+            match feature.kind {
+                TunableKind::Choice([no, yes]) => Some((feature.name, if on { *yes } else { *no })),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }
 
 /// The name of the kernel's file for a tunable, if it is not the tunable's own.
-pub fn file_name(tunable: &Tunable) -> Option<&'static str> {
+pub fn file_name(tunable: &Tunable) -> Option<String> {
     let own = stem(tunable.name);
     let (_, file) = FILES.iter().find(|(name, _)| *name == own)?;
-    (*file != tunable.name).then_some(*file)
+    // What debugfs has without it, /proc/sys/kernel had with it.
+    let was_sysctl = own != tunable.name && stem(file) == *file;
+    let file = if was_sysctl { format!("sched_{file}") } else { (*file).to_string() };
+    (file != tunable.name).then_some(file)
 }
 
 /// How to set what is no tunable of a scheduler but could be taken for one.
@@ -146,10 +156,10 @@ pub(crate) fn unknown(tunables: &[Tunable], name: &str) -> String {
 }
 
 /// The name that `name` is most likely a slip for, in its own form or the file's.
-fn nearest(tunables: &[Tunable], name: &str) -> Option<&'static str> {
+fn nearest(tunables: &[Tunable], name: &str) -> Option<String> {
     let given: String = stem(name).to_ascii_lowercase().chars().take(60).collect();
-    let all = tunables.iter().flat_map(|t| [Some(t.name), file_name(t)]).flatten();
-    all.map(|word| (edits(&given, stem(word)), word))
+    let all = tunables.iter().flat_map(|t| [Some(t.name.to_string()), file_name(t)]).flatten();
+    all.map(|word| (edits(&given, stem(&word)), word))
         .filter(|(edits, word)| *edits <= stem(word).len().max(3) / 3)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, word)| word)
@@ -205,6 +215,9 @@ mod tests {
             ("linux-6.1", "tunable_scaling", "2", "tunable_scaling", 2),
             ("sd-0.48", "kernel.rr_interval", "12", "rr_interval", 12),
             ("linux-6.1", "sched_rt_runtime_us", "-1", "rt_bandwidth", 1),
+            ("linux-2.6.24", "sched_latency_ns", "6000000", "sched_latency", 6_000_000),
+            ("linux-2.6.32", "sched_features", "NO_LAST_BUDDY", "LAST_BUDDY", 0),
+            ("linux-2.6.32", "features", "NEXT_BUDDY", "NEXT_BUDDY", 1),
         ] {
             assert_eq!(set(scheduler, file, text).unwrap().get(name), value, "{scheduler} {file}");
         }
@@ -241,8 +254,9 @@ mod tests {
     fn every_tunable_is_found_under_its_own_name_and_its_files() {
         for info in SCHEDULERS {
             for tunable in info.tunables {
-                for name in [Some(tunable.name), file_name(tunable)].into_iter().flatten() {
-                    let found = meaning(info.tunables, name).expect("it is declared").tunable;
+                let names = [Some(tunable.name.to_string()), file_name(tunable)];
+                for name in names.into_iter().flatten() {
+                    let found = meaning(info.tunables, &name).expect("it is declared").tunable;
                     assert_eq!(found.name, tunable.name, "{} {name}", info.name);
                 }
             }
