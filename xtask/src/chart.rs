@@ -11,7 +11,7 @@ const COLOURS: [&str; 8] =
 const PANEL_WIDTH: f64 = 400.0;
 const PANEL_HEIGHT: f64 = 270.0;
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 28.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 44.0;
 

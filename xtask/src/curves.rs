@@ -108,7 +108,10 @@ mod tests {
 
     #[test]
     fn every_scheduler_is_a_line_of_one_panel() {
-        let point = |name: &str, n: u32| json!({ "scheduler": name, "nr_tasks": n, "steady": { "ns_per_switch": 100.0 + f64::from(n) } });
+        let point = |name: &str, n: u32| {
+            let steady = json!({ "ns_per_switch": 100.0 + f64::from(n) });
+            json!({ "scheduler": name, "nr_tasks": n, "steady": steady })
+        };
         let names = ["rr", "srtf", "wrr", "sd-0.48", "linux-2.4.18", "linux-2.6.24", "linux-9.9"];
         let mut results: Vec<Value> =
             names.iter().flat_map(|name| [point(name, 2), point(name, 10)]).collect();

@@ -43,6 +43,31 @@ fn microseconds_and_minus_one_are_understood() {
 }
 
 #[test]
+fn features_are_turned_off_as_in_debugfs() {
+    let run = |scheduler: &str, settings: &[&str]| {
+        let mut args = vec!["sim", "interactive:n=4", "--scheduler", scheduler, "--until", "2s"];
+        args.push("--slices");
+        args.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+        ok(&args).stdout
+    };
+    for (scheduler, feature) in [
+        ("linux-6.1", "START_DEBIT"),
+        ("linux-6.1", "WAKEUP_PREEMPTION"),
+        ("linux-6.12", "PLACE_LAG"),
+        ("linux-6.12", "DELAY_DEQUEUE"),
+        ("linux-6.18", "WAKEUP_PREEMPTION"),
+    ] {
+        let (off, on) = (format!("features=NO_{feature}"), format!("features={feature}"));
+        let (plain, without) = (run(scheduler, &[]), run(scheduler, &[&off]));
+        assert_ne!(plain, without, "{scheduler} {feature}");
+        assert_eq!(run(scheduler, &[&format!("{scheduler}:{feature}=no")]), without);
+        assert_eq!(run(scheduler, &[&off, &on]), plain, "the last word counts");
+    }
+    let wrong = schedlab(&["sim", "hogs", "--set", "features=NO_SUCH_THING", "--until", "10ms"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("PLACE_LAG"), "{}", wrong.stderr);
+}
+
+#[test]
 fn what_is_no_tunable_is_refused_with_a_guess_and_the_list() {
     for (setting, guess) in [
         ("linux-6.12:base_slise_ns=3000000", "did you mean `base_slice_ns`?"),

@@ -27,11 +27,17 @@ pub(crate) fn build(
 ) -> Vec<Box<dyn SchedClass>> {
     let used = policies(workload);
     let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
-    let is_needed = |class: &Box<dyn SchedClass>| {
-        class.acts_without_tasks() || used.iter().any(|policy| class.owns(*policy))
-    };
-    if classes.iter().any(is_needed) {
-        classes.retain(is_needed);
+    // A policy that two classes take is the higher one's.
+    let owner_of = |policy: &Policy| classes.iter().position(|class| class.owns(*policy));
+    let owners: Vec<Option<usize>> = used.iter().map(owner_of).collect();
+    let mut is_needed: Vec<bool> = classes
+        .iter()
+        .enumerate()
+        .map(|(index, class)| class.acts_without_tasks() || owners.contains(&Some(index)))
+        .collect();
+    if is_needed.contains(&true) {
+        let mut needed = is_needed.drain(..);
+        classes.retain(|_| needed.next().unwrap_or(true));
     }
     let lowest = classes.len() - 1;
     for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {

@@ -218,6 +218,9 @@ mod tests {
             ("linux-2.6.24", "sched_latency_ns", "6000000", "sched_latency", 6_000_000),
             ("linux-2.6.32", "sched_features", "NO_LAST_BUDDY", "LAST_BUDDY", 0),
             ("linux-2.6.32", "features", "NEXT_BUDDY", "NEXT_BUDDY", 1),
+            ("linux-6.12", "features", "NO_RUN_TO_PARITY", "RUN_TO_PARITY", 0),
+            ("linux-6.1", "/sys/kernel/debug/sched/features", "NO_LAST_BUDDY", "LAST_BUDDY", 0),
+            ("linux-6.1", "features", "LAST_BUDDY", "LAST_BUDDY", 1),
         ] {
             assert_eq!(set(scheduler, file, text).unwrap().get(name), value, "{scheduler} {file}");
         }
