@@ -28,7 +28,7 @@ pub(crate) fn build(
     let used = policies(workload);
     let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
     let is_needed = |class: &Box<dyn SchedClass>| {
-        class.acts_without_tasks() || used.iter().any(|policy| class.owns(*policy))
+        class.acts_without_tasks() || used.iter().any(|policy| class.serves(*policy))
     };
     if classes.iter().any(is_needed) {
         classes.retain(is_needed);

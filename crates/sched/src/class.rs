@@ -38,6 +38,11 @@ pub trait SchedClass: Send {
         true
     }
 
+    /// Whether it does something in a run with a task of `policy`. Default: if they are its own.
+    fn serves(&self, policy: Policy) -> bool {
+        self.owns(policy)
+    }
+
     /// `task` is about to start with `attr`, or to get them by sched_setattr; they are of this
     /// class. A refusal says why and what to do, and ends the run. Default: admitted.
     fn admit(

@@ -94,7 +94,7 @@ impl Entity {
     }
 
     /// Whether what is left, used until the deadline, is more than the task's density allows.
-    fn overflows(&self, now: Nanos) -> bool {
+    pub fn overflows(&self, now: Nanos) -> bool {
         let left = i128::from(self.dl_deadline >> DL_SCALE) * i128::from(self.runtime >> DL_SCALE);
         let laxity = i128::from((self.deadline - now) >> DL_SCALE);
         laxity * i128::from(self.dl_runtime >> DL_SCALE) < left
