@@ -91,6 +91,8 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
     source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
     leaves_out: LEAVES_OUT_7_1,
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| build(Rules::LINUX_7_1, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_7_1, DlRules::LINUX_6_18, options, machine, cgroups)
+    },
     ..INFO_6_6
 };
