@@ -199,6 +199,17 @@ pub trait SchedClass: Send {
         }
     }
 
+    /// `task` holds a mutex that `donor`, a task of this class, waits for with inheritance: until
+    /// it is told `None` it runs with the parameters of `donor`. It is on no queue; its own class
+    /// may be another one. Only the class of SCHED_DEADLINE is told. Default: nothing.
+    fn lend(&mut self, _core: &Core, _task: TaskId, _donor: Option<TaskId>) {}
+
+    /// By what waiters of this class and equal priority stand at a mutex with inheritance, the
+    /// least first. Asked of the class of SCHED_DEADLINE only. Default: nothing, first come first.
+    fn waiter_key(&self, _task: TaskId) -> Nanos {
+        0
+    }
+
     /// Attributes other than class are about to change from those in `core` to `attr`; the task is
     /// on no queue. Default: nothing (the class reads `core.task(task).attr` when it needs them).
     fn attr_changing(

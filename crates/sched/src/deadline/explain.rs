@@ -67,6 +67,9 @@ impl DlClass {
             Fact::ns("dl_period", entity.dl_period),
             Fact::flag("throttled", entity.throttled),
         ];
+        if entity.lent.is_some() {
+            facts.push(Fact::flag("boosted", true));
+        }
         if entity.reclaim {
             // What it is charged for a millisecond.
             facts.push(Fact::ns("reclaim_charge", self.charged(cpu, task, NSEC_PER_MSEC)));

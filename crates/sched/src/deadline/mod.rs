@@ -13,8 +13,8 @@
 //!
 //! Source: Linux kernel/sched/deadline.c and cpudeadline.c, 6.12.63; 6.1.158 does the same to what
 //! is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a signal), HRTICK_DL (off by
-//! default), priority inheritance from tasks of this class, and the rotation among equally good
-//! targets (of free CPUs the lowest is taken, of equal latest deadlines the highest CPU).
+//! default), and the rotation among equally good targets (of free CPUs the lowest is taken, of equal
+//! latest deadlines the highest CPU).
 
 mod active;
 mod admission;
@@ -54,6 +54,8 @@ struct DlTask {
     replenishment: u32,
     /// Counts its departures; as above.
     departure: u32,
+    /// It has been lent parameters since it was queued last.
+    lent_anew: bool,
 }
 
 /// What a timer is for; with the number of a task and of its timer a token.
@@ -186,7 +188,9 @@ impl DlClass {
             return;
         }
         self.unqueue(core, cpu, curr);
-        if !self.throttle(core, curr) {
+        // What runs for a deadline task that waits is not held back: it gets another period.
+        let is_lent = self.entity(curr).lent.is_some();
+        if is_lent || !self.throttle(core, curr) {
             self.tasks[curr.index()].entity.replenish(core.now);
             self.queue(core, cpu, curr);
         }
@@ -213,15 +217,24 @@ impl DlClass {
     /// What a task that becomes runnable starts with.
     fn refresh(&mut self, core: &mut Core, task: TaskId, flags: EnqueueFlags) {
         let now = core.now;
-        let entity = &mut self.tasks[task.index()].entity;
-        entity.set_params(&core.task(task).attr.deadline);
+        let attr = &core.task(task).attr;
+        let own = if attr.policy == Policy::Deadline { attr.deadline } else { Default::default() };
+        let state = &mut self.tasks[task.index()];
+        let entity = &mut state.entity;
+        entity.set_params(&own);
         if flags.restore {
-            if !entity.throttled && (entity.is_new() || entity.deadline < now) {
+            if std::mem::take(&mut state.lent_anew) {
+                entity.replenish(now);
+            } else if !entity.throttled
+                && entity.lent.is_none()
+                && (entity.is_new() || entity.deadline < now)
+            {
                 entity.start_period(now);
             }
             return;
         }
-        if !entity.throttled && entity.wakes_between(now) && self.throttle(core, task) {
+        let waits = !entity.throttled && entity.lent.is_none() && entity.wakes_between(now);
+        if waits && self.throttle(core, task) {
             let entity = &mut self.tasks[task.index()].entity;
             entity.runtime = entity.runtime.min(0);
             return;
@@ -471,6 +484,42 @@ impl SchedClass for DlClass {
         match Self::dl_curr(core, cpu) {
             Some(curr) => self.preempt(core, cpu, task, curr),
             None => core.resched_curr(cpu),
+        }
+    }
+
+    fn lend(&mut self, _core: &Core, task: TaskId, donor: Option<TaskId>) {
+        // One that is lent parameters itself lends these on.
+        let lent = donor.map(|donor| self.entity(donor).params());
+        let state = &mut self.tasks[task.index()];
+        state.entity.lent = lent;
+        state.lent_anew = lent.is_some();
+        if state.lent_anew {
+            // It may have been held back when it began to wait for another mutex.
+            state.entity.throttled = false;
+            state.replenishment += 1;
+        }
+    }
+
+    fn waiter_key(&self, task: TaskId) -> Nanos {
+        self.deadline(task)
+    }
+
+    fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _old_prio: i32) {
+        if !core.task(task).on_rq {
+            return;
+        }
+        if !self.overloaded.contains(cpu) {
+            self.pull(core, cpu);
+        }
+        let gives_way = match Self::dl_curr(core, cpu) {
+            Some(curr) if curr == task => {
+                self.queues.earliest(cpu).is_some_and(|first| first < self.deadline(task))
+            }
+            Some(curr) => self.is_earlier(task, curr),
+            None => true,
+        };
+        if gives_way {
+            core.resched_curr(cpu);
         }
     }
 
