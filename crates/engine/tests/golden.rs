@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// Schedulers that have goldens: each family, both ages of the Linux fair class, and what Linux had
 /// before it.
-const SCHEDULERS: [&str; 16] = [
+const SCHEDULERS: [&str; 18] = [
     "fcfs",
     "srtf",
     "priority-rr",
@@ -36,6 +36,8 @@ const SCHEDULERS: [&str; 16] = [
     "linux-2.6.22",
     "rsdl-0.31",
     "sd-0.48",
+    "cfs-v19",
+    "linux-2.6.23",
     "linux-6.1",
     "linux-6.12",
 ];

@@ -92,7 +92,8 @@ impl Options {
     }
 
     /// Sets `name` from text: a word of a choice, a whole number, or a time whose unit the caller's
-    /// `parse_time` understands.
+    /// `parse_time` understands. A time may be named as the kernel's file is, with `_ns` at its end;
+    /// a bare number is one of ns then.
     pub fn set_text(
         &mut self,
         tunables: &[Tunable],
@@ -100,6 +101,17 @@ impl Options {
         text: &str,
         parse_time: impl Fn(&str) -> Result<Nanos, String>,
     ) -> Result<(), OptionError> {
+        let in_ns = name.strip_suffix("_ns").and_then(|short| {
+            let is_time = |tunable: &&Tunable| matches!(tunable.kind, TunableKind::Time { .. });
+            find(tunables, short).ok().filter(is_time)
+        });
+        if let Some(tunable) = in_ns {
+            let value = match text.parse() {
+                Ok(ns) => ns,
+                Err(_) => parse_time(text).map_err(|why| OptionError(format!("{name}: {why}")))?,
+            };
+            return self.set(tunables, tunable.name, value);
+        }
         let tunable = find(tunables, name)?;
         let value = match tunable.kind {
             TunableKind::Time { .. } => {
@@ -138,4 +150,48 @@ fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<&'t Tunable, OptionEr
         };
         OptionError(format!("tunable {name:?} is unknown: {allowed}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TUNABLES: &[Tunable] = &[
+        Tunable {
+            name: "base_slice",
+            kind: TunableKind::Time { min: 0, max: 1_000_000_000 },
+            default: 0,
+            text: "",
+        },
+        Tunable {
+            name: "nr_migrate",
+            kind: TunableKind::Count { min: 1, max: 1024 },
+            default: 32,
+            text: "",
+        },
+    ];
+
+    fn set(name: &str, text: &str) -> Result<u64, OptionError> {
+        let mut options = Options::defaults(TUNABLES);
+        let parse = |text: &str| match text {
+            "3ms" => Ok(3_000_000),
+            _ => Err("a time has a unit".to_string()),
+        };
+        options.set_text(TUNABLES, name, text, parse)?;
+        Ok(options.get(name.trim_end_matches("_ns")))
+    }
+
+    #[test]
+    fn times_go_by_the_names_and_units_of_the_kernels_files() {
+        assert_eq!(set("base_slice", "3ms"), Ok(3_000_000));
+        assert_eq!(set("base_slice_ns", "3000000"), Ok(3_000_000));
+        assert_eq!(set("base_slice_ns", "3ms"), Ok(3_000_000));
+        let refused = |name, text| set(name, text).unwrap_err().0;
+        assert_eq!(refused("base_slice", "3000000"), "base_slice: a time has a unit");
+        assert_eq!(refused("base_slice_ns", "3x"), "base_slice_ns: a time has a unit");
+        let unknown = "tunable \"nr_migrate_ns\" is unknown: allowed are base_slice, nr_migrate";
+        assert_eq!(refused("nr_migrate_ns", "3"), unknown);
+        let range = "base_slice is 2000000000, allowed are 0 to 1000000000";
+        assert_eq!(refused("base_slice_ns", "2000000000"), range);
+    }
 }

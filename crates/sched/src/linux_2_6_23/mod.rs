@@ -37,6 +37,8 @@ mod balance;
 mod entity;
 mod explain;
 pub mod rules;
+#[cfg(test)]
+mod tests;
 mod tick;
 
 use crate::class::SchedClass;
