@@ -16,7 +16,8 @@ use schedlab_model::{
 };
 use schedlab_sched::registry::find;
 
-const ALL: [&str; 5] = ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18"];
+const ALL: [&str; 6] =
+    ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18", "linux-7.1"];
 
 fn deadline(runtime_ns: Nanos, deadline_ns: Nanos, period_ns: Nanos) -> SchedAttr {
     let deadline = DeadlineParams { runtime_ns, deadline_ns, period_ns, reclaim: false };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schedulers of Linux 6.6, 6.12 and 6.18: deadline tasks above real-time tasks above EEVDF.
+//! The schedulers of Linux 6.6, 6.12, 6.18 and 7.1: deadline tasks above real-time tasks above
+//! EEVDF.
 //!
-//! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2. See
+//! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5. See
 //! [`crate::deadline`], [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and
 //! what is left out.
 
@@ -25,6 +26,10 @@ const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
 const LEAVES_OUT: &str = "HRTICK, cpu.max, autogroup, core scheduling, \
      NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority inheritance from \
      deadline tasks";
+const LEAVES_OUT_7_1: &str = "HRTICK (off without deferred rearming of timers), cpu.max, autogroup, \
+     core scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority \
+     inheritance from deadline tasks, the states of deadline servers and the ext server of 7.x, \
+     NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 
@@ -78,5 +83,17 @@ pub const INFO_6_18: SchedulerInfo = SchedulerInfo {
     source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
     build: |options, machine, cgroups| build(Rules::LINUX_6_18, options, machine, cgroups),
+    ..INFO_6_6
+};
+
+/// Linux 7.1.
+pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
+    name: "linux-7.1",
+    summary: "Linux 7.1: deadline > real-time, fair server > fair (EEVDF, exact arithmetic, new \
+              tasks do not preempt)",
+    source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
+    leaves_out: LEAVES_OUT_7_1,
+    tunables: &TUNABLES,
+    build: |options, machine, cgroups| build(Rules::LINUX_7_1, options, machine, cgroups),
     ..INFO_6_6
 };

@@ -92,8 +92,8 @@ impl Options {
     }
 
     /// Sets `name` from text: a word of a choice, a whole number, or a time whose unit the caller's
-    /// `parse_time` understands. A time may be named as the kernel's file is, with `_ns` at its end;
-    /// a bare number is one of ns then.
+    /// `parse_time` understands. With `_ns` behind its name, as the kernel's files have it, a time
+    /// is a whole number of ns.
     pub fn set_text(
         &mut self,
         tunables: &[Tunable],
@@ -101,15 +101,11 @@ impl Options {
         text: &str,
         parse_time: impl Fn(&str) -> Result<Nanos, String>,
     ) -> Result<(), OptionError> {
-        let in_ns = name.strip_suffix("_ns").and_then(|short| {
-            let is_time = |tunable: &&Tunable| matches!(tunable.kind, TunableKind::Time { .. });
-            find(tunables, short).ok().filter(is_time)
-        });
-        if let Some(tunable) = in_ns {
-            let value = match text.parse() {
-                Ok(ns) => ns,
-                Err(_) => parse_time(text).map_err(|why| OptionError(format!("{name}: {why}")))?,
-            };
+        if let Some(tunable) = time_in_ns(tunables, name) {
+            let value = text.parse().map_err(|_| {
+                let hint = format!("for other units set {}", tunable.name);
+                OptionError(format!("{name} is {text:?}, expected a whole number of ns; {hint}"))
+            })?;
             return self.set(tunables, tunable.name, value);
         }
         let tunable = find(tunables, name)?;
@@ -140,6 +136,14 @@ impl Options {
     }
 }
 
+/// The time that `name` means with `_ns` behind it, if no tunable has that very name.
+fn time_in_ns<'t>(tunables: &'t [Tunable], name: &str) -> Option<&'t Tunable> {
+    let stem = name.strip_suffix("_ns")?;
+    let is_time = |tunable: &&Tunable| matches!(tunable.kind, TunableKind::Time { .. });
+    let none_has_it = tunables.iter().all(|tunable| tunable.name != name);
+    tunables.iter().filter(is_time).find(|tunable| none_has_it && tunable.name == stem)
+}
+
 fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<&'t Tunable, OptionError> {
     tunables.iter().find(|tunable| tunable.name == name).ok_or_else(|| {
         let names: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
@@ -158,40 +162,34 @@ mod tests {
 
     const TUNABLES: &[Tunable] = &[
         Tunable {
-            name: "base_slice",
-            kind: TunableKind::Time { min: 0, max: 1_000_000_000 },
-            default: 0,
+            name: "slice",
+            kind: TunableKind::Time { min: 10, max: 1_000 },
+            default: 100,
             text: "",
         },
         Tunable {
-            name: "nr_migrate",
-            kind: TunableKind::Count { min: 1, max: 1024 },
-            default: 32,
+            name: "count",
+            kind: TunableKind::Count { min: 0, max: 9 },
+            default: 3,
             text: "",
         },
     ];
 
-    fn set(name: &str, text: &str) -> Result<u64, OptionError> {
+    fn set(name: &str, text: &str) -> Result<u64, String> {
         let mut options = Options::defaults(TUNABLES);
-        let parse = |text: &str| match text {
-            "3ms" => Ok(3_000_000),
-            _ => Err("a time has a unit".to_string()),
-        };
-        options.set_text(TUNABLES, name, text, parse)?;
+        let parse =
+            |text: &str| text.strip_suffix("ns").unwrap_or("0").parse().map_err(|_| text.into());
+        options.set_text(TUNABLES, name, text, parse).map_err(|error| error.to_string())?;
         Ok(options.get(name.trim_end_matches("_ns")))
     }
 
     #[test]
-    fn times_go_by_the_names_and_units_of_the_kernels_files() {
-        assert_eq!(set("base_slice", "3ms"), Ok(3_000_000));
-        assert_eq!(set("base_slice_ns", "3000000"), Ok(3_000_000));
-        assert_eq!(set("base_slice_ns", "3ms"), Ok(3_000_000));
-        let refused = |name, text| set(name, text).unwrap_err().0;
-        assert_eq!(refused("base_slice", "3000000"), "base_slice: a time has a unit");
-        assert_eq!(refused("base_slice_ns", "3x"), "base_slice_ns: a time has a unit");
-        let unknown = "tunable \"nr_migrate_ns\" is unknown: allowed are base_slice, nr_migrate";
-        assert_eq!(refused("nr_migrate_ns", "3"), unknown);
-        let range = "base_slice is 2000000000, allowed are 0 to 1000000000";
-        assert_eq!(refused("base_slice_ns", "2000000000"), range);
+    fn a_time_may_be_named_in_ns_as_the_kernel_does() {
+        assert_eq!(set("slice", "250ns"), Ok(250));
+        assert_eq!(set("slice_ns", "250"), Ok(250));
+        let error = set("slice_ns", "250us").unwrap_err();
+        assert!(error.contains("a whole number of ns; for other units set slice"), "{error}");
+        assert_eq!(set("slice_ns", "5"), Err("slice is 5, allowed are 10 to 1000".into()));
+        assert!(set("count_ns", "5").unwrap_err().contains("unknown"));
     }
 }

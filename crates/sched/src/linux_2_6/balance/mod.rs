@@ -8,6 +8,7 @@
 //!
 //! Source: Linux 2.6.0, kernel/sched.c (`rebalance_tick`, `pull_task`).
 
+mod active;
 mod counts;
 mod spread;
 
@@ -34,6 +35,8 @@ pub struct Balance {
     /// A task that was switched less long ago is cache-hot, ns.
     cache_hot: Nanos,
     ticks: TickCatchUp,
+    /// By CPU: it is to give what it runs to this one.
+    push_to: Vec<Option<CpuId>>,
 }
 
 impl Balance {
@@ -46,7 +49,8 @@ impl Balance {
                 Method::Domains(Domains::new(Style::Weights, cache_hot, machine))
             }
         };
-        Self { method, cache_hot, ticks: TickCatchUp::default() }
+        let push_to = vec![None; machine.nr_cpus() as usize];
+        Self { method, cache_hot, ticks: TickCatchUp::default(), push_to }
     }
 }
 
@@ -100,6 +104,9 @@ impl OrderOne {
 
     /// `cpu` has nothing left to run. Says whether it got something.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if self.is_pushing(cpu) {
+            return false;
+        }
         match self.balance.method {
             Method::Counts(_) => self.load_balance_counts(core, cpu, true),
             Method::Domains(_) => self.idle_balance(core, cpu),

@@ -4,8 +4,7 @@
 //!
 //! Source: Linux 2.6.11 and 2.6.22, kernel/sched.c (`rebalance_tick`, `load_balance`, `move_tasks`,
 //! `can_migrate_task`, `idle_balance`, `try_to_wake_up`, `wake_idle`,
-//! `sched_exec`). Left out: after failed attempts the kernel also pushes away what runs
-//! (`active_load_balance`); here only tasks that wait are moved.
+//! `sched_exec`).
 
 use super::super::arrays::Side;
 use super::super::rules::{MAX_PRIO, Scale};
@@ -107,7 +106,8 @@ impl OrderOne {
 
     /// Looks at a domain of `cpu`, and sets when to look again.
     fn load_balance(&mut self, core: &mut Core, cpu: CpuId, level: usize, idle: Idle) -> Outcome {
-        let outcome = match self.find_work(core, cpu, level, idle) {
+        let work = self.find_work(core, cpu, level, idle);
+        let outcome = match work {
             None => Outcome::Balanced,
             Some((busiest, from)) => {
                 let several = core.rq(from).nr_running > 1;
@@ -133,7 +133,16 @@ impl OrderOne {
             }
             Outcome::Failed => {
                 state.nr_failed += 1;
-                state.interval = if weighs { 1 } else { (state.interval + 1).min(most) };
+                let interval = state.interval;
+                let pushes = work.is_some_and(|(_, from)| self.ask_to_push(core, cpu, level, from));
+                let interval = match (weighs, pushes) {
+                    (true, false) => 1,
+                    (true, true) => interval * 2,
+                    (false, _) => interval + 1,
+                };
+                if let Some(domains) = self.domains() {
+                    domains.intervals[cpu.index()][level].interval = interval.min(most);
+                }
             }
         }
         outcome
@@ -183,7 +192,7 @@ impl OrderOne {
     }
 
     /// Whether waiting `task` may come to `cpu`.
-    fn can_migrate(&self, core: &Core, task: TaskId, cpu: CpuId, level: usize) -> bool {
+    pub(super) fn can_migrate(&self, core: &Core, task: TaskId, cpu: CpuId, level: usize) -> bool {
         let Method::Domains(domains) = &self.balance.method else { return false };
         if core.is_running(task) || !core.task(task).cpus_allowed.contains(cpu) {
             return false;
