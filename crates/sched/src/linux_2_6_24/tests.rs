@@ -669,3 +669,64 @@ fn a_change_of_nice_keeps_the_stretch_and_one_of_policy_does_not() {
         }
     }
 }
+
+impl Kernel {
+    /// Ticks of CPU 0, in steps of a millisecond, until `task` is on CPU 1; at most 20.
+    fn ticks_until_moved(&mut self, task: TaskId) -> Option<usize> {
+        (1..=20).find(|_| {
+            self.pass(MS);
+            self.fair.tick_balance(&mut self.core, C0);
+            self.core.task(task).cpu == C1
+        })
+    }
+
+    fn pin(&mut self, task: TaskId) {
+        self.core.tasks[task.index()].cpus_allowed = schedlab_model::CpuMask::only(C0);
+    }
+}
+
+#[test]
+fn section_5_5_a_look_sees_one_task_more_than_nr_migrate() {
+    for (nr_pinned, ticks) in [(32, Some(1)), (33, None)] {
+        let mut kernel = Kernel::new(FIRST, 2);
+        let runs = kernel.nice(0);
+        kernel.pin(runs);
+        kernel.run(runs);
+        for _ in 0..nr_pinned {
+            let task = kernel.nice(0);
+            kernel.pin(task);
+            kernel.wake(task);
+        }
+        let free = kernel.nice(0);
+        kernel.wake(free);
+        assert_eq!(kernel.ticks_until_moved(free), ticks, "{nr_pinned} pinned ones before it");
+    }
+}
+
+#[test]
+fn section_5_5_hot_tasks_move_after_two_failures() {
+    for rules in [FIRST, LATER] {
+        let mut kernel = Kernel::with(rules, 2, &[], &[("sched_migration_cost", 1_000 * MS)]);
+        let (runs, waits) = (kernel.nice(0), kernel.nice(0));
+        kernel.run(runs);
+        kernel.wake(waits);
+        assert_eq!(kernel.ticks_until_moved(waits), Some(3), "{}", rules.name);
+    }
+}
+
+#[test]
+fn section_5_7_balancing_takes_half_of_the_difference_of_each_group() {
+    let mut kernel = Kernel::with(FIRST, 2, &[100, 100], &[]);
+    let runs = kernel.member(C0, 0);
+    kernel.pin(runs);
+    kernel.run(runs);
+    let members: Vec<_> = [1, 1, 2, 2].map(|group| kernel.member(C0, group)).into();
+    for task in &members {
+        kernel.wake(*task);
+    }
+    kernel.ticks_until_moved(runs);
+    let on_second = |task: &TaskId| kernel.core.task(*task).cpu == C1;
+    let moved: Vec<_> = members.iter().map(on_second).collect();
+    assert_eq!(moved.iter().filter(|moved| **moved).count(), 2, "{moved:?}");
+    assert!(moved[0] != moved[1] && moved[2] != moved[3], "one of each group: {moved:?}");
+}
