@@ -127,8 +127,9 @@ fn section_5_3_a_child_runs_before_its_parent() {
     let child = TaskSpec { instances: 0, ..hog("child", 0) };
     let parent = TaskSpec { is_process: true, ..TaskSpec::new("parent", parent) };
     let (run, _) = simulate(FIRST, 1000, vec![parent.clone(), child.clone()], 40);
-    // The child's key lies 20 ms before its parent's, but its account at -10 ms: the first tick puts
-    // it 11 ms behind. The parent may then run for more than 10 ms, after which any lead counts.
+    // The child's key lies 20 ms before its parent's, but its account at -10 ms: the first tick
+    // puts it 11 ms behind. The parent may then run for more than 10 ms, after which any lead
+    // counts.
     assert_eq!(timeline(&run), "0A 3B 4A 16B 23A 34B");
     let workload = Workload::new("vector", vec![parent, child]);
     let mut case = case(&workload, FIRST, 1000, 25);

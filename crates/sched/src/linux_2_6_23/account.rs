@@ -314,16 +314,16 @@ impl Fair {
         lead > self.niced_granularity(curr, granularity)
     }
 
-    /// What a time on the CPU does to the fair clock, and to the account of running `curr`, where no
-    /// bonus is paid back.
+    /// What a time on the CPU does to the fair clock, and to the account of running `curr`, where
+    /// no bonus is paid back.
     #[inline]
     fn effect(&self, load: LoadWeight, curr: TaskId, delta: Nanos) -> (u64, i64) {
         let mine = calc_delta_mine(delta, u64::from(self.entity(curr).weight), load);
         (calc_delta_fair(delta, load), mine as i64 - delta as i64)
     }
 
-    /// How many of the coming ticks, the first of them at `first`, leave running `curr` where it is.
-    /// That grows ever less likely: its key rises and the granularity falls.
+    /// How many of the coming ticks, the first of them at `first`, leave running `curr` where it
+    /// is. That grows ever less likely: its key rises and the granularity falls.
     pub fn quiet_ticks(&self, cpu: CpuId, curr: TaskId, first: Nanos, tick: Nanos) -> u64 {
         let mut rq = self.cfs[cpu.index()];
         let pays = rq.sleeper_bonus > self.values.min_granularity;

@@ -174,8 +174,8 @@ fn section_5_3_a_sleeper_is_credited_and_preempts() {
     assert_eq!(kernel.class.fair.key(sleeper), clock as i64 - 20 * MS as i64);
     let lead = kernel.class.fair.key(hog) - kernel.class.fair.key(sleeper);
     assert_eq!(lead, 20 * MS as i64);
-    // At the limit nothing goes to the bonus: it is charged for the half of the first ms that is not
-    // its share. Of the second ms its share goes there too.
+    // At the limit nothing goes to the bonus: it is charged for the half of the first ms that is
+    // not its share. Of the second ms its share goes there too.
     assert_eq!(kernel.schedule(C0), Some(sleeper));
     kernel.tick(1);
     assert_eq!(kernel.entity(sleeper).wait_runtime, 19_500_000);
@@ -245,10 +245,10 @@ fn section_5_3_accounts_and_keys_by_weight() {
     assert_eq!(kernel.entity(nice5).wait_runtime, 753_495 * 335 / 1024);
     kernel.class.fair.rekey(C0, nice5);
     let clock = kernel.clock(C0) as i64;
-    assert_eq!(kernel.class.fair.key(nice5), clock - (246_504 * 12_820_798 >> 22));
+    assert_eq!(kernel.class.fair.key(nice5), clock - ((246_504 * 12_820_798) >> 22));
     kernel.entity(nice5).wait_runtime = -246_504;
     kernel.class.fair.rekey(C0, nice5);
-    assert_eq!(kernel.class.fair.key(nice5), clock + (246_504 * 12_820_798 >> 22));
+    assert_eq!(kernel.class.fair.key(nice5), clock + ((246_504 * 12_820_798) >> 22));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn section_5_3_a_child_goes_before_its_parent() {
     kernel.schedule(C0);
     let key = kernel.class.fair.key(parent);
     let child = kernel.fork(parent, false);
-    assert_eq!(kernel.class.fair.key(child), key - (20 * MS as i64 * 335 >> 10) - 1);
+    assert_eq!(kernel.class.fair.key(child), key - ((20 * MS as i64 * 335) >> 10) - 1);
 }
 
 #[test]
