@@ -14,8 +14,7 @@ use schedlab_metrics::TaskMeasures;
 use schedlab_model::machine::Shape;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, SchedAttr, TaskSpec, Topology,
-    Workload,
+    CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, TaskSpec, Topology, Workload,
 };
 use schedlab_sched::registry::find;
 

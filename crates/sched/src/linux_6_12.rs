@@ -23,9 +23,10 @@ const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
 
 const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, cpu.max, autogroup, core \
      scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks";
-const LEAVES_OUT_7_1: &str = "HRTICK (off without deferred rearming of timers), cpu.max, autogroup, \
-     core scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks, the \
-     threads of the stop class, the states of deadline servers and the ext server of 7.x, NEXT_BUDDY";
+const LEAVES_OUT_7_1: &str = "the threads of the stop class, HRTICK (off without deferred rearming \
+     of timers), cpu.max, autogroup, core scheduling, NUMA balancing, cpu.idle groups, control \
+     groups of real-time tasks, the states of deadline servers and the ext server of 7.x, \
+     NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 

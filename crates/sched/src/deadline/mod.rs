@@ -8,13 +8,14 @@
 //! whatever it does; what it overran is paid from the next budgets. Overruns happen since the
 //! budget is only looked at at ticks and when the CPU reschedules. Tasks are admitted only if
 //! the sum of their shares, and of the [fair servers](fair_server) from 6.12 on, which stand in the
-//! same queues, stays below the share that `sched_rt_runtime_us` leaves. On several CPUs the m earliest deadlines run on m CPUs: tasks are
-//! pushed and pulled as in [`crate::rt`].
+//! same queues, stays below the share that `sched_rt_runtime_us` leaves. On several CPUs the m
+//! earliest deadlines run on m CPUs: tasks are pushed and pulled as in [`crate::rt`]. A task that
+//! holds a mutex for which one of this class waits runs with that one's parameters.
 //!
-//! Source: Linux kernel/sched/deadline.c and cpudeadline.c, 6.12.63; 6.1.158 does the same to what
-//! is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a signal), HRTICK_DL (off by
-//! default), and the rotation among equally good targets (of free CPUs the lowest is taken, of equal
-//! latest deadlines the highest CPU).
+//! Source: Linux kernel/sched/deadline.c, cpudeadline.c and core.c (rt_mutex_setprio), 6.12.63;
+//! 6.1.158 does the same to what is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a
+//! signal), HRTICK_DL (off by default), and the rotation among equally good targets (of free CPUs
+//! the lowest is taken, of equal latest deadlines the highest CPU).
 
 mod active;
 mod admission;
