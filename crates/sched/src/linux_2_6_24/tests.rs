@@ -730,3 +730,68 @@ fn section_5_7_balancing_takes_half_of_the_difference_of_each_group() {
     assert_eq!(moved.iter().filter(|moved| **moved).count(), 2, "{moved:?}");
     assert!(moved[0] != moved[1] && moved[2] != moved[3], "one of each group: {moved:?}");
 }
+
+/// The CPU for a task that was last on CPU 0, which has `nr` tasks, woken by what runs on CPU 1.
+fn cpu_of_woken(
+    rules: Rules,
+    nr: usize,
+    sync: bool,
+    prepare: impl Fn(&mut Kernel, TaskId),
+) -> CpuId {
+    let set: &[_] = if rules.is_later { &[] } else { &[("sync_wakeups", 1)] };
+    let mut kernel = Kernel::with(rules, 2, &[], set);
+    let waker = kernel.task(C1, SchedAttr::default());
+    kernel.wake(waker);
+    kernel.schedule(C1);
+    for _ in 0..nr {
+        let task = kernel.nice(0);
+        kernel.wake(task);
+    }
+    kernel.schedule(C0);
+    kernel.pass(MS);
+    for cpu in [C0, C1] {
+        kernel.fair.tick_balance(&mut kernel.core, cpu);
+    }
+    let task = kernel.nice(0);
+    kernel.core.now = 1_000 * MS;
+    prepare(&mut kernel, task);
+    let flags = WakeFlags { waker: Some(waker), sync, this_cpu: C1, ..WakeFlags::TIMER };
+    kernel.fair.select_task_rq(&kernel.core, task, C0, flags)
+}
+
+#[test]
+fn section_5_5_a_woken_task_follows_its_waker_if_that_is_not_much_more_loaded() {
+    for rules in [FIRST, LATER] {
+        let cpu = |nr, sync| cpu_of_woken(rules, nr, sync, |_, _| ());
+        // 2048 on the waker's CPU are more than 112 % of 1024, and less than of 2048.
+        assert_eq!([cpu(1, false), cpu(2, false), cpu(3, false)], [C0, C1, C1], "{}", rules.name);
+        // An idle CPU keeps its task; a waker that is about to sleep does not count.
+        assert_eq!([cpu(0, false), cpu(1, true)], [C0, C1], "{}", rules.name);
+    }
+}
+
+#[test]
+fn section_5_5_a_synchronous_waker_attracts_cold_tasks() {
+    let heat = |kernel: &mut Kernel, task| kernel.entity(task).exec_start = 999_900_000;
+    // Cold it comes in any case; hot it comes only if the loads allow it.
+    assert_eq!(cpu_of_woken(FIRST, 0, true, |_, _| ()), C1);
+    assert_eq!(cpu_of_woken(FIRST, 0, true, heat), C1, "the waker's CPU will be idle as well");
+    let heavy = |kernel: &mut Kernel, task| {
+        heat(kernel, task);
+        let load = SchedAttr { nice: -10, ..SchedAttr::default() };
+        let e = kernel.fair.task_entity(task);
+        kernel.fair.apply_attr(e, &load);
+        let other = kernel.task(C1, SchedAttr::default());
+        kernel.wake(other);
+    };
+    assert_eq!(cpu_of_woken(FIRST, 1, true, heavy), C0);
+}
+
+#[test]
+fn section_5_6_tasks_that_overlap_are_not_taken_for_synchronous() {
+    let overlaps = |kernel: &mut Kernel, task| {
+        let e = kernel.fair.task_entity(task);
+        kernel.fair.habits_mut(e).avg_overlap = MS;
+    };
+    assert_eq!(cpu_of_woken(LATER, 1, true, overlaps), C0);
+}
