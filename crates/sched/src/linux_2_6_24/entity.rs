@@ -3,8 +3,8 @@
 //! wait.
 //!
 //! Queues are numbered group by group, CPU by CPU; where the root group is one among groups, the
-//! queues of the CPUs, which have the groups, come after those. Entities of groups come first in the
-//! arena, then those of tasks. The entity that runs is not in the tree.
+//! queues of the CPUs, which have the groups, come after those. Entities of groups come first in
+//! the arena, then those of tasks. The entity that runs is not in the tree.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`struct cfs_rq`, `init_cfs_rq`),
 //! include/linux/sched.h (`struct sched_entity`).

@@ -25,11 +25,15 @@ impl Fair {
             into.contests.push(Contest::nobody("fair", Rule::HeldBack(why)));
             return;
         }
+        if !self.rt.is_empty(cpu) {
+            self.rt.explain_pick(core, cpu, into);
+            return;
+        }
         if self.rq(q).nr_running == 0 {
             into.contests.push(Contest::nobody("fair", Rule::Empty));
             return;
         }
-        let prev = core.rq(cpu).curr.filter(|prev| self.is_mine(core, *prev));
+        let prev = core.rq(cpu).curr.filter(|prev| self.is_fair(core, *prev));
         let prev = prev.map(|prev| self.task_entity(prev));
         loop {
             let chosen = self.rq(q).curr;

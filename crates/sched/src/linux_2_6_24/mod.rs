@@ -13,8 +13,9 @@
 //! followed since its rules of placement are those that 2.6.32 ended with: virtual times relative
 //! while a task moves, fork in two steps, real-time tasks without weight.
 //!
-//! Real-time tasks are those of [`crate::rt`]: under 2.6.32 with push, pull and throttling, as the
-//! kernel had them; under 2.6.24 without throttling, but pushed and pulled as from 2.6.25 on.
+//! Real-time tasks are those of [`crate::rt`] under 2.6.32, with push, pull and throttling. Under
+//! 2.6.24 they are those of [`crate::rt_2_6`] and part of this class, since one function balances
+//! both and counts the weight of both.
 //!
 //! Where the rules leave a gap:
 //!
@@ -50,7 +51,9 @@ use crate::fair::rbtree::{NIL, Node};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::{Options, Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
-use crate::rt::{Bandwidth, RtClass, RtOptions, tunables as rt};
+use crate::rt::queue::MAX_RT_PRIO;
+use crate::rt::{RtClass, RtOptions, tunables as rt};
+use crate::rt_2_6::{RtQueues, SliceRule};
 use balance::Balance;
 use entity::{CfsRq, CpuFair, Entity, Habits};
 use rules::Rules;
@@ -65,20 +68,14 @@ const CLAIMS: Claims =
 /// Linux 2.6.24.
 pub const INFO_2_6_24: SchedulerInfo = SchedulerInfo {
     name: "linux-2.6.24",
-    summary: "Linux 2.6.24: real-time > fair (CFS by vruntime, groups with full shares on each CPU)",
+    summary: "Linux 2.6.24: real-time > fair (CFS by vruntime, whole shares on each CPU)",
     source: "Linux 2.6.24, kernel/sched{,_fair}.c; include/linux/topology.h from memory",
-    leaves_out: "HRTICK, power saving, priority inheritance into groups, the limits of the \
-                 runqueue clock; real-time tasks are pushed and pulled as from 2.6.25 on, and \
-                 balancing by load does not move them; a program is taken to exec when the \
-                 launcher releases it",
+    leaves_out: "power saving, the limits of the runqueue clock, the refusal of groups in groups; \
+                 a program is taken to exec when the launcher releases it",
     claims: CLAIMS,
     tunables: TUNABLES_2_6_24,
     build: |options, machine, cgroups| {
-        let no_throttling = RtOptions { rr_timeslice_ms: 100, bandwidth: Bandwidth::Off };
-        vec![
-            Box::new(RtClass::new(&no_throttling, machine)),
-            Box::new(Fair::new(Rules::LINUX_2_6_24, options, machine, cgroups)),
-        ]
+        vec![Box::new(Fair::new(Rules::LINUX_2_6_24, options, machine, cgroups))]
     },
 };
 
@@ -122,6 +119,8 @@ pub struct Fair {
     /// Shares and parent of each group.
     groups: Vec<groups::Group>,
     balance: Balance,
+    /// Real-time tasks (2.6.24).
+    rt: RtQueues,
     /// A task whose change of attributes under way leaves its stretch as it is.
     keeps_stretch: Option<TaskId>,
 }
@@ -133,6 +132,7 @@ impl Fair {
         let values = Values::new(&rules, options, nr_cpus);
         let mut fair = Self {
             balance: Balance::new(&rules, machine),
+            rt: RtQueues::new(SliceRule::Fixed, nr_cpus, machine.hz),
             rules,
             values,
             nr_cpus,
@@ -199,10 +199,16 @@ impl Fair {
         &mut self.habits[(e - self.first_task) as usize]
     }
 
-    /// Whether `task` is of this class now.
+    /// Whether `task` is a fair task now.
     #[inline]
-    fn is_mine(&self, core: &Core, task: TaskId) -> bool {
-        core.task(task).class == core.class_of(Policy::Normal)
+    fn is_fair(&self, core: &Core, task: TaskId) -> bool {
+        core.task(task).class == core.class_of(Policy::Normal) && !Self::is_rt(core, task)
+    }
+
+    /// Whether `task` is a real-time task now, be it by a mutex that it holds.
+    #[inline]
+    fn is_rt(core: &Core, task: TaskId) -> bool {
+        core.task(task).prio < MAX_RT_PRIO as i32
     }
 
     /// Takes over attributes of an entity that is on no queue.
@@ -228,11 +234,11 @@ impl Fair {
 
 impl SchedClass for Fair {
     fn name(&self) -> &'static str {
-        "fair"
+        if self.rules.is_later { "fair" } else { "rt and fair" }
     }
 
     fn owns(&self, policy: Policy) -> bool {
-        policy.is_fair()
+        policy.is_fair() || (policy.is_rt() && !self.rules.is_later)
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -262,6 +268,11 @@ impl SchedClass for Fair {
         }
         let q = self.queue_of(core, task, cpu);
         self.enter_queue(e, q);
+        if Self::is_rt(core, task) {
+            self.rt.enqueue(core, cpu, task);
+            core.add_nr_running(cpu, 1);
+            return;
+        }
         if flags.initial && !self.rules.is_later {
             self.place_new(core, cpu, task);
         }
@@ -273,7 +284,7 @@ impl SchedClass for Fair {
         self.enqueue_levels(core.now, cpu, e, flags.wakeup);
         core.add_nr_running(cpu, 1);
         if counts_habits
-            && let Some(waker) = core.wake_flags.waker.filter(|waker| self.is_mine(core, *waker))
+            && let Some(waker) = core.wake_flags.waker.filter(|waker| self.is_fair(core, *waker))
         {
             self.note_wakeup(self.task_entity(waker));
         }
@@ -290,6 +301,11 @@ impl SchedClass for Fair {
         flags: DequeueFlags,
     ) -> bool {
         let e = self.task_entity(task);
+        if !self.ent(e).on_rq {
+            self.rt.dequeue(task);
+            core.sub_nr_running(cpu, 1);
+            return true;
+        }
         if self.rules.is_later && flags.sleep {
             self.note_sleep(e);
         }
@@ -299,7 +315,10 @@ impl SchedClass for Fair {
     }
 
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
-        self.do_yield(core, cpu);
+        match core.rq(cpu).curr {
+            Some(curr) if Self::is_rt(core, curr) => self.rt.requeue(curr),
+            _ => self.do_yield(core, cpu),
+        }
     }
 
     fn wakeup_preempt(
@@ -317,7 +336,10 @@ impl SchedClass for Fair {
         if self.balance.is_pushing(cpu) {
             return None;
         }
-        self.pick(core, cpu)
+        match self.rt.first(cpu) {
+            None => self.pick(core, cpu),
+            first => first,
+        }
     }
 
     fn put_prev_task(&mut self, core: &mut Core, _cpu: CpuId, prev: TaskId, _: Option<TaskId>) {
@@ -326,10 +348,14 @@ impl SchedClass for Fair {
 
     fn set_next_task(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, _first: bool) {
         let e = self.task_entity(task);
+        let keeps_stretch = self.keeps_stretch.take() == Some(task);
+        if Self::is_rt(core, task) {
+            return;
+        }
         let before = self.ent(e).prev_sum_exec_runtime;
         self.set_next(core.now, e);
         // setpriority() does not put the task back and pick it anew, sched_setscheduler() does.
-        if self.keeps_stretch.take() == Some(task) {
+        if keeps_stretch {
             self.ents[e as usize].prev_sum_exec_runtime = before;
         }
     }
@@ -359,6 +385,10 @@ impl SchedClass for Fair {
     }
 
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
+        if Self::is_rt(core, curr) {
+            self.rt.tick(core, cpu, curr);
+            return;
+        }
         let mut e = self.task_entity(curr);
         while e != NIL {
             self.entity_tick(core, cpu, self.ent(e).cfs, e);
@@ -366,9 +396,27 @@ impl SchedClass for Fair {
         }
     }
 
-    fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _parent: Option<TaskId>) {
+    fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        match curr.map_or(0, |curr| self.quiet_ticks_of(core, curr)) {
+            nr if nr > 0 && self.nr_cpus > 1 => nr.min(self.quiet_balance_ticks(core, cpu)),
+            nr => nr,
+        }
+    }
+
+    fn pass_ticks(&mut self, core: &Core, cpu: CpuId, curr: Option<TaskId>, nr: u64) {
+        if let Some(curr) = curr.filter(|curr| !Self::is_rt(core, *curr)) {
+            self.pass_ticks_of(core, curr, nr);
+        }
+        if self.nr_cpus > 1 {
+            self.pass_balance_ticks(core, cpu, nr);
+        }
+    }
+
+    fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
         if self.rules.is_later {
             self.task_fork_later(core, cpu, task);
+        } else if let Some(parent) = parent {
+            self.rt.fork(task, parent);
         }
     }
 
@@ -385,8 +433,16 @@ impl SchedClass for Fair {
 
     fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, old_prio: i32) {
         let prio = core.task(task).prio;
-        let worse_running = prio > old_prio && core.is_running(task);
-        if core.task(task).on_rq && (prio < old_prio || worse_running) {
+        if !core.task(task).on_rq {
+            return;
+        }
+        if core.is_running(task) {
+            if prio > old_prio {
+                core.resched_curr(cpu);
+            }
+        } else if prio.min(old_prio) < MAX_RT_PRIO as i32 {
+            self.check_preempt_any(core, cpu, task);
+        } else if prio < old_prio {
             core.resched_curr(cpu);
         }
     }
@@ -409,6 +465,9 @@ impl SchedClass for Fair {
 
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
         let cpu = core.task(task).cpu;
+        if Self::is_rt(core, task) {
+            return self.rt.get_rr_interval(core, task);
+        }
         if self.rq(self.root_queue(cpu)).load == 0 {
             return 0;
         }
@@ -418,6 +477,9 @@ impl SchedClass for Fair {
     }
 
     fn explain(&self, core: &Core, task: TaskId) -> String {
+        if Self::is_rt(core, task) {
+            return format!("real-time, prio {}", core.task(task).prio);
+        }
         let e = self.task_entity(task);
         let se = self.ent(e);
         let rq = self.rq(se.cfs);
@@ -431,11 +493,20 @@ impl SchedClass for Fair {
         self.explain_pick_of(core, cpu, into);
     }
 
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        if Self::is_rt(core, woken) || Self::is_rt(core, curr) {
+            return vec![
+                Fact::number("running.prio", core.task(curr).prio),
+                Fact::number("woken.prio", core.task(woken).prio),
+            ];
+        }
         self.preempt_facts(woken, curr)
     }
 
-    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(self.task_entity(task))
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        match Self::is_rt(core, task) {
+            true => self.rt.facts(core, task),
+            false => self.facts_of(self.task_entity(task)),
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::entity::{is_before, later_of};
 use super::weights::{NICE_0_LOAD, calc_delta_fair, calc_delta_mine, of_sum};
 use crate::core::Core;
 use crate::fair::rbtree::NIL;
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 
 impl Fair {
     /// Charges the running entity of queue `q` for the time since it was last charged.
@@ -227,5 +227,40 @@ impl Fair {
                 core.resched_curr(cpu);
             }
         }
+    }
+
+    /// Ticks of running `curr`, from the one that is due, that only charge it: those within its
+    /// slice. Levels of groups, and the other question of 2.6.32, are asked tick by tick.
+    pub(super) fn quiet_ticks_of(&self, core: &Core, curr: TaskId) -> u64 {
+        if Self::is_rt(core, curr) {
+            return if core.task(curr).attr.policy == Policy::Fifo { u64::MAX } else { 0 };
+        }
+        let e = self.task_entity(curr);
+        let se = self.ent(e);
+        if self.rules.is_later || se.parent != NIL {
+            return 0;
+        }
+        if self.rq(se.cfs).nr_running <= 1 && self.values.features.wakeup_preempt {
+            return u64::MAX;
+        }
+        let ran = se.sum_exec_runtime - se.prev_sum_exec_runtime + (core.now - se.exec_start);
+        match self.slice(se.cfs, e).checked_sub(ran) {
+            Some(left) => left / core.tick_nsec + 1,
+            None => 0,
+        }
+    }
+
+    /// `nr` such ticks have passed. Each is charged by itself, since each is rounded.
+    pub(super) fn pass_ticks_of(&mut self, core: &Core, curr: TaskId, nr: u64) {
+        let (e, others) = (self.task_entity(curr), nr - 1);
+        let se = &mut self.ents[e as usize];
+        let first = core.now - others * core.tick_nsec - se.exec_start;
+        let virt =
+            calc_delta_fair(first, se.load) + others * calc_delta_fair(core.tick_nsec, se.load);
+        se.sum_exec_runtime += core.now - se.exec_start;
+        se.vruntime = se.vruntime.wrapping_add(virt);
+        se.exec_start = core.now;
+        let q = se.cfs;
+        self.update_min_vruntime(q);
     }
 }

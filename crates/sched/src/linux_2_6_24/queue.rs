@@ -203,7 +203,7 @@ impl Fair {
         if self.rq(q).nr_running == 0 {
             return None;
         }
-        if let Some(prev) = core.rq(cpu).curr.filter(|prev| self.is_mine(core, *prev)) {
+        if let Some(prev) = core.rq(cpu).curr.filter(|prev| self.is_fair(core, *prev)) {
             self.put_prev(core.now, self.task_entity(prev));
         }
         loop {

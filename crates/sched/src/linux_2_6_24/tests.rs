@@ -669,3 +669,129 @@ fn a_change_of_nice_keeps_the_stretch_and_one_of_policy_does_not() {
         }
     }
 }
+
+impl Kernel {
+    /// Ticks of CPU 0, in steps of a millisecond, until `task` is on CPU 1; at most 20.
+    fn ticks_until_moved(&mut self, task: TaskId) -> Option<usize> {
+        (1..=20).find(|_| {
+            self.pass(MS);
+            self.fair.tick_balance(&mut self.core, C0);
+            self.core.task(task).cpu == C1
+        })
+    }
+
+    fn pin(&mut self, task: TaskId) {
+        self.core.tasks[task.index()].cpus_allowed = schedlab_model::CpuMask::only(C0);
+    }
+}
+
+#[test]
+fn section_5_5_a_look_sees_one_task_more_than_nr_migrate() {
+    for (nr_pinned, ticks) in [(32, Some(1)), (33, None)] {
+        let mut kernel = Kernel::new(FIRST, 2);
+        let runs = kernel.nice(0);
+        kernel.pin(runs);
+        kernel.run(runs);
+        for _ in 0..nr_pinned {
+            let task = kernel.nice(0);
+            kernel.pin(task);
+            kernel.wake(task);
+        }
+        let free = kernel.nice(0);
+        kernel.wake(free);
+        assert_eq!(kernel.ticks_until_moved(free), ticks, "{nr_pinned} pinned ones before it");
+    }
+}
+
+#[test]
+fn section_5_5_hot_tasks_move_after_two_failures() {
+    for rules in [FIRST, LATER] {
+        let mut kernel = Kernel::with(rules, 2, &[], &[("sched_migration_cost", 1_000 * MS)]);
+        let (runs, waits) = (kernel.nice(0), kernel.nice(0));
+        kernel.run(runs);
+        kernel.wake(waits);
+        assert_eq!(kernel.ticks_until_moved(waits), Some(3), "{}", rules.name);
+    }
+}
+
+#[test]
+fn section_5_7_balancing_takes_half_of_the_difference_of_each_group() {
+    let mut kernel = Kernel::with(FIRST, 2, &[100, 100], &[]);
+    let runs = kernel.member(C0, 0);
+    kernel.pin(runs);
+    kernel.run(runs);
+    let members: Vec<_> = [1, 1, 2, 2].map(|group| kernel.member(C0, group)).into();
+    for task in &members {
+        kernel.wake(*task);
+    }
+    kernel.ticks_until_moved(runs);
+    let on_second = |task: &TaskId| kernel.core.task(*task).cpu == C1;
+    let moved: Vec<_> = members.iter().map(on_second).collect();
+    assert_eq!(moved.iter().filter(|moved| **moved).count(), 2, "{moved:?}");
+    assert!(moved[0] != moved[1] && moved[2] != moved[3], "one of each group: {moved:?}");
+}
+
+/// The CPU for a task that was last on CPU 0, which has `nr` tasks, woken by what runs on CPU 1.
+fn cpu_of_woken(
+    rules: Rules,
+    nr: usize,
+    sync: bool,
+    prepare: impl Fn(&mut Kernel, TaskId),
+) -> CpuId {
+    let set: &[_] = if rules.is_later { &[] } else { &[("sync_wakeups", 1)] };
+    let mut kernel = Kernel::with(rules, 2, &[], set);
+    let waker = kernel.task(C1, SchedAttr::default());
+    kernel.wake(waker);
+    kernel.schedule(C1);
+    for _ in 0..nr {
+        let task = kernel.nice(0);
+        kernel.wake(task);
+    }
+    kernel.schedule(C0);
+    kernel.pass(MS);
+    for cpu in [C0, C1] {
+        kernel.fair.tick_balance(&mut kernel.core, cpu);
+    }
+    let task = kernel.nice(0);
+    kernel.core.now = 1_000 * MS;
+    prepare(&mut kernel, task);
+    let flags = WakeFlags { waker: Some(waker), sync, this_cpu: C1, ..WakeFlags::TIMER };
+    kernel.fair.select_task_rq(&kernel.core, task, C0, flags)
+}
+
+#[test]
+fn section_5_5_a_woken_task_follows_its_waker_if_that_is_not_much_more_loaded() {
+    for rules in [FIRST, LATER] {
+        let cpu = |nr, sync| cpu_of_woken(rules, nr, sync, |_, _| ());
+        // 2048 on the waker's CPU are more than 112 % of 1024, and less than of 2048.
+        assert_eq!([cpu(1, false), cpu(2, false), cpu(3, false)], [C0, C1, C1], "{}", rules.name);
+        // An idle CPU keeps its task; a waker that is about to sleep does not count.
+        assert_eq!([cpu(0, false), cpu(1, true)], [C0, C1], "{}", rules.name);
+    }
+}
+
+#[test]
+fn section_5_5_a_synchronous_waker_attracts_cold_tasks() {
+    let heat = |kernel: &mut Kernel, task| kernel.entity(task).exec_start = 999_900_000;
+    // Cold it comes in any case; hot it comes only if the loads allow it.
+    assert_eq!(cpu_of_woken(FIRST, 0, true, |_, _| ()), C1);
+    assert_eq!(cpu_of_woken(FIRST, 0, true, heat), C1, "the waker's CPU will be idle as well");
+    let heavy = |kernel: &mut Kernel, task| {
+        heat(kernel, task);
+        let load = SchedAttr { nice: -10, ..SchedAttr::default() };
+        let e = kernel.fair.task_entity(task);
+        kernel.fair.apply_attr(e, &load);
+        let other = kernel.task(C1, SchedAttr::default());
+        kernel.wake(other);
+    };
+    assert_eq!(cpu_of_woken(FIRST, 1, true, heavy), C0);
+}
+
+#[test]
+fn section_5_6_tasks_that_overlap_are_not_taken_for_synchronous() {
+    let overlaps = |kernel: &mut Kernel, task| {
+        let e = kernel.fair.task_entity(task);
+        kernel.fair.habits_mut(e).avg_overlap = MS;
+    };
+    assert_eq!(cpu_of_woken(LATER, 1, true, overlaps), C0);
+}

@@ -34,7 +34,7 @@ const WAKEUP_GRANULARITY: Tunable = time(
 const BATCH_WAKEUP_GRANULARITY: Tunable = time(
     "sched_batch_wakeup_granularity",
     0,
-    "the same for SCHED_BATCH; 2.6.24 has the file but reads it nowhere: BATCH tasks do not preempt",
+    "the same for SCHED_BATCH; 2.6.24 has the file but reads it nowhere: they do not preempt",
 );
 const MIGRATION_COST: Tunable = time(
     "sched_migration_cost",

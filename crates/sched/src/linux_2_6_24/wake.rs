@@ -42,6 +42,14 @@ impl Fair {
         if se == pse {
             return;
         }
+        let [rt_curr, rt_woken] = [curr, task].map(|task| Self::is_rt(core, task));
+        if rt_curr || rt_woken {
+            if core.task(task).prio < core.task(curr).prio {
+                self.update_curr(core.now, self.ent(se).cfs);
+                core.resched_curr(cpu);
+            }
+            return;
+        }
         if self.rules.is_later {
             self.update_curr(core.now, self.ent(se).cfs);
             self.check_preempt_later(core, cpu, se, pse, flags);

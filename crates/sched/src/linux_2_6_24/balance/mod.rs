@@ -2,7 +2,7 @@
 //! Spreading tasks over CPUs along scheduling domains, by the sum of their weights: at ticks, when
 //! a CPU runs dry, when a task wakes or is new.
 //!
-//! Files: [`levels`] the constants of the domains and the strength of their groups, [`busiest`] from
+//! Files: `levels` the constants of the domains and the strength of their groups, `busiest` from
 //! where and how much, `moves` which tasks, `select` the CPU for a waking or new task.
 //!
 //! Every CPU balances at its own tick, an idle one too. The engine ticks only while some CPU is
@@ -205,6 +205,33 @@ impl Fair {
         }
         for cpu in cpus {
             self.rebalance_tick(core, CpuId(cpu));
+        }
+    }
+
+    /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
+    pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
+        // An idle CPU looks at nearly every tick, and its ticks are made up for here.
+        if !self.balance.ticks.is_next(core) || !core.idle_cpus.is_empty() {
+            return 0;
+        }
+        let states = self.balance.cpus[cpu.index()].domains.iter().enumerate();
+        let left = states.map(|(position, state)| {
+            let due = state.last_balance + self.balance.interval(cpu, position, Idle::Not);
+            due.saturating_sub(core.jiffies())
+        });
+        left.min().unwrap_or(u64::MAX)
+    }
+
+    /// As many such ticks have passed.
+    pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
+        self.balance.ticks.pass(core);
+        let load = self.cpu_weight(core, cpu);
+        let averages = &mut self.balance.cpus[cpu.index()].cpu_load;
+        for _ in 0..nr {
+            if *averages == [load; NR_AVERAGES] {
+                break;
+            }
+            update_cpu_load(averages, load);
         }
     }
 

@@ -10,7 +10,7 @@ use super::Idle;
 use super::busiest::{LOAD_SCALE, Look, Looker};
 use crate::core::Core;
 use crate::fair::rbtree::NIL;
-use schedlab_model::{CpuId, CpuMask};
+use schedlab_model::{CpuId, CpuMask, TaskId};
 
 /// Priority of an idle CPU (MAX_PRIO).
 const MAX_PRIO: i32 = 140;
@@ -191,15 +191,18 @@ impl Fair {
         most: u64,
     ) -> (bool, bool) {
         let curr = core.rq(looker.cpu).curr;
-        // Under 2.6.24 the real-time class has looked before and found none but pinned ones.
-        let all_pinned = !self.rules.is_later;
         let best_prio = curr.map_or(MAX_PRIO, |curr| core.task(curr).prio);
-        let mut run = Move { looker, from, best_prio, all_pinned };
+        let mut run = Move { looker, from, best_prio, all_pinned: false };
         let most = most as i64;
         let moved = if self.rules.is_later {
             self.move_by_h_load(core, &mut run, most)
         } else {
-            self.move_by_group(core, &mut run, most)
+            // Real-time tasks first.
+            let rt = self.rt.iter_to_balance(from).map(|task| self.task_entity(task));
+            let rt: Vec<u32> = rt.take(self.values.nr_migrate as usize + 1).collect();
+            let moved = self.move_some(core, &mut run, &rt, most);
+            let left = most - moved;
+            if left > 0 { moved + self.move_by_group(core, &mut run, left) } else { moved }
         };
         (moved > 0, run.all_pinned)
     }
@@ -260,6 +263,12 @@ impl Fair {
 
     /// Moves tasks of queue `q`, up to `most` of their weight; says how much.
     fn move_from_queue(&mut self, core: &mut Core, run: &mut Move, q: u32, most: i64) -> i64 {
+        let candidates = self.candidates(q, self.values.nr_migrate as usize + 1);
+        self.move_some(core, run, &candidates, most)
+    }
+
+    /// Moves some of `candidates`, up to `most` of their weight; says how much.
+    fn move_some(&mut self, core: &mut Core, run: &mut Move, candidates: &[u32], most: i64) -> i64 {
         if most <= 0 {
             run.all_pinned = false;
             return 0;
@@ -267,9 +276,10 @@ impl Fair {
         run.all_pinned = true;
         let fuzz = if self.rules.is_later { 0 } else { LOAD_SCALE as i64 };
         let mut left = most;
-        for e in self.candidates(q, self.values.nr_migrate as usize + 1) {
-            let weight = self.ent(e).load.weight as i64;
-            let prio = core.task(self.entity_task(e)).prio;
+        for &e in candidates {
+            let task = self.entity_task(e);
+            let weight = self.weight_of(core, task) as i64;
+            let prio = core.task(task).prio;
             let is_heavy = weight >> 1 > left + fuzz;
             // Under 2.6.24 a task that would be the best of its new CPU comes though it is heavy.
             let skips = is_heavy && (self.rules.is_later || prio >= run.best_prio);
@@ -319,6 +329,9 @@ impl Fair {
     /// Whether the cache of its CPU is likely to hold what `e` uses (`task_hot`); `cpu` asks.
     pub(in crate::linux_2_6_24) fn is_hot(&self, core: &Core, cpu: CpuId, e: u32) -> bool {
         let se = self.ent(e);
+        if Self::is_rt(core, self.entity_task(e)) {
+            return false;
+        }
         if self.rules.is_later {
             if se.is_idle {
                 return false;
@@ -335,12 +348,21 @@ impl Fair {
 
     fn pull_task(&mut self, core: &mut Core, run: &Move, e: u32) {
         let (task, to) = (self.entity_task(e), run.looker.cpu);
-        self.dequeue_levels(core.now, run.from, e, false);
+        let is_rt = Self::is_rt(core, task);
+        if is_rt {
+            self.rt.dequeue(task);
+        } else {
+            self.dequeue_levels(core.now, run.from, e, false);
+        }
         core.sub_nr_running(run.from, 1);
         core.set_task_cpu(task, to);
         let q = self.queue_of(core, task, to);
         self.enter_queue(e, q);
-        self.enqueue_levels(core.now, to, e, false);
+        if is_rt {
+            self.rt.enqueue(core, to, task);
+        } else {
+            self.enqueue_levels(core.now, to, e, false);
+        }
         core.add_nr_running(to, 1);
         // What is about to become idle picks anyway.
         if run.looker.idle != Idle::Newly {
@@ -364,6 +386,13 @@ impl Fair {
     }
 
     fn move_one_task(&mut self, core: &mut Core, run: &mut Move) {
+        let rt: Vec<TaskId> = self.rt.iter_to_balance(run.from).collect();
+        for e in rt.into_iter().map(|task| self.task_entity(task)) {
+            if self.can_migrate(core, run, e) {
+                self.pull_task(core, run, e);
+                return;
+            }
+        }
         for group in (0..self.nr_groups()).rev() {
             let q = self.group_queue(group, run.from);
             for e in self.candidates(q, usize::MAX) {

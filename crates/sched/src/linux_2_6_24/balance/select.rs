@@ -85,7 +85,7 @@ impl Fair {
             let fits = rest <= load
                 && rest + self.target_load(core, prev, level.wake_idx)
                     <= self.load_per_task(core, this);
-            if fits || 100 * (rest + self.ent(e).load.weight) <= imbalance * load {
+            if fits || 100 * (rest + self.weight_of(core, task)) <= imbalance * load {
                 return this;
             }
         }
@@ -96,8 +96,8 @@ impl Fair {
     }
 
     /// Weight of a task of any class.
-    fn weight_of(&self, core: &Core, task: TaskId) -> u64 {
-        match self.is_mine(core, task) {
+    pub(super) fn weight_of(&self, core: &Core, task: TaskId) -> u64 {
+        match self.is_fair(core, task) {
             true => self.ent(self.task_entity(task)).load.weight,
             false => self.rules.rt_weight,
         }
@@ -247,7 +247,7 @@ impl Fair {
         let features = self.values.features;
         let cost = self.values.migration_cost;
         let overlap = |task: TaskId| self.habits(self.task_entity(task)).avg_overlap;
-        let Some(curr) = curr.filter(|curr| self.is_mine(core, *curr)) else { return sync };
+        let Some(curr) = curr.filter(|curr| self.is_fair(core, *curr)) else { return sync };
         let (mine, theirs) = (overlap(curr), overlap(task));
         match sync {
             true => !(features.sync_less && (mine > cost || theirs > cost)),
