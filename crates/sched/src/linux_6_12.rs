@@ -23,11 +23,11 @@ const TUNABLES_6_6: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES.len()] =
 const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
     concat(&DL_AND_FAIR, rt::TUNABLES_6_12);
 
-const LEAVES_OUT: &str = "HRTICK, cpu.max, autogroup, core scheduling, \
-     NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority inheritance from \
+const LEAVES_OUT: &str = "HRTICK, autogroup, core scheduling, NUMA balancing, \
+     cpu.idle groups, control groups of real-time tasks, priority inheritance from \
      deadline tasks";
-const LEAVES_OUT_7_1: &str = "HRTICK (off without deferred rearming of timers), cpu.max, autogroup, \
-     core scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority \
+const LEAVES_OUT_7_1: &str = "HRTICK (off without deferred rearming of timers), autogroup, core \
+     scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority \
      inheritance from deadline tasks, the states of deadline servers and the ext server of 7.x, \
      NEXT_BUDDY";
 const CLAIMS: Claims =
