@@ -465,6 +465,9 @@ impl FairClass {
         while e != NIL {
             let q = self.ent(e).cfs;
             self.count(q, 0, runnable, 0);
+            if self.ends_at(q) {
+                return;
+            }
             e = self.ent(e).parent;
         }
     }
