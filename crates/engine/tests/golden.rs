@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// Schedulers that have goldens: each family, the ages of the Linux fair class, and what Linux had
 /// before it.
-const SCHEDULERS: [&str; 17] = [
+const SCHEDULERS: [&str; 19] = [
     "fcfs",
     "srtf",
     "priority-rr",
@@ -34,6 +34,8 @@ const SCHEDULERS: [&str; 17] = [
     "linux-2.4.18",
     "linux-2.6.0",
     "linux-2.6.22",
+    "linux-2.6.24",
+    "linux-2.6.32",
     "rsdl-0.31",
     "sd-0.48",
     "linux-6.1",

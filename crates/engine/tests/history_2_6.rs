@@ -14,8 +14,7 @@ use schedlab_metrics::TaskMeasures;
 use schedlab_model::machine::Shape;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
-    CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, SchedAttr, TaskSpec, Topology,
-    Workload,
+    CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, TaskSpec, Topology, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -150,7 +149,7 @@ fn what_runs_is_pushed_to_an_idle_core() {
     for scheduler in LATER {
         let bound = |name: &str, cpu: u32| {
             let mut program = ProgramBuilder::new();
-            program.run(MS).op(Op::SetAttr(Box::new(SchedAttr::default()))).run(2_000 * MS);
+            program.run(MS).op(Op::SetAttr(Box::default())).run(2_000 * MS);
             TaskSpec { attr: on(&[cpu]), is_process: true, ..TaskSpec::new(name, program.build()) }
         };
         let workload = Workload::new("pair", vec![bound("A", 0), bound("B", 1)]);

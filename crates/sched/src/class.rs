@@ -38,6 +38,11 @@ pub trait SchedClass: Send {
         true
     }
 
+    /// Whether it does something in a run with a task of `policy`. Default: if they are its own.
+    fn serves(&self, policy: Policy) -> bool {
+        self.owns(policy)
+    }
+
     /// `task` is about to start with `attr`, or to get them by sched_setattr; they are of this
     /// class. A refusal says why and what to do, and ends the run. Default: admitted.
     fn admit(
@@ -192,6 +197,17 @@ pub trait SchedClass: Send {
         if core.task(task).on_rq {
             core.resched_curr(cpu);
         }
+    }
+
+    /// `task` holds a mutex that `donor`, a task of this class, waits for with inheritance: until
+    /// it is told `None` it runs with the parameters of `donor`. It is on no queue; its own class
+    /// may be another one. Only the class of SCHED_DEADLINE is told. Default: nothing.
+    fn lend(&mut self, _core: &Core, _task: TaskId, _donor: Option<TaskId>) {}
+
+    /// By what waiters of this class and equal priority stand at a mutex with inheritance, the
+    /// least first. Asked of the class of SCHED_DEADLINE only. Default: nothing, first come first.
+    fn waiter_key(&self, _task: TaskId) -> Nanos {
+        0
     }
 
     /// Attributes other than class are about to change from those in `core` to `attr`; the task is

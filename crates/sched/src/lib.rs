@@ -18,6 +18,7 @@ pub mod flags;
 pub mod linux_2_4;
 pub mod linux_2_6;
 pub mod linux_2_6_23;
+pub mod linux_2_6_24;
 pub mod linux_6_1;
 pub mod linux_6_12;
 pub mod lottery;

@@ -6,14 +6,12 @@
 //! [`crate::deadline`], [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and
 //! what is left out.
 
-use crate::SchedClass;
-use crate::deadline::{grub::GrubRule, tunables as dl};
+use crate::deadline::tunables::{self as dl, DlRules};
 use crate::fair::{rules::Rules, tunables};
 use crate::linux_6_1::stack;
-use crate::options::{Options, Tunable, concat};
+use crate::options::{Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::tunables as rt;
-use schedlab_model::{CgroupSpec, Machine};
 
 /// Tunables of the deadline and the fair class.
 const DL_AND_FAIR: [Tunable; tunables::EEVDF.len() + dl::TUNABLES.len()] =
@@ -23,24 +21,14 @@ const TUNABLES_6_6: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES.len()] =
 const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
     concat(&DL_AND_FAIR, rt::TUNABLES_6_12);
 
-const LEAVES_OUT: &str = "HRTICK, autogroup, core scheduling, NUMA balancing, \
-     cpu.idle groups, control groups of real-time tasks, priority inheritance from \
-     deadline tasks";
-const LEAVES_OUT_7_1: &str = "HRTICK (off without deferred rearming of timers), autogroup, core \
-     scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority \
-     inheritance from deadline tasks, the states of deadline servers and the ext server of 7.x, \
+const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, autogroup, core \
+     scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks";
+const LEAVES_OUT_7_1: &str = "the threads of the stop class, HRTICK (off without deferred rearming \
+     of timers), autogroup, core scheduling, NUMA balancing, cpu.idle groups, control \
+     groups of real-time tasks, the states of deadline servers and the ext server of 7.x, \
      NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
-
-fn build(
-    rules: Rules,
-    options: &Options,
-    machine: &Machine,
-    cgroups: &[CgroupSpec],
-) -> Vec<Box<dyn SchedClass>> {
-    stack(rules, GrubRule::From6_5, options, machine, cgroups)
-}
 
 /// Linux 6.6, the first with EEVDF.
 pub const INFO_6_6: SchedulerInfo = SchedulerInfo {
@@ -50,7 +38,9 @@ pub const INFO_6_6: SchedulerInfo = SchedulerInfo {
     leaves_out: LEAVES_OUT,
     claims: CLAIMS,
     tunables: &TUNABLES_6_6,
-    build: |options, machine, cgroups| build(Rules::LINUX_6_6, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_6, DlRules::LINUX_6_6, options, machine, cgroups)
+    },
 };
 
 /// Linux 6.12.0.
@@ -60,7 +50,9 @@ pub const INFO_6_12_0: SchedulerInfo = SchedulerInfo {
               dequeue, custom slices)",
     source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| build(Rules::LINUX_6_12_0, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_12_0, DlRules::LINUX_6_6, options, machine, cgroups)
+    },
     ..INFO_6_6
 };
 
@@ -71,7 +63,9 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
               (EEVDF)",
     source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| build(Rules::LINUX_6_12, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_12, DlRules::LINUX_6_6, options, machine, cgroups)
+    },
     ..INFO_6_6
 };
 
@@ -82,7 +76,9 @@ pub const INFO_6_18: SchedulerInfo = SchedulerInfo {
               protects)",
     source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| build(Rules::LINUX_6_18, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_18, DlRules::LINUX_6_18, options, machine, cgroups)
+    },
     ..INFO_6_6
 };
 
@@ -94,6 +90,8 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
     source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
     leaves_out: LEAVES_OUT_7_1,
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| build(Rules::LINUX_7_1, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_7_1, DlRules::LINUX_6_18, options, machine, cgroups)
+    },
     ..INFO_6_6
 };

@@ -70,6 +70,8 @@ pub const SCHEDULERS: &[&SchedulerInfo] = &[
     &crate::staircase::SD_0_48,
     &crate::linux_2_6_23::INFO_V19,
     &crate::linux_2_6_23::INFO,
+    &crate::linux_2_6_24::INFO_2_6_24,
+    &crate::linux_2_6_24::INFO_2_6_32,
     &crate::linux_6_1::INFO,
     &crate::linux_6_12::INFO_6_6,
     &crate::linux_6_12::INFO_6_12_0,

@@ -24,13 +24,16 @@ pub(super) struct Counted {
 impl DlClass {
     /// `task` is runnable on `cpu`: it counts there, as active.
     pub(super) fn contend(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
+        if core.task(task).attr.policy != Policy::Deadline {
+            // It runs on what it is lent, which counts with the one that lends.
+            return;
+        }
         let state = &mut self.tasks[task.index()];
         if state.counted.non_contending {
             state.departure += 1;
             state.counted.non_contending = false;
         }
-        let is_own = core.task(task).attr.policy == Policy::Deadline;
-        let bandwidth = if is_own { state.admitted } else { 0 };
+        let bandwidth = state.admitted;
         if state.counted.on != Some((cpu, bandwidth)) {
             self.uncount(task);
             self.tasks[task.index()].counted.on = Some((cpu, bandwidth));
@@ -57,6 +60,9 @@ impl DlClass {
     /// active any more.
     pub(super) fn stop_contending(&mut self, core: &mut Core, task: TaskId, gone: bool) {
         let state = &mut self.tasks[task.index()];
+        if state.entity.dl_runtime == 0 {
+            return;
+        }
         state.counted.gone = gone;
         let at = state.entity.zero_lag();
         if at <= core.now {

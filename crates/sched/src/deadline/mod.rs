@@ -7,23 +7,25 @@
 //! (throttled) until its next period, so that it cannot take more than runtime/period of a CPU,
 //! whatever it does; what it overran is paid from the next budgets. Overruns happen since the
 //! budget is only looked at at ticks and when the CPU reschedules. Tasks are admitted only if
-//! the sum of their shares, and of the fair servers from 6.12 on, stays below the share that
-//! `sched_rt_runtime_us` leaves. On several CPUs the m earliest deadlines run on m CPUs: tasks are
-//! pushed and pulled as in [`crate::rt`].
+//! the sum of their shares, and of the [fair servers](fair_server) from 6.12 on, which stand in the
+//! same queues, stays below the share that `sched_rt_runtime_us` leaves. On several CPUs the m
+//! earliest deadlines run on m CPUs: tasks are pushed and pulled as in [`crate::rt`]. A task that
+//! holds a mutex for which one of this class waits runs with that one's parameters.
 //!
-//! Source: Linux kernel/sched/deadline.c and cpudeadline.c, 6.12.63; 6.1.158 does the same to what
-//! is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a signal), HRTICK_DL (off by
-//! default), priority inheritance from tasks of this class, the place of the fair server among the
-//! deadlines (it comes behind every task of this class), and the rotation among equally good
-//! targets (of free CPUs the lowest is taken, of equal latest deadlines the highest CPU).
+//! Source: Linux kernel/sched/deadline.c, cpudeadline.c and core.c (rt_mutex_setprio), 6.12.63;
+//! 6.1.158 does the same to what is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a
+//! signal), HRTICK_DL (off by default), and the rotation among equally good targets (of free CPUs
+//! the lowest is taken, of equal latest deadlines the highest CPU).
 
 mod active;
 mod admission;
 mod balance;
 pub mod cbs;
 mod explain;
+pub mod fair_server;
 pub mod grub;
 mod queue;
+mod serving;
 pub mod tunables;
 
 use crate::class::SchedClass;
@@ -35,8 +37,9 @@ use active::Counted;
 use admission::Admission;
 use cbs::Entity;
 use grub::Grub;
-use queue::{CpuDl, DeadlineQueues};
+use queue::{CpuDl, DeadlineQueues, First};
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId};
+use serving::Serving;
 pub use tunables::DlOptions;
 
 /// What the class keeps of a task.
@@ -52,6 +55,8 @@ struct DlTask {
     replenishment: u32,
     /// Counts its departures; as above.
     departure: u32,
+    /// It has been lent parameters since it was queued last.
+    lent_anew: bool,
 }
 
 /// What a timer is for; with the number of a task and of its timer a token.
@@ -78,6 +83,8 @@ pub struct DlClass {
     tasks: Vec<DlTask>,
     admission: Admission,
     grub: Grub,
+    /// From 6.12 on.
+    serving: Option<Serving>,
 }
 
 impl DlClass {
@@ -94,6 +101,7 @@ impl DlClass {
             tasks: Vec::new(),
             admission: Admission::new(&options, nr_cpus),
             grub: Self::grub(&options, nr_cpus),
+            serving: Serving::new(&options, nr_cpus),
         }
     }
 
@@ -101,8 +109,8 @@ impl DlClass {
     fn grub(options: &DlOptions, nr_cpus: u32) -> Grub {
         let mut grub = Grub::new(options.grub, options.limit, nr_cpus);
         for cpu in (0..nr_cpus).map(CpuId) {
-            grub.admitted(0, options.server_bandwidth);
-            grub.add(cpu, options.server_bandwidth);
+            grub.admitted(0, options.server_bandwidth());
+            grub.add(cpu, options.server_bandwidth());
         }
         grub
     }
@@ -181,13 +189,20 @@ impl DlClass {
             return;
         }
         self.unqueue(core, cpu, curr);
-        if !self.throttle(core, curr) {
+        // What runs for a deadline task that waits is not held back: it gets another period.
+        let is_lent = self.entity(curr).lent.is_some();
+        if is_lent || !self.throttle(core, curr) {
             self.tasks[curr.index()].entity.replenish(core.now);
             self.queue(core, cpu, curr);
         }
-        if self.queues.first(cpu) != Some(curr) {
+        if !self.is_first(cpu, curr) {
             core.resched_curr(cpu);
         }
+    }
+
+    /// Whether the deadline of `task` is the earliest of `cpu`.
+    fn is_first(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.queues.first(cpu) == Some(First::Task(task))
     }
 
     /// Holds `task` back until its next period; false if that has begun already.
@@ -203,15 +218,24 @@ impl DlClass {
     /// What a task that becomes runnable starts with.
     fn refresh(&mut self, core: &mut Core, task: TaskId, flags: EnqueueFlags) {
         let now = core.now;
-        let entity = &mut self.tasks[task.index()].entity;
-        entity.set_params(&core.task(task).attr.deadline);
+        let attr = &core.task(task).attr;
+        let own = if attr.policy == Policy::Deadline { attr.deadline } else { Default::default() };
+        let state = &mut self.tasks[task.index()];
+        let entity = &mut state.entity;
+        entity.set_params(&own);
         if flags.restore {
-            if !entity.throttled && (entity.is_new() || entity.deadline < now) {
+            if std::mem::take(&mut state.lent_anew) {
+                entity.replenish(now);
+            } else if !entity.throttled
+                && entity.lent.is_none()
+                && (entity.is_new() || entity.deadline < now)
+            {
                 entity.start_period(now);
             }
             return;
         }
-        if !entity.throttled && entity.wakes_between(now) && self.throttle(core, task) {
+        let waits = !entity.throttled && entity.lent.is_none() && entity.wakes_between(now);
+        if waits && self.throttle(core, task) {
             let entity = &mut self.tasks[task.index()].entity;
             entity.runtime = entity.runtime.min(0);
             return;
@@ -275,11 +299,24 @@ impl DlClass {
     }
 }
 
+/// Bit of a token that tells a timer of a fair server; the low bits are then its CPU.
+const SERVER: u64 = 1 << 62;
+
 fn token(kind: TimerKind, task: TaskId, number: u32) -> u64 {
-    // Thirty-one bits tell the timers of a task apart: an old one has fired long before they wrap.
+    // Thirty bits tell the timers of a task apart: an old one has fired long before they wrap.
     u64::from(kind == TimerKind::Inactive) << 63
-        | u64::from(number & (u32::MAX >> 1)) << 32
+        | u64::from(number & (u32::MAX >> 2)) << 32
         | u64::from(task.0)
+}
+
+/// Token of the timer that queues the fair server of `cpu`.
+fn token_of_server(cpu: CpuId) -> u64 {
+    SERVER | u64::from(cpu.0)
+}
+
+/// Token of the 0-lag time of the fair server of `cpu`.
+fn token_of_inactive_server(cpu: CpuId, number: u32) -> u64 {
+    SERVER | token(TimerKind::Inactive, TaskId(cpu.0), number)
 }
 
 impl SchedClass for DlClass {
@@ -293,6 +330,11 @@ impl SchedClass for DlClass {
 
     fn acts_without_tasks(&self) -> bool {
         false
+    }
+
+    fn serves(&self, policy: Policy) -> bool {
+        // Without anybody who could starve them, fair tasks need no server.
+        self.owns(policy) || (policy.is_rt() && self.serving.is_some())
     }
 
     fn admit(&mut self, core: &Core, task: TaskId, attr: &SchedAttr) -> Result<(), String> {
@@ -354,7 +396,7 @@ impl SchedClass for DlClass {
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.update_curr(core, cpu);
-        self.queues.first(cpu)
+        self.pick(core, cpu)
     }
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {
@@ -379,6 +421,10 @@ impl SchedClass for DlClass {
             self.pull(core, cpu);
         }
         !self.queues.is_empty(cpu)
+    }
+
+    fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        self.server_found_nobody(core, cpu)
     }
 
     fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
@@ -410,6 +456,12 @@ impl SchedClass for DlClass {
         self.update_curr(core, cpu);
     }
 
+    fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.update_server(core, cpu) {
+            core.resched_curr(cpu);
+        }
+    }
+
     fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         self.depart(core, task);
         if core.task(task).on_rq && self.queues.is_empty(cpu) {
@@ -422,7 +474,7 @@ impl SchedClass for DlClass {
             return;
         }
         if core.is_running(task) {
-            if self.queues.first(cpu) != Some(task) {
+            if !self.is_first(cpu, task) {
                 core.resched_curr(cpu);
             }
             return;
@@ -436,7 +488,51 @@ impl SchedClass for DlClass {
         }
     }
 
+    fn lend(&mut self, _core: &Core, task: TaskId, donor: Option<TaskId>) {
+        // One that is lent parameters itself lends these on.
+        let lent = donor.map(|donor| self.entity(donor).params());
+        let state = &mut self.tasks[task.index()];
+        state.entity.lent = lent;
+        state.lent_anew = lent.is_some();
+        if state.lent_anew {
+            // It may have been held back when it began to wait for another mutex.
+            state.entity.throttled = false;
+            state.replenishment += 1;
+        }
+    }
+
+    fn waiter_key(&self, task: TaskId) -> Nanos {
+        self.deadline(task)
+    }
+
+    fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _old_prio: i32) {
+        if !core.task(task).on_rq {
+            return;
+        }
+        if !self.overloaded.contains(cpu) {
+            self.pull(core, cpu);
+        }
+        let gives_way = match Self::dl_curr(core, cpu) {
+            Some(curr) if curr == task => {
+                self.queues.earliest(cpu).is_some_and(|first| first < self.deadline(task))
+            }
+            Some(curr) => self.is_earlier(task, curr),
+            None => true,
+        };
+        if gives_way {
+            core.resched_curr(cpu);
+        }
+    }
+
     fn timer(&mut self, core: &mut Core, token_seen: u64) {
+        if token_seen & SERVER != 0 {
+            let cpu = CpuId(token_seen as u32);
+            match token_seen == token_of_server(cpu) {
+                true => self.server_timer(core, cpu),
+                false => self.server_inactive(cpu, (token_seen >> 32) as u32 & (u32::MAX >> 2)),
+            }
+            return;
+        }
         let task = TaskId(token_seen as u32);
         let state = &mut self.tasks[task.index()];
         if token_seen == token(TimerKind::Replenish, task, state.replenishment) {

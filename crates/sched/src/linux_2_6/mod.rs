@@ -109,8 +109,9 @@ pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
     name: "linux-2.6.11",
     summary: "Linux 2.6.11: O(1), slices of 5 to 800 ms, sleep_avg without credits, domains",
     source: "Linux 2.6.11, kernel/{sched,fork}.c, include/linux/topology.h",
-    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups; BATCH and IDLE are OTHER; a program is \
-                 taken to exec when the launcher releases it",
+    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups; \
+                 BATCH and IDLE are OTHER; a program is taken to exec when the launcher releases \
+                 it",
     claims: CLAIMS_OF_DOMAINS,
     tunables: &[SYNC_WAKEUPS, CACHE_HOT],
     build: |options, machine, _| {
