@@ -2,7 +2,8 @@
 //! What a simulation is given and what it gives beside the trace.
 
 use crate::objects::BlockedTask;
-use schedlab_model::{Machine, Nanos};
+use schedlab_model::{CgroupId, Machine, Nanos};
+use schedlab_sched::BandwidthStats;
 use schedlab_sched::options::Options;
 use schedlab_sched::registry::SchedulerInfo;
 
@@ -50,4 +51,6 @@ pub struct SimOutcome {
     pub interrupt_ns: Nanos,
     /// Time that tasks with a known working set spent refilling caches.
     pub cache_refill_ns: Nanos,
+    /// What cpu.max did to the groups that have one, in their order.
+    pub bandwidth: Vec<(CgroupId, BandwidthStats)>,
 }
