@@ -124,6 +124,10 @@ impl<S: TraceSink> Engine<'_, S> {
         self.emit(cpu, EventKind::Fork { task, parent });
         let enqueue = if flags.is_fork() { EnqueueFlags::INITIAL } else { EnqueueFlags::WAKEUP };
         self.activate(cpu, task, enqueue, flags);
+        // The launcher is no part of the machine.
+        if self.locks.is_some() && parent.is_some() {
+            self.lock_wakeup(cpu, this_cpu, parent);
+        }
     }
 
     /// The event that a task waits for has come.
@@ -167,6 +171,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         self.emit(cpu, EventKind::Wakeup { task, waker });
         self.activate(cpu, task, enqueue, flags);
+        if self.locks.is_some() {
+            self.lock_wakeup(cpu, this_cpu, waker);
+        }
     }
 
     /// The task still lies in the queue (ttwu_runnable): no CPU is chosen.
@@ -179,6 +186,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let enqueue = EnqueueFlags { delayed: true, ..EnqueueFlags::WAKEUP };
         class.enqueue_task(core, cpu, task, enqueue);
         self.preempt(cpu, task, flags);
+        if self.locks.is_some() {
+            self.lock_wakeup(cpu, flags.this_cpu, flags.waker);
+        }
     }
 
     fn select_cpu(&mut self, task: TaskId, prev: CpuId, flags: WakeFlags) -> CpuId {

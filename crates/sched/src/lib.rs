@@ -38,7 +38,7 @@ pub mod weights;
 pub mod wrr;
 
 pub use class::SchedClass;
-pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};
+pub use core::{Core, LockDomain, PreemptCheck, Rq, Task, TaskState, TimerRequest};
 pub use flags::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 pub use options::{OptionError, Options, Tunable, TunableKind};
 pub use registry::{Claims, SchedulerInfo};

@@ -35,7 +35,7 @@ mod place;
 mod tests;
 
 use crate::class::SchedClass;
-use crate::core::Core;
+use crate::core::{Core, LockDomain};
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::{Options, Tunable, TunableKind};
@@ -317,6 +317,10 @@ impl SchedClass for GlobalQueue {
         policy.is_rt() || policy.is_fair()
     }
 
+    fn lock_domain(&self) -> LockDomain {
+        LockDomain::Global
+    }
+
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
         let t = core.task(task);
         self.tasks.push(Entry {
@@ -421,6 +425,9 @@ impl SchedClass for GlobalQueue {
         if best == 0 {
             self.epoch += 1;
             self.cpus[cpu.index()].recalculated = true;
+            // The lock is dropped while every task of the system gets its ticks.
+            let unlocked = &mut core.work.entries_unlocked;
+            *unlocked = unlocked.saturating_add(self.nr_live);
             scanned = scanned.saturating_add(self.nr_live);
             (next, best) = self.search(core, cpu, &mut scanned);
         }
