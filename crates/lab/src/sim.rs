@@ -189,6 +189,10 @@ impl SimLane {
         totals.nr_interrupts = outcome.nr_interrupts;
         totals.interrupt_ns = outcome.interrupt_ns;
         totals.cache_refill_ns = outcome.cache_refill_ns;
+        totals.nr_entries_scanned = outcome.nr_entries_scanned;
+        totals.nr_lock_waits = outcome.nr_lock_waits;
+        totals.lock_wait_ns = outcome.lock_wait_ns;
+        totals.lock_transfer_ns = outcome.lock_transfer_ns;
         Ok(RunResult {
             schema_version: SCHEMA_VERSION,
             schedlab_version: self.schedlab_version.clone(),
