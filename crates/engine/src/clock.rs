@@ -20,13 +20,15 @@ pub enum Due {
     },
     /// The task of a CPU comes to a point where the kernel may be preempted.
     ReturnToUser(CpuId),
+    /// A CPU that spun for the lock of its run queue has got it.
+    LockTaken(CpuId),
 }
 
 impl Due {
     const fn phase(&self) -> u64 {
         match self {
             Self::Release(_) | Self::Wake(_) => 0,
-            Self::ClassTimer { .. } | Self::ReturnToUser(_) => 1,
+            Self::ClassTimer { .. } | Self::ReturnToUser(_) | Self::LockTaken(_) => 1,
         }
     }
 }

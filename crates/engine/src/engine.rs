@@ -215,6 +215,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                     }
                 }
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
+                Due::LockTaken(cpu) => self.lock_taken(cpu),
             }
         }
         if self.interrupts.next_time() == now {

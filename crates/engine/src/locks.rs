@@ -12,6 +12,13 @@
 //! of `lib.rs`), those who come later in the order of time: it is fair, as later kernels' locks
 //! are. A spinning CPU of 2.4 could be overtaken, which moves the wait from one to the other.
 //!
+//! A CPU that spins before a choice chooses when it has the lock, among what is runnable then: all
+//! that became runnable meanwhile takes part, and a request to reschedule that came meanwhile is
+//! done with. Until then it runs the task that it is about to take off, which may be woken before
+//! it has left. How long a choice will hold the lock is known when it has searched: those who queue
+//! up behind it count with the entries of the choice before. A wake-up takes effect at once, and
+//! its waker spins after that.
+//!
 //! Several operations of one CPU at one instant follow each other. What a system call costs passes
 //! after its effect, so all operations lie a little earlier than their time, on all CPUs alike.
 //!
@@ -19,9 +26,11 @@
 //! schedule_tail). Left out: locks taken by balancing, ticks, changes of attributes, the launcher;
 //! the second lock of a wake-up that moves a task; tasklist_lock and every other lock.
 
+use crate::clock::Due;
 use crate::engine::Engine;
+use crate::exec::Waiting;
 use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
-use schedlab_sched::{LockDomain, SchedClass};
+use schedlab_sched::{LockDomain, SchedClass, TaskState};
 
 /// One lock.
 #[derive(Clone, Copy, Default, Debug)]
@@ -30,6 +39,8 @@ struct Lock {
     free_at: Nanos,
     /// Who held it last.
     holder: Option<CpuId>,
+    /// Entries that the last choice under it looked at: what the next one is taken to.
+    entries: u32,
 }
 
 /// All locks of a run, on a machine where they cost anything.
@@ -40,6 +51,9 @@ pub struct Locks {
     entry_ns: Nanos,
     /// One, or one a CPU.
     locks: Vec<Lock>,
+    /// CPUs that spin for a choice, and those that have got the lock for it: what fetching it took.
+    spins: Vec<bool>,
+    granted: Vec<Option<Nanos>>,
     /// Until when each CPU that went idle is still busy with having found nothing.
     idle_from: Vec<Nanos>,
     /// What the choice under way has cost by waiting, for the task that comes.
@@ -75,21 +89,38 @@ impl Locks {
             transfer_ns: costs.lock_transfer_ns,
             entry_ns: costs.pick_entry_ns,
             locks: vec![Lock::default(); nr_locks as usize],
+            spins: vec![false; nr_cpus as usize],
+            granted: vec![None; nr_cpus as usize],
             idle_from: vec![0; nr_cpus as usize],
             owed: 0,
         })
     }
 
+    /// The lock of the run queue of `cpu`.
+    fn of(&mut self, cpu: CpuId) -> &mut Lock {
+        let index = if self.locks.len() == 1 { 0 } else { cpu.index() };
+        &mut self.locks[index]
+    }
+
+    /// `cpu` comes at `now` to choose. If another CPU holds the lock: from when on `cpu` has it,
+    /// and what it takes.
+    fn queue_up(&mut self, cpu: CpuId, now: Nanos) -> Option<(Nanos, Taken)> {
+        let lock = self.of(cpu);
+        if lock.free_at <= now || lock.holder.is_none_or(|holder| holder == cpu) {
+            return None;
+        }
+        let (begin, entries) = (lock.free_at, lock.entries);
+        Some((begin, self.take(cpu, cpu, now, entries)))
+    }
+
     /// `cpu` takes, at `now`, the lock of `queue` for an operation that looks at `entries`.
     fn take(&mut self, queue: CpuId, cpu: CpuId, now: Nanos, entries: u32) -> Taken {
         let hold = Nanos::from(entries).saturating_mul(self.entry_ns).saturating_add(self.hold_ns);
-        let index = if self.locks.len() == 1 { 0 } else { queue.index() };
-        let lock = &mut self.locks[index];
+        let transfer_ns = self.transfer_ns;
+        let lock = self.of(queue);
         let begin = now.max(lock.free_at);
         let taken = match lock.holder.replace(cpu) {
-            Some(other) if other != cpu => {
-                Taken { wait_ns: begin - now, transfer_ns: self.transfer_ns }
-            }
+            Some(other) if other != cpu => Taken { wait_ns: begin - now, transfer_ns },
             // Its own operation before this one: the time of that is charged already.
             _ => Taken::default(),
         };
@@ -104,10 +135,76 @@ impl<S: TraceSink> Engine<'_, S> {
         let now = self.core.now;
         let Some(locks) = &mut self.locks else { return 0 };
         let taken = locks.take(queue, cpu, now, entries);
+        self.count_lock(taken);
+        taken.total()
+    }
+
+    fn count_lock(&mut self, taken: Taken) {
         self.outcome.nr_lock_waits += u64::from(taken.wait_ns > 0);
         self.outcome.lock_wait_ns += taken.wait_ns;
         self.outcome.lock_transfer_ns += taken.transfer_ns;
-        taken.total()
+    }
+
+    /// Whether `cpu` spins for the lock of its run queue.
+    #[inline]
+    pub(crate) fn is_spinning(&self, cpu: CpuId) -> bool {
+        self.locks.as_ref().is_some_and(|locks| locks.spins[cpu.index()])
+    }
+
+    /// `cpu` is to choose. Whether it must spin first: then it does so with the task that it runs,
+    /// and chooses when it has the lock. A task that exits is not kept from it.
+    #[inline(never)]
+    pub(crate) fn must_spin(&mut self, cpu: CpuId) -> bool {
+        let now = self.core.now;
+        let prev = self.core.rq(cpu).curr;
+        let is_dead = prev.is_some_and(|prev| self.core.task(prev).state == TaskState::Dead);
+        let Some(locks) = &mut self.locks else { return false };
+        if locks.spins[cpu.index()] {
+            return true;
+        }
+        if is_dead || locks.granted[cpu.index()].is_some() {
+            return false;
+        }
+        let Some((begin, taken)) = locks.queue_up(cpu, now) else { return false };
+        locks.spins[cpu.index()] = true;
+        locks.granted[cpu.index()] = Some(taken.transfer_ns);
+        self.count_lock(taken);
+        self.core.park_resched(cpu);
+        self.events.push(begin, Due::LockTaken(cpu));
+        if let Some(prev) = prev {
+            self.keep_rest(cpu, prev);
+            self.burst_ends.set(cpu, Nanos::MAX);
+        }
+        true
+    }
+
+    /// `cpu` has got the lock for which it spun: it chooses now.
+    pub(crate) fn lock_taken(&mut self, cpu: CpuId) {
+        if let Some(locks) = &mut self.locks {
+            locks.spins[cpu.index()] = false;
+        }
+        if let Some(prev) = self.core.rq(cpu).curr {
+            let exec = &mut self.execs[prev.index()];
+            let (overhead, rest) = (std::mem::take(&mut exec.overhead), exec.remaining);
+            self.start_burst(cpu, prev, overhead, rest);
+        }
+        self.schedule(cpu);
+    }
+
+    /// Whether `task` is awake by being woken while its CPU spins to take it off: it has not left.
+    pub(crate) fn wakes_spinning(
+        &mut self,
+        task: TaskId,
+        this_cpu: CpuId,
+        waker: Option<TaskId>,
+    ) -> bool {
+        if !self.core.is_running(task) {
+            return false;
+        }
+        self.core.tasks[task.index()].state = TaskState::Running;
+        self.execs[task.index()].waiting = Waiting::No;
+        self.lock_wakeup(self.core.task(task).cpu, this_cpu, waker);
+        true
     }
 
     /// A task was put on the runqueue of `queue` by `waker`, which runs on `this_cpu`, or by an
@@ -129,14 +226,17 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn lock_choice(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         let work = self.core.work;
         let unlocked = std::mem::take(&mut self.core.work.entries_unlocked);
-        if prev.is_none() && next.is_none() && work.entries_scanned == 0 {
+        let spun = self.locks.as_ref().is_some_and(|locks| locks.granted[cpu.index()].is_some());
+        if prev.is_none() && next.is_none() && work.entries_scanned == 0 && !spun {
             return;
         }
         let entries = work.entries_scanned.saturating_sub(unlocked);
-        let pay = self.take_lock(cpu, cpu, entries);
+        let granted = self.locks.as_mut().and_then(|locks| locks.granted[cpu.index()].take());
+        let pay = granted.unwrap_or_else(|| self.take_lock(cpu, cpu, entries));
         let hold_ns = self.costs.lock_hold_ns;
         let (now, idles) = (self.core.now, next.is_none());
         let Some(locks) = &mut self.locks else { return };
+        locks.of(cpu).entries = entries;
         if idles {
             // An idle task pays for nothing: it is idle later.
             let looks = Nanos::from(work.entries_scanned).saturating_mul(locks.entry_ns);
@@ -189,6 +289,8 @@ mod tests {
             transfer_ns: 30,
             entry_ns: 7,
             locks: vec![Lock::default(); nr_locks],
+            spins: vec![false; 4],
+            granted: vec![None; 4],
             idle_from: vec![0; 4],
             owed: 0,
         }

@@ -11,6 +11,9 @@ use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 impl<S: TraceSink> Engine<'_, S> {
     /// Reschedules `cpu`.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
+        if self.locks.is_some() && self.must_spin(cpu) {
+            return;
+        }
         let prev = self.core.rq(cpu).curr;
         let out = prev.map_or(SwitchOut::Idle, |prev| self.leave(cpu, prev));
         let first = prev.map_or(self.nr_classes(), |prev| self.core.task(prev).class);

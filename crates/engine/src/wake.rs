@@ -150,6 +150,9 @@ impl<S: TraceSink> Engine<'_, S> {
         waker: Option<TaskId>,
         sync: bool,
     ) {
+        if self.locks.is_some() && self.wakes_spinning(task, this_cpu, waker) {
+            return;
+        }
         self.execs[task.index()].waiting = Waiting::No;
         self.execs[task.index()].runnable_since = self.core.now;
         self.note_burst(task);

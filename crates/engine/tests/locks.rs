@@ -8,7 +8,7 @@ use common::{Case, Run};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Amount, ChannelKind, Costs, EventKind, LoopCount, Machine, Nanos, ObjectId, ObjectKind,
-    ObjectSpec, Op, TaskSpec, Workload,
+    ObjectSpec, Op, SwitchOut, TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -23,13 +23,17 @@ fn run(workload: &Workload, scheduler: &str, nr_cpus: u32, costs: Costs) -> Run 
     case.run().unwrap_or_else(|error| panic!("{}: {error}", case.describe()))
 }
 
-/// A task on each CPU that runs for `run_ns` and calls sched_yield, `times` times.
+/// What every task does in the end, so that none exits while others still call.
+const REST: Nanos = 20 * HOLD;
+
+/// A task on each CPU that runs for `run_ns` and calls sched_yield, `times` times; then the rest.
 fn yielders(nr_cpus: u32, times: u64, run_ns: Nanos) -> Workload {
     let program = ProgramBuilder::new()
         .begin_loop(LoopCount::Times(times))
         .run(run_ns)
         .op(Op::Yield)
         .end_loop()
+        .run(REST)
         .build();
     let tasks = (0..nr_cpus).map(|cpu| task("yielder", on(&[cpu]), program.clone()));
     Workload::new("yielders", tasks.collect())
@@ -46,7 +50,7 @@ fn one_lock_for_all_makes_cpus_take_turns() {
             // The first choice and one for each call; each looks at all tasks.
             let (cpus, times) = (Nanos::from(nr_cpus), 21);
             let nr = cpus * times;
-            let end = nr * (HOLD + (cpus - 1) * entry) + (nr - 1) * transfer;
+            let end = nr * (HOLD + (cpus - 1) * entry) + (nr - 1) * transfer + REST;
             assert_eq!(done.outcome.end_ns, end, "{nr_cpus} CPUs, {costs:?}");
             assert!(done.outcome.lock_wait_ns > 0 && done.outcome.nr_lock_waits > 0);
         }
@@ -58,24 +62,18 @@ fn locks_of_their_own_make_nobody_wait() {
     for scheduler in ["linux-2.6.0", "linux-6.1", "linux-6.12"] {
         let costs = Costs { lock_transfer_ns: 130, ..COSTS };
         let done = run(&yielders(4, 20, 700), scheduler, 4, costs);
-        assert_eq!(done.outcome.end_ns, 21 * HOLD + 20 * 700, "{scheduler}");
+        assert_eq!(done.outcome.end_ns, 21 * HOLD + 20 * 700 + REST, "{scheduler}");
         assert_eq!((done.outcome.nr_lock_waits, done.outcome.lock_transfer_ns), (0, 0));
     }
 }
 
-/// With work that is long enough for all others to be done, only the first round collides. At the
-/// end each works on until nobody calls any more: the choices at their exits meet nobody either.
+/// With work that is long enough for all others to be done, only the first round collides.
 #[test]
 fn who_comes_when_the_lock_is_free_waits_for_nobody() {
-    let mut workload = yielders(4, 20, 3 * HOLD);
-    for task in &mut workload.tasks {
-        let end = task.program.ops.len();
-        task.program.ops.insert(end, Op::Run(Amount::Constant(10 * HOLD)));
-    }
-    let done = run(&workload, "linux-2.4.18", 4, COSTS);
+    let done = run(&yielders(4, 20, 3 * HOLD), "linux-2.4.18", 4, COSTS);
     assert_eq!(done.outcome.nr_lock_waits, 3);
     assert_eq!(done.outcome.lock_wait_ns, (1 + 2 + 3) * HOLD);
-    assert_eq!(done.outcome.end_ns, (4 + 20) * HOLD + 20 * 3 * HOLD + 10 * HOLD);
+    assert_eq!(done.outcome.end_ns, (4 + 20) * HOLD + 20 * 3 * HOLD + REST);
 }
 
 #[test]
@@ -84,7 +82,7 @@ fn one_cpu_has_no_locks() {
     let without = Costs { lock_hold_ns: 0, ..COSTS };
     let ends = [COSTS, without].map(|c| run(&workload, "linux-2.4.18", 1, c).outcome);
     assert_eq!(ends[0], ends[1]);
-    assert_eq!(ends[0].end_ns, HOLD + 20 * 700);
+    assert_eq!(ends[0].end_ns, HOLD + 20 * 700 + REST);
 }
 
 /// The woken CPU chooses while the waker still holds the lock: it waits for the transfer and the
@@ -146,4 +144,26 @@ fn busy_ns(run: &Run) -> Nanos {
         }
     }
     busy
+}
+
+/// A task that sleeps until a time when its CPU still spins to take it off is woken before it has
+/// left: it goes on without a switch, and waits for nothing else.
+#[test]
+fn a_task_that_is_woken_while_its_cpu_spins_never_leaves() {
+    let sleeper = ProgramBuilder::new().run(10_000).sleep(300).run(5_000).build();
+    let yielder = ProgramBuilder::new().run(8_400).op(Op::Yield).run(REST).build();
+    // Both start at 0 and the second one a hold later; the second one's call comes at 10,400 and
+    // the sleeper's at 11,000: it has the lock at 11,400, a hundred after it was woken.
+    let tasks = vec![task("sleeper", on(&[0]), sleeper), task("yielder", on(&[1]), yielder)];
+    let done = run(&Workload::new("race", tasks), "linux-2.4.18", 2, COSTS);
+    let first = TaskId(0);
+    let switches = done.trace.events.iter().filter_map(|event| match event.kind {
+        EventKind::Switch { prev, out, .. } if prev == Some(first) => Some((event.time_ns, out)),
+        EventKind::Wakeup { task, .. } if task == first && event.time_ns > 0 => {
+            panic!("it never slept, but is woken at {}", event.time_ns)
+        }
+        _ => None,
+    });
+    let end = 11_400 + HOLD + 5_000;
+    assert_eq!(switches.collect::<Vec<_>>(), [(end, SwitchOut::Dead)]);
 }
