@@ -216,6 +216,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 }
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
                 Due::LockTaken(cpu) => self.lock_taken(cpu),
+                Due::WakeTaken(wake) => self.wake_taken(wake),
             }
         }
         if self.interrupts.next_time() == now {

@@ -16,8 +16,9 @@
 //! that became runnable meanwhile takes part, and a request to reschedule that came meanwhile is
 //! done with. Until then it runs the task that it is about to take off, which may be woken before
 //! it has left. How long a choice will hold the lock is known when it has searched: those who queue
-//! up behind it count with the entries of the choice before. A wake-up takes effect at once, and
-//! its waker spins after that.
+//! up behind it count with the entries of the choice before.
+//! With one lock for all a wake-up takes effect when its waker has the lock; with one a CPU it takes
+//! effect at once, and the waker spins after that.
 //!
 //! Several operations of one CPU at one instant follow each other. What a system call costs passes
 //! after its effect, so all operations lie a little earlier than their time, on all CPUs alike.
@@ -26,7 +27,7 @@
 //! schedule_tail). Left out: locks taken by balancing, ticks, changes of attributes, the launcher;
 //! the second lock of a wake-up that moves a task; tasklist_lock and every other lock.
 
-use crate::clock::Due;
+use crate::clock::{Due, LateWake};
 use crate::engine::Engine;
 use crate::exec::Waiting;
 use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
@@ -41,6 +42,8 @@ struct Lock {
     holder: Option<CpuId>,
     /// Entries that the last choice under it looked at: what the next one is taken to.
     entries: u32,
+    /// CPUs that the last wake-up under it compared: likewise.
+    compared: u32,
 }
 
 /// All locks of a run, on a machine where they cost anything.
@@ -54,6 +57,8 @@ pub struct Locks {
     /// CPUs that spin for a choice, and those that have got the lock for it: what fetching it took.
     spins: Vec<bool>,
     granted: Vec<Option<Nanos>>,
+    /// The wake-up under way has the lock.
+    wake_has_it: bool,
     /// Until when each CPU that went idle is still busy with having found nothing.
     idle_from: Vec<Nanos>,
     /// What the choice under way has cost by waiting, for the task that comes.
@@ -93,6 +98,7 @@ impl Locks {
             granted: vec![None; nr_cpus as usize],
             idle_from: vec![0; nr_cpus as usize],
             owed: 0,
+            wake_has_it: false,
         })
     }
 
@@ -213,10 +219,51 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn lock_wakeup(&mut self, queue: CpuId, this_cpu: CpuId, waker: Option<TaskId>) {
         let entries = std::mem::take(&mut self.core.work.cpus_compared);
         let looks = Nanos::from(entries).saturating_mul(self.costs.pick_entry_ns);
-        let pay = self.take_lock(queue, this_cpu, entries).saturating_add(looks);
+        let has_it = self.locks.as_ref().is_some_and(|locks| locks.wake_has_it);
+        let pay = if has_it { 0 } else { self.take_lock(queue, this_cpu, entries) };
+        if let Some(locks) = &mut self.locks {
+            locks.of(queue).compared = entries;
+        }
+        self.pay_for_wakeup(this_cpu, waker, pay.saturating_add(looks));
+    }
+
+    fn pay_for_wakeup(&mut self, this_cpu: CpuId, waker: Option<TaskId>, ns: Nanos) {
         match waker {
-            Some(waker) => self.charge(waker, pay),
-            None => self.lose(this_cpu, pay),
+            Some(waker) => self.charge(waker, ns),
+            None => self.lose(this_cpu, ns),
+        }
+    }
+
+    /// A wake-up begins. Whether it takes effect later, because its CPU spins for the one lock.
+    #[inline(never)]
+    pub(crate) fn wakes_later(&mut self, wake: LateWake) -> bool {
+        let now = self.core.now;
+        let Some(locks) = &mut self.locks else { return false };
+        let lock = *locks.of(wake.this_cpu);
+        let is_free = lock.free_at <= now || lock.holder.is_none_or(|cpu| cpu == wake.this_cpu);
+        if locks.locks.len() > 1 || is_free {
+            return false;
+        }
+        let taken = locks.take(wake.this_cpu, wake.this_cpu, now, lock.compared);
+        self.count_lock(taken);
+        self.pay_for_wakeup(wake.this_cpu, wake.waker, taken.total());
+        let begin = now.saturating_add(taken.total());
+        self.events.push(begin, Due::WakeTaken(wake));
+        true
+    }
+
+    /// The waker has got the lock for which it spun.
+    pub(crate) fn wake_taken(&mut self, wake: LateWake) {
+        let LateWake { task, this_cpu, waker, sync } = wake;
+        self.set_wake_has_it(true);
+        self.wake_now(task, this_cpu, waker, sync);
+        self.set_wake_has_it(false);
+        self.interrupt_returns(this_cpu);
+    }
+
+    fn set_wake_has_it(&mut self, has_it: bool) {
+        if let Some(locks) = &mut self.locks {
+            locks.wake_has_it = has_it;
         }
     }
 
@@ -293,6 +340,7 @@ mod tests {
             granted: vec![None; 4],
             idle_from: vec![0; 4],
             owed: 0,
+            wake_has_it: false,
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks become runnable: release, fork, wake-up (try_to_wake_up, wake_up_new_task).
 
+use crate::clock::LateWake;
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
 use crate::exec::{Exec, Waiting};
@@ -144,6 +145,23 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Wakes `task`; `sync`: the waker is about to sleep.
     pub(crate) fn wake_sync(
+        &mut self,
+        task: TaskId,
+        this_cpu: CpuId,
+        waker: Option<TaskId>,
+        sync: bool,
+    ) {
+        if self.locks.is_some() {
+            let wake = LateWake { task, this_cpu, waker, sync };
+            if self.wakes_later(wake) {
+                return;
+            }
+        }
+        self.wake_now(task, this_cpu, waker, sync);
+    }
+
+    /// The wake-up itself.
+    pub(crate) fn wake_now(
         &mut self,
         task: TaskId,
         this_cpu: CpuId,

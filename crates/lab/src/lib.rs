@@ -20,6 +20,7 @@ pub mod machine;
 pub mod place;
 pub mod plan;
 pub mod policy;
+pub mod published;
 pub mod recorder;
 pub mod result;
 pub mod sim;

@@ -24,8 +24,7 @@
 //!   turns.
 //! - Policies that 2.4 did not know (BATCH, IDLE) are SCHED_OTHER.
 //!
-//! Left out: the locks (the search is charged by entry, but CPUs do not wait for the queue's lock),
-//! the tick that nanosleep() adds and rounds up to, busy waiting of real-time tasks for 2 ms or
+//! Left out: every lock but the queue's (which the machine prices), the tick that nanosleep() adds and rounds up to, busy waiting of real-time tasks for 2 ms or
 //! less, priority inheritance (unknown to 2.4), control groups.
 
 mod explain;
@@ -75,7 +74,7 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     summary: "Linux 2.4: one queue for all CPUs, goodness() of every task at each choice, epochs",
     source: "Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.0 and 2.4.22 as \
              options; that 2.4.18 equals 2.4.17 is uncertain",
-    leaves_out: "contention for the queue's lock, the tick that nanosleep adds, busy waiting of \
+    leaves_out: "every lock but the queue's, the tick that nanosleep adds, busy waiting of \
                  real-time sleepers, priority inheritance, control groups; BATCH and IDLE are \
                  OTHER",
     claims: Claims {
