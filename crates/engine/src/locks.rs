@@ -17,8 +17,9 @@
 //! done with. Until then it runs the task that it is about to take off, which may be woken before
 //! it has left. How long a choice will hold the lock is known when it has searched: those who queue
 //! up behind it count with the entries of the choice before.
-//! With one lock for all a wake-up takes effect when its waker has the lock; with one a CPU it takes
-//! effect at once, and the waker spins after that.
+//!
+//! With one lock for all a wake-up takes effect when its waker has the lock; with one a CPU it
+//! takes effect at once, and the waker spins after that.
 //!
 //! Several operations of one CPU at one instant follow each other. What a system call costs passes
 //! after its effect, so all operations lie a little earlier than their time, on all CPUs alike.

@@ -4,7 +4,7 @@
 //! Rows of values along one dimension. A row is compared value by value (simulated by published),
 //! by its growth from the first value to the last, and by its gap to the row that differs from it
 //! in what `against` names. The fit error is that of the whole: the square root of the mean square
-//! of ln(simulated / published), told as a factor. A sign does not cancel in it, and a value that is
+//! of ln(simulated / published), told as a factor. Signs do not cancel in it, and a value that is
 //! half counts as much as one that is double.
 
 use crate::axis::Scalar;

@@ -24,8 +24,9 @@
 //!   turns.
 //! - Policies that 2.4 did not know (BATCH, IDLE) are SCHED_OTHER.
 //!
-//! Left out: every lock but the queue's (which the machine prices), the tick that nanosleep() adds and rounds up to, busy waiting of real-time tasks for 2 ms or
-//! less, priority inheritance (unknown to 2.4), control groups.
+//! Left out: every lock but the queue's (which the machine prices), the tick that nanosleep() adds
+//! and rounds up to, busy waiting of real-time tasks for 2 ms or less, priority inheritance
+//! (unknown to 2.4), control groups.
 
 mod explain;
 pub mod goodness;
