@@ -197,8 +197,12 @@ fn a_deadline_task_gets_its_share() {
     }
     let mut task = TaskSpec::new("d", ProgramBuilder::new().run(60 * MS).build());
     task.attr.policy = Policy::Deadline;
-    task.attr.deadline =
-        DeadlineParams { runtime_ns: 4 * MS, deadline_ns: 20 * MS, period_ns: 20 * MS };
+    task.attr.deadline = DeadlineParams {
+        runtime_ns: 4 * MS,
+        deadline_ns: 20 * MS,
+        period_ns: 20 * MS,
+        reclaim: false,
+    };
     let workload = workload(vec![task], &[]);
     let request = request(&workload);
     let modelled = SimLane::default().run(&request, &mut MemorySink::default()).unwrap();

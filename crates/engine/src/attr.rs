@@ -39,6 +39,8 @@ impl<S: TraceSink> Engine<'_, S> {
     /// follow from them and from the mutexes it holds.
     pub(crate) fn change(&mut self, task: TaskId, attr: &SchedAttr) {
         let (new_prio, new_class) = self.effective(task, attr);
+        let donor = self.donor(task, attr);
+        let is_lent_anew = donor != self.current_donor(task);
         let t = self.core.task(task);
         let (cpu, old_class, old_prio) = (t.cpu, t.class, t.prio);
         let is_running = self.core.is_running(task);
@@ -70,6 +72,9 @@ impl<S: TraceSink> Engine<'_, S> {
         t.class = new_class;
         t.nr_cpus_allowed = cpus_allowed.weight();
         t.cpus_allowed = cpus_allowed;
+        if is_lent_anew {
+            self.lend(task, donor);
+        }
         let (class, core) = self.class(new_class);
         if is_queued {
             let head = old_prio < new_prio;
@@ -84,7 +89,7 @@ impl<S: TraceSink> Engine<'_, S> {
             class.switched_from(core, cpu, task);
             let (class, core) = self.class(new_class);
             class.switched_to(core, cpu, task);
-        } else if moved {
+        } else if moved || is_lent_anew {
             class.prio_changed(core, cpu, task, old_prio);
         }
         self.drain();

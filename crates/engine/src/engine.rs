@@ -165,7 +165,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         for (id, info) in self.workload.trace_objects().iter().enumerate() {
             self.sink.object(ObjectId(id as u32), info);
         }
-        let end_ns = self.config.until_ns.or(self.workload.duration_ns).unwrap_or(Nanos::MAX);
+        let end_ns = self.end_ns();
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
             let now = self.events.next_time().min(tick).min(self.burst_ends.first_time());
@@ -199,6 +199,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.error.map_or(Ok(self.outcome), Err)
     }
 
+    /// When the run is over at the latest.
+    pub fn end_ns(&self) -> Nanos {
+        self.config.until_ns.or(self.workload.duration_ns).unwrap_or(Nanos::MAX)
+    }
+
     /// One round at an instant; the order is the crate's documentation.
     fn instant(&mut self, now: Nanos) {
         while let Some(due) = self.events.pop_at(now) {
@@ -223,9 +228,10 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.take_interrupts();
         }
         if self.next_tick == now && self.nr_busy > 0 {
-            self.next_tick += self.core.tick_nsec;
             self.tick();
         }
+        // Several ticks may have been taken at once.
+        let now = self.core.now;
         while self.burst_ends.first_time() <= now && self.error.is_none() {
             let cpu = self.burst_ends.first_cpu();
             self.count_round(cpu);
@@ -263,39 +269,6 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             };
             let time_ns = self.core.now;
             self.error.get_or_insert(SimError::NoProgress { task, time_ns });
-        }
-    }
-
-    fn tick(&mut self) {
-        self.core.note_tick();
-        let tick_ns = self.costs.tick_ns;
-        // Every busy CPU loses as much, unless siblings or kernel code make a difference.
-        let is_uniform = self.has_plain_bursts;
-        if is_uniform {
-            self.burst_ends.move_all(tick_ns);
-        }
-        for cpu in (0..self.core.nr_cpus()).map(CpuId) {
-            let Some(curr) = self.core.rq(cpu).curr else { continue };
-            self.outcome.nr_ticks += 1;
-            if !is_uniform && tick_ns > 0 {
-                self.extend_burst(cpu, tick_ns);
-            }
-            if self.core.rq(cpu).need_resched_lazy {
-                self.core.resched_curr(cpu);
-            }
-            let watched = self.watch.is_some();
-            let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
-            let (class, core) = self.class(self.core.task(curr).class);
-            class.task_tick(core, cpu, curr);
-            for index in 0..self.nr_classes() {
-                let (class, core) = self.class(index);
-                class.tick_balance(core, cpu);
-            }
-            self.interrupt_returns(cpu);
-            self.drain();
-            if watched {
-                self.note_tick(cpu, curr, before);
-            }
         }
     }
 

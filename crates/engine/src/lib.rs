@@ -39,6 +39,7 @@ mod refuse;
 mod schedule;
 mod stack;
 mod step;
+mod ticks;
 mod wake;
 
 pub use config::{SimConfig, SimOutcome};

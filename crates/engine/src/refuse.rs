@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a workload may say and the simulator cannot do: refused by name before the run.
 
-use schedlab_model::{MutexProtocol, ObjectKind, Op, Policy, SchedAttr, TaskSpec, Workload};
+use schedlab_model::{Op, Policy, SchedAttr, Workload};
 use schedlab_sched::SchedClass;
 
 /// Says the first thing that cannot be done under `scheduler`, a stack of `classes`.
@@ -31,27 +31,6 @@ pub(crate) fn check(
                 return refuse(format!("operation {index}: {}", no_deadline()));
             }
         }
-        if let Some(mutex) = inherited_deadline(workload, task) {
-            return refuse(format!(
-                "it locks {mutex:?} under policy DEADLINE, whose priority no scheduler here lends: \
-                 give that mutex the protocol none"
-            ));
-        }
     }
     Ok(())
-}
-
-/// The mutex through which the holder would inherit a deadline of `task`, if there is one.
-fn inherited_deadline<'w>(workload: &'w Workload, task: &TaskSpec) -> Option<&'w str> {
-    let ops = &task.program.ops;
-    let changes = |op: &Op| matches!(op, Op::SetAttr(attr) if attr.policy == Policy::Deadline);
-    if task.attr.policy != Policy::Deadline && !ops.iter().any(changes) {
-        return None;
-    }
-    ops.iter().find_map(|op| {
-        let Op::Lock { object } = op else { return None };
-        let object = &workload.objects[object.index()];
-        let inherits = ObjectKind::Mutex { protocol: MutexProtocol::Inherit };
-        (object.kind == inherits).then_some(object.name.as_str())
-    })
 }

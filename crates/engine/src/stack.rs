@@ -27,9 +27,12 @@ pub(crate) fn build(
 ) -> Vec<Box<dyn SchedClass>> {
     let used = policies(workload);
     let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
-    classes.retain(|class| {
-        class.acts_without_tasks() || used.iter().any(|policy| class.owns(*policy))
-    });
+    let is_needed = |class: &dyn SchedClass| {
+        class.acts_without_tasks() || used.iter().any(|policy| class.serves(*policy))
+    };
+    if classes.iter().any(|class| is_needed(class.as_ref())) {
+        classes.retain(|class| is_needed(class.as_ref()));
+    }
     let lowest = classes.len() - 1;
     for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {
         let owner = classes.iter().position(|class| class.owns(policy));

@@ -11,15 +11,15 @@ use schedlab_engine::SimError;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Amount, DeadlineParams, EventKind, LoopCount, Nanos, ObjectKind, Op, Policy, SchedAttr,
-    TaskSpec, Workload,
+    Amount, DeadlineParams, EventKind, LoopCount, Nanos, Op, Policy, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
-const ALL: [&str; 5] = ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18"];
+const ALL: [&str; 6] =
+    ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18", "linux-7.1"];
 
 fn deadline(runtime_ns: Nanos, deadline_ns: Nanos, period_ns: Nanos) -> SchedAttr {
-    let deadline = DeadlineParams { runtime_ns, deadline_ns, period_ns };
+    let deadline = DeadlineParams { runtime_ns, deadline_ns, period_ns, reclaim: false };
     SchedAttr { policy: Policy::Deadline, deadline, ..SchedAttr::default() }
 }
 
@@ -207,19 +207,6 @@ fn a_task_may_come_to_the_class_and_leave_it() {
     // In the class at 6 ms, due at 26: out of budget at the tick at 12, owing 2; at 26 the rest.
     let run = run(tasks, 200);
     assert_eq!(timeline(&run), "0A 12- 26A 34-");
-}
-
-#[test]
-fn what_a_mutex_would_lend_of_a_deadline_is_refused() {
-    use schedlab_model::{MutexProtocol, ObjectId, ObjectSpec};
-    let mut program = ProgramBuilder::new();
-    program.lock(ObjectId(0)).run(MS).unlock(ObjectId(0));
-    let mut workload = Workload::new("inherits", vec![task("A", implicit(1, 10), program.build())]);
-    let kind = ObjectKind::Mutex { protocol: MutexProtocol::Inherit };
-    workload.objects.push(ObjectSpec::new("m", kind));
-    let text =
-        Case::new(&workload, find("linux-6.12").unwrap(), 1).run().err().unwrap().to_string();
-    assert!(text.starts_with("task \"A\": it locks \"m\" under policy DEADLINE"), "{text}");
 }
 
 /// Nobody gets more than its share, whatever the tasks do; and with a hundred random sets on one to

@@ -342,7 +342,8 @@ fn causes_have_their_numbers() {
     let hog = TaskSpec::new("hog", workloads::burst(300 * MS));
     let waker = TaskSpec::new("waker", bursts(40, MS / 2, 5 * MS));
     let workload = Workload::new("preempt", vec![hog.clone(), hog, waker]);
-    for name in ["linux-6.1", "linux-6.6", "linux-6.12", "linux-6.18", "srtf", "priority-rr"] {
+    let linux = ["linux-6.1", "linux-6.6", "linux-6.12", "linux-6.18", "linux-7.1"];
+    for name in linux.into_iter().chain(["srtf", "priority-rr"]) {
         let scheduler = schedlab_sched::registry::find(name).unwrap();
         let (judge, _) = judge(&Case::new(&workload, scheduler, 1));
         assert!(judge.failures.is_empty(), "{name}: {}", judge.failures[0]);

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Schedulers that have goldens: each family, both ages of the Linux fair class, and what Linux had
+/// Schedulers that have goldens: each family, the ages of the Linux fair class, and what Linux had
 /// before it.
-const SCHEDULERS: [&str; 16] = [
+const SCHEDULERS: [&str; 19] = [
     "fcfs",
     "srtf",
     "priority-rr",
@@ -34,10 +34,13 @@ const SCHEDULERS: [&str; 16] = [
     "linux-2.4.18",
     "linux-2.6.0",
     "linux-2.6.22",
+    "linux-2.6.24",
+    "linux-2.6.32",
     "rsdl-0.31",
     "sd-0.48",
     "linux-6.1",
     "linux-6.12",
+    "linux-7.1",
 ];
 
 /// A workload and the machine on which it runs.

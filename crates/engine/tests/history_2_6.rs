@@ -8,11 +8,14 @@
 mod common;
 
 use common::checks::measures;
-use common::workloads::{nice, policy, task};
+use common::workloads::{nice, on, policy, task};
 use common::{Case, MS, Run};
 use schedlab_metrics::TaskMeasures;
+use schedlab_model::machine::Shape;
 use schedlab_model::program::ProgramBuilder;
-use schedlab_model::{LoopCount, Machine, Op, Policy, Program, TaskSpec, Workload};
+use schedlab_model::{
+    CpuId, EventKind, LoopCount, Machine, Op, Policy, Program, TaskSpec, Topology, Workload,
+};
 use schedlab_sched::registry::find;
 
 const FIRST: &str = "linux-2.6.0";
@@ -130,4 +133,42 @@ fn a_yielder_waits_for_the_arrays_to_change_places() {
         .build();
     let yielder = TaskSpec { is_process: true, ..task("A", nice(0), yielder) };
     assert_eq!(turns(FIRST, vec![yielder, hog("B", 0)], 206), "A1 B102 A1 B102");
+}
+
+/// Two hogs that were bound to the two threads of one core, beside an idle core of two threads:
+/// nothing waits that could be pulled, so one of them is pushed while it runs.
+#[test]
+fn what_runs_is_pushed_to_an_idle_core() {
+    let shape = Shape {
+        nodes: 1,
+        llcs_per_node: 1,
+        cores_per_llc: 2,
+        threads_per_core: 2,
+        siblings_apart: false,
+    };
+    for scheduler in LATER {
+        let bound = |name: &str, cpu: u32| {
+            let mut program = ProgramBuilder::new();
+            program.run(MS).op(Op::SetAttr(Box::default())).run(2_000 * MS);
+            TaskSpec { attr: on(&[cpu]), is_process: true, ..TaskSpec::new(name, program.build()) }
+        };
+        let workload = Workload::new("pair", vec![bound("A", 0), bound("B", 1)]);
+        let mut case = Case::new(&workload, find(scheduler).unwrap(), 4);
+        case.machine = Machine { hz: 1000, topology: Topology::regular(shape), ..case.machine };
+        let run = case.run().unwrap_or_else(|error| panic!("{error}"));
+        let moves: Vec<_> = run
+            .trace
+            .events
+            .iter()
+            .filter_map(|event| match event.kind {
+                EventKind::Migrate { from, .. } => Some((event.time_ns / MS, from, event.cpu)),
+                _ => None,
+            })
+            .collect();
+        let (at_ms, from, to) = moves[0];
+        assert!(at_ms < 100 && from < CpuId(2) && to >= CpuId(2), "{scheduler}: {:?}", moves[0]);
+        assert_eq!(moves.len(), 1, "{scheduler}: one move makes the cores even");
+        // Both run all the time: the push takes no time from either.
+        assert_eq!(run.outcome.end_ns, 2_001 * MS, "{scheduler}");
+    }
 }

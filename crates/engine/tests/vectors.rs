@@ -4,7 +4,7 @@
 //!
 //! Nothing costs time, one CPU; "n CPUs" selects the scaling of the tunables only. The sequences of
 //! sections 7.1 and 7.2 are those to which the fair class alone is held (kernel/sched/fair.c, 6.1,
-//! 6.6, 6.12.0, 6.12.63 and 6.18.2). The counts of section 7.4 follow from `__schedule` in
+//! 6.6, 6.12.0, 6.12.63, 6.18.2 and 7.1.5). The counts of section 7.4 follow from `__schedule` in
 //! kernel/sched/core.c: a switch is voluntary exactly when the task was not runnable any more.
 
 mod common;
@@ -19,10 +19,13 @@ use schedlab_model::{
 };
 use schedlab_sched::registry::find;
 
-const EEVDF: [&str; 4] = ["linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18"];
+const EEVDF: [&str; 5] = ["linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18", "linux-7.1"];
 /// Versions whose tree is ordered by deadline: a waiting entity wins a tie against the running one.
-const BY_DEADLINE: [&str; 3] = ["linux-6.12.0", "linux-6.12", "linux-6.18"];
-const ALL: [&str; 5] = ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18"];
+const BY_DEADLINE: [&str; 4] = ["linux-6.12.0", "linux-6.12", "linux-6.18", "linux-7.1"];
+/// Versions with the shorter base slice.
+const LATE: [&str; 3] = ["linux-6.12", "linux-6.18", "linux-7.1"];
+const ALL: [&str; 6] =
+    ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18", "linux-7.1"];
 
 /// One run on one CPU with the tunables of `scaling_cpus`.
 fn simulate(
@@ -100,7 +103,7 @@ fn section_7_1_nice_0_5_8_cpus_hz1000() {
     let second = "0A 3B 7A 17B 21A 33B 37A 49B 53A 65B 69A";
     assert_hogs(&["linux-6.12.0"], 8, 1000, &[0, 5], 69, second);
     let later = "0A 3B 6A 13B 16A 25B 28A 37B 40A 49B 52A 61B 64A 74B 77A";
-    assert_hogs(&["linux-6.12", "linux-6.18"], 8, 1000, &[0, 5], 77, later);
+    assert_hogs(&LATE, 8, 1000, &[0, 5], 77, later);
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn section_7_2_hog_and_sleeper_8_cpus_hz250_linux_6_6_and_6_12_0() {
 
 #[test]
 fn section_7_2_hog_and_sleeper_8_cpus_hz1000_linux_6_12() {
-    for scheduler in ["linux-6.12", "linux-6.18"] {
+    for scheduler in LATE {
         let (run, _) = simulate(scheduler, 8, 1000, hog_and_sleeper(None), 60);
         assert_eq!(timeline(&run), "0A 11B 12A 31B 32A 50B 51A", "{scheduler}");
     }
@@ -163,7 +166,7 @@ fn section_7_2_hog_and_sleeper_8_cpus_hz1000_linux_6_12() {
 
 #[test]
 fn section_7_2_custom_slice_8_cpus_hz1000() {
-    for scheduler in ["linux-6.12", "linux-6.18"] {
+    for scheduler in LATE {
         let (run, _) = simulate(scheduler, 8, 1000, hog_and_sleeper(Some(100_000)), 60);
         assert_eq!(timeline(&run), "0A 10B 11A 30B 31A 50B 51A", "{scheduler}");
     }

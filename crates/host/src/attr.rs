@@ -160,6 +160,7 @@ pub fn check_set(pid: u32, attr: &SchedAttr) -> io::Result<()> {
         || (attr.policy == Policy::Deadline
             && (got.runtime, got.deadline, got.period)
                 != (wanted.runtime, wanted.deadline, wanted.period))
+        || (got.flags ^ wanted.flags) & sys::RECLAIM != 0
         || attr.util_min.is_some_and(|least| got.util_min != u32::from(least))
         || attr.util_max.is_some_and(|most| got.util_max != u32::from(most));
     // The kernel accepted the call but not the values.

@@ -121,6 +121,7 @@ fn policies(abilities: &Abilities) -> Vec<Check> {
             runtime_ns: 1_000_000,
             deadline_ns: 100_000_000,
             period_ns: 100_000_000,
+            reclaim: false,
         },
         ..SchedAttr::default()
     };

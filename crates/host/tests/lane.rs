@@ -345,8 +345,12 @@ fn deadline_tasks_run_and_too_many_are_not_admitted() {
     }
     let mut periodic = TaskSpec::new("periodic", units(3, 1_000_000));
     periodic.attr.policy = Policy::Deadline;
-    let deadline =
-        DeadlineParams { runtime_ns: 3_000_000, deadline_ns: 10_000_000, period_ns: 10_000_000 };
+    let deadline = DeadlineParams {
+        runtime_ns: 3_000_000,
+        deadline_ns: 10_000_000,
+        period_ns: 10_000_000,
+        reclaim: true,
+    };
     periodic.attr.deadline = deadline;
     let online = schedlab_host::allowed_cpus().weight();
     let mut request = HostRequest::new(Workload::new("w", vec![periodic]), 1);

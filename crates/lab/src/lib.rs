@@ -5,7 +5,8 @@
 //! makes single runs of it, `execute` runs them in their lanes, `recorder` turns a lane's events
 //! into measures, `result` is what comes out, `expect` compares it with what the workload expects;
 //! `analysis` says what the analysis of a trace must know of the workload; `view` puts results into
-//! rows with intervals and differences, `values` is how it reads them.
+//! rows with intervals and differences, `values` is how it reads them; `pipeline` puts a sink on a
+//! thread of its own.
 //! `store` keeps results on disk run by run, `identity` tells which run a stored one is.
 
 pub mod analysis;
@@ -17,6 +18,7 @@ pub mod identity;
 pub mod lane;
 pub mod launchers;
 pub mod machine;
+pub mod pipeline;
 pub mod place;
 pub mod plan;
 pub mod policy;

@@ -161,6 +161,7 @@ fn the_preemption_model_is_the_options_then_the_machines_then_the_kernels() {
     assert_eq!(model(&flat, "linux-6.12"), "voluntary");
     assert_eq!(model(&flat, "linux-6.1"), "voluntary");
     assert_eq!(model(&flat, "linux-6.18"), "lazy");
+    assert_eq!(model(&flat, "linux-7.1"), "lazy");
     assert_eq!(model(&flat, "rr"), "full");
     let old = SimLane { machine: machine::preset("S3-a").map(Arc::new), ..flat.clone() };
     assert_eq!(model(&old, "rr"), "none");

@@ -49,7 +49,7 @@ impl Policy {
     }
 }
 
-/// Parameters of SCHED_DEADLINE, in nanoseconds: runtime <= deadline <= period.
+/// Parameters of SCHED_DEADLINE, times in nanoseconds: runtime <= deadline <= period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DeadlineParams {
     /// Budget per period.
@@ -58,6 +58,8 @@ pub struct DeadlineParams {
     pub deadline_ns: Nanos,
     /// Period.
     pub period_ns: Nanos,
+    /// SCHED_FLAG_RECLAIM: it may use the bandwidth that other DEADLINE tasks leave unused (GRUB).
+    pub reclaim: bool,
 }
 
 /// What `sched_setattr`, `sched_setaffinity` and the cgroup files say of one task.

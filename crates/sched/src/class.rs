@@ -38,6 +38,11 @@ pub trait SchedClass: Send {
         true
     }
 
+    /// Whether it does something in a run with a task of `policy`. Default: if they are its own.
+    fn serves(&self, policy: Policy) -> bool {
+        self.owns(policy)
+    }
+
     /// `task` is about to start with `attr`, or to get them by sched_setattr; they are of this
     /// class. A refusal says why and what to do, and ends the run. Default: admitted.
     fn admit(
@@ -158,6 +163,18 @@ pub trait SchedClass: Send {
     /// periodic balancing. Default: nothing.
     fn tick_balance(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
+    /// How many of the coming ticks of busy `cpu`, the one that is due included, do no more than
+    /// [`SchedClass::pass_ticks`] can do at once, if no other callback comes between. `curr` is the
+    /// running task if it is of this class. The engine then passes over them. Default: none.
+    fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
+        0
+    }
+
+    /// `nr` ticks of busy `cpu` that were promised to be quiet have passed, in place of as many
+    /// calls of [`SchedClass::task_tick`] and [`SchedClass::tick_balance`]; it is the time of the
+    /// last one. May ask for nothing. Default: nothing.
+    fn pass_ticks(&mut self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>, _nr: u64) {}
+
     /// A new task of this class is being forked on `cpu` (the parent's), before its CPU is chosen.
     /// `parent` is `None` for the launcher. Default: nothing.
     fn task_fork(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _parent: Option<TaskId>) {
@@ -186,6 +203,17 @@ pub trait SchedClass: Send {
         if core.task(task).on_rq {
             core.resched_curr(cpu);
         }
+    }
+
+    /// `task` holds a mutex that `donor`, a task of this class, waits for with inheritance: until
+    /// it is told `None` it runs with the parameters of `donor`. It is on no queue; its own class
+    /// may be another one. Only the class of SCHED_DEADLINE is told. Default: nothing.
+    fn lend(&mut self, _core: &Core, _task: TaskId, _donor: Option<TaskId>) {}
+
+    /// By what waiters of this class and equal priority stand at a mutex with inheritance, the
+    /// least first. Asked of the class of SCHED_DEADLINE only. Default: nothing, first come first.
+    fn waiter_key(&self, _task: TaskId) -> Nanos {
+        0
     }
 
     /// Attributes other than class are about to change from those in `core` to `attr`; the task is

@@ -159,8 +159,10 @@ pub struct Core {
     pub idle_cpus: CpuMask,
     /// Runqueues by CPU.
     pub rqs: Vec<Rq>,
-    /// CPUs with runnable tasks of the deadline class, which real-time tasks avoid.
+    /// CPUs whose deadline class has something queued, which real-time tasks avoid.
     pub deadline_cpus: CpuMask,
+    /// CPUs whose latest choice was the fair server's: real-time tasks let fair ones go first.
+    pub served_cpus: CpuMask,
     /// Tasks by id.
     pub tasks: Vec<Task>,
     /// Control groups; 0 is the root group.
@@ -215,6 +217,7 @@ impl Core {
             idle_cpus: CpuMask::first(nr_cpus),
             rqs: vec![rq; nr_cpus as usize],
             deadline_cpus: CpuMask::empty(),
+            served_cpus: CpuMask::empty(),
             tasks: Vec::new(),
             cgroups,
             random,

@@ -5,7 +5,8 @@
 //! [`crate::fair`] and [`crate::balance`] for the rules and what is left out.
 
 use crate::SchedClass;
-use crate::deadline::{DlClass, DlOptions, tunables as dl};
+use crate::deadline::tunables::{self as dl, DlRules};
+use crate::deadline::{DlClass, DlOptions};
 use crate::fair::{FairClass, rules::Rules, tunables};
 use crate::options::{Options, Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
@@ -23,23 +24,25 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "linux-6.1",
     summary: "Linux 6.1: deadline > real-time (FIFO, RR) > fair (CFS)",
     source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c",
-    leaves_out: "GRUB (SCHED_FLAG_RECLAIM), HRTICK, cpu.max, autogroup, core scheduling, NUMA \
-                 balancing, cpu.idle groups, control groups of real-time tasks, priority \
-                 inheritance from deadline tasks",
+    leaves_out: "the threads of the stop class, HRTICK, cpu.max, autogroup, core scheduling, NUMA \
+                 balancing, cpu.idle groups, control groups of real-time tasks",
     claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| stack(Rules::LINUX_6_1, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_1, DlRules::LINUX_6_1, options, machine, cgroups)
+    },
 };
 
 /// Deadline above real-time above fair, for a version whose tunables contain those of both.
 pub(crate) fn stack(
     rules: Rules,
+    deadline: DlRules,
     options: &Options,
     machine: &Machine,
     cgroups: &[CgroupSpec],
 ) -> Vec<Box<dyn SchedClass>> {
     vec![
-        Box::new(DlClass::new(DlOptions::from_options(options), machine)),
+        Box::new(DlClass::new(DlOptions::from_options(options, deadline), machine)),
         Box::new(RtClass::new(&RtOptions::from_options(options), machine)),
         Box::new(FairClass::new(rules, options, machine, cgroups)),
     ]

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schedulers of Linux 6.6, 6.12 and 6.18: deadline tasks above real-time tasks above EEVDF.
+//! The schedulers of Linux 6.6, 6.12, 6.18 and 7.1: deadline tasks above real-time tasks above
+//! EEVDF.
 //!
-//! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2. See
+//! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5. See
 //! [`crate::deadline`], [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and
 //! what is left out.
 
-use crate::deadline::tunables as dl;
+use crate::deadline::tunables::{self as dl, DlRules};
 use crate::fair::{rules::Rules, tunables};
 use crate::linux_6_1::stack;
 use crate::options::{Tunable, concat};
@@ -20,9 +21,12 @@ const TUNABLES_6_6: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES.len()] =
 const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
     concat(&DL_AND_FAIR, rt::TUNABLES_6_12);
 
-const LEAVES_OUT: &str = "GRUB (SCHED_FLAG_RECLAIM), HRTICK, cpu.max, autogroup, core scheduling, \
-     NUMA balancing, cpu.idle groups, control groups of real-time tasks, priority inheritance from \
-     deadline tasks";
+const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, cpu.max, autogroup, core \
+     scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks";
+const LEAVES_OUT_7_1: &str = "the threads of the stop class, HRTICK (off without deferred rearming \
+     of timers), cpu.max, autogroup, core scheduling, NUMA balancing, cpu.idle groups, control \
+     groups of real-time tasks, the states of deadline servers and the ext server of 7.x, \
+     NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 
@@ -34,7 +38,9 @@ pub const INFO_6_6: SchedulerInfo = SchedulerInfo {
     leaves_out: LEAVES_OUT,
     claims: CLAIMS,
     tunables: &TUNABLES_6_6,
-    build: |options, machine, cgroups| stack(Rules::LINUX_6_6, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_6, DlRules::LINUX_6_6, options, machine, cgroups)
+    },
 };
 
 /// Linux 6.12.0.
@@ -44,7 +50,9 @@ pub const INFO_6_12_0: SchedulerInfo = SchedulerInfo {
               dequeue, custom slices)",
     source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| stack(Rules::LINUX_6_12_0, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_12_0, DlRules::LINUX_6_6, options, machine, cgroups)
+    },
     ..INFO_6_6
 };
 
@@ -55,7 +63,9 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
               (EEVDF)",
     source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| stack(Rules::LINUX_6_12, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_12, DlRules::LINUX_6_6, options, machine, cgroups)
+    },
     ..INFO_6_6
 };
 
@@ -66,6 +76,22 @@ pub const INFO_6_18: SchedulerInfo = SchedulerInfo {
               protects)",
     source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
-    build: |options, machine, cgroups| stack(Rules::LINUX_6_18, options, machine, cgroups),
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_6_18, DlRules::LINUX_6_18, options, machine, cgroups)
+    },
+    ..INFO_6_6
+};
+
+/// Linux 7.1.
+pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
+    name: "linux-7.1",
+    summary: "Linux 7.1: deadline > real-time, fair server > fair (EEVDF, exact arithmetic, new \
+              tasks do not preempt)",
+    source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
+    leaves_out: LEAVES_OUT_7_1,
+    tunables: &TUNABLES,
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_7_1, DlRules::LINUX_6_18, options, machine, cgroups)
+    },
     ..INFO_6_6
 };

@@ -92,7 +92,8 @@ impl Options {
     }
 
     /// Sets `name` from text: a word of a choice, a whole number, or a time whose unit the caller's
-    /// `parse_time` understands.
+    /// `parse_time` understands. With `_ns` behind its name, as the kernel's files have it, a time
+    /// is a whole number of ns.
     pub fn set_text(
         &mut self,
         tunables: &[Tunable],
@@ -100,6 +101,13 @@ impl Options {
         text: &str,
         parse_time: impl Fn(&str) -> Result<Nanos, String>,
     ) -> Result<(), OptionError> {
+        if let Some(tunable) = time_in_ns(tunables, name) {
+            let value = text.parse().map_err(|_| {
+                let hint = format!("for other units set {}", tunable.name);
+                OptionError(format!("{name} is {text:?}, expected a whole number of ns; {hint}"))
+            })?;
+            return self.set(tunables, tunable.name, value);
+        }
         let tunable = find(tunables, name)?;
         let value = match tunable.kind {
             TunableKind::Time { .. } => {
@@ -128,6 +136,14 @@ impl Options {
     }
 }
 
+/// The time that `name` means with `_ns` behind it, if no tunable has that very name.
+fn time_in_ns<'t>(tunables: &'t [Tunable], name: &str) -> Option<&'t Tunable> {
+    let stem = name.strip_suffix("_ns")?;
+    let is_time = |tunable: &&Tunable| matches!(tunable.kind, TunableKind::Time { .. });
+    let none_has_it = tunables.iter().all(|tunable| tunable.name != name);
+    tunables.iter().filter(is_time).find(|tunable| none_has_it && tunable.name == stem)
+}
+
 fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<&'t Tunable, OptionError> {
     tunables.iter().find(|tunable| tunable.name == name).ok_or_else(|| {
         let names: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
@@ -138,4 +154,42 @@ fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<&'t Tunable, OptionEr
         };
         OptionError(format!("tunable {name:?} is unknown: {allowed}"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TUNABLES: &[Tunable] = &[
+        Tunable {
+            name: "slice",
+            kind: TunableKind::Time { min: 10, max: 1_000 },
+            default: 100,
+            text: "",
+        },
+        Tunable {
+            name: "count",
+            kind: TunableKind::Count { min: 0, max: 9 },
+            default: 3,
+            text: "",
+        },
+    ];
+
+    fn set(name: &str, text: &str) -> Result<u64, String> {
+        let mut options = Options::defaults(TUNABLES);
+        let parse =
+            |text: &str| text.strip_suffix("ns").unwrap_or("0").parse().map_err(|_| text.into());
+        options.set_text(TUNABLES, name, text, parse).map_err(|error| error.to_string())?;
+        Ok(options.get(name.trim_end_matches("_ns")))
+    }
+
+    #[test]
+    fn a_time_may_be_named_in_ns_as_the_kernel_does() {
+        assert_eq!(set("slice", "250ns"), Ok(250));
+        assert_eq!(set("slice_ns", "250"), Ok(250));
+        let error = set("slice_ns", "250us").unwrap_err();
+        assert!(error.contains("a whole number of ns; for other units set slice"), "{error}");
+        assert_eq!(set("slice_ns", "5"), Err("slice is 5, allowed are 10 to 1000".into()));
+        assert!(set("count_ns", "5").unwrap_err().contains("unknown"));
+    }
 }

@@ -68,11 +68,16 @@ pub const SCHEDULERS: &[&SchedulerInfo] = &[
     &crate::linux_2_6::INFO_2_6_22,
     &crate::staircase::RSDL_0_31,
     &crate::staircase::SD_0_48,
+    &crate::linux_2_6_23::INFO_V19,
+    &crate::linux_2_6_23::INFO,
+    &crate::linux_2_6_24::INFO_2_6_24,
+    &crate::linux_2_6_24::INFO_2_6_32,
     &crate::linux_6_1::INFO,
     &crate::linux_6_12::INFO_6_6,
     &crate::linux_6_12::INFO_6_12_0,
     &crate::linux_6_12::INFO,
     &crate::linux_6_12::INFO_6_18,
+    &crate::linux_6_12::INFO_7_1,
 ];
 
 /// The scheduler called `name`.

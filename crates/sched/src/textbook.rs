@@ -476,6 +476,11 @@ impl<D: Discipline> SchedClass for Global<D> {
         }
     }
 
+    /// Turns end by timers.
+    fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
+        u64::MAX
+    }
+
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
         self.rules.quantum(core, task).unwrap_or(0)
     }

@@ -116,6 +116,28 @@ fn idle_cpus_are_found_by_a_busy_ones_tick() {
     }
 }
 
+/// A CPU that was given work while it was idle counts as busy until its next time, 16 times as
+/// long; when it goes idle again without finding work, a busy CPU's tick still sees to it soon.
+#[test]
+fn a_cpu_that_goes_idle_again_is_looked_after_at_its_idle_interval() {
+    for rules in RULES {
+        let mut k = kernel(rules, 3);
+        k.fork(pinned(&[0]));
+        let moves: Vec<TaskId> = (0..2).map(|_| k.fork(pinned(&[0]))).collect();
+        k.fork(pinned(&[1]));
+        k.run_until(k.core.now + 40 * MS);
+        // CPU 2 idles; one of the tasks may move now, and a tick makes it.
+        k.set_attr(moves[0], pinned(&[0, 2]));
+        k.run_until(k.core.now + 12 * MS);
+        assert_eq!(k.core.task(moves[0]).cpu, CpuId(2), "{}", rules.name);
+        k.sleep(moves[0]);
+        k.settle();
+        k.set_attr(moves[1], pinned(&[0, 2]));
+        k.run_until(k.core.now + 16 * MS);
+        assert_eq!(k.core.task(moves[1]).cpu, CpuId(2), "{}", rules.name);
+    }
+}
+
 #[test]
 fn pinned_tasks_stay_and_the_others_make_room() {
     for rules in RULES {
@@ -240,7 +262,7 @@ fn check_work_conserved(k: &Kernel<FairClass>, tasks: &[TaskId], what: &str) {
 fn random_lives_keep_custody_and_conserve_work() {
     for seed in 0..60 {
         let mut random = Stream::new(seed, Purpose::Scheduler, 3);
-        let rules = RULES[random.below(3) as usize];
+        let rules = RULES[random.below(RULES.len() as u64) as usize];
         let topology = match random.below(4) {
             0 => Topology::flat(1 + random.below(4) as u32),
             1 => smt(1 + random.below(3) as u32),

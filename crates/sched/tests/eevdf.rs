@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EEVDF as in Linux 6.6, 6.12 and 6.18: exact sequences of switches.
+//! EEVDF as in Linux 6.6, 6.12, 6.18 and 7.1: exact sequences of switches.
 
 mod fair_kernel;
 
@@ -8,10 +8,13 @@ use schedlab_model::{CpuId, Policy, SchedAttr, TaskId};
 use schedlab_sched::fair::rules::Rules;
 use schedlab_sched::{DequeueFlags, SchedClass};
 
-const ALL: [Rules; 4] =
-    [Rules::LINUX_6_6, Rules::LINUX_6_12_0, Rules::LINUX_6_12, Rules::LINUX_6_18];
+const ALL: [Rules; 5] =
+    [Rules::LINUX_6_6, Rules::LINUX_6_12_0, Rules::LINUX_6_12, Rules::LINUX_6_18, Rules::LINUX_7_1];
 /// Versions whose tree is ordered by deadline: a waiting entity wins a tie against the running one.
-const BY_DEADLINE: [Rules; 3] = [Rules::LINUX_6_12_0, Rules::LINUX_6_12, Rules::LINUX_6_18];
+const BY_DEADLINE: [Rules; 4] =
+    [Rules::LINUX_6_12_0, Rules::LINUX_6_12, Rules::LINUX_6_18, Rules::LINUX_7_1];
+/// Versions with the shorter base slice and the stricter yield.
+const LATE: [Rules; 3] = [Rules::LINUX_6_12, Rules::LINUX_6_18, Rules::LINUX_7_1];
 
 fn assert_hogs(
     rules: &[Rules],
@@ -80,7 +83,7 @@ fn section_7_1_nice_0_5_8_cpus_hz1000_linux_6_12_0() {
 #[test]
 fn section_7_1_nice_0_5_8_cpus_hz1000_linux_6_12() {
     let expected = "0A 3B 6A 13B 16A 25B 28A 37B 40A 49B 52A 61B 64A 74B 77A";
-    assert_hogs(&[Rules::LINUX_6_12, Rules::LINUX_6_18], 8, 1000, &[0, 5], 77, expected);
+    assert_hogs(&LATE, 8, 1000, &[0, 5], 77, expected);
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn section_7_2_hog_and_sleeper_8_cpus_hz250_linux_6_6_and_6_12_0() {
 
 #[test]
 fn section_7_2_hog_and_sleeper_8_cpus_hz1000_linux_6_12() {
-    for rules in [Rules::LINUX_6_12, Rules::LINUX_6_18] {
+    for rules in LATE {
         let mut kernel = hog_and_sleeper(rules, 1000, None);
         for (wake, b, a) in [
             (10, (100, 128), (100, 118)),
@@ -164,8 +167,7 @@ fn section_7_2_hog_and_sleeper_8_cpus_hz1000_linux_6_12() {
 
 #[test]
 fn section_7_2_custom_slice_8_cpus_hz1000() {
-    for (rules, completed) in [(Rules::LINUX_6_12, [13, 32, 54]), (Rules::LINUX_6_18, [12, 32, 52])]
-    {
+    for (rules, completed) in LATE.into_iter().zip([[13, 32, 54], [12, 32, 52], [12, 32, 52]]) {
         let mut kernel = hog_and_sleeper(rules, 1000, Some(100_000));
         let mut found = Vec::new();
         let mut was_delayed = false;
@@ -251,7 +253,8 @@ fn section_2_5_a_delayed_dequeue_can_be_completed_by_force() {
 
 #[test]
 fn section_2_4_yield_forfeits_the_rest_of_the_request_if_eligible() {
-    for (rules, v) in [(Rules::LINUX_6_6, 10), (Rules::LINUX_6_12_0, 10), (Rules::LINUX_6_12, 28)] {
+    let early = [(Rules::LINUX_6_6, 10), (Rules::LINUX_6_12_0, 10)];
+    for (rules, v) in early.into_iter().chain(LATE.map(|rules| (rules, 28))) {
         let mut kernel = Setup::new(rules, 8, 1000).build();
         kernel.hog(nice(0));
         kernel.hog(nice(0));
@@ -266,18 +269,22 @@ fn section_2_4_yield_forfeits_the_rest_of_the_request_if_eligible() {
         assert_eq!(moved, v * 100_000, "{}", rules.name);
     }
     // Ahead of the average it has nothing to forfeit.
-    let mut kernel = Setup::new(Rules::LINUX_6_12, 8, 1000).build();
-    kernel.hog(nice(0));
-    kernel.hog(nice(0));
-    kernel.run_until(MS);
-    let d = kernel.class.deadline(TaskId(0));
-    kernel.yield_cpu(0);
-    assert_eq!(kernel.class.deadline(TaskId(0)), d);
+    for rules in LATE {
+        let mut kernel = Setup::new(rules, 8, 1000).build();
+        kernel.hog(nice(0));
+        kernel.hog(nice(0));
+        kernel.run_until(MS);
+        let d = kernel.class.deadline(TaskId(0));
+        kernel.yield_cpu(0);
+        assert_eq!(kernel.class.deadline(TaskId(0)), d, "{}", rules.name);
+    }
 }
 
 #[test]
 fn section_2_4_a_child_gets_half_a_slice_to_its_first_deadline() {
-    for (rules, slice) in [(Rules::LINUX_6_6, 3 * MS), (Rules::LINUX_6_12, 2_800_000 / 2)] {
+    let early = [(Rules::LINUX_6_6, 3 * MS), (Rules::LINUX_6_12_0, 3 * MS / 2)];
+    let late = LATE.map(|rules| (rules, 2_800_000 / 2));
+    for (rules, slice) in early.into_iter().chain(late) {
         let mut kernel = Setup::new(rules, 8, 1000).build();
         let parent = kernel.hog(nice(0));
         kernel.run_until(10 * MS);

@@ -9,8 +9,14 @@ use schedlab_model::{CgroupId, CpuId, CpuMask, SchedAttr, TaskId, ids::ROOT_CGRO
 use schedlab_sched::balance::FairQueues;
 use schedlab_sched::fair::rules::Rules;
 
-const ALL: [Rules; 5] =
-    [Rules::LINUX_6_1, Rules::LINUX_6_6, Rules::LINUX_6_12_0, Rules::LINUX_6_12, Rules::LINUX_6_18];
+const ALL: [Rules; 6] = [
+    Rules::LINUX_6_1,
+    Rules::LINUX_6_6,
+    Rules::LINUX_6_12_0,
+    Rules::LINUX_6_12,
+    Rules::LINUX_6_18,
+    Rules::LINUX_7_1,
+];
 
 fn member(cgroup: CgroupId) -> SchedAttr {
     SchedAttr { cgroup, ..SchedAttr::default() }

@@ -96,6 +96,21 @@ fn a_cpu_with_only_sched_idle_work_counts_as_idle() {
     }
 }
 
+/// From 7.1 on, not for a task that is SCHED_IDLE, too.
+#[test]
+fn section_5_5_sched_idle_work_counts_as_idle_for_others_only() {
+    for rules in RULES {
+        let mut k = kernel(rules, 3);
+        let task = k.create(SchedAttr { policy: Policy::Idle, ..pinned(&[0, 1]) });
+        k.fork(SchedAttr { policy: Policy::Idle, ..pinned(&[0]) });
+        let other = k.fork(pinned(&[2]));
+        k.run_until(k.core.now + 100 * MS);
+        k.wake_with(task, wakeup(2, Some(other)));
+        let expected = if rules.name == "linux-7.1" { CpuId(1) } else { CpuId(0) };
+        assert_eq!(k.core.task(task).cpu, expected, "{}", rules.name);
+    }
+}
+
 #[test]
 fn a_waker_that_will_sleep_is_followed() {
     for rules in RULES {

@@ -65,17 +65,6 @@ fn an_unknown_key_names_the_nearest() {
 
 #[test]
 fn what_cannot_be_kept_is_refused_by_name() {
-    insta::assert_snapshot!(task(r#""run": 5, "dl-reclaim": true"#), @r#"
-     × dir/w.json:2:27: `dl-reclaim` is true
-      ╭─[dir/w.json:2:27]
-    1 │ { "tasks": { "a": {
-    2 │   "run": 5, "dl-reclaim": true
-      ·                           ──┬─
-      ·                             ╰── here
-      ╰────
-     help: no lane reclaims unused budget (GRUB), and without it the task gets less CPU
-           time: set it to false, or raise `dl-runtime`
-    "#);
     insta::assert_snapshot!(task(r#""loop": 1, "phases": { "p": { "run": 5, "delay": 1 } }"#), @r#"
      × dir/w.json:2:43: `delay` does not belong to a phase
       ╭─[dir/w.json:2:43]

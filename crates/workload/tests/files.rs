@@ -138,7 +138,7 @@ fn schema_and_reader_refuse_the_same_faults_of_form() {
         task(json!({ "run": 5, "memrun": { "type": "read" } })),
         task(json!({ "run": 5, "memrun": { "type": "read", "count": 5, "stride": 0 } })),
         task(json!({ "run": 5, "util_min": 1025 })),
-        task(json!({ "run": 5, "dl-reclaim": true })),
+        task(json!({ "run": 5, "dl-reclaim": 1 })),
         task(json!({ "run": 5, "nodes_membind": 5 })),
         task(json!({ "run": 5, "process": 1 })),
         task(json!({ "run": 5, "exec": 5 })),

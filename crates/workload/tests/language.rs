@@ -224,21 +224,32 @@ fn deadline_parameters_have_older_names_and_slices_the_same_key() {
           "old": { "policy": "SCHED_DEADLINE", "runtime": 3000, "period": 20000,
                    "deadline": 10000, "phases": { "p": { "run": 1000 } } },
           "event": { "policy": "SCHED_DEADLINE", "runtime": 2000, "dl-period": 9000 },
-          "new": { "policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-reclaim": false,
-                   "run": 1 },
+          "new": { "policy": "SCHED_DEADLINE", "dl-runtime": 4000, "dl-reclaim": true,
+                   "loop": 1, "phases": {
+                     "p": { "run": 1 },
+                     "q": { "dl-runtime": 3000, "run": 1 },
+                     "r": { "dl-reclaim": false, "run": 1 } } },
           "slice": { "dl-runtime": 30000, "run": 1, "util_min": 100, "util_max": 900 } } }"#,
     );
     let deadline = |runtime: u64, deadline: u64, period: u64| DeadlineParams {
         runtime_ns: runtime * 1_000,
         deadline_ns: deadline * 1_000,
         period_ns: period * 1_000,
+        reclaim: false,
     };
     let of = |index: usize| workload.tasks[index].attr;
     assert_eq!(of(0).deadline, deadline(3_000, 10_000, 20_000));
     // As in rt-app, one key is the event and the budget.
     assert_eq!(of(1).deadline, deadline(2_000, 9_000, 9_000));
     assert_eq!(ops(&workload, "event"), [Op::RunWall(Amount::Constant(2_000_000))]);
-    assert_eq!(of(2).deadline, deadline(4_000, 4_000, 4_000));
+    let reclaiming = |ms| DeadlineParams { reclaim: true, ..deadline(ms, 4_000, 4_000) };
+    assert_eq!(of(2).deadline, reclaiming(4_000));
+    let later = ops(&workload, "new").into_iter().filter_map(|op| match op {
+        Op::SetAttr(attr) => Some(attr.deadline),
+        _ => None,
+    });
+    let later: Vec<_> = later.collect();
+    assert_eq!(later, [reclaiming(3_000), deadline(3_000, 4_000, 4_000)]);
     assert_eq!((of(3).policy, of(3).slice_ns), (Policy::Normal, Some(30_000_000)));
     assert_eq!((of(3).util_min, of(3).util_max), (Some(100), Some(900)));
 }

@@ -120,7 +120,8 @@ fn attributes_follow_the_policy() {
     assert_eq!(sliced.slice_ns, Some(100_000_000));
     let dl = task(r#""run": 1, "policy": "SCHED_DEADLINE", "dl-runtime": 20, "dl-period": "1ms""#);
     let ns = (20_000, 1_000_000);
-    let wanted = DeadlineParams { runtime_ns: ns.0, deadline_ns: ns.1, period_ns: ns.1 };
+    let wanted =
+        DeadlineParams { runtime_ns: ns.0, deadline_ns: ns.1, period_ns: ns.1, reclaim: false };
     assert_eq!(dl.attr.deadline, wanted);
     let workload = read(
         r#"{ "global": { "default_policy": "SCHED_FIFO", "duration": 3 },

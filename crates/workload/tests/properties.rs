@@ -56,8 +56,12 @@ fn attr() -> impl Strategy<Value = SchedAttr> {
             match policy {
                 Policy::Fifo | Policy::Rr => attr.rt_priority = rt_priority,
                 Policy::Deadline => {
-                    attr.deadline =
-                        DeadlineParams { runtime_ns: dl, deadline_ns: dl * 2, period_ns: dl * 3 }
+                    attr.deadline = DeadlineParams {
+                        runtime_ns: dl,
+                        deadline_ns: dl * 2,
+                        period_ns: dl * 3,
+                        reclaim: dl % 2 == 0,
+                    }
                 }
                 _ => {
                     attr.nice = nice;

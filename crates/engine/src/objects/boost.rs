@@ -6,12 +6,15 @@
 //! or its own if that is better; a changed priority is passed on to the holder of the mutex that
 //! the task itself waits for. The class follows from the priority. Weight, slice and policy stay:
 //! a fair task that inherits from a fair one gains nothing in the kernel's fair class, but does
-//! under a scheduler that picks by priority.
+//! under a scheduler that picks by priority. A deadline task lends its parameters as well
+//! ([`SchedClass::lend`]), to a deadline task only if its own deadline is the earlier one.
+//!
+//! [`SchedClass::lend`]: schedlab_sched::SchedClass::lend
 
 use super::Object;
 use crate::engine::Engine;
 use crate::exec::Waiting;
-use schedlab_model::{MutexProtocol, ObjectId, Policy, SchedAttr, TaskId, TraceSink};
+use schedlab_model::{MutexProtocol, Nanos, ObjectId, Policy, SchedAttr, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
     /// Kernel priority and class of `task` with attributes `attr` and all that it holds.
@@ -40,6 +43,38 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    /// The absolute deadline of `task` as the deadline class has it.
+    pub(super) fn deadline(&self, task: TaskId) -> Nanos {
+        let class = usize::from(self.core.class_of(Policy::Deadline));
+        self.classes.get(class).map_or(0, |class| class.waiter_key(task))
+    }
+
+    /// The deadline task that lends `task`, with attributes `attr`, its parameters.
+    pub(crate) fn donor(&self, task: TaskId, attr: &SchedAttr) -> Option<TaskId> {
+        let held = self.execs[task.index()].shared.iter().flat_map(|shared| &shared.held);
+        let top = held.filter_map(|id| match &self.objects.objects[id.index()] {
+            Object::Mutex(mutex) if mutex.protocol == MutexProtocol::Inherit => {
+                mutex.waiters.first().filter(|top| self.core.task(*top).prio < 0)
+            }
+            _ => None,
+        });
+        let top = top.min_by_key(|top| self.deadline(*top))?;
+        let lends = attr.policy != Policy::Deadline || self.deadline(top) < self.deadline(task);
+        lends.then_some(top)
+    }
+
+    /// The one that lends it now.
+    pub(crate) fn current_donor(&self, task: TaskId) -> Option<TaskId> {
+        self.execs[task.index()].shared.as_ref().and_then(|shared| shared.donor)
+    }
+
+    /// Tells the deadline class of a change of the one that lends `task`, which is on no queue.
+    pub(crate) fn lend(&mut self, task: TaskId, donor: Option<TaskId>) {
+        self.shared(task).donor = donor;
+        let (class, core) = self.class(self.core.class_of(Policy::Deadline));
+        class.lend(core, task, donor);
+    }
+
     /// Gives `task` the priority that it should have now, and passes a change on along the chain of
     /// mutexes. Returns whether its own changed.
     pub(super) fn adjust_priority(&mut self, task: TaskId) -> bool {
@@ -49,19 +84,21 @@ impl<S: TraceSink> Engine<'_, S> {
             let t = self.core.task(at);
             let (attr, old) = (t.attr, t.prio);
             let (prio, _) = self.effective(at, &attr);
-            first.get_or_insert(prio != old);
-            if prio == old {
+            let is_same = prio == old && self.donor(at, &attr) == self.current_donor(at);
+            first.get_or_insert(!is_same);
+            if is_same {
                 break;
             }
             self.change(at, &attr);
             let Waiting::On(object) = self.execs[at.index()].waiting else { break };
+            let deadline = if prio < 0 { self.deadline(at) } else { 0 };
             let Some(Object::Mutex(mutex)) = self.objects.objects.get_mut(object.index()) else {
                 break;
             };
             if mutex.protocol != MutexProtocol::Inherit {
                 break;
             }
-            mutex.waiters.move_to(at, prio);
+            mutex.waiters.move_to(at, prio, deadline);
             let Some(holder) = mutex.holder else { break };
             at = holder;
         }

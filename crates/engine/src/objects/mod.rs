@@ -14,7 +14,8 @@
 //!   becomes a real-time one for that time (glibc would refuse it the lock). Waiting is as for a
 //!   normal mutex. Each change of priority is a system call.
 //! - **Order of waiters**: by real-time priority, then first come, first served, for futexes
-//!   (`plist` in kernel/futex) and rt-mutexes alike; among fair tasks nice does not count.
+//!   (`plist` in kernel/futex) and rt-mutexes alike; among fair tasks nice does not count. Deadline
+//!   tasks stand before all others, at an rt-mutex by deadline.
 //! - **Condition variable**: a woken task locks the mutex again as any other comer; nothing is
 //!   requeued. No spurious wake-ups.
 //! - **Semaphore**: a post wakes the first waiter, which tries again when it runs.
@@ -71,6 +72,8 @@ pub(crate) struct Objects {
 pub(crate) struct Shared {
     /// A step that goes on when the task runs again: it was woken to try once more.
     pub pending: Option<Step>,
+    /// The deadline task whose parameters it is lent.
+    pub donor: Option<TaskId>,
     /// Mutexes it holds, in order of locking.
     pub held: Vec<ObjectId>,
     /// Children that live, by description; kept only for tasks that join one description.

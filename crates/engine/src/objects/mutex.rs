@@ -53,7 +53,8 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.charge(task, self.costs.syscall_ns);
                 let t = self.core.task(task);
                 let prio = if inherits { t.prio } else { t.attr.kernel_prio() };
-                self.objects.mutex(object).waiters.push(task, prio);
+                let deadline = if inherits && prio < 0 { self.deadline(task) } else { 0 };
+                self.objects.mutex(object).waiters.push_by_deadline(task, prio, deadline);
                 if inherits {
                     self.adjust_priority(holder);
                     // It is handed over: nothing is left to do when it comes.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiters in the kernel's order: by real-time priority, then first come, first served.
+//! Waiters in the kernel's order: by real-time priority, those for a mutex with inheritance then by
+//! deadline, then first come, first served.
 
-use schedlab_model::TaskId;
+use schedlab_model::{Nanos, TaskId};
 use std::collections::VecDeque;
 
 /// All fair tasks have this key (`MAX_RT_PRIO`): among them only the order of coming counts.
@@ -10,13 +11,18 @@ const FAIR_KEY: i32 = 100;
 /// A queue of waiters.
 #[derive(Debug, Default)]
 pub(crate) struct WaitQueue {
-    waiters: VecDeque<(i32, TaskId)>,
+    waiters: VecDeque<((i32, Nanos), TaskId)>,
 }
 
 impl WaitQueue {
     /// Adds a waiter of kernel priority `prio` behind those as important as it.
     pub fn push(&mut self, task: TaskId, prio: i32) {
-        let key = prio.min(FAIR_KEY);
+        self.push_by_deadline(task, prio, 0);
+    }
+
+    /// The same, those of equal priority by `deadline`.
+    pub fn push_by_deadline(&mut self, task: TaskId, prio: i32, deadline: Nanos) {
+        let key = (prio.min(FAIR_KEY), deadline);
         let at = self.waiters.partition_point(|(other, _)| *other <= key);
         self.waiters.insert(at, (key, task));
     }
@@ -38,9 +44,9 @@ impl WaitQueue {
     }
 
     /// Gives a waiter its new place after a change of its priority.
-    pub fn move_to(&mut self, task: TaskId, prio: i32) {
+    pub fn move_to(&mut self, task: TaskId, prio: i32, deadline: Nanos) {
         if self.pop_if(|other| other == task).is_some() {
-            self.push(task, prio);
+            self.push_by_deadline(task, prio, deadline);
         }
     }
 
@@ -65,7 +71,7 @@ mod tests {
         for (task, prio) in [(0, 139), (1, 100), (2, 50), (3, 98), (4, 50), (5, 120)] {
             queue.push(TaskId(task), prio);
         }
-        queue.move_to(TaskId(5), 10);
+        queue.move_to(TaskId(5), 10, 0);
         assert_eq!(queue.pop_if(|task| task.0 == 0), Some(TaskId(0)));
         let order: Vec<u32> = std::iter::from_fn(|| queue.pop()).map(|task| task.0).collect();
         assert_eq!(order, [5, 2, 4, 3, 1]);

@@ -170,7 +170,7 @@ fn what_no_scheduler_models_is_refused_by_name() {
     made.cgroups[0].cpu_max = None;
     made.tasks[0].attr.policy = Policy::Deadline;
     made.tasks[0].attr.deadline =
-        DeadlineParams { runtime_ns: MS, deadline_ns: 5 * MS, period_ns: 5 * MS };
+        DeadlineParams { runtime_ns: MS, deadline_ns: 5 * MS, period_ns: 5 * MS, reclaim: false };
     let fair_only = SchedulerInfo {
         name: "fair-only",
         build: |options, machine, groups| {

@@ -35,6 +35,8 @@ const RAW_LEN: u32 = size_of::<RawSchedAttr>() as u32;
 
 /// Children start as OTHER (SCHED_FLAG_RESET_ON_FORK).
 pub const RESET_ON_FORK: u64 = 1;
+/// A DEADLINE task reclaims bandwidth that others leave unused (SCHED_FLAG_RECLAIM, 4.13).
+pub const RECLAIM: u64 = 2;
 /// SCHED_FLAG_UTIL_CLAMP_MIN.
 const UTIL_CLAMP_MIN: u64 = 0x20;
 /// SCHED_FLAG_UTIL_CLAMP_MAX.
@@ -47,10 +49,13 @@ impl RawSchedAttr {
         match attr.policy {
             Policy::Fifo | Policy::Rr => raw.priority = u32::from(attr.rt_priority),
             Policy::Deadline => {
-                let DeadlineParams { runtime_ns, deadline_ns, period_ns } = attr.deadline;
+                let DeadlineParams { runtime_ns, deadline_ns, period_ns, reclaim } = attr.deadline;
                 (raw.runtime, raw.deadline, raw.period) = (runtime_ns, deadline_ns, period_ns);
                 // Without it the kernel refuses forks of a DEADLINE task (sched(7)).
                 raw.flags |= RESET_ON_FORK;
+                if reclaim {
+                    raw.flags |= RECLAIM;
+                }
             }
             Policy::Normal | Policy::Batch | Policy::Idle | Policy::Ext => {
                 raw.nice = i32::from(attr.nice);

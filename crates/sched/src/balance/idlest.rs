@@ -109,7 +109,7 @@ impl Balancer {
         let mut idle: Option<(CpuId, u64)> = None;
         let mut least: Option<(CpuId, u64)> = None;
         for cpu in group.span.and(&core.task(task).cpus_allowed).iter() {
-            if fair.sched_idle_cpu(core, cpu) {
+            if self.counts_as_idle(core, task) && fair.sched_idle_cpu(core, cpu) {
                 return cpu;
             }
             if core.idle_cpu(cpu) {

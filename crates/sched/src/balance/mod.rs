@@ -7,9 +7,9 @@
 //! whether, from where and how much, `detach` which tasks, `when` at which times, idle CPUs without
 //! a tick included.
 //!
-//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63 and 6.18.2. Left out: clusters, asymmetric
-//! capacity and misfit tasks, energy-aware placement, NUMA balancing of memory, utilisation
-//! estimates (util_est) and clamps; costs of balancing are not charged to a CPU.
+//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63, 6.18.2 and 7.1.5. Left out: clusters,
+//! asymmetric capacity and misfit tasks, energy-aware placement, NUMA balancing of memory,
+//! utilisation estimates (util_est) and clamps; costs of balancing are not charged to a CPU.
 //!
 //! [`domains`]: crate::domains
 
@@ -22,7 +22,7 @@ mod when;
 
 use crate::core::Core;
 use crate::domains::Domains;
-use schedlab_model::{CpuId, CpuMask, Machine, Nanos, TaskId};
+use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};
 use std::cell::Cell;
 
 /// What placement and balancing need of the fair class: its figures, its list of tasks, and its
@@ -133,6 +133,8 @@ pub enum Generation {
     V6_12,
     /// 6.18.2.
     V6_18,
+    /// 7.1.5.
+    V7_1,
 }
 
 /// Settings.
@@ -156,6 +158,24 @@ impl BalanceOptions {
     }
 }
 
+/// How often the attempts of a CPU about to go idle found something, lately (from 7.0 on).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct NewidleRecord {
+    /// Attempts, those that were not made included; halved when they reach 1,024.
+    calls: u32,
+    /// Those that pulled, each counted as often as it stands for; halved with `calls`.
+    successes: u32,
+    /// Of 1,024 attempts, how many are made.
+    ratio: u32,
+    /// When that was last renewed.
+    renewed_at: Nanos,
+}
+
+impl NewidleRecord {
+    /// Of a new domain: one half of the attempts are made (sd_init).
+    const NEW: Self = Self { calls: 512, successes: 256, ratio: 512, renewed_at: 0 };
+}
+
 /// What changes of a domain as one CPU sees it (`struct sched_domain`).
 #[derive(Clone, Copy, Debug)]
 struct DomainState {
@@ -167,6 +187,7 @@ struct DomainState {
     nr_balance_failed: u32,
     max_newidle_lb_cost: Nanos,
     last_decay_max_lb_cost: u64,
+    newidle: NewidleRecord,
 }
 
 /// What is kept of a CPU.
@@ -203,6 +224,8 @@ pub struct Balancer {
     overload: bool,
     /// Jiffy from which on a busy CPU's tick makes an idle one balance (`nohz.next_balance`).
     nohz_next_balance: u64,
+    /// A CPU went idle since that was last brought up to date (`nohz.needs_update`).
+    nohz_needs_update: bool,
     /// Jiffy from which on it refreshes the averages of idle ones (`nohz.next_blocked`).
     nohz_next_blocked: u64,
 }
@@ -225,6 +248,7 @@ impl Balancer {
                         nr_balance_failed: 0,
                         max_newidle_lb_cost: 0,
                         last_decay_max_lb_cost: 0,
+                        newidle: NewidleRecord::NEW,
                     })
                     .collect(),
             })
@@ -245,6 +269,7 @@ impl Balancer {
             imbalanced,
             overload: false,
             nohz_next_balance: 0,
+            nohz_needs_update: false,
             nohz_next_blocked: 0,
             domains,
         }
@@ -263,10 +288,17 @@ impl Balancer {
         self.cpus[cpu.index()].push_cpu.is_some()
     }
 
-    /// Whether `cpu` is idle, or has only SCHED_IDLE work.
+    /// Whether `cpu` is idle, or has only SCHED_IDLE work. From 7.1 on such work counts if `task`
+    /// is SCHED_IDLE, too.
     #[inline]
-    fn is_idle_ish(core: &Core, fair: &impl FairQueues, cpu: CpuId) -> bool {
-        core.idle_cpu(cpu) || fair.sched_idle_cpu(core, cpu)
+    fn is_idle_for(&self, core: &Core, fair: &impl FairQueues, task: TaskId, cpu: CpuId) -> bool {
+        core.idle_cpu(cpu) || self.counts_as_idle(core, task) && fair.sched_idle_cpu(core, cpu)
+    }
+
+    /// Whether a CPU that has only SCHED_IDLE work counts as idle for `task`.
+    #[inline]
+    fn counts_as_idle(&self, core: &Core, task: TaskId) -> bool {
+        self.options.generation < Generation::V7_1 || core.task(task).attr.policy != Policy::Idle
     }
 
     /// Whether all hardware threads of the core of `cpu` are idle.

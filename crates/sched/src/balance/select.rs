@@ -122,7 +122,7 @@ impl Balancer {
         target: CpuId,
     ) -> CpuId {
         let allowed = &core.task(task).cpus_allowed;
-        let fits = |cpu: CpuId| allowed.contains(cpu) && Self::is_idle_ish(core, fair, cpu);
+        let fits = |cpu: CpuId| allowed.contains(cpu) && self.is_idle_for(core, fair, task, cpu);
         if fits(target) {
             return target;
         }
@@ -130,7 +130,7 @@ impl Balancer {
             return prev;
         }
         let recent = fair.swap_recent_used_cpu(task, prev);
-        let fits = |cpu: CpuId| allowed.contains(cpu) && Self::is_idle_ish(core, fair, cpu);
+        let fits = |cpu: CpuId| allowed.contains(cpu) && self.is_idle_for(core, fair, task, cpu);
         if let Some(recent) = recent
             && recent != prev
             && recent != target
@@ -152,9 +152,9 @@ impl Balancer {
         }
         let candidates = self.domains.domain(llc).span.and(allowed);
         let found = if has_idle_core {
-            self.select_idle_core(core, fair, candidates, target, llc)
+            self.select_idle_core(core, fair, task, candidates, target, llc)
         } else {
-            self.scan_llc(core, fair, candidates, target, llc)
+            self.scan_llc(core, fair, task, candidates, target, llc)
         };
         found.unwrap_or(target)
     }
@@ -164,13 +164,17 @@ impl Balancer {
         &self,
         core: &Core,
         fair: &impl FairQueues,
+        task: TaskId,
         candidates: CpuMask,
         target: CpuId,
         llc: u32,
     ) -> Option<CpuId> {
         let budget = self.llcs[llc as usize].nr_idle_scan as usize;
         let start = CpuId(target.0 + 1);
-        candidates.iter_from(start).take(budget).find(|cpu| Self::is_idle_ish(core, fair, *cpu))
+        candidates
+            .iter_from(start)
+            .take(budget)
+            .find(|cpu| self.is_idle_for(core, fair, task, *cpu))
     }
 
     /// Looks for a core all of whose hardware threads are idle; failing that, the first idle CPU.
@@ -178,6 +182,7 @@ impl Balancer {
         &mut self,
         core: &Core,
         fair: &impl FairQueues,
+        task: TaskId,
         candidates: CpuMask,
         target: CpuId,
         llc: u32,
@@ -196,7 +201,7 @@ impl Balancer {
             if idle_cpu.is_none() {
                 idle_cpu = siblings
                     .iter()
-                    .find(|c| candidates.contains(*c) && Self::is_idle_ish(core, fair, *c));
+                    .find(|c| candidates.contains(*c) && self.is_idle_for(core, fair, task, *c));
             }
         }
         self.llcs[llc as usize].has_idle_cores = false;

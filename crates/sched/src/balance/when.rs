@@ -5,12 +5,12 @@
 //! all idle ones; here it does so within that tick, after the busy CPU's own balancing.
 //!
 //! Source: Linux kernel/sched/fair.c (trigger_load_balance, rebalance_domains, nohz_balancer_kick,
-//! _nohz_idle_balance, newidle_balance, update_newidle_cost).
+//! _nohz_idle_balance, newidle_balance, update_newidle_cost, update_newidle_stats).
 
 use super::detach::Activity;
-use super::{Balancer, FairQueues, Generation};
+use super::{Balancer, FairQueues, Generation, NewidleRecord};
 use crate::core::Core;
-use schedlab_model::CpuId;
+use schedlab_model::{CpuId, Nanos};
 
 /// Jiffies between two attempts (get_sd_balance_interval).
 fn interval_jiffies(interval_ms: u64, busy: bool, hz: u64, nr_cpus: u64) -> u64 {
@@ -20,6 +20,27 @@ fn interval_jiffies(interval_ms: u64, busy: bool, hz: u64, nr_cpus: u64) -> u64 
     let jiffies = (ms * hz).div_ceil(1000);
     let jiffies = if busy { jiffies.saturating_sub(1) } else { jiffies };
     jiffies.clamp(1, (hz * nr_cpus / 10).max(1))
+}
+
+/// Scale of [`NewidleRecord::ratio`].
+const RATIO_SCALE: u32 = 1024;
+
+impl NewidleRecord {
+    /// Counts an attempt (update_newidle_stats, with NI_RATE: the rarer attempts are, the more of
+    /// them are made).
+    fn note(&mut self, now: Nanos, successes: u32) {
+        self.calls += 1;
+        self.successes += successes;
+        if self.calls < RATIO_SCALE {
+            return;
+        }
+        let rareness = (now - self.renewed_at) >> 22;
+        self.renewed_at = now;
+        let ratio = rareness.saturating_add(u64::from(self.successes));
+        self.ratio = ratio.min(u64::from(RATIO_SCALE)) as u32;
+        self.calls /= 2;
+        self.successes /= 2;
+    }
 }
 
 impl Balancer {
@@ -49,6 +70,8 @@ impl Balancer {
         }
         if kicks {
             self.kick_idle_balance(core, fair, cpu);
+        } else if self.nohz_needs_update {
+            self.update_nohz_next_balance(core);
         }
     }
 
@@ -134,10 +157,20 @@ impl Balancer {
         })
     }
 
+    /// A CPU that went idle may be due sooner than those that were idle before (NOHZ_NEXT_KICK).
+    fn update_nohz_next_balance(&mut self, core: &Core) {
+        self.nohz_needs_update = false;
+        let idle = core.idle_cpus.iter().map(|cpu| self.cpus[cpu.index()].next_balance);
+        if let Some(next) = idle.min() {
+            self.nohz_next_balance = next.min(core.jiffies() + 60 * u64::from(core.hz));
+        }
+    }
+
     /// The first idle CPU balances for all idle ones, itself last.
     fn kick_idle_balance(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
         let now = core.jiffies();
         self.nohz_next_balance = now + 1;
+        self.nohz_needs_update = false;
         let Some(balancer) = core.idle_cpus.iter().find(|idle| *idle != cpu) else { return };
         let idle_cpus = core.idle_cpus;
         let mut next_balance = now + 60 * u64::from(core.hz);
@@ -171,6 +204,7 @@ impl Balancer {
         if pulled {
             fair.set_idle_stamp(cpu, None);
         } else {
+            self.nohz_needs_update = true;
             self.new_idle_core(core, cpu);
         }
         pulled
@@ -198,6 +232,7 @@ impl Balancer {
             if position == 0 {
                 fair.update_averages(core, cpu);
             }
+            let Some(stands_for) = self.newidle_draw(core, cpu, position) else { continue };
             let pulled = self
                 .load_balance(core, fair, cpu, position, Activity::NewlyIdle)
                 .is_some_and(|moved| moved);
@@ -208,6 +243,10 @@ impl Balancer {
                 let max = self.cpus[cpu.index()].domains[position].max_newidle_lb_cost;
                 cost = 3 * max / 2;
             }
+            if self.options.generation >= Generation::V7_1 {
+                let successes = if pulled { stands_for } else { 0 };
+                self.cpus[cpu.index()].domains[position].newidle.note(core.now, successes);
+            }
             self.update_newidle_cost(cpu, position, cost, core.jiffies(), core.hz);
             if pulled || core.rq(cpu).nr_running > 0 {
                 break;
@@ -217,6 +256,21 @@ impl Balancer {
         state.max_idle_balance_cost = state.max_idle_balance_cost.max(spent);
         fair.set_max_idle_balance_cost(cpu, state.max_idle_balance_cost);
         core.rq(cpu).nr_running > 0
+    }
+
+    /// Throws the dice whether `cpu`, about to go idle, tries a domain (NI_RANDOM). `Some`: it
+    /// does, and this attempt stands for that many.
+    fn newidle_draw(&mut self, core: &mut Core, cpu: CpuId, position: usize) -> Option<u32> {
+        let record = &mut self.cpus[cpu.index()].domains[position].newidle;
+        if self.options.generation < Generation::V7_1 || record.ratio >= RATIO_SCALE {
+            return Some(1);
+        }
+        let weight = 1 + record.ratio;
+        if core.random.below(u64::from(RATIO_SCALE)) > u64::from(weight) {
+            record.note(core.now, 0);
+            return None;
+        }
+        Some((RATIO_SCALE + weight / 2) / weight)
     }
 
     /// Learns the cost of an attempt, or lets the known one fade by about 1 % a second. True if it
@@ -247,7 +301,29 @@ impl Balancer {
 
 #[cfg(test)]
 mod tests {
-    use super::interval_jiffies;
+    use super::{NewidleRecord, interval_jiffies};
+
+    #[test]
+    fn section_5_6_the_part_of_newidle_attempts_follows_their_success_and_rareness() {
+        // 512 more attempts within less than 2^22 ns, none of which pulls.
+        let mut record = NewidleRecord::NEW;
+        for call in 0..512 {
+            assert_eq!(record.ratio, 512, "after {call} attempts");
+            record.note(call * 1_000, 0);
+        }
+        assert_eq!((record.calls, record.successes, record.ratio), (512, 128, 256));
+        // Of 256 made attempts each stands for 4: all succeed, so all are to be made.
+        for _ in 0..512 {
+            record.note(1_000_000, 4);
+        }
+        assert_eq!(record.ratio, 1024);
+        // None succeeds, but they are as rare as 128 a second: all of 1,024 within 4 s.
+        let mut record = NewidleRecord { successes: 0, ratio: 0, ..NewidleRecord::NEW };
+        for call in 1..=512u64 {
+            record.note(call << 23, 0);
+        }
+        assert_eq!((record.successes, record.ratio), (0, 1024));
+    }
 
     #[test]
     fn section_7_3_balance_interval() {

@@ -25,8 +25,8 @@ impl Admission {
     pub fn new(options: &DlOptions, nr_cpus: u32) -> Self {
         let cpus = u64::from(nr_cpus);
         Self {
-            limit: options.bandwidth.map(|bandwidth| bandwidth * cpus),
-            total: options.server_bandwidth * cpus,
+            limit: options.bandwidth().map(|bandwidth| bandwidth * cpus),
+            total: options.server_bandwidth() * cpus,
         }
     }
 
@@ -80,8 +80,9 @@ impl DlClass {
                 share(limit)
             ));
         }
-        state.admitted = new;
+        let old = std::mem::replace(&mut state.admitted, new);
         state.departure += 1;
+        self.grub.admitted(old, new);
         Ok(())
     }
 
@@ -115,9 +116,11 @@ fn share(bandwidth: u64) -> String {
 mod tests {
     use super::*;
     use crate::deadline::cbs::to_ratio;
+    use crate::deadline::fair_server::StopRule;
 
-    fn nr_admitted(server_bandwidth: u64, nr_cpus: u32) -> u32 {
-        let options = DlOptions { server_bandwidth, ..DlOptions::default() };
+    fn nr_admitted(server_ms: u64, nr_cpus: u32) -> u32 {
+        let server = Some((StopRule::LastLeaves, server_ms, 1_000));
+        let options = DlOptions { server, ..DlOptions::default() };
         let mut admission = Admission::new(&options, nr_cpus);
         let new = to_ratio(100, 10);
         (0..).take_while(|_| admission.exchange(0, new)).count() as u32
@@ -127,7 +130,7 @@ mod tests {
     fn section_4_1_nine_tasks_fit_a_cpu() {
         assert_eq!(to_ratio(1_000, 950), 996_147);
         assert_eq!(nr_admitted(0, 1), 9);
-        assert_eq!(nr_admitted(to_ratio(1_000, 50), 1), 9);
+        assert_eq!(nr_admitted(50, 1), 9);
         assert_eq!(nr_admitted(0, 2), 19);
     }
 

@@ -52,7 +52,7 @@ impl DlClass {
 
     /// Pushes the earliest waiting task of `cpu` to a CPU where it runs at once. True if it moved.
     pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        let Some(task) = self.pushable.first(cpu) else { return false };
+        let Some(task) = self.pushable.first_task(cpu) else { return false };
         if let Some(curr) = Self::dl_curr(core, cpu)
             && self.is_earlier(task, curr)
             && core.task(curr).nr_cpus_allowed > 1
@@ -99,6 +99,7 @@ impl DlClass {
     fn move_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) {
         self.unqueue(core, from, task);
         core.set_task_cpu(task, to);
+        self.contend(core, to, task);
         self.queue(core, to, task);
     }
 }

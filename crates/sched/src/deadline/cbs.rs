@@ -38,6 +38,21 @@ pub struct Entity {
     pub throttled: bool,
     /// Gave up the rest of its budget (sched_yield).
     pub yielded: bool,
+    /// Reclaims bandwidth that others leave unused (SCHED_FLAG_RECLAIM).
+    pub reclaim: bool,
+    /// The parameters it is lent (`pi_se`).
+    pub lent: Option<Params>,
+}
+
+/// Budget, relative deadline and period.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Params {
+    /// Budget in each period.
+    pub runtime: Nanos,
+    /// Relative deadline.
+    pub deadline: Nanos,
+    /// Period.
+    pub period: Nanos,
 }
 
 impl Entity {
@@ -46,6 +61,13 @@ impl Entity {
         self.dl_runtime = params.runtime_ns;
         self.dl_deadline = params.deadline_ns;
         self.dl_period = if params.period_ns == 0 { params.deadline_ns } else { params.period_ns };
+        self.reclaim = params.reclaim;
+    }
+
+    /// The parameters it goes by: those it is lent, else its own (`pi_of`).
+    pub fn params(&self) -> Params {
+        let (runtime, deadline, period) = (self.dl_runtime, self.dl_deadline, self.dl_period);
+        self.lent.unwrap_or(Params { runtime, deadline, period })
     }
 
     /// Runtime over period (`dl_bw`).
@@ -86,15 +108,17 @@ impl Entity {
 
     /// A period that starts now, with all of its budget.
     pub fn start_period(&mut self, now: Nanos) {
-        self.deadline = now + self.dl_deadline;
-        self.runtime = self.dl_runtime as i64;
+        let Params { runtime, deadline, .. } = self.params();
+        self.deadline = now + deadline;
+        self.runtime = runtime as i64;
     }
 
     /// Whether what is left, used until the deadline, is more than the task's density allows.
-    fn overflows(&self, now: Nanos) -> bool {
-        let left = i128::from(self.dl_deadline >> DL_SCALE) * i128::from(self.runtime >> DL_SCALE);
+    pub fn overflows(&self, now: Nanos) -> bool {
+        let params = self.params();
+        let left = i128::from(params.deadline >> DL_SCALE) * i128::from(self.runtime >> DL_SCALE);
         let laxity = i128::from((self.deadline - now) >> DL_SCALE);
-        laxity * i128::from(self.dl_runtime >> DL_SCALE) < left
+        laxity * i128::from(params.runtime >> DL_SCALE) < left
     }
 
     /// The task wakes up: keeps what it has if it may, else starts anew (`update_dl_entity`).
@@ -103,7 +127,7 @@ impl Entity {
         if is_current && !self.overflows(now) {
             return;
         }
-        if is_current && !self.is_implicit() {
+        if is_current && !self.is_implicit() && self.lent.is_none() {
             let laxity = u128::from(self.deadline - now);
             self.runtime = ((u128::from(self.density()) * laxity) >> BW_SHIFT) as i64;
         } else {
@@ -119,13 +143,18 @@ impl Entity {
     /// The timer renews the budget (`replenish_dl_entity`): periods are added until the overrun is
     /// paid.
     pub fn replenish(&mut self, now: Nanos) {
+        let params = self.params();
+        if self.dl_runtime == 0 {
+            // It is of another policy and has nothing but what it is lent.
+            self.start_period(now);
+        }
         if self.yielded && self.runtime > 0 {
             self.runtime = 0;
         }
         if self.runtime <= 0 {
-            let periods = self.runtime.unsigned_abs() / self.dl_runtime + 1;
-            self.deadline += periods * self.dl_period;
-            self.runtime += (periods * self.dl_runtime) as i64;
+            let periods = self.runtime.unsigned_abs() / params.runtime + 1;
+            self.deadline += periods * params.period;
+            self.runtime += (periods * params.runtime) as i64;
         }
         if self.deadline < now {
             self.start_period(now);
@@ -155,6 +184,7 @@ mod tests {
             runtime_ns: runtime,
             deadline_ns: deadline,
             period_ns: period,
+            reclaim: false,
         });
         entity
     }

@@ -2,8 +2,10 @@
 //! What the deadline class compared: deadlines, of tasks with budget.
 
 use super::DlClass;
+use super::queue::First;
 use crate::core::Core;
 use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::{CpuId, TaskId};
 
 const EARLIEST: Rule =
@@ -11,10 +13,13 @@ const EARLIEST: Rule =
 
 const OUT_OF_BUDGET: &str = "tasks out of budget wait for their next period";
 
+const SERVED: &str = "the deadline of the fair server is earlier: fair tasks run";
+
 impl DlClass {
     /// The choice on `cpu`.
     pub(super) fn explain_pick_dl(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        let first = self.queues.first(cpu);
+        let served = self.queues.first(cpu) == Some(First::Server);
+        let first = self.queues.first_task(cpu).filter(|_| !served);
         let held_back: Vec<TaskId> = (0..self.tasks.len() as u32)
             .map(TaskId)
             .filter(|task| {
@@ -23,9 +28,14 @@ impl DlClass {
             })
             .collect();
         let rule = match first {
+            None if served && self.queues.first_task(cpu).is_some() => Rule::HeldBack(SERVED),
             None if held_back.is_empty() => Rule::Empty,
             None => Rule::HeldBack(OUT_OF_BUDGET),
-            Some(_) if self.queues.iter(cpu).nth(1).is_none() => Rule::Alone,
+            Some(_)
+                if self.queues.server(cpu).is_none() && self.queues.iter(cpu).nth(1).is_none() =>
+            {
+                Rule::Alone
+            }
             Some(_) => EARLIEST,
         };
         let mut contest = Contest::nobody("deadline", rule);
@@ -38,24 +48,32 @@ impl DlClass {
             contest.candidates.push(Candidate {
                 who: Who::Task(task),
                 running,
-                considered: !self.entity(task).throttled,
+                considered: !served && !self.entity(task).throttled,
                 chosen: first == Some(task),
-                facts: self.task_facts(task),
+                facts: self.task_facts(cpu, task),
             });
         }
         into.contests.push(contest);
     }
 
     /// The numbers of `task`.
-    pub(super) fn task_facts(&self, task: TaskId) -> Vec<Fact> {
+    pub(super) fn task_facts(&self, cpu: CpuId, task: TaskId) -> Vec<Fact> {
         let entity = self.entity(task);
-        vec![
+        let mut facts = vec![
             Fact::ns("deadline", entity.deadline),
             Fact::ns("runtime", entity.runtime),
             Fact::ns("dl_runtime", entity.dl_runtime),
             Fact::ns("dl_deadline", entity.dl_deadline),
             Fact::ns("dl_period", entity.dl_period),
             Fact::flag("throttled", entity.throttled),
-        ]
+        ];
+        if entity.lent.is_some() {
+            facts.push(Fact::flag("boosted", true));
+        }
+        if entity.reclaim {
+            // What it is charged for a millisecond.
+            facts.push(Fact::ns("reclaim_charge", self.charged(cpu, task, NSEC_PER_MSEC)));
+        }
+        facts
     }
 }

@@ -7,21 +7,25 @@
 //! (throttled) until its next period, so that it cannot take more than runtime/period of a CPU,
 //! whatever it does; what it overran is paid from the next budgets. Overruns happen since the
 //! budget is only looked at at ticks and when the CPU reschedules. Tasks are admitted only if
-//! the sum of their shares, and of the fair servers from 6.12 on, stays below the share that
-//! `sched_rt_runtime_us` leaves. On several CPUs the m earliest deadlines run on m CPUs: tasks are
-//! pushed and pulled as in [`crate::rt`].
+//! the sum of their shares, and of the [fair servers](fair_server) from 6.12 on, which stand in the
+//! same queues, stays below the share that `sched_rt_runtime_us` leaves. On several CPUs the m
+//! earliest deadlines run on m CPUs: tasks are pushed and pulled as in [`crate::rt`]. A task that
+//! holds a mutex for which one of this class waits runs with that one's parameters.
 //!
-//! Source: Linux kernel/sched/deadline.c and cpudeadline.c, 6.12.63; 6.1.158 does the same to what
-//! is modelled. Left out: SCHED_FLAG_RECLAIM (GRUB) and SCHED_FLAG_DL_OVERRUN, HRTICK_DL (off by
-//! default), priority inheritance from tasks of this class, the place of the fair server among the
-//! deadlines (it comes behind every task of this class), and the rotation among equally good
-//! targets (of free CPUs the lowest is taken, of equal latest deadlines the highest CPU).
+//! Source: Linux kernel/sched/deadline.c, cpudeadline.c and core.c (rt_mutex_setprio), 6.12.63;
+//! 6.1.158 does the same to what is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a
+//! signal), HRTICK_DL (off by default), and the rotation among equally good targets (of free CPUs
+//! the lowest is taken, of equal latest deadlines the highest CPU).
 
+mod active;
 mod admission;
 mod balance;
 pub mod cbs;
 mod explain;
+pub mod fair_server;
+pub mod grub;
 mod queue;
+mod serving;
 pub mod tunables;
 
 use crate::class::SchedClass;
@@ -29,10 +33,13 @@ use crate::core::Core;
 use crate::domains::Domains;
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use active::Counted;
 use admission::Admission;
 use cbs::Entity;
-use queue::{CpuDl, DeadlineQueues};
+use grub::Grub;
+use queue::{CpuDl, DeadlineQueues, First};
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId};
+use serving::Serving;
 pub use tunables::DlOptions;
 
 /// What the class keeps of a task.
@@ -43,10 +50,13 @@ struct DlTask {
     exec_seen: Nanos,
     /// Share of a CPU that admission counts for it; also after it left, until the 0-lag time.
     admitted: u64,
+    counted: Counted,
     /// Counts the renewals of its budget that were set; an older timer means nothing.
     replenishment: u32,
     /// Counts its departures; as above.
     departure: u32,
+    /// It has been lent parameters since it was queued last.
+    lent_anew: bool,
 }
 
 /// What a timer is for; with the number of a task and of its timer a token.
@@ -54,7 +64,7 @@ struct DlTask {
 enum TimerKind {
     /// Renews the budget (`dl_timer`).
     Replenish,
-    /// Frees the bandwidth of a task that left (`inactive_timer`).
+    /// The 0-lag time of a task that blocked or left (`inactive_timer`).
     Inactive,
 }
 
@@ -72,6 +82,9 @@ pub struct DlClass {
     cpudl: CpuDl,
     tasks: Vec<DlTask>,
     admission: Admission,
+    grub: Grub,
+    /// From 6.12 on.
+    serving: Option<Serving>,
 }
 
 impl DlClass {
@@ -87,7 +100,19 @@ impl DlClass {
             cpudl: CpuDl::new(nr_cpus),
             tasks: Vec::new(),
             admission: Admission::new(&options, nr_cpus),
+            grub: Self::grub(&options, nr_cpus),
+            serving: Serving::new(&options, nr_cpus),
         }
+    }
+
+    /// Bandwidths with the fair servers admitted.
+    fn grub(options: &DlOptions, nr_cpus: u32) -> Grub {
+        let mut grub = Grub::new(options.grub, options.limit, nr_cpus);
+        for cpu in (0..nr_cpus).map(CpuId) {
+            grub.admitted(0, options.server_bandwidth());
+            grub.add(cpu, options.server_bandwidth());
+        }
+        grub
     }
 
     /// Budget and deadline of `task`, for tests.
@@ -156,20 +181,28 @@ impl DlClass {
         let exec = core.sum_exec_runtime(curr);
         let task = &mut self.tasks[curr.index()];
         let delta = exec - std::mem::replace(&mut task.exec_seen, exec);
-        let entity = &mut task.entity;
-        entity.runtime -= delta as i64;
+        let charged = self.charged(cpu, curr, delta);
+        let entity = &mut self.tasks[curr.index()].entity;
+        entity.runtime -= charged as i64;
         let is_over = delta > 0 && entity.is_exceeded();
         if !(is_over || entity.yielded) || entity.throttled || !self.queues.contains(curr) {
             return;
         }
         self.unqueue(core, cpu, curr);
-        if !self.throttle(core, curr) {
+        // What runs for a deadline task that waits is not held back: it gets another period.
+        let is_lent = self.entity(curr).lent.is_some();
+        if is_lent || !self.throttle(core, curr) {
             self.tasks[curr.index()].entity.replenish(core.now);
             self.queue(core, cpu, curr);
         }
-        if self.queues.first(cpu) != Some(curr) {
+        if !self.is_first(cpu, curr) {
             core.resched_curr(cpu);
         }
+    }
+
+    /// Whether the deadline of `task` is the earliest of `cpu`.
+    fn is_first(&self, cpu: CpuId, task: TaskId) -> bool {
+        self.queues.first(cpu) == Some(First::Task(task))
     }
 
     /// Holds `task` back until its next period; false if that has begun already.
@@ -185,15 +218,24 @@ impl DlClass {
     /// What a task that becomes runnable starts with.
     fn refresh(&mut self, core: &mut Core, task: TaskId, flags: EnqueueFlags) {
         let now = core.now;
-        let entity = &mut self.tasks[task.index()].entity;
-        entity.set_params(&core.task(task).attr.deadline);
+        let attr = &core.task(task).attr;
+        let own = if attr.policy == Policy::Deadline { attr.deadline } else { Default::default() };
+        let state = &mut self.tasks[task.index()];
+        let entity = &mut state.entity;
+        entity.set_params(&own);
         if flags.restore {
-            if !entity.throttled && (entity.is_new() || entity.deadline < now) {
+            if std::mem::take(&mut state.lent_anew) {
+                entity.replenish(now);
+            } else if !entity.throttled
+                && entity.lent.is_none()
+                && (entity.is_new() || entity.deadline < now)
+            {
                 entity.start_period(now);
             }
             return;
         }
-        if !entity.throttled && entity.wakes_between(now) && self.throttle(core, task) {
+        let waits = !entity.throttled && entity.lent.is_none() && entity.wakes_between(now);
+        if waits && self.throttle(core, task) {
             let entity = &mut self.tasks[task.index()].entity;
             entity.runtime = entity.runtime.min(0);
             return;
@@ -222,18 +264,12 @@ impl DlClass {
         }
     }
 
-    /// `task` uses its bandwidth no more; it is free at the 0-lag time (`task_non_contending`).
+    /// `task` leaves the class or exits: nothing of its budget stays.
     fn depart(&mut self, core: &mut Core, task: TaskId) {
         let state = &mut self.tasks[task.index()];
         state.replenishment += 1;
         (state.entity.throttled, state.entity.yielded) = (false, false);
-        let at = state.entity.zero_lag();
-        if at <= core.now {
-            self.admission.release(std::mem::take(&mut state.admitted));
-        } else {
-            state.departure += 1;
-            core.start_timer(at, token(TimerKind::Inactive, task, state.departure));
-        }
+        self.stop_contending(core, task, true);
     }
 
     /// The budget of `task` is renewed (`dl_task_timer`).
@@ -263,11 +299,24 @@ impl DlClass {
     }
 }
 
+/// Bit of a token that tells a timer of a fair server; the low bits are then its CPU.
+const SERVER: u64 = 1 << 62;
+
 fn token(kind: TimerKind, task: TaskId, number: u32) -> u64 {
-    // Thirty-one bits tell the timers of a task apart: an old one has fired long before they wrap.
+    // Thirty bits tell the timers of a task apart: an old one has fired long before they wrap.
     u64::from(kind == TimerKind::Inactive) << 63
-        | u64::from(number & (u32::MAX >> 1)) << 32
+        | u64::from(number & (u32::MAX >> 2)) << 32
         | u64::from(task.0)
+}
+
+/// Token of the timer that queues the fair server of `cpu`.
+fn token_of_server(cpu: CpuId) -> u64 {
+    SERVER | u64::from(cpu.0)
+}
+
+/// Token of the 0-lag time of the fair server of `cpu`.
+fn token_of_inactive_server(cpu: CpuId, number: u32) -> u64 {
+    SERVER | token(TimerKind::Inactive, TaskId(cpu.0), number)
 }
 
 impl SchedClass for DlClass {
@@ -283,6 +332,11 @@ impl SchedClass for DlClass {
         false
     }
 
+    fn serves(&self, policy: Policy) -> bool {
+        // Without anybody who could starve them, fair tasks need no server.
+        self.owns(policy) || (policy.is_rt() && self.serving.is_some())
+    }
+
     fn admit(&mut self, core: &Core, task: TaskId, attr: &SchedAttr) -> Result<(), String> {
         self.admit_task(core, task, attr)
     }
@@ -296,6 +350,7 @@ impl SchedClass for DlClass {
     }
 
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        self.contend(core, cpu, task);
         self.refresh(core, task, flags);
         if !self.tasks[task.index()].entity.throttled {
             self.queue(core, cpu, task);
@@ -307,10 +362,17 @@ impl SchedClass for DlClass {
         core: &mut Core,
         cpu: CpuId,
         task: TaskId,
-        _flags: DequeueFlags,
+        flags: DequeueFlags,
     ) -> bool {
         self.update_curr(core, cpu);
         self.unqueue(core, cpu, task);
+        if flags.special {
+            self.depart(core, task);
+        } else if flags.sleep {
+            self.stop_contending(core, task, false);
+        } else {
+            self.uncount(task);
+        }
         true
     }
 
@@ -334,7 +396,7 @@ impl SchedClass for DlClass {
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.update_curr(core, cpu);
-        self.queues.first(cpu)
+        self.pick(core, cpu)
     }
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {
@@ -359,6 +421,10 @@ impl SchedClass for DlClass {
             self.pull(core, cpu);
         }
         !self.queues.is_empty(cpu)
+    }
+
+    fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        self.server_found_nobody(core, cpu)
     }
 
     fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
@@ -390,8 +456,10 @@ impl SchedClass for DlClass {
         self.update_curr(core, cpu);
     }
 
-    fn task_dead(&mut self, core: &mut Core, task: TaskId) {
-        self.depart(core, task);
+    fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.update_server(core, cpu) {
+            core.resched_curr(cpu);
+        }
     }
 
     fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
@@ -406,7 +474,7 @@ impl SchedClass for DlClass {
             return;
         }
         if core.is_running(task) {
-            if self.queues.first(cpu) != Some(task) {
+            if !self.is_first(cpu, task) {
                 core.resched_curr(cpu);
             }
             return;
@@ -420,7 +488,51 @@ impl SchedClass for DlClass {
         }
     }
 
+    fn lend(&mut self, _core: &Core, task: TaskId, donor: Option<TaskId>) {
+        // One that is lent parameters itself lends these on.
+        let lent = donor.map(|donor| self.entity(donor).params());
+        let state = &mut self.tasks[task.index()];
+        state.entity.lent = lent;
+        state.lent_anew = lent.is_some();
+        if state.lent_anew {
+            // It may have been held back when it began to wait for another mutex.
+            state.entity.throttled = false;
+            state.replenishment += 1;
+        }
+    }
+
+    fn waiter_key(&self, task: TaskId) -> Nanos {
+        self.deadline(task)
+    }
+
+    fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _old_prio: i32) {
+        if !core.task(task).on_rq {
+            return;
+        }
+        if !self.overloaded.contains(cpu) {
+            self.pull(core, cpu);
+        }
+        let gives_way = match Self::dl_curr(core, cpu) {
+            Some(curr) if curr == task => {
+                self.queues.earliest(cpu).is_some_and(|first| first < self.deadline(task))
+            }
+            Some(curr) => self.is_earlier(task, curr),
+            None => true,
+        };
+        if gives_way {
+            core.resched_curr(cpu);
+        }
+    }
+
     fn timer(&mut self, core: &mut Core, token_seen: u64) {
+        if token_seen & SERVER != 0 {
+            let cpu = CpuId(token_seen as u32);
+            match token_seen == token_of_server(cpu) {
+                true => self.server_timer(core, cpu),
+                false => self.server_inactive(cpu, (token_seen >> 32) as u32 & (u32::MAX >> 2)),
+            }
+            return;
+        }
         let task = TaskId(token_seen as u32);
         let state = &mut self.tasks[task.index()];
         if token_seen == token(TimerKind::Replenish, task, state.replenishment) {
@@ -428,7 +540,7 @@ impl SchedClass for DlClass {
                 self.replenish_timer(core, task);
             }
         } else if token_seen == token(TimerKind::Inactive, task, state.departure) {
-            self.admission.release(std::mem::take(&mut state.admitted));
+            self.become_inactive(task);
         }
     }
 
@@ -454,7 +566,7 @@ impl SchedClass for DlClass {
         ]
     }
 
-    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(task)
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core.task(task).cpu, task)
     }
 }

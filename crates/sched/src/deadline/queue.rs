@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks of each CPU by deadline, and the CPUs by their earliest deadline.
+//! Tasks and fair server of each CPU by deadline, and the CPUs by their earliest deadline.
 //!
 //! Source: Linux kernel/sched/deadline.c (`dl_rq.root`, `pushable_dl_tasks_root`) and
 //! cpudeadline.c. Equal deadlines keep the order in which they came.
@@ -10,10 +10,21 @@ use std::collections::BTreeSet;
 /// Place in a queue: deadline, then order of coming.
 type Key = (Nanos, u64, TaskId);
 
+/// Whose deadline is the earliest of a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum First {
+    /// A task's.
+    Task(TaskId),
+    /// The fair server's.
+    Server,
+}
+
 /// One queue a CPU, ordered by deadline.
 #[derive(Debug)]
 pub struct DeadlineQueues {
     cpus: Vec<BTreeSet<Key>>,
+    /// Deadline and order of coming of the fair server, where it is queued.
+    servers: Vec<Option<(Nanos, u64)>>,
     /// Where each task stands.
     places: Vec<Option<(CpuId, Key)>>,
     sequence: u64,
@@ -23,7 +34,7 @@ impl DeadlineQueues {
     /// Empty queues.
     pub fn new(nr_cpus: u32) -> Self {
         let cpus = (0..nr_cpus).map(|_| BTreeSet::new()).collect();
-        Self { cpus, places: Vec::new(), sequence: 0 }
+        Self { cpus, servers: vec![None; nr_cpus as usize], places: Vec::new(), sequence: 0 }
     }
 
     /// Makes room for `task`.
@@ -49,24 +60,51 @@ impl DeadlineQueues {
         }
     }
 
+    /// The fair server of `cpu` is queued with this deadline, behind those of the same one, or not
+    /// at all.
+    pub fn set_server(&mut self, cpu: CpuId, deadline: Option<Nanos>) {
+        self.servers[cpu.index()] = deadline.map(|deadline| (deadline, self.sequence));
+        self.sequence += 1;
+    }
+
+    /// Deadline of the fair server of `cpu` if it is queued.
+    pub fn server(&self, cpu: CpuId) -> Option<Nanos> {
+        self.servers[cpu.index()].map(|server| server.0)
+    }
+
     /// Whether `task` is in a queue.
     pub fn contains(&self, task: TaskId) -> bool {
         self.places[task.index()].is_some()
     }
 
-    /// Whether `cpu` has nobody.
+    /// Whether `cpu` has nobody, no server either.
     pub fn is_empty(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu.index()].is_empty()
+        self.cpus[cpu.index()].is_empty() && self.servers[cpu.index()].is_none()
+    }
+
+    /// Whose deadline is the earliest.
+    pub fn first(&self, cpu: CpuId) -> Option<First> {
+        let task = self.cpus[cpu.index()].first();
+        match (task, self.servers[cpu.index()]) {
+            (None, None) => None,
+            (Some(key), Some(server)) if (key.0, key.1) < server => Some(First::Task(key.2)),
+            (Some(key), None) => Some(First::Task(key.2)),
+            (_, Some(_)) => Some(First::Server),
+        }
     }
 
     /// The task of the earliest deadline.
-    pub fn first(&self, cpu: CpuId) -> Option<TaskId> {
+    pub fn first_task(&self, cpu: CpuId) -> Option<TaskId> {
         self.cpus[cpu.index()].first().map(|key| key.2)
     }
 
     /// The earliest deadline.
     pub fn earliest(&self, cpu: CpuId) -> Option<Nanos> {
-        self.cpus[cpu.index()].first().map(|key| key.0)
+        let task = self.cpus[cpu.index()].first().map(|key| key.0);
+        match (task, self.server(cpu)) {
+            (Some(task), Some(server)) => Some(task.min(server)),
+            (task, server) => task.or(server),
+        }
     }
 
     /// Tasks by deadline.
@@ -143,6 +181,32 @@ mod tests {
         assert_eq!(order(&queues), [0, 1, 3]);
         assert_eq!(queues.earliest(CpuId(1)), Some(10));
         assert!(queues.is_empty(CpuId(0)) && !queues.contains(TaskId(2)));
+    }
+
+    #[test]
+    fn the_server_stands_among_the_tasks() {
+        let mut queues = DeadlineQueues::new(1);
+        (0..2).for_each(|task| queues.add_task(TaskId(task)));
+        let cpu = CpuId(0);
+        queues.set_server(cpu, Some(20));
+        assert_eq!((queues.first(cpu), queues.earliest(cpu)), (Some(First::Server), Some(20)));
+        queues.add(cpu, TaskId(0), 20);
+        assert_eq!(queues.first(cpu), Some(First::Server), "it came first");
+        queues.set_server(cpu, Some(20));
+        assert_eq!(queues.first(cpu), Some(First::Task(TaskId(0))), "it came last");
+        queues.add(cpu, TaskId(1), 30);
+        queues.remove(TaskId(0));
+        assert_eq!(
+            (queues.first(cpu), queues.first_task(cpu)),
+            (Some(First::Server), Some(TaskId(1)))
+        );
+        queues.set_server(cpu, None);
+        assert_eq!(
+            (queues.first(cpu), queues.earliest(cpu)),
+            (Some(First::Task(TaskId(1))), Some(30))
+        );
+        queues.remove(TaskId(1));
+        assert!(queues.is_empty(cpu));
     }
 
     #[test]

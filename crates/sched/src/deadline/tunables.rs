@@ -3,6 +3,8 @@
 //! `sched_deadline_period_min_us` and `sched_deadline_period_max_us` of /proc/sys/kernel.
 
 use super::cbs::to_ratio;
+use super::fair_server::StopRule;
+use super::grub::GrubRule;
 use crate::options::{Options, Tunable, TunableKind};
 use crate::rt::tunables::{Bandwidth, RT_PERIOD, RT_RUNTIME, RtOptions};
 use schedlab_model::Nanos;
@@ -27,6 +29,25 @@ pub const DL_PERIOD_MAX: Tunable = Tunable {
 /// Tunables of the class.
 pub const TUNABLES: &[Tunable] = &[DL_PERIOD_MIN, DL_PERIOD_MAX];
 
+/// What differs between versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DlRules {
+    /// What a reclaiming task is charged.
+    pub grub: GrubRule,
+    /// When a fair server stops; versions before 6.12 have none.
+    pub server_stops: StopRule,
+}
+
+impl DlRules {
+    /// Linux 6.1.
+    pub const LINUX_6_1: Self =
+        Self { grub: GrubRule::Before6_5, server_stops: StopRule::LastLeaves };
+    /// Linux 6.6 and 6.12.
+    pub const LINUX_6_6: Self = Self { grub: GrubRule::From6_5, ..Self::LINUX_6_1 };
+    /// Linux 6.18.
+    pub const LINUX_6_18: Self = Self { server_stops: StopRule::NobodyToRun, ..Self::LINUX_6_6 };
+}
+
 /// Settings of the class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DlOptions {
@@ -34,26 +55,44 @@ pub struct DlOptions {
     pub period_min: Nanos,
     /// Longest period.
     pub period_max: Nanos,
-    /// What may be in use on each CPU, in 2^-20 (`sched_rt_runtime_us`); `None`: anything.
-    pub bandwidth: Option<u64>,
-    /// What the fair server of each CPU uses of that.
-    pub server_bandwidth: u64,
+    /// Runtime and period that may be in use of each CPU (`sched_rt_runtime_us`,
+    /// `sched_rt_period_us`); `None`: anything.
+    pub limit: Option<(Nanos, Nanos)>,
+    /// The fair server of each CPU: when it stops, its runtime and period; from 6.12 on.
+    pub server: Option<(StopRule, Nanos, Nanos)>,
+    /// What a reclaiming task is charged.
+    pub grub: GrubRule,
 }
 
 impl DlOptions {
     /// The settings of a stack that declares [`TUNABLES`] and those of the real-time class.
-    pub fn from_options(options: &Options) -> Self {
+    pub fn from_options(options: &Options, rules: DlRules) -> Self {
         let rt = RtOptions::from_options(options);
-        let global = to_ratio(options.get(RT_PERIOD.name), options.get(RT_RUNTIME.name));
+        // As long as the period or longer is the whole CPU: the kernel takes no longer runtime.
+        let period = options.get(RT_PERIOD.name);
+        let runtime = options.get(RT_RUNTIME.name).min(period);
         Self {
             period_min: options.get(DL_PERIOD_MIN.name),
             period_max: options.get(DL_PERIOD_MAX.name),
-            bandwidth: (rt.bandwidth != Bandwidth::Off).then_some(global),
-            server_bandwidth: match rt.bandwidth {
-                Bandwidth::FairServer { runtime, period } => to_ratio(period, runtime),
-                _ => 0,
+            limit: (rt.bandwidth != Bandwidth::Off).then_some((runtime, period)),
+            server: match rt.bandwidth {
+                Bandwidth::FairServer { runtime, period } => {
+                    Some((rules.server_stops, runtime.min(period), period))
+                }
+                _ => None,
             },
+            grub: rules.grub,
         }
+    }
+
+    /// What the fair server of each CPU uses of that, in 2^-20 of a CPU.
+    pub fn server_bandwidth(&self) -> u64 {
+        self.server.map_or(0, |(_, runtime, period)| to_ratio(period, runtime))
+    }
+
+    /// [`DlOptions::limit`] in 2^-20 of a CPU.
+    pub fn bandwidth(&self) -> Option<u64> {
+        self.limit.map(|(runtime, period)| to_ratio(period, runtime))
     }
 }
 
@@ -63,8 +102,9 @@ impl Default for DlOptions {
         Self {
             period_min: DL_PERIOD_MIN.default,
             period_max: DL_PERIOD_MAX.default,
-            bandwidth: Some(to_ratio(RT_PERIOD.default, RT_RUNTIME.default)),
-            server_bandwidth: 0,
+            limit: Some((RT_RUNTIME.default, RT_PERIOD.default)),
+            server: None,
+            grub: GrubRule::From6_5,
         }
     }
 }

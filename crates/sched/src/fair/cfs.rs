@@ -291,7 +291,7 @@ mod tests {
         let parent = class.ent(0).vruntime;
         assert_eq!(class.ent(1).vruntime, parent + 2_999_998);
         assert!(!class.ent(1).v_relative);
-        class.check_preempt(&mut core, CpuId(0), TaskId(1), TaskId(0));
+        class.check_preempt(&mut core, CpuId(0), TaskId(1), TaskId(0), true);
         assert!(!core.rqs[0].need_resched);
     }
 }

@@ -3,19 +3,21 @@
 //!
 //! Source: Linux kernel/sched/fair.c (avg_vruntime, vruntime_eligible, place_entity,
 //! update_deadline, pick_eevdf, check_preempt_wakeup_fair, requeue_delayed_entity), 6.6, 6.12.0,
-//! 6.12.63, 6.18.2; the algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline
-//! First", 1995.
+//! 6.12.63, 6.18.2, 7.1.5; the algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual
+//! Deadline First", 1995. From 6.19 on the kernel counts virtual times from the average
+//! (zero_vruntime) instead of from the least one (min_vruntime), and from 7.1 on it gives up bits
+//! of weights before a sum overflows; sums here are wide enough for either, so that neither shows.
 
 use super::FairClass;
 use super::rbtree::{NIL, before, min_time};
-use super::rules::{Algorithm, Protection, YieldRule};
+use super::rules::{Algorithm, LagLimit, Protection, Wakeup, YieldRule};
 use super::weights::calc_delta_fair;
 use crate::core::Core;
 use schedlab_model::CpuId;
 
 /// floor(a / b), b > 0; fast where `a` fits in 64 bits, which is nearly always.
 #[inline]
-fn div_floor(a: i128, b: i64) -> i64 {
+pub(super) fn div_floor(a: i128, b: i64) -> i64 {
     match i64::try_from(a) {
         Ok(small) => small.div_euclid(b),
         Err(_) => a.div_euclid(i128::from(b)) as i64,
@@ -41,7 +43,7 @@ impl FairClass {
         if let Some(se) = self.ents.get(rq.curr as usize)
             && se.on_rq
         {
-            let weight = se.load.scaled as i64;
+            let weight = se.load.averaged;
             let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
             sum += i128::from(key) * i128::from(weight);
             load += weight;
@@ -71,9 +73,17 @@ impl FairClass {
     /// Stores how far `e` is behind (positive) or ahead of the average, within bounds.
     pub(super) fn update_entity_lag(&mut self, core: &Core, q: u32, e: u32) {
         let se = self.ent(e);
+        let longest = match self.rules.lag_limit {
+            LagLimit::OwnSlice => (2 * se.slice).max(core.tick_nsec),
+            LagLimit::LongestSlice => self.max_slice(q) + core.tick_nsec,
+        };
+        let limit = calc_delta_fair(longest, se.load) as i64;
         let lag = self.avg_vruntime(q).wrapping_sub(se.vruntime) as i64;
-        let limit = calc_delta_fair((2 * se.slice).max(core.tick_nsec), se.load) as i64;
-        self.ent_mut(e).vlag = lag.clamp(-limit, limit);
+        let mut lag = lag.clamp(-limit, limit);
+        if se.delayed && self.rules.delayed_lag_only_rises {
+            lag = lag.max(se.vlag).min(0);
+        }
+        self.ent_mut(e).vlag = lag;
     }
 
     /// Gives `e`, which is not among the queued, a virtual runtime that preserves its lag, and a
@@ -86,7 +96,7 @@ impl FairClass {
             // Joining moves the average towards the entity: its lag is scaled up so that it is what
             // it was once it has joined.
             let load = self.sums(q).1;
-            let weight = self.ent(e).load.scaled as i64;
+            let weight = self.ent(e).load.averaged;
             lag = scale_signed(self.ent(e).vlag, load + weight, load.max(1));
         }
         let initial = initial && self.rules.algorithm == Algorithm::EevdfByDeadline;
@@ -118,6 +128,13 @@ impl FairClass {
             least = self.ent(rq.curr).slice;
         }
         least.min(rq.waiting.min_slice(&self.nodes))
+    }
+
+    /// Greatest slice of the queued entities of `q`.
+    fn max_slice(&self, q: u32) -> u64 {
+        let rq = self.rq(q);
+        let running = self.ents.get(rq.curr as usize).filter(|se| se.on_rq);
+        running.map_or(0, |se| se.slice).max(rq.waiting.max_slice(&self.nodes))
     }
 
     /// Starts the protection of `e`, which is about to run.
@@ -165,22 +182,36 @@ impl FairClass {
 
     /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
-        let next = self.rq(q).next;
-        if next != NIL && self.rules.pick_buddy && self.entity_eligible(q, next) {
-            return next;
+        match self.rules.wakeup {
+            Wakeup::ByDeadline => {
+                self.eligible_buddy(q).unwrap_or_else(|| self.pick_eevdf(q, true))
+            }
+            Wakeup::ByPick => self.pick_eevdf(q, true),
         }
-        self.pick_eevdf(q, true)
+    }
+
+    /// The buddy that comes before all others.
+    #[inline]
+    fn eligible_buddy(&self, q: u32) -> Option<u32> {
+        let next = self.rq(q).next;
+        let goes_first = next != NIL && self.rules.pick_buddy && self.entity_eligible(q, next);
+        goes_first.then_some(next)
     }
 
     /// The eligible entity with the earliest deadline; the running one while it is protected,
-    /// unless
-    /// `protect` is false.
+    /// unless `protect` is false. From 6.19 on, the buddy before either.
     pub(super) fn pick_eevdf(&self, q: u32, protect: bool) -> u32 {
         let rq = self.rq(q);
         let by_deadline = self.rules.algorithm == Algorithm::EevdfByDeadline;
         let running = rq.curr != NIL && self.ent(rq.curr).on_rq;
         if by_deadline && rq.nr_queued == 1 {
             return if running { rq.curr } else { rq.waiting.first() };
+        }
+        if protect
+            && self.rules.wakeup == Wakeup::ByPick
+            && let Some(next) = self.eligible_buddy(q)
+        {
+            return next;
         }
         let sums = self.sums(q);
         let eligible = |v: u64| self.eligible_by(q, sums, v);
@@ -262,8 +293,8 @@ impl FairClass {
         &mut self,
         core: &mut Core,
         cpu: CpuId,
-        running: u32,
-        woken: u32,
+        (running, woken): (u32, u32),
+        is_fork: bool,
     ) {
         let (se, pse) = self.matching(running, woken);
         let (curr_idle, woken_idle) = (self.ent(se).idle, self.ent(pse).idle);
@@ -280,6 +311,10 @@ impl FairClass {
         let q = self.ent(se).cfs;
         self.update_curr(core, q);
         let shorter = self.rules.preempt_short && self.ent(pse).slice < self.ent(se).slice;
+        if self.rules.wakeup == Wakeup::ByPick {
+            self.check_preempt_by_pick(core, cpu, (se, pse), shorter, is_fork);
+            return;
+        }
         if self.rules.protection == Protection::ShortestSlice {
             if self.pick_eevdf(q, !shorter) == pse {
                 if shorter {
@@ -287,10 +322,7 @@ impl FairClass {
                 }
                 core.resched_curr_lazy(cpu);
             } else if shorter {
-                let least = self.min_slice(q);
-                let se = self.ent_mut(se);
-                let end = se.vruntime.wrapping_add(calc_delta_fair(least, se.load));
-                se.vprot = min_time(se.vprot, end);
+                self.shorten_protection(q, se);
             }
             return;
         }
@@ -303,6 +335,49 @@ impl FairClass {
         if self.pick_eevdf(q, true) == pse {
             core.resched_curr_lazy(cpu);
         }
+    }
+
+    /// The same between `se`, which runs, and `pse` from 6.19 on.
+    fn check_preempt_by_pick(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        (se, pse): (u32, u32),
+        shorter: bool,
+        is_fork: bool,
+    ) {
+        if !shorter && (is_fork || self.ent(pse).delayed) {
+            return;
+        }
+        let q = self.ent(se).cfs;
+        // Each round but the last completes a delayed dequeue.
+        let next = loop {
+            let next = self.pick_eevdf(q, !shorter);
+            if next == NIL || !self.ent(next).delayed {
+                break next;
+            }
+            self.complete_delayed(core, cpu, next);
+            if self.rq(q).nr_queued == 0 {
+                break NIL;
+            }
+        };
+        if next != pse {
+            self.shorten_protection(q, se);
+            return;
+        }
+        if shorter {
+            self.cancel_protection(se);
+            self.clear_buddies(se);
+        }
+        core.resched_curr_lazy(cpu);
+    }
+
+    /// Running `e` is protected for the shortest slice in its queue at most (update_protect_slice).
+    fn shorten_protection(&mut self, q: u32, e: u32) {
+        let least = self.min_slice(q);
+        let se = self.ent_mut(e);
+        let end = se.vruntime.wrapping_add(calc_delta_fair(least, se.load));
+        se.vprot = min_time(se.vprot, end);
     }
 
     /// The running `e` yields.
@@ -329,13 +404,20 @@ impl FairClass {
     pub(super) fn requeue_delayed_entity(&mut self, core: &mut Core, e: u32) {
         let q = self.ent(e).cfs;
         self.update_entity_lag(core, q, e);
-        if self.ent(e).vlag > 0 {
+        let moves = if self.rules.delayed_lag_only_rises {
+            let se = self.ent(e);
+            self.avg_vruntime(q).wrapping_sub(se.vruntime) as i64 != se.vlag
+        } else {
+            self.ent(e).vlag > 0
+        };
+        if moves {
             let is_curr = self.rq(q).curr == e;
             self.rq_mut(q).nr_queued -= 1;
             if !is_curr {
                 self.tree_remove(q, e);
             }
-            self.ent_mut(e).vlag = 0;
+            let se = self.ent_mut(e);
+            se.vlag = se.vlag.min(0);
             self.place_entity_eevdf(q, e, false);
             if !is_curr {
                 self.tree_insert(q, e);
@@ -344,74 +426,5 @@ impl FairClass {
         }
         self.update_load_avg(core.now, q, e, super::load::Change::None);
         self.clear_delayed(e);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::rules::Rules;
-    use super::super::testing::queued;
-    use super::super::weights::LoadWeight;
-    use super::*;
-    use crate::class::SchedClass;
-    use crate::flags::DequeueFlags;
-    use schedlab_model::{SchedAttr, TaskId};
-
-    /// Puts a waiting entity at these places.
-    fn put(class: &mut FairClass, e: u32, vruntime: u64, deadline: u64) {
-        class.tree_remove(0, e);
-        class.ent_mut(e).vruntime = vruntime;
-        class.ent_mut(e).deadline = deadline;
-        class.tree_insert(0, e);
-    }
-
-    #[test]
-    fn section_2_2_average_vruntime_and_eligibility() {
-        let (mut class, _) = queued(Rules::LINUX_6_12, 8, &[0, 5]);
-        put(&mut class, 0, 10_000_000, 20_000_000);
-        put(&mut class, 1, 16_000_000, 20_000_000);
-        assert_eq!(class.avg_vruntime(0), 11_479_028);
-        assert!(class.entity_eligible(0, 0) && !class.entity_eligible(0, 1));
-        assert_eq!(div_floor(-303, 100), -4);
-        assert_eq!(div_floor(-(1i128 << 80), 1 << 40), -(1 << 40));
-    }
-
-    #[test]
-    fn section_2_2_lag_grows_on_placement_and_is_bounded() {
-        let (mut class, mut core) = queued(Rules::LINUX_6_12, 8, &[0, 5]);
-        class.dequeue_task(&mut core, CpuId(0), TaskId(1), DequeueFlags::SLEEP);
-        put(&mut class, 0, 30_000_000, 40_000_000);
-        class.ent_mut(1).vlag = 2_000_000;
-        class.place_entity_eevdf(0, 1, false);
-        assert_eq!(30_000_000 - class.ent(1).vruntime, 2_654_296);
-        // Slice 3 ms: two of them are more than the tick of 4 ms.
-        let (mut class, core) = queued(Rules::LINUX_6_12_0, 8, &[0, 0]);
-        put(&mut class, 0, 0, 3_000_000);
-        put(&mut class, 1, 100_000_000, 103_000_000);
-        class.update_entity_lag(&core, 0, 0);
-        class.update_entity_lag(&core, 0, 1);
-        assert_eq!((class.ent(0).vlag, class.ent(1).vlag), (6_000_000, -6_000_000));
-    }
-
-    #[test]
-    fn section_2_3_reweight_scales_around_the_average() {
-        let (mut class, mut core) = queued(Rules::LINUX_6_12_0, 8, &[0, 0]);
-        put(&mut class, 0, 18_000_000, 21_000_000);
-        put(&mut class, 1, 22_000_000, 25_000_000);
-        assert_eq!(class.avg_vruntime(0), 20_000_000);
-        let attr = SchedAttr { nice: 5, ..SchedAttr::default() };
-        class.reweight_entity(&mut core, 0, LoadWeight::of_task(&attr));
-        assert_eq!((class.ent(0).vruntime, class.ent(0).deadline), (13_886_568, 23_056_716));
-    }
-
-    #[test]
-    fn section_2_11_rr_interval() {
-        let (class, mut core) = queued(Rules::LINUX_6_12, 8, &[0]);
-        assert_eq!(class.get_rr_interval(&core, TaskId(0)), 0);
-        core.tick_nsec = 1_000_000;
-        assert_eq!(class.get_rr_interval(&core, TaskId(0)), 2_000_000);
-        let (class, mut core) = queued(Rules::LINUX_6_12_0, 8, &[0]);
-        core.tick_nsec = 1_000_000;
-        assert_eq!(class.get_rr_interval(&core, TaskId(0)), 3_000_000);
     }
 }

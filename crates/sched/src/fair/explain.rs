@@ -150,7 +150,7 @@ impl FairClass {
         // EEVDF leaves the mark on an entity that was placed anew.
         let vruntime =
             if se.v_relative && !se.on_rq { se.vruntime as i64 } else { relative(se.vruntime) };
-        let weight = Fact::number("weight", se.load.scaled);
+        let weight = Fact::number("weight", se.load.averaged);
         let mut facts = vec![Fact::vns("vruntime", vruntime)];
         if self.rules.algorithm == Algorithm::Cfs {
             facts.push(weight);

@@ -323,7 +323,8 @@ impl FairClass {
         let shares = self.group_shares(my_q);
         // 6.1 does it even if the weight is the same, which only rounds the load average anew.
         if shares != self.ent(e).load.weight || self.rules.algorithm == Algorithm::Cfs {
-            self.reweight_entity(core, e, LoadWeight::of_load(shares));
+            let load = self.rules.weight_of(LoadWeight::of_load(shares));
+            self.reweight_entity(core, e, load);
         }
     }
 
@@ -346,6 +347,7 @@ impl FairClass {
         let on_rq = self.ent(e).on_rq;
         let is_curr = self.rq(q).curr == e;
         let eevdf = self.rules.is_eevdf();
+        let scales_relative = self.rules.reweight != Reweight::Scale;
         let mut average = 0;
         if on_rq {
             if eevdf || is_curr {
@@ -365,7 +367,7 @@ impl FairClass {
             } else if eevdf {
                 let se = class.ent_mut(e);
                 se.vlag = super::eevdf::scale_signed(se.vlag, old as i64, load.weight as i64);
-                if se.rel_deadline && place {
+                if se.rel_deadline && scales_relative {
                     let distance = se.deadline as i64;
                     let scaled =
                         super::eevdf::scale_signed(distance, old as i64, load.weight as i64);
@@ -416,15 +418,22 @@ impl FairClass {
 
     /// Scales the bounded lag and the distance to the deadline around `average` (reweight_eevdf).
     fn scale_around(&mut self, e: u32, average: u64, weight: u64) {
+        let scales_all = self.rules.reweight == Reweight::ScaleAll;
+        let is_protected = scales_all && self.rq(self.ent(e).cfs).curr == e && self.is_protected(e);
         let se = self.ent_mut(e);
         let (old, new) = (se.load.weight as i64, weight as i64);
         if se.vruntime != average {
             let lag = super::eevdf::scale_signed(se.vlag, old, new);
             se.vruntime = average.wrapping_sub(lag as u64);
         }
-        let distance = se.deadline.wrapping_sub(average) as i64;
-        let distance = super::eevdf::scale_signed(distance, old, new);
-        se.deadline = average.wrapping_add(distance as u64);
+        let scale = |time: u64| {
+            let distance = time.wrapping_sub(average) as i64;
+            average.wrapping_add(super::eevdf::scale_signed(distance, old, new) as u64)
+        };
+        se.deadline = scale(se.deadline);
+        if is_protected {
+            se.vprot = scale(se.vprot);
+        }
     }
 
     /// Changes the weight within the load averages; `scale` runs while the old weight still stands.

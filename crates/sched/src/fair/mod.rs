@@ -7,13 +7,15 @@
 //! (placement, pick, preemption), [`load`] (load averages, shares of groups), [`pelt`], [`access`]
 //! (what CPU selection and load balancing use).
 //!
-//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2. Left out:
+//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5. Left out:
 //! high-resolution ticks (HRTICK), bandwidth control (cpu.max), autogroup, core scheduling, NUMA
 //! balancing, cpu.idle groups, utilisation estimates (util_est) and clamps.
 
 pub mod access;
 mod cfs;
 mod eevdf;
+#[cfg(test)]
+mod eevdf_tests;
 pub mod entity;
 mod explain;
 pub mod load;
@@ -82,7 +84,7 @@ impl FairClass {
                 let my_q = group as u32 * nr_cpus + cpu;
                 let parent = cfs[parent_q as usize].se;
                 let depth = if parent == NIL { 0 } else { ents[parent as usize].depth + 1 };
-                let load = LoadWeight::of_load(NICE_0_LOAD);
+                let load = rules.weight_of(LoadWeight::of_load(NICE_0_LOAD));
                 let mut se = Entity::new(load, parent_q, my_q, parent, depth);
                 se.slice = tunables.base_slice_ns;
                 cfs.push(CfsRq::new(group as u32, cpu, ents.len() as u32, waiting.clone()));
@@ -182,9 +184,14 @@ impl FairClass {
         core.task(task).attr.cgroup.0 * self.nr_cpus + cpu.0
     }
 
+    /// The weight of a task with these attributes.
+    fn task_load(&self, attr: &SchedAttr) -> LoadWeight {
+        self.rules.weight_of(LoadWeight::of_task(attr))
+    }
+
     /// Takes over attributes: weight, idle, custom slice (set_load_weight, __setparam_fair).
     fn apply_attr(&mut self, core: &mut Core, e: u32, attr: &SchedAttr) {
-        let load = LoadWeight::of_task(attr);
+        let load = self.task_load(attr);
         if self.ent(e).load != load {
             self.reweight_entity(core, e, load);
         }
@@ -220,20 +227,27 @@ impl FairClass {
     /// Compares a queued task with what its CPU runs, whatever its class (wakeup_preempt).
     fn check_preempt_any(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         match core.preempt_check(cpu, task) {
-            PreemptCheck::SameClass(curr) => self.check_preempt(core, cpu, task, curr),
+            PreemptCheck::SameClass(curr) => self.check_preempt(core, cpu, task, curr, false),
             PreemptCheck::Resched => core.resched_curr(cpu),
             PreemptCheck::Nothing => {}
         }
     }
 
-    fn check_preempt(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, curr: TaskId) {
+    fn check_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        curr: TaskId,
+        is_fork: bool,
+    ) {
         let (se, pse) = (self.task_entity(curr), self.task_entity(task));
         if se == pse || core.rq(cpu).need_resched {
             return;
         }
         match self.rules.algorithm {
             Algorithm::Cfs => self.check_preempt_cfs(core, cpu, se, pse),
-            _ => self.check_preempt_eevdf(core, cpu, se, pse),
+            _ => self.check_preempt_eevdf(core, cpu, (se, pse), is_fork),
         }
     }
 }
@@ -248,6 +262,10 @@ impl SchedClass for FairClass {
         policy.is_fair() || policy == Policy::Ext
     }
 
+    fn acts_without_tasks(&self) -> bool {
+        false
+    }
+
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
         let e = self.task_entity(task);
         assert_eq!(e as usize, self.ents.len(), "tasks are announced in order of their ids");
@@ -255,7 +273,7 @@ impl SchedClass for FairClass {
         let parent = self.rq(q).se;
         let depth = if parent == NIL { 0 } else { self.ent(parent).depth + 1 };
         let attr = core.task(task).attr;
-        let load = LoadWeight::of_task(&attr);
+        let load = self.task_load(&attr);
         let mut se = Entity::new(load, q, NIL, parent, depth);
         se.slice = self.tunables.base_slice_ns;
         se.avg.settled().load_avg = load.scaled;
@@ -305,9 +323,9 @@ impl SchedClass for FairClass {
         cpu: CpuId,
         task: TaskId,
         curr: TaskId,
-        _flags: WakeFlags,
+        flags: WakeFlags,
     ) {
-        self.check_preempt(core, cpu, task, curr);
+        self.check_preempt(core, cpu, task, curr, flags.is_fork());
     }
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
@@ -323,8 +341,8 @@ impl SchedClass for FairClass {
         self.put_prev_task_fair(core, self.task_entity(prev), next.map(|n| self.task_entity(n)));
     }
 
-    fn set_next_task(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, _first: bool) {
-        self.set_next_task_fair(core, self.task_entity(task));
+    fn set_next_task(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, first: bool) {
+        self.set_next_task_fair(core, self.task_entity(task), first);
     }
 
     fn select_task_rq(

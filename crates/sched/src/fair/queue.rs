@@ -105,7 +105,7 @@ impl FairClass {
             }
         }
         if self.rules.algorithm != Algorithm::Cfs {
-            let weight = se.load.scaled as i64;
+            let weight = se.load.averaged;
             let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
             rq.avg_vruntime += i128::from(key) * i128::from(weight);
             rq.avg_load += weight;
@@ -119,7 +119,7 @@ impl FairClass {
         rq.waiting.remove(&mut self.nodes, e);
         if self.rules.algorithm != Algorithm::Cfs {
             let se = &self.ents[e as usize];
-            let weight = se.load.scaled as i64;
+            let weight = se.load.averaged;
             let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
             rq.avg_vruntime -= i128::from(key) * i128::from(weight);
             rq.avg_load -= weight;
@@ -192,6 +192,9 @@ impl FairClass {
         let delay = self.rules.delay_dequeue && flags.sleep && !flags.special && !flags.delayed;
         if delay && !self.entity_eligible(q, e) {
             self.update_load_avg(core.now, q, e, Change::None);
+            if self.rules.delayed_lag_only_rises {
+                self.update_entity_lag(core, q, e);
+            }
             self.set_delayed(e);
             return false;
         }
@@ -401,7 +404,7 @@ impl FairClass {
     }
 
     /// Delays the dequeue of `e`.
-    fn set_delayed(&mut self, e: u32) {
+    pub(super) fn set_delayed(&mut self, e: u32) {
         self.ent_mut(e).delayed = true;
         if self.is_task(e) {
             self.count_runnable_upwards(e, -1);
@@ -491,7 +494,8 @@ impl FairClass {
     }
 
     /// `e` starts to run, with the entities above it that do not run yet.
-    pub(super) fn set_next_task_fair(&mut self, core: &mut Core, first: u32) {
+    /// `is_pick`: it was picked; else it goes on after a change.
+    pub(super) fn set_next_task_fair(&mut self, core: &mut Core, first: u32, is_pick: bool) {
         if self.ent(first).on_rq {
             self.list_move_to_head(first);
         }
@@ -501,18 +505,18 @@ impl FairClass {
             if self.rq(q).curr == e {
                 return;
             }
-            self.set_next_entity(core, q, e);
+            self.set_next_entity(core, q, e, is_pick);
             e = self.ent(e).parent;
         }
     }
 
     #[inline]
-    fn set_next_entity(&mut self, core: &mut Core, q: u32, e: u32) {
+    fn set_next_entity(&mut self, core: &mut Core, q: u32, e: u32, is_pick: bool) {
         self.clear_buddies(e);
         if self.ent(e).on_rq {
             self.tree_remove(q, e);
             self.update_load_avg(core.now, q, e, Change::None);
-            if self.rules.is_eevdf() {
+            if self.rules.is_eevdf() && (is_pick || !self.rules.only_picks_protect) {
                 self.protect(q, e);
             }
         }

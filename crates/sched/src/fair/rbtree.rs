@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A red-black tree over the entities' arena, with the least value of a second and a third number
-//! in each subtree.
+//! A red-black tree over the entities' arena, with the least value of a second number, and the
+//! least and the greatest of a third, in each subtree.
 //!
 //! The links lie in one vector of small nodes that all queues share: an entity is in one tree at
 //! most. Keys are 64-bit numbers that wrap and are compared by their signed difference; a node goes
@@ -42,6 +42,8 @@ pub struct Node {
     pub slice: u64,
     /// Least `slice` of the subtree.
     pub min_slice: u64,
+    /// Greatest `slice` of the subtree.
+    pub max_slice: u64,
 }
 
 impl Node {
@@ -56,6 +58,7 @@ impl Node {
         min_time: 0,
         slice: 0,
         min_slice: 0,
+        max_slice: 0,
     };
 
     /// The same with these numbers.
@@ -71,7 +74,7 @@ pub struct Tree {
     pub root: u32,
     /// Node with the least key, the earliest of equals.
     pub leftmost: u32,
-    /// Whether the least values of subtrees are kept up to date.
+    /// Whether the least and greatest values of subtrees are kept up to date.
     pub augmented: bool,
 }
 
@@ -90,6 +93,7 @@ impl Tree {
             if self.augmented {
                 at.min_time = min_time(at.min_time, node.time);
                 at.min_slice = at.min_slice.min(node.slice);
+                at.max_slice = at.max_slice.max(node.slice);
             }
             parent = link;
             went_left = before(node.key, at.key);
@@ -100,6 +104,7 @@ impl Tree {
         *new = Node { parent, left: NIL, right: NIL, red: true, ..node };
         new.min_time = node.time;
         new.min_slice = node.slice;
+        new.max_slice = node.slice;
         if parent == NIL {
             self.root = id;
         } else if went_left {
@@ -196,21 +201,21 @@ impl Tree {
         }
     }
 
-    /// Recomputes the least values of `id`; returns whether they changed.
+    /// Recomputes the values of the subtree of `id`; returns whether they changed.
     fn update(&self, nodes: &mut [Node], id: u32) -> bool {
         let node = nodes[id as usize];
-        let (mut time, mut slice) = (node.time, node.slice);
+        let (mut time, mut slice, mut longest) = (node.time, node.slice, node.slice);
         for child in [node.left, node.right] {
             if child != NIL {
                 time = min_time(time, nodes[child as usize].min_time);
                 slice = slice.min(nodes[child as usize].min_slice);
+                longest = longest.max(nodes[child as usize].max_slice);
             }
         }
         let node = &mut nodes[id as usize];
-        let changed = node.min_time != time || node.min_slice != slice;
-        node.min_time = time;
-        node.min_slice = slice;
-        changed
+        let old = (node.min_time, node.min_slice, node.max_slice);
+        (node.min_time, node.min_slice, node.max_slice) = (time, slice, longest);
+        old != (time, slice, longest)
     }
 
     /// Recomputes from `id` to the root. Does not stop early: after a removal the nodes above may
@@ -243,6 +248,7 @@ impl Tree {
         if self.augmented {
             nodes[child as usize].min_time = node.min_time;
             nodes[child as usize].min_slice = node.min_slice;
+            nodes[child as usize].max_slice = node.max_slice;
             self.update(nodes, id);
         }
     }
@@ -326,12 +332,12 @@ impl Tree {
         }
     }
 
-    /// Checks order, colours, links and least values; returns the ids in order.
+    /// Checks order, colours, links and the values of subtrees; returns the ids in order.
     #[cfg(test)]
     fn check(&self, nodes: &[Node]) -> Vec<u32> {
-        fn walk(nodes: &[Node], id: u32, parent: u32, out: &mut Vec<u32>) -> (u32, u64, u64) {
+        fn walk(nodes: &[Node], id: u32, parent: u32, out: &mut Vec<u32>) -> (u32, u64, [u64; 2]) {
             if id == NIL {
-                return (1, u64::MAX / 2, u64::MAX);
+                return (1, u64::MAX / 2, [u64::MAX, 0]);
             }
             let node = &nodes[id as usize];
             assert_eq!(node.parent, parent);
@@ -343,9 +349,11 @@ impl Tree {
             let (right, right_time, right_slice) = walk(nodes, node.right, id, out);
             assert_eq!(left, right, "black heights differ at {id}");
             let time = node.time.min(left_time).min(right_time);
-            let slice = node.slice.min(left_slice).min(right_slice);
-            assert_eq!((node.min_time, node.min_slice), (time, slice));
-            (left + u32::from(!node.red), time, slice)
+            let least = node.slice.min(left_slice[0]).min(right_slice[0]);
+            let greatest = node.slice.max(left_slice[1]).max(right_slice[1]);
+            let kept = (node.min_time, node.min_slice, node.max_slice);
+            assert_eq!(kept, (time, least, greatest));
+            (left + u32::from(!node.red), time, [least, greatest])
         }
         let mut out = Vec::new();
         walk(nodes, self.root, NIL, &mut out);

@@ -3,6 +3,7 @@
 //!
 //! Source: Linux kernel/sched/fair.c and features.h of the versions named.
 
+use super::weights::LoadWeight;
 use crate::balance::Generation;
 use schedlab_model::Nanos;
 
@@ -37,13 +38,36 @@ pub enum Protection {
     ShortestSlice,
 }
 
+/// When a waking task preempts under EEVDF, between entities of equal idleness.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wakeup {
+    /// If the pick by deadline, which knows no buddies, would take it (to 6.18).
+    ByDeadline,
+    /// If the pick itself would take it; on the way delayed dequeues are completed. A new task
+    /// never does, unless its slice is shorter, and a running one that goes on is protected no
+    /// longer than for the shortest slice in its queue (6.19, 7.0; completion 7.1).
+    ByPick,
+}
+
+/// Greatest lag, as real time, that an entity keeps under EEVDF.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LagLimit {
+    /// Twice its slice, or a tick if that is longer (to 6.18).
+    OwnSlice,
+    /// The longest slice in its queue and a tick (6.19 and later).
+    LongestSlice,
+}
+
 /// What changing the weight of a queued entity does to its place under EEVDF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reweight {
     /// Lag and distance to the deadline are scaled around the average (to 6.12.10).
     Scale,
-    /// The entity is placed anew with its scaled lag (6.12.11 and later).
+    /// The entity is placed anew with its scaled lag (6.12.11 to 6.18).
     Place,
+    /// Lag and the distances to deadline and end of protection are scaled around the average
+    /// (7.1).
+    ScaleAll,
 }
 
 /// One version's rules.
@@ -69,6 +93,17 @@ pub struct Rules {
     pub yield_rule: YieldRule,
     /// Protection of the running entity.
     pub protection: Protection,
+    /// Only a pick starts a protection; else a change of attributes of the running task does, too
+    /// (to 6.18).
+    pub only_picks_protect: bool,
+    /// Wake-up preemption.
+    pub wakeup: Wakeup,
+    /// Bound of lag.
+    pub lag_limit: LagLimit,
+    /// A delayed sleeper does not fall further behind than it was when it fell asleep.
+    pub delayed_lag_only_rises: bool,
+    /// Exact divisions, and averages with undiminished weights.
+    pub exact_arithmetic: bool,
     /// Weight changes.
     pub reweight: Reweight,
     /// A group without tasks on a CPU keeps its weight there.
@@ -94,6 +129,11 @@ impl Rules {
         custom_slice: false,
         yield_rule: YieldRule::DeadlineOnly,
         protection: Protection::WhileEligible,
+        only_picks_protect: false,
+        wakeup: Wakeup::ByDeadline,
+        lag_limit: LagLimit::OwnSlice,
+        delayed_lag_only_rises: false,
+        exact_arithmetic: false,
         reweight: Reweight::Scale,
         group_keeps_weight_when_empty: false,
         tg_load_rate_limited: false,
@@ -139,6 +179,24 @@ impl Rules {
         balance: Generation::V6_18,
         ..Self::LINUX_6_12
     };
+    /// EEVDF as in 7.1.
+    pub const LINUX_7_1: Self = Self {
+        name: "linux-7.1",
+        only_picks_protect: true,
+        wakeup: Wakeup::ByPick,
+        lag_limit: LagLimit::LongestSlice,
+        delayed_lag_only_rises: true,
+        exact_arithmetic: true,
+        reweight: Reweight::ScaleAll,
+        balance: Generation::V7_1,
+        ..Self::LINUX_6_18
+    };
+
+    /// A weight with the arithmetic of this version.
+    #[inline]
+    pub(super) const fn weight_of(&self, load: LoadWeight) -> LoadWeight {
+        if self.exact_arithmetic { load.exact() } else { load }
+    }
 
     /// Whether the rules are those of EEVDF.
     pub const fn is_eevdf(&self) -> bool {

@@ -111,6 +111,15 @@ impl Timeline {
         self.slots().iter().fold(u64::MAX, |least, slot| least.min(slot.slice))
     }
 
+    /// The greatest slice of all; 0 if nobody waits.
+    pub fn max_slice(&self, nodes: &[Node]) -> u64 {
+        if self.is_tree {
+            let root = self.tree.root;
+            return if root == NIL { 0 } else { nodes[root as usize].max_slice };
+        }
+        self.slots().iter().fold(0, |greatest, slot| greatest.max(slot.slice))
+    }
+
     /// The first in order of keys whose time `fits`; [`NIL`] if there is none. A time fits if a
     /// later one does.
     #[inline]
@@ -254,7 +263,12 @@ mod tests {
                     while *order.last().unwrap() != NIL {
                         order.push(line.next(nodes, *order.last().unwrap()));
                     }
-                    let least = (line.min_time(nodes), line.min_slice(nodes), line.is_empty());
+                    let least = (
+                        line.min_time(nodes),
+                        line.min_slice(nodes),
+                        line.max_slice(nodes),
+                        line.is_empty(),
+                    );
                     (order, least, [0, 100, 300, 600, 1000].map(fits))
                 };
                 prop_assert_eq!(ask(0), ask(1));

@@ -2,8 +2,9 @@
 //! Weights of nice values and groups, and the arithmetic of virtual time.
 //!
 //! Source: Linux kernel/sched/core.c (sched_prio_to_weight, sched_prio_to_wmult) and fair.c
-//! (__calc_delta, calc_delta_fair), 6.1 to 7.0. The tables are the kernel's own numbers: they are
-//! part of its behaviour, since 13 of the inverse weights are not what a division would give.
+//! (__calc_delta, calc_delta_fair), 6.1 to 7.1. The tables are the kernel's own numbers: they are
+//! part of its behaviour up to 7.0, since 13 of the inverse weights are not what a division would
+//! give. 7.1 divides exactly, and averages with undiminished weights.
 
 use schedlab_model::{Nanos, Policy, SchedAttr};
 
@@ -27,7 +28,7 @@ pub const PRIO_TO_WEIGHT: [u64; 40] = [
 ];
 
 /// 2^32 / weight of nice -20 to 19.
-const PRIO_TO_WMULT: [u32; 40] = [
+pub const PRIO_TO_WMULT: [u32; 40] = [
     48388, 59856, 76040, 92818, 118348, 147320, 184698, 229616, 287308, 360437, //
     449829, 563644, 704093, 875809, 1099582, 1376151, 1717300, 2157191, 2708050, 3363326, //
     4194304, 5237765, 6557202, 8165337, 10153587, 12820798, 15790321, 19976592, 24970740,
@@ -43,13 +44,23 @@ pub struct LoadWeight {
     pub weight: u64,
     /// The stored weight without its extra bits: [`scale_load_down`] of it.
     pub scaled: u64,
-    /// 2^32 / table weight.
+    /// The weight with which an entity counts in averages of virtual runtimes: `scaled`, or from
+    /// 7.1 on `weight`.
+    pub averaged: i64,
+    /// 2^32 / table weight; 0: divisions are exact (from 7.1 on).
     pub inv_weight: u32,
 }
 
 impl LoadWeight {
     const fn new(weight: u64, inv_weight: u32) -> Self {
-        Self { weight, scaled: scale_load_down(weight), inv_weight }
+        let scaled = scale_load_down(weight);
+        Self { weight, scaled, averaged: scaled as i64, inv_weight }
+    }
+
+    /// The same with the arithmetic of 7.1 on 64-bit machines: exact divisions, undiminished
+    /// weights.
+    pub const fn exact(self) -> Self {
+        Self { averaged: self.weight as i64, inv_weight: 0, ..self }
     }
 
     /// The weight of a task with these attributes (set_load_weight).
@@ -101,9 +112,12 @@ const fn fls(x: u32) -> u32 {
     32 - x.leading_zeros()
 }
 
-/// delta * weight / of.weight by the 32-bit inverse (__calc_delta).
+/// delta * weight / of.weight (__calc_delta), by the 32-bit inverse if there is one.
 #[inline]
 pub fn calc_delta(delta: u64, weight: u64, of: LoadWeight) -> u64 {
+    if of.inv_weight == 0 {
+        return divide_exactly(delta, weight, of.weight);
+    }
     let mut factor = scale_load_down(weight);
     let mut shift = 32;
     let high = (factor >> 32) as u32;
@@ -120,6 +134,14 @@ pub fn calc_delta(delta: u64, weight: u64, of: LoadWeight) -> u64 {
         factor >>= bits;
     }
     ((u128::from(delta) * u128::from(factor)) >> shift) as u64
+}
+
+/// floor(delta * weight / of).
+fn divide_exactly(delta: u64, weight: u64, of: u64) -> u64 {
+    match delta.checked_mul(weight) {
+        Some(product) => product / of,
+        None => (u128::from(delta) * u128::from(weight) / u128::from(of)) as u64,
+    }
 }
 
 /// Virtual time of an entity of weight `of` for `delta` of real time (calc_delta_fair).
@@ -181,6 +203,23 @@ mod tests {
         for (value, v) in expected {
             assert_eq!(calc_delta_fair(4_000_000, nice(value)), v, "nice {value}");
         }
+    }
+
+    #[test]
+    fn section_2_9_calc_delta_fair_is_exact() {
+        for (value, weight) in (-20i8..).zip(PRIO_TO_WEIGHT) {
+            for delta in [1u64, 999, 1_000_000, 4_000_000, 1 << 53, u64::MAX >> 11] {
+                let exact = u128::from(delta) * 1024 / u128::from(weight);
+                assert_eq!(u128::from(calc_delta_fair(delta, nice(value).exact())), exact);
+            }
+        }
+        assert_eq!(calc_delta_fair(1_000_000, nice(5).exact()), 3_056_716);
+        assert_eq!(calc_delta_fair(1_000_000, idle().exact()), 341_333_333);
+        // The inverse weight of nice 19 is a little too small, that of nice 5 too great.
+        let both =
+            |value| [nice(value), nice(value).exact()].map(|of| calc_delta_fair(10_u64.pow(8), of));
+        assert_eq!(both(19), [6_826_666_665, 6_826_666_666]);
+        assert_eq!(both(5), [305_671_644, 305_671_641]);
     }
 
     #[test]

@@ -489,6 +489,17 @@ impl SchedClass for GlobalQueue {
         }
     }
 
+    fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        curr.map_or(u64::MAX, |curr| u64::try_from(self.counter(curr) - 1).unwrap_or(0))
+    }
+
+    fn pass_ticks(&mut self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>, nr: u64) {
+        if let Some(curr) = curr {
+            self.settle(curr);
+            self.entry(curr).counter -= nr as i32;
+        }
+    }
+
     fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
         self.entry(task).processor = cpu.0;
         let Some(parent) = parent else { return };

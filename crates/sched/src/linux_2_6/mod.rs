@@ -109,9 +109,9 @@ pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
     name: "linux-2.6.11",
     summary: "Linux 2.6.11: O(1), slices of 5 to 800 ms, sleep_avg without credits, domains",
     source: "Linux 2.6.11, kernel/{sched,fork}.c, include/linux/topology.h",
-    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
-                 pushing what runs (active balancing); BATCH and IDLE are OTHER; a program is \
-                 taken to exec when the launcher releases it",
+    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups; \
+                 BATCH and IDLE are OTHER; a program is taken to exec when the launcher releases \
+                 it",
     claims: CLAIMS_OF_DOMAINS,
     tunables: &[SYNC_WAKEUPS, CACHE_HOT],
     build: |options, machine, _| {
@@ -127,8 +127,7 @@ pub const INFO_2_6_22: SchedulerInfo = SchedulerInfo {
     source: "Linux 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h; what balancing does \
              with less than a task is from memory",
     leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
-                 the mark that a wait in a pipe is not interactive, the measured cache_hot_time, \
-                 pushing what runs (active balancing); \
+                 the mark that a wait in a pipe is not interactive, the measured cache_hot_time; \
                  IDLE is OTHER; a program is taken to exec when the launcher releases it",
     build: |options, machine, _| {
         let cache_hot = options.get(CACHE_HOT.name);
@@ -297,6 +296,30 @@ impl OrderOne {
     }
 }
 
+impl OrderOne {
+    /// The head of the best list of `cpu`; nobody while its migration thread has something to do.
+    fn choose(&mut self, cpu: CpuId) -> Option<TaskId> {
+        if self.is_pushing(cpu) {
+            self.cpus[cpu.index()].pick = Pick { task: None, prio: 0, swapped: false };
+            return None;
+        }
+        let mut swapped = false;
+        if self.arrays.nr_active(cpu, Side::Active) == 0
+            && self.arrays.nr_active(cpu, Side::Expired) > 0
+        {
+            self.arrays.swap(cpu);
+            swapped = true;
+            let state = &mut self.cpus[cpu.index()];
+            state.expired_timestamp = None;
+            state.best_expired_prio = MAX_PRIO as u8;
+        }
+        let next = self.arrays.first(cpu);
+        let prio = next.map_or(0, |next| self.tasks[next.index()].prio);
+        self.cpus[cpu.index()].pick = Pick { task: next, prio, swapped };
+        next
+    }
+}
+
 impl SchedClass for OrderOne {
     fn name(&self) -> &'static str {
         "o1"
@@ -396,19 +419,7 @@ impl SchedClass for OrderOne {
         let now = core.now;
         let prev = core.rq(cpu).curr;
         let ran = prev.map_or(0, |prev| self.run_time(prev, now));
-        let mut swapped = false;
-        if self.arrays.nr_active(cpu, Side::Active) == 0
-            && self.arrays.nr_active(cpu, Side::Expired) > 0
-        {
-            self.arrays.swap(cpu);
-            swapped = true;
-            let state = &mut self.cpus[cpu.index()];
-            state.expired_timestamp = None;
-            state.best_expired_prio = MAX_PRIO as u8;
-        }
-        let next = self.arrays.first(cpu);
-        let prio = next.map_or(0, |next| self.tasks[next.index()].prio);
-        self.cpus[cpu.index()].pick = Pick { task: next, prio, swapped };
+        let next = self.choose(cpu);
         if let Some(next) = next
             && self.tasks[next.index()].woken != Woken::No
         {
@@ -434,6 +445,10 @@ impl SchedClass for OrderOne {
         pulled
     }
 
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        self.push_tasks(core, cpu);
+    }
+
     fn select_task_rq(
         &mut self,
         core: &Core,
@@ -451,6 +466,22 @@ impl SchedClass for OrderOne {
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
         if core.nr_cpus() > 1 {
             self.rebalance_ticks(core, cpu);
+        }
+    }
+
+    fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        match curr.map_or(u64::MAX, |curr| self.quiet_ticks_of(curr)) {
+            nr if nr > 0 && core.nr_cpus() > 1 => nr.min(self.quiet_balance_ticks(core, cpu)),
+            nr => nr,
+        }
+    }
+
+    fn pass_ticks(&mut self, core: &Core, cpu: CpuId, curr: Option<TaskId>, nr: u64) {
+        if let Some(curr) = curr {
+            self.pass_ticks_of(curr, nr);
+        }
+        if core.nr_cpus() > 1 {
+            self.pass_balance_ticks(core, cpu, nr);
         }
     }
 

@@ -34,6 +34,45 @@ impl OrderOne {
         }
     }
 
+    /// Ticks of running `curr` that only count its slice down.
+    pub(super) fn quiet_ticks_of(&self, curr: TaskId) -> u64 {
+        if self.arrays.side(curr) != Some(Side::Active) {
+            return 0;
+        }
+        let entry = &self.tasks[curr.index()];
+        let quiet = u64::from(entry.time_slice.saturating_sub(1));
+        match () {
+            () if entry.is_rt() && !entry.is_rr => u64::MAX,
+            () if entry.is_rt() => quiet,
+            () if self.scale.is_interactive(entry.static_prio, entry.prio) => {
+                quiet.min(self.ticks_to_rotation(curr) - 1)
+            }
+            () => quiet,
+        }
+    }
+
+    /// As many such ticks have passed.
+    pub(super) fn pass_ticks_of(&mut self, curr: TaskId, nr: u64) {
+        let entry = &mut self.tasks[curr.index()];
+        if !entry.is_rt() || entry.is_rr {
+            entry.time_slice -= nr as u32;
+        }
+    }
+
+    /// At which tick from now, at the earliest, interactive `curr` may have to rotate; from 1.
+    fn ticks_to_rotation(&self, curr: TaskId) -> u64 {
+        let entry = &self.tasks[curr.index()];
+        let whole = u64::from(self.scale.timeslice(entry.static_prio));
+        match whole.checked_sub(u64::from(entry.time_slice)) {
+            Some(used) => {
+                let granularity = self.scale.granularity(entry.sleep_avg);
+                granularity - used % granularity
+            }
+            // More than a slice is left, from children that exited: the count wraps.
+            None => 1,
+        }
+    }
+
     fn tick_rr(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         let entry = &mut self.tasks[curr.index()];
         entry.time_slice = entry.time_slice.saturating_sub(1);

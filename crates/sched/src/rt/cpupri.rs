@@ -3,14 +3,11 @@
 //!
 //! Source: Linux kernel/sched/cpupri.c. Level 0 is a CPU without runnable real-time tasks, level k
 //! one whose best has `sched_priority` k. Since 5.10 there is no level of its own for idle CPUs: an
-//! idle CPU and one that runs fair tasks are equally good targets. CPUs whose fair server runs are
-//! no target (CPUPRI_HIGHER).
+//! idle CPU and one that runs fair tasks are equally good targets. CPUs that serve a class above
+//! this one (CPUPRI_HIGHER) are left out by whoever asks.
 
 use super::queue::MAX_RT_PRIO;
 use schedlab_model::{CpuId, CpuMask};
-
-/// Level of CPUs that serve a class above this one.
-const HIGHER: usize = MAX_RT_PRIO;
 
 /// Priorities of CPUs.
 #[derive(Debug)]
@@ -26,9 +23,9 @@ pub struct CpuPri {
 impl CpuPri {
     /// All CPUs at level 0.
     pub fn new(nr_cpus: u32) -> Self {
-        let mut masks = vec![CpuMask::empty(); HIGHER + 1];
+        let mut masks = vec![CpuMask::empty(); MAX_RT_PRIO];
         masks[0] = CpuMask::first(nr_cpus);
-        let mut counts = vec![0; HIGHER + 1];
+        let mut counts = vec![0; MAX_RT_PRIO];
         counts[0] = nr_cpus;
         Self { masks, counts, levels: vec![0; nr_cpus as usize] }
     }
@@ -38,10 +35,10 @@ impl CpuPri {
         (MAX_RT_PRIO - 1).saturating_sub(prio)
     }
 
-    /// The best queued priority of `cpu` is now `prio`; `higher`: it serves a class above.
-    pub fn set(&mut self, cpu: CpuId, prio: usize, higher: bool) {
+    /// The best queued priority of `cpu` is now `prio`.
+    pub fn set(&mut self, cpu: CpuId, prio: usize) {
         let old = usize::from(self.levels[cpu.index()]);
-        let new = if higher { HIGHER } else { Self::level(prio) };
+        let new = Self::level(prio);
         if old != new {
             self.masks[old].clear(cpu);
             self.counts[old] -= 1;
@@ -70,18 +67,16 @@ mod tests {
     #[test]
     fn the_lowest_level_strictly_below_the_task_is_found() {
         let mut cpupri = CpuPri::new(3);
-        cpupri.set(CpuId(0), 49, false);
-        cpupri.set(CpuId(1), 89, false);
-        cpupri.set(CpuId(2), 49, false);
+        cpupri.set(CpuId(0), 49);
+        cpupri.set(CpuId(1), 89);
+        cpupri.set(CpuId(2), 49);
         let all = CpuMask::first(3);
         assert_eq!(cpupri.find(&all, 9), Some(CpuMask::only(CpuId(1))));
         let mut some = all;
         some.clear(CpuId(1));
         assert_eq!(cpupri.find(&some, 9), Some(some));
         assert_eq!(cpupri.find(&some, 49), None);
-        cpupri.set(CpuId(2), 100, false);
+        cpupri.set(CpuId(2), 100);
         assert_eq!(cpupri.find(&all, 98), Some(CpuMask::only(CpuId(2))));
-        cpupri.set(CpuId(2), 100, true);
-        assert_eq!(cpupri.find(&all, 98), None);
     }
 }

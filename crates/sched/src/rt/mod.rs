@@ -5,10 +5,10 @@
 //! running task stays in its list. Tasks that wait where a better one runs are pushed to CPUs that
 //! run less important work, or pulled by a CPU whose own work became less important, so that the m
 //! best tasks run on m CPUs. So that lower classes are not starved, either the class is held back
-//! after a share of each period ([`throttling`]) or the fair class gets a reserved share
-//! ([`fair_server`]).
+//! after a share of each period ([`throttling`]) or the fair class gets a reserved share, by an
+//! entity of the deadline class ([`crate::deadline::fair_server`]).
 //!
-//! Source: Linux kernel/sched/rt.c and deadline.c (fair server), 6.1.158 and 6.12.63. Left out:
+//! Source: Linux kernel/sched/rt.c, 6.1.158 and 6.12.63. Left out:
 //! control groups of real-time tasks, RLIMIT_RTTIME, the chain of interrupts by which the kernel
 //! pulls (RT_PUSH_IPI; here the pull is done at once, as with that feature off), and the rotation
 //! among equally good targets (the lowest CPU is taken).
@@ -16,7 +16,6 @@
 mod balance;
 mod cpupri;
 mod explain;
-pub mod fair_server;
 pub(crate) mod queue;
 
 pub mod throttling;
@@ -28,7 +27,6 @@ use crate::domains::Domains;
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use cpupri::CpuPri;
-use fair_server::FairServers;
 use queue::PrioLists;
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};
 use throttling::Throttling;
@@ -37,7 +35,7 @@ pub use tunables::{Bandwidth, RtOptions};
 /// Kernel priority of the idle task (MAX_PRIO): worse than that of any task.
 const IDLE_PRIO: i32 = 140;
 
-/// Token of the period timer of throttling; any other token is the CPU of a fair server.
+/// Token of the period timer of throttling.
 const TOKEN_PERIOD: u64 = u64::MAX;
 
 /// What the class keeps of a task.
@@ -65,7 +63,6 @@ pub struct RtClass {
     /// SCHED_RR slice, in ticks.
     rr_timeslice: u32,
     throttling: Option<Throttling>,
-    servers: Option<FairServers>,
     owns_rr: bool,
 }
 
@@ -73,14 +70,11 @@ impl RtClass {
     /// The class for `machine`.
     pub fn new(options: &RtOptions, machine: &Machine) -> Self {
         let nr_cpus = machine.nr_cpus();
-        let (throttling, servers) = match options.bandwidth {
-            Bandwidth::Off => (None, None),
+        let throttling = match options.bandwidth {
             Bandwidth::Throttling { runtime, period } => {
-                (Some(Throttling::new(runtime, period, nr_cpus)), None)
+                Some(Throttling::new(runtime, period, nr_cpus))
             }
-            Bandwidth::FairServer { runtime, period } => {
-                (None, Some(FairServers::new(runtime, period, nr_cpus)))
-            }
+            Bandwidth::Off | Bandwidth::FairServer { .. } => None,
         };
         Self {
             domains: Domains::new(&machine.topology),
@@ -92,7 +86,6 @@ impl RtClass {
             nr_running: vec![0; nr_cpus as usize],
             rr_timeslice: options.rr_timeslice_ticks(machine.hz),
             throttling,
-            servers,
             owns_rr: true,
         }
     }
@@ -115,11 +108,6 @@ impl RtClass {
         self.throttling.as_ref().is_some_and(|throttling| throttling.is_throttled(cpu))
     }
 
-    /// Whether the fair class is being served ahead of this class on `cpu`.
-    fn is_fair_served(&self, core: &Core, cpu: CpuId) -> bool {
-        self.servers.as_ref().is_some_and(|servers| servers.is_running(core, cpu))
-    }
-
     /// Charges the CPU time since the last call; true if the class has just been throttled here.
     fn update_curr(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         let Some(throttling) = &mut self.throttling else { return false };
@@ -131,25 +119,8 @@ impl RtClass {
         exceeded
     }
 
-    /// Brings the fair server of `cpu` up to date; true if its budget has just run out.
-    #[inline]
-    fn update_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        match &mut self.servers {
-            Some(servers) => !servers.may_wait(core, cpu) && self.sync_server(core, cpu),
-            None => false,
-        }
-    }
-
-    #[inline(never)]
-    fn sync_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        let exhausted = self.servers.as_mut().is_some_and(|servers| servers.sync(core, cpu));
-        self.update_cpupri(core, cpu);
-        exhausted
-    }
-
-    fn update_cpupri(&mut self, core: &Core, cpu: CpuId) {
-        let served = self.is_fair_served(core, cpu);
-        self.cpupri.set(cpu, self.queues.best_prio(cpu), served);
+    fn update_cpupri(&mut self, cpu: CpuId) {
+        self.cpupri.set(cpu, self.queues.best_prio(cpu));
     }
 
     fn add_pushable(&mut self, core: &Core, cpu: CpuId, task: TaskId) {
@@ -182,7 +153,7 @@ impl RtClass {
         if !self.is_cpu_throttled(cpu) {
             core.add_nr_running(cpu, 1);
         }
-        self.update_cpupri(core, cpu);
+        self.update_cpupri(cpu);
         if !core.is_running(task) {
             self.add_pushable(core, cpu, task);
         }
@@ -202,7 +173,7 @@ impl RtClass {
         if !self.is_cpu_throttled(cpu) {
             core.sub_nr_running(cpu, 1);
         }
-        self.update_cpupri(core, cpu);
+        self.update_cpupri(cpu);
     }
 
     /// Priority of what `cpu` runs.
@@ -298,9 +269,8 @@ impl SchedClass for RtClass {
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.update_curr(core, cpu);
-        self.update_server(core, cpu);
         let first = self.queues.first(cpu)?;
-        if self.is_cpu_throttled(cpu) || self.is_fair_served(core, cpu) {
+        if self.is_cpu_throttled(cpu) || core.served_cpus.contains(cpu) {
             return None;
         }
         core.queue_balance_callback(cpu);
@@ -372,15 +342,9 @@ impl SchedClass for RtClass {
         }
     }
 
-    fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
-        if self.update_server(core, cpu) && self.nr_running[cpu.index()] > 0 {
-            core.resched_curr(cpu);
-        }
-    }
-
     fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         self.queues.remove(task);
-        self.update_cpupri(core, cpu);
+        self.update_cpupri(cpu);
         if core.task(task).on_rq && self.nr_running[cpu.index()] == 0 {
             self.pull(core, cpu);
         }
@@ -425,13 +389,6 @@ impl SchedClass for RtClass {
     fn timer(&mut self, core: &mut Core, token: u64) {
         if token == TOKEN_PERIOD {
             self.period_timer(core);
-        } else if let Some(servers) = &mut self.servers {
-            let cpu = CpuId(token as u32);
-            let resched = servers.timer(core, cpu);
-            self.update_cpupri(core, cpu);
-            if resched && self.nr_running[cpu.index()] > 0 {
-                core.resched_curr(cpu);
-            }
         }
     }
 
@@ -444,7 +401,7 @@ impl SchedClass for RtClass {
 
     fn is_throttled(&self, core: &Core, task: TaskId) -> bool {
         let cpu = core.task(task).cpu;
-        self.is_cpu_throttled(cpu) || self.is_fair_served(core, cpu)
+        self.is_cpu_throttled(cpu) || core.served_cpus.contains(cpu)
     }
 
     fn explain(&self, core: &Core, task: TaskId) -> String {

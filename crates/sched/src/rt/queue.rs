@@ -146,6 +146,16 @@ impl PrioLists {
 
     /// Tasks of `cpu`, best priority first, each list from its head.
     pub fn iter(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        self.walk(cpu, false)
+    }
+
+    /// Tasks of `cpu`, best priority first, each list from its tail: the order in which balancing
+    /// looked at them before real-time tasks were pushed and pulled.
+    pub fn iter_from_tails(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        self.walk(cpu, true)
+    }
+
+    fn walk(&self, cpu: CpuId, from_tails: bool) -> impl Iterator<Item = TaskId> + '_ {
         let array = &self.arrays[cpu.index()];
         let mut lists = array.bitmap;
         let mut next = NONE;
@@ -154,11 +164,13 @@ impl PrioLists {
                 if lists == 0 {
                     return None;
                 }
-                next = array.head[lists.trailing_zeros() as usize];
+                let ends = if from_tails { &array.tail } else { &array.head };
+                next = ends[lists.trailing_zeros() as usize];
                 lists &= lists - 1;
             }
             let task = TaskId(next);
-            next = self.links[task.index()].next;
+            let link = &self.links[task.index()];
+            next = if from_tails { link.prev } else { link.next };
             Some(task)
         })
     }
@@ -187,6 +199,8 @@ mod tests {
         lists.add(CpuId(0), TaskId(3), 50, true);
         lists.add(CpuId(1), TaskId(4), 98, false);
         assert_eq!(order(&lists, 0), [1, 3, 0, 2]);
+        let from_tails: Vec<u32> = lists.iter_from_tails(CpuId(0)).map(|task| task.0).collect();
+        assert_eq!(from_tails, [1, 2, 0, 3]);
         assert_eq!(order(&lists, 1), [4]);
         assert_eq!(lists.best_prio(CpuId(0)), 10);
         lists.requeue(TaskId(3), false);

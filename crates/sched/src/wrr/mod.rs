@@ -328,6 +328,17 @@ impl SchedClass for WrrClass {
         }
     }
 
+    fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        curr.map_or(u64::MAX, |curr| self.task(curr).ticks_left.saturating_sub(1))
+    }
+
+    fn pass_ticks(&mut self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>, nr: u64) {
+        if let Some(curr) = curr {
+            let left = &mut self.tasks[curr.index()].ticks_left;
+            *left -= nr;
+        }
+    }
+
     /// The child is a copy of its parent, with what that has left of its slice.
     fn task_fork(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
         self.adopt(core, task);

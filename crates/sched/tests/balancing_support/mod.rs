@@ -9,7 +9,8 @@ use schedlab_sched::fair::tunables;
 use schedlab_sched::rt::Bandwidth;
 use schedlab_sched::{Options, WakeFlags, WakeKind};
 
-pub const RULES: [Rules; 3] = [Rules::LINUX_6_1, Rules::LINUX_6_12, Rules::LINUX_6_18];
+pub const RULES: [Rules; 4] =
+    [Rules::LINUX_6_1, Rules::LINUX_6_12, Rules::LINUX_6_18, Rules::LINUX_7_1];
 
 pub fn kernel_with(rules: Rules, machine: &Machine, bandwidth: Bandwidth) -> Kernel<FairClass> {
     let declared = if rules.is_eevdf() { tunables::EEVDF } else { tunables::CFS };

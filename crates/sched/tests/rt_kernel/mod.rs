@@ -11,11 +11,16 @@ use schedlab_model::{
     CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId, Topology,
 };
 use schedlab_sched::core::{PreemptCheck, Task, TaskState};
+use schedlab_sched::deadline::fair_server::StopRule;
+use schedlab_sched::deadline::{DlClass, DlOptions};
 use schedlab_sched::rt::{Bandwidth, RtClass, RtOptions};
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, WakeFlags, WakeKind};
 
 /// Index of the real-time class.
-pub const RT: usize = 0;
+pub const RT: usize = 1;
+
+/// Classes: deadline, whose part here is the fair server, real-time, and one below.
+const NR_CLASSES: u8 = 3;
 
 /// A switch: time in ns, CPU, task that comes (`None`: idle).
 pub type Switch = (Nanos, u32, Option<u32>);
@@ -50,6 +55,7 @@ impl SchedClass for Filler {
 /// The kernel.
 pub struct Kernel<L = Filler> {
     pub core: Core,
+    dl: DlClass,
     pub rt: RtClass,
     pub lower: L,
     timers: Vec<(Nanos, u8, u64)>,
@@ -80,12 +86,23 @@ impl<L: SchedClass> Kernel<L> {
         let random = Stream::new(1, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, vec![CgroupSpec::root()], random);
         for policy in [Policy::Normal, Policy::Batch, Policy::Idle] {
-            core.set_class_of(policy, 1);
+            core.set_class_of(policy, NR_CLASSES - 1);
         }
+        for policy in [Policy::Fifo, Policy::Rr] {
+            core.set_class_of(policy, RT as u8);
+        }
+        let server = match bandwidth {
+            Bandwidth::FairServer { runtime, period } => {
+                Some((StopRule::LastLeaves, runtime, period))
+            }
+            _ => None,
+        };
+        let deadline = DlOptions { server, ..DlOptions::default() };
         let options = RtOptions { rr_timeslice_ms: 100, bandwidth };
         Self {
             next_tick: core.tick_nsec,
             core,
+            dl: DlClass::new(deadline, machine),
             rt: RtClass::new(&options, machine),
             lower,
             timers: Vec::new(),
@@ -95,7 +112,11 @@ impl<L: SchedClass> Kernel<L> {
 
     fn class(&mut self, class: u8) -> (&mut dyn SchedClass, &mut Core) {
         self.core.enter_class(class);
-        let class: &mut dyn SchedClass = if class == 0 { &mut self.rt } else { &mut self.lower };
+        let class: &mut dyn SchedClass = match class {
+            0 => &mut self.dl,
+            1 => &mut self.rt,
+            _ => &mut self.lower,
+        };
         (class, &mut self.core)
     }
 
@@ -123,7 +144,7 @@ impl<L: SchedClass> Kernel<L> {
             nr_migrations: 0,
             release_ns: 0,
         });
-        for class in 0..2 {
+        for class in 0..NR_CLASSES {
             let (class, core) = self.class(class);
             class.task_new(core, id);
         }
@@ -284,7 +305,7 @@ impl<L: SchedClass> Kernel<L> {
     }
 
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
-        (0..2).find_map(|class| {
+        (0..NR_CLASSES).find_map(|class| {
             let (class, core) = self.class(class);
             class.pick_task(core, cpu)
         })
@@ -293,8 +314,8 @@ impl<L: SchedClass> Kernel<L> {
     fn schedule(&mut self, cpu: CpuId) {
         self.core.clear_resched(cpu);
         let prev = self.core.rq(cpu).curr;
-        let first = prev.map_or(2, |prev| self.core.task(prev).class);
-        for class in first..2 {
+        let first = prev.map_or(NR_CLASSES, |prev| self.core.task(prev).class);
+        for class in first..NR_CLASSES {
             let (class, core) = self.class(class);
             if class.balance(core, cpu) {
                 break;
@@ -302,7 +323,7 @@ impl<L: SchedClass> Kernel<L> {
         }
         let mut next = self.pick(cpu);
         if next.is_none() {
-            let pulled = (0..2).any(|class| {
+            let pulled = (0..NR_CLASSES).any(|class| {
                 let (class, core) = self.class(class);
                 class.newidle_balance(core, cpu)
             });
@@ -333,7 +354,7 @@ impl<L: SchedClass> Kernel<L> {
             }
             self.switches.push((now, cpu.0, next.map(|next| next.0)));
         }
-        for class in 0..2 {
+        for class in 0..NR_CLASSES {
             let (class, core) = self.class(class);
             class.balance_callback(core, cpu);
         }
@@ -392,7 +413,7 @@ impl<L: SchedClass> Kernel<L> {
         if let Some(curr) = self.core.rq(cpu).curr {
             let (class, core) = self.class(self.core.task(curr).class);
             class.task_tick(core, cpu, curr);
-            for class in 0..2 {
+            for class in 0..NR_CLASSES {
                 let (class, core) = self.class(class);
                 class.tick_balance(core, cpu);
             }

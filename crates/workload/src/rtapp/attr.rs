@@ -3,7 +3,8 @@
 //! or in a `sched` event.
 //!
 //! Source: rt-app's src/rt-app_parse_config.c, `parse_sched_data`, with its older names of the
-//! SCHED_DEADLINE parameters (`runtime`, `period`, `deadline` at a task).
+//! SCHED_DEADLINE parameters (`runtime`, `period`, `deadline` at a task). `dl-reclaim` is a key of
+//! a branch of it.
 
 use super::Reader;
 use super::error::{Result, WarningKind, problem};
@@ -37,6 +38,7 @@ pub(crate) struct AttrKeys {
     runtime: At<Nanos>,
     period: At<Nanos>,
     deadline: At<Nanos>,
+    reclaim: At<bool>,
     /// The older names of the three.
     old: Old,
     /// The inner `None` takes the clamp away.
@@ -68,6 +70,7 @@ impl AttrKeys {
             runtime: None,
             period: None,
             deadline: None,
+            reclaim: None,
             old: Old::default(),
             util_min: None,
             util_max: None,
@@ -111,6 +114,7 @@ impl AttrKeys {
             && self.runtime.is_none()
             && self.period.is_none()
             && self.deadline.is_none()
+            && self.reclaim.is_none()
             && self.util_min.is_none()
             && self.util_max.is_none()
             && self.cpus.is_none()
@@ -135,7 +139,7 @@ impl AttrKeys {
                 let mask = cpus(reader, value)?;
                 self.cpus.replace((mask, span(value))).is_some()
             }
-            "dl-reclaim" => return no_reclaim(value, name),
+            "dl-reclaim" => self.reclaim.replace((boolean(value, name)?, span(value))).is_some(),
             "nodes_membind" => return nodes(reader, member),
             _ => {
                 let group = reader.groups.intern(string(value, name)?, span(value))?;
@@ -208,6 +212,9 @@ impl AttrKeys {
         for (name, (_, place)) in ignored.iter().filter_map(|(n, v)| v.as_ref().map(|v| (n, v))) {
             policy_ignores(reader, attr.policy, name, place);
         }
+        if let Some((true, place)) = &self.reclaim {
+            policy_ignores(reader, attr.policy, "dl-reclaim", place);
+        }
         let Some((runtime_ns, place)) = &self.runtime else { return Ok(()) };
         if !has_slice(attr.policy) {
             policy_ignores(reader, attr.policy, "dl-runtime", place);
@@ -271,7 +278,8 @@ impl AttrKeys {
                 "the kernel wants dl-runtime <= dl-deadline <= dl-period",
             ));
         }
-        attr.deadline = DeadlineParams { runtime_ns, deadline_ns, period_ns };
+        let reclaim = self.reclaim.as_ref().map_or(attr.deadline.reclaim, |(reclaim, _)| *reclaim);
+        attr.deadline = DeadlineParams { runtime_ns, deadline_ns, period_ns, reclaim };
         Ok(())
     }
 }
@@ -325,19 +333,6 @@ fn util(value: &Value, name: &str) -> Result<Option<u16>> {
         -1 => None,
         util => Some(util as u16),
     })
-}
-
-/// `dl-reclaim` (SCHED_FLAG_RECLAIM) of a branch of rt-app: only its default can be kept.
-fn no_reclaim(value: &Value, name: &str) -> Result<()> {
-    if !boolean(value, name)? {
-        return Ok(());
-    }
-    Err(problem(
-        span(value),
-        format!("`{name}` is true"),
-        "no lane reclaims unused budget (GRUB), and without it the task gets less CPU time: set \
-         it to false, or raise `dl-runtime`",
-    ))
 }
 
 /// `nodes_membind`: memory has no nodes in a run, so that it is checked for its form only.

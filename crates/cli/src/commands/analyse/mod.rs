@@ -14,6 +14,7 @@ use super::{analysis, export, report, results, sim};
 use crate::args::AnalyseArgs;
 use crate::error::{CliError, CliResult, did_you_mean};
 use crate::output::Out;
+use schedlab_lab::pipeline::on_own_thread;
 use schedlab_lab::{Keep, MachineInfo, Recorder, RunResult, SCHEMA_VERSION, Setting, Warning};
 use schedlab_metrics::TaskMeasures;
 use schedlab_metrics::analysis::{Context, SpecFacts, Thresholds};
@@ -129,7 +130,9 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
     let mut timeline = Timeline::new(kept, wanted.clone());
     let mut lines = SliceLines::new(args.slices.then_some(out), true).only(wanted.clone());
     let facts = if kept == 0 && !args.slices {
-        input.read(Vec::new(), &mut (&mut recorder, &mut cpus))?
+        // Reading and measuring take about as long: each has its own thread.
+        let mut sinks = (&mut recorder, &mut cpus);
+        on_own_thread(&mut sinks, |sink| input.read(Vec::new(), sink))?
     } else {
         let names = names_of(path, format)?;
         let shown = (&mut timeline, &mut lines);

@@ -42,6 +42,11 @@ impl Counts {
         }
     }
 
+    /// Ticks from `jiffies` on at which no busy CPU looks.
+    pub fn quiet_ticks(&self, jiffies: u64) -> u64 {
+        jiffies.next_multiple_of(self.busy_ticks) - jiffies
+    }
+
     /// All CPUs have looked while nothing ran.
     pub fn forget(&mut self) {
         self.seen.fill(0);

@@ -8,18 +8,17 @@
 //!
 //! Source: Linux 2.6.0, kernel/sched.c (`rebalance_tick`, `pull_task`).
 
+mod active;
 mod counts;
-mod domains;
-mod group;
 mod spread;
 
 use super::OrderOne;
 use super::arrays::Side;
 use super::rules::{BalanceRule, Rules};
 use crate::core::Core;
+use crate::domains_2_6::{Domains, Style, TickCatchUp};
 use crate::flags::WakeFlags;
 use counts::Counts;
-use domains::Domains;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId};
 
 /// How a version spreads tasks.
@@ -35,9 +34,9 @@ pub struct Balance {
     method: Method,
     /// A task that was switched less long ago is cache-hot, ns.
     cache_hot: Nanos,
-    /// The tick under way, and the first CPU that has not had it.
-    jiffy: u64,
-    next_cpu: u32,
+    ticks: TickCatchUp,
+    /// By CPU: it is to give what it runs to this one.
+    push_to: Vec<Option<CpuId>>,
 }
 
 impl Balance {
@@ -45,11 +44,13 @@ impl Balance {
     pub fn new(rules: &Rules, cache_hot: Nanos, machine: &Machine) -> Self {
         let method = match rules.balance {
             BalanceRule::Counts => Method::Counts(Counts::new(machine)),
-            BalanceRule::Domains | BalanceRule::Weights => {
-                Method::Domains(Domains::new(rules, cache_hot, machine))
+            BalanceRule::Domains => Method::Domains(Domains::new(Style::Tasks, cache_hot, machine)),
+            BalanceRule::Weights => {
+                Method::Domains(Domains::new(Style::Weights, cache_hot, machine))
             }
         };
-        Self { method, cache_hot, jiffy: 0, next_cpu: 0 }
+        let push_to = vec![None; machine.nr_cpus() as usize];
+        Self { method, cache_hot, ticks: TickCatchUp::default(), push_to }
     }
 }
 
@@ -57,28 +58,39 @@ impl OrderOne {
     /// The tick of busy `cpu`, after those of the idle CPUs before it; the last busy CPU sees to
     /// those behind it.
     pub(super) fn rebalance_ticks(&mut self, core: &mut Core, cpu: CpuId) {
-        let jiffies = core.jiffies();
-        if jiffies != self.balance.jiffy {
-            let missed = jiffies - self.balance.jiffy - 1;
-            if missed > 0 {
-                self.all_were_idle(jiffies, missed);
-            }
-            self.balance.jiffy = jiffies;
-            self.balance.next_cpu = 0;
+        let (missed, cpus) = self.balance.ticks.due(core, cpu);
+        if missed > 0 {
+            self.all_were_idle(core.jiffies(), missed);
         }
-        let is_busy = |cpu: u32| core.rq(CpuId(cpu)).curr.is_some();
-        let is_last = !(cpu.0 + 1..core.nr_cpus()).any(is_busy);
-        let end = if is_last { core.nr_cpus() } else { cpu.0 + 1 };
-        for cpu in self.balance.next_cpu..end {
+        for cpu in cpus {
             self.rebalance_tick(core, CpuId(cpu));
         }
-        self.balance.next_cpu = self.balance.next_cpu.max(end);
     }
 
     fn rebalance_tick(&mut self, core: &mut Core, cpu: CpuId) {
         match self.balance.method {
             Method::Counts(_) => self.rebalance_tick_counts(core, cpu),
             Method::Domains(_) => self.rebalance_tick_domains(core, cpu),
+        }
+    }
+
+    /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
+    pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
+        // An idle CPU looks at nearly every tick, and its ticks are made up for here.
+        if !self.balance.ticks.is_next(core) || !core.idle_cpus.is_empty() {
+            return 0;
+        }
+        match &self.balance.method {
+            Method::Counts(counts) => counts.quiet_ticks(core.jiffies()),
+            Method::Domains(domains) => domains.quiet_ticks(core.jiffies(), cpu),
+        }
+    }
+
+    /// As many such ticks have passed.
+    pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
+        self.balance.ticks.pass(core);
+        if let Method::Domains(domains) = &mut self.balance.method {
+            domains.pass_ticks(cpu, nr);
         }
     }
 
@@ -92,6 +104,9 @@ impl OrderOne {
 
     /// `cpu` has nothing left to run. Says whether it got something.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if self.is_pushing(cpu) {
+            return false;
+        }
         match self.balance.method {
             Method::Counts(_) => self.load_balance_counts(core, cpu, true),
             Method::Domains(_) => self.idle_balance(core, cpu),

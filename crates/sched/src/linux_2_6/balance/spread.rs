@@ -4,16 +4,15 @@
 //!
 //! Source: Linux 2.6.11 and 2.6.22, kernel/sched.c (`rebalance_tick`, `load_balance`, `move_tasks`,
 //! `can_migrate_task`, `idle_balance`, `try_to_wake_up`, `wake_idle`,
-//! `sched_exec`). Left out: after failed attempts the kernel also pushes away what runs
-//! (`active_load_balance`); here only tasks that wait are moved.
+//! `sched_exec`).
 
-use super::super::OrderOne;
 use super::super::arrays::Side;
-use super::super::rules::MAX_PRIO;
+use super::super::rules::{MAX_PRIO, Scale};
+use super::super::{Entry, OrderOne};
 use super::Method;
-use super::domains::{Domains, Idle, LOAD_SCALE};
-use super::group::Busiest;
 use crate::core::Core;
+use crate::domains_2_6::group::Busiest;
+use crate::domains_2_6::{Domains, Idle, LOAD_SCALE};
 use crate::flags::WakeFlags;
 use schedlab_model::{CpuId, TaskId};
 
@@ -23,6 +22,18 @@ enum Outcome {
     Balanced,
     Moved,
     Failed,
+}
+
+/// Load of a task.
+fn task_load(domains: &Domains, entry: &Entry, scale: &Scale) -> u64 {
+    match entry.rt_prio {
+        _ if !domains.weighs() => LOAD_SCALE,
+        Some(prio) => 8 * LOAD_SCALE + u64::from(99 - prio) * LOAD_SCALE / 100,
+        None => {
+            let slice = u64::from(scale.timeslice(entry.static_prio));
+            slice * LOAD_SCALE / u64::from(scale.def_timeslice)
+        }
+    }
 }
 
 impl OrderOne {
@@ -36,7 +47,7 @@ impl OrderOne {
     /// The load of `task` comes to `cpu`, or leaves it.
     pub(in crate::linux_2_6) fn count_load(&mut self, cpu: CpuId, task: TaskId, comes: bool) {
         if let Method::Domains(domains) = &mut self.balance.method {
-            let load = domains.task_load(&self.tasks[task.index()], &self.scale);
+            let load = task_load(domains, &self.tasks[task.index()], &self.scale);
             let sum = &mut domains.load[cpu.index()];
             *sum = if comes { *sum + load } else { *sum - load };
         }
@@ -95,7 +106,8 @@ impl OrderOne {
 
     /// Looks at a domain of `cpu`, and sets when to look again.
     fn load_balance(&mut self, core: &mut Core, cpu: CpuId, level: usize, idle: Idle) -> Outcome {
-        let outcome = match self.find_work(core, cpu, level, idle) {
+        let work = self.find_work(core, cpu, level, idle);
+        let outcome = match work {
             None => Outcome::Balanced,
             Some((busiest, from)) => {
                 let several = core.rq(from).nr_running > 1;
@@ -121,7 +133,16 @@ impl OrderOne {
             }
             Outcome::Failed => {
                 state.nr_failed += 1;
-                state.interval = if weighs { 1 } else { (state.interval + 1).min(most) };
+                let interval = state.interval;
+                let pushes = work.is_some_and(|(_, from)| self.ask_to_push(core, cpu, level, from));
+                let interval = match (weighs, pushes) {
+                    (true, false) => 1,
+                    (true, true) => interval * 2,
+                    (false, _) => interval + 1,
+                };
+                if let Some(domains) = self.domains() {
+                    domains.intervals[cpu.index()][level].interval = interval.min(most);
+                }
             }
         }
         outcome
@@ -149,7 +170,7 @@ impl OrderOne {
             }
             let entry = self.tasks[task.index()];
             let load = match &self.balance.method {
-                Method::Domains(domains) if weighs => domains.task_load(&entry, &self.scale),
+                Method::Domains(domains) if weighs => task_load(domains, &entry, &self.scale),
                 _ => 1,
             };
             // One that is too heavy comes only if it is better than all that is here.
@@ -171,7 +192,7 @@ impl OrderOne {
     }
 
     /// Whether waiting `task` may come to `cpu`.
-    fn can_migrate(&self, core: &Core, task: TaskId, cpu: CpuId, level: usize) -> bool {
+    pub(super) fn can_migrate(&self, core: &Core, task: TaskId, cpu: CpuId, level: usize) -> bool {
         let Method::Domains(domains) = &self.balance.method else { return false };
         if core.is_running(task) || !core.task(task).cpus_allowed.contains(cpu) {
             return false;
@@ -220,12 +241,12 @@ impl OrderOne {
         if domains.weighs() {
             let entry = |task: TaskId| &self.tasks[task.index()];
             let curr = core.rq(this).curr.filter(|_| is_sync);
-            let leaves = curr.map_or(0, |curr| domains.task_load(entry(curr), &self.scale));
+            let leaves = curr.map_or(0, |curr| task_load(domains, entry(curr), &self.scale));
             let this_load = this_load.saturating_sub(leaves);
             let nr_running = u64::from(core.rq(this).nr_running);
             let per_task = domains.load[this.index()].checked_div(nr_running);
             let per_task = per_task.unwrap_or(LOAD_SCALE);
-            let comes = domains.task_load(entry(task), &self.scale);
+            let comes = task_load(domains, entry(task), &self.scale);
             let fits = this_load <= load && this_load + domains.target_load(prev, 1) <= per_task;
             return fits || 100 * (this_load + comes) <= 112 * load;
         }

@@ -23,6 +23,9 @@ pub(super) fn attributes(workload: &Workload, attr: &SchedAttr, base: &SchedAttr
         members.push(member("dl-runtime", constant(dl.runtime_ns)));
         members.push(member("dl-deadline", constant(dl.deadline_ns)));
         members.push(member("dl-period", constant(dl.period_ns)));
+        if dl.reclaim {
+            members.push(member("dl-reclaim", plain(true)));
+        }
     } else if let Some(slice_ns) = attr.slice_ns.filter(|_| has_slice(attr.policy)) {
         members.push(member("dl-runtime", constant(slice_ns)));
     }

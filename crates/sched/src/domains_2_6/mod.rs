@@ -1,20 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scheduling domains of 2.6.11 and 2.6.22, and the load of CPUs.
+//! Scheduling domains of 2.6.11, 2.6.22 and 2.6.23, and the load of CPUs.
 //!
 //! Two levels: the hardware threads of a core, where there are several, and all CPUs, of which each
-//! core is a group. Nodes are not told apart.
+//! core is a group. Nodes are not told apart, nor caches that several cores share.
 //!
-//! Source: Linux 2.6.11 and 2.6.22, include/linux/topology.h (SD_SIBLING_INIT, SD_CPU_INIT),
-//! kernel/sched.c (`source_load`, `target_load`, the averages of `rebalance_tick` and
-//! `update_load`), arch/i386/kernel/smpboot.c (power of a core of two threads).
+//! Files: [`group`] from where and how much in 2.6.11 and 2.6.22, [`revised`] the same in 2.6.23,
+//! with the times at which it looks.
+//!
+//! Source: Linux 2.6.11, 2.6.22 and 2.6.23, include/linux/topology.h (SD_SIBLING_INIT,
+//! SD_CPU_INIT), kernel/sched.c (`source_load`, `target_load`, the averages of `rebalance_tick`,
+//! `update_load` and `update_cpu_load`), arch/i386/kernel/smpboot.c (power of a core of two
+//! threads).
 
-use super::super::Entry;
-use super::super::rules::{BalanceRule, Rules, Scale};
+pub mod group;
+pub mod revised;
+
 use crate::core::Core;
 use schedlab_model::{CpuId, Machine, Nanos};
 
-/// Load of one task of nice 0, and power of one CPU (SCHED_LOAD_SCALE).
+/// Load of one task of nice 0, and power of one CPU, up to 2.6.22 (SCHED_LOAD_SCALE).
 pub const LOAD_SCALE: u64 = 128;
+/// The same from 2.6.23 on.
+pub const LOAD_SCALE_REVISED: u64 = 1024;
+
+/// What a version's loads are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// Numbers of tasks (2.6.11).
+    Tasks,
+    /// Weights of tasks (2.6.22).
+    Weights,
+    /// Weights of tasks, of which a core of threads gets no more done than one CPU; looks are not
+    /// spread over the ticks (2.6.23).
+    Revised,
+}
 
 /// Averages of a CPU's load; number 0 is the load itself.
 const NR_AVERAGES: usize = 3;
@@ -33,20 +52,26 @@ pub enum Idle {
 /// CPUs that count as one at a level.
 #[derive(Clone, Debug)]
 pub struct Group {
+    /// Its CPUs, in order.
     pub cpus: Vec<CpuId>,
+    /// What it gets done, one CPU being SCHED_LOAD_SCALE.
     pub power: u64,
 }
 
 /// A domain: its groups and constants.
 #[derive(Clone, Debug)]
 pub struct Domain {
+    /// Groups.
     pub groups: Vec<Group>,
-    /// Intervals in ms, and by how much a busy CPU's are longer.
+    /// Longest interval in ms; the shortest is 1.
     pub max_interval: u64,
+    /// By how much a busy CPU's intervals are longer.
     pub busy_factor: u64,
+    /// Percent of its own load that another group must exceed.
     pub imbalance_pct: u64,
     /// A task that ran less long ago is cache-hot, ns.
     pub cache_hot: Nanos,
+    /// Failed attempts after which heat does not count.
     pub cache_nice_tries: u32,
     /// Hardware threads of one core.
     pub is_core: bool,
@@ -55,31 +80,35 @@ pub struct Domain {
 /// What a CPU remembers of a domain.
 #[derive(Clone, Copy, Debug)]
 pub struct Interval {
+    /// Number of the domain.
     pub domain: usize,
     /// The group that the CPU is in.
     pub own_group: usize,
+    /// In jiffies.
     pub last_balance: u64,
-    /// ms.
+    /// Time to the next look, ms, while idle.
     pub interval: u64,
+    /// Attempts that failed, since one did not.
     pub nr_failed: u32,
 }
 
 /// The domains of a machine, and the loads.
 #[derive(Debug)]
 pub struct Domains {
+    /// All domains; number 0 has all CPUs.
     pub domains: Vec<Domain>,
     /// By CPU, the smallest first.
     pub intervals: Vec<Vec<Interval>>,
     /// Sum of the loads of the queued tasks, by CPU.
     pub load: Vec<u64>,
     averages: Vec<[u64; NR_AVERAGES]>,
-    weighs: bool,
+    style: Style,
     hz: u64,
 }
 
 impl Domains {
     /// For a version on `machine`.
-    pub fn new(rules: &Rules, cache_hot: Nanos, machine: &Machine) -> Self {
+    pub fn new(style: Style, cache_hot: Nanos, machine: &Machine) -> Self {
         let nr_cpus = machine.nr_cpus();
         let cores = &machine.topology.core;
         let mut members: Vec<Vec<CpuId>> = Vec::new();
@@ -93,13 +122,13 @@ impl Domains {
                 None => members.push(vec![cpu]),
             }
         }
-        let mut domains = vec![all_cpus(&members, cache_hot)];
+        let mut domains = vec![all_cpus(style, &members, cache_hot)];
         let mut intervals: Vec<Vec<Interval>> = vec![Vec::new(); nr_cpus as usize];
         for core in members.iter().filter(|core| core.len() > 1) {
             for (own_group, cpu) in core.iter().enumerate() {
                 intervals[cpu.index()].push(Interval::new(domains.len(), own_group));
             }
-            domains.push(threads_of(core));
+            domains.push(threads_of(style, core));
         }
         for cpu in 0..nr_cpus as usize {
             intervals[cpu].push(Interval::new(0, core_index[cpu]));
@@ -109,33 +138,21 @@ impl Domains {
             intervals,
             load: vec![0; nr_cpus as usize],
             averages: vec![[0; NR_AVERAGES]; nr_cpus as usize],
-            weighs: rules.balance == BalanceRule::Weights,
+            style,
             hz: u64::from(machine.hz),
         }
     }
 
     /// Whether loads are weights of tasks rather than their number.
     pub fn weighs(&self) -> bool {
-        self.weighs
-    }
-
-    /// Load of a task.
-    pub fn task_load(&self, entry: &Entry, scale: &Scale) -> u64 {
-        match entry.rt_prio {
-            _ if !self.weighs => LOAD_SCALE,
-            Some(prio) => 8 * LOAD_SCALE + u64::from(99 - prio) * LOAD_SCALE / 100,
-            None => {
-                let slice = u64::from(scale.timeslice(entry.static_prio));
-                slice * LOAD_SCALE / u64::from(scale.def_timeslice)
-            }
-        }
+        self.style != Style::Tasks
     }
 
     /// Which average the kind of balancing goes by.
     pub fn index_of(&self, idle: Idle) -> usize {
         match idle {
             Idle::AtTick => 1,
-            _ if !self.weighs => 1,
+            _ if !self.weighs() => 1,
             Idle::Not | Idle::Newly => 2,
         }
     }
@@ -150,13 +167,45 @@ impl Domains {
         self.averages[cpu.index()][index].max(self.load[cpu.index()])
     }
 
-    /// The tick of `cpu` moves its averages.
+    /// The average of a CPU's load that moves by 1 / 2^`power` of the difference at each tick
+    /// (`cpu_load[]`).
+    pub fn average(&self, cpu: CpuId, power: usize) -> u64 {
+        self.averages[cpu.index()][power]
+    }
+
+    /// The tick of `cpu` moves its averages towards its load.
     pub fn update_load(&mut self, cpu: CpuId) {
-        let now = self.load[cpu.index()];
+        self.move_averages(cpu, self.load[cpu.index()]);
+    }
+
+    /// The tick of `cpu` moves its averages towards `now`.
+    pub fn move_averages(&mut self, cpu: CpuId, now: u64) {
         for (power, average) in self.averages[cpu.index()].iter_mut().enumerate() {
             let scale = 1 << power;
-            let rounding = if now > *average { scale - 1 } else { 0 };
+            let rises = now > *average && self.style != Style::Revised;
+            let rounding = if rises { scale - 1 } else { 0 };
             *average = (*average * (scale - 1) + now + rounding) >> power;
+        }
+    }
+
+    /// Ticks from `jiffies` on at which busy `cpu` does not look at any of its domains.
+    pub fn quiet_ticks(&self, jiffies: u64, cpu: CpuId) -> u64 {
+        let jiffies = jiffies + self.offset(cpu);
+        let intervals = self.intervals[cpu.index()].iter().enumerate();
+        let left = intervals.map(|(level, state)| {
+            let due = state.last_balance + self.interval_ticks(cpu, level, Idle::Not);
+            due.saturating_sub(jiffies)
+        });
+        left.min().unwrap_or(u64::MAX)
+    }
+
+    /// As many such ticks have passed.
+    pub fn pass_ticks(&mut self, cpu: CpuId, nr: u64) {
+        for _ in 0..nr {
+            if self.averages[cpu.index()] == [self.load[cpu.index()]; NR_AVERAGES] {
+                break;
+            }
+            self.update_load(cpu);
         }
     }
 
@@ -177,8 +226,11 @@ impl Domains {
         }
     }
 
-    /// CPUs look at different ticks (CPU_OFFSET).
+    /// CPUs look at different ticks up to 2.6.22 (CPU_OFFSET).
     pub fn offset(&self, cpu: CpuId) -> u64 {
+        if self.style == Style::Revised {
+            return 0;
+        }
         self.hz * u64::from(cpu.0) / self.load.len() as u64
     }
 
@@ -206,16 +258,64 @@ impl Domains {
     }
 }
 
+/// Which ticks of idle CPUs are still to be made up for: the engine ticks on busy CPUs only.
+#[derive(Debug, Default)]
+pub struct TickCatchUp {
+    /// The tick under way, and the first CPU that has not had it.
+    jiffy: u64,
+    next_cpu: u32,
+}
+
+impl TickCatchUp {
+    /// At the tick of busy `cpu`: how many ticks before this one found every CPU idle, and the CPUs
+    /// whose tick it is now: those between the last busy CPU and this one, and those behind it if
+    /// none of them is busy.
+    pub fn due(&mut self, core: &Core, cpu: CpuId) -> (u64, std::ops::Range<u32>) {
+        let jiffies = core.jiffies();
+        let mut missed = 0;
+        if jiffies != self.jiffy {
+            missed = jiffies - self.jiffy - 1;
+            self.jiffy = jiffies;
+            self.next_cpu = 0;
+        }
+        let is_busy = |cpu: u32| core.rq(CpuId(cpu)).curr.is_some();
+        let is_last = !(cpu.0 + 1..core.nr_cpus()).any(is_busy);
+        let end = if is_last { core.nr_cpus() } else { cpu.0 + 1 };
+        let begin = self.next_cpu;
+        self.next_cpu = begin.max(end);
+        (missed, begin..end)
+    }
+
+    /// Whether the present tick follows the last one that was seen.
+    pub fn is_next(&self, core: &Core) -> bool {
+        self.jiffy + 1 == core.jiffies()
+    }
+
+    /// All CPUs have had their ticks up to now.
+    pub fn pass(&mut self, core: &Core) {
+        self.jiffy = core.jiffies();
+        self.next_cpu = core.nr_cpus();
+    }
+}
+
 impl Interval {
     fn new(domain: usize, own_group: usize) -> Self {
         Self { domain, own_group, last_balance: 0, interval: 1, nr_failed: 0 }
     }
 }
 
+/// What a core gets done: two threads a tenth more than one, but 2.6.23 counts them as one CPU.
+fn core_power(style: Style, core: &[CpuId]) -> u64 {
+    match style {
+        Style::Revised => LOAD_SCALE_REVISED,
+        _ => LOAD_SCALE + LOAD_SCALE * (core.len() as u64 - 1) / 10,
+    }
+}
+
 /// The domain of all CPUs.
-fn all_cpus(cores: &[Vec<CpuId>], cache_hot: Nanos) -> Domain {
-    let power = |core: &Vec<CpuId>| LOAD_SCALE + LOAD_SCALE * (core.len() as u64 - 1) / 10;
-    let groups = cores.iter().map(|core| Group { cpus: core.clone(), power: power(core) });
+fn all_cpus(style: Style, cores: &[Vec<CpuId>], cache_hot: Nanos) -> Domain {
+    let groups =
+        cores.iter().map(|core| Group { cpus: core.clone(), power: core_power(style, core) });
     Domain {
         groups: groups.collect(),
         max_interval: 4,
@@ -228,10 +328,12 @@ fn all_cpus(cores: &[Vec<CpuId>], cache_hot: Nanos) -> Domain {
 }
 
 /// The domain of the threads of a core.
-fn threads_of(core: &[CpuId]) -> Domain {
-    // A thread has its part of what the core has as a group.
-    let whole = LOAD_SCALE + LOAD_SCALE * (core.len() as u64 - 1) / 10;
-    let power = whole / core.len() as u64;
+fn threads_of(style: Style, core: &[CpuId]) -> Domain {
+    // A thread has its part of what the core has as a group, in 2.6.23 that of a whole CPU.
+    let power = match style {
+        Style::Revised => LOAD_SCALE_REVISED,
+        _ => core_power(style, core) / core.len() as u64,
+    };
     Domain {
         groups: core.iter().map(|cpu| Group { cpus: vec![*cpu], power }).collect(),
         max_interval: 2,

@@ -4,31 +4,33 @@
 //! Source: Linux 2.6.11 and 2.6.22, kernel/sched.c (`find_busiest_group`, `find_busiest_queue`).
 //! What 2.6.22 does when the imbalance is less than a task is taken from memory of that function.
 
-use super::domains::{Domain, Domains, Idle, LOAD_SCALE};
+use super::{Domain, Domains, Idle, LOAD_SCALE};
 use crate::core::Core;
 use schedlab_model::CpuId;
 
 /// The busiest group, and what is to be moved: tasks (2.6.11) or weight (2.6.22).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busiest {
+    /// Number of the group in its domain.
     pub group: usize,
+    /// Tasks or weight.
     pub imbalance: u64,
 }
 
 /// Sums over a group.
 #[derive(Clone, Copy, Debug)]
-struct Sum {
-    group: usize,
-    /// Load for each 128 of power.
-    load: u64,
-    power: u64,
-    nr_running: u64,
+pub(super) struct Sum {
+    pub group: usize,
+    /// Load for each SCHED_LOAD_SCALE of power.
+    pub load: u64,
+    pub power: u64,
+    pub nr_running: u64,
     /// Load of all its tasks now.
-    weight: u64,
+    pub weight: u64,
 }
 
 impl Sum {
-    fn load_per_task(&self) -> u64 {
+    pub fn load_per_task(&self) -> u64 {
         self.weight.checked_div(self.nr_running).unwrap_or(LOAD_SCALE)
     }
 
@@ -121,21 +123,27 @@ fn differs(here: &Sum, busiest: &Sum, average: u64, imbalance_pct: u64) -> bool 
 }
 
 /// What both groups get done now, and when `moved` of load went over.
-fn work_now_and_then(here: &Sum, busiest: &Sum, per_task: [u64; 2], moved: u64) -> (u64, u64) {
+pub(super) fn work_now_and_then(
+    here: &Sum,
+    busiest: &Sum,
+    per_task: [u64; 2],
+    moved: u64,
+    scale: u64,
+) -> (u64, u64) {
     let [task_here, task_there] = per_task;
     let now = busiest.work(busiest.load, task_there) + here.work(here.load, task_here);
-    let taken = moved * LOAD_SCALE / busiest.power;
+    let taken = moved * scale / busiest.power;
     let left = match busiest.load > taken {
         true => busiest.work(busiest.load - taken, task_there),
         false => 0,
     };
-    let added = if busiest.load * busiest.power < moved * LOAD_SCALE {
+    let added = if busiest.load * busiest.power < moved * scale {
         busiest.load * busiest.power / here.power
     } else {
-        moved * LOAD_SCALE / here.power
+        moved * scale / here.power
     };
     let then = left + here.work(here.load + added, task_here);
-    (now / LOAD_SCALE, then / LOAD_SCALE)
+    (now / scale, then / scale)
 }
 
 /// Number of tasks to move (2.6.11).
@@ -154,7 +162,7 @@ fn tasks_to_move(here: &Sum, busiest: &Sum, average: u64, pct: u64, idle: Idle) 
     if busiest.load - here.load >= 2 * LOAD_SCALE {
         return Some(1);
     }
-    let (now, then) = work_now_and_then(here, busiest, [LOAD_SCALE; 2], LOAD_SCALE);
+    let (now, then) = work_now_and_then(here, busiest, [LOAD_SCALE; 2], LOAD_SCALE, LOAD_SCALE);
     if then >= now + LOAD_SCALE / 8 { Some(1) } else { anyway }
 }
 
@@ -174,7 +182,8 @@ fn weight_to_move(here: &Sum, busiest: &Sum, average: u64, pct: u64) -> Option<u
     if busiest.load - here.load >= task_there * tasks {
         return Some(task_there);
     }
-    let (now, then) = work_now_and_then(here, busiest, [task_here, task_there], task_there);
+    let (now, then) =
+        work_now_and_then(here, busiest, [task_here, task_there], task_there, LOAD_SCALE);
     (then > now).then_some(task_there)
 }
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tick of all busy CPUs, and passing over ticks that change nothing but sums.
+//!
+//! With long slices nearly every tick only counts a slice down. Where every class says of every
+//! busy CPU that its next ticks do no more than that ([`SchedClass::quiet_ticks`]), and nothing
+//! else comes before them, they are taken at once. The trace and all counts are those of one tick
+//! after the other; only the number of instants is smaller.
+//!
+//! [`SchedClass::quiet_ticks`]: schedlab_sched::SchedClass::quiet_ticks
+
+use crate::engine::Engine;
+use schedlab_model::{CpuId, TaskId, TraceSink};
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// The tick that is due, or several at once.
+    pub(crate) fn tick(&mut self) {
+        let nr = self.nr_quiet_ticks();
+        if nr > 0 {
+            self.pass_ticks(nr);
+        } else {
+            self.next_tick += self.core.tick_nsec;
+            self.take_tick();
+        }
+    }
+
+    fn take_tick(&mut self) {
+        self.core.note_tick();
+        let tick_ns = self.costs.tick_ns;
+        // Every busy CPU loses as much, unless siblings or kernel code make a difference.
+        let is_uniform = self.has_plain_bursts;
+        if is_uniform {
+            self.burst_ends.move_all(tick_ns);
+        }
+        for cpu in (0..self.core.nr_cpus()).map(CpuId) {
+            let Some(curr) = self.core.rq(cpu).curr else { continue };
+            self.outcome.nr_ticks += 1;
+            if !is_uniform && tick_ns > 0 {
+                self.extend_burst(cpu, tick_ns);
+            }
+            if self.core.rq(cpu).need_resched_lazy {
+                self.core.resched_curr(cpu);
+            }
+            let watched = self.watch.is_some();
+            let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
+            let (class, core) = self.class(self.core.task(curr).class);
+            class.task_tick(core, cpu, curr);
+            for index in 0..self.nr_classes() {
+                let (class, core) = self.class(index);
+                class.tick_balance(core, cpu);
+            }
+            self.interrupt_returns(cpu);
+            self.drain();
+            if watched {
+                self.note_tick(cpu, curr, before);
+            }
+        }
+    }
+
+    /// How many ticks, from the one that is due, may be taken at once; 0: it is no quiet one.
+    fn nr_quiet_ticks(&self) -> u64 {
+        // Whoever watches is told of every tick, and siblings or kernel code make ticks differ.
+        if !self.has_plain_bursts || self.watch.is_some() || self.core.next_resched().is_some() {
+            return 0;
+        }
+        let mut nr = u64::MAX;
+        for cpu in (0..self.core.nr_cpus()).map(CpuId) {
+            let Some(curr) = self.core.rq(cpu).curr else { continue };
+            for (index, class) in self.classes.iter().enumerate() {
+                let own = self.own_task(curr, index);
+                nr = nr.min(class.quiet_ticks(&self.core, cpu, own));
+                if nr == 0 {
+                    return 0;
+                }
+            }
+        }
+        nr.min(self.nr_ticks_ahead())
+    }
+
+    /// Ticks, the one that is due included, before anything else happens; at least 1.
+    fn nr_ticks_ahead(&self) -> u64 {
+        let (now, tick) = (self.core.now, self.core.tick_nsec);
+        let next = self.events.next_time().min(self.interrupts.next_time());
+        let next = next.min(self.end_ns()).min(self.next_check);
+        let before_next = next.saturating_sub(now).div_ceil(tick);
+        // Each tick puts the ends of bursts off; a burst that ends with a tick ends after it.
+        let room = self.burst_ends.first_time().saturating_sub(now);
+        let before_end = match tick.checked_sub(self.costs.tick_ns) {
+            Some(gain) if gain > 0 => room / gain + 1,
+            _ => 1,
+        };
+        before_next.min(before_end).max(1)
+    }
+
+    fn pass_ticks(&mut self, nr: u64) {
+        let tick = self.core.tick_nsec;
+        self.core.now += (nr - 1) * tick;
+        self.next_tick += nr * tick;
+        self.core.note_tick();
+        self.burst_ends.move_all(nr * self.costs.tick_ns);
+        for cpu in (0..self.core.nr_cpus()).map(CpuId) {
+            let Some(curr) = self.core.rq(cpu).curr else { continue };
+            self.outcome.nr_ticks += nr;
+            for index in 0..self.nr_classes() {
+                let own = self.own_task(curr, usize::from(index));
+                let (class, core) = self.class(index);
+                class.pass_ticks(core, cpu, own, nr);
+            }
+        }
+    }
+
+    /// `task` if it is of class number `index`.
+    fn own_task(&self, task: TaskId, index: usize) -> Option<TaskId> {
+        (usize::from(self.core.task(task).class) == index).then_some(task)
+    }
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The fair server: fair tasks that higher classes starve get a reserved share of each CPU.
+//!
+//! A deadline entity of each CPU (50 ms in each second by default) whose work is the fair class. It
+//! stands in the queue of the CPU among the deadline tasks: while its deadline is the earliest,
+//! fair tasks run. It is deferred: while fair tasks run anyway, their time is charged to it and it
+//! stays out of the queue; only when the time left to its deadline is no longer than its budget
+//! (zero laxity) is it queued, until the budget is used up. Then it waits for the next period, and
+//! while fair tasks are starved still, it is queued at the start of each further period.
+//!
+//! A server starts with the first runnable fair task of its CPU, and stops with the last one
+//! ([`StopRule`]). Charges are made at ticks and reschedules, and there the coming and going of
+//! fair tasks is noticed; the times that count are those at which they came. Idle time counts as
+//! time that fair tasks could have had: it is taken off the budget when the CPU is idle no more,
+//! after the start of a server that ends the idleness.
+//!
+//! Source: Linux kernel/sched/deadline.c (dl_server_start, dl_server_stop, dl_server_timer,
+//! dl_server_update_idle_time, update_curr_dl_se, replenish_dl_entity, enqueue_dl_entity), 6.12.63
+//! and 6.18.
+
+use super::cbs::Entity;
+use crate::core::{CLASSES_MAX, Core};
+use schedlab_model::time::NSEC_PER_MSEC;
+use schedlab_model::{CpuId, DeadlineParams, Nanos, Policy};
+
+/// Least time by which the zero-laxity timer is put off (dl_server_min_res).
+const MIN_RESOLUTION: i64 = NSEC_PER_MSEC as i64;
+
+/// When a server stops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StopRule {
+    /// When the last fair task leaves its CPU's queue (6.12).
+    LastLeaves,
+    /// When it is chosen and has nobody to run (6.17 and later). Short sleeps stop no server.
+    NobodyToRun,
+}
+
+/// The server of one CPU.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    /// Budget and deadline; `throttled`: not in the queue.
+    entity: Entity,
+    /// It has started (`dl_server_active`).
+    active: bool,
+    /// It is out of the queue to wait for zero laxity (`dl_defer_armed`).
+    armed: bool,
+    /// It has had to run: at the next replenishment it is queued at once (`dl_defer_running`).
+    defer_running: bool,
+    /// Since when fair tasks have been runnable here without a break, as of the last charge.
+    session: Nanos,
+    /// CPU time of the fair class up to the last charge.
+    exec_seen: Nanos,
+    /// Time of the last charge, and the CPU time of all classes by then.
+    seen: (Nanos, Nanos),
+    /// Before then the budget cannot be used up: at the last charge that much of it was left.
+    lasts_until: Nanos,
+    /// When the timer should fire.
+    wanted: Nanos,
+    /// The one timer under way; earlier ones are never cancelled but ignored.
+    under_way: Option<Nanos>,
+}
+
+impl Server {
+    /// A period that starts now; a deferred server waits for zero laxity (replenish_dl_new_period).
+    fn new_period(&mut self, now: Nanos) {
+        self.entity.start_period(now);
+        if !self.defer_running {
+            self.wait_for_zero_laxity();
+        }
+    }
+
+    fn wait_for_zero_laxity(&mut self) {
+        self.armed = true;
+        self.entity.throttled = true;
+    }
+
+    /// When no more than its budget is left to its deadline; 0 for any time before the start.
+    fn zero_laxity(&self) -> Nanos {
+        (self.entity.deadline as i64 - self.entity.runtime).max(0) as Nanos
+    }
+
+    /// The last part of enqueue_dl_entity: when the timer is to fire, if it is to wait; else it is
+    /// in the queue.
+    fn settle(&mut self, now: Nanos) -> Option<Nanos> {
+        if !self.entity.throttled {
+            return None;
+        }
+        let at = if self.armed { self.zero_laxity() } else { self.entity.next_period() };
+        // As start_dl_timer: not if that is a microsecond or more ago.
+        if now < at + 1_000 {
+            return Some(at);
+        }
+        (self.armed, self.entity.throttled) = (false, false);
+        None
+    }
+
+    /// The budget is renewed (replenish_dl_entity).
+    fn replenish(&mut self, now: Nanos) {
+        let entity = &mut self.entity;
+        if self.armed && (entity.deadline < now || entity.overflows(now)) {
+            entity.start_period(now);
+        }
+        entity.replenish(now);
+        if !std::mem::take(&mut self.armed) && !self.defer_running && now < self.zero_laxity() {
+            self.wait_for_zero_laxity();
+        }
+    }
+}
+
+/// The servers of all CPUs.
+#[derive(Debug)]
+pub struct FairServers {
+    rule: StopRule,
+    cpus: Vec<Server>,
+}
+
+/// CPU time of all classes on `cpu`.
+fn busy_time(core: &Core, cpu: CpuId) -> Nanos {
+    (0..CLASSES_MAX as u8).map(|class| core.class_exec_runtime(cpu, class)).sum()
+}
+
+/// Runnable fair tasks of `cpu`, and since when there have been any.
+fn fair_tasks(core: &Core, cpu: CpuId) -> (u32, Nanos) {
+    let (rq, fair) = (core.rq(cpu), usize::from(core.class_of(Policy::Normal)));
+    (rq.class_nr_running[fair], rq.class_running_since[fair])
+}
+
+impl FairServers {
+    /// Servers of `runtime` ns in each `period` ns.
+    pub fn new(rule: StopRule, runtime: Nanos, period: Nanos, nr_cpus: u32) -> Self {
+        let mut entity = Entity::default();
+        let runtime_ns = runtime.min(period);
+        entity.set_params(&DeadlineParams {
+            runtime_ns,
+            deadline_ns: period,
+            period_ns: period,
+            reclaim: false,
+        });
+        let server = Server {
+            entity,
+            active: false,
+            armed: false,
+            defer_running: false,
+            session: 0,
+            exec_seen: 0,
+            seen: (0, 0),
+            lasts_until: 0,
+            wanted: 0,
+            under_way: None,
+        };
+        Self { rule, cpus: vec![server; nr_cpus as usize] }
+    }
+
+    /// Budget and deadline of the server of `cpu`.
+    pub fn entity(&self, cpu: CpuId) -> &Entity {
+        &self.cpus[cpu.index()].entity
+    }
+
+    /// Whether the server of `cpu` has started.
+    pub fn is_active(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].active
+    }
+
+    /// Deadline of the server of `cpu` if it belongs in the queue.
+    pub fn queued(&self, cpu: CpuId) -> Option<Nanos> {
+        let server = &self.cpus[cpu.index()];
+        (server.active && !server.entity.throttled).then_some(server.entity.deadline)
+    }
+
+    /// Whether [`FairServers::sync`] may be put off: the server waits for zero laxity, fair tasks
+    /// have been runnable all the while, and even if they alone have run since the last charge they
+    /// have left some of the budget.
+    #[inline]
+    pub fn may_wait(&self, core: &Core, cpu: CpuId) -> bool {
+        let server = &self.cpus[cpu.index()];
+        let (nr_running, since) = fair_tasks(core, cpu);
+        core.now < server.lasts_until
+            && server.active
+            && server.armed
+            && nr_running > 0
+            && since == server.session
+    }
+
+    /// Charges what fair tasks have run, and follows their coming and going. True if the CPU should
+    /// choose anew: the server has used up its budget, or has come into the queue.
+    pub fn sync(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let (nr_running, since) = fair_tasks(core, cpu);
+        let exec = core.class_exec_runtime(cpu, core.class_of(Policy::Normal));
+        let (now, busy) = (core.now, busy_time(core, cpu));
+        let was_queued = self.queued(cpu);
+        let server = &mut self.cpus[cpu.index()];
+        let ran = exec - std::mem::replace(&mut server.exec_seen, exec);
+        let (seen_at, busy_seen) = std::mem::replace(&mut server.seen, (now, busy));
+        let idle = (now - seen_at).saturating_sub(busy - busy_seen);
+        let ends = server.session != since || nr_running == 0;
+        if server.active {
+            self.charge(core, cpu, ran);
+            if ends && self.rule == StopRule::LastLeaves {
+                self.stop(cpu);
+            }
+        }
+        let server = &mut self.cpus[cpu.index()];
+        server.session = since;
+        if !server.active && nr_running > 0 {
+            self.start(core, cpu, since);
+        }
+        let server = &mut self.cpus[cpu.index()];
+        if idle > 0 && server.entity.runtime >= 0 {
+            server.entity.runtime -= idle as i64;
+            if server.entity.runtime < 0 {
+                server.entity.runtime = 0;
+                server.defer_running = false;
+            }
+        }
+        self.note_budget(now, cpu);
+        self.queued(cpu) != was_queued
+    }
+
+    /// The budget has just been charged or renewed.
+    fn note_budget(&mut self, now: Nanos, cpu: CpuId) {
+        let server = &mut self.cpus[cpu.index()];
+        server.lasts_until = now.saturating_add_signed(server.entity.runtime);
+    }
+
+    fn charge(&mut self, core: &mut Core, cpu: CpuId, ran: Nanos) {
+        let now = core.now;
+        let server = &mut self.cpus[cpu.index()];
+        server.entity.runtime -= ran as i64;
+        if ran == 0 || server.entity.runtime > 0 {
+            return;
+        }
+        if server.entity.throttled {
+            // Fair tasks got their share without help: a new period, deferred.
+            server.defer_running = false;
+            server.new_period(now);
+        } else {
+            server.entity.throttled = true;
+            if server.entity.timer_at(now).is_none() {
+                // Its next period has begun already.
+                match self.rule {
+                    StopRule::LastLeaves => server.replenish(now),
+                    StopRule::NobodyToRun => server.new_period(now),
+                }
+            }
+        }
+        self.settle(core, cpu);
+    }
+
+    /// Fair tasks have been runnable since `since`.
+    fn start(&mut self, core: &mut Core, cpu: CpuId, since: Nanos) {
+        let server = &mut self.cpus[cpu.index()];
+        server.active = true;
+        let entity = &server.entity;
+        if entity.is_new() || entity.deadline < since || entity.overflows(since) {
+            server.new_period(since);
+        } else if !server.defer_running {
+            server.wait_for_zero_laxity();
+        }
+        self.settle(core, cpu);
+    }
+
+    /// The server of `cpu` has nobody to run.
+    pub fn stop(&mut self, cpu: CpuId) {
+        let server = &mut self.cpus[cpu.index()];
+        server.active = false;
+        server.armed = false;
+        server.entity.throttled = false;
+    }
+
+    fn settle(&mut self, core: &mut Core, cpu: CpuId) {
+        if let Some(at) = self.cpus[cpu.index()].settle(core.now) {
+            self.arm(core, cpu, at);
+        }
+    }
+
+    /// Wants the timer at `at`. At most one timer that comes no later is kept under way, so servers
+    /// that start and stop often cost no timer each time.
+    fn arm(&mut self, core: &mut Core, cpu: CpuId, at: Nanos) {
+        let server = &mut self.cpus[cpu.index()];
+        server.wanted = at;
+        if server.under_way.is_none_or(|under_way| under_way > at) {
+            server.under_way = Some(at.max(core.now));
+            core.start_timer(at, super::token_of_server(cpu));
+        }
+    }
+
+    /// The timer of `cpu` fires. True if the CPU should choose anew.
+    pub fn timer(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if self.cpus[cpu.index()].under_way != Some(core.now) {
+            return false;
+        }
+        self.cpus[cpu.index()].under_way = None;
+        let was_queued = self.queued(cpu);
+        self.sync(core, cpu);
+        let now = core.now;
+        let server = &mut self.cpus[cpu.index()];
+        if !server.active || !server.entity.throttled {
+            return self.queued(cpu) != was_queued;
+        }
+        let zero_laxity = server.zero_laxity();
+        if server.wanted > now {
+            let at = server.wanted;
+            self.arm(core, cpu, at);
+        } else if server.armed && (now as i64) < zero_laxity as i64 - MIN_RESOLUTION {
+            // Fair tasks have used some of the budget meanwhile: there is time yet.
+            self.arm(core, cpu, zero_laxity);
+        } else {
+            server.defer_running |= server.armed;
+            server.replenish(now);
+            self.settle(core, cpu);
+        }
+        self.note_budget(now, cpu);
+        self.queued(cpu) != was_queued
+    }
+}

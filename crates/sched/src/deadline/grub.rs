@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! GRUB, greedy reclamation of unused bandwidth: what a task with SCHED_FLAG_RECLAIM is charged for
+//! the time that it runs.
+//!
+//! A reclaiming task pays less than the time it takes, so that its budget lasts longer: all of what
+//! is neither admitted (Uextra) nor in use (Uinact) on its CPU goes to those that reclaim, up to
+//! the share Umax that `sched_rt_runtime_us` leaves to deadline tasks. In use, or *active*, is the
+//! bandwidth of a task from its wake-up to its 0-lag time after it blocks: until then it could
+//! still claim what it has left. Bandwidths are in units of 2^-20 of a CPU.
+//!
+//! Source: Linux kernel/sched/deadline.c (grub_reclaim, task_contending, task_non_contending,
+//! init_dl_rq_bw_ratio), 6.12.63; before 6.5 the equation was another one, which gave back more
+//! than was free (6.1 has it). Left out: the other use of the active bandwidth, choosing the
+//! frequency of the CPU (GRUB-PA).
+
+use super::cbs::to_ratio;
+use schedlab_model::{CpuId, Nanos};
+
+/// Bits of a bandwidth's fraction (BW_SHIFT).
+const BW_SHIFT: u32 = 20;
+
+/// A whole CPU (BW_UNIT).
+const BW_UNIT: u64 = 1 << BW_SHIFT;
+
+/// Bits of the fraction of the ratio (RATIO_SHIFT).
+const RATIO_SHIFT: u32 = 8;
+
+/// Which equation says what a reclaiming task is charged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GrubRule {
+    /// max(u / Umax, 1 - Uinact - Uextra) for each unit of time (4.13 to 6.4).
+    Before6_5,
+    /// max(u, Umax - Uinact - Uextra) / Umax (6.5 and later).
+    From6_5,
+}
+
+/// Bandwidth of the deadline entities of one CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct CpuBandwidth {
+    /// Of all of them (`this_bw`).
+    this: u64,
+    /// Of the active ones (`running_bw`).
+    running: u64,
+}
+
+/// Bandwidth of all CPUs.
+#[derive(Debug)]
+pub struct Grub {
+    rule: GrubRule,
+    /// Umax (`max_bw`).
+    max_bw: u64,
+    /// 1 / Umax in units of 2^-8 (`bw_ratio`).
+    bw_ratio: u64,
+    /// Uextra of every CPU (`extra_bw`): Umax less what is admitted, spread over all CPUs. It wraps
+    /// below 0 where admission has no limit.
+    extra_bw: u64,
+    cpus: Vec<CpuBandwidth>,
+}
+
+impl Grub {
+    /// Nothing is admitted yet. `limit`: runtime and period that deadline tasks may have of a CPU
+    /// together; `None`: all of it.
+    pub fn new(rule: GrubRule, limit: Option<(Nanos, Nanos)>, nr_cpus: u32) -> Self {
+        let (max_bw, bw_ratio) = match limit {
+            None => (BW_UNIT, 1 << RATIO_SHIFT),
+            Some((runtime, period)) => {
+                (to_ratio(period, runtime), to_ratio(runtime, period) >> (BW_SHIFT - RATIO_SHIFT))
+            }
+        };
+        let cpus = vec![CpuBandwidth::default(); nr_cpus as usize];
+        Self { rule, max_bw, bw_ratio, extra_bw: max_bw, cpus }
+    }
+
+    /// Admission has changed the bandwidth of one entity from `old` to `new` (`__dl_update`).
+    pub fn admitted(&mut self, old: u64, new: u64) {
+        let part = |bw: u64| bw / self.cpus.len() as u64;
+        self.extra_bw = self.extra_bw.wrapping_add(part(old)).wrapping_sub(part(new));
+    }
+
+    /// An entity of bandwidth `bw` belongs to `cpu` (`add_rq_bw`).
+    pub fn add(&mut self, cpu: CpuId, bw: u64) {
+        self.cpus[cpu.index()].this += bw;
+    }
+
+    /// It does not any more (`sub_rq_bw`); it is not active.
+    pub fn remove(&mut self, cpu: CpuId, bw: u64) {
+        self.cpus[cpu.index()].this -= bw;
+    }
+
+    /// An entity of `cpu` becomes active (`add_running_bw`).
+    pub fn activate(&mut self, cpu: CpuId, bw: u64) {
+        let cpu = &mut self.cpus[cpu.index()];
+        cpu.running += bw;
+        assert!(cpu.running <= cpu.this, "more bandwidth is active than there is");
+    }
+
+    /// It is not any more (`sub_running_bw`).
+    pub fn deactivate(&mut self, cpu: CpuId, bw: u64) {
+        self.cpus[cpu.index()].running -= bw;
+    }
+
+    /// What a unit of time costs a reclaiming task of bandwidth `u` on `cpu`, in 2^-20.
+    pub fn rate(&self, cpu: CpuId, u: u64) -> u64 {
+        let CpuBandwidth { this, running } = self.cpus[cpu.index()];
+        let (inactive, extra) = (this - running, self.extra_bw);
+        let free = inactive.wrapping_add(extra);
+        // Compared like this, as in the kernel, since what is free may be more than the whole.
+        match self.rule {
+            GrubRule::Before6_5 => {
+                let least = (u * self.bw_ratio) >> RATIO_SHIFT;
+                if free > BW_UNIT.wrapping_sub(least) { least } else { BW_UNIT - free }
+            }
+            GrubRule::From6_5 => {
+                let own = free > self.max_bw.wrapping_sub(u);
+                let u_act = if own { u } else { self.max_bw - free };
+                (u_act * self.bw_ratio) >> RATIO_SHIFT
+            }
+        }
+    }
+
+    /// What a reclaiming task of bandwidth `u` is charged for `ns` on `cpu`.
+    pub fn charge(&self, cpu: CpuId, u: u64, ns: Nanos) -> Nanos {
+        ((u128::from(ns) * u128::from(self.rate(cpu, u))) >> BW_SHIFT) as Nanos
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = 1_000_000;
+    const LIMIT: Option<(Nanos, Nanos)> = Some((950 * MS, 1_000 * MS));
+    const CPU: CpuId = CpuId(0);
+
+    /// Active tasks of one CPU, all admitted.
+    fn active(rule: GrubRule, limit: Option<(Nanos, Nanos)>, bandwidths: &[u64]) -> Grub {
+        let mut grub = Grub::new(rule, limit, 1);
+        for &bw in bandwidths {
+            grub.admitted(0, bw);
+            grub.add(CPU, bw);
+            grub.activate(CPU, bw);
+        }
+        grub
+    }
+
+    #[test]
+    fn section_4_5_one_task_alone() {
+        let u = to_ratio(100, 10);
+        let grub = active(GrubRule::From6_5, LIMIT, &[u]);
+        assert_eq!((grub.max_bw, grub.bw_ratio, u), (996_147, 269, 104_857));
+        assert_eq!(grub.rate(CPU, u), 110_181);
+        assert_eq!(grub.charge(CPU, u, 10 * MS), 1_050_767);
+    }
+
+    #[test]
+    fn two_tasks_share_what_both_were_given() {
+        let (u, v) = (to_ratio(100, 10), to_ratio(100, 30));
+        let mut grub = active(GrubRule::From6_5, LIMIT, &[u, v]);
+        let both = ((u + v) * 269) >> 8;
+        assert_eq!([grub.rate(CPU, u), grub.rate(CPU, v)], [both, both]);
+        // One alone is active: the bandwidth of the other is its own.
+        grub.deactivate(CPU, v);
+        assert_eq!(grub.rate(CPU, u), 110_181);
+        // What left altogether is extra.
+        grub.remove(CPU, v);
+        grub.admitted(v, 0);
+        assert_eq!(grub.rate(CPU, u), 110_181);
+    }
+
+    #[test]
+    fn before_6_5_a_task_alone_got_two_thirds() {
+        let u = to_ratio(100, 10);
+        let grub = active(GrubRule::Before6_5, LIMIT, &[u]);
+        assert_eq!(grub.rate(CPU, u), BW_UNIT - (996_147 - u));
+        let whole = active(GrubRule::Before6_5, None, &[u]);
+        assert_eq!(whole.rate(CPU, u), u, "without a limit both rules agree");
+        assert_eq!(active(GrubRule::From6_5, None, &[u]).rate(CPU, u), u);
+    }
+
+    #[test]
+    fn on_two_cpus_half_of_a_task_counts_on_each() {
+        let u = to_ratio(100, 10);
+        let mut grub = Grub::new(GrubRule::From6_5, LIMIT, 2);
+        grub.admitted(0, u);
+        grub.add(CPU, u);
+        grub.activate(CPU, u);
+        // Umax - u/2 is free beside it: less than Umax - u would leave, so its own rate holds.
+        assert_eq!(grub.rate(CPU, u), 110_181);
+    }
+
+    #[test]
+    fn more_than_everything_admitted_leaves_each_its_own_rate() {
+        let u = to_ratio(100, 90);
+        let grub = active(GrubRule::From6_5, None, &[u, u]);
+        assert_eq!(grub.rate(CPU, u), u);
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The fair servers as members of the class: their place in the queues, their bandwidth, and what
+//! the choice of a server means.
+//!
+//! A class cannot name a task of another one. When the server's deadline is the earliest, this
+//! class names nobody and says so in [`Core::served_cpus`]; the real-time class then names nobody
+//! either, and the choice falls to the fair class.
+//!
+//! Source: Linux kernel/sched/deadline.c (__pick_task_dl, dl_server_start, dl_server_stop).
+
+use super::cbs::to_ratio;
+use super::fair_server::FairServers;
+use super::queue::First;
+use super::{DlClass, DlOptions, token_of_inactive_server};
+use crate::core::Core;
+use schedlab_model::{CpuId, Nanos, Policy, TaskId};
+
+/// How the bandwidth of a server counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct ServerBandwidth {
+    /// Among the active bandwidth of its CPU.
+    active: bool,
+    /// The server has stopped; the timer of its 0-lag time is under way.
+    non_contending: bool,
+    /// Counts the timers of 0-lag times; an older one means nothing.
+    departure: u32,
+}
+
+/// The servers and their bandwidth.
+#[derive(Debug)]
+pub(super) struct Serving {
+    pub servers: FairServers,
+    bandwidth: u64,
+    cpus: Vec<ServerBandwidth>,
+}
+
+impl Serving {
+    /// The servers of a kernel that has them.
+    pub fn new(options: &DlOptions, nr_cpus: u32) -> Option<Self> {
+        let (rule, runtime, period) = options.server?;
+        Some(Self {
+            servers: FairServers::new(rule, runtime, period, nr_cpus),
+            bandwidth: to_ratio(period, runtime),
+            cpus: vec![ServerBandwidth::default(); nr_cpus as usize],
+        })
+    }
+}
+
+impl DlClass {
+    /// Brings the fair server of `cpu` up to date. True if the CPU should choose anew.
+    #[inline]
+    pub(super) fn update_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        match &self.serving {
+            Some(serving) if !serving.servers.may_wait(core, cpu) => self.sync_server(core, cpu),
+            _ => false,
+        }
+    }
+
+    #[inline(never)]
+    fn sync_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        let Some(serving) = &mut self.serving else { return false };
+        let chooses = serving.servers.sync(core, cpu);
+        self.follow_server(core, cpu);
+        chooses
+    }
+
+    /// The timer of the fair server of `cpu` fires (`dl_server_timer`).
+    pub(super) fn server_timer(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some(serving) = &mut self.serving else { return };
+        if !serving.servers.timer(core, cpu) {
+            return;
+        }
+        self.follow_server(core, cpu);
+        let queued = self.queues.server(cpu);
+        match Self::dl_curr(core, cpu) {
+            Some(curr) if queued.is_none_or(|deadline| deadline >= self.deadline(curr)) => {}
+            _ => core.resched_curr(cpu),
+        }
+        if queued.is_some() && !self.pushable.is_empty(cpu) {
+            self.push(core, cpu);
+        }
+    }
+
+    /// The server of `cpu` has changed: so do its place in the queue and its bandwidth.
+    fn follow_server(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some(serving) = &mut self.serving else { return };
+        let (queued, active) = (serving.servers.queued(cpu), serving.servers.is_active(cpu));
+        let (bw, counted) = (serving.bandwidth, &mut serving.cpus[cpu.index()]);
+        let contends = counted.active && !counted.non_contending;
+        if active && !contends {
+            if !std::mem::replace(&mut counted.active, true) {
+                self.grub.activate(cpu, bw);
+            }
+            counted.non_contending = false;
+            counted.departure += 1;
+        } else if !active && contends {
+            let at = serving.servers.entity(cpu).zero_lag();
+            counted.departure += 1;
+            if at <= core.now {
+                counted.active = false;
+                self.grub.deactivate(cpu, bw);
+            } else {
+                counted.non_contending = true;
+                core.start_timer(at, token_of_inactive_server(cpu, counted.departure));
+            }
+        }
+        if self.queues.server(cpu) != queued {
+            self.queues.set_server(cpu, queued);
+            self.update_cpu(core, cpu);
+        }
+    }
+
+    /// The 0-lag time of the stopped server of `cpu` has come, if that timer is still meant.
+    pub(super) fn server_inactive(&mut self, cpu: CpuId, departure: u32) {
+        let Some(serving) = &mut self.serving else { return };
+        let counted = &mut serving.cpus[cpu.index()];
+        // The number went through a token, which keeps thirty bits.
+        if (counted.departure ^ departure) << 2 == 0 && std::mem::take(&mut counted.non_contending)
+        {
+            counted.active = false;
+            self.grub.deactivate(cpu, serving.bandwidth);
+        }
+    }
+
+    /// The task that `cpu` should run. `None`: nobody, or whom the fair class names; the latter is
+    /// noted.
+    pub(super) fn pick(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        self.update_server(core, cpu);
+        let mut first = self.queues.first(cpu);
+        if first == Some(First::Server) && !Self::has_fair_tasks(core, cpu) {
+            self.stop_server(core, cpu);
+            first = self.queues.first(cpu);
+        }
+        let served = first == Some(First::Server);
+        if served {
+            core.served_cpus.set(cpu);
+        } else if core.served_cpus.contains(cpu) {
+            core.served_cpus.clear(cpu);
+        }
+        match first {
+            Some(First::Task(task)) => Some(task),
+            _ => None,
+        }
+    }
+
+    fn has_fair_tasks(core: &Core, cpu: CpuId) -> bool {
+        core.rq(cpu).class_nr_running[usize::from(core.class_of(Policy::Normal))] > 0
+    }
+
+    fn stop_server(&mut self, core: &mut Core, cpu: CpuId) {
+        if let Some(serving) = &mut self.serving {
+            serving.servers.stop(cpu);
+            self.follow_server(core, cpu);
+        }
+    }
+
+    /// The server of `cpu` was chosen, but the fair class named nobody: what it counted was asleep
+    /// already (delayed dequeue). The server stops, and others may run.
+    pub(super) fn server_found_nobody(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if !core.served_cpus.contains(cpu) {
+            return false;
+        }
+        core.served_cpus.clear(cpu);
+        self.stop_server(core, cpu);
+        true
+    }
+
+    /// Deadline of the server of `cpu` if it is queued, for tests.
+    pub fn server_deadline(&self, cpu: CpuId) -> Option<Nanos> {
+        self.queues.server(cpu)
+    }
+}
