@@ -31,6 +31,23 @@ fn a_tunable_may_be_meant_for_one_scheduler() {
 }
 
 #[test]
+fn tunables_go_by_the_names_and_units_of_the_kernels_files() {
+    let switches = |settings: &[&str]| -> u64 {
+        let args = ["sim", "hogs:n=2,work=100ms", "--scheduler", "linux-2.6.23", "--cpus", "1"];
+        let mut args: Vec<&str> = args.into_iter().chain(["--hz", "1000", "--json"]).collect();
+        settings.iter().for_each(|setting| args.extend(["--set", setting]));
+        json(&args)["measures"]["totals"]["nr_switches"].as_u64().expect("a number")
+    };
+    let plain = switches(&[]);
+    let in_ns = switches(&["linux-2.6.23:sched_latency_ns=100000000"]);
+    assert!(in_ns < plain, "{in_ns} {plain}");
+    assert_eq!(in_ns, switches(&["sched_latency=100ms"]));
+    let refused = schedlab(&["sim", "hogs", "--scheduler", "linux-2.6.23", "--set", "latency=1ms"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("sched_min_granularity"), "{}", refused.stderr);
+}
+
+#[test]
 fn json_keeps_to_the_published_schema() {
     let schema = json(&["schema", "result"]);
     let validator = jsonschema::validator_for(&schema).unwrap();

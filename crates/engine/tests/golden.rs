@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// Schedulers that have goldens: each family, the ages of the Linux fair class, and what Linux had
 /// before it.
-const SCHEDULERS: [&str; 19] = [
+const SCHEDULERS: [&str; 21] = [
     "fcfs",
     "srtf",
     "priority-rr",
@@ -38,6 +38,8 @@ const SCHEDULERS: [&str; 19] = [
     "linux-2.6.32",
     "rsdl-0.31",
     "sd-0.48",
+    "cfs-v19",
+    "linux-2.6.23",
     "linux-6.1",
     "linux-6.12",
     "linux-7.1",

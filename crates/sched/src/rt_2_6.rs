@@ -134,6 +134,21 @@ impl RtQueues {
         }
     }
 
+    /// How many of the coming ticks only count down the slice of running `curr`.
+    pub fn quiet_ticks(&self, core: &Core, curr: TaskId) -> u64 {
+        match core.task(curr).attr.policy {
+            Policy::Rr => u64::from(self.slices[curr.index()].saturating_sub(1)),
+            _ => u64::MAX,
+        }
+    }
+
+    /// As many such ticks have passed.
+    pub fn pass_ticks(&mut self, core: &Core, curr: TaskId, nr: u64) {
+        if core.task(curr).attr.policy == Policy::Rr {
+            self.slices[curr.index()] -= nr as u32;
+        }
+    }
+
     /// The slice that sched_rr_get_interval(2) reports of a real-time task; 0: none.
     pub fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
         let attr = core.task(task).attr;

@@ -202,10 +202,11 @@ impl Domains {
     /// As many such ticks have passed.
     pub fn pass_ticks(&mut self, cpu: CpuId, nr: u64) {
         for _ in 0..nr {
-            if self.averages[cpu.index()] == [self.load[cpu.index()]; NR_AVERAGES] {
+            let before = self.averages[cpu.index()];
+            self.update_load(cpu);
+            if self.averages[cpu.index()] == before {
                 break;
             }
-            self.update_load(cpu);
         }
     }
 

@@ -11,6 +11,9 @@ use crate::wmult::{LoadWeight, NICE_0_LOAD, NICE_0_SHIFT, WMULT_SHIFT};
 use crate::wmult::{calc_delta_fair, calc_delta_mine};
 use schedlab_model::{CpuId, Nanos, TaskId};
 
+/// Most ticks that are passed over at once.
+const QUIET_TICKS_MAX: u64 = 63;
+
 /// The fair class.
 #[derive(Debug)]
 pub struct Fair {
@@ -203,7 +206,11 @@ impl Fair {
     /// The key of `task` by its account as it stands.
     #[inline]
     fn key_now(&self, cpu: CpuId, task: TaskId) -> u64 {
-        let entity = self.entity(task);
+        Self::key_at(self.cfs[cpu.index()].fair_clock, self.entity(task))
+    }
+
+    #[inline]
+    fn key_at(fair_clock: u64, entity: &Entity) -> u64 {
         let owed = if u64::from(entity.weight) == NICE_0_LOAD {
             entity.wait_runtime
         } else {
@@ -211,7 +218,7 @@ impl Fair {
             let size = (size >> (WMULT_SHIFT - NICE_0_SHIFT)) as i64;
             if entity.wait_runtime < 0 { -size } else { size }
         };
-        self.cfs[cpu.index()].fair_clock.wrapping_sub(owed as u64)
+        fair_clock.wrapping_sub(owed as u64)
     }
 
     /// Puts `task` into the tree by its account (`enqueue_entity` after its update).
@@ -305,6 +312,69 @@ impl Fair {
         let granularity = if is_over { 0 } else { granularity };
         let lead = self.key(curr).wrapping_sub(self.key(best));
         lead > self.niced_granularity(curr, granularity)
+    }
+
+    /// What a time on the CPU does to the fair clock, and to the account of running `curr`, where
+    /// no bonus is paid back.
+    #[inline]
+    fn effect(&self, load: LoadWeight, curr: TaskId, delta: Nanos) -> (u64, i64) {
+        let mine = calc_delta_mine(delta, u64::from(self.entity(curr).weight), load);
+        (calc_delta_fair(delta, load), mine as i64 - delta as i64)
+    }
+
+    /// How many of the coming ticks, the first of them at `first`, leave running `curr` where it
+    /// is. That grows ever less likely: its key rises and the granularity falls.
+    pub fn quiet_ticks(&self, cpu: CpuId, curr: TaskId, first: Nanos, tick: Nanos) -> u64 {
+        let mut rq = self.cfs[cpu.index()];
+        let pays = rq.sleeper_bonus > self.values.min_granularity;
+        if pays || self.values.stat_granularity > 0 {
+            return 0;
+        }
+        let mut best = rq.tree.leftmost;
+        if best == curr.0 {
+            best = rq.tree.next(&self.nodes, best);
+        }
+        if best == NIL {
+            return QUIET_TICKS_MAX;
+        }
+        let (load, limit) = (rq.load(), self.values.runtime_limit);
+        let start = first - rq.exec_start;
+        let (begin, each) = (self.effect(load, curr, start), self.effect(load, curr, tick));
+        let entity = self.entity(curr);
+        let granularity = self.values.granularity(&self.rules, rq.nr_running);
+        let lead = self.niced_granularity(curr, granularity);
+        let ideal = self.values.ideal_runtime(&self.rules, rq.nr_running);
+        let best_key = self.nodes[best as usize].key;
+        let gives_way = |nr: u64| {
+            let clock = rq.fair_clock.wrapping_add(begin.0).wrapping_add((nr - 1) * each.0);
+            let owed = (entity.wait_runtime + begin.1).clamp(-limit, limit);
+            let owed = (owed + (nr - 1) as i64 * each.1).clamp(-limit, limit);
+            let ran = entity.ran + start + (nr - 1) * tick;
+            let key = Self::key_at(clock, &Entity { wait_runtime: owed, ..*entity });
+            let is_over = ideal.is_some_and(|ideal| ran > ideal);
+            key.wrapping_sub(best_key) as i64 > if is_over { 0 } else { lead }
+        };
+        let (mut quiet, mut end) = (0, QUIET_TICKS_MAX + 1);
+        while end - quiet > 1 {
+            let middle = quiet.midpoint(end);
+            if gives_way(middle) { end = middle } else { quiet = middle }
+        }
+        quiet
+    }
+
+    /// As many such ticks have passed, the last one at `now`.
+    pub fn pass_ticks(&mut self, cpu: CpuId, curr: TaskId, nr: u64, now: Nanos, tick: Nanos) {
+        let more = nr - 1;
+        self.update_curr(cpu, Some(curr), now - more * tick);
+        let rq = &mut self.cfs[cpu.index()];
+        let load = rq.load();
+        let (fair, owed) = self.effect(load, curr, tick);
+        let rq = &mut self.cfs[cpu.index()];
+        rq.fair_clock = rq.fair_clock.wrapping_add(more * fair);
+        rq.exec_start = now;
+        self.entities[curr.index()].ran += more * tick;
+        self.add_wait_runtime(curr, more as i64 * owed);
+        self.rekey(cpu, curr);
     }
 
     /// `task`, on no queue, goes from one CPU to another: the clocks of both differ.

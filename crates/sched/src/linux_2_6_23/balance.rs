@@ -127,6 +127,24 @@ impl FairClock {
         }
     }
 
+    /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
+    pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
+        let precise = self.fair.values.has(PRECISE_CPU_LOAD);
+        if precise || !self.balance.ticks.is_next(core) || !core.idle_cpus.is_empty() {
+            return 0;
+        }
+        match core.nr_cpus() {
+            1 => u64::MAX,
+            _ => self.domains.quiet_ticks(core.jiffies(), cpu),
+        }
+    }
+
+    /// As many such ticks have passed.
+    pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
+        self.balance.ticks.pass(core);
+        self.domains.pass_ticks(cpu, nr);
+    }
+
     /// `cpu` has nothing left to run. Says whether it got something.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         core.nr_cpus() > 1

@@ -37,6 +37,8 @@ mod balance;
 mod entity;
 mod explain;
 pub mod rules;
+#[cfg(test)]
+mod tests;
 mod tick;
 
 use crate::class::SchedClass;
@@ -293,6 +295,24 @@ impl SchedClass for FairClock {
 
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
         self.rebalance_ticks(core, cpu);
+    }
+
+    fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        let quiet = curr.map_or(u64::MAX, |curr| match self.fair.entity(curr).class {
+            Class::Rt => self.rt.quiet_ticks(core, curr),
+            Class::Fair => self.fair.quiet_ticks(cpu, curr, core.now, core.tick_nsec),
+        });
+        if quiet == 0 { 0 } else { quiet.min(self.quiet_balance_ticks(core, cpu)) }
+    }
+
+    fn pass_ticks(&mut self, core: &Core, cpu: CpuId, curr: Option<TaskId>, nr: u64) {
+        if let Some(curr) = curr {
+            match self.fair.entity(curr).class {
+                Class::Rt => self.rt.pass_ticks(core, curr, nr),
+                Class::Fair => self.fair.pass_ticks(cpu, curr, nr, core.now, core.tick_nsec),
+            }
+        }
+        self.pass_balance_ticks(core, cpu, nr);
     }
 
     fn prio_changed(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
