@@ -2,7 +2,8 @@
 //! What a simulation is given and what it gives beside the trace.
 
 use crate::objects::BlockedTask;
-use schedlab_model::{Machine, Nanos};
+use schedlab_model::{CgroupId, Machine, Nanos};
+use schedlab_sched::BandwidthStats;
 use schedlab_sched::options::Options;
 use schedlab_sched::registry::SchedulerInfo;
 
@@ -56,4 +57,6 @@ pub struct SimOutcome {
     pub lock_wait_ns: Nanos,
     /// Time that they fetched it from the CPU that held it last.
     pub lock_transfer_ns: Nanos,
+    /// What cpu.max did to the groups that have one, in their order.
+    pub bandwidth: Vec<(CgroupId, BandwidthStats)>,
 }

@@ -113,6 +113,10 @@ impl<S: TraceSink> Engine<'_, S> {
             let is_throttled = self.classes[usize::from(t.class)].is_throttled(&self.core, id);
             throttled[cpu.index()] |= is_throttled;
             let waits = !self.core.is_running(id) && !t.sched_delayed && !is_throttled;
+            if is_throttled {
+                // What is held back on purpose starves nobody: the wait counts from here.
+                self.execs[id.index()].runnable_since = self.core.now;
+            }
             let since = self.execs[id.index()].runnable_since;
             if waits && limit.is_some_and(|limit| self.core.now - since > limit) {
                 self.fault(SchedulerFault::Starved, "pick_task", id, cpu);

@@ -17,10 +17,10 @@ use crate::stack;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
-    Costs, CpuId, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
+    CgroupId, Costs, CpuId, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
     time::NSEC_PER_SEC,
 };
-use schedlab_sched::{Core, SchedClass};
+use schedlab_sched::{BandwidthStats, Core, SchedClass};
 
 /// Program steps and reschedules at one instant before the run is taken to hang.
 const ROUNDS_MAX: u64 = 1_000_000;
@@ -193,6 +193,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.check_all();
         }
         self.outcome.end_ns = self.core.now;
+        self.outcome.bandwidth = self.bandwidth();
         self.outcome.nr_tasks = self.core.tasks.len() as u64;
         self.outcome.nr_switches = self.core.rqs.iter().map(|rq| rq.nr_switches).sum();
         self.sink.end(self.core.now);
@@ -290,6 +291,13 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     fn runnable_task(&self) -> Option<TaskId> {
         let mut ids = (0..self.core.tasks.len() as u32).map(TaskId);
         ids.find(|id| self.core.task(*id).on_rq && !self.core.task(*id).sched_delayed)
+    }
+
+    /// What bandwidth control did to each group with a limit.
+    fn bandwidth(&self) -> Vec<(CgroupId, BandwidthStats)> {
+        let groups = (0..self.workload.cgroups.len() as u32).map(CgroupId);
+        let stats = |group| self.classes.iter().find_map(|c| c.bandwidth_stats(&self.core, group));
+        groups.filter_map(|group| Some((group, stats(group)?))).collect()
     }
 
     /// Whether no task will ever run again, whatever timers of classes still come.

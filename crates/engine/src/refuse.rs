@@ -10,14 +10,7 @@ pub(crate) fn check(
     scheduler: &str,
     classes: &[Box<dyn SchedClass>],
 ) -> Result<(), String> {
-    for group in &workload.cgroups {
-        if group.cpu_max.is_some() {
-            return Err(format!(
-                "group {:?}: cpu.max is not modelled by any scheduler: leave it out",
-                group.path
-            ));
-        }
-    }
+    check_cpu_max(workload, scheduler, classes)?;
     let has_deadline = classes.iter().any(|class| class.owns(Policy::Deadline));
     for task in &workload.tasks {
         let refuse = |what: String| Err(format!("task {:?}: {what}", task.name));
@@ -31,6 +24,32 @@ pub(crate) fn check(
                 return refuse(format!("operation {index}: {}", no_deadline()));
             }
         }
+    }
+    Ok(())
+}
+
+/// Limits of groups: only where the class of SCHED_OTHER enforces them, and not of the root group,
+/// which has no such file.
+fn check_cpu_max(
+    workload: &Workload,
+    scheduler: &str,
+    classes: &[Box<dyn SchedClass>],
+) -> Result<(), String> {
+    let Some(group) = workload.cgroups.iter().find(|group| group.cpu_max.is_some()) else {
+        return Ok(());
+    };
+    let path = &group.path;
+    let fair = classes.iter().find(|class| class.owns(Policy::Normal));
+    if !fair.is_some_and(|class| class.enforces_cpu_max()) {
+        return Err(format!(
+            "group {path:?}: scheduler {scheduler:?} leaves out cpu.max: take one of linux-6.1 and \
+             later, or leave the limit out"
+        ));
+    }
+    if workload.cgroups[0].cpu_max.is_some() {
+        return Err(format!(
+            "group {path:?}: the root group has no cpu.max: limit a group below it"
+        ));
     }
     Ok(())
 }

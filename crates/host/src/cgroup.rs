@@ -3,7 +3,8 @@
 //!
 //! Whichever hierarchy carries the cpu controller is used. v1: weight becomes cpu.shares (1024 for
 //! weight 100), and groups with real-time tasks get a part of the real-time bandwidth where the
-//! kernel has RT_GROUP_SCHED; cpu.max becomes cpu.cfs_quota_us and cpu.cfs_period_us. v2: the run's
+//! kernel has RT_GROUP_SCHED; cpu.max becomes cpu.cfs_quota_us and cpu.cfs_period_us,
+//! cpu.max.burst cpu.cfs_burst_us. v2: the run's
 //! group is a threaded domain, so that tasks and groups may compete side by side in it as the model
 //! has it; needs root, because the cpu controller must be switched on from the root down (what was
 //! switched on is switched off again).
@@ -231,19 +232,29 @@ impl Groups {
     }
 }
 
-/// Sets cpu.max; the kernel counts in whole us.
+/// Sets cpu.max and cpu.max.burst; the kernel counts in whole us.
 fn limit(controller: &CpuController, dir: &Path, cpu_max: CpuMax) -> Result<(), String> {
     let (quota_us, period_us) = (cpu_max.quota_ns / 1000, cpu_max.period_ns / 1000);
-    let settings = match controller {
+    let mut settings = match controller {
         CpuController::V1(_) => vec![
             ("cpu.cfs_period_us", period_us.to_string()),
             ("cpu.cfs_quota_us", quota_us.to_string()),
         ],
         CpuController::V2(_) => vec![("cpu.max", format!("{quota_us} {period_us}"))],
     };
+    if cpu_max.burst_ns > 0 {
+        let file = match controller {
+            CpuController::V1(_) => "cpu.cfs_burst_us",
+            CpuController::V2(_) => "cpu.max.burst",
+        };
+        settings.push((file, (cpu_max.burst_ns / 1000).to_string()));
+    }
     for (file, value) in settings {
         write(&dir.join(file), &value).map_err(|error| {
             let advice = match error.raw_os_error() {
+                Some(libc::ENOENT) if file.contains("burst") => {
+                    ": this kernel has no CONFIG_CFS_BANDWIDTH or is older than 5.14"
+                }
                 Some(libc::ENOENT) => ": this kernel has no CONFIG_CFS_BANDWIDTH",
                 Some(libc::EINVAL) => ": a group may not have more than its parent has",
                 _ => "",

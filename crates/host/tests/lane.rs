@@ -323,7 +323,7 @@ fn a_quota_limits_a_group() {
     let mut workload = Workload::new("quota", vec![TaskSpec::new("hog", forever)]);
     workload.tasks[0].attr.cgroup = CgroupId(1);
     let mut group = CgroupSpec::new("/limited", CgroupId(0), 100);
-    group.cpu_max = Some(CpuMax { quota_ns: 5_000_000, period_ns: 20_000_000 });
+    group.cpu_max = Some(CpuMax { quota_ns: 5_000_000, period_ns: 20_000_000, burst_ns: 0 });
     workload.cgroups.push(group);
     workload.duration_ns = Some(600_000_000);
     let (outcome, _) = play(&on_cpu0(workload.clone()));
@@ -331,7 +331,8 @@ fn a_quota_limits_a_group() {
     // Less where other load is on the machine.
     assert!((0.02..0.32).contains(&share), "a quarter was allowed, it had {share}");
     // The run's own group can be limited too, and no group may have more than its parent.
-    workload.cgroups[0].cpu_max = Some(CpuMax { quota_ns: 1_000_000, period_ns: 20_000_000 });
+    workload.cgroups[0].cpu_max =
+        Some(CpuMax { quota_ns: 1_000_000, period_ns: 20_000_000, burst_ns: 500_000 });
     workload.cgroups[1].cpu_max = None;
     let (outcome, _) = play(&on_cpu0(workload));
     let share = outcome.tasks[0].run_ns as f64 / outcome.end_ns as f64;

@@ -21,7 +21,7 @@
 use crate::core::{Core, LockDomain, PreemptCheck};
 use crate::explain::{Contest, Explanation, Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use schedlab_model::{CpuId, Nanos, Policy, TaskId};
+use schedlab_model::{CgroupId, CpuId, Nanos, Policy, TaskId};
 
 /// A scheduling class (`struct sched_class`). State of its own is indexed by task and CPU.
 pub trait SchedClass: Send {
@@ -240,6 +240,17 @@ pub trait SchedClass: Send {
         false
     }
 
+    /// Whether the class keeps its tasks within the cpu.max of their groups. A workload with a
+    /// limit is refused if the class of SCHED_OTHER does not. Default: no.
+    fn enforces_cpu_max(&self) -> bool {
+        false
+    }
+
+    /// What bandwidth control has done to `group` so far; `None` if it has no limit. Default: none.
+    fn bandwidth_stats(&self, _core: &Core, _group: CgroupId) -> Option<BandwidthStats> {
+        None
+    }
+
     /// Numbers that the class compares when it picks, for people: "vruntime 12.3 ms, ...".
     /// Default: nothing to say.
     fn explain(&self, _core: &Core, _task: TaskId) -> String {
@@ -264,6 +275,21 @@ pub trait SchedClass: Send {
     fn explain_task(&self, _core: &Core, _task: TaskId) -> Vec<Fact> {
         Vec::new()
     }
+}
+
+/// What bandwidth control has done to a group: cpu.stat of cgroup v2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BandwidthStats {
+    /// Periods that have ended while the period timer ran.
+    pub nr_periods: u64,
+    /// Those at whose end the group was throttled on some CPU.
+    pub nr_throttled: u64,
+    /// Time throttled, added up over the CPUs, ns.
+    pub throttled_ns: Nanos,
+    /// Periods in which the group used more than its quota (cpu.max.burst).
+    pub nr_bursts: u64,
+    /// CPU time used beyond the quota in those, ns.
+    pub burst_ns: Nanos,
 }
 
 /// The default choice of CPU: `prev` if idle and allowed, else the first idle allowed CPU after it,

@@ -42,7 +42,7 @@ pub mod weights;
 pub mod wmult;
 pub mod wrr;
 
-pub use class::SchedClass;
+pub use class::{BandwidthStats, SchedClass};
 pub use core::{Core, LockDomain, PreemptCheck, Rq, Task, TaskState, TimerRequest};
 pub use flags::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 pub use options::{OptionError, Options, Tunable, TunableKind};

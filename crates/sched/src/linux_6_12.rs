@@ -21,10 +21,10 @@ const TUNABLES_6_6: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES.len()] =
 const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
     concat(&DL_AND_FAIR, rt::TUNABLES_6_12);
 
-const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, cpu.max, autogroup, core \
+const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, autogroup, core \
      scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks";
 const LEAVES_OUT_7_1: &str = "the threads of the stop class, HRTICK (off without deferred rearming \
-     of timers), cpu.max, autogroup, core scheduling, NUMA balancing, cpu.idle groups, control \
+     of timers), autogroup, core scheduling, NUMA balancing, cpu.idle groups, control \
      groups of real-time tasks, the states of deadline servers and the ext server of 7.x, \
      NEXT_BUDDY";
 const CLAIMS: Claims =

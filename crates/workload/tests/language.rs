@@ -275,7 +275,8 @@ fn clamps_hold_until_they_are_taken_away() {
 fn processes_joins_groups_and_expectations() {
     let workload = read(
         r#"{ "cgroups": { "/a": { "weight": 50, "cpu_max": { "quota": "20ms" } },
-                          "/a/b": { "cpu_max": { "quota": 400000, "period": "1s" } } },
+                          "/a/b": {
+                            "cpu_max": { "quota": 400000, "period": "1s", "burst": "50ms" } } },
           "tasks": {
             "shell": { "loop": 1, "process": true, "working_set": "1MiB", "fork0": "job",
                        "fork1": "other", "join0": "job", "join1": "" },
@@ -288,8 +289,10 @@ fn processes_joins_groups_and_expectations() {
             { "measure": "nr_migrations", "equal": 0 } ] }"#,
     );
     let limits: Vec<_> = workload.cgroups.iter().map(|group| group.cpu_max).collect();
-    let limit = |quota_ns, period_ns| Some(CpuMax { quota_ns, period_ns });
-    assert_eq!(limits, [None, limit(20_000_000, 100_000_000), limit(400_000_000, 1_000_000_000)]);
+    let limit = |quota_ns, period_ns, burst_ns| Some(CpuMax { quota_ns, period_ns, burst_ns });
+    let expected =
+        [None, limit(20_000_000, 100_000_000, 0), limit(400_000_000, 1_000_000_000, 50_000_000)];
+    assert_eq!(limits, expected);
     let shell = &workload.tasks[0];
     assert!(shell.is_process && !workload.tasks[1].is_process);
     assert_eq!(shell.working_set_bytes, 1 << 20);

@@ -311,7 +311,12 @@ fn workload() -> impl Strategy<Value = Workload> {
                 [("/a", 0), ("/a/b.slice", 1)].into_iter().zip(groups)
             {
                 let mut group = CgroupSpec::new(path, CgroupId(parent), weight);
-                group.cpu_max = limit.map(|(quota_ns, period_ns)| CpuMax { quota_ns, period_ns });
+                group.cpu_max = limit.map(|(quota_ns, period_ns)| CpuMax {
+                    quota_ns,
+                    period_ns,
+                    // Some have a burst.
+                    burst_ns: quota_ns * (period_ns % 3) / 4,
+                });
                 workload.cgroups.push(group);
             }
             workload

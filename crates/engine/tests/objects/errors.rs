@@ -165,8 +165,24 @@ fn what_no_scheduler_models_is_refused_by_name() {
             }),
         )],
     );
-    made.cgroups[0].cpu_max = Some(CpuMax { quota_ns: 5 * MS, period_ns: 10 * MS });
-    assert_eq!(error(&made), "group \"/\": cpu.max is not modelled by any scheduler: leave it out");
+    let refused = |made: &schedlab_model::Workload, name: &str| {
+        let info = find(name).expect("registered");
+        Case::new(made, info, 1).run().err().expect("refused").to_string()
+    };
+    made.cgroups[0].cpu_max = Some(CpuMax { quota_ns: 5 * MS, period_ns: 10 * MS, burst_ns: 0 });
+    assert_eq!(
+        refused(&made, "linux-6.12"),
+        "group \"/\": the root group has no cpu.max: limit a group below it"
+    );
+    for name in ["rr", "wrr", "linux-2.6.22", "linux-2.4.18"] {
+        assert_eq!(
+            refused(&made, name),
+            format!(
+                "group \"/\": scheduler {name:?} leaves out cpu.max: take one of linux-6.1 and \
+                 later, or leave the limit out"
+            )
+        );
+    }
     made.cgroups[0].cpu_max = None;
     made.tasks[0].attr.policy = Policy::Deadline;
     made.tasks[0].attr.deadline =

@@ -164,11 +164,17 @@ fn check_util(attr: &SchedAttr) -> Result<(), String> {
 /// Bounds of the kernel: `min_cfs_quota_period` and `max_cfs_quota_period`, kernel/sched/core.c.
 fn check_cpu_max(cpu_max: Option<CpuMax>) -> Result<(), String> {
     const MS: crate::Nanos = 1_000_000;
-    let Some(CpuMax { quota_ns, period_ns }) = cpu_max else { return Ok(()) };
+    let Some(CpuMax { quota_ns, period_ns, burst_ns }) = cpu_max else { return Ok(()) };
     if quota_ns < MS || !(MS..=1_000 * MS).contains(&period_ns) {
         return Err(format!(
             "cpu.max is {quota_ns} ns in each {period_ns} ns: allowed is a quota of 1 ms and more \
              in a period of 1 ms to 1 s"
+        ));
+    }
+    if burst_ns > quota_ns {
+        return Err(format!(
+            "cpu.max.burst is {burst_ns} ns beside a quota of {quota_ns} ns: allowed is at most \
+             the quota"
         ));
     }
     Ok(())

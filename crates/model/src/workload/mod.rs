@@ -70,6 +70,9 @@ pub struct CpuMax {
     pub quota_ns: Nanos,
     /// Period, 1 ms to 1 s.
     pub period_ns: Nanos,
+    /// CPU time left over from earlier periods that the group may use in one period beside the
+    /// quota (cpu.max.burst); at most the quota.
+    pub burst_ns: Nanos,
 }
 
 /// A control group of the cpu controller.

@@ -271,6 +271,9 @@ impl Balancer {
         if v6_18 && core.task(task).sched_delayed && attempt.kind != MigrationType::Load {
             return false;
         }
+        if fair.is_throttled_on(core, task, src) || fair.is_throttled_on(core, task, attempt.dst) {
+            return false;
+        }
         let allowed = &core.task(task).cpus_allowed;
         let domain = self.domains.domain(attempt.domain);
         if !allowed.contains(attempt.dst) {

@@ -101,6 +101,11 @@ pub trait FairQueues {
     /// Bounds `avg_idle` by twice `cost` (`rq->max_idle_balance_cost`).
     fn set_max_idle_balance_cost(&mut self, cpu: CpuId, cost: Nanos);
 
+    /// Whether the group of `task` is throttled on `cpu` (throttled_lb_pair asks it of two CPUs).
+    fn is_throttled_on(&self, _core: &Core, _task: TaskId, _cpu: CpuId) -> bool {
+        false
+    }
+
     /// Takes waiting `task` off `from` and gives it to `to`, without queueing it there
     /// (detach_task). `false`: it only slept with a delayed dequeue, which is complete now, and
     /// there is nothing to move.

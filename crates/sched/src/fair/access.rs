@@ -137,6 +137,10 @@ impl FairQueues for FairClass {
         self.cpus[cpu.index()].max_idle_balance_cost = cost;
     }
 
+    fn is_throttled_on(&self, core: &Core, task: TaskId, cpu: CpuId) -> bool {
+        self.bandwidth.is_some() && self.is_hierarchy_throttled(self.queue_of(core, task, cpu))
+    }
+
     fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) -> bool {
         let e = self.task_entity(task);
         if self.ent(e).delayed {

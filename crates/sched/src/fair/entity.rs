@@ -48,6 +48,8 @@ pub struct Entity {
     pub on_rq: bool,
     /// Sleeps but stays queued (`sched_delayed`).
     pub delayed: bool,
+    /// Throttled: on no queue, but in the limbo of its own (6.18).
+    pub limbo: bool,
     /// See `deadline`.
     pub rel_deadline: bool,
     /// `slice` is its own, not the scheduler's.
@@ -107,6 +109,7 @@ impl Entity {
             runnable_weight: 0,
             on_rq: false,
             delayed: false,
+            limbo: false,
             rel_deadline: false,
             custom_slice: false,
             v_relative: false,

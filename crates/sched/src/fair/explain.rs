@@ -17,12 +17,16 @@ const LEAST_VRUNTIME: Rule = Rule::Least { keys: &["vruntime"], text: "the least
 const EARLIEST_DEADLINE: Rule =
     Rule::Least { keys: &["deadline"], text: "the earliest virtual deadline among the eligible" };
 
+const ALL_THROTTLED: Rule =
+    Rule::Named("nobody: the groups of its tasks have used up their cpu.max (throttled)");
+
 impl FairClass {
     /// The choice on `cpu`, level by level.
     pub(super) fn explain_pick_fair(&self, cpu: CpuId, into: &mut Explanation) {
         let mut q = cpu.0;
         if self.rq(q).nr_queued == 0 {
-            into.contests.push(Contest::nobody("fair", Rule::Empty));
+            let rule = if self.holds_back(cpu) { ALL_THROTTLED } else { Rule::Empty };
+            into.contests.push(Contest::nobody("fair", rule));
             return;
         }
         loop {
@@ -132,6 +136,10 @@ impl FairClass {
             Fact::number("nr_queued", rq.nr_queued),
             Fact::vns("min_vruntime", rq.min_vruntime as i64),
         ];
+        if let Some((remaining, pool)) = self.runtime_left(q) {
+            facts.push(Fact::ns("runtime_remaining", remaining));
+            facts.push(Fact::ns("pool_runtime", pool));
+        }
         if self.rules.is_eevdf() {
             let average = self.avg_vruntime(q).wrapping_sub(rq.min_vruntime) as i64;
             facts.push(Fact::vns("avg_vruntime", average));
@@ -214,6 +222,9 @@ impl FairClass {
     pub(super) fn task_facts(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
         let e = self.task_entity(task);
         let mut facts = self.entity_facts(e);
+        if self.is_hierarchy_throttled(self.ent(e).cfs) {
+            facts.push(Fact::flag("throttled", true));
+        }
         if self.rules.is_eevdf() {
             let q = self.ent(e).cfs;
             let average = self.avg_vruntime(q).wrapping_sub(self.rq(q).min_vruntime) as i64;

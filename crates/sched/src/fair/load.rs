@@ -9,7 +9,7 @@
 use super::FairClass;
 use super::pelt::{CAPACITY_SCALE, MIN_DIVIDER};
 use super::rbtree::NIL;
-use super::rules::{Algorithm, Reweight};
+use super::rules::{Algorithm, Reweight, Throttling};
 use super::weights::{LoadWeight, MIN_SHARES, scale_load_down};
 use crate::core::Core;
 use schedlab_model::Nanos;
@@ -317,7 +317,10 @@ impl FairClass {
 
     #[inline(never)]
     fn renew_shares(&mut self, core: &mut Core, e: u32, my_q: u32) {
-        if self.rules.group_keeps_weight_when_empty && self.rq(my_q).load == 0 {
+        let is_empty = self.rules.group_keeps_weight_when_empty && self.rq(my_q).load == 0;
+        let is_throttled =
+            self.rules.throttling == Throttling::Queues && self.is_hierarchy_throttled(my_q);
+        if is_empty || is_throttled {
             return;
         }
         let shares = self.group_shares(my_q);

@@ -4,14 +4,15 @@
 //! One class for all kernel versions: [`rules::Rules`] says which algorithm (CFS or EEVDF) and
 //! which of their details. State lies in vectors ([`entity`]); what is done to it, in files by
 //! topic: [`queue`] (enqueue and dequeue through the levels of groups), `cfs` and `eevdf`
-//! (placement, pick, preemption), [`load`] (load averages, shares of groups), [`pelt`], [`access`]
-//! (what CPU selection and load balancing use).
+//! (placement, pick, preemption), `bandwidth` (cpu.max), [`load`] (load averages, shares of
+//! groups), [`pelt`], [`access`] (what CPU selection and load balancing use).
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5. Left out:
-//! high-resolution ticks (HRTICK), bandwidth control (cpu.max), autogroup, core scheduling, NUMA
-//! balancing, cpu.idle groups, utilisation estimates (util_est) and clamps.
+//! high-resolution ticks (HRTICK), autogroup, core scheduling, NUMA balancing, cpu.idle groups,
+//! utilisation estimates (util_est) and clamps.
 
 pub mod access;
+mod bandwidth;
 mod cfs;
 mod eevdf;
 #[cfg(test)]
@@ -30,15 +31,16 @@ pub mod tunables;
 pub mod weights;
 
 use crate::balance::{BalanceOptions, Balancer, FairQueues};
-use crate::class::SchedClass;
+use crate::class::{BandwidthStats, SchedClass};
 use crate::core::{Core, PreemptCheck};
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::Options;
+use bandwidth::Bandwidth;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
 use rbtree::{NIL, Node, before};
 use rules::{Algorithm, Rules};
-use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{CgroupId, CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
 use timeline::Timeline;
 use tunables::FairTunables;
 use weights::{LoadWeight, NICE_0_LOAD, shares_from_cpu_weight};
@@ -66,6 +68,8 @@ pub struct FairClass {
     first_task: u32,
     /// Placement and load balancing; taken out while it works on the queues.
     balancer: Option<Box<Balancer>>,
+    /// Only if some group has a limit.
+    bandwidth: Option<Box<Bandwidth>>,
 }
 
 impl FairClass {
@@ -117,6 +121,7 @@ impl FairClass {
             groups: groups.collect(),
             cpus: vec![cpu; nr_cpus as usize],
             balancer: Some(Box::new(Balancer::new(balance, machine))),
+            bandwidth: Bandwidth::new(&rules, tunables.bandwidth_slice_ns, cgroups, nr_cpus),
         }
     }
 
@@ -242,7 +247,8 @@ impl FairClass {
         is_fork: bool,
     ) {
         let (se, pse) = (self.task_entity(curr), self.task_entity(task));
-        if se == pse || core.rq(cpu).need_resched {
+        if se == pse || core.rq(cpu).need_resched || self.is_hierarchy_throttled(self.ent(pse).cfs)
+        {
             return;
         }
         match self.rules.algorithm {
@@ -341,8 +347,13 @@ impl SchedClass for FairClass {
         self.put_prev_task_fair(core, self.task_entity(prev), next.map(|n| self.task_entity(n)));
     }
 
-    fn set_next_task(&mut self, core: &mut Core, _cpu: CpuId, task: TaskId, first: bool) {
-        self.set_next_task_fair(core, self.task_entity(task), first);
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, first: bool) {
+        let e = self.task_entity(task);
+        self.set_next_task_fair(core, e, first);
+        // A change may have taken it into a throttled group (sched_move_task).
+        if !first && self.is_hierarchy_throttled(self.ent(e).cfs) {
+            core.resched_curr(cpu);
+        }
     }
 
     fn select_task_rq(
@@ -454,6 +465,23 @@ impl SchedClass for FairClass {
             self.move_entity_to(core, e, q);
         }
         self.apply_attr(core, e, attr);
+    }
+
+    fn timer(&mut self, core: &mut Core, token: u64) {
+        self.bandwidth_timer(core, token);
+    }
+
+    fn is_throttled(&self, _core: &Core, task: TaskId) -> bool {
+        self.bandwidth.is_some()
+            && self.is_hierarchy_throttled(self.ent(self.task_entity(task)).cfs)
+    }
+
+    fn enforces_cpu_max(&self) -> bool {
+        true
+    }
+
+    fn bandwidth_stats(&self, core: &Core, group: CgroupId) -> Option<BandwidthStats> {
+        self.stats_of(core.now, group)
     }
 
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {

@@ -17,13 +17,22 @@ use schedlab_model::{CpuId, TaskId};
 
 /// Why an entity is dequeued: the boundary's reasons and one of the class's own.
 #[derive(Clone, Copy, Debug)]
-struct Dequeue {
+pub(super) struct Dequeue {
     sleep: bool,
     save: bool,
     moved: bool,
     special: bool,
     /// Completes a delayed dequeue (DEQUEUE_DELAYED).
     delayed: bool,
+    /// Bandwidth control takes it off (DEQUEUE_THROTTLE): not to be delayed.
+    throttle: bool,
+}
+
+impl Dequeue {
+    /// By bandwidth control; `delayed`: the dequeue of the entity was delayed.
+    pub(super) const fn throttle(delayed: bool) -> Self {
+        Self { sleep: true, save: false, moved: false, special: true, delayed, throttle: true }
+    }
 }
 
 impl FairClass {
@@ -45,11 +54,14 @@ impl FairClass {
         se.exec_start = core.now;
         se.sum_exec_runtime += delta;
         se.vruntime = se.vruntime.wrapping_add(calc_delta_fair(delta, se.load));
+        if self.bandwidth.is_some() {
+            self.charge_runtime(core, q, delta);
+        }
         if self.rules.algorithm == Algorithm::Cfs {
             self.update_min_vruntime(q);
             return;
         }
-        let renewed = se.renew_deadline(base_slice);
+        let renewed = self.ents[curr as usize].renew_deadline(base_slice);
         self.update_min_vruntime(q);
         let rq = &self.cfs[q as usize];
         if rq.nr_queued == 1 {
@@ -149,14 +161,14 @@ impl FairClass {
     }
 
     /// Adds `queued`, `runnable` and `idle` tasks to the counts of queue `q` (may be negative).
-    fn count(&mut self, q: u32, queued: i32, runnable: i32, idle: i32) {
+    pub(super) fn count(&mut self, q: u32, queued: i32, runnable: i32, idle: i32) {
         let rq = self.rq_mut(q);
         rq.h_nr_queued = rq.h_nr_queued.wrapping_add_signed(queued);
         rq.h_nr_runnable = rq.h_nr_runnable.wrapping_add_signed(runnable);
         rq.h_nr_idle = rq.h_nr_idle.wrapping_add_signed(idle);
     }
 
-    fn enqueue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: EnqueueFlags) {
+    pub(super) fn enqueue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: EnqueueFlags) {
         let is_curr = self.rq(q).curr == e;
         let cfs = self.rules.algorithm == Algorithm::Cfs;
         if is_curr && !cfs {
@@ -183,13 +195,23 @@ impl FairClass {
             self.tree_insert(q, e);
         }
         self.ent_mut(e).on_rq = true;
+        if self.bandwidth.is_some() && self.rq(q).nr_queued == 1 {
+            self.check_enqueue_throttle(core, q);
+        }
     }
 
     /// Returns whether `e` left; `false`: its dequeue is delayed.
-    fn dequeue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) -> bool {
+    pub(super) fn dequeue_entity(
+        &mut self,
+        core: &mut Core,
+        q: u32,
+        e: u32,
+        flags: Dequeue,
+    ) -> bool {
         self.update_curr(core, q);
         self.clear_buddies(e);
-        let delay = self.rules.delay_dequeue && flags.sleep && !flags.special && !flags.delayed;
+        let exempt = flags.special || flags.throttle || flags.delayed;
+        let delay = self.rules.delay_dequeue && flags.sleep && !exempt;
         if delay && !self.entity_eligible(q, e) {
             self.update_load_avg(core.now, q, e, Change::None);
             if self.rules.delayed_lag_only_rises {
@@ -219,6 +241,9 @@ impl FairClass {
             se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
             se.v_relative = true;
         }
+        if self.bandwidth.is_some() && self.rq(q).nr_queued == 0 {
+            self.return_runtime(core, q);
+        }
         self.update_cfs_group(core, e);
         if !flags.save || flags.moved {
             self.update_min_vruntime(q);
@@ -244,6 +269,10 @@ impl FairClass {
             return;
         }
         self.prepare_enqueue(core, cpu, task, flags);
+        if self.bandwidth.is_some() && self.goes_to_limbo(core, task, self.ent(e).cfs) {
+            self.add_to_limbo(e);
+            return;
+        }
         let mut idle = i32::from(self.ent(e).idle);
         let runnable = i32::from(flags.wakeup || !self.ent(e).delayed);
         let mut flags = flags;
@@ -263,6 +292,9 @@ impl FairClass {
             }
             self.enqueue_entity(core, q, e, flags);
             self.count(q, 1, runnable, idle);
+            if self.ends_at(q) {
+                return;
+            }
             idle = idle.min(1);
             flags = EnqueueFlags::WAKEUP;
             e = self.ent(e).parent;
@@ -270,10 +302,9 @@ impl FairClass {
                 slice = self.min_slice(q);
             }
         }
-        if e != NIL {
-            self.update_levels_above(core, e, slice, (1, runnable, idle));
+        if e == NIL || self.update_levels_above(core, e, slice, (1, runnable, idle)) {
+            core.add_nr_running(cpu, 1);
         }
-        core.add_nr_running(cpu, 1);
     }
 
     /// What must be right before the first level is enqueued: queue, attributes, utilisation.
@@ -302,13 +333,14 @@ impl FairClass {
     }
 
     /// The levels of `e` and above, whose entities stay queued: counts, load, shares, slices.
+    /// Returns whether it came to the root: counts end at a throttled queue.
     fn update_levels_above(
         &mut self,
         core: &mut Core,
         mut e: u32,
         mut slice: u64,
         (queued, runnable, idle): (i32, i32, i32),
-    ) {
+    ) -> bool {
         while e != NIL {
             let q = self.ent(e).cfs;
             self.update_load_avg(core.now, q, e, Change::None);
@@ -322,8 +354,12 @@ impl FairClass {
                 slice = self.min_slice(q);
             }
             self.count(q, queued, runnable, idle);
+            if self.ends_at(q) {
+                return false;
+            }
             e = self.ent(e).parent;
         }
+        true
     }
 
     pub(super) fn dequeue_task_fair(
@@ -335,15 +371,20 @@ impl FairClass {
     ) -> bool {
         let DequeueFlags { sleep, save, moved, special } = flags;
         let e = self.task_entity(task);
+        if self.ent(e).limbo {
+            self.leave_limbo(e);
+            return true;
+        }
         // A sleeper that is queued with a delayed dequeue and is to leave for good (change of class
         // or affinity, exit): its dequeue is completed.
         let delayed = sleep && self.ent(e).delayed;
-        self.dequeue_entities(core, cpu, e, Dequeue { sleep, save, moved, special, delayed })
+        let flags = Dequeue { sleep, save, moved, special, delayed, throttle: false };
+        self.dequeue_entities(core, cpu, e, flags)
     }
 
     /// Dequeues `e` and those above it that become empty. Returns `false` if `e` is a task whose
     /// dequeue is delayed.
-    fn dequeue_entities(
+    pub(super) fn dequeue_entities(
         &mut self,
         core: &mut Core,
         cpu: CpuId,
@@ -369,13 +410,16 @@ impl FairClass {
                 break;
             }
             self.count(q, queued, runnable, idle);
+            if self.ends_at(q) {
+                return true;
+            }
             e = self.ent(e).parent;
             if e == NIL {
                 break;
             }
             if self.rq(q).load != 0 {
                 slice = self.min_slice(q);
-                if task_sleep {
+                if task_sleep && !self.is_hierarchy_throttled(q) {
                     self.set_next_buddy(e);
                 }
                 break;
@@ -384,10 +428,9 @@ impl FairClass {
             flags.delayed = false;
             flags.special = false;
         }
-        if e != NIL {
-            self.update_levels_above(core, e, slice, (queued, runnable, idle));
-        }
-        if queued != 0 {
+        let at_root =
+            e == NIL || self.update_levels_above(core, e, slice, (queued, runnable, idle));
+        if at_root && queued != 0 {
             core.sub_nr_running(cpu, 1);
         }
         true
@@ -395,8 +438,7 @@ impl FairClass {
 
     /// Ends the delayed dequeue of `e`, which the pick has chosen (EEVDF 6.12).
     pub(super) fn complete_delayed(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
-        let flags =
-            Dequeue { sleep: true, save: false, moved: false, special: false, delayed: true };
+        let flags = Dequeue { special: false, throttle: false, ..Dequeue::throttle(true) };
         self.dequeue_entities(core, cpu, e, flags);
         if self.is_task(e) {
             core.dequeue_delayed(self.entity_task(e));
@@ -423,6 +465,9 @@ impl FairClass {
         while e != NIL {
             let q = self.ent(e).cfs;
             self.count(q, 0, runnable, 0);
+            if self.ends_at(q) {
+                return;
+            }
             e = self.ent(e).parent;
         }
     }
@@ -442,6 +487,9 @@ impl FairClass {
                         curr = NIL;
                     }
                 }
+                if self.bandwidth.is_some() && self.check_runtime(core, q) && self.ends_at(q) {
+                    continue 'again;
+                }
                 let e = match self.rules.algorithm {
                     Algorithm::Cfs => self.pick_cfs(q, curr),
                     _ => {
@@ -455,6 +503,10 @@ impl FairClass {
                 };
                 assert!(e != NIL, "a queue of {} entities names none", self.rq(q).nr_queued);
                 if self.is_task(e) {
+                    if self.is_hierarchy_throttled(q) {
+                        self.throttle_task(core, cpu, e);
+                        continue 'again;
+                    }
                     return Some(self.entity_task(e));
                 }
                 q = self.ent(e).my_q;
@@ -487,6 +539,11 @@ impl FairClass {
         }
         if self.ent(e).on_rq {
             self.update_curr(core, q);
+        }
+        if self.bandwidth.is_some() {
+            self.check_runtime(core, q);
+        }
+        if self.ent(e).on_rq {
             self.tree_insert(q, e);
             self.update_load_avg(core.now, q, e, Change::None);
         }
@@ -524,6 +581,9 @@ impl FairClass {
         se.exec_start = core.now;
         se.prev_sum_exec_runtime = se.sum_exec_runtime;
         self.rq_mut(q).curr = e;
+        if !is_pick && self.bandwidth.is_some() {
+            self.charge_runtime(core, q, 0);
+        }
     }
 
     /// `e` and the entities above it should be picked next.

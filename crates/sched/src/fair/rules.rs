@@ -58,6 +58,15 @@ pub enum LagLimit {
     LongestSlice,
 }
 
+/// How a group that has used up its cpu.max is kept from running.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Throttling {
+    /// The group's entity leaves the queue above (to 6.17).
+    Queues,
+    /// Each task leaves when it is to return to user mode (6.18 and later).
+    Tasks,
+}
+
 /// What changing the weight of a queued entity does to its place under EEVDF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reweight {
@@ -112,6 +121,11 @@ pub struct Rules {
     pub tg_load_rate_limited: bool,
     /// Load balancing does not count delayed sleepers (later releases of 6.12).
     pub counts_runnable_only: bool,
+    /// Bandwidth control.
+    pub throttling: Throttling,
+    /// The periods of bandwidth control begin at a random time (6.6 and later), not at multiples
+    /// of the period.
+    pub random_period_offset: bool,
     /// Rules of placement and load balancing.
     pub balance: Generation,
 }
@@ -138,6 +152,8 @@ impl Rules {
         group_keeps_weight_when_empty: false,
         tg_load_rate_limited: false,
         counts_runnable_only: false,
+        throttling: Throttling::Queues,
+        random_period_offset: false,
         balance: Generation::V6_1,
     };
     /// EEVDF as in 6.6.
@@ -147,6 +163,7 @@ impl Rules {
         base_slice_ns: 750_000,
         pick_buddy: false,
         tg_load_rate_limited: true,
+        random_period_offset: true,
         ..Self::LINUX_6_1
     };
     /// EEVDF as in 6.12.0.
@@ -176,6 +193,7 @@ impl Rules {
     pub const LINUX_6_18: Self = Self {
         name: "linux-6.18",
         protection: Protection::ShortestSlice,
+        throttling: Throttling::Tasks,
         balance: Generation::V6_18,
         ..Self::LINUX_6_12
     };

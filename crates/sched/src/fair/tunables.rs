@@ -7,7 +7,7 @@
 use super::rules::Rules;
 use crate::options::{Options, Tunable, TunableKind};
 use schedlab_model::Nanos;
-use schedlab_model::time::NSEC_PER_SEC;
+use schedlab_model::time::{NSEC_PER_SEC, NSEC_PER_USEC};
 
 const SCALING_WORDS: &[&str] = &["none", "log", "linear"];
 
@@ -82,6 +82,14 @@ pub const BASE_SLICE: Tunable = time(
     "slice of a task without a custom one; 0: 0.70 ms (0.75 ms up to 6.12.0), scaled",
 );
 
+/// CPU time that a queue takes from its group's pool at once (sched_cfs_bandwidth_slice_us).
+pub const BANDWIDTH_SLICE_US: Tunable = Tunable {
+    name: "sched_cfs_bandwidth_slice_us",
+    kind: TunableKind::Count { min: 1, max: 1_000_000 },
+    default: 5_000,
+    text: "CPU time in us that a CPU takes at once from what a group's cpu.max leaves",
+};
+
 /// Tunables of CFS.
 pub const CFS: &[Tunable] = &[
     LATENCY,
@@ -89,6 +97,7 @@ pub const CFS: &[Tunable] = &[
     IDLE_MIN_GRANULARITY,
     WAKEUP_GRANULARITY,
     CHILD_RUNS_FIRST,
+    BANDWIDTH_SLICE_US,
     MIGRATION_COST,
     NR_MIGRATE,
     SCALING,
@@ -96,7 +105,8 @@ pub const CFS: &[Tunable] = &[
 ];
 
 /// Tunables of EEVDF.
-pub const EEVDF: &[Tunable] = &[BASE_SLICE, MIGRATION_COST, NR_MIGRATE, SCALING, SCALING_CPUS];
+pub const EEVDF: &[Tunable] =
+    &[BASE_SLICE, BANDWIDTH_SLICE_US, MIGRATION_COST, NR_MIGRATE, SCALING, SCALING_CPUS];
 
 /// Values in force, scaled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,6 +131,8 @@ pub struct FairTunables {
     pub migration_cost_ns: Nanos,
     /// Tasks that one balancing run looks at.
     pub nr_migrate: u32,
+    /// What a queue takes from its group's pool at once.
+    pub bandwidth_slice_ns: Nanos,
 }
 
 /// Factor of default times for `nr_cpus` (get_update_sysctl_factor); `scaling` is the index of the
@@ -171,6 +183,8 @@ impl FairTunables {
             normalized_base_slice_ns: base_slice_ns / factor,
             migration_cost_ns: declared(MIGRATION_COST.name).unwrap_or(MIGRATION_COST.default),
             nr_migrate: declared(NR_MIGRATE.name).unwrap_or(NR_MIGRATE.default) as u32,
+            bandwidth_slice_ns: NSEC_PER_USEC
+                * declared(BANDWIDTH_SLICE_US.name).unwrap_or(BANDWIDTH_SLICE_US.default),
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A kernel of a few hundred lines for tests of the fair class alone: hogs, and tasks that wake at
 //! given times and run for a while. Everything is free of cost. At one instant: wake-ups, then
-//! ticks, then ends of bursts, then reschedules, lowest CPU first. It drives the callbacks in the
-//! order that the boundary describes.
+//! timers of the class, then ticks, then ends of bursts, then reschedules, lowest CPU first. It
+//! drives the callbacks in the order that the boundary describes.
 #![allow(dead_code)] // each test file uses a part
 
 use schedlab_model::random::{Purpose, Stream};
@@ -11,7 +11,7 @@ use schedlab_sched::core::{PreemptCheck, Task, TaskState};
 use schedlab_sched::fair::{FairClass, rules::Rules};
 use schedlab_sched::registry;
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, Options, SchedClass, WakeFlags, WakeKind};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 pub const MS: Nanos = 1_000_000;
 
@@ -32,6 +32,9 @@ pub struct Kernel {
     pub class: FairClass,
     scripts: Vec<Script>,
     next_tick: Nanos,
+    /// Timers that the class asked for: when, in which order, token.
+    timers: BTreeSet<(Nanos, u64, u64)>,
+    nr_timers: u64,
     pub switches: Vec<Switch>,
     /// Virtual switch counters, for speed tests.
     pub nr_switches: u64,
@@ -77,6 +80,8 @@ impl Setup {
         }
         Kernel {
             next_tick: core.tick_nsec,
+            timers: BTreeSet::new(),
+            nr_timers: 0,
             core,
             class,
             scripts: Vec::new(),
@@ -313,6 +318,27 @@ impl Kernel {
             self.schedule(cpu);
         }
         self.core.clear_moves();
+        self.take_timers();
+    }
+
+    fn take_timers(&mut self) {
+        while let Some(timer) = self.core.take_timer() {
+            self.nr_timers += 1;
+            self.timers.insert((timer.at, self.nr_timers, timer.token));
+        }
+    }
+
+    /// Timers of the class that are due.
+    fn fire_timers(&mut self, now: Nanos) {
+        self.take_timers();
+        while let Some(&(at, number, token)) = self.timers.first() {
+            if at > now {
+                return;
+            }
+            self.timers.remove(&(at, number, token));
+            self.class.timer(&mut self.core, token);
+            self.take_timers();
+        }
     }
 
     fn burst_end(&self, cpu: CpuId) -> Nanos {
@@ -329,13 +355,16 @@ impl Kernel {
         loop {
             let wake = self.scripts.iter().filter_map(|s| s.wakes.front().map(|w| w.0)).min();
             let bursts = (0..self.core.nr_cpus()).map(|cpu| self.burst_end(CpuId(cpu))).min();
-            let now = wake.unwrap_or(Nanos::MAX).min(bursts.unwrap()).min(self.next_tick);
+            let timer = self.timers.first().map_or(Nanos::MAX, |timer| timer.0);
+            let next = bursts.unwrap().min(self.next_tick).min(timer);
+            let now = wake.unwrap_or(Nanos::MAX).min(next);
             if now > end {
                 self.core.now = end;
                 return;
             }
             self.core.now = now;
             self.wake_due(now);
+            self.fire_timers(now);
             if self.next_tick == now {
                 self.tick();
             }
@@ -360,12 +389,18 @@ impl Kernel {
         }
     }
 
+    /// Wakes those whose time has come; one that has not finished yet misses it.
     fn wake_due(&mut self, now: Nanos) {
         for index in 0..self.scripts.len() {
+            let task = TaskId(index as u32);
+            let is_busy = self.core.task(task).on_rq && !self.core.task(task).sched_delayed;
             let script = &mut self.scripts[index];
             if script.wakes.front().is_some_and(|wake| wake.0 == now) {
-                script.left = Some(script.wakes.pop_front().unwrap().1);
-                self.wake(TaskId(index as u32));
+                let (_, run) = script.wakes.pop_front().unwrap();
+                if !is_busy {
+                    script.left = Some(run);
+                    self.wake(task);
+                }
             }
         }
     }

@@ -186,9 +186,11 @@ pub(crate) fn read_cgroups(reader: &mut Reader, value: &Value) -> Result<()> {
     Ok(())
 }
 
-/// `{ "quota": duration, "period": duration }`: the kernel's cpu.max.
+/// `{ "quota": duration, "period": duration, "burst": duration }`: the kernel's cpu.max and
+/// cpu.max.burst.
 fn cpu_max(value: &Value) -> Result<CpuMax> {
-    let mut members = Members::new(object(value, "cpu_max")?, &["quota", "period"], "cpu_max")?;
+    let mut members =
+        Members::new(object(value, "cpu_max")?, &["quota", "period", "burst"], "cpu_max")?;
     let Some(quota) = members.take("quota") else {
         let help = "give \"quota\": the CPU time of the group in each period, such as \"50ms\"";
         return Err(problem(span(value), "`cpu_max` has no `quota`", help));
@@ -198,7 +200,11 @@ fn cpu_max(value: &Value) -> Result<CpuMax> {
         Some(period) => within(period, "period", CPU_MAX_NS_MIN..=CPU_MAX_PERIOD_NS_MAX)?,
         None => CPU_MAX_PERIOD_NS,
     };
-    Ok(CpuMax { quota_ns, period_ns })
+    let burst_ns = match members.take("burst") {
+        Some(burst) => within(burst, "burst", 0..=quota_ns)?,
+        None => 0,
+    };
+    Ok(CpuMax { quota_ns, period_ns, burst_ns })
 }
 
 fn within(value: &Value, name: &str, range: std::ops::RangeInclusive<Nanos>) -> Result<Nanos> {

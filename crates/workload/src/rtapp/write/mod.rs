@@ -59,10 +59,13 @@ pub fn write_rtapp(workload: &Workload) -> String {
 fn cgroup(group: &CgroupSpec) -> Member {
     let mut members = vec![member("weight", plain(group.weight))];
     if let Some(cpu_max) = &group.cpu_max {
-        let limit = vec![
+        let mut limit = vec![
             member("quota", constant(cpu_max.quota_ns)),
             member("period", constant(cpu_max.period_ns)),
         ];
+        if cpu_max.burst_ns > 0 {
+            limit.push(member("burst", constant(cpu_max.burst_ns)));
+        }
         members.push(member("cpu_max", Json::Short(limit)));
     }
     (group.path.clone(), Json::Short(members))

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bandwidth control (cpu.max): a group's CPU time in each period is limited.
+//!
+//! A group with a limit has a pool that a timer refills once in each period. Each of its queues,
+//! one a CPU, takes time from the pool in slices and runs on that. A queue that has used up what it
+//! had and finds the pool empty is throttled: up to 6.17 the group's entity leaves the queue above;
+//! from 6.18 on each of its tasks leaves when it would be picked, and lies in the queue's limbo.
+//! The next refill pays back what a queue overran and lets it run again. Time that a queue holds
+//! when its last entity leaves goes back to the pool, but for 1 ms, and may let others run.
+//!
+//! Time is charged where running time is accounted, so that a queue overruns by up to a tick.
+//!
+//! Source: Linux kernel/sched/fair.c (account_cfs_rq_runtime, throttle_cfs_rq, unthrottle_cfs_rq,
+//! distribute_cfs_runtime, do_sched_cfs_period_timer, do_sched_cfs_slack_timer) and core.c, 6.1,
+//! 6.6, 6.12.63, 6.18.2. Left out: the doubling of periods that a late timer could not keep (timers
+//! are never late here), load averages that stand still while a queue is throttled, and from 6.18
+//! on the visit of a throttled task to its CPU: it leaves when it is picked instead of at its
+//! return to user mode.
+
+use super::FairClass;
+use super::load::Change;
+use super::queue::Dequeue;
+use super::rbtree::NIL;
+use super::rules::{Rules, Throttling};
+use crate::class::BandwidthStats;
+use crate::core::Core;
+use crate::flags::EnqueueFlags;
+use schedlab_model::time::NSEC_PER_MSEC;
+use schedlab_model::{CgroupId, CgroupSpec, CpuId, Nanos, TaskId};
+use std::collections::VecDeque;
+
+/// What a queue keeps when its last entity leaves (min_cfs_rq_runtime).
+const KEPT_RUNTIME: i64 = NSEC_PER_MSEC as i64;
+/// Time from a return to the pool to its distribution (cfs_bandwidth_slack_period).
+const SLACK_PERIOD: Nanos = 5 * NSEC_PER_MSEC;
+/// A refill within this time makes a distribution of slack pointless (min_bandwidth_expiration).
+const REFILL_SOON: Nanos = 2 * NSEC_PER_MSEC;
+
+/// What a timer is for; the token is that and the group.
+const TOKEN_PERIOD: u64 = 0;
+const TOKEN_SLACK: u64 = 1;
+
+/// The pool of a group with a limit (`struct cfs_bandwidth`).
+#[derive(Debug)]
+struct Pool {
+    quota: Nanos,
+    period: Nanos,
+    burst: Nanos,
+    /// CPU time that queues may take.
+    runtime: Nanos,
+    /// The same right after the last refill.
+    runtime_snap: Nanos,
+    /// When the period timer fires, or would have fired.
+    expires: Nanos,
+    /// `expires` has been given its first value.
+    has_expiry: bool,
+    period_active: bool,
+    /// Nobody took from the pool in this period, so far.
+    idle: bool,
+    slack_started: bool,
+    /// Throttled queues in the order in which they were.
+    throttled: VecDeque<u32>,
+    stats: BandwidthStats,
+}
+
+/// A queue's part.
+#[derive(Clone, Debug, Default)]
+struct QueueState {
+    /// CPU time that the queue may use; below 0: it has used more.
+    remaining: i64,
+    throttled: bool,
+    throttled_at: Nanos,
+    /// The queue and those above it that are throttled.
+    throttle_count: u32,
+    /// Tasks that were throttled one by one, the last one first (6.18).
+    limbo: Vec<u32>,
+}
+
+/// Bandwidth control of a run in which some group has a limit.
+#[derive(Debug)]
+pub struct Bandwidth {
+    slice: Nanos,
+    random_offset: bool,
+    /// By group.
+    pools: Vec<Option<Pool>>,
+    /// By queue.
+    queues: Vec<QueueState>,
+    /// By group: itself and those below, parents first.
+    below: Vec<Vec<u32>>,
+}
+
+impl Bandwidth {
+    /// `None`: no group has a limit.
+    pub fn new(
+        rules: &Rules,
+        slice: Nanos,
+        groups: &[CgroupSpec],
+        nr_cpus: u32,
+    ) -> Option<Box<Self>> {
+        if groups.iter().all(|group| group.cpu_max.is_none()) {
+            return None;
+        }
+        let pools = groups.iter().map(|group| {
+            group.cpu_max.map(|max| Pool {
+                quota: max.quota_ns,
+                period: max.period_ns,
+                burst: max.burst_ns,
+                runtime: max.quota_ns,
+                runtime_snap: max.quota_ns,
+                expires: 0,
+                has_expiry: false,
+                period_active: false,
+                idle: false,
+                slack_started: false,
+                throttled: VecDeque::new(),
+                stats: BandwidthStats::default(),
+            })
+        });
+        let mut below: Vec<Vec<u32>> = (0..groups.len() as u32).map(|group| vec![group]).collect();
+        for group in 1..groups.len() as u32 {
+            let mut above = groups[group as usize].parent;
+            loop {
+                below[above.index()].push(group);
+                if above == CgroupId(0) {
+                    break;
+                }
+                above = groups[above.index()].parent;
+            }
+        }
+        Some(Box::new(Self {
+            slice,
+            random_offset: rules.random_period_offset,
+            pools: pools.collect(),
+            queues: vec![QueueState::default(); groups.len() * nr_cpus as usize],
+            below,
+        }))
+    }
+
+    fn pool(&mut self, group: u32) -> &mut Pool {
+        self.pools[group as usize].as_mut().expect("the group has a limit")
+    }
+
+    /// Gives queue `q` of `group` what it lacks to `target`, as far as the pool goes; returns
+    /// whether it may run (__assign_cfs_rq_runtime).
+    fn assign(&mut self, core: &mut Core, group: u32, q: u32, target: Nanos) -> bool {
+        self.start_period(core, group);
+        let remaining = &mut self.queues[q as usize].remaining;
+        let pool = self.pools[group as usize].as_mut().expect("the group has a limit");
+        let amount = pool.runtime.min((target as i64 - *remaining) as u64);
+        if amount > 0 {
+            pool.runtime -= amount;
+            pool.idle = false;
+            *remaining += amount as i64;
+        }
+        *remaining > 0
+    }
+
+    /// Starts the period timer if it does not run (start_cfs_bandwidth).
+    fn start_period(&mut self, core: &mut Core, group: u32) {
+        let random_offset = self.random_offset;
+        let pool = self.pool(group);
+        if pool.period_active {
+            return;
+        }
+        pool.period_active = true;
+        if !pool.has_expiry {
+            pool.has_expiry = true;
+            pool.expires = if random_offset { core.random.below(pool.period) } else { 0 };
+        }
+        if core.now >= pool.expires {
+            pool.expires += ((core.now - pool.expires) / pool.period + 1) * pool.period;
+        }
+        core.start_timer(pool.expires, token(TOKEN_PERIOD, group));
+    }
+
+    /// Whether the refill of a group comes within `within` (runtime_refresh_within).
+    fn refills_within(&mut self, now: Nanos, group: u32, within: Nanos) -> bool {
+        self.pool(group).expires.saturating_sub(now) < within
+    }
+
+    /// Puts the time of an emptied queue back into the pool (return_cfs_rq_runtime).
+    fn give_back(&mut self, core: &mut Core, group: u32, q: u32) {
+        let slack = self.queues[q as usize].remaining - KEPT_RUNTIME;
+        if slack <= 0 {
+            return;
+        }
+        self.queues[q as usize].remaining = KEPT_RUNTIME;
+        let slice = self.slice;
+        let pool = self.pool(group);
+        pool.runtime += slack as u64;
+        let helps = pool.runtime > slice && !pool.throttled.is_empty() && !pool.slack_started;
+        if helps && !self.refills_within(core.now, group, SLACK_PERIOD + REFILL_SOON) {
+            self.pool(group).slack_started = true;
+            core.start_timer(core.now + SLACK_PERIOD, token(TOKEN_SLACK, group));
+        }
+    }
+
+    /// Refills the pool (__refill_cfs_bandwidth_runtime).
+    fn refill(&mut self, group: u32) {
+        let pool = self.pool(group);
+        pool.runtime += pool.quota;
+        if pool.runtime_snap > pool.runtime {
+            pool.stats.burst_ns += pool.runtime_snap - pool.runtime;
+            pool.stats.nr_bursts += 1;
+        }
+        pool.runtime = pool.runtime.min(pool.quota + pool.burst);
+        pool.runtime_snap = pool.runtime;
+    }
+}
+
+const fn token(kind: u64, group: u32) -> u64 {
+    kind << 32 | group as u64
+}
+
+impl FairClass {
+    fn bw(&mut self) -> &mut Bandwidth {
+        self.bandwidth.as_mut().expect("some group has a limit")
+    }
+
+    /// Whether queue `q` belongs to a group with a limit of its own.
+    fn has_limit(&self, q: u32) -> bool {
+        let group = self.rq(q).group as usize;
+        self.bandwidth.as_ref().is_some_and(|bw| bw.pools[group].is_some())
+    }
+
+    /// Whether queue `q` is throttled itself (cfs_rq_throttled).
+    #[inline]
+    pub(super) fn is_queue_throttled(&self, q: u32) -> bool {
+        self.bandwidth.as_ref().is_some_and(|bw| bw.queues[q as usize].throttled)
+    }
+
+    /// Whether queue `q` or one above it is throttled (throttled_hierarchy).
+    #[inline]
+    pub(super) fn is_hierarchy_throttled(&self, q: u32) -> bool {
+        self.bandwidth.as_ref().is_some_and(|bw| bw.queues[q as usize].throttle_count > 0)
+    }
+
+    /// Whether counts stop at queue `q`: those above do not hold its tasks. From 6.18 on the tasks
+    /// themselves leave.
+    #[inline]
+    pub(super) fn ends_at(&self, q: u32) -> bool {
+        self.rules.throttling == Throttling::Queues && self.is_queue_throttled(q)
+    }
+
+    /// Charges queue `q` for `delta` of running time (account_cfs_rq_runtime).
+    #[cold]
+    pub(super) fn charge_runtime(&mut self, core: &mut Core, q: u32, delta: Nanos) {
+        if !self.has_limit(q) {
+            return;
+        }
+        let (group, cpu, runs) = (self.rq(q).group, CpuId(self.rq(q).cpu), self.rq(q).curr != NIL);
+        let bw = self.bw();
+        let state = &mut bw.queues[q as usize];
+        state.remaining -= delta as i64;
+        if state.remaining > 0 || state.throttled {
+            return;
+        }
+        let slice = bw.slice;
+        if !bw.assign(core, group, q, slice) && runs {
+            core.resched_curr(cpu);
+        }
+    }
+
+    /// Throttles queue `q` if it has used up its time; returns whether it is throttled
+    /// (check_cfs_rq_runtime).
+    #[cold]
+    pub(super) fn check_runtime(&mut self, core: &mut Core, q: u32) -> bool {
+        if !self.has_limit(q) {
+            return false;
+        }
+        let state = &self.bw().queues[q as usize];
+        if state.remaining > 0 {
+            return false;
+        }
+        state.throttled || self.throttle(core, q)
+    }
+
+    /// Queue `q` has got its first entity while nothing of it runs (check_enqueue_throttle).
+    #[cold]
+    pub(super) fn check_enqueue_throttle(&mut self, core: &mut Core, q: u32) {
+        if !self.has_limit(q) || self.rq(q).curr != NIL || self.is_queue_throttled(q) {
+            return;
+        }
+        self.charge_runtime(core, q, 0);
+        if self.bw().queues[q as usize].remaining <= 0 {
+            self.throttle(core, q);
+        }
+    }
+
+    /// The last entity of queue `q` has left.
+    #[cold]
+    pub(super) fn return_runtime(&mut self, core: &mut Core, q: u32) {
+        if self.has_limit(q) {
+            let group = self.rq(q).group;
+            self.bw().give_back(core, group, q);
+        }
+    }
+
+    /// Throttles queue `q` unless the pool has something after all.
+    fn throttle(&mut self, core: &mut Core, q: u32) -> bool {
+        let (group, cpu, se) = (self.rq(q).group, self.rq(q).cpu, self.rq(q).se);
+        let nr_cpus = self.nr_cpus;
+        let bw = self.bw();
+        if bw.assign(core, group, q, 1) {
+            return false;
+        }
+        bw.pool(group).throttled.push_back(q);
+        for below in &bw.below[group as usize] {
+            bw.queues[(below * nr_cpus + cpu) as usize].throttle_count += 1;
+        }
+        let state = &mut bw.queues[q as usize];
+        (state.throttled, state.throttled_at) = (true, core.now);
+        if self.rules.throttling == Throttling::Queues && se != NIL {
+            self.take_group_off(core, q, se);
+        }
+        true
+    }
+
+    /// Takes the entity `se` of throttled queue `q` off the queue above, with what that empties.
+    fn take_group_off(&mut self, core: &mut Core, q: u32, mut se: u32) {
+        let rq = self.rq(q);
+        let (queued, runnable, idle) =
+            (rq.h_nr_queued as i32, rq.h_nr_runnable as i32, rq.h_nr_idle as i32);
+        let cpu = CpuId(rq.cpu);
+        let mut still_leaves = true;
+        while se != NIL {
+            if !self.ent(se).on_rq {
+                return;
+            }
+            let above = self.ent(se).cfs;
+            if still_leaves {
+                let delayed = self.ent(se).delayed;
+                self.dequeue_entity(core, above, se, Dequeue::throttle(delayed));
+            } else {
+                self.update_load_avg(core.now, above, se, Change::None);
+                self.update_runnable(se);
+            }
+            self.count(above, -queued, -runnable, -idle);
+            still_leaves &= self.rq(above).load == 0;
+            se = self.ent(se).parent;
+        }
+        core.sub_nr_running(cpu, queued as u32);
+    }
+
+    /// Lets throttled queue `q` run again (unthrottle_cfs_rq).
+    fn unthrottle(&mut self, core: &mut Core, q: u32) {
+        let (group, cpu, se) = (self.rq(q).group, CpuId(self.rq(q).cpu), self.rq(q).se);
+        let nr_cpus = self.nr_cpus;
+        let bw = self.bw();
+        let state = &mut bw.queues[q as usize];
+        state.throttled = false;
+        let stood_for = core.now - state.throttled_at;
+        let pool = bw.pool(group);
+        pool.stats.throttled_ns += stood_for;
+        pool.throttled.retain(|other| *other != q);
+        let mut released = Vec::new();
+        for below in bw.below[group as usize].iter().rev() {
+            let state = &mut bw.queues[(below * nr_cpus + cpu.0) as usize];
+            state.throttle_count -= 1;
+            if state.throttle_count == 0 {
+                released.append(&mut state.limbo);
+            }
+        }
+        if self.rules.throttling == Throttling::Queues {
+            if self.rq(q).load != 0 {
+                self.put_group_back(core, q, se);
+            }
+        } else {
+            for e in released {
+                self.ent_mut(e).limbo = false;
+                let task = self.entity_task(e);
+                self.enqueue_task_fair(core, cpu, task, EnqueueFlags::NONE);
+            }
+        }
+        if core.rq(cpu).curr.is_none() && self.rq(cpu.0).nr_queued > 0 {
+            core.resched_curr(cpu);
+        }
+    }
+
+    /// Puts the entity `se` of queue `q`, which has tasks, back into the queue above.
+    fn put_group_back(&mut self, core: &mut Core, q: u32, mut se: u32) {
+        let rq = self.rq(q);
+        let (queued, runnable, idle) =
+            (rq.h_nr_queued as i32, rq.h_nr_runnable as i32, rq.h_nr_idle as i32);
+        let cpu = CpuId(rq.cpu);
+        let mut joins = true;
+        while se != NIL {
+            let above = self.ent(se).cfs;
+            if joins && self.ent(se).on_rq {
+                if self.ent(se).delayed {
+                    self.dequeue_entity(core, above, se, Dequeue::throttle(true));
+                } else {
+                    joins = false;
+                }
+            }
+            if joins {
+                self.enqueue_entity(core, above, se, EnqueueFlags::WAKEUP);
+            } else {
+                self.update_load_avg(core.now, above, se, Change::None);
+                self.update_runnable(se);
+            }
+            self.count(above, queued, runnable, idle);
+            if self.is_queue_throttled(above) {
+                return;
+            }
+            se = self.ent(se).parent;
+        }
+        core.add_nr_running(cpu, queued as u32);
+    }
+
+    /// Gives throttled queues of `group` what they lack, in order (distribute_cfs_runtime).
+    fn distribute(&mut self, core: &mut Core, group: u32) {
+        let queues: Vec<u32> = self.bw().pool(group).throttled.iter().copied().collect();
+        for q in queues {
+            let bw = self.bw();
+            let pool = bw.pools[group as usize].as_mut().expect("the group has a limit");
+            if pool.runtime == 0 {
+                return;
+            }
+            let remaining = &mut bw.queues[q as usize].remaining;
+            let amount = pool.runtime.min((1 - *remaining) as u64);
+            pool.runtime -= amount;
+            *remaining += amount as i64;
+            if *remaining > 0 {
+                self.unthrottle(core, q);
+            }
+        }
+    }
+
+    /// A timer of a group.
+    pub(super) fn bandwidth_timer(&mut self, core: &mut Core, token: u64) {
+        let group = token as u32;
+        if token >> 32 == TOKEN_PERIOD {
+            self.period_timer(core, group);
+        } else {
+            self.slack_timer(core, group);
+        }
+    }
+
+    /// A period of `group` begins (do_sched_cfs_period_timer).
+    fn period_timer(&mut self, core: &mut Core, group: u32) {
+        let bw = self.bw();
+        bw.refill(group);
+        let pool = bw.pool(group);
+        pool.expires += pool.period;
+        let expires = pool.expires;
+        pool.stats.nr_periods += 1;
+        if pool.throttled.is_empty() {
+            if pool.idle {
+                pool.period_active = false;
+                return;
+            }
+            pool.idle = true;
+        } else {
+            pool.stats.nr_throttled += 1;
+            self.distribute(core, group);
+            self.bw().pool(group).idle = false;
+        }
+        core.start_timer(expires, self::token(TOKEN_PERIOD, group));
+    }
+
+    /// Time that emptied queues gave back is handed out (do_sched_cfs_slack_timer).
+    fn slack_timer(&mut self, core: &mut Core, group: u32) {
+        let bw = self.bw();
+        let slice = bw.slice;
+        let refills = bw.refills_within(core.now, group, REFILL_SOON);
+        let pool = bw.pool(group);
+        pool.slack_started = false;
+        if !refills && pool.runtime > slice {
+            self.distribute(core, group);
+        }
+    }
+
+    /// Whether `task`, queued in queue `q` on `cpu`, goes to limbo instead (6.18).
+    #[inline]
+    pub(super) fn goes_to_limbo(&self, core: &Core, task: TaskId, q: u32) -> bool {
+        self.is_hierarchy_throttled(q)
+            && self.rules.throttling == Throttling::Tasks
+            && !core.is_running(task)
+    }
+
+    /// Puts task entity `e` on no queue but the limbo of its own.
+    #[cold]
+    pub(super) fn add_to_limbo(&mut self, e: u32) {
+        let q = self.ent(e).cfs;
+        self.ent_mut(e).limbo = true;
+        self.bw().queues[q as usize].limbo.insert(0, e);
+    }
+
+    /// Takes it out.
+    #[cold]
+    pub(super) fn leave_limbo(&mut self, e: u32) {
+        let q = self.ent(e).cfs;
+        self.ent_mut(e).limbo = false;
+        self.bw().queues[q as usize].limbo.retain(|other| *other != e);
+    }
+
+    /// Task entity `e` would be picked but may not run: it goes to limbo (6.18,
+    /// throttle_cfs_rq_work).
+    #[cold]
+    pub(super) fn throttle_task(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
+        self.dequeue_entities(core, cpu, e, Dequeue::throttle(false));
+        self.add_to_limbo(e);
+    }
+
+    /// The counters of `group`, if it has a limit.
+    pub(super) fn stats_of(&self, now: Nanos, group: CgroupId) -> Option<BandwidthStats> {
+        let bw = self.bandwidth.as_ref()?;
+        let pool = bw.pools.get(group.index())?.as_ref()?;
+        let since = |q: &u32| now - bw.queues[*q as usize].throttled_at;
+        let under_way: Nanos = pool.throttled.iter().map(since).sum();
+        Some(BandwidthStats { throttled_ns: pool.stats.throttled_ns + under_way, ..pool.stats })
+    }
+
+    /// Whether `cpu` has tasks that are throttled.
+    pub(super) fn holds_back(&self, cpu: CpuId) -> bool {
+        let Some(bw) = self.bandwidth.as_ref() else { return false };
+        let of_cpu = bw.queues.iter().zip(&self.cfs).filter(|(_, rq)| rq.cpu == cpu.0);
+        let mut held = of_cpu.filter(|(state, _)| state.throttle_count > 0);
+        held.any(|(state, rq)| rq.nr_queued > 0 || !state.limbo.is_empty())
+    }
+
+    /// CPU time that queue `q` may use before it asks the pool, and what the pool has.
+    pub(super) fn runtime_left(&self, q: u32) -> Option<(i64, Nanos)> {
+        let bw = self.bandwidth.as_ref()?;
+        let pool = bw.pools[self.rq(q).group as usize].as_ref()?;
+        Some((bw.queues[q as usize].remaining, pool.runtime))
+    }
+}
