@@ -20,13 +20,30 @@ pub enum Due {
     },
     /// The task of a CPU comes to a point where the kernel may be preempted.
     ReturnToUser(CpuId),
+    /// A CPU that spun for the lock of its run queue has got it.
+    LockTaken(CpuId),
+    /// A wake-up whose waker spun for the lock of the run queue.
+    WakeTaken(LateWake),
+}
+
+/// A wake-up that waits for a lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct LateWake {
+    /// Who is woken.
+    pub task: TaskId,
+    /// Where the waker runs.
+    pub this_cpu: CpuId,
+    /// The waker, if it is a task.
+    pub waker: Option<TaskId>,
+    /// It is about to sleep.
+    pub sync: bool,
 }
 
 impl Due {
     const fn phase(&self) -> u64 {
         match self {
-            Self::Release(_) | Self::Wake(_) => 0,
-            Self::ClassTimer { .. } | Self::ReturnToUser(_) => 1,
+            Self::Release(_) | Self::Wake(_) | Self::WakeTaken(_) => 0,
+            Self::ClassTimer { .. } | Self::ReturnToUser(_) | Self::LockTaken(_) => 1,
         }
     }
 }
@@ -85,7 +102,8 @@ impl EventQueue {
 
     /// Whether a task is to be released or woken some time.
     pub fn wakes_somebody(&self) -> bool {
-        self.heap.iter().any(|entry| matches!(entry.due, Due::Release(_) | Due::Wake(_)))
+        let wakes = |due: &Due| matches!(due, Due::Release(_) | Due::Wake(_) | Due::WakeTaken(_));
+        self.heap.iter().any(|entry| wakes(&entry.due))
     }
 
     /// Takes the first event if it is due at `now`.

@@ -39,8 +39,6 @@ pub struct SimOutcome {
     pub nr_switches: u64,
     /// Ticks taken by busy CPUs.
     pub nr_ticks: u64,
-    /// Queue entries beyond the first that picks looked at, by the scheduler's own count.
-    pub nr_entries_scanned: u64,
     /// Events handed to the sink.
     pub nr_events: u64,
     /// Tasks that waited for ever when nothing was left to happen before the run's end.
@@ -51,6 +49,14 @@ pub struct SimOutcome {
     pub interrupt_ns: Nanos,
     /// Time that tasks with a known working set spent refilling caches.
     pub cache_refill_ns: Nanos,
+    /// Run queue entries that choices looked at beyond the first.
+    pub nr_entries_scanned: u64,
+    /// Times that a CPU had to wait for the lock of a run queue.
+    pub nr_lock_waits: u64,
+    /// Time that CPUs spun for it.
+    pub lock_wait_ns: Nanos,
+    /// Time that they fetched it from the CPU that held it last.
+    pub lock_transfer_ns: Nanos,
     /// What cpu.max did to the groups that have one, in their order.
     pub bandwidth: Vec<(CgroupId, BandwidthStats)>,
 }

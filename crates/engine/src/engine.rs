@@ -9,6 +9,7 @@ use crate::error::SimError;
 use crate::exec::Exec;
 use crate::interrupts::Interrupts;
 use crate::kernel_mode::KernelMode;
+use crate::locks::Locks;
 use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
 use crate::pace::Pace;
@@ -42,6 +43,8 @@ pub(crate) struct Engine<'a, S> {
     pub has_plain_bursts: bool,
     /// Only where a task has a working set and the machine has caches.
     pub cold_caches: Option<ColdCaches>,
+    /// Only on a machine where the locks of run queues cost anything.
+    pub locks: Option<Locks>,
     pub interrupts: Interrupts<'a>,
     pub device: DeviceQueue,
     pub objects: Objects,
@@ -84,6 +87,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             workload,
             config,
             sink,
+            locks: Locks::new(&machine.costs, machine.nr_cpus(), &classes),
             classes,
             costs: machine.costs,
             execs: Vec::new(),
@@ -217,6 +221,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                     }
                 }
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
+                Due::LockTaken(cpu) => self.lock_taken(cpu),
+                Due::WakeTaken(wake) => self.wake_taken(wake),
             }
         }
         if self.interrupts.next_time() == now {

@@ -85,6 +85,10 @@ impl<S: TraceSink> Engine<'_, S> {
     /// off until that ends.
     #[inline]
     pub(crate) fn puts_off(&mut self, cpu: CpuId) -> bool {
+        if self.locks.is_some() && self.is_spinning(cpu) {
+            self.core.park_resched(cpu);
+            return true;
+        }
         self.kernel_mode.is_tracked() && self.put_off(cpu)
     }
 

@@ -31,6 +31,7 @@ mod error;
 mod exec;
 mod interrupts;
 mod kernel_mode;
+mod locks;
 mod objects;
 mod observe;
 mod pace;

@@ -11,6 +11,9 @@ use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 impl<S: TraceSink> Engine<'_, S> {
     /// Reschedules `cpu`.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
+        if self.locks.is_some() && self.must_spin(cpu) {
+            return;
+        }
         let prev = self.core.rq(cpu).curr;
         let out = prev.map_or(SwitchOut::Idle, |prev| self.leave(cpu, prev));
         let first = prev.map_or(self.nr_classes(), |prev| self.core.task(prev).class);
@@ -42,8 +45,14 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.watch.is_some() {
             self.note_decision(cpu, prev, next, out);
         }
+        if self.locks.is_some() {
+            self.lock_choice(cpu, prev, next);
+        }
         if prev != next {
             self.switch(cpu, prev, next, out);
+        } else if self.core.work.entries_scanned > 0 {
+            let scan = self.scan_cost();
+            self.lose(cpu, scan);
         }
         if let Some(prev) = prev {
             self.execs[prev.index()].yielded = false;
@@ -52,6 +61,9 @@ impl<S: TraceSink> Engine<'_, S> {
             }
         }
         self.balance_callbacks(cpu);
+        if self.locks.is_some() {
+            self.lock_callbacks(cpu);
+        }
         self.drain();
         if self.watch.is_some() {
             self.note_cause(&Cause::Moved);
@@ -127,6 +139,9 @@ impl<S: TraceSink> Engine<'_, S> {
         rq.curr = next;
         rq.nr_switches += 1;
         let Some(next) = next else {
+            // Nobody is there to pay for having found nothing.
+            self.scan_cost();
+            let rq = &mut self.core.rqs[cpu.index()];
             rq.idle_since = now;
             self.nr_busy -= 1;
             self.burst_ends.set(cpu, Nanos::MAX);
@@ -195,14 +210,23 @@ impl<S: TraceSink> Engine<'_, S> {
         class.set_next_task(core, cpu, next, true);
     }
 
-    fn switch_cost(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) -> Nanos {
-        let scanned = Nanos::from(std::mem::take(&mut self.core.work.entries_scanned));
+    /// What the entries cost that the choice looked at; counts them.
+    #[inline]
+    fn scan_cost(&mut self) -> Nanos {
+        let scanned = u64::from(std::mem::take(&mut self.core.work.entries_scanned));
         self.outcome.nr_entries_scanned += scanned;
-        let exec = &self.execs[next.index()];
-        let mut cost = self.costs.context_switch_ns + scanned * self.costs.pick_entry_ns;
+        scanned * self.costs.pick_entry_ns
+    }
+
+    fn switch_cost(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) -> Nanos {
+        let mut cost = self.costs.context_switch_ns + self.scan_cost();
         if from_idle {
             cost += self.costs.idle_exit_ns + self.interrupt_rest(cpu);
         }
+        if self.locks.is_some() {
+            cost = cost.saturating_add(self.lock_debt(cpu, from_idle));
+        }
+        let exec = &self.execs[next.index()];
         if exec.has_run && exec.last_cpu != cpu.0 && self.working_set(next).is_none() {
             let llc = &self.core.topology.llc;
             let shares = llc[exec.last_cpu as usize] == llc[cpu.index()];

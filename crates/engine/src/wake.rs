@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks become runnable: release, fork, wake-up (try_to_wake_up, wake_up_new_task).
 
+use crate::clock::LateWake;
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
 use crate::exec::{Exec, Waiting};
@@ -124,6 +125,10 @@ impl<S: TraceSink> Engine<'_, S> {
         self.emit(cpu, EventKind::Fork { task, parent });
         let enqueue = if flags.is_fork() { EnqueueFlags::INITIAL } else { EnqueueFlags::WAKEUP };
         self.activate(cpu, task, enqueue, flags);
+        // The launcher is no part of the machine.
+        if self.locks.is_some() && parent.is_some() {
+            self.lock_wakeup(cpu, this_cpu, parent);
+        }
     }
 
     /// The event that a task waits for has come.
@@ -146,6 +151,26 @@ impl<S: TraceSink> Engine<'_, S> {
         waker: Option<TaskId>,
         sync: bool,
     ) {
+        if self.locks.is_some() {
+            let wake = LateWake { task, this_cpu, waker, sync };
+            if self.wakes_later(wake) {
+                return;
+            }
+        }
+        self.wake_now(task, this_cpu, waker, sync);
+    }
+
+    /// The wake-up itself.
+    pub(crate) fn wake_now(
+        &mut self,
+        task: TaskId,
+        this_cpu: CpuId,
+        waker: Option<TaskId>,
+        sync: bool,
+    ) {
+        if self.locks.is_some() && self.wakes_spinning(task, this_cpu, waker) {
+            return;
+        }
         self.execs[task.index()].waiting = Waiting::No;
         self.execs[task.index()].runnable_since = self.core.now;
         self.note_burst(task);
@@ -167,6 +192,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         self.emit(cpu, EventKind::Wakeup { task, waker });
         self.activate(cpu, task, enqueue, flags);
+        if self.locks.is_some() {
+            self.lock_wakeup(cpu, this_cpu, waker);
+        }
     }
 
     /// The task still lies in the queue (ttwu_runnable): no CPU is chosen.
@@ -179,6 +207,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let enqueue = EnqueueFlags { delayed: true, ..EnqueueFlags::WAKEUP };
         class.enqueue_task(core, cpu, task, enqueue);
         self.preempt(cpu, task, flags);
+        if self.locks.is_some() {
+            self.lock_wakeup(cpu, flags.this_cpu, flags.waker);
+        }
     }
 
     fn select_cpu(&mut self, task: TaskId, prev: CpuId, flags: WakeFlags) -> CpuId {

@@ -22,6 +22,7 @@ pub mod pipeline;
 pub mod place;
 pub mod plan;
 pub mod policy;
+pub mod published;
 pub mod recorder;
 pub mod result;
 pub mod sim;

@@ -297,7 +297,7 @@ impl Plan {
                 scheduler,
                 tunables: Vec::new(),
                 cpus,
-                machine: point.machine.map(|(_, spec)| Arc::clone(spec)),
+                machine: machine_of(point, nr_cpus),
                 parameters,
                 seed: input.seed,
                 repetition: 0,
@@ -396,6 +396,15 @@ fn point_cpus(point: &Point<'_>, input: &PlanInput) -> Result<u32, StudyError> {
         StudyError::new(format!("`cpus` is {text:?}"), format!("allowed are 1 to {MAX} and all"))
             .at([place.into(), "cpus".into()])
     })
+}
+
+/// The machine of a point, at the HZ of its entry of `runs`.
+fn machine_of(point: &Point<'_>, nr_cpus: u32) -> Option<Arc<MachineSpec>> {
+    let named = point.machine.map(|(_, spec)| Arc::clone(spec));
+    let Some(hz) = point.runs.hz else { return named };
+    let mut spec = named.map_or_else(|| MachineSpec::flat(nr_cpus), Arc::unwrap_or_clone);
+    spec.machine.hz = hz;
+    Some(Arc::new(spec))
 }
 
 /// Where the study ends its runs.

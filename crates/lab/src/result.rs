@@ -154,7 +154,7 @@ pub enum FigureKind {
 }
 
 /// What was asked: one group of runs that belong in the same figures.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// Short name, such as `S0-1cpu-4`.
     pub name: String,

@@ -13,6 +13,7 @@ use crate::{
 use schedlab_engine::{
     Decision, Observer, SimConfig, SimError, SimOutcome, simulate, simulate_observed,
 };
+use schedlab_metrics::RunTotals;
 use schedlab_model::{
     Costs, CpuId, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink,
     Workload,
@@ -185,10 +186,7 @@ impl SimLane {
             ))
         })?;
         let mut recorded = recorder.finish(&request.workload);
-        let totals = &mut recorded.measures.totals;
-        totals.nr_interrupts = outcome.nr_interrupts;
-        totals.interrupt_ns = outcome.interrupt_ns;
-        totals.cache_refill_ns = outcome.cache_refill_ns;
+        tell_outcome(&mut recorded.measures.totals, &outcome);
         Ok(RunResult {
             schema_version: SCHEMA_VERSION,
             schedlab_version: self.schedlab_version.clone(),
@@ -214,6 +212,17 @@ impl SimLane {
             ..RunResult::default()
         })
     }
+}
+
+/// What the engine knows and the trace does not.
+fn tell_outcome(totals: &mut RunTotals, outcome: &SimOutcome) {
+    totals.nr_interrupts = outcome.nr_interrupts;
+    totals.interrupt_ns = outcome.interrupt_ns;
+    totals.cache_refill_ns = outcome.cache_refill_ns;
+    totals.nr_entries_scanned = outcome.nr_entries_scanned;
+    totals.nr_lock_waits = outcome.nr_lock_waits;
+    totals.lock_wait_ns = outcome.lock_wait_ns;
+    totals.lock_transfer_ns = outcome.lock_transfer_ns;
 }
 
 /// Most tasks that a warning names.

@@ -5,6 +5,7 @@
 
 use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
 use crate::place::Step;
+use crate::published::Published;
 use crate::{FigureKind, StudyError, View};
 use schedlab_workload::nearest;
 use schemars::JsonSchema;
@@ -93,6 +94,9 @@ pub struct ExperimentSpec {
     /// has most values, all of them numbers.
     #[serde(default)]
     pub x: Option<String>,
+    /// Figures that somebody published, to compare with.
+    #[serde(default)]
+    pub published: Option<Published>,
     /// Where and under what each point runs.
     pub runs: Vec<RunsSpec>,
 }
@@ -109,6 +113,10 @@ pub struct RunsSpec {
     /// How often each point is run, each time with the next seed; 1 if nothing is said.
     #[serde(default)]
     pub repetitions: Option<u32>,
+    /// Ticks a second of the modelled kernel, instead of the machine's: 100, 250, 300 or 1000. Sim
+    /// only.
+    #[serde(default)]
+    pub hz: Option<u32>,
     /// Tunables of the schedulers, a value or a list each. Sim only, and each scheduler must have
     /// all of them.
     #[serde(default)]
@@ -174,6 +182,9 @@ impl ExperimentSpec {
             ));
         }
         self.view().check()?;
+        if let Some(published) = &self.published {
+            published.check(&self.dimensions()).map_err(|error| error.below("published"))?;
+        }
         self.check_names()
     }
 
@@ -294,6 +305,7 @@ impl ExperimentSpec {
             || !self.by.is_empty()
             || !self.measure.is_empty()
             || !self.baseline.is_empty()
+            || self.published.is_some()
     }
 
     /// How the runs are put into a table.
@@ -310,6 +322,7 @@ impl ExperimentSpec {
             baseline: self.baseline.iter().map(|(n, v)| (n.clone(), v.to_string())).collect(),
             filter: self.filter.iter().map(|(n, v)| (n.clone(), v.values())).collect(),
             x: self.x.clone(),
+            published: self.published.clone(),
         }
     }
 }
@@ -353,6 +366,23 @@ impl RunsSpec {
             }
             _ => Ok(()),
         }?;
+        match self.hz {
+            Some(_) if self.lane != "sim" => {
+                return Err(StudyError::new(
+                    "`hz` stands with lane host",
+                    "only a modelled kernel can have another HZ: move it to a lane sim",
+                )
+                .below("hz"));
+            }
+            Some(hz) if ![100, 250, 300, 1000].contains(&hz) => {
+                return Err(StudyError::new(
+                    format!("`hz` is {hz}"),
+                    "allowed are 100, 250, 300 and 1000",
+                )
+                .below("hz"));
+            }
+            _ => {}
+        }
         if self.lane != "sim" && !self.set.is_empty() {
             return Err(StudyError::new(
                 "`set` stands with lane host",
@@ -416,6 +446,8 @@ mod tests {
             ("seeds=[1,2]", "repetitions=2", 9, "beside `seeds`"),
             ("", "repetitions=0", 9, "1 to 100000"),
             ("", "set={slice=[]}", 9, "empty list"),
+            ("", "hz=99", 9, "`hz` is 99"),
+            ("published={measure='end_ns',along='m',at=[1],row=[]}", "", 5, "\"m\""),
             ("axes.n='x'", "", 5, "expected a list such as"),
             ("seeds='x'", "", 5, "expected a list such as [1, 2, 3]"),
         ] {

@@ -10,6 +10,7 @@
 //! number of comparisons.
 
 use crate::place::Step;
+use crate::published::Published;
 use crate::study::unknown;
 use crate::values::{self, MEASURES_DEFAULT};
 use crate::{RunResult, StudyError};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How runs are put into a table.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct View {
     /// Dimensions that make a row.
     pub by: Vec<String>,
@@ -35,6 +36,9 @@ pub struct View {
     /// Dimension of the horizontal axis.
     #[serde(default)]
     pub x: Option<String>,
+    /// Published figures to compare with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<Published>,
 }
 
 /// Mean over seeds.

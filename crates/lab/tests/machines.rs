@@ -81,12 +81,32 @@ fn wrong_files_are_refused_with_what_was_found() {
              [[interrupt]]\nname = 'nic'\nper_second = 10\ncost_ns = 1\ncpus = '3-'\n",
             "expected CPUs",
         ),
+        (
+            "name = 'x'\ncosts_clock_mhz = 1000\n[topology]\ncores_per_llc = 1\n",
+            "but not `clock_mhz`",
+        ),
+        (
+            "name = 'x'\ncosts_clock_mhz = 1000\nclock_mhz = 0\n[topology]\ncores_per_llc = 1\n",
+            "`clock_mhz` is 0, allowed are 1 to 100000",
+        ),
         ("{\"name\": \"x\"}", "missing field `topology`"),
     ];
     for (text, expected) in cases {
         let error = machine::parse(text).unwrap_err();
         assert!(error.contains(expected), "{text}\n{error}");
     }
+}
+
+#[test]
+fn costs_of_another_clock_are_scaled_but_for_those_of_memory() {
+    let text = "name = 'x'\nclock_mhz = 700\ncosts_clock_mhz = 1000\n[topology]\n\
+                cores_per_llc = 1\n[costs]\nsocket_ns = 2100\npick_entry_ns = 150\n";
+    let costs = machine::parse(text).unwrap().machine.costs;
+    assert_eq!((costs.socket_ns, costs.pick_entry_ns), (3_000, 150));
+    // The default of what is not named is at the other clock too.
+    assert_eq!(costs.wakeup_ns, 1_286);
+    let own = text.replace("costs_clock_mhz = 1000\n", "");
+    assert_eq!(machine::parse(&own).unwrap().machine.costs.socket_ns, 2_100);
 }
 
 fn request(nr_cpus: u32, scheduler: &str) -> RunRequest {

@@ -8,6 +8,7 @@
 //! tasks that are not forked in it lived before (`is_release_unseen`).
 
 use crate::account::Account;
+use crate::makespan::Window;
 use crate::samples::Samples;
 use crate::{RunMeasures, TaskMeasures, totals};
 use schedlab_model::cpumask::NR_CPUS_MAX;
@@ -30,6 +31,8 @@ pub struct Collector {
     nr_inconsistent_events: u64,
     nr_switches: u64,
     last_ns: Nanos,
+    /// When a phase began last.
+    last_phase_at: Option<Nanos>,
     end_ns: Option<Nanos>,
 }
 
@@ -122,6 +125,9 @@ impl Collector {
             });
         }
         let mut totals = totals::summarise(&mut tasks, self.nr_cpus, end_ns);
+        totals.last_phase_ns = self
+            .last_phase_at
+            .and_then(|at| Window::of(&tasks, end_ns).and_then(|window| window.rest_ns(at)));
         totals.nr_switches = self.nr_switches;
         totals.nr_lost_events = self.nr_lost_events;
         totals.nr_inconsistent_events = self.nr_inconsistent_events;
@@ -174,7 +180,8 @@ impl TraceSink for Collector {
                 account.nr_progress += 1;
                 true
             }),
-            EventKind::Phase { .. } | EventKind::Block { .. } => {}
+            EventKind::Phase { .. } => self.last_phase_at = Some(event.time_ns),
+            EventKind::Block { .. } => {}
             EventKind::Lost { count: 0 } => self.attach(),
             EventKind::Lost { count } => {
                 self.nr_lost_events += u64::from(count);

@@ -133,6 +133,9 @@ pub struct RunTotals {
     pub nr_exited: u64,
     /// First release to last exit; `None` while a task lives on.
     pub makespan_ns: Option<u64>,
+    /// Last begin of a phase to last exit; `None` without phases and while a task lives on.
+    #[serde(default)]
+    pub last_phase_ns: Option<u64>,
     /// Exited tasks a second of makespan (or of the run, while a task lives on).
     pub throughput_per_s: f64,
     /// Busy CPU time by (CPUs x makespan, or run time while a task lives on), 0 to 1.
@@ -161,6 +164,18 @@ pub struct RunTotals {
     /// on the host.
     #[serde(default)]
     pub cache_refill_ns: u64,
+    /// Run queue entries that the modelled scheduler's choices looked at beyond the first.
+    #[serde(default)]
+    pub nr_entries_scanned: u64,
+    /// Times that a modelled CPU had to wait for the lock of a run queue.
+    #[serde(default)]
+    pub nr_lock_waits: u64,
+    /// Time that modelled CPUs spun for these locks, mostly part of a task's CPU time.
+    #[serde(default)]
+    pub lock_wait_ns: u64,
+    /// Time that they fetched them from the CPU that held them last.
+    #[serde(default)]
+    pub lock_transfer_ns: u64,
     /// Events lost by the recorder.
     pub nr_lost_events: u64,
     /// Events that contradict what came before; 0 in a whole trace.

@@ -5,6 +5,8 @@
 //! when one lived before the recording began.
 //! Source: M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max), taken from
 //! the first release so that an idle lead-in of a recording does not count.
+//! `last_phase_ns` is the same from the last begin of a phase: what benchmarks print that start
+//! their clock when everything is set up.
 //! Not: turnaround of the last task, which starts at that task's own release.
 
 use crate::TaskMeasures;
@@ -37,6 +39,11 @@ impl Window {
         self.stop_ns.saturating_sub(self.start_ns)
     }
 
+    /// What is left of the makespan at `at`: `last_phase_ns` of the last begin of a phase.
+    pub fn rest_ns(&self, at: Nanos) -> Option<Nanos> {
+        self.is_complete.then_some(self.stop_ns.saturating_sub(at))
+    }
+
     /// The makespan.
     pub fn makespan_ns(&self) -> Option<Nanos> {
         self.is_complete.then_some(self.length_ns())
@@ -59,9 +66,10 @@ mod tests {
     fn starts_at_the_first_release_and_needs_every_exit() {
         let task = |release_ns, exit_ns| TaskMeasures { release_ns, exit_ns, ..Default::default() };
         let window = Window::of(&[task(7, Some(20)), task(5, Some(17))], 100).unwrap();
-        assert_eq!(window.makespan_ns(), Some(15));
+        assert_eq!((window.makespan_ns(), window.rest_ns(8)), (Some(15), Some(12)));
         let window = Window::of(&[task(7, None), task(5, Some(17))], 100).unwrap();
         assert_eq!((window.makespan_ns(), window.length_ns()), (None, 95));
+        assert_eq!(window.rest_ns(8), None);
         assert_eq!(Window::of(&[], 100), None);
     }
 }

@@ -158,6 +158,15 @@ pub struct Costs {
     pub pipe_ns: Nanos,
     /// The same of a socket pair.
     pub socket_ns: Nanos,
+    /// How long a wake-up or a choice holds the lock of its run queue, beside
+    /// [`Costs::pick_entry_ns`] for each entry looked at under it. It is a part of `wakeup_ns` and
+    /// `context_switch_ns`, and all that a choice costs that keeps its task: it makes others wait.
+    pub lock_hold_ns: Nanos,
+    /// Taking a run queue's lock, and the lines that it protects, from the CPU that held it last.
+    pub lock_transfer_ns: Nanos,
+    /// A transfer on a pipe or a socket pair whose other end was last used on another CPU: the
+    /// message and the channel's own lines lie in that CPU's cache.
+    pub channel_transfer_ns: Nanos,
 }
 
 impl Costs {
@@ -174,11 +183,15 @@ impl Costs {
         syscall_ns: 0,
         pipe_ns: 0,
         socket_ns: 0,
+        lock_hold_ns: 0,
+        lock_transfer_ns: 0,
+        channel_transfer_ns: 0,
     };
 
     /// Typical figures of a current x86 server, used when the host has not been calibrated.
     /// Orders of magnitude from `perf bench sched pipe` and `lat_ctx` on such machines; `schedlab
-    /// calibrate` measures this machine's own.
+    /// calibrate` measures this machine's own. Locks and lines in other CPUs' caches are left out
+    /// of it: with a queue for each CPU they matter little, and no program can measure them alone.
     pub const DEFAULT: Self = Self {
         context_switch_ns: 1_200,
         pick_entry_ns: 20,
@@ -191,10 +204,13 @@ impl Costs {
         syscall_ns: 250,
         pipe_ns: 400,
         socket_ns: 800,
+        lock_hold_ns: 0,
+        lock_transfer_ns: 0,
+        channel_transfer_ns: 0,
     };
 
     /// Names, in the order of the fields; a costs file has one `name = integer` a line.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 14] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -206,7 +222,40 @@ impl Costs {
         "syscall_ns",
         "pipe_ns",
         "socket_ns",
+        "lock_hold_ns",
+        "lock_transfer_ns",
+        "channel_transfer_ns",
     ];
+
+    /// Costs that are the time of memory rather than of instructions: a faster clock does not
+    /// shorten them.
+    pub const OF_MEMORY: [&'static str; 5] = [
+        "pick_entry_ns",
+        "migration_ns",
+        "migration_llc_ns",
+        "lock_transfer_ns",
+        "channel_transfer_ns",
+    ];
+
+    /// These costs, told for a clock of `from_mhz`, at a clock of `to_mhz` (both >= 1), rounded to
+    /// the next nanosecond; those of memory stay.
+    pub fn at_clock(mut self, from_mhz: u32, to_mhz: u32) -> Self {
+        for name in Self::NAMES {
+            if !Self::OF_MEMORY.contains(&name)
+                && let Some(ns) = self.field_mut(name)
+            {
+                let (from, to) = (u128::from(from_mhz), u128::from(to_mhz.max(1)));
+                let scaled = (u128::from(*ns) * from + to / 2) / to;
+                *ns = Nanos::try_from(scaled).unwrap_or(Nanos::MAX);
+            }
+        }
+        self
+    }
+
+    /// Whether CPUs that want the lock of one run queue wait for each other.
+    pub const fn has_locks(&self) -> bool {
+        self.lock_hold_ns > 0 || self.lock_transfer_ns > 0
+    }
 
     /// The field called `name`.
     pub fn field_mut(&mut self, name: &str) -> Option<&mut Nanos> {
@@ -222,6 +271,9 @@ impl Costs {
             "syscall_ns" => &mut self.syscall_ns,
             "pipe_ns" => &mut self.pipe_ns,
             "socket_ns" => &mut self.socket_ns,
+            "lock_hold_ns" => &mut self.lock_hold_ns,
+            "lock_transfer_ns" => &mut self.lock_transfer_ns,
+            "channel_transfer_ns" => &mut self.channel_transfer_ns,
             _ => return None,
         })
     }
@@ -389,6 +441,19 @@ mod tests {
         let short = Topology { node: vec![0], ..Topology::flat(2) };
         assert!(short.check().unwrap_err().contains("one entry a CPU"));
         assert!(Topology::flat(0).check().unwrap_err().contains("1 to 1024"));
+    }
+
+    #[test]
+    fn a_slower_clock_lengthens_what_instructions_cost() {
+        let costs = Costs { lock_hold_ns: 333, ..Costs::DEFAULT }.at_clock(1_000, 700);
+        assert_eq!(
+            (costs.context_switch_ns, costs.socket_ns, costs.lock_hold_ns),
+            (1_714, 1_143, 476)
+        );
+        for name in Costs::OF_MEMORY {
+            assert_eq!(costs.field(name), Costs::DEFAULT.field(name), "{name}");
+        }
+        assert_eq!(Costs::DEFAULT.at_clock(850, 850), Costs::DEFAULT);
     }
 
     #[test]

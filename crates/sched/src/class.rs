@@ -18,7 +18,7 @@
 //! starved) and names class, callback, task and time in the error. A class therefore asserts its
 //! own invariants and need not defend against the core.
 
-use crate::core::{Core, PreemptCheck};
+use crate::core::{Core, LockDomain, PreemptCheck};
 use crate::explain::{Contest, Explanation, Fact, Rule};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use schedlab_model::{CgroupId, CpuId, Nanos, Policy, TaskId};
@@ -81,6 +81,12 @@ pub trait SchedClass: Send {
     /// The running task of `cpu` calls sched_yield; the core reschedules afterwards. Default:
     /// nothing but that reschedule.
     fn yield_task(&mut self, _core: &mut Core, _cpu: CpuId) {}
+
+    /// What the lock that wake-ups and choices take protects; a stack in which one class says
+    /// `Global` has one lock. What it costs is the machine's. Default: each CPU has its own.
+    fn lock_domain(&self) -> LockDomain {
+        LockDomain::Cpu
+    }
 
     /// `task`, of this class, was queued on `cpu`, which runs `curr`, of this class too: calls
     /// [`Core::resched_curr`] if `curr` must give way. Required, since leaving it out is a

@@ -127,6 +127,19 @@ pub enum PreemptCheck {
 pub struct Work {
     /// Queue entries examined beyond the first.
     pub entries_scanned: u32,
+    /// Of these, those that were looked at without the lock of the queue.
+    pub entries_unlocked: u32,
+    /// CPUs whose task was compared with a woken one, under the lock, beyond the first.
+    pub cpus_compared: u32,
+}
+
+/// Which run queues one lock protects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockDomain {
+    /// Each CPU's has its own lock.
+    Cpu,
+    /// One lock for all CPUs.
+    Global,
 }
 
 /// The shared state.

@@ -44,7 +44,7 @@ pub mod wmult;
 pub mod wrr;
 
 pub use class::{BandwidthStats, SchedClass};
-pub use core::{Core, PreemptCheck, Rq, Task, TaskState, TimerRequest};
+pub use core::{Core, LockDomain, PreemptCheck, Rq, Task, TaskState, TimerRequest};
 pub use flags::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 pub use options::{OptionError, Options, Tunable, TunableKind};
 pub use registry::{Claims, SchedulerInfo};

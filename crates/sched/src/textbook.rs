@@ -28,7 +28,7 @@
 mod explain;
 
 use crate::class::SchedClass;
-use crate::core::Core;
+use crate::core::{Core, LockDomain};
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::textbook_pool::Pool;
@@ -327,6 +327,10 @@ impl<D: Discipline> SchedClass for Global<D> {
     /// Textbooks know one kind of task: every policy belongs here.
     fn owns(&self, _policy: Policy) -> bool {
         true
+    }
+
+    fn lock_domain(&self) -> LockDomain {
+        LockDomain::Global
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {

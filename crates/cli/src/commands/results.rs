@@ -79,9 +79,13 @@ pub fn totals(run: &RunResult) -> String {
         0 => String::new(),
         ns => format!(", {} refilling caches", duration(ns)),
     };
+    let locks = match totals.lock_wait_ns {
+        0 => String::new(),
+        ns => format!(", {} spinning for locks", duration(ns)),
+    };
     format!(
         "makespan {}, throughput {}/s, utilisation {}, Jain index {:.3}, {} switches, \
-         {} migrations{interrupts}{refills}",
+         {} migrations{interrupts}{refills}{locks}",
         maybe_duration(totals.makespan_ns),
         digits(totals.throughput_per_s),
         percent(totals.utilisation),

@@ -10,6 +10,9 @@
 //! the readers; a read wakes the writers only when at most a quarter is still queued
 //! (`unix_writable`).
 //!
+//! A message, its buffer and the channel's counters lie in the cache of the CPU that used the other
+//! end last: if that is another one, the transfer costs `channel_transfer_ns` more.
+//!
 //! Wake-ups between the two ends carry the hint that the waker will soon sleep (WF_SYNC). Each byte
 //! is copied twice, once by each end, at the device's price for a copy; a call itself costs
 //! `pipe_ns` or `socket_ns`. Left out: the page and buffer granularity of both, and the end of file
@@ -31,6 +34,9 @@ pub(crate) struct Channel {
     pub readers: WaitQueue,
     pub writers: WaitQueue,
     pub pollers: Vec<TaskId>,
+    /// The CPUs on which it was last written and read.
+    written_on: Option<CpuId>,
+    read_on: Option<CpuId>,
 }
 
 impl Channel {
@@ -42,7 +48,19 @@ impl Channel {
             readers: WaitQueue::default(),
             writers: WaitQueue::default(),
             pollers: Vec::new(),
+            written_on: None,
+            read_on: None,
         }
+    }
+
+    /// `cpu` writes, or reads. Whether the other end was last used on another CPU.
+    fn comes_from_elsewhere(&mut self, cpu: CpuId, writes: bool) -> bool {
+        let (own, other) = match writes {
+            true => (&mut self.written_on, self.read_on),
+            false => (&mut self.read_on, self.written_on),
+        };
+        *own = Some(cpu);
+        other.is_some_and(|other| other != cpu)
     }
 
     /// How much of a message of `bytes` would go in now.
@@ -88,6 +106,7 @@ impl<S: TraceSink> Engine<'_, S> {
         channel.bytes += taken;
         self.charge(task, self.device.copy_ns(taken));
         if taken > 0 {
+            self.charge_lines(cpu, task, id, true);
             self.wake_readers(cpu, task, id, was_empty);
         }
         if taken < bytes {
@@ -107,6 +126,16 @@ impl<S: TraceSink> Engine<'_, S> {
         let costs = self.costs;
         let is_pipe = self.objects.channel(id).is_pipe();
         self.charge(task, if is_pipe { costs.pipe_ns } else { costs.socket_ns });
+    }
+
+    /// The channel's lines come from another CPU's cache if its other end was last used there.
+    #[inline]
+    fn charge_lines(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, writes: bool) {
+        if self.costs.channel_transfer_ns > 0
+            && self.objects.channel(id).comes_from_elsewhere(cpu, writes)
+        {
+            self.charge(task, self.costs.channel_transfer_ns);
+        }
     }
 
     fn wake_readers(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, was_empty: bool) {
@@ -157,6 +186,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let (is_pipe, left) = (channel.is_pipe(), channel.bytes);
         let wakes = is_pipe || left <= channel.capacity / 4;
         self.charge(task, self.device.copy_ns(taken));
+        if taken > 0 {
+            self.charge_lines(cpu, task, id, false);
+        }
         if taken > 0 && wakes {
             while self.wake_writer(cpu, task, id, true) && !is_pipe {}
         }

@@ -39,6 +39,13 @@ pub struct MachineFile {
     /// Ticks a second: 100, 250, 300 or 1000. Default: 250.
     #[serde(default)]
     pub hz: Option<u32>,
+    /// Clock of the CPUs in MHz: needed where the costs are those of another clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u32>,
+    /// Clock for which the costs hold: those of instructions are longer on a slower machine, those
+    /// of memory are not. Default: the machine's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs_clock_mhz: Option<u32>,
     /// Preemption model of its kernel: none, voluntary, full or lazy. Default: that of the
     /// scheduler's kernel.
     #[serde(default)]
@@ -171,6 +178,9 @@ pub struct MachineSpec {
 /// Largest single cost or latency: a second. More is a slip of the unit.
 const COST_NS_MAX: u64 = NSEC_PER_SEC;
 
+/// Fastest clock: ten times what there is.
+const CLOCK_MHZ_MAX: u32 = 100_000;
+
 impl MachineFile {
     /// Reads TOML, or JSON if the first letter is a brace.
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -193,7 +203,7 @@ impl MachineFile {
         machine.hz = self.hz.unwrap_or(machine.hz);
         machine.preempt_point_ns = self.preempt_point_ns.unwrap_or(machine.preempt_point_ns);
         machine.caches = self.caches.caches()?;
-        machine.costs = costs(&self.costs)?;
+        machine.costs = self.at_own_clock(costs(&self.costs)?)?;
         machine.device = self.device.device()?;
         let nr_cpus = machine.nr_cpus();
         machine.interrupts =
@@ -211,6 +221,24 @@ impl MachineFile {
             sources: self.sources.clone(),
             assumptions: self.assumptions.clone(),
         })
+    }
+}
+
+impl MachineFile {
+    /// The costs as they are at the machine's clock.
+    fn at_own_clock(&self, costs: Costs) -> Result<Costs, String> {
+        let mhz = |name: &str, value: Option<u32>| match value {
+            Some(mhz) => in_range(name, mhz.into(), 1, CLOCK_MHZ_MAX.into()).map(|_| value),
+            None => Ok(None),
+        };
+        let own = mhz("clock_mhz", self.clock_mhz)?;
+        match (mhz("costs_clock_mhz", self.costs_clock_mhz)?, own) {
+            (None, _) => Ok(costs),
+            (Some(from), Some(to)) => Ok(costs.at_clock(from, to)),
+            (Some(_), None) => Err("`costs_clock_mhz` is given but not `clock_mhz`: say both, or \
+                                    neither where the costs are the machine's own"
+                .into()),
+        }
     }
 }
 

@@ -24,9 +24,9 @@
 //!   turns.
 //! - Policies that 2.4 did not know (BATCH, IDLE) are SCHED_OTHER.
 //!
-//! Left out: the locks (the search is charged by entry, but CPUs do not wait for the queue's lock),
-//! the tick that nanosleep() adds and rounds up to, busy waiting of real-time tasks for 2 ms or
-//! less, priority inheritance (unknown to 2.4), control groups.
+//! Left out: every lock but the queue's (which the machine prices), the tick that nanosleep() adds
+//! and rounds up to, busy waiting of real-time tasks for 2 ms or less, priority inheritance
+//! (unknown to 2.4), control groups.
 
 mod explain;
 pub mod goodness;
@@ -35,7 +35,7 @@ mod place;
 mod tests;
 
 use crate::class::SchedClass;
-use crate::core::Core;
+use crate::core::{Core, LockDomain};
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::{Options, Tunable, TunableKind};
@@ -75,7 +75,7 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     summary: "Linux 2.4: one queue for all CPUs, goodness() of every task at each choice, epochs",
     source: "Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.0 and 2.4.22 as \
              options; that 2.4.18 equals 2.4.17 is uncertain",
-    leaves_out: "contention for the queue's lock, the tick that nanosleep adds, busy waiting of \
+    leaves_out: "every lock but the queue's, the tick that nanosleep adds, busy waiting of \
                  real-time sleepers, priority inheritance, control groups; BATCH and IDLE are \
                  OTHER",
     claims: Claims {
@@ -317,6 +317,10 @@ impl SchedClass for GlobalQueue {
         policy.is_rt() || policy.is_fair()
     }
 
+    fn lock_domain(&self) -> LockDomain {
+        LockDomain::Global
+    }
+
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
         let t = core.task(task);
         self.tasks.push(Entry {
@@ -421,6 +425,9 @@ impl SchedClass for GlobalQueue {
         if best == 0 {
             self.epoch += 1;
             self.cpus[cpu.index()].recalculated = true;
+            // The lock is dropped while every task of the system gets its ticks.
+            let unlocked = &mut core.work.entries_unlocked;
+            *unlocked = unlocked.saturating_add(self.nr_live);
             scanned = scanned.saturating_add(self.nr_live);
             (next, best) = self.search(core, cpu, &mut scanned);
         }

@@ -39,7 +39,11 @@ impl GlobalQueue {
         let target = if allowed.contains(last) && self.occupant(core, last).is_none() {
             Target::Idle(last, 0)
         } else {
-            self.find_cpu(core, task)
+            let mut compared: u32 = 0;
+            let target = self.find_cpu(core, task, &mut compared);
+            let work = &mut core.work.cpus_compared;
+            *work = work.saturating_add(compared.saturating_sub(1));
+            target
         };
         match target {
             Target::Idle(cpu, _) => {
@@ -52,7 +56,8 @@ impl GlobalQueue {
     }
 
     /// The CPU that has been idle for longest, else the one whose task is worse by most.
-    fn find_cpu(&self, core: &Core, task: TaskId) -> Target {
+    /// Counts the comparisons.
+    fn find_cpu(&self, core: &Core, task: TaskId, compared: &mut u32) -> Target {
         let mut target = Target::Nobody;
         for cpu in core.task(task).cpus_allowed.iter() {
             let Some(curr) = self.occupant(core, cpu) else {
@@ -70,6 +75,7 @@ impl GlobalQueue {
                 Target::Busy(_, by) => by,
                 Target::Nobody => 0,
             };
+            *compared += 1;
             let better = self.preemption_goodness(curr, task, cpu);
             if better > by {
                 target = Target::Busy(cpu, better);

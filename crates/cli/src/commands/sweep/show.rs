@@ -7,6 +7,7 @@ use crate::error::CliResult;
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, number};
 use comfy_table::Cell;
+use schedlab_lab::published::{ComparedRow, Comparison, Pair, typical_factor};
 use schedlab_lab::store::RunLog;
 use schedlab_lab::view::{CellValue, Estimate, METHOD, Table};
 use schedlab_lab::{ExperimentResult, values};
@@ -48,6 +49,9 @@ pub fn tables(results: &[ExperimentResult], json: bool, out: &mut Out) -> CliRes
         out.line(rendered(&named.table))?;
         out.line("")?;
     }
+    for result in results {
+        published(result, out)?;
+    }
     out.line(METHOD)?;
     let incomplete: u64 = tables
         .iter()
@@ -62,6 +66,56 @@ pub fn tables(results: &[ExperimentResult], json: bool, out: &mut Out) -> CliRes
         ))?;
     }
     Ok(())
+}
+
+/// What the runs give beside what somebody published, and how far it is off.
+fn published(result: &ExperimentResult, out: &mut Out) -> CliResult<()> {
+    let Some(found) = Comparison::of(result) else { return Ok(()) };
+    let Some(source) = result.experiment.view.as_ref().and_then(|v| v.published.as_ref()) else {
+        return Ok(());
+    };
+    out.line(format!("{}: simulated / published ({})", result.experiment.name, source.source))?;
+    out.line(compared(&found.at, &found.rows, &source.along))?;
+    if !found.gaps.is_empty() {
+        out.line("Each by the row that it is compared with:")?;
+        out.line(compared(&found.at, &found.gaps, &source.along))?;
+    }
+    let growths =
+        |rows: &[ComparedRow]| -> Vec<Pair> { rows.iter().filter_map(|row| row.growth).collect() };
+    let gaps = found.gaps.iter().flat_map(|row| row.pairs.iter().flatten().copied());
+    let factor = |pairs: &mut dyn Iterator<Item = Pair>| {
+        typical_factor(pairs).map_or_else(|| "-".into(), |factor| format!("{factor:.2}"))
+    };
+    out.line(format!(
+        "Fit error, as a factor (root of the mean square of ln(simulated / published)): values {} \
+         ({} of {}), growth {}, gaps {}",
+        factor(&mut found.pairs()),
+        found.pairs().count(),
+        found.at.len() * found.rows.len(),
+        factor(&mut growths(&found.rows).into_iter()),
+        factor(&mut gaps.into_iter()),
+    ))?;
+    out.line("")
+}
+
+/// `12.3 / 10.5 (1.17)` for each value and the growth of each row.
+fn compared(at: &[String], rows: &[ComparedRow], along: &str) -> String {
+    let places: Vec<String> = at.iter().map(|place| format!("{along}={place}")).collect();
+    let mut heads = vec!["row"];
+    heads.extend(places.iter().map(String::as_str));
+    heads.push("growth");
+    let mut table = table::table(&heads);
+    let cell = |pair: &Option<Pair>| match pair {
+        None => number("-"),
+        Some(pair) => {
+            number(format!("{:.2} / {:.2} ({:.2})", pair.simulated, pair.published, pair.ratio()))
+        }
+    };
+    for row in rows {
+        let cells = row.pairs.iter().chain([&row.growth]).map(cell);
+        table.add_row([Cell::new(&row.name)].into_iter().chain(cells));
+    }
+    table::render(&table)
 }
 
 fn rendered(table: &Table) -> String {

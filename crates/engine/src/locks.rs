@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Locks of run queues: what a wake-up or a choice holds, and who spins meanwhile.
+//!
+//! A scheduler says what one lock protects ([`schedlab_sched::LockDomain`]): the queue of one CPU
+//! (`rq->lock`, from 2.5.2 on), or the one queue of all (`runqueue_lock` of 2.4). An operation
+//! holds it for `lock_hold_ns` and for `pick_entry_ns` for each entry that it looked at under it;
+//! taking it from another CPU costs `lock_transfer_ns` before that. A CPU that comes while it is
+//! held spins. Spinning and the transfer are CPU time of what runs there, like any cost. The hold
+//! is a part of what a wake-up and a switch cost; a choice that keeps its task costs just that.
+//!
+//! Those who come at one time get the lock in the order in which the engine comes to them (the head
+//! of `lib.rs`), those who come later in the order of time: it is fair, as later kernels' locks
+//! are. A spinning CPU of 2.4 could be overtaken, which moves the wait from one to the other.
+//!
+//! A CPU that spins before a choice chooses when it has the lock, among what is runnable then: all
+//! that became runnable meanwhile takes part, and a request to reschedule that came meanwhile is
+//! done with. Until then it runs the task that it is about to take off, which may be woken before
+//! it has left. How long a choice will hold the lock is known when it has searched: those who queue
+//! up behind it count with the entries of the choice before.
+//!
+//! With one lock for all a wake-up takes effect when its waker has the lock; with one a CPU it
+//! takes effect at once, and the waker spins after that.
+//!
+//! Several operations of one CPU at one instant follow each other. What a system call costs passes
+//! after its effect, so all operations lie a little earlier than their time, on all CPUs alike.
+//!
+//! Source: Linux 2.4.17 and 2.6.0, kernel/sched.c (try_to_wake_up, schedule, reschedule_idle,
+//! schedule_tail). Left out: locks taken by balancing, ticks, changes of attributes, the launcher;
+//! the second lock of a wake-up that moves a task; tasklist_lock and every other lock.
+
+use crate::clock::{Due, LateWake};
+use crate::engine::Engine;
+use crate::exec::Waiting;
+use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
+use schedlab_sched::{LockDomain, SchedClass, TaskState};
+
+/// One lock.
+#[derive(Clone, Copy, Default, Debug)]
+struct Lock {
+    /// Until when it is held.
+    free_at: Nanos,
+    /// Who held it last.
+    holder: Option<CpuId>,
+    /// Entries that the last choice under it looked at: what the next one is taken to.
+    entries: u32,
+    /// CPUs that the last wake-up under it compared: likewise.
+    compared: u32,
+}
+
+/// All locks of a run, on a machine where they cost anything.
+#[derive(Debug)]
+pub struct Locks {
+    hold_ns: Nanos,
+    transfer_ns: Nanos,
+    entry_ns: Nanos,
+    /// One, or one a CPU.
+    locks: Vec<Lock>,
+    /// CPUs that spin for a choice, and those that have got the lock for it: what fetching it took.
+    spins: Vec<bool>,
+    granted: Vec<Option<Nanos>>,
+    /// The wake-up under way has the lock.
+    wake_has_it: bool,
+    /// Until when each CPU that went idle is still busy with having found nothing.
+    idle_from: Vec<Nanos>,
+    /// What the choice under way has cost by waiting, for the task that comes.
+    owed: Nanos,
+}
+
+/// What it takes to get a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// Spinning while another CPU held it.
+    pub wait_ns: Nanos,
+    /// Fetching it from the CPU that held it last.
+    pub transfer_ns: Nanos,
+}
+
+impl Taken {
+    const fn total(self) -> Nanos {
+        self.wait_ns.saturating_add(self.transfer_ns)
+    }
+}
+
+impl Locks {
+    /// The locks of a stack of classes on `nr_cpus`, if they cost anything.
+    pub fn new(costs: &Costs, nr_cpus: u32, classes: &[Box<dyn SchedClass>]) -> Option<Self> {
+        // A kernel for one CPU has none of these locks.
+        if !costs.has_locks() || nr_cpus == 1 {
+            return None;
+        }
+        let is_global = classes.iter().any(|class| class.lock_domain() == LockDomain::Global);
+        let nr_locks = if is_global { 1 } else { nr_cpus };
+        Some(Self {
+            hold_ns: costs.lock_hold_ns,
+            transfer_ns: costs.lock_transfer_ns,
+            entry_ns: costs.pick_entry_ns,
+            locks: vec![Lock::default(); nr_locks as usize],
+            spins: vec![false; nr_cpus as usize],
+            granted: vec![None; nr_cpus as usize],
+            idle_from: vec![0; nr_cpus as usize],
+            owed: 0,
+            wake_has_it: false,
+        })
+    }
+
+    /// The lock of the run queue of `cpu`.
+    fn of(&mut self, cpu: CpuId) -> &mut Lock {
+        let index = if self.locks.len() == 1 { 0 } else { cpu.index() };
+        &mut self.locks[index]
+    }
+
+    /// `cpu` comes at `now` to choose. If another CPU holds the lock: from when on `cpu` has it,
+    /// and what it takes.
+    fn queue_up(&mut self, cpu: CpuId, now: Nanos) -> Option<(Nanos, Taken)> {
+        let lock = self.of(cpu);
+        if lock.free_at <= now || lock.holder.is_none_or(|holder| holder == cpu) {
+            return None;
+        }
+        let (begin, entries) = (lock.free_at, lock.entries);
+        Some((begin, self.take(cpu, cpu, now, entries)))
+    }
+
+    /// `cpu` takes, at `now`, the lock of `queue` for an operation that looks at `entries`.
+    fn take(&mut self, queue: CpuId, cpu: CpuId, now: Nanos, entries: u32) -> Taken {
+        let hold = Nanos::from(entries).saturating_mul(self.entry_ns).saturating_add(self.hold_ns);
+        let transfer_ns = self.transfer_ns;
+        let lock = self.of(queue);
+        let begin = now.max(lock.free_at);
+        let taken = match lock.holder.replace(cpu) {
+            Some(other) if other != cpu => Taken { wait_ns: begin - now, transfer_ns },
+            // Its own operation before this one: the time of that is charged already.
+            _ => Taken::default(),
+        };
+        lock.free_at = begin.saturating_add(taken.transfer_ns).saturating_add(hold);
+        taken
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// Takes the lock of `queue` on `cpu` and counts what that took. Returns what `cpu` pays.
+    fn take_lock(&mut self, queue: CpuId, cpu: CpuId, entries: u32) -> Nanos {
+        let now = self.core.now;
+        let Some(locks) = &mut self.locks else { return 0 };
+        let taken = locks.take(queue, cpu, now, entries);
+        self.count_lock(taken);
+        taken.total()
+    }
+
+    fn count_lock(&mut self, taken: Taken) {
+        self.outcome.nr_lock_waits += u64::from(taken.wait_ns > 0);
+        self.outcome.lock_wait_ns += taken.wait_ns;
+        self.outcome.lock_transfer_ns += taken.transfer_ns;
+    }
+
+    /// Whether `cpu` spins for the lock of its run queue.
+    #[inline]
+    pub(crate) fn is_spinning(&self, cpu: CpuId) -> bool {
+        self.locks.as_ref().is_some_and(|locks| locks.spins[cpu.index()])
+    }
+
+    /// `cpu` is to choose. Whether it must spin first: then it does so with the task that it runs,
+    /// and chooses when it has the lock. A task that exits is not kept from it.
+    #[inline(never)]
+    pub(crate) fn must_spin(&mut self, cpu: CpuId) -> bool {
+        let now = self.core.now;
+        let prev = self.core.rq(cpu).curr;
+        let is_dead = prev.is_some_and(|prev| self.core.task(prev).state == TaskState::Dead);
+        let Some(locks) = &mut self.locks else { return false };
+        if locks.spins[cpu.index()] {
+            return true;
+        }
+        if is_dead || locks.granted[cpu.index()].is_some() {
+            return false;
+        }
+        let Some((begin, taken)) = locks.queue_up(cpu, now) else { return false };
+        locks.spins[cpu.index()] = true;
+        locks.granted[cpu.index()] = Some(taken.transfer_ns);
+        self.count_lock(taken);
+        self.core.park_resched(cpu);
+        self.events.push(begin, Due::LockTaken(cpu));
+        if let Some(prev) = prev {
+            self.keep_rest(cpu, prev);
+            self.burst_ends.set(cpu, Nanos::MAX);
+        }
+        true
+    }
+
+    /// `cpu` has got the lock for which it spun: it chooses now.
+    pub(crate) fn lock_taken(&mut self, cpu: CpuId) {
+        if let Some(locks) = &mut self.locks {
+            locks.spins[cpu.index()] = false;
+        }
+        if let Some(prev) = self.core.rq(cpu).curr {
+            let exec = &mut self.execs[prev.index()];
+            let (overhead, rest) = (std::mem::take(&mut exec.overhead), exec.remaining);
+            self.start_burst(cpu, prev, overhead, rest);
+        }
+        self.schedule(cpu);
+    }
+
+    /// Whether `task` is awake by being woken while its CPU spins to take it off: it has not left.
+    pub(crate) fn wakes_spinning(
+        &mut self,
+        task: TaskId,
+        this_cpu: CpuId,
+        waker: Option<TaskId>,
+    ) -> bool {
+        if !self.core.is_running(task) {
+            return false;
+        }
+        self.core.tasks[task.index()].state = TaskState::Running;
+        self.execs[task.index()].waiting = Waiting::No;
+        self.lock_wakeup(self.core.task(task).cpu, this_cpu, waker);
+        true
+    }
+
+    /// A task was put on the runqueue of `queue` by `waker`, which runs on `this_cpu`, or by an
+    /// interrupt there: then what runs there loses the time.
+    #[inline(never)]
+    pub(crate) fn lock_wakeup(&mut self, queue: CpuId, this_cpu: CpuId, waker: Option<TaskId>) {
+        let entries = std::mem::take(&mut self.core.work.cpus_compared);
+        let looks = Nanos::from(entries).saturating_mul(self.costs.pick_entry_ns);
+        let has_it = self.locks.as_ref().is_some_and(|locks| locks.wake_has_it);
+        let pay = if has_it { 0 } else { self.take_lock(queue, this_cpu, entries) };
+        if let Some(locks) = &mut self.locks {
+            locks.of(queue).compared = entries;
+        }
+        self.pay_for_wakeup(this_cpu, waker, pay.saturating_add(looks));
+    }
+
+    fn pay_for_wakeup(&mut self, this_cpu: CpuId, waker: Option<TaskId>, ns: Nanos) {
+        match waker {
+            Some(waker) => self.charge(waker, ns),
+            None => self.lose(this_cpu, ns),
+        }
+    }
+
+    /// A wake-up begins. Whether it takes effect later, because its CPU spins for the one lock.
+    #[inline(never)]
+    pub(crate) fn wakes_later(&mut self, wake: LateWake) -> bool {
+        let now = self.core.now;
+        let Some(locks) = &mut self.locks else { return false };
+        let lock = *locks.of(wake.this_cpu);
+        let is_free = lock.free_at <= now || lock.holder.is_none_or(|cpu| cpu == wake.this_cpu);
+        if locks.locks.len() > 1 || is_free {
+            return false;
+        }
+        let taken = locks.take(wake.this_cpu, wake.this_cpu, now, lock.compared);
+        self.count_lock(taken);
+        self.pay_for_wakeup(wake.this_cpu, wake.waker, taken.total());
+        let begin = now.saturating_add(taken.total());
+        self.events.push(begin, Due::WakeTaken(wake));
+        true
+    }
+
+    /// The waker has got the lock for which it spun.
+    pub(crate) fn wake_taken(&mut self, wake: LateWake) {
+        let LateWake { task, this_cpu, waker, sync } = wake;
+        self.set_wake_has_it(true);
+        self.wake_now(task, this_cpu, waker, sync);
+        self.set_wake_has_it(false);
+        self.interrupt_returns(this_cpu);
+    }
+
+    fn set_wake_has_it(&mut self, has_it: bool) {
+        if let Some(locks) = &mut self.locks {
+            locks.wake_has_it = has_it;
+        }
+    }
+
+    /// `cpu` has chosen `next` after `prev`. What that took beside the entries is owed by the task
+    /// that comes.
+    #[inline(never)]
+    pub(crate) fn lock_choice(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        let work = self.core.work;
+        let unlocked = std::mem::take(&mut self.core.work.entries_unlocked);
+        let spun = self.locks.as_ref().is_some_and(|locks| locks.granted[cpu.index()].is_some());
+        if prev.is_none() && next.is_none() && work.entries_scanned == 0 && !spun {
+            return;
+        }
+        let entries = work.entries_scanned.saturating_sub(unlocked);
+        let granted = self.locks.as_mut().and_then(|locks| locks.granted[cpu.index()].take());
+        let pay = granted.unwrap_or_else(|| self.take_lock(cpu, cpu, entries));
+        let hold_ns = self.costs.lock_hold_ns;
+        let (now, idles) = (self.core.now, next.is_none());
+        let Some(locks) = &mut self.locks else { return };
+        locks.of(cpu).entries = entries;
+        if idles {
+            // An idle task pays for nothing: it is idle later.
+            let looks = Nanos::from(work.entries_scanned).saturating_mul(locks.entry_ns);
+            let end = now.saturating_add(pay).saturating_add(hold_ns).saturating_add(looks);
+            locks.idle_from[cpu.index()] = end;
+        } else if prev == next {
+            // No switch pays for the hold.
+            self.lose(cpu, pay.saturating_add(hold_ns));
+        } else {
+            locks.owed = pay;
+        }
+    }
+
+    /// After the switch `cpu` has looked for another CPU for the task that left it.
+    #[inline(never)]
+    pub(crate) fn lock_callbacks(&mut self, cpu: CpuId) {
+        let entries = std::mem::take(&mut self.core.work.cpus_compared);
+        if entries > 0 {
+            let looks = Nanos::from(entries).saturating_mul(self.costs.pick_entry_ns);
+            let pay = self.take_lock(cpu, cpu, entries).saturating_add(looks);
+            self.lose(cpu, pay);
+        }
+    }
+
+    /// What the task that `cpu` switches to owes for the lock; from idle, also the rest of the
+    /// choice that found nothing.
+    #[inline(never)]
+    pub(crate) fn lock_debt(&mut self, cpu: CpuId, from_idle: bool) -> Nanos {
+        let now = self.core.now;
+        let Some(locks) = &mut self.locks else { return 0 };
+        let rest = locks.idle_from[cpu.index()].saturating_sub(now);
+        std::mem::take(&mut locks.owed).saturating_add(if from_idle { rest } else { 0 })
+    }
+
+    /// What runs on `cpu`, if anything does, loses `ns`.
+    pub(crate) fn lose(&mut self, cpu: CpuId, ns: Nanos) {
+        if ns > 0 && self.core.rq(cpu).curr.is_some() {
+            self.extend_burst(cpu, ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locks(nr_locks: usize) -> Locks {
+        Locks {
+            hold_ns: 100,
+            transfer_ns: 30,
+            entry_ns: 7,
+            locks: vec![Lock::default(); nr_locks],
+            spins: vec![false; 4],
+            granted: vec![None; 4],
+            idle_from: vec![0; 4],
+            owed: 0,
+            wake_has_it: false,
+        }
+    }
+
+    const fn taken(wait_ns: Nanos, transfer_ns: Nanos) -> Taken {
+        Taken { wait_ns, transfer_ns }
+    }
+
+    #[test]
+    fn cpus_that_come_together_wait_for_all_before_them() {
+        let mut one = locks(1);
+        let waits = [0, 1, 2, 3].map(|cpu| one.take(CpuId(cpu), CpuId(cpu), 50, 0));
+        // The n-th waits for n holds and for the transfers of all but the first.
+        assert_eq!(waits, [taken(0, 0), taken(100, 30), taken(230, 30), taken(360, 30)]);
+        // 590 = 50 + 4 x 100 + 3 x 30 + 50 of a late comer that waits for nobody.
+        assert_eq!(one.take(CpuId(0), CpuId(0), 640, 10), taken(0, 30));
+        assert_eq!(one.take(CpuId(1), CpuId(1), 641, 0), taken(30 + 100 + 70 - 1, 30));
+    }
+
+    #[test]
+    fn a_cpu_does_not_wait_for_itself_but_others_do() {
+        let mut one = locks(1);
+        assert_eq!([0; 3].map(|at| one.take(CpuId(2), CpuId(2), at, 0)), [taken(0, 0); 3]);
+        assert_eq!(one.take(CpuId(2), CpuId(1), 0, 0), taken(300, 30));
+    }
+
+    #[test]
+    fn locks_of_different_cpus_have_nothing_to_do_with_each_other() {
+        let mut each = locks(4);
+        let waits = [0, 1, 2, 3].map(|cpu| each.take(CpuId(cpu), CpuId(cpu), 50, 9));
+        assert_eq!(waits, [taken(0, 0); 4]);
+        // A wake-up takes the lock of the CPU that gets the task.
+        assert_eq!(each.take(CpuId(3), CpuId(0), 60, 0), taken(153, 30));
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Figures that somebody published, beside those that an experiment gives.
+//!
+//! Rows of values along one dimension. A row is compared value by value (simulated by published),
+//! by its growth from the first value to the last, and by its gap to the row that differs from it
+//! in what `against` names. The fit error is that of the whole: the square root of the mean square
+//! of ln(simulated / published), told as a factor. Signs do not cancel in it, and a value that is
+//! half counts as much as one that is double.
+
+use crate::axis::Scalar;
+use crate::study::unknown;
+use crate::{ExperimentResult, RunResult, StudyError, values};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Published figures of an experiment.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Who published them, where.
+    pub source: String,
+    /// The measure that they are.
+    pub measure: String,
+    /// What 1 is in the measure's unit: 1000000000 where they are seconds and the measure
+    /// nanoseconds.
+    #[serde(default = "one")]
+    pub unit: u64,
+    /// The dimension along which a row goes.
+    pub along: String,
+    /// Its values.
+    pub at: Vec<Scalar>,
+    /// Values of dimensions by which the row is found that a row is compared with.
+    #[serde(default)]
+    pub against: BTreeMap<String, Scalar>,
+    /// The rows.
+    #[serde(rename = "row")]
+    pub rows: Vec<PublishedRow>,
+}
+
+const fn one() -> u64 {
+    1
+}
+
+/// A row of published figures.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedRow {
+    /// Dimensions and their values.
+    #[serde(rename = "where")]
+    pub which: BTreeMap<String, Scalar>,
+    /// One value for each of `at`, more than 0.
+    pub values: Vec<f64>,
+}
+
+impl Published {
+    /// Checks names and numbers; `known` are the experiment's dimensions.
+    pub(crate) fn check(&self, known: &[String]) -> Result<(), StudyError> {
+        let measures = values::measure_names();
+        if !measures.contains(&self.measure) {
+            let names = measures.iter().map(String::as_str);
+            return Err(unknown("measure", &self.measure, names).below("measure"));
+        }
+        let rows = self.rows.iter().flat_map(|row| row.which.keys());
+        for name in rows.chain(self.against.keys()).chain([&self.along]) {
+            if !known.contains(name) {
+                return Err(unknown("dimension", name, known.iter().map(String::as_str)));
+            }
+        }
+        if self.unit == 0 || self.at.is_empty() || self.rows.is_empty() {
+            return Err(StudyError::new(
+                "`published` lacks something",
+                "`unit` is at least 1, `at` and `row` are not empty",
+            ));
+        }
+        let is_good = |row: &PublishedRow| {
+            row.values.len() == self.at.len()
+                && row.values.iter().all(|value| value.is_finite() && *value > 0.0)
+        };
+        match self.rows.iter().find(|row| !is_good(row)) {
+            None => Ok(()),
+            Some(row) => Err(StudyError::new(
+                format!("a published row has the values {:?}", row.values),
+                format!("give one for each of the {} of `at`, all above 0", self.at.len()),
+            )),
+        }
+    }
+}
+
+/// A published figure and the same of the runs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Pair {
+    /// Mean over the runs.
+    pub simulated: f64,
+    /// As published.
+    pub published: f64,
+}
+
+impl Pair {
+    /// Simulated by published.
+    pub fn ratio(self) -> f64 {
+        self.simulated / self.published
+    }
+
+    fn by(self, other: Self) -> Self {
+        Self {
+            simulated: self.simulated / other.simulated,
+            published: self.published / other.published,
+        }
+    }
+}
+
+/// A row, compared.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ComparedRow {
+    /// What the row is.
+    pub name: String,
+    /// By place along the row; `None` without a run.
+    pub pairs: Vec<Option<Pair>>,
+    /// The last by the first.
+    pub growth: Option<Pair>,
+}
+
+/// Everything compared.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Comparison {
+    /// Places along the rows.
+    pub at: Vec<String>,
+    /// Rows as published.
+    pub rows: Vec<ComparedRow>,
+    /// Each row by the one that it is compared with.
+    pub gaps: Vec<ComparedRow>,
+}
+
+impl Comparison {
+    /// Compares the runs of an experiment with what was published, if anything was.
+    pub fn of(result: &ExperimentResult) -> Option<Self> {
+        let published = result.experiment.view.as_ref()?.published.as_ref()?;
+        let text = |map: &BTreeMap<String, Scalar>| -> BTreeMap<String, String> {
+            map.iter().map(|(name, value)| (name.clone(), value.to_string())).collect()
+        };
+        let at: Vec<String> = published.at.iter().map(Scalar::to_string).collect();
+        let pairs = |row: &PublishedRow| -> Vec<Option<Pair>> {
+            let which = text(&row.which);
+            let places = at.iter().zip(&row.values);
+            places
+                .map(|(place, value)| {
+                    let mut which = which.clone();
+                    which.insert(published.along.clone(), place.clone());
+                    let simulated = mean(&result.runs, &which, &published.measure)?;
+                    let simulated = simulated / published.unit as f64;
+                    (simulated > 0.0).then_some(Pair { simulated, published: *value })
+                })
+                .collect()
+        };
+        let against = text(&published.against);
+        let mut found = Vec::new();
+        for row in &published.rows {
+            found.push((text(&row.which), pairs(row)));
+        }
+        let gaps = found.iter().filter_map(|(which, pairs)| {
+            let mut other = which.clone();
+            other.extend(against.clone());
+            let (_, base) = found.iter().find(|(known, _)| *known == other && known != which)?;
+            let by = |(own, base): (&Option<Pair>, &Option<Pair>)| Some((*own)?.by((*base)?));
+            Some(compared(which, pairs.iter().zip(base).map(by).collect()))
+        });
+        let gaps = gaps.collect();
+        let rows = found.iter().map(|(which, pairs)| compared(which, pairs.clone())).collect();
+        Some(Self { at, rows, gaps })
+    }
+
+    /// All pairs of the rows that have runs.
+    pub fn pairs(&self) -> impl Iterator<Item = Pair> + '_ {
+        self.rows.iter().flat_map(|row| row.pairs.iter().flatten().copied())
+    }
+}
+
+fn compared(which: &BTreeMap<String, String>, pairs: Vec<Option<Pair>>) -> ComparedRow {
+    let name = which.values().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let ends = pairs.first().copied().flatten().zip(pairs.last().copied().flatten());
+    ComparedRow { name, growth: ends.map(|(first, last)| last.by(first)), pairs }
+}
+
+/// Mean of a measure over the runs with these dimensions.
+fn mean(runs: &[RunResult], which: &BTreeMap<String, String>, measure: &str) -> Option<f64> {
+    let fits = |run: &&RunResult| which.iter().all(|(n, v)| values::dimension(run, n) == *v);
+    let found = runs.iter().filter(fits).filter_map(|run| {
+        let all = values::measure_values(&run.measures);
+        all.into_iter().find(|(name, _)| name == measure)?.1
+    });
+    let (count, sum) = found.fold((0_u32, 0.0), |(count, sum), value| (count + 1, sum + value));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// The typical factor between simulated and published: the exponential of the square root of the
+/// mean square of ln(simulated / published), at least 1; `None` without a pair.
+pub fn typical_factor(pairs: impl Iterator<Item = Pair>) -> Option<f64> {
+    let squares = pairs.map(|pair| pair.ratio().ln().powi(2));
+    let (count, sum) = squares.fold((0_u32, 0.0), |(count, sum), one| (count + 1, sum + one));
+    (count > 0).then(|| (sum / f64::from(count)).sqrt().exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_and_double_do_not_cancel() {
+        let pair = |simulated| Pair { simulated, published: 2.0 };
+        let factor = |values: &[f64]| typical_factor(values.iter().map(|v| pair(*v)));
+        assert_eq!(factor(&[]), None);
+        assert!((factor(&[2.0, 2.0]).unwrap() - 1.0).abs() < 1e-12);
+        assert!((factor(&[1.0, 4.0]).unwrap() - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn rows_are_compared_by_value_growth_and_gap() {
+        let run = |scheduler: &str, n: &str, end_ns| {
+            let mut run = RunResult { scheduler: scheduler.into(), ..RunResult::default() };
+            run.parameters.insert("n".into(), n.into());
+            run.measures.totals.end_ns = end_ns;
+            run
+        };
+        let text = "name='x'\n[[experiment]]\nname='a'\nworkload='hogs'\naxes={n=[1,2]}\n\
+                    [[experiment.runs]]\nlane='sim'\nschedulers=['a','b']\n\
+                    [experiment.published]\nsource='s'\nmeasure='end_ns'\nunit=10\nalong='n'\n\
+                    at=[1,2]\nagainst={scheduler='b'}\n\
+                    row=[{where={scheduler='a'}, values=[2.0, 8.0]},\
+                    {where={scheduler='b'}, values=[1.0, 2.0]}]\n";
+        let spec = &crate::Study::parse(text).unwrap().experiments[0];
+        let mut result = ExperimentResult {
+            experiment: crate::Experiment { view: Some(spec.view()), ..Default::default() },
+            runs: vec![run("a", "1", 20), run("a", "2", 160), run("b", "1", 5)],
+        };
+        let found = Comparison::of(&result).unwrap();
+        assert_eq!(found.rows[0].pairs[1], Some(Pair { simulated: 16.0, published: 8.0 }));
+        assert_eq!(found.rows[0].growth, Some(Pair { simulated: 8.0, published: 4.0 }));
+        assert_eq!((found.rows[1].pairs[1], found.rows[1].growth), (None, None));
+        assert_eq!(found.gaps.len(), 1);
+        assert_eq!(found.gaps[0].pairs, [Some(Pair { simulated: 4.0, published: 2.0 }), None]);
+        assert_eq!(found.pairs().count(), 3);
+        result.experiment.view = None;
+        assert_eq!(Comparison::of(&result), None);
+    }
+}

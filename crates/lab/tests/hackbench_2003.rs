@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The shape of the hackbench figures of 2003, in small: 2.4's one list under one lock costs more
+//! than in proportion to the tasks, and the more the more CPUs want it; 2.6.0's queues do not.
+//!
+//! `studies/hackbench-2003.toml` has all of it, at full size, beside the published figures.
+
+use schedlab_lab::{Keep, Lane, RunRequest, SimLane, Study, Watchdog, machine};
+use schedlab_metrics::RunTotals;
+use schedlab_model::CpuMask;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A quarter of the rounds: what comes after the start counts in any case.
+const LOOPS: &str = "25";
+
+fn totals(machine: &str, scheduler: &str, hz: u32, groups: &str) -> RunTotals {
+    let spec = machine::preset(machine).unwrap();
+    let parameters = [("groups", groups), ("loops", LOOPS)];
+    let request = RunRequest {
+        workload: schedlab_workload::builtin("hackbench", &parameters).unwrap(),
+        scheduler: scheduler.into(),
+        tunables: Vec::new(),
+        cpus: CpuMask::first(spec.machine.nr_cpus()),
+        machine: Some(Arc::new(spec)),
+        parameters: BTreeMap::new(),
+        seed: 1,
+        repetition: 0,
+        until_ns: None,
+        keep: Keep::NOTHING,
+    };
+    let lane = SimLane { hz: Some(hz), watchdog: Watchdog::Off, ..SimLane::default() };
+    let run = lane.run(&request, &mut schedlab_model::trace::NullSink).unwrap();
+    run.measures.totals
+}
+
+#[test]
+fn one_lock_and_one_list_cost_more_the_more_tasks_and_cpus_there_are() {
+    let mut gaps = Vec::new();
+    for machine in ["S3-a", "S3-c", "S3-d"] {
+        let run = |scheduler, hz| ["25", "100"].map(|n| totals(machine, scheduler, hz, n));
+        let (old, new) = (run("linux-2.4.18", 100), run("linux-2.6.0", 1_000));
+        let seconds = |run: &RunTotals| run.last_phase_ns.unwrap() as f64 / 1e9;
+        let growth = |runs: &[RunTotals; 2]| seconds(&runs[1]) / seconds(&runs[0]);
+        let gap = seconds(&old[1]) / seconds(&new[1]);
+        println!("{machine}: growth {:.2} and {:.2}, gap {gap:.2}", growth(&old), growth(&new));
+        // Four times the groups: four times the time, and more than that.
+        assert!((3.2..4.8).contains(&growth(&new)), "{machine}: {}", growth(&new));
+        assert!(growth(&old) > 5.0, "{machine}: {}", growth(&old));
+        // The whole list is searched at each choice, and the bitmap is not a list.
+        assert!(old[1].nr_entries_scanned / old[1].nr_switches > 500, "{machine}");
+        assert_eq!(new[1].nr_entries_scanned, 0);
+        gaps.push((gap, old[1].lock_wait_ns as f64 / old[1].cpu_time_ns as f64));
+    }
+    println!("gaps and parts of the time that CPUs spin: {gaps:?}");
+    let [one, four, eight] = gaps[..] else { panic!("three machines: {gaps:?}") };
+    assert!(one.0 > 1.2 && four.0 > 1.3 * one.0 && eight.0 > 1.3 * four.0, "{gaps:?}");
+    assert!(one.1 == 0.0 && four.1 > 0.2 && eight.1 > 1.2 * four.1, "{gaps:?}");
+}
+
+#[test]
+fn the_study_names_all_published_figures_and_the_machines_one_set_of_costs() {
+    let study = Study::parse(include_str!("../../../studies/hackbench-2003.toml")).unwrap();
+    let published = study.experiments[0].published.as_ref().unwrap();
+    assert_eq!(published.rows.iter().map(|row| row.values.len()).sum::<usize>(), 32);
+    let machines = ["S3-a", "S3-b", "S3-c", "S3-d"].map(|name| machine::preset(name).unwrap());
+    let costs = machines.map(|spec| spec.machine.costs);
+    for (other, mhz) in costs[1..].iter().zip([850, 700, 700]) {
+        assert_eq!(*other, costs[0].at_clock(1_000, mhz));
+    }
+}
