@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Development tasks of the repository: `cargo xtask NAME`.
 
+mod chart;
+mod curves;
+mod figures;
 mod instructions;
 mod layout;
 mod tidy;
@@ -13,6 +16,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   layout  check the dependencies between the crates
   instructions [--bless]
           count the instructions of a switch against benchmarks/instructions.json
+  figures [--check]
+          make the figures of the documentation anew, or see that they are what is made now
   wasm    build the pure crates for wasm32
   bless   accept the present output as the expected one (goldens, snapshots, schemas)
   ci      everything that continuous integration runs";
@@ -33,6 +38,7 @@ fn main() -> ExitCode {
         "tidy" => report(tidy::check_repository(&root())),
         "layout" => report(layout::check(&root())),
         "instructions" => instructions(),
+        "figures" => figures(),
         "wasm" => wasm(),
         "bless" => bless(),
         "ci" => run(Command::new(root().join(".ci/run"))),
@@ -94,6 +100,16 @@ fn instructions() -> bool {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
     let program = target.join("release/schedlab");
     run(build) && report(instructions::check(&root(), &program, bless))
+}
+
+/// Builds the program and makes the figures with it.
+fn figures() -> bool {
+    let check = std::env::args().any(|argument| argument == "--check");
+    let mut build = cargo();
+    build.args(["build", "--package", "schedlab"]);
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
+    let program = target.join("debug/schedlab");
+    run(build) && report(figures::figures(&root(), &program, check))
 }
 
 fn wasm() -> bool {

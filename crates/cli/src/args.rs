@@ -126,7 +126,9 @@ const EXAMPLES_CALIBRATE: &str = "Examples:
 const EXAMPLES_BENCH: &str = "Examples:
   schedlab bench J1 J8 P8 --repetitions 5
   schedlab bench J8 --trace binary --hz 1000 --json
-  schedlab bench --curve tasks";
+  schedlab bench J8 --scheduler all --switches 2000000
+  schedlab bench --curve tasks
+  schedlab bench --curve pick --scheduler linux-2.4.18,linux-2.6.22,linux-6.12";
 
 const EXAMPLES_COMPLETION: &str = "Examples:
   schedlab completion bash > ~/.local/share/bash-completion/completions/schedlab
@@ -239,6 +241,9 @@ pub struct OutputArgs {
     /// Write a report of the run(s) to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Write every figure (timeline, progress, box plots) as SVG and PNG into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
     /// The analysis.
     #[command(flatten)]
     pub analysis: crate::commands::AnalysisArgs,
@@ -523,21 +528,31 @@ pub enum BenchCurve {
     Cpus,
     /// CPUs, 1 to 1,024, four tasks each that run 1 ms and sleep 4 ms.
     CpusSleeping,
+    /// Runnable tasks on one CPU, 2 to 100,000 (or to `--tasks`), without what starting them costs;
+    /// tasks that only compute, or that block each ms where the scheduler preempts nobody.
+    Pick,
 }
 
 /// Arguments of `bench`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
     /// Jobs: J1 (8 CPU-bound tasks, 1 CPU), J8 (32 CPU-bound tasks, 8 CPUs), P8 (32 tasks that run
-    /// 1 ms and sleep 4 ms, 8 CPUs).
+    /// 1 ms and sleep 4 ms, 8 CPUs), S1 (8 tasks that run 1 ms and block for 1 us, 1 CPU).
     #[arg(required_unless_present = "curve", value_name = "JOB")]
     pub jobs: Vec<String>,
     /// Measure how the cost of a switch grows, in place of jobs.
-    #[arg(long, value_enum, conflicts_with_all = ["jobs", "cpus", "tasks", "until"])]
+    #[arg(long, value_enum, conflicts_with_all = ["jobs", "cpus", "until"])]
     pub curve: Option<BenchCurve>,
-    /// Scheduler.
-    #[arg(long, value_name = "NAME", default_value = "linux-6.12")]
-    pub scheduler: String,
+    /// Schedulers by name, separated by commas; `all` is every one that `schedlab list schedulers`
+    /// shows.
+    #[arg(
+        long,
+        visible_alias = "schedulers",
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "linux-6.12"
+    )]
+    pub scheduler: Vec<String>,
     /// Where the events go.
     #[arg(long, value_enum, default_value_t = BenchTrace::None)]
     pub trace: BenchTrace,
@@ -554,6 +569,11 @@ pub struct BenchArgs {
     /// Simulated time instead of the job's, such as 500ms or 2s.
     #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
     pub until: Option<Nanos>,
+    /// Simulate for as long as about this many switches need, instead of a time: schedulers with
+    /// long slices need more of it. With `--curve pick` at least, beyond the start; 200000 there.
+    #[arg(long, value_name = "N", conflicts_with = "until",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub switches: Option<u64>,
     /// Ticks a second of the modelled kernel instead of the machine's; of a flat one 250.
     #[arg(long, value_parser = crate::input::hz)]
     pub hz: Option<u32>,

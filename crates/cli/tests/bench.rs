@@ -85,3 +85,61 @@ fn what_is_not_there_is_named() {
     let wrong = schedlab(&["bench", "J1", "--curve", "tasks"]);
     assert_eq!(wrong.code, 2);
 }
+
+/// The model's own count shows the order of the algorithm; the times are no matter of a test.
+#[test]
+fn the_curve_of_picks_counts_entries_and_leaves_out_the_start() {
+    let schedulers = "linux-2.4.18,linux-2.6.22,fcfs";
+    let args = ["--scheduler", schedulers, "--tasks", "100", "--switches", "300", "--json"];
+    let results = json(&[&["bench", "--curve", "pick"], &args[..]].concat());
+    let points = results.as_array().unwrap();
+    let entries = |scheduler: &str| -> Vec<f64> {
+        let of = points.iter().filter(|p| p["scheduler"] == scheduler);
+        of.map(|p| p["steady"]["entries_per_switch"].as_f64().unwrap()).collect()
+    };
+    // Of n runnable tasks 2.4 looks at all; the first is in the price of the switch.
+    let old = entries("linux-2.4.18");
+    assert_eq!(old.len(), 3, "2, 10 and 100 tasks");
+    assert!(old[2] > 9.0 * old[1] && old[1] >= 9.0 && old[0] >= 1.0, "{old:?}");
+    assert_eq!(entries("linux-2.6.22"), [0.0; 3]);
+    for point in points {
+        let steady = &point["steady"];
+        assert!(steady["nr_switches"].as_u64().unwrap() >= 250, "{point}");
+        // A scheduler that never preempts is measured with tasks that block.
+        let job = if point["scheduler"] == "fcfs" { "S1" } else { "J1" };
+        assert_eq!(point["job"], job);
+    }
+    let validator = jsonschema::validator_for(&json(&["schema", "bench"])).unwrap();
+    assert!(points.iter().all(|point| validator.is_valid(point)));
+}
+
+#[test]
+fn one_command_measures_a_job_under_every_scheduler() {
+    let results = json(&["bench", "J8", "--scheduler", "all", "--until", "40ms", "--json"]);
+    let found: Vec<&str> =
+        results.as_array().unwrap().iter().map(|r| r["scheduler"].as_str().unwrap()).collect();
+    let listed = json(&["list", "schedulers", "--json"]);
+    let all: Vec<&str> =
+        listed.as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(found, all);
+}
+
+#[test]
+fn a_number_of_switches_decides_how_long_a_job_runs() {
+    let args = ["bench", "J1", "--scheduler", "rr,linux-6.12", "--switches", "4000", "--json"];
+    for result in json(&args).as_array().unwrap() {
+        let switches = result["nr_switches"].as_u64().unwrap();
+        assert!((3_000..=6_000).contains(&switches), "{result}");
+    }
+    // Nobody is ever preempted: the job keeps its own time.
+    let args = ["bench", "J1", "--scheduler", "fcfs", "--switches", "4000", "--json"];
+    assert_eq!(json(&args)["simulated_ns"], 10_000_000_000_000_u64);
+    for wrong in [
+        &["bench", "J1", "--switches", "10", "--until", "1s"][..],
+        &["bench", "J1", "--switches", "0"],
+        &["bench", "--curve", "cpus", "--switches", "10"],
+        &["bench", "--curve", "tasks", "--tasks", "10"],
+    ] {
+        assert_eq!(schedlab(wrong).code, 2, "{wrong:?}");
+    }
+}

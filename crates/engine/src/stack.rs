@@ -27,11 +27,17 @@ pub(crate) fn build(
 ) -> Vec<Box<dyn SchedClass>> {
     let used = policies(workload);
     let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
-    let is_needed = |class: &dyn SchedClass| {
-        class.acts_without_tasks() || used.iter().any(|policy| class.serves(*policy))
+    // A policy that two classes take is the higher one's.
+    let owner_of = |policy: Policy| classes.iter().position(|class| class.owns(policy));
+    let is_served = |(index, class): (usize, &Box<dyn SchedClass>)| {
+        let serves = |policy: &&Policy| class.serves(**policy);
+        let is_others = |policy: Policy| class.owns(policy) && owner_of(policy) != Some(index);
+        class.acts_without_tasks() || used.iter().filter(serves).any(|policy| !is_others(*policy))
     };
-    if classes.iter().any(|class| is_needed(class.as_ref())) {
-        classes.retain(|class| is_needed(class.as_ref()));
+    let mut is_needed: Vec<bool> = classes.iter().enumerate().map(is_served).collect();
+    if is_needed.contains(&true) {
+        let mut needed = is_needed.drain(..);
+        classes.retain(|_| needed.next().unwrap_or(true));
     }
     let lowest = classes.len() - 1;
     for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {

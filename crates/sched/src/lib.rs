@@ -38,6 +38,7 @@ mod testing;
 pub mod textbook;
 pub mod textbook_pool;
 pub mod textbook_rules;
+pub mod tunable_names;
 pub mod weights;
 pub mod wmult;
 pub mod wrr;

@@ -7,7 +7,7 @@
 use crate::SchedClass;
 use crate::deadline::tunables::{self as dl, DlRules};
 use crate::deadline::{DlClass, DlOptions};
-use crate::fair::{FairClass, rules::Rules, tunables};
+use crate::fair::{FairClass, features, rules::Rules, tunables};
 use crate::options::{Options, Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::{RtClass, RtOptions, tunables as rt};
@@ -16,8 +16,10 @@ use schedlab_model::{CgroupSpec, Machine};
 /// Tunables of the classes above fair.
 const ABOVE_FAIR: [Tunable; rt::TUNABLES.len() + dl::TUNABLES.len()] =
     concat(rt::TUNABLES, dl::TUNABLES);
-const TUNABLES: [Tunable; tunables::CFS.len() + ABOVE_FAIR.len()] =
+const WITHOUT_FEATURES: [Tunable; tunables::CFS.len() + ABOVE_FAIR.len()] =
     concat(tunables::CFS, &ABOVE_FAIR);
+const TUNABLES: [Tunable; WITHOUT_FEATURES.len() + features::CFS.len()] =
+    concat(&WITHOUT_FEATURES, features::CFS);
 
 /// Registry entry.
 pub const INFO: SchedulerInfo = SchedulerInfo {
@@ -41,6 +43,7 @@ pub(crate) fn stack(
     machine: &Machine,
     cgroups: &[CgroupSpec],
 ) -> Vec<Box<dyn SchedClass>> {
+    let rules = rules.with_features(options);
     vec![
         Box::new(DlClass::new(DlOptions::from_options(options, deadline), machine)),
         Box::new(RtClass::new(&RtOptions::from_options(options), machine)),

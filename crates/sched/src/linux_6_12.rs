@@ -7,7 +7,7 @@
 //! what is left out.
 
 use crate::deadline::tunables::{self as dl, DlRules};
-use crate::fair::{rules::Rules, tunables};
+use crate::fair::{features, rules::Rules, tunables};
 use crate::linux_6_1::stack;
 use crate::options::{Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
@@ -16,10 +16,16 @@ use crate::rt::tunables as rt;
 /// Tunables of the deadline and the fair class.
 const DL_AND_FAIR: [Tunable; tunables::EEVDF.len() + dl::TUNABLES.len()] =
     concat(tunables::EEVDF, dl::TUNABLES);
-const TUNABLES_6_6: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES.len()] =
+const ALL_6_6: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES.len()] =
     concat(&DL_AND_FAIR, rt::TUNABLES);
-const TUNABLES: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
+const TUNABLES_6_6: [Tunable; ALL_6_6.len() + features::EEVDF_6_6.len()] =
+    concat(&ALL_6_6, features::EEVDF_6_6);
+const ALL_6_12: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
     concat(&DL_AND_FAIR, rt::TUNABLES_6_12);
+const TUNABLES_6_12_0: [Tunable; ALL_6_12.len() + features::EEVDF_6_12.len()] =
+    concat(&ALL_6_12, features::EEVDF_6_12);
+const TUNABLES: [Tunable; TUNABLES_6_12_0.len() + features::PICK_BUDDY.len()] =
+    concat(&TUNABLES_6_12_0, features::PICK_BUDDY);
 
 const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, autogroup, core \
      scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks";
@@ -49,7 +55,7 @@ pub const INFO_6_12_0: SchedulerInfo = SchedulerInfo {
     summary: "Linux 6.12.0: deadline > real-time, fair server > fair (EEVDF, delayed \
               dequeue, custom slices)",
     source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
-    tunables: &TUNABLES,
+    tunables: &TUNABLES_6_12_0,
     build: |options, machine, cgroups| {
         stack(Rules::LINUX_6_12_0, DlRules::LINUX_6_6, options, machine, cgroups)
     },

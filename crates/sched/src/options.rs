@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tunables of schedulers, described as data so that the command line can list and check them.
 
+use crate::tunable_names::{self, Meaning};
 use schedlab_model::Nanos;
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ pub enum TunableKind {
 /// A tunable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tunable {
-    /// Name; times end in `_ns` in results but are set without it.
+    /// Name, without the unit that the kernel's file has at its end where it is a time.
     pub name: &'static str,
     /// Kind and range.
     pub kind: TunableKind,
@@ -79,7 +80,7 @@ impl Options {
 
     /// Sets `name` to a value in ns, a number, or the index of a choice.
     pub fn set(&mut self, tunables: &[Tunable], name: &str, value: u64) -> Result<(), OptionError> {
-        let tunable = find(tunables, name)?;
+        let tunable = find(tunables, name)?.tunable;
         let (min, max) = match tunable.kind {
             TunableKind::Time { min, max } | TunableKind::Count { min, max } => (min, max),
             TunableKind::Choice(words) => (0, words.len() as u64 - 1),
@@ -92,8 +93,8 @@ impl Options {
     }
 
     /// Sets `name` from text: a word of a choice, a whole number, or a time whose unit the caller's
-    /// `parse_time` understands. With `_ns` behind its name, as the kernel's files have it, a time
-    /// is a whole number of ns.
+    /// `parse_time` understands. The name may be that of the kernel's file; a number is then in the
+    /// unit that it ends in, and a switch is 0 or 1 as well ([`crate::tunable_names`]).
     pub fn set_text(
         &mut self,
         tunables: &[Tunable],
@@ -101,28 +102,28 @@ impl Options {
         text: &str,
         parse_time: impl Fn(&str) -> Result<Nanos, String>,
     ) -> Result<(), OptionError> {
-        if let Some(tunable) = time_in_ns(tunables, name) {
-            let value = text.parse().map_err(|_| {
-                let hint = format!("for other units set {}", tunable.name);
-                OptionError(format!("{name} is {text:?}, expected a whole number of ns; {hint}"))
-            })?;
-            return self.set(tunables, tunable.name, value);
+        if let Some((other, word)) = tunable_names::as_another(tunables, name, text) {
+            return self.set_text(tunables, other, word, parse_time);
         }
-        let tunable = find(tunables, name)?;
+        let Meaning { tunable, unit_ns } = find(tunables, name)?;
         let value = match tunable.kind {
-            TunableKind::Time { .. } => {
-                parse_time(text).map_err(|why| OptionError(format!("{name}: {why}")))?
-            }
+            TunableKind::Time { .. } => match (unit_ns, text.parse::<Nanos>()) {
+                (Some(unit_ns), Ok(number)) => number.checked_mul(unit_ns).ok_or_else(|| {
+                    OptionError(format!("{name} is {text:?}, which is too large"))
+                })?,
+                _ => parse_time(text).map_err(|why| OptionError(format!("{name}: {why}")))?,
+            },
             TunableKind::Count { .. } => text
                 .parse()
                 .map_err(|_| OptionError(format!("{name} is {text:?}, expected a whole number")))?,
             TunableKind::Choice(words) => {
-                words.iter().position(|word| *word == text).ok_or_else(|| {
+                let by_number = || numbered(words).then(|| text.parse().ok()).flatten();
+                words.iter().position(|word| *word == text).or_else(by_number).ok_or_else(|| {
                     OptionError(format!("{name} is {text:?}, allowed are {}", words.join(", ")))
                 })? as u64
             }
         };
-        self.set(tunables, name, value)
+        self.set(tunables, tunable.name, value)
     }
 
     /// The value of `name`. Panics if the scheduler did not declare it: that is a bug in its file.
@@ -136,24 +137,14 @@ impl Options {
     }
 }
 
-/// The time that `name` means with `_ns` behind it, if no tunable has that very name.
-fn time_in_ns<'t>(tunables: &'t [Tunable], name: &str) -> Option<&'t Tunable> {
-    let stem = name.strip_suffix("_ns")?;
-    let is_time = |tunable: &&Tunable| matches!(tunable.kind, TunableKind::Time { .. });
-    let none_has_it = tunables.iter().all(|tunable| tunable.name != name);
-    tunables.iter().filter(is_time).find(|tunable| none_has_it && tunable.name == stem)
+/// Choices that the kernel's files hold as numbers, counted as here.
+fn numbered(words: &[&str]) -> bool {
+    matches!(words, ["no", "yes"] | ["off", "on"] | ["none", "log", "linear"])
 }
 
-fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<&'t Tunable, OptionError> {
-    tunables.iter().find(|tunable| tunable.name == name).ok_or_else(|| {
-        let names: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
-        let allowed = if names.is_empty() {
-            "this scheduler has none".to_string()
-        } else {
-            format!("allowed are {}", names.join(", "))
-        };
-        OptionError(format!("tunable {name:?} is unknown: {allowed}"))
-    })
+fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<Meaning<'t>, OptionError> {
+    tunable_names::meaning(tunables, name)
+        .ok_or_else(|| OptionError(tunable_names::unknown(tunables, name)))
 }
 
 #[cfg(test)]
@@ -187,8 +178,8 @@ mod tests {
     fn a_time_may_be_named_in_ns_as_the_kernel_does() {
         assert_eq!(set("slice", "250ns"), Ok(250));
         assert_eq!(set("slice_ns", "250"), Ok(250));
-        let error = set("slice_ns", "250us").unwrap_err();
-        assert!(error.contains("a whole number of ns; for other units set slice"), "{error}");
+        assert_eq!(set("slice_ns", "250ns"), Ok(250));
+        assert!(set("slice_ns", "many").is_err());
         assert_eq!(set("slice_ns", "5"), Err("slice is 5, allowed are 10 to 1000".into()));
         assert!(set("count_ns", "5").unwrap_err().contains("unknown"));
     }

@@ -8,6 +8,7 @@ use crate::output::Out;
 use crate::table;
 use schedlab_sched::options::{Tunable, TunableKind};
 use schedlab_sched::registry::{self, SchedulerInfo};
+use schedlab_sched::tunable_names;
 use schedlab_workload::{BUILTINS, Builtin, units};
 use serde_json::{Value, json};
 
@@ -93,12 +94,14 @@ fn schedulers(args: &ListArgs, out: &mut Out) -> CliResult<()> {
         out.line(format!("  leaves out: {}", info.leaves_out))?;
         out.line(format!("  claims:     {}", claims(info).join(", ")))?;
         for tunable in info.tunables {
+            let file = tunable_names::file_name(tunable);
             out.line(format!(
-                "  --set {}={}   {} ({})",
+                "  --set {}={}   {} ({}){}",
                 tunable.name,
                 value_text(tunable, tunable.default),
                 tunable.text,
-                range_text(tunable)
+                range_text(tunable),
+                file.map(|file| format!("; the kernel's {file}")).unwrap_or_default()
             ))?;
         }
         out.line("")?;
@@ -250,6 +253,7 @@ fn scheduler_json(info: &SchedulerInfo) -> Value {
                 "name": t.name,
                 "default": value_text(t, t.default),
                 "allowed": range_text(t),
+                "kernel_file": tunable_names::file_name(t),
                 "text": t.text,
             })
         })

@@ -56,17 +56,36 @@ pub fn write_by(
         model_notes: &notes,
         limits: Limits::default(),
     };
-    let wrong = |error: ReportError| match &error {
-        ReportError::Write { path, source } => CliError::file("write", path, source),
-        _ => CliError::usage(error.to_string()),
-    };
     schedlab_report::write_report(path, &input).map_err(wrong)?;
     say(format!("report: {}", shown(path)));
-    if let Some(folder) = plots {
-        let written = schedlab_report::write_plots(folder, &input).map_err(wrong)?;
-        say(format!("plots: {} files in {}", written.len(), shown(folder)));
-    }
+    write_plots(plots, title, results)
+}
+
+/// Writes the figures alone into `folder`, if there is one, and says where they are.
+pub fn write_plots(
+    folder: Option<&Path>,
+    title: &str,
+    results: &[ExperimentResult],
+) -> CliResult<()> {
+    let Some(folder) = folder else { return Ok(()) };
+    let input = ReportInput {
+        title,
+        date: None,
+        command: None,
+        results,
+        model_notes: &[],
+        limits: Limits::default(),
+    };
+    let written = schedlab_report::write_plots(folder, &input).map_err(wrong)?;
+    say(format!("plots: {} files in {}", written.len(), shown(folder)));
     Ok(())
+}
+
+fn wrong(error: ReportError) -> CliError {
+    match &error {
+        ReportError::Write { path, source } => CliError::file("write", path, source),
+        _ => CliError::usage(error.to_string()),
+    }
 }
 
 /// A path that a person can paste into a browser.

@@ -67,9 +67,13 @@ pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResu
         }
         expectations.table().map(|table| out.line(table)).transpose()?;
     }
-    if let Some(path) = &output.report {
+    if output.report.is_some() || output.plots.is_some() {
         let results = [results::own_experiment(&workload, runs)];
-        report::write(path, None, &workload, &results)?;
+        let plots = output.plots.as_deref();
+        match &output.report {
+            Some(path) => report::write(path, plots, &workload, &results)?,
+            None => report::write_plots(plots, &workload, &results)?,
+        }
     }
     out.finish_now()?;
     expectations.check(&workload)
@@ -99,7 +103,7 @@ pub fn threads(args: &MachineArgs) -> usize {
 
 /// What stays in a result.
 pub fn keep(output: &OutputArgs) -> Keep {
-    let all = output.keep || output.report.is_some();
+    let all = output.keep || output.report.is_some() || output.plots.is_some();
     let kept = if all { Keep::ALL } else { Keep::NOTHING };
     Keep { analysis: output.analysis.thresholds(), ..kept }
 }

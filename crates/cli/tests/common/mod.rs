@@ -9,6 +9,7 @@ pub struct Done {
     /// Exit code; a signal is a panic here.
     pub code: i32,
     /// Data.
+    #[allow(dead_code)]
     pub stdout: String,
     /// Talk.
     pub stderr: String,

@@ -43,15 +43,18 @@ impl FairClass {
     pub(super) fn place_entity_cfs(&mut self, now: Nanos, q: u32, e: u32, initial: bool) {
         let mut vruntime = self.rq(q).min_vruntime;
         if initial {
-            let vslice = calc_delta_fair(self.sched_slice(q, e), self.ent(e).load);
-            vruntime = vruntime.wrapping_add(vslice);
+            if self.rules.features.start_debit {
+                let vslice = calc_delta_fair(self.sched_slice(q, e), self.ent(e).load);
+                vruntime = vruntime.wrapping_add(vslice);
+            }
         } else {
             let credit = if self.ent(e).idle {
                 self.tunables.min_granularity_ns
             } else {
                 self.tunables.latency_ns
             };
-            vruntime = vruntime.wrapping_sub(credit >> 1);
+            let gentle = self.rules.features.gentle_fair_sleepers;
+            vruntime = vruntime.wrapping_sub(if gentle { credit >> 1 } else { credit });
         }
         let se = self.ent_mut(e);
         let slept_long = se.exec_start != 0 && now.saturating_sub(se.exec_start) > LONG_SLEEP_NS;
@@ -134,7 +137,7 @@ impl FairClass {
         let (mut se, mut pse) = (running, woken);
         let preempt = if self.ent(se).idle && !self.ent(pse).idle {
             true
-        } else if !self.ent(pse).normal {
+        } else if !self.ent(pse).normal || !self.rules.features.wakeup_preemption {
             false
         } else {
             (se, pse) = self.matching(se, pse);
@@ -154,7 +157,8 @@ impl FairClass {
             return;
         }
         core.resched_curr_lazy(cpu);
-        if self.ent(se).on_rq && crowded && self.is_task(se) {
+        let remembers = self.rules.features.last_buddy && crowded;
+        if self.ent(se).on_rq && remembers && self.is_task(se) {
             self.set_last_buddy(se);
         }
     }

@@ -92,14 +92,16 @@ impl FairClass {
         let average = self.avg_vruntime(q);
         let base_slice = self.tunables.base_slice_ns;
         let mut lag = 0;
-        if self.rq(q).nr_queued > 0 {
+        if self.rq(q).nr_queued > 0 && self.rules.features.place_lag {
             // Joining moves the average towards the entity: its lag is scaled up so that it is what
             // it was once it has joined.
             let load = self.sums(q).1;
             let weight = self.ent(e).load.averaged;
             lag = scale_signed(self.ent(e).vlag, load + weight, load.max(1));
         }
-        let initial = initial && self.rules.algorithm == Algorithm::EevdfByDeadline;
+        let initial = initial
+            && self.rules.algorithm == Algorithm::EevdfByDeadline
+            && self.rules.features.place_deadline_initial;
         let se = &mut self.ents[e as usize];
         if !se.custom_slice {
             se.slice = base_slice;
@@ -143,7 +145,12 @@ impl FairClass {
             Protection::WhileEligible | Protection::RescheduleIneligible => self.ent(e).deadline,
             Protection::ShortestSlice => {
                 let se = self.ent(e);
-                let slice = self.min_slice(q).min(se.slice);
+                let least = if self.rules.features.run_to_parity {
+                    self.min_slice(q)
+                } else {
+                    self.tunables.normalized_base_slice_ns
+                };
+                let slice = least.min(se.slice);
                 if slice == se.slice {
                     se.deadline
                 } else {
@@ -218,7 +225,10 @@ impl FairClass {
         let mut curr = NIL;
         if running && eligible(self.ent(rq.curr).vruntime) {
             curr = rq.curr;
-            if protect && self.is_protected(curr) {
+            // From 6.18 on the feature decides how long protection is, not whether.
+            let protects = self.rules.features.run_to_parity
+                || self.rules.protection == Protection::ShortestSlice;
+            if protect && protects && self.is_protected(curr) {
                 return curr;
             }
         }
@@ -298,6 +308,12 @@ impl FairClass {
     ) {
         let (se, pse) = self.matching(running, woken);
         let (curr_idle, woken_idle) = (self.ent(se).idle, self.ent(pse).idle);
+        // 6.6 asks for the feature after it has looked for idle tasks, later versions before.
+        let by_deadline = self.rules.algorithm == Algorithm::EevdfByDeadline;
+        let may = self.rules.features.wakeup_preemption;
+        if !may && (by_deadline || !curr_idle || woken_idle) {
+            return;
+        }
         if curr_idle && !woken_idle {
             if self.rules.algorithm == Algorithm::EevdfByDeadline {
                 self.cancel_protection(se);
@@ -374,6 +390,9 @@ impl FairClass {
 
     /// Running `e` is protected for the shortest slice in its queue at most (update_protect_slice).
     fn shorten_protection(&mut self, q: u32, e: u32) {
+        if !self.rules.features.run_to_parity {
+            return;
+        }
         let least = self.min_slice(q);
         let se = self.ent_mut(e);
         let end = se.vruntime.wrapping_add(calc_delta_fair(least, se.load));

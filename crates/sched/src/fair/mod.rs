@@ -19,6 +19,7 @@ mod eevdf;
 mod eevdf_tests;
 pub mod entity;
 mod explain;
+pub mod features;
 pub mod load;
 pub mod pelt;
 pub mod queue;

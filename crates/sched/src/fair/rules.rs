@@ -3,6 +3,7 @@
 //!
 //! Source: Linux kernel/sched/fair.c and features.h of the versions named.
 
+use super::features::Features;
 use super::weights::LoadWeight;
 use crate::balance::Generation;
 use schedlab_model::Nanos;
@@ -86,6 +87,8 @@ pub struct Rules {
     pub name: &'static str,
     /// Algorithm.
     pub algorithm: Algorithm,
+    /// Features that can be turned off.
+    pub features: Features,
     /// Slice before scaling (EEVDF).
     pub base_slice_ns: Nanos,
     /// Deadlines survive requeues as distances (PLACE_REL_DEADLINE).
@@ -135,6 +138,7 @@ impl Rules {
     pub const LINUX_6_1: Self = Self {
         name: "linux-6.1",
         algorithm: Algorithm::Cfs,
+        features: Features::DEFAULT,
         base_slice_ns: 0,
         place_rel_deadline: false,
         preempt_short: false,

@@ -2,8 +2,9 @@
 //! How the cost of a switch grows with tasks and CPUs.
 
 use super::measure::{self, BenchResult};
+use super::pick;
 use crate::args::{BenchArgs, BenchCurve};
-use crate::error::CliResult;
+use crate::error::{CliError, CliResult};
 use crate::output::Out;
 use crate::table::{self, digits, number};
 
@@ -32,27 +33,39 @@ const CPUS: [Point; 6] = [
 ];
 
 /// Measures one job at growing sizes, each in processes of their own.
-pub fn curve(curve: BenchCurve, args: &BenchArgs, out: &mut Out) -> CliResult<()> {
+pub fn curve(
+    curve: BenchCurve,
+    schedulers: &[&str],
+    args: &BenchArgs,
+    out: &mut Out,
+) -> CliResult<()> {
     let (job, points) = match curve {
+        BenchCurve::Pick => return pick::curve(schedulers, args, out),
         BenchCurve::Tasks => ("J1", &TASKS[..]),
         BenchCurve::Cpus => ("J8", &CPUS[..]),
         BenchCurve::CpusSleeping => ("P8", &CPUS[..]),
     };
+    if args.tasks.is_some() || args.switches.is_some() {
+        return Err(CliError::usage("--tasks and --switches go with jobs and --curve pick"));
+    }
     let mut results = Vec::new();
-    for (nr_cpus, nr_tasks, until_ms) in points {
-        let more = [
-            format!("--cpus={nr_cpus}"),
-            format!("--tasks={nr_tasks}"),
-            format!("--until={until_ms}ms"),
-        ];
-        let plain = BenchArgs { cpus: None, tasks: None, until: None, ..args.clone() };
-        results.push(measure::in_processes(job, &more, &plain)?);
+    for scheduler in schedulers {
+        for (nr_cpus, nr_tasks, until_ms) in points {
+            let more = [
+                format!("--cpus={nr_cpus}"),
+                format!("--tasks={nr_tasks}"),
+                format!("--until={until_ms}ms"),
+            ];
+            let plain = BenchArgs { cpus: None, ..args.clone() };
+            results.push(measure::in_processes(job, scheduler, &more, &plain)?);
+        }
     }
     if args.json { out.json(&results) } else { out.line(render(&results)) }
 }
 
 fn render(results: &[BenchResult]) -> String {
     let mut rows = table::table(&[
+        "scheduler",
         "cpus",
         "tasks",
         "simulated",
@@ -67,6 +80,7 @@ fn render(results: &[BenchResult]) -> String {
     for r in results {
         let ns = r.run_cpu_s * 1e9;
         rows.add_row([
+            comfy_table::Cell::new(&r.scheduler),
             number(r.nr_cpus),
             number(r.nr_tasks),
             number(table::duration(r.simulated_ns)),

@@ -25,7 +25,7 @@ struct Definition {
 /// A job.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Name: J1, J8, P8.
+    /// Name: J1, J8, P8, S1.
     pub name: String,
     /// What it is, in a sentence.
     pub text: String,
@@ -73,8 +73,8 @@ mod tests {
     fn the_jobs_are_those_of_the_comparison() {
         let jobs = all();
         let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
-        assert_eq!(names, ["J1", "J8", "P8"]);
-        for (job, (nr_cpus, nr_tasks)) in jobs.iter().zip([(1, 8), (8, 32), (8, 32)]) {
+        assert_eq!(names, ["J1", "J8", "P8", "S1"]);
+        for (job, (nr_cpus, nr_tasks)) in jobs.iter().zip([(1, 8), (8, 32), (8, 32), (1, 8)]) {
             assert!(!job.text.is_empty() && job.until_ns > 0);
             assert_eq!(job.nr_cpus, nr_cpus);
             let workload = job.workload(nr_cpus, None).unwrap();

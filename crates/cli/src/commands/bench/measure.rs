@@ -50,6 +50,10 @@ pub struct BenchResult {
     pub nr_records: u64,
     /// What `events_per_cpu_s` counts: trace records and ticks. Every switch is one record.
     pub nr_events: u64,
+    /// Queue entries beyond the first that picks looked at, as the scheduler counts them: what
+    /// `pick_entry_ns` is charged for. 0 in results of before it was told.
+    #[serde(default)]
+    pub nr_entries_scanned: u64,
     /// Length of the trace file; 0 without one.
     pub trace_bytes: u64,
     /// CPU time of the whole process, s: median of the repetitions, as is all that follows.
@@ -68,6 +72,9 @@ pub struct BenchResult {
     pub run_switches_per_cpu_s: f64,
     /// Events per second of CPU time of the simulation alone.
     pub run_events_per_cpu_s: f64,
+    /// With `--curve pick`: what the second half of the run took, in which no task starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<Steady>,
     /// Greatest resident memory of the process (VmHWM), bytes.
     pub max_rss_bytes: u64,
     /// Processes that were measured.
@@ -76,6 +83,21 @@ pub struct BenchResult {
     pub cpu_model: String,
     /// Kernel of the machine that did it.
     pub kernel: String,
+}
+
+/// The difference between a run and one of half the time: start-up of program and tasks is in both.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Steady {
+    /// Switches.
+    pub nr_switches: u64,
+    /// Ticks.
+    pub nr_ticks: u64,
+    /// CPU time, s.
+    pub cpu_s: f64,
+    /// CPU time for each switch, ticks in between included, ns.
+    pub ns_per_switch: f64,
+    /// Queue entries beyond the first that picks looked at, for each switch.
+    pub entries_per_switch: f64,
 }
 
 impl BenchResult {
@@ -104,12 +126,12 @@ fn cpu_model() -> String {
     model.map_or_else(String::new, |rest| rest.trim_start_matches([':', '\t', ' ']).into())
 }
 
-/// Measures `job` in this process.
-pub fn here(job: &Job, args: &BenchArgs) -> CliResult<BenchResult> {
+/// Measures `job` under the scheduler called `scheduler` in this process.
+pub fn here(job: &Job, scheduler: &str, args: &BenchArgs) -> CliResult<BenchResult> {
     let nr_cpus = args.cpus.unwrap_or(job.nr_cpus);
     let workload = job.workload(nr_cpus, args.tasks)?;
     let machine = modelled(args, nr_cpus)?;
-    let scheduler = registry::find(&args.scheduler).expect("the caller has looked it up");
+    let scheduler = registry::find(scheduler).expect("the caller has looked it up");
     let options = Options::defaults(scheduler.tunables);
     let config = SimConfig {
         machine: &machine,
@@ -137,6 +159,7 @@ pub fn here(job: &Job, args: &BenchArgs) -> CliResult<BenchResult> {
         nr_ticks: outcome.nr_ticks,
         nr_records: outcome.nr_events,
         nr_events: outcome.nr_events + outcome.nr_ticks,
+        nr_entries_scanned: outcome.nr_entries_scanned,
         trace_bytes,
         cpu_s: after,
         start_up_cpu_s: before,
@@ -146,6 +169,7 @@ pub fn here(job: &Job, args: &BenchArgs) -> CliResult<BenchResult> {
         records_per_cpu_s: 0.0,
         run_switches_per_cpu_s: 0.0,
         run_events_per_cpu_s: 0.0,
+        steady: None,
         max_rss_bytes: procfs::max_rss_bytes().unwrap_or_default(),
         nr_repetitions: 1,
         cpu_model: cpu_model(),
@@ -193,12 +217,17 @@ fn run(
     }
 }
 
-/// Measures the job called `name` in a process of its own, as often as asked for, with `more`
-/// arguments; the medians.
-pub fn in_processes(name: &str, more: &[String], args: &BenchArgs) -> CliResult<BenchResult> {
+/// Measures the job called `name` under `scheduler` in a process of its own, as often as asked
+/// for, with `more` arguments; the medians.
+pub fn in_processes(
+    name: &str,
+    scheduler: &str,
+    more: &[String],
+    args: &BenchArgs,
+) -> CliResult<BenchResult> {
     let mut results = Vec::new();
     for _ in 0..args.repetitions {
-        results.push(in_process(name, more, args)?);
+        results.push(in_process(name, scheduler, more, args)?);
     }
     let median = |of: fn(&BenchResult) -> f64| {
         let mut values: Vec<f64> = results.iter().map(of).collect();
@@ -221,13 +250,19 @@ pub fn in_processes(name: &str, more: &[String], args: &BenchArgs) -> CliResult<
     .with_rates())
 }
 
-fn in_process(name: &str, more: &[String], args: &BenchArgs) -> CliResult<BenchResult> {
+/// One process that measures the job called `name`.
+pub fn in_process(
+    name: &str,
+    scheduler: &str,
+    more: &[String],
+    args: &BenchArgs,
+) -> CliResult<BenchResult> {
     let failed = |text: String| CliError::new(Exit::Check, text, "");
     let program = std::env::current_exe()?;
     let mut words: Vec<OsString> =
         ["bench", name, "--json", "--trace", args.trace.name()].map(OsString::from).into();
     let mut option = |name: &str, value: String| words.extend([name.into(), value.into()]);
-    option("--scheduler", args.scheduler.clone());
+    option("--scheduler", scheduler.into());
     for (name, value) in [
         ("--machine", args.machine.clone()),
         ("--hz", args.hz.map(|hz| hz.to_string())),

@@ -8,7 +8,9 @@
 
 mod curve;
 mod job;
+mod length;
 mod measure;
+mod pick;
 
 pub use measure::BenchResult;
 
@@ -17,25 +19,31 @@ use crate::error::{CliError, CliResult, allowed_words};
 use crate::output::Out;
 use crate::table::{self, digits, number};
 use job::Job;
+use schedlab_sched::registry;
 
 /// Runs the command.
 pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
-    super::sim::known_scheduler(&args.scheduler)?;
+    let schedulers = schedulers(&args.scheduler)?;
     if let Some(curve) = args.curve {
-        return curve::curve(curve, args, out);
+        return curve::curve(curve, &schedulers, args, out);
     }
     let mut jobs = Vec::new();
     for name in &args.jobs {
         jobs.push(known_job(name)?);
     }
-    let one_process = jobs.len() == 1 && args.repetitions == 1;
-    let results = if one_process {
-        vec![measure::here(&jobs[0], args)?]
-    } else {
-        let results: CliResult<Vec<_>> =
-            jobs.iter().map(|job| measure::in_processes(&job.name, &[], args)).collect();
-        results?
-    };
+    let mut results = Vec::new();
+    match (&jobs[..], &schedulers[..]) {
+        ([job], [scheduler]) if args.repetitions == 1 && args.switches.is_none() => {
+            results.push(measure::here(job, scheduler, args)?);
+        }
+        _ => {
+            for scheduler in &schedulers {
+                for job in &jobs {
+                    results.push(in_processes(job, scheduler, args)?);
+                }
+            }
+        }
+    }
     if args.json {
         return match &results[..] {
             [one] => out.json(one),
@@ -43,6 +51,36 @@ pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
         };
     }
     out.line(render(&results))
+}
+
+/// The schedulers that are asked for, `all` among them or not, each once.
+fn schedulers(asked: &[String]) -> CliResult<Vec<&str>> {
+    let mut names = Vec::new();
+    for name in asked {
+        if name == "all" {
+            names.extend(registry::SCHEDULERS.iter().map(|info| info.name));
+        } else {
+            super::sim::known_scheduler(name)?;
+            names.push(name.as_str());
+        }
+    }
+    let mut once = Vec::new();
+    for name in names {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    Ok(once)
+}
+
+/// One job under one scheduler, as long as the job says or as `--switches` needs.
+fn in_processes(job: &Job, scheduler: &str, args: &BenchArgs) -> CliResult<BenchResult> {
+    let mut more = Vec::new();
+    if let Some(wanted) = args.switches {
+        let until_ns = length::for_switches(job, scheduler, wanted, args)?;
+        more.push(format!("--until={until_ns}ns"));
+    }
+    measure::in_processes(&job.name, scheduler, &more, args)
 }
 
 fn known_job(name: &str) -> CliResult<Job> {
@@ -61,6 +99,7 @@ fn known_job(name: &str) -> CliResult<Job> {
 fn render(results: &[BenchResult]) -> String {
     let mut rows = table::table(&[
         "job",
+        "scheduler",
         "trace",
         "machine",
         "cpus",
@@ -79,6 +118,7 @@ fn render(results: &[BenchResult]) -> String {
         let rate = |value: f64| number(format!("{} M", digits(value / 1e6)));
         rows.add_row([
             comfy_table::Cell::new(&r.job),
+            comfy_table::Cell::new(&r.scheduler),
             comfy_table::Cell::new(&r.trace),
             comfy_table::Cell::new(&r.machine),
             number(r.nr_cpus),
