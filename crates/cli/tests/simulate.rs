@@ -42,7 +42,7 @@ fn tunables_go_by_the_names_and_units_of_the_kernels_files() {
     let in_ns = switches(&["linux-2.6.23:sched_latency_ns=100000000"]);
     assert!(in_ns < plain, "{in_ns} {plain}");
     assert_eq!(in_ns, switches(&["sched_latency=100ms"]));
-    let refused = schedlab(&["sim", "hogs", "--scheduler", "linux-2.6.23", "--set", "latency=1ms"]);
+    let refused = schedlab(&["sim", "hogs", "--scheduler", "linux-2.6.23", "--set", "slice=1ms"]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("sched_min_granularity"), "{}", refused.stderr);
 }

@@ -29,12 +29,14 @@ pub(crate) fn build(
     let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
     // A policy that two classes take is the higher one's.
     let owner_of = |policy: Policy| classes.iter().position(|class| class.owns(policy));
-    let is_served = |(index, class): (usize, &Box<dyn SchedClass>)| {
+    let is_served = |class: &dyn SchedClass, index: usize| {
         let serves = |policy: &&Policy| class.serves(**policy);
         let is_others = |policy: Policy| class.owns(policy) && owner_of(policy) != Some(index);
         class.acts_without_tasks() || used.iter().filter(serves).any(|policy| !is_others(*policy))
     };
-    let mut is_needed: Vec<bool> = classes.iter().enumerate().map(is_served).collect();
+    let numbered = classes.iter().enumerate();
+    let mut is_needed: Vec<bool> =
+        numbered.map(|(index, class)| is_served(class.as_ref(), index)).collect();
     if is_needed.contains(&true) {
         let mut needed = is_needed.drain(..);
         classes.retain(|_| needed.next().unwrap_or(true));

@@ -447,7 +447,12 @@ mod tests {
             ("", "repetitions=0", 9, "1 to 100000"),
             ("", "set={slice=[]}", 9, "empty list"),
             ("", "hz=99", 9, "`hz` is 99"),
-            ("published={measure='end_ns',along='m',at=[1],row=[]}", "", 5, "\"m\""),
+            (
+                "published={source='x',measure='last_phase_ns',along='m',at=[1],row=[]}",
+                "",
+                5,
+                "\"m\"",
+            ),
             ("axes.n='x'", "", 5, "expected a list such as"),
             ("seeds='x'", "", 5, "expected a list such as [1, 2, 3]"),
         ] {
