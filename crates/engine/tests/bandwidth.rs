@@ -33,7 +33,7 @@ fn within_limits(mut workload: Workload, quota_ms: u64, period_ms: u64) -> Workl
     inner.cpu_max = max(quota_ms.div_ceil(2), period_ms);
     workload.cgroups.extend([top, inner]);
     let place = |attr: &mut SchedAttr, index: usize| {
-        if attr.cgroup == CgroupId(0) && index % 3 > 0 {
+        if attr.cgroup == CgroupId(0) && !index.is_multiple_of(3) {
             attr.cgroup = CgroupId(first + index as u32 % 3 - 1);
         }
     };
