@@ -15,11 +15,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("schedlab-workload", &["schedlab-model"]),
     ("schedlab-trace", &["schedlab-model"]),
     ("schedlab-metrics", &["schedlab-model", "schedlab-trace"]),
+    ("schedlab-scx", &["schedlab-model", "schedlab-sched"]),
     (
         "schedlab-lab",
         &[
             "schedlab-model",
             "schedlab-sched",
+            "schedlab-scx",
             "schedlab-engine",
             "schedlab-workload",
             "schedlab-trace",
@@ -36,6 +38,29 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-lab",
         ],
     ),
+    (
+        "schedlab-vm",
+        &[
+            "schedlab-model",
+            "schedlab-workload",
+            "schedlab-trace",
+            "schedlab-metrics",
+            "schedlab-lab",
+            "schedlab-host",
+        ],
+    ),
+    (
+        "schedlab-guest",
+        &[
+            "schedlab-model",
+            "schedlab-workload",
+            "schedlab-trace",
+            "schedlab-metrics",
+            "schedlab-lab",
+            "schedlab-host",
+            "schedlab-vm",
+        ],
+    ),
     ("schedlab-report", &["schedlab-model", "schedlab-metrics", "schedlab-lab"]),
     (
         "schedlab",
@@ -48,6 +73,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-metrics",
             "schedlab-lab",
             "schedlab-host",
+            "schedlab-vm",
+            "schedlab-scx",
             "schedlab-report",
         ],
     ),
@@ -55,12 +82,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Dependencies that tests may have beyond those: the worked examples of the textbook schedulers
-/// run in the simulator; the engine's conformance suite judges traces with the checker and the
-/// measures of every lane.
+/// run in the simulator, and so do those of sched_ext; the engine's conformance suite judges traces
+/// with the checker and the measures of every lane.
 const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
     ("schedlab-sched", "schedlab-engine"),
     ("schedlab-engine", "schedlab-trace"),
     ("schedlab-engine", "schedlab-metrics"),
+    ("schedlab-scx", "schedlab-engine"),
+    ("schedlab-scx", "schedlab-trace"),
 ];
 
 /// Crates of the repository that use one another although no list allows it.
