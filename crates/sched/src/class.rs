@@ -127,6 +127,12 @@ pub trait SchedClass: Send {
         false
     }
 
+    /// Whether [`SchedClass::balance`] ever does anything; a stack in which no class says so is
+    /// spared the question at every switch. Default: yes.
+    fn pulls_before_pick(&self) -> bool {
+        true
+    }
+
     /// `cpu` found nothing to run in any class: may pull. Returns whether it pulled; then the pick
     /// is repeated. Default: no.
     fn newidle_balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
@@ -168,6 +174,12 @@ pub trait SchedClass: Send {
     /// running task if it is of this class. The engine then passes over them. Default: none.
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
         0
+    }
+
+    /// Whether [`SchedClass::quiet_ticks`] may ever be more than 0: a stack in which one class says
+    /// no is not asked at every tick. Default: no.
+    fn has_quiet_ticks(&self) -> bool {
+        false
     }
 
     /// `nr` ticks of busy `cpu` that were promised to be quiet have passed, in place of as many

@@ -8,7 +8,7 @@ use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
 use crate::domains::Group;
 use crate::fair::pelt::decay;
-use schedlab_model::{CpuId, CpuMask, Nanos};
+use schedlab_model::{CpuId, CpuMask, Nanos, Policy};
 
 /// Capacity of a CPU (SCHED_CAPACITY_SCALE).
 pub(super) const SCALE: u64 = 1024;
@@ -148,6 +148,10 @@ impl Balancer {
     /// Capacity left to fair tasks on `cpu`, 1 to 1,024 (`capacity_of`).
     #[inline]
     pub(super) fn capacity_of(&self, core: &Core, cpu: CpuId) -> u64 {
+        if core.class_of(Policy::Batch) == 0 {
+            // The fair class is the highest of the stack.
+            return SCALE;
+        }
         let cell = &self.cpus[cpu.index()].higher;
         if !cell.get().is_current(core.now) {
             let mut higher = cell.get();
