@@ -10,7 +10,8 @@
 //! sleeps:   dequeue_task(sleep), [balance], pick_task, put_prev_task, set_next_task of the next
 //! wakes:    select_task_rq, [migrate_task_rq], enqueue_task(wakeup), wakeup_preempt, task_woken
 //! changes:  dequeue_task(save), [put_prev_task], (attributes change), attr_changed,
-//!           enqueue_task(restore), [set_next_task], then switched_from and switched_to, or prio_changed
+//!           enqueue_task(restore), [set_next_task], then switched_from and switched_to, or
+//!           prio_changed
 //! exits:    dequeue_task(sleep, special), ..., task_dead, task_exited
 //! ```
 //!

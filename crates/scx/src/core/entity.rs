@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of a task's state that the scheduler itself reads and writes: `struct sched_ext_entity`.
+//! The part of a task's state that the scheduler itself reads and writes (`struct
+//! sched_ext_entity`).
 //!
 //! Source: Linux include/linux/sched/ext.h, 6.12 to 7.1. A scheduler stores to `p->scx.slice` and
 //! `p->scx.dsq_vtime` of any task at any time, so these words are reached through methods only, and
