@@ -44,13 +44,14 @@ pub const DERIVED: &[Derived] = &[
     },
     Derived {
         name: "finish_spread",
-        text: "the last exit by the first, from the first release on, less 1: 0 if all end together",
+        text: "the last exit by the first, from the first release on, less 1: 0 if all end \
+               together",
         of_task: false,
         value: |run, _| finish_spread(run),
     },
     Derived {
         name: "slice_ns_mean_contended",
-        text: "mean stay on a CPU while every task of the run was alive: what came before the first \
+        text: "mean stay on a CPU while every task of the run was alive, that is before the first \
                exit, ns",
         of_task: false,
         value: |run, _| mean_slice(run, |_| true),

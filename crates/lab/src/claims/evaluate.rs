@@ -390,7 +390,7 @@ mod tests {
         let found = evaluate(&runs, "max(n: nr_switches / n) + all").unwrap();
         assert_eq!(found.value, 16.5);
         assert_eq!(evaluate(&runs, "slope(n: nr_switches)").unwrap().value, 15.0);
-        assert_eq!(evaluate(&runs, "nr_switches[n=all-2]").is_err(), true);
+        assert!(evaluate(&runs, "nr_switches[n=all-2]").is_err());
     }
 
     /// A ratio of two means: 30 / 10 with deviations 1 and 2 of 3 values each. Variance: 9 * (1 /
