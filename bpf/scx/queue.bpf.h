@@ -124,7 +124,7 @@ static __always_inline struct task_ctx *task_ctx_new(struct task_struct *p)
 
 static __always_inline void set_slice(struct task_struct *p, u64 slice_ns)
 {
-#ifdef __bpf__
+#ifndef SCHEDLAB_NATIVE
 	if (bpf_ksym_exists(scx_bpf_task_set_slice))
 		scx_bpf_task_set_slice(p, slice_ns);
 	else

@@ -16,7 +16,7 @@
 #ifndef SCHEDLAB_SCX_BPF_H
 #define SCHEDLAB_SCX_BPF_H
 
-#ifndef __bpf__
+#ifdef SCHEDLAB_NATIVE
 #include <scx/common.bpf.h>
 #else
 
@@ -267,14 +267,14 @@ struct user_exit_info {
 		__sync_val_compare_and_swap(&name.kind, name.kind, (info)->kind);                  \
 	})
 
-#endif /* __bpf__ */
+#endif /* SCHEDLAB_NATIVE */
 
 #define NSEC_PER_USEC 1000ULL
 #define NSEC_PER_MSEC 1000000ULL
 #define NSEC_PER_SEC 1000000000ULL
 
 /* A text that the loader finds in the object's BTF, beside what it describes. */
-#ifdef __bpf__
+#ifndef SCHEDLAB_NATIVE
 #define DESCRIBED(text) __attribute__((btf_decl_tag(text)))
 #else
 #define DESCRIBED(text)
