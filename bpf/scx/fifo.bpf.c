@@ -86,10 +86,8 @@ void BPF_STRUCT_OPS(fifo_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *t = task_ctx(p);
 
-	if (!t)
-		return;
-	charge(p, t);
-	leaves(p, t, runnable);
+	if (t)
+		leaves(p, t, runnable);
 }
 
 bool BPF_STRUCT_OPS(fifo_yield, struct task_struct *from, struct task_struct *to)

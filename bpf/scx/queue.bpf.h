@@ -368,9 +368,10 @@ static __always_inline s32 comes(struct task_struct *p, struct task_ctx *t)
 	return cpu;
 }
 
-/* `p` leaves its CPU; what it ran is charged already. */
+/* `p` leaves its CPU, and is charged for what it ran since the last tick. */
 static __always_inline void leaves(struct task_struct *p, struct task_ctx *t, bool runnable)
 {
+	charge(p, t);
 	cpu_state(scx_bpf_task_cpu(p))->is_busy = false;
 	if (!runnable)
 		return;

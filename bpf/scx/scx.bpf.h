@@ -56,6 +56,7 @@ typedef _Bool bool;
 #define ENOENT 2
 #define ENOMEM 12
 #define EEXIST 17
+#define EINVAL 22
 #define ENOSPC 28
 
 /* Tasks. */

@@ -8,6 +8,21 @@ pub const SCHEDULERS: &[Builtin] = &[
     Builtin { name: "fifo", twin: "fcfs", summary: "first come, first served; no preemption" },
     Builtin { name: "rr", twin: "rr", summary: "round robin: FIFO queue with a quantum" },
     Builtin { name: "vtime", twin: "vtime", summary: "weighted virtual time" },
+    Builtin {
+        name: "mlfq",
+        twin: "mlfq",
+        summary: "multilevel feedback queue: using up a quantum leads to the next queue",
+    },
+    Builtin {
+        name: "wrr",
+        twin: "wrr",
+        summary: "weighted round robin: 100 ms in the foreground, 10 ms in the background",
+    },
+    Builtin {
+        name: "rmlfq",
+        twin: "rmlfq-design",
+        summary: "WRR with slices of 100 to 1,000 ms by priority and random moves",
+    },
 ];
 
 /// A scheduler of bpf/scx.

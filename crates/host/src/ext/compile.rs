@@ -10,6 +10,9 @@ use std::process::Command;
 const OWN_HEADERS: &[(&str, &str)] = &[
     ("scx.bpf.h", include_str!("../../../../bpf/scx/scx.bpf.h")),
     ("queue.bpf.h", include_str!("../../../../bpf/scx/queue.bpf.h")),
+    ("ranked.bpf.h", include_str!("../../../../bpf/scx/ranked.bpf.h")),
+    ("background.bpf.h", include_str!("../../../../bpf/scx/background.bpf.h")),
+    ("random.bpf.h", include_str!("../../../../bpf/scx/random.bpf.h")),
 ];
 /// Lines of clang's errors that are shown.
 const LINES_MAX: usize = 20;

@@ -13,9 +13,12 @@ fn hear(_level: PrintLevel, message: String) {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).push(message);
 }
 
+/// Who hears what libbpf says, from which level on.
+type Listener = (PrintLevel, fn(PrintLevel, String));
+
 /// Collects what libbpf says while it lives.
 pub(super) struct Messages {
-    before: Option<(PrintLevel, fn(PrintLevel, String))>,
+    before: Option<Listener>,
     _turn: MutexGuard<'static, ()>,
 }
 
