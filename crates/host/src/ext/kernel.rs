@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel says of sched_ext (/sys/kernel/sched_ext, Documentation/scheduler/sched-ext.rst).
+//! What the kernel says of sched_ext: /sys/kernel/sched_ext, described in the kernel's
+//! Documentation/scheduler/sched-ext.rst.
 
 use crate::error::HostError;
 use std::path::Path;

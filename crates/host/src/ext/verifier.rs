@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What libbpf and the kernel's verifier say when they refuse a scheduler, cut down to what matters.
+//! What libbpf and the verifier say when they refuse a scheduler, cut down to what matters.
 
 use libbpf_rs::PrintLevel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
