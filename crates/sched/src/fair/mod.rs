@@ -33,7 +33,7 @@ pub mod weights;
 
 use crate::balance::{BalanceOptions, Balancer, FairQueues};
 use crate::class::{BandwidthStats, SchedClass};
-use crate::core::{Core, PreemptCheck};
+use crate::core::{Core, PreemptCheck, TOUCHED_MIN_CPUS};
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::Options;
@@ -41,7 +41,9 @@ use bandwidth::Bandwidth;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
 use rbtree::{NIL, Node, before};
 use rules::{Algorithm, Rules};
-use schedlab_model::{CgroupId, CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{
+    CgroupId, CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId,
+};
 use timeline::Timeline;
 use tunables::FairTunables;
 use weights::{LoadWeight, NICE_0_LOAD, shares_from_cpu_weight};
@@ -71,6 +73,11 @@ pub struct FairClass {
     balancer: Option<Box<Balancer>>,
     /// Only if some group has a limit.
     bandwidth: Option<Box<Bandwidth>>,
+    /// CPUs whose figures have changed; see [`FairQueues::take_touched`].
+    touched: CpuMask,
+    tracks_touched: bool,
+    /// Some task is or was SCHED_IDLE.
+    has_sched_idle: bool,
 }
 
 impl FairClass {
@@ -122,6 +129,9 @@ impl FairClass {
             groups: groups.collect(),
             cpus: vec![cpu; nr_cpus as usize],
             balancer: Some(Box::new(Balancer::new(balance, machine))),
+            touched: CpuMask::first(nr_cpus),
+            tracks_touched: nr_cpus >= TOUCHED_MIN_CPUS,
+            has_sched_idle: false,
             bandwidth: Bandwidth::new(&rules, tunables.bandwidth_slice_ns, cgroups, nr_cpus),
         }
     }
@@ -185,6 +195,22 @@ impl FairClass {
         &mut self.cfs[q as usize]
     }
 
+    /// The figures of queue `q` change: of its CPU, if it is a root queue.
+    #[inline]
+    fn touch(&mut self, q: u32) {
+        if self.tracks_touched {
+            self.note_touched(q);
+        }
+    }
+
+    // Out of line: most machines are small.
+    #[cold]
+    fn note_touched(&mut self, q: u32) {
+        if q < self.nr_cpus {
+            self.touched.set(CpuId(q));
+        }
+    }
+
     /// The queue of `task`'s group on `cpu`.
     fn queue_of(&self, core: &Core, task: TaskId, cpu: CpuId) -> u32 {
         core.task(task).attr.cgroup.0 * self.nr_cpus + cpu.0
@@ -203,6 +229,7 @@ impl FairClass {
         }
         let base_slice = self.tunables.base_slice_ns;
         let custom = self.rules.custom_slice;
+        self.has_sched_idle |= attr.policy == Policy::Idle;
         let se = self.ent_mut(e);
         se.idle = attr.policy == Policy::Idle;
         se.normal = attr.policy == Policy::Normal;

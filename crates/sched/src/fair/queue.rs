@@ -162,6 +162,7 @@ impl FairClass {
 
     /// Adds `queued`, `runnable` and `idle` tasks to the counts of queue `q` (may be negative).
     pub(super) fn count(&mut self, q: u32, queued: i32, runnable: i32, idle: i32) {
+        self.touch(q);
         let rq = self.rq_mut(q);
         rq.h_nr_queued = rq.h_nr_queued.wrapping_add_signed(queued);
         rq.h_nr_runnable = rq.h_nr_runnable.wrapping_add_signed(runnable);
