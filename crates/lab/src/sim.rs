@@ -166,8 +166,10 @@ impl SimLane {
             until_ns: request.until_ns,
             watchdog_ns: self.watchdog.ns(scheduler),
         };
-        let mut recorder =
-            Recorder::of_run(&request.workload, &CpuMask::first(nr_cpus), request.keep);
+        // With autogroup, fair shares are those of its groups.
+        let grouped = schedlab_engine::grouped(&request.workload, &config)
+            .map_err(|error| LaneError::Input(error.to_string()))?;
+        let mut recorder = Recorder::of_run(&grouped, &CpuMask::first(nr_cpus), request.keep);
         let mut check = TraceCheck::new();
         let sinks = &mut (&mut recorder, (&mut check, sink));
         let simulated = match observer {

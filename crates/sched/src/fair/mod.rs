@@ -8,7 +8,7 @@
 //! groups), [`pelt`], [`access`] (what CPU selection and load balancing use).
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5. Left out:
-//! high-resolution ticks (HRTICK), autogroup, core scheduling, NUMA balancing, cpu.idle groups,
+//! high-resolution ticks (HRTICK), core scheduling, NUMA balancing, cpu.idle groups,
 //! utilisation estimates (util_est) and clamps.
 
 pub mod access;
@@ -46,7 +46,7 @@ use schedlab_model::{
 };
 use timeline::Timeline;
 use tunables::FairTunables;
-use weights::{LoadWeight, NICE_0_LOAD, shares_from_cpu_weight};
+use weights::{LoadWeight, NICE_0_LOAD, shares_of};
 
 /// Bounds of a custom slice (include/linux/sched.h, __setparam_fair).
 const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
@@ -115,9 +115,7 @@ impl FairClass {
             nr_migrate: tunables.nr_migrate,
             ..BalanceOptions::new(rules.balance)
         };
-        let groups = cgroups
-            .iter()
-            .map(|spec| TaskGroup { shares: shares_from_cpu_weight(spec.weight), load_avg: 0 });
+        let groups = cgroups.iter().map(|spec| TaskGroup { shares: shares_of(spec), load_avg: 0 });
         Self {
             rules,
             tunables,
