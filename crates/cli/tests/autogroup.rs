@@ -35,8 +35,8 @@ fn sessions_share_the_cpu_where_autogroup_is_set() {
     assert!((49..=51).contains(&with), "{with}");
     let refused =
         schedlab(&["sim", path, "--scheduler", "rr", "--set", "sched_autogroup_enabled=1"]);
-    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
     let host = schedlab(&["run", path]);
-    assert_ne!(host.code, Some(0), "{}", host.stdout);
+    assert_ne!(host.code, 0, "{}", host.stdout);
     assert!(host.stderr.contains("one session"), "{}", host.stderr);
 }
