@@ -40,6 +40,59 @@ pub struct SchedulerInfo {
     pub build: Build,
 }
 
+/// Makes a stack of classes for one run, or says why it cannot.
+pub type MakeStack = dyn Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Vec<Box<dyn SchedClass>>, String>
+    + Send
+    + Sync;
+
+/// A scheduler that is no entry here because it is made at run time, from a file for example.
+pub struct MadeScheduler {
+    /// Name.
+    pub name: String,
+    /// What it promises, its tunables, and what its model leaves out; not its name.
+    pub like: &'static SchedulerInfo,
+    make: Box<MakeStack>,
+}
+
+impl MadeScheduler {
+    /// A scheduler called `name`, of which `make` gives a fresh stack for each run.
+    pub fn new(
+        name: impl Into<String>,
+        like: &'static SchedulerInfo,
+        make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Vec<Box<dyn SchedClass>>, String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self { name: name.into(), like, make: Box::new(make) }
+    }
+
+    /// Makes its stack of classes, highest priority first.
+    pub fn build(
+        &self,
+        options: &Options,
+        machine: &Machine,
+        cgroups: &[CgroupSpec],
+    ) -> Result<Vec<Box<dyn SchedClass>>, String> {
+        (self.make)(options, machine, cgroups)
+    }
+}
+
+impl std::fmt::Debug for MadeScheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MadeScheduler").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for MadeScheduler {
+    /// Names tell schedulers apart.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for MadeScheduler {}
+
 /// All schedulers.
 pub const SCHEDULERS: &[&SchedulerInfo] = &[
     &crate::fcfs::INFO,
