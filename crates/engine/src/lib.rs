@@ -84,16 +84,26 @@ pub struct Prepared<'a> {
 }
 
 /// Runs `workload` under a scheduler made at run time. `config.scheduler` says what it promises,
-/// and is not asked for its classes. With an observer, it sees every choice.
-pub fn simulate_prepared<'a, S: TraceSink>(
+/// and is not asked for its classes.
+pub fn simulate_prepared<S: TraceSink>(
+    workload: &Workload,
+    config: &SimConfig<'_>,
+    prepared: Prepared<'_>,
+    sink: S,
+) -> Result<SimOutcome, SimError> {
+    checked_with(workload, config, Some(prepared), sink)?.run()
+}
+
+/// The same, with an observer of every choice.
+pub fn simulate_prepared_observed<'a, S: TraceSink>(
     workload: &'a Workload,
     config: &'a SimConfig<'a>,
     prepared: Prepared<'a>,
     sink: S,
-    observer: Option<&'a mut dyn Observer>,
+    observer: &'a mut dyn Observer,
 ) -> Result<SimOutcome, SimError> {
     let mut engine = checked_with(workload, config, Some(prepared), sink)?;
-    engine.watch = observer.map(|o| observe::Watch::new(o, config.machine.nr_cpus()));
+    engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
     engine.run()
 }
 

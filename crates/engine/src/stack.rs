@@ -27,7 +27,8 @@ pub(crate) fn build(
 ) -> Vec<Box<dyn SchedClass>> {
     let used = policies(workload);
     let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
-    let owner_of = |policy: Policy| owner(&classes, policy);
+    // A policy that two classes own is the higher one's; a third may take it over for a time only.
+    let owner_of = |policy: Policy| classes.iter().position(|class| class.owns(policy));
     let is_served = |class: &dyn SchedClass, index: usize| {
         let serves = |policy: &&Policy| class.serves(**policy);
         let is_others = |policy: Policy| class.owns(policy) && owner_of(policy) != Some(index);

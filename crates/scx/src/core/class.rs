@@ -273,13 +273,7 @@ impl SchedClass for ExtClass {
         ext.pick(cpu)
     }
 
-    fn put_prev_task(
-        &mut self,
-        core: &mut Core,
-        cpu: CpuId,
-        prev: TaskId,
-        next: Option<TaskId>,
-    ) {
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
         let mut ext = self.on(core, cpu, true);
         ext.put_prev(cpu, prev, next);
         ext.leave_rest_for(cpu);

@@ -5,8 +5,8 @@
 //! `do_enqueue_task()`, `ops_dequeue()`, `dequeue_task_scx()`.
 
 use super::consts::{
-    DEQ_SCHED_CHANGE, DEQ_SLEEP, DSQ_INVALID, DSQ_LOCAL, ENQ_RESTORE, OPS_ENQ_EXITING, SLICE_BYPASS,
-    SLICE_DFL,
+    DEQ_SCHED_CHANGE, DEQ_SLEEP, DSQ_INVALID, DSQ_LOCAL, ENQ_RESTORE, OPS_ENQ_EXITING,
+    SLICE_BYPASS, SLICE_DFL,
 };
 use super::ext::Ext;
 use super::ops::Callback;

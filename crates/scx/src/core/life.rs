@@ -7,10 +7,10 @@
 //! `p->scx.disallow` of tasks that existed before the scheduler.
 
 use super::consts::{
-    DEQ_MOVE, DEQ_SAVE, ENQ_MOVE, ENQ_RESTORE, EPROTO, ExitKind, MAX_ERRNO, OPS_ALLOW_QUEUED_WAKEUP,
-    OPS_ALWAYS_ENQ_IMMED, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_EXITING, OPS_ENQ_LAST,
-    OPS_ENQ_MIGRATION_DISABLED, OPS_HAS_CGROUP_WEIGHT, OPS_KEEP_BUILTIN_IDLE, OPS_NAME_LEN,
-    OPS_SWITCH_PARTIAL, SLICE_DFL, WATCHDOG_MAX_TIMEOUT_MS,
+    DEQ_MOVE, DEQ_SAVE, ENQ_MOVE, ENQ_RESTORE, EPROTO, ExitKind, MAX_ERRNO,
+    OPS_ALLOW_QUEUED_WAKEUP, OPS_ALWAYS_ENQ_IMMED, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_EXITING,
+    OPS_ENQ_LAST, OPS_ENQ_MIGRATION_DISABLED, OPS_HAS_CGROUP_WEIGHT, OPS_KEEP_BUILTIN_IDLE,
+    OPS_NAME_LEN, OPS_SWITCH_PARTIAL, SLICE_DFL, WATCHDOG_MAX_TIMEOUT_MS,
 };
 use super::enqueue::Leaves;
 use super::ext::Ext;
@@ -34,11 +34,7 @@ const OPS_FLAGS_6_18: u64 = OPS_KEEP_BUILTIN_IDLE
 /// Whether the kernel takes a scheduler with this data: what is wrong if not.
 pub fn check(info: &OpsInfo, core: CoreVersion) -> Result<(), String> {
     if info.name.is_empty() || info.name.len() >= OPS_NAME_LEN {
-        return Err(format!(
-            "its name {:?} must have 1 to {} bytes",
-            info.name,
-            OPS_NAME_LEN - 1
-        ));
+        return Err(format!("its name {:?} must have 1 to {} bytes", info.name, OPS_NAME_LEN - 1));
     }
     let known = match core {
         CoreVersion::V6_18 => OPS_FLAGS_6_18,

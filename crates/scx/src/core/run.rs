@@ -5,9 +5,7 @@
 //! `put_prev_task_scx()`, `switch_class()`, `update_curr_scx()`, `task_tick_scx()`,
 //! `yield_task_scx()`.
 
-use super::consts::{
-    CPU_PREEMPT_DL, CPU_PREEMPT_RT, CPU_PREEMPT_UNKNOWN, ENQ_LAST, SLICE_INF,
-};
+use super::consts::{CPU_PREEMPT_DL, CPU_PREEMPT_RT, CPU_PREEMPT_UNKNOWN, ENQ_LAST, SLICE_INF};
 use super::ext::Ext;
 use super::kernel::Kernel;
 use super::ops::Callback;

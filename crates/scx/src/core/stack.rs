@@ -10,10 +10,10 @@ use super::class::ExtClass;
 use super::ops::{Ops, OpsInfo};
 use super::options::{self, CoreVersion, ExtOptions};
 use schedlab_model::{CgroupSpec, Machine};
+use schedlab_sched::SchedClass;
 use schedlab_sched::linux_6_12::{INFO_6_18, KernelVersion, kernel_classes};
 use schedlab_sched::options::{Options, Tunable, concat};
 use schedlab_sched::registry::{Claims, MadeScheduler, SchedulerInfo};
-use schedlab_sched::SchedClass;
 
 /// Tunables: those of the core, and of the classes beside it.
 const TUNABLES: [Tunable; options::TUNABLES.len() + INFO_6_18.tunables.len()] =
