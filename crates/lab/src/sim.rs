@@ -190,24 +190,7 @@ impl SimLane {
             Recorder::of_run(&request.workload, &CpuMask::first(nr_cpus), request.keep);
         let mut check = TraceCheck::new();
         let sinks = &mut (&mut recorder, (&mut check, sink));
-        let workload = &request.workload;
-        let prepared = made.map(|made| made.build(&options, &machine, &workload.cgroups));
-        let prepared = prepared.transpose().map_err(LaneError::Input)?;
-        let prepared = prepared.map(|classes| Prepared { name, classes });
-        let simulated = match (prepared, observer) {
-            (Some(prepared), Some(observer)) => {
-                simulate_prepared_observed(workload, &config, prepared, sinks, observer)
-            }
-            (Some(prepared), None) => simulate_prepared(workload, &config, prepared, sinks),
-            (None, Some(observer)) => simulate_observed(workload, &config, sinks, observer),
-            (None, None) => simulate(workload, &config, sinks),
-        };
-        let outcome = simulated.map_err(|error| match error {
-            SimError::Scheduler { .. } | SimError::Failed { .. } => {
-                LaneError::Check(error.to_string())
-            }
-            _ => LaneError::Input(error.to_string()),
-        })?;
+        let outcome = simulate_any(made, &request.workload, &config, sinks, observer)?;
         check.finish().map_err(|violation| {
             LaneError::Check(format!(
                 "scheduler {name:?}: {violation}; this is a defect of the model: please report it \
@@ -241,6 +224,35 @@ impl SimLane {
             ..RunResult::default()
         })
     }
+}
+
+/// Simulates under the scheduler of `config`, or one that was made at run time.
+fn simulate_any<S: TraceSink>(
+    made: Option<&MadeScheduler>,
+    workload: &Workload,
+    config: &SimConfig<'_>,
+    sink: S,
+    observer: Option<&mut dyn Observer>,
+) -> Result<SimOutcome, LaneError> {
+    let prepared = match made {
+        Some(made) => {
+            let classes = made.build(config.options, config.machine, &workload.cgroups);
+            Some(Prepared { name: &made.name, classes: classes.map_err(LaneError::Input)? })
+        }
+        None => None,
+    };
+    let simulated = match (prepared, observer) {
+        (Some(prepared), Some(observer)) => {
+            simulate_prepared_observed(workload, config, prepared, sink, observer)
+        }
+        (Some(prepared), None) => simulate_prepared(workload, config, prepared, sink),
+        (None, Some(observer)) => simulate_observed(workload, config, sink, observer),
+        (None, None) => simulate(workload, config, sink),
+    };
+    simulated.map_err(|error| match error {
+        SimError::Scheduler { .. } | SimError::Failed { .. } => LaneError::Check(error.to_string()),
+        _ => LaneError::Input(error.to_string()),
+    })
 }
 
 /// What the engine knows and the trace does not.

@@ -40,10 +40,8 @@ pub struct SchedulerInfo {
     pub build: Build,
 }
 
-/// Makes a stack of classes for one run, or says why it cannot.
-pub type MakeStack = dyn Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Vec<Box<dyn SchedClass>>, String>
-    + Send
-    + Sync;
+/// A stack of classes for one run, or why there is none.
+pub type MadeStack = Result<Vec<Box<dyn SchedClass>>, String>;
 
 /// A scheduler that is no entry here because it is made at run time, from a file for example.
 pub struct MadeScheduler {
@@ -51,7 +49,7 @@ pub struct MadeScheduler {
     pub name: String,
     /// What it promises, its tunables, and what its model leaves out; not its name.
     pub like: &'static SchedulerInfo,
-    make: Box<MakeStack>,
+    make: Box<dyn Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync>,
 }
 
 impl MadeScheduler {
@@ -59,21 +57,13 @@ impl MadeScheduler {
     pub fn new(
         name: impl Into<String>,
         like: &'static SchedulerInfo,
-        make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Vec<Box<dyn SchedClass>>, String>
-        + Send
-        + Sync
-        + 'static,
+        make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync + 'static,
     ) -> Self {
         Self { name: name.into(), like, make: Box::new(make) }
     }
 
     /// Makes its stack of classes, highest priority first.
-    pub fn build(
-        &self,
-        options: &Options,
-        machine: &Machine,
-        cgroups: &[CgroupSpec],
-    ) -> Result<Vec<Box<dyn SchedClass>>, String> {
+    pub fn build(&self, options: &Options, machine: &Machine, cgroups: &[CgroupSpec]) -> MadeStack {
         (self.make)(options, machine, cgroups)
     }
 }
