@@ -448,7 +448,7 @@ impl<D: Discipline> SchedClass for Global<D> {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         _flags: WakeFlags,

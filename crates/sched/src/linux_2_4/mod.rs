@@ -474,7 +474,13 @@ impl SchedClass for GlobalQueue {
         }
     }
 
-    fn select_task_rq(&mut self, core: &Core, task: TaskId, prev: CpuId, _: WakeFlags) -> CpuId {
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        prev: CpuId,
+        _: WakeFlags,
+    ) -> CpuId {
         let allowed = &core.task(task).cpus_allowed;
         let prev = Some(prev).filter(|prev| allowed.contains(*prev));
         prev.or_else(|| allowed.first_cpu()).expect("affinity was checked to be within the machine")

@@ -311,7 +311,7 @@ impl SchedClass for WrrClass {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         _flags: WakeFlags,
