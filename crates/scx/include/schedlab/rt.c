@@ -18,6 +18,9 @@
 u32 schedlab_nr_cpus;
 int LINUX_KERNEL_VERSION = ((SCHEDLAB_KERNEL / 100) << 16) + ((SCHEDLAB_KERNEL % 100) << 8);
 
+/* Stands for the kernel's per-CPU variable; bpf_per_cpu_ptr() gives the struct of a CPU. */
+struct rq runqueues;
+
 /* Ends the callback: the scheduler broke a rule that the verifier would have enforced. */
 _Noreturn void schedlab_broken(const char *what);
 void *schedlab_alloc(u64 size);

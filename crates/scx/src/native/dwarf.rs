@@ -466,8 +466,7 @@ impl<'d> Walker<'_, 'd> {
                     def.values_offset = Some(offset);
                     let (Some(array), ..) = self.strip(of)? else { continue };
                     let element = self.type_of(&self.entry(array)?);
-                    if let Some(target) = element.map(|of| self.target(of)).transpose()?.flatten()
-                    {
+                    if let Some(target) = element.map(|of| self.target(of)).transpose()?.flatten() {
                         def.inner = Some(Box::new(self.map(target, depth + 1)?));
                     }
                 }

@@ -57,8 +57,6 @@ struct Active {
     stack: u64,
     /// Code of the scheduler.
     text: Range<u64>,
-    /// The one around it, if a callback is called from a callback.
-    outer: *mut Active,
     fault: Option<Fault>,
 }
 
@@ -131,7 +129,7 @@ unsafe extern "C" {
 pub unsafe fn call(function: u64, args: [u64; 4], text: &Range<u64>) -> Result<u64, Fault> {
     watch();
     let outer = ACTIVE.get();
-    let mut active = Active { stack: 0, text: text.clone(), outer, fault: None };
+    let mut active = Active { stack: 0, text: text.clone(), fault: None };
     let this = &raw mut active;
     CALLS.set(CALLS.get() + 1);
     ACTIVE.set(this);
@@ -273,10 +271,10 @@ unsafe fn end_call(context: *mut c_void, fault: impl FnOnce(u64) -> Fault) -> bo
         let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
         let at = registers[RIP] as u64;
         // The time of a call may be up while an inner one is under way; both have the same code.
-        if !(*active).text.contains(&at) && at >= NULL_PAGE {
+        let is_its = (*active).text.contains(&at) || at < NULL_PAGE;
+        if !is_its {
             return false;
         }
-        let _ = (*active).outer;
         (*active).fault = Some(fault(at));
         registers[RSP] = (*active).stack as i64;
         registers[RIP] = schedlab_scx_return as *const () as i64;
@@ -289,6 +287,9 @@ unsafe fn end_call(context: *mut c_void, fault: impl FnOnce(u64) -> Fault) -> bo
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes valid pointers.
     unsafe {
+        if super::touch::failed(context) {
+            return;
+        }
         let touched = (*info).si_addr() as u64;
         if end_call(context, |at| Fault::Signal { signal, at, touched }) {
             return;

@@ -33,7 +33,8 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     fn new(len: usize) -> Result<Self, NativeError> {
-        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+        let (prot, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
         // SAFETY: a new anonymous mapping at an address of the system's choice.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
         if base == libc::MAP_FAILED {
@@ -171,7 +172,9 @@ impl Image {
                 let slot = base + (layout.slots + number * 8) as u64;
                 let thunk = base + (layout.thunks + number * THUNK) as u64;
                 let value = match program.targets[o][s] {
-                    Target::Section(object, section, offset) => self.address(object, section, offset),
+                    Target::Section(object, section, offset) => {
+                        self.address(object, section, offset)
+                    }
                     Target::Host(index) => host::FUNCTIONS[index].address as u64,
                     Target::Absent(_) => 0,
                     Target::Zeroes => base + layout.zeroes as u64,
@@ -198,7 +201,9 @@ impl Image {
                     };
                     let room = section.bytes.len() as u64;
                     if relocation.offset.checked_add(4).is_none_or(|end| end > room) {
-                        return Err(NativeError::Internal("a relocation outside its section".into()));
+                        return Err(NativeError::Internal(
+                            "a relocation outside its section".into(),
+                        ));
                     }
                     self.relocate(start + relocation.offset, relocation, &symbol)?;
                 }
@@ -288,8 +293,11 @@ impl Image {
     /// Reads a text up to its zero.
     pub fn text_at(&self, mut at: u64) -> String {
         let mut bytes = Vec::new();
-        while let [byte @ 1..] = self.bytes(at, 1)[..] {
-            bytes.push(byte);
+        loop {
+            match self.bytes(at, 1)[0] {
+                0 => break,
+                byte => bytes.push(byte),
+            }
             at += 1;
         }
         String::from_utf8_lossy(&bytes).into_owned()

@@ -15,10 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// Error numbers of Linux.
 pub mod errno {
     #![allow(missing_docs, reason = "the names say it")]
-    pub const EPERM: i64 = 1;
     pub const ENOENT: i64 = 2;
     pub const E2BIG: i64 = 7;
-    pub const ENOMEM: i64 = 12;
     pub const EFAULT: i64 = 14;
     pub const EBUSY: i64 = 16;
     pub const EEXIST: i64 = 17;
@@ -199,11 +197,6 @@ impl BpfMap {
         }
     }
 
-    /// Whether an array of maps has this place.
-    pub fn has_place(&self, key: &[u8]) -> bool {
-        matches!(&self.store, Store::Maps { inner } if index_of(key) < inner.len() as u64)
-    }
-
     /// Puts an inner map at a place.
     pub fn set_inner(&mut self, index: usize, address: u64) {
         if let Store::Maps { inner } = &mut self.store
@@ -355,11 +348,6 @@ impl BpfMap {
     /// Whether it is storage of tasks.
     pub fn is_task_storage(&self) -> bool {
         self.def.map_type == 29
-    }
-
-    /// Whether it is a ring buffer.
-    pub fn is_ring(&self) -> bool {
-        matches!(self.store, Store::Ring)
     }
 
     /// Pages of an arena: their address, or 0.

@@ -98,10 +98,12 @@ fn usage(section: &object::Section<'_, '_>, name: &str) -> Use {
     let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
         return Use::Nothing;
     };
-    let loaded = sh_flags & u64::from(object::elf::SHF_ALLOC.0) != 0;
+    let loaded = u64::from(sh_flags.0) & u64::from(object::elf::SHF_ALLOC.0) != 0;
     match section.kind() {
         SectionKind::Text => Use::Text,
-        _ if loaded && sh_flags & u64::from(object::elf::SHF_EXECINSTR.0) != 0 => Use::Text,
+        _ if loaded && u64::from(sh_flags.0) & u64::from(object::elf::SHF_EXECINSTR.0) != 0 => {
+            Use::Text
+        }
         _ if loaded => Use::Data,
         _ if name.starts_with(".debug_") => Use::Debug,
         _ => Use::Nothing,
@@ -120,7 +122,7 @@ impl ObjectFile {
         for section in file.sections() {
             let name = section.name().map_err(bad)?.to_owned();
             let usage = usage(&section, &name);
-            index_of.insert(section.index(), this.sections.len());
+            index_of.insert(section.index().0, this.sections.len());
             let mut bytes = section.data().map_err(bad)?.to_vec();
             if usage != Use::Nothing {
                 bytes.resize(usize::try_from(section.size()).map_err(bad)?, 0);
@@ -133,10 +135,10 @@ impl ObjectFile {
         }
         let mut symbol_of = std::collections::BTreeMap::new();
         for symbol in file.symbols() {
-            symbol_of.insert(symbol.index(), this.symbols.len());
+            symbol_of.insert(symbol.index().0, this.symbols.len());
             let place = match symbol.section() {
                 SymbolSection::Section(index) => {
-                    let section = *index_of.get(&index).ok_or_else(|| bad("a lost section"))?;
+                    let section = *index_of.get(&index.0).ok_or_else(|| bad("a lost section"))?;
                     Place::Section(section, symbol.address())
                 }
                 SymbolSection::Absolute => Place::Absolute(symbol.address()),
@@ -162,7 +164,7 @@ impl ObjectFile {
                 let RelocationFlags::Elf { r_type } = relocation.flags() else {
                     return Err(bad("a relocation that is not of ELF"));
                 };
-                let symbol = *symbol_of.get(&target).ok_or_else(|| bad("a lost symbol"))?;
+                let symbol = *symbol_of.get(&target.0).ok_or_else(|| bad("a lost symbol"))?;
                 this.sections[index].relocations.push(Relocation {
                     offset,
                     r_type: r_type.0,

@@ -14,6 +14,15 @@ use super::run::DUMP_LEN;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// What of the machine a scheduler's options may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MachineWords {
+    /// CPUs.
+    pub nr_cpus: u32,
+    /// Ticks a second.
+    pub hz: u32,
+}
+
 /// Values that were chosen, checked against the scheduler's options.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Chosen {
@@ -44,7 +53,7 @@ const NR_CPUS_NAMES: &[&str] = &["nr_cpu_ids", "nr_cpus", "num_possible_cpus", "
 fn filled_in(
     name: &str,
     is_zero: bool,
-    nr_cpus: u32,
+    machine: MachineWords,
     enums: &BTreeMap<String, u64>,
 ) -> Option<i128> {
     if let Some(value) = name.strip_prefix("__").and_then(|name| enums.get(name)) {
@@ -54,7 +63,10 @@ fn filled_in(
         return Some(DUMP_LEN as i128);
     }
     if NR_CPUS_NAMES.contains(&name) {
-        return Some(i128::from(nr_cpus));
+        return Some(i128::from(machine.nr_cpus));
+    }
+    if name == "tick_ns" {
+        return Some(1_000_000_000 / i128::from(machine.hz.max(1)));
     }
     // A slice of no length is never meant: user programs give the kernel's default.
     if name == "slice_ns" && is_zero {
@@ -152,7 +164,7 @@ impl Chosen {
         &self,
         program: &Program,
         image: &mut Image,
-        nr_cpus: u32,
+        machine: MachineWords,
     ) -> Result<(), NativeError> {
         let enums = enums(program, image)?;
         for (object, variable) in &program.variables {
@@ -171,7 +183,7 @@ impl Chosen {
                 continue;
             }
             let is_zero = image.bytes(at, size).iter().all(|byte| *byte == 0);
-            if let Some(value) = filled_in(&variable.name, is_zero, nr_cpus, &enums) {
+            if let Some(value) = filled_in(&variable.name, is_zero, machine, &enums) {
                 image.put(at, &value.to_le_bytes()[..size]);
             }
         }
@@ -292,9 +304,10 @@ mod tests {
     #[test]
     fn words_of_the_kernel_are_filled_in_by_name() {
         let enums = BTreeMap::from([("SCX_SLICE_DFL".to_owned(), 20_000_000u64)]);
-        assert_eq!(filled_in("__SCX_SLICE_DFL", true, 4, &enums), Some(20_000_000));
-        assert_eq!(filled_in("nr_cpu_ids", false, 4, &enums), Some(4));
-        assert_eq!(filled_in("slice_ns", false, 4, &enums), None);
-        assert_eq!(filled_in("uei_dump_len", true, 4, &enums), Some(32_768));
+        let machine = MachineWords { nr_cpus: 4, hz: 250 };
+        assert_eq!(filled_in("__SCX_SLICE_DFL", true, machine, &enums), Some(20_000_000));
+        assert_eq!(filled_in("nr_cpu_ids", false, machine, &enums), Some(4));
+        assert_eq!(filled_in("slice_ns", false, machine, &enums), None);
+        assert_eq!(filled_in("uei_dump_len", true, machine, &enums), Some(32_768));
     }
 }

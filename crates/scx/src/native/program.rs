@@ -6,7 +6,7 @@
 //! the last `___`. A weak name that the modelled kernel does not have is NULL, as in the kernel.
 
 use super::compile::{CompileOptions, Compiled, compile};
-use super::dwarf::{Debug, Map, Variable};
+use super::dwarf::{Debug, Map, Variable, debug_address};
 use super::error::NativeError;
 use super::host::{self, HostFn};
 use super::object::{ObjectFile, Place, Use};
@@ -88,6 +88,11 @@ impl Program {
             _ => None,
         });
         found.ok_or_else(|| NativeError::Internal(format!("the run time has no {name}")))
+    }
+
+    /// File and line of an offset of a section.
+    pub fn line_at(&self, object: usize, section: usize, offset: u64) -> Option<(String, u64)> {
+        self.debug[object].line(debug_address(section) + offset)
     }
 
     /// Name of the function that contains an offset of a section, and the offset within it.
@@ -233,10 +238,7 @@ fn refusal(source: &Path, kernel: u32, missing: &BTreeSet<String>) -> String {
             }
         }
     }
-    text.push_str(&format!(
-        "\nThe modelled kernel is Linux {}; it has:\n ",
-        release(kernel)
-    ));
+    text.push_str(&format!("\nThe modelled kernel is Linux {}; it has:\n ", release(kernel)));
     let mut column = 1;
     for name in host::names(kernel) {
         if column + name.len() + 1 > 98 {
@@ -251,10 +253,7 @@ fn refusal(source: &Path, kernel: u32, missing: &BTreeSet<String>) -> String {
 }
 
 /// The one `struct sched_ext_ops`.
-fn find_ops(
-    source: &Path,
-    objects: &[ObjectFile],
-) -> Result<(usize, usize, u64), NativeError> {
+fn find_ops(source: &Path, objects: &[ObjectFile]) -> Result<(usize, usize, u64), NativeError> {
     let mut found = Vec::new();
     for (index, object) in objects.iter().enumerate() {
         for name in [".struct_ops.link", ".struct_ops"] {
@@ -290,10 +289,7 @@ mod tests {
     #[test]
     fn flavours_are_what_follows_the_last_three_underscores() {
         assert_eq!(essential_name("scx_bpf_dsq_insert___v1"), "scx_bpf_dsq_insert");
-        assert_eq!(
-            essential_name("scx_bpf_dsq_insert___v2___compat"),
-            "scx_bpf_dsq_insert___v2"
-        );
+        assert_eq!(essential_name("scx_bpf_dsq_insert___v2___compat"), "scx_bpf_dsq_insert___v2");
         assert_eq!(essential_name("scx_bpf_now"), "scx_bpf_now");
         assert_eq!(essential_name("___x"), "___x");
     }

@@ -7,11 +7,11 @@ use super::groups::Groups;
 use super::image::{Image, Sizes};
 use super::layout::{EntityLayout, GroupLayout, RqLayout, TaskLayout};
 use super::maps::{BpfMap, block_of};
-use super::options::Chosen;
+use super::options::{Chosen, MachineWords};
 use super::program::{Program, RUN_TIME};
 use super::tasks::Tasks;
 use super::zone::{Block, put};
-use crate::core::{DsqIter, Kernel};
+use crate::core::Kernel;
 use schedlab_model::{CpuId, CpuMask};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,14 +29,12 @@ pub struct Timer {
     pub at: u64,
     /// The map that it is in.
     pub map: usize,
-    /// Its element's key, if that is an index.
-    pub index: Option<Block>,
+    /// Keeps the key alive if that is an index.
+    pub _index: Option<Block>,
     /// Where the key is.
     pub key: u64,
     /// The callback; 0: not set.
     pub callback: u64,
-    /// CPU that it was started on; -1: none.
-    pub is_started: bool,
 }
 
 /// State of a run.
@@ -60,8 +58,6 @@ pub struct Run {
     pub objects: BTreeMap<u64, Block>,
     /// Timers, by token.
     pub timers: Vec<Timer>,
-    /// Walks over queues, by the handle in the C iterator.
-    pub walks: BTreeMap<u64, DsqIter>,
     /// Last lines of bpf_printk().
     pub log: std::collections::VecDeque<String>,
     rq_layout: RqLayout,
@@ -85,12 +81,17 @@ struct Masks {
 
 impl Run {
     /// Loads `program` for a machine of `nr_cpus` CPUs with the options that were chosen.
-    pub fn new(program: Arc<Program>, chosen: &Chosen, nr_cpus: u32) -> Result<Self, NativeError> {
+    pub fn new(
+        program: Arc<Program>,
+        chosen: &Chosen,
+        machine: MachineWords,
+    ) -> Result<Self, NativeError> {
+        let nr_cpus = machine.nr_cpus;
         let sizes = array_sizes(&program, chosen, nr_cpus);
         let mut image = Image::load(&program, &sizes)?;
         let (section, offset) = program.run_time_symbol("schedlab_nr_cpus")?;
         image.put(image.address(RUN_TIME, section, offset), &nr_cpus.to_le_bytes());
-        chosen.apply(&program, &mut image, nr_cpus)?;
+        chosen.apply(&program, &mut image, machine)?;
         let tasks = Tasks::new(
             TaskLayout::read(&program, &image)?,
             checked(EntityLayout::read(&program, &image)?)?,
@@ -111,7 +112,6 @@ impl Run {
             groups,
             objects: BTreeMap::new(),
             timers: Vec::new(),
-            walks: BTreeMap::new(),
             log: std::collections::VecDeque::new(),
             rqs: (0..nr_cpus).map(|_| Block::new(rq_layout.size)).collect(),
             rq_layout,
@@ -336,9 +336,9 @@ fn array_sizes(program: &Program, chosen: &Chosen, nr_cpus: u32) -> Sizes {
     let mut sizes = Sizes::new();
     for (object, variable) in &program.variables {
         let name = &program.objects[*object].sections[variable.section].name;
-        let alone = name.strip_suffix(variable.name.as_str()).is_some_and(|start| {
-            matches!(start, ".data." | ".rodata." | ".bss.")
-        });
+        let alone = name
+            .strip_suffix(variable.name.as_str())
+            .is_some_and(|start| matches!(start, ".data." | ".rodata." | ".bss."));
         let Type::Array { of, nr: 1 } = &variable.of else { continue };
         if !alone {
             continue;

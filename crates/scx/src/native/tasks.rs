@@ -9,7 +9,7 @@
 
 use super::groups::Groups;
 use super::layout::{EntityLayout, TaskLayout};
-use super::zone::{get, put};
+use super::zone::put;
 use crate::core::Kernel;
 use crate::core::entity::Words;
 use schedlab_model::{CpuMask, Policy, TaskId};
@@ -65,9 +65,8 @@ impl Tasks {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new anonymous mapping.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), SLOTS_MAX << shift, prot, flags, -1, 0)
-        };
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), SLOTS_MAX << shift, prot, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             let error = std::io::Error::last_os_error();
             return Err(format!("no room for the structs of tasks: {error}"));
@@ -165,8 +164,8 @@ impl Tasks {
             put(at(l.cpu), cpu);
             put(at(l.flags), k.task_flags(task));
             put(at(l.on_cpu), u32::from(k.task_running(task)));
-            put(at(l.on_rq), u32::from(k.task_state(task) == TaskState::Runnable));
-            put(at(l.state), u32::from(k.task_state(task) != TaskState::Runnable));
+            put(at(l.on_rq), u32::from(k.task_state(task) == TaskState::Running));
+            put(at(l.state), u32::from(k.task_state(task) != TaskState::Running));
             put(at(l.prio), prio);
             put(at(l.normal_prio), prio);
             put(at(l.static_prio), k.static_prio(task));
@@ -260,9 +259,15 @@ impl Tasks {
         unsafe { put(at, *mask.words()) };
     }
 
+    /// Address of the mask of a struct.
+    pub fn cpumask_of(&self, p: u64) -> u64 {
+        p + self.layout.cpus_mask as u64
+    }
+
     /// `task` has exited: its struct is free as soon as nobody refers to it.
     pub fn exited(&mut self, k: &mut Kernel<'_>, task: TaskId) {
-        let Some(slot) = self.slot_of.get(task.index()).copied().filter(|slot| *slot != NONE) else {
+        let Some(slot) = self.slot_of.get(task.index()).copied().filter(|slot| *slot != NONE)
+        else {
             return;
         };
         k.take_entity_back(task);
@@ -324,18 +329,12 @@ impl Tasks {
         let mask = CpuMask::only(schedlab_model::CpuId(cpu));
         self.set_cpumask(slot, &mask);
     }
-
-    /// The pid of a struct.
-    pub fn pid_of(&self, p: u64) -> u32 {
-        // SAFETY: a field of a struct of ours.
-        unsafe { get(p + self.layout.pid as u64) }
-    }
 }
 
 /// SCHED_* of a policy.
 fn policy_number(policy: Policy) -> u32 {
     match policy {
-        Policy::Other => 0,
+        Policy::Normal => 0,
         Policy::Fifo => 1,
         Policy::Rr => 2,
         Policy::Batch => 3,

@@ -50,14 +50,3 @@ pub unsafe fn put<T>(at: u64, value: T) {
     // SAFETY: the caller's promise.
     unsafe { (at as *mut T).write_unaligned(value) };
 }
-
-/// Reads a value at an address of a block.
-///
-/// # Safety
-///
-/// As for [`put`]; any bytes are a `T`.
-#[inline]
-pub unsafe fn get<T: Copy>(at: u64) -> T {
-    // SAFETY: the caller's promise.
-    unsafe { (at as *const T).read_unaligned() }
-}
