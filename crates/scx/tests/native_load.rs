@@ -148,7 +148,8 @@ fn a_map_of_an_unknown_type_is_refused_when_a_run_begins() {
         return;
     }
     let scheduler = compile_text(&format!(
-        "struct {{ __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 1); }} m SEC(\".maps\");\n\
+        "struct {{ __uint(type, BPF_MAP_TYPE_LPM_TRIE); __uint(max_entries, 1); }} m\n\
+         SEC(\".maps\");\n\
          void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 f) {{ }}\n{OPS}"
     ))
     .unwrap();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Stand-in for libbpf's bpf_core_read.h in native builds. There is one layout, so reading a field is
- * reading it; questions about the kernel are answered for the modelled release (SCHEDLAB_KERNEL).
+ * Stand-in for libbpf's bpf_core_read.h in native builds. There is one layout, so reading a field
+ * is reading it; questions about the kernel are answered for the modelled release (SCHEDLAB_KERNEL).
  */
 #ifndef __BPF_CORE_READ_H__
 #define __BPF_CORE_READ_H__
@@ -46,7 +46,7 @@ int schedlab_core_enum_value_exists(const char *name);
 #define bpf_core_read_str(dst, size, src) bpf_probe_read_kernel_str(dst, size, src)
 #define bpf_core_read_user(dst, size, src) bpf_probe_read_user(dst, size, src)
 
-/* BPF_CORE_READ(a, b, c) is a->b->c, or 0 where a pointer on the way is NULL, as a read that faults. */
+/* BPF_CORE_READ(a, b, c) is a->b->c, or 0 if a pointer on the way is NULL, as a faulting read. */
 #define SCHEDLAB_READ1(s, a) ({ typeof(s) ___s = (s); ___s ? ___s->a : (typeof(___s->a))0; })
 #define SCHEDLAB_READ2(s, a, b) SCHEDLAB_READ1(SCHEDLAB_READ1(s, a), b)
 #define SCHEDLAB_READ3(s, a, b, c) SCHEDLAB_READ1(SCHEDLAB_READ2(s, a, b), c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Stand-in for libbpf's bpf_tracing.h in native builds: a program is a plain function with its
- * arguments. Left out: reading the registers of a traced function, which a scheduler has no use for.
+ * arguments. Left out: reading the registers of a traced function.
  */
 #ifndef __BPF_TRACING_H__
 #define __BPF_TRACING_H__

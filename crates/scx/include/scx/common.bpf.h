@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The header that sched_ext schedulers include. If a scheduler comes with its own, that one is taken
- * and only its two macros with BPF assembly are replaced; else the stand-in beside this one.
+ * The header that sched_ext schedulers include. If a scheduler comes with its own, that one is
+ * taken and only its two macros with BPF assembly are replaced; else the stand-in beside this one.
  */
 #ifndef SCHEDLAB_SCX_COMMON_BPF_H
 #define SCHEDLAB_SCX_COMMON_BPF_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Of a scheduler's own headers if it has them, else all of it is in the stand-in of common.bpf.h. */
+/* A scheduler's own if it has one, else all of it is in the stand-in of common.bpf.h. */
 #if __has_include_next(<scx/compat.bpf.h>)
 #include_next <scx/compat.bpf.h>
 #else

@@ -195,7 +195,7 @@ impl Watch {
             let clock = libc::CLOCK_THREAD_CPUTIME_ID;
             (libc::timer_create(clock, &raw mut event, &raw mut timer) == 0).then_some(timer)
         };
-        // Without a timer there is no limit; the fault of an endless loop is then the user's to see.
+        // Without a timer there is no limit; an endless loop is then the user's to see.
         let Some(timer) = timer else { return self.0.set(Some(usize::MAX)) };
         arm(timer, PERIOD_NS);
         self.0.set(Some(timer as usize));

@@ -98,12 +98,10 @@ fn usage(section: &object::Section<'_, '_>, name: &str) -> Use {
     let SectionFlags::Elf { sh_flags, .. } = section.flags() else {
         return Use::Nothing;
     };
-    let loaded = u64::from(sh_flags.0) & u64::from(object::elf::SHF_ALLOC.0) != 0;
+    let loaded = sh_flags.0 & object::elf::SHF_ALLOC.0 != 0;
     match section.kind() {
         SectionKind::Text => Use::Text,
-        _ if loaded && u64::from(sh_flags.0) & u64::from(object::elf::SHF_EXECINSTR.0) != 0 => {
-            Use::Text
-        }
+        _ if loaded && sh_flags.0 & object::elf::SHF_EXECINSTR.0 != 0 => Use::Text,
         _ if loaded => Use::Data,
         _ if name.starts_with(".debug_") => Use::Debug,
         _ => Use::Nothing,
