@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Stand-in for libbpf's bpf_core_read.h in native builds. There is one layout, so reading a field
- * is reading it; questions about the kernel are answered for the modelled release (SCHEDLAB_KERNEL).
+ * is reading it; questions about the kernel are answered for the release in SCHEDLAB_KERNEL.
  */
 #ifndef __BPF_CORE_READ_H__
 #define __BPF_CORE_READ_H__

@@ -3,8 +3,8 @@
 //!
 //! The source is the one that a kernel loads, unchanged: `compile` turns it into an object with our
 //! headers beneath it, `program` accounts for every name it uses, `image` puts a copy of it into
-//! memory for each run, `guard` calls it and gets back out of it whatever it does, `host` lists what
-//! it may call. See docs/reference/sched-ext-in-the-simulator.md.
+//! memory for each run, `guard` calls it and gets back out of it whatever it does, `host` says
+//! what it may call. See docs/reference/sched-ext-in-the-simulator.md.
 //!
 //! x86-64 Linux only: calls, relocations and signals are the machine's. A scheduler compiled so may
 //! do anything that a program may; run only what you would run.

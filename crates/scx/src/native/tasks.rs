@@ -2,7 +2,7 @@
 //! `struct task_struct` for every task that a scheduler has been shown, and one for each idle CPU.
 //!
 //! A task gets its struct when it is first shown. `slice`, `dsq_vtime`, `weight` and `disallow`
-//! live in the struct and nowhere else (the core's [`Entity`] refers to it), so a store takes effect
+//! live in the struct and nowhere else (the core's [`Entity`] refers to it): a store takes effect
 //! whenever and through whatever pointer the scheduler makes it. What the core keeps itself (CPU,
 //! flags, priority, CPU time, ...) is written each time the task is shown. A struct is used
 //! again when its task has exited and the scheduler has given back every reference.
