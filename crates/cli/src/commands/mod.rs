@@ -13,6 +13,7 @@ mod export;
 mod list;
 mod machines;
 mod report;
+mod reproduce;
 mod results;
 mod run;
 mod schema;
@@ -47,6 +48,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Calibrate(args) => calibrate::calibrate(args, out),
         Command::Bench(args) => bench::bench(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
+        Command::Reproduce(args) => reproduce::reproduce(args, out),
         Command::Demo(args) => demo::demo(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),

@@ -239,6 +239,14 @@ impl SchedClass for ExtClass {
         self.with(core).settle();
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        !self.state.is_7_1()
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        !self.state.info.callbacks.has(Callback::Tick)
+    }
+
     fn always_balances(&self) -> bool {
         !self.state.is_7_1()
     }
