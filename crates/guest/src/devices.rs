@@ -2,9 +2,7 @@
 //! The three devices of a guest: memory shared with the lab, a port that pauses the machine, a port
 //! that ends it.
 
-use schedlab_vm::protocol::{
-    BODY, DEBUG_EXIT_PORT, MAGIC, PAUSE_PORT, SHARED_BYTES, word,
-};
+use schedlab_vm::protocol::{BODY, DEBUG_EXIT_PORT, MAGIC, PAUSE_PORT, SHARED_BYTES, word};
 use std::fs::{self, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};

@@ -38,8 +38,7 @@ pub fn mount_all() {
 fn mount(kind: &str, path: &str) -> std::io::Result<()> {
     let (kind, path) = (CString::new(kind)?, CString::new(path)?);
     // SAFETY: valid C strings; these file systems take no data.
-    let result = unsafe {
-        libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), 0, std::ptr::null())
-    };
+    let result =
+        unsafe { libc::mount(kind.as_ptr(), path.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) };
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }

@@ -20,7 +20,32 @@ const CHUNK_NS: u64 = 400_000;
 /// Fixed-point shift of the speed.
 const SHIFT: u32 = 20;
 
+/// A chain of multiplications that no processor can shorten: four instructions a turn, whatever the
+/// compiler thinks of loops.
+#[cfg(target_arch = "x86_64")]
+fn spin(iterations: u64) {
+    if iterations == 0 {
+        return;
+    }
+    // SAFETY: arithmetic on registers only; the count is not 0.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "imul {x}, {factor}",
+            "add {x}, {term}",
+            "dec {count}",
+            "jnz 2b",
+            x = inout(reg) 0x9e37_79b9_7f4a_7c15_u64 => _,
+            factor = in(reg) 0x5851_f42d_4c95_7f2d_u64,
+            term = in(reg) 0x1405_7b7e_f767_814f_u64,
+            count = inout(reg) iterations => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
 /// A chain of multiplications that no compiler and no processor can shorten.
+#[cfg(not(target_arch = "x86_64"))]
 #[inline(never)]
 fn spin(iterations: u64) {
     let mut x: u64 = black_box(0x9e37_79b9_7f4a_7c15);
@@ -70,7 +95,7 @@ impl Speed {
     /// number of instructions, and what was measured is that and a little overhead.
     pub fn rounded_to(self, instruction_ns: u64) -> Self {
         let unit = (instruction_ns << SHIFT).max(1);
-        let count = (self.iteration_ns_fixed / unit).max(1);
+        let count = ((self.iteration_ns_fixed + unit / 2) / unit).max(1);
         Self { iteration_ns_fixed: count * unit, is_exact: true, ..self }
     }
 

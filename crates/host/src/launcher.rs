@@ -324,7 +324,10 @@ impl Launcher<'_> {
             let release_ns = released
                 .get(next_release)
                 .map_or(u64::MAX, |(_, release_ns)| zero_ns.saturating_add(*release_ns));
-            let until = release_ns.min(end_ns).min(limit_ns).min(now.saturating_add(self.plan.pace.look_ns));
+            let until = release_ns
+                .min(end_ns)
+                .min(limit_ns)
+                .min(now.saturating_add(self.plan.pace.look_ns));
             let mut items = [
                 Pollable { fd: self.control, is_ready: false },
                 Pollable { fd: self.signals, is_ready: false },

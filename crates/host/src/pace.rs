@@ -26,12 +26,8 @@ pub struct Pace {
 impl Pace {
     /// For a machine where others have room. The smallest ring holds 40 ms at 1.5 million events a
     /// second.
-    pub const LIVE: Self = Self {
-        round_ns: 20_000_000,
-        look_ns: 100_000_000,
-        ring_size: None,
-        instruction_ns: None,
-    };
+    pub const LIVE: Self =
+        Self { round_ns: 20_000_000, look_ns: 100_000_000, ring_size: None, instruction_ns: None };
 
     /// For a guest that the run has for itself: rings of a million records hold some ten seconds
     /// even of tasks that do nothing but wake each other. The tasks' rings of marks are smaller, so

@@ -33,8 +33,7 @@ pub fn find() -> Result<PathBuf, VmError> {
     let own = std::env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
     let dirs = own.ancestors().skip(1).take(2);
     // Tests lie one directory deeper than the programs.
-    let places: Vec<PathBuf> =
-        dirs.flat_map(|dir| [dir.join(NAME), dir.join(IN_BUILD)]).collect();
+    let places: Vec<PathBuf> = dirs.flat_map(|dir| [dir.join(NAME), dir.join(IN_BUILD)]).collect();
     let mut reasons = Vec::new();
     for path in &places {
         match check(path) {
@@ -55,8 +54,9 @@ fn check(path: &Path) -> Result<(), String> {
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
     let elf = Elf::new(&bytes).ok_or("it is no 64-bit ELF program")?;
     if elf.is_dynamic() {
-        return Err("it is linked with libraries, and a guest has none: build it with `make guest`"
-            .into());
+        return Err(
+            "it is linked with libraries, and a guest has none: build it with `make guest`".into(),
+        );
     }
     Ok(())
 }

@@ -160,11 +160,9 @@ impl VmLane {
         let files = Files { kernel: &kernel, initramfs: &self.initramfs.path };
         let limit = self.options.limit;
         let mut guest = if self.uses_snapshots() {
-            let machine =
-                identity::of_machine(&self.qemu, &job.setup, job.kernel, &self.initramfs);
+            let machine = identity::of_machine(&self.qemu, &job.setup, job.kernel, &self.initramfs);
             let key = machine.sha256();
-            let path =
-                snapshot::ensure(&self.cache, &self.qemu, &job.setup, files, &key, limit)?;
+            let path = snapshot::ensure(&self.cache, &self.qemu, &job.setup, files, &key, limit)?;
             snapshot::resume(&self.qemu, &job.setup, files, &path, &job.request)?
         } else {
             let wrong = |error: std::io::Error| VmError::Input(error.to_string());
@@ -228,10 +226,9 @@ impl VmLane {
         let setup = Setup { accel: self.accel(nr_cpus, kernel)?, nr_cpus };
         let message = wire::encode(&GuestRequest {
             workload: request.workload.clone(),
-            ext: target.scheduler.map(|name| ExtRequest {
-                name: name.into(),
-                options: request.tunables.clone(),
-            }),
+            ext: target
+                .scheduler
+                .map(|name| ExtRequest { name: name.into(), options: request.tunables.clone() }),
             cpus: request.cpus,
             seed: request.seed,
             until_ns: request.until_ns,
@@ -392,10 +389,10 @@ mod tests {
         let parse = Target::parse;
         assert_eq!(parse("6.18"), Target { kernel: "6.18", scheduler: None });
         assert_eq!(parse("6.18:kernel"), Target { kernel: "6.18", scheduler: None });
-        assert_eq!(parse("./a:b/vmlinuz:wrr"), Target {
-            kernel: "./a:b/vmlinuz",
-            scheduler: Some("wrr")
-        });
+        assert_eq!(
+            parse("./a:b/vmlinuz:wrr"),
+            Target { kernel: "./a:b/vmlinuz", scheduler: Some("wrr") }
+        );
     }
 
     #[test]

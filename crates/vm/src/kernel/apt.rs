@@ -142,7 +142,8 @@ impl Apt {
         command.arg("download").arg(format!("{package}={version}")).current_dir(debs.path());
         run(command, &format!("downloading {package}"))?;
         let found = fs::read_dir(debs.path()).ok().and_then(|mut entries| entries.next()?.ok());
-        let found = found.ok_or_else(|| failed(&format!("downloading {package}"), "no file came"))?;
+        let found =
+            found.ok_or_else(|| failed(&format!("downloading {package}"), "no file came"))?;
         let path = self.dir.join("debs").join(found.file_name());
         fs::rename(found.path(), &path).map_err(|error| VmError::file("write", &path, &error))?;
         Ok(path)
@@ -152,7 +153,12 @@ impl Apt {
 /// The mirror that the system uses, for the archive or for its security updates.
 fn mirror(is_security: bool) -> String {
     let mut command = Command::new("apt-get");
-    command.args(["indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]);
+    command.args([
+        "indextargets",
+        "--format",
+        "$(ORIGIN)|$(LABEL)|$(REPO_URI)",
+        "Created-By: Packages",
+    ]);
     let label = if is_security { "Debian-Security" } else { "Debian" };
     let text = run(command, "asking for the mirror").unwrap_or_default();
     mirror_in(&text, label).unwrap_or_else(|| match is_security {
@@ -231,7 +237,8 @@ fn unpack(
         )));
     }
     let root = cache.dir("apt")?;
-    let dir = tempfile::tempdir_in(&root).map_err(|error| VmError::file("write in", &root, &error))?;
+    let dir =
+        tempfile::tempdir_in(&root).map_err(|error| VmError::file("write in", &root, &error))?;
     let mut command = Command::new("dpkg-deb");
     command.arg("-x").args([deb, dir.path()]);
     run(command, &format!("unpacking {package}"))?;
@@ -244,9 +251,9 @@ fn unpack(
 /// `boot/vmlinuz-*`, or `usr/lib/modules/*/vmlinuz` from 6.19 on.
 fn find_image(root: &Path) -> Option<PathBuf> {
     let entries = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
-    let in_boot = entries(root.join("boot"))
-        .map(|entry| entry.path())
-        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-")));
+    let in_boot = entries(root.join("boot")).map(|entry| entry.path()).find(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
+    });
     in_boot.or_else(|| {
         let modules = entries(root.join("usr/lib/modules"));
         modules.map(|entry| entry.path().join("vmlinuz")).find(|path| path.is_file())

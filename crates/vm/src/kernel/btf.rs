@@ -89,7 +89,8 @@ fn types(bytes: &[u8]) -> Option<Vec<Type<'_>>> {
 /// Whether schedulers can be loaded into a kernel with this BTF.
 pub fn ext_support(btf: &[u8]) -> ExtSupport {
     let Some(types) = types(btf) else { return ExtSupport::Unknown };
-    let is = |found: &Type<'_>, kind, name: &str| found.kind == kind && found.name == name.as_bytes();
+    let is =
+        |found: &Type<'_>, kind, name: &str| found.kind == kind && found.name == name.as_bytes();
     if !types.iter().any(|found| is(found, KIND_STRUCT, "sched_ext_ops")) {
         return ExtSupport::No;
     }

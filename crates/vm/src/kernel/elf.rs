@@ -64,9 +64,8 @@ impl<'a> Elf<'a> {
         let find = || {
             let table = number::<8>(self.bytes, 0x20)?;
             let (size, count) = (number::<2>(self.bytes, 0x36)?, number::<2>(self.bytes, 0x38)?);
-            let kind = |index: u64| {
-                number::<4>(self.bytes, table.checked_add(size.checked_mul(index)?)?)
-            };
+            let kind =
+                |index: u64| number::<4>(self.bytes, table.checked_add(size.checked_mul(index)?)?);
             Some((0..count).any(|index| kind(index) == Some(u64::from(PT_INTERP))))
         };
         find().unwrap_or(true)

@@ -46,9 +46,11 @@ impl Image {
         let magic = bytes.get(0x202..0x206);
         let protocol = u16_at(bytes, 0x206).unwrap_or(0);
         if magic != Some(b"HdrS") || protocol < 0x208 {
-            return Err("this is no Linux kernel for x86-64: neither a bzImage (vmlinuz) nor an ELF \
+            return Err(
+                "this is no Linux kernel for x86-64: neither a bzImage (vmlinuz) nor an ELF \
                         file (vmlinux)"
-                .into());
+                    .into(),
+            );
         }
         let release_at = usize::from(u16_at(bytes, 0x20e).unwrap_or(0)) + 0x200;
         let release = first_word(bytes.get(release_at..).unwrap_or_default());

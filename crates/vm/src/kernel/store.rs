@@ -162,7 +162,9 @@ impl Store {
             ))
         })?;
         let support = |elf: &[u8]| {
-            Elf::new(elf).and_then(|elf| elf.section(".BTF")).map_or(ExtSupport::Unknown, btf::ext_support)
+            Elf::new(elf)
+                .and_then(|elf| elf.section(".BTF"))
+                .map_or(ExtSupport::Unknown, btf::ext_support)
         };
         let kernel = Kernel {
             series,

@@ -123,7 +123,9 @@ mod tests {
         let files = Files { kernel: Path::new("/k with space"), initramfs: Path::new("/i") };
         let of = |accel| Setup { accel, nr_cpus: 2 }.arguments(files).join("|");
         let counted = of(Accel::Counted);
-        assert!(counted.contains("-icount|shift=3,align=off,sleep=off") && counted.contains("-smp|2"));
+        assert!(
+            counted.contains("-icount|shift=3,align=off,sleep=off") && counted.contains("-smp|2")
+        );
         assert!(counted.contains("-kernel|/k with space|"), "paths stay whole");
         assert!(!of(Accel::Emulated).contains("icount") && of(Accel::Kvm).contains("-accel|kvm"));
     }

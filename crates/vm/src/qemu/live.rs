@@ -119,7 +119,12 @@ fn times() -> Times {
     let at = |index: usize| fields.get(index).copied().unwrap_or(0);
     let all: u64 = fields.iter().take(8).sum();
     let idle = at(3) + at(4);
-    Times { busy: all - idle - at(7), steal: at(7), own: own_ticks(Path::new("/proc/self/stat")), all }
+    Times {
+        busy: all - idle - at(7),
+        steal: at(7),
+        own: own_ticks(Path::new("/proc/self/stat")),
+        all,
+    }
 }
 
 /// User and system time of this process and of the children that it waited for.

@@ -81,7 +81,9 @@ impl Guest {
     /// Waits until the guest has answered.
     pub fn wait(&mut self, limit: Duration) -> Result<(), VmError> {
         match self.wait_end(limit)? {
-            Some(status) if status.code() == Some(EXIT_DONE) && self.shared.stage() == stage::DONE => {
+            Some(status)
+                if status.code() == Some(EXIT_DONE) && self.shared.stage() == stage::DONE =>
+            {
                 Ok(())
             }
             Some(status) => Err(self.bad_end(status)),

@@ -45,10 +45,11 @@ impl Qmp {
                 Ok(0) => return Err(wrong("it was closed: QEMU has ended")),
                 Ok(_) => return serde_json::from_str(&line).map(Some).map_err(wrong),
                 // What was read of the line stays in it.
-                Err(error) if matches!(
-                    error.kind(),
-                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
-                ) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                    ) => {}
                 Err(error) => return Err(wrong(error)),
             }
         }
