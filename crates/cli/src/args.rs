@@ -102,8 +102,9 @@ const EXAMPLES_VM: &str = "Examples:
   schedlab vm hogs --kernel ./vmlinuz --trace run.pftrace
   schedlab vm hogs:n=4 --policy fifo --sysctl kernel.sched_rt_runtime_us=800000
 
-With the counted clock a run is the same every time, byte for byte, on any host; the identity that
-is printed names everything that it depends on. Needs qemu-system-x86_64, but neither root nor KVM.";
+With the counted clock a run is the same every time, byte for byte, on any host; the identity
+that is printed names everything that it depends on. Needs qemu-system-x86_64, but neither root nor
+KVM.";
 
 const EXAMPLES_KERNEL: &str = "Examples:
   schedlab kernel list

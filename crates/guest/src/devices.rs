@@ -107,7 +107,9 @@ pub fn pause() {
     if allow(PAUSE_PORT, 1) {
         // SAFETY: the port belongs to the pvpanic device, which only tells QEMU.
         unsafe {
-            std::arch::asm!("out dx, al", in("dx") PAUSE_PORT, in("al") 1u8, options(nomem, nostack));
+            std::arch::asm!(
+                "out dx, al", in("dx") PAUSE_PORT, in("al") 1u8, options(nomem, nostack)
+            );
         }
     }
 }

@@ -8,9 +8,9 @@
 //! call of some 100 ns) costs less than 0.1 %. What an operation used too much is taken off the
 //! next one.
 //!
-//! In a guest whose clock counts instructions, work is a number of turns of the loop and no clock is
-//! read: a look at the thread's CPU time makes the kernel update its books (`update_curr`), and a
-//! fair scheduler then ends a slice there instead of at the next tick.
+//! In a guest whose clock counts instructions, work is a number of turns of the loop and no clock
+//! is read: a look at the thread's CPU time makes the kernel update its books (`update_curr`), and
+//! a fair scheduler then ends a slice there instead of at the next tick.
 
 use crate::sys;
 use std::hint::black_box;

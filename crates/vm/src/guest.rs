@@ -43,8 +43,8 @@ pub fn find() -> Result<PathBuf, VmError> {
         }
     }
     Err(VmError::Unavailable(format!(
-        "the guest's init is not there: {NAME} is looked for beside schedlab{}. `make build` builds \
-         both; SCHEDLAB_GUEST names it elsewhere",
+        "the guest's init is not there: {NAME} is looked for beside schedlab{}. `make build` \
+         builds both; SCHEDLAB_GUEST names it elsewhere",
         reasons.concat()
     )))
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a run in a guest depends on, each part by name, and one hash of all.
 //!
-//! With a counted clock two runs of one identity give the same trace, byte for byte. Whatever is not
-//! in the list has no influence: the host, its load, the time of day.
+//! With a counted clock two runs of one identity give the same trace, byte for byte. Whatever is
+//! not in the list has no influence: the host, its load, the time of day.
 
 use crate::guest::Initramfs;
 use crate::hash;

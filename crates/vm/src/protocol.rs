@@ -6,8 +6,8 @@
 //! reply and the trace over it and ends. A serial line would take a second for a megabyte of trace;
 //! this takes some milliseconds, and needs no driver in the guest's kernel.
 //!
-//! Layout: a page of words (u64, little-endian, see [`word`]), then the request, or the reply (JSON)
-//! followed by the trace (the lab's own log).
+//! Layout: a page of words (u64, little-endian, see [`word`]), then the request, or the reply
+//! (JSON) followed by the trace (the lab's own log).
 
 use crate::wire::wire_struct;
 use schedlab_lab::{LaneError, RunResult};

@@ -64,8 +64,9 @@ impl Kernel {
             }
             ExtSupport::Broken => {
                 "its type information (BTF) is broken: scx_bpf_create_dsq has three parameters in \
-                 it, so no scheduler with a queue of its own can be loaded (built with pahole 1.30, \
-                 which drops the tags of implicit arguments). Take another build of the series"
+                 it, so no scheduler with a queue of its own can be loaded (built with pahole \
+                 1.30, which drops the tags of implicit arguments). Take another build of the \
+                 series"
             }
         };
         Err(VmError::Unavailable(format!("kernel {}: {why}", self.release)))
