@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks become runnable: release, fork, wake-up (try_to_wake_up, wake_up_new_task).
 
-use crate::clock::LateWake;
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
 use crate::exec::{Exec, Waiting};
+use crate::locks::LateWake;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{CpuId, EventKind, Interpreter, Release, TaskId, TraceSink};
-use schedlab_sched::core::{PreemptCheck, Task, TaskState};
+use schedlab_sched::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
 
 /// Steps looked ahead for the length of a CPU burst.
@@ -73,6 +73,7 @@ impl<S: TraceSink> Engine<'_, S> {
             nr_involuntary_switches: 0,
             nr_migrations: 0,
             release_ns: self.core.now,
+            comm: Comm::new(&name),
         });
         let info = TaskInfo { name: name.clone(), spec: Some(spec), pid: 0 };
         self.sink.task(id, &info);

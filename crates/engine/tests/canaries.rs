@@ -170,7 +170,13 @@ impl SchedClass for Canary {
         self.expired[cpu.index()] = false;
     }
 
-    fn select_task_rq(&mut self, core: &Core, task: TaskId, prev: CpuId, _: WakeFlags) -> CpuId {
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        prev: CpuId,
+        _: WakeFlags,
+    ) -> CpuId {
         match self.sin {
             Sin::Forbids => CpuId(0),
             Sin::LeavesIdle if core.task(task).cpus_allowed.contains(prev) => prev,

@@ -9,9 +9,10 @@
 //! tick:     task_tick, then tick_balance
 //! sleeps:   dequeue_task(sleep), [balance], pick_task, put_prev_task, set_next_task of the next
 //! wakes:    select_task_rq, [migrate_task_rq], enqueue_task(wakeup), wakeup_preempt, task_woken
-//! changes:  dequeue_task(save), [put_prev_task], (attributes change), enqueue_task(restore),
-//!           [set_next_task], then switched_from and switched_to, or prio_changed
-//! exits:    dequeue_task(sleep, special), ..., task_dead
+//! changes:  dequeue_task(save), [put_prev_task], (attributes change), attr_changed,
+//!           enqueue_task(restore), [set_next_task], then switched_from and switched_to, or
+//!           prio_changed
+//! exits:    dequeue_task(sleep, special), ..., task_dead, task_exited
 //! ```
 //!
 //! The core trusts no class: it checks every answer (task lost, picked twice, on a forbidden CPU,
@@ -31,6 +32,13 @@ pub trait SchedClass: Send {
     /// Whether tasks of `policy` belong to this class. The first class of a stack that says yes has
     /// them.
     fn owns(&self, policy: Policy) -> bool;
+
+    /// Whether the class has tasks of `policy` although a higher class of the stack owns them, from
+    /// now on; it says [`Core::request_reclass`] when the answer changes. A class that takes a
+    /// policy over need not own it. Default: no.
+    fn takes_over(&self, _policy: Policy) -> bool {
+        false
+    }
 
     /// Whether the class does anything in a run in which no task is ever of its policies. If not,
     /// it is left out of the stack of such a run. Default: yes.
@@ -53,6 +61,12 @@ pub trait SchedClass: Send {
     ) -> Result<(), String> {
         Ok(())
     }
+
+    /// The run begins, before any task exists. Default: nothing.
+    fn run_begins(&mut self, _core: &mut Core) {}
+
+    /// The run is over; nothing that is asked for has any effect. Default: nothing.
+    fn run_ends(&mut self, _core: &mut Core) {}
 
     /// A task exists now (sched_fork). Makes room for it in the class's own state. Called for every
     /// class of the stack, whatever class the task is in, in order of task ids. Default: nothing.
@@ -127,6 +141,27 @@ pub trait SchedClass: Send {
         false
     }
 
+    /// Whether [`SchedClass::balance`] ever does anything; a stack in which no class says so is
+    /// spared the question at every switch. Default: yes.
+    fn pulls_before_pick(&self) -> bool {
+        true
+    }
+
+    /// Whether [`SchedClass::balance`] is called before every pick, also from idle and from lower
+    /// classes; asked once. Default: no.
+    fn always_balances(&self) -> bool {
+        false
+    }
+
+    /// Whether [`SchedClass::idle_changed`] is called; asked once. Default: no.
+    fn watches_idle(&self) -> bool {
+        false
+    }
+
+    /// `cpu` becomes idle, or busy with a task of any class, which starts right after. `again`: it
+    /// was idle and found nothing to run once more. Default: nothing.
+    fn idle_changed(&mut self, _core: &mut Core, _cpu: CpuId, _idle: bool, _again: bool) {}
+
     /// `cpu` found nothing to run in any class: may pull. Returns whether it pulled; then the pick
     /// is repeated. Default: no.
     fn newidle_balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
@@ -142,7 +177,7 @@ pub trait SchedClass: Send {
     /// its own, else the lowest allowed.
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         _flags: WakeFlags,
@@ -170,6 +205,12 @@ pub trait SchedClass: Send {
         0
     }
 
+    /// Whether [`SchedClass::quiet_ticks`] may ever be more than 0: a stack in which one class says
+    /// no is not asked at every tick. Default: no.
+    fn has_quiet_ticks(&self) -> bool {
+        false
+    }
+
     /// `nr` ticks of busy `cpu` that were promised to be quiet have passed, in place of as many
     /// calls of [`SchedClass::task_tick`] and [`SchedClass::tick_balance`]; it is the time of the
     /// last one. May ask for nothing. Default: nothing.
@@ -182,6 +223,25 @@ pub trait SchedClass: Send {
 
     /// `task` has exited and left its CPU. Default: nothing.
     fn task_dead(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// `task`, of whatever class, has exited and left its CPU; called for every class of the stack.
+    /// Default: nothing.
+    fn task_exited(&mut self, _core: &mut Core, _task: TaskId) {}
+
+    /// `task`, which is of this class now, was of class number `old_class` and had the attributes
+    /// `old`: those in `core` are the new ones. It is on no queue yet. Default: nothing.
+    fn attr_changed(
+        &mut self,
+        _core: &mut Core,
+        _task: TaskId,
+        _old_class: u8,
+        _old: &schedlab_model::SchedAttr,
+    ) {
+    }
+
+    /// All tasks have the class that they belong to since [`Core::request_reclass`]. Default:
+    /// nothing.
+    fn reclassed(&mut self, _core: &mut Core) {}
 
     /// `task` leaves this class for another (its attributes are the new ones). Default: nothing.
     fn switched_from(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
@@ -249,6 +309,12 @@ pub trait SchedClass: Send {
     /// What bandwidth control has done to `group` so far; `None` if it has no limit. Default: none.
     fn bandwidth_stats(&self, _core: &Core, _group: CgroupId) -> Option<BandwidthStats> {
         None
+    }
+
+    /// What a reader of the result must know of this run: a short name for programs, and a
+    /// sentence. Default: nothing.
+    fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
+        Vec::new()
     }
 
     /// Numbers that the class compares when it picks, for people: "vruntime 12.3 ms, ...".

@@ -25,6 +25,32 @@ pub enum TaskState {
     Dead,
 }
 
+/// The name of a task as the kernel keeps it: at most 15 bytes (`TASK_COMM_LEN`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Comm {
+    bytes: [u8; 15],
+    len: u8,
+}
+
+impl Comm {
+    /// The beginning of `name`, whole characters.
+    pub fn new(name: &str) -> Self {
+        let mut comm = Self::default();
+        let mut end = name.len().min(comm.bytes.len());
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        comm.bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
+        comm.len = end as u8;
+        comm
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
+    }
+}
+
 /// What every class may know of a task.
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -65,6 +91,8 @@ pub struct Task {
     pub nr_migrations: u64,
     /// When it was released or created.
     pub release_ns: Nanos,
+    /// Its name.
+    pub comm: Comm,
 }
 
 /// What every class may know of a CPU's runqueue.
@@ -186,6 +214,10 @@ pub struct Core {
     /// CPUs asked lazily that the engine has not looked at yet.
     lazy_cpus: Vec<CpuId>,
     moves: Vec<(TaskId, CpuId, CpuId)>,
+    /// A class has said that the run cannot go on, and why.
+    failure: Option<String>,
+    /// A class has asked that all tasks be given their classes anew.
+    reclass: bool,
     current_class: u8,
     /// Number of the latest tick, and its time: most questions are about that one.
     jiffy: u64,
@@ -231,6 +263,8 @@ impl Core {
             lazy_preempt: machine.preempt == Preempt::Lazy,
             lazy_cpus: Vec::new(),
             moves: Vec::new(),
+            failure: None,
+            reclass: false,
             current_class: 0,
             jiffy: 0,
             jiffy_start: 0,
@@ -415,6 +449,25 @@ impl Core {
         self.timers.push(TimerRequest { at, class: self.current_class, token });
     }
 
+    /// The calling class says that the run cannot go on: what happened, what to do. Only the first
+    /// text counts.
+    pub fn fail(&mut self, what: String) {
+        self.failure.get_or_insert(what);
+    }
+
+    /// The calling class takes over other policies than before
+    /// ([`crate::SchedClass::takes_over`]): before the next instant the engine asks every class and
+    /// moves the tasks, then calls [`crate::SchedClass::reclassed`].
+    pub fn request_reclass(&mut self) {
+        self.reclass = true;
+    }
+
+    /// Index of the class that is being called.
+    #[inline]
+    pub fn current_class(&self) -> u8 {
+        self.current_class
+    }
+
     /// The class of `policy` in the stack.
     #[inline]
     pub fn class_of(&self, policy: Policy) -> u8 {
@@ -513,7 +566,20 @@ impl Core {
     #[doc(hidden)]
     #[inline]
     pub fn has_requests(&self) -> bool {
-        !self.timers.is_empty() || !self.moves.is_empty()
+        !self.timers.is_empty() || !self.moves.is_empty() || self.failure.is_some()
+    }
+
+    /// What [`Core::fail`] was told.
+    #[doc(hidden)]
+    pub fn take_failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    /// Whether [`Core::request_reclass`] was called since the last time.
+    #[doc(hidden)]
+    #[inline]
+    pub fn take_reclass(&mut self) -> bool {
+        std::mem::take(&mut self.reclass)
     }
 
     /// Move number `index` since [`Core::clear_moves`], the oldest first: task, the CPU it came
@@ -531,9 +597,15 @@ impl Core {
 
     /// A tick begins: its number is computed once for all CPUs.
     #[doc(hidden)]
+    #[inline]
     pub fn note_tick(&mut self) {
-        self.jiffy = self.now / self.tick_nsec;
-        self.jiffy_start = self.jiffy * self.tick_nsec;
+        if self.now == self.jiffy_start + self.tick_nsec {
+            self.jiffy += 1;
+            self.jiffy_start = self.now;
+        } else {
+            self.jiffy = self.now / self.tick_nsec;
+            self.jiffy_start = self.jiffy * self.tick_nsec;
+        }
     }
 }
 
@@ -541,6 +613,14 @@ impl Core {
 mod tests {
     use super::*;
     use schedlab_model::random::Purpose;
+
+    #[test]
+    fn a_name_is_cut_between_characters() {
+        assert_eq!(Comm::new("hog-0").as_str(), "hog-0");
+        assert_eq!(Comm::new("0123456789abcdef").as_str(), "0123456789abcde");
+        assert_eq!(Comm::new("0123456789abcd\u{e9}").as_str(), "0123456789abcd");
+        assert_eq!(Comm::default().as_str(), "");
+    }
 
     #[test]
     fn timers_are_taken_in_the_order_in_which_they_were_asked_for() {

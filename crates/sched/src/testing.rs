@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the unit tests of the schedulers of Linux 2.4 and 2.6 share.
 
-use crate::core::{Core, Task, TaskState};
+use crate::core::{Comm, Core, Task, TaskState};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CgroupSpec, CpuId, Machine, SchedAttr};
 
@@ -32,5 +32,6 @@ pub fn sleeping_task(core: &Core, cpu: CpuId, attr: SchedAttr) -> Task {
         nr_involuntary_switches: 0,
         nr_migrations: 0,
         release_ns: 0,
+        comm: Comm::default(),
     }
 }

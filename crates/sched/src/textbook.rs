@@ -448,7 +448,7 @@ impl<D: Discipline> SchedClass for Global<D> {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         _flags: WakeFlags,
@@ -474,6 +474,14 @@ impl<D: Discipline> SchedClass for Global<D> {
             turn.over = turn.over.or(Some(TurnEnd::Expired));
             core.resched_curr(cpu);
         }
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
     }
 
     /// Turns end by timers.

@@ -14,6 +14,7 @@ mod kernel;
 mod list;
 mod machines;
 mod report;
+mod reproduce;
 mod results;
 mod run;
 mod schema;
@@ -53,6 +54,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Calibrate(args) => calibrate::calibrate(args, out),
         Command::Bench(args) => bench::bench(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
+        Command::Reproduce(args) => reproduce::reproduce(args, out),
         Command::Demo(args) => demo::demo(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),

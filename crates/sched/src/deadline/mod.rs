@@ -435,7 +435,7 @@ impl SchedClass for DlClass {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,

@@ -359,12 +359,16 @@ impl SchedClass for FairClass {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
     ) -> CpuId {
         self.with_balancer(|balancer, fair| balancer.select_task_rq(core, fair, task, prev, flags))
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
     }
 
     fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {

@@ -5,7 +5,7 @@ use super::FairClass;
 use super::rules::Rules;
 use super::tunables;
 use crate::class::SchedClass;
-use crate::core::{Core, Task, TaskState};
+use crate::core::{Comm, Core, Task, TaskState};
 use crate::flags::EnqueueFlags;
 use crate::options::Options;
 use schedlab_model::random::{Purpose, Stream};
@@ -42,6 +42,7 @@ pub fn queued(rules: Rules, scaling_cpus: u64, nice: &[i8]) -> (FairClass, Core)
             nr_involuntary_switches: 0,
             nr_migrations: 0,
             release_ns: 0,
+            comm: Comm::default(),
         });
         class.task_new(&mut core, task);
         class.enqueue_task(&mut core, CpuId(0), task, EnqueueFlags::WAKEUP);

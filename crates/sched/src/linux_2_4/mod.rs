@@ -474,7 +474,13 @@ impl SchedClass for GlobalQueue {
         }
     }
 
-    fn select_task_rq(&mut self, core: &Core, task: TaskId, prev: CpuId, _: WakeFlags) -> CpuId {
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        prev: CpuId,
+        _: WakeFlags,
+    ) -> CpuId {
         let allowed = &core.task(task).cpus_allowed;
         let prev = Some(prev).filter(|prev| allowed.contains(*prev));
         prev.or_else(|| allowed.first_cpu()).expect("affinity was checked to be within the machine")
@@ -487,6 +493,14 @@ impl SchedClass for GlobalQueue {
         if entry.counter == 0 {
             core.resched_curr(cpu);
         }
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
     }
 
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {

@@ -451,7 +451,7 @@ impl SchedClass for OrderOne {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
@@ -467,6 +467,14 @@ impl SchedClass for OrderOne {
         if core.nr_cpus() > 1 {
             self.rebalance_ticks(core, cpu);
         }
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
     }
 
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {

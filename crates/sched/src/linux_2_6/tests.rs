@@ -571,12 +571,12 @@ fn section_3_11_a_woken_task_goes_to_the_idle_waker_and_not_from_idle_to_busy() 
         // Its CPU is busy with three, the waker's has one.
         let mut kernel = in_domains(rules, 1, 3);
         let task = kernel.task(CpuId(1), SchedAttr::default());
-        let cpu = kernel.o1.select_task_rq(&kernel.core, task, CpuId(1), flags(C0));
+        let cpu = kernel.o1.select_task_rq(&mut kernel.core, task, CpuId(1), flags(C0));
         assert_eq!(cpu, C0, "{}", rules.name);
         // Its CPU is idle, the waker's is not.
         let mut kernel = in_domains(rules, 1, 0);
         let task = kernel.task(CpuId(1), SchedAttr::default());
-        let cpu = kernel.o1.select_task_rq(&kernel.core, task, CpuId(1), flags(C0));
+        let cpu = kernel.o1.select_task_rq(&mut kernel.core, task, CpuId(1), flags(C0));
         assert_eq!(cpu, CpuId(1), "{}", rules.name);
     }
 }

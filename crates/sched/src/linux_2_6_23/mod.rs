@@ -274,7 +274,7 @@ impl SchedClass for FairClock {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
@@ -295,6 +295,14 @@ impl SchedClass for FairClock {
 
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
         self.rebalance_ticks(core, cpu);
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
     }
 
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {

@@ -628,7 +628,7 @@ fn after_failed_attempts_what_runs_is_pushed() {
 fn section_5_3_a_woken_task_goes_to_the_waker_if_that_is_no_worse() {
     let select = |kernel: &mut Kernel, task, this_cpu| {
         let flags = WakeFlags { this_cpu, ..WakeFlags::TIMER };
-        kernel.class.select_task_rq(&kernel.core, task, C1, flags)
+        kernel.class.select_task_rq(&mut kernel.core, task, C1, flags)
     };
     // Its CPU is busy with three, the waker's has one.
     let mut kernel = loaded(1, 3);
@@ -645,8 +645,8 @@ fn a_program_starts_on_the_group_with_least_load() {
     let mut kernel = loaded(3, 1);
     let task = kernel.task(C0, SchedAttr::default());
     let flags = WakeFlags { kind: WakeKind::Fork, ..WakeFlags::TIMER };
-    assert_eq!(kernel.class.select_task_rq(&kernel.core, task, C0, flags), C1);
+    assert_eq!(kernel.class.select_task_rq(&mut kernel.core, task, C0, flags), C1);
     // A fork alone stays with its parent.
     let by_parent = WakeFlags { waker: Some(TaskId(0)), ..flags };
-    assert_eq!(kernel.class.select_task_rq(&kernel.core, task, C0, by_parent), C0);
+    assert_eq!(kernel.class.select_task_rq(&mut kernel.core, task, C0, by_parent), C0);
 }

@@ -362,7 +362,7 @@ impl SchedClass for Fair {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
@@ -394,6 +394,14 @@ impl SchedClass for Fair {
             self.entity_tick(core, cpu, self.ent(e).cfs, e);
             e = self.ent(e).parent;
         }
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
     }
 
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {

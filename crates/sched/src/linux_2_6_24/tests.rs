@@ -756,7 +756,7 @@ fn cpu_of_woken(
     kernel.core.now = 1_000 * MS;
     prepare(&mut kernel, task);
     let flags = WakeFlags { waker: Some(waker), sync, this_cpu: C1, ..WakeFlags::TIMER };
-    kernel.fair.select_task_rq(&kernel.core, task, C0, flags)
+    kernel.fair.select_task_rq(&mut kernel.core, task, C0, flags)
 }
 
 #[test]

@@ -443,7 +443,7 @@ impl SchedClass for Staircase {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         flags: WakeFlags,
@@ -467,6 +467,10 @@ impl SchedClass for Staircase {
         if self.rules == Rules::Rsdl && has_slots && self.tick_level(cpu) {
             core.resched_curr(cpu);
         }
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
     }
 
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {

@@ -311,7 +311,7 @@ impl SchedClass for WrrClass {
 
     fn select_task_rq(
         &mut self,
-        core: &Core,
+        core: &mut Core,
         task: TaskId,
         prev: CpuId,
         _flags: WakeFlags,
@@ -326,6 +326,14 @@ impl SchedClass for WrrClass {
         if entry.ticks_left == 0 {
             self.expire(core, cpu, curr);
         }
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
     }
 
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {

@@ -7,7 +7,7 @@
 
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CgroupId, CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
-use schedlab_sched::core::{PreemptCheck, Task, TaskState};
+use schedlab_sched::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::fair::{FairClass, rules::Rules};
 use schedlab_sched::registry;
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, Options, SchedClass, WakeFlags, WakeKind};
@@ -124,6 +124,7 @@ impl Kernel {
             nr_involuntary_switches: 0,
             nr_migrations: 0,
             release_ns: 0,
+            comm: Comm::default(),
         });
         self.scripts.push(Script { wakes: VecDeque::new(), left: None });
         self.class.task_new(&mut self.core, id);
@@ -177,7 +178,7 @@ impl Kernel {
         let prev = self.core.task(task).cpu;
         let mut flags = self.flags(prev, kind);
         let cpu = if self.core.task(task).nr_cpus_allowed > 1 {
-            self.class.select_task_rq(&self.core, task, prev, flags)
+            self.class.select_task_rq(&mut self.core, task, prev, flags)
         } else {
             prev
         };

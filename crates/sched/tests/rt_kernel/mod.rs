@@ -10,7 +10,7 @@ use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
     CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId, Topology,
 };
-use schedlab_sched::core::{PreemptCheck, Task, TaskState};
+use schedlab_sched::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::deadline::fair_server::StopRule;
 use schedlab_sched::deadline::{DlClass, DlOptions};
 use schedlab_sched::rt::{Bandwidth, RtClass, RtOptions};
@@ -143,6 +143,7 @@ impl<L: SchedClass> Kernel<L> {
             nr_involuntary_switches: 0,
             nr_migrations: 0,
             release_ns: 0,
+            comm: Comm::default(),
         });
         for class in 0..NR_CLASSES {
             let (class, core) = self.class(class);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Numbers of sched_ext that a scheduler is compiled against.
+//!
+//! Source: Linux include/linux/sched/ext.h, kernel/sched/ext_internal.h, kernel/sched/sched.h, 6.12
+//! to 7.1.
+
+use super::options::CoreVersion;
+
+/// Slice of a task that nobody gave another one, ns (SCX_SLICE_DFL).
+pub const SLICE_DFL: u64 = 20_000_000;
+/// A slice that is never used up (SCX_SLICE_INF).
+pub const SLICE_INF: u64 = u64::MAX;
+/// Slice while the scheduler is bypassed, ns (SCX_SLICE_BYPASS, 6.19 and later).
+pub const SLICE_BYPASS: u64 = 5_000_000;
+
+/// Bit of the queues that the core makes (SCX_DSQ_FLAG_BUILTIN).
+pub const DSQ_FLAG_BUILTIN: u64 = 1 << 63;
+/// With [`DSQ_FLAG_BUILTIN`]: the local queue of the CPU in the low half (SCX_DSQ_FLAG_LOCAL_ON).
+pub const DSQ_FLAG_LOCAL_ON: u64 = 1 << 62;
+/// No queue (SCX_DSQ_INVALID).
+pub const DSQ_INVALID: u64 = DSQ_FLAG_BUILTIN;
+/// The global queue (SCX_DSQ_GLOBAL).
+pub const DSQ_GLOBAL: u64 = DSQ_FLAG_BUILTIN | 1;
+/// The local queue of the CPU in question (SCX_DSQ_LOCAL).
+pub const DSQ_LOCAL: u64 = DSQ_FLAG_BUILTIN | 2;
+/// The queue of bypassed tasks (SCX_DSQ_BYPASS, 6.19 and later).
+pub const DSQ_BYPASS: u64 = DSQ_FLAG_BUILTIN | 3;
+/// The local queue of the CPU in the low 32 bits (SCX_DSQ_LOCAL_ON).
+pub const DSQ_LOCAL_ON: u64 = DSQ_FLAG_BUILTIN | DSQ_FLAG_LOCAL_ON;
+/// Where [`DSQ_LOCAL_ON`] has its CPU (SCX_DSQ_LOCAL_CPU_MASK).
+pub const DSQ_LOCAL_CPU_MASK: u64 = 0xffff_ffff;
+
+/// Buffered dispatches unless the scheduler says otherwise (SCX_DSP_DFL_MAX_BATCH).
+pub const DSP_DFL_MAX_BATCH: u32 = 32;
+/// Rounds of `ops.dispatch` in one balance (SCX_DSP_MAX_LOOPS).
+pub const DSP_MAX_LOOPS: u32 = 32;
+/// Longest and default limit of the watchdog, ms (SCX_WATCHDOG_MAX_TIMEOUT).
+pub const WATCHDOG_MAX_TIMEOUT_MS: u32 = 30_000;
+/// Longest name, with its end (SCX_OPS_NAME_LEN).
+pub const OPS_NAME_LEN: usize = 128;
+/// Full performance of a CPU (SCX_CPUPERF_ONE).
+pub const CPUPERF_ONE: u32 = 1024;
+
+/// Only if the CPU is idle (SCX_KICK_IDLE).
+pub const KICK_IDLE: u64 = 1;
+/// Ends the slice of what runs (SCX_KICK_PREEMPT).
+pub const KICK_PREEMPT: u64 = 2;
+/// Waits until the CPU has chosen (SCX_KICK_WAIT).
+pub const KICK_WAIT: u64 = 4;
+
+/// Only a CPU whose whole core is idle (SCX_PICK_IDLE_CORE).
+pub const PICK_IDLE_CORE: u64 = 1;
+/// Only CPUs of the node (SCX_PICK_IDLE_IN_NODE).
+pub const PICK_IDLE_IN_NODE: u64 = 2;
+
+/// A new task (SCX_WAKE_FORK).
+pub const WAKE_FORK: u64 = 4;
+/// A wake-up (SCX_WAKE_TTWU).
+pub const WAKE_TTWU: u64 = 8;
+/// The waker is about to sleep (SCX_WAKE_SYNC).
+pub const WAKE_SYNC: u64 = 0x10;
+
+/// Walks a queue backwards (SCX_DSQ_ITER_REV).
+pub const DSQ_ITER_REV: u64 = 1 << 16;
+
+/// The task wakes (SCX_ENQ_WAKEUP).
+pub const ENQ_WAKEUP: u64 = 1;
+/// It is put back after a change (ENQUEUE_RESTORE).
+pub const ENQ_RESTORE: u64 = 2;
+/// Its place may change (ENQUEUE_MOVE).
+pub const ENQ_MOVE: u64 = 4;
+/// The clock is up to date (ENQUEUE_NOCLOCK); every wake-up carries it.
+pub const ENQ_NOCLOCK: u64 = 8;
+/// Preempts what runs there (SCX_ENQ_PREEMPT).
+pub const ENQ_PREEMPT: u64 = 1 << 32;
+/// It was taken back from a queue (SCX_ENQ_REENQ).
+pub const ENQ_REENQ: u64 = 1 << 40;
+/// The CPU has nothing else to run (SCX_ENQ_LAST).
+pub const ENQ_LAST: u64 = 1 << 41;
+/// Bits that a scheduler must not set (__SCX_ENQ_INTERNAL_MASK).
+pub const ENQ_INTERNAL_MASK: u64 = 0xff << 56;
+/// Internal: ordered by virtual time (SCX_ENQ_DSQ_PRIQ).
+pub const ENQ_DSQ_PRIQ: u64 = 1 << 57;
+
+/// The task blocks (SCX_DEQ_SLEEP).
+pub const DEQ_SLEEP: u64 = 1;
+/// Taken off for a change of attributes (DEQUEUE_SAVE).
+pub const DEQ_SAVE: u64 = 2;
+/// Its place may change (DEQUEUE_MOVE).
+pub const DEQ_MOVE: u64 = 4;
+/// The clock is up to date (DEQUEUE_NOCLOCK).
+pub const DEQ_NOCLOCK: u64 = 8;
+/// 7.1: it leaves the scheduler's custody for a change of attributes (SCX_DEQ_SCHED_CHANGE).
+pub const DEQ_SCHED_CHANGE: u64 = 1 << 33;
+
+/// Built-in idle tracking although `ops.update_idle` exists (SCX_OPS_KEEP_BUILTIN_IDLE).
+pub const OPS_KEEP_BUILTIN_IDLE: u64 = 1;
+/// `ops.enqueue` is called for the last task of a CPU (SCX_OPS_ENQ_LAST).
+pub const OPS_ENQ_LAST: u64 = 1 << 1;
+/// And for tasks that exit (SCX_OPS_ENQ_EXITING).
+pub const OPS_ENQ_EXITING: u64 = 1 << 2;
+/// Only tasks of policy SCHED_EXT (SCX_OPS_SWITCH_PARTIAL).
+pub const OPS_SWITCH_PARTIAL: u64 = 1 << 3;
+/// `ops.enqueue` is called for tasks that may not migrate (SCX_OPS_ENQ_MIGRATION_DISABLED).
+pub const OPS_ENQ_MIGRATION_DISABLED: u64 = 1 << 4;
+/// Queued wake-ups are allowed (SCX_OPS_ALLOW_QUEUED_WAKEUP).
+pub const OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
+/// Idle masks for each node (SCX_OPS_BUILTIN_IDLE_PER_NODE).
+pub const OPS_BUILTIN_IDLE_PER_NODE: u64 = 1 << 6;
+/// 7.1: every insert into a local queue is an immediate one (SCX_OPS_ALWAYS_ENQ_IMMED).
+pub const OPS_ALWAYS_ENQ_IMMED: u64 = 1 << 7;
+/// Has no effect (SCX_OPS_HAS_CGROUP_WEIGHT).
+pub const OPS_HAS_CGROUP_WEIGHT: u64 = 1 << 16;
+
+/// The CPU went to the real-time class (SCX_CPU_PREEMPT_RT).
+pub const CPU_PREEMPT_RT: u32 = 0;
+/// To the deadline class (SCX_CPU_PREEMPT_DL).
+pub const CPU_PREEMPT_DL: u32 = 1;
+/// To the class of the migration thread (SCX_CPU_PREEMPT_STOP).
+pub const CPU_PREEMPT_STOP: u32 = 2;
+/// To another one (SCX_CPU_PREEMPT_UNKNOWN).
+pub const CPU_PREEMPT_UNKNOWN: u32 = 3;
+
+/// Operation not permitted.
+pub const EPERM: i32 = 1;
+/// No such entry.
+pub const ENOENT: i32 = 2;
+/// No such process.
+pub const ESRCH: i32 = 3;
+/// Out of memory.
+pub const ENOMEM: i32 = 12;
+/// Busy.
+pub const EBUSY: i32 = 16;
+/// Exists already.
+pub const EEXIST: i32 = 17;
+/// Invalid argument.
+pub const EINVAL: i32 = 22;
+/// Protocol error: a callback returned what is no error number.
+pub const EPROTO: i32 = 71;
+/// Greatest error number.
+pub const MAX_ERRNO: i32 = 4095;
+
+/// Flags of a task: a kernel thread (PF_KTHREAD).
+pub const PF_KTHREAD: u32 = 0x20_0000;
+/// It exits (PF_EXITING).
+pub const PF_EXITING: u32 = 4;
+/// It has forked and not executed a program (PF_FORKNOEXEC); every modelled task is that.
+pub const PF_FORKNOEXEC: u32 = 0x40;
+
+/// Flags whose numbers differ between kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EnqBits {
+    /// To the head (SCX_ENQ_HEAD).
+    pub head: u64,
+    /// `ops.select_cpu` was called (SCX_ENQ_CPU_SELECTED).
+    pub cpu_selected: u64,
+    /// It comes from another CPU (ENQUEUE_MIGRATED).
+    pub migrated: u64,
+    /// First enqueue (ENQUEUE_INITIAL).
+    pub initial: u64,
+    /// 7.1: it must start at once or be enqueued again (SCX_ENQ_IMMED); 0: there is none.
+    pub immed: u64,
+}
+
+impl EnqBits {
+    /// Those of a kernel.
+    pub const fn of(version: CoreVersion) -> Self {
+        match version {
+            CoreVersion::V6_18 => {
+                Self { head: 0x10, cpu_selected: 0x400, migrated: 0x40, initial: 0x80, immed: 0 }
+            }
+            CoreVersion::V7_1 => Self {
+                head: 0x1_0000,
+                cpu_selected: 0x10_0000,
+                migrated: 0x4_0000,
+                initial: 0x8_0000,
+                immed: 1 << 33,
+            },
+        }
+    }
+}
+
+/// Kinds of ends (`enum scx_exit_kind`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u32)]
+pub enum ExitKind {
+    /// None.
+    #[default]
+    None = 0,
+    /// Over.
+    Done = 1,
+    /// Unregistered from user space: the run ended.
+    Unreg = 64,
+    /// `scx_bpf_exit`.
+    UnregBpf = 65,
+    /// By the kernel: a CPU came or went.
+    UnregKern = 66,
+    /// SysRq-S.
+    Sysrq = 67,
+    /// A rule was broken.
+    Error = 1024,
+    /// `scx_bpf_error`.
+    ErrorBpf = 1025,
+    /// A task was not run in time.
+    ErrorStall = 1026,
+}
+
+impl ExitKind {
+    /// The reason as the kernel words it.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::None | Self::Done => "none",
+            Self::Unreg => "unregistered from user space",
+            Self::UnregBpf => "unregistered from BPF",
+            Self::UnregKern => "unregistered from the main kernel",
+            Self::Sysrq => "disabled by sysrq-S",
+            Self::Error => "runtime error",
+            Self::ErrorBpf => "scx_bpf_error",
+            Self::ErrorStall => "runnable task stall",
+        }
+    }
+
+    /// Whether it is an error.
+    pub const fn is_error(self) -> bool {
+        self as u32 >= Self::Error as u32
+    }
+}

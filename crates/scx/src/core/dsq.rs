@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Dispatch queues: in order of insertion, or by virtual time.
+//!
+//! Source: Linux kernel/sched/ext.c, `dispatch_enqueue()`, `task_unlink_from_dsq()`,
+//! `nldsq_next_task()`, 6.18. A queue is a list through its tasks; one by virtual time has a
+//! red-black tree beside it that finds the place, so that inserting takes O(log n) steps and
+//! everything else a fixed number. A task is in one queue at most, so the links lie with the tasks.
+
+use super::consts::{DSQ_BYPASS, DSQ_FLAG_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL};
+use super::task::{ExtTask, Links, NIL};
+use schedlab_model::CpuId;
+use schedlab_sched::fair::rbtree::{Node, Tree};
+use std::collections::BTreeMap;
+
+/// Where a task goes in a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// First.
+    Head,
+    /// Last.
+    Tail,
+    /// By its virtual time, behind its equals.
+    ByVtime,
+}
+
+/// A queue.
+#[derive(Clone, Debug)]
+pub struct Dsq {
+    /// Its id.
+    pub id: u64,
+    /// The first task, or [`NIL`].
+    pub head: u32,
+    /// The last task.
+    pub tail: u32,
+    /// Number of tasks.
+    pub nr: u32,
+    /// Number of insertions so far; wraps.
+    pub seq: u32,
+    /// Tasks by virtual time.
+    tree: Tree,
+}
+
+impl Dsq {
+    fn new(id: u64) -> Self {
+        Self { id, head: NIL, tail: NIL, nr: 0, seq: 0, tree: Tree::new(false) }
+    }
+
+    /// Whether it holds tasks by virtual time.
+    #[inline]
+    pub fn holds_priq(&self) -> bool {
+        self.tree.root != NIL
+    }
+
+    /// Whether it holds tasks, none of them by virtual time.
+    #[inline]
+    pub fn holds_fifo(&self) -> bool {
+        self.nr > 0 && self.tree.root == NIL
+    }
+}
+
+/// A walk over a queue under way. Its place is behind a task that was handed out; when that task
+/// leaves, behind the one before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor {
+    /// The queue.
+    pub dsq: u32,
+    /// Insertions up to the walk's beginning: later ones are passed over.
+    pub seq: u32,
+    /// Backwards.
+    pub rev: bool,
+    /// The task it stands behind in the walk's direction; [`NIL`]: the beginning.
+    behind: u32,
+    /// Slice for the next task that is moved.
+    pub slice: Option<u64>,
+    /// Virtual time for the next task that is moved.
+    pub vtime: Option<u64>,
+    is_live: bool,
+}
+
+/// All queues. The first ones are the local queues by CPU, then the bypass queues by CPU, then the
+/// global queues by node.
+#[derive(Debug)]
+pub struct Dsqs {
+    all: Vec<Dsq>,
+    nodes: Vec<Node>,
+    by_id: BTreeMap<u64, u32>,
+    free: Vec<u32>,
+    cursors: Vec<Cursor>,
+    nr_cpus: u32,
+    nr_builtin: u32,
+}
+
+impl Dsqs {
+    /// The built-in queues of a machine.
+    pub fn new(nr_cpus: u32, nr_nodes: u32) -> Self {
+        let local = (0..nr_cpus).map(|_| Dsq::new(DSQ_LOCAL));
+        let bypass = (0..nr_cpus).map(|_| Dsq::new(DSQ_BYPASS));
+        let global = (0..nr_nodes).map(|_| Dsq::new(DSQ_GLOBAL));
+        Self {
+            all: local.chain(bypass).chain(global).collect(),
+            nodes: Vec::new(),
+            by_id: BTreeMap::new(),
+            free: Vec::new(),
+            cursors: Vec::new(),
+            nr_cpus,
+            nr_builtin: 2 * nr_cpus + nr_nodes,
+        }
+    }
+
+    /// The local queue of `cpu`.
+    #[inline]
+    pub fn local(&self, cpu: CpuId) -> u32 {
+        cpu.0
+    }
+
+    /// The queue of bypassed tasks of `cpu`.
+    pub fn bypass(&self, cpu: CpuId) -> u32 {
+        self.nr_cpus + cpu.0
+    }
+
+    /// The global queue of `node`.
+    #[inline]
+    pub fn global(&self, node: u32) -> u32 {
+        2 * self.nr_cpus + node
+    }
+
+    /// The CPU whose local queue `dsq` is.
+    #[inline]
+    pub fn local_cpu(&self, dsq: u32) -> Option<CpuId> {
+        (dsq < self.nr_cpus).then_some(CpuId(dsq))
+    }
+
+    /// Whether the core made `dsq`.
+    #[inline]
+    pub fn is_builtin(&self, dsq: u32) -> bool {
+        dsq < self.nr_builtin
+    }
+
+    /// The queue that the scheduler created as `id`.
+    #[inline]
+    pub fn find(&self, id: u64) -> Option<u32> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// A queue.
+    #[inline]
+    pub fn get(&self, dsq: u32) -> &Dsq {
+        &self.all[dsq as usize]
+    }
+
+    /// Creates queue `id`; `false`: it exists.
+    pub fn create(&mut self, id: u64) -> bool {
+        assert_eq!(id & DSQ_FLAG_BUILTIN, 0, "the id of a built-in queue");
+        if self.by_id.contains_key(&id) {
+            return false;
+        }
+        let index = match self.free.pop() {
+            Some(index) => {
+                // Insertions go on being counted: a walk that ended long ago cannot be mistaken.
+                let seq = self.all[index as usize].seq;
+                self.all[index as usize] = Dsq { seq, ..Dsq::new(id) };
+                index
+            }
+            None => {
+                self.all.push(Dsq::new(id));
+                self.all.len() as u32 - 1
+            }
+        };
+        self.by_id.insert(id, index);
+        true
+    }
+
+    /// Removes queue `id`, which is empty.
+    pub fn destroy(&mut self, id: u64) {
+        if let Some(index) = self.by_id.remove(&id) {
+            assert_eq!(self.all[index as usize].nr, 0, "the queue to be destroyed holds tasks");
+            self.free.push(index);
+        }
+    }
+
+    /// Ids of the scheduler's queues, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = u64> + '_ {
+        self.by_id.keys().copied()
+    }
+
+    /// Makes room for one more task.
+    pub fn add_task(&mut self) {
+        self.nodes.push(Node::NEW);
+    }
+
+    /// Puts `id`, which is in no queue, into `dsq`.
+    pub fn insert(&mut self, tasks: &mut [ExtTask], dsq: u32, id: u32, place: Place) {
+        let queue = &mut self.all[dsq as usize];
+        let (prev, next) = match place {
+            Place::Head => (NIL, queue.head),
+            Place::Tail => (queue.tail, NIL),
+            Place::ByVtime => {
+                let key = tasks[id as usize].entity.dsq_vtime();
+                self.nodes[id as usize] = Node::of(key, 0, 0);
+                queue.tree.insert(&mut self.nodes, id);
+                match queue.tree.next(&self.nodes, id) {
+                    NIL => (queue.tail, NIL),
+                    next => (tasks[next as usize].links.prev, next),
+                }
+            }
+        };
+        match prev {
+            NIL => queue.head = id,
+            prev => tasks[prev as usize].links.next = id,
+        }
+        match next {
+            NIL => queue.tail = id,
+            next => tasks[next as usize].links.prev = id,
+        }
+        queue.nr += 1;
+        queue.seq = queue.seq.wrapping_add(1);
+        let task = &mut tasks[id as usize];
+        task.links = Links { next, prev };
+        task.on_priq = place == Place::ByVtime;
+        task.dsq = dsq;
+        task.dsq_seq = queue.seq;
+    }
+
+    /// Takes `id` out of its queue.
+    pub fn remove(&mut self, tasks: &mut [ExtTask], id: u32) {
+        let task = &mut tasks[id as usize];
+        let (dsq, Links { next, prev }) = (task.dsq, task.links);
+        task.links = Links::NONE;
+        task.dsq = NIL;
+        let queue = &mut self.all[dsq as usize];
+        if std::mem::take(&mut task.on_priq) {
+            queue.tree.remove(&mut self.nodes, id);
+        }
+        match prev {
+            NIL => queue.head = next,
+            prev => tasks[prev as usize].links.next = next,
+        }
+        match next {
+            NIL => queue.tail = prev,
+            next => tasks[next as usize].links.prev = prev,
+        }
+        queue.nr -= 1;
+        for cursor in &mut self.cursors {
+            if cursor.behind == id {
+                cursor.behind = if cursor.rev { next } else { prev };
+            }
+        }
+    }
+
+    /// Begins a walk over `dsq`; its handle.
+    pub fn walk(&mut self, dsq: u32, rev: bool) -> u32 {
+        let seq = self.all[dsq as usize].seq;
+        let (slice, vtime) = (None, None);
+        let cursor = Cursor { dsq, seq, rev, behind: NIL, slice, vtime, is_live: true };
+        match self.cursors.iter().position(|cursor| !cursor.is_live) {
+            Some(index) => {
+                self.cursors[index] = cursor;
+                index as u32
+            }
+            None => {
+                self.cursors.push(cursor);
+                self.cursors.len() as u32 - 1
+            }
+        }
+    }
+
+    /// The walk of that handle, if it is under way.
+    pub fn cursor(&mut self, handle: u32) -> Option<&mut Cursor> {
+        self.cursors.get_mut(handle as usize).filter(|cursor| cursor.is_live)
+    }
+
+    /// The next task of a walk.
+    pub fn next(&mut self, tasks: &[ExtTask], handle: u32) -> Option<u32> {
+        let cursor = self.cursors.get_mut(handle as usize).filter(|cursor| cursor.is_live)?;
+        let queue = &self.all[cursor.dsq as usize];
+        let onward = |links: Links| if cursor.rev { links.prev } else { links.next };
+        let mut at = match cursor.behind {
+            NIL if cursor.rev => queue.tail,
+            NIL => queue.head,
+            behind => onward(tasks[behind as usize].links),
+        };
+        while at != NIL && is_later(tasks[at as usize].dsq_seq, cursor.seq) {
+            at = onward(tasks[at as usize].links);
+        }
+        if at == NIL {
+            return None;
+        }
+        cursor.behind = at;
+        Some(at)
+    }
+
+    /// Ends a walk.
+    pub fn end_walk(&mut self, handle: u32) {
+        if let Some(cursor) = self.cursors.get_mut(handle as usize) {
+            (cursor.is_live, cursor.behind) = (false, NIL);
+        }
+        while self.cursors.last().is_some_and(|cursor| !cursor.is_live) {
+            self.cursors.pop();
+        }
+    }
+
+    /// Ends every walk: a callback is over.
+    #[inline]
+    pub fn end_walks(&mut self) {
+        self.cursors.clear();
+    }
+}
+
+/// Whether insertion `seq` came after `than`; the numbers wrap.
+#[inline]
+pub const fn is_later(seq: u32, than: u32) -> bool {
+    (seq.wrapping_sub(than) as i32) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bench {
+        dsqs: Dsqs,
+        tasks: Vec<ExtTask>,
+        dsq: u32,
+    }
+
+    impl Bench {
+        fn new(nr_tasks: u32) -> Self {
+            let mut dsqs = Dsqs::new(1, 1);
+            assert!(dsqs.create(7) && !dsqs.create(7));
+            (0..nr_tasks).for_each(|_| dsqs.add_task());
+            let tasks = (0..nr_tasks).map(ExtTask::new).collect();
+            Self { dsq: dsqs.find(7).unwrap(), dsqs, tasks }
+        }
+
+        fn insert(&mut self, id: u32, place: Place) {
+            self.dsqs.insert(&mut self.tasks, self.dsq, id, place);
+        }
+
+        fn by_vtime(&mut self, id: u32, vtime: u64) {
+            self.tasks[id as usize].entity.set_dsq_vtime(vtime);
+            self.insert(id, Place::ByVtime);
+        }
+
+        fn order(&mut self, rev: bool) -> Vec<u32> {
+            let handle = self.dsqs.walk(self.dsq, rev);
+            let walk = std::iter::from_fn(|| self.dsqs.next(&self.tasks, handle));
+            let order = walk.collect();
+            self.dsqs.end_walk(handle);
+            order
+        }
+    }
+
+    #[test]
+    fn head_and_tail() {
+        let mut bench = Bench::new(4);
+        for (id, place) in [(0, Place::Tail), (1, Place::Head), (2, Place::Tail), (3, Place::Head)]
+        {
+            bench.insert(id, place);
+        }
+        assert_eq!(bench.order(false), [3, 1, 0, 2]);
+        assert_eq!(bench.order(true), [2, 0, 1, 3]);
+        bench.dsqs.remove(&mut bench.tasks, 1);
+        bench.dsqs.remove(&mut bench.tasks, 2);
+        assert_eq!(bench.order(false), [3, 0]);
+        assert_eq!(bench.dsqs.get(bench.dsq).nr, 2);
+    }
+
+    #[test]
+    fn virtual_time_wraps_and_equals_keep_their_order() {
+        let mut bench = Bench::new(6);
+        let keys = [5, u64::MAX - 3, 5, 0, u64::MAX - 3, 4];
+        for (id, key) in keys.into_iter().enumerate() {
+            bench.by_vtime(id as u32, key);
+        }
+        assert_eq!(bench.order(false), [1, 4, 3, 5, 0, 2]);
+        assert_eq!(bench.order(true), [2, 0, 5, 3, 4, 1]);
+        bench.dsqs.remove(&mut bench.tasks, 3);
+        bench.dsqs.remove(&mut bench.tasks, 1);
+        assert_eq!(bench.order(false), [4, 5, 0, 2]);
+        bench.by_vtime(3, 6);
+        assert_eq!(bench.order(false), [4, 5, 0, 2, 3]);
+    }
+
+    /// A walk passes over what came after it began, and outlives what it has handed out.
+    #[test]
+    fn a_walk_outlives_removals_and_skips_what_is_new() {
+        let mut bench = Bench::new(5);
+        (0..4).for_each(|id| bench.insert(id, Place::Tail));
+        let walk = bench.dsqs.walk(bench.dsq, false);
+        assert_eq!(bench.dsqs.next(&bench.tasks, walk), Some(0));
+        bench.dsqs.remove(&mut bench.tasks, 0);
+        assert_eq!(bench.dsqs.next(&bench.tasks, walk), Some(1));
+        assert_eq!(bench.dsqs.next(&bench.tasks, walk), Some(2));
+        bench.insert(4, Place::Tail);
+        bench.dsqs.remove(&mut bench.tasks, 1);
+        bench.dsqs.remove(&mut bench.tasks, 2);
+        bench.insert(0, Place::Head);
+        assert_eq!(bench.dsqs.next(&bench.tasks, walk), Some(3));
+        assert_eq!(bench.dsqs.next(&bench.tasks, walk), None);
+        bench.dsqs.end_walk(walk);
+        assert_eq!(bench.dsqs.next(&bench.tasks, walk), None);
+        assert_eq!(bench.order(false), [0, 3, 4]);
+    }
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a scheduler sees of the kernel: tasks, groups, CPUs, time. The functions of sched_ext
+//! proper are in [`crate::core::kfuncs`].
+//!
+//! Source: the fields of `struct task_struct` and `struct cgroup` that schedulers read; Linux 6.18.
+
+use super::consts::{PF_EXITING, PF_FORKNOEXEC};
+use super::entity::Entity;
+use super::options::CoreVersion;
+use super::state::{ExtState, OpsTimer};
+use schedlab_model::{CgroupId, CgroupSpec, CpuId, CpuMask, Nanos, Policy, TaskId, Topology};
+use schedlab_sched::Core;
+use schedlab_sched::core::TaskState;
+
+/// Process id of the first task; ids below are the kernel's own.
+pub const PID_BASE: u32 = 1_000;
+
+/// Bits that mark a timer of the class that is not the scheduler's.
+pub const TIMER_OF_CORE: u64 = 1 << 63;
+
+/// The kernel as a callback finds it.
+pub struct Kernel<'a> {
+    pub(crate) state: &'a mut ExtState,
+    pub(crate) core: &'a mut Core,
+}
+
+/// Tasks.
+impl Kernel<'_> {
+    /// Number of tasks so far, those that have exited included: ids are below.
+    pub fn nr_tasks(&self) -> u32 {
+        self.state.tasks.len() as u32
+    }
+
+    /// Process id.
+    pub fn pid(&self, p: TaskId) -> u32 {
+        PID_BASE + p.0
+    }
+
+    /// Process id of the first thread of its process.
+    pub fn tgid(&self, p: TaskId) -> u32 {
+        PID_BASE + self.state.task(p).tgid
+    }
+
+    /// The task of a process id, if it has not exited.
+    pub fn task_from_pid(&self, pid: u32) -> Option<TaskId> {
+        let id = TaskId(pid.checked_sub(PID_BASE)?);
+        let task = self.core.tasks.get(id.index())?;
+        (task.state != TaskState::Dead).then_some(id)
+    }
+
+    /// Name, at most 15 bytes.
+    pub fn comm(&self, p: TaskId) -> &str {
+        self.core.task(p).comm.as_str()
+    }
+
+    /// PF_* bits.
+    pub fn task_flags(&self, p: TaskId) -> u32 {
+        let exiting = self.state.task(p).exiting || self.core.task(p).state == TaskState::Dead;
+        PF_FORKNOEXEC | if exiting { PF_EXITING } else { 0 }
+    }
+
+    /// What the scheduler may store to: slice, virtual time, ...
+    #[inline]
+    pub fn entity(&self, p: TaskId) -> &Entity {
+        &self.state.task(p).entity
+    }
+
+    /// Priority that follows from nice, 100 to 139; 120 for nice 0.
+    pub fn static_prio(&self, p: TaskId) -> i32 {
+        120 + i32::from(self.core.task(p).attr.nice)
+    }
+
+    /// Priority in effect: -1 deadline, 0 to 98 real-time, 100 to 139.
+    pub fn prio(&self, p: TaskId) -> i32 {
+        self.core.task(p).prio
+    }
+
+    /// Policy.
+    pub fn policy(&self, p: TaskId) -> Policy {
+        self.core.task(p).attr.policy
+    }
+
+    /// Number of CPUs that it may use.
+    #[inline]
+    pub fn nr_cpus_allowed(&self, p: TaskId) -> u32 {
+        self.core.task(p).nr_cpus_allowed
+    }
+
+    /// CPUs that it may use.
+    #[inline]
+    pub fn cpus_allowed(&self, p: TaskId) -> &CpuMask {
+        &self.core.task(p).cpus_allowed
+    }
+
+    /// Its group.
+    pub fn task_cgroup(&self, p: TaskId) -> CgroupId {
+        self.core.task(p).attr.cgroup
+    }
+
+    /// Whether it is what its CPU runs.
+    pub fn task_running(&self, p: TaskId) -> bool {
+        self.core.is_running(p)
+    }
+
+    /// The CPU whose run queue it is on, or was on last.
+    pub fn task_cpu(&self, p: TaskId) -> CpuId {
+        self.core.task(p).cpu
+    }
+
+    /// Whether the class counts it as runnable (SCX_TASK_QUEUED).
+    pub fn is_queued(&self, p: TaskId) -> bool {
+        self.state.task(p).queued
+    }
+
+    /// Where it is in its life.
+    pub fn task_state(&self, p: TaskId) -> TaskState {
+        self.core.task(p).state
+    }
+
+    /// CPU time so far, ns, as of the last account of it.
+    pub fn sum_exec_runtime(&self, p: TaskId) -> Nanos {
+        self.core.sum_exec_runtime(p)
+    }
+
+    /// Voluntary and involuntary switches.
+    pub fn nr_switches(&self, p: TaskId) -> (u64, u64) {
+        let t = self.core.task(p);
+        (t.nr_voluntary_switches, t.nr_involuntary_switches)
+    }
+}
+
+/// Groups.
+impl Kernel<'_> {
+    /// Number of groups; the root group is 0.
+    pub fn nr_cgroups(&self) -> u32 {
+        self.core.cgroups.len() as u32
+    }
+
+    /// A group: path, parent, weight, limit.
+    pub fn cgroup(&self, cgroup: CgroupId) -> &CgroupSpec {
+        &self.core.cgroups[cgroup.index()]
+    }
+
+    /// Number in the file system of groups, 1 for the root group.
+    pub fn cgroup_kernfs_id(&self, cgroup: CgroupId) -> u64 {
+        u64::from(cgroup.0) + 1
+    }
+
+    /// The group of a number in the file system.
+    pub fn cgroup_from_id(&self, id: u64) -> Option<CgroupId> {
+        let index = u32::try_from(id.checked_sub(1)?).ok()?;
+        (index < self.nr_cgroups()).then_some(CgroupId(index))
+    }
+
+    /// Depth below the root group, which has 0.
+    pub fn cgroup_level(&self, cgroup: CgroupId) -> u32 {
+        let (mut at, mut level) = (cgroup, 0);
+        while at.0 != 0 {
+            at = self.cgroup(at).parent;
+            level += 1;
+        }
+        level
+    }
+
+    /// The group above `cgroup` at depth `level`, itself at its own.
+    pub fn cgroup_ancestor(&self, cgroup: CgroupId, level: u32) -> Option<CgroupId> {
+        let up = self.cgroup_level(cgroup).checked_sub(level)?;
+        Some((0..up).fold(cgroup, |at, _| self.cgroup(at).parent))
+    }
+}
+
+/// The machine.
+impl Kernel<'_> {
+    /// Now on the calling CPU, ns.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.core.now
+    }
+
+    /// Ticks a second.
+    pub fn hz(&self) -> u32 {
+        self.core.hz
+    }
+
+    /// Ticks so far.
+    pub fn jiffies(&self) -> u64 {
+        self.core.jiffies()
+    }
+
+    /// The CPU that executes the callback.
+    #[inline]
+    pub fn this_cpu(&self) -> CpuId {
+        self.state.context.cpu
+    }
+
+    /// What the CPU that executes the callback runs; `None`: the idle task.
+    pub fn current(&self) -> Option<TaskId> {
+        self.core.rq(self.state.context.cpu).curr
+    }
+
+    /// A random number of the run's own stream (`bpf_get_prandom_u32`).
+    pub fn prandom_u32(&mut self) -> u32 {
+        self.core.random.next_u64() as u32
+    }
+
+    /// Number of CPUs, all of them always online.
+    pub fn nr_cpu_ids(&self) -> u32 {
+        self.core.nr_cpus()
+    }
+
+    /// Number of nodes.
+    pub fn nr_node_ids(&self) -> u32 {
+        self.state.nr_nodes
+    }
+
+    /// The node of a CPU; `None`: there is no such CPU.
+    pub fn cpu_node(&self, cpu: i32) -> Option<u32> {
+        let cpu = usize::try_from(cpu).ok()?;
+        self.core.topology.node.get(cpu).copied()
+    }
+
+    /// All CPUs.
+    pub fn possible_cpus(&self) -> &CpuMask {
+        &self.core.cpus
+    }
+
+    /// Cores, caches, nodes.
+    pub fn topology(&self) -> &Topology {
+        &self.core.topology
+    }
+
+    /// The kernel whose core is modelled.
+    pub fn version(&self) -> CoreVersion {
+        self.state.options.core
+    }
+
+    /// What `cpu` runs; outer `None`: there is no such CPU, which is an error of the scheduler.
+    pub fn cpu_curr(&mut self, cpu: i32) -> Option<Option<TaskId>> {
+        let cpu = self.valid_cpu(cpu)?;
+        Some(self.core.rq(cpu).curr)
+    }
+
+    /// Runnable tasks of `cpu`, of all classes (`rq->nr_running`).
+    pub fn rq_nr_running(&self, cpu: CpuId) -> u32 {
+        self.core.rq(cpu).nr_running
+    }
+
+    /// The CPU whose run queue the callback holds (`scx_bpf_locked_rq`).
+    pub fn locked_rq(&self) -> Option<CpuId> {
+        self.state.context.rq
+    }
+}
+
+/// Timers of the scheduler.
+impl Kernel<'_> {
+    /// Sets timer `token`, which must be below 2^63, to fire at `at` on the calling CPU; set anew,
+    /// it fires at the new time only (`bpf_timer_start`).
+    pub fn start_timer(&mut self, token: u64, at: Nanos) {
+        let token = token & !TIMER_OF_CORE;
+        let at = at.max(self.core.now);
+        let cpu = self.state.context.cpu;
+        self.state.timers.insert(token, OpsTimer { at, cpu });
+        self.core.start_timer(at, token);
+    }
+
+    /// Stops timer `token`; whether it was set (`bpf_timer_cancel`).
+    pub fn cancel_timer(&mut self, token: u64) -> bool {
+        self.state.timers.remove(&token).is_some()
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Errors, exits, dumps, and which callback may use which function.
+
+use crate::core::consts::ExitKind;
+use crate::core::kernel::Kernel;
+use crate::core::ops::{Callback, ExitInfo};
+use schedlab_model::{CpuId, TaskId};
+
+/// Longest text of an exit (SCX_EXIT_MSG_LEN).
+const EXIT_MSG_LEN: usize = 1_024;
+/// Longest dump (SCX_EXIT_DUMP_DFL_LEN).
+const EXIT_DUMP_DFL_LEN: usize = 32_768;
+
+impl Kernel<'_> {
+    /// `scx_bpf_error`: the scheduler gives up.
+    pub fn error(&mut self, msg: impl Into<String>) {
+        self.exit_with(ExitKind::ErrorBpf, 0, msg.into());
+    }
+
+    /// `scx_bpf_exit`: the scheduler wants to be unloaded.
+    pub fn exit(&mut self, exit_code: i64, msg: impl Into<String>) {
+        self.exit_with(ExitKind::UnregBpf, exit_code, msg.into());
+    }
+
+    /// `scx_bpf_dump`: adds text to the dump; what is too long is cut off.
+    pub fn dump(&mut self, text: &str) {
+        let limit = match self.state.info.exit_dump_len as usize {
+            0 => EXIT_DUMP_DFL_LEN,
+            limit => limit,
+        };
+        let room = limit.saturating_sub(self.state.dump.len());
+        self.state.dump.push_str(cut(text, room));
+    }
+
+    /// Records why the scheduler ends; only the first reason counts.
+    pub(crate) fn exit_with(&mut self, kind: ExitKind, exit_code: i64, msg: String) {
+        if self.state.exit.is_none() {
+            let msg = cut(&msg, EXIT_MSG_LEN).to_owned();
+            let reason = kind.reason().to_owned();
+            self.state.exit =
+                Some(ExitInfo { kind, exit_code, reason, msg, ..ExitInfo::default() });
+        }
+    }
+
+    /// A rule was broken (`scx_error`).
+    #[cold]
+    pub(crate) fn scx_error(&mut self, msg: String) {
+        self.exit_with(ExitKind::Error, 0, msg);
+    }
+
+    /// Whether the callback under way may use a function; an error if not.
+    pub(crate) fn allowed(&mut self, kfunc: &str, callbacks: &[Callback]) -> bool {
+        match self.state.context.callback {
+            Some(callback) if callbacks.contains(&callback) => true,
+            callback => {
+                self.not_allowed(kfunc, callback);
+                false
+            }
+        }
+    }
+
+    #[cold]
+    fn not_allowed(&mut self, kfunc: &str, callback: Option<Callback>) {
+        let callback = callback.map_or("outside of callbacks", Callback::name);
+        self.scx_error(format!("scx_bpf_{kfunc}() is not allowed in ops.{callback}"));
+    }
+
+    /// Whether what happens is outside of callbacks that hold a run queue: timers, and callbacks
+    /// that may sleep.
+    pub(crate) fn is_unlocked(&self) -> bool {
+        matches!(
+            self.state.context.callback,
+            Some(
+                Callback::Timer
+                    | Callback::Init
+                    | Callback::Exit
+                    | Callback::InitTask
+                    | Callback::CgroupInit
+                    | Callback::CgroupExit
+                    | Callback::CgroupPrepMove
+            )
+        )
+    }
+
+    /// A CPU of the machine; an error if there is none of that number.
+    pub(crate) fn valid_cpu(&mut self, cpu: i32) -> Option<CpuId> {
+        match u32::try_from(cpu) {
+            Ok(number) if number < self.core.nr_cpus() => Some(CpuId(number)),
+            _ => {
+                self.scx_error(format!("invalid CPU {cpu}"));
+                None
+            }
+        }
+    }
+
+    /// A task for messages, as the kernel writes it.
+    pub(crate) fn named(&self, p: TaskId) -> String {
+        format!("{}[{}]", self.comm(p), self.pid(p))
+    }
+}
+
+/// The first `limit` bytes of `text`, whole characters.
+fn cut(text: &str, limit: usize) -> &str {
+    let mut end = text.len().min(limit);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Queues: creating, destroying, counting, taking from them.
+
+use crate::core::consts::{
+    DSQ_FLAG_BUILTIN, DSQ_FLAG_LOCAL_ON, DSQ_LOCAL, DSQ_LOCAL_CPU_MASK, EEXIST, EINVAL, ENOENT,
+};
+use crate::core::kernel::Kernel;
+use crate::core::ops::Callback;
+use crate::core::task::NIL;
+use schedlab_model::TaskId;
+
+/// Callbacks that may sleep, where queues are created.
+const MAY_CREATE: &[Callback] = &[
+    Callback::Init,
+    Callback::InitTask,
+    Callback::CgroupInit,
+    Callback::CgroupPrepMove,
+    Callback::CpuOnline,
+    Callback::CpuOffline,
+    Callback::CgroupExit,
+    Callback::Exit,
+];
+
+impl Kernel<'_> {
+    /// `scx_bpf_create_dsq`: 0, or -EINVAL for an id or a node that cannot be, -EEXIST.
+    pub fn create_dsq(&mut self, dsq_id: u64, node: i32) -> i32 {
+        if !self.allowed("create_dsq", MAY_CREATE) {
+            return -EINVAL;
+        }
+        let is_node = node == -1 || u32::try_from(node).is_ok_and(|n| n < self.state.nr_nodes);
+        if dsq_id & DSQ_FLAG_BUILTIN != 0 || !is_node {
+            return -EINVAL;
+        }
+        if self.state.dsqs.create(dsq_id) { 0 } else { -EEXIST }
+    }
+
+    /// `scx_bpf_destroy_dsq`: removes a queue that is empty; one that holds tasks is an error, one
+    /// that does not exist is nothing.
+    pub fn destroy_dsq(&mut self, dsq_id: u64) {
+        let Some(dsq) = self.state.dsqs.find(dsq_id) else { return };
+        if self.state.dsqs.get(dsq).nr > 0 {
+            let nr = self.state.dsqs.get(dsq).nr;
+            self.scx_error(format!("attempting to destroy in-use dsq 0x{dsq_id:016x} (nr={nr})"));
+            return;
+        }
+        self.state.dsqs.destroy(dsq_id);
+    }
+
+    /// `scx_bpf_dsq_nr_queued`: tasks in a local queue or one of the scheduler's; -ENOENT for any
+    /// other, the global one included.
+    pub fn dsq_nr_queued(&mut self, dsq_id: u64) -> i32 {
+        let dsq = if dsq_id == DSQ_LOCAL {
+            Some(self.state.dsqs.local(self.this_cpu()))
+        } else if dsq_id & DSQ_FLAG_BUILTIN == 0 {
+            self.state.dsqs.find(dsq_id)
+        } else if dsq_id & DSQ_FLAG_LOCAL_ON != 0 {
+            let cpu = (dsq_id & DSQ_LOCAL_CPU_MASK) as u32;
+            self.valid_cpu(cpu as i32).map(|cpu| self.state.dsqs.local(cpu))
+        } else {
+            None
+        };
+        dsq.map_or(-ENOENT, |dsq| self.state.dsqs.get(dsq).nr as i32)
+    }
+
+    /// `scx_bpf_dsq_move_to_local` (`scx_bpf_consume` before 6.13): flushes the dispatch buffer,
+    /// then takes the first task that the dispatching CPU may run from a queue of the scheduler.
+    pub fn dsq_move_to_local(&mut self, dsq_id: u64) -> bool {
+        if !self.allowed("dsq_move_to_local", &[Callback::Dispatch]) {
+            return false;
+        }
+        self.flush_buffer();
+        let Some(dsq) = self.state.dsqs.find(dsq_id) else {
+            self.scx_error(format!("invalid DSQ ID 0x{dsq_id:016x}"));
+            return false;
+        };
+        let moved = self.consume(self.this_cpu(), dsq);
+        if moved {
+            // The task may be re-enqueued before the round's end; the round has done something.
+            self.state.nr_dispatched += 1;
+        }
+        moved
+    }
+
+    /// `scx_bpf_dsq_peek` (6.19): the first task of a queue of the scheduler.
+    pub fn dsq_peek(&mut self, dsq_id: u64) -> Option<TaskId> {
+        if dsq_id & DSQ_FLAG_BUILTIN != 0 {
+            self.scx_error(format!("peek disallowed on builtin DSQ 0x{dsq_id:x}"));
+            return None;
+        }
+        let Some(dsq) = self.state.dsqs.find(dsq_id) else {
+            self.scx_error(format!("peek on non-existent DSQ 0x{dsq_id:x}"));
+            return None;
+        };
+        let head = self.state.dsqs.get(dsq).head;
+        (head != NIL).then_some(TaskId(head))
+    }
+
+    /// `scx_bpf_reenqueue_local`: takes every task off the local queue of the CPU that is being
+    /// released; `ops.enqueue` sees each of them when `ops.cpu_release` has returned. Their number.
+    pub fn reenqueue_local(&mut self) -> u32 {
+        if !self.allowed("reenqueue_local", &[Callback::CpuRelease]) {
+            return 0;
+        }
+        let cpu = self.this_cpu();
+        self.take_back_local(cpu)
+    }
+
+    /// Takes every task off the local queue of `cpu`.
+    pub(crate) fn take_back_local(&mut self, cpu: schedlab_model::CpuId) -> u32 {
+        let dsq = self.state.dsqs.local(cpu);
+        let mut nr = 0;
+        loop {
+            let head = self.state.dsqs.get(dsq).head;
+            if head == NIL {
+                return nr;
+            }
+            self.state.dsqs.remove(&mut self.state.tasks, head);
+            self.state.taken_back.push((cpu, TaskId(head)));
+            nr += 1;
+        }
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything that the modelled core keeps beside the shared state of the kernel.
+//!
+//! Source: `struct scx_rq`, `struct scx_sched`, `struct scx_dsp_ctx` of Linux 6.18.
+
+use super::consts::{DSP_DFL_MAX_BATCH, EnqBits, WATCHDOG_MAX_TIMEOUT_MS};
+use super::dsq::Dsqs;
+use super::idle::IdleMasks;
+use super::ops::{Callback, Callbacks, ExitInfo, OpsInfo};
+use super::options::{CoreVersion, ExtOptions};
+use super::task::{ExtTask, NIL};
+use schedlab_model::{CgroupSpec, CpuId, CpuMask, Machine, Nanos, TaskId, Topology};
+use std::collections::BTreeMap;
+
+/// Where the scheduler is in its life (/sys/kernel/sched_ext/state).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// Not loaded, or unloaded.
+    Disabled,
+    /// Tasks are about to become the scheduler's.
+    Enabling,
+    /// It schedules.
+    Enabled,
+    /// Its tasks are about to go back.
+    Disabling,
+}
+
+/// Kicks that a CPU has asked for and that are not yet delivered.
+#[derive(Clone, Debug)]
+pub struct Kicks {
+    /// To reschedule.
+    pub plain: CpuMask,
+    /// To reschedule if idle.
+    pub if_idle: CpuMask,
+    /// To end the slice of what runs.
+    pub preempt: CpuMask,
+}
+
+/// A CPU.
+#[derive(Clone, Debug)]
+pub struct ExtCpu {
+    /// First of its runnable tasks that do not run, the longest runnable one, or [`NIL`].
+    pub runnable_head: u32,
+    /// Last of them.
+    pub runnable_tail: u32,
+    /// Runnable tasks of the class.
+    pub nr_running: u32,
+    /// The previous task goes on running (SCX_RQ_BAL_KEEP).
+    pub bal_keep: bool,
+    /// Balancing is under way (SCX_RQ_IN_BALANCE).
+    pub in_balance: bool,
+    /// A higher class has it, and the scheduler was told.
+    pub released: bool,
+    /// Number of the next `ops.enqueue`.
+    pub qseq: u64,
+    /// Tasks for other CPUs' local queues, in order.
+    pub deferred: Vec<TaskId>,
+    /// Its kicks; `None`: none.
+    pub kicks: Option<Box<Kicks>>,
+    /// Where the next choice of any CPU begins.
+    pub rotor: u32,
+    /// Target performance, 0 to 1024.
+    pub cpuperf_target: u32,
+}
+
+/// An entry of the dispatch buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffered {
+    /// The task.
+    pub task: TaskId,
+    /// Number of its `ops.enqueue` when it was dispatched.
+    pub qseq: u64,
+    /// Where to.
+    pub dsq_id: u64,
+    /// With these flags.
+    pub enq_flags: u64,
+}
+
+/// The callback under way and what it may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// The callback; `None`: none.
+    pub callback: Option<Callback>,
+    /// The CPU that executes it.
+    pub cpu: CpuId,
+    /// The CPU whose run queue it holds.
+    pub rq: Option<CpuId>,
+    /// What may be inserted directly.
+    pub direct: Direct,
+}
+
+/// The task that `ops.select_cpu` or `ops.enqueue` may insert.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direct {
+    /// None: inserts are buffered.
+    No,
+    /// This one, once.
+    Task(TaskId),
+    /// It has been inserted.
+    Done,
+}
+
+/// Counters of what the core did (`struct scx_event_stats`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Events {
+    /// The CPU that `ops.select_cpu` returned could not be used.
+    pub select_cpu_fallback: u64,
+    /// The previous task was kept because nothing else was there.
+    pub dispatch_keep_last: u64,
+    /// Tasks that exit and skipped `ops.enqueue`.
+    pub enq_skip_exiting: u64,
+    /// Slices refilled.
+    pub refill_slice_dfl: u64,
+    /// Time bypassed, ns.
+    pub bypass_duration: u64,
+    /// Tasks dispatched while bypassed.
+    pub bypass_dispatch: u64,
+    /// Times that bypassing began.
+    pub bypass_activate: u64,
+    /// 7.1: inserts of tasks that the scheduler did not own.
+    pub insert_not_owned: u64,
+}
+
+/// A timer of the scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct OpsTimer {
+    /// When it fires.
+    pub at: Nanos,
+    /// Where.
+    pub cpu: CpuId,
+}
+
+/// The core's state.
+#[derive(Debug)]
+pub struct ExtState {
+    /// Data of the scheduler.
+    pub info: OpsInfo,
+    /// Callbacks that are live.
+    pub live: Callbacks,
+    /// Settings.
+    pub options: ExtOptions,
+    /// Flags of the modelled kernel.
+    pub bits: EnqBits,
+    /// Index of the class in the stack.
+    pub class: u8,
+    /// Life of the scheduler.
+    pub status: Status,
+    /// The scheduler is not asked.
+    pub bypass: bool,
+    /// Tasks by id.
+    pub tasks: Vec<ExtTask>,
+    /// Queues.
+    pub dsqs: Dsqs,
+    /// CPUs.
+    pub cpus: Vec<ExtCpu>,
+    /// Idle CPUs.
+    pub idle: IdleMasks,
+    /// Why the scheduler ended or is about to.
+    pub exit: Option<ExitInfo>,
+    /// The scheduler crashed: callback and what happened.
+    pub fault: Option<(Callback, String)>,
+    /// The callback under way.
+    pub context: Context,
+    /// The dispatch buffer.
+    pub buffer: Vec<Buffered>,
+    /// Entries that it takes.
+    pub max_batch: u32,
+    /// Tasks dispatched in this round.
+    pub nr_dispatched: u32,
+    /// `ops.dequeue` calls of 7.1 that wait for the end of the callback under way.
+    pub left_custody: Vec<TaskId>,
+    /// Tasks taken back by `reenqueue_local`, which `ops.enqueue` sees next.
+    pub taken_back: Vec<(CpuId, TaskId)>,
+    /// CPUs with deferred dispatches.
+    pub deferring: Vec<CpuId>,
+    /// CPUs with kicks.
+    pub kicking: Vec<CpuId>,
+    /// Timers of the scheduler by token.
+    pub timers: BTreeMap<u64, OpsTimer>,
+    /// The watchdog's next check; `None`: no check is set.
+    pub next_check: Option<Nanos>,
+    /// When the scheduler was loaded.
+    pub loaded_at: Nanos,
+    /// Text of the dump callbacks.
+    pub dump: String,
+    /// Counters.
+    pub events: Events,
+    /// Groups that `ops.cgroup_init` has seen.
+    pub cgroups_ready: Vec<bool>,
+    /// The waking task for which `ops.select_cpu` was called.
+    pub selected: Option<TaskId>,
+    /// Tasks of policy SCHED_EXT that were refused.
+    pub nr_rejected: u64,
+    /// Only numbers that the machine and the groups give.
+    pub nr_nodes: u32,
+}
+
+impl ExtState {
+    /// The state before the scheduler is loaded.
+    pub fn new(
+        info: OpsInfo,
+        options: ExtOptions,
+        machine: &Machine,
+        cgroups: &[CgroupSpec],
+    ) -> Self {
+        let nr_cpus = machine.nr_cpus();
+        let nr_nodes = nr_nodes(&machine.topology);
+        let cpu = ExtCpu {
+            runnable_head: NIL,
+            runnable_tail: NIL,
+            nr_running: 0,
+            bal_keep: false,
+            in_balance: false,
+            released: false,
+            qseq: 0,
+            deferred: Vec::new(),
+            kicks: None,
+            rotor: 0,
+            cpuperf_target: super::consts::CPUPERF_ONE,
+        };
+        let max_batch = match info.dispatch_max_batch {
+            0 => DSP_DFL_MAX_BATCH,
+            batch => batch,
+        };
+        Self {
+            live: Callbacks::default(),
+            bits: options.bits(),
+            options,
+            class: 0,
+            status: Status::Disabled,
+            bypass: false,
+            tasks: Vec::new(),
+            dsqs: Dsqs::new(nr_cpus, nr_nodes),
+            cpus: vec![cpu; nr_cpus as usize],
+            idle: IdleMasks::new(&machine.topology),
+            exit: None,
+            fault: None,
+            context: Context { callback: None, cpu: CpuId(0), rq: None, direct: Direct::No },
+            buffer: Vec::new(),
+            max_batch,
+            nr_dispatched: 0,
+            left_custody: Vec::new(),
+            taken_back: Vec::new(),
+            deferring: Vec::new(),
+            kicking: Vec::new(),
+            timers: BTreeMap::new(),
+            next_check: None,
+            loaded_at: 0,
+            dump: String::new(),
+            events: Events::default(),
+            cgroups_ready: vec![false; cgroups.len()],
+            selected: None,
+            nr_rejected: 0,
+            nr_nodes,
+            info,
+        }
+    }
+
+    /// A task.
+    #[inline]
+    pub fn task(&self, task: TaskId) -> &ExtTask {
+        &self.tasks[task.index()]
+    }
+
+    /// A task, to be changed.
+    #[inline]
+    pub fn task_mut(&mut self, task: TaskId) -> &mut ExtTask {
+        &mut self.tasks[task.index()]
+    }
+
+    /// A CPU.
+    #[inline]
+    pub fn cpu(&self, cpu: CpuId) -> &ExtCpu {
+        &self.cpus[cpu.index()]
+    }
+
+    /// A CPU, to be changed.
+    #[inline]
+    pub fn cpu_mut(&mut self, cpu: CpuId) -> &mut ExtCpu {
+        &mut self.cpus[cpu.index()]
+    }
+
+    /// Whether `callback` exists and may be called now.
+    #[inline]
+    pub fn has(&self, callback: Callback) -> bool {
+        self.live.has(callback)
+    }
+
+    /// Whether the scheduler set this SCX_OPS_* bit.
+    #[inline]
+    pub fn has_flag(&self, flag: u64) -> bool {
+        self.info.flags & flag != 0
+    }
+
+    /// Whether the rules are those of 7.1.
+    #[inline]
+    pub fn is_7_1(&self) -> bool {
+        self.options.core == CoreVersion::V7_1
+    }
+
+    /// The watchdog's limit, ns.
+    pub fn timeout_ns(&self) -> Nanos {
+        let ms = match self.info.timeout_ms {
+            0 => WATCHDOG_MAX_TIMEOUT_MS,
+            ms => ms,
+        };
+        Nanos::from(ms) * 1_000_000
+    }
+}
+
+/// Number of NUMA nodes.
+fn nr_nodes(topology: &Topology) -> u32 {
+    topology.node.iter().max().map_or(1, |node| node + 1)
+}

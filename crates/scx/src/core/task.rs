@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the core keeps of a task: where it is queued, who owns it, and where in its life it is.
+//!
+//! Source: Linux kernel/sched/ext.c and include/linux/sched/ext.h, 6.18.
+
+use super::consts::DSQ_INVALID;
+use super::entity::Entity;
+use schedlab_model::{CpuId, Nanos, Policy, SchedAttr};
+use schedlab_sched::weights::nice_weight;
+
+/// No task, no queue.
+pub const NIL: u32 = u32::MAX;
+
+/// Where a task is in its life with the scheduler (`enum scx_task_state`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Life {
+    /// `ops.init_task` has not succeeded.
+    None,
+    /// Initialised, of another class.
+    Ready,
+    /// Of this class.
+    Enabled,
+}
+
+/// Who owns a task that needs a queue (`enum scx_ops_state`). QUEUEING lasts as long as
+/// `ops.enqueue`, and nothing else can look at it meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpsState {
+    /// The core.
+    None,
+    /// `ops.enqueue` is under way.
+    Queueing,
+    /// The scheduler.
+    Queued,
+}
+
+/// Links of a list that a task is in.
+#[derive(Clone, Copy, Debug)]
+pub struct Links {
+    /// The task after it, or [`NIL`].
+    pub next: u32,
+    /// The task before it.
+    pub prev: u32,
+}
+
+impl Links {
+    /// In no list.
+    pub const NONE: Self = Self { next: NIL, prev: NIL };
+}
+
+/// A task.
+#[derive(Clone, Debug)]
+pub struct ExtTask {
+    /// What the scheduler reads and writes.
+    pub entity: Entity,
+    /// Its queue, or [`NIL`].
+    pub dsq: u32,
+    /// Number of its insertion there.
+    pub dsq_seq: u32,
+    /// It stands there by virtual time.
+    pub on_priq: bool,
+    /// Its place there.
+    pub links: Links,
+    /// Runnable, as the class counts it (SCX_TASK_QUEUED).
+    pub queued: bool,
+    /// The wait for the CPU begins anew (SCX_TASK_RESET_RUNNABLE_AT).
+    pub reset_runnable_at: bool,
+    /// 7.1: the scheduler has it, or a queue of the scheduler.
+    pub in_custody: bool,
+    /// 7.1: it must start at once.
+    pub immed: bool,
+    /// It has called exit (PF_EXITING).
+    pub exiting: bool,
+    /// Life.
+    pub life: Life,
+    /// Owner.
+    pub ops_state: OpsState,
+    /// Number of the latest `ops.enqueue`.
+    pub qseq: u64,
+    /// Where it was inserted directly; [`DSQ_INVALID`]: nowhere.
+    pub ddsp_dsq_id: u64,
+    /// With these flags.
+    pub ddsp_enq_flags: u64,
+    /// It stands in its CPU's list of deferred dispatches.
+    pub deferred: bool,
+    /// It goes to the local queue of this CPU, whatever else.
+    pub sticky_cpu: Option<CpuId>,
+    /// Since when it waits.
+    pub runnable_at: Nanos,
+    /// It is in its CPU's list of runnable tasks.
+    pub on_runnable_list: bool,
+    /// Its place there.
+    pub runnable_links: Links,
+    /// Up to when its slice is charged.
+    pub charged_at: Nanos,
+    /// Its process: the id of the first task with the same address space.
+    pub tgid: u32,
+}
+
+impl ExtTask {
+    /// A task that has just been created.
+    pub fn new(tgid: u32) -> Self {
+        Self {
+            entity: Entity::default(),
+            dsq: NIL,
+            dsq_seq: 0,
+            on_priq: false,
+            links: Links::NONE,
+            queued: false,
+            reset_runnable_at: true,
+            in_custody: false,
+            immed: false,
+            exiting: false,
+            life: Life::None,
+            ops_state: OpsState::None,
+            qseq: 0,
+            ddsp_dsq_id: DSQ_INVALID,
+            ddsp_enq_flags: 0,
+            deferred: false,
+            sticky_cpu: None,
+            runnable_at: 0,
+            on_runnable_list: false,
+            runnable_links: Links::NONE,
+            charged_at: 0,
+            tgid,
+        }
+    }
+
+    /// No direct dispatch is pending any more.
+    #[inline]
+    pub fn clear_direct_dispatch(&mut self) {
+        self.ddsp_dsq_id = DSQ_INVALID;
+        self.ddsp_enq_flags = 0;
+    }
+}
+
+/// Weight of SCHED_IDLE tasks in the fair class.
+const WEIGHT_IDLEPRIO: u64 = 3;
+
+/// Weight of nice 0 in the fair class.
+const NICE_0_WEIGHT: u64 = 1_024;
+
+/// The weight that a scheduler is told: that of the fair class, nice 0 being 100, 1 to 10000
+/// (`sched_weight_to_cgroup`).
+pub fn weight(attr: &SchedAttr) -> u32 {
+    let load = match attr.policy {
+        Policy::Idle => WEIGHT_IDLEPRIO,
+        // Real-time and deadline tasks weigh what they would as fair ones.
+        _ => nice_weight(attr.nice),
+    };
+    let rounded = (load * 100 + NICE_0_WEIGHT / 2) / NICE_0_WEIGHT;
+    rounded.clamp(1, 10_000) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_those_of_the_kernel() {
+        let of = |nice: i8| weight(&SchedAttr { nice, ..SchedAttr::default() });
+        let all: Vec<u32> = (-20..=19).map(of).collect();
+        assert_eq!(
+            all,
+            [
+                8668, 7007, 5516, 4519, 3544, 2847, 2271, 1827, 1460, 1164, 932, 744, 596, 479,
+                381, 305, 244, 194, 155, 125, 100, 80, 64, 51, 41, 33, 27, 21, 17, 13, 11, 8, 7, 5,
+                4, 4, 3, 2, 2, 1
+            ]
+        );
+        assert_eq!(weight(&SchedAttr { policy: Policy::Idle, ..SchedAttr::default() }), 1);
+    }
+}
