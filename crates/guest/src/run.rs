@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One request, played by the host lane.
 
+use schedlab_host::ext::{self, Loaded, Source};
 use schedlab_host::{HostLane, Pace};
 use schedlab_lab::{Keep, LaneError, RunRequest, RunResult};
 use schedlab_model::TraceSink;
 use schedlab_trace::BinarySink;
-use schedlab_vm::protocol::{BODY, ExtState, GuestReply, GuestRequest, SHARED_BYTES};
+use schedlab_vm::protocol::{BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES};
 use schedlab_vm::wire;
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,7 +48,7 @@ pub fn answer(request: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let log_from = last_log_number();
     let mut reply = GuestReply { ext_before: ext_state(), ..GuestReply::default() };
     let mut trace = Vec::new();
-    let played = catch_unwind(AssertUnwindSafe(|| play(request, &mut trace)));
+    let played = catch_unwind(AssertUnwindSafe(|| play(request, &mut trace, &mut reply)));
     let played = played.unwrap_or_else(|_| {
         Err(LaneError::System("the guest's init panicked: see the console's text".into()))
     });
@@ -55,7 +56,9 @@ pub fn answer(request: &[u8]) -> (Vec<u8>, Vec<u8>) {
         Ok(result) => reply.result = Some(result),
         Err(error) => reply.error = Some(error.into()),
     }
-    reply.ext_after = ext_state();
+    if reply.ext_after.is_none() {
+        reply.ext_after = ext_state();
+    }
     reply.kernel_log = log_since(log_from);
     let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
     if bytes.len() + trace.len() > SHARED_BYTES - BODY {
@@ -73,7 +76,11 @@ pub fn answer(request: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (bytes, trace)
 }
 
-fn play(request: &[u8], trace: &mut Vec<u8>) -> Result<RunResult, LaneError> {
+fn play(
+    request: &[u8],
+    trace: &mut Vec<u8>,
+    reply: &mut GuestReply,
+) -> Result<RunResult, LaneError> {
     let request: GuestRequest = wire::decode(request)
         .map_err(|error| LaneError::System(format!("the request cannot be read: {error}")))?;
     for (path, text) in &request.writes {
@@ -81,6 +88,7 @@ fn play(request: &[u8], trace: &mut Vec<u8>) -> Result<RunResult, LaneError> {
             LaneError::Unavailable(format!("writing {text:?} to {path} in the guest: {error}"))
         })?;
     }
+    let loaded = request.ext.as_ref().map(load).transpose()?;
     let mut pace = Pace::quiet(&request.workload);
     pace.instruction_ns = request.instruction_ns;
     let run = RunRequest {
@@ -99,17 +107,40 @@ fn play(request: &[u8], trace: &mut Vec<u8>) -> Result<RunResult, LaneError> {
     let mut sink = BinarySink::new(trace, nr_cpus);
     let result = HostLane.run_at(&run, pace, &mut sink as &mut dyn TraceSink)?;
     sink.finish().map_err(|error| LaneError::System(format!("writing the trace: {error}")))?;
+    if let Some(loaded) = loaded {
+        reply.ext_after = ext_state();
+        still_loaded(&loaded)?;
+        let counters = loaded.stats().map_err(LaneError::from)?;
+        reply.ext_counters = counters.into_iter().map(|found| (found.name, found.value)).collect();
+        loaded.detach().map_err(LaneError::from)?;
+    }
     Ok(result)
+}
+
+/// Puts the request's scheduler to work.
+fn load(request: &ExtRequest) -> Result<Loaded, LaneError> {
+    const PATH: &str = "/tmp/scheduler.bpf.o";
+    fs::write(PATH, &request.object)
+        .map_err(|error| LaneError::System(format!("writing the scheduler's object: {error}")))?;
+    ext::load(&Source::File(PATH.into()), &request.options).map_err(LaneError::from)
+}
+
+/// The kernel may have ejected the scheduler during the run; then the kernel's own class did the
+/// rest, and the run says nothing about either.
+fn still_loaded(loaded: &Loaded) -> Result<(), LaneError> {
+    match loaded.exit().map_err(LaneError::from)? {
+        None => Ok(()),
+        Some(end) => Err(LaneError::Check(format!(
+            "the kernel ejected scheduler {} during the run: {end}",
+            loaded.name()
+        ))),
+    }
 }
 
 /// What the kernel says of sched_ext.
 fn ext_state() -> Option<ExtState> {
-    let read = |file: &str| schedlab_host::machine::read(format!("/sys/kernel/sched_ext/{file}"));
-    Some(ExtState {
-        state: read("state")?,
-        ops: read("root/ops"),
-        nr_rejected: read("nr_rejected"),
-    })
+    let found = ext::kernel_state()?;
+    Some(ExtState { state: found.state, ops: found.ops, nr_rejected: found.nr_rejected })
 }
 
 /// Records of the kernel's log: number and text.

@@ -13,6 +13,7 @@ use crate::protocol::{ExtRequest, GuestReply, GuestRequest};
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash, wire};
+use schedlab_host::ext;
 use schedlab_lab::{
     Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting, Warning,
 };
@@ -208,8 +209,10 @@ impl VmLane {
 
     fn job<'a>(&self, request: &RunRequest, kernel: &'a Kernel) -> Result<Job<'a>, VmError> {
         let target = Target::parse(&request.scheduler);
-        if target.scheduler.is_some() {
+        let mut ext = None;
+        if let Some(name) = target.scheduler {
             kernel.check_ext()?;
+            ext = Some(scheduler(name, &request.tunables)?);
         } else if let Some((name, _)) = request.tunables.first() {
             return Err(VmError::Input(format!(
                 "tunable {name:?}: the kernel's own scheduler has none here; a sched_ext scheduler \
@@ -224,20 +227,20 @@ impl VmLane {
             )));
         }
         let setup = Setup { accel: self.accel(nr_cpus, kernel)?, nr_cpus };
+        let ext_hash = ext.as_ref().map(|ext: &ExtRequest| hash::sha256(&ext.object));
         let message = wire::encode(&GuestRequest {
             workload: request.workload.clone(),
-            ext: target
-                .scheduler
-                .map(|name| ExtRequest { name: name.into(), options: request.tunables.clone() }),
+            ext,
             cpus: request.cpus,
             seed: request.seed,
             until_ns: request.until_ns,
             instruction_ns: setup.accel.instruction_ns(),
             writes: self.options.writes.clone(),
         });
+        let object = ext_hash.as_deref().unwrap_or("none");
         let start = if self.uses_snapshots() { "snapshot" } else { "boot" };
         let identity = identity::of_machine(&self.qemu, &setup, kernel, &self.initramfs)
-            .with_run(&message, start);
+            .with_run(&message, object, start);
         Ok(Job { kernel, setup, request: message, identity })
     }
 }
@@ -326,15 +329,25 @@ impl VmLane {
         }
         for (when, state) in [("before", reply.ext_before), ("after", reply.ext_after)] {
             if let Some(state) = state {
-                let ops = state.ops.map_or_else(String::new, |ops| format!(" {ops}"));
-                add(&mut result, &format!("vm.sched_ext_{when}"), format!("{}{ops}", state.state));
+                let text = format!("{} {}", state.state, state.ops);
+                add(&mut result, &format!("vm.sched_ext_{when}"), text.trim_end());
             }
+        }
+        for (name, value) in reply.ext_counters {
+            add(&mut result, &format!("vm.counter.{name}"), value.to_string());
         }
         if !reply.kernel_log.is_empty() {
             add(&mut result, "vm.kernel_log", reply.kernel_log.join("\n"));
         }
         Ok(result)
     }
+}
+
+/// The object of a scheduler, with options that it has.
+fn scheduler(name: &str, options: &[(String, String)]) -> Result<ExtRequest, VmError> {
+    let source = ext::Source::parse(name);
+    let object = ext::object(&source).map_err(|error| VmError::Input(error.to_string()))?;
+    Ok(ExtRequest { name: name.into(), object: object.into(), options: options.to_vec() })
 }
 
 /// The guest's error, with the last lines that the kernel logged meanwhile.

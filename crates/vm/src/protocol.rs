@@ -91,13 +91,15 @@ pub struct GuestRequest {
 /// A sched_ext scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExtRequest {
-    /// Name of a scheduler that the guest's init holds.
+    /// Its name or path, as the user wrote it.
     pub name: String,
+    /// The BPF object.
+    pub object: Vec<u8>,
     /// Its options, as text.
     pub options: Vec<(String, String)>,
 }
 
-wire_struct!(ExtRequest { name, options });
+wire_struct!(ExtRequest { name, object, options });
 wire_struct!(GuestRequest { workload, ext, cpus, seed, until_ns, instruction_ns, writes });
 
 /// An error of the guest's lane.
@@ -143,8 +145,10 @@ pub struct GuestReply {
     pub kernel_log: Vec<String>,
     /// State of sched_ext before the run; `None`: the kernel has none.
     pub ext_before: Option<ExtState>,
-    /// The same after it.
+    /// The same after it, while the scheduler is still loaded.
     pub ext_after: Option<ExtState>,
+    /// What the loaded scheduler counted.
+    pub ext_counters: Vec<(String, u64)>,
 }
 
 /// What /sys/kernel/sched_ext says.
@@ -152,10 +156,10 @@ pub struct GuestReply {
 pub struct ExtState {
     /// `enabled`, `disabled`, `disabling` ...
     pub state: String,
-    /// Name of the loaded scheduler.
-    pub ops: Option<String>,
-    /// Tasks that a scheduler was refused for since boot, and the like: `nr_rejected`.
-    pub nr_rejected: Option<String>,
+    /// Name of the loaded scheduler; empty if none is.
+    pub ops: String,
+    /// Tasks that the scheduler has refused.
+    pub nr_rejected: u64,
 }
 
 #[cfg(test)]
@@ -169,6 +173,7 @@ mod tests {
             workload: schedlab_workload::builtin("hogs", &[("n", "3")]).unwrap(),
             ext: Some(ExtRequest {
                 name: "wrr".into(),
+                object: vec![0x7f, b'E'],
                 options: vec![("slice_ms".into(), "5".into())],
             }),
             cpus: CpuMask::first(2),

@@ -132,9 +132,9 @@ impl Store {
 
     /// The newest of a series that was fetched from the archive.
     pub fn of_series(&self, series: &str) -> Result<Option<Kernel>, VmError> {
-        let kernels = self.list()?.into_iter();
+        let mut kernels = self.list()?.into_iter();
         let fits = |kernel: &Kernel| kernel.series == series && kernel.package.is_some();
-        Ok(kernels.filter(fits).next_back())
+        Ok(kernels.rfind(fits))
     }
 
     /// Fetches a kernel of a series from the distribution's archive.
@@ -249,7 +249,7 @@ mod tests {
         let kernel = store.add_file(&file, None).unwrap();
         assert_eq!((kernel.series.as_str(), kernel.is_elf), ("6.18", false));
         assert!(kernel.note.as_deref().unwrap().contains("neither by gzip"), "{kernel:?}");
-        assert_eq!(store.list().unwrap(), [kernel.clone()]);
+        assert_eq!(store.list().unwrap(), std::slice::from_ref(&kernel));
         assert_eq!(store.of_series("6.18").unwrap(), None, "it came from nowhere");
         store.remove(&kernel).unwrap();
         assert!(store.list().unwrap().is_empty());
