@@ -192,7 +192,6 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             let (class, core) = self.class(index);
             call(class, core);
         }
-        self.drain();
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
@@ -201,6 +200,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         let end_ns = self.end_ns();
         self.each_class(|class, core| class.run_begins(core));
+        self.drain();
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
             let now = self.events.next_time().min(tick).min(self.burst_ends.first_time());

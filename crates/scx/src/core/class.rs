@@ -431,7 +431,9 @@ impl SchedClass for ExtClass {
         // What lies in no local queue waits for the scheduler. What SCX_OPS_ENQ_LAST puts into one
         // while its CPU goes idle waits for the next event there, in the kernel, too.
         let local = self.state.dsqs.local(core.task(task).cpu);
-        self.state.task(task).dsq != local || self.state.has_flag(OPS_ENQ_LAST)
+        let waits_elsewhere =
+            self.state.task(task).dsq != local || self.state.has_flag(OPS_ENQ_LAST);
+        waits_elsewhere && !core.is_running(task)
     }
 
     fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
