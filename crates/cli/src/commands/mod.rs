@@ -6,13 +6,13 @@ mod analysis;
 mod bench;
 mod calibrate;
 mod compare;
-mod demo;
 mod doctor;
 mod explain;
 mod export;
 mod kernel;
 mod list;
 mod machines;
+mod progress;
 mod report;
 mod reproduce;
 mod results;
@@ -55,7 +55,6 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Bench(args) => bench::bench(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
-        Command::Demo(args) => demo::demo(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),
     }
