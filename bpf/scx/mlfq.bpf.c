@@ -149,7 +149,7 @@ void BPF_STRUCT_OPS(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!t || serve_kthread(p, t, enq_flags))
 		return;
-	at_head = !wakes && !t->is_over;
+	at_head = is_interrupted(t);
 	settle(t);
 	epoch = at_head && !t->queue ? t->epoch - EPOCH_SPAN : t->epoch;
 	begin_turn(p, t);
