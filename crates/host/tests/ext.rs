@@ -148,3 +148,16 @@ fn an_own_source_is_compiled_with_the_headers_of_the_program() {
     assert_eq!(mine.name, "mine");
     assert_eq!(mine.options, description("rr").unwrap().options);
 }
+
+#[test]
+fn the_schedulers_made_to_fail_are_whole_objects() {
+    if description("rr").is_none() {
+        return;
+    }
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/scx/bad");
+    for name in ["stall", "missing-dsq", "endless-loop", "rejected"] {
+        let source = Source::File(dir.join(format!("{name}.bpf.c")));
+        let description = ext::describe(&source).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(description.name, name.replace('-', "_"));
+    }
+}
