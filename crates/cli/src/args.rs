@@ -38,6 +38,12 @@ pub enum Command {
     /// Run a workload, or n copies of any command, on the running kernel.
     #[command(after_long_help = EXAMPLES_RUN)]
     Run(RunArgs),
+    /// Run a workload on real kernels in virtual machines, exactly repeatable.
+    #[command(after_long_help = EXAMPLES_VM)]
+    Vm(Box<crate::commands::VmArgs>),
+    /// Fetch and list the kernels for `vm`.
+    #[command(after_long_help = EXAMPLES_KERNEL)]
+    Kernel(crate::commands::KernelArgs),
     /// Run one workload under several schedulers, simulated and real, side by side.
     #[command(after_long_help = EXAMPLES_COMPARE)]
     Compare(CompareArgs),
@@ -106,6 +112,25 @@ const EXAMPLES_RUN: &str = "Examples:
 
 Without root, FIFO, RR and negative nice values are refused by the kernel, and the numbers come from
 /proc instead of a trace; the result says so.";
+
+const EXAMPLES_VM: &str = "Examples:
+  schedlab vm hogs:n=4 --kernel 6.12
+  schedlab vm hogs:n=4 --kernel 6.1,6.12,6.18 --until 2s
+  schedlab vm interactive --kernel 6.18 --scheduler kernel,rr --slices
+  schedlab vm hogs --kernel ./vmlinuz --trace run.pftrace
+  schedlab vm hogs:n=4 --policy fifo --sysctl kernel.sched_rt_runtime_us=800000
+
+With the counted clock a run is the same every time, byte for byte, on any host; the identity
+that is printed names everything that it depends on. Needs qemu-system-x86_64, but neither root nor
+KVM.";
+
+const EXAMPLES_KERNEL: &str = "Examples:
+  schedlab kernel list
+  schedlab kernel get 6.1 6.12 6.18
+  schedlab kernel get ./vmlinuz
+
+Kernels come from Debian's archive, checked by its signatures; the system's package sources stay as
+they are. They are kept in $SCHEDLAB_CACHE, else in ~/.cache/schedlab.";
 
 const EXAMPLES_COMPARE: &str = "Examples:
   schedlab compare hogs:n=3 --scheduler rr,fcfs,linux-6.12

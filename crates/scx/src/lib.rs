@@ -3,3 +3,6 @@
 
 #[allow(dead_code, reason = "the class that uses it all follows")]
 pub mod core;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod native;

@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod explain;
 mod export;
+mod kernel;
 mod list;
 mod load;
 mod machines;
@@ -25,12 +26,15 @@ mod sweep;
 mod trace_file;
 mod trace_input;
 mod tunables;
+mod vm;
 
 pub use analysis::AnalysisArgs;
 pub use attach::AttachArgs;
+pub use kernel::KernelArgs;
 pub use load::LoadArgs;
 pub use schema::SchemaKind;
 pub use trace_file::TraceFormat;
+pub use vm::VmArgs;
 
 use crate::args::{Cli, Command, CompletionArgs};
 use crate::error::CliResult;
@@ -45,6 +49,8 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Sim(args) => sim::sim(args, out),
         Command::Explain(args) => explain::explain(args, out),
         Command::Run(args) => run::run(args, out),
+        Command::Vm(args) => vm::vm(args, out),
+        Command::Kernel(args) => kernel::kernel(args, out),
         Command::Compare(args) => compare::compare(args, out),
         Command::Report(args) => report::report(args),
         Command::Analyse(args) => analyse::analyse(args, out),
