@@ -197,6 +197,15 @@ static __always_inline void call_idle_cpu(struct task_struct *p)
 }
 
 /*
+ * Whether a task that is being queued wakes, is new, or waited while its attributes were changed,
+ * rather than leaves a CPU.
+ */
+static __always_inline bool arrives(struct task_ctx *t)
+{
+	return !t->comes_back;
+}
+
+/*
  * A waking kernel thread runs at once, one that was interrupted as soon as it can. Returns whether
  * `p` is one of these.
  */
@@ -206,13 +215,14 @@ static __always_inline bool serve_kthread(struct task_struct *p, struct task_ctx
 
 	if (!(p->flags & PF_KTHREAD))
 		return false;
-	if (enq_flags & SCX_ENQ_WAKEUP) {
+	if (arrives(t)) {
 		new_turn(p, t, KTHREAD_TURN);
 		preempt = SCX_ENQ_PREEMPT;
 		count(nr_kthreads);
 	} else if (t->is_over || !t->left_ns) {
 		return false;
 	}
+	t->comes_back = false;
 	t->cpu = scx_bpf_task_cpu(p);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, t->left_ns, enq_flags | preempt);
 	return true;

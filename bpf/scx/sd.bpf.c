@@ -30,7 +30,8 @@
 	u8 slot;                                                                                   \
 	u8 array;          /* which of the two, or NO_ARRAY */                                     \
 	u8 kind;                                                                                   \
-	bool is_first_time; /* it still runs on the time that its parent gave it */
+	bool is_first_time; /* it still runs on the time that its parent gave it */                \
+	bool is_new;        /* it has not been queued yet */
 #define COUNTERS                                                                                   \
 	COUNTER(nr_rotations, "rotations begun");                                                  \
 	COUNTER(nr_slots, "times a task went down to its next slot");                              \
@@ -312,24 +313,34 @@ s32 BPF_STRUCT_OPS(sd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 void BPF_STRUCT_OPS(sd_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *t = task_ctx(p);
-	bool wakes = enq_flags & SCX_ENQ_WAKEUP, at_head;
+	bool comes, at_head;
 	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (!t || serve_kthread(p, t, enq_flags))
 		return;
+	comes = arrives(t);
 	at_head = is_interrupted(t);
 	come_to(t, cpu);
-	/* Whose time is over has been given its place when that was seen. */
-	if (!t->is_over)
+	/* Whose time is over has been given its place when that was seen; with one that is driven
+	 * out between two ticks it is seen here. */
+	if (at_head && t->left_us <= 0) {
+		entitlement_is_over(t, cpu);
+		at_head = false;
+	} else if (!t->is_over) {
 		place_task(t, cpu);
+	}
 	new_turn(p, t, SLICE_LONG);
 	starts_waiting(p, t);
 	scx_bpf_dsq_insert_vtime(p, cpu, SLICE_LONG,
 				 t->turn << (PLACE_BITS + 6) | (u64)t->slot << PLACE_BITS |
 					 next_place(cpu, at_head),
 				 enq_flags);
-	if (wakes)
+	if (comes)
 		drive_out(cpu, rank_of(t));
+	/* A new process, not a thread, makes its parent's CPU choose anew. */
+	if (t->is_new && p->pid == p->tgid)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	t->is_new = false;
 	call_idle_cpu(p);
 }
 
@@ -349,6 +360,11 @@ void BPF_STRUCT_OPS(sd_dispatch, s32 cpu, struct task_struct *prev)
 	t = task_ctx(prev);
 	if (!t)
 		return;
+	charge_us(prev, t);
+	if (!t->is_over && t->left_us <= 0) {
+		entitlement_is_over(t, cpu);
+		t->is_over = true;
+	}
 	if (is_outranked(cpu, rank_of(t), t->is_over) && scx_bpf_dsq_move_to_local(cpu)) {
 		if (!t->is_over)
 			count(nr_driven_out);
@@ -443,6 +459,7 @@ s32 BPF_STRUCT_OPS(sd_init_task, struct task_struct *p, struct scx_init_task_arg
 		return -ENOMEM;
 	adopt(p, t);
 	t->array = NO_ARRAY;
+	t->is_new = args->fork;
 	t->left_us = t->quota_us;
 	t->cpu = scx_bpf_task_cpu(p);
 	if (!from || from->kind != t->kind || from->user != t->user)

@@ -148,7 +148,7 @@ impl Discipline for Vtime {
     fn rule(&self) -> Rule {
         Rule::Least {
             keys: &["vtime", "place"],
-            text: "the least virtual time; who gives up the CPU is no candidate while another waits",
+            text: "the least virtual time; who gives up the CPU waits for the next choice",
         }
     }
 

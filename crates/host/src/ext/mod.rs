@@ -113,7 +113,7 @@ mod absent;
 #[cfg(not(schedlab_bpf))]
 pub use absent::{Loaded, describe, load};
 
-/// Makes the calling thread one that a scheduler cannot hold up: real-time, above sched_ext. Whoever
+/// Makes the calling thread one that a scheduler cannot hold up: real-time, above sched_ext. Who
 /// watches a scheduler that gives the CPU to nobody else must still run. Gives whether it worked.
 pub fn stay_responsive() -> bool {
     let attr = schedlab_model::SchedAttr {
