@@ -73,8 +73,6 @@ pub enum Command {
     /// Run the studies' experiments again, and judge each of their claims.
     #[command(after_long_help = EXAMPLES_REPRODUCE)]
     Reproduce(ReproduceArgs),
-    /// Run studies S0 and S1, simulated and on this machine, and write the report.
-    Demo(DemoArgs),
     /// Print the JSON schemas of what `--json` and `--slices` give.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -488,7 +486,7 @@ pub struct SweepArgs {
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Files with results (what `--json` printed, or the demo's results.json); `-` is stdin.
+    /// Files with results (what `--json` printed); `-` is stdin.
     #[arg(required = true)]
     pub results: Vec<PathBuf>,
     /// The HTML file to write.
@@ -699,29 +697,7 @@ pub struct ReproduceArgs {
     /// Print the claims as JSON (see `schedlab schema claims`).
     #[arg(long, conflicts_with = "details")]
     pub json: bool,
-    /// Seed of every random draw, and of the order of runs on this machine.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Also write every figure as SVG and PNG into the directory `plots`.
-    #[arg(long)]
-    pub plots: bool,
-    /// The machine.
-    #[command(flatten)]
-    pub machine: MachineArgs,
-}
-
-/// Arguments of `demo`.
-#[derive(Debug, Args)]
-pub struct DemoArgs {
-    /// Study files; without any, the two built in: S0 and S1.
-    pub studies: Vec<PathBuf>,
-    /// Directory for report.html and results.json.
-    #[arg(long, short, default_value = ".", value_name = "DIR")]
-    pub output: PathBuf,
-    /// Only this lane.
-    #[arg(long, value_enum)]
-    pub lane: Option<LaneArg>,
-    /// Repetitions on this machine instead of the study's.
+    /// Repetitions on this machine instead of the studies'.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: Option<u32>,
     /// Seed of every random draw, and of the order of runs on this machine.

@@ -7,7 +7,6 @@ mod attach;
 mod bench;
 mod calibrate;
 mod compare;
-mod demo;
 mod doctor;
 mod explain;
 mod export;
@@ -15,6 +14,7 @@ mod kernel;
 mod list;
 mod load;
 mod machines;
+mod progress;
 mod report;
 mod reproduce;
 mod results;
@@ -61,7 +61,6 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Attach(args) => attach::attach(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
-        Command::Demo(args) => demo::demo(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),
     }
