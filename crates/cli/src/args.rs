@@ -62,6 +62,12 @@ pub enum Command {
     /// Measure how fast the simulator is: switches and events per second of CPU time, memory.
     #[command(after_long_help = EXAMPLES_BENCH)]
     Bench(BenchArgs),
+    /// Put a sched_ext scheduler to work on this machine until Ctrl-C.
+    #[command(after_long_help = EXAMPLES_LOAD)]
+    Load(crate::commands::LoadArgs),
+    /// Show a task that runs already, and switch it to another policy.
+    #[command(after_long_help = EXAMPLES_ATTACH)]
+    Attach(crate::commands::AttachArgs),
     /// Show what this machine can do, what is missing and how to get it.
     Doctor(DoctorArgs),
     /// Run the studies' experiments again, and judge each of their claims.
@@ -164,6 +170,21 @@ const EXAMPLES_BENCH: &str = "Examples:
   schedlab bench J8 --scheduler all --switches 2000000
   schedlab bench --curve tasks
   schedlab bench --curve pick --scheduler linux-2.4.18,linux-2.6.22,linux-6.12";
+
+const EXAMPLES_LOAD: &str = "Examples:
+  schedlab load --list
+  schedlab load wrr --describe
+  sudo schedlab load wrr --set slice_ms=50
+  sudo schedlab load ./my.bpf.c --duration 10s
+
+It takes root and a kernel with sched_ext (6.16 or later); `schedlab sim` and `schedlab vm` try a
+scheduler without either.";
+
+const EXAMPLES_ATTACH: &str = "Examples:
+  schedlab attach 1234
+  schedlab attach 1234 --threads --policy batch
+  sudo schedlab attach 1234 --policy rr --priority 10
+  schedlab attach --list";
 
 const EXAMPLES_COMPLETION: &str = "Examples:
   schedlab completion bash > ~/.local/share/bash-completion/completions/schedlab
