@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the recorder's BPF programs and generates their skeleton.
+//! Compiles the recorder's BPF programs and generates their skeleton; compiles the sched_ext
+//! schedulers of bpf/scx, which become part of the library.
 //!
 //! Without clang the crate still builds: the cfg `schedlab_bpf` stays unset, the lane then reads
 //! /proc/PID/schedstat, and `doctor` says what is missing. `SCHEDLAB_CLANG` names a compiler;
@@ -18,11 +19,11 @@ fn main() {
         return;
     }
     #[cfg(feature = "bpf")]
-    match build_recorder() {
+    match build_recorder().and_then(|()| build_schedulers()) {
         Ok(()) => println!("cargo::rustc-cfg=schedlab_bpf"),
         Err(why) => println!(
-            "cargo::warning=schedlab-host is built WITHOUT the BPF recorder: {why}. \
-             Runs on this kernel will be measured by /proc/PID/schedstat alone."
+            "cargo::warning=schedlab-host is built WITHOUT BPF: {why}. Runs on this kernel will be \
+             measured by /proc/PID/schedstat alone, and no sched_ext scheduler can be loaded."
         ),
     }
 }
@@ -55,4 +56,32 @@ fn build_recorder() -> Result<(), String> {
         .clang_args(["-Wall", "-Werror", "-O2", "-mcpu=v3"])
         .build_and_generate(out_dir.join("recorder.skel.rs"))
         .map_err(|error| format!("{}: {error:#}", source.display()))
+}
+
+/// Compiles every bpf/scx/NAME.bpf.c and writes the list of their objects.
+#[cfg(feature = "bpf")]
+fn build_schedulers() -> Result<(), String> {
+    let out_dir = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    let dir = Path::new("../../bpf/scx");
+    let entries = std::fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter_map(|name| Some(name.strip_suffix(".bpf.c")?.to_string()))
+        .collect();
+    names.sort();
+    let mut list = String::from("pub const OBJECTS: &[(&str, &[u8])] = &[\n");
+    for name in &names {
+        let source = dir.join(format!("{name}.bpf.c"));
+        let object = out_dir.join(format!("{name}.bpf.o"));
+        libbpf_cargo::SkeletonBuilder::new()
+            .source(&source)
+            .obj(&object)
+            .clang(clang()?)
+            .clang_args(["-Wall", "-Werror", "-O2", "-mcpu=v3"])
+            .build()
+            .map_err(|error| format!("{}: {error:#}", source.display()))?;
+        list += &format!("    ({name:?}, include_bytes!({:?})),\n", object.display().to_string());
+    }
+    list += "];\n";
+    std::fs::write(out_dir.join("scx_objects.rs"), list).map_err(|error| error.to_string())
 }

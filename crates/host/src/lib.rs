@@ -14,6 +14,7 @@ pub mod command;
 mod deadlock;
 pub mod doctor;
 pub mod error;
+pub mod ext;
 pub mod files;
 pub mod lane;
 pub mod launcher;

@@ -111,6 +111,15 @@ pub fn user_hz() -> u64 {
     unsafe { libc::sysconf(libc::_SC_CLK_TCK).max(1) as u64 }
 }
 
+/// Time between two ticks of the scheduler, in ns: the resolution of the coarse clocks is one tick
+/// (1 s / CONFIG_HZ).
+pub fn tick_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing; the clock exists since Linux 2.6.32.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
+    (time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64).max(1)
+}
+
 /// Effective user id.
 pub fn euid() -> u32 {
     // SAFETY: cannot fail.

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loads a scheduler, watches it and unloads it.
+
+use super::describe::{ExitPlace, Opened, open};
+use super::exit::ExitFields;
+use super::verifier::{Messages, condense};
+use super::{Counter, Description, ExitInfo, Source, check_kernel, kernel_state, options};
+use crate::error::HostError;
+use crate::sys;
+use libbpf_rs::{Link, MapCore, MapFlags, Object};
+use std::time::{Duration, Instant};
+
+/// How long the kernel may take to put a scheduler to work, or to let it go: it visits every task.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at the kernel's state.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Constant that holds the length of a tick.
+const TICK: &str = "tick_ns";
+
+/// A scheduler at work. Dropping it unloads the scheduler; its tasks go on under the kernel's own
+/// class.
+#[derive(Debug)]
+pub struct Loaded {
+    description: Description,
+    object: Object,
+    link: Option<Link>,
+    exit: Option<ExitPlace>,
+    counter_offsets: Vec<usize>,
+}
+
+/// Puts the scheduler of `source` to work on this machine, with `settings` (name and value, see
+/// [`super::OptionInfo`]). A constant `tick_ns` is set to the length of the kernel's tick.
+///
+/// # Errors
+/// The kernel cannot ([`check_kernel`]), the source or a setting is wrong, the verifier refuses a
+/// callback, or the scheduler ended as soon as it began.
+pub fn load(source: &Source, settings: &[(String, String)]) -> Result<Loaded, HostError> {
+    // What is wrong with the request is said first: it is wrong on every machine.
+    let mut opened = open(source)?;
+    configure(&mut opened, settings)?;
+    check_kernel()?;
+    let name = opened.description.name.clone();
+    let messages = Messages::collect();
+    let refused = |error: libbpf_rs::Error| {
+        HostError::System(format!(
+            "scheduler {name} was refused: {} ({error})",
+            condense(&messages.text())
+        ))
+    };
+    let mut object = opened.object.load().map_err(refused)?;
+    let link = object
+        .maps_mut()
+        .find(|map| map.name().to_string_lossy() == opened.ops_map)
+        .ok_or_else(|| HostError::System(format!("scheduler {name}: its ops are gone")))?
+        .attach_struct_ops()
+        .map_err(refused)?;
+    drop(messages);
+    let loaded = Loaded {
+        description: opened.description,
+        object,
+        link: Some(link),
+        exit: opened.exit,
+        counter_offsets: opened.counter_offsets,
+    };
+    loaded.begins()?;
+    Ok(loaded)
+}
+
+/// Sets the constants.
+fn configure(opened: &mut Opened, settings: &[(String, String)]) -> Result<(), HostError> {
+    let description = &opened.description;
+    let wanted = opened.rodata_map.as_deref();
+    let mut none = [];
+    let mut map = opened.object.maps_mut().find(|map| wanted == map.name().to_str());
+    let section = map.as_mut().and_then(|map| map.initial_value_mut()).unwrap_or(&mut none);
+    let options = &description.options;
+    let set = options::apply(options, settings, section, &description.name)?;
+    if set.iter().all(|option| option.name != TICK)
+        && options.iter().any(|option| option.name == TICK)
+    {
+        let tick = [(TICK.to_string(), sys::tick_ns().to_string())];
+        options::apply(options, &tick, section, &description.name)?;
+    }
+    Ok(())
+}
+
+impl Loaded {
+    /// Its name, as /sys/kernel/sched_ext/root/ops shows it.
+    pub fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    /// What it says of itself.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Waits until the kernel has put it to work.
+    fn begins(&self) -> Result<(), HostError> {
+        let since = Instant::now();
+        loop {
+            if let Some(exit) = self.exit()? {
+                return Err(HostError::System(format!(
+                    "scheduler {} ended as soon as it began: {exit}; the kernel's own class \
+                     schedules again",
+                    self.name()
+                )));
+            }
+            let state = kernel_state().unwrap_or_default();
+            if state.state == "enabled" {
+                return Ok(());
+            }
+            if since.elapsed() > PATIENCE {
+                return Err(HostError::System(format!(
+                    "scheduler {}: the kernel still says {:?} after {} s",
+                    self.name(),
+                    state.state,
+                    PATIENCE.as_secs()
+                )));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Its counters, summed over all CPUs; none if it has no map `stats`.
+    ///
+    /// # Errors
+    /// The kernel refuses to read them.
+    pub fn stats(&self) -> Result<Vec<Counter>, HostError> {
+        let Some(map) = self.object.maps().find(|map| map.name() == "stats") else {
+            return Ok(Vec::new());
+        };
+        let refused = |error: libbpf_rs::Error| {
+            HostError::System(format!("statistics of {}: {error}", self.name()))
+        };
+        let key = 0_u32.to_ne_bytes();
+        let values = if map.map_type().is_percpu() {
+            map.lookup_percpu(&key, MapFlags::ANY).map_err(refused)?.unwrap_or_default()
+        } else {
+            map.lookup(&key, MapFlags::ANY).map_err(refused)?.into_iter().collect()
+        };
+        let sum = |offset: usize| {
+            values.iter().filter_map(|value| word(value, offset)).fold(0, u64::wrapping_add)
+        };
+        let counters = self.description.counters.iter().zip(&self.counter_offsets);
+        Ok(counters
+            .map(|(info, offset)| Counter {
+                name: info.name.clone(),
+                text: info.text.clone(),
+                value: sum(*offset),
+            })
+            .collect())
+    }
+
+    /// Why it has ended; `None` while it works.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn exit(&self) -> Result<Option<ExitInfo>, HostError> {
+        let Some(place) = self.exit else { return Ok(self.exit_without_info()) };
+        let data = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".data"));
+        let Some(data) = data else { return Ok(self.exit_without_info()) };
+        let section = data
+            .lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| HostError::System(format!("exit of {}: {error}", self.name())))?
+            .unwrap_or_default();
+        Ok(fields(&section, place).and_then(|fields| fields.read()))
+    }
+
+    /// For a scheduler that records nothing: the kernel's state tells that much.
+    fn exit_without_info(&self) -> Option<ExitInfo> {
+        let state = kernel_state().unwrap_or_default();
+        let is_ours = state.ops.is_empty() || state.ops == self.name();
+        let is_gone = state.is_free() || !is_ours;
+        (is_gone && self.link.is_some()).then(|| ExitInfo {
+            kind: super::EXIT_ERROR,
+            reason: "it is no longer loaded".into(),
+            message: "it records no reason; the kernel's log (dmesg) has it".into(),
+            exit_code: 0,
+        })
+    }
+
+    /// Unloads it and says why it ended, which may have been before.
+    ///
+    /// # Errors
+    /// The kernel does not let it go.
+    pub fn detach(mut self) -> Result<ExitInfo, HostError> {
+        drop(self.link.take());
+        let since = Instant::now();
+        loop {
+            let state = kernel_state().unwrap_or_default();
+            let exit = if self.exit.is_some() { self.exit()? } else { None };
+            if state.is_free() {
+                return Ok(exit.unwrap_or(ExitInfo {
+                    kind: super::EXIT_UNREG,
+                    reason: super::kind_name(super::EXIT_UNREG).into(),
+                    message: String::new(),
+                    exit_code: 0,
+                }));
+            }
+            if since.elapsed() > PATIENCE {
+                return Err(HostError::System(format!(
+                    "scheduler {} does not go: the kernel still says {:?} after {} s",
+                    self.name(),
+                    state.state,
+                    PATIENCE.as_secs()
+                )));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn word(bytes: &[u8], offset: usize) -> Option<u64> {
+    let bytes = bytes.get(offset..offset.checked_add(8)?)?;
+    Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+fn fields(section: &[u8], place: ExitPlace) -> Option<ExitFields<'_>> {
+    let text = |(start, len): (usize, usize)| section.get(start..start.checked_add(len)?);
+    let kind = section.get(place.kind..place.kind.checked_add(4)?)?;
+    Some(ExitFields {
+        kind: u32::from_ne_bytes(kind.try_into().ok()?),
+        reason: text(place.reason)?,
+        message: text(place.message)?,
+        exit_code: word(section, place.exit_code)? as i64,
+    })
+}
