@@ -17,12 +17,14 @@ pub use measure::BenchResult;
 use crate::args::BenchArgs;
 use crate::error::{CliError, CliResult, allowed_words};
 use crate::output::Out;
+use crate::made;
 use crate::table::{self, digits, number};
 use job::Job;
 use schedlab_sched::registry;
 
 /// Runs the command.
 pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
+    made::configure(&args.scx, &[]);
     let schedulers = schedulers(&args.scheduler)?;
     if let Some(curve) = args.curve {
         return curve::curve(curve, &schedulers, args, out);
