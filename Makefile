@@ -8,7 +8,7 @@ SCHEDLAB := $(TARGET)/release/schedlab
 OUT ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help install build demo test fmt lint bless clean
+.PHONY: help install build guest demo test fmt lint bless clean
 
 help: ## List these goals
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 18
@@ -18,6 +18,10 @@ install: ## Install what building needs (apt packages, the pinned Rust toolchain
 
 build: install ## Build the program: target/release/schedlab
 	cargo build --release --locked -p schedlab
+	@scripts/guest.sh $(TARGET)/release
+
+guest: ## Build what runs in the guests of `schedlab vm` (`make build` does it too)
+	@scripts/guest.sh
 
 demo: build ## Run studies S0 and S1, simulated and on this machine; write report.html
 	@$(SCHEDLAB) demo --output $(OUT)

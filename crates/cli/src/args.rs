@@ -38,6 +38,12 @@ pub enum Command {
     /// Run a workload, or n copies of any command, on the running kernel.
     #[command(after_long_help = EXAMPLES_RUN)]
     Run(RunArgs),
+    /// Run a workload on real kernels in virtual machines, exactly repeatable.
+    #[command(after_long_help = EXAMPLES_VM)]
+    Vm(Box<crate::commands::VmArgs>),
+    /// Fetch and list the kernels for `vm`.
+    #[command(after_long_help = EXAMPLES_KERNEL)]
+    Kernel(crate::commands::KernelArgs),
     /// Run one workload under several schedulers, simulated and real, side by side.
     #[command(after_long_help = EXAMPLES_COMPARE)]
     Compare(CompareArgs),
@@ -58,6 +64,9 @@ pub enum Command {
     Bench(BenchArgs),
     /// Show what this machine can do, what is missing and how to get it.
     Doctor(DoctorArgs),
+    /// Run the studies' experiments again, and judge each of their claims.
+    #[command(after_long_help = EXAMPLES_REPRODUCE)]
+    Reproduce(ReproduceArgs),
     /// Run studies S0 and S1, simulated and on this machine, and write the report.
     Demo(DemoArgs),
     /// Print the JSON schemas of what `--json` and `--slices` give.
@@ -75,6 +84,15 @@ const EXAMPLES_SIM: &str = "Examples:
   schedlab sim hogs --slices | head
   schedlab sim interactive --until 2s --trace run.pftrace     (opens in ui.perfetto.dev)";
 
+const EXAMPLES_REPRODUCE: &str = "Examples:
+  schedlab reproduce --quick                    (all studies in a few minutes)
+  schedlab reproduce S0 S1 --details            (every number with its interval)
+  schedlab reproduce S4 --lane sim --json | jq '.[] | {id, verdict}'
+  schedlab reproduce my-study.toml
+
+The same command goes on where it was stopped. A claim HOLDS if the whole interval of each of its
+numbers lies within bounds that stand in the study's file; what was not measured never counts.";
+
 const EXAMPLES_EXPLAIN: &str = "Examples:
   schedlab explain interactive --until 2s                     (the longest wait of the run)
   schedlab explain interactive --until 2s --task hog --nth 3
@@ -88,6 +106,25 @@ const EXAMPLES_RUN: &str = "Examples:
 
 Without root, FIFO, RR and negative nice values are refused by the kernel, and the numbers come from
 /proc instead of a trace; the result says so.";
+
+const EXAMPLES_VM: &str = "Examples:
+  schedlab vm hogs:n=4 --kernel 6.12
+  schedlab vm hogs:n=4 --kernel 6.1,6.12,6.18 --until 2s
+  schedlab vm interactive --kernel 6.18 --scheduler kernel,rr --slices
+  schedlab vm hogs --kernel ./vmlinuz --trace run.pftrace
+  schedlab vm hogs:n=4 --policy fifo --sysctl kernel.sched_rt_runtime_us=800000
+
+With the counted clock a run is the same every time, byte for byte, on any host; the identity
+that is printed names everything that it depends on. Needs qemu-system-x86_64, but neither root nor
+KVM.";
+
+const EXAMPLES_KERNEL: &str = "Examples:
+  schedlab kernel list
+  schedlab kernel get 6.1 6.12 6.18
+  schedlab kernel get ./vmlinuz
+
+Kernels come from Debian's archive, checked by its signatures; the system's package sources stay as
+they are. They are kept in $SCHEDLAB_CACHE, else in ~/.cache/schedlab.";
 
 const EXAMPLES_COMPARE: &str = "Examples:
   schedlab compare hogs:n=3 --scheduler rr,fcfs,linux-6.12
@@ -624,6 +661,51 @@ pub enum LaneArg {
     Sim,
     /// On this machine only.
     Host,
+}
+
+impl LaneArg {
+    /// Its word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// Arguments of `reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// Studies by name, or files; without any, all that are built in.
+    #[arg(value_name = "STUDY|FILE")]
+    pub studies: Vec<String>,
+    /// Fewer points and repetitions, as the studies say: minutes instead of an hour.
+    #[arg(long)]
+    pub quick: bool,
+    /// Only these lanes, separated by commas.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub lane: Vec<LaneArg>,
+    /// Directory for report.html, claims.json and the runs of each study.
+    #[arg(long, short, default_value = "reproduction", value_name = "DIR")]
+    pub output: PathBuf,
+    /// Throw away the runs that the directory holds.
+    #[arg(long)]
+    pub fresh: bool,
+    /// Print the numbers behind each verdict.
+    #[arg(long)]
+    pub details: bool,
+    /// Print the claims as JSON (see `schedlab schema claims`).
+    #[arg(long, conflicts_with = "details")]
+    pub json: bool,
+    /// Seed of every random draw, and of the order of runs on this machine.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Also write every figure as SVG and PNG into the directory `plots`.
+    #[arg(long)]
+    pub plots: bool,
+    /// The machine.
+    #[command(flatten)]
+    pub machine: MachineArgs,
 }
 
 /// Arguments of `demo`.

@@ -112,5 +112,6 @@ impl<S: TraceSink> Engine<'_, S> {
             }
         }
         self.each_class(|class, core| class.reclassed(core));
+        self.drain();
     }
 }

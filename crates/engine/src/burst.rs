@@ -7,7 +7,7 @@ use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
 impl<S: TraceSink> Engine<'_, S> {
     /// `task` begins, on `cpu`, a burst of `in_kernel` and then `ns` of work; a task that is busy
     /// until a wall time ends it no earlier.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
         if self.has_plain_bursts {
             let end = self.core.now.saturating_add(in_kernel).saturating_add(ns);
@@ -93,6 +93,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// The burst of `cpu`, which runs `task`, has come to its end.
+    #[inline]
     pub(crate) fn burst_ended(&mut self, cpu: CpuId, task: TaskId) {
         let Some(pace) = &self.pace else { return };
         let exec = &mut self.execs[task.index()];
@@ -102,14 +103,21 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// `task` leaves `cpu`: keeps what is left of its burst.
+    #[inline]
     pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
-        let now = self.core.now;
         if self.has_plain_bursts {
+            let left = self.burst_ends.get(cpu).saturating_sub(self.core.now);
             let exec = &mut self.execs[task.index()];
-            let left = self.burst_ends.get(cpu).saturating_sub(now);
             exec.remaining = if exec.wall_until.is_some() { 0 } else { left };
-            return;
+        } else {
+            self.keep_paced_rest(cpu, task);
         }
+    }
+
+    /// The same where siblings slow each other or time in the kernel counts.
+    #[inline(never)]
+    fn keep_paced_rest(&mut self, cpu: CpuId, task: TaskId) {
+        let now = self.core.now;
         let exec = &mut self.execs[task.index()];
         // A task busy until a wall time has no CPU time left to use up, only time to pass.
         exec.remaining = match &self.pace {

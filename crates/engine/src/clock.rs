@@ -22,21 +22,8 @@ pub enum Due {
     ReturnToUser(CpuId),
     /// A CPU that spun for the lock of its run queue has got it.
     LockTaken(CpuId),
-    /// A wake-up whose waker spun for the lock of the run queue.
-    WakeTaken(LateWake),
-}
-
-/// A wake-up that waits for a lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct LateWake {
-    /// Who is woken.
-    pub task: TaskId,
-    /// Where the waker runs.
-    pub this_cpu: CpuId,
-    /// The waker, if it is a task.
-    pub waker: Option<TaskId>,
-    /// It is about to sleep.
-    pub sync: bool,
+    /// A wake-up whose waker spun for the lock of the run queue: its number among those.
+    WakeTaken(u32),
 }
 
 impl Due {
@@ -128,9 +115,9 @@ impl EventQueue {
 /// common `moved`, so that this costs one addition.
 #[derive(Debug)]
 pub struct BurstEnds {
-    /// Least time below each node, less `moved`. The root is 1, the children of n are 2n and
-    /// 2n + 1, and the leaf of CPU c is `width` + c.
-    nodes: Vec<Nanos>,
+    /// Least time below each node, less `moved`; siblings lie together. The root is node 1, the
+    /// children of n are 2n and 2n + 1, and the leaf of CPU c is `width` + c.
+    pairs: Vec<[Nanos; 2]>,
     /// Leaves: the number of CPUs, rounded up to a power of two.
     width: usize,
     /// By how much all ends have been moved.
@@ -141,14 +128,15 @@ impl BurstEnds {
     /// No CPU has an end.
     pub fn new(nr_cpus: u32) -> Self {
         let width = (nr_cpus as usize).next_power_of_two();
-        Self { nodes: vec![Nanos::MAX; 2 * width], width, moved: 0 }
+        Self { pairs: vec![[Nanos::MAX; 2]; width], width, moved: 0 }
     }
 
     /// The end of `cpu`'s burst.
     #[inline]
     pub fn get(&self, cpu: CpuId) -> Nanos {
+        let leaf = self.width + cpu.index();
         // One that never comes stays where it is.
-        self.nodes[self.width + cpu.index()].saturating_add(self.moved)
+        self.pairs[leaf / 2][leaf % 2].saturating_add(self.moved)
     }
 
     /// Sets the end of `cpu`'s burst, which lies behind all moves so far.
@@ -156,12 +144,13 @@ impl BurstEnds {
     pub fn set(&mut self, cpu: CpuId, at: Nanos) {
         let mut least = if at == Nanos::MAX { at } else { at - self.moved };
         let mut node = self.width + cpu.index();
-        while self.nodes[node] != least {
-            self.nodes[node] = least;
-            if node == 1 {
+        while node > 0 {
+            let pair = &mut self.pairs[node / 2];
+            if pair[node % 2] == least {
                 break;
             }
-            least = least.min(self.nodes[node ^ 1]);
+            pair[node % 2] = least;
+            least = pair[0].min(pair[1]);
             node /= 2;
         }
     }
@@ -175,7 +164,7 @@ impl BurstEnds {
     /// When the first burst ends.
     #[inline]
     pub fn first_time(&self) -> Nanos {
-        self.nodes[1].saturating_add(self.moved)
+        self.pairs[0][1].saturating_add(self.moved)
     }
 
     /// The CPU whose burst ends first.
@@ -183,8 +172,8 @@ impl BurstEnds {
     pub fn first_cpu(&self) -> CpuId {
         let mut node = 1;
         while node < self.width {
-            node *= 2;
-            node += usize::from(self.nodes[node] > self.nodes[node + 1]);
+            let [left, right] = self.pairs[node];
+            node = 2 * node + usize::from(left > right);
         }
         CpuId((node - self.width) as u32)
     }

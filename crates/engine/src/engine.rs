@@ -41,6 +41,10 @@ pub(crate) struct Engine<'a, S> {
     pub kernel_mode: KernelMode,
     /// No pace, and no time in the kernel to keep: a burst is a time and nothing else.
     pub has_plain_bursts: bool,
+    /// Every class may have quiet ticks, and neither siblings nor kernel code make ticks differ.
+    pub may_pass_ticks: bool,
+    /// Some class of the stack pulls before a pick.
+    pub pulls_before_pick: bool,
     /// Only where a task has a working set and the machine has caches.
     pub cold_caches: Option<ColdCaches>,
     /// Only on a machine where the locks of run queues cost anything.
@@ -93,6 +97,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             events.push(arrival.release_ns, Due::Release(index as u32));
         }
         let (pace, kernel_mode) = (Pace::new(machine), KernelMode::new(machine));
+        let has_plain_bursts = pace.is_none() && !kernel_mode.is_tracked();
         Self {
             workload,
             config,
@@ -101,12 +106,14 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             scheduler,
             balance_from: stack::first_that_balances(&classes),
             idle_watchers: stack::idle_watchers(&classes),
-            classes,
             costs: machine.costs,
             execs: Vec::new(),
             events,
             burst_ends: BurstEnds::new(machine.nr_cpus()),
-            has_plain_bursts: pace.is_none() && !kernel_mode.is_tracked(),
+            has_plain_bursts,
+            may_pass_ticks: has_plain_bursts && classes.iter().all(|c| c.has_quiet_ticks()),
+            pulls_before_pick: classes.iter().any(|class| class.pulls_before_pick()),
+            classes,
             pace,
             kernel_mode,
             cold_caches: ColdCaches::new(machine, workload),
@@ -150,13 +157,14 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     /// Takes over what classes asked for in a callback: timers and moves.
-    #[inline]
+    #[inline(always)]
     pub fn drain(&mut self) {
         if self.core.has_requests() {
             self.drain_requests();
         }
     }
 
+    #[inline(never)]
     fn drain_requests(&mut self) {
         while let Some(timer) = self.core.take_timer() {
             let due = Due::ClassTimer { class: timer.class, token: timer.token };
@@ -184,7 +192,6 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             let (class, core) = self.class(index);
             call(class, core);
         }
-        self.drain();
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
@@ -193,6 +200,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         let end_ns = self.end_ns();
         self.each_class(|class, core| class.run_begins(core));
+        self.drain();
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
             let now = self.events.next_time().min(tick).min(self.burst_ends.first_time());
@@ -251,7 +259,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 }
                 Due::ReturnToUser(cpu) => self.return_to_user(cpu),
                 Due::LockTaken(cpu) => self.lock_taken(cpu),
-                Due::WakeTaken(wake) => self.wake_taken(wake),
+                Due::WakeTaken(number) => self.wake_taken(number),
             }
         }
         if self.interrupts.next_time() == now {
@@ -302,13 +310,20 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     pub fn count_round(&mut self, cpu: CpuId) {
         self.rounds += 1;
         if self.rounds > ROUNDS_MAX {
-            let task = match self.core.rq(cpu).curr {
-                Some(curr) => self.execs[curr.index()].name.clone(),
-                None => "none".into(),
-            };
-            let time_ns = self.core.now;
-            self.error.get_or_insert(SimError::NoProgress { task, time_ns });
+            self.report_hang(cpu);
         }
+    }
+
+    /// An instant does not end; what `cpu` runs is named.
+    #[cold]
+    #[inline(never)]
+    fn report_hang(&mut self, cpu: CpuId) {
+        let task = match self.core.rq(cpu).curr {
+            Some(curr) => self.execs[curr.index()].name.clone(),
+            None => "none".into(),
+        };
+        let time_ns = self.core.now;
+        self.error.get_or_insert(SimError::NoProgress { task, time_ns });
     }
 
     /// Nothing is due any more though tasks live: somebody waits for ever.

@@ -28,7 +28,7 @@
 //! schedule_tail). Left out: locks taken by balancing, ticks, changes of attributes, the launcher;
 //! the second lock of a wake-up that moves a task; tasklist_lock and every other lock.
 
-use crate::clock::{Due, LateWake};
+use crate::clock::Due;
 use crate::engine::Engine;
 use crate::exec::Waiting;
 use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
@@ -47,6 +47,19 @@ struct Lock {
     compared: u32,
 }
 
+/// A wake-up that waits for a lock.
+#[derive(Clone, Copy, Debug)]
+pub struct LateWake {
+    /// Who is woken.
+    pub task: TaskId,
+    /// Where the waker runs.
+    pub this_cpu: CpuId,
+    /// The waker, if it is a task.
+    pub waker: Option<TaskId>,
+    /// It is about to sleep.
+    pub sync: bool,
+}
+
 /// All locks of a run, on a machine where they cost anything.
 #[derive(Debug)]
 pub struct Locks {
@@ -58,6 +71,9 @@ pub struct Locks {
     /// CPUs that spin for a choice, and those that have got the lock for it: what fetching it took.
     spins: Vec<bool>,
     granted: Vec<Option<Nanos>>,
+    /// Wake-ups whose wakers spin, and the places of this list that are free.
+    late: Vec<LateWake>,
+    late_free: Vec<u32>,
     /// The wake-up under way has the lock.
     wake_has_it: bool,
     /// Until when each CPU that went idle is still busy with having found nothing.
@@ -99,8 +115,20 @@ impl Locks {
             granted: vec![None; nr_cpus as usize],
             idle_from: vec![0; nr_cpus as usize],
             owed: 0,
+            late: Vec::new(),
+            late_free: Vec::new(),
             wake_has_it: false,
         })
+    }
+
+    /// Keeps `wake` until its waker has the lock; gives the number by which it is found.
+    fn keep(&mut self, wake: LateWake) -> u32 {
+        if let Some(number) = self.late_free.pop() {
+            self.late[number as usize] = wake;
+            return number;
+        }
+        self.late.push(wake);
+        self.late.len() as u32 - 1
     }
 
     /// The lock of the run queue of `cpu`.
@@ -246,16 +274,18 @@ impl<S: TraceSink> Engine<'_, S> {
             return false;
         }
         let taken = locks.take(wake.this_cpu, wake.this_cpu, now, lock.compared);
+        let begin = now.saturating_add(taken.total());
+        self.events.push(begin, Due::WakeTaken(locks.keep(wake)));
         self.count_lock(taken);
         self.pay_for_wakeup(wake.this_cpu, wake.waker, taken.total());
-        let begin = now.saturating_add(taken.total());
-        self.events.push(begin, Due::WakeTaken(wake));
         true
     }
 
-    /// The waker has got the lock for which it spun.
-    pub(crate) fn wake_taken(&mut self, wake: LateWake) {
-        let LateWake { task, this_cpu, waker, sync } = wake;
+    /// The waker of late wake-up `number` has got the lock for which it spun.
+    pub(crate) fn wake_taken(&mut self, number: u32) {
+        let Some(locks) = &mut self.locks else { return };
+        locks.late_free.push(number);
+        let LateWake { task, this_cpu, waker, sync } = locks.late[number as usize];
         self.set_wake_has_it(true);
         self.wake_now(task, this_cpu, waker, sync);
         self.set_wake_has_it(false);
@@ -341,6 +371,8 @@ mod tests {
             granted: vec![None; 4],
             idle_from: vec![0; 4],
             owed: 0,
+            late: Vec::new(),
+            late_free: Vec::new(),
             wake_has_it: false,
         }
     }

@@ -16,27 +16,12 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let prev = self.core.rq(cpu).curr;
         let out = prev.map_or(SwitchOut::Idle, |prev| self.leave(cpu, prev));
-        let first = prev.map_or(self.nr_classes(), |prev| self.core.task(prev).class);
-        let first = first.min(self.balance_from);
-        for index in first..self.nr_classes() {
-            let (class, core) = self.class(index);
-            if class.balance(core, cpu) {
-                break;
-            }
+        if self.pulls_before_pick {
+            self.pull_before_pick(cpu, prev);
         }
         let mut next = self.pick(cpu);
-        if next.is_none() {
-            let mut pulled = false;
-            for index in 0..self.nr_classes() {
-                let (class, core) = self.class(index);
-                if class.newidle_balance(core, cpu) {
-                    pulled = true;
-                    break;
-                }
-            }
-            if pulled {
-                next = self.pick(cpu);
-            }
+        if next.is_none() && self.newidle_balance(cpu) {
+            next = self.pick(cpu);
         }
         self.core.clear_resched(cpu);
         self.drain();
@@ -59,8 +44,9 @@ impl<S: TraceSink> Engine<'_, S> {
             self.tell_idle(cpu, true, true);
         }
         if let Some(prev) = prev {
-            self.execs[prev.index()].yielded = false;
-            if self.execs[prev.index()].must_move && next != Some(prev) {
+            let exec = &mut self.execs[prev.index()];
+            exec.yielded = false;
+            if exec.must_move && next != Some(prev) {
                 self.move_away(cpu, prev);
             }
         }
@@ -72,6 +58,26 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.watch.is_some() {
             self.note_cause(&Cause::Moved);
         }
+    }
+
+    /// Asks the class of `prev` and those below it, until one has something to run here.
+    fn pull_before_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) {
+        let first = prev.map_or(self.nr_classes(), |prev| self.core.task(prev).class);
+        let first = first.min(self.balance_from);
+        for index in first..self.nr_classes() {
+            let (class, core) = self.class(index);
+            if class.balance(core, cpu) {
+                break;
+            }
+        }
+    }
+
+    /// `cpu` has nothing to run. Returns whether a class has pulled something.
+    fn newidle_balance(&mut self, cpu: CpuId) -> bool {
+        (0..self.nr_classes()).any(|index| {
+            let (class, core) = self.class(index);
+            class.newidle_balance(core, cpu)
+        })
     }
 
     /// The callbacks that classes have asked for, highest class first.

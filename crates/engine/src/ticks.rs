@@ -14,7 +14,7 @@ use schedlab_model::{CpuId, TaskId, TraceSink};
 impl<S: TraceSink> Engine<'_, S> {
     /// The tick that is due, or several at once.
     pub(crate) fn tick(&mut self) {
-        let nr = self.nr_quiet_ticks();
+        let nr = if self.may_pass_ticks { self.nr_quiet_ticks() } else { 0 };
         if nr > 0 {
             self.pass_ticks(nr);
         } else {
@@ -23,6 +23,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    #[inline]
     fn take_tick(&mut self) {
         self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
@@ -57,9 +58,10 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// How many ticks, from the one that is due, may be taken at once; 0: it is no quiet one.
+    #[inline(never)]
     fn nr_quiet_ticks(&self) -> u64 {
-        // Whoever watches is told of every tick, and siblings or kernel code make ticks differ.
-        if !self.has_plain_bursts || self.watch.is_some() || self.core.next_resched().is_some() {
+        // Whoever watches is told of every tick.
+        if self.watch.is_some() || self.core.next_resched().is_some() {
             return 0;
         }
         let mut nr = u64::MAX;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tasks become runnable: release, fork, wake-up (try_to_wake_up, wake_up_new_task).
 
-use crate::clock::LateWake;
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
 use crate::exec::{Exec, Waiting};
+use crate::locks::LateWake;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{CpuId, EventKind, Interpreter, Release, TaskId, TraceSink};

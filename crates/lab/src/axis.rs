@@ -129,7 +129,7 @@ impl AxisRange {
 }
 
 /// `A`, `A*all`, `A*all+B`, `all`, `all+B`.
-fn last_value(text: &str, nr_cpus: u32) -> Option<u64> {
+pub(crate) fn last_value(text: &str, nr_cpus: u32) -> Option<u64> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if let Ok(number) = text.parse() {
         return Some(number);

@@ -168,6 +168,28 @@ fn from_millionths(value: i128) -> f64 {
     value as f64 / 1e6
 }
 
+/// Names of all measures of a task.
+pub(crate) fn task_measure_names() -> Vec<String> {
+    names(&to_value(&TaskMeasures::default()))
+}
+
+/// A measure of one task, or one over several by the end of its name; `None` where a task lacks it
+/// or it is no single number.
+pub(crate) fn number_of_tasks(tasks: &[&TaskMeasures], name: &str) -> Option<f64> {
+    let values = |name: &str| -> Option<Vec<i128>> {
+        let value = |task: &&TaskMeasures| match look_up(&to_value(task), name) {
+            Found::One(value) => value,
+            Found::Unknown => None,
+        };
+        tasks.iter().map(value).collect()
+    };
+    let found = match values(name) {
+        Some(found) if found.len() == 1 => Some(found[0]),
+        _ => stem(name).and_then(|(stem, end)| over(&values(stem)?, end)),
+    };
+    found.map(from_millionths)
+}
+
 /// One number of several; `None` without any.
 fn over(values: &[i128], end: &str) -> Option<i128> {
     let sum: i128 = values.iter().sum();
@@ -180,7 +202,7 @@ fn over(values: &[i128], end: &str) -> Option<i128> {
 }
 
 /// The name without the end that asks for a number over all tasks, and that end.
-fn stem(measure: &str) -> Option<(&str, &'static str)> {
+pub(crate) fn stem(measure: &str) -> Option<(&str, &'static str)> {
     OVER_TASKS.into_iter().find_map(|end| measure.strip_suffix(end).map(|stem| (stem, end)))
 }
 

@@ -7,10 +7,12 @@
 //! `analysis` says what the analysis of a trace must know of the workload; `view` puts results into
 //! rows with intervals and differences, `values` is how it reads them; `pipeline` puts a sink on a
 //! thread of its own.
+//! `claims` judges what a study says by the results of its experiments.
 //! `store` keeps results on disk run by run, `identity` tells which run a stored one is.
 
 pub mod analysis;
 pub mod axis;
+pub mod claims;
 pub mod execute;
 pub mod expect;
 pub mod explain;

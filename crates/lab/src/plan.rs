@@ -49,8 +49,8 @@ pub struct PlanInput {
     pub host_cpus: CpuMask,
     /// Seed of the first repetition; each further one adds 1.
     pub seed: u64,
-    /// Only this lane, if given.
-    pub lane: Option<String>,
+    /// Only these lanes, if any is given.
+    pub lanes: Vec<String>,
     /// Repetitions on the host instead of the study's, if given.
     pub host_repetitions: Option<u32>,
     /// Most runs that a plan may have.
@@ -108,6 +108,8 @@ struct Point<'p> {
     workload: &'p str,
     machine: Option<&'p NamedMachine>,
     values: &'p BTreeMap<String, String>,
+    /// Whether the study claims something, for which every repetition counts.
+    has_claims: bool,
 }
 
 impl Point<'_> {
@@ -208,8 +210,17 @@ impl Plan {
                         let mut values = fixed.clone();
                         values.extend(varying);
                         let values = &values;
-                        let point =
-                            Point { experiment, spec, runs_index, runs, workload, machine, values };
+                        let has_claims = !study.claims.is_empty();
+                        let point = Point {
+                            experiment,
+                            spec,
+                            runs_index,
+                            runs,
+                            workload,
+                            machine,
+                            values,
+                            has_claims,
+                        };
                         self.add_point(&point, input, make)?;
                     }
                 }
@@ -335,8 +346,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds `request` once a seed. On a real machine only the first one keeps its timeline:
-    /// repetitions are there for the statistics.
+    /// Adds `request` once a seed. On a real machine only the first one keeps its timeline, unless
+    /// claims need it: repetitions are there for the statistics.
     fn add_repetitions(
         &mut self,
         point: &Point<'_>,
@@ -350,7 +361,7 @@ impl Plan {
                 .collect(),
         };
         for (repetition, seed) in (0_u32..).zip(seeds) {
-            let keep_whole = point.runs.lane == "sim" || repetition == 0;
+            let keep_whole = point.runs.lane == "sim" || repetition == 0 || point.has_claims;
             self.runs.push(PlannedRun {
                 experiment: point.experiment,
                 lane: point.runs.lane.clone(),
@@ -442,7 +453,7 @@ fn lane_cpus(lane: &str, nr_cpus: u32, input: &PlanInput) -> Option<CpuMask> {
 }
 
 fn wanted(runs: &RunsSpec, input: &PlanInput) -> bool {
-    input.lane.as_ref().is_none_or(|lane| *lane == runs.lane)
+    input.lanes.is_empty() || input.lanes.contains(&runs.lane)
 }
 
 /// The machines of an experiment, each made once.
@@ -474,7 +485,7 @@ fn pairs<'p>(
 }
 
 /// Every combination of the axes' values, the last axis fastest.
-fn points(axes: &[(&str, Vec<String>)]) -> Vec<BTreeMap<String, String>> {
+pub(crate) fn points(axes: &[(&str, Vec<String>)]) -> Vec<BTreeMap<String, String>> {
     let mut points = vec![BTreeMap::new()];
     for (name, values) in axes {
         points = points
@@ -493,7 +504,7 @@ fn points(axes: &[(&str, Vec<String>)]) -> Vec<BTreeMap<String, String>> {
 
 /// `{name}` replaced by the value of `name`, and `{name:one|many}` by the value and the word that
 /// goes with it. Braces that name no value stay.
-fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
+pub(crate) fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {

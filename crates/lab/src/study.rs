@@ -4,6 +4,7 @@
 //! This file holds the shape and the checks that need no machine; `plan` turns a study into runs.
 
 use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
+use crate::claims::{self, Claim, Quick};
 use crate::place::Step;
 use crate::published::Published;
 use crate::{FigureKind, StudyError, View};
@@ -27,6 +28,9 @@ pub struct Study {
     /// Its experiments.
     #[serde(rename = "experiment")]
     pub experiments: Vec<ExperimentSpec>,
+    /// What it claims.
+    #[serde(default, rename = "claim")]
+    pub claims: Vec<Claim>,
 }
 
 /// One or more experiments over the same axes.
@@ -97,9 +101,15 @@ pub struct ExperimentSpec {
     /// Figures that somebody published, to compare with.
     #[serde(default)]
     pub published: Option<Published>,
+    /// What a quick reproduction does instead.
+    #[serde(default)]
+    pub quick: Option<Quick>,
     /// Where and under what each point runs.
     pub runs: Vec<RunsSpec>,
 }
+
+/// Names of the lanes.
+pub const LANES: [&str; 3] = ["sim", "host", "vm"];
 
 /// Schedulers of one lane.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
@@ -131,6 +141,21 @@ impl Study {
         Ok(study)
     }
 
+    /// The same with what its experiments say of a quick reproduction.
+    pub fn quick(mut self) -> Self {
+        let is_skipped = |spec: &ExperimentSpec| spec.quick.as_ref().is_some_and(|q| q.skip);
+        self.experiments.retain(|spec| !is_skipped(spec));
+        for spec in &mut self.experiments {
+            let Some(quick) = spec.quick.take() else { continue };
+            spec.axes.extend(quick.axes);
+            spec.parameters.extend(quick.parameters);
+            for runs in spec.runs.iter_mut().filter(|runs| runs.repetitions.is_some()) {
+                runs.repetitions = quick.repetitions.or(runs.repetitions);
+            }
+        }
+        self
+    }
+
     fn check(&self) -> Result<(), StudyError> {
         if self.experiments.is_empty() {
             return Err(StudyError::new(
@@ -152,7 +177,7 @@ impl Study {
             }
             spec.check().map_err(inside)?;
         }
-        Ok(())
+        claims::check(&self.claims, &self.experiments)
     }
 }
 
@@ -346,8 +371,8 @@ impl RunsSpec {
     const REPETITIONS_MAX: u32 = 100_000;
 
     fn check(&self, has_seeds: bool) -> Result<(), StudyError> {
-        if !matches!(self.lane.as_str(), "sim" | "host") {
-            return Err(unknown("lane", &self.lane, ["sim", "host"].into_iter()).below("lane"));
+        if !LANES.contains(&self.lane.as_str()) {
+            return Err(unknown("lane", &self.lane, LANES.into_iter()).below("lane"));
         }
         if self.schedulers.is_empty() {
             return Err(

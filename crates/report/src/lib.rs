@@ -11,6 +11,7 @@
 mod agreement;
 mod analysis;
 mod boxes;
+mod claims;
 mod curves;
 mod embed;
 mod error;
@@ -40,6 +41,7 @@ pub use page::render_report;
 pub use plots::write_plots;
 
 use schedlab_lab::ExperimentResult;
+use schedlab_lab::claims::ClaimResult;
 use std::path::Path;
 
 /// What a model is faithful to and what it leaves out; printed at the end of the report.
@@ -80,6 +82,8 @@ pub struct ReportInput<'a> {
     pub command: Option<&'a str>,
     /// Experiments in the order of the page.
     pub results: &'a [ExperimentResult],
+    /// Claims of the studies with their verdicts, in the order of the page.
+    pub claims: &'a [ClaimResult],
     /// Notes on the models that were used, in order.
     pub model_notes: &'a [ModelNote],
     /// Size guard.

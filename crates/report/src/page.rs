@@ -3,6 +3,7 @@
 
 use crate::agreement::agreement_section;
 use crate::analysis::analysis_section;
+use crate::claims::{claims_summary, study_claims};
 use crate::embed::fair_cap;
 use crate::error::ReportError;
 use crate::findings::findings;
@@ -21,10 +22,11 @@ use schedlab_lab::FigureKind;
 use std::fmt::Write as _;
 
 /// The page's style sheets; the last one overrides for phone and print.
-const STYLES: [&str; 4] = [
+const STYLES: [&str; 5] = [
     include_str!("../assets/page.css"),
     include_str!("../assets/figures.css"),
     include_str!("../assets/analysis.css"),
+    include_str!("../assets/claims.css"),
     include_str!("../assets/media.css"),
 ];
 const UPLOT_STYLE: &str = include_str!("../vendor/uPlot.min.css");
@@ -62,9 +64,23 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
         escape(&findings(&groups, &pairs).join(" "))
     );
     out += &warnings_section(&groups);
+    out += &claims_summary(input.claims);
     summary(&mut out, &groups, &styles);
+    let mut studies: Vec<&str> = Vec::new();
     for group in &groups {
+        let study = group.result.experiment.study.as_str();
+        if !studies.contains(&study) {
+            studies.push(study);
+            out += &study_claims(input.claims, study);
+        }
         page.experiment(&mut out, group)?;
+    }
+    // A study none of whose experiments gave a run still has its claims.
+    for claim in input.claims {
+        if !studies.contains(&claim.study.as_str()) {
+            studies.push(&claim.study);
+            out += &study_claims(input.claims, &claim.study);
+        }
     }
     out += &agreement_section(&pairs, &styles);
     out += &machine_section(&groups, input.command);
@@ -100,6 +116,9 @@ fn title(out: &mut String, input: &ReportInput<'_>, groups: &[Group<'_>]) {
         let _ = writeln!(out, "<p class=\"byline\">{}</p>", escape(date));
     }
     *out += "<nav aria-label=\"Contents\"><ul>";
+    if !input.claims.is_empty() {
+        *out += "<li><a href=\"#claims\">Claims</a></li>";
+    }
     for group in groups {
         let _ = write!(
             out,

@@ -163,6 +163,7 @@ mod tests {
             date: None,
             command: None,
             results: &[result],
+            claims: &[],
             model_notes: &[],
             limits: Limits::default(),
         };

@@ -15,6 +15,7 @@ fn input(results: &[ExperimentResult]) -> ReportInput<'_> {
         date: Some("any date"),
         command: None,
         results,
+        claims: &[],
         model_notes: &[],
         limits: Limits::default(),
     }

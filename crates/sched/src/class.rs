@@ -141,6 +141,12 @@ pub trait SchedClass: Send {
         false
     }
 
+    /// Whether [`SchedClass::balance`] ever does anything; a stack in which no class says so is
+    /// spared the question at every switch. Default: yes.
+    fn pulls_before_pick(&self) -> bool {
+        true
+    }
+
     /// Whether [`SchedClass::balance`] is called before every pick, also from idle and from lower
     /// classes; asked once. Default: no.
     fn always_balances(&self) -> bool {
@@ -197,6 +203,12 @@ pub trait SchedClass: Send {
     /// running task if it is of this class. The engine then passes over them. Default: none.
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
         0
+    }
+
+    /// Whether [`SchedClass::quiet_ticks`] may ever be more than 0: a stack in which one class says
+    /// no is not asked at every tick. Default: no.
+    fn has_quiet_ticks(&self) -> bool {
+        false
     }
 
     /// `nr` ticks of busy `cpu` that were promised to be quiet have passed, in place of as many

@@ -597,9 +597,15 @@ impl Core {
 
     /// A tick begins: its number is computed once for all CPUs.
     #[doc(hidden)]
+    #[inline]
     pub fn note_tick(&mut self) {
-        self.jiffy = self.now / self.tick_nsec;
-        self.jiffy_start = self.jiffy * self.tick_nsec;
+        if self.now == self.jiffy_start + self.tick_nsec {
+            self.jiffy += 1;
+            self.jiffy_start = self.now;
+        } else {
+            self.jiffy = self.now / self.tick_nsec;
+            self.jiffy_start = self.jiffy * self.tick_nsec;
+        }
     }
 }
 

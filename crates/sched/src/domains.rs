@@ -58,6 +58,8 @@ pub struct Domain {
     pub cache_nice_tries: u32,
     /// SD_PREFER_SIBLING: the domain above spreads tasks over domains like this one.
     pub prefer_sibling: bool,
+    /// Each group is one CPU.
+    pub has_single_cpus: bool,
     /// Imbalance between nodes that is tolerated, in tasks; 0 below the NUMA levels that have one.
     pub imb_numa_nr: u32,
 }
@@ -308,6 +310,7 @@ impl LevelSpans {
         Domain {
             level,
             weight: span.weight(),
+            has_single_cpus: groups.iter().all(|group| group.weight == 1 && !group.is_core),
             groups,
             imbalance_pct: if level == Level::Smt { 110 } else { 117 },
             cache_nice_tries: match level {

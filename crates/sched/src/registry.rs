@@ -43,13 +43,15 @@ pub struct SchedulerInfo {
 /// A stack of classes for one run, or why there is none.
 pub type MadeStack = Result<Vec<Box<dyn SchedClass>>, String>;
 
+type MakeStack = dyn Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync;
+
 /// A scheduler that is no entry here because it is made at run time, from a file for example.
 pub struct MadeScheduler {
     /// Name.
     pub name: String,
     /// What it promises, its tunables, and what its model leaves out; not its name.
     pub like: &'static SchedulerInfo,
-    make: Box<dyn Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync>,
+    make: Box<MakeStack>,
 }
 
 impl MadeScheduler {

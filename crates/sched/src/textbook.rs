@@ -476,6 +476,14 @@ impl<D: Discipline> SchedClass for Global<D> {
         }
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
     /// Turns end by timers.
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
         u64::MAX

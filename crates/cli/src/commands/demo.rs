@@ -20,10 +20,7 @@ pub fn demo(args: &DemoArgs, out: &mut Out) -> CliResult<()> {
     let input = PlanInput {
         host_cpus: schedlab_host::allowed_cpus(),
         seed: args.seed,
-        lane: args.lane.map(|lane| match lane {
-            LaneArg::Sim => "sim".to_string(),
-            LaneArg::Host => "host".to_string(),
-        }),
+        lanes: args.lane.map(LaneArg::name).map(String::from).into_iter().collect(),
         host_repetitions: args.repetitions,
         runs_max: schedlab_lab::plan::RUNS_MAX_DEFAULT,
         has_views: false,
@@ -182,7 +179,7 @@ mod tests {
             let input = PlanInput {
                 host_cpus: schedlab_model::CpuMask::first(nr_cpus),
                 seed: 1,
-                lane: None,
+                lanes: Vec::new(),
                 host_repetitions: None,
                 runs_max: schedlab_lab::plan::RUNS_MAX_DEFAULT,
                 has_views: false,

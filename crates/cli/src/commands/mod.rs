@@ -10,9 +10,11 @@ mod demo;
 mod doctor;
 mod explain;
 mod export;
+mod kernel;
 mod list;
 mod machines;
 mod report;
+mod reproduce;
 mod results;
 mod run;
 mod schema;
@@ -22,10 +24,13 @@ mod sweep;
 mod trace_file;
 mod trace_input;
 mod tunables;
+mod vm;
 
 pub use analysis::AnalysisArgs;
+pub use kernel::KernelArgs;
 pub use schema::SchemaKind;
 pub use trace_file::TraceFormat;
+pub use vm::VmArgs;
 
 use crate::args::{Cli, Command, CompletionArgs};
 use crate::error::CliResult;
@@ -40,6 +45,8 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Sim(args) => sim::sim(args, out),
         Command::Explain(args) => explain::explain(args, out),
         Command::Run(args) => run::run(args, out),
+        Command::Vm(args) => vm::vm(args, out),
+        Command::Kernel(args) => kernel::kernel(args, out),
         Command::Compare(args) => compare::compare(args, out),
         Command::Report(args) => report::report(args),
         Command::Analyse(args) => analyse::analyse(args, out),
@@ -47,6 +54,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Calibrate(args) => calibrate::calibrate(args, out),
         Command::Bench(args) => bench::bench(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
+        Command::Reproduce(args) => reproduce::reproduce(args, out),
         Command::Demo(args) => demo::demo(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),

@@ -7,6 +7,7 @@ use crate::args::ReportArgs;
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::output::say;
+use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::{ExperimentResult, RunResult, SCHEMA_VERSION};
 use schedlab_report::{Limits, ModelNote, ReportError, ReportInput};
 use serde_json::Value;
@@ -29,6 +30,18 @@ pub fn report(args: &ReportArgs) -> CliResult<()> {
     write(&args.output, args.plots.as_deref(), &title, &all)
 }
 
+/// Writes the report of a reproduction, with the verdicts on the claims.
+pub fn write_claims(
+    path: &Path,
+    plots: Option<&Path>,
+    title: &str,
+    results: &[ExperimentResult],
+    claims: &[ClaimResult],
+) -> CliResult<()> {
+    let command = command_line();
+    write_report(path, plots, (title, &command), results, claims)
+}
+
 /// Writes the report and says where it is.
 pub fn write(
     path: &Path,
@@ -47,12 +60,23 @@ pub fn write_by(
     results: &[ExperimentResult],
     command: &str,
 ) -> CliResult<()> {
+    write_report(path, plots, (title, command), results, &[])
+}
+
+fn write_report(
+    path: &Path,
+    plots: Option<&Path>,
+    (title, command): (&str, &str),
+    results: &[ExperimentResult],
+    claims: &[ClaimResult],
+) -> CliResult<()> {
     let notes = model_notes(results);
     let input = ReportInput {
         title,
         date: None,
         command: Some(command),
         results,
+        claims,
         model_notes: &notes,
         limits: Limits::default(),
     };
@@ -73,6 +97,7 @@ pub fn write_plots(
         date: None,
         command: None,
         results,
+        claims: &[],
         model_notes: &[],
         limits: Limits::default(),
     };

@@ -8,6 +8,7 @@ use super::sweep::{Manifest, NamedTable};
 use crate::args::SchemaArgs;
 use crate::error::CliResult;
 use crate::output::Out;
+use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::explain::ExplainResult;
 use schedlab_lab::{ExperimentResult, RunResult, Study};
 use schemars::{JsonSchema, Schema, schema_for};
@@ -30,6 +31,8 @@ pub enum SchemaKind {
     Manifest,
     /// The tables that `compare EXPERIMENT.toml --json` prints.
     Tables,
+    /// Claims with their verdicts: what `reproduce --json` prints.
+    Claims,
     /// One job measured: what `bench --json` prints.
     Bench,
     /// A workload file: what `sim` and `run` read.
@@ -65,6 +68,7 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Experiment => schema_for!(Study),
         SchemaKind::Manifest => schema_for!(Manifest),
         SchemaKind::Tables => schema_for!(Vec<NamedTable>),
+        SchemaKind::Claims => schema_for!(Vec<ClaimResult>),
         SchemaKind::Bench => schema_for!(BenchResult),
     }
 }
@@ -125,6 +129,7 @@ mod tests {
             (SchemaKind::Experiment, "experiment.schema.json"),
             (SchemaKind::Manifest, "manifest.schema.json"),
             (SchemaKind::Tables, "tables.schema.json"),
+            (SchemaKind::Claims, "claims.schema.json"),
             (SchemaKind::Bench, "bench.schema.json"),
         ] {
             let path = format!("{folder}/{name}");

@@ -40,7 +40,7 @@ fn planned(text: &str, host_cpus: u32, runs_max: usize) -> Result<Plan, StudyErr
     let input = PlanInput {
         host_cpus: CpuMask::first(host_cpus),
         seed: 7,
-        lane: None,
+        lanes: Vec::new(),
         host_repetitions: None,
         runs_max,
         has_views: false,

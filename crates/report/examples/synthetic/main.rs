@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         date: Some("Synthetic data, made to test the report"),
         command: Some("cargo run -p schedlab-report --example synthetic"),
         results: &results,
+        claims: &[],
         model_notes: &notes,
         limits: Limits::default(),
     };

@@ -5,7 +5,7 @@
 //! calculate_imbalance, sibling_imbalance, find_busiest_queue, adjust_numa_imbalance).
 
 use super::detach::Attempt;
-use super::stats::{GroupStats, GroupType, SCALE};
+use super::stats::{GroupStats, GroupType, SCALE, is_highest};
 use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
 use crate::domains::Domain;
@@ -91,22 +91,13 @@ impl Balancer {
         let local = self.group_sums(core, fair, &groups[attempt.local_group], &attempt.cpus);
         let local = self.classified(attempt, attempt.local_group, local);
         totals.add(&local);
-        let mut busiest: Option<(usize, GroupStats)> = None;
-        let mut index = attempt.local_group;
-        for _ in 1..groups.len() {
-            index = if index + 1 < groups.len() { index + 1 } else { 0 };
-            let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
-            totals.add(&stats);
-            if stats.h_nr_running == 0 {
-                continue;
-            }
-            let stats = self.classified(attempt, index, stats);
-            if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
-                busiest = Some((index, stats));
-            }
-        }
+        let busiest = if self.has_plain_cpus(core, attempt) {
+            self.busiest_cpu(core, fair, attempt, &mut totals)
+        } else {
+            self.busiest_group(core, fair, attempt, &mut totals)
+        };
         // The loop keeps of the busiest only what it compares; the rest is summed up once more.
-        let busiest = busiest.map(|(index, _)| {
+        let busiest = busiest.map(|index| {
             let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
             (index, self.classified(attempt, index, stats))
         });
@@ -124,6 +115,74 @@ impl Balancer {
             total_capacity: totals.capacity,
             prefer_sibling: self.prefers_sibling(attempt),
         }
+    }
+
+    /// The busiest of the other groups, the first of equals after the local one; adds all of them
+    /// to `totals`.
+    fn busiest_group(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        attempt: &Attempt,
+        totals: &mut Totals,
+    ) -> Option<usize> {
+        let groups = &self.domains.domain(attempt.domain).groups;
+        let mut busiest: Option<(usize, GroupStats)> = None;
+        let mut index = attempt.local_group;
+        for _ in 1..groups.len() {
+            index = if index + 1 < groups.len() { index + 1 } else { 0 };
+            let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
+            totals.add(&stats);
+            if stats.h_nr_running == 0 {
+                continue;
+            }
+            let stats = self.classified(attempt, index, stats);
+            if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
+                busiest = Some((index, stats));
+            }
+        }
+        busiest.map(|(index, _)| index)
+    }
+
+    /// Whether each group of the attempt's domain is one CPU that takes part, with its full
+    /// capacity: then [`Self::busiest_cpu`] gives the answer of [`Self::busiest_group`].
+    #[inline]
+    fn has_plain_cpus(&self, core: &Core, attempt: &Attempt) -> bool {
+        let domain = self.domains.domain(attempt.domain);
+        domain.has_single_cpus && !attempt.has_left_out && is_highest(core)
+    }
+
+    /// The same as [`Self::busiest_group`] where each group is a CPU of full capacity, as on most
+    /// machines without hardware threads: the loop that most attempts of idle CPUs spend their
+    /// time in.
+    fn busiest_cpu(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        attempt: &Attempt,
+        totals: &mut Totals,
+    ) -> Option<usize> {
+        let domain = self.domains.domain(attempt.domain);
+        let pct = domain.imbalance_pct;
+        let imbalanced = &self.imbalanced[attempt.domain as usize];
+        let mut busiest: Option<(usize, GroupStats)> = None;
+        let (before, after) = domain.groups.split_at(attempt.local_group);
+        let others = after.iter().skip(1).zip(attempt.local_group + 1..);
+        for (group, index) in others.chain(before.iter().zip(0..)) {
+            let mut stats = GroupStats::of_cpu(core, fair, group.first);
+            totals.add(&stats);
+            if stats.h_nr_running == 0 {
+                continue;
+            }
+            stats.kind = stats.classify(pct, imbalanced[index], false);
+            if stats.kind == GroupType::Overloaded {
+                stats.avg_load = stats.load_by_capacity();
+            }
+            if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
+                busiest = Some((index, stats));
+            }
+        }
+        busiest.map(|(index, _)| index)
     }
 
     /// The sums of a group of the attempt's domain, with how busy they make it.

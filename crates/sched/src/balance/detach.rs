@@ -36,6 +36,8 @@ pub(super) struct Attempt {
     pub idle: Activity,
     /// CPUs that take part.
     pub cpus: CpuMask,
+    /// Some CPU of the domain does not.
+    pub has_left_out: bool,
     pub kind: MigrationType,
     /// How much is still to be moved.
     pub imbalance: i64,
@@ -66,7 +68,7 @@ enum Pull {
 }
 
 impl Balancer {
-    fn attempt(&self, core: &Core, cpu: CpuId, position: usize, idle: Activity) -> Attempt {
+    fn attempt(&self, cpu: CpuId, position: usize, idle: Activity) -> Attempt {
         let entry = self.domains.of_cpu(cpu)[position];
         Attempt {
             this_cpu: cpu,
@@ -75,7 +77,8 @@ impl Balancer {
             domain: entry.domain,
             local_group: entry.local_group as usize,
             idle,
-            cpus: self.domains.domain(entry.domain).span.and(&core.cpus),
+            cpus: self.domains.domain(entry.domain).span,
+            has_left_out: false,
             kind: MigrationType::Load,
             imbalance: 0,
             all_pinned: false,
@@ -95,7 +98,7 @@ impl Balancer {
         position: usize,
         idle: Activity,
     ) -> Option<bool> {
-        let mut attempt = self.attempt(core, cpu, position, idle);
+        let mut attempt = self.attempt(cpu, position, idle);
         loop {
             if !self.should_we_balance(core, &attempt) {
                 self.balanced(&attempt);
@@ -178,6 +181,7 @@ impl Balancer {
                 // Tasks that may not use this CPU may use another one of its group.
                 Some(cpu) if attempt.imbalance > 0 => {
                     attempt.cpus.clear(attempt.dst);
+                    attempt.has_left_out = true;
                     attempt.dst = cpu;
                 }
                 _ => break,
@@ -188,6 +192,7 @@ impl Balancer {
         }
         if attempt.all_pinned {
             attempt.cpus.clear(src);
+            attempt.has_left_out = true;
             let domain = self.domains.domain(attempt.domain);
             let local = &domain.groups[attempt.local_group].span;
             return Pull::AllPinned(!attempt.cpus.and_not(local).is_empty());
@@ -363,7 +368,7 @@ impl Balancer {
         let Some(target) = self.cpus[cpu.index()].push_cpu.take() else { return };
         let position = self.domains.iter(target).position(|domain| domain.span.contains(cpu));
         if let Some(position) = position {
-            let mut attempt = self.attempt(core, target, position, Activity::Idle);
+            let mut attempt = self.attempt(target, position, Activity::Idle);
             attempt.active = true;
             let mut candidate = fair.tasks_tail(cpu);
             while let Some(task) = candidate {

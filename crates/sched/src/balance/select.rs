@@ -150,11 +150,14 @@ impl Balancer {
                 }
             }
         }
-        let candidates = self.domains.domain(llc).span.and(allowed);
+        let span = &self.domains.domain(llc).span;
+        // Mostly a task may run everywhere.
+        let is_free = core.task(task).nr_cpus_allowed == core.nr_cpus();
+        let candidates = if is_free { *span } else { span.and(allowed) };
         let found = if has_idle_core {
-            self.select_idle_core(core, fair, task, candidates, target, llc)
+            self.select_idle_core(core, fair, task, &candidates, target, llc)
         } else {
-            self.scan_llc(core, fair, task, candidates, target, llc)
+            self.scan_llc(core, fair, task, &candidates, target, llc)
         };
         found.unwrap_or(target)
     }
@@ -165,7 +168,7 @@ impl Balancer {
         core: &Core,
         fair: &impl FairQueues,
         task: TaskId,
-        candidates: CpuMask,
+        candidates: &CpuMask,
         target: CpuId,
         llc: u32,
     ) -> Option<CpuId> {
@@ -183,7 +186,7 @@ impl Balancer {
         core: &Core,
         fair: &impl FairQueues,
         task: TaskId,
-        candidates: CpuMask,
+        candidates: &CpuMask,
         target: CpuId,
         llc: u32,
     ) -> Option<CpuId> {

@@ -8,7 +8,7 @@ use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
 use crate::domains::Group;
 use crate::fair::pelt::decay;
-use schedlab_model::{CpuId, CpuMask, Nanos};
+use schedlab_model::{CpuId, CpuMask, Nanos, Policy};
 
 /// Capacity of a CPU (SCHED_CAPACITY_SCALE).
 pub(super) const SCALE: u64 = 1024;
@@ -64,16 +64,40 @@ impl GroupStats {
         }
     }
 
+    /// Of one CPU of full capacity, without hardware threads.
+    #[inline(always)]
+    pub fn of_cpu(core: &Core, fair: &impl FairQueues, cpu: CpuId) -> Self {
+        let (rq, figures) = (core.rq(cpu), fair.cpu_figures(cpu));
+        Self {
+            load: figures.load,
+            util: figures.util,
+            runnable: figures.runnable,
+            capacity: SCALE,
+            nr_running: rq.nr_running,
+            h_nr_running: figures.h_nr_running,
+            idle_cpus: u32::from(rq.curr.is_none() && rq.nr_running == 0),
+            weight: 1,
+            cores: 1,
+            is_core: false,
+            kind: GroupType::HasSpare,
+            avg_load: 0,
+            overload: rq.nr_running > 1,
+        }
+    }
+
     /// Load for each unit of capacity.
+    #[inline]
     pub fn load_by_capacity(&self) -> u64 {
         self.load * SCALE / self.capacity
     }
 
+    #[inline(always)]
     fn is_overloaded(&self, pct: u64) -> bool {
         self.nr_running > self.weight
             && (self.capacity * 100 < self.util * pct || self.capacity * pct < self.runnable * 100)
     }
 
+    #[inline(always)]
     fn has_capacity(&self, pct: u64) -> bool {
         self.nr_running < self.weight
             || (self.capacity * pct >= self.runnable * 100 && self.capacity * 100 > self.util * pct)
@@ -137,6 +161,12 @@ impl HigherShare {
     }
 }
 
+/// Whether the fair class is the highest of the stack: then all of each CPU is its own.
+#[inline]
+pub(super) fn is_highest(core: &Core) -> bool {
+    core.class_of(Policy::Batch) == 0
+}
+
 /// `nr_idle_scan`: how many CPUs of a last-level cache a wake-up looks at, from their utilisation.
 pub(super) fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u32 {
     let x = sum_util / llc_weight;
@@ -148,6 +178,9 @@ impl Balancer {
     /// Capacity left to fair tasks on `cpu`, 1 to 1,024 (`capacity_of`).
     #[inline]
     pub(super) fn capacity_of(&self, core: &Core, cpu: CpuId) -> u64 {
+        if is_highest(core) {
+            return SCALE;
+        }
         let cell = &self.cpus[cpu.index()].higher;
         if !cell.get().is_current(core.now) {
             let mut higher = cell.get();

@@ -239,7 +239,8 @@ impl FairClass {
     /// themselves leave.
     #[inline]
     pub(super) fn ends_at(&self, q: u32) -> bool {
-        self.rules.throttling == Throttling::Queues && self.is_queue_throttled(q)
+        // Mostly there is no limit at all: that is asked first.
+        self.is_queue_throttled(q) && self.rules.throttling == Throttling::Queues
     }
 
     /// Charges queue `q` for `delta` of running time (account_cfs_rq_runtime).

@@ -188,7 +188,14 @@ impl FairClass {
     }
 
     /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
+    #[inline]
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
+        let rq = self.rq(q);
+        if rq.nr_queued == 1 && self.rules.algorithm == Algorithm::EevdfByDeadline {
+            // Whatever the rules are, there is no choice.
+            let runs = rq.curr != NIL && self.ent(rq.curr).on_rq;
+            return if runs { rq.curr } else { rq.waiting.first() };
+        }
         match self.rules.wakeup {
             Wakeup::ByDeadline => {
                 self.eligible_buddy(q).unwrap_or_else(|| self.pick_eevdf(q, true))

@@ -122,6 +122,13 @@ impl Entity {
         }
     }
 
+    /// The same as [`Entity::refresh_avg`] for a task.
+    #[inline(always)]
+    pub fn refresh_task_avg(&mut self, now: Nanos, running: bool) -> Option<Step> {
+        let runnable = u64::from(self.on_rq & !self.delayed);
+        self.avg.update(now, self.load.scaled, self.on_rq, runnable, running)
+    }
+
     /// Brings the averages up to date; `running`: it has run since the last time. Gives what the
     /// time did, if it did anything.
     #[inline(always)]

@@ -31,33 +31,33 @@ fn add_positive(value: &mut u64, change: i64) {
 
 impl FairClass {
     /// Brings the load of `e` and its queue `q` up to date (update_load_avg with UPDATE_TG).
-    #[inline]
+    #[inline(always)]
     pub(super) fn update_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
         let (rq, se) = (&self.cfs[q as usize], &self.ents[e as usize]);
-        // Several callbacks at one instant ask for it: after the first there is nothing to do.
-        let is_current = se.avg.is_attached()
-            && !se.avg.is_due(now)
-            && !rq.avg.is_due(now)
-            && rq.removed.nr == 0
-            && se.my_q == NIL;
-        if !is_current {
-            self.refresh_load_avg(now, q, e, change);
+        let is_plain = se.avg.is_attached() & (se.my_q == NIL) & (rq.removed.nr == 0);
+        if is_plain && !se.avg.is_due(now) && !rq.avg.is_due(now) {
+            // Several callbacks at one instant ask for it: after the first there is nothing to do.
+            return;
+        }
+        if is_plain && rq.se == NIL {
+            self.refresh_at_root(now, q, e);
+        } else {
+            self.refresh_with_groups(now, q, e, change);
         }
     }
 
+    /// Task `e` at the root: nothing below to pass on, no group above to tell.
     #[inline(never)]
-    fn refresh_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
+    fn refresh_at_root(&mut self, now: Nanos, q: u32, e: u32) {
         let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[e as usize];
-        if !se.avg.is_attached() || se.my_q != NIL || rq.se != NIL || rq.removed.nr != 0 {
-            return self.refresh_with_groups(now, q, e, change);
-        }
-        // A task at the root: nothing below to pass on, no group above to tell. Mostly both were
-        // brought up to date together the last time, too: then time does the same to both.
-        let step = se.refresh_avg(now, rq.curr == e);
+        // Mostly both were brought up to date together the last time, too: then time does the same
+        // to both.
+        let step = se.refresh_task_avg(now, rq.curr == e);
         rq.refresh_avg(now, step.as_ref());
     }
 
+    #[inline(never)]
     fn refresh_with_groups(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
         let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[e as usize];

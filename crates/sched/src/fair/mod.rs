@@ -367,6 +367,10 @@ impl SchedClass for FairClass {
         self.with_balancer(|balancer, fair| balancer.select_task_rq(core, fair, task, prev, flags))
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
     fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         self.with_balancer(|balancer, fair| balancer.newidle(core, fair, cpu))
     }

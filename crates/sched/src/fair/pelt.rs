@@ -126,7 +126,7 @@ impl Avg {
     /// Whether the sums can be extended to `now` at all: a unit has passed since the last time.
     #[inline]
     pub fn is_due(&self, now: Nanos) -> bool {
-        now.saturating_sub(self.last_update_time) >> 10 != 0
+        now.saturating_sub(self.last_update_time) >= 1024
     }
 
     /// What the time from the last update to `now` does to the sums.

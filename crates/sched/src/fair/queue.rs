@@ -537,13 +537,15 @@ impl FairClass {
         if self.rq(q).curr != e {
             return;
         }
-        if self.ent(e).on_rq {
+        let mut on_rq = self.ent(e).on_rq;
+        if on_rq {
             self.update_curr(core, q);
         }
         if self.bandwidth.is_some() {
             self.check_runtime(core, q);
+            on_rq = self.ent(e).on_rq;
         }
-        if self.ent(e).on_rq {
+        if on_rq {
             self.tree_insert(q, e);
             self.update_load_avg(core.now, q, e, Change::None);
         }
@@ -553,7 +555,8 @@ impl FairClass {
     /// `e` starts to run, with the entities above it that do not run yet.
     /// `is_pick`: it was picked; else it goes on after a change.
     pub(super) fn set_next_task_fair(&mut self, core: &mut Core, first: u32, is_pick: bool) {
-        if self.ent(first).on_rq {
+        // Only balancing asks for the order.
+        if self.nr_cpus > 1 && self.ent(first).on_rq {
             self.list_move_to_head(first);
         }
         let mut e = first;
@@ -628,12 +631,23 @@ impl FairClass {
         before(self.ent(a).deadline, self.ent(b).deadline)
     }
 
-    /// Moves task entity `e` to the head of its CPU's list.
+    /// Moves task entity `e`, which is on it, to the head of its CPU's list.
     #[inline]
     pub(super) fn list_move_to_head(&mut self, e: u32) {
-        if self.ent(e).list_prev != NIL {
-            self.list_remove(e);
-            self.list_add_head(e);
+        let se = &mut self.ents[e as usize];
+        let (prev, next) = (se.list_prev, se.list_next);
+        if prev == NIL {
+            return;
+        }
+        let list = &mut self.cpus[self.cfs[se.cfs as usize].cpu as usize];
+        (se.list_prev, se.list_next) = (NIL, list.tasks_head);
+        self.ents[list.tasks_head as usize].list_prev = e;
+        list.tasks_head = e;
+        self.ents[prev as usize].list_next = next;
+        if next == NIL {
+            list.tasks_tail = prev;
+        } else {
+            self.ents[next as usize].list_prev = prev;
         }
     }
 

@@ -5,7 +5,8 @@
 //! (CFS does not ask, but EEVDF of 6.6 breaks ties of deadlines by it), so it is here. Where only
 //! the order counts (EEVDF from 6.12 on: the first in order of deadlines that is eligible), a few
 //! entities lie in a sorted array inside the queue, and only a longer queue uses the tree: most
-//! queues are short, and an array of eight costs a third of a tree of eight.
+//! queues are short, and an array of eight costs a third of a tree of eight. The array is a ring:
+//! mostly the first one leaves and comes back as the last.
 
 use super::rbtree::{NIL, Node, Tree, before, min_time};
 
@@ -30,7 +31,9 @@ const EMPTY: Slot = Slot { key: 0, time: 0, slice: 0, id: NIL };
 /// Waiting entities. An entity's key, time and slice are set in its [`Node`] before it is inserted.
 #[derive(Clone, Debug)]
 pub struct Timeline {
+    /// The first is at `head`, the others follow it round the end.
     slots: [Slot; SMALL_MAX],
+    head: u32,
     /// Entities.
     len: u32,
     /// Whether they are in the tree.
@@ -46,6 +49,7 @@ impl Timeline {
     pub const fn new(augmented: bool, shape_counts: bool) -> Self {
         Self {
             slots: [EMPTY; SMALL_MAX],
+            head: 0,
             len: 0,
             is_tree: shape_counts,
             may_be_small: !shape_counts,
@@ -53,9 +57,16 @@ impl Timeline {
         }
     }
 
+    /// Where in the ring entity number `position` lies.
     #[inline]
-    fn slots(&self) -> &[Slot] {
-        &self.slots[..(self.len as usize).min(SMALL_MAX)]
+    const fn at(&self, position: u32) -> usize {
+        (self.head + position) as usize % SMALL_MAX
+    }
+
+    /// The entities of the array, in order.
+    #[inline]
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        (0..self.len).map(|position| &self.slots[self.at(position)])
     }
 
     /// Whether nobody waits.
@@ -77,8 +88,7 @@ impl Timeline {
         if self.is_tree {
             self.tree.leftmost
         } else {
-            // The slot after the last is empty and names nobody.
-            if self.len == 0 { NIL } else { self.slots[0].id }
+            if self.len == 0 { NIL } else { self.slots[self.at(0)].id }
         }
     }
 
@@ -87,7 +97,7 @@ impl Timeline {
         if self.is_tree {
             return self.tree.next(nodes, id);
         }
-        let mut rest = self.slots().iter().skip_while(|slot| slot.id != id);
+        let mut rest = self.slots().skip_while(|slot| slot.id != id);
         rest.nth(1).map_or(NIL, |slot| slot.id)
     }
 
@@ -97,8 +107,7 @@ impl Timeline {
         if self.is_tree {
             return (self.tree.root != NIL).then(|| nodes[self.tree.root as usize].min_time);
         }
-        let (first, rest) = self.slots().split_first()?;
-        Some(rest.iter().fold(first.time, |least, slot| min_time(least, slot.time)))
+        self.slots().map(|slot| slot.time).reduce(min_time)
     }
 
     /// The least slice of all; the greatest number if nobody waits.
@@ -108,7 +117,7 @@ impl Timeline {
             let root = self.tree.root;
             return if root == NIL { u64::MAX } else { nodes[root as usize].min_slice };
         }
-        self.slots().iter().fold(u64::MAX, |least, slot| least.min(slot.slice))
+        self.slots().fold(u64::MAX, |least, slot| least.min(slot.slice))
     }
 
     /// The greatest slice of all; 0 if nobody waits.
@@ -117,7 +126,7 @@ impl Timeline {
             let root = self.tree.root;
             return if root == NIL { 0 } else { nodes[root as usize].max_slice };
         }
-        self.slots().iter().fold(0, |greatest, slot| greatest.max(slot.slice))
+        self.slots().fold(0, |greatest, slot| greatest.max(slot.slice))
     }
 
     /// The first in order of keys whose time `fits`; [`NIL`] if there is none. A time fits if a
@@ -127,7 +136,7 @@ impl Timeline {
         if self.is_tree {
             return self.first_in_tree(nodes, fits);
         }
-        self.slots().iter().find(|slot| fits(slot.time)).map_or(NIL, |slot| slot.id)
+        self.slots().find(|slot| fits(slot.time)).map_or(NIL, |slot| slot.id)
     }
 
     fn first_in_tree(&self, nodes: &[Node], fits: impl Fn(u64) -> bool) -> u32 {
@@ -157,17 +166,17 @@ impl Timeline {
             self.len += 1;
             return;
         }
-        let mut at = self.len as usize;
-        if at >= SMALL_MAX {
+        let mut position = self.len;
+        if position as usize >= SMALL_MAX {
             self.grow(nodes);
             return self.insert(nodes, id);
         }
         let Node { key, time, slice, .. } = nodes[id as usize];
-        while at > 0 && before(key, self.slots[at - 1].key) {
-            self.slots[at] = self.slots[at - 1];
-            at -= 1;
+        while position > 0 && before(key, self.slots[self.at(position - 1)].key) {
+            self.slots[self.at(position)] = self.slots[self.at(position - 1)];
+            position -= 1;
         }
-        self.slots[at] = Slot { key, time, slice, id };
+        self.slots[self.at(position)] = Slot { key, time, slice, id };
         self.len += 1;
     }
 
@@ -182,16 +191,17 @@ impl Timeline {
             }
             return;
         }
-        let len = (self.len as usize).min(SMALL_MAX);
-        let mut at = 0;
-        while at < len && self.slots[at].id != id {
-            at += 1;
+        let mut position = 0;
+        while position < self.len && self.slots[self.at(position)].id != id {
+            position += 1;
         }
-        assert!(at < len, "entity {id} does not wait here");
-        while at + 1 < len {
-            self.slots[at] = self.slots[at + 1];
-            at += 1;
+        assert!(position < self.len, "entity {id} does not wait here");
+        // Those before it move up to the place, and the ring begins one further.
+        while position > 0 {
+            self.slots[self.at(position)] = self.slots[self.at(position - 1)];
+            position -= 1;
         }
+        self.head = self.at(1) as u32;
         self.len -= 1;
     }
 
@@ -202,16 +212,20 @@ impl Timeline {
             return;
         }
         nodes[id as usize].slice = slice;
-        if let Some(slot) = self.slots[..self.len as usize].iter_mut().find(|s| s.id == id) {
-            slot.slice = slice;
+        for position in 0..self.len {
+            let slot = &mut self.slots[self.at(position)];
+            if slot.id == id {
+                slot.slice = slice;
+                return;
+            }
         }
     }
 
     /// From the array into the tree.
     #[cold]
     fn grow(&mut self, nodes: &mut [Node]) {
-        for slot in &self.slots {
-            self.tree.insert(nodes, slot.id);
+        for position in 0..self.len {
+            self.tree.insert(nodes, self.slots[self.at(position)].id);
         }
         self.is_tree = true;
     }
@@ -220,6 +234,7 @@ impl Timeline {
     #[cold]
     fn shrink(&mut self, nodes: &[Node]) {
         let mut id = self.tree.leftmost;
+        self.head = 0;
         for slot in &mut self.slots[..self.len as usize] {
             let Node { key, time, slice, .. } = nodes[id as usize];
             *slot = Slot { key, time, slice, id };

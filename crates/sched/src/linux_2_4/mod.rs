@@ -495,6 +495,14 @@ impl SchedClass for GlobalQueue {
         }
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {
         curr.map_or(u64::MAX, |curr| u64::try_from(self.counter(curr) - 1).unwrap_or(0))
     }

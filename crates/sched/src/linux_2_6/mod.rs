@@ -469,6 +469,14 @@ impl SchedClass for OrderOne {
         }
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
         match curr.map_or(u64::MAX, |curr| self.quiet_ticks_of(curr)) {
             nr if nr > 0 && core.nr_cpus() > 1 => nr.min(self.quiet_balance_ticks(core, cpu)),

@@ -297,6 +297,14 @@ impl SchedClass for FairClock {
         self.rebalance_ticks(core, cpu);
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
         let quiet = curr.map_or(u64::MAX, |curr| match self.fair.entity(curr).class {
             Class::Rt => self.rt.quiet_ticks(core, curr),

@@ -396,6 +396,14 @@ impl SchedClass for Fair {
         }
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
         match curr.map_or(0, |curr| self.quiet_ticks_of(core, curr)) {
             nr if nr > 0 && self.nr_cpus > 1 => nr.min(self.quiet_balance_ticks(core, cpu)),

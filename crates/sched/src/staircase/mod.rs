@@ -469,6 +469,10 @@ impl SchedClass for Staircase {
         }
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
         if core.nr_cpus() > 1 {
             self.rebalance_tick(core, cpu);

@@ -328,6 +328,14 @@ impl SchedClass for WrrClass {
         }
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {
         curr.map_or(u64::MAX, |curr| self.task(curr).ticks_left.saturating_sub(1))
     }

@@ -23,7 +23,9 @@ impl Ext<'_> {
     }
 
     fn find_work(&mut self, cpu: CpuId) -> bool {
-        let prev = self.curr_ext(cpu);
+        // What the migration thread takes away is not what ran before: that thread is.
+        let moving = self.k.state.cpu_mut(cpu).moving.take();
+        let prev = self.curr_ext(cpu).filter(|prev| Some(*prev) != moving);
         if let Some(prev) = prev {
             self.k.charge(prev);
             if self.goes_on(prev) && !self.k.state.bypass {

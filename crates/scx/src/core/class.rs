@@ -239,6 +239,14 @@ impl SchedClass for ExtClass {
         self.with(core).settle();
     }
 
+    fn pulls_before_pick(&self) -> bool {
+        !self.state.is_7_1()
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        !self.state.info.callbacks.has(Callback::Tick)
+    }
+
     fn always_balances(&self) -> bool {
         !self.state.is_7_1()
     }
@@ -423,7 +431,9 @@ impl SchedClass for ExtClass {
         // What lies in no local queue waits for the scheduler. What SCX_OPS_ENQ_LAST puts into one
         // while its CPU goes idle waits for the next event there, in the kernel, too.
         let local = self.state.dsqs.local(core.task(task).cpu);
-        self.state.task(task).dsq != local || self.state.has_flag(OPS_ENQ_LAST)
+        let waits_elsewhere =
+            self.state.task(task).dsq != local || self.state.has_flag(OPS_ENQ_LAST);
+        waits_elsewhere && !core.is_running(task)
     }
 
     fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {

@@ -160,6 +160,7 @@ impl Ext<'_> {
             self.k.charge(p);
             let still_runnable = leaves == Leaves::ToOtherCpu;
             self.tell(Callback::Stopping, |ops, k| ops.stopping(k, p, still_runnable));
+            self.k.state.cpu_mut(cpu).moving = still_runnable.then_some(p);
         }
         if leaves == Leaves::Off {
             self.tell(Callback::Quiescent, |ops, k| ops.quiescent(k, p, deq_flags));

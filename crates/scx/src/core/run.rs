@@ -67,7 +67,9 @@ impl Ext<'_> {
                 self.k.dispatch_enqueue(local, p, head);
             } else {
                 let is_lower = next.is_none_or(|n| self.k.core.task(n).class > self.k.state.class);
+                self.k.state.cpu_mut(cpu).goes_lower = is_lower;
                 self.do_enqueue(cpu, p, if is_lower { ENQ_LAST } else { 0 }, None);
+                self.k.state.cpu_mut(cpu).goes_lower = false;
             }
         }
         if let Some(next) = next

@@ -51,6 +51,10 @@ pub struct ExtCpu {
     pub in_balance: bool,
     /// A higher class has it, and the scheduler was told.
     pub released: bool,
+    /// While a task stops: whether the class below takes over (`rq->next_class` of 7.x).
+    pub goes_lower: bool,
+    /// The task that it runs is about to be moved away by the migration thread.
+    pub moving: Option<TaskId>,
     /// Number of the next `ops.enqueue`.
     pub qseq: u64,
     /// Tasks for other CPUs' local queues, in order.
@@ -216,6 +220,8 @@ impl ExtState {
             bal_keep: false,
             in_balance: false,
             released: false,
+            goes_lower: false,
+            moving: None,
             qseq: 0,
             deferred: Vec::new(),
             kicks: None,

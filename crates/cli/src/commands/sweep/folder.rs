@@ -6,7 +6,6 @@
 
 use super::manifest::{self, MANIFEST_NAME, Manifest};
 use super::prepare::Prepared;
-use crate::args::SweepArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
 use crate::table::counted;
@@ -23,6 +22,17 @@ fn is_unfinished(name: &str) -> bool {
     name.starts_with(".schedlab-") || (name.starts_with(".report.html.") && name.ends_with(".part"))
 }
 
+/// What to do with what a directory holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// Go on with the same experiment, begin in an empty one.
+    Any,
+    /// Go on; an error if there is nothing.
+    Resume,
+    /// Throw it away.
+    Fresh,
+}
+
 /// An open directory; nobody else writes it meanwhile.
 pub struct Folder {
     /// The log of runs.
@@ -33,7 +43,7 @@ pub struct Folder {
 
 impl Folder {
     /// Opens `path` for the sweep: new, or with a part of its results.
-    pub fn open(path: &Path, prepared: &Prepared, args: &SweepArgs) -> CliResult<Self> {
+    pub fn open(path: &Path, prepared: &Prepared, begin: Begin) -> CliResult<Self> {
         std::fs::create_dir_all(path).map_err(|error| CliError::file("create", path, &error))?;
         let wrong = |error: std::io::Error| CliError::file("use the directory", path, &error);
         let Some(lock) = store::lock(path).map_err(wrong)? else {
@@ -46,14 +56,14 @@ impl Folder {
         for name in names(path)?.iter().filter(|name| is_unfinished(name)) {
             remove(path, name)?;
         }
-        if args.fresh {
+        if begin == Begin::Fresh {
             for name in FILES {
                 remove(path, name)?;
             }
         }
         match Manifest::read_from(path)? {
             Some(found) => fits(path, &found, prepared)?,
-            None if args.resume => {
+            None if begin == Begin::Resume => {
                 return Err(CliError::usage_help(
                     format!("--resume, but {} holds no results", path.display()),
                     "leave --resume out to begin",

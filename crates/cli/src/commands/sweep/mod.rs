@@ -22,8 +22,9 @@ use super::results::{self, Expectations};
 use crate::args::{CompareArgs, SweepArgs};
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
+pub use folder::Begin;
 use folder::Folder;
-use prepare::Prepared;
+pub use prepare::{Prepared, Settings};
 use schedlab_host::HostLane;
 use schedlab_lab::store::RunLog;
 use schedlab_lab::{ExecuteOptions, ExperimentResult, Failure, Keep, Lane, execute_some};
@@ -86,11 +87,16 @@ pub fn sweep(args: &CompareArgs, path: &str, out: &mut Out) -> CliResult<()> {
     if args.sweep.dry_run {
         return show::dry_run(&prepared, &output, out);
     }
-    let Folder { log, lock: _lock } = Folder::open(&output, &prepared, &args.sweep)?;
+    let begin = match (args.sweep.fresh, args.sweep.resume) {
+        (true, _) => Begin::Fresh,
+        (_, true) => Begin::Resume,
+        _ => Begin::Any,
+    };
+    let Folder { log, lock: _lock } = Folder::open(&output, &prepared, begin)?;
     let log = Arc::new(Mutex::new(log));
     let failures = run_missing(&prepared, &log, &output, threads(args))?;
     let mut log = held(&log);
-    let results = load(&prepared, &mut log, &output)?;
+    let results = load(&prepared, &mut log, &output, false)?;
     results::warn(results.iter().flat_map(|result| &result.runs));
     finish(&prepared, &mut log, &results, &failures, &output, args)?;
     show::tables(&results, args.json, out)?;
@@ -105,6 +111,24 @@ pub fn sweep(args: &CompareArgs, path: &str, out: &mut Out) -> CliResult<()> {
     let finished = finish_with_failures(&failures, Unavailable::IsSaid);
     // A failed check counts most.
     expectations.check(&prepared.title()).and(finished)
+}
+
+/// Runs what `output` does not hold yet of an experiment file, stored run by run, and gives all
+/// results with their tasks.
+pub fn stored(
+    prepared: &Prepared,
+    output: &Path,
+    begin: Begin,
+    threads: usize,
+) -> CliResult<(Vec<ExperimentResult>, Vec<Failure>)> {
+    let Folder { log, lock: _lock } = Folder::open(output, prepared, begin)?;
+    let log = Arc::new(Mutex::new(log));
+    let failures = run_missing(prepared, &log, output, threads)?;
+    let mut log = held(&log);
+    let results = load(prepared, &mut log, output, true)?;
+    let files = [schedlab_lab::store::LOG_NAME.to_string()];
+    manifest::write(prepared, &mut log, &failures, output, &files)?;
+    Ok((results, failures))
 }
 
 /// `a/b.toml` gives `b.results`.
@@ -177,24 +201,42 @@ const EXIT_INTERRUPTED: i32 = 130;
 /// On Ctrl-C and the like the program ends between two lines of the log and says what is there.
 /// Tasks of a run on this machine end with the program: their launcher sees to it.
 fn end_on_signal(log: &Arc<Mutex<RunLog>>, nr_runs: usize, output: &Path) {
-    let (log, output) = (Arc::clone(log), output.to_path_buf());
-    let handler = move || {
-        let log = held(&log);
-        say(format!(
-            "\ninterrupted: {} of {nr_runs} runs are stored in {}; the same command goes on there",
-            log.len(),
-            output.display()
-        ));
-        std::process::exit(EXIT_INTERRUPTED);
+    let written = Written { log: Arc::clone(log), nr_runs, output: output.to_path_buf() };
+    let is_first = held(&WRITTEN).replace(written).is_none();
+    let handler = || {
+        if let Some(written) = &*held(&WRITTEN) {
+            let log = held(&written.log);
+            say(format!(
+                "\ninterrupted: {} of {} runs are stored in {}; the same command goes on there",
+                log.len(),
+                written.nr_runs,
+                written.output.display()
+            ));
+            std::process::exit(EXIT_INTERRUPTED);
+        }
     };
-    if let Err(error) = ctrlc::set_handler(handler) {
+    if is_first && let Err(error) = ctrlc::set_handler(handler) {
         say(format!("note: Ctrl-C will end the program without a word: {error}"));
     }
 }
 
-/// Every stored result in the plan's order. Tasks are dropped where no figure needs them: a sweep
-/// may have a million.
-fn load(prepared: &Prepared, log: &mut RunLog, output: &Path) -> CliResult<Vec<ExperimentResult>> {
+/// What is being written, for whoever ends the program.
+struct Written {
+    log: Arc<Mutex<RunLog>>,
+    nr_runs: usize,
+    output: PathBuf,
+}
+
+static WRITTEN: Mutex<Option<Written>> = Mutex::new(None);
+
+/// Every stored result in the plan's order. Unless `has_tasks`, tasks are dropped where no figure
+/// needs them: a sweep may have a million.
+fn load(
+    prepared: &Prepared,
+    log: &mut RunLog,
+    output: &Path,
+    has_tasks: bool,
+) -> CliResult<Vec<ExperimentResult>> {
     let path = output.join(schedlab_lab::store::LOG_NAME);
     let wrong = |what| move |error: io::Error| CliError::file(what, &path, &error);
     log.sort(prepared.keys.iter().map(String::as_str)).map_err(wrong.clone()("write"))?;
@@ -207,7 +249,8 @@ fn load(prepared: &Prepared, log: &mut RunLog, output: &Path) -> CliResult<Vec<E
         }
         let mut run = log.read(key).map_err(wrong.clone()("read"))?;
         let result = &mut results[planned.experiment];
-        if planned.request.keep == Keep::NOTHING && result.experiment.figures.is_empty() {
+        let is_needed = has_tasks || planned.request.keep != Keep::NOTHING;
+        if !is_needed && result.experiment.figures.is_empty() {
             run.measures.tasks = Vec::new();
         }
         result.runs.push(run);

@@ -23,8 +23,11 @@ pub struct Settings {
     pub seed: u64,
     /// CPUs of the host that runs may use; their number is what `all` counts.
     pub host_cpus: String,
-    /// Only this lane, if one was asked for.
+    /// Only these lanes, separated by commas, if any was asked for.
     pub lane: Option<String>,
+    /// The quick form of the study.
+    #[serde(default)]
+    pub quick: bool,
     /// Ticks a second of modelled machines instead of their own.
     pub hz: Option<u32>,
     /// Costs of modelled machines (ns) instead of their own.
@@ -38,21 +41,18 @@ pub struct Settings {
 }
 
 impl Settings {
-    fn new(args: &CompareArgs, lane: &SimLane) -> Self {
+    /// For a model as `lane` has it; only the lanes that are `wanted`, if any is.
+    pub fn new(seed: u64, wanted: &[LaneArg], lane: &SimLane) -> Self {
         let costs = |costs: &Costs| {
             let value = |name: &&str| costs.field(name).unwrap_or_default();
             Costs::NAMES.iter().map(|name| ((*name).to_string(), value(name))).collect()
         };
         Self {
-            seed: args.tasks.seed,
+            seed,
             host_cpus: schedlab_host::allowed_cpus().to_string(),
-            lane: args.sweep.lane.map(|lane| {
-                match lane {
-                    LaneArg::Sim => "sim",
-                    LaneArg::Host => "host",
-                }
-                .into()
-            }),
+            lane: (!wanted.is_empty())
+                .then(|| wanted.iter().map(|lane| lane.name()).collect::<Vec<_>>().join(",")),
+            quick: false,
             hz: lane.hz,
             costs: lane.costs.as_ref().map(costs),
             preempt: lane.preempt.map(|preempt| preempt.name().into()),
@@ -107,14 +107,14 @@ impl Prepared {
     pub fn new(args: &CompareArgs, path: &Path) -> CliResult<Self> {
         let source = Source::read(path)?;
         let lane = machine::sim_lane(&args.machine)?;
-        let settings = Settings::new(args, &lane);
+        let settings = Settings::new(args.tasks.seed, args.sweep.lane.as_slice(), &lane);
         let version = env!("CARGO_PKG_VERSION");
         Self::of(source, settings, version, args.sweep.runs_max as usize)
     }
 
     /// From a source and settings, with the keys that `version` of the program gives.
     pub fn of(
-        source: Source,
+        mut source: Source,
         mut settings: Settings,
         version: &str,
         runs_max: usize,
@@ -124,11 +124,14 @@ impl Prepared {
         let input = PlanInput {
             host_cpus,
             seed: settings.seed,
-            lane: settings.lane.clone(),
+            lanes: settings.lane.iter().flat_map(|all| all.split(',')).map(String::from).collect(),
             host_repetitions: None,
             runs_max,
             has_views: true,
         };
+        if settings.quick {
+            source.study = source.study.quick();
+        }
         let mut plan = Plan::default();
         source.plan(&mut plan, &input)?;
         if plan.runs.is_empty() {

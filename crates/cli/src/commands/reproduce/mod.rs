@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab reproduce`: the studies' experiments again, and a verdict on each of their claims.
+//!
+//! Each study has a directory of its own below the output, where its runs are stored one by one, so
+//! that the command goes on where it was stopped.
+
+mod show;
+
+use super::demo::{Unavailable, finish_with_failures};
+use super::studies::{self, Source};
+use super::sweep::{Begin, Prepared, Settings, stored};
+use super::{report, results, sim};
+use crate::args::ReproduceArgs;
+use crate::error::{CliError, CliResult};
+use crate::machine;
+use crate::output::{AtomicFile, Out, say};
+use schedlab_lab::claims::{Check, Claim, ClaimResult, judge};
+use schedlab_lab::{ExperimentResult, Failure, PlannedRun};
+use std::path::Path;
+
+/// What came of a study.
+struct Reproduced {
+    results: Vec<ExperimentResult>,
+    failures: Vec<Failure>,
+    claims: Vec<ClaimResult>,
+}
+
+/// Runs the command.
+pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
+    let sources = sources(&args.studies)?;
+    let begin = if args.fresh { Begin::Fresh } else { Begin::Any };
+    let mut claims = Vec::new();
+    let mut all = Vec::new();
+    let mut failures = Vec::new();
+    let mut names = Vec::new();
+    for source in sources {
+        names.push(source.study.name.clone());
+        let folder = args.output.join(&source.study.name);
+        let mut found = one(args, source, &folder, begin)?;
+        claims.append(&mut found.claims);
+        all.append(&mut found.results);
+        failures.append(&mut found.failures);
+    }
+    results::warn(all.iter().flat_map(|result| &result.runs));
+    write(&args.output, &names, &all, &claims, args.plots)?;
+    if args.json {
+        out.json(&claims)?;
+    } else {
+        show::table(&claims, args.details, out)?;
+    }
+    out.finish_now()?;
+    finish_with_failures(&failures, Unavailable::IsSaid)
+}
+
+/// Studies by name or by file; all that are built in if none is named.
+fn sources(wanted: &[String]) -> CliResult<Vec<Source>> {
+    let mut built_in = studies::built_in()?;
+    if wanted.is_empty() {
+        return Ok(built_in);
+    }
+    let mut found = Vec::new();
+    for name in wanted {
+        if name.to_ascii_lowercase().ends_with(".toml") {
+            found.push(Source::read(Path::new(name))?);
+            continue;
+        }
+        let place = built_in.iter().position(|s| s.study.name.eq_ignore_ascii_case(name));
+        let Some(place) = place else {
+            let mut names: Vec<&str> = built_in.iter().map(|s| s.study.name.as_str()).collect();
+            names.extend(found.iter().map(|s: &Source| s.study.name.as_str()));
+            names.sort_unstable();
+            return Err(CliError::usage_help(
+                format!("no study is called {name:?}, or it is named twice"),
+                format!("allowed are {}, and files that end in .toml", names.join(", ")),
+            ));
+        };
+        found.push(built_in.remove(place));
+    }
+    Ok(found)
+}
+
+/// Runs what is missing of a study, and judges its claims.
+fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> CliResult<Reproduced> {
+    let lane = machine::sim_lane(&args.machine)?;
+    let settings = Settings { quick: args.quick, ..Settings::new(args.seed, &args.lane, &lane) };
+    let (study, claims) = (source.study.name.clone(), source.study.claims.clone());
+    let version = env!("CARGO_PKG_VERSION");
+    let prepared = Prepared::of(source, settings, version, schedlab_lab::plan::RUNS_MAX_DEFAULT)?;
+    prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
+    let (results, failures) = stored(&prepared, folder, begin, sim::threads(&args.machine))?;
+    let nr_cpus = schedlab_host::allowed_cpus().weight();
+    let missing = |lane: &str, check: &Check| missing(args, &prepared, &failures, lane, check);
+    let claims: Vec<Claim> = claims;
+    let claims = judge(&study, &claims, &results, nr_cpus, &missing);
+    Ok(Reproduced { results, failures, claims })
+}
+
+/// Why a check has no runs.
+fn missing(
+    args: &ReproduceArgs,
+    prepared: &Prepared,
+    failures: &[Failure],
+    lane: &str,
+    check: &Check,
+) -> Option<String> {
+    if !args.lane.is_empty() && !args.lane.iter().any(|wanted| wanted.name() == lane) {
+        return Some(format!("lane {lane} was left out by --lane"));
+    }
+    let is_about = |run: &PlannedRun| {
+        run.lane == lane && check.is_about(&prepared.plan.experiments[run.experiment].name)
+    };
+    let failed = failures.iter().find(|failure| is_about(&prepared.plan.runs[failure.run]));
+    if let Some(failure) = failed {
+        return Some(failure.error.text().to_string());
+    }
+    let has_experiment = prepared.plan.experiments.iter().any(|e| check.is_about(&e.name));
+    if !has_experiment {
+        return Some("a quick reproduction leaves it out".into());
+    }
+    let about = |note: &&String| {
+        let mut names = prepared.plan.experiments.iter().map(|experiment| &experiment.name);
+        names.any(|name| check.is_about(name) && note.starts_with(name.as_str()))
+    };
+    prepared.plan.notes.iter().find(about).filter(|_| lane != "sim").cloned()
+}
+
+/// Writes the report, the claims and the results.
+fn write(
+    output: &Path,
+    names: &[String],
+    results: &[ExperimentResult],
+    claims: &[ClaimResult],
+    plots: bool,
+) -> CliResult<()> {
+    let path = output.join("claims.json");
+    let mut file = AtomicFile::create(&path)?;
+    serde_json::to_writer_pretty(&mut file, claims)
+        .map_err(|error| CliError::file("write", &path, &error.into()))?;
+    file.commit()?;
+    if results.iter().all(|result| result.runs.is_empty()) {
+        say("no run gave a result: there is nothing to report");
+        return Ok(());
+    }
+    let title = format!("schedlab: {} reproduced", names.join(", "));
+    let plots = plots.then(|| output.join("plots"));
+    report::write_claims(&output.join("report.html"), plots.as_deref(), &title, results, claims)
+}

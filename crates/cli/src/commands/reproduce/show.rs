@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Verdicts on the terminal.
+
+use crate::error::CliResult;
+use crate::output::Out;
+use crate::table::{self, digits};
+use comfy_table::Cell;
+use schedlab_lab::claims::{Answer, CheckResult, ClaimResult, Verdict};
+
+/// Longest sentence of a claim in the table, in characters; the report has it whole.
+const TEXT_MAX: usize = 76;
+
+/// Prints every claim with its verdict; with `details` its numbers too.
+pub fn table(claims: &[ClaimResult], details: bool, out: &mut Out) -> CliResult<()> {
+    let mut rows = table::table(&["claim", "verdict", "checks", "what the study says"]);
+    for claim in claims {
+        rows.add_row([
+            Cell::new(&claim.id),
+            Cell::new(claim.verdict.text()),
+            table::number(checks(claim)),
+            Cell::new(shortened(&claim.text)),
+        ]);
+    }
+    out.line(table::render(&rows))?;
+    if details {
+        for claim in claims {
+            out.line("")?;
+            detail(claim, out)?;
+        }
+    }
+    out.line("")?;
+    out.line(summary(claims))
+}
+
+/// Checks that hold, of all.
+fn checks(claim: &ClaimResult) -> String {
+    let holds = claim.checks.iter().filter(|check| check.answer == Answer::Holds).count();
+    match claim.checks.len() {
+        0 => "-".into(),
+        count => format!("{holds} of {count}"),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().count() <= TEXT_MAX {
+        return text;
+    }
+    let begin: String = text.chars().take(TEXT_MAX - 3).collect();
+    format!("{}...", begin.trim_end())
+}
+
+fn detail(claim: &ClaimResult, out: &mut Out) -> CliResult<()> {
+    out.line(format!("{}  {}", claim.id, claim.verdict.text()))?;
+    out.line(format!("  {}", claim.text))?;
+    for (head, text) in
+        [("study: ", &claim.numbers), ("remark: ", &claim.remark), ("not told: ", &claim.reason)]
+    {
+        if !text.is_empty() {
+            out.line(format!("  {head}{text}"))?;
+        }
+    }
+    if claim.checks.is_empty() {
+        return Ok(());
+    }
+    let mut rows = table::table(&["  what", "where", "study", "here", "holds if", "answer"]);
+    for check in &claim.checks {
+        rows.add_row([
+            Cell::new(format!("  {}", check.what)),
+            Cell::new(place(check)),
+            table::number(check.published.map_or_else(|| "-".into(), digits)),
+            table::number(found(check)),
+            Cell::new(&check.holds),
+            Cell::new(answer(check.answer)),
+        ]);
+    }
+    out.line(table::render(&rows))
+}
+
+fn place(check: &CheckResult) -> String {
+    match &check.scheduler {
+        Some(scheduler) => format!("{} {scheduler}", check.lane),
+        None => check.lane.clone(),
+    }
+}
+
+fn found(check: &CheckResult) -> String {
+    let Some(value) = check.found else { return "-".into() };
+    match check.ci95 {
+        Some([low, high]) => {
+            format!("{} [{}, {}]", digits(value), digits(low), digits(high))
+        }
+        None => digits(value),
+    }
+}
+
+const fn answer(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Holds => "holds",
+        Answer::DoesNotHold => "does not hold",
+        Answer::CannotBeTold => "cannot be told",
+    }
+}
+
+fn summary(claims: &[ClaimResult]) -> String {
+    let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let parts: Vec<String> = Verdict::ALL
+        .into_iter()
+        .map(|verdict| format!("{} {}", count(verdict), verdict.text()))
+        .collect();
+    format!("{} claims: {}", claims.len(), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_sentences_are_cut_at_a_sign() {
+        assert_eq!(shortened("a\n  b"), "a b");
+        let long = shortened(&"\u{e4}b ".repeat(100));
+        assert!(long.ends_with("...") && long.chars().count() <= TEXT_MAX, "{long}");
+    }
+}

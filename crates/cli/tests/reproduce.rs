@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab reproduce`: verdicts on the claims of a study, with their numbers; going on where it
+//! was stopped; what was not measured; and what a study file may not say.
+
+mod common;
+use common::{ok, schedlab};
+use serde_json::Value;
+use std::path::Path;
+
+/// Two hogs on one CPU take twice as long as one; the sentences say so and say otherwise.
+const STUDY: &str = r#"
+name = "T"
+[[experiment]]
+name = "T-{n}"
+workload = "hogs"
+split = ["n"]
+parameters = { work = "40ms" }
+axes = { n = [1, 2], cpus = [1] }
+keep_slices = true
+quick = { parameters = { work = "20ms" } }
+[[experiment.runs]]
+lane = "sim"
+schedulers = ["linux-6.12", "fcfs"]
+[[experiment]]
+name = "long"
+workload = "hogs:n=3,work=200ms"
+axes = { cpus = [1] }
+quick = { skip = true }
+[[experiment.runs]]
+lane = "sim"
+schedulers = ["rr"]
+
+[[claim]]
+id = "T-1"
+text = "Twice the work takes twice as long."
+numbers = "2.1"
+[[claim.check]]
+what = "makespan, two by one"
+experiment = "T-{n}"
+on = ["sim linux-6.12", "sim fcfs"]
+value = "makespan_ns[n=2] / makespan_ns[n=1]"
+published = 2.1
+holds = "1.99 .. 2.02"
+why = "2 and what switching costs"
+
+[[claim]]
+id = "T-2"
+text = "Both always end together."
+[[claim.check]]
+what = "last exit by the first, less 1"
+experiment = "T-{n}"
+on = ["sim linux-6.12", "sim fcfs"]
+value = "finish_spread[n=2]"
+holds = "<= 0.3"
+why = "one slice"
+
+[[claim]]
+id = "T-3"
+text = "First come, first served shares the CPU."
+[[claim.check]]
+what = "share of the first while both run"
+experiment = "T-{n}"
+on = ["sim fcfs"]
+value = "cpu_share_contended[n=2, task=hog-0]"
+holds = "0.4 .. 0.6"
+why = "half"
+
+[[claim]]
+id = "T-4"
+text = "It is so on a real machine, and with more."
+[[claim.check]]
+what = "makespan"
+experiment = "T-{n}"
+on = ["host OTHER"]
+value = "makespan_ns[n=2]"
+holds = "> 0"
+why = "any"
+
+[[claim]]
+id = "T-5"
+text = "Three jobs end within 600 ms."
+[[claim.check]]
+what = "makespan"
+experiment = "long"
+on = ["sim rr"]
+value = "makespan_ns"
+holds = "< 610ms"
+why = "three times 200 ms, and 10 for switching"
+
+[[claim]]
+id = "T-6"
+text = "The code is short."
+not_measured = "nothing runs"
+"#;
+
+fn study(folder: &Path, text: &str) -> String {
+    let path = folder.join("t.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+fn verdicts(claims: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_string();
+    let claims = claims.as_array().unwrap();
+    claims.iter().map(|claim| (text(&claim["id"]), text(&claim["verdict"]))).collect()
+}
+
+#[test]
+fn each_claim_gets_its_verdict_and_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = study(folder.path(), STUDY);
+    let output = folder.path().join("out");
+    let output = output.to_str().unwrap();
+    let args = ["reproduce", path.as_str(), "--output", output, "--json"];
+    let claims: Value = serde_json::from_str(&ok(&args).stdout).unwrap();
+    let found = verdicts(&claims);
+    let wanted = ["holds", "holds-partly", "does-not-hold", "cannot-be-told", "holds"];
+    let expected: Vec<(String, String)> = wanted
+        .iter()
+        .chain(&["cannot-be-told"])
+        .enumerate()
+        .map(|(index, verdict)| (format!("T-{}", index + 1), (*verdict).to_string()))
+        .collect();
+    assert_eq!(found, expected);
+    let first = &claims[0]["checks"][0];
+    assert_eq!((first["published"].as_f64(), &first["is_exact"]), (Some(2.1), &true.into()));
+    assert!((first["found"].as_f64().unwrap() - 2.0).abs() < 0.01, "{first}");
+    // Under fcfs one ends when the other begins.
+    let spread = &claims[1]["checks"][1];
+    assert!((spread["found"].as_f64().unwrap() - 1.0).abs() < 0.01, "{spread}");
+    assert_eq!(claims[2]["checks"][0]["found"], 1.0);
+    assert_eq!(claims[5]["reason"], "nothing runs");
+    let report = std::fs::read_to_string(Path::new(output).join("report.html")).unwrap();
+    for part in ["claim-T-2", "HOLDS PARTLY", "Claims and verdicts", "what switching costs"] {
+        assert!(report.contains(part), "{part}");
+    }
+    let stored = std::fs::read_to_string(Path::new(output).join("claims.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&stored).unwrap(), claims);
+}
+
+#[test]
+fn the_same_command_goes_on_and_a_quick_one_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = study(folder.path(), STUDY);
+    let output = folder.path().join("out");
+    let args = ["reproduce", path.as_str(), "--output", output.to_str().unwrap()];
+    let first = ok(&args);
+    let again = ok(&args);
+    assert!(again.stderr.contains("5 are stored in"), "{}", again.stderr);
+    assert_eq!(first.stdout, again.stdout);
+    let refused = schedlab(&[&args[..], &["--quick"]].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("another experiment"), "{}", refused.stderr);
+    let quick = ok(&[&args[..], &["--quick", "--fresh", "--details"]].concat());
+    assert!(quick.stdout.contains("a quick reproduction leaves it out"), "{}", quick.stdout);
+    assert!(quick.stdout.contains("6 claims: 1 HOLDS, 1 HOLDS PARTLY"), "{}", quick.stdout);
+}
+
+#[test]
+fn what_is_left_out_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = study(folder.path(), STUDY);
+    let output = folder.path().join("out");
+    let base = ["reproduce", path.as_str(), "--output", output.to_str().unwrap(), "--details"];
+    let shown = ok(&[&base[..], &["--lane", "sim"]].concat()).stdout;
+    assert!(shown.contains("lane host was left out by --lane"), "{shown}");
+}
+
+#[test]
+fn a_study_that_makes_no_sense_is_refused_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("out");
+    let cases = [
+        ("makespan_ns[n=2] / makespan_ns[n=1]", "makespan[n=2]", "did you mean `makespan_ns`"),
+        ("finish_spread[n=2]", "finish_spread[m=2]", "no dimension is called \"m\""),
+        ("finish_spread[n=2]", "finish_spread[n=2] +", "found its end"),
+        ("finish_spread[n=2]", "n * 2", "\"n\" has no value here"),
+        ("\"<= 0.3\"", "\"about 0.3\"", "allowed are A .. B, >= A"),
+        ("\"sim rr\"", "\"moon rr\"", "is no place of runs"),
+        ("experiment = \"long\"", "experiment = \"lang\"", "did you mean `long`"),
+        ("id = \"T-2\"", "id = \"T-1\"", "two claims are called"),
+        ("not_measured = \"nothing runs\"", "", "either checks or `not_measured`"),
+    ];
+    for (old, new, wanted) in cases {
+        assert!(STUDY.contains(old), "{old}");
+        let path = study(folder.path(), &STUDY.replacen(old, new, 1));
+        let refused = schedlab(&["reproduce", path.as_str(), "--output", output.to_str().unwrap()]);
+        assert_eq!(refused.code, 2, "{new}: {}", refused.stderr);
+        let text = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(wanted) && text.contains("t.toml"), "{new}: {text}");
+        assert!(!output.exists(), "nothing is written");
+    }
+    let unknown = schedlab(&["reproduce", "S9", "--output", output.to_str().unwrap()]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("allowed are"), "{}", unknown.stderr);
+}

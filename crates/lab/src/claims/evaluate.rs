@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From runs to a number with its interval.
+//!
+//! Every measure in an expression is a sample: one value a run, of runs that differ in nothing but
+//! the repetition. The number is the expression of the samples' means. Its interval is that of
+//! error propagation to the first order: the variance is the sum of each mean's variance times the
+//! square of the expression's derivative (by central differences), the degrees of freedom are
+//! Welch's and Satterthwaite's, the quantile Student's (Welch, Biometrika 34, 1947; NIST/SEMATECH
+//! e-Handbook, 2.5.5). So repetitions need not be paired, and three are enough for an honest, wide
+//! interval. It assumes independent repetitions and a smooth expression; where `max` or `min` has
+//! two equal best candidates it is only roughly right.
+//!
+//! A simulated run, and one in counted time, repeats to the last bit: one is exact and needs no
+//! interval.
+
+use super::derived::{DERIVED, Derived};
+use super::expression::{Expr, MeasureRef, Operator, Series, Unary};
+use crate::study::unknown;
+use crate::{RunResult, StudyError, expect, values};
+use schedlab_metrics::stats;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The runs that a row is about.
+#[derive(Clone, Debug)]
+pub struct Scope<'r> {
+    /// Runs of the row's experiments, lane and scheduler.
+    pub runs: Vec<&'r RunResult>,
+    /// What `all` means.
+    pub nr_cpus: u32,
+}
+
+/// A number of some runs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Found {
+    /// The number.
+    pub value: f64,
+    /// Its 95 % confidence interval; `None`: exact, or too few runs.
+    pub ci95: Option<[f64; 2]>,
+    /// Whether every run in it repeats to the last bit, so that there is nothing uncertain.
+    pub is_exact: bool,
+    /// Runs in it.
+    pub nr_runs: usize,
+}
+
+/// Values of a measure, one a run.
+struct Sample {
+    values: Vec<f64>,
+    is_exact: bool,
+}
+
+/// An expression with samples in place of measures and without series.
+enum Node {
+    Number(f64),
+    Sample(usize),
+    Binary(Operator, Box<Node>, Box<Node>),
+    Unary(Unary, Box<Node>),
+    Series(Series, Vec<f64>, Vec<Node>),
+}
+
+/// Checks that a measure exists.
+pub(super) fn check_measure(measure: &MeasureRef) -> Result<(), StudyError> {
+    let of_task = measure.selectors.iter().any(|(name, _)| name == "task");
+    let derived = DERIVED.iter().filter(|derived| derived.of_task == of_task);
+    let mut known: Vec<String> = derived.map(|derived| derived.name.to_string()).collect();
+    known.extend(if of_task { expect::task_measure_names() } else { values::measure_names() });
+    let is_known = |name: &str| known.iter().any(|known| known == name);
+    if is_known(&measure.name)
+        || (of_task && expect::stem(&measure.name).is_some_and(|(stem, _)| is_known(stem)))
+    {
+        return Ok(());
+    }
+    let what = if of_task { "measure of a task" } else { "measure" };
+    Err(unknown(what, &measure.name, known.iter().map(String::as_str)))
+}
+
+impl Scope<'_> {
+    /// The number; why there is none.
+    pub fn evaluate(&self, expr: &Expr) -> Result<Found, String> {
+        if self.runs.is_empty() {
+            return Err("no run of it gave a result".into());
+        }
+        let mut reading = Reading { scope: self, samples: Vec::new(), known: BTreeMap::new() };
+        let node = reading.resolve(expr, &BTreeMap::new())?;
+        let samples = reading.samples;
+        let means: Vec<f64> = samples.iter().map(|sample| stats::mean(&sample.values)).collect();
+        let value = node.value(&means);
+        if !value.is_finite() {
+            return Err("the number is not finite: something is divided by 0".into());
+        }
+        let is_exact = samples.iter().all(|sample| sample.is_exact);
+        let ci95 = if is_exact { None } else { interval(&node, &samples, &means, value) };
+        let nr_runs = samples.iter().map(|sample| sample.values.len()).sum();
+        Ok(Found { value, ci95, is_exact, nr_runs })
+    }
+}
+
+/// The 95 % interval; `None` where a sample that is not exact has one value.
+fn interval(node: &Node, samples: &[Sample], means: &[f64], value: f64) -> Option<[f64; 2]> {
+    let mut variance = 0.0;
+    let mut by_freedom = 0.0;
+    for (index, sample) in samples.iter().enumerate().filter(|(_, sample)| !sample.is_exact) {
+        let n = sample.values.len();
+        if n < 2 {
+            return None;
+        }
+        let deviation = stats::std_dev(&sample.values);
+        let slope = derivative(node, means, index, deviation);
+        let part = slope * slope * deviation * deviation / n as f64;
+        variance += part;
+        by_freedom += part * part / (n - 1) as f64;
+    }
+    if variance == 0.0 {
+        return Some([value, value]);
+    }
+    let freedom = (variance * variance / by_freedom).floor().max(1.0);
+    let half = stats::t_975(freedom as u64) * variance.sqrt();
+    half.is_finite().then_some([value - half, value + half])
+}
+
+/// The expression's derivative by one mean.
+fn derivative(node: &Node, means: &[f64], index: usize, deviation: f64) -> f64 {
+    let step = (deviation * 1e-3).max(means[index].abs() * 1e-9);
+    if step == 0.0 {
+        return 0.0;
+    }
+    let at = |mean: f64| {
+        let mut means = means.to_vec();
+        means[index] = mean;
+        node.value(&means)
+    };
+    (at(means[index] + step) - at(means[index] - step)) / (2.0 * step)
+}
+
+/// Turns measures into samples, each once.
+struct Reading<'s, 'r> {
+    scope: &'s Scope<'r>,
+    samples: Vec<Sample>,
+    known: BTreeMap<MeasureRef, usize>,
+}
+
+impl Reading<'_, '_> {
+    fn resolve(&mut self, expr: &Expr, bound: &BTreeMap<String, String>) -> Result<Node, String> {
+        Ok(match expr {
+            Expr::Number(number) => Node::Number(*number),
+            Expr::Variable(name) => Node::Number(self.variable(name, bound)?),
+            Expr::Measure(measure) => Node::Sample(self.sample(measure, bound)?),
+            Expr::Unary(unary, inner) => Node::Unary(*unary, Box::new(self.resolve(inner, bound)?)),
+            Expr::Binary(operator, left, right) => {
+                let left = self.resolve(left, bound)?;
+                Node::Binary(*operator, Box::new(left), Box::new(self.resolve(right, bound)?))
+            }
+            Expr::Series(series, dimension, inner) => {
+                let values = self.values_of(dimension)?;
+                let mut nodes = Vec::new();
+                for (text, _) in &values {
+                    let mut bound = bound.clone();
+                    bound.insert(dimension.clone(), text.clone());
+                    nodes.push(self.resolve(inner, &bound)?);
+                }
+                Node::Series(*series, values.into_iter().map(|value| value.1).collect(), nodes)
+            }
+        })
+    }
+
+    fn variable(&self, name: &str, bound: &BTreeMap<String, String>) -> Result<f64, String> {
+        if name == "all" {
+            return Ok(f64::from(self.scope.nr_cpus));
+        }
+        let text = bound.get(name).ok_or_else(|| format!("{name:?} has no value here"))?;
+        let value = values::axis_value(text).ok_or_else(|| format!("{text:?} is no number"))?;
+        Ok(value.number)
+    }
+
+    /// Every value of a dimension among the runs, in rising order.
+    fn values_of(&self, dimension: &str) -> Result<Vec<(String, f64)>, String> {
+        let texts: BTreeSet<String> =
+            self.scope.runs.iter().map(|run| values::dimension(run, dimension)).collect();
+        let numbered = |(index, text): (usize, String)| {
+            let number = values::axis_value(&text).map_or(index as f64, |value| value.number);
+            (text, number)
+        };
+        let texts = texts.into_iter().filter(|text| !text.is_empty());
+        let mut values: Vec<(String, f64)> = texts.enumerate().map(numbered).collect();
+        values.sort_by(|a, b| a.1.total_cmp(&b.1));
+        if values.len() < 2 {
+            return Err(format!("the runs have fewer than two values of {dimension}"));
+        }
+        Ok(values)
+    }
+
+    fn sample(
+        &mut self,
+        measure: &MeasureRef,
+        bound: &BTreeMap<String, String>,
+    ) -> Result<usize, String> {
+        let mut whole = measure.clone();
+        for (name, value) in bound {
+            if whole.selectors.iter().all(|(known, _)| known != name) {
+                whole.selectors.push((name.clone(), value.clone()));
+            }
+        }
+        if let Some(index) = self.known.get(&whole) {
+            return Ok(*index);
+        }
+        let sample = self.read(&whole)?;
+        self.samples.push(sample);
+        self.known.insert(whole, self.samples.len() - 1);
+        Ok(self.samples.len() - 1)
+    }
+
+    fn read(&self, measure: &MeasureRef) -> Result<Sample, String> {
+        let task = measure.selectors.iter().find(|(name, _)| name == "task");
+        let task = task.map(|(_, value)| value.as_str());
+        let wanted: Vec<(&str, String)> = measure
+            .selectors
+            .iter()
+            .filter(|(name, _)| name != "task")
+            .map(|(name, value)| (name.as_str(), self.selected(value)))
+            .collect();
+        let fits = |run: &&&crate::RunResult| {
+            wanted.iter().all(|(name, value)| is_same(&values::dimension(run, name), value))
+        };
+        let runs: Vec<&RunResult> = self.scope.runs.iter().filter(fits).copied().collect();
+        let Some(first) = runs.first() else {
+            return Err(format!("no run of it gave a result: {measure}"));
+        };
+        one_condition(&runs, measure)?;
+        let mut found = Vec::new();
+        for run in &runs {
+            found.push(value_of(run, &measure.name, task).ok_or_else(|| {
+                let of = task.map_or_else(String::new, |task| format!(" of task {task}"));
+                format!("a run has no {}{of}", measure.name)
+            })?);
+        }
+        let is_exact = runs.len() == 1 && repeats_exactly(first);
+        Ok(Sample { values: found, is_exact })
+    }
+
+    /// A value of a dimension as it stands in a selector: `all` and what can be made of it.
+    fn selected(&self, text: &str) -> String {
+        crate::axis::last_value(text, self.scope.nr_cpus)
+            .map_or_else(|| text.to_string(), |number| number.to_string())
+    }
+}
+
+/// Whether a second run would give the same bits.
+fn repeats_exactly(run: &RunResult) -> bool {
+    let clock = run.machine.settings.iter().find(|setting| setting.name == "clock");
+    run.lane == "sim" || clock.is_some_and(|clock| clock.value == "counted")
+}
+
+/// Equal as text, or as numbers and times.
+fn is_same(own: &str, wanted: &str) -> bool {
+    own == wanted || values::axis_value(own).is_some_and(|v| Some(v) == values::axis_value(wanted))
+}
+
+/// Runs of one sample differ in nothing but the repetition.
+fn one_condition(runs: &[&RunResult], measure: &MeasureRef) -> Result<(), String> {
+    let first = values::condition(runs[0]);
+    for run in &runs[1..] {
+        let own = values::condition(run);
+        let names: BTreeSet<&String> = first.keys().chain(own.keys()).collect();
+        if let Some(name) = names.into_iter().find(|name| first.get(*name) != own.get(*name)) {
+            let value = |map: &BTreeMap<String, String>| map.get(name).cloned().unwrap_or_default();
+            return Err(format!(
+                "{measure} mixes runs with {name} = {:?} and {:?}: name one",
+                value(&first),
+                value(&own)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A measure of a run, or of its tasks that `task` names.
+fn value_of(run: &RunResult, name: &str, task: Option<&str>) -> Option<f64> {
+    let is_derived = |derived: &&Derived| derived.name == name && derived.of_task == task.is_some();
+    if let Some(derived) = DERIVED.iter().find(is_derived) {
+        return (derived.value)(run, task.unwrap_or_default());
+    }
+    match task {
+        None => {
+            let all = values::measure_values(&run.measures);
+            all.into_iter().find(|(known, _)| known == name)?.1
+        }
+        Some(task) => {
+            let tasks = run.measures.tasks.iter();
+            let tasks: Vec<_> = tasks.filter(|known| is_named(&known.name, task)).collect();
+            expect::number_of_tasks(&tasks, name)
+        }
+    }
+}
+
+/// Whether a task's name is `pattern`, in which a `*` at the end stands for anything.
+pub(super) fn is_named(name: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(begin) => name.starts_with(begin),
+        None => name == pattern,
+    }
+}
+
+impl Node {
+    fn value(&self, means: &[f64]) -> f64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Sample(index) => means[*index],
+            Self::Unary(unary, inner) => {
+                let inner = inner.value(means);
+                match unary {
+                    Unary::Negate => -inner,
+                    Unary::Abs => inner.abs(),
+                    Unary::Sqrt => inner.sqrt(),
+                    Unary::Ln => inner.ln(),
+                }
+            }
+            Self::Binary(operator, left, right) => {
+                let (left, right) = (left.value(means), right.value(means));
+                match operator {
+                    Operator::Add => left + right,
+                    Operator::Subtract => left - right,
+                    Operator::Multiply => left * right,
+                    Operator::Divide => left / right,
+                    Operator::Min => left.min(right),
+                    Operator::Max => left.max(right),
+                }
+            }
+            Self::Series(series, xs, nodes) => {
+                let ys: Vec<f64> = nodes.iter().map(|node| node.value(means)).collect();
+                series.value(xs, &ys)
+            }
+        }
+    }
+}
+
+impl Series {
+    /// Of a series of at least two values.
+    fn value(self, xs: &[f64], ys: &[f64]) -> f64 {
+        let least = ys.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = ys.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        match self {
+            Self::Min => least,
+            Self::Max => greatest,
+            Self::Mean => stats::mean(ys),
+            Self::Sum => ys.iter().sum(),
+            Self::Spread => greatest / least - 1.0,
+            Self::Slope => line(xs, ys).0,
+            Self::R2 => line(xs, ys).1,
+            Self::Rising => {
+                let steps = ys.windows(2).filter(|pair| pair[1] >= pair[0]).count();
+                steps as f64 / (ys.len() - 1) as f64
+            }
+        }
+    }
+}
+
+/// Slope of the least-squares line, and the share of the variance that it explains; 1 for values
+/// that are all equal.
+pub(super) fn line(xs: &[f64], ys: &[f64]) -> (f64, f64) {
+    let (x_mean, y_mean) = (stats::mean(xs), stats::mean(ys));
+    let products = xs.iter().zip(ys).map(|(x, y)| (x - x_mean) * (y - y_mean));
+    let xx: f64 = xs.iter().map(|x| (x - x_mean) * (x - x_mean)).sum();
+    let yy: f64 = ys.iter().map(|y| (y - y_mean) * (y - y_mean)).sum();
+    let xy: f64 = products.sum();
+    let explained = if yy == 0.0 { 1.0 } else { xy * xy / (xx * yy) };
+    (xy / xx, explained)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_metrics::TaskMeasures;
+
+    fn run(lane: &str, n: u32, repetition: u32, switches: u64) -> RunResult {
+        let mut run = RunResult { lane: lane.into(), repetition, ..RunResult::default() };
+        run.parameters.insert("n".into(), n.to_string());
+        run.measures.totals.nr_switches = switches;
+        run
+    }
+
+    fn evaluate(runs: &[RunResult], text: &str) -> Result<Found, String> {
+        let scope = Scope { runs: runs.iter().collect(), nr_cpus: 4 };
+        scope.evaluate(&Expr::parse(text).unwrap())
+    }
+
+    #[test]
+    fn a_simulated_run_is_exact() {
+        let runs = [run("sim", 1, 0, 10), run("sim", 2, 0, 25)];
+        let found = evaluate(&runs, "nr_switches[n=2] / nr_switches[n=1]").unwrap();
+        assert_eq!((found.value, found.ci95, found.is_exact, found.nr_runs), (2.5, None, true, 2));
+        let found = evaluate(&runs, "max(n: nr_switches / n) + all").unwrap();
+        assert_eq!(found.value, 16.5);
+        assert_eq!(evaluate(&runs, "slope(n: nr_switches)").unwrap().value, 15.0);
+        assert!(evaluate(&runs, "nr_switches[n=all-2]").is_err());
+    }
+
+    /// A ratio of two means: 30 / 10 with deviations 1 and 2 of 3 values each. Variance: 9 * (1 /
+    /// (3 * 900) + 4 / (3 * 900) ...) by hand below.
+    #[test]
+    fn the_interval_of_a_ratio_is_that_of_error_propagation() {
+        let mut runs = Vec::new();
+        for (index, (a, b)) in [(28, 9), (30, 10), (32, 11)].into_iter().enumerate() {
+            runs.push(run("host", 1, index as u32, b));
+            runs.push(run("host", 2, index as u32, a));
+        }
+        let found = evaluate(&runs, "nr_switches[n=2] / nr_switches[n=1]").unwrap();
+        // d/da = 1/10, d/db = -3/10; variances of the means 4/3 and 1/3.
+        let parts = [4.0 / 3.0 / 100.0, 9.0 / 100.0 / 3.0];
+        let variance: f64 = parts.iter().sum();
+        let freedom = variance * variance / parts.iter().map(|p| p * p / 2.0).sum::<f64>();
+        let half = stats::t_975(freedom.floor() as u64) * variance.sqrt();
+        let [low, high] = found.ci95.unwrap();
+        assert_eq!((found.value, found.is_exact), (3.0, false));
+        assert!((high - low - 2.0 * half).abs() < 1e-6, "{low} {high} {half}");
+    }
+
+    #[test]
+    fn one_measured_run_has_no_interval() {
+        let found = evaluate(&[run("host", 1, 0, 10)], "nr_switches").unwrap();
+        assert_eq!((found.ci95, found.is_exact), (None, false));
+        let equal = [run("host", 1, 0, 10), run("host", 1, 1, 10)];
+        assert_eq!(evaluate(&equal, "nr_switches").unwrap().ci95, Some([10.0, 10.0]));
+    }
+
+    #[test]
+    fn runs_of_several_conditions_are_no_sample() {
+        let runs = [run("sim", 1, 0, 10), run("sim", 2, 0, 25)];
+        let error = evaluate(&runs, "nr_switches").unwrap_err();
+        assert!(error.contains("n = \"1\" and \"2\""), "{error}");
+        assert!(evaluate(&runs, "nr_switches[n=3]").unwrap_err().contains("no run"));
+        assert!(evaluate(&runs, "1 / (nr_switches[n=1] - 10)").unwrap_err().contains("finite"));
+    }
+
+    #[test]
+    fn tasks_are_chosen_by_name() {
+        let mut one = run("sim", 1, 0, 10);
+        let task = |name: &str, cpu_time_ns| TaskMeasures {
+            name: name.into(),
+            cpu_time_ns,
+            ..TaskMeasures::default()
+        };
+        one.measures.tasks = vec![task("a-0", 10), task("a-1", 30), task("b", 5)];
+        let runs = [one];
+        let value = |text| evaluate(&runs, text).map(|found| found.value);
+        assert_eq!(value("cpu_time_ns[task=b]"), Ok(5.0));
+        assert_eq!(value("cpu_time_ns_mean[task=a-*]"), Ok(20.0));
+        assert!(value("cpu_time_ns[task=a-*]").unwrap_err().contains("no cpu_time_ns of task a-*"));
+        assert!(value("cpu_time_ns_max[task=c]").is_err());
+    }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Claims of a study, and whether they hold.
+//!
+//! A claim is data: a sentence, the numbers that the study gives for it, and checks. A check names
+//! runs, an expression over their measures (`expression`), and the bounds within which the claim
+//! says it lies (`bounds`), fixed before anything runs, with the reason for them. `evaluate` makes
+//! a number with its interval of the runs, `verdict` a word of the number: holds, does not hold, or
+//! cannot be told here. What was not measured never counts as agreement. `derived` has the measures
+//! that only claims need.
+
+mod bounds;
+mod derived;
+mod evaluate;
+mod expression;
+mod verdict;
+
+pub use bounds::Bounds;
+pub use derived::DERIVED;
+pub use evaluate::{Found, Scope};
+pub use expression::Expr;
+pub use verdict::{Answer, CheckResult, ClaimResult, Verdict, judge};
+
+use crate::StudyError;
+use crate::axis::{OneOrMore, Scalar};
+use crate::study::{ExperimentSpec, unknown};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A statement of a study.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Short name: the study's and a number, `S0-3`.
+    pub id: String,
+    /// What the study says, in a sentence.
+    pub text: String,
+    /// The numbers that it gives, for people.
+    #[serde(default)]
+    pub numbers: String,
+    /// What else is known: a contradiction within the study, other people's data.
+    #[serde(default)]
+    pub remark: String,
+    /// Why nothing can be measured: a statement about code or words. Instead of checks.
+    #[serde(default)]
+    pub not_measured: Option<String>,
+    /// What is compared.
+    #[serde(default, rename = "check")]
+    pub checks: Vec<Check>,
+}
+
+/// A number that a claim is about.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// What the number is, for people; `{n}` stands for a value of `each`.
+    pub what: String,
+    /// Names of the experiments whose runs it is about, as they stand in the study, with their
+    /// braces.
+    pub experiment: OneOrMore,
+    /// Where: `sim`, `host` or `vm`, and a scheduler after a blank unless the value names them
+    /// itself: `sim linux-6.12`. Each is a row of its own.
+    pub on: Vec<String>,
+    /// Names and values that are put in for `{name}`; each value, or each combination, makes rows
+    /// of its own.
+    #[serde(default)]
+    pub each: BTreeMap<String, OneOrMore>,
+    /// The number: an expression over measures of the runs.
+    pub value: String,
+    /// What the study has for it.
+    #[serde(default)]
+    pub published: Option<Published>,
+    /// The bounds within which the claim holds.
+    pub holds: String,
+    /// Why these bounds.
+    pub why: String,
+}
+
+/// The study's number, or one for each value of `each`.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a number or a list of numbers")]
+pub enum Published {
+    /// One number.
+    One(f64),
+    /// By row of `each`.
+    Many(Vec<f64>),
+}
+
+/// Where a row looks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The lane.
+    pub lane: String,
+    /// The scheduler; `None`: the value names it.
+    pub scheduler: Option<String>,
+}
+
+impl Place {
+    /// From `sim linux-6.12`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (lane, scheduler) = match text.trim().split_once(char::is_whitespace) {
+            Some((lane, scheduler)) => (lane, Some(scheduler.trim().to_string())),
+            None => (text.trim(), None),
+        };
+        crate::study::LANES.contains(&lane).then(|| Self { lane: lane.into(), scheduler })
+    }
+}
+
+/// A check with the values of `each` put in.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// What the number is.
+    pub what: String,
+    /// Where.
+    pub place: Place,
+    /// The expression as text.
+    pub value: String,
+    /// The same, read.
+    pub expr: Expr,
+    /// The bounds as text.
+    pub holds: String,
+    /// The same, read.
+    pub bounds: Bounds,
+    /// The study's number.
+    pub published: Option<f64>,
+}
+
+impl Check {
+    /// Its rows, the values of `each` in order, each at every place.
+    pub fn rows(&self) -> Result<Vec<Row>, StudyError> {
+        let axes: Vec<(&str, Vec<String>)> =
+            self.each.iter().map(|(name, values)| (name.as_str(), values.values())).collect();
+        let sets = crate::plan::points(&axes);
+        let mut rows = Vec::new();
+        for (index, set) in sets.iter().enumerate() {
+            let fill = |text: &str| crate::plan::fill(text, set);
+            let (value, holds) = (fill(&self.value), fill(&self.holds));
+            let expr = Expr::parse(&value).map_err(|error| {
+                StudyError::new(format!("the value {value:?}: {error}"), "").below("value")
+            })?;
+            let bounds =
+                Bounds::parse(&holds).map_err(|text| StudyError::new(text, "").below("holds"))?;
+            for (at, on) in self.on.iter().enumerate() {
+                let place = Place::parse(&fill(on)).ok_or_else(|| {
+                    StudyError::new(
+                        format!("{on:?} is no place of runs"),
+                        "give a lane (sim, host, vm), or a lane and a scheduler: sim linux-6.12",
+                    )
+                    .at(["on".into(), at.into()])
+                })?;
+                rows.push(Row {
+                    what: fill(&self.what),
+                    place,
+                    value: value.clone(),
+                    expr: expr.clone(),
+                    holds: holds.clone(),
+                    bounds,
+                    published: self.published(index, sets.len())?,
+                });
+            }
+        }
+        Ok(rows)
+    }
+
+    fn published(&self, index: usize, count: usize) -> Result<Option<f64>, StudyError> {
+        match &self.published {
+            None => Ok(None),
+            Some(Published::One(value)) => Ok(Some(*value)),
+            Some(Published::Many(values)) if values.len() == count => Ok(Some(values[index])),
+            Some(Published::Many(values)) => Err(StudyError::new(
+                format!("`published` has {} numbers, `each` makes {count} rows", values.len()),
+                "give one number, or as many as there are rows",
+            )
+            .below("published")),
+        }
+    }
+
+    /// Whether the experiments that were made of one called `name` in the study are meant.
+    pub fn is_about(&self, experiment: &str) -> bool {
+        self.experiment.values().iter().any(|template| matches_template(template, experiment))
+    }
+
+    fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
+        let mut dimensions: BTreeSet<String> = BTreeSet::from(["task".to_string()]);
+        for name in self.experiment.values() {
+            let Some(spec) = experiments.iter().find(|spec| spec.name == name) else {
+                let names = experiments.iter().map(|spec| spec.name.as_str());
+                return Err(unknown("experiment", &name, names).below("experiment"));
+            };
+            dimensions.extend(spec.dimensions());
+        }
+        if self.on.is_empty() {
+            return Err(
+                StudyError::new("`on` is empty", "name a lane: sim, host or vm").below("on")
+            );
+        }
+        for row in self.rows()? {
+            let wrong = |error: StudyError| error.below("value");
+            for measure in row.expr.measures() {
+                evaluate::check_measure(measure).map_err(wrong)?;
+                for (name, _) in &measure.selectors {
+                    known_dimension(name, &dimensions).map_err(wrong)?;
+                }
+            }
+            for name in row.expr.series_dimensions() {
+                known_dimension(name, &dimensions).map_err(wrong)?;
+            }
+            if let Some(name) = row.expr.free_variables().into_iter().find(|name| *name != "all") {
+                return Err(wrong(StudyError::new(
+                    format!("{name:?} has no value here"),
+                    "a dimension has one within a series, as in max(n: nr_switches / n); `all` \
+                     is the number of CPUs",
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn known_dimension(name: &str, known: &BTreeSet<String>) -> Result<(), StudyError> {
+    if known.contains(name) {
+        return Ok(());
+    }
+    Err(unknown("dimension", name, known.iter().map(String::as_str)))
+}
+
+/// Whether `name` is `template` with something in the place of each pair of braces.
+fn matches_template(template: &str, name: &str) -> bool {
+    let Some((before, rest)) = template.split_once('{') else { return template == name };
+    let Some(name) = name.strip_prefix(before) else { return false };
+    let after = rest.split_once('}').map_or("", |(_, after)| after);
+    (1..=name.len())
+        .filter(|at| name.is_char_boundary(*at))
+        .any(|at| matches_template(after, &name[at..]))
+}
+
+/// Checks the claims of a study.
+pub(crate) fn check(claims: &[Claim], experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
+    let mut ids = BTreeSet::new();
+    for (index, claim) in claims.iter().enumerate() {
+        let inside = |error: StudyError| error.at(["claim".into(), index.into()]);
+        if !ids.insert(&claim.id) {
+            return Err(inside(
+                StudyError::new(
+                    format!("two claims are called {:?}", claim.id),
+                    "give each its own id",
+                )
+                .below("id"),
+            ));
+        }
+        if claim.checks.is_empty() == claim.not_measured.is_none() {
+            return Err(inside(StudyError::new(
+                format!("claim {:?} must have either checks or `not_measured`", claim.id),
+                "add [[claim.check]], or say in `not_measured` why there is nothing to check",
+            )));
+        }
+        for (at, check) in claim.checks.iter().enumerate() {
+            check
+                .check(experiments)
+                .map_err(|error| inside(error.at(["check".into(), at.into()])))?;
+        }
+    }
+    Ok(())
+}
+
+/// What `quick` changes of an experiment.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quick {
+    /// The experiment is left out, and what is claimed of it cannot be told.
+    #[serde(default)]
+    pub skip: bool,
+    /// Axes with other values.
+    #[serde(default)]
+    pub axes: BTreeMap<String, crate::axis::Axis>,
+    /// Parameters with other values.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Scalar>,
+    /// Repetitions of every entry of `runs` that has any.
+    #[serde(default)]
+    pub repetitions: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experiments_are_known_by_their_template() {
+        assert!(matches_template("S0-{cpus}cpu-{n}", "S0-1cpu-4"));
+        assert!(matches_template("S0-{cpus}cpu-{n}", "S0-128cpu-16"));
+        assert!(!matches_template("S0-{cpus}cpu-{n}", "S0-nice"));
+        assert!(!matches_template("S0-{cpus}cpu-{n}", "S0-1cpu-"));
+        assert!(matches_template("S1", "S1") && !matches_template("S1", "S10"));
+    }
+
+    #[test]
+    fn each_value_and_each_place_is_a_row() {
+        let check = Check {
+            what: "with {n}".into(),
+            experiment: OneOrMore::One(Scalar::Text("x".into())),
+            on: vec!["sim a".into(), "host".into()],
+            each: BTreeMap::from([(
+                "n".into(),
+                OneOrMore::Many(vec![Scalar::Number(2), Scalar::Number(4)]),
+            )]),
+            value: "nr_switches[n={n}] / {n}".into(),
+            published: Some(Published::Many(vec![1.5, 2.5])),
+            holds: "0 .. {n}".into(),
+            why: String::new(),
+        };
+        let rows = check.rows().unwrap();
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| (row.what.as_str(), row.place.lane.as_str(), row.published.unwrap()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("with 2", "sim", 1.5),
+                ("with 2", "host", 1.5),
+                ("with 4", "sim", 2.5),
+                ("with 4", "host", 2.5)
+            ]
+        );
+        assert_eq!(rows[3].value, "nr_switches[n=4] / 4");
+        let wrong = Check { published: Some(Published::Many(vec![1.0])), ..check };
+        assert!(wrong.rows().unwrap_err().text.contains("has 1 numbers"));
+    }
+}

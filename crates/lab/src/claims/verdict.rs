@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From numbers to words: what came of each check, and of each claim.
+//!
+//! A check is answered by its whole interval: within the bounds it holds, outside it does not, and
+//! where a bound lies in the interval more repetitions would have to tell. A claim holds if all
+//! its checks were answered and hold; partly, if some do; it does not hold if none of those that
+//! were answered does; and it cannot be told if none was answered.
+
+use super::bounds::Lies;
+use super::evaluate::Scope;
+use super::{Check, Claim, Row};
+use crate::{ExperimentResult, RunResult, values};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What came of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every check was answered, and holds.
+    Holds,
+    /// Some hold; the others do not, or were not answered.
+    HoldsPartly,
+    /// None of those that were answered holds.
+    DoesNotHold,
+    /// No check was answered.
+    CannotBeTold,
+}
+
+impl Verdict {
+    /// All, best first.
+    pub const ALL: [Self; 4] =
+        [Self::Holds, Self::HoldsPartly, Self::DoesNotHold, Self::CannotBeTold];
+
+    /// As it is printed.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Holds => "HOLDS",
+            Self::HoldsPartly => "HOLDS PARTLY",
+            Self::DoesNotHold => "DOES NOT HOLD",
+            Self::CannotBeTold => "CANNOT BE TOLD HERE",
+        }
+    }
+}
+
+/// What came of a check at one place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The number lies within the bounds.
+    Holds,
+    /// It lies outside.
+    DoesNotHold,
+    /// It is not known well enough, or not at all.
+    CannotBeTold,
+}
+
+/// A check at one place.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CheckResult {
+    /// What the number is.
+    pub what: String,
+    /// `sim`, `host` or `vm`.
+    pub lane: String,
+    /// Scheduler, unless the value names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+    /// The expression.
+    pub value: String,
+    /// The study's number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<f64>,
+    /// The bounds.
+    pub holds: String,
+    /// Why these bounds.
+    pub why: String,
+    /// Our number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<f64>,
+    /// Its 95 % confidence interval; without one it is exact, or of too few runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<[f64; 2]>,
+    /// Whether the runs repeat to the last bit.
+    pub is_exact: bool,
+    /// Runs in it.
+    pub nr_runs: usize,
+    /// What came of it.
+    pub answer: Answer,
+    /// Why it cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A claim with its checks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimResult {
+    /// The study.
+    pub study: String,
+    /// Short name.
+    pub id: String,
+    /// What the study says.
+    pub text: String,
+    /// The numbers that it gives.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub numbers: String,
+    /// What else is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
+    /// The word.
+    pub verdict: Verdict,
+    /// Why it cannot be told, or what is missing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The checks, each at each place.
+    pub checks: Vec<CheckResult>,
+}
+
+/// Judges the claims of a study by the results of its experiments. `missing` says why an experiment
+/// or a lane has no runs here, where that is known; `nr_cpus` is what `all` means.
+pub fn judge(
+    study: &str,
+    claims: &[Claim],
+    results: &[ExperimentResult],
+    nr_cpus: u32,
+    missing: &dyn Fn(&str, &Check) -> Option<String>,
+) -> Vec<ClaimResult> {
+    let results: Vec<&ExperimentResult> =
+        results.iter().filter(|result| result.experiment.study == study).collect();
+    claims.iter().map(|claim| judge_one(study, claim, &results, nr_cpus, missing)).collect()
+}
+
+fn judge_one(
+    study: &str,
+    claim: &Claim,
+    results: &[&ExperimentResult],
+    nr_cpus: u32,
+    missing: &dyn Fn(&str, &Check) -> Option<String>,
+) -> ClaimResult {
+    let mut checks = Vec::new();
+    for check in &claim.checks {
+        let runs: Vec<&RunResult> = results
+            .iter()
+            .filter(|result| check.is_about(&result.experiment.name))
+            .flat_map(|result| &result.runs)
+            .collect();
+        // Whoever read the study has read its rows: there is no error left.
+        for row in check.rows().unwrap_or_default() {
+            let why_not = || missing(&row.place.lane, check);
+            checks.push(answer(check, &row, &runs, nr_cpus, &why_not));
+        }
+    }
+    let verdict = verdict(&checks);
+    ClaimResult {
+        study: study.into(),
+        id: claim.id.clone(),
+        text: claim.text.trim().into(),
+        numbers: claim.numbers.trim().into(),
+        remark: claim.remark.trim().into(),
+        verdict,
+        reason: claim.not_measured.clone().unwrap_or_else(|| reason(&checks)).trim().into(),
+        checks,
+    }
+}
+
+fn answer(
+    check: &Check,
+    row: &Row,
+    runs: &[&RunResult],
+    nr_cpus: u32,
+    why_not: &dyn Fn() -> Option<String>,
+) -> CheckResult {
+    let fits = |run: &&&RunResult| {
+        let scheduler = &row.place.scheduler;
+        run.lane == row.place.lane
+            && scheduler.as_ref().is_none_or(|name| values::scheduler_label(run) == *name)
+    };
+    let scope = Scope { runs: runs.iter().filter(fits).copied().collect(), nr_cpus };
+    let mut result = CheckResult {
+        what: row.what.clone(),
+        lane: row.place.lane.clone(),
+        scheduler: row.place.scheduler.clone(),
+        value: row.value.clone(),
+        published: row.published,
+        holds: row.holds.clone(),
+        why: check.why.trim().into(),
+        found: None,
+        ci95: None,
+        is_exact: false,
+        nr_runs: 0,
+        answer: Answer::CannotBeTold,
+        reason: None,
+    };
+    let found = match scope.evaluate(&row.expr) {
+        Ok(found) => found,
+        Err(error) => {
+            result.reason = Some(why_not().filter(|_| scope.runs.is_empty()).unwrap_or(error));
+            return result;
+        }
+    };
+    result.found = Some(found.value);
+    result.ci95 = found.ci95;
+    result.is_exact = found.is_exact;
+    result.nr_runs = found.nr_runs;
+    let [low, high] = match (found.is_exact, found.ci95) {
+        (true, _) => [found.value; 2],
+        (false, Some(ends)) => ends,
+        (false, None) => {
+            result.reason = Some("one repetition has no interval: repeat it".into());
+            return result;
+        }
+    };
+    result.answer = match row.bounds.lie(low, high) {
+        Lies::Within => Answer::Holds,
+        Lies::Outside => Answer::DoesNotHold,
+        Lies::Across => {
+            result.reason = Some("a bound lies within the interval: more repetitions tell".into());
+            Answer::CannotBeTold
+        }
+    };
+    result
+}
+
+fn verdict(checks: &[CheckResult]) -> Verdict {
+    let count = |answer| checks.iter().filter(|check| check.answer == answer).count();
+    let (holds, does_not) = (count(Answer::Holds), count(Answer::DoesNotHold));
+    match (holds, does_not) {
+        (0, 0) => Verdict::CannotBeTold,
+        (0, _) => Verdict::DoesNotHold,
+        (holds, _) if holds == checks.len() => Verdict::Holds,
+        _ => Verdict::HoldsPartly,
+    }
+}
+
+/// What was not answered, each reason once.
+fn reason(checks: &[CheckResult]) -> String {
+    let mut reasons: Vec<&str> = Vec::new();
+    for reason in checks.iter().filter_map(|check| check.reason.as_deref()) {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    reasons.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, Study};
+
+    fn results(switches: &[(&str, u32, u64)]) -> Vec<ExperimentResult> {
+        let run = |(lane, repetition, count): &(&str, u32, u64)| {
+            let mut run = RunResult {
+                lane: (*lane).into(),
+                scheduler: "a".into(),
+                repetition: *repetition,
+                ..RunResult::default()
+            };
+            run.measures.totals.nr_switches = *count;
+            run
+        };
+        let experiment =
+            Experiment { name: "x".into(), study: "S".into(), ..Experiment::default() };
+        vec![ExperimentResult { experiment, runs: switches.iter().map(run).collect() }]
+    }
+
+    fn judged(on: &str, switches: &[(&str, u32, u64)]) -> ClaimResult {
+        let text = format!(
+            "name='S'\n[[experiment]]\nname='x'\nworkload='hogs'\n[[experiment.runs]]\nlane='sim'\n\
+             schedulers=['a']\n[[claim]]\nid='S-1'\ntext='t'\n[[claim.check]]\nwhat='w'\n\
+             experiment='x'\non={on}\nvalue='nr_switches'\nholds='9 .. 11'\nwhy='because'\n"
+        );
+        let study = Study::parse(&text).unwrap();
+        let missing = |lane: &str, _: &Check| Some(format!("there is no {lane}"));
+        let all = judge("S", &study.claims, &results(switches), 2, &missing);
+        all.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn a_claim_is_judged_by_all_its_places() {
+        let both = "['sim a', 'host a']";
+        let host = |a, b| [("sim", 0, 10), ("host", 0, a), ("host", 1, b)];
+        assert_eq!(judged(both, &host(10, 10)).verdict, Verdict::Holds);
+        assert_eq!(judged(both, &host(30, 30)).verdict, Verdict::HoldsPartly);
+        assert_eq!(judged("['host a']", &host(30, 30)).verdict, Verdict::DoesNotHold);
+        let wide = judged(both, &host(9, 11));
+        assert_eq!(wide.verdict, Verdict::HoldsPartly, "not told is not agreement");
+        assert!(wide.reason.contains("more repetitions"), "{}", wide.reason);
+    }
+
+    #[test]
+    fn what_was_not_measured_cannot_be_told() {
+        let claim = judged("['host a', 'vm']", &[("sim", 0, 10)]);
+        assert_eq!(claim.verdict, Verdict::CannotBeTold);
+        assert_eq!(claim.reason, "there is no host; there is no vm");
+        let one = judged("['host a']", &[("host", 0, 10)]);
+        assert_eq!(one.verdict, Verdict::CannotBeTold);
+        assert_eq!((one.checks[0].found, one.checks[0].nr_runs), (Some(10.0), 1));
+        assert!(one.reason.contains("one repetition"), "{}", one.reason);
+    }
+}
