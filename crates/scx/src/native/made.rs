@@ -6,8 +6,8 @@
 
 use super::dwarf::Type;
 use super::error::NativeError;
-use super::options::{self, Chosen, MachineWords};
 use super::ops::NativeOps;
+use super::options::{self, Chosen, MachineWords};
 use super::program::Program;
 use super::{CompileOptions, NativeScheduler};
 use crate::core::consts::SLICE_DFL;
@@ -49,12 +49,8 @@ fn tunable(name: &str, of: &Type, default: i128) -> Option<Tunable> {
     };
     let default = default as u64;
     let text = "option of the scheduler";
-    let counted = Tunable {
-        name: leaked(name),
-        kind: TunableKind::Count { min: 0, max },
-        default,
-        text,
-    };
+    let counted =
+        Tunable { name: leaked(name), kind: TunableKind::Count { min: 0, max }, default, text };
     Some(match of {
         Type::Bool => Tunable { kind: TunableKind::Choice(&["false", "true"]), ..counted },
         Type::Enum { values, .. } if in_order(values) => {

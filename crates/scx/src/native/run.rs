@@ -4,6 +4,7 @@
 use super::dwarf::{MapDef, Type};
 use super::error::NativeError;
 use super::groups::Groups;
+use super::helpers::UPTIME_NS;
 use super::image::{Image, Sizes};
 use super::layout::{EntityLayout, GroupLayout, RqLayout, TaskLayout};
 use super::maps::{BpfMap, block_of};
@@ -55,7 +56,10 @@ pub struct Run {
     /// Groups.
     pub groups: Groups,
     /// Objects and masks of the scheduler's.
-    pub objects: BTreeMap<u64, Block>,
+    objects: BTreeMap<u64, Block>,
+    /// Those that it gave back, by size: used again, but only for its objects, so that a pointer
+    /// that it should have forgotten leads nowhere else.
+    spare: BTreeMap<usize, Vec<Block>>,
     /// Timers, by token.
     pub timers: Vec<Timer>,
     /// Last lines of bpf_printk().
@@ -111,6 +115,7 @@ impl Run {
             tasks,
             groups,
             objects: BTreeMap::new(),
+            spare: BTreeMap::new(),
             timers: Vec::new(),
             log: std::collections::VecDeque::new(),
             rqs: (0..nr_cpus).map(|_| Block::new(rq_layout.size)).collect(),
@@ -242,7 +247,7 @@ impl Run {
         };
         let (l, base) = (&self.rq_layout, self.rqs[cpu as usize].address());
         let at = |field: usize| base + field as u64;
-        let now = k.now();
+        let now = k.now() + UPTIME_NS;
         // SAFETY: fields of a struct of ours.
         unsafe {
             put(at(l.nr_running), k.rq_nr_running(CpuId(cpu)));
@@ -264,10 +269,24 @@ impl Run {
         if size > SIZE_MAX {
             return 0;
         }
-        let block = Block::new(size as usize);
+        let size = (size.div_ceil(8) * 8).max(8) as usize;
+        let block = match self.spare.get_mut(&size).and_then(Vec::pop) {
+            Some(mut block) => {
+                block.clear();
+                block
+            }
+            None => Block::new(size),
+        };
         let at = block.address();
         self.objects.insert(at, block);
         at
+    }
+
+    /// Takes an object back; false: it is none.
+    pub fn free(&mut self, at: u64) -> bool {
+        let Some(block) = self.objects.remove(&at) else { return false };
+        self.spare.entry(block.size()).or_default().push(block);
+        true
     }
 
     /// Index of a map by the pointer that the scheduler passes.

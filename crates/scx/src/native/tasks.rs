@@ -8,6 +8,7 @@
 //! again when its task has exited and the scheduler has given back every reference.
 
 use super::groups::Groups;
+use super::helpers::UPTIME_NS;
 use super::layout::{EntityLayout, TaskLayout};
 use super::zone::put;
 use crate::core::Kernel;
@@ -218,7 +219,7 @@ impl Tasks {
         let mut name = [0u8; 16];
         let len = comm.len().min(15);
         name[..len].copy_from_slice(&comm[..len]);
-        let now = k.now();
+        let now = k.now() + UPTIME_NS;
         // SAFETY: as above.
         unsafe {
             put(at(l.pid), k.pid(task));

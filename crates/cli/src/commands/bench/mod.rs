@@ -16,8 +16,8 @@ pub use measure::BenchResult;
 
 use crate::args::BenchArgs;
 use crate::error::{CliError, CliResult, allowed_words};
-use crate::output::Out;
 use crate::made;
+use crate::output::Out;
 use crate::table::{self, digits, number};
 use job::Job;
 use schedlab_sched::registry;
