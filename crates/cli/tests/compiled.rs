@@ -119,7 +119,7 @@ fn what_cannot_be_compiled_or_bound_is_refused_and_faults_are_errors_of_the_run(
     };
     scheduler("p->shoe_size = 1;");
     let text = refused(&["sim", "hogs", "--scheduler", &file]);
-    assert!(text.contains("x.bpf.c:3:69: error: no member named 'shoe_size'"), "{text}");
+    assert!(text.contains("x.bpf.c:3:67: error: no member named 'shoe_size'"), "{text}");
     scheduler("scx_bpf_teleport(p);");
     let text = refused(&["sim", "hogs", "--scheduler", &file]);
     assert!(text.contains("calls what the simulator does not have: scx_bpf_teleport"), "{text}");
