@@ -11,6 +11,7 @@ use super::maps::{BpfMap, block_of};
 use super::options::{Chosen, MachineWords};
 use super::program::{Program, RUN_TIME};
 use super::tasks::Tasks;
+use super::touch;
 use super::zone::{Block, put};
 use crate::core::Kernel;
 use schedlab_model::{CpuId, CpuMask};
@@ -19,6 +20,9 @@ use std::sync::Arc;
 
 /// Characters of a dump that a scheduler's own record of its end has room for.
 pub const DUMP_LEN: usize = 32_768;
+
+/// What the first word of a map's variable holds from then on that it is loaded, with its index.
+const MAP_MARK: u64 = 0x5ced_1ab0_0000_0000;
 
 /// Lines of bpf_printk() that are kept for the error that may follow.
 const LOG_LINES: usize = 16;
@@ -47,8 +51,6 @@ pub struct Run {
     pub image: Image,
     /// Maps, in order of address where the address is in the image.
     pub maps: Vec<BpfMap>,
-    /// Index of a map by its address.
-    pub map_at: BTreeMap<u64, usize>,
     /// Handles of inner maps that were made here.
     pub handles: Vec<Block>,
     /// Tasks.
@@ -110,7 +112,6 @@ impl Run {
         let mut this = Self {
             image,
             maps: Vec::new(),
-            map_at: BTreeMap::new(),
             handles: Vec::new(),
             tasks,
             groups,
@@ -153,7 +154,7 @@ impl Run {
                 .symbols_in(map.section)
                 .find(|(_, range)| range.start == map.offset)
                 .map_or(0, |(_, range)| range.end - range.start);
-            let outer = self.map_at[&address];
+            let outer = self.map(address).expect("it was added above");
             let nr = self.maps[outer].def.max_entries;
             for index in 0..nr {
                 let at = from + index * 8;
@@ -183,7 +184,9 @@ impl Run {
         let map = BpfMap::new(name, def, address, self.nr_cpus).map_err(|error| {
             NativeError::Refused(format!("{}: {error}", self.program.source.display()))
         })?;
-        self.map_at.insert(address, self.maps.len());
+        let mark = MAP_MARK | self.maps.len() as u64;
+        // SAFETY: a map's variable has two words at least, a handle one; both are ours.
+        unsafe { put(address, mark) };
         self.maps.push(map);
         Ok(())
     }
@@ -292,7 +295,12 @@ impl Run {
     /// Index of a map by the pointer that the scheduler passes.
     #[inline]
     pub fn map(&self, at: u64) -> Option<usize> {
-        self.map_at.get(&at).copied()
+        let mut word = [0u8; 8];
+        if !touch::try_copy_from(at, &mut word) {
+            return None;
+        }
+        let index = (u64::from_le_bytes(word) ^ MAP_MARK) as usize;
+        (self.maps.get(index)?.address == at).then_some(index)
     }
 
     /// Ends timers whose struct lies in `range`, which has gone.
