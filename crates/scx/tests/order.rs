@@ -8,7 +8,8 @@ use schedlab_model::{
     Amount, CgroupId, CgroupSpec, Op, Policy, Release, SchedAttr, TaskId, TaskSpec,
 };
 use schedlab_scx::core::consts::{
-    DSQ_LOCAL, DSQ_LOCAL_ON, KICK_IDLE, OPS_ENQ_LAST, SLICE_DFL, SLICE_INF,
+    DSQ_LOCAL, DSQ_LOCAL_ON, KICK_IDLE, KICK_PREEMPT, OPS_ENQ_LAST, OPS_SWITCH_PARTIAL, SLICE_DFL,
+    SLICE_INF,
 };
 use schedlab_scx::core::{Callback, Kernel, Ops};
 use support::record::Recorded;
@@ -467,4 +468,83 @@ fn unloading_gives_the_tasks_back() {
     // The fair class goes on with them.
     assert!(outcome.nr_exited == 1 && outcome.nr_switches > 10);
     assert!(run.log.lines().last().unwrap().starts_with("30 "), "nothing is called after that");
+}
+
+/// SCX_OPS_SWITCH_PARTIAL: only SCHED_EXT tasks are the scheduler's, and fair ones go first.
+#[test]
+fn in_partial_mode_fair_tasks_go_first() {
+    let b = task("b", nice(0), ProgramBuilder::new().run(6 * MS).build());
+    let b = TaskSpec { release_ns: Amount::Constant(7 * MS), ..b };
+    let tasks = vec![hog("a", policy(Policy::Ext, 0)), hog("c", policy(Policy::Ext, 0)), b];
+    let simple = Simple { flags: OPS_SWITCH_PARTIAL, ..Simple::fifo() };
+    let ops = Recorded::new(simple).with(Callback::CpuRelease).with(Callback::CpuAcquire);
+    let run = recorded(&Case::new(1, 30, tasks).at_hz(1000), ops);
+    assert_eq!(run.timeline(), "0A 7C 13A 26B");
+    // Every task is announced, of whatever class; the reason is none of those with a name.
+    assert_eq!(run.log.at("7"), ["init_task(C,fork=1)", "stopping(A,1)", "cpu_release(0,3,C)"]);
+    assert_eq!(run.log.at("13"), ["cpu_acquire(0)", "running(A)", "exit_task(C,cancelled=0)"]);
+}
+
+/// Tasks stranded in the local queue of a CPU that a higher class takes.
+#[test]
+fn a_released_cpu_gives_its_queue_back() {
+    let ops = Script {
+        enqueue: Some(Box::new(|k, p, flags| {
+            k.dsq_insert(p, DSQ_LOCAL, SLICE_DFL, flags);
+        })),
+        cpu_release: Some(Box::new(|k, _| assert_eq!(k.reenqueue_local(), 2))),
+        ..Script::default()
+    };
+    let tasks = vec![
+        hog("a", nice(0)),
+        hog("b", nice(0)),
+        later("rt", policy(Policy::Fifo, 50), 5 * MS, 2 * MS),
+    ];
+    let run = recorded(&Case::new(1, 12, tasks).at_hz(1000), Recorded::new(ops));
+    assert_eq!(
+        run.log.at("5"),
+        ["stopping(A,1)", "cpu_release(0,0,C)", "enqueue(A,REENQ)", "enqueue(B,REENQ)"]
+    );
+    assert_eq!(run.timeline(), "0C 0A 5C 7A");
+}
+
+/// In 7.1 each stay in the scheduler's custody ends with exactly one dequeue.
+#[test]
+fn custody_of_7_1() {
+    let run = fifo(&Case::new(1, 50, vec![hog("a", nice(0)), hog("b", nice(0))]).at_7_1());
+    assert_eq!(run.timeline(), "0A 20B 40A");
+    assert_eq!(
+        run.log.at("20"),
+        ["dispatch(0,A)", "dequeue(B,0)", "stopping(A,1)", "enqueue(A,0)", "running(B)"]
+    );
+    let enqueued = run.log.of(&["enqueue"]).len();
+    // One of the two is in the queue at the end.
+    assert_eq!(run.log.of(&["dequeue"]).len(), enqueued - 1);
+}
+
+/// A kick with SCX_KICK_PREEMPT ends the slice of what runs there.
+#[test]
+fn a_preempting_kick() {
+    let ops = Script {
+        init: Some(Box::new(|k| {
+            k.start_timer(9, 6 * MS);
+            k.create_dsq(SHARED, -1)
+        })),
+        enqueue: Some(Box::new(|k, p, flags| {
+            k.dsq_insert(p, SHARED, SLICE_INF, flags);
+        })),
+        dispatch: Some(Box::new(|k, _, _| {
+            k.dsq_move_to_local(SHARED);
+        })),
+        timer: Some(Box::new(|k, token| {
+            k.kick_cpu(0, KICK_PREEMPT);
+            if k.now() < 20 * MS {
+                k.start_timer(token, k.now() + 5 * MS);
+            }
+        })),
+        ..Script::default()
+    };
+    let run =
+        Case::new(1, 50, vec![hog("a", nice(0)), hog("b", nice(0))]).run(ops, Default::default());
+    assert_eq!(run.timeline(), "0A 6B 11A 16B 21A");
 }

@@ -436,6 +436,11 @@ impl SchedClass for ExtClass {
         waits_elsewhere && !core.is_running(task)
     }
 
+    fn enforces_cpu_max(&self) -> bool {
+        // The kernel tells the scheduler the limits and leaves the rest to it.
+        self.state.info.callbacks.has(Callback::CgroupInit)
+    }
+
     fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
         self.state.end_text.iter().map(|text| ("scx-disabled", text.clone())).collect()
     }

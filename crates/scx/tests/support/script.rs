@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scheduler of closures, for single rules.
+#![allow(clippy::type_complexity, reason = "each closure has the arguments of its callback")]
 
 use schedlab_model::{CpuId, TaskId};
 use schedlab_scx::core::{
