@@ -242,13 +242,12 @@ static __always_inline void entitlement_is_over(struct task_ctx *t, s32 cpu)
 	place_task(t, cpu);
 	if (t->kind != IDLE)
 		t->left_us += overrun;
-	if (t->left_us <= 0) {
+	/* Who has no time in the next rotation either is given his place there when it begins. */
+	if (t->left_us <= 0 && !is_later(t->turn, rotation_of(cpu)->number)) {
 		overrun = t->left_us;
 		place_task(t, cpu);
 		t->left_us += t->kind != IDLE ? overrun : 0;
 	}
-	if (t->left_us <= 0)
-		t->left_us = 1;
 }
 
 /* `t` is picked: a new rotation begins if it waited for that. */
@@ -263,7 +262,11 @@ static __always_inline void enter_slot(struct task_ctx *t, s32 cpu)
 		rq->active = (1 - rq->active) & 1;
 		rq->number++;
 		begin_levels(rq);
+		if (t->left_us <= 0)
+			entitlement_is_over(t, cpu);
 	}
+	if (t->left_us <= 0)
+		t->left_us = 1;
 	active = rq->active & 1;
 	if (t->user < rq->best_static[active])
 		rq->best_static[active] = t->user;
