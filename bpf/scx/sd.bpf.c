@@ -329,7 +329,7 @@ void BPF_STRUCT_OPS(sd_enqueue, struct task_struct *p, u64 enq_flags)
 	if (at_head && t->left_us <= 0) {
 		entitlement_is_over(t, cpu);
 		at_head = false;
-	} else if (!t->is_over) {
+	} else if (comes || !t->is_over) {
 		place_task(t, cpu);
 	}
 	new_turn(p, t, SLICE_LONG);
@@ -392,14 +392,11 @@ void BPF_STRUCT_OPS(sd_tick, struct task_struct *p)
 	if (!t)
 		return;
 	charge_us(p, t);
-	/* A tick that comes early by its jitter is the one that was meant. */
-	if (t->left_us > (s64)(tick_ns / (64 * NSEC_PER_USEC))) {
+	if (t->left_us > 0) {
 		if (waits_too_long(cpu))
 			end_turn(p, t);
 		return;
 	}
-	if (t->left_us > 0)
-		t->left_us = 0;
 	entitlement_is_over(t, cpu);
 	cpu_state(cpu)->rank = rank_of(t);
 	end_turn(p, t);
