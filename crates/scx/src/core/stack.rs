@@ -13,7 +13,7 @@ use schedlab_model::{CgroupSpec, Machine};
 use schedlab_sched::SchedClass;
 use schedlab_sched::linux_6_12::{INFO_6_18, KernelVersion, kernel_classes};
 use schedlab_sched::options::{Options, Tunable, concat};
-use schedlab_sched::registry::{Claims, MadeScheduler, SchedulerInfo};
+use schedlab_sched::registry::{Claims, MadeScheduler, MadeStack, SchedulerInfo};
 
 /// Tunables: those of the core, and of the classes beside it.
 const TUNABLES: [Tunable; options::TUNABLES.len() + INFO_6_18.tunables.len()] =
@@ -77,9 +77,18 @@ pub fn made(
     make: impl Fn() -> Result<Box<dyn Ops>, String> + Send + Sync + 'static,
 ) -> MadeScheduler {
     MadeScheduler::new(name, &INFO, move |options, machine, cgroups| {
-        let ops = make()?;
-        super::life::check(&ops.info(), ExtOptions::from_options(options).core)
-            .map_err(|what| format!("sched_ext scheduler {:?}: {what}", ops.info().name))?;
-        Ok(stack(ops, options, machine, cgroups))
+        stack_checked(make()?, options, machine, cgroups)
     })
+}
+
+/// The stack around `ops`, or why the kernel would not take it.
+pub fn stack_checked(
+    ops: Box<dyn Ops>,
+    options: &Options,
+    machine: &Machine,
+    cgroups: &[CgroupSpec],
+) -> MadeStack {
+    super::life::check(&ops.info(), ExtOptions::from_options(options).core)
+        .map_err(|what| format!("sched_ext scheduler {:?}: {what}", ops.info().name))?;
+    Ok(stack(ops, options, machine, cgroups))
 }

@@ -72,6 +72,11 @@ impl Case {
 
     /// Runs it under `ops`; `log` is what a recorder of them writes to.
     pub fn run(&self, ops: impl Ops + 'static, log: Log) -> Ran {
+        self.run_boxed(Box::new(ops), log)
+    }
+
+    /// The same.
+    pub fn run_boxed(&self, ops: Box<dyn Ops>, log: Log) -> Ran {
         let config = SimConfig {
             machine: &self.machine,
             scheduler: &INFO,
@@ -80,7 +85,7 @@ impl Case {
             until_ns: Some(self.until_ns),
             watchdog_ns: None,
         };
-        let classes = stack(Box::new(ops), &self.options, &self.machine, &self.workload.cgroups);
+        let classes = stack(ops, &self.options, &self.machine, &self.workload.cgroups);
         let mut trace = MemorySink::default();
         let prepared = Prepared { name: "test", classes };
         let result = simulate_prepared(&self.workload, &config, prepared, &mut trace);
