@@ -75,6 +75,11 @@ else
     fi
     # shellcheck disable=SC2086  # two words on purpose
     need_packages $clang libelf-dev zlib1g-dev pkg-config make gcc libc6-dev
+    # What `schedlab vm` needs at run time: everything else works without.
+    if [ "$(uname -m)" = x86_64 ]; then
+        need_packages qemu-system-x86 debian-archive-keyring ||
+            say "schedlab vm will say what it lacks"
+    fi
 fi
 
 # --- Rust -----------------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ step fmt cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets --quiet -- -D warnings
 step tidy cargo xtask tidy
 step wasm cargo xtask wasm
+step guest scripts/guest.sh
 rust_tests
 browser_test
 

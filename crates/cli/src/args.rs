@@ -38,6 +38,12 @@ pub enum Command {
     /// Run a workload, or n copies of any command, on the running kernel.
     #[command(after_long_help = EXAMPLES_RUN)]
     Run(RunArgs),
+    /// Run a workload on real kernels in virtual machines, exactly repeatable.
+    #[command(after_long_help = EXAMPLES_VM)]
+    Vm(Box<crate::commands::VmArgs>),
+    /// Fetch and list the kernels for `vm`.
+    #[command(after_long_help = EXAMPLES_KERNEL)]
+    Kernel(crate::commands::KernelArgs),
     /// Run one workload under several schedulers, simulated and real, side by side.
     #[command(after_long_help = EXAMPLES_COMPARE)]
     Compare(CompareArgs),
@@ -56,13 +62,17 @@ pub enum Command {
     /// Measure how fast the simulator is: switches and events per second of CPU time, memory.
     #[command(after_long_help = EXAMPLES_BENCH)]
     Bench(BenchArgs),
+    /// Put a sched_ext scheduler to work on this machine until Ctrl-C.
+    #[command(after_long_help = EXAMPLES_LOAD)]
+    Load(crate::commands::LoadArgs),
+    /// Show a task that runs already, and switch it to another policy.
+    #[command(after_long_help = EXAMPLES_ATTACH)]
+    Attach(crate::commands::AttachArgs),
     /// Show what this machine can do, what is missing and how to get it.
     Doctor(DoctorArgs),
     /// Run the studies' experiments again, and judge each of their claims.
     #[command(after_long_help = EXAMPLES_REPRODUCE)]
     Reproduce(ReproduceArgs),
-    /// Run studies S0 and S1, simulated and on this machine, and write the report.
-    Demo(DemoArgs),
     /// Print the JSON schemas of what `--json` and `--slices` give.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -100,6 +110,25 @@ const EXAMPLES_RUN: &str = "Examples:
 
 Without root, FIFO, RR and negative nice values are refused by the kernel, and the numbers come from
 /proc instead of a trace; the result says so.";
+
+const EXAMPLES_VM: &str = "Examples:
+  schedlab vm hogs:n=4 --kernel 6.12
+  schedlab vm hogs:n=4 --kernel 6.1,6.12,6.18 --until 2s
+  schedlab vm interactive --kernel 6.18 --scheduler kernel,rr --slices
+  schedlab vm hogs --kernel ./vmlinuz --trace run.pftrace
+  schedlab vm hogs:n=4 --policy fifo --sysctl kernel.sched_rt_runtime_us=800000
+
+With the counted clock a run is the same every time, byte for byte, on any host; the identity
+that is printed names everything that it depends on. Needs qemu-system-x86_64, but neither root nor
+KVM.";
+
+const EXAMPLES_KERNEL: &str = "Examples:
+  schedlab kernel list
+  schedlab kernel get 6.1 6.12 6.18
+  schedlab kernel get ./vmlinuz
+
+Kernels come from Debian's archive, checked by its signatures; the system's package sources stay as
+they are. They are kept in $SCHEDLAB_CACHE, else in ~/.cache/schedlab.";
 
 const EXAMPLES_COMPARE: &str = "Examples:
   schedlab compare hogs:n=3 --scheduler rr,fcfs,linux-6.12
@@ -141,6 +170,21 @@ const EXAMPLES_BENCH: &str = "Examples:
   schedlab bench J8 --scheduler all --switches 2000000
   schedlab bench --curve tasks
   schedlab bench --curve pick --scheduler linux-2.4.18,linux-2.6.22,linux-6.12";
+
+const EXAMPLES_LOAD: &str = "Examples:
+  schedlab load --list
+  schedlab load wrr --describe
+  sudo schedlab load wrr --set slice_ms=50
+  sudo schedlab load ./my.bpf.c --duration 10s
+
+It takes root and a kernel with sched_ext (6.16 or later); `schedlab sim` and `schedlab vm` try a
+scheduler without either.";
+
+const EXAMPLES_ATTACH: &str = "Examples:
+  schedlab attach 1234
+  schedlab attach 1234 --threads --policy batch
+  sudo schedlab attach 1234 --policy rr --priority 10
+  schedlab attach --list";
 
 const EXAMPLES_COMPLETION: &str = "Examples:
   schedlab completion bash > ~/.local/share/bash-completion/completions/schedlab
@@ -233,6 +277,21 @@ pub struct MachineArgs {
     #[arg(long, value_name = "TIME|auto|off", default_value = "auto",
           value_parser = crate::input::watchdog)]
     pub watchdog: schedlab_lab::Watchdog,
+    /// Schedulers that are files.
+    #[command(flatten)]
+    pub scx: ScxArgs,
+}
+
+/// How a scheduler that is a file (`--scheduler ./my_sched.bpf.c`) is compiled.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ScxArgs {
+    /// Directory with headers of a scheduler that is a file, before the simulator's own; may be
+    /// repeated. `include` beside the scheduler is found by itself.
+    #[arg(long = "scx-include", value_name = "DIR")]
+    pub include: Vec<PathBuf>,
+    /// Further source file of a scheduler that is a file; may be repeated.
+    #[arg(long = "scx-source", value_name = "FILE")]
+    pub source: Vec<PathBuf>,
 }
 
 /// What a command prints and writes.
@@ -266,7 +325,8 @@ pub struct OutputArgs {
 pub struct SimArgs {
     /// A built-in workload, such as `hogs` or `hogs:n=4,work=100ms`, or the path of an rt-app file.
     pub workload: String,
-    /// Schedulers by name, separated by commas; `schedlab list schedulers` shows them.
+    /// Schedulers by name, separated by commas; `schedlab list schedulers` shows them. A file
+    /// (`./my_sched.bpf.c`) is a scheduler for sched_ext, compiled for this machine.
     #[arg(
         long,
         visible_alias = "schedulers",
@@ -442,7 +502,7 @@ pub struct SweepArgs {
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Files with results (what `--json` printed, or the demo's results.json); `-` is stdin.
+    /// Files with results (what `--json` printed); `-` is stdin.
     #[arg(required = true)]
     pub results: Vec<PathBuf>,
     /// The HTML file to write.
@@ -556,7 +616,7 @@ pub struct BenchArgs {
     #[arg(long, value_enum, conflicts_with_all = ["jobs", "cpus", "until"])]
     pub curve: Option<BenchCurve>,
     /// Schedulers by name, separated by commas; `all` is every one that `schedlab list schedulers`
-    /// shows.
+    /// shows. A file (`./my_sched.bpf.c`) is a scheduler for sched_ext, compiled for this machine.
     #[arg(
         long,
         visible_alias = "schedulers",
@@ -593,6 +653,9 @@ pub struct BenchArgs {
     /// file.
     #[arg(long, value_name = "zero|default|FILE")]
     pub costs: Option<String>,
+    /// Schedulers that are files.
+    #[command(flatten)]
+    pub scx: ScxArgs,
     /// Processes to measure; medians are shown.
     #[arg(long, short = 'n', default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -653,29 +716,7 @@ pub struct ReproduceArgs {
     /// Print the claims as JSON (see `schedlab schema claims`).
     #[arg(long, conflicts_with = "details")]
     pub json: bool,
-    /// Seed of every random draw, and of the order of runs on this machine.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Also write every figure as SVG and PNG into the directory `plots`.
-    #[arg(long)]
-    pub plots: bool,
-    /// The machine.
-    #[command(flatten)]
-    pub machine: MachineArgs,
-}
-
-/// Arguments of `demo`.
-#[derive(Debug, Args)]
-pub struct DemoArgs {
-    /// Study files; without any, the two built in: S0 and S1.
-    pub studies: Vec<PathBuf>,
-    /// Directory for report.html and results.json.
-    #[arg(long, short, default_value = ".", value_name = "DIR")]
-    pub output: PathBuf,
-    /// Only this lane.
-    #[arg(long, value_enum)]
-    pub lane: Option<LaneArg>,
-    /// Repetitions on this machine instead of the study's.
+    /// Repetitions on this machine instead of the studies'.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: Option<u32>,
     /// Seed of every random draw, and of the order of runs on this machine.

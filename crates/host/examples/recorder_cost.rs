@@ -76,12 +76,12 @@ mod bench {
     }
 
     fn sample(is_recorded: bool, home: &CpuMask, others: CpuMask) -> Result<Sample, Failure> {
-        let mut recorder = is_recorded.then(BpfRecorder::attach).transpose()?;
+        let mut recorder = is_recorded.then(|| BpfRecorder::attach(None)).transpose()?;
         let mut drain = None;
         if let Some(recorder) = &mut recorder {
             recorder.follow(sys::getpid());
             let rings = recorder.rings().ok_or("no rings")?;
-            drain = Some(Drain::start(rings, others)?);
+            drain = Some(Drain::start(rings, others, schedlab_host::Pace::LIVE.round_ns)?);
         }
         let before = children();
         let start = sys::monotonic_ns();

@@ -7,6 +7,10 @@
 //! corrected after each chunk. Chunks are at most [`CHUNK_NS`], so a look at the clock (a system
 //! call of some 100 ns) costs less than 0.1 %. What an operation used too much is taken off the
 //! next one.
+//!
+//! In a guest whose clock counts instructions, work is a number of turns of the loop and no clock
+//! is read: a look at the thread's CPU time makes the kernel update its books (`update_curr`), and
+//! a fair scheduler then ends a slice there instead of at the next tick.
 
 use crate::sys;
 use std::hint::black_box;
@@ -16,7 +20,32 @@ const CHUNK_NS: u64 = 400_000;
 /// Fixed-point shift of the speed.
 const SHIFT: u32 = 20;
 
+/// A chain of multiplications that no processor can shorten: four instructions a turn, whatever the
+/// compiler thinks of loops.
+#[cfg(target_arch = "x86_64")]
+fn spin(iterations: u64) {
+    if iterations == 0 {
+        return;
+    }
+    // SAFETY: arithmetic on registers only; the count is not 0.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "imul {x}, {factor}",
+            "add {x}, {term}",
+            "dec {count}",
+            "jnz 2b",
+            x = inout(reg) 0x9e37_79b9_7f4a_7c15_u64 => _,
+            factor = in(reg) 0x5851_f42d_4c95_7f2d_u64,
+            term = in(reg) 0x1405_7b7e_f767_814f_u64,
+            count = inout(reg) iterations => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
 /// A chain of multiplications that no compiler and no processor can shorten.
+#[cfg(not(target_arch = "x86_64"))]
 #[inline(never)]
 fn spin(iterations: u64) {
     let mut x: u64 = black_box(0x9e37_79b9_7f4a_7c15);
@@ -33,6 +62,8 @@ pub struct Speed {
     iteration_ns_fixed: u64,
     /// What one look at the thread's CPU clock costs, ns.
     pub clock_cost_ns: u64,
+    /// The time of an iteration is exact: no look at the clock is needed.
+    is_exact: bool,
 }
 
 impl Speed {
@@ -56,11 +87,20 @@ impl Speed {
         Self {
             iteration_ns_fixed: ((best_spin << SHIFT) / ITERATIONS).max(1),
             clock_cost_ns: best_looks / LOOKS,
+            is_exact: false,
         }
     }
 
+    /// The exact speed where every instruction takes `instruction_ns`: an iteration is a whole
+    /// number of instructions, and what was measured is that and a little overhead.
+    pub fn rounded_to(self, instruction_ns: u64) -> Self {
+        let unit = (instruction_ns << SHIFT).max(1);
+        let count = ((self.iteration_ns_fixed + unit / 2) / unit).max(1);
+        Self { iteration_ns_fixed: count * unit, is_exact: true, ..self }
+    }
+
     fn iterations(&self, ns: u64) -> u64 {
-        (ns << SHIFT) / self.iteration_ns_fixed
+        ((u128::from(ns) << SHIFT) / u128::from(self.iteration_ns_fixed)) as u64
     }
 }
 
@@ -96,6 +136,11 @@ impl Burner {
     /// Uses `ns` of CPU time.
     pub fn burn(&mut self, ns: u64) {
         self.requested_ns += ns;
+        if self.speed.is_exact {
+            spin(self.speed.iterations(ns));
+            self.burned_ns += ns;
+            return;
+        }
         if self.carry_ns >= ns {
             self.carry_ns -= ns;
             return;
@@ -162,6 +207,18 @@ mod tests {
         assert!(is_met(&[20_000_000]));
         assert!(is_met(&[1_000_000; 20]));
         assert!(is_met(&[10_000; 500]));
+    }
+
+    #[test]
+    fn a_counted_clock_makes_the_speed_a_whole_number_of_instructions() {
+        let measured =
+            Speed { iteration_ns_fixed: (32 << SHIFT) + 7, clock_cost_ns: 900, is_exact: false };
+        let exact = measured.rounded_to(8);
+        assert_eq!(exact.iteration_ns_fixed, 32 << SHIFT);
+        assert_eq!(exact.iterations(1_000_000_000_000), 31_250_000_000);
+        let mut burner = Burner::new(exact);
+        burner.burn(32_000);
+        assert_eq!((burner.requested_ns, burner.burned_ns), (32_000, 32_000));
     }
 
     #[test]

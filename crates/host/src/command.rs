@@ -12,6 +12,7 @@ use crate::lane::{self, LIMIT_NS_DEFAULT};
 use crate::machine;
 use crate::memory::RunMemory;
 use crate::outcome::{HostOutcome, TaskOutcome};
+use crate::pace::Pace;
 use crate::plan::{Output, RunPlan, Work};
 use crate::procfs;
 use crate::recorder::convert::Names;
@@ -182,6 +183,7 @@ pub fn run_command(
         launcher_cpus: session::helper_cpus(&command.cpus),
         duration_ns: None,
         limit_ns: command.limit_ns,
+        pace: Pace::LIVE,
     };
     let watch = Watch::start(&command.cpus);
     let names = CommandNames { command: name, copies: command.copies };

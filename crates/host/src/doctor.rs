@@ -82,7 +82,7 @@ fn rights() -> Vec<Check> {
 
 #[cfg(schedlab_bpf)]
 fn bpf_loads() -> Result<String, String> {
-    match crate::recorder::bpf::BpfRecorder::attach() {
+    match crate::recorder::bpf::BpfRecorder::attach(None) {
         Ok(_) => Ok("loads and attaches".into()),
         Err(error) => Err(error.to_string()),
     }

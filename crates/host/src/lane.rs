@@ -6,6 +6,7 @@ use crate::error::HostError;
 use crate::memory::{FORKS_MAX, RunMemory};
 use crate::objects::Objects;
 use crate::outcome::{self, HostOutcome, SelfCheck};
+use crate::pace::Pace;
 use crate::plan::{RunPlan, Work};
 use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, Session, warning};
@@ -40,6 +41,8 @@ pub struct HostRequest {
     pub limit_ns: Nanos,
     /// How to record.
     pub recorder: RecorderChoice,
+    /// How often the launcher and the recorder look.
+    pub pace: Pace,
 }
 
 impl HostRequest {
@@ -53,6 +56,7 @@ impl HostRequest {
             duration_ns: None,
             limit_ns: LIMIT_NS_DEFAULT,
             recorder: RecorderChoice::Auto,
+            pace: Pace::LIVE,
         }
     }
 }
@@ -117,6 +121,7 @@ impl HostLane {
             launcher_cpus: session::helper_cpus(&request.cpus),
             duration_ns: request.duration_ns.or(workload.duration_ns),
             limit_ns: request.limit_ns,
+            pace: request.pace,
         };
         let watch = Watch::start(&request.cpus);
         let names = WorkloadNames(&names, &workload);

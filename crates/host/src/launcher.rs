@@ -30,8 +30,6 @@ use std::time::Duration;
 
 /// How long tasks may take to get ready.
 const SETUP_LIMIT_NS: u64 = 60_000_000_000;
-/// How often the launcher looks for failed tasks.
-const LOOK_NS: u64 = 100_000_000;
 
 /// Why the launcher stops early.
 enum Stop {
@@ -95,6 +93,7 @@ impl Launcher<'_> {
         self.read_base(released.len() as u32)?;
         self.line_up(&words);
         let result = self.watch(&released, &words);
+        self.let_last_task_leave();
         self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
         self.kill_and_count();
         result?;
@@ -146,6 +145,10 @@ impl Launcher<'_> {
         let first = self.plan.cpus.first_cpu().map(CpuMask::only);
         let is_there = first.is_some_and(|mask| sys::sched_setaffinity(0, &mask).is_ok());
         let speed = Speed::measure();
+        let speed = match self.plan.pace.instruction_ns {
+            Some(ns) => speed.rounded_to(ns),
+            None => speed,
+        };
         if is_there {
             let _ = sys::sched_setaffinity(0, &self.plan.launcher_cpus);
         }
@@ -321,7 +324,10 @@ impl Launcher<'_> {
             let release_ns = released
                 .get(next_release)
                 .map_or(u64::MAX, |(_, release_ns)| zero_ns.saturating_add(*release_ns));
-            let until = release_ns.min(end_ns).min(limit_ns).min(now + LOOK_NS);
+            let until = release_ns
+                .min(end_ns)
+                .min(limit_ns)
+                .min(now.saturating_add(self.plan.pace.look_ns));
             let mut items = [
                 Pollable { fd: self.control, is_ready: false },
                 Pollable { fd: self.signals, is_ready: false },
@@ -332,6 +338,16 @@ impl Launcher<'_> {
                 return Err(Stop::Abandoned);
             }
             self.report_failed_task()?;
+        }
+    }
+
+    /// A task that exits tells so before it leaves its CPU for good. Where the launcher shares that
+    /// CPU, it has taken it from the task: the last switch is still to come.
+    fn let_last_task_leave(&self) {
+        const EXIT_NS: u64 = 500_000;
+        let shared = self.plan.launcher_cpus.and(&self.plan.cpus);
+        if !shared.is_empty() {
+            sys::sleep_until_ns(sys::monotonic_ns() + EXIT_NS);
         }
     }
 

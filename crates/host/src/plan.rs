@@ -3,6 +3,7 @@
 
 use crate::cgroup::Groups;
 use crate::objects::Objects;
+use crate::pace::Pace;
 use crate::sys::ExecImage;
 use schedlab_model::{Arrival, CpuMask, Nanos, ObjectId, Program, SchedAttr, TaskSpec, Workload};
 use std::path::PathBuf;
@@ -70,6 +71,8 @@ pub struct RunPlan {
     pub duration_ns: Option<Nanos>,
     /// A run that has not ended by itself ends here, with a warning.
     pub limit_ns: Nanos,
+    /// How often the launcher and the recorder look.
+    pub pace: Pace,
 }
 
 static NO_PROGRAM: Program = Program { ops: Vec::new(), nr_timers: 0 };

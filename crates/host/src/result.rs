@@ -6,6 +6,7 @@
 
 use crate::lane::{HostLane, HostRequest, LIMIT_NS_DEFAULT};
 use crate::outcome::{HostOutcome, TaskOutcome};
+use crate::pace::Pace;
 use crate::session::{RecorderChoice, SOURCE_BPF, warning};
 use schedlab_lab::{Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, launchers};
 use schedlab_metrics::{RunMeasures, TaskMeasures, totals};
@@ -25,6 +26,18 @@ impl Lane for HostLane {
     }
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        self.run_at(request, Pace::LIVE, sink)
+    }
+}
+
+impl HostLane {
+    /// The run of a request, with helpers that look at this pace.
+    pub fn run_at(
+        &self,
+        request: &RunRequest,
+        pace: Pace,
+        sink: &mut dyn TraceSink,
+    ) -> Result<RunResult, LaneError> {
         if let Some((name, _)) = request.tunables.first() {
             return Err(LaneError::Input(format!(
                 "tunable {name:?}: the host lane has none, the kernel's scheduler is as it is"
@@ -44,6 +57,7 @@ impl Lane for HostLane {
             duration_ns: request.until_ns,
             limit_ns: LIMIT_NS_DEFAULT,
             recorder: RecorderChoice::Auto,
+            pace,
         };
         let nr_cpus = request.cpus.weight();
         let mut recorder = Recorder::of_run(&request.workload, &request.cpus, request.keep);

@@ -70,6 +70,8 @@ pub fn warning(code: &str, text: impl Into<String>) -> Warning {
 /// The launcher process and the pipe it watches. Dropping it ends the run.
 struct Launcher {
     pid: u32,
+    /// Readable when it has ended; negative where the kernel has no pidfd.
+    pidfd: i32,
     control: i32,
     is_reaped: bool,
 }
@@ -82,9 +84,16 @@ impl Launcher {
             None => launcher::run(plan, memory, read),
             Some(pid) => {
                 sys::close(read);
-                Ok(Self { pid, control: write, is_reaped: false })
+                let pidfd = sys::pidfd_open(pid).unwrap_or(-1);
+                Ok(Self { pid, pidfd, control: write, is_reaped: false })
             }
         }
+    }
+
+    /// Waits until it has ended, at most `ns`.
+    fn wait(&self, ns: u64) {
+        let mut items = [sys::Pollable { fd: self.pidfd, is_ready: false }];
+        sys::poll(&mut items, Some(std::time::Duration::from_nanos(ns)));
     }
 
     /// Whether the launcher has ended; reaps it.
@@ -110,6 +119,7 @@ impl Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         sys::close(self.control);
+        sys::close(self.pidfd);
         if !self.is_reaped {
             let _ = sys::wait_peek(Some(self.pid), true);
             let _ = sys::reap(self.pid);
@@ -128,17 +138,23 @@ enum Source {
 }
 
 impl Source {
-    fn open(choice: RecorderChoice, warnings: &mut Vec<Warning>) -> Result<Self, HostError> {
+    fn open(
+        choice: RecorderChoice,
+        ring_size: Option<u64>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, HostError> {
         if choice == RecorderChoice::Schedstat {
             return Ok(Self::Own);
         }
         #[cfg(schedlab_bpf)]
-        let failed = match BpfRecorder::attach() {
+        let failed = match BpfRecorder::attach(ring_size) {
             Ok(recorder) => {
                 return Ok(Self::Bpf { recorder: Box::new(recorder), drain: None });
             }
             Err(error) => error,
         };
+        #[cfg(not(schedlab_bpf))]
+        let _ = ring_size;
         #[cfg(not(schedlab_bpf))]
         let failed = HostError::Unavailable(
             "BPF recorder: this build has none (clang was missing; see schedlab doctor)".into(),
@@ -179,7 +195,7 @@ impl Source {
             Self::Bpf { recorder, drain } => {
                 recorder.follow(launcher_pid);
                 if let Some(rings) = recorder.rings() {
-                    let started = Drain::start(rings, plan.launcher_cpus);
+                    let started = Drain::start(rings, plan.launcher_cpus, plan.pace.round_ns);
                     *drain = Some(
                         started.map_err(|e| HostError::system("starting the drain thread", &e))?,
                     );
@@ -190,23 +206,22 @@ impl Source {
         }
     }
 
-    /// Waits for the next round and adds what it found; gives the time up to which all is known.
+    /// Adds what was found since the last time; gives the time up to which all is known.
     fn next_round(&mut self, merge: &mut Merge) -> u64 {
-        let round = std::time::Duration::from_millis(20);
         match self {
             #[cfg(schedlab_bpf)]
-            Self::Bpf { drain: Some(drain), .. } => match drain.batches.recv_timeout(round) {
-                Ok(batch) => {
+            Self::Bpf { drain: Some(drain), .. } => {
+                let mut watermark_ns = 0;
+                for batch in drain.batches.try_iter() {
                     for (cpu, records) in &batch.records {
                         merge.add_records(*cpu, records);
                     }
-                    batch.watermark_ns
+                    watermark_ns = batch.watermark_ns;
                 }
-                Err(_) => 0,
-            },
+                watermark_ns
+            }
             _ => {
                 let _ = merge;
-                std::thread::sleep(round);
                 sys::monotonic_ns().saturating_sub(1_000_000)
             }
         }
@@ -243,7 +258,7 @@ pub fn run(
     sink: &mut dyn TraceSink,
 ) -> Result<Session, HostError> {
     let mut session = Session::default();
-    let mut source = Source::open(choice, &mut session.warnings)?;
+    let mut source = Source::open(choice, plan.pace.ring_size, &mut session.warnings)?;
     session.source = source.name();
     plan.own_stamps = session.source == SOURCE_SCHEDSTAT;
     let nr_launched = plan.released().len() as u32;
@@ -260,6 +275,7 @@ pub fn run(
             session.drain_cpu_ns = source.finish(&mut merge);
             u64::MAX
         } else {
+            launcher.wait(plan.pace.round_ns);
             source.next_round(&mut merge)
         };
         collect_marks(memory, &mut merge);

@@ -32,7 +32,8 @@ fn error_of(source: &Source, settings: &[(&str, &str)]) -> HostError {
 fn every_builtin_describes_itself() {
     for scheduler in builtin::SCHEDULERS {
         let Some(description) = description(scheduler.name) else { return };
-        assert_eq!(description.name, scheduler.name);
+        // The kernel allows no dash in a name.
+        assert_eq!(description.name, scheduler.name.replace('-', "_"));
         assert!(!description.options.is_empty());
         for option in &description.options {
             assert!(!option.text.is_empty(), "{}: {}", scheduler.name, option.name);
@@ -146,4 +147,34 @@ fn an_own_source_is_compiled_with_the_headers_of_the_program() {
     let mine = ext::describe(&Source::File(path)).unwrap();
     assert_eq!(mine.name, "mine");
     assert_eq!(mine.options, description("rr").unwrap().options);
+}
+
+#[test]
+fn the_schedulers_made_to_fail_are_whole_objects() {
+    if description("rr").is_none() {
+        return;
+    }
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/scx/bad");
+    for name in ["stall", "missing-dsq", "endless-loop", "rejected"] {
+        let source = Source::File(dir.join(format!("{name}.bpf.c")));
+        let description = ext::describe(&source).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(description.name, name.replace('-', "_"));
+    }
+}
+
+#[test]
+fn the_scheduler_of_the_guide_is_whole() {
+    if description("rr").is_none() {
+        return;
+    }
+    let guide = include_str!("../../../docs/guide/write-a-scheduler.md");
+    let (_, rest) = guide.split_once("```c\n").unwrap();
+    let (source, _) = rest.split_once("```\n").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("least-run.bpf.c");
+    std::fs::write(&path, source).unwrap();
+    let description = ext::describe(&Source::File(path)).unwrap();
+    assert_eq!(description.name, "least_run");
+    assert!(description.options.iter().any(|option| option.name == "slice_ns"));
+    assert!(description.counters.iter().any(|counter| counter.name == "nr_newcomers"));
 }

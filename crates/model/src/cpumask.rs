@@ -39,6 +39,18 @@ impl CpuMask {
         Self { words: [0; WORDS], used: 0 }
     }
 
+    /// The set whose CPUs are the bits of `words`, as in the kernel's mask.
+    pub fn from_words(words: [u64; WORDS]) -> Self {
+        let used = words.iter().rposition(|word| *word != 0).map_or(0, |last| last as u32 + 1);
+        Self { words, used }
+    }
+
+    /// Its CPUs as bits, as in the kernel's mask.
+    #[inline]
+    pub fn words(&self) -> &[u64; WORDS] {
+        &self.words
+    }
+
     /// CPUs `0 .. count`.
     pub fn first(count: u32) -> Self {
         let mut mask = Self::empty();

@@ -1,2 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real kernels under QEMU: boots one, plays a workload in it, and brings the trace back.
+//!
+//! [`VmLane`] is the lane. [`kernel`] finds kernels, fetches them and looks into them; [`qemu`]
+//! starts machines; [`protocol`] is what goes between the lab and the guest, whose init is
+//! `schedlab-guest`: the host lane itself.
+
+pub mod cache;
+pub mod error;
+pub mod guest;
+pub mod hash;
+pub mod identity;
+pub mod initramfs;
+pub mod kernel;
+pub mod lane;
+pub mod protocol;
+pub mod qemu;
+pub mod shared;
+mod sys;
+pub mod wire;
+
+pub use cache::Cache;
+pub use error::VmError;
+pub use lane::{Clock, VmLane};

@@ -3,15 +3,18 @@
 
 mod analyse;
 mod analysis;
+mod attach;
 mod bench;
 mod calibrate;
 mod compare;
-mod demo;
 mod doctor;
 mod explain;
 mod export;
+mod kernel;
 mod list;
+mod load;
 mod machines;
+mod progress;
 mod report;
 mod reproduce;
 mod results;
@@ -23,10 +26,15 @@ mod sweep;
 mod trace_file;
 mod trace_input;
 mod tunables;
+mod vm;
 
 pub use analysis::AnalysisArgs;
+pub use attach::AttachArgs;
+pub use kernel::KernelArgs;
+pub use load::LoadArgs;
 pub use schema::SchemaKind;
 pub use trace_file::TraceFormat;
+pub use vm::VmArgs;
 
 use crate::args::{Cli, Command, CompletionArgs};
 use crate::error::CliResult;
@@ -41,15 +49,18 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Sim(args) => sim::sim(args, out),
         Command::Explain(args) => explain::explain(args, out),
         Command::Run(args) => run::run(args, out),
+        Command::Vm(args) => vm::vm(args, out),
+        Command::Kernel(args) => kernel::kernel(args, out),
         Command::Compare(args) => compare::compare(args, out),
         Command::Report(args) => report::report(args),
         Command::Analyse(args) => analyse::analyse(args, out),
         Command::Export(args) => export::export(args, out),
         Command::Calibrate(args) => calibrate::calibrate(args, out),
         Command::Bench(args) => bench::bench(args, out),
+        Command::Load(args) => load::load(args, out),
+        Command::Attach(args) => attach::attach(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
-        Command::Demo(args) => demo::demo(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),
     }

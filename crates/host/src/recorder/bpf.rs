@@ -47,14 +47,15 @@ fn context(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> HostError {
     move |error| HostError::Unavailable(format!("BPF recorder: {what}: {error:#}"))
 }
 
-fn ring_size(nr_cpus: u32) -> u64 {
+fn ring_size_of(nr_cpus: u32) -> u64 {
     let fair = (RECORDS_MAX / u64::from(nr_cpus).max(1)).next_power_of_two() / 2;
     fair.clamp(RING_SIZE_MIN, RING_SIZE_MAX)
 }
 
 impl BpfRecorder {
     /// Loads the programs and attaches them; nothing is recorded before [`Self::follow`].
-    pub fn attach() -> Result<Self, HostError> {
+    /// `ring_size`: records of each CPU's ring, a power of two; `None`: by the number of CPUs.
+    pub fn attach(ring_size: Option<u64>) -> Result<Self, HostError> {
         if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(HostError::Unavailable(
                 "BPF recorder: the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into(),
@@ -63,7 +64,7 @@ impl BpfRecorder {
         libbpf_rs::set_print(None);
         let nr_cpus = libbpf_rs::num_possible_cpus().map_err(context("counting CPUs"))? as u32;
         let nr_cpus = nr_cpus.min(schedlab_model::cpumask::NR_CPUS_MAX as u32);
-        let ring_size = ring_size(nr_cpus);
+        let ring_size = ring_size.unwrap_or_else(|| ring_size_of(nr_cpus));
         // The skeleton borrows this small cell for its whole life: it lives as long as the program.
         let cell = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = RecorderSkelBuilder::default().open(cell).map_err(context("opening"))?;
@@ -151,8 +152,8 @@ mod tests {
 
     #[test]
     fn rings_get_smaller_on_bigger_machines() {
-        assert_eq!(ring_size(2), RING_SIZE_MAX);
-        assert_eq!(ring_size(1024), RING_SIZE_MIN);
-        assert!((1..1024).all(|cpus| ring_size(cpus).is_power_of_two()));
+        assert_eq!(ring_size_of(2), RING_SIZE_MAX);
+        assert_eq!(ring_size_of(1024), RING_SIZE_MIN);
+        assert!((1..1024).all(|cpus| ring_size_of(cpus).is_power_of_two()));
     }
 }

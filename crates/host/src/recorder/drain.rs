@@ -15,9 +15,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Time between two rounds. The smallest ring holds 40 ms at 1.5 million events a second.
-pub const ROUND_NS: u64 = 20_000_000;
-
 /// What one round found.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -37,14 +34,14 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Starts the thread on `cpus`.
-    pub fn start(rings: Rings, cpus: CpuMask) -> std::io::Result<Self> {
+    /// Starts the thread on `cpus`, with a round every `round_ns`.
+    pub fn start(rings: Rings, cpus: CpuMask, round_ns: u64) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, batches) = channel();
         let seen = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("schedlab-drain".into())
-            .spawn(move || work(&rings, cpus, &seen, &sender))?;
+            .spawn(move || work(&rings, cpus, round_ns, &seen, &sender))?;
         Ok(Self { stop, thread: Some(thread), batches })
     }
 
@@ -61,7 +58,13 @@ impl Drop for Drain {
     }
 }
 
-fn work(rings: &Rings, cpus: CpuMask, stop: &AtomicBool, sender: &Sender<Batch>) -> u64 {
+fn work(
+    rings: &Rings,
+    cpus: CpuMask,
+    round_ns: u64,
+    stop: &AtomicBool,
+    sender: &Sender<Batch>,
+) -> u64 {
     // Without the rights it works at normal priority: losses would be counted and shown.
     let raw = RawSchedAttr {
         size: size_of::<RawSchedAttr>() as u32,
@@ -78,7 +81,7 @@ fn work(rings: &Rings, cpus: CpuMask, stop: &AtomicBool, sender: &Sender<Batch>)
         if sender.send(batch).is_err() || is_last {
             return sys::thread_cpu_ns();
         }
-        next_ns = (next_ns + ROUND_NS).max(sys::monotonic_ns());
+        next_ns = (next_ns + round_ns).max(sys::monotonic_ns());
         sys::sleep_until_ns(next_ns);
     }
 }

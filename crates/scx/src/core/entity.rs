@@ -7,71 +7,139 @@
 //! a store needs no exclusive reference.
 
 use super::consts::SLICE_DFL;
-use std::cell::Cell;
+use std::fmt;
+use std::ptr::NonNull;
 
-/// What core and scheduler share of a task.
-#[derive(Clone, Debug)]
-pub struct Entity {
-    slice: Cell<u64>,
-    dsq_vtime: Cell<u64>,
-    weight: Cell<u32>,
-    disallow: Cell<bool>,
+/// The words themselves, in the order of the structs that C code sees.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Words {
+    /// What is left of the slice, ns.
+    pub slice: u64,
+    /// The key in queues ordered by virtual time.
+    pub dsq_vtime: u64,
+    /// The weight.
+    pub weight: u32,
+    /// SCX_TASK_* flags, which the core keeps elsewhere.
+    pub flags: u32,
+    /// Whether the task is kept out of the class.
+    pub disallow: bool,
 }
+
+/// What core and scheduler share of a task: in memory of its own, or in that of a natively compiled
+/// scheduler, which stores there directly.
+pub struct Entity {
+    words: NonNull<Words>,
+    own: NonNull<Words>,
+}
+
+// SAFETY: whoever has the core has the scheduler too; nothing else looks at the words.
+unsafe impl Send for Entity {}
 
 impl Default for Entity {
     fn default() -> Self {
-        Self {
-            slice: Cell::new(SLICE_DFL),
-            dsq_vtime: Cell::new(0),
-            weight: Cell::new(100),
-            disallow: Cell::new(false),
-        }
+        let words =
+            Words { slice: SLICE_DFL, dsq_vtime: 0, weight: 100, flags: 0, disallow: false };
+        let own = NonNull::from(Box::leak(Box::new(words)));
+        Self { words: own, own }
+    }
+}
+
+impl Drop for Entity {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box, in `default`.
+        drop(unsafe { Box::from_raw(self.own.as_ptr()) });
+    }
+}
+
+impl fmt::Debug for Entity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entity")
+            .field("slice", &self.slice())
+            .field("dsq_vtime", &self.dsq_vtime())
+            .field("weight", &self.weight())
+            .finish_non_exhaustive()
     }
 }
 
 impl Entity {
+    #[inline]
+    fn get(&self) -> Words {
+        // SAFETY: the words are alive: our own, or those that `place` was promised.
+        unsafe { self.words.as_ptr().read() }
+    }
+
+    /// Moves the words to `home`.
+    ///
+    /// # Safety
+    ///
+    /// `home` stays alive and is only accessed by the scheduler, while it runs, until
+    /// [`Entity::take_back`] or the end of this value.
+    pub unsafe fn place(&mut self, home: NonNull<Words>) {
+        let words = self.get();
+        // SAFETY: the caller's promise.
+        unsafe { home.as_ptr().write(words) };
+        self.words = home;
+    }
+
+    /// Moves the words back to memory of their own.
+    pub fn take_back(&mut self) {
+        let words = self.get();
+        // SAFETY: our own box.
+        unsafe { self.own.as_ptr().write(words) };
+        self.words = self.own;
+    }
+
     /// What is left of the slice, ns; all ones: it is never used up.
     #[inline]
     pub fn slice(&self) -> u64 {
-        self.slice.get()
+        // SAFETY: as in `get`.
+        unsafe { (*self.words.as_ptr()).slice }
     }
 
     /// Sets the slice.
     #[inline]
     pub fn set_slice(&self, ns: u64) {
-        self.slice.set(ns);
+        // SAFETY: as in `get`.
+        unsafe { (*self.words.as_ptr()).slice = ns }
     }
 
     /// The key in queues ordered by virtual time.
     #[inline]
     pub fn dsq_vtime(&self) -> u64 {
-        self.dsq_vtime.get()
+        // SAFETY: as in `get`.
+        unsafe { (*self.words.as_ptr()).dsq_vtime }
     }
 
     /// Sets the key.
     #[inline]
     pub fn set_dsq_vtime(&self, vtime: u64) {
-        self.dsq_vtime.set(vtime);
+        // SAFETY: as in `get`.
+        unsafe { (*self.words.as_ptr()).dsq_vtime = vtime }
     }
 
     /// The weight, 1 to 10000.
     #[inline]
     pub fn weight(&self) -> u32 {
-        self.weight.get()
+        // SAFETY: as in `get`.
+        unsafe { (*self.words.as_ptr()).weight }
     }
 
     /// Sets the weight; only the core does.
     pub fn set_weight(&self, weight: u32) {
-        self.weight.set(weight);
+        // SAFETY: as in `get`.
+        unsafe { (*self.words.as_ptr()).weight = weight }
     }
 
     /// Whether `ops.init_task` keeps the task out of the class.
     pub fn disallow(&self) -> bool {
-        self.disallow.get()
+        // SAFETY: as in `get`.
+        unsafe { (*self.words.as_ptr()).disallow }
     }
 
     /// Keeps the task out of the class.
     pub fn set_disallow(&self, disallow: bool) {
-        self.disallow.set(disallow);
+        // SAFETY: as in `get`.
+        unsafe { (*self.words.as_ptr()).disallow = disallow }
     }
 }

@@ -5,12 +5,13 @@
 //! Source: the fields of `struct task_struct` and `struct cgroup` that schedulers read; Linux 6.18.
 
 use super::consts::{PF_EXITING, PF_FORKNOEXEC};
-use super::entity::Entity;
+use super::entity::{Entity, Words};
 use super::options::CoreVersion;
 use super::state::{ExtState, OpsTimer};
 use schedlab_model::{CgroupId, CgroupSpec, CpuId, CpuMask, Nanos, Policy, TaskId, Topology};
 use schedlab_sched::Core;
 use schedlab_sched::core::TaskState;
+use std::ptr::NonNull;
 
 /// Process id of the first task; ids below are the kernel's own.
 pub const PID_BASE: u32 = 1_000;
@@ -63,6 +64,21 @@ impl Kernel<'_> {
     #[inline]
     pub fn entity(&self, p: TaskId) -> &Entity {
         &self.state.task(p).entity
+    }
+
+    /// Moves that to `home`, where the scheduler stores to it directly.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Entity::place`].
+    pub unsafe fn place_entity(&mut self, p: TaskId, home: NonNull<Words>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.state.task_mut(p).entity.place(home) };
+    }
+
+    /// Moves it back to memory of the core's.
+    pub fn take_entity_back(&mut self, p: TaskId) {
+        self.state.task_mut(p).entity.take_back();
     }
 
     /// Priority that follows from nice, 100 to 139; 120 for nice 0.

@@ -49,7 +49,7 @@ impl Links {
 }
 
 /// A task.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ExtTask {
     /// What the scheduler reads and writes.
     pub entity: Entity,

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab vm`: a workload on real kernels in guests.
+
+use super::{results, sim};
+use crate::args::{OutputArgs, WorkloadArgs};
+use crate::error::{CliError, CliResult};
+use crate::input::{self, Named};
+use crate::output::{self, Out};
+use clap::{Args, ValueEnum};
+use schedlab_lab::{LaneError, RunRequest};
+use schedlab_model::{CpuMask, Nanos};
+use schedlab_vm::lane::{KERNEL, Options};
+use schedlab_vm::{Clock, VmLane};
+use std::time::Duration;
+
+/// What a guest's time is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub enum ClockArg {
+    /// Counted instructions: the same run every time, on any host.
+    #[default]
+    Counted,
+    /// The host's time.
+    Live,
+}
+
+/// Repetitions with the host's time if nothing is said.
+const LIVE_REPETITIONS: u32 = 5;
+
+/// Arguments of `vm`.
+#[derive(Debug, Args)]
+pub struct VmArgs {
+    /// A built-in workload, such as `hogs` or `hogs:n=4,work=100ms`, or the path of an rt-app file.
+    pub workload: String,
+    /// Kernels, separated by commas: a series (`schedlab kernel list`) or the path of an image.
+    #[arg(long, value_delimiter = ',', value_name = "SERIES|PATH", default_value = "6.12")]
+    pub kernel: Vec<String>,
+    /// Schedulers, separated by commas: `kernel` is the kernel's own; others are loaded with
+    /// sched_ext.
+    #[arg(long, visible_alias = "schedulers", value_delimiter = ',', value_name = "NAME",
+          default_value = KERNEL)]
+    pub scheduler: Vec<String>,
+    /// CPUs of the guest.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub cpus: u32,
+    /// What the guest's time is.
+    #[arg(long, value_enum, default_value_t)]
+    pub clock: ClockArg,
+    /// Repetitions, each with the next seed; 1 with counted time, else 5.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub repetitions: Option<u32>,
+    /// Option of the sched_ext scheduler, as in `--set slice_ms=5`; may be repeated.
+    #[arg(long = "set", short = 's', value_name = "OPTION=VALUE")]
+    pub options: Vec<String>,
+    /// Setting of the guest's kernel, as in `--sysctl kernel.sched_rt_runtime_us=950000`, or a
+    /// file's path in place of the name; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub sysctl: Vec<String>,
+    /// Boot anew instead of beginning at the cached snapshot of the booted guest.
+    #[arg(long)]
+    pub no_snapshot: bool,
+    /// Longest real time of a boot, and of a run.
+    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = crate::input::duration)]
+    pub limit: Nanos,
+    /// The workload.
+    #[command(flatten)]
+    pub tasks: WorkloadArgs,
+    /// The output.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Runs the command.
+pub fn vm(args: &VmArgs, out: &mut Out) -> CliResult<()> {
+    let named = input::workload(&args.workload, &args.tasks, args.cpus)?;
+    let lane = lane(args)?;
+    let requests = requests(args, &named)?;
+    let one = requests.len() == 1;
+    if !one && (args.output.slices || args.output.trace.is_some()) {
+        return Err(CliError::usage_help(
+            format!("--slices and --trace show one run, here are {}", requests.len()),
+            "give one kernel, one scheduler and --repetitions 1",
+        ));
+    }
+    let mut runs = Vec::new();
+    for request in &requests {
+        let mut run = sim::run_one(&lane, request, &args.output, out)?;
+        run.warnings.extend(named.warnings.iter().cloned());
+        runs.push(run);
+    }
+    results::warn(runs.iter());
+    for run in &runs {
+        tell_identity(run);
+    }
+    sim::show(runs, &args.output, out)
+}
+
+/// The lane as the options say.
+fn lane(args: &VmArgs) -> CliResult<VmLane> {
+    let writes: CliResult<Vec<_>> = args.sysctl.iter().map(|text| write(text)).collect();
+    let options = Options {
+        clock: match args.clock {
+            ClockArg::Counted => Clock::Counted,
+            ClockArg::Live => Clock::Live,
+        },
+        uses_snapshots: !args.no_snapshot,
+        limit: Duration::from_nanos(args.limit),
+        writes: writes?,
+    };
+    Ok(VmLane::new(options, say()).map_err(LaneError::from)?)
+}
+
+/// Tells on stderr what takes long.
+pub fn say() -> Box<schedlab_vm::lane::Say> {
+    Box::new(|text| output::say(format!("schedlab: {text}")))
+}
+
+/// A setting as a file of the guest and its text.
+fn write(text: &str) -> CliResult<(String, String)> {
+    let (name, value) = input::pair("--sysctl", text)?;
+    let path = match name.starts_with('/') {
+        true => name.to_owned(),
+        false => format!("/proc/sys/{}", name.replace('.', "/")),
+    };
+    Ok((path, value.to_owned()))
+}
+
+/// One request a kernel, scheduler and repetition.
+fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
+    let pairs: CliResult<Vec<_>> =
+        args.options.iter().map(|text| input::pair("--set", text)).collect();
+    let tunables: Vec<(String, String)> =
+        pairs?.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let repetitions = args.repetitions.unwrap_or(match args.clock {
+        ClockArg::Counted => 1,
+        ClockArg::Live if args.output.slices || args.output.trace.is_some() => 1,
+        ClockArg::Live => LIVE_REPETITIONS,
+    });
+    let mut requests = Vec::new();
+    for kernel in &args.kernel {
+        for scheduler in &args.scheduler {
+            for repetition in 0..repetitions {
+                let mut parameters = named.parameters.clone();
+                parameters.insert("cpus".into(), args.cpus.to_string());
+                let is_kernels = scheduler == KERNEL;
+                requests.push(RunRequest {
+                    workload: named.workload.clone(),
+                    scheduler: match is_kernels {
+                        true => kernel.clone(),
+                        false => format!("{kernel}:{scheduler}"),
+                    },
+                    tunables: if is_kernels { Vec::new() } else { tunables.clone() },
+                    cpus: CpuMask::first(args.cpus),
+                    machine: None,
+                    parameters,
+                    seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
+                    repetition,
+                    until_ns: args.tasks.until,
+                    keep: sim::keep(&args.output),
+                });
+            }
+        }
+    }
+    Ok(requests)
+}
+
+/// The identity of a run, on stderr: stdout holds data only.
+fn tell_identity(run: &schedlab_lab::RunResult) {
+    let value = |name: &str| {
+        let found = run.machine.settings.iter().find(|setting| setting.name == name);
+        found.map_or("", |setting| setting.value.as_str())
+    };
+    let checked = match value("vm.checked") {
+        "" => String::new(),
+        checked => format!(", checked {checked}"),
+    };
+    output::say(format!(
+        "{} ({}): identity {:.16}, trace {:.16}, {} clock{checked}",
+        run.scheduler,
+        run.machine.kernel,
+        value("vm.identity"),
+        value("vm.trace"),
+        value("vm.clock"),
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_a_name_or_a_path() {
+        let of = |text| write(text).unwrap();
+        let path = "/proc/sys/kernel/sched_rt_runtime_us".to_owned();
+        assert_eq!(of("kernel.sched_rt_runtime_us=1"), (path, "1".into()));
+        assert_eq!(of("/sys/a.b/c=x=y"), ("/sys/a.b/c".into(), "x=y".into()));
+        assert!(write("kernel").is_err());
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One request, played by the host lane.
+
+use schedlab_host::ext::{self, Loaded, Source};
+use schedlab_host::{HostLane, Pace};
+use schedlab_lab::{Keep, LaneError, RunRequest, RunResult};
+use schedlab_model::TraceSink;
+use schedlab_trace::BinarySink;
+use schedlab_vm::protocol::{BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES};
+use schedlab_vm::wire;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Lines of the kernel's log that go into a reply.
+const LOG_LINES_MAX: usize = 500;
+
+/// CLOCK_MONOTONIC.
+pub fn monotonic_ns() -> u64 {
+    schedlab_host::sys::monotonic_ns()
+}
+
+/// Sleeps until a time on CLOCK_MONOTONIC.
+pub fn sleep_until(time_ns: u64) {
+    schedlab_host::sys::sleep_until_ns(time_ns);
+}
+
+/// This thread converts what the recorder found, between the recorder's thread and the tasks: above
+/// every task, so that it is never one that the scheduler under test decides about.
+pub fn outrank() {
+    use schedlab_host::{attr, sys};
+    let raw = sys::RawSchedAttr {
+        size: size_of::<sys::RawSchedAttr>() as u32,
+        policy: libc::SCHED_FIFO as u32,
+        flags: sys::RESET_ON_FORK,
+        priority: u32::from(attr::TASK_PRIORITY_MAX) + 1,
+        ..sys::RawSchedAttr::default()
+    };
+    if let Err(error) = sys::sched_setattr(0, &raw) {
+        eprintln!("schedlab-guest: SCHED_FIFO for init: {error}");
+    }
+}
+
+/// Plays the request; gives the reply and the trace as they go to the lab.
+pub fn answer(request: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let log_from = last_log_number();
+    let mut reply = GuestReply { ext_before: ext_state(), ..GuestReply::default() };
+    let mut trace = Vec::new();
+    let played = catch_unwind(AssertUnwindSafe(|| play(request, &mut trace, &mut reply)));
+    let played = played.unwrap_or_else(|_| {
+        Err(LaneError::System("the guest's init panicked: see the console's text".into()))
+    });
+    match played {
+        Ok(result) => reply.result = Some(result),
+        Err(error) => reply.error = Some(error.into()),
+    }
+    if reply.ext_after.is_none() {
+        reply.ext_after = ext_state();
+    }
+    reply.kernel_log = log_since(log_from);
+    let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
+    if bytes.len() + trace.len() > SHARED_BYTES - BODY {
+        let text = format!(
+            "the trace has {} bytes; {} fit into the memory shared with the guest: make the run \
+             shorter",
+            trace.len(),
+            SHARED_BYTES - BODY
+        );
+        reply.result = None;
+        reply.error = Some(LaneError::Unavailable(text).into());
+        trace.clear();
+        bytes = serde_json::to_vec(&reply).unwrap_or_default();
+    }
+    (bytes, trace)
+}
+
+fn play(
+    request: &[u8],
+    trace: &mut Vec<u8>,
+    reply: &mut GuestReply,
+) -> Result<RunResult, LaneError> {
+    let request: GuestRequest = wire::decode(request)
+        .map_err(|error| LaneError::System(format!("the request cannot be read: {error}")))?;
+    for (path, text) in &request.writes {
+        fs::write(path, text).map_err(|error| {
+            LaneError::Unavailable(format!("writing {text:?} to {path} in the guest: {error}"))
+        })?;
+    }
+    let loaded = request.ext.as_ref().map(load).transpose()?;
+    let mut pace = Pace::quiet(&request.workload);
+    pace.instruction_ns = request.instruction_ns;
+    let run = RunRequest {
+        workload: request.workload,
+        scheduler: String::new(),
+        tunables: Vec::new(),
+        cpus: request.cpus,
+        machine: None,
+        parameters: BTreeMap::new(),
+        seed: request.seed,
+        repetition: 0,
+        until_ns: request.until_ns,
+        keep: Keep::NOTHING,
+    };
+    let nr_cpus = run.cpus.iter().last().map_or(1, |cpu| cpu.0 + 1);
+    let mut sink = BinarySink::new(trace, nr_cpus);
+    let result = HostLane.run_at(&run, pace, &mut sink as &mut dyn TraceSink)?;
+    sink.finish().map_err(|error| LaneError::System(format!("writing the trace: {error}")))?;
+    if let Some(loaded) = loaded {
+        reply.ext_after = ext_state();
+        still_loaded(&loaded)?;
+        let counters = loaded.stats().map_err(LaneError::from)?;
+        reply.ext_counters = counters.into_iter().map(|found| (found.name, found.value)).collect();
+        loaded.detach().map_err(LaneError::from)?;
+    }
+    Ok(result)
+}
+
+/// Puts the request's scheduler to work.
+fn load(request: &ExtRequest) -> Result<Loaded, LaneError> {
+    const PATH: &str = "/tmp/scheduler.bpf.o";
+    fs::write(PATH, &request.object)
+        .map_err(|error| LaneError::System(format!("writing the scheduler's object: {error}")))?;
+    ext::load(&Source::File(PATH.into()), &request.options).map_err(LaneError::from)
+}
+
+/// The kernel may have ejected the scheduler during the run; then the kernel's own class did the
+/// rest, and the run says nothing about either.
+fn still_loaded(loaded: &Loaded) -> Result<(), LaneError> {
+    match loaded.exit().map_err(LaneError::from)? {
+        None => Ok(()),
+        Some(end) => Err(LaneError::Check(format!(
+            "the kernel ejected scheduler {} during the run: {end}",
+            loaded.name()
+        ))),
+    }
+}
+
+/// What the kernel says of sched_ext.
+fn ext_state() -> Option<ExtState> {
+    let found = ext::kernel_state()?;
+    Some(ExtState { state: found.state, ops: found.ops, nr_rejected: found.nr_rejected })
+}
+
+/// Records of the kernel's log: number and text.
+fn kernel_log() -> Vec<(u64, String)> {
+    let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg");
+    let Ok(mut file) = opened else { return Vec::new() };
+    let mut records = Vec::new();
+    let mut buffer = vec![0; 8192];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return records,
+            Ok(len) => {
+                let text = String::from_utf8_lossy(&buffer[..len]);
+                let (head, body) = text.split_once(';').unwrap_or(("", &text));
+                let number = head.split(',').nth(1).and_then(|number| number.parse().ok());
+                let line = body.lines().next().unwrap_or_default();
+                records.push((number.unwrap_or(0), line.to_owned()));
+            }
+            // Overwritten while it was read: the next one is there.
+            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
+            Err(_) => return records,
+        }
+    }
+}
+
+fn last_log_number() -> u64 {
+    kernel_log().last().map_or(0, |(number, _)| *number)
+}
+
+fn log_since(number: u64) -> Vec<String> {
+    let newer = kernel_log().into_iter().filter(|(found, _)| *found > number);
+    newer.map(|(_, line)| line).take(LOG_LINES_MAX).collect()
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A `.bpf.c` becomes an object of this machine: finding clang, the headers, the messages.
+//!
+//! Source: the options with which libbpf's users compile, read for another processor; `-fwrapv`
+//! because BPF's arithmetic wraps, `-fno-strict-aliasing` because the kernel is compiled so. The
+//! headers are part of this program and are written to a private directory for the compiler.
+
+use super::error::NativeError;
+use super::object::ObjectFile;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The headers and the C part of the run time: path below the include directory, contents.
+const FILES: &[(&str, &str)] = &[
+    ("vmlinux.h", include_str!("../../include/vmlinux.h")),
+    ("errno.h", include_str!("../../include/errno.h")),
+    ("asm-generic/errno.h", include_str!("../../include/asm-generic/errno.h")),
+    ("bpf/bpf_helpers.h", include_str!("../../include/bpf/bpf_helpers.h")),
+    ("bpf/bpf_tracing.h", include_str!("../../include/bpf/bpf_tracing.h")),
+    ("bpf/bpf_core_read.h", include_str!("../../include/bpf/bpf_core_read.h")),
+    ("bpf/bpf_endian.h", include_str!("../../include/bpf/bpf_endian.h")),
+    ("scx/common.bpf.h", include_str!("../../include/scx/common.bpf.h")),
+    ("scx/compat.bpf.h", include_str!("../../include/scx/compat.bpf.h")),
+    ("scx/user_exit_info.h", include_str!("../../include/scx/user_exit_info.h")),
+    ("scx/user_exit_info.bpf.h", include_str!("../../include/scx/user_exit_info.bpf.h")),
+    ("schedlab/prelude.h", include_str!("../../include/schedlab/prelude.h")),
+    ("schedlab/scx_enums.h", include_str!("../../include/schedlab/scx_enums.h")),
+    ("schedlab/scx_common.bpf.h", include_str!("../../include/schedlab/scx_common.bpf.h")),
+];
+
+/// The C part of the run time.
+const RUN_TIME: &str = include_str!("../../include/schedlab/rt.c");
+
+/// Environment variable that names the compiler.
+pub const CLANG_VARIABLE: &str = "SCHEDLAB_CLANG";
+
+/// Versions of clang that are looked for, after plain `clang`.
+const VERSIONS: std::ops::RangeInclusive<u32> = 14..=30;
+
+/// How a scheduler is compiled.
+#[derive(Clone, Debug, Default)]
+pub struct CompileOptions {
+    /// Directories with headers of the scheduler's, before ours where names are theirs.
+    pub include: Vec<PathBuf>,
+    /// Further source files that belong to it.
+    pub sources: Vec<PathBuf>,
+    /// The modelled kernel: major * 100 + minor.
+    pub kernel: u32,
+}
+
+/// What the compiler made.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The run time first, then the scheduler's files in the order given.
+    pub objects: Vec<ObjectFile>,
+}
+
+/// The compiler that is used: what the environment names, else `clang`, else the newest
+/// `clang-N`.
+pub fn find_clang() -> Result<PathBuf, NativeError> {
+    if let Some(named) = std::env::var_os(CLANG_VARIABLE) {
+        return Ok(named.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = std::iter::once("clang".to_owned())
+        .chain(VERSIONS.rev().map(|version| format!("clang-{version}")));
+    for name in names {
+        for directory in std::env::split_paths(&path) {
+            let candidate = directory.join(&name);
+            if candidate.is_file() {
+                return Ok(candidate);
+            }
+        }
+    }
+    Err(NativeError::NoCompiler(format!(
+        "compiling a scheduler takes clang, 14 or later, and there is none in PATH; install it \
+         (Debian: `apt install clang`) or name it in {CLANG_VARIABLE}"
+    )))
+}
+
+/// Directories beside a scheduler where its headers usually are.
+fn usual_includes(source: &Path) -> Vec<PathBuf> {
+    let parent = match source.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let include = parent.join("include");
+    let mut found = Vec::new();
+    if include.join("scx/common.bpf.h").is_file() {
+        found.push(include);
+    }
+    found
+}
+
+/// Compiles `source` and what belongs to it.
+pub fn compile(source: &Path, options: &CompileOptions) -> Result<Compiled, NativeError> {
+    for path in options.sources.iter().map(PathBuf::as_path).chain([source]) {
+        fs::metadata(path).map_err(|error| {
+            NativeError::Refused(format!("cannot read the scheduler {}: {error}", path.display()))
+        })?;
+    }
+    for path in &options.include {
+        if !path.is_dir() {
+            let path = path.display();
+            return Err(NativeError::Refused(format!("no directory of headers: {path}")));
+        }
+    }
+    let clang = find_clang()?;
+    let directory = tempfile::Builder::new()
+        .prefix("schedlab-scx-")
+        .tempdir()
+        .map_err(|error| internal("making a directory for the compiler", error))?;
+    let own = directory.path().join("include");
+    for (name, text) in FILES {
+        let path = own.join(name);
+        let parent = path.parent().expect("it is below the include directory");
+        fs::create_dir_all(parent).map_err(|error| internal("writing headers", error))?;
+        fs::write(&path, text).map_err(|error| internal("writing headers", error))?;
+    }
+    let run_time = directory.path().join("rt.c");
+    fs::write(&run_time, RUN_TIME).map_err(|error| internal("writing headers", error))?;
+    let mut includes = vec![own];
+    includes.extend(options.include.iter().cloned());
+    includes.extend(usual_includes(source));
+    let job = Job { clang: &clang, includes: &includes, kernel: options.kernel };
+    let mut objects = vec![job.object(&run_time, &directory.path().join("rt.o"))?];
+    let files = std::iter::once(source).chain(options.sources.iter().map(PathBuf::as_path));
+    for (index, file) in files.enumerate() {
+        objects.push(job.object(file, &directory.path().join(format!("{index}.o")))?);
+    }
+    Ok(Compiled { objects })
+}
+
+fn internal(doing: &str, error: std::io::Error) -> NativeError {
+    NativeError::Internal(format!("{doing}: {error}"))
+}
+
+/// One compiler, several files.
+struct Job<'a> {
+    clang: &'a Path,
+    includes: &'a [PathBuf],
+    kernel: u32,
+}
+
+/// What every file is compiled with.
+const FLAGS: &[&str] = &[
+    "-c",
+    "-O2",
+    "-g",
+    "-gdwarf-4",
+    "-std=gnu11",
+    "-fPIC",
+    "-ffreestanding",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-delete-null-pointer-checks",
+    "-fno-stack-protector",
+    // Large frames touch every page, so that none steps over the guard of the stack.
+    "-fstack-clash-protection",
+    "-fno-unwind-tables",
+    "-fno-asynchronous-unwind-tables",
+    "-fcf-protection=none",
+    "-fno-common",
+    "-fno-color-diagnostics",
+    "-fno-caret-diagnostics",
+    "-ferror-limit=20",
+    "-nostdlibinc",
+    "-D__bpf__",
+    "-D__BPF__",
+    "-D__TARGET_ARCH_x86",
+    "-Wno-everything",
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=return-type",
+];
+
+impl Job<'_> {
+    fn object(&self, source: &Path, into: &Path) -> Result<ObjectFile, NativeError> {
+        let mut command = Command::new(self.clang);
+        command.args(FLAGS).arg(format!("-DSCHEDLAB_KERNEL={}", self.kernel));
+        for include in self.includes {
+            command.arg("-I").arg(include);
+        }
+        command.args(["-include", "schedlab/prelude.h", "-x", "c"]).arg(source);
+        command.arg("-o").arg(into).env("LC_ALL", "C");
+        let output = command.output().map_err(|error| {
+            let clang = self.clang.display();
+            NativeError::NoCompiler(format!("cannot start the compiler {clang}: {error}"))
+        })?;
+        if !output.status.success() {
+            let messages = String::from_utf8_lossy(&output.stderr);
+            return Err(NativeError::Compile(condense(source, &messages)));
+        }
+        let bytes = fs::read(into).map_err(|error| internal("reading the object", error))?;
+        ObjectFile::parse(&bytes)
+    }
+}
+
+/// Lines of messages that are shown.
+const MESSAGES_MAX: usize = 8;
+
+/// The errors among the compiler's messages, each once, a few of them.
+fn condense(source: &Path, messages: &str) -> String {
+    let mut shown: Vec<&str> = Vec::new();
+    let mut nr_errors = 0;
+    for line in messages.lines() {
+        let is_error = line.contains(": error: ") || line.contains(": fatal error: ");
+        if !is_error || shown.contains(&line) {
+            continue;
+        }
+        nr_errors += 1;
+        if shown.len() < MESSAGES_MAX {
+            shown.push(line);
+        }
+    }
+    let mut text = format!("{} does not compile:", source.display());
+    if shown.is_empty() {
+        shown = messages.lines().take(MESSAGES_MAX).collect();
+    }
+    for line in &shown {
+        text.push_str("\n  ");
+        text.push_str(line);
+    }
+    if nr_errors > shown.len() {
+        text.push_str(&format!("\n  ... and {} more", nr_errors - shown.len()));
+    }
+    if messages.contains("sched_ext_ops_cid") {
+        text.push_str(
+            "\nIt is written for CPUs by topological number (cid), which is of Linux 7.2; the \
+             modelled kernels are 6.18 and 7.1",
+        );
+    } else if messages.contains("file not found") {
+        text.push_str("\n`--scx-include DIR` names a directory with headers of the scheduler's");
+    } else if messages.contains("no member named") {
+        text.push_str("\nFields of the kernel's structs are those of the simulator's vmlinux.h");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_condensed_to_the_errors() {
+        let messages = "In file included from x.c:1:\nx.c:3:1: error: one\nx.c:3:1: note: here\n\
+                        x.c:3:1: error: one\nx.c:9:1: fatal error: two\n2 errors generated.\n";
+        let text = condense(Path::new("x.c"), messages);
+        assert_eq!(
+            text,
+            "x.c does not compile:\n  x.c:3:1: error: one\n  x.c:9:1: fatal error: two"
+        );
+    }
+}

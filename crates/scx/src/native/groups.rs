@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `struct cgroup` and what hangs on it, for every group that a scheduler has been shown.
+
+use super::layout::GroupLayout;
+use super::zone::{Block, put};
+use crate::core::Kernel;
+use schedlab_model::CgroupId;
+use std::collections::BTreeMap;
+
+/// `struct kernfs_node` of vmlinux.h: id, name, parent, __parent.
+const KERNFS_NODE: usize = 32;
+
+/// `struct css_set`: four pointers to subsystems, then the group.
+const CSS_SET: usize = 48;
+
+/// Index of the controller `cpu` among the subsystems (vmlinux.h).
+const CPU_SUBSYSTEM: usize = 1;
+
+/// Deepest level that `ancestors` has room for, and the root.
+const LEVELS_MAX: u32 = 64;
+
+/// The structs of a run.
+#[derive(Debug)]
+pub struct Groups {
+    layout: GroupLayout,
+    /// By group: its block, if it has been shown.
+    blocks: Vec<Option<Block>>,
+    /// By address.
+    ids: BTreeMap<u64, CgroupId>,
+    names: Vec<Block>,
+}
+
+impl Groups {
+    /// None yet.
+    pub fn new(layout: GroupLayout) -> Self {
+        Self { layout, blocks: Vec::new(), ids: BTreeMap::new(), names: Vec::new() }
+    }
+
+    /// The group of a pointer that the scheduler passes.
+    pub fn group(&self, p: u64) -> Option<CgroupId> {
+        self.ids.get(&p).copied()
+    }
+
+    /// Address of the `struct cgroup` of a group.
+    pub fn show(&mut self, k: &Kernel<'_>, group: CgroupId) -> u64 {
+        if let Some(Some(block)) = self.blocks.get(group.index()) {
+            return block.address();
+        }
+        self.first_shown(k, group)
+    }
+
+    /// Address of its `struct css_set`.
+    pub fn css_set(&mut self, k: &Kernel<'_>, group: CgroupId) -> u64 {
+        self.show(k, group) + (self.layout.size + KERNFS_NODE) as u64
+    }
+
+    fn first_shown(&mut self, k: &Kernel<'_>, group: CgroupId) -> u64 {
+        let level = k.cgroup_level(group);
+        let parent = (group.0 != 0).then(|| self.show(k, k.cgroup(group).parent));
+        let block = Block::new(self.layout.size + KERNFS_NODE + CSS_SET);
+        let base = block.address();
+        if self.blocks.len() <= group.index() {
+            self.blocks.resize_with(group.index() + 1, || None);
+        }
+        self.blocks[group.index()] = Some(block);
+        self.ids.insert(base, group);
+        let path = k.cgroup(group).path.clone();
+        let name = self.name(path.rsplit('/').next().unwrap_or_default());
+        let kn = base + self.layout.size as u64;
+        let l = self.layout;
+        let parent_kn = parent.map_or(0, |parent| parent + l.size as u64);
+        // SAFETY: the block is ours and has room for the three structs.
+        unsafe {
+            put(base + l.self_cgroup as u64, base);
+            put(base + l.self_parent as u64, parent.unwrap_or(0));
+            put(base + l.level as u64, level);
+            put(base + l.kn as u64, kn);
+            put(base + (l.subsys + CPU_SUBSYSTEM * 8) as u64, base);
+            put(kn, k.cgroup_kernfs_id(group));
+            put(kn + 8, name);
+            put(kn + 16, parent_kn);
+            put(kn + 24, parent_kn);
+            let css_set = kn + KERNFS_NODE as u64;
+            put(css_set + (CPU_SUBSYSTEM * 8) as u64, base);
+            put(css_set + 32, base);
+        }
+        for above in 0..=level.min(LEVELS_MAX - 1) {
+            let ancestor = k.cgroup_ancestor(group, above);
+            let at = ancestor.map_or(0, |ancestor| self.show(k, ancestor));
+            // SAFETY: `ancestors` has room for that many.
+            unsafe { put(base + l.ancestors as u64 + u64::from(above) * 8, at) };
+        }
+        base
+    }
+
+    fn name(&mut self, text: &str) -> u64 {
+        let block = Block::new(text.len() + 1);
+        let at = block.address();
+        for (index, byte) in text.bytes().enumerate() {
+            // SAFETY: the block has room for the text.
+            unsafe { put(at + index as u64, byte) };
+        }
+        self.names.push(block);
+        at
+    }
+
+    /// The group after `at` in the subtree of `top`, parents before children; `None`: the end.
+    pub fn next_below(k: &Kernel<'_>, top: CgroupId, at: CgroupId) -> Option<CgroupId> {
+        // Groups are numbered in the order of creation: a child comes after its parent.
+        (at.0 + 1..k.nr_cgroups()).map(CgroupId).find(|group| is_below(k, top, *group))
+    }
+}
+
+fn is_below(k: &Kernel<'_>, top: CgroupId, group: CgroupId) -> bool {
+    let mut at = group;
+    while at != top && at.0 != 0 {
+        at = k.cgroup(at).parent;
+    }
+    at == top
+}

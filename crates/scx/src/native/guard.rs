@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Calls into natively compiled code, and the way out of it when it goes wrong.
+//!
+//! A kernel's verifier proves that a scheduler neither touches memory that is not its own nor runs
+//! for ever; compiled natively it may do both. Before a call the stack pointer is kept; a fault in
+//! the scheduler's code (SIGSEGV, SIGBUS, SIGFPE, SIGILL), a call that uses more than
+//! [`LIMIT_S`] seconds of CPU time, and a broken rule all end in the same way: the registers are
+//! set so that the call returns at once, with the reason beside it. What the abandoned frames
+//! leave behind is the scheduler's own; a run whose scheduler failed is never resumed.
+//!
+//! The limit is CPU time of the thread, looked at twice a second: it costs nothing per call, and
+//! whether a call exceeds it does not depend on how loaded the machine is. A fault outside
+//! of the scheduler's code is not ours and goes to whoever handled it before.
+//!
+//! Source: signal(7), sigaltstack(2), timer_create(2), System V ABI for AMD64 (registers that a
+//! function preserves: rbx, rbp, r12 to r15).
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::ops::Range;
+use std::ptr::null_mut;
+use std::sync::Once;
+
+/// CPU time that one callback may use, seconds.
+pub const LIMIT_S: u32 = 3;
+
+/// How often a thread is looked at, nanoseconds of its CPU time.
+const PERIOD_NS: i64 = 500_000_000;
+
+/// How often once the limit is exceeded but the scheduler is within a function of ours.
+const HURRY_NS: i64 = 1_000_000;
+
+/// Why a call was ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A signal at an address of the scheduler's code; the address that it touched.
+    Signal {
+        /// SIG*.
+        signal: i32,
+        /// Where its code was.
+        at: u64,
+        /// What it touched, for SIGSEGV and SIGBUS.
+        touched: u64,
+    },
+    /// It used up its time.
+    Time {
+        /// Where its code was.
+        at: u64,
+    },
+    /// It broke a rule.
+    Broken(String),
+}
+
+/// A call under way.
+struct Active {
+    /// Stack pointer to return to.
+    stack: u64,
+    /// Code of the scheduler.
+    text: Range<u64>,
+    fault: Option<Fault>,
+}
+
+thread_local! {
+    static ACTIVE: Cell<*mut Active> = const { Cell::new(null_mut()) };
+    /// Number of calls so far, and what it was when the timer last fired, and how often in a row.
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+    static SEEN: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
+    static WATCH: Watch = const { Watch(Cell::new(None)) };
+}
+
+std::arch::global_asm!(
+    ".pushsection .text.schedlab_scx_enter,\"ax\",@progbits",
+    ".p2align 4",
+    ".globl schedlab_scx_enter",
+    ".globl schedlab_scx_return",
+    ".type schedlab_scx_enter,@function",
+    "schedlab_scx_enter:",
+    "push rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "sub rsp, 8",
+    // rdi: function, rsi: four arguments, rdx: where the stack pointer is kept.
+    "mov [rdx], rsp",
+    "mov rax, rdi",
+    "mov r10, rsi",
+    "mov rdi, [r10]",
+    "mov rsi, [r10 + 8]",
+    "mov rdx, [r10 + 16]",
+    "mov rcx, [r10 + 24]",
+    "call rax",
+    "schedlab_scx_return:",
+    "add rsp, 8",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
+    "pop rbp",
+    "ret",
+    ".size schedlab_scx_enter, . - schedlab_scx_enter",
+    // rdi: stack pointer that was kept.
+    ".globl schedlab_scx_abandon",
+    ".type schedlab_scx_abandon,@function",
+    "schedlab_scx_abandon:",
+    "mov rsp, rdi",
+    "xor eax, eax",
+    "cld",
+    "jmp schedlab_scx_return",
+    ".size schedlab_scx_abandon, . - schedlab_scx_abandon",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn schedlab_scx_enter(function: u64, args: *const u64, stack: *mut u64) -> u64;
+    fn schedlab_scx_return();
+    fn schedlab_scx_abandon(stack: u64) -> !;
+}
+
+/// Calls `function`, which lies in `text`, with `args`.
+///
+/// # Safety
+///
+/// `function` is the address of a C function of at most four integer arguments in a loaded image,
+/// whose code is `text`, and every pointer it is given outlives the call.
+#[inline]
+pub unsafe fn call(function: u64, args: [u64; 4], text: &Range<u64>) -> Result<u64, Fault> {
+    watch();
+    let outer = ACTIVE.get();
+    let mut active = Active { stack: 0, text: text.clone(), fault: None };
+    let this = &raw mut active;
+    CALLS.set(CALLS.get() + 1);
+    ACTIVE.set(this);
+    // SAFETY: the caller's promise; a fault comes back here as a return.
+    let value = unsafe { schedlab_scx_enter(function, args.as_ptr(), &raw mut (*this).stack) };
+    ACTIVE.set(outer);
+    // SAFETY: `this` points to our own frame.
+    match unsafe { (*this).fault.take() } {
+        None => Ok(value),
+        Some(fault) => Err(fault),
+    }
+}
+
+/// Ends the call under way: the scheduler broke a rule. Never called but from a function that the
+/// scheduler has called, which owns nothing that needs dropping by then.
+pub fn broken(what: String) -> ! {
+    let active = ACTIVE.get();
+    assert!(!active.is_null(), "outside of a callback: {what}");
+    // SAFETY: the frame is alive while ACTIVE points to it; its stack pointer is that of the entry.
+    unsafe {
+        (*active).fault = Some(Fault::Broken(what));
+        schedlab_scx_abandon((*active).stack)
+    }
+}
+
+/// Makes the thread ready for calls: signals once for the process, a timer once for each thread.
+#[inline]
+fn watch() {
+    WATCH.with(|watch| {
+        if watch.0.get().is_none() {
+            watch.start();
+        }
+    });
+}
+
+/// The timer of a thread.
+struct Watch(Cell<Option<usize>>);
+
+static HANDLERS: Once = Once::new();
+
+const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
+
+/// What handled them before; written once, before any handler of ours exists.
+static mut BEFORE: [Option<libc::sigaction>; 4] = [None; 4];
+
+/// The signal of the timers; the first free one of the application's own.
+fn timer_signal() -> c_int {
+    libc::SIGRTMIN() + 7
+}
+
+impl Watch {
+    #[cold]
+    fn start(&self) {
+        HANDLERS.call_once(install);
+        ensure_stack();
+        // SAFETY: zeroes are a valid sigevent; the fields that matter are set.
+        let timer = unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = timer_signal();
+            event.sigev_notify_thread_id = libc::gettid();
+            let mut timer: libc::timer_t = null_mut();
+            let clock = libc::CLOCK_THREAD_CPUTIME_ID;
+            (libc::timer_create(clock, &raw mut event, &raw mut timer) == 0).then_some(timer)
+        };
+        // Without a timer there is no limit; an endless loop is then the user's to see.
+        let Some(timer) = timer else { return self.0.set(Some(usize::MAX)) };
+        arm(timer, PERIOD_NS);
+        self.0.set(Some(timer as usize));
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(timer) = self.0.get().filter(|timer| *timer != usize::MAX) {
+            // SAFETY: it is the timer of this thread, made by `start`.
+            unsafe { libc::timer_delete(timer as libc::timer_t) };
+        }
+    }
+}
+
+fn arm(timer: libc::timer_t, period_ns: i64) {
+    let at = libc::timespec { tv_sec: 0, tv_nsec: period_ns };
+    let when = libc::itimerspec { it_interval: at, it_value: at };
+    // SAFETY: the timer exists; timer_settime is safe in signal handlers.
+    unsafe { libc::timer_settime(timer, 0, &raw const when, null_mut()) };
+}
+
+/// A thread that Rust did not start may have no stack for signals.
+fn ensure_stack() {
+    const SIZE: usize = 64 * 1024;
+    // SAFETY: the stack that is given is never freed.
+    unsafe {
+        let mut now: libc::stack_t = std::mem::zeroed();
+        libc::sigaltstack(std::ptr::null(), &raw mut now);
+        if now.ss_flags & libc::SS_DISABLE != 0 {
+            let memory = Box::leak(vec![0u8; SIZE].into_boxed_slice());
+            let stack =
+                libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: SIZE };
+            libc::sigaltstack(&raw const stack, null_mut());
+        }
+    }
+}
+
+fn install() {
+    // SAFETY: zeroes are a valid sigaction; the handlers have the signature of SA_SIGINFO.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        action.sa_sigaction = on_fault as *const () as usize;
+        for (index, signal) in SIGNALS.into_iter().enumerate() {
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut before);
+            BEFORE[index] = Some(before);
+            libc::sigaction(signal, &raw const action, null_mut());
+        }
+        action.sa_flags |= libc::SA_RESTART;
+        action.sa_sigaction = on_timer as *const () as usize;
+        libc::sigaction(timer_signal(), &raw const action, null_mut());
+    }
+}
+
+const RIP: usize = libc::REG_RIP as usize;
+const RSP: usize = libc::REG_RSP as usize;
+const RAX: usize = libc::REG_RAX as usize;
+const EFL: usize = libc::REG_EFL as usize;
+
+/// Below this no code lies: it was a call of a null pointer.
+const NULL_PAGE: u64 = 4096;
+
+/// Makes the interrupted call return; whether its code was the scheduler's.
+unsafe fn end_call(context: *mut c_void, fault: impl FnOnce(u64) -> Fault) -> bool {
+    let active = ACTIVE.get();
+    if active.is_null() {
+        return false;
+    }
+    // SAFETY: the frame is alive while ACTIVE points to it; the context is the interrupted one's.
+    unsafe {
+        let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        let at = registers[RIP] as u64;
+        // The time of a call may be up while an inner one is under way; both have the same code.
+        let is_its = (*active).text.contains(&at) || at < NULL_PAGE;
+        if !is_its {
+            return false;
+        }
+        (*active).fault = Some(fault(at));
+        registers[RSP] = (*active).stack as i64;
+        registers[RIP] = schedlab_scx_return as *const () as i64;
+        registers[RAX] = 0;
+        registers[EFL] &= !0x400;
+    }
+    true
+}
+
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes valid pointers.
+    unsafe {
+        if super::touch::failed(context) {
+            return;
+        }
+        let touched = (*info).si_addr() as u64;
+        if end_call(context, |at| Fault::Signal { signal, at, touched }) {
+            return;
+        }
+        // Not ours: whoever was there before handles it, when the instruction is repeated.
+        let index = SIGNALS.iter().position(|known| *known == signal).unwrap_or(0);
+        let before = &raw const BEFORE[index];
+        if let Some(before) = &*before {
+            libc::sigaction(signal, before, null_mut());
+        }
+    }
+}
+
+extern "C" fn on_timer(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    let calls = CALLS.get();
+    let (seen, mut times) = SEEN.get();
+    times = if seen == calls { times + 1 } else { 0 };
+    SEEN.set((calls, times));
+    let periods = LIMIT_S as i64 * 1_000_000_000 / PERIOD_NS;
+    if ACTIVE.get().is_null() || i64::from(times) < periods {
+        return;
+    }
+    // SAFETY: as in `on_fault`.
+    let ended = unsafe { end_call(context, |at| Fault::Time { at }) };
+    let _ = WATCH.try_with(|watch| {
+        if let Some(timer) = watch.0.get().filter(|timer| *timer != usize::MAX) {
+            // Within a function of ours nothing is interrupted: soon again.
+            arm(timer as libc::timer_t, if ended { PERIOD_NS } else { HURRY_NS });
+        }
+    });
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The functions that a natively compiled scheduler may call, by name, and how they find their run.
+//!
+//! The list is the whole truth: what is not in it (or in rt.c) is refused when a scheduler is
+//! loaded. A function finds the run it belongs to through a pointer of its thread, which is set
+//! for the length of a callback: so many runs go on side by side.
+
+use super::guard;
+use super::run::Run;
+use super::{helpers, kfuncs, storage};
+use crate::core::Kernel;
+use std::cell::Cell;
+use std::ptr::null_mut;
+
+/// A function for schedulers.
+#[derive(Clone, Copy, Debug)]
+pub struct HostFn {
+    /// Name.
+    pub name: &'static str,
+    /// Its code.
+    pub address: *const (),
+    /// First release that has it: major * 100 + minor.
+    pub since: u32,
+    /// First release that has it no more.
+    pub until: u32,
+}
+
+// SAFETY: the address of a function is a constant.
+unsafe impl Sync for HostFn {}
+
+impl HostFn {
+    /// Whether a release has it. Names that are gone are kept for sources written for 6.12, whose
+    /// headers know no others: the function is the same.
+    pub fn exists_in(&self, kernel: u32) -> bool {
+        self.since <= kernel
+    }
+}
+
+/// Always.
+const EVER: u32 = 9999;
+
+macro_rules! functions {
+    ($($name:literal $(since $since:literal)? $(until $until:literal)? => $function:path,)*) => {
+        /// Every function, in order of names.
+        pub static FUNCTIONS: &[HostFn] = &[$(HostFn {
+            name: $name,
+            address: $function as *const (),
+            since: functions!(@or 612 $($since)?),
+            until: functions!(@or EVER $($until)?),
+        },)*];
+    };
+    (@or $default:tt $given:literal) => { $given };
+    (@or $default:tt) => { $default };
+}
+
+functions! {
+    "__scx_bpf_dsq_insert_vtime" since 619 => kfuncs::dsq_insert_vtime_args,
+    "__scx_bpf_select_cpu_and" since 619 => kfuncs::select_cpu_and_args,
+    "bpf_arena_alloc_pages" => storage::arena_alloc_pages,
+    "bpf_arena_free_pages" => storage::arena_free_pages,
+    "bpf_cgroup_acquire" => helpers::cgroup_acquire,
+    "bpf_cgroup_ancestor" => helpers::cgroup_ancestor,
+    "bpf_cgroup_from_id" => helpers::cgroup_from_id,
+    "bpf_cgroup_release" => helpers::cgroup_release,
+    "bpf_cgrp_storage_delete" => storage::cgrp_storage_delete,
+    "bpf_cgrp_storage_get" => storage::cgrp_storage_get,
+    "bpf_copy_from_user" => helpers::probe_read,
+    "bpf_for_each_map_elem" => storage::for_each_map_elem,
+    "bpf_get_current_cgroup_id" => helpers::current_cgroup_id,
+    "bpf_get_current_comm" => helpers::current_comm,
+    "bpf_get_current_pid_tgid" => helpers::current_pid_tgid,
+    "bpf_get_current_task" => helpers::current_task,
+    "bpf_get_current_task_btf" => helpers::current_task,
+    "bpf_get_current_uid_gid" => helpers::current_uid_gid,
+    "bpf_get_numa_node_id" => helpers::numa_node_id,
+    "bpf_get_prandom_u32" => helpers::prandom_u32,
+    "bpf_get_smp_processor_id" => helpers::smp_processor_id,
+    "bpf_iter_css_destroy" => helpers::iter_css_destroy,
+    "bpf_iter_css_new" => helpers::iter_css_new,
+    "bpf_iter_css_next" => helpers::iter_css_next,
+    "bpf_iter_scx_dsq_destroy" => kfuncs::iter_dsq_destroy,
+    "bpf_iter_scx_dsq_new" => kfuncs::iter_dsq_new,
+    "bpf_iter_scx_dsq_next" => kfuncs::iter_dsq_next,
+    "bpf_jiffies64" => helpers::jiffies64,
+    "bpf_ktime_get_boot_ns" => helpers::ktime_get_ns,
+    "bpf_ktime_get_coarse_ns" => helpers::ktime_get_ns,
+    "bpf_ktime_get_ns" => helpers::ktime_get_ns,
+    "bpf_ktime_get_tai_ns" => helpers::ktime_get_ns,
+    "bpf_map_delete_elem" => storage::map_delete_elem,
+    "bpf_map_lookup_elem" => storage::map_lookup_elem,
+    "bpf_map_lookup_percpu_elem" => storage::map_lookup_percpu_elem,
+    "bpf_map_peek_elem" => storage::map_peek_elem,
+    "bpf_map_pop_elem" => storage::map_pop_elem,
+    "bpf_map_push_elem" => storage::map_push_elem,
+    "bpf_map_update_elem" => storage::map_update_elem,
+    "bpf_per_cpu_ptr" => helpers::per_cpu_ptr,
+    "bpf_probe_read" => helpers::probe_read,
+    "bpf_probe_read_kernel" => helpers::probe_read,
+    "bpf_probe_read_kernel_str" => helpers::probe_read_str,
+    "bpf_probe_read_str" => helpers::probe_read_str,
+    "bpf_probe_read_user" => helpers::probe_read,
+    "bpf_ringbuf_discard" => storage::ringbuf_submit,
+    "bpf_ringbuf_output" => storage::ringbuf_output,
+    "bpf_ringbuf_query" => storage::ringbuf_query,
+    "bpf_ringbuf_reserve" => storage::ringbuf_reserve,
+    "bpf_ringbuf_submit" => storage::ringbuf_submit,
+    "bpf_snprintf" => helpers::snprintf,
+    "bpf_strncmp" => helpers::strncmp,
+    "bpf_task_acquire" => helpers::task_acquire,
+    "bpf_task_from_pid" => helpers::task_from_pid,
+    "bpf_task_from_vpid" since 614 => helpers::task_from_pid,
+    "bpf_task_release" => helpers::task_release,
+    "bpf_task_storage_delete" => storage::task_storage_delete,
+    "bpf_task_storage_get" => storage::task_storage_get,
+    "bpf_this_cpu_ptr" => helpers::this_cpu_ptr,
+    "bpf_timer_cancel" => storage::timer_cancel,
+    "bpf_timer_init" => storage::timer_init,
+    "bpf_timer_set_callback" => storage::timer_set_callback,
+    "bpf_timer_start" => storage::timer_start,
+    "bpf_trace_printk" => helpers::trace_printk,
+    "bpf_trace_vprintk" => helpers::trace_vprintk,
+    "bpf_user_ringbuf_drain" => storage::user_ringbuf_drain,
+    "schedlab_alloc" => helpers::alloc,
+    "schedlab_broken" => helpers::broken,
+    "schedlab_free" => helpers::free,
+    "scx_bpf_consume" until 618 => kfuncs::dsq_move_to_local,
+    "scx_bpf_cpu_curr" since 618 => kfuncs::cpu_curr,
+    "scx_bpf_cpu_node" since 615 => kfuncs::cpu_node,
+    "scx_bpf_cpu_rq" => kfuncs::cpu_rq,
+    "scx_bpf_cpuperf_cap" => kfuncs::cpuperf_cap,
+    "scx_bpf_cpuperf_cur" => kfuncs::cpuperf_cur,
+    "scx_bpf_cpuperf_set" => kfuncs::cpuperf_set,
+    "scx_bpf_create_dsq" => kfuncs::create_dsq,
+    "scx_bpf_destroy_dsq" => kfuncs::destroy_dsq,
+    "scx_bpf_dispatch" until 618 => kfuncs::dsq_insert,
+    "scx_bpf_dispatch_cancel" => kfuncs::dispatch_cancel,
+    "scx_bpf_dispatch_from_dsq" until 618 => kfuncs::dsq_move,
+    "scx_bpf_dispatch_from_dsq_set_slice" until 618 => kfuncs::dsq_move_set_slice,
+    "scx_bpf_dispatch_from_dsq_set_vtime" until 618 => kfuncs::dsq_move_set_vtime,
+    "scx_bpf_dispatch_nr_slots" => kfuncs::dispatch_nr_slots,
+    "scx_bpf_dispatch_vtime" until 618 => kfuncs::dsq_insert_vtime,
+    "scx_bpf_dispatch_vtime_from_dsq" until 618 => kfuncs::dsq_move_vtime,
+    "scx_bpf_dsq_insert" => kfuncs::dsq_insert,
+    "scx_bpf_dsq_insert___v2" since 619 => kfuncs::dsq_insert,
+    "scx_bpf_dsq_insert_vtime" => kfuncs::dsq_insert_vtime,
+    "scx_bpf_dsq_move" => kfuncs::dsq_move,
+    "scx_bpf_dsq_move_set_slice" => kfuncs::dsq_move_set_slice,
+    "scx_bpf_dsq_move_set_vtime" => kfuncs::dsq_move_set_vtime,
+    "scx_bpf_dsq_move_to_local" => kfuncs::dsq_move_to_local,
+    "scx_bpf_dsq_move_vtime" => kfuncs::dsq_move_vtime,
+    "scx_bpf_dsq_nr_queued" => kfuncs::dsq_nr_queued,
+    "scx_bpf_dsq_peek" since 619 => kfuncs::dsq_peek,
+    "scx_bpf_dump_bstr" => kfuncs::dump_bstr,
+    "scx_bpf_error_bstr" => kfuncs::error_bstr,
+    "scx_bpf_events" since 615 => kfuncs::events,
+    "scx_bpf_exit_bstr" => kfuncs::exit_bstr,
+    "scx_bpf_get_idle_cpumask" => kfuncs::get_idle_cpumask,
+    "scx_bpf_get_idle_cpumask_node" since 615 => kfuncs::get_idle_cpumask_node,
+    "scx_bpf_get_idle_smtmask" => kfuncs::get_idle_smtmask,
+    "scx_bpf_get_idle_smtmask_node" since 615 => kfuncs::get_idle_smtmask_node,
+    "scx_bpf_get_online_cpumask" => kfuncs::get_possible_cpumask,
+    "scx_bpf_get_possible_cpumask" => kfuncs::get_possible_cpumask,
+    "scx_bpf_kick_cpu" => kfuncs::kick_cpu,
+    "scx_bpf_locked_rq" since 618 => kfuncs::locked_rq,
+    "scx_bpf_now" since 614 => helpers::ktime_get_ns,
+    "scx_bpf_nr_cpu_ids" => kfuncs::nr_cpu_ids,
+    "scx_bpf_nr_node_ids" since 615 => kfuncs::nr_node_ids,
+    "scx_bpf_pick_any_cpu" => kfuncs::pick_any_cpu,
+    "scx_bpf_pick_any_cpu_node" since 615 => kfuncs::pick_any_cpu_node,
+    "scx_bpf_pick_idle_cpu" => kfuncs::pick_idle_cpu,
+    "scx_bpf_pick_idle_cpu_node" since 615 => kfuncs::pick_idle_cpu_node,
+    "scx_bpf_put_cpumask" => kfuncs::put_cpumask,
+    "scx_bpf_put_idle_cpumask" => kfuncs::put_cpumask,
+    "scx_bpf_reenqueue_local" => kfuncs::reenqueue_local,
+    "scx_bpf_reenqueue_local___v2" since 619 => kfuncs::reenqueue_local,
+    "scx_bpf_select_cpu_and" since 616 => kfuncs::select_cpu_and,
+    "scx_bpf_select_cpu_dfl" => kfuncs::select_cpu_dfl,
+    "scx_bpf_task_cgroup" => kfuncs::task_cgroup,
+    "scx_bpf_task_cpu" => kfuncs::task_cpu,
+    "scx_bpf_task_running" => kfuncs::task_running,
+    "scx_bpf_task_set_dsq_vtime" since 619 => kfuncs::task_set_dsq_vtime,
+    "scx_bpf_task_set_slice" since 619 => kfuncs::task_set_slice,
+    "scx_bpf_test_and_clear_cpu_idle" => kfuncs::test_and_clear_cpu_idle,
+}
+
+/// Functions of rt.c that schedulers call by name, for lists.
+pub const OF_RUN_TIME: &[&str] = &[
+    "bpf_cpumask_acquire",
+    "bpf_cpumask_and",
+    "bpf_cpumask_any_and_distribute",
+    "bpf_cpumask_any_distribute",
+    "bpf_cpumask_clear",
+    "bpf_cpumask_clear_cpu",
+    "bpf_cpumask_copy",
+    "bpf_cpumask_create",
+    "bpf_cpumask_empty",
+    "bpf_cpumask_equal",
+    "bpf_cpumask_first",
+    "bpf_cpumask_first_and",
+    "bpf_cpumask_first_zero",
+    "bpf_cpumask_full",
+    "bpf_cpumask_intersects",
+    "bpf_cpumask_or",
+    "bpf_cpumask_populate",
+    "bpf_cpumask_release",
+    "bpf_cpumask_set_cpu",
+    "bpf_cpumask_setall",
+    "bpf_cpumask_subset",
+    "bpf_cpumask_test_and_clear_cpu",
+    "bpf_cpumask_test_and_set_cpu",
+    "bpf_cpumask_test_cpu",
+    "bpf_cpumask_weight",
+    "bpf_cpumask_xor",
+    "bpf_iter_bits_destroy",
+    "bpf_iter_bits_new",
+    "bpf_iter_bits_next",
+    "bpf_kptr_xchg",
+    "bpf_list_back",
+    "bpf_list_front",
+    "bpf_list_pop_back",
+    "bpf_list_pop_front",
+    "bpf_list_push_back_impl",
+    "bpf_list_push_front_impl",
+    "bpf_local_irq_restore",
+    "bpf_local_irq_save",
+    "bpf_loop",
+    "bpf_obj_drop_impl",
+    "bpf_obj_new_impl",
+    "bpf_preempt_disable",
+    "bpf_preempt_enable",
+    "bpf_rbtree_add_impl",
+    "bpf_rbtree_first",
+    "bpf_rbtree_left",
+    "bpf_rbtree_remove",
+    "bpf_rbtree_right",
+    "bpf_rbtree_root",
+    "bpf_rcu_read_lock",
+    "bpf_rcu_read_unlock",
+    "bpf_refcount_acquire_impl",
+    "bpf_res_spin_lock",
+    "bpf_res_spin_unlock",
+    "bpf_spin_lock",
+    "bpf_spin_unlock",
+];
+
+/// Index of a function by its name.
+pub fn find(name: &str) -> Option<usize> {
+    FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok()
+}
+
+/// Names of everything that a scheduler may call on a modelled kernel, sorted.
+pub fn names(kernel: u32) -> Vec<&'static str> {
+    let own = FUNCTIONS.iter().filter(|function| function.exists_in(kernel));
+    let mut names: Vec<&str> = own
+        .map(|function| function.name)
+        .filter(|name| !name.starts_with("schedlab_"))
+        .chain(OF_RUN_TIME.iter().copied())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+/// Address of what a call of an absent function reaches.
+pub fn absent_address() -> u64 {
+    called_absent as *const () as u64
+}
+
+extern "C" fn called_absent(index: u32) -> ! {
+    let name = with(|_, run| run.program.absent[index as usize].clone());
+    guard::broken(format!(
+        "it called {name}, which the modelled kernel does not have (bpf_ksym_exists() tells)"
+    ))
+}
+
+/// A callback under way.
+pub struct Call {
+    kernel: *mut Kernel<'static>,
+    run: *mut Run,
+}
+
+thread_local! {
+    static CALL: Cell<*mut Call> = const { Cell::new(null_mut()) };
+}
+
+/// Calls `call` while functions of this list belong to `run` and `k`.
+pub fn during<R>(k: &mut Kernel<'_>, run: &mut Run, call: impl FnOnce() -> R) -> R {
+    let kernel: *mut Kernel<'_> = k;
+    let mut this = Call { kernel: kernel.cast(), run };
+    let outer = CALL.replace(&raw mut this);
+    let answer = call();
+    CALL.set(outer);
+    answer
+}
+
+/// What a function of the list does, with the kernel and the run of the callback under way.
+#[inline]
+pub fn with<R>(f: impl FnOnce(&mut Kernel<'_>, &mut Run) -> R) -> R {
+    let call = CALL.get();
+    assert!(!call.is_null(), "a function for schedulers was called outside of a callback");
+    // SAFETY: `during` keeps both alive and untouched while the scheduler's code runs, and one
+    // function of the list is at work at a time: none calls the scheduler from within `f`.
+    unsafe { f(&mut *(*call).kernel, &mut *(*call).run) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_sorted() {
+        assert!(FUNCTIONS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        assert!(find("scx_bpf_dsq_insert").is_some());
+        assert!(find("bpf_redirect").is_none());
+    }
+}

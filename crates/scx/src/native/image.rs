@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A scheduler in memory: one copy for each run, with all its state.
+//!
+//! Source: System V ABI, AMD64 supplement, relocation types. Sections are laid out in one mapping,
+//! code first, so that every distance fits 32 bits; code is made executable and no longer writable
+//! when it is complete. Sections that hold one array of unknown length get the length that the run
+//! needs, as libbpf's users do with `bpf_map__set_value_size`.
+
+use super::error::NativeError;
+use super::host;
+use super::object::Use;
+use super::program::{Program, Target};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+const PAGE: usize = 4096;
+
+/// Bytes of zeroes that stand for words of the configuration that are not set.
+const ZEROES: usize = 64;
+
+/// Bytes of a trampoline.
+const THUNK: usize = 32;
+
+/// A mapping of memory.
+#[derive(Debug)]
+struct Mapping {
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the mapping is private memory of its owner; nothing in it depends on a thread.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn new(len: usize) -> Result<Self, NativeError> {
+        let (prot, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
+        // SAFETY: a new anonymous mapping at an address of the system's choice.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            let error = std::io::Error::last_os_error();
+            return Err(NativeError::Internal(format!("no memory for the scheduler: {error}")));
+        }
+        Ok(Self { base: base.cast(), len })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it is ours, and whoever called into it has returned.
+        unsafe { libc::munmap(self.base.cast(), self.len) };
+    }
+}
+
+/// A loaded scheduler.
+#[derive(Debug)]
+pub struct Image {
+    mapping: Mapping,
+    /// Address of each section of each object; 0: not loaded.
+    sections: Vec<Vec<u64>>,
+    /// Addresses of code.
+    pub text: Range<u64>,
+}
+
+/// Offsets within an image.
+struct Layout {
+    sections: Vec<Vec<Option<usize>>>,
+    thunks: usize,
+    text_len: usize,
+    slots: usize,
+    zeroes: usize,
+    len: usize,
+}
+
+fn up(at: usize, align: usize) -> usize {
+    at.div_ceil(align) * align
+}
+
+/// Sizes of sections that differ from those of the file: by object and section.
+pub type Sizes = BTreeMap<(usize, usize), usize>;
+
+impl Layout {
+    /// Code, trampolines, then slots, zeroes and data from a page of their own on.
+    fn new(program: &Program, sizes: &Sizes) -> Self {
+        let mut sections: Vec<Vec<Option<usize>>> =
+            program.objects.iter().map(|object| vec![None; object.sections.len()]).collect();
+        let mut at = 0;
+        let mut place = |wanted: Use, at: &mut usize| {
+            for (o, object) in program.objects.iter().enumerate() {
+                for (s, section) in object.sections.iter().enumerate() {
+                    if section.usage == wanted {
+                        *at = up(*at, section.align.max(16));
+                        sections[o][s] = Some(*at);
+                        *at += sizes.get(&(o, s)).copied().unwrap_or(section.bytes.len());
+                    }
+                }
+            }
+        };
+        place(Use::Text, &mut at);
+        let thunks = up(at, 16);
+        let nr = program.nr_slots();
+        let text_len = up(thunks + nr * THUNK, PAGE);
+        let slots = text_len;
+        let zeroes = slots + nr * 8;
+        at = zeroes + ZEROES;
+        place(Use::Data, &mut at);
+        let len = up(at + 1, PAGE);
+        Self { sections, thunks, text_len, slots, zeroes, len }
+    }
+}
+
+impl Program {
+    /// One slot for each symbol: simple, and there are few.
+    fn nr_slots(&self) -> usize {
+        self.targets.iter().map(Vec::len).sum()
+    }
+
+    fn slot(&self, object: usize, symbol: usize) -> usize {
+        self.targets[..object].iter().map(Vec::len).sum::<usize>() + symbol
+    }
+}
+
+impl Image {
+    /// Loads `program`; `sizes` says which sections grow.
+    pub fn load(program: &Program, sizes: &Sizes) -> Result<Self, NativeError> {
+        let layout = Layout::new(program, sizes);
+        let mapping = Mapping::new(layout.len)?;
+        let base = mapping.base as u64;
+        let sections = layout
+            .sections
+            .iter()
+            .map(|object| object.iter().map(|at| at.map_or(0, |at| base + at as u64)).collect())
+            .collect();
+        let text = base..base + layout.text_len as u64;
+        let mut image = Self { mapping, sections, text };
+        image.copy(program);
+        image.bind(program, &layout)?;
+        // SAFETY: the first `text_len` bytes are whole pages of this mapping.
+        let sealed = unsafe {
+            let prot = libc::PROT_READ | libc::PROT_EXEC;
+            libc::mprotect(image.mapping.base.cast(), layout.text_len, prot)
+        };
+        if sealed != 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(NativeError::Internal(format!(
+                "the system does not let memory be made executable: {error}"
+            )));
+        }
+        Ok(image)
+    }
+
+    fn copy(&mut self, program: &Program) {
+        for (object, sections) in program.objects.iter().zip(&self.sections) {
+            for (section, &at) in object.sections.iter().zip(sections) {
+                if at != 0 {
+                    // SAFETY: the layout gave this section at least these bytes of the mapping.
+                    unsafe {
+                        let bytes = section.bytes.as_ptr();
+                        std::ptr::copy_nonoverlapping(bytes, at as *mut u8, section.bytes.len());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fills in addresses.
+    fn bind(&mut self, program: &Program, layout: &Layout) -> Result<(), NativeError> {
+        let base = self.mapping.base as u64;
+        for (o, object) in program.objects.iter().enumerate() {
+            for s in 0..object.symbols.len() {
+                let number = program.slot(o, s);
+                let slot = base + (layout.slots + number * 8) as u64;
+                let thunk = base + (layout.thunks + number * THUNK) as u64;
+                let value = match program.targets[o][s] {
+                    Target::Section(object, section, offset) => {
+                        self.address(object, section, offset)
+                    }
+                    Target::Host(index) => host::FUNCTIONS[index].address as u64,
+                    Target::Absent(_) => 0,
+                    Target::Zeroes => base + layout.zeroes as u64,
+                    Target::Absolute(value) => value,
+                };
+                self.put(slot, &value.to_le_bytes());
+                let code = match program.targets[o][s] {
+                    Target::Absent(index) => absent_thunk(index, host::absent_address()),
+                    _ => jump_thunk(thunk, slot),
+                };
+                self.put(thunk, &code);
+            }
+            for (s, section) in object.sections.iter().enumerate() {
+                let start = self.sections[o][s];
+                if start == 0 {
+                    continue;
+                }
+                for relocation in &section.relocations {
+                    let number = program.slot(o, relocation.symbol);
+                    let symbol = Bound {
+                        slot: base + (layout.slots + number * 8) as u64,
+                        thunk: base + (layout.thunks + number * THUNK) as u64,
+                        target: program.targets[o][relocation.symbol],
+                    };
+                    let room = section.bytes.len() as u64;
+                    if relocation.offset.checked_add(4).is_none_or(|end| end > room) {
+                        return Err(NativeError::Internal(
+                            "a relocation outside its section".into(),
+                        ));
+                    }
+                    self.relocate(start + relocation.offset, relocation, &symbol)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn relocate(
+        &mut self,
+        at: u64,
+        relocation: &super::object::Relocation,
+        symbol: &Bound,
+    ) -> Result<(), NativeError> {
+        use object::elf;
+        let value = match symbol.target {
+            Target::Section(object, section, offset) => self.address(object, section, offset),
+            // Only code reaches functions of the simulator directly, by calling them.
+            _ => u64::from_le_bytes(self.bytes(symbol.slot, 8).try_into().expect("eight bytes")),
+        };
+        let is_far = !matches!(symbol.target, Target::Section(..));
+        let near = |value: u64| value.wrapping_add_signed(relocation.addend).wrapping_sub(at);
+        let distance = match relocation.r_type {
+            t if t == elf::R_X86_64_64.0 => {
+                let value = value.wrapping_add_signed(relocation.addend);
+                self.put(at, &value.to_le_bytes());
+                return Ok(());
+            }
+            t if t == elf::R_X86_64_PLT32.0 || (t == elf::R_X86_64_PC32.0 && is_far) => {
+                near(if is_far { symbol.thunk } else { value })
+            }
+            t if t == elf::R_X86_64_PC32.0 => near(value),
+            t if t == elf::R_X86_64_GOTPCREL.0
+                || t == elf::R_X86_64_GOTPCRELX.0
+                || t == elf::R_X86_64_REX_GOTPCRELX.0 =>
+            {
+                near(symbol.slot)
+            }
+            t => {
+                return Err(NativeError::Internal(format!(
+                    "the compiler used relocation type {t}, which the loader does not know"
+                )));
+            }
+        };
+        let distance = i32::try_from(distance as i64).map_err(|_| {
+            NativeError::Internal("a distance in the scheduler does not fit 32 bits".into())
+        })?;
+        self.put(at, &distance.to_le_bytes());
+        Ok(())
+    }
+
+    fn offset(&self, at: u64, len: usize) -> usize {
+        let offset = (at - self.mapping.base as u64) as usize;
+        assert!(offset.saturating_add(len) <= self.mapping.len, "outside of the image");
+        offset
+    }
+
+    /// Address of an offset of a section.
+    pub fn address(&self, object: usize, section: usize, offset: u64) -> u64 {
+        let start = self.sections[object][section];
+        if start == 0 { 0 } else { start + offset }
+    }
+
+    /// Which section an address is in: object, section, offset.
+    pub fn place(&self, program: &Program, address: u64) -> Option<(usize, usize, u64)> {
+        for (o, sections) in self.sections.iter().enumerate() {
+            for (s, &start) in sections.iter().enumerate() {
+                let len = program.objects[o].sections[s].bytes.len() as u64;
+                if start != 0 && (start..start + len).contains(&address) {
+                    return Some((o, s, address - start));
+                }
+            }
+        }
+        None
+    }
+
+    /// Writes data.
+    pub fn put(&mut self, at: u64, bytes: &[u8]) {
+        let offset = self.offset(at, bytes.len());
+        // SAFETY: the range was checked; nothing of the scheduler's runs while we have `&mut`.
+        unsafe {
+            let place = self.mapping.base.add(offset);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
+        }
+    }
+
+    /// Reads a text up to its zero.
+    pub fn text_at(&self, mut at: u64) -> String {
+        let mut bytes = Vec::new();
+        loop {
+            match self.bytes(at, 1)[0] {
+                0 => break,
+                byte => bytes.push(byte),
+            }
+            at += 1;
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Reads data.
+    pub fn bytes(&self, at: u64, len: usize) -> Vec<u8> {
+        let offset = self.offset(at, len);
+        let mut bytes = vec![0; len];
+        // SAFETY: the range was checked.
+        unsafe {
+            let place = self.mapping.base.add(offset);
+            std::ptr::copy_nonoverlapping(place, bytes.as_mut_ptr(), len);
+        }
+        bytes
+    }
+}
+
+/// A symbol in an image.
+struct Bound {
+    slot: u64,
+    thunk: u64,
+    target: Target,
+}
+
+/// `jmp *slot(%rip)`.
+fn jump_thunk(at: u64, slot: u64) -> Vec<u8> {
+    let distance = slot.wrapping_sub(at + 6) as u32;
+    let mut code = vec![0xff, 0x25];
+    code.extend(distance.to_le_bytes());
+    code
+}
+
+/// `mov $index, %edi; movabs $function, %rax; jmp *%rax`: says which absent function was called.
+fn absent_thunk(index: usize, function: u64) -> Vec<u8> {
+    let mut code = vec![0xbf];
+    code.extend((index as u32).to_le_bytes());
+    code.extend([0x48, 0xb8]);
+    code.extend(function.to_le_bytes());
+    code.extend([0xff, 0xe0]);
+    code
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A natively compiled scheduler as the core sees it: callbacks of [`Ops`] become calls of its
+//! functions.
+
+use super::error::NativeError;
+use super::guard::{self, Fault};
+use super::helpers::UPTIME_NS;
+use super::host;
+use super::layout::ops_members;
+use super::options::{Chosen, MachineWords};
+use super::program::Program;
+use super::run::Run;
+use super::storage;
+use super::zone::{Block, put};
+use crate::core::consts;
+use crate::core::{
+    Callback, Callbacks, CgroupInitArgs, Events, ExitInfo, InitTaskArgs, Kernel, Ops, OpsFault,
+    OpsInfo, OpsResult,
+};
+use schedlab_model::{CgroupId, CpuId, CpuMask, TaskId};
+use std::sync::Arc;
+
+/// Where the compiler put the arguments that are structs (vmlinux.h); they are small and fixed.
+mod args {
+    pub const SIZE: usize = 128;
+    pub const INIT_TASK_CGROUP: u64 = 8;
+    pub const CPU_RELEASE_TASK: u64 = 8;
+    pub const DUMP_EXIT_CODE: u64 = 8;
+    pub const DUMP_REASON: u64 = 16;
+    pub const DUMP_AT_NS: u64 = 24;
+    pub const DUMP_AT_JIFFIES: u64 = 32;
+    pub const EXIT_CPU: u64 = 4;
+    pub const EXIT_CODE: u64 = 8;
+    pub const EXIT_REASON: u64 = 24;
+    pub const EXIT_MSG: u64 = 48;
+    pub const EXIT_DUMP: u64 = 56;
+}
+
+/// A scheduler in memory, ready to be called.
+#[derive(Debug)]
+pub struct NativeOps {
+    run: Run,
+    info: OpsInfo,
+    /// Code of each callback, by number; 0: there is none.
+    functions: Vec<u64>,
+    args: Block,
+}
+
+impl NativeOps {
+    /// Loads `program` for a machine.
+    pub fn new(
+        program: Arc<Program>,
+        chosen: &Chosen,
+        machine: MachineWords,
+    ) -> Result<Self, NativeError> {
+        let run = Run::new(Arc::clone(&program), chosen, machine)?;
+        let (object, section, offset) = program.ops;
+        let base = run.image.address(object, section, offset);
+        let mut info = OpsInfo::default();
+        let mut functions = vec![0; Callback::ALL.len()];
+        for (name, at, is_callback) in ops_members(&program, &run.image)? {
+            let at = base + at as u64;
+            let word = |size: usize| {
+                let mut wide = [0u8; 8];
+                wide[..size].copy_from_slice(&run.image.bytes(at, size));
+                u64::from_le_bytes(wide)
+            };
+            match name.as_str() {
+                "name" => info.name = run.image.text_at(at),
+                "flags" => info.flags = word(8),
+                "timeout_ms" => info.timeout_ms = word(4) as u32,
+                "dispatch_max_batch" => info.dispatch_max_batch = word(4) as u32,
+                "exit_dump_len" => info.exit_dump_len = word(4) as u32,
+                _ if is_callback => {
+                    let callback = Callback::ALL.iter().find(|callback| callback.name() == name);
+                    let (Some(callback), function @ 1..) = (callback, word(8)) else { continue };
+                    if !run.image.text.contains(&function) {
+                        return Err(NativeError::Refused(format!(
+                            "{}: .{name} is no function",
+                            program.source.display()
+                        )));
+                    }
+                    functions[*callback as usize] = function;
+                    info.callbacks = info.callbacks.with(*callback);
+                }
+                _ => {}
+            }
+        }
+        // These keep the structs of tasks up to date, whether the scheduler has them or not.
+        let own = [Callback::SetCpumask, Callback::ExitTask, Callback::Timer];
+        info.callbacks = Callbacks(info.callbacks.0 | Callbacks::of(&own).0);
+        Ok(Self { run, info, functions, args: Block::new(args::SIZE) })
+    }
+
+    /// Address of the scheduler's own argument structs, zeroed.
+    fn fresh_args(&self) -> u64 {
+        let at = self.args.address();
+        // SAFETY: the block is ours and has that size.
+        unsafe { put(at, [0u8; args::SIZE]) };
+        at
+    }
+
+    /// A task as C sees it.
+    #[inline]
+    fn task(&mut self, k: &mut Kernel<'_>, p: TaskId) -> Result<u64, OpsFault> {
+        self.run.tasks.show(k, &mut self.run.groups, p).map_err(OpsFault)
+    }
+
+    fn group(&mut self, k: &Kernel<'_>, group: CgroupId) -> u64 {
+        self.run.groups.show(k, group)
+    }
+
+    /// Calls a callback; 0 if there is none.
+    #[inline]
+    fn call(
+        &mut self,
+        k: &mut Kernel<'_>,
+        callback: Callback,
+        args: [u64; 4],
+    ) -> Result<u64, OpsFault> {
+        match self.functions[callback as usize] {
+            0 => Ok(0),
+            function => self.call_function(k, function, args),
+        }
+    }
+
+    #[inline]
+    fn call_function(
+        &mut self,
+        k: &mut Kernel<'_>,
+        function: u64,
+        args: [u64; 4],
+    ) -> Result<u64, OpsFault> {
+        self.run.begin();
+        let text = self.run.image.text.clone();
+        // SAFETY: `function` lies in the code of our image, and the arguments are integers or
+        // point to memory of the run.
+        let answer =
+            host::during(k, &mut self.run, || unsafe { guard::call(function, args, &text) });
+        answer.map_err(|fault| OpsFault(self.describe(&fault)))
+    }
+
+    /// Calls a callback whose first argument is a task.
+    #[inline]
+    fn call_on(
+        &mut self,
+        k: &mut Kernel<'_>,
+        callback: Callback,
+        p: TaskId,
+        more: [u64; 3],
+    ) -> Result<u64, OpsFault> {
+        let p = self.task(k, p)?;
+        self.call(k, callback, [p, more[0], more[1], more[2]])
+    }
+
+    /// What happened, and where in the source.
+    #[cold]
+    fn describe(&self, fault: &Fault) -> String {
+        let mut text = match fault {
+            Fault::Broken(what) => what.clone(),
+            Fault::Time { at } => format!(
+                "it ran for more than {} s of CPU time without returning, {} (an endless loop?)",
+                guard::LIMIT_S,
+                self.locate(*at)
+            ),
+            Fault::Signal { signal, at, touched } => {
+                let what = match *signal {
+                    libc::SIGFPE => "divided by zero".into(),
+                    libc::SIGILL => "executed an instruction that is none".into(),
+                    _ if *at < 4096 => "called a function through a null pointer".into(),
+                    _ if *touched < 4096 => format!("followed a null pointer ({touched:#x})"),
+                    libc::SIGBUS => format!("used an impossible address ({touched:#x})"),
+                    _ => format!("touched memory that is not there ({touched:#x})"),
+                };
+                format!("it {what}, {}", self.locate(*at))
+            }
+        };
+        if !self.run.log.is_empty() {
+            text.push_str("; its last words:");
+            for line in &self.run.log {
+                text.push_str("\n  ");
+                text.push_str(line.trim_end());
+            }
+        }
+        text
+    }
+
+    fn locate(&self, at: u64) -> String {
+        let program = &self.run.program;
+        let Some((object, section, offset)) = self.run.image.place(program, at) else {
+            return "in no function".into();
+        };
+        let function = program.function_at(object, section, offset).unwrap_or("?");
+        match program.line_at(object, section, offset) {
+            Some((file, line)) => format!("in {function} ({file}:{line})"),
+            None => format!("in {function}"),
+        }
+    }
+}
+
+/// Number of the task or group among storage: idle tasks come first.
+pub fn storage_number(nr_cpus: u32, task: TaskId) -> usize {
+    nr_cpus as usize + task.index()
+}
+
+/// Counters in the order of `struct scx_event_stats`.
+pub fn event_words(e: &Events) -> [u64; 13] {
+    [
+        e.select_cpu_fallback,
+        0,
+        e.dispatch_keep_last,
+        e.enq_skip_exiting,
+        0,
+        e.refill_slice_dfl,
+        e.bypass_duration,
+        e.bypass_dispatch,
+        e.bypass_activate,
+        0,
+        0,
+        e.insert_not_owned,
+        0,
+    ]
+}
+
+impl Ops for NativeOps {
+    fn info(&self) -> OpsInfo {
+        self.info.clone()
+    }
+
+    fn select_cpu(
+        &mut self,
+        k: &mut Kernel<'_>,
+        p: TaskId,
+        prev: CpuId,
+        wake_flags: u64,
+    ) -> Result<i32, OpsFault> {
+        let more = [u64::from(prev.0), wake_flags, 0];
+        Ok(self.call_on(k, Callback::SelectCpu, p, more)? as i32)
+    }
+
+    fn enqueue(&mut self, k: &mut Kernel<'_>, p: TaskId, enq_flags: u64) -> OpsResult {
+        self.call_on(k, Callback::Enqueue, p, [enq_flags, 0, 0]).map(drop)
+    }
+
+    fn dequeue(&mut self, k: &mut Kernel<'_>, p: TaskId, deq_flags: u64) -> OpsResult {
+        self.call_on(k, Callback::Dequeue, p, [deq_flags, 0, 0]).map(drop)
+    }
+
+    fn dispatch(&mut self, k: &mut Kernel<'_>, cpu: CpuId, prev: Option<TaskId>) -> OpsResult {
+        let prev = prev.map_or(Ok(0), |prev| self.task(k, prev))?;
+        self.call(k, Callback::Dispatch, [u64::from(cpu.0), prev, 0, 0]).map(drop)
+    }
+
+    fn tick(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
+        self.call_on(k, Callback::Tick, p, [0; 3]).map(drop)
+    }
+
+    fn runnable(&mut self, k: &mut Kernel<'_>, p: TaskId, enq_flags: u64) -> OpsResult {
+        self.call_on(k, Callback::Runnable, p, [enq_flags, 0, 0]).map(drop)
+    }
+
+    fn running(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
+        self.call_on(k, Callback::Running, p, [0; 3]).map(drop)
+    }
+
+    fn stopping(&mut self, k: &mut Kernel<'_>, p: TaskId, runnable: bool) -> OpsResult {
+        self.call_on(k, Callback::Stopping, p, [u64::from(runnable), 0, 0]).map(drop)
+    }
+
+    fn quiescent(&mut self, k: &mut Kernel<'_>, p: TaskId, deq_flags: u64) -> OpsResult {
+        self.call_on(k, Callback::Quiescent, p, [deq_flags, 0, 0]).map(drop)
+    }
+
+    fn yield_(
+        &mut self,
+        k: &mut Kernel<'_>,
+        from: TaskId,
+        to: Option<TaskId>,
+    ) -> Result<bool, OpsFault> {
+        let to = to.map_or(Ok(0), |to| self.task(k, to))?;
+        Ok(self.call_on(k, Callback::Yield, from, [to, 0, 0])? as u8 != 0)
+    }
+
+    fn set_weight(&mut self, k: &mut Kernel<'_>, p: TaskId, weight: u32) -> OpsResult {
+        self.call_on(k, Callback::SetWeight, p, [u64::from(weight), 0, 0]).map(drop)
+    }
+
+    fn set_cpumask(&mut self, k: &mut Kernel<'_>, p: TaskId, cpumask: &CpuMask) -> OpsResult {
+        let at = self.task(k, p)?;
+        self.run.tasks.cpus_changed(p, cpumask);
+        let mask = self.run.tasks.cpumask_of(at);
+        self.call(k, Callback::SetCpumask, [at, mask, 0, 0]).map(drop)
+    }
+
+    fn update_idle(&mut self, k: &mut Kernel<'_>, cpu: CpuId, idle: bool) -> OpsResult {
+        let args = [u64::from(cpu.0), u64::from(idle), 0, 0];
+        self.call(k, Callback::UpdateIdle, args).map(drop)
+    }
+
+    fn cpu_acquire(&mut self, k: &mut Kernel<'_>, cpu: CpuId) -> OpsResult {
+        let args = [u64::from(cpu.0), self.fresh_args(), 0, 0];
+        self.call(k, Callback::CpuAcquire, args).map(drop)
+    }
+
+    fn cpu_release(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cpu: CpuId,
+        reason: u32,
+        task: TaskId,
+    ) -> OpsResult {
+        let (task, at) = (self.task(k, task)?, self.fresh_args());
+        // SAFETY: fields of a struct in our block.
+        unsafe {
+            put(at, reason);
+            put(at + args::CPU_RELEASE_TASK, task);
+        }
+        self.call(k, Callback::CpuRelease, [u64::from(cpu.0), at, 0, 0]).map(drop)
+    }
+
+    fn init_task(
+        &mut self,
+        k: &mut Kernel<'_>,
+        p: TaskId,
+        init: &InitTaskArgs,
+    ) -> Result<i32, OpsFault> {
+        let (group, at) = (self.group(k, init.cgroup), self.fresh_args());
+        // SAFETY: as above.
+        unsafe {
+            put(at, u8::from(init.fork));
+            put(at + args::INIT_TASK_CGROUP, group);
+        }
+        Ok(self.call_on(k, Callback::InitTask, p, [at, 0, 0])? as i32)
+    }
+
+    fn exit_task(&mut self, k: &mut Kernel<'_>, p: TaskId, cancelled: bool) -> OpsResult {
+        let at = self.fresh_args();
+        // SAFETY: as above.
+        unsafe { put(at, u8::from(cancelled)) };
+        let answer = self.call_on(k, Callback::ExitTask, p, [at, 0, 0]);
+        let number = storage_number(self.run.nr_cpus, p);
+        for map in self.run.maps.iter_mut().filter(|map| map.is_task_storage()) {
+            map.drop_storage(number);
+        }
+        self.run.tasks.exited(k, p);
+        answer.map(drop)
+    }
+
+    fn enable(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
+        self.call_on(k, Callback::Enable, p, [0; 3]).map(drop)
+    }
+
+    fn disable(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
+        self.call_on(k, Callback::Disable, p, [0; 3]).map(drop)
+    }
+
+    fn dump(&mut self, k: &mut Kernel<'_>) -> OpsResult {
+        let at = self.dump_context(k);
+        self.call(k, Callback::Dump, [at, 0, 0, 0]).map(drop)
+    }
+
+    fn dump_cpu(&mut self, k: &mut Kernel<'_>, cpu: CpuId, idle: bool) -> OpsResult {
+        let at = self.dump_context(k);
+        let args = [at, u64::from(cpu.0), u64::from(idle), 0];
+        self.call(k, Callback::DumpCpu, args).map(drop)
+    }
+
+    fn dump_task(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
+        let (p, at) = (self.task(k, p)?, self.dump_context(k));
+        self.call(k, Callback::DumpTask, [at, p, 0, 0]).map(drop)
+    }
+
+    fn cgroup_init(
+        &mut self,
+        k: &mut Kernel<'_>,
+        cgroup: CgroupId,
+        init: &CgroupInitArgs,
+    ) -> Result<i32, OpsFault> {
+        let (group, at) = (self.group(k, cgroup), self.fresh_args());
+        // SAFETY: as above.
+        unsafe {
+            put(at, init.weight);
+            put(at + 8, [init.bw_period_us, init.bw_quota_us, init.bw_burst_us]);
+        }
+        Ok(self.call(k, Callback::CgroupInit, [group, at, 0, 0])? as i32)
+    }
+
+    fn cgroup_exit(&mut self, k: &mut Kernel<'_>, cgroup: CgroupId) -> OpsResult {
+        let group = self.group(k, cgroup);
+        self.call(k, Callback::CgroupExit, [group, 0, 0, 0]).map(drop)
+    }
+
+    fn cgroup_prep_move(
+        &mut self,
+        k: &mut Kernel<'_>,
+        p: TaskId,
+        from: CgroupId,
+        to: CgroupId,
+    ) -> Result<i32, OpsFault> {
+        let (from, to) = (self.group(k, from), self.group(k, to));
+        Ok(self.call_on(k, Callback::CgroupPrepMove, p, [from, to, 0])? as i32)
+    }
+
+    fn cgroup_move(
+        &mut self,
+        k: &mut Kernel<'_>,
+        p: TaskId,
+        from: CgroupId,
+        to: CgroupId,
+    ) -> OpsResult {
+        let (from, to) = (self.group(k, from), self.group(k, to));
+        self.call_on(k, Callback::CgroupMove, p, [from, to, 0]).map(drop)
+    }
+
+    fn cgroup_cancel_move(
+        &mut self,
+        k: &mut Kernel<'_>,
+        p: TaskId,
+        from: CgroupId,
+        to: CgroupId,
+    ) -> OpsResult {
+        let (from, to) = (self.group(k, from), self.group(k, to));
+        self.call_on(k, Callback::CgroupCancelMove, p, [from, to, 0]).map(drop)
+    }
+
+    fn init(&mut self, k: &mut Kernel<'_>) -> Result<i32, OpsFault> {
+        Ok(self.call(k, Callback::Init, [0; 4])? as i32)
+    }
+
+    fn exit(&mut self, k: &mut Kernel<'_>, info: &ExitInfo) -> OpsResult {
+        let at = self.fresh_args();
+        let zeroed = |text: &str| [text.as_bytes(), &[0]].concat();
+        let reason = self.run.keep(&zeroed(&info.reason));
+        let msg = self.run.keep(&zeroed(&info.msg));
+        let dump = self.run.keep(&zeroed(&info.dump));
+        // SAFETY: as above.
+        unsafe {
+            put(at, info.kind as u32);
+            put(at + args::EXIT_CPU, -1i32);
+            put(at + args::EXIT_CODE, info.exit_code);
+            put(at + args::EXIT_REASON, reason);
+            put(at + args::EXIT_MSG, msg);
+            put(at + args::EXIT_DUMP, dump);
+        }
+        self.call(k, Callback::Exit, [at, 0, 0, 0]).map(drop)
+    }
+
+    fn timer(&mut self, k: &mut Kernel<'_>, token: u64) -> OpsResult {
+        let [function, map, key, at] = storage::callback_of(&self.run, token).map_err(OpsFault)?;
+        self.call_function(k, function, [map, key, at, 0]).map(drop)
+    }
+}
+
+impl NativeOps {
+    fn dump_context(&mut self, k: &Kernel<'_>) -> u64 {
+        let at = self.fresh_args();
+        let reason = self.run.keep(b"runtime error\0");
+        // SAFETY: as above.
+        unsafe {
+            put(at, consts::ExitKind::Error as u32);
+            put(at + args::DUMP_EXIT_CODE, 0i64);
+            put(at + args::DUMP_REASON, reason);
+            put(at + args::DUMP_AT_NS, k.now() + UPTIME_NS);
+            put(at + args::DUMP_AT_JIFFIES, k.jiffies());
+        }
+        at
+    }
+}

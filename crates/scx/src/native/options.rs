@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of a scheduler: its `const volatile` variables, which a kernel's loader sets before it
+//! loads, and which a run sets with `--set name=value`.
+//!
+//! Some are not for people: words that the user program of any scheduler fills in from what it
+//! finds (the number of CPUs, the kernel's enumerations, the length of a dump). Those are filled in
+//! by name, as said in [`filled_in`].
+
+use super::dwarf::{Type, Variable};
+use super::error::NativeError;
+use super::image::Image;
+use super::program::{Program, RUN_TIME};
+use super::run::DUMP_LEN;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// What of the machine a scheduler's options may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MachineWords {
+    /// CPUs.
+    pub nr_cpus: u32,
+    /// Ticks a second.
+    pub hz: u32,
+}
+
+/// Values that were chosen, checked against the scheduler's options.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Chosen {
+    values: BTreeMap<String, Vec<i128>>,
+}
+
+/// An option, for lists.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OptionInfo {
+    /// Name.
+    pub name: String,
+    /// Its type in words.
+    pub kind: String,
+    /// The value that the source gives it.
+    pub default: String,
+}
+
+/// Whether an option is filled in, not chosen.
+pub fn is_filled_in(name: &str) -> bool {
+    name.starts_with("__SCX_") || name.ends_with("_dump_len") || name == "scx_lib_features"
+}
+
+/// Names of options that hold the number of CPUs unless they are chosen.
+const NR_CPUS_NAMES: &[&str] = &["nr_cpu_ids", "nr_cpus", "num_possible_cpus", "nr_cpus_onln"];
+
+/// What the user program of a scheduler would fill in; `None`: the source's own value stays.
+/// `is_zero`: that value is 0.
+fn filled_in(
+    name: &str,
+    is_zero: bool,
+    machine: MachineWords,
+    enums: &BTreeMap<String, u64>,
+) -> Option<i128> {
+    if let Some(value) = name.strip_prefix("__").and_then(|name| enums.get(name)) {
+        return Some(i128::from(*value));
+    }
+    if name.ends_with("_dump_len") {
+        return Some(DUMP_LEN as i128);
+    }
+    if NR_CPUS_NAMES.contains(&name) {
+        return Some(i128::from(machine.nr_cpus));
+    }
+    if name == "tick_ns" {
+        return Some(1_000_000_000 / i128::from(machine.hz.max(1)));
+    }
+    // A slice of no length is never meant: user programs give the kernel's default.
+    if name == "slice_ns" && is_zero {
+        return Some(i128::from(crate::core::consts::SLICE_DFL));
+    }
+    None
+}
+
+/// The options of `program` that people choose.
+pub fn list(program: &Program) -> Vec<OptionInfo> {
+    let mut options: Vec<OptionInfo> = program
+        .variables
+        .iter()
+        .filter(|(_, variable)| variable.is_option && !is_filled_in(&variable.name))
+        .map(|(object, variable)| OptionInfo {
+            name: variable.name.clone(),
+            kind: kind(&variable.of),
+            default: default(program, *object, variable),
+        })
+        .collect();
+    options.sort_by(|a, b| a.name.cmp(&b.name));
+    options.dedup_by(|a, b| a.name == b.name);
+    options
+}
+
+fn kind(of: &Type) -> String {
+    match of {
+        Type::Bool => "true or false".into(),
+        Type::Int { size, signed } => {
+            format!("{} of {} bits", if *signed { "integer" } else { "number" }, size * 8)
+        }
+        Type::Enum { values, .. } => {
+            let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
+            format!("one of {}", names.join(", "))
+        }
+        Type::Array { of, nr } => format!("{nr} times: {}", kind(of)),
+        Type::Struct { size, .. } | Type::Other { size } => format!("{size} bytes, not settable"),
+    }
+}
+
+fn default(program: &Program, object: usize, variable: &Variable) -> String {
+    let value = default_number(program, object, variable);
+    match &variable.of {
+        Type::Bool => (value == 1).to_string(),
+        Type::Int { size: 1..=8, .. } => value.to_string(),
+        Type::Enum { values, .. } => {
+            let named = values.iter().find(|(_, known)| i128::from(*known) == value);
+            named.map_or_else(|| value.to_string(), |(name, _)| name.clone())
+        }
+        _ => String::new(),
+    }
+}
+
+/// The number that the source gives an option; 0 for what is no number.
+pub fn default_number(program: &Program, object: usize, variable: &Variable) -> i128 {
+    let section = &program.objects[object].sections[variable.section];
+    let (at, size) = (variable.offset as usize, variable.of.size() as usize);
+    let bytes = section.bytes.get(at..at.saturating_add(size)).unwrap_or_default();
+    match &variable.of {
+        Type::Bool => i128::from(bytes.first().copied().unwrap_or(0)),
+        Type::Int { size: 1..=8, signed } => number(bytes, *signed),
+        Type::Enum { size: 1..=8, .. } => number(bytes, true),
+        _ => 0,
+    }
+}
+
+fn number(bytes: &[u8], signed: bool) -> i128 {
+    let mut wide = [0u8; 16];
+    if signed && bytes.last().is_some_and(|byte| byte & 0x80 != 0) {
+        wide.fill(0xff);
+    }
+    wide[..bytes.len()].copy_from_slice(bytes);
+    i128::from_le_bytes(wide)
+}
+
+impl Chosen {
+    /// Reads `name=value` pairs.
+    pub fn parse(program: &Program, given: &[(String, String)]) -> Result<Self, NativeError> {
+        let mut this = Self::default();
+        for (name, text) in given {
+            let found = program.variables.iter().find(|(_, variable)| {
+                variable.is_option && !is_filled_in(name) && variable.name == *name
+            });
+            let Some((_, variable)) = found else {
+                return Err(NativeError::Option(unknown(program, name)));
+            };
+            let values = values(&variable.of, text).map_err(|wanted| {
+                NativeError::Option(format!(
+                    "option {name}={text}: {wanted} is wanted (it is a {})",
+                    kind(&variable.of)
+                ))
+            })?;
+            this.values.insert(name.clone(), values);
+        }
+        Ok(this)
+    }
+
+    /// Sets an option to a number that is known to fit.
+    pub fn set(&mut self, name: &str, value: i128) {
+        self.values.insert(name.to_owned(), vec![value]);
+    }
+
+    /// How many elements an array was given.
+    pub fn nr_elements(&self, name: &str) -> usize {
+        self.values.get(name).map_or(0, Vec::len)
+    }
+
+    /// Writes all options into an image.
+    pub fn apply(
+        &self,
+        program: &Program,
+        image: &mut Image,
+        machine: MachineWords,
+    ) -> Result<(), NativeError> {
+        let enums = enums(program, image)?;
+        for (object, variable) in &program.variables {
+            let at = image.address(*object, variable.section, variable.offset);
+            let size = element_size(&variable.of);
+            if !variable.is_option || at == 0 || size == 0 {
+                continue;
+            }
+            if let Some(values) = self.values.get(&variable.name) {
+                for (index, value) in values.iter().enumerate() {
+                    image.put(at + (index * size) as u64, &value.to_le_bytes()[..size]);
+                }
+                continue;
+            }
+            if matches!(variable.of, Type::Array { .. }) {
+                continue;
+            }
+            let is_zero = image.bytes(at, size).iter().all(|byte| *byte == 0);
+            if let Some(value) = filled_in(&variable.name, is_zero, machine, &enums) {
+                image.put(at, &value.to_le_bytes()[..size]);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn element_size(of: &Type) -> usize {
+    match of {
+        Type::Array { of, .. } => element_size(of),
+        Type::Bool => 1,
+        Type::Int { size: size @ 1..=8, .. } | Type::Enum { size: size @ 1..=8, .. } => {
+            *size as usize
+        }
+        _ => 0,
+    }
+}
+
+/// The values of a text: one, or several with `:` between them for an array.
+fn values(of: &Type, text: &str) -> Result<Vec<i128>, String> {
+    match of {
+        Type::Bool => match text {
+            "1" | "true" | "yes" | "on" => Ok(vec![1]),
+            "0" | "false" | "no" | "off" => Ok(vec![0]),
+            _ => Err("true or false".into()),
+        },
+        Type::Enum { values, .. } if values.iter().any(|(name, _)| name == text) => {
+            let value = values.iter().find(|(name, _)| name == text);
+            Ok(value.map(|(_, value)| i128::from(*value)).into_iter().collect())
+        }
+        Type::Int { size: size @ 1..=8, signed } => integer(text, *size, *signed).map(|v| vec![v]),
+        Type::Enum { size: size @ 1..=8, .. } => integer(text, *size, true).map(|v| vec![v]),
+        Type::Array { of, nr } if !matches!(**of, Type::Array { .. }) => {
+            let mut all = Vec::new();
+            for part in text.split(':') {
+                all.extend(values(of, part)?);
+            }
+            // An array of one element is one of unknown length (RESIZABLE_ARRAY).
+            if *nr > 1 && all.len() as u64 > *nr {
+                return Err(format!("at most {nr} values, with `:` between them,"));
+            }
+            Ok(all)
+        }
+        _ => Err("an option that is one number".into()),
+    }
+}
+
+fn integer(text: &str, size: u64, signed: bool) -> Result<i128, String> {
+    let digits = text.replace('_', "");
+    let parsed = match digits.strip_prefix("0x") {
+        Some(hex) => i128::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok(),
+    };
+    let bits = size * 8;
+    let (min, max) = match signed {
+        true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        false => (0, (1i128 << bits) - 1),
+    };
+    parsed
+        .filter(|value| (min..=max).contains(value))
+        .ok_or_else(|| format!("a whole number from {min} to {max}"))
+}
+
+fn unknown(program: &Program, name: &str) -> String {
+    let options = list(program);
+    let source = program.source.display();
+    if options.is_empty() {
+        return format!("{source} has no option {name:?}; it has none at all");
+    }
+    let mut text = format!("{source} has no option {name:?}; it has:");
+    for option in options {
+        let _ = write!(text, "\n  {}: {}", option.name, option.kind);
+        if !option.default.is_empty() {
+            let _ = write!(text, ", {} by default", option.default);
+        }
+    }
+    text
+}
+
+/// The values of the kernel's enumerations that the modelled kernel has.
+fn enums(program: &Program, image: &Image) -> Result<BTreeMap<String, u64>, NativeError> {
+    const ENTRY: u64 = 24;
+    let (section, offset) = program.run_time_symbol("schedlab_enums")?;
+    let base = image.address(RUN_TIME, section, offset);
+    let mut enums = BTreeMap::new();
+    for index in 0.. {
+        let entry = image.bytes(base + index * ENTRY, ENTRY as usize);
+        let word = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().expect("eight"));
+        if word(0) == 0 {
+            break;
+        }
+        if word(16) as u32 <= program.kernel {
+            enums.insert(image.text_at(word(0)), word(8));
+        }
+    }
+    Ok(enums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_held_to_their_type() {
+        let byte = Type::Int { size: 1, signed: false };
+        assert_eq!(values(&byte, "0xff"), Ok(vec![255]));
+        assert!(values(&byte, "256").unwrap_err().contains("from 0 to 255"));
+        assert!(values(&byte, "fast").is_err());
+        assert_eq!(values(&Type::Int { size: 4, signed: true }, "-1"), Ok(vec![-1]));
+        assert_eq!(values(&Type::Bool, "on"), Ok(vec![1]));
+        let mode = Type::Enum { size: 4, values: vec![("FIFO".into(), 2)] };
+        assert_eq!(values(&mode, "FIFO"), Ok(vec![2]));
+        let two = Type::Array { of: Box::new(byte), nr: 2 };
+        assert_eq!(values(&two, "1:2"), Ok(vec![1, 2]));
+        assert!(values(&two, "1:2:3").is_err());
+    }
+
+    #[test]
+    fn words_of_the_kernel_are_filled_in_by_name() {
+        let enums = BTreeMap::from([("SCX_SLICE_DFL".to_owned(), 20_000_000u64)]);
+        let machine = MachineWords { nr_cpus: 4, hz: 250 };
+        assert_eq!(filled_in("__SCX_SLICE_DFL", true, machine, &enums), Some(20_000_000));
+        assert_eq!(filled_in("nr_cpu_ids", false, machine, &enums), Some(4));
+        assert_eq!(filled_in("slice_ns", false, machine, &enums), None);
+        assert_eq!(filled_in("uei_dump_len", true, machine, &enums), Some(32_768));
+    }
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run of a natively compiled scheduler: its image, its maps, the structs it has been shown.
+
+use super::dwarf::{MapDef, Type};
+use super::error::NativeError;
+use super::groups::Groups;
+use super::helpers::UPTIME_NS;
+use super::image::{Image, Sizes};
+use super::layout::{EntityLayout, GroupLayout, RqLayout, TaskLayout};
+use super::maps::{BpfMap, block_of};
+use super::options::{Chosen, MachineWords};
+use super::program::{Program, RUN_TIME};
+use super::tasks::Tasks;
+use super::touch;
+use super::zone::{Block, put};
+use crate::core::Kernel;
+use schedlab_model::{CpuId, CpuMask};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Characters of a dump that a scheduler's own record of its end has room for.
+pub const DUMP_LEN: usize = 32_768;
+
+/// What the first word of a map's variable holds from then on that it is loaded, with its index.
+const MAP_MARK: u64 = 0x5ced_1ab0_0000_0000;
+
+/// Lines of bpf_printk() that are kept for the error that may follow.
+const LOG_LINES: usize = 16;
+
+/// A `bpf_timer`.
+#[derive(Debug)]
+pub struct Timer {
+    /// Its address; 0: it is gone.
+    pub at: u64,
+    /// The map that it is in.
+    pub map: usize,
+    /// Keeps the key alive if that is an index.
+    pub _index: Option<Block>,
+    /// Where the key is.
+    pub key: u64,
+    /// The callback; 0: not set.
+    pub callback: u64,
+}
+
+/// State of a run.
+#[derive(Debug)]
+pub struct Run {
+    /// What it is made from.
+    pub program: Arc<Program>,
+    /// Code and data.
+    pub image: Image,
+    /// Maps, in order of address where the address is in the image.
+    pub maps: Vec<BpfMap>,
+    /// Handles of inner maps that were made here.
+    pub handles: Vec<Block>,
+    /// Tasks.
+    pub tasks: Tasks,
+    /// Groups.
+    pub groups: Groups,
+    /// Objects and masks of the scheduler's.
+    objects: BTreeMap<u64, Block>,
+    /// Those that it gave back, by size: used again, but only for its objects, so that a pointer
+    /// that it should have forgotten leads nowhere else.
+    spare: BTreeMap<usize, Vec<Block>>,
+    /// Timers, by token.
+    pub timers: Vec<Timer>,
+    /// Last lines of bpf_printk().
+    pub log: std::collections::VecDeque<String>,
+    rq_layout: RqLayout,
+    rqs: Vec<Block>,
+    masks: Masks,
+    /// Address of the run time's `runqueues`.
+    pub runqueues: u64,
+    /// CPUs.
+    pub nr_cpus: u32,
+}
+
+/// Masks that the kernel owns, as C sees them.
+#[derive(Debug)]
+struct Masks {
+    possible: Block,
+    idle: Block,
+    cores: Block,
+    is_idle_shown: bool,
+    nodes: Vec<(Block, Block)>,
+}
+
+impl Run {
+    /// Loads `program` for a machine of `nr_cpus` CPUs with the options that were chosen.
+    pub fn new(
+        program: Arc<Program>,
+        chosen: &Chosen,
+        machine: MachineWords,
+    ) -> Result<Self, NativeError> {
+        let nr_cpus = machine.nr_cpus;
+        let sizes = array_sizes(&program, chosen, nr_cpus);
+        let mut image = Image::load(&program, &sizes)?;
+        let (section, offset) = program.run_time_symbol("schedlab_nr_cpus")?;
+        image.put(image.address(RUN_TIME, section, offset), &nr_cpus.to_le_bytes());
+        chosen.apply(&program, &mut image, machine)?;
+        let tasks = Tasks::new(
+            TaskLayout::read(&program, &image)?,
+            checked(EntityLayout::read(&program, &image)?)?,
+            nr_cpus,
+        )
+        .map_err(NativeError::Internal)?;
+        let groups = Groups::new(GroupLayout::read(&program, &image)?);
+        let rq_layout = RqLayout::read(&program, &image)?;
+        let (section, offset) = program.run_time_symbol("runqueues")?;
+        let runqueues = image.address(RUN_TIME, section, offset);
+        let mask = || Block::new(std::mem::size_of::<[u64; 16]>());
+        let mut this = Self {
+            image,
+            maps: Vec::new(),
+            handles: Vec::new(),
+            tasks,
+            groups,
+            objects: BTreeMap::new(),
+            spare: BTreeMap::new(),
+            timers: Vec::new(),
+            log: std::collections::VecDeque::new(),
+            rqs: (0..nr_cpus).map(|_| Block::new(rq_layout.size)).collect(),
+            rq_layout,
+            masks: Masks {
+                possible: mask(),
+                idle: mask(),
+                cores: mask(),
+                is_idle_shown: false,
+                nodes: Vec::new(),
+            },
+            runqueues,
+            nr_cpus,
+            program,
+        };
+        let all = CpuMask::first(nr_cpus);
+        // SAFETY: the block has the size of a mask.
+        unsafe { put(this.masks.possible.address(), *all.words()) };
+        this.make_maps()?;
+        Ok(this)
+    }
+
+    fn make_maps(&mut self) -> Result<(), NativeError> {
+        let program = Arc::clone(&self.program);
+        for (object, map) in &program.maps {
+            let address = self.image.address(*object, map.section, map.offset);
+            self.add_map(&map.name, &map.def, address)?;
+        }
+        for (object, map) in &program.maps {
+            let (Some(from), Some(inner)) = (map.def.values_offset, &map.def.inner) else {
+                continue;
+            };
+            let address = self.image.address(*object, map.section, map.offset);
+            let size = program.objects[*object]
+                .symbols_in(map.section)
+                .find(|(_, range)| range.start == map.offset)
+                .map_or(0, |(_, range)| range.end - range.start);
+            let outer = self.map(address).expect("it was added above");
+            let nr = self.maps[outer].def.max_entries;
+            for index in 0..nr {
+                let at = from + index * 8;
+                let mut handle = 0;
+                if at + 8 <= size {
+                    let bytes = self.image.bytes(address + at, 8);
+                    handle = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+                }
+                if handle == 0 {
+                    handle = self.add_inner(&format!("{}[{index}]", map.name), inner)?;
+                }
+                self.maps[outer].set_inner(index as usize, handle);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_inner(&mut self, name: &str, def: &MapDef) -> Result<u64, NativeError> {
+        let handle = Block::new(8);
+        let address = handle.address();
+        self.handles.push(handle);
+        self.add_map(name, def, address)?;
+        Ok(address)
+    }
+
+    fn add_map(&mut self, name: &str, def: &MapDef, address: u64) -> Result<(), NativeError> {
+        let map = BpfMap::new(name, def, address, self.nr_cpus).map_err(|error| {
+            NativeError::Refused(format!("{}: {error}", self.program.source.display()))
+        })?;
+        let mark = MAP_MARK | self.maps.len() as u64;
+        // SAFETY: a map's variable has two words at least, a handle one; both are ours.
+        unsafe { put(address, mark) };
+        self.maps.push(map);
+        Ok(())
+    }
+
+    /// All CPUs, as C sees them.
+    pub fn possible_mask(&self) -> u64 {
+        self.masks.possible.address()
+    }
+
+    /// The idle CPUs (or cores), as C sees them: up to date until the callback ends.
+    pub fn idle_mask(&mut self, k: &mut Kernel<'_>, cores: bool) -> u64 {
+        self.masks.is_idle_shown = true;
+        self.refresh_idle(k);
+        let masks = &self.masks;
+        if cores { masks.cores.address() } else { masks.idle.address() }
+    }
+
+    /// The same of one node.
+    pub fn idle_mask_of_node(&mut self, k: &mut Kernel<'_>, node: u32, cores: bool) -> u64 {
+        let nr = k.nr_node_ids() as usize;
+        let size = std::mem::size_of::<[u64; 16]>();
+        self.masks.nodes.resize_with(nr, || (Block::new(size), Block::new(size)));
+        self.masks.is_idle_shown = true;
+        self.refresh_idle(k);
+        let (idle, of_cores) = &self.masks.nodes[node as usize];
+        if cores { of_cores.address() } else { idle.address() }
+    }
+
+    /// Brings masks that the scheduler may be looking at up to date.
+    pub fn refresh_idle(&mut self, k: &mut Kernel<'_>) {
+        if !self.masks.is_idle_shown {
+            return;
+        }
+        let (idle, cores) = (k.idle_cpumask(), k.idle_smtmask());
+        // SAFETY: the blocks have the size of a mask.
+        unsafe {
+            put(self.masks.idle.address(), *idle.words());
+            put(self.masks.cores.address(), *cores.words());
+        }
+        for (node, blocks) in self.masks.nodes.iter().enumerate() {
+            let of_node = node_mask(k, node as u32);
+            // SAFETY: as above.
+            unsafe {
+                put(blocks.0.address(), *idle.and(&of_node).words());
+                put(blocks.1.address(), *cores.and(&of_node).words());
+            }
+        }
+    }
+
+    /// A callback begins: masks that were shown before are not being looked at any more.
+    #[inline]
+    pub fn begin(&mut self) {
+        self.masks.is_idle_shown = false;
+    }
+
+    /// `struct rq` of a CPU, up to date.
+    pub fn rq(&mut self, k: &mut Kernel<'_>, cpu: u32) -> Result<u64, String> {
+        let curr = match k.cpu_curr(cpu as i32).flatten() {
+            Some(task) => self.tasks.show(k, &mut self.groups, task)?,
+            None => self.tasks.idle(cpu),
+        };
+        let (l, base) = (&self.rq_layout, self.rqs[cpu as usize].address());
+        let at = |field: usize| base + field as u64;
+        let now = k.now() + UPTIME_NS;
+        // SAFETY: fields of a struct of ours.
+        unsafe {
+            put(at(l.nr_running), k.rq_nr_running(CpuId(cpu)));
+            put(at(l.curr), curr);
+            put(at(l.idle), self.tasks.idle(cpu));
+            put(at(l.clock), now);
+            put(at(l.clock_task), now);
+            put(at(l.clock_pelt), now);
+            put(at(l.cpu), cpu);
+            put(at(l.online), true);
+            put(at(l.cpu_capacity), 1024u64);
+        }
+        Ok(base)
+    }
+
+    /// Memory for an object; 0: too much is asked for.
+    pub fn alloc(&mut self, size: u64) -> u64 {
+        const SIZE_MAX: u64 = 1 << 28;
+        if size > SIZE_MAX {
+            return 0;
+        }
+        let size = (size.div_ceil(8) * 8).max(8) as usize;
+        let block = match self.spare.get_mut(&size).and_then(Vec::pop) {
+            Some(mut block) => {
+                block.clear();
+                block
+            }
+            None => Block::new(size),
+        };
+        let at = block.address();
+        self.objects.insert(at, block);
+        at
+    }
+
+    /// Takes an object back; false: it is none.
+    pub fn free(&mut self, at: u64) -> bool {
+        let Some(block) = self.objects.remove(&at) else { return false };
+        self.spare.entry(block.size()).or_default().push(block);
+        true
+    }
+
+    /// Index of a map by the pointer that the scheduler passes.
+    #[inline]
+    pub fn map(&self, at: u64) -> Option<usize> {
+        let mut word = [0u8; 8];
+        if !touch::try_copy_from(at, &mut word) {
+            return None;
+        }
+        let index = (u64::from_le_bytes(word) ^ MAP_MARK) as usize;
+        (self.maps.get(index)?.address == at).then_some(index)
+    }
+
+    /// Ends timers whose struct lies in `range`, which has gone.
+    pub fn end_timers(&mut self, k: &mut Kernel<'_>, range: &std::ops::Range<u64>) {
+        for (token, timer) in self.timers.iter_mut().enumerate() {
+            if timer.at != 0 && range.contains(&timer.at) {
+                timer.at = 0;
+                k.cancel_timer(token as u64);
+            }
+        }
+    }
+
+    /// Keeps a line of bpf_printk().
+    pub fn print(&mut self, line: String) {
+        if self.log.len() == LOG_LINES {
+            self.log.pop_front();
+        }
+        self.log.push_back(line);
+    }
+
+    /// A copy of `bytes` that C may look at until the run ends.
+    pub fn keep(&mut self, bytes: &[u8]) -> u64 {
+        let block = block_of(bytes);
+        let at = block.address();
+        self.objects.insert(at, block);
+        at
+    }
+}
+
+/// CPUs of a node.
+pub fn node_mask(k: &Kernel<'_>, node: u32) -> CpuMask {
+    let mut mask = CpuMask::empty();
+    for cpu in k.possible_cpus().iter() {
+        if k.cpu_node(cpu.0 as i32) == Some(node) {
+            mask.set(cpu);
+        }
+    }
+    mask
+}
+
+/// The words that the core keeps in a task's struct must lie as it expects them.
+fn checked(layout: EntityLayout) -> Result<EntityLayout, NativeError> {
+    use crate::core::entity::Words;
+    let own = EntityLayout {
+        slice: std::mem::offset_of!(Words, slice),
+        dsq_vtime: std::mem::offset_of!(Words, dsq_vtime),
+        weight: std::mem::offset_of!(Words, weight),
+        flags: std::mem::offset_of!(Words, flags),
+        disallow: std::mem::offset_of!(Words, disallow),
+    };
+    if layout == own {
+        return Ok(layout);
+    }
+    Err(NativeError::Internal("struct sched_ext_entity is laid out in an unexpected way".into()))
+}
+
+/// Sections that hold one array of unknown length (RESIZABLE_ARRAY), with the length they get: an
+/// element for each CPU, or as many as the option gives.
+fn array_sizes(program: &Program, chosen: &Chosen, nr_cpus: u32) -> Sizes {
+    let mut sizes = Sizes::new();
+    for (object, variable) in &program.variables {
+        let name = &program.objects[*object].sections[variable.section].name;
+        let alone = name
+            .strip_suffix(variable.name.as_str())
+            .is_some_and(|start| matches!(start, ".data." | ".rodata." | ".bss."));
+        let Type::Array { of, nr: 1 } = &variable.of else { continue };
+        if !alone {
+            continue;
+        }
+        let nr = match variable.name.strip_suffix("_dump") {
+            Some(_) if of.size() == 1 => DUMP_LEN,
+            _ => chosen.nr_elements(&variable.name).max(nr_cpus as usize),
+        };
+        sizes.insert((*object, variable.section), nr * of.size() as usize);
+    }
+    sizes
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `struct task_struct` for every task that a scheduler has been shown, and one for each idle CPU.
+//!
+//! A task gets its struct when it is first shown. `slice`, `dsq_vtime`, `weight` and `disallow`
+//! live in the struct and nowhere else (the core's [`Entity`] refers to it): a store takes effect
+//! whenever and through whatever pointer the scheduler makes it. What the core keeps itself (CPU,
+//! flags, priority, CPU time, ...) is written each time the task is shown. A struct is used
+//! again when its task has exited and the scheduler has given back every reference.
+
+use super::groups::Groups;
+use super::helpers::UPTIME_NS;
+use super::layout::{EntityLayout, TaskLayout};
+use super::zone::put;
+use crate::core::Kernel;
+use crate::core::entity::Words;
+use schedlab_model::{CpuMask, Policy, TaskId};
+use schedlab_sched::core::TaskState;
+use std::ptr::NonNull;
+
+/// Most structs at a time; only those that are used take memory.
+const SLOTS_MAX: usize = 1 << 18;
+
+/// No task.
+const NONE: u32 = u32::MAX;
+
+const PF_IDLE: u32 = 2;
+const PF_KTHREAD: u32 = 0x20_0000;
+
+/// What is known of a struct.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// The task; [`NONE`]: an idle task, or nothing.
+    task: u32,
+    /// References that the scheduler holds.
+    refs: u32,
+    /// Its task has exited.
+    is_dead: bool,
+    /// The group that it was last seen in.
+    group: u32,
+}
+
+/// The structs of a run.
+#[derive(Debug)]
+pub struct Tasks {
+    base: u64,
+    shift: u32,
+    layout: TaskLayout,
+    entity: EntityLayout,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    slot_of: Vec<u32>,
+    nr_idle: u32,
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        // SAFETY: the mapping of `new`, and the run that used it is over.
+        unsafe { libc::munmap(self.base as *mut _, SLOTS_MAX << self.shift) };
+    }
+}
+
+impl Tasks {
+    /// Room for tasks, and the idle tasks of `nr_cpus` CPUs.
+    pub fn new(layout: TaskLayout, entity: EntityLayout, nr_cpus: u32) -> Result<Self, String> {
+        let shift = layout.size.next_power_of_two().trailing_zeros();
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new anonymous mapping.
+        let base =
+            unsafe { libc::mmap(std::ptr::null_mut(), SLOTS_MAX << shift, prot, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            let error = std::io::Error::last_os_error();
+            return Err(format!("no room for the structs of tasks: {error}"));
+        }
+        let mut this = Self {
+            base: base as u64,
+            shift,
+            layout,
+            entity,
+            slots: Vec::new(),
+            free: Vec::new(),
+            slot_of: Vec::new(),
+            nr_idle: nr_cpus,
+        };
+        for cpu in 0..nr_cpus {
+            let slot = this.new_slot(NONE).expect("there are fewer CPUs than structs");
+            this.fill_idle(slot, cpu);
+        }
+        Ok(this)
+    }
+
+    fn address(&self, slot: u32) -> u64 {
+        self.base + (u64::from(slot) << self.shift)
+    }
+
+    fn new_slot(&mut self, task: u32) -> Option<u32> {
+        let new = Slot { task, refs: 0, is_dead: false, group: NONE };
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = new;
+            return Some(slot);
+        }
+        if self.slots.len() == SLOTS_MAX {
+            return None;
+        }
+        self.slots.push(new);
+        Some(self.slots.len() as u32 - 1)
+    }
+
+    /// Address of the idle task of a CPU.
+    pub fn idle(&self, cpu: u32) -> u64 {
+        self.address(cpu)
+    }
+
+    /// The slot of a pointer to a struct that is in use.
+    fn slot(&self, p: u64) -> Option<u32> {
+        let offset = p.wrapping_sub(self.base);
+        let slot = offset >> self.shift;
+        let is_start = slot << self.shift == offset;
+        (is_start && slot < self.slots.len() as u64).then_some(slot as u32)
+    }
+
+    /// The task of a pointer that the scheduler passes; `None`: it is no task, or an idle one.
+    #[inline]
+    pub fn task(&self, p: u64) -> Option<TaskId> {
+        let slot = self.slots[self.slot(p)? as usize];
+        (slot.task != NONE).then_some(TaskId(slot.task))
+    }
+
+    /// Whether a pointer is to a struct at all.
+    pub fn is_task(&self, p: u64) -> bool {
+        self.slot(p).is_some()
+    }
+
+    /// The CPU whose idle task a pointer is.
+    pub fn idle_cpu(&self, p: u64) -> Option<u32> {
+        self.slot(p).filter(|slot| *slot < self.nr_idle)
+    }
+
+    /// Shows `task` to the scheduler: its struct, up to date.
+    #[inline]
+    pub fn show(
+        &mut self,
+        k: &mut Kernel<'_>,
+        groups: &mut Groups,
+        task: TaskId,
+    ) -> Result<u64, String> {
+        let slot = match self.slot_of.get(task.index()) {
+            Some(&slot) if slot != NONE => slot,
+            _ => self.first_shown(k, groups, task)?,
+        };
+        let at = self.address(slot);
+        self.refresh(k, groups, task, slot, at);
+        Ok(at)
+    }
+
+    /// Writes what changes.
+    #[inline]
+    fn refresh(&mut self, k: &Kernel<'_>, groups: &mut Groups, task: TaskId, slot: u32, at: u64) {
+        let (l, at) = (&self.layout, |field: usize| at + field as u64);
+        let cpu = k.task_cpu(task).0;
+        let (nvcsw, nivcsw) = k.nr_switches(task);
+        let prio = k.prio(task);
+        let (runtime_ns, state) = (k.sum_exec_runtime(task), k.task_state(task));
+        // SAFETY: fields of a struct of ours, which C and we share.
+        unsafe {
+            put(at(l.cpu), cpu);
+            put(at(l.flags), k.task_flags(task));
+            put(at(l.on_cpu), u32::from(k.task_running(task)));
+            put(at(l.on_rq), u32::from(state == TaskState::Running));
+            put(at(l.state), u32::from(state != TaskState::Running));
+            put(at(l.prio), prio);
+            put(at(l.normal_prio), prio);
+            put(at(l.static_prio), k.static_prio(task));
+            put(at(l.wake_cpu), cpu);
+            put(at(l.recent_used_cpu), cpu);
+            put(at(l.nr_cpus_allowed), k.nr_cpus_allowed(task));
+            put(at(l.sum_exec_runtime), runtime_ns);
+            put(at(l.utime), runtime_ns);
+            put(at(l.nvcsw), nvcsw);
+            put(at(l.nivcsw), nivcsw);
+            put(at(self.layout.scx + self.entity.flags), u32::from(k.is_queued(task)));
+        }
+        let group = k.task_cgroup(task);
+        if self.slots[slot as usize].group != group.0 {
+            self.slots[slot as usize].group = group.0;
+            let css_set = groups.css_set(k, group);
+            // SAFETY: as above.
+            unsafe { put(at(self.layout.cgroups), css_set) };
+        }
+    }
+
+    #[cold]
+    fn first_shown(
+        &mut self,
+        k: &mut Kernel<'_>,
+        groups: &mut Groups,
+        task: TaskId,
+    ) -> Result<u32, String> {
+        let slot = self.new_slot(task.0).ok_or_else(|| {
+            format!("more than {SLOTS_MAX} tasks at a time that the scheduler has not let go")
+        })?;
+        if self.slot_of.len() <= task.index() {
+            self.slot_of.resize(task.index() + 1, NONE);
+        }
+        self.slot_of[task.index()] = slot;
+        let base = self.address(slot);
+        // SAFETY: the struct is ours, and within the mapping.
+        unsafe { std::ptr::write_bytes(base as *mut u8, 0, self.layout.size) };
+        let leader = TaskId(k.tgid(task) - crate::core::kernel::PID_BASE);
+        let leader = match leader == task {
+            true => base,
+            false => self.slot_of.get(leader.index()).map_or(base, |slot| match *slot {
+                NONE => base,
+                slot => self.address(slot),
+            }),
+        };
+        let l = self.layout;
+        let at = |field: usize| base + field as u64;
+        let comm = k.comm(task).as_bytes();
+        let mut name = [0u8; 16];
+        let len = comm.len().min(15);
+        name[..len].copy_from_slice(&comm[..len]);
+        let now = k.now() + UPTIME_NS;
+        // SAFETY: as above.
+        unsafe {
+            put(at(l.pid), k.pid(task));
+            put(at(l.tgid), k.tgid(task));
+            put(at(l.schedlab_task), task.0);
+            put(at(l.comm), name);
+            put(at(l.cpus_ptr), base + l.cpus_mask as u64);
+            put(at(l.group_leader), leader);
+            put(at(l.real_parent), self.idle(0));
+            put(at(l.parent), self.idle(0));
+            put(at(l.start_time), now);
+            put(at(l.start_boottime), now);
+            put(at(l.policy), policy_number(k.policy(task)));
+            // Any address that differs between processes serves: schedulers compare it.
+            put(at(l.mm), leader);
+        }
+        self.set_cpumask(slot, k.cpus_allowed(task));
+        let words = NonNull::new((base + l.scx as u64) as *mut Words).expect("it is mapped");
+        // SAFETY: the words lie in the struct in this order (checked when it was loaded), zeroed,
+        // and the struct is not used for another task before `exited` took them back.
+        unsafe { k.place_entity(task, words) };
+        let _ = groups;
+        Ok(slot)
+    }
+
+    /// The CPUs that a task may use have changed.
+    pub fn cpus_changed(&mut self, task: TaskId, mask: &CpuMask) {
+        if let Some(&slot) = self.slot_of.get(task.index())
+            && slot != NONE
+        {
+            self.set_cpumask(slot, mask);
+        }
+    }
+
+    fn set_cpumask(&self, slot: u32, mask: &CpuMask) {
+        let at = self.address(slot) + self.layout.cpus_mask as u64;
+        // SAFETY: a field of a struct of ours, of the same size.
+        unsafe { put(at, *mask.words()) };
+    }
+
+    /// Address of the mask of a struct.
+    pub fn cpumask_of(&self, p: u64) -> u64 {
+        p + self.layout.cpus_mask as u64
+    }
+
+    /// `task` has exited: its struct is free as soon as nobody refers to it.
+    pub fn exited(&mut self, k: &mut Kernel<'_>, task: TaskId) {
+        let Some(slot) = self.slot_of.get(task.index()).copied().filter(|slot| *slot != NONE)
+        else {
+            return;
+        };
+        k.take_entity_back(task);
+        self.slot_of[task.index()] = NONE;
+        self.slots[slot as usize].is_dead = true;
+        self.free_if_unused(slot);
+    }
+
+    fn free_if_unused(&mut self, slot: u32) {
+        let known = &mut self.slots[slot as usize];
+        if known.is_dead && known.refs == 0 {
+            known.task = NONE;
+            known.is_dead = false;
+            self.free.push(slot);
+        }
+    }
+
+    /// The scheduler takes a reference; false: it is no task.
+    pub fn acquire(&mut self, p: u64) -> bool {
+        let Some(slot) = self.slot(p) else { return false };
+        self.slots[slot as usize].refs += 1;
+        true
+    }
+
+    /// The scheduler gives a reference back; false: it has none.
+    pub fn release(&mut self, p: u64) -> bool {
+        let Some(slot) = self.slot(p) else { return false };
+        let known = &mut self.slots[slot as usize];
+        if known.refs == 0 {
+            return false;
+        }
+        known.refs -= 1;
+        self.free_if_unused(slot);
+        true
+    }
+
+    fn fill_idle(&self, slot: u32, cpu: u32) {
+        let l = &self.layout;
+        let base = self.address(slot);
+        let at = |field: usize| base + field as u64;
+        let mut name = [0u8; 16];
+        let text = format!("swapper/{cpu}");
+        name[..text.len()].copy_from_slice(text.as_bytes());
+        // SAFETY: fields of a struct of ours.
+        unsafe {
+            put(at(l.cpu), cpu);
+            put(at(l.flags), PF_IDLE | PF_KTHREAD);
+            put(at(l.comm), name);
+            put(at(l.prio), 140u32);
+            put(at(l.static_prio), 140u32);
+            put(at(l.nr_cpus_allowed), 1u32);
+            put(at(l.on_cpu), 1u32);
+            put(at(l.cpus_ptr), base + l.cpus_mask as u64);
+            put(at(l.group_leader), base);
+            put(at(l.real_parent), self.idle(0));
+            put(at(l.parent), self.idle(0));
+            put(at(l.schedlab_task), NONE);
+        }
+        let mask = CpuMask::only(schedlab_model::CpuId(cpu));
+        self.set_cpumask(slot, &mask);
+    }
+}
+
+/// SCHED_* of a policy.
+fn policy_number(policy: Policy) -> u32 {
+    match policy {
+        Policy::Normal => 0,
+        Policy::Fifo => 1,
+        Policy::Rr => 2,
+        Policy::Batch => 3,
+        Policy::Idle => 5,
+        Policy::Deadline => 6,
+        Policy::Ext => 7,
+    }
+}

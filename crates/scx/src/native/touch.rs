@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Memory that a scheduler names in a call: it may not be there.
+//!
+//! Every access is one instruction of the functions below; when it faults, the handler of
+//! [`super::guard`] makes the function return that it failed. So a bad pointer costs nothing
+//! until it comes, and never ends the process.
+
+use super::guard;
+use std::ffi::c_void;
+
+std::arch::global_asm!(
+    ".pushsection .text.schedlab_scx_touch,\"ax\",@progbits",
+    ".p2align 4",
+    // rdi: to, rsi: from, rdx: bytes; 0, or 1 if it faulted.
+    ".globl schedlab_scx_copy",
+    ".globl schedlab_scx_copy_at",
+    ".globl schedlab_scx_touch_failed",
+    "schedlab_scx_copy:",
+    "mov rcx, rdx",
+    "schedlab_scx_copy_at:",
+    "rep movsb",
+    "xor eax, eax",
+    "ret",
+    "schedlab_scx_touch_failed:",
+    "mov eax, 1",
+    "ret",
+    // rdi: from, rsi: to, which is ours; 8 bytes.
+    ".globl schedlab_scx_load8",
+    ".globl schedlab_scx_load8_at",
+    "schedlab_scx_load8:",
+    "schedlab_scx_load8_at:",
+    "mov rax, [rdi]",
+    "mov [rsi], rax",
+    "xor eax, eax",
+    "ret",
+    ".globl schedlab_scx_load4",
+    ".globl schedlab_scx_load4_at",
+    "schedlab_scx_load4:",
+    "schedlab_scx_load4_at:",
+    "mov eax, [rdi]",
+    "mov [rsi], eax",
+    "xor eax, eax",
+    "ret",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn schedlab_scx_copy(to: *mut u8, from: *const u8, bytes: usize) -> u32;
+    fn schedlab_scx_copy_at();
+    fn schedlab_scx_load8(from: u64, to: *mut u8) -> u32;
+    fn schedlab_scx_load8_at();
+    fn schedlab_scx_load4(from: u64, to: *mut u8) -> u32;
+    fn schedlab_scx_load4_at();
+    fn schedlab_scx_touch_failed();
+}
+
+/// Called by the handler of faults: whether it was an access of this file, which then fails.
+///
+/// # Safety
+///
+/// `context` is that of a signal.
+pub unsafe fn failed(context: *mut c_void) -> bool {
+    const RIP: usize = libc::REG_RIP as usize;
+    // SAFETY: the caller's promise.
+    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let at = registers[RIP] as usize;
+    let own = [
+        schedlab_scx_copy_at as *const () as usize,
+        schedlab_scx_load8_at as *const () as usize,
+        schedlab_scx_load4_at as *const () as usize,
+    ];
+    if own.contains(&at) {
+        registers[RIP] = schedlab_scx_touch_failed as *const () as i64;
+        return true;
+    }
+    false
+}
+
+/// Reads memory that may not be there: whether it was.
+#[inline]
+pub fn try_copy_from(from: u64, to: &mut [u8]) -> bool {
+    // SAFETY: `to` is ours; a fault of the other side is a failure.
+    unsafe {
+        let failed = match to.len() {
+            4 => schedlab_scx_load4(from, to.as_mut_ptr()),
+            8 => schedlab_scx_load8(from, to.as_mut_ptr()),
+            nr => schedlab_scx_copy(to.as_mut_ptr(), from as *const u8, nr),
+        };
+        failed == 0
+    }
+}
+
+/// Reads it; if it is not there, the callback ends.
+#[inline]
+pub fn copy_from(from: u64, to: &mut [u8]) {
+    if !try_copy_from(from, to) {
+        no_memory(from, to.len());
+    }
+}
+
+/// Writes it; if it is not there, the callback ends.
+#[inline]
+pub fn copy_to(to: u64, from: &[u8]) {
+    // SAFETY: `from` is ours; a fault of the other side is a failure.
+    let failed = unsafe { schedlab_scx_copy(to as *mut u8, from.as_ptr(), from.len()) };
+    if failed != 0 {
+        no_memory(to, from.len());
+    }
+}
+
+#[cold]
+fn no_memory(at: u64, bytes: usize) -> ! {
+    guard::broken(format!("it passed a pointer to {bytes} bytes at {at:#x}, which are not there"))
+}
+
+/// Reads three words there.
+pub fn get3(from: u64) -> [u64; 3] {
+    let mut bytes = [0u8; 24];
+    copy_from(from, &mut bytes);
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    [word(0), word(8), word(16)]
+}
+
+/// Writes words there.
+pub fn put_words(to: u64, words: &[u64]) {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    copy_to(to, &bytes);
+}
+
+/// A text of at most `max` bytes, without its zero; `None`: it is not there.
+pub fn try_text(from: u64, max: usize) -> Option<Vec<u8>> {
+    const PAGE: usize = 4096;
+    let mut text = Vec::new();
+    let mut at = from;
+    while text.len() < max {
+        // A text may end just before memory that is not there.
+        let to_boundary = PAGE - (at as usize % PAGE);
+        let mut part = vec![0u8; to_boundary.min(max - text.len())];
+        if !try_copy_from(at, &mut part) {
+            return None;
+        }
+        if let Some(end) = part.iter().position(|byte| *byte == 0) {
+            text.extend(&part[..end]);
+            return Some(text);
+        }
+        at += part.len() as u64;
+        text.extend(part);
+    }
+    Some(text)
+}

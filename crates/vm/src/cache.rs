@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where kernels, initial file systems and snapshots are kept between runs.
+//!
+//! `$SCHEDLAB_CACHE`, else `$XDG_CACHE_HOME/schedlab`, else `~/.cache/schedlab` (XDG Base Directory
+//! Specification). Files are written beside their place and renamed, so that nobody ever sees half
+//! of one, and several runs may fill the cache at the same time.
+
+use crate::VmError;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The cache.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// The user's cache.
+    pub fn of_user() -> Result<Self, VmError> {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let below = |dir: std::ffi::OsString, rest: &str| PathBuf::from(dir).join(rest);
+        let root = set("SCHEDLAB_CACHE").map(PathBuf::from);
+        let root = root.or_else(|| set("XDG_CACHE_HOME").map(|dir| below(dir, "schedlab")));
+        let root = root.or_else(|| set("HOME").map(|dir| below(dir, ".cache/schedlab")));
+        let root = root.ok_or_else(|| {
+            VmError::Unavailable(
+                "there is no place to keep kernels: neither SCHEDLAB_CACHE nor HOME is set".into(),
+            )
+        })?;
+        Ok(Self::at(root))
+    }
+
+    /// A cache in this directory.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        let root: PathBuf = root.into();
+        Self { root: std::path::absolute(&root).unwrap_or(root) }
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A directory of the cache, made if need be.
+    pub fn dir(&self, name: &str) -> Result<PathBuf, VmError> {
+        let dir = self.root.join(name);
+        fs::create_dir_all(&dir).map_err(|error| VmError::file("make", &dir, &error))?;
+        Ok(dir)
+    }
+
+    /// Writes a file whole or not at all.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), VmError> {
+        let wrong = |error| VmError::file("write", path, &error);
+        let dir = path.parent().unwrap_or(&self.root);
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(dir).map_err(wrong)?;
+        file.write_all(bytes).map_err(wrong)?;
+        file.persist(path).map_err(|error| wrong(error.error))?;
+        Ok(())
+    }
+
+    /// Writes a file that has its content's hash as its name, unless it is there already.
+    pub fn write_once(&self, path: &Path, bytes: &[u8]) -> Result<(), VmError> {
+        match fs::metadata(path) {
+            Ok(found) if found.len() == bytes.len() as u64 => Ok(()),
+            _ => self.write(path, bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_appear_whole_and_nothing_is_left_beside_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
+        let kernels = cache.dir("kernels").unwrap();
+        let path = kernels.join("x");
+        cache.write_once(&path, b"abc").unwrap();
+        cache.write_once(&path, b"abcd").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"abcd", "a damaged file is replaced");
+        assert_eq!(fs::read_dir(&kernels).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a run in a guest depends on, each part by name, and one hash of all.
+//!
+//! With a counted clock two runs of one identity give the same trace, byte for byte. Whatever is
+//! not in the list has no influence: the host, its load, the time of day.
+
+use crate::guest::Initramfs;
+use crate::hash;
+use crate::kernel::Kernel;
+use crate::qemu::{Files, Qemu, Setup};
+use std::path::Path;
+
+/// The parts of an identity.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    parts: Vec<(&'static str, String)>,
+}
+
+/// What of a machine stands before a request: enough for a snapshot.
+pub fn of_machine(qemu: &Qemu, setup: &Setup, kernel: &Kernel, init: &Initramfs) -> Identity {
+    let nameless = Files { kernel: Path::new("KERNEL"), initramfs: Path::new("INITRAMFS") };
+    let boot = if kernel.is_elf { "elf" } else { "image" };
+    Identity {
+        parts: vec![
+            ("qemu", qemu.version.clone()),
+            ("machine", setup.arguments(nameless).join(" ")),
+            ("kernel", kernel.sha256.clone()),
+            ("boot", boot.into()),
+            ("initramfs", init.sha256.clone()),
+        ],
+    }
+}
+
+impl Identity {
+    /// The same with what is run: the request as bytes, the hash of the BPF object in it, and
+    /// whether it begins at a snapshot.
+    pub fn with_run(mut self, request: &[u8], object: &str, start: &'static str) -> Self {
+        self.parts.push(("object", object.into()));
+        self.parts.push(("request", hash::sha256(request)));
+        self.parts.push(("start", start.into()));
+        self
+    }
+
+    /// The hash of all parts.
+    pub fn sha256(&self) -> String {
+        hash::sha256_of_parts(self.parts.iter().map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// The hash of all parts but one.
+    pub fn sha256_without(&self, left_out: &[&str]) -> String {
+        let parts = self.parts.iter().filter(|(name, _)| !left_out.contains(name));
+        hash::sha256_of_parts(parts.map(|(name, value)| (*name, value.as_str())))
+    }
+
+    /// Name and value of each part.
+    pub fn parts(&self) -> &[(&'static str, String)] {
+        &self.parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::ExtSupport;
+    use crate::qemu::Accel;
+
+    #[test]
+    fn every_part_counts_and_paths_do_not() {
+        let qemu = Qemu { program: "q".into(), version: "version 7.2".into(), number: (7, 2) };
+        let setup = Setup { accel: Accel::Counted, nr_cpus: 1 };
+        let kernel = Kernel {
+            series: "6.18".into(),
+            release: "6.18.1".into(),
+            package: None,
+            package_sha256: None,
+            sha256: "k".into(),
+            is_elf: true,
+            note: None,
+            ext: ExtSupport::Yes,
+        };
+        let init = Initramfs { path: "a".into(), sha256: "i".into() };
+        let base = of_machine(&qemu, &setup, &kernel, &init);
+        let elsewhere = Initramfs { path: "b".into(), ..init.clone() };
+        assert_eq!(base, of_machine(&qemu, &setup, &kernel, &elsewhere));
+        let newer = Qemu { version: "version 7.3".into(), ..qemu.clone() };
+        let two = Setup { nr_cpus: 2, ..setup.clone() };
+        let image = Kernel { is_elf: false, ..kernel.clone() };
+        let others = [
+            of_machine(&newer, &setup, &kernel, &init),
+            of_machine(&qemu, &two, &kernel, &init),
+            of_machine(&qemu, &setup, &image, &init),
+            base.clone().with_run(b"x", "o", "boot"),
+            base.clone().with_run(b"x", "o", "snapshot"),
+            base.clone().with_run(b"y", "o", "boot"),
+        ];
+        let mut hashes: Vec<String> = others.iter().map(Identity::sha256).collect();
+        hashes.push(base.sha256());
+        hashes.sort();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 7);
+        let rest = ["boot", "qemu"];
+        let other = of_machine(&newer, &setup, &image, &init);
+        assert_eq!(base.sha256_without(&rest), other.sha256_without(&rest));
+    }
+}

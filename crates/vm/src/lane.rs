@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The vm lane: a workload on a real kernel in a guest.
+//!
+//! The scheduler of a request names kernel and scheduler: `6.18`, `6.18:wrr`, `./vmlinuz:fifo`; a
+//! kernel alone has its own classes. With a counted clock a run is exact and may go beside others;
+//! with several CPUs it is run twice and compared. What the guest sends back is read as any trace:
+//! measures, timeline and analysis are made here, by the same code as for every lane.
+
+use crate::guest::{self, Initramfs};
+use crate::identity::{self, Identity};
+use crate::kernel::{Kernel, Store};
+use crate::protocol::{ExtRequest, GuestReply, GuestRequest};
+use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
+use crate::shared::SharedFile;
+use crate::{Cache, VmError, hash, wire};
+use schedlab_host::ext;
+use schedlab_lab::{
+    Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting, Warning,
+};
+use schedlab_model::{CpuMask, TraceSink};
+use schedlab_trace::{Reader, binary};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Most CPUs of a guest.
+pub const CPUS_MAX: u32 = 64;
+/// A scheduler of this name is the kernel's own.
+pub const KERNEL: &str = "kernel";
+
+/// What the guest's time is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Clock {
+    /// Counted instructions: the same run every time, on any host.
+    #[default]
+    Counted,
+    /// The host's time.
+    Live,
+}
+
+/// Kernel and scheduler of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target<'a> {
+    /// Series or path.
+    pub kernel: &'a str,
+    /// Name of a sched_ext scheduler; `None`: the kernel's own classes.
+    pub scheduler: Option<&'a str>,
+}
+
+impl<'a> Target<'a> {
+    /// Takes `KERNEL[:SCHEDULER]` apart.
+    pub fn parse(text: &'a str) -> Self {
+        let (kernel, scheduler) = match text.rsplit_once(':') {
+            Some((kernel, scheduler)) => (kernel, Some(scheduler)),
+            None => (text, None),
+        };
+        Self { kernel, scheduler: scheduler.filter(|name| *name != KERNEL) }
+    }
+}
+
+/// How guests are run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// The clock.
+    pub clock: Clock,
+    /// Begin at a snapshot of the booted guest, made at the first run.
+    pub uses_snapshots: bool,
+    /// Longest real time of a boot, and of a run.
+    pub limit: Duration,
+    /// Files that are written in the guest before the run: path and text.
+    pub writes: Vec<(String, String)>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            clock: Clock::Counted,
+            uses_snapshots: true,
+            limit: Duration::from_secs(300),
+            writes: Vec::new(),
+        }
+    }
+}
+
+/// Is told what takes long: a download, a boot.
+pub type Say = dyn Fn(&str) + Send + Sync;
+
+/// Real kernels in guests as a place for runs.
+pub struct VmLane {
+    /// How guests are run.
+    pub options: Options,
+    qemu: Qemu,
+    cache: Cache,
+    initramfs: Initramfs,
+    say: Box<Say>,
+    /// Kernels by the name that was asked for.
+    kernels: Mutex<BTreeMap<String, Kernel>>,
+}
+
+impl fmt::Debug for VmLane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VmLane").field("options", &self.options).field("qemu", &self.qemu).finish()
+    }
+}
+
+/// What one boot gave.
+struct Answer {
+    reply: GuestReply,
+    trace: Vec<u8>,
+}
+
+/// Everything about a run that stays the same when it is repeated.
+struct Job<'a> {
+    kernel: &'a Kernel,
+    setup: Setup,
+    request: Vec<u8>,
+    identity: Identity,
+}
+
+impl VmLane {
+    /// A lane with the user's cache.
+    pub fn new(options: Options, say: Box<Say>) -> Result<Self, VmError> {
+        let cache = Cache::of_user()?;
+        Ok(Self {
+            options,
+            qemu: Qemu::find()?,
+            initramfs: guest::initramfs(&cache)?,
+            cache,
+            say,
+            kernels: Mutex::default(),
+        })
+    }
+
+    /// The kernel of this name, fetched if need be.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, VmError> {
+        // One at a time: two runs must not fetch the same one.
+        let mut kernels = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(kernel) = kernels.get(name) {
+            return Ok(kernel.clone());
+        }
+        let kernel = Store::new(self.cache.clone()).resolve(name, &*self.say)?;
+        kernels.insert(name.to_owned(), kernel.clone());
+        Ok(kernel)
+    }
+
+    fn accel(&self, nr_cpus: u32, kernel: &Kernel) -> Result<Accel, VmError> {
+        match self.options.clock {
+            Clock::Counted => self.qemu.check_counted(nr_cpus).map(|()| Accel::Counted),
+            Clock::Live => {
+                let boot = Store::new(self.cache.clone()).boot_file(kernel)?;
+                let files = Files { kernel: &boot, initramfs: &self.initramfs.path };
+                live::accel(&self.cache, &self.qemu, files, &kernel.sha256, &*self.say)
+            }
+        }
+    }
+
+    /// Boots, or resumes, and asks once.
+    fn ask(&self, job: &Job<'_>) -> Result<Answer, VmError> {
+        let kernel = Store::new(self.cache.clone()).boot_file(job.kernel)?;
+        let files = Files { kernel: &kernel, initramfs: &self.initramfs.path };
+        let limit = self.options.limit;
+        let mut guest = if self.uses_snapshots() {
+            let machine = identity::of_machine(&self.qemu, &job.setup, job.kernel, &self.initramfs);
+            let key = machine.sha256();
+            let path = snapshot::ensure(&self.cache, &self.qemu, &job.setup, files, &key, limit)?;
+            snapshot::resume(&self.qemu, &job.setup, files, &path, &job.request)?
+        } else {
+            let wrong = |error: std::io::Error| VmError::Input(error.to_string());
+            let shared = SharedFile::new().map_err(wrong)?;
+            shared.ask(&job.request).map_err(wrong)?;
+            Guest::start(&self.qemu, &job.setup, files, &[], shared)?
+        };
+        guest.wait(limit)?;
+        let broken = |what: String| VmError::System(format!("the guest's answer: {what}"));
+        let (reply, trace) = guest.shared.answer().map_err(|error| broken(error.to_string()))?;
+        let reply: GuestReply =
+            serde_json::from_slice(&reply).map_err(|error| broken(error.to_string()))?;
+        Ok(Answer { reply, trace })
+    }
+
+    /// A live guest has no snapshot: its state would depend on the host's time.
+    fn uses_snapshots(&self) -> bool {
+        self.options.uses_snapshots && self.options.clock == Clock::Counted
+    }
+
+    /// The answer, and how often it was checked: `2/2` runs gave it.
+    fn ask_checked(&self, job: &Job<'_>) -> Result<(Answer, Option<String>), VmError> {
+        let first = self.ask(job)?;
+        if job.setup.accel != Accel::Counted || job.setup.nr_cpus == 1 {
+            return Ok((first, None));
+        }
+        let second = self.ask(job)?;
+        if first.trace == second.trace {
+            return Ok((first, Some("2/2".into())));
+        }
+        let third = self.ask(job)?;
+        for earlier in [first, second] {
+            if earlier.trace == third.trace {
+                return Ok((third, Some("2/3".into())));
+            }
+        }
+        Err(VmError::Check(format!(
+            "three runs with counted time on {} CPUs gave three different traces: nothing can be \
+             said of this run. One CPU repeats exactly",
+            job.setup.nr_cpus
+        )))
+    }
+
+    fn job<'a>(&self, request: &RunRequest, kernel: &'a Kernel) -> Result<Job<'a>, VmError> {
+        let target = Target::parse(&request.scheduler);
+        let mut ext = None;
+        if let Some(name) = target.scheduler {
+            kernel.check_ext()?;
+            ext = Some(scheduler(name, &request.tunables)?);
+        } else if let Some((name, _)) = request.tunables.first() {
+            return Err(VmError::Input(format!(
+                "tunable {name:?}: the kernel's own scheduler has none here; a sched_ext scheduler \
+                 (`--scheduler NAME`) may have"
+            )));
+        }
+        let nr_cpus = request.cpus.weight();
+        if request.cpus != CpuMask::first(nr_cpus) || !(1..=CPUS_MAX).contains(&nr_cpus) {
+            return Err(VmError::Input(format!(
+                "CPUs {} of a guest: allowed are the first 1 to {CPUS_MAX}",
+                request.cpus
+            )));
+        }
+        let setup = Setup { accel: self.accel(nr_cpus, kernel)?, nr_cpus };
+        let ext_hash = ext.as_ref().map(|ext: &ExtRequest| hash::sha256(&ext.object));
+        let message = wire::encode(&GuestRequest {
+            workload: request.workload.clone(),
+            ext,
+            cpus: request.cpus,
+            seed: request.seed,
+            until_ns: request.until_ns,
+            instruction_ns: setup.accel.instruction_ns(),
+            writes: self.options.writes.clone(),
+        });
+        let object = ext_hash.as_deref().unwrap_or("none");
+        let start = if self.uses_snapshots() { "snapshot" } else { "boot" };
+        let identity = identity::of_machine(&self.qemu, &setup, kernel, &self.initramfs)
+            .with_run(&message, object, start);
+        Ok(Job { kernel, setup, request: message, identity })
+    }
+}
+
+impl Lane for VmLane {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+
+    fn is_parallel(&self) -> bool {
+        self.options.clock == Clock::Counted
+    }
+
+    fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        if let Some(spec) = &request.machine {
+            return Err(LaneError::Input(format!(
+                "machine {:?}: a guest is QEMU's own machine; only the number of CPUs can be \
+                 chosen",
+                spec.machine.name
+            )));
+        }
+        let kernel = self.kernel(Target::parse(&request.scheduler).kernel)?;
+        let job = self.job(request, &kernel)?;
+        let watch = (self.options.clock == Clock::Live).then(live::HostLoad::start);
+        let (answer, checked) = self.ask_checked(&job)?;
+        let load = watch.and_then(|watch| watch.finish());
+        let mut result = self.result(request, &job, answer, sink)?;
+        if let Some(checked) = checked {
+            add(&mut result, "vm.checked", checked);
+        }
+        result.warnings.extend(load);
+        Ok(result)
+    }
+}
+
+fn add(result: &mut RunResult, name: &str, value: impl Into<String>) {
+    result.machine.settings.push(Setting { name: name.into(), value: value.into() });
+}
+
+impl VmLane {
+    /// The result of the guest's lane, with what its trace gives here.
+    fn result(
+        &self,
+        request: &RunRequest,
+        job: &Job<'_>,
+        answer: Answer,
+        sink: &mut dyn TraceSink,
+    ) -> Result<RunResult, LaneError> {
+        let Answer { reply, trace } = answer;
+        if let Some(error) = reply.error {
+            return Err(with_log(error.into(), &reply.kernel_log));
+        }
+        let guests = reply.result.ok_or_else(|| {
+            LaneError::System("the guest gave neither a result nor an error".into())
+        })?;
+        let mut recorder = Recorder::of_run(&request.workload, &request.cpus, request.keep);
+        replay(&trace, &mut (&mut recorder, sink))?;
+        let recorded = recorder.finish(&request.workload);
+        let mut result = RunResult {
+            schema_version: SCHEMA_VERSION,
+            schedlab_version: env!("CARGO_PKG_VERSION").into(),
+            lane: self.name().into(),
+            scheduler: request.scheduler.clone(),
+            workload: request.workload.name.clone(),
+            parameters: request.parameters.clone(),
+            seed: request.seed,
+            repetition: request.repetition,
+            source: guests.source,
+            warnings: guests.warnings.into_iter().filter(means_something).collect(),
+            machine: guests.machine,
+            measures: recorded.measures,
+            slices: recorded.slices,
+            progress: recorded.progress,
+            analysis: recorded.analysis,
+            ..RunResult::default()
+        };
+        for task in result.measures.tasks.iter_mut().filter(|task| task.pid == 0) {
+            let same = guests.measures.tasks.iter().find(|found| found.id == task.id);
+            task.pid = same.map_or(0, |found| found.pid);
+        }
+        add(&mut result, "vm.identity", job.identity.sha256());
+        add(&mut result, "vm.trace", hash::sha256(&trace));
+        add(&mut result, "vm.clock", job.setup.accel.name());
+        for (name, value) in job.identity.parts() {
+            add(&mut result, &format!("vm.{name}"), value);
+        }
+        for (when, state) in [("before", reply.ext_before), ("after", reply.ext_after)] {
+            if let Some(state) = state {
+                let text = format!("{} {}", state.state, state.ops);
+                add(&mut result, &format!("vm.sched_ext_{when}"), text.trim_end());
+            }
+        }
+        for (name, value) in reply.ext_counters {
+            add(&mut result, &format!("vm.counter.{name}"), value.to_string());
+        }
+        if !reply.kernel_log.is_empty() {
+            add(&mut result, "vm.kernel_log", reply.kernel_log.join("\n"));
+        }
+        Ok(result)
+    }
+}
+
+/// The object of a scheduler, with options that it has.
+fn scheduler(name: &str, options: &[(String, String)]) -> Result<ExtRequest, VmError> {
+    let source = ext::Source::parse(name);
+    let object = ext::object(&source).map_err(|error| VmError::Input(error.to_string()))?;
+    Ok(ExtRequest { name: name.into(), object: object.into(), options: options.to_vec() })
+}
+
+/// The guest's error, with the last lines that the kernel logged meanwhile.
+fn with_log(error: LaneError, log: &[String]) -> LaneError {
+    const SHOWN: usize = 8;
+    let tail = match &log[log.len().saturating_sub(SHOWN)..] {
+        [] => return error,
+        lines => format!("; the kernel logged:\n    {}", lines.join("\n    ")),
+    };
+    match error {
+        LaneError::Input(text) => LaneError::Input(text + &tail),
+        LaneError::Unavailable(text) => LaneError::Unavailable(text + &tail),
+        LaneError::Check(text) => LaneError::Check(text + &tail),
+        LaneError::System(text) => LaneError::System(text + &tail),
+    }
+}
+
+/// Hands the guest's trace to a sink.
+pub fn replay(trace: &[u8], sink: &mut dyn TraceSink) -> Result<(), LaneError> {
+    let wrong = |error: schedlab_trace::ReadError| {
+        LaneError::System(format!("the guest's trace cannot be read: {error}"))
+    };
+    for record in Reader::new(trace).map_err(wrong)? {
+        match record.map_err(wrong)? {
+            binary::Record::Task(id, info) => sink.task(id, &info),
+            binary::Record::Object(id, info) => sink.object(id, &info),
+            binary::Record::Event(event) => sink.event(&event),
+            binary::Record::End(time_ns) => sink.end(time_ns),
+        }
+    }
+    Ok(())
+}
+
+/// A guest has no neighbours, and what its lane did before the run is no load. With some
+/// nanoseconds an instruction, the kernel's books and the trace differ by what lies between the two
+/// looks at the clock; the figures stay among the settings.
+fn means_something(warning: &Warning) -> bool {
+    !matches!(warning.code.as_str(), "other-load" | "steal" | "run-delay-mismatch")
+}
+
+/// A warning of the lane.
+pub(crate) fn warning(code: &str, text: String) -> Warning {
+    Warning { code: code.into(), text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_kernel_and_maybe_a_scheduler() {
+        let parse = Target::parse;
+        assert_eq!(parse("6.18"), Target { kernel: "6.18", scheduler: None });
+        assert_eq!(parse("6.18:kernel"), Target { kernel: "6.18", scheduler: None });
+        assert_eq!(
+            parse("./a:b/vmlinuz:wrr"),
+            Target { kernel: "./a:b/vmlinuz", scheduler: Some("wrr") }
+        );
+    }
+
+    #[test]
+    fn a_trace_that_is_damaged_is_an_error() {
+        for bytes in [&b""[..], b"text", &binary::MAGIC] {
+            let error = replay(bytes, &mut schedlab_model::trace::NullSink).unwrap_err();
+            assert!(matches!(&error, LaneError::System(text) if text.contains("trace")), "{error}");
+        }
+    }
+}

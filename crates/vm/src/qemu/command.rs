@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line of a machine.
+//!
+//! With a counted clock (`-icount`) the guest's time is its instructions, eight nanoseconds each,
+//! and idle time is skipped. Two options more make two runs equal: `-seed` (rdrand, the seed of the
+//! kernel's random numbers) and a clock that starts at a fixed date and follows the virtual time.
+//! Nothing in the machine depends on the host: no disk, no network, no input; shared memory and the
+//! console are written synchronously.
+
+use std::path::Path;
+
+/// What drives the guest's clock and runs its instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accel {
+    /// Emulation with counted instructions.
+    Counted,
+    /// Emulation, one host thread a CPU, host time.
+    Emulated,
+    /// The host's CPU itself.
+    Kvm,
+}
+
+impl Accel {
+    /// Name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Emulated => "emulated",
+            Self::Kvm => "kvm",
+        }
+    }
+
+    /// Time that every instruction takes, ns, where the clock counts them.
+    pub const fn instruction_ns(self) -> Option<u64> {
+        match self {
+            Self::Counted => Some(1 << SHIFT),
+            Self::Emulated | Self::Kvm => None,
+        }
+    }
+}
+
+/// Logarithm of the nanoseconds that an instruction takes: 125 million instructions a second, which
+/// is about what emulation reaches.
+pub const SHIFT: u32 = 3;
+/// Memory of a guest, MiB.
+pub const MEMORY_MIB: u32 = 512;
+
+/// Kernel parameters: a quiet console, an end instead of a hang after a panic, and none of the
+/// kernel's own work that competes with a run (self-tests of ciphers, memory statistics).
+const APPEND: &str = "console=ttyS0 quiet panic=-1 reboot=k nokaslr cryptomgr.notests=1 \
+                      damon_stat.enabled=0 audit=0";
+
+/// A machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// How it runs.
+    pub accel: Accel,
+    /// Its CPUs.
+    pub nr_cpus: u32,
+}
+
+/// What it boots.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// Kernel.
+    pub kernel: &'a Path,
+    /// First file system.
+    pub initramfs: &'a Path,
+}
+
+/// Descriptors under which a machine finds what it shares with the lab.
+pub mod fd {
+    /// Shared memory.
+    pub const SHARED: i32 = 10;
+    /// Console.
+    pub const CONSOLE: i32 = 11;
+    /// Control.
+    pub const CONTROL: i32 = 12;
+}
+
+impl Setup {
+    /// The arguments. `files` may be placeholders: what is left then says everything else that
+    /// makes up the machine.
+    pub fn arguments(&self, files: Files<'_>) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let mut add = |text: &str| all.extend(text.split(' ').map(str::to_owned));
+        add("-M q35 -nodefaults -no-user-config -display none -no-reboot");
+        add(&format!("-m {MEMORY_MIB} -smp {}", self.nr_cpus));
+        match self.accel {
+            Accel::Counted => {
+                add("-accel tcg -cpu max");
+                add(&format!("-icount shift={SHIFT},align=off,sleep=off"));
+            }
+            Accel::Emulated => add("-accel tcg,thread=multi -cpu max"),
+            Accel::Kvm => add("-accel kvm -cpu host"),
+        }
+        add("-seed 1 -rtc base=2024-01-01T00:00:00,clock=vm");
+        add(&format!(
+            "-object memory-backend-file,id=iv,share=on,mem-path=/proc/self/fd/{},size={} -device \
+             ivshmem-plain,memdev=iv,master=on",
+            fd::SHARED,
+            crate::protocol::SHARED_BYTES
+        ));
+        add(&format!("-chardev file,id=console,path=/proc/self/fd/{}", fd::CONSOLE));
+        add("-serial chardev:console");
+        add(&format!("-chardev socket,id=control,fd={}", fd::CONTROL));
+        add("-mon chardev=control,mode=control");
+        add("-device isa-debug-exit,iobase=0xf4,iosize=4 -device pvpanic -action panic=pause");
+        let path = |path: &Path| path.to_string_lossy().into_owned();
+        all.extend(["-kernel".into(), path(files.kernel)]);
+        all.extend(["-initrd".into(), path(files.initramfs)]);
+        all.extend(["-append".into(), APPEND.into()]);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_counted_machine_counts() {
+        let files = Files { kernel: Path::new("/k with space"), initramfs: Path::new("/i") };
+        let of = |accel| Setup { accel, nr_cpus: 2 }.arguments(files).join("|");
+        let counted = of(Accel::Counted);
+        assert!(
+            counted.contains("-icount|shift=3,align=off,sleep=off") && counted.contains("-smp|2")
+        );
+        assert!(counted.contains("-kernel|/k with space|"), "paths stay whole");
+        assert!(!of(Accel::Emulated).contains("icount") && of(Accel::Kvm).contains("-accel|kvm"));
+    }
+}
