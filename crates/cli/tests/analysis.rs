@@ -176,3 +176,29 @@ fn a_run_on_this_machine_is_analysed() {
     let run = json(&["run", "-n", "2", "--cpus", "0", "--analysis", "--json", "--", "true"]);
     assert_it_holds(&run);
 }
+
+#[test]
+fn compared_runs_and_the_demo_are_analysed_too() {
+    let args = ["compare", "hogs:n=3,work=50ms", "--scheduler", "rr,linux-6.12", "--json"];
+    let runs = json(&[&args[..], &["--analysis", "--starved-after", "5ms"]].concat());
+    let runs = runs.as_array().expect("two runs");
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        assert_it_holds(run);
+        assert_eq!(run["analysis"]["starved"]["threshold_ns"], 5_000_000);
+    }
+    assert!(json(&args)[0].get("analysis").is_none());
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    ok(&["demo", "--lane", "sim", "--analysis", "--output", out]);
+    let text = std::fs::read_to_string(folder.path().join("results.json")).unwrap();
+    let results: Value = serde_json::from_str(&text).unwrap();
+    let runs = results.as_array().unwrap().iter().flat_map(|one| one["runs"].as_array().unwrap());
+    let first = |run: &&Value| run["repetition"] == 0;
+    let (firsts, others): (Vec<_>, Vec<_>) = runs.partition(first);
+    assert!(firsts.len() >= 8 && firsts.iter().all(|run| run["analysis"].is_object()));
+    assert!(others.iter().all(|run| run.get("analysis").is_none()));
+    let refused = schedlab(&["compare", "sweep.toml", "--analysis"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--analysis"), "{}", refused.stderr);
+}

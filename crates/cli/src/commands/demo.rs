@@ -29,6 +29,11 @@ pub fn demo(args: &DemoArgs, out: &mut Out) -> CliResult<()> {
     for study in &studies {
         study.plan(&mut plan, &input)?;
     }
+    for request in plan.runs.iter_mut().map(|run| &mut run.request) {
+        if request.repetition == 0 {
+            request.keep.analysis = args.analysis.thresholds();
+        }
+    }
     std::fs::create_dir_all(&args.output)
         .map_err(|error| CliError::file("create", &args.output, &error))?;
     announce(&plan, &input);
