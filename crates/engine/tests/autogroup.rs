@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::checks::{check_case, measures};
+use common::checks::measures;
 use common::workloads::{endless, task};
 use common::{Case, S};
 use schedlab_model::workload::SessionSpec;
@@ -39,7 +39,7 @@ fn case<'a>(workload: &'a Workload, name: &str, nr_cpus: u32, is_on: bool) -> Ca
 /// Per mille of the CPU that the task alone in its session gets.
 fn share_of_one(workload: &Workload, name: &str, is_on: bool) -> u64 {
     let case = case(workload, name, 1, is_on);
-    let run = check_case(&case).unwrap_or_else(|broken| panic!("{}", broken.text));
+    let run = case.run().unwrap_or_else(|error| panic!("{}: {error}", case.describe()));
     let tasks = measures(&case, &run).tasks;
     let one = tasks.iter().find(|task| task.name == "one").unwrap();
     one.cpu_time_ns * 1_000 / (8 * S)

@@ -33,12 +33,12 @@ fn an_unknown_key_names_the_nearest() {
       ·                  ╰── here
       ╰────
      help: did you mean `instance`? allowed are the properties instance, delay, loop,
-           phases, interarrival, release, process, working_set, period, deadline, policy,
-           priority, dl-runtime, dl-period, dl-deadline, dl-reclaim, util_min, util_max,
-           cpus, nodes_membind, taskgroup and the events run, runtime, sleep, timer, lock,
-           unlock, wait, signal, broad, sync, barrier, sem_wait, sem_post, suspend, resume,
-           mem, memrun, iorun, yield, fork, send, receive, wait_any, join, exit, progress,
-           phase, repeat, sched
+           phases, interarrival, release, process, working_set, session, period, deadline,
+           policy, priority, dl-runtime, dl-period, dl-deadline, dl-reclaim, util_min,
+           util_max, cpus, nodes_membind, taskgroup and the events run, runtime, sleep,
+           timer, lock, unlock, wait, signal, broad, sync, barrier, sem_wait, sem_post,
+           suspend, resume, mem, memrun, iorun, yield, fork, send, receive, wait_any, join,
+           exit, progress, phase, repeat, sched
     "#);
     insta::assert_snapshot!(report("{ \"task\": {} }"), @r#"
      × dir/w.json:1:3: the file knows no key "task"
@@ -47,8 +47,8 @@ fn an_unknown_key_names_the_nearest() {
       ·   ───┬──
       ·      ╰── here
       ╰────
-     help: did you mean `tasks`? allowed are $schema, name, global, cgroups, objects,
-           tasks, expect, resources
+     help: did you mean `tasks`? allowed are $schema, name, global, cgroups, sessions,
+           objects, tasks, expect, resources
     "#);
     insta::assert_snapshot!(report("{ \"tasks\": {}, \"global\": { \"druation\": 2 } }"), @r#"
      × dir/w.json:1:28: `global` knows no key "druation"
