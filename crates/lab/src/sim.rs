@@ -5,6 +5,7 @@
 //! have happened gives an error, never a number.
 
 use crate::machine::{self, MachineSpec};
+use crate::result::GroupResult;
 use crate::study::unknown;
 use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
@@ -222,6 +223,7 @@ impl SimLane {
             slices: recorded.slices,
             progress: recorded.progress,
             analysis: recorded.analysis,
+            groups: groups(&request.workload, &outcome),
             warnings: warnings(&request.workload, &outcome),
             ..RunResult::default()
         })
@@ -255,6 +257,19 @@ fn simulate_any<S: TraceSink>(
         SimError::Scheduler { .. } | SimError::Failed { .. } => LaneError::Check(error.to_string()),
         _ => LaneError::Input(error.to_string()),
     })
+}
+
+/// What was done to the groups with a limit.
+fn groups(workload: &Workload, outcome: &SimOutcome) -> Vec<GroupResult> {
+    let limited = outcome.bandwidth.iter().map(|(group, stats)| GroupResult {
+        path: workload.cgroups[group.index()].path.clone(),
+        nr_periods: stats.nr_periods,
+        nr_throttled: stats.nr_throttled,
+        throttled_ns: stats.throttled_ns,
+        nr_bursts: stats.nr_bursts,
+        burst_ns: stats.burst_ns,
+    });
+    limited.collect()
 }
 
 /// What the engine knows and the trace does not.

@@ -41,7 +41,7 @@ fn an_unknown_key_names_the_nearest() {
            exit, progress, phase, repeat, sched
     "#);
     insta::assert_snapshot!(report("{ \"task\": {} }"), @r#"
-     × dir/w.json:1:3: `the file` knows no key "task"
+     × dir/w.json:1:3: the file knows no key "task"
       ╭─[dir/w.json:1:3]
     1 │ { "task": {} }
       ·   ───┬──
@@ -495,13 +495,13 @@ fn a_file_that_is_no_json_is_refused_where_it_breaks() {
     help: write an object: { "tasks": { ... } }
     "#);
     insta::assert_snapshot!(report("[1]"), @"
-     × dir/w.json:1:1: `the file` is an array
+     × dir/w.json:1:1: the file is an array
       ╭─[dir/w.json:1:1]
     1 │ [1]
       · ─┬─
       ·  ╰── here
       ╰────
-     help: `the file` takes an object: { ... }
+     help: the file takes an object: { ... }
     ");
     let deep = format!("{{ \"tasks\": {}", "[".repeat(2000));
     assert!(report(&deep).contains("maximum nesting depth exceeded"));

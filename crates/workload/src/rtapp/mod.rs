@@ -55,7 +55,7 @@ pub struct ReadOutcome {
 /// assert_eq!((read.workload.name.as_str(), read.workload.nr_released()), ("hog", 1));
 ///
 /// let error = schedlab_workload::read_rtapp("hog.json", "{\n  \"taks\": {}\n}", 2).unwrap_err();
-/// assert_eq!(error.to_string(), "hog.json:2:3: `the file` knows no key \"taks\"");
+/// assert_eq!(error.to_string(), "hog.json:2:3: the file knows no key \"taks\"");
 /// assert!(error.help.starts_with("did you mean `tasks`? "));
 /// ```
 pub fn read_rtapp(
