@@ -884,7 +884,8 @@ const u32 schedlab_task_layout[] = {
 	AT(se.sum_exec_runtime), AT(scx), AT(sched_task_group), AT(pid), AT(tgid),
 	AT(real_parent), AT(parent), AT(group_leader), AT(mm), AT(utime), AT(nvcsw), AT(nivcsw),
 	AT(start_time), AT(comm), AT(cgroups), AT(schedlab_task), AT(last_wakee),
-	AT(se.load.weight), AT(exit_state), AT(real_cred), AT(cred), AT(start_boottime), AT(schedlab_storage),
+	AT(se.load.weight), AT(exit_state), AT(real_cred), AT(cred), AT(start_boottime),
+	AT(schedlab_storage),
 };
 
 #define ENTITY(field) __builtin_offsetof(struct sched_ext_entity, field)

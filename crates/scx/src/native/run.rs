@@ -277,8 +277,8 @@ impl Run {
         }
     }
 
-    /// A callback begins: masks that were shown before are not being looked at any more, and this is
-    /// its time and its CPU.
+    /// A callback begins: masks that were shown before are not being looked at any more, and it
+    /// has its time and its CPU.
     #[inline]
     pub fn begin(&mut self, k: &Kernel<'_>) {
         self.masks.is_idle_shown = false;
