@@ -17,7 +17,7 @@ use schedlab_host::ext;
 use schedlab_lab::{
     Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting, Warning,
 };
-use schedlab_model::{CpuMask, TraceSink};
+use schedlab_model::{CpuMask, Op, TraceSink};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -332,6 +332,15 @@ impl VmLane {
         for task in result.measures.tasks.iter_mut().filter(|task| task.pid == 0) {
             let same = guests.measures.tasks.iter().find(|found| found.id == task.id);
             task.pid = same.map_or(0, |found| found.pid);
+        }
+        let is_io = |op: &Op| matches!(op, Op::Io { .. });
+        if request.workload.tasks.iter().any(|task| task.program.ops.iter().any(is_io)) {
+            result.warnings.push(warning(
+                "io-in-memory",
+                "Transfers (iorun) went to a file in the guest's memory: no task waited for a \
+                 device, as it would elsewhere."
+                    .into(),
+            ));
         }
         add(&mut result, "vm.identity", job.identity.sha256());
         // What must be equal for a comparison with a golden; kernel and object are what it tests.
