@@ -4,8 +4,8 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SCHEDLAB := $(TARGET)/release/schedlab
-# Where `make demo` leaves report.html and results.json.
-OUT ?= .
+# Where `make demo` leaves report.html, claims.json and the runs.
+OUT ?= reproduction
 
 .DEFAULT_GOAL := help
 .PHONY: help install build guest demo test fmt lint bless clean
@@ -23,8 +23,8 @@ build: install ## Build the program: target/release/schedlab
 guest: ## Build what runs in the guests of `schedlab vm` (`make build` does it too)
 	@scripts/guest.sh
 
-demo: build ## Run studies S0 and S1, simulated and on this machine; write report.html
-	@$(SCHEDLAB) demo --output $(OUT)
+demo: build ## Reproduce the studies in a few minutes, simulated and on this machine
+	@$(SCHEDLAB) reproduce --quick --output $(OUT)
 
 test: ## Run every test
 	@scripts/install.sh test

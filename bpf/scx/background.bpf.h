@@ -22,8 +22,14 @@ OPTION(u64, slice_background_ns, 10000000, "1ms..3600s", "",
 OPTION(u32, background_level, 0, "0..16", "",
        "depth at which the name of a control group counts, 1 is the outermost; 0: at any");
 
+#ifndef GROUP_FIELDS
+#define GROUP_FIELDS
+#endif
+
+/* What is kept of a control group. */
 struct group {
 	bool is_background;
+	GROUP_FIELDS
 };
 
 struct {

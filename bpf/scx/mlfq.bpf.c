@@ -143,13 +143,14 @@ s32 BPF_STRUCT_OPS(mlfq_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 void BPF_STRUCT_OPS(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *t = task_ctx(p);
-	bool wakes = enq_flags & SCX_ENQ_WAKEUP, at_head;
+	bool comes, at_head;
 	s32 cpu = scx_bpf_task_cpu(p);
 	u64 epoch;
 
 	if (!t || serve_kthread(p, t, enq_flags))
 		return;
-	at_head = !wakes && !t->is_over;
+	comes = arrives(t);
+	at_head = is_interrupted(t);
 	settle(t);
 	epoch = at_head && !t->queue ? t->epoch - EPOCH_SPAN : t->epoch;
 	begin_turn(p, t);
@@ -158,7 +159,7 @@ void BPF_STRUCT_OPS(mlfq_enqueue, struct task_struct *p, u64 enq_flags)
 				 epoch << (PLACE_BITS + 4) | (u64)t->queue << PLACE_BITS |
 					 next_place(cpu, at_head),
 				 enq_flags);
-	if (wakes)
+	if (comes)
 		drive_out(cpu, t->queue);
 	call_idle_cpu(p);
 }
@@ -227,8 +228,14 @@ void BPF_STRUCT_OPS(mlfq_running, struct task_struct *p)
 {
 	struct task_ctx *t = task_ctx(p);
 
-	if (t)
-		cpu_state(comes(p, t))->rank = p->flags & PF_KTHREAD ? 0 : rank_of(t);
+	if (!t)
+		return;
+	cpu_state(comes(p, t))->rank = p->flags & PF_KTHREAD ? 0 : rank_of(t);
+	/* A boost while it waited: it has a whole quantum of queue 0. */
+	if (settle(t)) {
+		begin_turn(p, t);
+		set_slice(p, t->left_ns);
+	}
 }
 
 void BPF_STRUCT_OPS(mlfq_stopping, struct task_struct *p, bool runnable)

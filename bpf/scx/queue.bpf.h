@@ -49,6 +49,7 @@ struct task_ctx {
 	s32 cpu;        /* where it was queued or ran last */
 	bool is_over;   /* its turn is used up */
 	bool has_yielded;
+	bool comes_back; /* it left a CPU and was runnable */
 	TASK_FIELDS
 };
 
@@ -196,6 +197,15 @@ static __always_inline void call_idle_cpu(struct task_struct *p)
 }
 
 /*
+ * Whether a task that is being queued wakes, is new, or waited while its attributes were changed,
+ * rather than leaves a CPU.
+ */
+static __always_inline bool arrives(struct task_ctx *t)
+{
+	return !t->comes_back;
+}
+
+/*
  * A waking kernel thread runs at once, one that was interrupted as soon as it can. Returns whether
  * `p` is one of these.
  */
@@ -205,17 +215,39 @@ static __always_inline bool serve_kthread(struct task_struct *p, struct task_ctx
 
 	if (!(p->flags & PF_KTHREAD))
 		return false;
-	if (enq_flags & SCX_ENQ_WAKEUP) {
+	if (arrives(t)) {
 		new_turn(p, t, KTHREAD_TURN);
 		preempt = SCX_ENQ_PREEMPT;
 		count(nr_kthreads);
 	} else if (t->is_over || !t->left_ns) {
 		return false;
 	}
+	t->comes_back = false;
 	t->cpu = scx_bpf_task_cpu(p);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, t->left_ns, enq_flags | preempt);
 	return true;
 }
+
+/*
+ * Whether `p`, which is being queued, left its CPU in the middle of a turn and goes on with it
+ * later. A waking task does not, nor one that waited while its attributes were changed.
+ */
+static __always_inline bool is_interrupted(struct task_ctx *t)
+{
+	bool came_back = t->comes_back;
+
+	t->comes_back = false;
+	return came_back && !t->is_over && t->left_ns;
+}
+
+/* What differs where a CPU has several queues (SEVERAL_QUEUES). How many wait for a CPU: */
+static s32 queue_length(s32 cpu);
+/* Gives this CPU the first that waits for `cpu` and may run here; false if there is none: */
+static bool take_first(s32 cpu);
+/* Whether one of those that wait for `cpu` has waited too long: */
+static bool somebody_waits_too_long(s32 cpu, u64 now);
+/* Gives `cpu` that one; false if there is none: */
+static bool take_who_waits_too_long(s32 cpu, u64 now);
 
 /* The CPU with the shortest queue among those near `prev_cpu`; for new tasks. */
 static __always_inline s32 shortest_queue(struct task_struct *p, s32 prev_cpu)
@@ -229,7 +261,7 @@ static __always_inline s32 shortest_queue(struct task_struct *p, s32 prev_cpu)
 			break;
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		load = 2 * scx_bpf_dsq_nr_queued(cpu) + cpu_state(cpu)->is_busy;
+		load = 2 * queue_length(cpu) + cpu_state(cpu)->is_busy;
 		if (load < least) {
 			least = load;
 			best = cpu;
@@ -253,7 +285,7 @@ static __always_inline s32 choose_cpu(struct task_struct *p, s32 prev_cpu, u64 w
 
 static __always_inline bool take_from(s32 cpu)
 {
-	if (!scx_bpf_dsq_move_to_local(cpu))
+	if (!take_first(cpu))
 		return false;
 	count(nr_taken);
 	return true;
@@ -267,7 +299,7 @@ static __noinline bool take_from_others(s32 cpu)
 	if (nr_cpus == 1)
 		return false;
 	bpf_for(i, 0, nr_cpus) {
-		s32 nr = i == cpu ? 0 : scx_bpf_dsq_nr_queued(i);
+		s32 nr = i == cpu ? 0 : queue_length(i);
 
 		if (nr > most) {
 			most = nr;
@@ -279,7 +311,7 @@ static __noinline bool take_from_others(s32 cpu)
 	if (take_from(from))
 		return true;
 	bpf_for(i, 0, nr_cpus) {
-		if (i != cpu && scx_bpf_dsq_nr_queued(i) > 0 && take_from(i))
+		if (i != cpu && queue_length(i) > 0 && take_from(i))
 			return true;
 	}
 	return false;
@@ -294,46 +326,37 @@ static __always_inline bool even_out(s32 cpu)
 	if (nr_cpus == 1)
 		return false;
 	other = here->victim++ % nr_cpus;
-	return other != cpu &&
-	       scx_bpf_dsq_nr_queued(other) > scx_bpf_dsq_nr_queued(cpu) + 1 && take_from(other);
+	return other != cpu && queue_length(other) > queue_length(cpu) + 1 && take_from(other);
 }
 
-/* Tick on `cpu`: whether a task in its queue has waited too long. */
-static __noinline bool waits_too_long(s32 cpu)
+/* Whether a task in `dsq` has waited too long. */
+static __noinline bool search_queue(u64 dsq, u64 now)
 {
-	struct cpu_state *here = cpu_state(cpu);
-	u64 now = bpf_ktime_get_ns();
 	struct task_struct *p;
 	u32 nr = scan_start;
+	bool found = false;
 
-	if (now - here->scanned_ns < 8 * tick_ns)
-		return false;
-	here->scanned_ns = now;
-	bpf_for_each(scx_dsq, p, cpu, 0) {
+	bpf_for_each(scx_dsq, p, dsq, 0) {
 		struct task_ctx *t = task_ctx(p);
 
 		if (t && t->since_ns && now - t->since_ns > wait_max_ns) {
-			here->rescues = true;
-			here->scanned_ns = 0;
+			found = true;
 			break;
 		}
 		if (++nr >= SCAN_MAX)
 			break;
 	}
-	return here->rescues;
+	return found;
 }
 
-/* Dispatch on `cpu`: gives it the task that has waited too long, if there is one. */
-static __noinline bool rescue(s32 cpu)
+/* Gives `cpu` the task in `dsq` that has waited too long, if it may run there. */
+static __noinline bool take_from_queue(u64 dsq, s32 cpu, u64 now)
 {
-	struct cpu_state *here = cpu_state(cpu);
-	u64 now = bpf_ktime_get_ns();
 	struct task_struct *p;
-	bool found = false;
 	u32 nr = scan_start;
+	bool found = false;
 
-	here->rescues = false;
-	bpf_for_each(scx_dsq, p, cpu, 0) {
+	bpf_for_each(scx_dsq, p, dsq, 0) {
 		struct task_ctx *t = task_ctx(p);
 
 		if (t && t->since_ns && now - t->since_ns > wait_max_ns &&
@@ -345,9 +368,55 @@ static __noinline bool rescue(s32 cpu)
 		if (++nr >= SCAN_MAX)
 			break;
 	}
-	if (found)
-		count(nr_rescued);
 	return found;
+}
+
+#ifndef SEVERAL_QUEUES
+static __always_inline s32 queue_length(s32 cpu)
+{
+	return scx_bpf_dsq_nr_queued(cpu);
+}
+
+static __always_inline bool take_first(s32 cpu)
+{
+	return scx_bpf_dsq_move_to_local(cpu);
+}
+
+static __always_inline bool somebody_waits_too_long(s32 cpu, u64 now)
+{
+	return search_queue(cpu, now);
+}
+
+static __always_inline bool take_who_waits_too_long(s32 cpu, u64 now)
+{
+	return take_from_queue(cpu, cpu, now);
+}
+#endif
+
+/* Tick on `cpu`: whether a task that waits for it has waited too long. */
+static __noinline bool waits_too_long(s32 cpu)
+{
+	struct cpu_state *here = cpu_state(cpu);
+	u64 now = bpf_ktime_get_ns();
+
+	if (now - here->scanned_ns < 8 * tick_ns)
+		return false;
+	here->scanned_ns = now;
+	if (!somebody_waits_too_long(cpu, now))
+		return false;
+	here->rescues = true;
+	here->scanned_ns = 0;
+	return true;
+}
+
+/* Dispatch on `cpu`: gives it the task that has waited too long, if there is one. */
+static __noinline bool rescue(s32 cpu)
+{
+	cpu_state(cpu)->rescues = false;
+	if (!take_who_waits_too_long(cpu, bpf_ktime_get_ns()))
+		return false;
+	count(nr_rescued);
+	return true;
 }
 
 static __always_inline bool rescues(s32 cpu)
@@ -373,6 +442,7 @@ static __always_inline void leaves(struct task_struct *p, struct task_ctx *t, bo
 {
 	charge(p, t);
 	cpu_state(scx_bpf_task_cpu(p))->is_busy = false;
+	t->comes_back = runnable;
 	if (!runnable)
 		return;
 	if (t->has_yielded)

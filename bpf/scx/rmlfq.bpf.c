@@ -116,17 +116,18 @@ void BPF_STRUCT_OPS(rmlfq_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *t = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
-	bool wakes = enq_flags & SCX_ENQ_WAKEUP, is_interrupted;
+	bool comes, goes_on;
 	u64 key;
 
 	if (!t || serve_kthread(p, t, enq_flags))
 		return;
-	is_interrupted = !wakes && !t->is_over && t->left_ns;
+	comes = arrives(t);
+	goes_on = is_interrupted(t);
 	new_turn(p, t, SLICE_LONG);
 	starts_waiting(p, t);
-	key = (u64)t->prio << PLACE_BITS | next_place(cpu, is_interrupted);
+	key = (u64)t->prio << PLACE_BITS | next_place(cpu, goes_on);
 	scx_bpf_dsq_insert_vtime(p, cpu, SLICE_LONG, key, enq_flags);
-	if (wakes)
+	if (comes)
 		drive_out(cpu, t->prio);
 	call_idle_cpu(p);
 }

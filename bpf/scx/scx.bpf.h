@@ -16,7 +16,7 @@
 #ifndef SCHEDLAB_SCX_BPF_H
 #define SCHEDLAB_SCX_BPF_H
 
-#ifdef SCHEDLAB_NATIVE
+#if defined(SCHEDLAB_NATIVE)
 #include <scx/common.bpf.h>
 #else
 
@@ -226,6 +226,8 @@ void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
 bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym;
 struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgrp, int level) __ksym;
 void bpf_cgroup_release(struct cgroup *cgrp) __ksym;
+struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
+void bpf_task_release(struct task_struct *p) __ksym;
 
 #if __clang_major__ < 15
 /* Without a variable of the type, it is a mere name to these, and no kfunc's prototype matches. */

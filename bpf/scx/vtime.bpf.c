@@ -79,7 +79,7 @@ void BPF_STRUCT_OPS(vtime_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!t || serve_kthread(p, t, enq_flags))
 		return;
-	if ((enq_flags & SCX_ENQ_WAKEUP) || t->is_over || !t->left_ns)
+	if (!is_interrupted(t))
 		new_turn(p, t, slice_ns);
 	move_to(t, cpu);
 	oldest = *clock_of(cpu) - slice_ns;

@@ -43,15 +43,15 @@ s32 BPF_STRUCT_OPS(wrr_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake
 void BPF_STRUCT_OPS(wrr_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *t = task_ctx(p);
-	bool is_interrupted;
+	bool goes_on;
 
 	if (!t || serve_kthread(p, t, enq_flags))
 		return;
-	is_interrupted = !(enq_flags & SCX_ENQ_WAKEUP) && !t->is_over && t->left_ns;
+	goes_on = is_interrupted(t);
 	new_turn(p, t, SLICE_LONG);
 	starts_waiting(p, t);
 	scx_bpf_dsq_insert(p, scx_bpf_task_cpu(p), SLICE_LONG,
-			   is_interrupted ? enq_flags | SCX_ENQ_HEAD : enq_flags);
+			   goes_on ? enq_flags | SCX_ENQ_HEAD : enq_flags);
 	call_idle_cpu(p);
 }
 

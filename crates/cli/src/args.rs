@@ -62,13 +62,17 @@ pub enum Command {
     /// Measure how fast the simulator is: switches and events per second of CPU time, memory.
     #[command(after_long_help = EXAMPLES_BENCH)]
     Bench(BenchArgs),
+    /// Put a sched_ext scheduler to work on this machine until Ctrl-C.
+    #[command(after_long_help = EXAMPLES_LOAD)]
+    Load(crate::commands::LoadArgs),
+    /// Show a task that runs already, and switch it to another policy.
+    #[command(after_long_help = EXAMPLES_ATTACH)]
+    Attach(crate::commands::AttachArgs),
     /// Show what this machine can do, what is missing and how to get it.
     Doctor(DoctorArgs),
     /// Run the studies' experiments again, and judge each of their claims.
     #[command(after_long_help = EXAMPLES_REPRODUCE)]
     Reproduce(ReproduceArgs),
-    /// Run studies S0 and S1, simulated and on this machine, and write the report.
-    Demo(DemoArgs),
     /// Print the JSON schemas of what `--json` and `--slices` give.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -166,6 +170,21 @@ const EXAMPLES_BENCH: &str = "Examples:
   schedlab bench J8 --scheduler all --switches 2000000
   schedlab bench --curve tasks
   schedlab bench --curve pick --scheduler linux-2.4.18,linux-2.6.22,linux-6.12";
+
+const EXAMPLES_LOAD: &str = "Examples:
+  schedlab load --list
+  schedlab load wrr --describe
+  sudo schedlab load wrr --set slice_ms=50
+  sudo schedlab load ./my.bpf.c --duration 10s
+
+It takes root and a kernel with sched_ext (6.16 or later); `schedlab sim` and `schedlab vm` try a
+scheduler without either.";
+
+const EXAMPLES_ATTACH: &str = "Examples:
+  schedlab attach 1234
+  schedlab attach 1234 --threads --policy batch
+  sudo schedlab attach 1234 --policy rr --priority 10
+  schedlab attach --list";
 
 const EXAMPLES_COMPLETION: &str = "Examples:
   schedlab completion bash > ~/.local/share/bash-completion/completions/schedlab
@@ -471,7 +490,7 @@ pub struct SweepArgs {
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Files with results (what `--json` printed, or the demo's results.json); `-` is stdin.
+    /// Files with results (what `--json` printed); `-` is stdin.
     #[arg(required = true)]
     pub results: Vec<PathBuf>,
     /// The HTML file to write.
@@ -685,29 +704,7 @@ pub struct ReproduceArgs {
     /// Print the claims as JSON (see `schedlab schema claims`).
     #[arg(long, conflicts_with = "details")]
     pub json: bool,
-    /// Seed of every random draw, and of the order of runs on this machine.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Also write every figure as SVG and PNG into the directory `plots`.
-    #[arg(long)]
-    pub plots: bool,
-    /// The machine.
-    #[command(flatten)]
-    pub machine: MachineArgs,
-}
-
-/// Arguments of `demo`.
-#[derive(Debug, Args)]
-pub struct DemoArgs {
-    /// Study files; without any, the two built in: S0 and S1.
-    pub studies: Vec<PathBuf>,
-    /// Directory for report.html and results.json.
-    #[arg(long, short, default_value = ".", value_name = "DIR")]
-    pub output: PathBuf,
-    /// Only this lane.
-    #[arg(long, value_enum)]
-    pub lane: Option<LaneArg>,
-    /// Repetitions on this machine instead of the study's.
+    /// Repetitions on this machine instead of the studies'.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: Option<u32>,
     /// Seed of every random draw, and of the order of runs on this machine.

@@ -93,16 +93,18 @@ fn a_study_runs_on_this_machine() {
                  axes.cpus = [1]\nkeep_slices = true\n[[experiment.runs]]\nlane = 'host'\n\
                  schedulers = ['OTHER', 'BATCH']\nrepetitions = 2\n";
     std::fs::write(folder.path().join("t.toml"), study).unwrap();
-    let done = schedlab_in(folder.path(), &["demo", "t.toml", "--output", "out"]);
+    let done = schedlab_in(folder.path(), &["reproduce", "t.toml", "--output", "out"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert!(done.stdout.contains("T-1") && done.stdout.contains("T-2"), "{}", done.stdout);
-    let text = std::fs::read_to_string(folder.path().join("out/results.json")).unwrap();
-    let results: Value = serde_json::from_str(&text).unwrap();
-    assert!(validator("experiments").is_valid(&results));
-    assert_eq!(results[0]["runs"].as_array().unwrap().len(), 4);
-    assert!(folder.path().join("out/report.html").exists());
+    let text = std::fs::read_to_string(folder.path().join("out/T/runs.jsonl")).unwrap();
+    assert_eq!(text.lines().count(), 8);
+    for line in text.lines() {
+        let stored: Value = serde_json::from_str(line).unwrap();
+        assert!(validator("result").is_valid(&stored["result"]), "{line}");
+    }
+    let report = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
+    assert!(report.contains("T-1") && report.contains("T-2"));
     std::fs::write(folder.path().join("bad.toml"), study.replace("lane", "lain")).unwrap();
-    let done = schedlab_in(folder.path(), &["demo", "bad.toml"]);
+    let done = schedlab_in(folder.path(), &["reproduce", "bad.toml"]);
     assert_eq!(done.code, 2);
     assert!(done.stderr.contains("no key is called `lain`"), "{}", done.stderr);
 }

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// Schedulers that have goldens: each family, the ages of the Linux fair class, and what Linux had
 /// before it.
-const SCHEDULERS: [&str; 21] = [
+const SCHEDULERS: [&str; 22] = [
     "fcfs",
     "srtf",
     "priority-rr",
@@ -29,6 +29,7 @@ const SCHEDULERS: [&str; 21] = [
     "mlfq",
     "lottery",
     "stride",
+    "vtime",
     "wrr",
     "rmlfq-design",
     "linux-2.4.18",

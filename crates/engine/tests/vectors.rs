@@ -251,3 +251,33 @@ fn section_7_4_a_task_preempted_twice_by_real_time_that_exits() {
         assert_switches(&tasks[0], 1, 2, scheduler);
     }
 }
+
+/// Hogs under `vtime`, released at 0 in this order, up to 400 ms.
+fn vtime_hogs(nices: &[i8]) -> String {
+    let tasks = nices.iter().map(|&value| task("hog", nice(value), endless())).collect();
+    let workload = Workload::new("vector", tasks);
+    let info = find("vtime").expect("the scheduler is registered");
+    let mut case = Case::new(&workload, info, 1);
+    case.until_ns = Some(401 * MS);
+    timeline(&case.run().unwrap_or_else(|error| panic!("{error}")))
+}
+
+#[test]
+fn section_7_5_c_two_tasks_take_turns_whatever_their_weights() {
+    let turns = (0..=20).map(|turn| format!("{}{}", 20 * turn, ["A", "B"][turn % 2]));
+    assert_eq!(vtime_hogs(&[0, 5]), turns.collect::<Vec<String>>().join(" "));
+}
+
+#[test]
+fn section_7_5_d_weights_count_from_three_tasks_on() {
+    let expected = "0A 20B 40C 60A 80B 100A 120B 140A 160B 180C 200A 220B 240A 260B 280A 300B 320C \
+                    340A 360B 380A 400B";
+    assert_eq!(vtime_hogs(&[0, 0, 5]), expected);
+}
+
+#[test]
+fn section_7_5_e_three_weights() {
+    let expected = "0A 20B 40C 60A 80B 100A 120B 140A 160B 180A 200C 220A 240B 260A 280B 300A 320B \
+                    340A 360C 380A 400B";
+    assert_eq!(vtime_hogs(&[-5, 0, 5]), expected);
+}

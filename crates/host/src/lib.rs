@@ -16,6 +16,7 @@ pub mod doctor;
 pub mod error;
 pub mod ext;
 pub mod files;
+pub mod inspect;
 pub mod lane;
 pub mod launcher;
 pub mod machine;

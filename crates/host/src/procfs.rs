@@ -75,6 +75,15 @@ pub fn available_bytes() -> Option<u64> {
     Some(field.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
+/// Threads of a process, its own number first; empty if it is gone.
+pub fn threads(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let mut threads: Vec<u32> = numbers.collect();
+    threads.sort_unstable_by_key(|thread| (*thread != pid, *thread));
+    threads
+}
+
 /// Children of a process with one thread.
 pub fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

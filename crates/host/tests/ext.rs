@@ -32,7 +32,8 @@ fn error_of(source: &Source, settings: &[(&str, &str)]) -> HostError {
 fn every_builtin_describes_itself() {
     for scheduler in builtin::SCHEDULERS {
         let Some(description) = description(scheduler.name) else { return };
-        assert_eq!(description.name, scheduler.name);
+        // The kernel allows no dash in a name.
+        assert_eq!(description.name, scheduler.name.replace('-', "_"));
         assert!(!description.options.is_empty());
         for option in &description.options {
             assert!(!option.text.is_empty(), "{}: {}", scheduler.name, option.name);
@@ -146,4 +147,17 @@ fn an_own_source_is_compiled_with_the_headers_of_the_program() {
     let mine = ext::describe(&Source::File(path)).unwrap();
     assert_eq!(mine.name, "mine");
     assert_eq!(mine.options, description("rr").unwrap().options);
+}
+
+#[test]
+fn the_schedulers_made_to_fail_are_whole_objects() {
+    if description("rr").is_none() {
+        return;
+    }
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/scx/bad");
+    for name in ["stall", "missing-dsq", "endless-loop", "rejected"] {
+        let source = Source::File(dir.join(format!("{name}.bpf.c")));
+        let description = ext::describe(&source).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(description.name, name.replace('-', "_"));
+    }
 }

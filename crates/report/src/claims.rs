@@ -3,7 +3,7 @@
 //! the study's numbers, ours with their intervals, and the bounds.
 
 use crate::html::escape;
-use crate::number::significant;
+use crate::number::{duration, significant};
 use schedlab_lab::claims::{Answer, CheckResult, ClaimResult, Verdict};
 use std::fmt::Write as _;
 
@@ -117,8 +117,8 @@ fn checks(out: &mut String, checks: &[CheckResult]) {
             escape(&check.what),
             escape(&check.lane),
             escape(scheduler),
-            check.published.map_or_else(|| "\u{2013}".into(), significant),
-            check.found.map_or_else(|| "\u{2013}".into(), significant),
+            check.published.map_or_else(|| "\u{2013}".into(), |value| show(check, value)),
+            check.found.map_or_else(|| "\u{2013}".into(), |value| show(check, value)),
             interval(check),
             escape(&check.why),
             escape(&check.holds),
@@ -131,10 +131,18 @@ fn checks(out: &mut String, checks: &[CheckResult]) {
 fn interval(check: &CheckResult) -> String {
     match (check.found, check.ci95) {
         (Some(_), Some([low, high])) => {
-            format!("{} to {}", significant(low), significant(high))
+            format!("{} to {}", show(check, low), show(check, high))
         }
         (Some(_), None) if check.is_exact => "exact".into(),
         _ => "\u{2013}".into(),
+    }
+}
+
+/// A number, or a time with its unit.
+fn show(check: &CheckResult, value: f64) -> String {
+    match check.is_time && value >= 0.0 {
+        true => duration(value),
+        false => significant(value),
     }
 }
 
@@ -163,6 +171,7 @@ mod tests {
             found: Some(2.03456),
             ci95: Some([1.9, 2.1]),
             is_exact: false,
+            is_time: false,
             nr_runs: 6,
             answer: Answer::Holds,
             reason: None,

@@ -39,6 +39,7 @@ pub mod textbook;
 pub mod textbook_pool;
 pub mod textbook_rules;
 pub mod tunable_names;
+pub mod vtime;
 pub mod weights;
 pub mod wmult;
 pub mod wrr;

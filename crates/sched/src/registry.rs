@@ -56,6 +56,7 @@ pub const SCHEDULERS: &[&SchedulerInfo] = &[
     &crate::mlfq::INFO,
     &crate::lottery::INFO,
     &crate::stride::INFO,
+    &crate::vtime::INFO,
     &crate::wrr::WRR,
     &crate::wrr::GROUP_WRR,
     &crate::wrr::BASIC_WRR_AS_BUILT,

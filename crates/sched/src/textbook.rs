@@ -255,7 +255,15 @@ impl<D: Discipline> Global<D> {
             }
             return explain::Pick::Keeps(curr);
         };
+        let next = if self.rules.asks_before_requeue() {
+            self.rules.best(core, &mut self.pool, cpu)
+        } else {
+            None
+        };
         self.requeue(core, cpu, curr, why);
+        if let Some(next) = next {
+            return explain::Pick::Next(next);
+        }
         let best = self.rules.best(core, &mut self.pool, cpu);
         let best = best.expect("the task that gave up its turn is in the pool");
         if best == curr {

@@ -89,6 +89,12 @@ pub trait Discipline: Send {
         pool.best(core, cpu)
     }
 
+    /// Whether the next task is chosen before the one that gives up its turn is queued, so that
+    /// this one is no candidate while another waits. Default: no.
+    fn asks_before_requeue(&self) -> bool {
+        false
+    }
+
     /// When the discipline wants [`Discipline::ring`] called, given that tasks are runnable; after
     /// that call it must be later than now. Asked after each change. Default: never.
     fn alarm(&self, _core: &Core) -> Option<Nanos> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab compare`: one workload under several schedulers, simulated and on this machine.
 
-use super::demo::{Bar, Unavailable, finish_with_failures};
+use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::results::{self, Expectations};
 use super::tunables;
 use super::{report, sim, sweep, vm};

@@ -3,16 +3,18 @@
 
 mod analyse;
 mod analysis;
+mod attach;
 mod bench;
 mod calibrate;
 mod compare;
-mod demo;
 mod doctor;
 mod explain;
 mod export;
 mod kernel;
 mod list;
+mod load;
 mod machines;
+mod progress;
 mod report;
 mod reproduce;
 mod results;
@@ -28,7 +30,9 @@ mod vm;
 mod vm_golden;
 
 pub use analysis::AnalysisArgs;
+pub use attach::AttachArgs;
 pub use kernel::KernelArgs;
+pub use load::LoadArgs;
 pub use schema::SchemaKind;
 pub use trace_file::TraceFormat;
 pub use vm::VmArgs;
@@ -54,9 +58,10 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Export(args) => export::export(args, out),
         Command::Calibrate(args) => calibrate::calibrate(args, out),
         Command::Bench(args) => bench::bench(args, out),
+        Command::Load(args) => load::load(args, out),
+        Command::Attach(args) => attach::attach(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
-        Command::Demo(args) => demo::demo(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),
     }

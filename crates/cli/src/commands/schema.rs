@@ -19,13 +19,13 @@ use serde::Serialize;
 pub enum SchemaKind {
     /// One run: what `--json` prints.
     Result,
-    /// A list of experiments with their runs: the demo's results.json.
+    /// A list of experiments with their runs: what `report` reads too.
     Experiments,
     /// One slice: a line of `--slices`.
     Slice,
     /// What `explain --json` prints.
     Explain,
-    /// An experiment file (TOML) of `compare` and `demo`.
+    /// An experiment file (TOML) of `compare` and `reproduce`.
     Experiment,
     /// The manifest.json of an experiment's results.
     Manifest,

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Studies as text, compiled in so that the program needs no other file.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 3] = [
     ("S0.toml", include_str!("../../../../studies/S0.toml")),
     ("S1.toml", include_str!("../../../../studies/S1.toml")),
+    ("S4.toml", include_str!("../../../../studies/S4.toml")),
 ];
 
 /// Name under which the model of this machine is kept; no file can have it.
@@ -178,14 +179,6 @@ pub fn built_in() -> CliResult<Vec<Source>> {
     BUILT_IN.iter().map(|(name, text)| Source::new(name, (*text).into(), None)).collect()
 }
 
-/// The studies in these files; without any, the built-in ones.
-pub fn read(paths: &[PathBuf]) -> CliResult<Vec<Source>> {
-    if paths.is_empty() {
-        return built_in();
-    }
-    paths.iter().map(|path| Source::read(path)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +186,29 @@ mod tests {
     #[test]
     fn the_built_in_studies_can_be_read() {
         let names: Vec<String> = built_in().unwrap().into_iter().map(|s| s.study.name).collect();
-        assert_eq!(names, ["S0", "S1"]);
+        assert_eq!(names, ["S0", "S1", "S4"]);
+    }
+
+    #[test]
+    fn the_studies_can_be_planned_for_any_machine() {
+        for nr_cpus in [1, 2, 7, 128] {
+            let input = PlanInput {
+                host_cpus: schedlab_model::CpuMask::first(nr_cpus),
+                seed: 1,
+                lanes: Vec::new(),
+                host_repetitions: None,
+                runs_max: schedlab_lab::plan::RUNS_MAX_DEFAULT,
+                has_views: false,
+            };
+            let mut plan = Plan::default();
+            for study in built_in().unwrap() {
+                study.plan(&mut plan, &input).unwrap();
+            }
+            for run in &plan.runs {
+                run.request.workload.check(run.request.cpus.weight()).unwrap();
+            }
+            let names: Vec<&str> = plan.experiments.iter().map(|e| e.name.as_str()).collect();
+            assert!(names.contains(&"S0-2cpu-4") && names.contains(&"S1-1cpu"), "{names:?}");
+        }
     }
 }

@@ -19,9 +19,19 @@ pub const SCHEDULERS: &[Builtin] = &[
         summary: "weighted round robin: 100 ms in the foreground, 10 ms in the background",
     },
     Builtin {
+        name: "group-wrr",
+        twin: "group-wrr",
+        summary: "WRR with control groups as members: each group its turn",
+    },
+    Builtin {
         name: "rmlfq",
         twin: "rmlfq-design",
         summary: "WRR with slices of 100 to 1,000 ms by priority and random moves",
+    },
+    Builtin {
+        name: "sd",
+        twin: "sd-0.48",
+        summary: "Staircase Deadline 0.48: 40 slots a rotation, no measuring of sleep",
     },
 ];
 

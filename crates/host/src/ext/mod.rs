@@ -113,6 +113,19 @@ mod absent;
 #[cfg(not(schedlab_bpf))]
 pub use absent::{Loaded, describe, load};
 
+/// Makes the calling thread one that a scheduler cannot hold up: real-time, above sched_ext. Who
+/// watches a scheduler that gives the CPU to nobody else must still run. Gives whether it worked.
+pub fn stay_responsive() -> bool {
+    let attr = schedlab_model::SchedAttr {
+        policy: schedlab_model::Policy::Rr,
+        rt_priority: 1,
+        ..schedlab_model::SchedAttr::default()
+    };
+    let mut raw = crate::sys::RawSchedAttr::new(&attr);
+    raw.flags |= crate::sys::RESET_ON_FORK;
+    crate::sys::sched_setattr(0, &raw).is_ok()
+}
+
 /// The object of a scheduler.
 ///
 /// # Errors

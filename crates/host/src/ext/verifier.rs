@@ -98,6 +98,10 @@ fn is_noise(line: &str) -> bool {
         || line.starts_with("stack depth")
         || line.starts_with("libbpf:")
         || line.starts_with("mark_precise")
+        || line.starts_with("cur state:")
+        || line.starts_with("old state:")
+        // The instructions that it followed, with their numbers.
+        || line.split_once(':').is_some_and(|(number, _)| number.parse::<u32>().is_ok())
 }
 
 #[cfg(test)]
@@ -123,6 +127,20 @@ mod tests {
             "callback bad_enqueue: R0 invalid mem access 'map_value_or_null'; at: t->left = 1; @ \
              bad.bpf.c:31"
         );
+    }
+
+    #[test]
+    fn states_and_instructions_are_no_reasons() {
+        let log = "libbpf: prog 'loop': -- BEGIN PROG LOAD LOG --\n\
+            ; while (1) @ loop.bpf.c:14\n\
+            4: (79) r3 = *(u64 *)(r2 +0)\n\
+            infinite loop detected at insn 4\n\
+            cur state: R1=ctx()\n\
+            old state: R1=ctx()\n\
+            -- END PROG LOAD LOG --\n";
+        let wanted =
+            "callback loop: infinite loop detected at insn 4; at: while (1) @ loop.bpf.c:14";
+        assert_eq!(condense(log), wanted);
     }
 
     #[test]

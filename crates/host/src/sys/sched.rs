@@ -91,6 +91,23 @@ pub fn sched_getattr(pid: u32) -> io::Result<RawSchedAttr> {
     Ok(raw)
 }
 
+/// Least and greatest real-time priority of a policy; `None`: this kernel does not know it.
+pub fn priority_range(policy: i32) -> Option<(i32, i32)> {
+    // SAFETY: no memory is involved.
+    let ends =
+        unsafe { (libc::sched_get_priority_min(policy), libc::sched_get_priority_max(policy)) };
+    (ends.0 >= 0 && ends.1 >= 0).then_some(ends)
+}
+
+/// The slice of `pid`, as its class tells it; 0 if it has none.
+pub fn rr_interval_ns(pid: u32) -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing.
+    let result = unsafe { libc::sched_rr_get_interval(pid as libc::pid_t, &mut time) };
+    check(result.into())?;
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 const MASK_WORDS: usize = schedlab_model::cpumask::NR_CPUS_MAX / 64;
 
 /// Restricts `pid` (0: the calling thread) to `mask`.

@@ -141,7 +141,7 @@ struct Reading<'s, 'r> {
 impl Reading<'_, '_> {
     fn resolve(&mut self, expr: &Expr, bound: &BTreeMap<String, String>) -> Result<Node, String> {
         Ok(match expr {
-            Expr::Number(number) => Node::Number(*number),
+            Expr::Number(number) | Expr::Time(number) => Node::Number(*number),
             Expr::Variable(name) => Node::Number(self.variable(name, bound)?),
             Expr::Measure(measure) => Node::Sample(self.sample(measure, bound)?),
             Expr::Unary(unary, inner) => Node::Unary(*unary, Box::new(self.resolve(inner, bound)?)),

@@ -28,8 +28,10 @@ const BYTES_MAX: usize = 2_000;
 /// An expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Expr {
-    /// A number; a time in nanoseconds.
+    /// A number.
     Number(f64),
+    /// A time in nanoseconds.
+    Time(f64),
     /// The value that a series is at, or `all`.
     Variable(String),
     /// A measure of the runs that the selectors leave.
@@ -149,10 +151,44 @@ impl Expr {
         })
     }
 
+    /// Whether it is a time: in nanoseconds, and nothing by it or through it.
+    pub fn is_time(&self) -> bool {
+        self.power_of_time() == Some(1)
+    }
+
+    /// The power of time in its unit; `None` where it has none that makes sense. A plain number
+    /// fits everything beside a sum.
+    fn power_of_time(&self) -> Option<i32> {
+        match self {
+            Self::Number(_) | Self::Variable(_) => Some(0),
+            Self::Time(_) => Some(1),
+            Self::Measure(measure) => Some(match crate::values::unit(&measure.name) {
+                "ns" => 1,
+                "1/s" => -1,
+                _ => 0,
+            }),
+            Self::Unary(Unary::Negate | Unary::Abs, inner) => inner.power_of_time(),
+            Self::Unary(Unary::Sqrt | Unary::Ln, _) => None,
+            Self::Series(series, _, inner) => match series {
+                Series::Min | Series::Max | Series::Mean | Series::Sum => inner.power_of_time(),
+                Series::Spread | Series::R2 | Series::Rising => Some(0),
+                Series::Slope => None,
+            },
+            Self::Binary(operator, left, right) => {
+                let (left, right) = (left.power_of_time()?, right.power_of_time()?);
+                match operator {
+                    Operator::Multiply => Some(left + right),
+                    Operator::Divide => Some(left - right),
+                    _ => (left == right).then_some(left),
+                }
+            }
+        }
+    }
+
     /// Every measure in it.
     pub fn measures(&self) -> Vec<&MeasureRef> {
         match self {
-            Self::Number(_) | Self::Variable(_) => Vec::new(),
+            Self::Number(_) | Self::Time(_) | Self::Variable(_) => Vec::new(),
             Self::Measure(measure) => vec![measure],
             Self::Unary(_, inner) | Self::Series(_, _, inner) => inner.measures(),
             Self::Binary(_, left, right) => [left.measures(), right.measures()].concat(),
@@ -162,7 +198,7 @@ impl Expr {
     /// Variables that no series around them gives a value.
     pub fn free_variables(&self) -> Vec<&str> {
         match self {
-            Self::Number(_) | Self::Measure(_) => Vec::new(),
+            Self::Number(_) | Self::Time(_) | Self::Measure(_) => Vec::new(),
             Self::Variable(name) => vec![name],
             Self::Unary(_, inner) => inner.free_variables(),
             Self::Binary(_, left, right) => {
@@ -177,7 +213,7 @@ impl Expr {
     /// Dimensions over which it goes.
     pub fn series_dimensions(&self) -> Vec<&str> {
         match self {
-            Self::Number(_) | Self::Variable(_) | Self::Measure(_) => Vec::new(),
+            Self::Number(_) | Self::Time(_) | Self::Variable(_) | Self::Measure(_) => Vec::new(),
             Self::Unary(_, inner) => inner.series_dimensions(),
             Self::Binary(_, left, right) => {
                 [left.series_dimensions(), right.series_dimensions()].concat()
@@ -275,13 +311,13 @@ fn number(input: &mut &str) -> Read<Expr> {
     let digits = take_while(1.., |c: char| c.is_dec_digit() || c == '.');
     let (digits, unit): (&str, &str) =
         preceded(blank, (digits, take_while(0.., AsChar::is_alpha))).parse_next(input)?;
-    let value = if unit.is_empty() {
-        digits.parse::<f64>().ok()
+    let found = if unit.is_empty() {
+        digits.parse().ok().filter(|value: &f64| value.is_finite()).map(Expr::Number)
     } else {
-        units::parse_duration(&format!("{digits}{unit}")).ok().map(|ns| ns as f64)
+        units::parse_duration(&format!("{digits}{unit}")).ok().map(|ns| Expr::Time(ns as f64))
     };
-    match value.filter(|value| value.is_finite()) {
-        Some(value) => Ok(Expr::Number(value)),
+    match found {
+        Some(found) => Ok(found),
         None => fail.parse_next(input),
     }
 }
@@ -376,7 +412,7 @@ mod tests {
         let six = binary(Operator::Multiply, number(3.0), number(2.0));
         let left = binary(Operator::Subtract, number(8.0), number(2.0));
         assert_eq!(found, binary(Operator::Subtract, left, binary(Operator::Divide, six, two)));
-        assert_eq!(Expr::parse("4ms").unwrap(), number(4e6), "a time is a number of nanoseconds");
+        assert_eq!(Expr::parse("4ms").unwrap(), Expr::Time(4e6), "in nanoseconds");
         let negative = Expr::parse("-n").unwrap();
         assert_eq!(negative, Expr::Unary(Unary::Negate, Box::new(Expr::Variable("n".into()))));
     }
@@ -389,6 +425,14 @@ mod tests {
         let two = Expr::parse("max(nr_switches, 1)").unwrap();
         assert_eq!(two, binary(Operator::Max, measure("nr_switches", &[]), Expr::Number(1.0)));
         assert!(matches!(Expr::parse("r2(n: nr_switches)"), Ok(Expr::Series(Series::R2, ..))));
+    }
+
+    #[test]
+    fn times_are_known_as_times() {
+        let is_time = |text| Expr::parse(text).unwrap().is_time();
+        assert!(is_time("max(n: wait_ns_max) - 2 * 3ms"));
+        assert!(!is_time("wait_ns_max / 3ms") && !is_time("turnaround_ns_mean * nr_switches * 1s"));
+        assert!(!is_time("nr_switches") && !is_time("wait_ns_max + 3"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use bounds::Bounds;
 pub use derived::DERIVED;
 pub use evaluate::{Found, Scope};
 pub use expression::Expr;
-pub use verdict::{Answer, CheckResult, ClaimResult, Verdict, judge};
+pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
 use crate::StudyError;
 use crate::axis::{OneOrMore, Scalar};

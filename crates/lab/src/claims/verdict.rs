@@ -12,6 +12,7 @@ use super::{Check, Claim, Row};
 use crate::{ExperimentResult, RunResult, values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// What came of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -82,6 +83,9 @@ pub struct CheckResult {
     pub ci95: Option<[f64; 2]>,
     /// Whether the runs repeat to the last bit.
     pub is_exact: bool,
+    /// Whether the number is a time in nanoseconds.
+    #[serde(default)]
+    pub is_time: bool,
     /// Runs in it.
     pub nr_runs: usize,
     /// What came of it.
@@ -115,49 +119,60 @@ pub struct ClaimResult {
     pub checks: Vec<CheckResult>,
 }
 
-/// Judges the claims of a study by the results of its experiments. `missing` says why an experiment
-/// or a lane has no runs here, where that is known; `nr_cpus` is what `all` means.
-pub fn judge(
-    study: &str,
-    claims: &[Claim],
-    results: &[ExperimentResult],
-    nr_cpus: u32,
-    missing: &dyn Fn(&str, &Check) -> Option<String>,
-) -> Vec<ClaimResult> {
-    let results: Vec<&ExperimentResult> =
-        results.iter().filter(|result| result.experiment.study == study).collect();
-    claims.iter().map(|claim| judge_one(study, claim, &results, nr_cpus, missing)).collect()
+/// What a judgement goes by, beside the claims.
+#[derive(Clone, Copy)]
+pub struct Evidence<'e> {
+    /// Name of the study.
+    pub study: &'e str,
+    /// Results of its experiments, and of others.
+    pub results: &'e [ExperimentResult],
+    /// What `all` means.
+    pub nr_cpus: u32,
+    /// The lanes that were asked for; of others nothing is said. Empty: all.
+    pub lanes: &'e [String],
+    /// Why an experiment or a lane has no runs here, where that is known.
+    pub missing: &'e dyn Fn(&str, &Check) -> Option<String>,
 }
 
-fn judge_one(
-    study: &str,
-    claim: &Claim,
-    results: &[&ExperimentResult],
-    nr_cpus: u32,
-    missing: &dyn Fn(&str, &Check) -> Option<String>,
-) -> ClaimResult {
+/// Judges the claims of a study.
+pub fn judge(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResult> {
+    claims.iter().map(|claim| judge_one(claim, evidence)).collect()
+}
+
+fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
     let mut checks = Vec::new();
+    let mut left_out: BTreeSet<String> = BTreeSet::new();
     for check in &claim.checks {
-        let runs: Vec<&RunResult> = results
+        let runs: Vec<&RunResult> = evidence
+            .results
             .iter()
+            .filter(|result| result.experiment.study == evidence.study)
             .filter(|result| check.is_about(&result.experiment.name))
             .flat_map(|result| &result.runs)
             .collect();
         // Whoever read the study has read its rows: there is no error left.
         for row in check.rows().unwrap_or_default() {
-            let why_not = || missing(&row.place.lane, check);
-            checks.push(answer(check, &row, &runs, nr_cpus, &why_not));
+            let lane = &row.place.lane;
+            if !evidence.lanes.is_empty() && !evidence.lanes.contains(lane) {
+                left_out.insert(lane.clone());
+                continue;
+            }
+            let why_not = || (evidence.missing)(lane, check);
+            checks.push(answer(check, &row, &runs, evidence.nr_cpus, &why_not));
         }
     }
     let verdict = verdict(&checks);
+    let mut reasons = vec![claim.not_measured.clone().unwrap_or_else(|| reason(&checks))];
+    reasons.extend(left_out.iter().map(|lane| format!("lane {lane} was not asked for")));
+    reasons.retain(|reason| !reason.is_empty());
     ClaimResult {
-        study: study.into(),
+        study: evidence.study.into(),
         id: claim.id.clone(),
         text: claim.text.trim().into(),
         numbers: claim.numbers.trim().into(),
         remark: claim.remark.trim().into(),
         verdict,
-        reason: claim.not_measured.clone().unwrap_or_else(|| reason(&checks)).trim().into(),
+        reason: reasons.join("; ").trim().into(),
         checks,
     }
 }
@@ -186,6 +201,7 @@ fn answer(
         found: None,
         ci95: None,
         is_exact: false,
+        is_time: row.expr.is_time(),
         nr_runs: 0,
         answer: Answer::CannotBeTold,
         reason: None,
@@ -263,7 +279,7 @@ mod tests {
         vec![ExperimentResult { experiment, runs: switches.iter().map(run).collect() }]
     }
 
-    fn judged(on: &str, switches: &[(&str, u32, u64)]) -> ClaimResult {
+    fn judged_in(lanes: &[&str], on: &str, switches: &[(&str, u32, u64)]) -> ClaimResult {
         let text = format!(
             "name='S'\n[[experiment]]\nname='x'\nworkload='hogs'\n[[experiment.runs]]\nlane='sim'\n\
              schedulers=['a']\n[[claim]]\nid='S-1'\ntext='t'\n[[claim.check]]\nwhat='w'\n\
@@ -271,8 +287,28 @@ mod tests {
         );
         let study = Study::parse(&text).unwrap();
         let missing = |lane: &str, _: &Check| Some(format!("there is no {lane}"));
-        let all = judge("S", &study.claims, &results(switches), 2, &missing);
-        all.into_iter().next().unwrap()
+        let evidence = Evidence {
+            study: "S",
+            results: &results(switches),
+            nr_cpus: 2,
+            lanes: &lanes.iter().map(|lane| (*lane).to_string()).collect::<Vec<_>>(),
+            missing: &missing,
+        };
+        judge(&study.claims, evidence).into_iter().next().unwrap()
+    }
+
+    fn judged(on: &str, switches: &[(&str, u32, u64)]) -> ClaimResult {
+        judged_in(&[], on, switches)
+    }
+
+    /// Whoever asks for one lane gets a verdict on that lane, and hears of the other.
+    #[test]
+    fn lanes_that_nobody_asked_for_do_not_count() {
+        let claim = judged_in(&["sim"], "['sim a', 'host a']", &[("sim", 0, 10)]);
+        assert_eq!((claim.verdict, claim.checks.len()), (Verdict::Holds, 1));
+        assert_eq!(claim.reason, "lane host was not asked for");
+        let none = judged_in(&["sim"], "['host a']", &[("sim", 0, 10)]);
+        assert_eq!((none.verdict, none.checks.len()), (Verdict::CannotBeTold, 0));
     }
 
     #[test]

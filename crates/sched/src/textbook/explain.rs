@@ -21,6 +21,8 @@ pub(super) enum Pick {
     Outranks(TaskId),
     /// The best of those that wait; with the one that gave up its turn among them.
     Best(TaskId),
+    /// The best of the others, the running task having given up its turn.
+    Next(TaskId),
 }
 
 impl Pick {
@@ -28,7 +30,9 @@ impl Pick {
     pub fn task(self) -> Option<TaskId> {
         match self {
             Self::Nobody => None,
-            Self::Keeps(task) | Self::Outranks(task) | Self::Best(task) => Some(task),
+            Self::Keeps(task) | Self::Outranks(task) | Self::Best(task) | Self::Next(task) => {
+                Some(task)
+            }
         }
     }
 }
@@ -43,7 +47,10 @@ impl<D: Discipline> Global<D> {
                 return;
             }
             Pick::Keeps(task) | Pick::Outranks(task) => (task, false),
-            Pick::Best(task) => (task, true),
+            Pick::Best(task) | Pick::Next(task) => (task, true),
+        };
+        let gives_up = |task: TaskId| {
+            matches!(pick, Pick::Next(_)) && core.rq(cpu).curr == Some(task) && task != chosen
         };
         let curr = core.rq(cpu).curr;
         let (mut waiting, nr_waiting) = self.pool.waiting(cpu, into.limit);
@@ -63,7 +70,7 @@ impl<D: Discipline> Global<D> {
         let candidate = |task: TaskId| Candidate {
             who: Who::Task(task),
             running: curr == Some(task),
-            considered: considers_running || running != Some(task),
+            considered: (considers_running || running != Some(task)) && !gives_up(task),
             chosen: task == chosen,
             facts: self.facts_of(core, task),
         };

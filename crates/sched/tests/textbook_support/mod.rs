@@ -20,7 +20,7 @@ use schedlab_sched::{Options, TunableKind, registry};
 pub const MS: Nanos = NSEC_PER_MSEC;
 
 /// Schedulers of this family.
-pub const TEXTBOOK: [&str; 14] = [
+pub const TEXTBOOK: [&str; 15] = [
     "fcfs",
     "sjf",
     "sjf-predicted",
@@ -35,6 +35,7 @@ pub const TEXTBOOK: [&str; 14] = [
     "mlfq",
     "lottery",
     "stride",
+    "vtime",
 ];
 
 /// A task.

@@ -6,6 +6,7 @@
 
 mod args;
 mod blocks;
+mod crowds;
 mod desktop;
 mod hackbench;
 mod registry;

@@ -3,7 +3,8 @@
 
 use super::args::{Args, BuiltinError, Kind, Param};
 use super::{
-    blocks, desktop, hackbench, s0_timeline, s1_turnaround, s2_benchmark, s4_processes, services,
+    blocks, crowds, desktop, hackbench, s0_timeline, s1_turnaround, s2_benchmark, s4_processes,
+    services,
 };
 use crate::suggest::{did_you_mean, list};
 use schedlab_model::Workload;
@@ -108,6 +109,65 @@ pub const BUILTINS: &[Builtin] = &[
             param("until", WORK, "10s", "end of the run"),
         ],
         build: blocks::interactive,
+    },
+    Builtin {
+        name: "queue",
+        study: "",
+        summary: "n jobs that arrive at random: an open queue with a given load",
+        params: &[
+            param("n", COUNT, "1000", "number of jobs"),
+            param("work", WORK, "10ms", "mean CPU time of a job"),
+            param(
+                "service",
+                Kind::Word { words: &["exponential", "constant", "uniform"] },
+                "exponential",
+                "distribution of the CPU times",
+            ),
+            param(
+                "load",
+                Kind::Count { min: 0, max: 1_000 },
+                "50",
+                "CPU time that arrives, in percent of what the servers have; 0: all jobs at once",
+            ),
+            param("servers", Kind::Count { min: 1, max: 1_024 }, "1", "CPUs that load is of"),
+            NICE,
+            POLICY,
+            PRIORITY,
+            CPUS,
+        ],
+        build: crowds::queue,
+    },
+    Builtin {
+        name: "two_groups",
+        study: "S4",
+        summary: "a hogs in one control group beside b hogs in another",
+        params: &[
+            param("a", COUNT, "1", "hogs of the first group"),
+            param("b", COUNT, "1", "hogs of the second group"),
+            param(
+                "groups",
+                Kind::Word { words: &["yes", "no"] },
+                "yes",
+                "whether they are in groups at all",
+            ),
+            param(
+                "b_group",
+                Kind::Word { words: &["foreground", "background"] },
+                "foreground",
+                "what the second group is to study S4's schedulers",
+            ),
+            param(
+                "work",
+                Kind::DurationOr { min_ns: NSEC_PER_USEC, word: "endless" },
+                "endless",
+                "CPU time of each",
+            ),
+            POLICY,
+            PRIORITY,
+            CPUS,
+            param("until", WORK, "10s", "end of the run"),
+        ],
+        build: crowds::two_groups,
     },
     Builtin {
         name: "hackbench",
@@ -523,9 +583,9 @@ mod tests {
     fn errors_say_what_is_allowed() {
         insta::assert_snapshot!(error("hog", &[]), @r#"
         no built-in workload is called "hog": did you mean `hogs`? allowed: hogs,
-        periodic, interactive, hackbench, token_ring, oltp, frame_loop, schbench, compile,
-        sched, sched_nice, load, multiload, prime, rw, mixed, cpu_bound, io_bound,
-        cpu_io_bound, cpu_latency
+        periodic, interactive, queue, two_groups, hackbench, token_ring, oltp, frame_loop,
+        schbench, compile, sched, sched_nice, load, multiload, prime, rw, mixed,
+        cpu_bound, io_bound, cpu_io_bound, cpu_latency
         "#);
         insta::assert_snapshot!(error("hogs", &[("wrok", "1s")]), @r#"
         hogs has no parameter "wrok": did you mean `work`? allowed: n, work, nice, policy,

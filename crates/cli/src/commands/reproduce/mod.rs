@@ -6,7 +6,7 @@
 
 mod show;
 
-use super::demo::{Unavailable, finish_with_failures};
+use super::progress::{Unavailable, finish_with_failures};
 use super::studies::{self, Source};
 use super::sweep::{Begin, Prepared, Settings, stored};
 use super::{report, results, sim};
@@ -14,7 +14,7 @@ use crate::args::ReproduceArgs;
 use crate::error::{CliError, CliResult};
 use crate::machine;
 use crate::output::{AtomicFile, Out, say};
-use schedlab_lab::claims::{Check, Claim, ClaimResult, judge};
+use schedlab_lab::claims::{Check, ClaimResult, Evidence, judge};
 use schedlab_lab::{ExperimentResult, Failure, PlannedRun};
 use std::path::Path;
 
@@ -82,30 +82,27 @@ fn sources(wanted: &[String]) -> CliResult<Vec<Source>> {
 /// Runs what is missing of a study, and judges its claims.
 fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> CliResult<Reproduced> {
     let lane = machine::sim_lane(&args.machine)?;
-    let settings = Settings { quick: args.quick, ..Settings::new(args.seed, &args.lane, &lane) };
+    let settings = Settings {
+        quick: args.quick,
+        host_repetitions: args.repetitions,
+        ..Settings::new(args.seed, &args.lane, &lane)
+    };
     let (study, claims) = (source.study.name.clone(), source.study.claims.clone());
     let version = env!("CARGO_PKG_VERSION");
     let prepared = Prepared::of(source, settings, version, schedlab_lab::plan::RUNS_MAX_DEFAULT)?;
     prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let (results, failures) = stored(&prepared, folder, begin, sim::threads(&args.machine))?;
     let nr_cpus = schedlab_host::allowed_cpus().weight();
-    let missing = |lane: &str, check: &Check| missing(args, &prepared, &failures, lane, check);
-    let claims: Vec<Claim> = claims;
-    let claims = judge(&study, &claims, &results, nr_cpus, &missing);
+    let missing = |lane: &str, check: &Check| missing(&prepared, &failures, lane, check);
+    let lanes: Vec<String> = args.lane.iter().map(|lane| lane.name().to_string()).collect();
+    let evidence =
+        Evidence { study: &study, results: &results, nr_cpus, lanes: &lanes, missing: &missing };
+    let claims = judge(&claims, evidence);
     Ok(Reproduced { results, failures, claims })
 }
 
 /// Why a check has no runs.
-fn missing(
-    args: &ReproduceArgs,
-    prepared: &Prepared,
-    failures: &[Failure],
-    lane: &str,
-    check: &Check,
-) -> Option<String> {
-    if !args.lane.is_empty() && !args.lane.iter().any(|wanted| wanted.name() == lane) {
-        return Some(format!("lane {lane} was left out by --lane"));
-    }
+fn missing(prepared: &Prepared, failures: &[Failure], lane: &str, check: &Check) -> Option<String> {
     let is_about = |run: &PlannedRun| {
         run.lane == lane && check.is_about(&prepared.plan.experiments[run.experiment].name)
     };

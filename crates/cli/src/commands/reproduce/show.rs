@@ -3,7 +3,7 @@
 
 use crate::error::CliResult;
 use crate::output::Out;
-use crate::table::{self, digits};
+use crate::table::{self, digits, duration};
 use comfy_table::Cell;
 use schedlab_lab::claims::{Answer, CheckResult, ClaimResult, Verdict};
 
@@ -68,7 +68,7 @@ fn detail(claim: &ClaimResult, out: &mut Out) -> CliResult<()> {
         rows.add_row([
             Cell::new(format!("  {}", check.what)),
             Cell::new(place(check)),
-            table::number(check.published.map_or_else(|| "-".into(), digits)),
+            table::number(check.published.map_or_else(|| "-".into(), |value| show(check, value))),
             table::number(found(check)),
             Cell::new(&check.holds),
             Cell::new(answer(check.answer)),
@@ -86,11 +86,18 @@ fn place(check: &CheckResult) -> String {
 
 fn found(check: &CheckResult) -> String {
     let Some(value) = check.found else { return "-".into() };
+    let of = |value| show(check, value);
     match check.ci95 {
-        Some([low, high]) => {
-            format!("{} [{}, {}]", digits(value), digits(low), digits(high))
-        }
-        None => digits(value),
+        Some([low, high]) => format!("{} [{}, {}]", of(value), of(low), of(high)),
+        None => of(value),
+    }
+}
+
+/// A number, or a time with its unit.
+fn show(check: &CheckResult, value: f64) -> String {
+    match check.is_time && value >= 0.0 {
+        true => duration(value.round() as u64),
+        false => digits(value),
     }
 }
 

@@ -16,7 +16,7 @@ pub use export::NamedTable;
 pub use manifest::Manifest;
 pub use repeat::repeat;
 
-use super::demo::{Bar, Unavailable, finish_with_failures};
+use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::report;
 use super::results::{self, Expectations};
 use crate::args::{CompareArgs, SweepArgs};

@@ -28,6 +28,9 @@ pub struct Settings {
     pub host_cpus: String,
     /// Only these lanes, separated by commas, if any was asked for.
     pub lane: Option<String>,
+    /// Repetitions on the host instead of the study's, if any were asked for.
+    #[serde(default)]
+    pub host_repetitions: Option<u32>,
     /// The quick form of the study.
     #[serde(default)]
     pub quick: bool,
@@ -58,6 +61,7 @@ impl Settings {
             host_cpus: schedlab_host::allowed_cpus().to_string(),
             lane: (!wanted.is_empty())
                 .then(|| wanted.iter().map(|lane| lane.name()).collect::<Vec<_>>().join(",")),
+            host_repetitions: None,
             quick: false,
             hz: lane.hz,
             costs: lane.costs.as_ref().map(costs),
@@ -141,7 +145,7 @@ impl Prepared {
             host_cpus,
             seed: settings.seed,
             lanes: settings.lane.iter().flat_map(|all| all.split(',')).map(String::from).collect(),
-            host_repetitions: None,
+            host_repetitions: settings.host_repetitions,
             runs_max,
             has_views: true,
         };

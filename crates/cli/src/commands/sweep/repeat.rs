@@ -8,7 +8,7 @@ use super::manifest::{self, Manifest, ManifestRun};
 use super::prepare::{Prepared, machine_is_default};
 use super::{check_failed, held, refuse, refuse_file_options, threads};
 use crate::args::CompareArgs;
-use crate::commands::demo::Bar;
+use crate::commands::progress::Bar;
 use crate::commands::studies::Source;
 use crate::error::{CliError, CliResult};
 use crate::output::{Out, say};

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab attach`: shows a task that runs already, and switches it to another policy.
+
+use crate::error::{CliError, CliResult};
+use crate::output::Out;
+use crate::table::{self, duration};
+use clap::Args;
+use schedlab_host::inspect::{self, Change, TaskView};
+use schedlab_host::{HostError, procfs};
+use schedlab_lab::LaneError;
+use schedlab_model::Policy;
+
+/// Arguments of `attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// Process or thread.
+    #[arg(required_unless_present = "list", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pid: Option<u32>,
+    /// Policy that it gets: other, batch, idle, fifo, rr, ext.
+    #[arg(long, value_parser = crate::input::policy)]
+    pub policy: Option<Policy>,
+    /// Real-time priority that it gets, 1 to 99, with fifo and rr.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub priority: Option<u8>,
+    /// Nice value that it gets, -20 to 19, with other, batch and ext.
+    #[arg(long, value_parser = clap::value_parser!(i8).range(-20..=19), allow_hyphen_values = true)]
+    pub nice: Option<i8>,
+    /// Every thread of the process, not only that of this number.
+    #[arg(long)]
+    pub threads: bool,
+    /// List the policies of this kernel.
+    #[arg(long, conflicts_with_all = ["pid", "policy", "priority", "nice", "threads"])]
+    pub list: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the command.
+pub fn attach(args: &AttachArgs, out: &mut Out) -> CliResult<()> {
+    let Some(pid) = args.pid else { return list(args.json, out) };
+    let change = Change { policy: args.policy, priority: args.priority, nice: args.nice };
+    let is_look = change == Change::default();
+    let problem = |error: HostError| CliError::from(LaneError::from(error));
+    // Asked first, so that a number that does not exist is no empty answer.
+    let first = inspect::view(pid).map_err(problem)?;
+    let threads = if args.threads { procfs::threads(pid) } else { vec![pid] };
+    let mut tasks = Vec::new();
+    for thread in threads {
+        tasks.push(if is_look && thread == pid {
+            first.clone()
+        } else if is_look {
+            inspect::view(thread).map_err(problem)?
+        } else {
+            inspect::switch(thread, change).map_err(problem)?
+        });
+    }
+    if args.json {
+        return out.json(&tasks);
+    }
+    show(&tasks, out)
+}
+
+fn slice(task: &TaskView) -> String {
+    let slice = match task.slice_ns {
+        0 => "none".into(),
+        slice => duration(slice),
+    };
+    match task.asked_slice_ns {
+        Some(asked) => format!("{slice} (asked: {})", duration(asked)),
+        None => slice,
+    }
+}
+
+fn show(tasks: &[TaskView], out: &mut Out) -> CliResult<()> {
+    let heads = ["pid", "name", "group", "ground", "policy", "priority", "nice", "slice", "CPUs"];
+    let mut rows = table::table(&heads);
+    for task in tasks {
+        let policy = match &task.scheduler {
+            Some(scheduler) => format!("{} ({scheduler})", task.policy),
+            None => task.policy.clone(),
+        };
+        rows.add_row([
+            task.pid.to_string(),
+            task.name.clone(),
+            task.group.clone(),
+            if task.is_background { "back".into() } else { "fore".into() },
+            policy,
+            if task.rt_priority > 0 { task.rt_priority.to_string() } else { "-".into() },
+            task.nice.map_or_else(|| "-".into(), |nice| nice.to_string()),
+            slice(task),
+            task.cpus.clone(),
+        ]);
+    }
+    out.line(table::render(&rows))
+}
+
+fn list(json: bool, out: &mut Out) -> CliResult<()> {
+    let policies = inspect::policies();
+    if json {
+        return out.json(&policies);
+    }
+    let mut rows = table::table(&["policy", "number", "priorities", "takes"]);
+    for policy in &policies {
+        let priorities = match policy.priorities {
+            Some((0, 0)) => "-".into(),
+            Some((least, most)) => format!("{least} to {most}"),
+            None => "not in this kernel".into(),
+        };
+        let number = policy.number.to_string();
+        rows.add_row([policy.name, number.as_str(), priorities.as_str(), policy.takes]);
+    }
+    out.line(table::render(&rows))
+}

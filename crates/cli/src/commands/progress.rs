@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a person sees while runs go on, and what is said of those that failed.
+
+use crate::error::{CliError, CliResult, Exit};
+use crate::output::{is_watched, say};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use schedlab_lab::{Failure, LaneError, Plan, PlannedRun};
+use std::collections::BTreeMap;
+
+/// A progress bar for a person; a pipe or a log gets nothing.
+pub struct Bar {
+    bar: ProgressBar,
+}
+
+impl Bar {
+    /// A bar for all runs of `plan`.
+    pub fn new(plan: &Plan) -> Self {
+        let target =
+            if is_watched() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(plan.runs.len() as u64), target);
+        let template = "{elapsed_precise} [{wide_bar}] {pos}/{len} {msg}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.enable_steady_tick(std::time::Duration::from_millis(250));
+        Self { bar }
+    }
+
+    /// Runs that are there already.
+    pub fn skip(&self, count: usize) {
+        self.bar.inc(count as u64);
+    }
+
+    /// A run has ended.
+    pub fn step(&self, run: &PlannedRun, error: Option<&LaneError>) {
+        self.bar.inc(1);
+        let label: String = run.label().chars().take(40).collect();
+        self.bar.set_message(if error.is_some() { format!("{label}: failed") } else { label });
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What runs that this machine cannot do mean for the exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unavailable {
+    /// They were asked for by name: the command fails.
+    Fails,
+    /// They are said, and what could be done counts: a study runs on any machine.
+    IsSaid,
+}
+
+/// Tells every failure once, and turns them into an exit code: a failed check counts most, then bad
+/// input, then what this machine cannot do.
+pub fn finish_with_failures(failures: &[Failure], unavailable: Unavailable) -> CliResult<()> {
+    let mut texts: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for failure in failures {
+        texts.entry(failure.error.text()).or_insert((0, &failure.label)).0 += 1;
+    }
+    for (text, (count, label)) in texts {
+        let others = if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+        say(format!("no result: {label}{others}: {text}"));
+    }
+    let has = |wanted: fn(&LaneError) -> bool| failures.iter().any(|f| wanted(&f.error));
+    if has(|error| matches!(error, LaneError::Check(_))) {
+        Err(CliError::Silent(Exit::Check))
+    } else if has(|error| matches!(error, LaneError::Input(_))) {
+        Err(CliError::Silent(Exit::Usage))
+    } else if has(|error| matches!(error, LaneError::System(_)))
+        || (unavailable == Unavailable::Fails && !failures.is_empty())
+    {
+        Err(CliError::Silent(Exit::Unavailable))
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_check_decides_the_exit_code() {
+        let failure = |error| Failure { run: 0, label: "x".into(), error };
+        let failures = [
+            failure(LaneError::Unavailable("no".into())),
+            failure(LaneError::Check("lost a task".into())),
+        ];
+        let exit = |failures: &[Failure]| match finish_with_failures(failures, Unavailable::Fails) {
+            Err(CliError::Silent(exit)) => Some(exit),
+            _ => None,
+        };
+        assert_eq!(exit(&failures), Some(Exit::Check));
+        assert_eq!(exit(&failures[..1]), Some(Exit::Unavailable));
+        assert_eq!(exit(&[]), None);
+        assert!(finish_with_failures(&failures[..1], Unavailable::IsSaid).is_ok());
+    }
+}
