@@ -169,7 +169,11 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
                         true => kernel.clone(),
                         false => format!("{kernel}:{scheduler}"),
                     },
-                    tunables: if is_kernels { Vec::new() } else { tunables.clone() },
+                    // Beside others the kernel's own is left as it is; alone, the lane says why.
+                    tunables: match is_kernels && args.scheduler.len() > 1 {
+                        true => Vec::new(),
+                        false => tunables.clone(),
+                    },
                     cpus: CpuMask::first(args.cpus),
                     machine: None,
                     parameters,

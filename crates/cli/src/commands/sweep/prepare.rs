@@ -154,6 +154,7 @@ impl Prepared {
         }
         let mut plan = Plan::default();
         source.plan(&mut plan, &input)?;
+        let guests = guests(&mut plan);
         if plan.runs.is_empty() {
             return Err(CliError::usage_help(
                 format!("{} has no run that this machine can do", source.name),
@@ -164,7 +165,6 @@ impl Prepared {
             let info = schedlab_host::machine::info(&host_cpus);
             settings.host = format!("{}, {}", info.cpu_model, info.kernel);
         }
-        let guests = vm::lane_of(&plan)?;
         if let Some(guests) = guests.as_ref().filter(|_| settings.vm.is_empty()) {
             settings.vm = guests.describe();
         }
@@ -217,6 +217,15 @@ impl Prepared {
             count("host"),
         ));
     }
+}
+
+/// The lane for runs in virtual machines. Where there can be none, they leave the plan, with a note.
+fn guests(plan: &mut Plan) -> Option<VmLane> {
+    vm::lane_of(plan).unwrap_or_else(|error| {
+        plan.runs.retain(|run| run.lane != "vm");
+        plan.notes.push(format!("runs in virtual machines are left out: {}", error.text()));
+        None
+    })
 }
 
 /// Options of the modelled machine that a manifest fixes.
