@@ -17,7 +17,7 @@ use schedlab_host::ext;
 use schedlab_lab::{
     Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting, Warning,
 };
-use schedlab_model::{CpuMask, Op, TraceSink};
+use schedlab_model::{CpuMask, Op, TraceSink, Workload};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -333,15 +333,7 @@ impl VmLane {
             let same = guests.measures.tasks.iter().find(|found| found.id == task.id);
             task.pid = same.map_or(0, |found| found.pid);
         }
-        let is_io = |op: &Op| matches!(op, Op::Io { .. });
-        if request.workload.tasks.iter().any(|task| task.program.ops.iter().any(is_io)) {
-            result.warnings.push(warning(
-                "io-in-memory",
-                "Transfers (iorun) went to a file in the guest's memory: no task waited for a \
-                 device, as it would elsewhere."
-                    .into(),
-            ));
-        }
+        result.warnings.extend(io_warning(&request.workload));
         add(&mut result, "vm.identity", job.identity.sha256());
         // What must be equal for a comparison with a golden; kernel and object are what it tests.
         let conditions = job.identity.sha256_without(&["kernel", "boot", "object"]);
@@ -405,9 +397,23 @@ pub fn replay(trace: &[u8], sink: &mut dyn TraceSink) -> Result<(), LaneError> {
     Ok(())
 }
 
-/// A guest has no neighbours, its sched_ext scheduler is the one that was asked for, and what its lane did before the run is no load. With some
-/// nanoseconds an instruction, the kernel's books and the trace differ by what lies between the two
-/// looks at the clock; the figures stay among the settings.
+/// Transfers need a device, and a guest has none.
+fn io_warning(workload: &Workload) -> Option<Warning> {
+    let is_io = |op: &Op| matches!(op, Op::Io { .. });
+    workload.tasks.iter().any(|task| task.program.ops.iter().any(is_io)).then(|| {
+        warning(
+            "io-in-memory",
+            "Transfers (iorun) went to a file in the guest's memory: no task waited for a device, \
+             as it would elsewhere."
+                .into(),
+        )
+    })
+}
+
+/// A guest has no neighbours, its sched_ext scheduler is the one that was asked for, and what its
+/// lane did before the run is no load. With some nanoseconds an instruction, the kernel's books and
+/// the trace differ by what lies between the two looks at the clock; the figures stay among the
+/// settings.
 fn means_something(warning: &Warning) -> bool {
     !matches!(warning.code.as_str(), "other-load" | "steal" | "run-delay-mismatch" | "sched-ext")
 }

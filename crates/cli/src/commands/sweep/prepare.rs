@@ -219,7 +219,8 @@ impl Prepared {
     }
 }
 
-/// The lane for runs in virtual machines. Where there can be none, they leave the plan, with a note.
+/// The lane for runs in virtual machines. Where there can be none, they leave the plan, with a
+/// note.
 fn guests(plan: &mut Plan) -> Option<VmLane> {
     vm::lane_of(plan).unwrap_or_else(|error| {
         plan.runs.retain(|run| run.lane != "vm");
