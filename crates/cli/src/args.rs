@@ -277,6 +277,21 @@ pub struct MachineArgs {
     #[arg(long, value_name = "TIME|auto|off", default_value = "auto",
           value_parser = crate::input::watchdog)]
     pub watchdog: schedlab_lab::Watchdog,
+    /// Schedulers that are files.
+    #[command(flatten)]
+    pub scx: ScxArgs,
+}
+
+/// How a scheduler that is a file (`--scheduler ./my_sched.bpf.c`) is compiled.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ScxArgs {
+    /// Directory with headers of a scheduler that is a file, before the simulator's own; may be
+    /// repeated. `include` beside the scheduler is found by itself.
+    #[arg(long = "scx-include", value_name = "DIR")]
+    pub include: Vec<PathBuf>,
+    /// Further source file of a scheduler that is a file; may be repeated.
+    #[arg(long = "scx-source", value_name = "FILE")]
+    pub source: Vec<PathBuf>,
 }
 
 /// What a command prints and writes.
@@ -310,7 +325,8 @@ pub struct OutputArgs {
 pub struct SimArgs {
     /// A built-in workload, such as `hogs` or `hogs:n=4,work=100ms`, or the path of an rt-app file.
     pub workload: String,
-    /// Schedulers by name, separated by commas; `schedlab list schedulers` shows them.
+    /// Schedulers by name, separated by commas; `schedlab list schedulers` shows them. A file
+    /// (`./my_sched.bpf.c`) is a scheduler for sched_ext, compiled for this machine.
     #[arg(
         long,
         visible_alias = "schedulers",
@@ -604,7 +620,7 @@ pub struct BenchArgs {
     #[arg(long, value_enum, conflicts_with_all = ["jobs", "cpus", "until"])]
     pub curve: Option<BenchCurve>,
     /// Schedulers by name, separated by commas; `all` is every one that `schedlab list schedulers`
-    /// shows.
+    /// shows. A file (`./my_sched.bpf.c`) is a scheduler for sched_ext, compiled for this machine.
     #[arg(
         long,
         visible_alias = "schedulers",
@@ -641,6 +657,9 @@ pub struct BenchArgs {
     /// file.
     #[arg(long, value_name = "zero|default|FILE")]
     pub costs: Option<String>,
+    /// Schedulers that are files.
+    #[command(flatten)]
+    pub scx: ScxArgs,
     /// Processes to measure; medians are shown.
     #[arg(long, short = 'n', default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]

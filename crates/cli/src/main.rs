@@ -7,6 +7,7 @@ mod commands;
 mod error;
 mod input;
 mod machine;
+mod made;
 mod output;
 mod table;
 

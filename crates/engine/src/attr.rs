@@ -5,7 +5,9 @@
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::observe::Cause;
+use crate::stack;
 use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
+use schedlab_sched::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 
 impl<S: TraceSink> Engine<'_, S> {
@@ -44,7 +46,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let t = self.core.task(task);
         let (cpu, old_class, old_prio) = (t.cpu, t.class, t.prio);
         let is_running = self.core.is_running(task);
-        if t.sched_delayed && new_prio != old_prio {
+        if t.sched_delayed && (new_prio != old_prio || new_class != old_class) {
             // A sleeper whose dequeue is delayed leaves the queue now: its class may lose it.
             let (class, core) = self.class(old_class);
             let special = DequeueFlags { special: true, ..DequeueFlags::SLEEP };
@@ -67,7 +69,7 @@ impl<S: TraceSink> Engine<'_, S> {
         class.attr_changing(core, task, attr);
         let cpus_allowed = attr.affinity.unwrap_or(core.cpus).and(&core.cpus);
         let t = &mut core.tasks[task.index()];
-        t.attr = *attr;
+        let old_attr = std::mem::replace(&mut t.attr, *attr);
         t.prio = new_prio;
         t.class = new_class;
         t.nr_cpus_allowed = cpus_allowed.weight();
@@ -76,6 +78,7 @@ impl<S: TraceSink> Engine<'_, S> {
             self.lend(task, donor);
         }
         let (class, core) = self.class(new_class);
+        class.attr_changed(core, task, old_class, &old_attr);
         if is_queued {
             let head = old_prio < new_prio;
             let restore = EnqueueFlags { restore: true, moved, head, ..EnqueueFlags::NONE };
@@ -96,5 +99,19 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.watch.is_some() {
             self.note_cause(&Cause::Attr { task });
         }
+    }
+
+    /// Gives every task the class that its policy belongs to now.
+    pub(crate) fn reclass(&mut self) {
+        stack::assign(&self.classes, &mut self.core);
+        for task in (0..self.core.tasks.len() as u32).map(TaskId) {
+            let t = self.core.task(task);
+            let (attr, class, is_dead) = (t.attr, t.class, t.state == TaskState::Dead);
+            if !is_dead && self.effective(task, &attr).1 != class {
+                self.change(task, &attr);
+            }
+        }
+        self.each_class(|class, core| class.reclassed(core));
+        self.drain();
     }
 }

@@ -93,6 +93,11 @@ impl EventQueue {
         self.heap.iter().any(|entry| wakes(&entry.due))
     }
 
+    /// Whether the first event is a timer of a class.
+    pub fn next_is_class_timer(&self) -> bool {
+        self.heap.peek().is_some_and(|entry| matches!(entry.due, Due::ClassTimer { .. }))
+    }
+
     /// Takes the first event if it is due at `now`.
     #[inline]
     pub fn pop_at(&mut self, now: Nanos) -> Option<Due> {

@@ -59,4 +59,6 @@ pub struct SimOutcome {
     pub lock_transfer_ns: Nanos,
     /// What cpu.max did to the groups that have one, in their order.
     pub bandwidth: Vec<(CgroupId, BandwidthStats)>,
+    /// What classes want a reader of the result to know: a short name and a sentence each.
+    pub notes: Vec<(&'static str, String)>,
 }

@@ -70,14 +70,24 @@ pub(crate) struct Engine<'a, S> {
     pub error: Option<SimError>,
     /// Somebody watches the choices.
     pub watch: Option<Watch<'a>>,
+    /// The name of the scheduler.
+    pub scheduler: &'a str,
+    /// The highest class that balances before every pick; none: behind the last one.
+    pub balance_from: u8,
+    /// Classes, by bit, that are told of idle CPUs.
+    pub idle_watchers: u8,
 }
 
 impl<'a, S: TraceSink> Engine<'a, S> {
-    pub fn new(workload: &'a Workload, config: &'a SimConfig<'a>, sink: S) -> Self {
+    pub fn new(
+        workload: &'a Workload,
+        config: &'a SimConfig<'a>,
+        (scheduler, classes): (&'a str, Vec<Box<dyn SchedClass>>),
+        sink: S,
+    ) -> Self {
         let machine = config.machine;
         let random = Stream::new(config.seed, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, workload.cgroups.clone(), random);
-        let classes = (config.scheduler.build)(config.options, machine, &workload.cgroups);
         let classes = stack::build(classes, workload, &mut core);
         let half = config.watchdog_ns.unwrap_or(Nanos::MAX) / 2;
         let check_interval = half.clamp(1, NSEC_PER_SEC);
@@ -93,6 +103,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             config,
             sink,
             locks: Locks::new(&machine.costs, machine.nr_cpus(), &classes),
+            scheduler,
+            balance_from: stack::first_that_balances(&classes),
+            idle_watchers: stack::idle_watchers(&classes),
             costs: machine.costs,
             execs: Vec::new(),
             events,
@@ -167,6 +180,18 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             }
         }
         self.core.clear_moves();
+        if let Some(what) = self.core.take_failure() {
+            let (scheduler, time_ns) = (self.scheduler.into(), self.core.now);
+            self.error.get_or_insert(SimError::Failed { scheduler, what, time_ns });
+        }
+    }
+
+    /// Calls every class, highest first.
+    pub fn each_class(&mut self, mut call: impl FnMut(&mut dyn SchedClass, &mut Core)) {
+        for index in 0..self.nr_classes() {
+            let (class, core) = self.class(index);
+            call(class, core);
+        }
     }
 
     pub fn run(mut self) -> Result<SimOutcome, SimError> {
@@ -174,10 +199,12 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.sink.object(ObjectId(id as u32), info);
         }
         let end_ns = self.end_ns();
+        self.each_class(|class, core| class.run_begins(core));
+        self.drain();
         while self.nr_live > 0 && self.error.is_none() {
             let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
             let now = self.events.next_time().min(tick).min(self.burst_ends.first_time());
-            let never = now == Nanos::MAX;
+            let never = now == Nanos::MAX || (end_ns == Nanos::MAX && self.waits_for_nobody());
             if never && (end_ns == Nanos::MAX || self.runnable_task().is_some()) {
                 self.report_stuck();
                 break;
@@ -199,7 +226,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         if self.error.is_none() {
             self.check_all();
+            self.each_class(|class, core| class.run_ends(core));
         }
+        self.outcome.notes = self.notes();
         self.outcome.end_ns = self.core.now;
         self.outcome.bandwidth = self.bandwidth();
         self.outcome.nr_tasks = self.core.tasks.len() as u64;
@@ -246,15 +275,10 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.count_round(cpu);
             self.step(cpu);
         }
-        while let Some(cpu) = self.core.next_resched() {
-            if self.error.is_some() {
-                break;
-            }
-            if self.puts_off(cpu) {
-                continue;
-            }
-            self.count_round(cpu);
-            self.schedule(cpu);
+        self.reschedule_all();
+        while self.core.take_reclass() && self.error.is_none() {
+            self.reclass();
+            self.reschedule_all();
         }
         if self.kernel_mode.is_lazy() {
             self.await_lazy();
@@ -264,6 +288,20 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         if now >= self.next_check {
             self.check_if_worth();
+        }
+    }
+
+    /// Reschedules until no CPU is left that was asked to.
+    fn reschedule_all(&mut self) {
+        while let Some(cpu) = self.core.next_resched() {
+            if self.error.is_some() {
+                break;
+            }
+            if self.puts_off(cpu) {
+                continue;
+            }
+            self.count_round(cpu);
+            self.schedule(cpu);
         }
     }
 
@@ -313,6 +351,15 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let groups = (0..self.workload.cgroups.len() as u32).map(CgroupId);
         let stats = |group| self.classes.iter().find_map(|c| c.bandwidth_stats(&self.core, group));
         groups.filter_map(|group| Some((group, stats(group)?))).collect()
+    }
+
+    /// Whether nothing but timers of classes is to come, and nobody is there for them to serve.
+    fn waits_for_nobody(&self) -> bool {
+        self.nr_busy == 0 && self.events.next_is_class_timer() && self.is_stuck()
+    }
+
+    fn notes(&self) -> Vec<(&'static str, String)> {
+        self.classes.iter().flat_map(|class| class.notes(&self.core)).collect()
     }
 
     /// Whether no task will ever run again, whatever timers of classes still come.

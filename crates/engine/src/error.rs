@@ -79,6 +79,15 @@ pub enum SimError {
         /// When.
         time_ns: Nanos,
     },
+    /// A class says that the run cannot go on.
+    Failed {
+        /// Scheduler.
+        scheduler: String,
+        /// What happened.
+        what: String,
+        /// When.
+        time_ns: Nanos,
+    },
     /// A class did not admit a task.
     Refused {
         /// The task.
@@ -134,6 +143,9 @@ impl fmt::Display for SimError {
                 fault.text(),
                 fault.name()
             ),
+            Self::Failed { scheduler, what, time_ns } => {
+                write!(f, "scheduler {scheduler:?} at {time_ns} ns: {what}")
+            }
             Self::Refused { task, why, time_ns } => {
                 write!(f, "task {task:?} at {time_ns} ns: {why}")
             }

@@ -15,7 +15,8 @@
 //! 3. the tick, CPU by CPU in ascending order: `task_tick`, then `tick_balance` of every class;
 //! 4. ends of CPU bursts, CPU by CPU: the program goes on; a task that blocks, yields or exits
 //!    reschedules its CPU there and then, and so does a system call that asked for a reschedule;
-//! 5. reschedules asked for, CPU by CPU, until none is left.
+//! 5. reschedules asked for, CPU by CPU, until none is left; then, if a class takes over other
+//!    policies than before, tasks get their class anew, and step 5 comes again.
 //!
 //! What steps 4 and 5 set for the same instant is handled in another round at that instant.
 
@@ -48,6 +49,7 @@ pub use objects::BlockedTask;
 pub use observe::{Cause, Decision, Observer};
 
 use schedlab_model::{TraceSink, Workload};
+use schedlab_sched::SchedClass;
 
 /// Runs `workload` as `config` says. Every event goes to `sink`, at the end `end`.
 ///
@@ -73,17 +75,63 @@ pub fn simulate_observed<'a, S: TraceSink>(
     engine.run()
 }
 
+/// A scheduler that stands in no list: its name, and a stack of classes for one run.
+pub struct Prepared<'a> {
+    /// Name, for errors.
+    pub name: &'a str,
+    /// Classes, highest first.
+    pub classes: Vec<Box<dyn SchedClass>>,
+}
+
+/// Runs `workload` under a scheduler made at run time. `config.scheduler` says what it promises,
+/// and is not asked for its classes.
+pub fn simulate_prepared<S: TraceSink>(
+    workload: &Workload,
+    config: &SimConfig<'_>,
+    prepared: Prepared<'_>,
+    sink: S,
+) -> Result<SimOutcome, SimError> {
+    checked_with(workload, config, Some(prepared), sink)?.run()
+}
+
+/// The same, with an observer of every choice.
+pub fn simulate_prepared_observed<'a, S: TraceSink>(
+    workload: &'a Workload,
+    config: &'a SimConfig<'a>,
+    prepared: Prepared<'a>,
+    sink: S,
+    observer: &'a mut dyn Observer,
+) -> Result<SimOutcome, SimError> {
+    let mut engine = checked_with(workload, config, Some(prepared), sink)?;
+    engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
+    engine.run()
+}
+
 /// An engine for a workload that fits the machine and the scheduler.
 fn checked<'a, S: TraceSink>(
     workload: &'a Workload,
     config: &'a SimConfig<'a>,
     sink: S,
 ) -> Result<engine::Engine<'a, S>, SimError> {
+    checked_with(workload, config, None, sink)
+}
+
+fn checked_with<'a, S: TraceSink>(
+    workload: &'a Workload,
+    config: &'a SimConfig<'a>,
+    prepared: Option<Prepared<'a>>,
+    sink: S,
+) -> Result<engine::Engine<'a, S>, SimError> {
     workload
         .check(config.machine.nr_cpus())
         .map_err(|error| SimError::Workload(error.to_string()))?;
     config.machine.check().map_err(SimError::Machine)?;
-    let engine = engine::Engine::new(workload, config, sink);
-    refuse::check(workload, config.scheduler.name, &engine.classes).map_err(SimError::Workload)?;
+    let scheduler = config.scheduler;
+    let Prepared { name, classes } = prepared.unwrap_or_else(|| Prepared {
+        name: scheduler.name,
+        classes: (scheduler.build)(config.options, config.machine, &workload.cgroups),
+    });
+    let engine = engine::Engine::new(workload, config, (name, classes), sink);
+    refuse::check(workload, name, &engine.classes).map_err(SimError::Workload)?;
     Ok(engine)
 }

@@ -39,7 +39,8 @@ fn check_cpu_max(
         return Ok(());
     };
     let path = &group.path;
-    let fair = classes.iter().find(|class| class.owns(Policy::Normal));
+    let taken = classes.iter().find(|class| class.takes_over(Policy::Normal));
+    let fair = taken.or_else(|| classes.iter().find(|class| class.owns(Policy::Normal)));
     if !fair.is_some_and(|class| class.enforces_cpu_max()) {
         return Err(format!(
             "group {path:?}: scheduler {scheduler:?} leaves out cpu.max: take one of linux-6.1 and \

@@ -40,6 +40,9 @@ impl<S: TraceSink> Engine<'_, S> {
             let scan = self.scan_cost();
             self.lose(cpu, scan);
         }
+        if next.is_none() && prev.is_none() && self.idle_watchers != 0 {
+            self.tell_idle(cpu, true, true);
+        }
         if let Some(prev) = prev {
             let exec = &mut self.execs[prev.index()];
             exec.yielded = false;
@@ -60,6 +63,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Asks the class of `prev` and those below it, until one has something to run here.
     fn pull_before_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) {
         let first = prev.map_or(self.nr_classes(), |prev| self.core.task(prev).class);
+        let first = first.min(self.balance_from);
         for index in first..self.nr_classes() {
             let (class, core) = self.class(index);
             if class.balance(core, cpu) {
@@ -139,6 +143,9 @@ impl<S: TraceSink> Engine<'_, S> {
         if let Some(prev) = prev {
             self.switch_out(cpu, prev, next, out);
         }
+        if self.idle_watchers != 0 && (prev.is_none() || next.is_none()) {
+            self.tell_idle(cpu, next.is_none(), false);
+        }
         self.emit(cpu, EventKind::Switch { prev, next, out });
         let now = self.core.now;
         let rq = &mut self.core.rqs[cpu.index()];
@@ -188,6 +195,17 @@ impl<S: TraceSink> Engine<'_, S> {
         class.put_prev_task(core, cpu, prev, next);
         if out == SwitchOut::Dead {
             class.task_dead(core, prev);
+            self.each_class(|class, core| class.task_exited(core, prev));
+        }
+    }
+
+    /// Tells the classes that want to know it that `cpu` becomes idle or busy.
+    fn tell_idle(&mut self, cpu: CpuId, idle: bool, again: bool) {
+        let mut watchers = self.idle_watchers;
+        while watchers != 0 {
+            let (class, core) = self.class(watchers.trailing_zeros() as u8);
+            class.idle_changed(core, cpu, idle, again);
+            watchers &= watchers - 1;
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn build(
 ) -> Vec<Box<dyn SchedClass>> {
     let used = policies(workload);
     let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
-    // A policy that two classes take is the higher one's.
+    // A policy that two classes own is the higher one's; a third may take it over for a time only.
     let owner_of = |policy: Policy| classes.iter().position(|class| class.owns(policy));
     let is_served = |class: &dyn SchedClass, index: usize| {
         let serves = |policy: &&Policy| class.serves(**policy);
@@ -43,12 +43,38 @@ pub(crate) fn build(
     }
     let lowest = classes.len() - 1;
     for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {
-        let owner = classes.iter().position(|class| class.owns(policy));
         // The number of a class that was left out is that of no other one.
         let absent = if is_owned { CLASSES_MAX - 1 } else { lowest };
-        core.set_class_of(policy, owner.unwrap_or(absent) as u8);
+        core.set_class_of(policy, owner(&classes, policy).unwrap_or(absent) as u8);
     }
     classes
+}
+
+/// Whose the tasks of `policy` are: those of the class that takes them over, or else of the highest
+/// one that owns them.
+fn owner(classes: &[Box<dyn SchedClass>], policy: Policy) -> Option<usize> {
+    let taken = classes.iter().position(|class| class.takes_over(policy));
+    taken.or_else(|| classes.iter().position(|class| class.owns(policy)))
+}
+
+/// Asks the classes anew whose the policies are; those of classes that were left out stay so.
+pub(crate) fn assign(classes: &[Box<dyn SchedClass>], core: &mut Core) {
+    for policy in POLICIES {
+        if let Some(owner) = owner(classes, policy) {
+            core.set_class_of(policy, owner as u8);
+        }
+    }
+}
+
+/// The highest class that balances before every pick, or the number of classes.
+pub(crate) fn first_that_balances(classes: &[Box<dyn SchedClass>]) -> u8 {
+    classes.iter().position(|class| class.always_balances()).unwrap_or(classes.len()) as u8
+}
+
+/// The classes, by bit, that are told of idle CPUs.
+pub(crate) fn idle_watchers(classes: &[Box<dyn SchedClass>]) -> u8 {
+    let watching = classes.iter().enumerate().filter(|(_, class)| class.watches_idle());
+    watching.fold(0, |bits, (index, _)| bits | 1 << index)
 }
 
 /// The policies that a task may ever have.

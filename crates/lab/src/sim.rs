@@ -11,7 +11,8 @@ use crate::{
     StudyError, Warning,
 };
 use schedlab_engine::{
-    Decision, Observer, SimConfig, SimError, SimOutcome, simulate, simulate_observed,
+    Decision, Observer, Prepared, SimConfig, SimError, SimOutcome, simulate, simulate_observed,
+    simulate_prepared, simulate_prepared_observed,
 };
 use schedlab_metrics::RunTotals;
 use schedlab_model::{
@@ -21,7 +22,7 @@ use schedlab_model::{
 use schedlab_sched::Core;
 use schedlab_sched::explain::Explanation;
 use schedlab_sched::options::{Options, TunableKind};
-use schedlab_sched::registry::{self, SchedulerInfo};
+use schedlab_sched::registry::{self, MadeScheduler, SchedulerInfo};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
 use std::collections::BTreeSet;
@@ -71,8 +72,18 @@ pub struct SimLane {
     /// Whether sinks are told the virtual runtime of tasks ([`TraceSink::counter`]), where the
     /// scheduler has one. The run is the same, but slower.
     pub tells_vruntime: bool,
+    /// Schedulers made at run time, which requests name like those of the registry; a name that is
+    /// in both lists is theirs.
+    pub made: Vec<Arc<MadeScheduler>>,
     /// Version that results carry.
     pub schedlab_version: String,
+}
+
+/// The scheduler of a run.
+struct Chosen<'a> {
+    name: &'a str,
+    info: &'static SchedulerInfo,
+    made: Option<&'a MadeScheduler>,
 }
 
 /// Wants nothing but the virtual runtimes.
@@ -99,6 +110,7 @@ impl Default for SimLane {
             preempt: None,
             watchdog: Watchdog::Auto,
             tells_vruntime: false,
+            made: Vec::new(),
             schedlab_version: env!("CARGO_PKG_VERSION").into(),
         }
     }
@@ -144,6 +156,14 @@ impl Lane for SimLane {
 }
 
 impl SimLane {
+    /// The scheduler of that name: one made at run time, or one of the registry.
+    fn find<'a>(&'a self, name: &'a str) -> Result<Chosen<'a>, LaneError> {
+        if let Some(made) = self.made.iter().find(|made| made.name == name) {
+            return Ok(Chosen { name, info: made.like, made: Some(made) });
+        }
+        Ok(Chosen { name, info: find_scheduler(name)?, made: None })
+    }
+
     /// The run, with an observer of every choice if there is one. It does not change the run.
     pub fn run_observed(
         &self,
@@ -151,12 +171,12 @@ impl SimLane {
         sink: &mut dyn TraceSink,
         observer: Option<&mut dyn Observer>,
     ) -> Result<RunResult, LaneError> {
-        let scheduler = find_scheduler(&request.scheduler)?;
-        let options = options(scheduler, &request.tunables)?;
+        let Chosen { name, info: scheduler, made } = self.find(&request.scheduler)?;
+        let options = options_of(name, scheduler, &request.tunables)?;
         let nr_cpus = request.cpus.weight();
         let machine = self.machine(request, scheduler)?;
         request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
-        let mut settings = settings(&machine, scheduler, &options);
+        let mut settings = settings(&machine, name, scheduler, &options);
         settings.extend(memory_settings(&machine.memory, &request.workload));
         let config = SimConfig {
             machine: &machine,
@@ -170,19 +190,11 @@ impl SimLane {
             Recorder::of_run(&request.workload, &CpuMask::first(nr_cpus), request.keep);
         let mut check = TraceCheck::new();
         let sinks = &mut (&mut recorder, (&mut check, sink));
-        let simulated = match observer {
-            Some(observer) => simulate_observed(&request.workload, &config, sinks, observer),
-            None => simulate(&request.workload, &config, sinks),
-        };
-        let outcome = simulated.map_err(|error| match error {
-            SimError::Scheduler { .. } => LaneError::Check(error.to_string()),
-            _ => LaneError::Input(error.to_string()),
-        })?;
+        let outcome = simulate_any(made, &request.workload, &config, sinks, observer)?;
         check.finish().map_err(|violation| {
             LaneError::Check(format!(
-                "scheduler {:?}: {violation}; this is a defect of the model: please report it \
-                 with the command line",
-                scheduler.name
+                "scheduler {name:?}: {violation}; this is a defect of the model: please report it \
+                 with the command line"
             ))
         })?;
         let mut recorded = recorder.finish(&request.workload);
@@ -191,7 +203,7 @@ impl SimLane {
             schema_version: SCHEMA_VERSION,
             schedlab_version: self.schedlab_version.clone(),
             lane: "sim".into(),
-            scheduler: scheduler.name.into(),
+            scheduler: name.into(),
             workload: request.workload.name.clone(),
             parameters: request.parameters.clone(),
             seed: request.seed,
@@ -200,7 +212,7 @@ impl SimLane {
                 cpu_model: model_name(&machine),
                 nr_cpus,
                 hz: Some(machine.hz),
-                kernel: scheduler.name.into(),
+                kernel: name.into(),
                 settings,
             },
             source: "simulated".into(),
@@ -212,6 +224,35 @@ impl SimLane {
             ..RunResult::default()
         })
     }
+}
+
+/// Simulates under the scheduler of `config`, or one that was made at run time.
+fn simulate_any<S: TraceSink>(
+    made: Option<&MadeScheduler>,
+    workload: &Workload,
+    config: &SimConfig<'_>,
+    sink: S,
+    observer: Option<&mut dyn Observer>,
+) -> Result<SimOutcome, LaneError> {
+    let prepared = match made {
+        Some(made) => {
+            let classes = made.build(config.options, config.machine, &workload.cgroups);
+            Some(Prepared { name: &made.name, classes: classes.map_err(LaneError::Input)? })
+        }
+        None => None,
+    };
+    let simulated = match (prepared, observer) {
+        (Some(prepared), Some(observer)) => {
+            simulate_prepared_observed(workload, config, prepared, sink, observer)
+        }
+        (Some(prepared), None) => simulate_prepared(workload, config, prepared, sink),
+        (None, Some(observer)) => simulate_observed(workload, config, sink, observer),
+        (None, None) => simulate(workload, config, sink),
+    };
+    simulated.map_err(|error| match error {
+        SimError::Scheduler { .. } | SimError::Failed { .. } => LaneError::Check(error.to_string()),
+        _ => LaneError::Input(error.to_string()),
+    })
 }
 
 /// What the engine knows and the trace does not.
@@ -246,6 +287,8 @@ fn warnings(workload: &Workload, outcome: &SimOutcome) -> Vec<Warning> {
             ),
         });
     }
+    let notes = outcome.notes.iter();
+    warnings.extend(notes.map(|(code, text)| Warning { code: (*code).into(), text: text.clone() }));
     if !outcome.blocked.is_empty() {
         let named: Vec<String> =
             outcome.blocked.iter().take(NAMED_MAX).map(ToString::to_string).collect();
@@ -292,12 +335,21 @@ fn find_scheduler(name: &str) -> Result<&'static SchedulerInfo, LaneError> {
 
 /// The scheduler's defaults with the request's tunables.
 fn options(scheduler: &SchedulerInfo, tunables: &[(String, String)]) -> Result<Options, LaneError> {
+    options_of(scheduler.name, scheduler, tunables)
+}
+
+/// The same of a scheduler that is called otherwise.
+fn options_of(
+    called: &str,
+    scheduler: &SchedulerInfo,
+    tunables: &[(String, String)],
+) -> Result<Options, LaneError> {
     let mut options = Options::defaults(scheduler.tunables);
     for (name, value) in tunables {
         let parse = |text: &str| units::parse_duration(text).map_err(|error| error.to_string());
-        options.set_text(scheduler.tunables, name, value, parse).map_err(|error| {
-            LaneError::Input(format!("scheduler {:?}: {error}", scheduler.name))
-        })?;
+        options
+            .set_text(scheduler.tunables, name, value, parse)
+            .map_err(|error| LaneError::Input(format!("scheduler {called:?}: {error}")))?;
     }
     Ok(options)
 }
@@ -323,7 +375,12 @@ fn memory_settings(memory: &Memory, workload: &Workload) -> Vec<Setting> {
 }
 
 /// Everything of machine and scheduler that bears on the result.
-fn settings(machine: &Machine, scheduler: &SchedulerInfo, options: &Options) -> Vec<Setting> {
+fn settings(
+    machine: &Machine,
+    called: &str,
+    scheduler: &SchedulerInfo,
+    options: &Options,
+) -> Vec<Setting> {
     let costs = Costs::NAMES.iter().map(|name| Setting {
         name: format!("costs.{name}"),
         value: machine.costs.field(name).unwrap_or_default().to_string(),
@@ -331,7 +388,7 @@ fn settings(machine: &Machine, scheduler: &SchedulerInfo, options: &Options) -> 
     let tunables = scheduler.tunables.iter().map(|tunable| {
         let value = options.get(tunable.name);
         Setting {
-            name: format!("{}.{}", scheduler.name, tunable.name),
+            name: format!("{called}.{}", tunable.name),
             value: match tunable.kind {
                 TunableKind::Time { .. } => units::format_duration(value),
                 TunableKind::Count { .. } => value.to_string(),

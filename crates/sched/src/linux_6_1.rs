@@ -43,9 +43,24 @@ pub(crate) fn stack(
     machine: &Machine,
     cgroups: &[CgroupSpec],
 ) -> Vec<Box<dyn SchedClass>> {
+    classes(rules, deadline, true, options, machine, cgroups).into()
+}
+
+/// The same one by one; with `fair_server` deadline servers serve the fair class, where the version
+/// has them.
+pub(crate) fn classes(
+    rules: Rules,
+    deadline: DlRules,
+    fair_server: bool,
+    options: &Options,
+    machine: &Machine,
+    cgroups: &[CgroupSpec],
+) -> [Box<dyn SchedClass>; 3] {
     let rules = rules.with_features(options);
-    vec![
-        Box::new(DlClass::new(DlOptions::from_options(options, deadline), machine)),
+    let mut deadline = DlOptions::from_options(options, deadline);
+    deadline.server = deadline.server.filter(|_| fair_server);
+    [
+        Box::new(DlClass::new(deadline, machine)),
         Box::new(RtClass::new(&RtOptions::from_options(options), machine)),
         Box::new(FairClass::new(rules, options, machine, cgroups)),
     ]

@@ -6,12 +6,14 @@
 //! [`crate::deadline`], [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and
 //! what is left out.
 
+use crate::SchedClass;
 use crate::deadline::tunables::{self as dl, DlRules};
 use crate::fair::{features, rules::Rules, tunables};
-use crate::linux_6_1::stack;
-use crate::options::{Tunable, concat};
+use crate::linux_6_1::{classes, stack};
+use crate::options::{Options, Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::tunables as rt;
+use schedlab_model::{CgroupSpec, Machine};
 
 /// Tunables of the deadline and the fair class.
 const DL_AND_FAIR: [Tunable; tunables::EEVDF.len() + dl::TUNABLES.len()] =
@@ -101,3 +103,28 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
     },
     ..INFO_6_6
 };
+
+/// Kernels that have sched_ext.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelVersion {
+    /// Linux 6.18.
+    V6_18,
+    /// Linux 7.1.
+    V7_1,
+}
+
+/// The classes of such a kernel beside ext: deadline, real-time, fair. The tunables are those of
+/// [`INFO_6_18`]. Without `fair_server` nothing keeps real-time tasks from starving others.
+pub fn kernel_classes(
+    version: KernelVersion,
+    fair_server: bool,
+    options: &Options,
+    machine: &Machine,
+    cgroups: &[CgroupSpec],
+) -> [Box<dyn SchedClass>; 3] {
+    let rules = match version {
+        KernelVersion::V6_18 => Rules::LINUX_6_18,
+        KernelVersion::V7_1 => Rules::LINUX_7_1,
+    };
+    classes(rules, DlRules::LINUX_6_18, fair_server, options, machine, cgroups)
+}

@@ -139,7 +139,7 @@ impl Options {
 
 /// Choices that the kernel's files hold as numbers, counted as here.
 fn numbered(words: &[&str]) -> bool {
-    matches!(words, ["no", "yes"] | ["off", "on"] | ["none", "log", "linear"])
+    matches!(words, ["no", "yes"] | ["off", "on"] | ["false", "true"] | ["none", "log", "linear"])
 }
 
 fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<Meaning<'t>, OptionError> {

@@ -40,6 +40,51 @@ pub struct SchedulerInfo {
     pub build: Build,
 }
 
+/// A stack of classes for one run, or why there is none.
+pub type MadeStack = Result<Vec<Box<dyn SchedClass>>, String>;
+
+type MakeStack = dyn Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync;
+
+/// A scheduler that is no entry here because it is made at run time, from a file for example.
+pub struct MadeScheduler {
+    /// Name.
+    pub name: String,
+    /// What it promises, its tunables, and what its model leaves out; not its name.
+    pub like: &'static SchedulerInfo,
+    make: Box<MakeStack>,
+}
+
+impl MadeScheduler {
+    /// A scheduler called `name`, of which `make` gives a fresh stack for each run.
+    pub fn new(
+        name: impl Into<String>,
+        like: &'static SchedulerInfo,
+        make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), like, make: Box::new(make) }
+    }
+
+    /// Makes its stack of classes, highest priority first.
+    pub fn build(&self, options: &Options, machine: &Machine, cgroups: &[CgroupSpec]) -> MadeStack {
+        (self.make)(options, machine, cgroups)
+    }
+}
+
+impl std::fmt::Debug for MadeScheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MadeScheduler").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for MadeScheduler {
+    /// Names tell schedulers apart.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for MadeScheduler {}
+
 /// All schedulers.
 pub const SCHEDULERS: &[&SchedulerInfo] = &[
     &crate::fcfs::INFO,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! sched_ext in the simulator: schedulers written for the kernel, run by a model of its core.
 
-#[allow(dead_code, reason = "the class that uses it all follows")]
 pub mod core;
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -2,7 +2,7 @@
 //! Compiling and loading schedulers: what is refused, and in which words.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use schedlab_scx::native::{CompileOptions, NativeError, NativeScheduler, find_clang};
+use schedlab_scx::native::{CompileOptions, NativeError, NativeScheduler, find_clang, functions};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -155,4 +155,12 @@ fn a_map_of_an_unknown_type_is_refused_when_a_run_begins() {
     .unwrap();
     let text = scheduler.ops(1, 250).err().unwrap().to_string();
     assert!(text.contains("map m is of BPF_MAP_TYPE_LPM_TRIE"), "{text}");
+}
+
+#[test]
+fn the_reference_lists_every_function() {
+    let page = include_str!("../../../docs/reference/sched-ext-in-the-simulator.md");
+    for name in functions(9999) {
+        assert!(page.contains(&format!("`{name}`")), "{name} is not in the reference");
+    }
 }

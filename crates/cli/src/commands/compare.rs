@@ -9,6 +9,7 @@ use crate::args::CompareArgs;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::machine;
+use crate::made;
 use crate::output::Out;
 use schedlab_host::HostLane;
 use schedlab_lab::plan::{self, PlannedRun};
@@ -39,9 +40,11 @@ pub fn compare(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
 
 fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     let named = input::workload(text, &args.tasks, cpus(args))?;
-    let lane = machine::sim_lane(&args.machine)?;
+    let mut lane = machine::sim_lane(&args.machine)?;
+    made::configure(&args.machine.scx, &args.machine.tunables);
     let host = HostLane;
     let plan = plan(args, &named)?;
+    lane.made = made::all();
     let guests = vm::lane_of(&plan)?;
     let mut lanes: Vec<&dyn Lane> = vec![&lane, &host];
     lanes.extend(guests.as_ref().map(|lane| lane as &dyn Lane));

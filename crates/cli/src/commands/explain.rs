@@ -7,6 +7,7 @@ use crate::args::{ExplainArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::machine;
+use crate::made;
 use crate::output::Out;
 use crate::table::{self, counted, duration, number, percent};
 use schedlab_lab::explain::{
@@ -22,7 +23,8 @@ const CPUS_SHOWN: usize = 8;
 
 /// Runs the command.
 pub fn explain(args: &ExplainArgs, out: &mut Out) -> CliResult<()> {
-    let lane = machine::sim_lane(&args.machine)?;
+    let mut lane = machine::sim_lane(&args.machine)?;
+    made::configure(&args.machine.scx, &args.machine.tunables);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
     let [scheduler] = &args.scheduler[..] else {
@@ -33,6 +35,7 @@ pub fn explain(args: &ExplainArgs, out: &mut Out) -> CliResult<()> {
     };
     tunables::check_schedulers(&args.machine.tunables, std::iter::once(scheduler.as_str()))?;
     let request = sim::request(&sim_args(args), &named, nr_cpus, scheduler, 0)?;
+    lane.made = made::all();
     let query = Query {
         question: question(args),
         cpu: args.cpu.map(CpuId),

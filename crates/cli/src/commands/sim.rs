@@ -9,6 +9,7 @@ use crate::args::{MachineArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult, allowed_words};
 use crate::input::{self, Named};
 use crate::machine;
+use crate::made;
 use crate::output::Out;
 use schedlab_lab::plan::{self, PlannedRun};
 use schedlab_lab::{
@@ -21,6 +22,7 @@ use schedlab_sched::registry;
 /// Runs the command.
 pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     let mut lane = machine::sim_lane(&args.machine)?;
+    made::configure(&args.machine.scx, &args.machine.tunables);
     let format = args.output.trace.as_deref().map(TraceFormat::of).transpose()?;
     lane.tells_vruntime = format == Some(TraceFormat::Perfetto);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
@@ -33,6 +35,7 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
             requests.push(request(args, &named, nr_cpus, scheduler, repetition)?);
         }
     }
+    lane.made = made::all();
     let one = requests.len() == 1;
     if !one && (args.output.slices || args.output.trace.is_some()) {
         return Err(CliError::usage_help(
@@ -115,10 +118,14 @@ pub fn known_scheduler(name: &str) -> CliResult<()> {
     if registry::find(name).is_some() {
         return Ok(());
     }
+    if made::is_file(name) {
+        return made::find(name).map(drop);
+    }
     let names: Vec<&str> = registry::SCHEDULERS.iter().map(|info| info.name).collect();
     Err(CliError::usage_help(
         format!("no scheduler is called {name:?}: {}", allowed_words(name, &names)),
-        "`schedlab list schedulers` says what each is",
+        "`schedlab list schedulers` says what each is; a name with a / in it is a file with a \
+         scheduler for sched_ext",
     ))
 }
 

@@ -5,6 +5,7 @@
 use super::sim::known_scheduler;
 use crate::error::{CliError, CliResult};
 use crate::input;
+use crate::made;
 use schedlab_lab::plan;
 
 /// Scheduler, if one is named, tunable and value.
@@ -23,7 +24,8 @@ pub fn of_scheduler(texts: &[String], scheduler: &str) -> CliResult<Vec<(String,
     let mut tunables = Vec::new();
     for text in texts {
         let (only, name, value) = parse(text)?;
-        if only.is_none_or(|only| only == scheduler) {
+        // Options that take several values are given when the scheduler is compiled.
+        if only.is_none_or(|only| only == scheduler) && !made::is_array(scheduler, name) {
             tunables.push((name.to_string(), value.to_string()));
         }
     }

@@ -110,6 +110,7 @@ impl Kernel<'_> {
             None => true,
             Some(curr) => self.core.task(curr).class > self.state.class,
         };
+        resched |= self.state.is_7_1() && self.state.cpu(cpu).goes_lower;
         let may_preempt = !self.state.is_7_1() || !self.state.cpu(cpu).in_balance;
         if enq_flags & ENQ_PREEMPT != 0
             && may_preempt

@@ -4,19 +4,28 @@
 //! A scheduler is an [`Ops`]; the core calls it as the kernel would and offers it the kernel's
 //! functions ([`Kernel`]). See docs/internals/sched-ext.md.
 
+mod balance;
+mod class;
 pub mod consts;
 mod dispatch;
 mod dsq;
+mod enqueue;
 pub mod entity;
+mod ext;
 mod idle;
 pub mod kernel;
 mod kfuncs;
+mod kick;
+mod life;
 pub mod ops;
 pub mod options;
+mod run;
+mod stack;
 mod state;
 mod task;
 mod watchdog;
 
+pub use class::ExtClass;
 pub use consts::ExitKind;
 pub use entity::Entity;
 pub use kernel::Kernel;
@@ -25,4 +34,5 @@ pub use ops::{
     Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Ops, OpsFault, OpsInfo, OpsResult,
 };
 pub use options::{CoreVersion, ExtOptions, OnError};
+pub use stack::{INFO, made, stack, stack_checked};
 pub use state::{Events, ExtState};

@@ -3,7 +3,7 @@
 //!
 //! Source: `struct scx_rq`, `struct scx_sched`, `struct scx_dsp_ctx` of Linux 6.18.
 
-use super::consts::{DSP_DFL_MAX_BATCH, EnqBits, WATCHDOG_MAX_TIMEOUT_MS};
+use super::consts::{DSP_DFL_MAX_BATCH, EnqBits, SLICE_INF, WATCHDOG_MAX_TIMEOUT_MS};
 use super::dsq::Dsqs;
 use super::idle::IdleMasks;
 use super::ops::{Callback, Callbacks, ExitInfo, OpsInfo};
@@ -51,6 +51,10 @@ pub struct ExtCpu {
     pub in_balance: bool,
     /// A higher class has it, and the scheduler was told.
     pub released: bool,
+    /// While a task stops: whether the class below takes over (`rq->next_class` of 7.x).
+    pub goes_lower: bool,
+    /// The task that it runs is about to be moved away by the migration thread.
+    pub moving: Option<TaskId>,
     /// Number of the next `ops.enqueue`.
     pub qseq: u64,
     /// Tasks for other CPUs' local queues, in order.
@@ -181,6 +185,10 @@ pub struct ExtState {
     pub next_check: Option<Nanos>,
     /// When the scheduler was loaded.
     pub loaded_at: Nanos,
+    /// Tasks that have exited and whose CPUs have not yet gone on.
+    pub dead: Vec<TaskId>,
+    /// What became of a scheduler that ended before the run.
+    pub end_text: Option<String>,
     /// Text of the dump callbacks.
     pub dump: String,
     /// Counters.
@@ -212,6 +220,8 @@ impl ExtState {
             bal_keep: false,
             in_balance: false,
             released: false,
+            goes_lower: false,
+            moving: None,
             qseq: 0,
             deferred: Vec::new(),
             kicks: None,
@@ -246,6 +256,8 @@ impl ExtState {
             timers: BTreeMap::new(),
             next_check: None,
             loaded_at: 0,
+            dead: Vec::new(),
+            end_text: None,
             dump: String::new(),
             events: Events::default(),
             cgroups_ready: vec![false; cgroups.len()],
@@ -296,6 +308,19 @@ impl ExtState {
     #[inline]
     pub fn is_7_1(&self) -> bool {
         self.options.core == CoreVersion::V7_1
+    }
+
+    /// Takes what running `p` has used up to now off its slice; what is too much is not carried
+    /// over.
+    #[inline]
+    pub fn charge(&mut self, now: Nanos, p: TaskId) {
+        let task = &mut self.tasks[p.index()];
+        let used = now - task.charged_at;
+        task.charged_at = now;
+        let slice = task.entity.slice();
+        if used > 0 && slice != SLICE_INF {
+            task.entity.set_slice(slice.saturating_sub(used));
+        }
     }
 
     /// The watchdog's limit, ns.

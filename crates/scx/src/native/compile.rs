@@ -156,6 +156,8 @@ const FLAGS: &[&str] = &[
     "-fno-strict-aliasing",
     "-fno-delete-null-pointer-checks",
     "-fno-stack-protector",
+    // Large frames touch every page, so that none steps over the guard of the stack.
+    "-fstack-clash-protection",
     "-fno-unwind-tables",
     "-fno-asynchronous-unwind-tables",
     "-fcf-protection=none",

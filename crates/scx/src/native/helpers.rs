@@ -29,12 +29,16 @@ pub fn ok<T>(answer: Result<T, String>) -> T {
     }
 }
 
+/// How long the machine has been up when a run begins, ns: schedulers take a time of 0 for "never",
+/// and time since something that never was for long ago.
+pub const UPTIME_NS: u64 = 1_000_000_000_000;
+
 pub extern "C" fn ktime_get_ns() -> u64 {
-    with(|k, _| k.now())
+    with(|k, _| k.now() + UPTIME_NS)
 }
 
 pub extern "C" fn jiffies64() -> u64 {
-    with(|k, _| k.jiffies())
+    with(|k, _| k.jiffies() + u64::from(k.hz()) * (UPTIME_NS / 1_000_000_000))
 }
 
 pub extern "C" fn prandom_u32() -> u32 {
@@ -322,7 +326,7 @@ pub extern "C" fn alloc(size: u64) -> u64 {
 }
 
 pub extern "C" fn free(at: u64) {
-    let was = with(|_, run| run.objects.remove(&at).is_some());
+    let was = with(|_, run| run.free(at));
     if !was {
         guard::broken(format!("it gave back {at:#x}, which it had not got"));
     }

@@ -43,6 +43,9 @@ enum Store {
     },
     Hash {
         elements: BTreeMap<Vec<u8>, Element>,
+        /// Elements that are gone. Whoever still looks at one sees one of this map, as in the
+        /// kernel.
+        spare: Vec<Element>,
         is_percpu: bool,
         is_lru: bool,
         updates: u64,
@@ -56,7 +59,10 @@ enum Store {
         inner: Vec<Option<u64>>,
     },
     /// Task or group storage, by number.
-    Storage(Vec<Option<Block>>),
+    Storage {
+        blocks: Vec<Option<Block>>,
+        spare: Vec<Block>,
+    },
     Ring,
     Arena(Arena),
 }
@@ -136,6 +142,7 @@ impl BpfMap {
         };
         let hash = |is_percpu: bool, is_lru: bool| Store::Hash {
             elements: BTreeMap::new(),
+            spare: Vec::new(),
             is_percpu,
             is_lru,
             updates: 0,
@@ -155,7 +162,7 @@ impl BpfMap {
             22 => queue(false),
             23 => queue(true),
             27 | 31 => Store::Ring,
-            29 | 32 => Store::Storage(Vec::new()),
+            29 | 32 => Store::Storage { blocks: Vec::new(), spare: Vec::new() },
             33 => Store::Arena(Arena::new(def.max_entries)?),
             other => {
                 return Err(format!(
@@ -219,7 +226,7 @@ impl BpfMap {
                 0 => Err(E2BIG),
                 at => Ok(at),
             },
-            Store::Hash { elements, is_percpu, is_lru, updates } => {
+            Store::Hash { elements, spare, is_percpu, is_lru, updates } => {
                 let exists = elements.contains_key(key);
                 if exists && flags == NOEXIST {
                     return Err(EEXIST);
@@ -235,12 +242,15 @@ impl BpfMap {
                         }
                         let oldest = elements.iter().min_by_key(|(_, element)| element.updated);
                         let oldest = oldest.map(|(key, _)| key.clone());
-                        oldest.map(|key| elements.remove(&key));
+                        spare.extend(oldest.and_then(|key| elements.remove(&key)));
                     }
                     let copies = if *is_percpu { nr_cpus } else { 1 };
-                    let block = Block::new((value_size * copies) as usize);
-                    let key_block = block_of(key);
-                    let element = Element { block, key: key_block, updated: 0 };
+                    let mut block = match spare.pop() {
+                        Some(element) => element.block,
+                        None => Block::new((value_size * copies) as usize),
+                    };
+                    block.clear();
+                    let element = Element { block, key: block_of(key), updated: 0 };
                     elements.insert(key.to_vec(), element);
                 }
                 let element = elements.get_mut(key).expect("it is there now");
@@ -254,9 +264,10 @@ impl BpfMap {
 
     /// `bpf_map_delete_elem`: 0, and the address range of the value that has gone.
     pub fn delete(&mut self, key: &[u8]) -> Result<std::ops::Range<u64>, i64> {
-        let Store::Hash { elements, .. } = &mut self.store else { return Err(EINVAL) };
+        let Store::Hash { elements, spare, .. } = &mut self.store else { return Err(EINVAL) };
         let element = elements.remove(key).ok_or(ENOENT)?;
         let start = element.block.address();
+        spare.push(element);
         Ok(start..start + round8(self.def.value_size))
     }
 
@@ -325,7 +336,7 @@ impl BpfMap {
     /// Address of the storage of task or group `number`; made if `create`; 0: there is none. And
     /// whether it is new.
     pub fn storage(&mut self, number: usize, create: bool) -> (u64, bool) {
-        let Store::Storage(blocks) = &mut self.store else { return (0, false) };
+        let Store::Storage { blocks, spare } = &mut self.store else { return (0, false) };
         if let Some(Some(block)) = blocks.get(number) {
             return (block.address(), false);
         }
@@ -335,14 +346,17 @@ impl BpfMap {
         if blocks.len() <= number {
             blocks.resize_with(number + 1, || None);
         }
-        let block = blocks[number].insert(Block::new(self.def.value_size as usize));
-        (block.address(), true)
+        let mut block = spare.pop().unwrap_or_else(|| Block::new(self.def.value_size as usize));
+        block.clear();
+        (blocks[number].insert(block).address(), true)
     }
 
     /// Drops the storage of task or group `number`; whether there was one.
     pub fn drop_storage(&mut self, number: usize) -> bool {
-        let Store::Storage(blocks) = &mut self.store else { return false };
-        blocks.get_mut(number).is_some_and(|block| block.take().is_some())
+        let Store::Storage { blocks, spare } = &mut self.store else { return false };
+        let Some(block) = blocks.get_mut(number).and_then(Option::take) else { return false };
+        spare.push(block);
+        true
     }
 
     /// Whether it is storage of tasks.

@@ -19,6 +19,7 @@ mod host;
 mod image;
 mod kfuncs;
 mod layout;
+mod made;
 mod maps;
 mod object;
 mod ops;
@@ -46,6 +47,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct NativeScheduler {
     program: Arc<Program>,
+    compile: CompileOptions,
     chosen: Chosen,
 }
 
@@ -53,13 +55,13 @@ impl NativeScheduler {
     /// Compiles `source`.
     pub fn compile(source: &Path, options: &CompileOptions) -> Result<Self, NativeError> {
         let program = Arc::new(Program::compile(source, options)?);
-        Ok(Self { program, chosen: Chosen::default() })
+        Ok(Self { program, compile: options.clone(), chosen: Chosen::default() })
     }
 
     /// The same with these options, `name` and `value`.
     pub fn with_options(&self, given: &[(String, String)]) -> Result<Self, NativeError> {
         let chosen = Chosen::parse(&self.program, given)?;
-        Ok(Self { program: Arc::clone(&self.program), chosen })
+        Ok(Self { chosen, ..self.clone() })
     }
 
     /// Its options.

@@ -4,6 +4,7 @@
 
 use super::error::NativeError;
 use super::guard::{self, Fault};
+use super::helpers::UPTIME_NS;
 use super::host;
 use super::layout::ops_members;
 use super::options::{Chosen, MachineWords};
@@ -459,7 +460,7 @@ impl NativeOps {
             put(at, consts::ExitKind::Error as u32);
             put(at + args::DUMP_EXIT_CODE, 0i64);
             put(at + args::DUMP_REASON, reason);
-            put(at + args::DUMP_AT_NS, k.now());
+            put(at + args::DUMP_AT_NS, k.now() + UPTIME_NS);
             put(at + args::DUMP_AT_JIFFIES, k.jiffies());
         }
         at

@@ -41,7 +41,7 @@ pub struct OptionInfo {
 }
 
 /// Whether an option is filled in, not chosen.
-fn is_filled_in(name: &str) -> bool {
+pub fn is_filled_in(name: &str) -> bool {
     name.starts_with("__SCX_") || name.ends_with("_dump_len") || name == "scx_lib_features"
 }
 
@@ -108,18 +108,28 @@ fn kind(of: &Type) -> String {
 }
 
 fn default(program: &Program, object: usize, variable: &Variable) -> String {
-    let section = &program.objects[object].sections[variable.section];
-    let (at, size) = (variable.offset as usize, variable.of.size() as usize);
-    let bytes = section.bytes.get(at..at.saturating_add(size)).unwrap_or_default();
+    let value = default_number(program, object, variable);
     match &variable.of {
-        Type::Bool => (bytes.first() == Some(&1)).to_string(),
-        Type::Int { size: 1..=8, signed } => number(bytes, *signed).to_string(),
+        Type::Bool => (value == 1).to_string(),
+        Type::Int { size: 1..=8, .. } => value.to_string(),
         Type::Enum { values, .. } => {
-            let value = number(bytes, true);
             let named = values.iter().find(|(_, known)| i128::from(*known) == value);
             named.map_or_else(|| value.to_string(), |(name, _)| name.clone())
         }
         _ => String::new(),
+    }
+}
+
+/// The number that the source gives an option; 0 for what is no number.
+pub fn default_number(program: &Program, object: usize, variable: &Variable) -> i128 {
+    let section = &program.objects[object].sections[variable.section];
+    let (at, size) = (variable.offset as usize, variable.of.size() as usize);
+    let bytes = section.bytes.get(at..at.saturating_add(size)).unwrap_or_default();
+    match &variable.of {
+        Type::Bool => i128::from(bytes.first().copied().unwrap_or(0)),
+        Type::Int { size: 1..=8, signed } => number(bytes, *signed),
+        Type::Enum { size: 1..=8, .. } => number(bytes, true),
+        _ => 0,
     }
 }
 
@@ -152,6 +162,11 @@ impl Chosen {
             this.values.insert(name.clone(), values);
         }
         Ok(this)
+    }
+
+    /// Sets an option to a number that is known to fit.
+    pub fn set(&mut self, name: &str, value: i128) {
+        self.values.insert(name.to_owned(), vec![value]);
     }
 
     /// How many elements an array was given.

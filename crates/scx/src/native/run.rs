@@ -4,12 +4,14 @@
 use super::dwarf::{MapDef, Type};
 use super::error::NativeError;
 use super::groups::Groups;
+use super::helpers::UPTIME_NS;
 use super::image::{Image, Sizes};
 use super::layout::{EntityLayout, GroupLayout, RqLayout, TaskLayout};
 use super::maps::{BpfMap, block_of};
 use super::options::{Chosen, MachineWords};
 use super::program::{Program, RUN_TIME};
 use super::tasks::Tasks;
+use super::touch;
 use super::zone::{Block, put};
 use crate::core::Kernel;
 use schedlab_model::{CpuId, CpuMask};
@@ -18,6 +20,9 @@ use std::sync::Arc;
 
 /// Characters of a dump that a scheduler's own record of its end has room for.
 pub const DUMP_LEN: usize = 32_768;
+
+/// What the first word of a map's variable holds from then on that it is loaded, with its index.
+const MAP_MARK: u64 = 0x5ced_1ab0_0000_0000;
 
 /// Lines of bpf_printk() that are kept for the error that may follow.
 const LOG_LINES: usize = 16;
@@ -46,8 +51,6 @@ pub struct Run {
     pub image: Image,
     /// Maps, in order of address where the address is in the image.
     pub maps: Vec<BpfMap>,
-    /// Index of a map by its address.
-    pub map_at: BTreeMap<u64, usize>,
     /// Handles of inner maps that were made here.
     pub handles: Vec<Block>,
     /// Tasks.
@@ -55,7 +58,10 @@ pub struct Run {
     /// Groups.
     pub groups: Groups,
     /// Objects and masks of the scheduler's.
-    pub objects: BTreeMap<u64, Block>,
+    objects: BTreeMap<u64, Block>,
+    /// Those that it gave back, by size: used again, but only for its objects, so that a pointer
+    /// that it should have forgotten leads nowhere else.
+    spare: BTreeMap<usize, Vec<Block>>,
     /// Timers, by token.
     pub timers: Vec<Timer>,
     /// Last lines of bpf_printk().
@@ -106,11 +112,11 @@ impl Run {
         let mut this = Self {
             image,
             maps: Vec::new(),
-            map_at: BTreeMap::new(),
             handles: Vec::new(),
             tasks,
             groups,
             objects: BTreeMap::new(),
+            spare: BTreeMap::new(),
             timers: Vec::new(),
             log: std::collections::VecDeque::new(),
             rqs: (0..nr_cpus).map(|_| Block::new(rq_layout.size)).collect(),
@@ -148,7 +154,7 @@ impl Run {
                 .symbols_in(map.section)
                 .find(|(_, range)| range.start == map.offset)
                 .map_or(0, |(_, range)| range.end - range.start);
-            let outer = self.map_at[&address];
+            let outer = self.map(address).expect("it was added above");
             let nr = self.maps[outer].def.max_entries;
             for index in 0..nr {
                 let at = from + index * 8;
@@ -178,7 +184,9 @@ impl Run {
         let map = BpfMap::new(name, def, address, self.nr_cpus).map_err(|error| {
             NativeError::Refused(format!("{}: {error}", self.program.source.display()))
         })?;
-        self.map_at.insert(address, self.maps.len());
+        let mark = MAP_MARK | self.maps.len() as u64;
+        // SAFETY: a map's variable has two words at least, a handle one; both are ours.
+        unsafe { put(address, mark) };
         self.maps.push(map);
         Ok(())
     }
@@ -242,7 +250,7 @@ impl Run {
         };
         let (l, base) = (&self.rq_layout, self.rqs[cpu as usize].address());
         let at = |field: usize| base + field as u64;
-        let now = k.now();
+        let now = k.now() + UPTIME_NS;
         // SAFETY: fields of a struct of ours.
         unsafe {
             put(at(l.nr_running), k.rq_nr_running(CpuId(cpu)));
@@ -264,16 +272,35 @@ impl Run {
         if size > SIZE_MAX {
             return 0;
         }
-        let block = Block::new(size as usize);
+        let size = (size.div_ceil(8) * 8).max(8) as usize;
+        let block = match self.spare.get_mut(&size).and_then(Vec::pop) {
+            Some(mut block) => {
+                block.clear();
+                block
+            }
+            None => Block::new(size),
+        };
         let at = block.address();
         self.objects.insert(at, block);
         at
     }
 
+    /// Takes an object back; false: it is none.
+    pub fn free(&mut self, at: u64) -> bool {
+        let Some(block) = self.objects.remove(&at) else { return false };
+        self.spare.entry(block.size()).or_default().push(block);
+        true
+    }
+
     /// Index of a map by the pointer that the scheduler passes.
     #[inline]
     pub fn map(&self, at: u64) -> Option<usize> {
-        self.map_at.get(&at).copied()
+        let mut word = [0u8; 8];
+        if !touch::try_copy_from(at, &mut word) {
+            return None;
+        }
+        let index = (u64::from_le_bytes(word) ^ MAP_MARK) as usize;
+        (self.maps.get(index)?.address == at).then_some(index)
     }
 
     /// Ends timers whose struct lies in `range`, which has gone.

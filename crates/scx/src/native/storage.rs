@@ -3,7 +3,7 @@
 //!
 //! Semantics: kernel/bpf/helpers.c, bpf_local_storage.c, ringbuf.c, arena.c of Linux 6.18.
 
-use super::helpers::{cgroup, ok, task};
+use super::helpers::{UPTIME_NS, cgroup, ok, task};
 use super::host::with;
 use super::maps::KeyOf;
 use super::maps::errno::{EBUSY, EINVAL, ENOENT};
@@ -302,7 +302,11 @@ pub extern "C" fn timer_start(at: u64, ns: u64, flags: u64) -> i64 {
     }
     with(|k, run| match timer(run, at, number) {
         Some(index) if run.timers[index].callback != 0 => {
-            let when = if flags & TIMER_ABS != 0 { ns } else { k.now().saturating_add(ns) };
+            let when = if flags & TIMER_ABS != 0 {
+                ns.saturating_sub(UPTIME_NS)
+            } else {
+                k.now().saturating_add(ns)
+            };
             k.start_timer(index as u64, when);
             0
         }

@@ -8,6 +8,7 @@
 //! again when its task has exited and the scheduler has given back every reference.
 
 use super::groups::Groups;
+use super::helpers::UPTIME_NS;
 use super::layout::{EntityLayout, TaskLayout};
 use super::zone::put;
 use crate::core::Kernel;
@@ -159,21 +160,22 @@ impl Tasks {
         let cpu = k.task_cpu(task).0;
         let (nvcsw, nivcsw) = k.nr_switches(task);
         let prio = k.prio(task);
+        let (runtime_ns, state) = (k.sum_exec_runtime(task), k.task_state(task));
         // SAFETY: fields of a struct of ours, which C and we share.
         unsafe {
             put(at(l.cpu), cpu);
             put(at(l.flags), k.task_flags(task));
             put(at(l.on_cpu), u32::from(k.task_running(task)));
-            put(at(l.on_rq), u32::from(k.task_state(task) == TaskState::Running));
-            put(at(l.state), u32::from(k.task_state(task) != TaskState::Running));
+            put(at(l.on_rq), u32::from(state == TaskState::Running));
+            put(at(l.state), u32::from(state != TaskState::Running));
             put(at(l.prio), prio);
             put(at(l.normal_prio), prio);
             put(at(l.static_prio), k.static_prio(task));
             put(at(l.wake_cpu), cpu);
             put(at(l.recent_used_cpu), cpu);
             put(at(l.nr_cpus_allowed), k.nr_cpus_allowed(task));
-            put(at(l.sum_exec_runtime), k.sum_exec_runtime(task));
-            put(at(l.utime), k.sum_exec_runtime(task));
+            put(at(l.sum_exec_runtime), runtime_ns);
+            put(at(l.utime), runtime_ns);
             put(at(l.nvcsw), nvcsw);
             put(at(l.nivcsw), nivcsw);
             put(at(self.layout.scx + self.entity.flags), u32::from(k.is_queued(task)));
@@ -218,7 +220,7 @@ impl Tasks {
         let mut name = [0u8; 16];
         let len = comm.len().min(15);
         name[..len].copy_from_slice(&comm[..len]);
-        let now = k.now();
+        let now = k.now() + UPTIME_NS;
         // SAFETY: as above.
         unsafe {
             put(at(l.pid), k.pid(task));

@@ -25,6 +25,17 @@ impl Block {
         self.words as u64
     }
 
+    /// Bytes.
+    pub fn size(&self) -> usize {
+        self.nr * 8
+    }
+
+    /// Zeroes again.
+    pub fn clear(&mut self) {
+        // SAFETY: the words are ours.
+        unsafe { std::ptr::write_bytes(self.words, 0, self.nr) };
+    }
+
     /// Whether `address` is in it.
     pub fn contains(&self, address: u64) -> bool {
         let start = self.address();

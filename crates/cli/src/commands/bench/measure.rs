@@ -5,12 +5,13 @@ use super::job::Job;
 use crate::args::{BenchArgs, BenchTrace};
 use crate::error::{CliError, CliResult, Exit};
 use crate::machine;
-use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
+use crate::made;
+use schedlab_engine::{Prepared, SimConfig, SimError, SimOutcome, simulate, simulate_prepared};
 use schedlab_host::{machine as host_machine, procfs, sys};
 use schedlab_model::trace::NullSink;
-use schedlab_model::{Machine, Preempt, Workload};
+use schedlab_model::{Machine, Preempt, TraceSink, Workload};
 use schedlab_sched::options::Options;
-use schedlab_sched::registry;
+use schedlab_sched::registry::{self, MadeScheduler};
 use schedlab_trace::BinarySink;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,24 +132,28 @@ pub fn here(job: &Job, scheduler: &str, args: &BenchArgs) -> CliResult<BenchResu
     let nr_cpus = args.cpus.unwrap_or(job.nr_cpus);
     let workload = job.workload(nr_cpus, args.tasks)?;
     let machine = modelled(args, nr_cpus)?;
-    let scheduler = registry::find(scheduler).expect("the caller has looked it up");
-    let options = Options::defaults(scheduler.tunables);
+    let compiled = made::is_file(scheduler).then(|| made::find(scheduler)).transpose()?;
+    let info = match &compiled {
+        Some(made) => made.like,
+        None => registry::find(scheduler).expect("the caller has looked it up"),
+    };
+    let options = Options::defaults(info.tunables);
     let config = SimConfig {
         machine: &machine,
-        scheduler,
+        scheduler: info,
         options: &options,
         seed: 1,
         until_ns: Some(args.until.unwrap_or(job.until_ns)),
         watchdog_ns: None,
     };
     let before = cpu_s();
-    let (outcome, trace_bytes) = run(&workload, &config, args.trace, nr_cpus)?;
+    let (outcome, trace_bytes) = run(&workload, &config, compiled.as_deref(), args.trace)?;
     let after = cpu_s();
     Ok(BenchResult {
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
         job: job.name.clone(),
         text: job.text.clone(),
-        scheduler: scheduler.name.into(),
+        scheduler: info.name.into(),
         trace: args.trace.name().into(),
         machine: machine.name.clone(),
         nr_cpus,
@@ -198,23 +203,32 @@ fn modelled(args: &BenchArgs, nr_cpus: u32) -> CliResult<Machine> {
 fn run(
     workload: &Workload,
     config: &SimConfig<'_>,
+    compiled: Option<&MadeScheduler>,
     trace: BenchTrace,
-    nr_cpus: u32,
 ) -> CliResult<(SimOutcome, u64)> {
-    let failed = |error: SimError| CliError::new(Exit::Check, error.to_string(), "");
     match trace {
-        BenchTrace::None => {
-            let outcome = simulate(workload, config, NullSink).map_err(failed)?;
-            Ok((outcome, 0))
-        }
+        BenchTrace::None => Ok((run_into(workload, config, compiled, NullSink)?, 0)),
         BenchTrace::Binary => {
             let file = tempfile::tempfile()?;
-            let mut sink = BinarySink::new(file, nr_cpus);
-            let outcome = simulate(workload, config, &mut sink).map_err(failed)?;
+            let mut sink = BinarySink::new(file, config.machine.nr_cpus());
+            let outcome = run_into(workload, config, compiled, &mut sink)?;
             let file = sink.finish()?;
             Ok((outcome, file.metadata()?.len()))
         }
     }
+}
+
+fn run_into<S: TraceSink>(
+    workload: &Workload,
+    config: &SimConfig<'_>,
+    compiled: Option<&MadeScheduler>,
+    sink: S,
+) -> CliResult<SimOutcome> {
+    let failed = |error: SimError| CliError::new(Exit::Check, error.to_string(), "");
+    let Some(made) = compiled else { return simulate(workload, config, sink).map_err(failed) };
+    let classes = made.build(config.options, config.machine, &workload.cgroups);
+    let prepared = Prepared { name: &made.name, classes: classes.map_err(CliError::usage)? };
+    simulate_prepared(workload, config, prepared, sink).map_err(failed)
 }
 
 /// Measures the job called `name` under `scheduler` in a process of its own, as often as asked
@@ -273,6 +287,12 @@ pub fn in_process(
     ] {
         if let Some(value) = value {
             option(name, value);
+        }
+    }
+    for (name, paths) in [("--scx-include", &args.scx.include), ("--scx-source", &args.scx.source)]
+    {
+        for path in paths {
+            words.extend([name.into(), path.into()]);
         }
     }
     words.extend(more.iter().map(OsString::from));

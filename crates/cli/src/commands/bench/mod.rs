@@ -16,6 +16,7 @@ pub use measure::BenchResult;
 
 use crate::args::BenchArgs;
 use crate::error::{CliError, CliResult, allowed_words};
+use crate::made;
 use crate::output::Out;
 use crate::table::{self, digits, number};
 use job::Job;
@@ -23,6 +24,7 @@ use schedlab_sched::registry;
 
 /// Runs the command.
 pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
+    made::configure(&args.scx, &[]);
     let schedulers = schedulers(&args.scheduler)?;
     if let Some(curve) = args.curve {
         return curve::curve(curve, &schedulers, args, out);

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--scheduler ./my_sched.bpf.c`: schedulers for sched_ext, the repository's and others', compiled
+//! for this machine and simulated.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+use common::{Done, ok, schedlab};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn own(name: &str) -> String {
+    root().join("crates/scx/tests/native").join(name).display().to_string()
+}
+
+fn has_clang() -> bool {
+    let probe = schedlab(&["sim", "hogs", "--scheduler", &own("weighted.bpf.c"), "--until", "1ms"]);
+    if probe.code == 3 {
+        eprintln!("SKIP: {}", probe.stderr);
+    }
+    probe.code != 3
+}
+
+/// Words of a message without the frame around them.
+fn flat(text: &str) -> String {
+    text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+}
+
+fn refused(args: &[&str]) -> String {
+    let done = schedlab(args);
+    assert_eq!(done.code, 2, "{args:?}: {}", done.stderr);
+    flat(&done.stderr)
+}
+
+fn sim(scheduler: &str, more: &[&str]) -> Done {
+    let mut args = vec!["sim", "hogs:n=6,work=40ms", "--scheduler", scheduler];
+    args.extend(more);
+    ok(&args)
+}
+
+#[test]
+fn a_file_is_a_scheduler_whose_options_are_tunables() {
+    if !has_clang() {
+        return;
+    }
+    let weighted = own("weighted.bpf.c");
+    let run = |set: &str| sim(&weighted, &["--cpus", "2", "--slices", "--set", set]).stdout;
+    let plain = run("fifo=false");
+    assert_eq!(run("fifo=0"), plain);
+    let short = run("slice_ns=4000000");
+    assert_ne!(short, plain);
+    for same in ["slice=4ms", "slice_ns=4ms"] {
+        assert_eq!(run(same), short, "{same}");
+    }
+    let unknown = refused(&["sim", "hogs", "--scheduler", &weighted, "--set", "slces=1"]);
+    assert!(unknown.contains("\"slces\" is unknown"), "{unknown}");
+    assert!(unknown.contains("fifo, mode, nr_cpu_ids, slice_ns"), "{unknown}");
+    let bad = refused(&["sim", "hogs", "--scheduler", &weighted, "--set", "mode=FASTER"]);
+    assert!(bad.contains("allowed are PLAIN, FANCY"), "{bad}");
+}
+
+#[test]
+fn runs_repeat_to_the_byte_and_stand_beside_others() {
+    if !has_clang() {
+        return;
+    }
+    let weighted = own("weighted.bpf.c");
+    let both = format!("{weighted},rr");
+    let run = |threads: &str| {
+        let more = ["--cpus", "2", "--repetitions", "4", "--json", "--keep", "-j", threads];
+        sim(&both, &more).stdout
+    };
+    let one = run("1");
+    assert_eq!(run("8"), one);
+    assert!(one.contains("weighted.bpf.c"), "{one}");
+    let compared = ok(&["compare", "hogs:n=3", "--scheduler", &both]).stdout;
+    assert!(compared.contains("rr"), "{compared}");
+    let told = ok(&["explain", "hogs:n=3", "--scheduler", &weighted, "--at", "30ms"]).stdout;
+    assert!(!told.is_empty());
+    let bench = ok(&["bench", "J8", "--scheduler", &weighted, "--until", "1s", "--json"]).stdout;
+    assert!(bench.contains("\"nr_switches\": 1"), "{bench}");
+}
+
+#[test]
+fn a_large_machine_is_no_obstacle() {
+    if !has_clang() {
+        return;
+    }
+    let done = ok(&[
+        "sim",
+        "hogs:n=1500,work=10ms",
+        "--cpus",
+        "1024",
+        "--scheduler",
+        &own("weighted.bpf.c"),
+    ]);
+    assert!(done.stdout.contains("1024 CPUs"), "{}", done.stdout);
+}
+
+#[test]
+fn what_cannot_be_compiled_or_bound_is_refused_and_faults_are_errors_of_the_run() {
+    if !has_clang() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.bpf.c");
+    let file = path.display().to_string();
+    let scheduler = |body: &str| {
+        let text = format!(
+            "#include <scx/common.bpf.h>\nvoid scx_bpf_teleport(struct task_struct *p) __ksym;\n\
+             void BPF_STRUCT_OPS(x_enqueue, struct task_struct *p, u64 f) {{ {body} }}\n\
+             SCX_OPS_DEFINE(x_ops, .enqueue = (void *)x_enqueue, .name = \"x\");\n"
+        );
+        fs::write(&path, text).unwrap();
+    };
+    scheduler("p->shoe_size = 1;");
+    let text = refused(&["sim", "hogs", "--scheduler", &file]);
+    assert!(text.contains("x.bpf.c:3:67: error: no member named 'shoe_size'"), "{text}");
+    scheduler("scx_bpf_teleport(p);");
+    let text = refused(&["sim", "hogs", "--scheduler", &file]);
+    assert!(text.contains("calls what the simulator does not have: scx_bpf_teleport"), "{text}");
+    scheduler("*(volatile int *)0 = 1;");
+    let done = schedlab(&["sim", "hogs", "--scheduler", &file]);
+    assert_eq!(done.code, 1, "{}", done.stderr);
+    let text = flat(&done.stderr);
+    assert!(text.contains("ops.enqueue failed: it followed a null pointer"), "{text}");
+    let text = refused(&["sim", "hogs", "--scheduler", "./nowhere.bpf.c"]);
+    assert!(text.contains("cannot read the scheduler ./nowhere.bpf.c"), "{text}");
+}
+
+#[test]
+fn the_repositorys_schedulers_run() {
+    if !has_clang() {
+        return;
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(root().join("bpf/scx"))
+        .map(|entries| entries.map(|entry| entry.unwrap().path()).collect())
+        .unwrap_or_default();
+    files.retain(|path| path.to_string_lossy().ends_with(".bpf.c"));
+    files.sort();
+    for path in files {
+        for cpus in ["1", "4"] {
+            let done = sim(&path.display().to_string(), &["--cpus", cpus, "--json"]);
+            assert!(done.stdout.contains("\"nr_switches\""), "{}", path.display());
+        }
+    }
+}
+
+/// The kernel's examples, if they were fetched (scripts/fetch-sched-ext-examples.sh).
+#[test]
+fn the_kernels_examples_run_unmodified() {
+    let Some(directory) = std::env::var_os("SCHEDLAB_SCHED_EXT_EXAMPLES") else {
+        eprintln!(
+            "SKIP: SCHEDLAB_SCHED_EXT_EXAMPLES names no directory with the kernel's examples"
+        );
+        return;
+    };
+    let mut nr_run = 0;
+    for tree in fs::read_dir(directory).unwrap() {
+        let tree = tree.unwrap().path();
+        for name in ["simple", "qmap", "central", "flatcg", "cpu0", "sdt"] {
+            let path = tree.join(format!("scx_{name}.bpf.c"));
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            if text.contains("SCX_OPS_CID_DEFINE") {
+                eprintln!("SKIP: {} is written for CPUs by topological number", path.display());
+                continue;
+            }
+            let path = path.display().to_string();
+            let one = sim(&path, &["--cpus", "4", "--json", "--keep"]).stdout;
+            assert_eq!(sim(&path, &["--cpus", "4", "--json", "--keep"]).stdout, one);
+            nr_run += 1;
+        }
+    }
+    assert!(nr_run > 0, "there is no example");
+}
+
+/// A package of the registry, unpacked; `None`: it cannot be had.
+fn package(name: &str, version: &str, into: &Path) -> Option<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // Looking at a package downloads it, and nothing else.
+    let wanted = format!("{name}@{version}");
+    let info = Command::new(cargo).args(["info", &wanted]).current_dir(into).output().ok()?;
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")))?;
+    let file = format!("{name}-{version}.crate");
+    let mut caches = fs::read_dir(home.join("registry/cache")).ok()?.flatten();
+    let archive = caches.find_map(|cache| {
+        let path = cache.path().join(&file);
+        path.is_file().then_some(path)
+    });
+    let Some(archive) = archive else {
+        eprintln!("SKIP: {wanted}: {}", String::from_utf8_lossy(&info.stderr));
+        return None;
+    };
+    let unpacked = Command::new("tar").arg("xzf").arg(archive).current_dir(into).status().ok()?;
+    unpacked.success().then(|| into.join(format!("{name}-{version}")))
+}
+
+/// A scheduler of production size with its own headers, as published.
+#[test]
+fn a_published_scheduler_runs_unmodified() {
+    if !has_clang() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (Some(headers), Some(bpfland)) = (
+        package("scx_cargo", "1.1.4", directory.path()),
+        package("scx_bpfland", "1.1.4", directory.path()),
+    ) else {
+        return;
+    };
+    let headers = headers.join("bpf_h").display().to_string();
+    let source = bpfland.join("src/bpf/main.bpf.c").display().to_string();
+    let more = ["--cpus", "4", "--scx-include", &headers, "--json", "--keep"];
+    let one = sim(&source, &more).stdout;
+    assert!(one.contains("\"nr_switches\""), "{one}");
+    assert_eq!(sim(&source, &more).stdout, one);
+}

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! sched_ext as a scheduling class: the engine's callbacks become those of the scheduler.
+//!
+//! Source: `DEFINE_SCHED_CLASS(ext)` of Linux kernel/sched/ext.c, 6.18.
+
+use super::consts::{
+    DEQ_MOVE, DEQ_NOCLOCK, DEQ_SAVE, DEQ_SLEEP, ENQ_MOVE, ENQ_NOCLOCK, ENQ_RESTORE, ENQ_WAKEUP,
+    ExitKind, OPS_ENQ_LAST, OPS_SWITCH_PARTIAL, WAKE_FORK, WAKE_SYNC, WAKE_TTWU,
+};
+use super::enqueue::Leaves;
+use super::ext::Ext;
+use super::kernel::{Kernel, TIMER_OF_CORE};
+use super::ops::{Callback, Ops};
+use super::options::ExtOptions;
+use super::state::{ExtState, Status};
+use super::task::{ExtTask, Life, weight};
+use super::watchdog::TIMER_WATCHDOG;
+use schedlab_model::{CgroupSpec, CpuId, Machine, Policy, SchedAttr, TaskId};
+use schedlab_sched::core::PreemptCheck;
+use schedlab_sched::explain::Fact;
+use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, WakeFlags};
+
+/// The timer of loading.
+const TIMER_LOAD: u64 = TIMER_OF_CORE | 2;
+/// The timer of unloading.
+const TIMER_UNLOAD: u64 = TIMER_OF_CORE | 3;
+
+/// The class.
+pub struct ExtClass {
+    ops: Box<dyn Ops>,
+    state: ExtState,
+    /// It has all tasks but real-time and deadline ones.
+    is_full: bool,
+    /// First task of each address space, by its number.
+    leaders: Vec<Option<TaskId>>,
+    /// Tasks of an unloading scheduler below this id have been dealt with.
+    unloaded_below: u32,
+}
+
+impl ExtClass {
+    /// A class that `ops` schedules for.
+    pub fn new(
+        ops: Box<dyn Ops>,
+        options: ExtOptions,
+        machine: &Machine,
+        cgroups: &[CgroupSpec],
+    ) -> Self {
+        let info = ops.info();
+        let is_full = info.flags & OPS_SWITCH_PARTIAL == 0;
+        let state = ExtState::new(info, options, machine, cgroups);
+        Self { ops, state, is_full, leaders: Vec::new(), unloaded_below: 0 }
+    }
+
+    /// Whether the scheduler has all tasks but real-time and deadline ones.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// What the core keeps, for those who look on.
+    pub fn state(&self) -> &ExtState {
+        &self.state
+    }
+
+    #[inline]
+    fn with<'a>(&'a mut self, core: &'a mut Core) -> Ext<'a> {
+        Ext { ops: self.ops.as_mut(), k: Kernel { state: &mut self.state, core } }
+    }
+
+    /// The same, executed on `cpu`, whose run queue is held or not.
+    #[inline]
+    fn on<'a>(&'a mut self, core: &'a mut Core, cpu: CpuId, is_held: bool) -> Ext<'a> {
+        let mut ext = self.with(core);
+        ext.on(cpu, is_held);
+        ext
+    }
+
+    fn leader_of(&mut self, core: &Core, task: TaskId) -> TaskId {
+        let mm = core.task(task).mm as usize;
+        if self.leaders.len() <= mm {
+            self.leaders.resize(mm + 1, None);
+        }
+        *self.leaders[mm].get_or_insert(task)
+    }
+
+    /// Tasks of other classes whose turn in an unloading has come, below `end`.
+    fn unload_below(&mut self, core: &mut Core, end: u32) {
+        let begin = std::mem::replace(&mut self.unloaded_below, end);
+        for p in (begin..end).map(TaskId) {
+            if core.task(p).class != self.state.class {
+                self.with(core).exit_task(p, false);
+            }
+        }
+    }
+
+    fn enq_flags(&mut self, task: TaskId, flags: EnqueueFlags) -> u64 {
+        let bits = self.state.bits;
+        let selected = self.state.selected.take() == Some(task);
+        let pairs = [
+            (flags.wakeup, ENQ_WAKEUP | ENQ_NOCLOCK),
+            (flags.wakeup && selected, bits.cpu_selected),
+            (flags.initial, bits.initial | ENQ_NOCLOCK),
+            (flags.restore, ENQ_RESTORE | ENQ_NOCLOCK),
+            (flags.restore && flags.moved, ENQ_MOVE),
+            (flags.head, bits.head),
+            (flags.migrated, bits.migrated),
+        ];
+        pairs.into_iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, bit)| all | bit)
+    }
+}
+
+impl SchedClass for ExtClass {
+    fn name(&self) -> &'static str {
+        "ext"
+    }
+
+    fn owns(&self, _policy: Policy) -> bool {
+        false
+    }
+
+    fn takes_over(&self, policy: Policy) -> bool {
+        let is_loading = self.state.status == Status::Disabled
+            && self.state.options.load_at == 0
+            && self.state.exit.is_none();
+        let has_tasks =
+            is_loading || matches!(self.state.status, Status::Enabling | Status::Enabled);
+        has_tasks && (policy == Policy::Ext || (self.is_full && policy.is_fair()))
+    }
+
+    fn run_begins(&mut self, core: &mut Core) {
+        self.state.class = core.current_class();
+        let options = self.state.options;
+        if options.unload_at > 0 {
+            core.start_timer(options.unload_at, TIMER_UNLOAD);
+        }
+        if options.load_at > 0 {
+            core.start_timer(options.load_at, TIMER_LOAD);
+        } else {
+            let mut ext = self.on(core, CpuId(0), false);
+            ext.load();
+            ext.settle();
+        }
+    }
+
+    fn run_ends(&mut self, core: &mut Core) {
+        self.on(core, CpuId(0), false).end_run();
+    }
+
+    fn task_new(&mut self, core: &mut Core, task: TaskId) {
+        let tgid = self.leader_of(core, task);
+        assert_eq!(self.state.tasks.len(), task.index(), "tasks are announced in order");
+        self.state.tasks.push(ExtTask::new(tgid.0));
+        self.state.dsqs.add_task();
+        if !matches!(self.state.status, Status::Enabled | Status::Enabling) {
+            return;
+        }
+        let cpu = core.task(task).cpu;
+        let is_ext = core.task(task).class == self.state.class;
+        let mut ext = self.on(core, cpu, false);
+        if let Err(what) = ext.init_task(task, true) {
+            ext.k.core.fail(format!("{what}: its fork fails"));
+        } else if is_ext {
+            ext.enable_task(task);
+        }
+        ext.settle();
+    }
+
+    fn task_exited(&mut self, core: &mut Core, task: TaskId) {
+        if self.state.task(task).life != Life::None {
+            self.state.dead.push(task);
+            core.queue_balance_callback(core.task(task).cpu);
+        }
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        prev: CpuId,
+        flags: WakeFlags,
+    ) -> CpuId {
+        let kind = if flags.is_fork() { WAKE_FORK } else { WAKE_TTWU };
+        let wake_flags = kind | if flags.sync { WAKE_SYNC } else { 0 };
+        self.on(core, flags.this_cpu, false).select_cpu(task, prev, wake_flags)
+    }
+
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        let enq_flags = self.enq_flags(task, flags);
+        let is_wakeup = flags.wakeup || flags.initial;
+        let this_cpu = if is_wakeup { core.wake_flags.this_cpu } else { cpu };
+        let is_move = flags.migrated && !is_wakeup;
+        let mut ext = self.on(core, this_cpu, true);
+        ext.k.state.context.rq = Some(cpu);
+        ext.enqueue(cpu, task, enq_flags, is_move);
+    }
+
+    fn dequeue_task(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: DequeueFlags,
+    ) -> bool {
+        if flags.special {
+            self.state.task_mut(task).exiting = true;
+        }
+        let move_bit = if flags.moved { DEQ_MOVE } else { 0 };
+        let (deq_flags, leaves) = if flags.sleep {
+            (DEQ_SLEEP | DEQ_NOCLOCK, Leaves::Off)
+        } else if flags.save {
+            (DEQ_SAVE | DEQ_NOCLOCK | move_bit, Leaves::Off)
+        } else {
+            (DEQ_NOCLOCK, Leaves::ToOtherCpu)
+        };
+        let mut ext = self.on(core, cpu, true);
+        ext.dequeue(cpu, task, deq_flags, leaves);
+        ext.leave_rest_for(cpu);
+        true
+    }
+
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some(curr) = core.rq(cpu).curr else { return };
+        let mut ext = self.on(core, cpu, true);
+        ext.yield_task(curr);
+        ext.settle();
+    }
+
+    fn wakeup_preempt(
+        &mut self,
+        _core: &mut Core,
+        _cpu: CpuId,
+        _task: TaskId,
+        _curr: TaskId,
+        _flags: WakeFlags,
+    ) {
+        // Inserting into a local queue with SCX_ENQ_PREEMPT, and kicks, are the only ways.
+    }
+
+    fn task_woken(&mut self, core: &mut Core, _cpu: CpuId, _task: TaskId) {
+        self.with(core).settle();
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        !self.state.is_7_1()
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        !self.state.info.callbacks.has(Callback::Tick)
+    }
+
+    fn always_balances(&self) -> bool {
+        !self.state.is_7_1()
+    }
+
+    fn balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if self.state.is_7_1() || self.state.status == Status::Disabled {
+            return false;
+        }
+        // A class between that of the previous task and this one that has work ends the search.
+        let prev_class = core.rq(cpu).curr.map_or(self.state.class, |prev| core.task(prev).class);
+        let between = usize::from(prev_class)..usize::from(self.state.class);
+        if between.into_iter().any(|class| core.rq(cpu).class_nr_running[class] > 0) {
+            self.state.cpu_mut(cpu).bal_keep = false;
+            return false;
+        }
+        let mut ext = self.on(core, cpu, true);
+        let has_work = ext.balance(cpu);
+        ext.leave_rest_for(cpu);
+        has_work
+    }
+
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        if self.state.status == Status::Disabled {
+            return None;
+        }
+        let is_7_1 = self.state.is_7_1();
+        let mut ext = self.on(core, cpu, true);
+        if is_7_1 {
+            ext.balance(cpu);
+            ext.leave_rest_for(cpu);
+        }
+        ext.pick(cpu)
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
+        let mut ext = self.on(core, cpu, true);
+        ext.put_prev(cpu, prev, next);
+        ext.leave_rest_for(cpu);
+    }
+
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, first: bool) {
+        let mut ext = self.on(core, cpu, true);
+        ext.set_next(task);
+        if first {
+            ext.leave_rest_for(cpu);
+        } else {
+            ext.settle();
+        }
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        self.on(core, cpu, false).settle();
+    }
+
+    fn watches_idle(&self) -> bool {
+        true
+    }
+
+    fn idle_changed(&mut self, core: &mut Core, cpu: CpuId, idle: bool, again: bool) {
+        if matches!(self.state.status, Status::Disabled | Status::Disabling) {
+            return;
+        }
+        if self.state.idle.is_on {
+            self.state.idle.set(cpu, idle);
+        }
+        if self.state.has(Callback::UpdateIdle) && !again && !self.state.bypass {
+            let mut ext = self.on(core, cpu, true);
+            ext.tell(Callback::UpdateIdle, |ops, k| ops.update_idle(k, cpu, idle));
+            ext.leave_rest_for(cpu);
+        }
+    }
+
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
+        let mut ext = self.on(core, cpu, true);
+        ext.tick(cpu, curr);
+        ext.settle();
+    }
+
+    fn quiet_ticks(&self, core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        let Some(curr) = curr else { return u64::MAX };
+        Ext::quiet_ticks(&self.state, core.now, core.tick_nsec, curr)
+    }
+
+    fn pass_ticks(&mut self, core: &Core, _cpu: CpuId, curr: Option<TaskId>, _nr: u64) {
+        if let Some(curr) = curr {
+            self.state.charge(core.now, curr);
+        }
+    }
+
+    fn attr_changed(&mut self, core: &mut Core, task: TaskId, old_class: u8, old: &SchedAttr) {
+        let (cpu, own) = (core.task(task).cpu, self.state.class);
+        let attr = core.task(task).attr;
+        let mut ext = self.on(core, cpu, true);
+        if old_class != own {
+            ext.switch_to(task);
+            return;
+        }
+        let new_weight = weight(&attr);
+        if new_weight != weight(old) {
+            ext.k.state.task(task).entity.set_weight(new_weight);
+            ext.tell(Callback::SetWeight, |ops, k| ops.set_weight(k, task, new_weight));
+        }
+        if attr.affinity != old.affinity {
+            ext.tell_cpumask(task);
+        }
+        if attr.cgroup != old.cgroup {
+            ext.move_cgroup(task, old.cgroup, attr.cgroup);
+        }
+    }
+
+    fn switched_from(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        let is_unloading = self.state.status == Status::Disabling;
+        if is_unloading {
+            self.unload_below(core, task.0);
+            self.unloaded_below = task.0 + 1;
+        }
+        let mut ext = self.on(core, cpu, true);
+        if is_unloading {
+            ext.exit_task(task, false);
+        } else {
+            ext.disable_task(task);
+        }
+        ext.settle();
+    }
+
+    fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        // The class has nothing to say here; what a higher class has waiting must not wait longer.
+        let higher = usize::from(self.state.class);
+        let waits = core.rq(cpu).class_nr_running[..higher].iter().any(|nr| *nr > 0);
+        let is_queued = core.task(task).on_rq;
+        if is_queued && (waits || core.preempt_check(cpu, task) == PreemptCheck::Resched) {
+            core.resched_curr(cpu);
+        }
+        self.with(core).settle();
+    }
+
+    fn prio_changed(&mut self, core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
+        self.with(core).settle();
+    }
+
+    fn reclassed(&mut self, core: &mut Core) {
+        match self.state.status {
+            Status::Enabling => {
+                let mut ext = self.on(core, CpuId(0), false);
+                ext.finish_load();
+                ext.settle();
+            }
+            Status::Disabling => {
+                let nr_tasks = self.state.tasks.len() as u32;
+                self.unload_below(core, nr_tasks);
+                self.on(core, CpuId(0), false).finish_unload();
+            }
+            Status::Disabled | Status::Enabled => {}
+        }
+    }
+
+    fn timer(&mut self, core: &mut Core, token: u64) {
+        let now = core.now;
+        let is_enabled = self.state.status == Status::Enabled;
+        let mut ext = self.on(core, CpuId(0), false);
+        match token {
+            TIMER_WATCHDOG if is_enabled => ext.k.check_stalls(),
+            TIMER_LOAD => ext.load(),
+            TIMER_UNLOAD if is_enabled => {
+                ext.k.exit_with(ExitKind::Unreg, 0, String::new());
+            }
+            token if token & TIMER_OF_CORE == 0 => {
+                let set = ext.k.state.timers.get(&token).copied();
+                let Some(timer) = set.filter(|timer| timer.at == now) else { return };
+                ext.k.state.timers.remove(&token);
+                ext.on(timer.cpu, false);
+                if ext.k.state.live.0 != 0 {
+                    ext.call(Callback::Timer, |ops, k| ops.timer(k, token));
+                }
+            }
+            _ => {}
+        }
+        ext.settle();
+    }
+
+    fn is_throttled(&self, core: &Core, task: TaskId) -> bool {
+        // What lies in no local queue waits for the scheduler. What SCX_OPS_ENQ_LAST puts into one
+        // while its CPU goes idle waits for the next event there, in the kernel, too.
+        let local = self.state.dsqs.local(core.task(task).cpu);
+        let waits_elsewhere =
+            self.state.task(task).dsq != local || self.state.has_flag(OPS_ENQ_LAST);
+        waits_elsewhere && !core.is_running(task)
+    }
+
+    fn enforces_cpu_max(&self) -> bool {
+        // The kernel tells the scheduler the limits and leaves the rest to it.
+        self.state.info.callbacks.has(Callback::CgroupInit)
+    }
+
+    fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
+        self.state.end_text.iter().map(|text| ("scx-disabled", text.clone())).collect()
+    }
+
+    fn explain(&self, _core: &Core, task: TaskId) -> String {
+        let entity = &self.state.task(task).entity;
+        format!("slice {} ns, dsq_vtime {}", entity.slice(), entity.dsq_vtime())
+    }
+
+    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
+        let entity = &self.state.task(task).entity;
+        vec![
+            Fact::ns("slice", entity.slice()),
+            Fact::vns("dsq_vtime", entity.dsq_vtime() as i64),
+            Fact::number("weight", entity.weight()),
+        ]
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Core and scheduler together: how a callback is called, and what follows from it.
+//!
+//! In the kernel a few callbacks are called from within a function that another callback has
+//! called: `ops.enqueue` from `reenqueue_local`, and in 7.1 `ops.dequeue` when an insert ends the
+//! scheduler's custody. Here they follow when the callback under way has returned.
+
+use super::consts::ENQ_REENQ;
+use super::kernel::Kernel;
+use super::ops::{Callback, Ops, OpsFault};
+use super::state::{Context, Direct, Status};
+use schedlab_model::{CpuId, TaskId};
+
+/// The scheduler and the core that calls it.
+pub(crate) struct Ext<'a> {
+    pub ops: &'a mut dyn Ops,
+    pub k: Kernel<'a>,
+}
+
+impl Ext<'_> {
+    /// Calls a callback that exists. `None`: it crashed, or an earlier one did.
+    pub fn call<R>(
+        &mut self,
+        callback: Callback,
+        call: impl FnOnce(&mut dyn Ops, &mut Kernel<'_>) -> Result<R, OpsFault>,
+    ) -> Option<R> {
+        if self.k.state.fault.is_some() {
+            return None;
+        }
+        let outer = self.k.state.context.callback.replace(callback);
+        let answer = call(self.ops, &mut self.k);
+        self.k.state.context.callback = outer;
+        self.k.state.dsqs.end_walks();
+        if !self.k.state.left_custody.is_empty() {
+            self.tell_left_custody();
+        }
+        match answer {
+            Ok(answer) => Some(answer),
+            Err(fault) => {
+                self.k.state.fault = Some((callback, fault.0));
+                None
+            }
+        }
+    }
+
+    /// Calls a callback about `p` if it exists.
+    #[inline]
+    pub fn tell(
+        &mut self,
+        callback: Callback,
+        call: impl FnOnce(&mut dyn Ops, &mut Kernel<'_>) -> Result<(), OpsFault>,
+    ) {
+        if self.k.state.has(callback) {
+            self.call(callback, call);
+        }
+    }
+
+    /// 7.1: tasks have come to queues of the core, which ends the scheduler's custody.
+    pub fn tell_left_custody(&mut self) {
+        for p in std::mem::take(&mut self.k.state.left_custody) {
+            self.tell(Callback::Dequeue, |ops, k| ops.dequeue(k, p, 0));
+        }
+    }
+
+    /// Executes on `cpu`, whose run queue is held or not.
+    pub fn on(&mut self, cpu: CpuId, is_held: bool) {
+        let rq = is_held.then_some(cpu);
+        self.k.state.context = Context { callback: None, cpu, rq, direct: Direct::No };
+    }
+
+    /// Whether something is to be done once the run queue is released.
+    #[inline]
+    pub fn has_leftovers(&self) -> bool {
+        let state = &*self.k.state;
+        !state.kicking.is_empty()
+            || !state.deferring.is_empty()
+            || !state.taken_back.is_empty()
+            || !state.dead.is_empty()
+            || state.exit.is_some()
+            || state.fault.is_some()
+    }
+
+    /// The run queue is about to be released, inside of a choice: what is left over is done after
+    /// it.
+    #[inline]
+    pub fn leave_rest_for(&mut self, cpu: CpuId) {
+        if self.has_leftovers() {
+            self.k.core.queue_balance_callback(cpu);
+        }
+    }
+
+    /// No run queue is held: does what is left over.
+    #[inline]
+    pub fn settle(&mut self) {
+        if self.has_leftovers() {
+            self.settle_rest();
+        }
+    }
+
+    fn settle_rest(&mut self) {
+        loop {
+            self.k.run_deferred();
+            if !self.k.state.left_custody.is_empty() {
+                self.tell_left_custody();
+            }
+            self.k.deliver_kicks();
+            self.bury_dead();
+            let state = &*self.k.state;
+            let is_quiet = state.kicking.is_empty() && state.deferring.is_empty();
+            if is_quiet {
+                break;
+            }
+        }
+        if let Some((callback, what)) = &self.k.state.fault {
+            let what = format!("ops.{} failed: {what}", callback.name());
+            self.k.core.fail(what);
+            return;
+        }
+        if self.k.state.exit.is_some() && self.k.state.status == Status::Enabled {
+            self.eject();
+        }
+    }
+
+    /// `ops.enqueue` sees the tasks that `reenqueue_local` took back.
+    pub fn enqueue_taken_back(&mut self) {
+        for (cpu, p) in std::mem::take(&mut self.k.state.taken_back) {
+            self.do_enqueue(cpu, p, ENQ_REENQ, None);
+        }
+    }
+
+    /// Tasks that have exited and left their CPUs.
+    fn bury_dead(&mut self) {
+        for p in std::mem::take(&mut self.k.state.dead) {
+            self.exit_task(p, false);
+        }
+    }
+
+    /// What `cpu` runs, if it is of this class.
+    #[inline]
+    pub fn curr_ext(&self, cpu: CpuId) -> Option<TaskId> {
+        self.k.core.rq(cpu).curr.filter(|curr| self.k.is_ext(*curr))
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A natively compiled scheduler among the lab's: its options are tunables like any other's.
+//!
+//! Lists of tunables are made for schedulers that are known when the program is compiled, and live
+//! as long as it; so those made here are never freed. There is one for each scheduler of a command.
+
+use super::dwarf::Type;
+use super::error::NativeError;
+use super::ops::NativeOps;
+use super::options::{self, Chosen, MachineWords};
+use super::program::Program;
+use super::{CompileOptions, NativeScheduler};
+use crate::core::consts::SLICE_DFL;
+use crate::core::{CoreVersion, ExtOptions, INFO, Ops, stack_checked};
+use schedlab_sched::options::{Options, Tunable, TunableKind};
+use schedlab_sched::registry::{MadeScheduler, SchedulerInfo};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+/// Units at the end of a name, ns.
+const UNITS: &[(&str, u64)] = &[("_ns", 1), ("_us", 1_000), ("_ms", 1_000_000)];
+
+/// The `SCHEDLAB_KERNEL` of a core.
+fn kernel_of(version: CoreVersion) -> u32 {
+    match version {
+        CoreVersion::V6_18 => 618,
+        CoreVersion::V7_1 => 701,
+    }
+}
+
+/// What a name ends in counts, ns.
+fn unit_of(name: &str) -> Option<u64> {
+    UNITS.iter().find(|(end, _)| name.ends_with(end)).map(|(_, ns)| *ns)
+}
+
+fn leaked(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
+}
+
+/// An option as a tunable; `None`: it takes several values, or none.
+fn tunable(name: &str, of: &Type, default: i128) -> Option<Tunable> {
+    let max = match of {
+        Type::Int { size: size @ 1..=8, signed } => {
+            u64::MAX >> (64 - size * 8) >> u32::from(*signed)
+        }
+        Type::Bool => 1,
+        Type::Enum { size: 1..=8, .. } => u64::from(u32::MAX),
+        _ => return None,
+    };
+    let default = default as u64;
+    let text = "option of the scheduler";
+    let counted =
+        Tunable { name: leaked(name), kind: TunableKind::Count { min: 0, max }, default, text };
+    Some(match of {
+        Type::Bool => Tunable { kind: TunableKind::Choice(&["false", "true"]), ..counted },
+        Type::Enum { values, .. } if in_order(values) => {
+            let words: Vec<&'static str> = values.iter().map(|(word, _)| leaked(word)).collect();
+            Tunable { kind: TunableKind::Choice(words.leak()), ..counted }
+        }
+        Type::Int { .. } => match unit_of(name).map(|unit| (default.checked_mul(unit), unit)) {
+            Some((Some(default), unit)) if default <= i64::MAX as u64 => Tunable {
+                kind: TunableKind::Time { min: 0, max: max.saturating_mul(unit) },
+                default,
+                ..counted
+            },
+            _ => counted,
+        },
+        _ => counted,
+    })
+}
+
+fn in_order(values: &[(String, i64)]) -> bool {
+    let mut numbers = values.iter().map(|(_, value)| *value);
+    !values.is_empty() && (0..values.len() as i64).all(|wanted| numbers.next() == Some(wanted))
+}
+
+/// The compiled forms of a scheduler, one for each kernel that a run may model.
+#[derive(Debug)]
+struct Forms {
+    source: PathBuf,
+    compile: CompileOptions,
+    arrays: Vec<(String, String)>,
+    forms: [OnceLock<Result<Arc<Program>, String>>; 2],
+}
+
+impl Forms {
+    fn of(&self, version: CoreVersion) -> Result<Arc<Program>, String> {
+        let kernel = kernel_of(version);
+        let form = &self.forms[usize::from(version != CoreVersion::V6_18)];
+        let made = form.get_or_init(|| {
+            let options = CompileOptions { kernel, ..self.compile.clone() };
+            let program = Program::compile(&self.source, &options);
+            program.map(Arc::new).map_err(|error| error.to_string())
+        });
+        made.clone()
+    }
+
+    fn ops(
+        &self,
+        tunables: &[Tunable],
+        given: &Options,
+        machine: MachineWords,
+    ) -> Result<Box<dyn Ops>, String> {
+        let program = self.of(ExtOptions::from_options(given).core)?;
+        let text = |error: NativeError| error.to_string();
+        let mut chosen = Chosen::parse(&program, &self.arrays).map_err(text)?;
+        for tunable in tunables {
+            let value = given.get(tunable.name);
+            if value != tunable.default {
+                let unit = match tunable.kind {
+                    TunableKind::Time { .. } => unit_of(tunable.name).unwrap_or(1),
+                    _ => 1,
+                };
+                chosen.set(tunable.name, i128::from(value / unit));
+            }
+        }
+        Ok(Box::new(NativeOps::new(program, &chosen, machine).map_err(text)?))
+    }
+}
+
+impl NativeScheduler {
+    /// Names of its options that take several values (arrays), which are no tunables.
+    pub fn array_options(&self) -> Vec<String> {
+        let arrays = self.program.variables.iter().filter(|(_, variable)| {
+            variable.is_option && matches!(variable.of, Type::Array { .. })
+        });
+        arrays.map(|(_, variable)| variable.name.clone()).collect()
+    }
+
+    /// The scheduler for the lab, called `name`: a run is given a copy of its own. `arrays`: values
+    /// of options that take several.
+    pub fn made(
+        &self,
+        name: &str,
+        arrays: &[(String, String)],
+    ) -> Result<MadeScheduler, NativeError> {
+        Chosen::parse(&self.program, arrays)?;
+        let own = own_tunables(&self.program);
+        let mut tunables = INFO.tunables.to_vec();
+        tunables.extend(own.iter().filter(|own| INFO.tunables.iter().all(|t| t.name != own.name)));
+        let source = leaked(&self.program.source.display().to_string());
+        let info = Box::leak(Box::new(SchedulerInfo {
+            name: leaked(name),
+            summary: "a scheduler for sched_ext, compiled for this machine",
+            source,
+            tunables: tunables.leak(),
+            ..INFO
+        }));
+        let forms = Forms {
+            source: self.program.source.clone(),
+            compile: self.compile.clone(),
+            arrays: arrays.to_vec(),
+            forms: [OnceLock::new(), OnceLock::new()],
+        };
+        let first = usize::from(self.program.kernel != kernel_of(CoreVersion::V6_18));
+        let _ = forms.forms[first].set(Ok(Arc::clone(&self.program)));
+        Ok(MadeScheduler::new(name, info, move |options, machine, cgroups| {
+            let words = MachineWords { nr_cpus: machine.nr_cpus(), hz: machine.hz };
+            let ops = forms.ops(&own, options, words)?;
+            stack_checked(ops, options, machine, cgroups)
+        }))
+    }
+}
+
+/// The options of a scheduler as tunables.
+fn own_tunables(program: &Program) -> Vec<Tunable> {
+    let mut tunables: Vec<Tunable> = Vec::new();
+    for (object, variable) in &program.variables {
+        let name = variable.name.as_str();
+        let is_known = tunables.iter().any(|tunable| tunable.name == name);
+        if !variable.is_option || options::is_filled_in(name) || is_known {
+            continue;
+        }
+        let mut default = options::default_number(program, *object, variable);
+        // The value that is filled in where the source has none.
+        if name == "slice_ns" && default == 0 {
+            default = i128::from(SLICE_DFL);
+        }
+        tunables.extend(tunable(name, &variable.of, default));
+    }
+    tunables.sort_by_key(|tunable| tunable.name);
+    tunables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_become_tunables() {
+        let u64_type = Type::Int { size: 8, signed: false };
+        let slice = tunable("slice_us", &u64_type, 20_000).unwrap();
+        assert!(matches!(slice.kind, TunableKind::Time { min: 0, .. }));
+        assert_eq!(slice.default, 20_000_000);
+        let endless = tunable("slice_ns", &u64_type, i128::from(u64::MAX)).unwrap();
+        assert_eq!(endless.kind, TunableKind::Count { min: 0, max: u64::MAX });
+        let small = tunable("n", &Type::Int { size: 2, signed: true }, 0).unwrap();
+        assert_eq!(small.kind, TunableKind::Count { min: 0, max: 32_767 });
+        let array = Type::Array { of: Box::new(Type::Bool), nr: 2 };
+        assert_eq!(tunable("x", &array, 0), None);
+    }
+}
