@@ -268,13 +268,14 @@ void BPF_STRUCT_OPS(group_wrr_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *t = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
-	bool goes_on;
+	bool comes, goes_on;
 
 	if (!t || serve_kthread(p, t, enq_flags))
 		return;
+	comes = arrives(t);
 	goes_on = is_interrupted(t);
 	/* At the end of a slice it has been given its position already. */
-	if (!goes_on && !t->is_over)
+	if (comes || (!goes_on && !t->is_over))
 		requeue(t, cpu);
 	new_turn(p, t, SLICE_LONG);
 	starts_waiting(p, t);

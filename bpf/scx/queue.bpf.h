@@ -292,7 +292,7 @@ static __always_inline bool take_from(s32 cpu)
 }
 
 /* `cpu` has nothing to run: takes from the longest queue, else from any. */
-static __noinline bool take_from_others(s32 cpu)
+static __noinline __maybe_unused bool take_from_others(s32 cpu)
 {
 	s32 most = 0, from = -1, i;
 
@@ -330,7 +330,7 @@ static __always_inline bool even_out(s32 cpu)
 }
 
 /* Whether a task in `dsq` has waited too long. */
-static __noinline bool search_queue(u64 dsq, u64 now)
+static __noinline __maybe_unused bool search_queue(u64 dsq, u64 now)
 {
 	struct task_struct *p;
 	u32 nr = scan_start;
@@ -350,7 +350,7 @@ static __noinline bool search_queue(u64 dsq, u64 now)
 }
 
 /* Gives `cpu` the task in `dsq` that has waited too long, if it may run there. */
-static __noinline bool take_from_queue(u64 dsq, s32 cpu, u64 now)
+static __noinline __maybe_unused bool take_from_queue(u64 dsq, s32 cpu, u64 now)
 {
 	struct task_struct *p;
 	u32 nr = scan_start;
@@ -394,7 +394,7 @@ static __always_inline bool take_who_waits_too_long(s32 cpu, u64 now)
 #endif
 
 /* Tick on `cpu`: whether a task that waits for it has waited too long. */
-static __noinline bool waits_too_long(s32 cpu)
+static __noinline __maybe_unused bool waits_too_long(s32 cpu)
 {
 	struct cpu_state *here = cpu_state(cpu);
 	u64 now = bpf_ktime_get_ns();
@@ -410,7 +410,7 @@ static __noinline bool waits_too_long(s32 cpu)
 }
 
 /* Dispatch on `cpu`: gives it the task that has waited too long, if there is one. */
-static __noinline bool rescue(s32 cpu)
+static __noinline __maybe_unused bool rescue(s32 cpu)
 {
 	cpu_state(cpu)->rescues = false;
 	if (!take_who_waits_too_long(cpu, bpf_ktime_get_ns()))

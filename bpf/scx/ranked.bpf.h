@@ -35,7 +35,7 @@ static __always_inline u64 next_place(s32 cpu, bool at_head)
 
 /* Whether a task in the queue of `cpu` that may run there ranks better than `rank`, or at least
  * as well if `ties_win`. */
-static __noinline bool is_outranked(s32 cpu, u32 rank, bool ties_win)
+static __noinline __maybe_unused bool is_outranked(s32 cpu, u32 rank, bool ties_win)
 {
 	struct task_struct *p;
 	bool outranked = false;

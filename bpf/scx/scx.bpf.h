@@ -276,6 +276,11 @@ struct user_exit_info {
 #define NSEC_PER_MSEC 1000000ULL
 #define NSEC_PER_SEC 1000000000ULL
 
+/* Not every scheduler uses all that a header has. */
+#ifndef __maybe_unused
+#define __maybe_unused __attribute__((unused))
+#endif
+
 /* A text that the loader finds in the object's BTF, beside what it describes. */
 #ifndef SCHEDLAB_NATIVE
 #define DESCRIBED(text) __attribute__((btf_decl_tag(text)))

@@ -242,13 +242,12 @@ static __always_inline void entitlement_is_over(struct task_ctx *t, s32 cpu)
 	place_task(t, cpu);
 	if (t->kind != IDLE)
 		t->left_us += overrun;
-	if (t->left_us <= 0) {
+	/* Who has no time in the next rotation either is given his place there when it begins. */
+	if (t->left_us <= 0 && !is_later(t->turn, rotation_of(cpu)->number)) {
 		overrun = t->left_us;
 		place_task(t, cpu);
 		t->left_us += t->kind != IDLE ? overrun : 0;
 	}
-	if (t->left_us <= 0)
-		t->left_us = 1;
 }
 
 /* `t` is picked: a new rotation begins if it waited for that. */
@@ -263,7 +262,11 @@ static __always_inline void enter_slot(struct task_ctx *t, s32 cpu)
 		rq->active = (1 - rq->active) & 1;
 		rq->number++;
 		begin_levels(rq);
+		if (t->left_us <= 0)
+			entitlement_is_over(t, cpu);
 	}
+	if (t->left_us <= 0)
+		t->left_us = 1;
 	active = rq->active & 1;
 	if (t->user < rq->best_static[active])
 		rq->best_static[active] = t->user;
@@ -326,7 +329,7 @@ void BPF_STRUCT_OPS(sd_enqueue, struct task_struct *p, u64 enq_flags)
 	if (at_head && t->left_us <= 0) {
 		entitlement_is_over(t, cpu);
 		at_head = false;
-	} else if (!t->is_over) {
+	} else if (comes || !t->is_over) {
 		place_task(t, cpu);
 	}
 	new_turn(p, t, SLICE_LONG);
@@ -389,14 +392,11 @@ void BPF_STRUCT_OPS(sd_tick, struct task_struct *p)
 	if (!t)
 		return;
 	charge_us(p, t);
-	/* A tick that comes early by its jitter is the one that was meant. */
-	if (t->left_us > (s64)(tick_ns / (64 * NSEC_PER_USEC))) {
+	if (t->left_us > 0) {
 		if (waits_too_long(cpu))
 			end_turn(p, t);
 		return;
 	}
-	if (t->left_us > 0)
-		t->left_us = 0;
 	entitlement_is_over(t, cpu);
 	cpu_state(cpu)->rank = rank_of(t);
 	end_turn(p, t);

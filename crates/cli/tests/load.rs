@@ -29,7 +29,7 @@ fn is_built() -> bool {
 fn schedulers_are_listed_with_their_twins() {
     let text = ok(&["load", "--list"]).stdout;
     for name in ["fifo", "rr", "vtime", "mlfq", "wrr", "group-wrr", "rmlfq", "sd"] {
-        assert!(text.lines().any(|line| line.starts_with(name)), "{name}: {text}");
+        assert!(text.lines().any(|line| line.trim_start().starts_with(name)), "{name}: {text}");
     }
     let json = ok(&["load", "--list", "--json"]).stdout;
     let list: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -87,6 +87,11 @@ fn what_cannot_be_loaded_says_why() {
 fn a_running_task_is_shown_and_switched() {
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = child.id().to_string();
+    // A process has its parent's name until it has begun its program.
+    let name = || std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    while name().trim() != "sleep" {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     let shown = schedlab(&["attach", &pid]);
     let switched = schedlab(&["attach", &pid, "--policy", "batch", "--json"]);
     let ext = schedlab(&["attach", &pid, "--policy", "ext"]);
@@ -113,7 +118,7 @@ fn tasks_that_do_not_exist_and_policies() {
     assert!(flat(&done.stderr).contains("there is no task 2000000000"), "{}", done.stderr);
     let text = ok(&["attach", "--list"]).stdout;
     for name in ["OTHER", "FIFO", "RR", "BATCH", "IDLE", "DEADLINE", "EXT"] {
-        assert!(text.lines().any(|line| line.starts_with(name)), "{name}: {text}");
+        assert!(text.lines().any(|line| line.trim_start().starts_with(name)), "{name}: {text}");
     }
     assert!(text.contains("1 to 99"), "{text}");
 }

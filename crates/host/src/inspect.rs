@@ -27,10 +27,10 @@ pub struct TaskView {
     pub rt_priority: u32,
     /// Nice value; none under real-time policies.
     pub nice: Option<i32>,
-    /// What sched_rr_get_interval(2) says, ns; 0: without end.
+    /// What sched_rr_get_interval(2) says, ns, in whole ticks; 0: less than one, or without end.
     pub slice_ns: Nanos,
-    /// The slice that it asked for (6.12 and later), ns; DEADLINE: its runtime.
-    pub asked_slice_ns: Option<Nanos>,
+    /// OTHER and BATCH: the slice of the fair class (6.12 and later), ns; DEADLINE: its runtime.
+    pub runtime_ns: Option<Nanos>,
     /// CPUs that it may use.
     pub cpus: String,
     /// Its children begin under OTHER.
@@ -144,7 +144,7 @@ pub fn view(pid: u32) -> Result<TaskView, HostError> {
         rt_priority: raw.priority,
         nice: policy.is_none_or(has_nice).then_some(raw.nice),
         slice_ns: sys::rr_interval_ns(pid).map_err(|error| gone(pid, &error))?,
-        asked_slice_ns: Some(raw.runtime).filter(|runtime| *runtime > 0),
+        runtime_ns: Some(raw.runtime).filter(|runtime| *runtime > 0),
         cpus: cpus.to_string(),
         resets_on_fork: raw.flags & sys::RESET_ON_FORK != 0,
         scheduler: (has && is_enabled).then_some(state.ops),
@@ -183,7 +183,10 @@ fn changed(pid: u32, raw: &RawSchedAttr, change: Change) -> Result<SchedAttr, Ho
     let nice = change.nice.unwrap_or(raw.nice.clamp(-20, 19) as i8);
     let keeps_slice = matches!(policy, Policy::Normal | Policy::Batch)
         && matches!(old, Some(Policy::Normal | Policy::Batch));
-    let slice_ns = Some(raw.runtime).filter(|runtime| keeps_slice && *runtime > 0);
+    // The kernel shows the default as it shows a slice that was asked for. This process has asked
+    // for none: what differs from its own is one.
+    let default_ns = sys::sched_getattr(0).map_or(0, |own| own.runtime);
+    let slice_ns = Some(raw.runtime).filter(|ns| keeps_slice && *ns > 0 && *ns != default_ns);
     Ok(SchedAttr { policy, rt_priority, nice, slice_ns, ..SchedAttr::default() })
 }
 

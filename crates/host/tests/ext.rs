@@ -161,3 +161,20 @@ fn the_schedulers_made_to_fail_are_whole_objects() {
         assert_eq!(description.name, name.replace('-', "_"));
     }
 }
+
+#[test]
+fn the_scheduler_of_the_guide_is_whole() {
+    if description("rr").is_none() {
+        return;
+    }
+    let guide = include_str!("../../../docs/guide/write-a-scheduler.md");
+    let (_, rest) = guide.split_once("```c\n").unwrap();
+    let (source, _) = rest.split_once("```\n").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("least-run.bpf.c");
+    std::fs::write(&path, source).unwrap();
+    let description = ext::describe(&Source::File(path)).unwrap();
+    assert_eq!(description.name, "least_run");
+    assert!(description.options.iter().any(|option| option.name == "slice_ns"));
+    assert!(description.counters.iter().any(|counter| counter.name == "nr_newcomers"));
+}

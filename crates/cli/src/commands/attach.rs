@@ -62,13 +62,10 @@ pub fn attach(args: &AttachArgs, out: &mut Out) -> CliResult<()> {
 }
 
 fn slice(task: &TaskView) -> String {
-    let slice = match task.slice_ns {
-        0 => "none".into(),
-        slice => duration(slice),
-    };
-    match task.asked_slice_ns {
-        Some(asked) => format!("{slice} (asked: {})", duration(asked)),
-        None => slice,
+    match (task.slice_ns, task.runtime_ns) {
+        (0, Some(runtime)) => duration(runtime),
+        (0, None) => "none".into(),
+        (slice, _) => duration(slice),
     }
 }
 

@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Studies as text, compiled in so that the program needs no other file.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("S0.toml", include_str!("../../../../studies/S0.toml")),
     ("S1.toml", include_str!("../../../../studies/S1.toml")),
+    ("S2.toml", include_str!("../../../../studies/S2.toml")),
+    ("S3.toml", include_str!("../../../../studies/S3.toml")),
     ("S4.toml", include_str!("../../../../studies/S4.toml")),
 ];
 
@@ -185,8 +187,10 @@ mod tests {
 
     #[test]
     fn the_built_in_studies_can_be_read() {
-        let names: Vec<String> = built_in().unwrap().into_iter().map(|s| s.study.name).collect();
-        assert_eq!(names, ["S0", "S1", "S4"]);
+        let studies = built_in().unwrap();
+        let found: Vec<(&str, usize)> =
+            studies.iter().map(|s| (s.study.name.as_str(), s.study.claims.len())).collect();
+        assert_eq!(found, [("S0", 18), ("S1", 11), ("S2", 19), ("S3", 22), ("S4", 20)]);
     }
 
     #[test]
