@@ -69,7 +69,10 @@ impl<'a> Reorder<'a> {
 
     /// `task` exited when it last left its CPU. `false`: that event has left already.
     pub fn exited(&mut self, task: TaskId) -> bool {
-        let left = |event: &Event| matches!(event.kind, EventKind::Switch { prev, .. } if prev == Some(task));
+        let left = |event: &Event| match event.kind {
+            EventKind::Switch { prev, .. } => prev == Some(task),
+            _ => false,
+        };
         let Some(at) = self.held.iter().rposition(left) else { return false };
         self.amend_out(task, SwitchOut::Dead);
         let Event { time_ns, cpu, .. } = self.held[at];

@@ -4,8 +4,8 @@
 //! The rules need only a few figures of the fair class ([`FairQueues`]), not its order of tasks, so
 //! CFS and EEVDF share them; [`Generation`] names the differences. Subjects: [`domains`] who
 //! balances with whom, `select` wake-ups, `idlest` forks, `stats` statistics of groups, `busiest`
-//! whether, from where and how much, `sums` the same without asking every CPU, `detach` which tasks, `when` at which times, idle CPUs without
-//! a tick included.
+//! whether, from where and how much, `sums` the same without asking every CPU, `detach` which
+//! tasks, `when` at which times, idle CPUs without a tick included.
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63, 6.18.2 and 7.1.5. Left out: clusters,
 //! asymmetric capacity and misfit tasks, energy-aware placement, NUMA balancing of memory,

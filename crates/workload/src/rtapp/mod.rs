@@ -102,6 +102,10 @@ pub fn read_rtapp(
     }
 }
 
+/// Keys of the file itself.
+const KEYS: [&str; 9] =
+    ["$schema", "name", "global", "cgroups", "sessions", "objects", "tasks", "expect", "resources"];
+
 /// What the parts of the reader share.
 pub(crate) struct Reader<'t> {
     /// The file as it is.
@@ -133,18 +137,7 @@ impl Reader<'_> {
     fn workload(&mut self, file: &str) -> Result<Workload> {
         let root = json::parse(&self.filled.text)?;
         let root = object(&root, "the file")?;
-        let keys = [
-            "$schema",
-            "name",
-            "global",
-            "cgroups",
-            "sessions",
-            "objects",
-            "tasks",
-            "expect",
-            "resources",
-        ];
-        let mut members = Members::new(root, &keys, "the file")?;
+        let mut members = Members::new(root, &KEYS, "the file")?;
         let name = match members.take("name") {
             Some(value) => global::read_name(value)?,
             None => name_of_file(file),
