@@ -441,6 +441,10 @@ pub struct CompareArgs {
     /// Policies to measure on this machine, separated by commas, such as OTHER,FIFO.
     #[arg(long, value_delimiter = ',', value_name = "POLICY")]
     pub host: Vec<String>,
+    /// Kernels to boot in virtual machines, separated by commas, such as 6.12,6.18:wrr
+    /// (`KERNEL[:SCHEDULER]`, see `schedlab vm`).
+    #[arg(long, value_delimiter = ',', value_name = "KERNEL")]
+    pub vm: Vec<String>,
     /// CPUs, modelled and real; 1 if nothing is said.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cpus: Option<u32>,
@@ -680,6 +684,8 @@ pub enum LaneArg {
     Sim,
     /// On this machine only.
     Host,
+    /// On real kernels in virtual machines only.
+    Vm,
 }
 
 impl LaneArg {
@@ -688,6 +694,7 @@ impl LaneArg {
         match self {
             Self::Sim => "sim",
             Self::Host => "host",
+            Self::Vm => "vm",
         }
     }
 }

@@ -184,5 +184,5 @@ fn one_queue_for_all_cpus_has_no_gap() {
             }
         }
     }
-    assert_eq!(nr_checked, 14);
+    assert_eq!(nr_checked, 15);
 }

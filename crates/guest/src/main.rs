@@ -2,8 +2,8 @@
 //! What runs as init in the kernels that `schedlab vm` boots: the host lane itself.
 //!
 //! It mounts the kernel's file systems, finds the memory that it shares with the lab, waits until
-//! the boot's own work is over (or pauses itself there, for a snapshot), plays the request with the
-//! host lane, writes result and trace back, and ends QEMU. Nothing else runs in the guest. It is
+//! the boot's own work is over (where the lab may take a snapshot), plays the request with the host
+//! lane, writes result and trace back, and ends QEMU. Nothing else runs in the guest. It is
 //! linked statically, for there is no library in it.
 
 mod devices;
@@ -12,12 +12,12 @@ mod run;
 
 use schedlab_vm::protocol::{DEBUG_EXIT_DONE, stage, word};
 
-/// Boot work (late initialisation, calibration of the clock, first housekeeping) is over by then;
-/// idle time costs nothing with a counted clock.
-const READY_AT_NS: u64 = 4_000_000_000;
-/// Every run begins at a multiple of this time, whatever the resumption of a snapshot did to the
-/// clock.
-const ROUND_NS: u64 = 1_000_000_000;
+/// Boot work (late initialisation, calibration of the clock, first housekeeping) is over after this
+/// time; idle time costs nothing with a counted clock.
+const CALM_NS: u64 = 1_000_000_000;
+/// With a counted clock a guest is ready at a multiple of this time and begins one later. The pause
+/// lies in between, while all sleep.
+const ROUND_NS: u64 = 4_000_000_000;
 
 fn main() {
     if std::process::id() != 1 {
@@ -36,13 +36,14 @@ fn main() {
         }
     };
     run::outrank();
-    let pauses = shared.word(word::PAUSES) != 0;
-    run::sleep_until(if pauses { READY_AT_NS } else { 0 });
-    shared.set_word(word::STAGE, stage::READY);
-    if pauses {
-        devices::pause();
+    let is_counted = shared.word(word::PAUSES) != 0;
+    if is_counted {
+        let ready_at = (run::monotonic_ns() + CALM_NS).next_multiple_of(ROUND_NS);
+        run::sleep_until(ready_at);
+        shared.set_word(word::STAGE, stage::READY);
+        devices::pause_in_two_seconds();
+        run::sleep_until(ready_at + ROUND_NS);
     }
-    run::sleep_until(run::monotonic_ns().next_multiple_of(ROUND_NS).max(READY_AT_NS + ROUND_NS));
     shared.set_word(word::STAGE, stage::WORKING);
     let (reply, trace) = run::answer(&shared.request());
     shared.answer(&reply, &trace);

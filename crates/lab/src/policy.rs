@@ -47,14 +47,15 @@ pub const POLICIES: [Policy; 7] = [
     Policy::Ext,
 ];
 
-/// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host.
+/// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host. In
+/// the vm lane an entry names kernel and scheduler (`6.18:wrr`), and the policy is the workload's.
 pub fn scheduler_of(lane: &str, text: &str) -> Result<(String, Option<Policy>), StudyError> {
     let policy = |name: &str| {
         let names = POLICIES.iter().map(|policy| policy.name());
         policy_by_name(name).ok_or_else(|| unknown("policy", name, names))
     };
     match (lane, text.split_once(':')) {
-        ("sim", None) => Ok((text.into(), None)),
+        ("sim", None) | ("vm", _) => Ok((text.into(), None)),
         ("sim", Some((name, after))) => Ok((name.into(), Some(policy(after)?))),
         _ => {
             let found = policy(text)?;

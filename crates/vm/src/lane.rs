@@ -17,7 +17,7 @@ use schedlab_host::ext;
 use schedlab_lab::{
     Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting, Warning,
 };
-use schedlab_model::{CpuMask, TraceSink};
+use schedlab_model::{CpuMask, Op, TraceSink, Workload};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -132,6 +132,12 @@ impl VmLane {
         })
     }
 
+    /// QEMU and guest, as far as results depend on them: for keys of stored results.
+    pub fn describe(&self) -> String {
+        let Options { clock, writes, .. } = &self.options;
+        format!("{}, guest {}, {clock:?} {writes:?}", self.qemu.version, self.initramfs.sha256)
+    }
+
     /// The kernel of this name, fetched if need be.
     pub fn kernel(&self, name: &str) -> Result<Kernel, VmError> {
         // One at a time: two runs must not fetch the same one.
@@ -165,6 +171,8 @@ impl VmLane {
             let key = machine.sha256();
             let path = snapshot::ensure(&self.cache, &self.qemu, &job.setup, files, &key, limit)?;
             snapshot::resume(&self.qemu, &job.setup, files, &path, &job.request)?
+        } else if self.options.clock == Clock::Counted {
+            snapshot::boot_and_run(&self.qemu, &job.setup, files, &job.request, limit)?
         } else {
             let wrong = |error: std::io::Error| VmError::Input(error.to_string());
             let shared = SharedFile::new().map_err(wrong)?;
@@ -228,7 +236,7 @@ impl VmLane {
         }
         let setup = Setup { accel: self.accel(nr_cpus, kernel)?, nr_cpus };
         let ext_hash = ext.as_ref().map(|ext: &ExtRequest| hash::sha256(&ext.object));
-        let message = wire::encode(&GuestRequest {
+        let mut message = GuestRequest {
             workload: request.workload.clone(),
             ext,
             cpus: request.cpus,
@@ -236,12 +244,16 @@ impl VmLane {
             until_ns: request.until_ns,
             instruction_ns: setup.accel.instruction_ns(),
             writes: self.options.writes.clone(),
-        });
+        };
+        let bytes = wire::encode(&message);
+        // The object is a part of its own.
+        if let Some(ext) = &mut message.ext {
+            ext.object.clear();
+        }
         let object = ext_hash.as_deref().unwrap_or("none");
-        let start = if self.uses_snapshots() { "snapshot" } else { "boot" };
         let identity = identity::of_machine(&self.qemu, &setup, kernel, &self.initramfs)
-            .with_run(&message, object, start);
-        Ok(Job { kernel, setup, request: message, identity })
+            .with_run(&wire::encode(&message), object);
+        Ok(Job { kernel, setup, request: bytes, identity })
     }
 }
 
@@ -321,7 +333,11 @@ impl VmLane {
             let same = guests.measures.tasks.iter().find(|found| found.id == task.id);
             task.pid = same.map_or(0, |found| found.pid);
         }
+        result.warnings.extend(io_warning(&request.workload));
         add(&mut result, "vm.identity", job.identity.sha256());
+        // What must be equal for a comparison with a golden; kernel and object are what it tests.
+        let conditions = job.identity.sha256_without(&["kernel", "boot", "object"]);
+        add(&mut result, "vm.conditions", conditions);
         add(&mut result, "vm.trace", hash::sha256(&trace));
         add(&mut result, "vm.clock", job.setup.accel.name());
         for (name, value) in job.identity.parts() {
@@ -381,11 +397,25 @@ pub fn replay(trace: &[u8], sink: &mut dyn TraceSink) -> Result<(), LaneError> {
     Ok(())
 }
 
-/// A guest has no neighbours, and what its lane did before the run is no load. With some
-/// nanoseconds an instruction, the kernel's books and the trace differ by what lies between the two
-/// looks at the clock; the figures stay among the settings.
+/// Transfers need a device, and a guest has none.
+fn io_warning(workload: &Workload) -> Option<Warning> {
+    let is_io = |op: &Op| matches!(op, Op::Io { .. });
+    workload.tasks.iter().any(|task| task.program.ops.iter().any(is_io)).then(|| {
+        warning(
+            "io-in-memory",
+            "Transfers (iorun) went to a file in the guest's memory: no task waited for a device, \
+             as it would elsewhere."
+                .into(),
+        )
+    })
+}
+
+/// A guest has no neighbours, its sched_ext scheduler is the one that was asked for, and what its
+/// lane did before the run is no load. With some nanoseconds an instruction, the kernel's books and
+/// the trace differ by what lies between the two looks at the clock; the figures stay among the
+/// settings.
 fn means_something(warning: &Warning) -> bool {
-    !matches!(warning.code.as_str(), "other-load" | "steal" | "run-delay-mismatch")
+    !matches!(warning.code.as_str(), "other-load" | "steal" | "run-delay-mismatch" | "sched-ext")
 }
 
 /// A warning of the lane.

@@ -7,6 +7,7 @@
 
 pub mod cache;
 pub mod error;
+pub mod golden;
 pub mod guest;
 pub mod hash;
 pub mod identity;

@@ -33,7 +33,8 @@ pub mod word {
     pub const REPLY_LEN: usize = 24;
     /// Bytes of the trace, which follows the reply.
     pub const TRACE_LEN: usize = 32;
-    /// Not 0: the guest pauses itself before it reads the request.
+    /// Not 0: the clock counts instructions, and the guest arranges to be paused, at a fixed time,
+    /// before it reads the request.
     pub const PAUSES: usize = 40;
 }
 
@@ -66,8 +67,10 @@ pub const EXIT_DONE: i32 = 0x2a * 2 + 1;
 pub const DEBUG_EXIT_DONE: u32 = 0x2a;
 /// I/O port of the device that ends QEMU.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
-/// I/O port of the device (pvpanic) by which the guest pauses itself.
-pub const PAUSE_PORT: u16 = 0x505;
+/// I/O port of the watchdog (ib700) that pauses the machine.
+pub const PAUSE_PORT: u16 = 0x443;
+/// Starts the watchdog: it expires two seconds later.
+pub const PAUSE_IN_TWO_SECONDS: u8 = 0x0e;
 
 /// One run.
 #[derive(Clone, PartialEq, Eq, Debug)]

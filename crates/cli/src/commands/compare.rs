@@ -4,7 +4,7 @@
 use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::results::{self, Expectations};
 use super::tunables;
-use super::{report, sim, sweep};
+use super::{report, sim, sweep, vm};
 use crate::args::CompareArgs;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
@@ -13,7 +13,7 @@ use crate::made;
 use crate::output::Out;
 use schedlab_host::HostLane;
 use schedlab_lab::plan::{self, PlannedRun};
-use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Keep, Plan, RunRequest, execute};
+use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Keep, Lane, Plan, RunRequest, execute};
 use schedlab_model::CpuMask;
 
 /// Schedulers that are simulated when none is named.
@@ -45,10 +45,13 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     let host = HostLane;
     let plan = plan(args, &named)?;
     lane.made = made::all();
+    let guests = vm::lane_of(&plan)?;
+    let mut lanes: Vec<&dyn Lane> = vec![&lane, &host];
+    lanes.extend(guests.as_ref().map(|lane| lane as &dyn Lane));
     let bar = Bar::new(&plan);
     let mut outcome = execute(
         &plan,
-        &[&lane, &host],
+        &lanes,
         ExecuteOptions { threads: sim::threads(&args.machine), seed: args.tasks.seed },
         &|run, error| bar.step(&plan.runs[run], error),
     );
@@ -77,7 +80,7 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
 
 fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
     let mut schedulers: Vec<&str> = args.scheduler.iter().map(String::as_str).collect();
-    if schedulers.is_empty() && args.host.is_empty() {
+    if schedulers.is_empty() && args.host.is_empty() && args.vm.is_empty() {
         schedulers.extend(DEFAULT_SCHEDULERS);
     }
     tunables::check_schedulers(&args.machine.tunables, schedulers.iter().copied())?;
@@ -92,6 +95,9 @@ fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
     let mut runs = Vec::new();
     for scheduler in schedulers {
         runs.push(planned(args, named, "sim", scheduler, CpuMask::first(cpus(args)), 0)?);
+    }
+    for target in &args.vm {
+        runs.push(planned(args, named, "vm", target, CpuMask::first(cpus(args)), 0)?);
     }
     let cpus: CpuMask = host_cpus.iter().take(cpus(args) as usize).collect();
     for policy in &args.host {

@@ -27,6 +27,7 @@ mod trace_file;
 mod trace_input;
 mod tunables;
 mod vm;
+mod vm_golden;
 
 pub use analysis::AnalysisArgs;
 pub use attach::AttachArgs;

@@ -15,7 +15,8 @@ use schedlab_lab::plan::{self, PlannedRun};
 use schedlab_lab::{
     ExecuteOptions, Experiment, Keep, Lane, Plan, RunRequest, RunResult, execute, run_and_check,
 };
-use schedlab_model::CpuMask;
+use schedlab_model::trace::NullSink;
+use schedlab_model::{CpuMask, TraceSink};
 use schedlab_sched::registry;
 
 /// Runs the command.
@@ -171,11 +172,22 @@ pub fn run_one(
     output: &OutputArgs,
     out: &mut Out,
 ) -> CliResult<RunResult> {
+    run_one_into(lane, request, output, out, &mut NullSink)
+}
+
+/// The same, with one sink more.
+pub fn run_one_into(
+    lane: &dyn Lane,
+    request: &RunRequest,
+    output: &OutputArgs,
+    out: &mut Out,
+    more: &mut dyn TraceSink,
+) -> CliResult<RunResult> {
     let nr_cpus = request.cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
     let quits_early = lane.is_parallel() && output.trace.is_none();
     let mut slices = SliceLines::new(output.slices.then_some(out), quits_early);
     let mut file = OptionalTraceFile::create(output.trace.as_deref(), &request.workload, nr_cpus)?;
-    let result = run_and_check(lane, request, &mut (&mut slices, file.sink()));
+    let result = run_and_check(lane, request, &mut (&mut slices, (file.sink(), more)));
     // The reader of the slices may have gone; that decides before the run's own result.
     slices.finish()?;
     let result = result?;

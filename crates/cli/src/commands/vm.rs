@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab vm`: a workload on real kernels in guests.
 
+use super::vm_golden::Golden;
 use super::{results, sim};
 use crate::args::{OutputArgs, WorkloadArgs};
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::output::{self, Out};
 use clap::{Args, ValueEnum};
-use schedlab_lab::{LaneError, RunRequest};
+use schedlab_lab::{LaneError, Plan, RunRequest, RunResult};
 use schedlab_model::{CpuMask, Nanos};
+use schedlab_vm::golden::Decisions;
 use schedlab_vm::lane::{KERNEL, Options};
 use schedlab_vm::{Clock, VmLane};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a guest's time is.
@@ -61,6 +64,12 @@ pub struct VmArgs {
     /// Longest real time of a boot, and of a run.
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = crate::input::duration)]
     pub limit: Nanos,
+    /// Compare the decisions with those in this file; fail at the first that differs.
+    #[arg(long, value_name = "FILE")]
+    pub golden: Option<PathBuf>,
+    /// Write the decisions into the file of --golden instead.
+    #[arg(long, requires = "golden")]
+    pub bless: bool,
     /// The workload.
     #[command(flatten)]
     pub tasks: WorkloadArgs,
@@ -81,17 +90,22 @@ pub fn vm(args: &VmArgs, out: &mut Out) -> CliResult<()> {
             "give one kernel, one scheduler and --repetitions 1",
         ));
     }
+    let mut golden = args.golden.as_deref().map(|path| Golden::open(path, args)).transpose()?;
     let mut runs = Vec::new();
     for request in &requests {
-        let mut run = sim::run_one(&lane, request, &args.output, out)?;
+        let mut decisions = Decisions::default();
+        let mut run = sim::run_one_into(&lane, request, &args.output, out, &mut decisions)?;
         run.warnings.extend(named.warnings.iter().cloned());
+        tell_identity(&run);
+        if let Some(golden) = &mut golden {
+            golden.check(&lane, request, &run, decisions)?;
+        }
         runs.push(run);
     }
     results::warn(runs.iter());
-    for run in &runs {
-        tell_identity(run);
-    }
-    sim::show(runs, &args.output, out)
+    sim::show(runs, &args.output, out)?;
+    out.finish_now()?;
+    golden.map_or(Ok(()), Golden::finish)
 }
 
 /// The lane as the options say.
@@ -107,6 +121,13 @@ fn lane(args: &VmArgs) -> CliResult<VmLane> {
         writes: writes?,
     };
     Ok(VmLane::new(options, say()).map_err(LaneError::from)?)
+}
+
+/// The lane for a plan, with counted time; `None` if no run of it is in a guest.
+pub fn lane_of(plan: &Plan) -> CliResult<Option<VmLane>> {
+    let is_wanted = plan.runs.iter().any(|run| run.lane == "vm");
+    let lane = || VmLane::new(Options::default(), say()).map_err(LaneError::from);
+    Ok(is_wanted.then(lane).transpose()?)
 }
 
 /// Tells on stderr what takes long.
@@ -148,7 +169,11 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
                         true => kernel.clone(),
                         false => format!("{kernel}:{scheduler}"),
                     },
-                    tunables: if is_kernels { Vec::new() } else { tunables.clone() },
+                    // Beside others the kernel's own is left as it is; alone, the lane says why.
+                    tunables: match is_kernels && args.scheduler.len() > 1 {
+                        true => Vec::new(),
+                        false => tunables.clone(),
+                    },
                     cpus: CpuMask::first(args.cpus),
                     machine: None,
                     parameters,
@@ -164,7 +189,7 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
 }
 
 /// The identity of a run, on stderr: stdout holds data only.
-fn tell_identity(run: &schedlab_lab::RunResult) {
+fn tell_identity(run: &RunResult) {
     let value = |name: &str| {
         let found = run.machine.settings.iter().find(|setting| setting.name == name);
         found.map_or("", |setting| setting.value.as_str())

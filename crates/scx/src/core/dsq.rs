@@ -2,14 +2,15 @@
 //! Dispatch queues: in order of insertion, or by virtual time.
 //!
 //! Source: Linux kernel/sched/ext.c, `dispatch_enqueue()`, `task_unlink_from_dsq()`,
-//! `nldsq_next_task()`, 6.18. A queue is a list through its tasks; one by virtual time has a
-//! red-black tree beside it that finds the place, so that inserting takes O(log n) steps and
-//! everything else a fixed number. A task is in one queue at most, so the links lie with the tasks.
+//! `nldsq_next_task()`, 6.18. A queue is a list through its tasks; a long one by virtual time has a
+//! red-black tree beside it that finds the place, a short one is searched from its end, so that
+//! inserting takes O(log n) steps and everything else a fixed number. A task is in one queue at
+//! most, so the links lie with the tasks.
 
 use super::consts::{DSQ_BYPASS, DSQ_FLAG_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL};
 use super::task::{ExtTask, Links, NIL};
 use schedlab_model::CpuId;
-use schedlab_sched::fair::rbtree::{Node, Tree};
+use schedlab_sched::fair::rbtree::{Node, Tree, before};
 use std::collections::BTreeMap;
 
 /// Where a task goes in a queue.
@@ -22,6 +23,9 @@ pub enum Place {
     /// By its virtual time, behind its equals.
     ByVtime,
 }
+
+/// Tasks by virtual time from which on a queue has a tree.
+const TREE_MIN: u32 = 32;
 
 /// A queue.
 #[derive(Clone, Debug)]
@@ -36,25 +40,42 @@ pub struct Dsq {
     pub nr: u32,
     /// Number of insertions so far; wraps.
     pub seq: u32,
-    /// Tasks by virtual time.
+    /// Those of the tasks that stand by virtual time.
+    nr_priq: u32,
+    /// They are in `tree`, too.
+    has_tree: bool,
     tree: Tree,
 }
 
 impl Dsq {
     fn new(id: u64) -> Self {
-        Self { id, head: NIL, tail: NIL, nr: 0, seq: 0, tree: Tree::new(false) }
+        let tree = Tree::new(false);
+        Self { id, head: NIL, tail: NIL, nr: 0, seq: 0, nr_priq: 0, has_tree: false, tree }
     }
 
     /// Whether it holds tasks by virtual time.
     #[inline]
     pub fn holds_priq(&self) -> bool {
-        self.tree.root != NIL
+        self.nr_priq > 0
     }
 
     /// Whether it holds tasks, none of them by virtual time.
     #[inline]
     pub fn holds_fifo(&self) -> bool {
-        self.nr > 0 && self.tree.root == NIL
+        self.nr > 0 && self.nr_priq == 0
+    }
+
+    /// The task of a queue without a tree behind which `key` goes; [`NIL`]: it is the first.
+    fn place_of(&self, nodes: &[Node], tasks: &[ExtTask], key: u64) -> u32 {
+        let mut at = self.tail;
+        while at != NIL {
+            let task = &tasks[at as usize];
+            if task.on_priq && !before(key, nodes[at as usize].key) {
+                break;
+            }
+            at = task.links.prev;
+        }
+        at
     }
 }
 
@@ -197,10 +218,18 @@ impl Dsqs {
             Place::ByVtime => {
                 let key = tasks[id as usize].entity.dsq_vtime();
                 self.nodes[id as usize] = Node::of(key, 0, 0);
-                queue.tree.insert(&mut self.nodes, id);
-                match queue.tree.next(&self.nodes, id) {
-                    NIL => (queue.tail, NIL),
-                    next => (tasks[next as usize].links.prev, next),
+                queue.nr_priq += 1;
+                if queue.has_tree {
+                    queue.tree.insert(&mut self.nodes, id);
+                    match queue.tree.next(&self.nodes, id) {
+                        NIL => (queue.tail, NIL),
+                        next => (tasks[next as usize].links.prev, next),
+                    }
+                } else {
+                    match queue.place_of(&self.nodes, tasks, key) {
+                        NIL => (NIL, queue.head),
+                        prev => (prev, tasks[prev as usize].links.next),
+                    }
                 }
             }
         };
@@ -219,6 +248,22 @@ impl Dsqs {
         task.on_priq = place == Place::ByVtime;
         task.dsq = dsq;
         task.dsq_seq = queue.seq;
+        if queue.nr_priq >= TREE_MIN && !queue.has_tree {
+            self.grow_tree(tasks, dsq);
+        }
+    }
+
+    /// The queue has become long: its tasks by virtual time go into a tree, too.
+    fn grow_tree(&mut self, tasks: &[ExtTask], dsq: u32) {
+        let queue = &mut self.all[dsq as usize];
+        queue.has_tree = true;
+        let mut at = queue.head;
+        while at != NIL {
+            if tasks[at as usize].on_priq {
+                queue.tree.insert(&mut self.nodes, at);
+            }
+            at = tasks[at as usize].links.next;
+        }
     }
 
     /// Takes `id` out of its queue.
@@ -229,7 +274,11 @@ impl Dsqs {
         task.dsq = NIL;
         let queue = &mut self.all[dsq as usize];
         if std::mem::take(&mut task.on_priq) {
-            queue.tree.remove(&mut self.nodes, id);
+            queue.nr_priq -= 1;
+            if queue.has_tree {
+                queue.tree.remove(&mut self.nodes, id);
+                queue.has_tree = queue.nr_priq > 0;
+            }
         }
         match prev {
             NIL => queue.head = next,
@@ -315,6 +364,7 @@ pub const fn is_later(seq: u32, than: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_model::random::{Purpose, Stream};
 
     struct Bench {
         dsqs: Dsqs,
@@ -378,6 +428,36 @@ mod tests {
         assert_eq!(bench.order(false), [4, 5, 0, 2]);
         bench.by_vtime(3, 6);
         assert_eq!(bench.order(false), [4, 5, 0, 2, 3]);
+    }
+
+    /// Short and long queues keep one order, whatever comes and goes.
+    #[test]
+    fn a_queue_keeps_its_order_as_it_grows_and_shrinks() {
+        let mut bench = Bench::new(200);
+        let mut stream = Stream::new(5, Purpose::Scheduler, 0);
+        let mut expected: Vec<(u64, u32)> = Vec::new();
+        let mut free: Vec<u32> = (0..200).collect();
+        for step in 0..4_000 {
+            let target = if step / 500 % 2 == 0 { 150 } else { 5 };
+            if (expected.len() as u64) < stream.below(target * 2) && !free.is_empty() {
+                let id = free.swap_remove(stream.below(free.len() as u64) as usize);
+                let vtime = stream.below(60);
+                bench.by_vtime(id, vtime);
+                let at = expected.partition_point(|(key, _)| *key <= vtime);
+                expected.insert(at, (vtime, id));
+            } else if !expected.is_empty() {
+                let at = stream.below(expected.len() as u64) as usize;
+                let (_, id) = expected.remove(at);
+                // A store while it waits moves it nowhere.
+                bench.tasks[id as usize].entity.set_dsq_vtime(1);
+                bench.dsqs.remove(&mut bench.tasks, id);
+                free.push(id);
+            }
+            if step % 50 == 0 {
+                let ids: Vec<u32> = expected.iter().map(|(_, id)| *id).collect();
+                assert_eq!(bench.order(false), ids, "step {step}");
+            }
+        }
     }
 
     /// A walk passes over what came after it began, and outlives what it has handed out.

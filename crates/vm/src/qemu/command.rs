@@ -105,7 +105,7 @@ impl Setup {
         add("-serial chardev:console");
         add(&format!("-chardev socket,id=control,fd={}", fd::CONTROL));
         add("-mon chardev=control,mode=control");
-        add("-device isa-debug-exit,iobase=0xf4,iosize=4 -device pvpanic -action panic=pause");
+        add("-device isa-debug-exit,iobase=0xf4,iosize=4 -device ib700 -action watchdog=pause");
         let path = |path: &Path| path.to_string_lossy().into_owned();
         all.extend(["-kernel".into(), path(files.kernel)]);
         all.extend(["-initrd".into(), path(files.initramfs)]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Snapshots of machines that have booted: the next run begins where the boot ended.
 //!
-//! The guest pauses itself at a fixed instruction; QEMU then writes the machine's state into a file
-//! of the cache, named by everything that the state depends on. Each run reads that file, so all of
-//! them begin with the same bytes.
+//! A watchdog pauses the machine at a fixed time, while all of the guest sleeps; QEMU then writes
+//! the machine's state into a file of the cache, named by everything that the state depends on. A
+//! run that boots anew is paused and resumed at the same time and gives the same trace.
 
 use super::{Files, Guest, Qemu, Setup};
 use crate::protocol::{stage, word};
@@ -65,20 +65,7 @@ fn make(
     path: &Path,
     boot_limit: Duration,
 ) -> Result<(), VmError> {
-    let shared = SharedFile::new().map_err(no_memory)?;
-    shared.set_word(word::PAUSES, 1).map_err(no_memory)?;
-    let mut guest = Guest::start(qemu, setup, files, &[], shared)?;
-    match guest.qmp.wait_event("GUEST_PANICKED", boot_limit) {
-        Ok(true) if guest.shared.stage() == stage::READY => {}
-        Ok(true) => return Err(guest.failure("the guest's kernel panicked")),
-        Ok(false) => {
-            return Err(guest.failure(&format!(
-                "the guest was not ready within {} s of real time and was ended",
-                boot_limit.as_secs()
-            )));
-        }
-        Err(error) => return Err(guest.why_ended(error)),
-    }
+    let mut guest = boot(qemu, setup, files, &[], boot_limit)?;
     let saved = guest
         .qmp
         .execute("migrate-set-parameters", json!({ "max-bandwidth": 1u64 << 40 }))
@@ -88,6 +75,44 @@ fn make(
         })
         .and_then(|_| guest.qmp.wait_migration(COPY_LIMIT));
     saved.map_err(|error| guest.why_ended(error))
+}
+
+/// Boots a machine with a request in its memory, up to the pause.
+fn boot(
+    qemu: &Qemu,
+    setup: &Setup,
+    files: Files<'_>,
+    request: &[u8],
+    limit: Duration,
+) -> Result<Guest, VmError> {
+    let shared = SharedFile::new().map_err(no_memory)?;
+    shared.set_word(word::PAUSES, 1).map_err(no_memory)?;
+    shared.ask(request).map_err(|error| VmError::Input(error.to_string()))?;
+    let mut guest = Guest::start(qemu, setup, files, &[], shared)?;
+    match guest.qmp.wait_event("STOP", limit) {
+        Ok(true) if guest.shared.stage() == stage::READY => Ok(guest),
+        Ok(true) => Err(guest.failure("the machine stopped too early")),
+        Ok(false) => Err(guest.failure(&format!(
+            "the guest was not ready within {} s of real time and was ended",
+            limit.as_secs()
+        ))),
+        Err(error) => Err(guest.why_ended(error)),
+    }
+}
+
+/// Boots a machine that goes on at once with the request.
+pub fn boot_and_run(
+    qemu: &Qemu,
+    setup: &Setup,
+    files: Files<'_>,
+    request: &[u8],
+    limit: Duration,
+) -> Result<Guest, VmError> {
+    let mut guest = boot(qemu, setup, files, request, limit)?;
+    match guest.qmp.execute("cont", json!({})) {
+        Ok(_) => Ok(guest),
+        Err(error) => Err(guest.why_ended(error)),
+    }
 }
 
 fn no_memory(error: std::io::Error) -> VmError {

@@ -27,7 +27,7 @@ use folder::Folder;
 pub use prepare::{Prepared, Settings};
 use schedlab_host::HostLane;
 use schedlab_lab::store::RunLog;
-use schedlab_lab::{ExecuteOptions, ExperimentResult, Failure, Keep, Lane, execute_some};
+use schedlab_lab::{ExecuteOptions, ExperimentResult, Failure, Keep, execute_some};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ fn run_missing(
     let failures = Mutex::new(Vec::new());
     let broken: Mutex<Option<io::Error>> = Mutex::new(None);
     let host = HostLane;
-    let lanes: [&dyn Lane; 2] = [&prepared.lane, &host];
+    let lanes = prepared.lanes(&host);
     let options = ExecuteOptions { threads, seed: prepared.settings.seed };
     execute_some(plan, &lanes, options, &|run| !stored[run], &|run, result| {
         bar.step(&plan.runs[run], result.as_ref().err());

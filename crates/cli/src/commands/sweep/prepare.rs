@@ -3,12 +3,15 @@
 
 use crate::args::{CompareArgs, LaneArg, MachineArgs};
 use crate::commands::studies::Source;
+use crate::commands::vm;
 use crate::error::{CliError, CliResult};
 use crate::machine;
 use crate::output::say;
+use schedlab_host::HostLane;
 use schedlab_lab::identity::{plan_key, run_key};
-use schedlab_lab::{Plan, PlanInput, SimLane, Watchdog};
+use schedlab_lab::{Lane, Plan, PlanInput, SimLane, Watchdog};
 use schedlab_model::Costs;
+use schedlab_vm::VmLane;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,6 +44,9 @@ pub struct Settings {
     pub watchdog: String,
     /// CPU model and kernel of the host; empty where nothing was measured.
     pub host: String,
+    /// QEMU and guest of runs in virtual machines; empty where there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub vm: String,
 }
 
 impl Settings {
@@ -66,6 +72,7 @@ impl Settings {
                 Watchdog::After(ns) => format!("{ns}ns"),
             },
             host: String::new(),
+            vm: String::new(),
         }
     }
 
@@ -104,9 +111,18 @@ pub struct Prepared {
     pub plan_key: String,
     /// The modelled machine.
     pub lane: SimLane,
+    /// Guests, if any run is in one.
+    pub guests: Option<VmLane>,
 }
 
 impl Prepared {
+    /// The lanes of its runs.
+    pub fn lanes<'l>(&'l self, host: &'l HostLane) -> Vec<&'l dyn Lane> {
+        let mut lanes: Vec<&dyn Lane> = vec![&self.lane, host];
+        lanes.extend(self.guests.as_ref().map(|guests| guests as &dyn Lane));
+        lanes
+    }
+
     /// From the command line.
     pub fn new(args: &CompareArgs, path: &Path) -> CliResult<Self> {
         let source = Source::read(path)?;
@@ -138,6 +154,7 @@ impl Prepared {
         }
         let mut plan = Plan::default();
         source.plan(&mut plan, &input)?;
+        let guests = guests(&mut plan);
         if plan.runs.is_empty() {
             return Err(CliError::usage_help(
                 format!("{} has no run that this machine can do", source.name),
@@ -148,19 +165,26 @@ impl Prepared {
             let info = schedlab_host::machine::info(&host_cpus);
             settings.host = format!("{}, {}", info.cpu_model, info.kernel);
         }
+        if let Some(guests) = guests.as_ref().filter(|_| settings.vm.is_empty()) {
+            settings.vm = guests.describe();
+        }
         let Settings { hz, costs, preempt, watchdog, .. } = &settings;
         let sim_text = format!("{hz:?} {costs:?} {preempt:?} {watchdog}");
         let keys: Vec<String> = plan
             .runs
             .iter()
             .map(|run| {
-                let lane = if run.lane == "sim" { &sim_text } else { &settings.host };
+                let lane = match run.lane.as_str() {
+                    "sim" => &sim_text,
+                    "vm" => &settings.vm,
+                    _ => &settings.host,
+                };
                 run_key(run, lane, version)
             })
             .collect();
         let names = plan.runs.iter().map(|run| plan.experiments[run.experiment].name.as_str());
         let plan_key = plan_key(names.zip(keys.iter().map(String::as_str)));
-        Ok(Self { source, settings, plan, keys, plan_key, lane })
+        Ok(Self { source, settings, plan, keys, plan_key, lane, guests })
     }
 
     /// Name of the experiment file without its folder: what is the same on every machine.
@@ -178,17 +202,31 @@ impl Prepared {
     /// Says what comes.
     pub fn announce(&self, nr_stored: usize, output: &Path) {
         let count = |lane: &str| self.plan.runs.iter().filter(|run| run.lane == lane).count();
+        let guests = match count("vm") {
+            0 => String::new(),
+            count => format!(", {count} in virtual machines"),
+        };
         let stored = match nr_stored {
             0 => String::new(),
             count => format!("; {count} are stored in {} and not run again", output.display()),
         };
         say(format!(
-            "{}: {} runs simulated, {} on this machine{stored}",
+            "{}: {} runs simulated, {} on this machine{guests}{stored}",
             self.file_name(),
             count("sim"),
             count("host"),
         ));
     }
+}
+
+/// The lane for runs in virtual machines. Where there can be none, they leave the plan, with a
+/// note.
+fn guests(plan: &mut Plan) -> Option<VmLane> {
+    vm::lane_of(plan).unwrap_or_else(|error| {
+        plan.runs.retain(|run| run.lane != "vm");
+        plan.notes.push(format!("runs in virtual machines are left out: {}", error.text()));
+        None
+    })
 }
 
 /// Options of the modelled machine that a manifest fixes.

@@ -14,7 +14,7 @@ use crate::error::{CliError, CliResult};
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, number};
 use schedlab_host::HostLane;
-use schedlab_lab::{ExecuteOptions, Lane, execute_some, values};
+use schedlab_lab::{ExecuteOptions, execute_some, values};
 use schedlab_metrics::stats;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ fn run_all(prepared: &Prepared, threads: usize) -> Vec<ManifestRun> {
         plan.runs.iter().map(|_| Mutex::new(None)).collect();
     let bar = Bar::new(plan);
     let host = HostLane;
-    let lanes: [&dyn Lane; 2] = [&prepared.lane, &host];
+    let lanes = prepared.lanes(&host);
     let options = ExecuteOptions { threads, seed: prepared.settings.seed };
     execute_some(plan, &lanes, options, &|_| true, &|run, result| {
         bar.step(&plan.runs[run], result.as_ref().err());

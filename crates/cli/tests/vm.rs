@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab vm` and `schedlab kernel`, on real kernels under QEMU. Where QEMU, the guest's init or
+//! the archive is missing, the tests say SKIP and why. Nothing here depends on how busy the machine
+//! is, and one test makes it busy.
+
+mod common;
+use common::{Done, command, done, schedlab};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Whether guests with this kernel can run here; otherwise it says why the test is skipped.
+fn ready(test: &str, kernel: &str) -> bool {
+    let skip = |why: &str| {
+        println!("SKIP {test}: {}", why.split_whitespace().collect::<Vec<_>>().join(" "));
+        false
+    };
+    if let Err(error) = schedlab_vm::qemu::Qemu::find() {
+        return skip(&error.to_string());
+    }
+    if let Err(error) = schedlab_vm::guest::find() {
+        return skip(&error.to_string());
+    }
+    let got = schedlab(&["kernel", "get", kernel]);
+    match got.code {
+        0 => true,
+        3 => skip(&got.stderr),
+        code => panic!("kernel get {kernel} gave {code}: {}", got.stderr),
+    }
+}
+
+fn json(args: &[&str]) -> Value {
+    let done = schedlab(args);
+    assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+    serde_json::from_str(&done.stdout).unwrap()
+}
+
+fn setting<'r>(run: &'r Value, name: &str) -> &'r str {
+    let settings = run["machine"]["settings"].as_array().unwrap();
+    let found = settings.iter().find(|setting| setting["name"] == name);
+    found.unwrap_or_else(|| panic!("no setting {name}"))["value"].as_str().unwrap()
+}
+
+/// Boots each kernel, runs twice, and compares the runs.
+fn boots_and_repeats(test: &str, kernel: &str) {
+    if !ready(test, kernel) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let golden = dir.path().join("empty.json");
+    std::fs::write(&golden, r#"{"format": "schedlab golden 1", "entries": []}"#).unwrap();
+    let golden = golden.to_str().unwrap();
+    let args = ["vm", "hogs:n=4,work=50ms", "--kernel", kernel, "--json", "--golden", golden];
+    let done = schedlab(&args);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("run twice, both runs equal"), "{}", done.stderr);
+    let run: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&run["lane"], &run["source"]), (&"vm".into(), &"bpf".into()));
+    let release = run["machine"]["kernel"].as_str().unwrap();
+    assert!(release.starts_with(&format!("{kernel}.")), "{release}");
+    let totals = &run["measures"]["totals"];
+    assert_eq!((&totals["nr_exited"], &totals["nr_lost_events"]), (&4.into(), &0.into()));
+    for task in run["measures"]["tasks"].as_array().unwrap() {
+        let cpu_ms = task["cpu_time_ns"].as_u64().unwrap() / 1_000_000;
+        assert!((50..60).contains(&cpu_ms), "work and a little overhead: {task}");
+        assert!(task["exit_ns"].is_u64(), "its last switch was seen: {task}");
+    }
+    // A tick of 4 ms ends slices; the high-resolution tick of 7.2 ends them after 0.7 ms.
+    let switches = totals["nr_switches"].as_u64().unwrap();
+    let expected = if kernel == "7.2" { 200..500 } else { 40..100 };
+    assert!(expected.contains(&switches), "{switches} switches");
+    assert_eq!(setting(&run, "vm.clock"), "counted");
+    assert_eq!(setting(&run, "vm.identity").len(), 64);
+}
+
+#[test]
+fn linux_6_1_boots_and_repeats() {
+    boots_and_repeats("linux_6_1_boots_and_repeats", "6.1");
+}
+
+#[test]
+fn linux_6_12_boots_and_repeats() {
+    boots_and_repeats("linux_6_12_boots_and_repeats", "6.12");
+}
+
+#[test]
+fn linux_7_0_boots_and_repeats() {
+    boots_and_repeats("linux_7_0_boots_and_repeats", "7.0");
+}
+
+#[test]
+fn linux_7_2_boots_and_repeats() {
+    boots_and_repeats("linux_7_2_boots_and_repeats", "7.2");
+}
+
+/// Four threads that do nothing but work.
+fn beside_busy_loops<T>(work: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+#[test]
+fn the_trace_is_the_same_from_a_snapshot_from_a_boot_and_on_a_busy_host() {
+    let test = "the_trace_is_the_same_from_a_snapshot_from_a_boot_and_on_a_busy_host";
+    if !ready(test, "6.18") {
+        return;
+    }
+    let args = ["vm", "interactive", "--until", "300ms", "--kernel", "6.18", "--json"];
+    let first = json(&args);
+    let busy = beside_busy_loops(|| json(&args));
+    let booted = json(&[&args[..], &["--no-snapshot"]].concat());
+    for other in [&busy, &booted] {
+        for name in ["vm.identity", "vm.trace"] {
+            assert_eq!(setting(&first, name), setting(other, name), "{name}");
+        }
+        assert_eq!(first["measures"], other["measures"]);
+    }
+    let other_seed = json(&[&args[..], &["--seed", "2"]].concat());
+    assert_ne!(setting(&first, "vm.identity"), setting(&other_seed, "vm.identity"));
+}
+
+#[test]
+fn a_golden_holds_until_a_decision_changes() {
+    if !ready("a_golden_holds_until_a_decision_changes", "6.18") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("golden.json");
+    let golden = path.to_str().unwrap();
+    let run = |more: &[&str]| {
+        let args = ["vm", "hogs:n=2,work=20ms", "--kernel", "6.18", "--scheduler", "kernel,rr"];
+        schedlab(&[&args[..], &["--golden", golden], more].concat())
+    };
+    let missing = run(&[]);
+    assert_eq!(missing.code, 2, "{}", missing.stderr);
+    let blessed = run(&["--bless"]);
+    assert_eq!(blessed.code, 0, "{}", blessed.stderr);
+    let same = run(&[]);
+    assert_eq!(same.code, 0, "{}", same.stderr);
+    assert_eq!(same.stderr.matches("the same").count(), 2, "{}", same.stderr);
+    // One decision of one scheduler is another one.
+    let mut goldens: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(goldens["entries"][1]["scheduler"], "6.18:rr");
+    goldens["entries"][1]["decisions"][2][1] = "cpu 0: hog-9 runs".into();
+    std::fs::write(&path, goldens.to_string()).unwrap();
+    let changed = run(&[]);
+    assert_eq!(changed.code, 1, "{}", changed.stderr);
+    let text = changed.stderr.split_whitespace().collect::<Vec<_>>().join(" ").replace("│ ", "");
+    assert!(text.contains("hogs under 6.18:rr: decision 3 of"), "{text}");
+    assert!(text.contains("expected cpu 0: hog-9 runs"), "{text}");
+}
+
+#[test]
+fn sched_ext_schedulers_are_loaded_and_decide() {
+    if !ready("sched_ext_schedulers_are_loaded_and_decide", "6.18") {
+        return;
+    }
+    let args = ["vm", "hogs:n=3,work=30ms", "--kernel", "6.18", "--scheduler", "fifo", "--json"];
+    let run = json(&args);
+    assert_eq!(run["scheduler"], "6.18:fifo");
+    assert_eq!(setting(&run, "vm.sched_ext_before"), "disabled");
+    assert!(setting(&run, "vm.sched_ext_after").starts_with("enabled "));
+    // First come, first served: no hog gives way to another.
+    let mut exits: Vec<u64> = run["measures"]["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["turnaround_ns"].as_u64().unwrap() / 1_000_000)
+        .collect();
+    exits.sort_unstable();
+    assert!(exits[0] < 45 && (60..85).contains(&exits[1]) && exits[2] > 90, "{exits:?}");
+    let wrong = schedlab(&[&args[..], &["--set", "no_such_option=1"]].concat());
+    assert_ne!(wrong.code, 0);
+    assert!(wrong.stderr.contains("no_such_option"), "{}", wrong.stderr);
+    if ready("sched_ext_schedulers_are_loaded_and_decide", "6.12") {
+        let old = schedlab(&["vm", "hogs", "--kernel", "6.12", "--scheduler", "rr"]);
+        assert_eq!(old.code, 3, "{}", old.stderr);
+        assert!(old.stderr.contains("without sched_ext"), "{}", old.stderr);
+    }
+}
+
+#[test]
+fn slices_keep_to_the_schema_and_wrong_requests_are_refused() {
+    let test = "slices_keep_to_the_schema_and_wrong_requests_are_refused";
+    if !ready(test, "6.18") {
+        return;
+    }
+    let schema: Value = serde_json::from_str(&schedlab(&["schema", "slice"]).stdout).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let done = schedlab(&["vm", "hogs:n=2,work=10ms", "--kernel", "6.18", "--slices"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stdout.lines().count() >= 4, "{}", done.stdout);
+    for line in done.stdout.lines() {
+        assert!(schema.is_valid(&serde_json::from_str(line).unwrap()), "{line}");
+    }
+    let refused = |args: &[&str], code: i32, words: &[&str]| {
+        let done = schedlab(&[&["vm", "hogs"], args].concat());
+        assert_eq!(done.code, code, "{args:?}: {}", done.stderr);
+        let text = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    };
+    refused(&["--kernel", "9.9"], 2, &["no kernel is called", "6.18"]);
+    refused(&["--kernel", "./no/such/image"], 3, &["cannot read"]);
+    refused(&["--kernel", "6.18", "--set", "slice=1ms"], 2, &["tunable"]);
+    refused(&["--kernel", "6.18", "--golden", "x", "--clock", "live"], 2, &["x"]);
+    refused(&["--kernel", "6.18", "--sysctl", "kernel.none=1"], 3, &["kernel/none"]);
+    if schedlab_vm::qemu::Qemu::find().unwrap().number < (8, 1) {
+        refused(&["--kernel", "6.18", "--cpus", "2"], 3, &["QEMU 8.1", "live"]);
+    }
+}
+
+/// A program for a guest, without a library: 64-bit ELF, one segment, this code.
+fn program(path: &Path, code: &[u8]) {
+    let base: u64 = 0x40_0000;
+    let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
+    for half in [2u16, 62] {
+        bytes.extend_from_slice(&half.to_le_bytes());
+    }
+    bytes.extend_from_slice(&1u32.to_le_bytes());
+    for word in [base + 120, 64, 0] {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    bytes.extend_from_slice(&0u32.to_le_bytes());
+    for half in [64u16, 56, 1, 0, 0, 0] {
+        bytes.extend_from_slice(&half.to_le_bytes());
+    }
+    for half in [1u32, 5] {
+        bytes.extend_from_slice(&half.to_le_bytes());
+    }
+    let len = 120 + code.len() as u64;
+    for word in [0, base, base, len, len, 0x1000] {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    bytes.extend_from_slice(code);
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// mov edi, 3; mov eax, SYS_exit; syscall
+const EXITS: &[u8] = &[0xbf, 3, 0, 0, 0, 0xb8, 60, 0, 0, 0, 0x0f, 0x05];
+/// jmp to itself
+const HANGS: &[u8] = &[0xeb, 0xfe];
+
+fn with_init(init: &Path) -> Command {
+    let mut command = command();
+    command.env("SCHEDLAB_GUEST", init).args(["vm", "hogs", "--kernel", "6.18"]);
+    command
+}
+
+#[test]
+fn a_guest_that_panics_or_hangs_is_an_error_with_its_last_lines() {
+    if !ready("a_guest_that_panics_or_hangs_is_an_error_with_its_last_lines", "6.18") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let init = dir.path().join("init");
+    let fails = |code: &[u8], more: &[&str]| -> Done {
+        program(&init, code);
+        let done = done(&with_init(&init).args(more).output().unwrap());
+        assert_eq!(done.code, 3, "{}", done.stderr);
+        done
+    };
+    let panicked = fails(EXITS, &[]).stderr;
+    assert!(panicked.contains("the guest's kernel panicked"), "{panicked}");
+    assert!(panicked.contains("Attempted to kill init"), "{panicked}");
+    let hung = fails(HANGS, &["--limit", "8s"]).stderr;
+    assert!(hung.contains("was not ready within 8 s"), "{hung}");
+    std::fs::write(&init, "#!/bin/sh\n").unwrap();
+    let script = done(&with_init(&init).output().unwrap());
+    assert_eq!(script.code, 2, "{}", script.stderr);
+    assert!(script.stderr.contains("no 64-bit ELF program"), "{}", script.stderr);
+}
+
+/// Child processes of `pid`.
+fn children(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+fn signal(name: &str, pid: u32) {
+    Command::new("kill").args([name, &pid.to_string()]).status().unwrap();
+}
+
+fn exists(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // A zombie that its new parent has not reaped yet is gone for all purposes.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_killed_guest_is_an_error_and_a_killed_lab_leaves_no_guest() {
+    if !ready("a_killed_guest_is_an_error_and_a_killed_lab_leaves_no_guest", "6.18") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let init = dir.path().join("init");
+    program(&init, HANGS);
+    let start = || {
+        let child = with_init(&init).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // What asks for QEMU's version is a child too, and goes; the machine stays.
+        let is_machine = |pid: &u32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("icount")
+        };
+        let mut qemu = None;
+        wait_until("a machine", || {
+            qemu = children(child.id()).into_iter().find(is_machine);
+            qemu.is_some()
+        });
+        (child, qemu.unwrap())
+    };
+    let (child, qemu) = start();
+    signal("-KILL", qemu);
+    let done = done(&child.wait_with_output().unwrap());
+    assert_eq!(done.code, 3, "{}", done.stderr);
+    assert!(done.stderr.contains("QEMU was killed by signal 9"), "{}", done.stderr);
+    let (mut child, qemu) = start();
+    signal("-KILL", child.id());
+    child.wait().unwrap();
+    wait_until("the end of the machine", || !exists(qemu));
+}
+
+#[test]
+fn kernels_are_listed_with_what_they_can_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let output = command().env("SCHEDLAB_CACHE", dir.path()).args(args).output().unwrap();
+        done(&output)
+    };
+    let listed = run(&["kernel", "list", "--json"]);
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["kernels"].as_array().unwrap().len(), 0);
+    let names: Vec<&str> =
+        listed["series"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    for name in ["6.1", "6.12", "6.18", "7.0", "7.2"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let unknown = run(&["kernel", "get", "5.4"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("allowed are"), "{}", unknown.stderr);
+    let file = dir.path().join("text");
+    std::fs::write(&file, "no kernel").unwrap();
+    let no_kernel = run(&["kernel", "get", file.to_str().unwrap()]);
+    assert_eq!(no_kernel.code, 2);
+    assert!(no_kernel.stderr.contains("no Linux kernel"), "{}", no_kernel.stderr);
+    let absent = run(&["kernel", "remove", "6.18"]);
+    assert_eq!(absent.code, 2, "{}", absent.stderr);
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Goldens: what a kernel and a scheduler decided, kept in a file and compared with what they
+//! decide now.
+//!
+//! An entry belongs to *conditions*: QEMU, machine, guest, workload, seed, everything that an
+//! identity has but the kernel and the scheduler's object, which are what is tested. Under the same
+//! conditions the decisions must be the same ones in the same order: who runs, who is preempted,
+//! where a task is put. Another kernel has other instructions, so its times may move. The same
+//! kernel and object must repeat the times too.
+//!
+//! A kernel thread that interrupts a task and lets it go on is no decision about the run's tasks,
+//! and is left out.
+
+use schedlab_lab::RunResult;
+use schedlab_model::trace::TaskInfo;
+use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use serde::{Deserialize, Serialize};
+
+/// What a file of goldens says of itself.
+pub const FORMAT: &str = "schedlab golden 1";
+
+/// A decision, and when it was taken.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Decision(
+    /// Time since the start of the run, ns.
+    pub Nanos,
+    /// What, such as `cpu 0: hog-1 preempted, hog-2 runs`.
+    pub String,
+);
+
+/// Collects the decisions of a run from its trace.
+#[derive(Clone, Debug, Default)]
+pub struct Decisions {
+    names: Vec<String>,
+    /// By CPU: a task that somebody outside of the run has preempted.
+    interrupted: Vec<Option<TaskId>>,
+    found: Vec<Decision>,
+}
+
+impl Decisions {
+    /// What was collected.
+    pub fn finish(self) -> Vec<Decision> {
+        self.found
+    }
+
+    fn name(&self, task: TaskId) -> &str {
+        self.names.get(task.index()).map_or("?", String::as_str)
+    }
+
+    fn push(&mut self, event: &Event, text: String) {
+        self.found.push(Decision(event.time_ns, format!("cpu {}: {text}", event.cpu)));
+    }
+
+    fn switch(
+        &mut self,
+        event: &Event,
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+        out: SwitchOut,
+    ) {
+        if self.interrupted.len() <= event.cpu.index() {
+            self.interrupted.resize(event.cpu.index() + 1, None);
+        }
+        let held = &mut self.interrupted[event.cpu.index()];
+        let text = match (prev, next) {
+            (Some(task), None) if out == SwitchOut::Preempted => {
+                *held = Some(task);
+                return;
+            }
+            (None, Some(task)) => match held.take() {
+                Some(before) if before == task => return,
+                Some(before) => {
+                    format!("{} preempted, {} runs", self.name(before), self.name(task))
+                }
+                None => format!("{} runs", self.name(task)),
+            },
+            (Some(task), Some(after)) => {
+                format!("{} {}, {} runs", self.name(task), out.name(), self.name(after))
+            }
+            (Some(task), None) => format!("{} {}", self.name(task), out.name()),
+            (None, None) => return,
+        };
+        self.push(event, text);
+    }
+}
+
+impl TraceSink for Decisions {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        if self.names.len() <= id.index() {
+            self.names.resize(id.index() + 1, String::from("?"));
+        }
+        self.names[id.index()].clone_from(&info.name);
+    }
+
+    fn event(&mut self, event: &Event) {
+        let by = |waker: Option<TaskId>| match waker {
+            Some(waker) => format!(" by {}", self.name(waker)),
+            None => String::new(),
+        };
+        let text = match event.kind {
+            EventKind::Switch { prev, next, out } => return self.switch(event, prev, next, out),
+            EventKind::Wakeup { task, waker } => {
+                format!("{} is woken{}", self.name(task), by(waker))
+            }
+            EventKind::Fork { task, parent } => {
+                format!("{} is created{}", self.name(task), by(parent))
+            }
+            EventKind::Migrate { task, from } => {
+                format!("{} is moved here from cpu {from}", self.name(task))
+            }
+            EventKind::Lost { count } if count > 0 => format!("{count} events were lost"),
+            // A task's own marks, and its exit, which its last switch says.
+            _ => return,
+        };
+        self.push(event, text);
+    }
+}
+
+/// What one run decided.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// Kernel and scheduler as they were asked for.
+    pub scheduler: String,
+    /// Workload.
+    pub workload: String,
+    /// Hash of all that must be equal for a comparison.
+    pub conditions: String,
+    /// Hash of all.
+    pub identity: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// QEMU.
+    pub qemu: String,
+    /// SHA-256 of the trace.
+    pub trace: String,
+    /// The decisions, in order.
+    pub decisions: Vec<Decision>,
+}
+
+impl Entry {
+    /// Of a result of the vm lane.
+    pub fn of(run: &RunResult, decisions: Vec<Decision>) -> Self {
+        let value = |name: &str| {
+            let found = run.machine.settings.iter().find(|setting| setting.name == name);
+            found.map_or_else(String::new, |setting| setting.value.clone())
+        };
+        Self {
+            scheduler: run.scheduler.clone(),
+            workload: run.workload.clone(),
+            conditions: value("vm.conditions"),
+            identity: value("vm.identity"),
+            kernel: run.machine.kernel.clone(),
+            qemu: value("vm.qemu"),
+            trace: value("vm.trace"),
+            decisions,
+        }
+    }
+}
+
+/// What a comparison found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every decision and every time.
+    Same,
+    /// Every decision; times moved by at most so many ns, as another kernel or object may.
+    Moved(Nanos),
+    /// Not the same; what differs first, in words.
+    Different(String),
+}
+
+/// Compares what was found with the golden. Both have the same conditions.
+pub fn compare(golden: &Entry, found: &Entry) -> Verdict {
+    let pairs = || golden.decisions.iter().zip(&found.decisions);
+    let first = pairs().position(|(then, now)| then.1 != now.1);
+    let shorter = golden.decisions.len().min(found.decisions.len());
+    let is_longer = golden.decisions.len() != found.decisions.len();
+    if let Some(at) = first.or_else(|| is_longer.then_some(shorter)) {
+        let text = |entry: &Entry| match entry.decisions.get(at) {
+            Some(Decision(time_ns, text)) => format!("{text} (at {time_ns} ns)"),
+            None => format!("no more, after {} decisions", entry.decisions.len()),
+        };
+        return Verdict::Different(format!(
+            "decision {} of {}: expected {}, found {}",
+            at + 1,
+            golden.decisions.len(),
+            text(golden),
+            text(found)
+        ));
+    }
+    if golden.trace == found.trace {
+        return Verdict::Same;
+    }
+    let moved = pairs().map(|(then, now)| then.0.abs_diff(now.0)).max().unwrap_or(0);
+    if golden.identity != found.identity {
+        return Verdict::Moved(moved);
+    }
+    let first = pairs().position(|(then, now)| then.0 != now.0);
+    Verdict::Different(match first {
+        Some(at) => format!(
+            "decision {}: the same kernel and scheduler took it at {} ns and now at {} ns: {}",
+            at + 1,
+            golden.decisions[at].0,
+            found.decisions[at].0,
+            found.decisions[at].1
+        ),
+        None => "the same decisions at the same times, but the tasks' own marks differ".into(),
+    })
+}
+
+/// A file of goldens.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Goldens {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Entries, in the order in which they were added.
+    pub entries: Vec<Entry>,
+}
+
+impl Default for Goldens {
+    fn default() -> Self {
+        Self { format: FORMAT.into(), entries: Vec::new() }
+    }
+}
+
+impl Goldens {
+    /// Reads a file's text.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let goldens: Self = serde_json::from_str(text)
+            .map_err(|error| format!("it is no file of goldens: {error}"))?;
+        if goldens.format != FORMAT {
+            return Err(format!("its format is {:?}, known is {FORMAT:?}", goldens.format));
+        }
+        Ok(goldens)
+    }
+
+    /// The file's text: an entry's head on some lines, then a line a decision.
+    pub fn text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// The entry with which `found` is to be compared.
+    pub fn find(&self, found: &Entry) -> Option<&Entry> {
+        self.entries.iter().find(|entry| {
+            entry.conditions == found.conditions && entry.scheduler == found.scheduler
+        })
+    }
+
+    /// What entries of the same kernel, scheduler and workload there are, under other conditions.
+    pub fn others(&self, found: &Entry) -> usize {
+        let is_like =
+            |entry: &&Entry| entry.scheduler == found.scheduler && entry.workload == found.workload;
+        self.entries.iter().filter(is_like).count()
+    }
+
+    /// Adds an entry, in place of one that it would be compared with.
+    pub fn bless(&mut self, found: Entry) {
+        self.entries.retain(|entry| {
+            entry.conditions != found.conditions || entry.scheduler != found.scheduler
+        });
+        self.entries.push(found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_model::CpuId;
+
+    fn entry(decisions: &[(Nanos, &str)], identity: &str) -> Entry {
+        let decisions: Vec<Decision> =
+            decisions.iter().map(|(time, text)| Decision(*time, (*text).into())).collect();
+        Entry {
+            scheduler: "6.18:rr".into(),
+            workload: "hogs".into(),
+            conditions: "c".into(),
+            identity: identity.into(),
+            kernel: "6.18.1".into(),
+            qemu: "QEMU".into(),
+            trace: crate::hash::sha256(format!("{decisions:?}").as_bytes()),
+            decisions,
+        }
+    }
+
+    #[test]
+    fn the_first_decision_that_changed_is_named() {
+        let golden = entry(&[(1, "a runs"), (5, "b runs"), (9, "a runs")], "i");
+        assert_eq!(compare(&golden, &golden), Verdict::Same);
+        let moved = entry(&[(1, "a runs"), (7, "b runs"), (8, "a runs")], "j");
+        assert_eq!(compare(&golden, &moved), Verdict::Moved(2));
+        let changed = entry(&[(1, "a runs"), (6, "c runs"), (9, "x runs")], "j");
+        let Verdict::Different(text) = compare(&golden, &changed) else { panic!("not found") };
+        assert!(
+            text.contains("decision 2 of 3: expected b runs (at 5 ns), found c runs (at 6 ns)"),
+            "{text}"
+        );
+        let shorter = entry(&[(1, "a runs"), (5, "b runs")], "j");
+        let Verdict::Different(text) = compare(&golden, &shorter) else { panic!("not found") };
+        assert!(text.contains("decision 3") && text.contains("no more"), "{text}");
+        let unsteady = Entry { identity: "i".into(), ..moved };
+        let Verdict::Different(text) = compare(&golden, &unsteady) else { panic!("not found") };
+        assert!(text.contains("at 5 ns and now at 7 ns: b runs"), "{text}");
+    }
+
+    #[test]
+    fn a_file_comes_back_as_it_went_and_others_are_refused() {
+        let mut goldens = Goldens::default();
+        goldens.bless(entry(&[(1, "a runs")], "i"));
+        goldens.bless(entry(&[(2, "a runs")], "j"));
+        assert_eq!(goldens.entries.len(), 1, "the second takes the place of the first");
+        let found = entry(&[], "k");
+        assert_eq!(goldens.find(&found).unwrap().identity, "j");
+        let elsewhere = Entry { conditions: "d".into(), ..found };
+        assert!(goldens.find(&elsewhere).is_none());
+        assert_eq!(goldens.others(&elsewhere), 1);
+        assert_eq!(Goldens::read(&goldens.text()), Ok(goldens.clone()));
+        let other = Goldens { format: "schedlab golden 9".into(), ..goldens };
+        assert!(Goldens::read(&other.text()).unwrap_err().contains("golden 9"));
+        assert!(Goldens::read("{}").unwrap_err().contains("no file of goldens"));
+    }
+
+    #[test]
+    fn an_interruption_by_a_stranger_is_no_decision() {
+        let (a, b) = (Some(TaskId(0)), Some(TaskId(1)));
+        let mut decisions = Decisions::default();
+        for (id, name) in [(0, "a"), (1, "b")] {
+            decisions.task(TaskId(id), &TaskInfo { name: name.into(), ..TaskInfo::default() });
+        }
+        let out = SwitchOut::Preempted;
+        let switches = [(None, a), (a, None), (None, a), (a, None), (None, b)];
+        for (at, (prev, next)) in switches.into_iter().enumerate() {
+            let out = if prev.is_none() { SwitchOut::Idle } else { out };
+            let kind = EventKind::Switch { prev, next, out };
+            decisions.event(&Event { time_ns: at as u64, cpu: CpuId(0), kind });
+        }
+        let kind = EventKind::Wakeup { task: TaskId(0), waker: b };
+        decisions.event(&Event { time_ns: 9, cpu: CpuId(0), kind });
+        let texts: Vec<String> = decisions.finish().into_iter().map(|found| found.1).collect();
+        assert_eq!(
+            texts,
+            ["cpu 0: a runs", "cpu 0: a preempted, b runs", "cpu 0: a is woken by b"]
+        );
+    }
+}
