@@ -285,33 +285,36 @@ struct task_struct {
 	unsigned long wakee_flip_decay_ts;
 	struct task_struct *last_wakee;
 	int nr_cpus_allowed;
+	pid_t pid, tgid;
+	/* Not fields of the kernel's: number of the task in the model, and its storage (rt.c). */
+	u32 schedlab_task;
+	void *schedlab_storage[4];
+	/* What changes often stands together. */
+	struct sched_ext_entity scx;
+	struct sched_entity se;
+	u64 utime;
+	unsigned long nvcsw, nivcsw;
+	struct css_set *cgroups;
 	const cpumask_t *cpus_ptr;
 	cpumask_t *user_cpus_ptr;
 	cpumask_t cpus_mask;
 	unsigned short migration_disabled;
 	unsigned short migration_flags;
 	const struct sched_class *sched_class;
-	struct sched_entity se;
-	struct sched_ext_entity scx;
 	struct task_group *sched_task_group;
 	struct sched_info sched_info;
 	struct sched_statistics stats;
 	int exit_state, exit_code, exit_signal;
 	unsigned in_iowait : 1;
 	unsigned sched_reset_on_fork : 1;
-	pid_t pid, tgid;
 	struct task_struct *real_parent, *parent, *group_leader;
 	struct mm_struct *mm, *active_mm;
 	struct signal_struct *signal;
 	const struct cred *real_cred, *cred;
-	u64 utime, stime, gtime;
-	unsigned long nvcsw, nivcsw;
+	u64 stime, gtime;
 	u64 start_time, start_boottime;
 	char comm[16];
-	struct css_set *cgroups;
 	struct rt_mutex_waiter *pi_blocked_on;
-	/* Number of the task in the model; not a field of the kernel's. */
-	u32 schedlab_task;
 };
 
 struct scx_rq {

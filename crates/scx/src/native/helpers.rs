@@ -33,20 +33,12 @@ pub fn ok<T>(answer: Result<T, String>) -> T {
 /// and time since something that never was for long ago.
 pub const UPTIME_NS: u64 = 1_000_000_000_000;
 
-pub extern "C" fn ktime_get_ns() -> u64 {
-    with(|k, _| k.now() + UPTIME_NS)
-}
-
 pub extern "C" fn jiffies64() -> u64 {
     with(|k, _| k.jiffies() + u64::from(k.hz()) * (UPTIME_NS / 1_000_000_000))
 }
 
 pub extern "C" fn prandom_u32() -> u32 {
     with(|k, _| k.prandom_u32())
-}
-
-pub extern "C" fn smp_processor_id() -> u32 {
-    with(|k, _| k.this_cpu().0)
 }
 
 pub extern "C" fn numa_node_id() -> i64 {

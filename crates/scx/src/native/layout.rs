@@ -47,7 +47,7 @@ layout! {
     wake_cpu, recent_used_cpu, nr_cpus_allowed, cpus_ptr, cpus_mask, sum_exec_runtime, scx,
     sched_task_group, pid, tgid, real_parent, parent, group_leader, mm, utime, nvcsw, nivcsw,
     start_time, comm, cgroups, schedlab_task, last_wakee, load_weight, exit_state, real_cred, cred,
-    start_boottime,
+    start_boottime, storage,
 }
 
 layout! {

@@ -204,6 +204,15 @@ impl BpfMap {
         }
     }
 
+    /// What C needs to find an element of an array by itself: where they are, bytes of each.
+    pub fn elements_at(&self) -> Option<(u64, u32)> {
+        let stride = u32::try_from(round8(self.def.value_size)).ok()?;
+        match &self.store {
+            Store::Array { block, .. } => Some((block.address(), stride)),
+            _ => None,
+        }
+    }
+
     /// Puts an inner map at a place.
     pub fn set_inner(&mut self, index: usize, address: u64) {
         if let Store::Maps { inner } = &mut self.store

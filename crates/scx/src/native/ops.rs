@@ -131,7 +131,7 @@ impl NativeOps {
         function: u64,
         args: [u64; 4],
     ) -> Result<u64, OpsFault> {
-        self.run.begin();
+        self.run.begin(k);
         let text = self.run.image.text.clone();
         // SAFETY: `function` lies in the code of our image, and the arguments are integers or
         // point to memory of the run.

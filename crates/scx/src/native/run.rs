@@ -24,6 +24,12 @@ pub const DUMP_LEN: usize = 32_768;
 /// What the first word of a map's variable holds from then on that it is loaded, with its index.
 const MAP_MARK: u64 = 0x5ced_1ab0_0000_0000;
 
+/// Maps of task storage whose elements C finds by itself (`schedlab_storage` in vmlinux.h).
+const STORAGES_MAX: u64 = 4;
+
+/// Bytes of a handle of an inner map: as many as a map's variable.
+const HANDLE: usize = 32;
+
 /// Lines of bpf_printk() that are kept for the error that may follow.
 const LOG_LINES: usize = 16;
 
@@ -66,6 +72,10 @@ pub struct Run {
     pub timers: Vec<Timer>,
     /// Last lines of bpf_printk().
     pub log: std::collections::VecDeque<String>,
+    /// Maps of task storage that C knows.
+    nr_storages: u64,
+    /// Where the run time keeps the time and the CPU of a callback.
+    call_at: u64,
     rq_layout: RqLayout,
     rqs: Vec<Block>,
     masks: Masks,
@@ -108,6 +118,8 @@ impl Run {
         let rq_layout = RqLayout::read(&program, &image)?;
         let (section, offset) = program.run_time_symbol("runqueues")?;
         let runqueues = image.address(RUN_TIME, section, offset);
+        let (section, offset) = program.run_time_symbol("schedlab_call")?;
+        let call_at = image.address(RUN_TIME, section, offset);
         let mask = || Block::new(std::mem::size_of::<[u64; 16]>());
         let mut this = Self {
             image,
@@ -121,6 +133,8 @@ impl Run {
             log: std::collections::VecDeque::new(),
             rqs: (0..nr_cpus).map(|_| Block::new(rq_layout.size)).collect(),
             rq_layout,
+            nr_storages: 0,
+            call_at,
             masks: Masks {
                 possible: mask(),
                 idle: mask(),
@@ -173,20 +187,47 @@ impl Run {
     }
 
     fn add_inner(&mut self, name: &str, def: &MapDef) -> Result<u64, NativeError> {
-        let handle = Block::new(8);
+        let handle = Block::new(HANDLE);
         let address = handle.address();
         self.handles.push(handle);
         self.add_map(name, def, address)?;
         Ok(address)
     }
 
+    /// Writes over the variable of a map what finds it, and its elements (`struct map` of rt.c).
+    ///
+    /// # Safety
+    ///
+    /// `address` is that of the variable of `map`, or of a handle.
+    unsafe fn mark(&mut self, map: &BpfMap, address: u64) {
+        const TASK_STORAGE: u64 = 29;
+        let entries = u32::try_from(map.def.max_entries);
+        let mut mark = MAP_MARK | self.maps.len() as u64;
+        // SAFETY: the caller's promise; definitions of arrays have three words at least (type, key,
+        // value), those of storage three too.
+        unsafe {
+            if let (2 | 6, Some((at, stride)), Ok(entries)) =
+                (map.def.map_type, map.elements_at(), entries)
+            {
+                mark += if map.def.map_type == 2 { 1 << 32 } else { 2 << 32 };
+                put(address + 8, at);
+                put(address + 16, entries);
+                put(address + 20, stride);
+            } else if map.def.map_type == TASK_STORAGE && self.nr_storages < STORAGES_MAX {
+                mark += 3 << 32;
+                put(address + 8, self.nr_storages);
+                self.nr_storages += 1;
+            }
+            put(address, mark);
+        }
+    }
+
     fn add_map(&mut self, name: &str, def: &MapDef, address: u64) -> Result<(), NativeError> {
         let map = BpfMap::new(name, def, address, self.nr_cpus).map_err(|error| {
             NativeError::Refused(format!("{}: {error}", self.program.source.display()))
         })?;
-        let mark = MAP_MARK | self.maps.len() as u64;
-        // SAFETY: a map's variable has two words at least, a handle one; both are ours.
-        unsafe { put(address, mark) };
+        // SAFETY: a map's variable and a handle have the words that are written; both are ours.
+        unsafe { self.mark(&map, address) };
         self.maps.push(map);
         Ok(())
     }
@@ -236,10 +277,16 @@ impl Run {
         }
     }
 
-    /// A callback begins: masks that were shown before are not being looked at any more.
+    /// A callback begins: masks that were shown before are not being looked at any more, and it
+    /// has its time and its CPU.
     #[inline]
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self, k: &Kernel<'_>) {
         self.masks.is_idle_shown = false;
+        // SAFETY: two words of the run time's, which only C reads.
+        unsafe {
+            put(self.call_at, k.now() + UPTIME_NS);
+            put(self.call_at + 8, k.this_cpu().0);
+        }
     }
 
     /// `struct rq` of a CPU, up to date.
@@ -299,7 +346,7 @@ impl Run {
         if !touch::try_copy_from(at, &mut word) {
             return None;
         }
-        let index = (u64::from_le_bytes(word) ^ MAP_MARK) as usize;
+        let index = u64::from_le_bytes(word) as u32 as usize;
         (self.maps.get(index)?.address == at).then_some(index)
     }
 

@@ -168,13 +168,16 @@ pub extern "C" fn task_storage_get(at: u64, p: u64, initial: u64, flags: u64) ->
         };
         Ok((index, number))
     }));
-    storage(index, number, initial, flags)
+    let at = storage(index, number, initial, flags);
+    with(|_, run| run.tasks.set_storage(p, run.maps[index].address, at));
+    at
 }
 
 pub extern "C" fn task_storage_delete(at: u64, p: u64) -> i64 {
     ok(with(|_, run| {
         let index = map(run, at, "bpf_task_storage_delete")?;
         let task = task(run, p, "bpf_task_storage_delete")?;
+        run.tasks.set_storage(p, run.maps[index].address, 0);
         Ok(if run.maps[index].drop_storage(storage_number(run.nr_cpus, task)) {
             0
         } else {

@@ -20,6 +20,9 @@ use std::ptr::NonNull;
 /// Most structs at a time; only those that are used take memory.
 const SLOTS_MAX: usize = 1 << 18;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// No task.
 const NONE: u32 = u32::MAX;
 
@@ -43,7 +46,9 @@ struct Slot {
 #[derive(Debug)]
 pub struct Tasks {
     base: u64,
-    shift: u32,
+    /// Bytes from one struct to the next: an odd number of cache lines, so that the same field of
+    /// many structs does not compete for the same places of the cache.
+    stride: u64,
     layout: TaskLayout,
     entity: EntityLayout,
     slots: Vec<Slot>,
@@ -55,26 +60,27 @@ pub struct Tasks {
 impl Drop for Tasks {
     fn drop(&mut self) {
         // SAFETY: the mapping of `new`, and the run that used it is over.
-        unsafe { libc::munmap(self.base as *mut _, SLOTS_MAX << self.shift) };
+        unsafe { libc::munmap(self.base as *mut _, (SLOTS_MAX + 1) * self.stride as usize) };
     }
 }
 
 impl Tasks {
     /// Room for tasks, and the idle tasks of `nr_cpus` CPUs.
     pub fn new(layout: TaskLayout, entity: EntityLayout, nr_cpus: u32) -> Result<Self, String> {
-        let shift = layout.size.next_power_of_two().trailing_zeros();
+        let stride = (layout.size.div_ceil(LINE) | 1) * LINE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new anonymous mapping.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), SLOTS_MAX << shift, prot, flags, -1, 0) };
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), (SLOTS_MAX + 1) * stride, prot, flags, -1, 0)
+        };
         if base == libc::MAP_FAILED {
             let error = std::io::Error::last_os_error();
             return Err(format!("no room for the structs of tasks: {error}"));
         }
         let mut this = Self {
             base: base as u64,
-            shift,
+            stride: stride as u64,
             layout,
             entity,
             slots: Vec::new(),
@@ -90,7 +96,7 @@ impl Tasks {
     }
 
     fn address(&self, slot: u32) -> u64 {
-        self.base + (u64::from(slot) << self.shift)
+        self.base + u64::from(slot) * self.stride
     }
 
     fn new_slot(&mut self, task: u32) -> Option<u32> {
@@ -114,9 +120,20 @@ impl Tasks {
     /// The slot of a pointer to a struct that is in use.
     fn slot(&self, p: u64) -> Option<u32> {
         let offset = p.wrapping_sub(self.base);
-        let slot = offset >> self.shift;
-        let is_start = slot << self.shift == offset;
-        (is_start && slot < self.slots.len() as u64).then_some(slot as u32)
+        if offset >= self.slots.len() as u64 * self.stride {
+            return None;
+        }
+        // SAFETY: the word is within the mapping, wherever in a struct `p` points.
+        let task =
+            unsafe { ((p + self.layout.schedlab_task as u64) as *const u32).read_unaligned() };
+        if let Some(&slot) = self.slot_of.get(task as usize)
+            && slot != NONE
+            && self.address(slot) == p
+        {
+            return Some(slot);
+        }
+        let slot = offset / self.stride;
+        (slot * self.stride == offset).then_some(slot as u32)
     }
 
     /// The task of a pointer that the scheduler passes; `None`: it is no task, or an idle one.
@@ -261,6 +278,22 @@ impl Tasks {
         unsafe { put(at, *mask.words()) };
     }
 
+    /// Tells C where the storage of a struct in the map at `map` is; 0: it is gone.
+    pub fn set_storage(&mut self, p: u64, map: u64, at: u64) {
+        /// The kind of maps whose place C knows, in the upper half of their mark.
+        const MAP_TASK_STORAGE: u64 = 0x5ced_1ab3;
+        if self.slot(p).is_none() {
+            return;
+        }
+        // SAFETY: words of a map's variable and of a struct, both of which are there.
+        unsafe {
+            let (mark, place) = ((map as *const u64).read(), (map as *const u64).add(1).read());
+            if mark >> 32 == MAP_TASK_STORAGE && place < 4 {
+                put(p + self.layout.storage as u64 + place * 8, at);
+            }
+        }
+    }
+
     /// Address of the mask of a struct.
     pub fn cpumask_of(&self, p: u64) -> u64 {
         p + self.layout.cpus_mask as u64
@@ -273,6 +306,8 @@ impl Tasks {
             return;
         };
         k.take_entity_back(task);
+        // SAFETY: words of a struct of ours.
+        unsafe { put(self.address(slot) + self.layout.storage as u64, [0u64; 4]) };
         self.slot_of[task.index()] = NONE;
         self.slots[slot as usize].is_dead = true;
         self.free_if_unused(slot);
