@@ -304,7 +304,7 @@ pub struct OutputArgs {
     #[arg(long, requires = "json")]
     pub keep: bool,
     /// Print one JSON line a slice: cpu, task, name, start_ns, end_ns, end.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "analysis")]
     pub slices: bool,
     /// Write the trace: .pftrace (Perfetto), .parquet, .ndjson, .ftrace (text) or .slt (own).
     #[arg(long, value_name = "FILE")]
@@ -466,6 +466,9 @@ pub struct CompareArgs {
     /// Write a report to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// The analysis, of one workload: in the JSON and in the report.
+    #[command(flatten)]
+    pub analysis: crate::commands::AnalysisArgs,
     /// The experiment file's own.
     #[command(flatten)]
     pub sweep: SweepArgs,
@@ -537,7 +540,7 @@ pub struct AnalyseArgs {
     #[arg(long, requires = "json")]
     pub keep: bool,
     /// Print one JSON line a slice: cpu, task, name, start_ns, end_ns, end.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "analysis")]
     pub slices: bool,
     /// Write a report to this HTML file.
     #[arg(long, value_name = "FILE")]

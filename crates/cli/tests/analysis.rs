@@ -176,3 +176,19 @@ fn a_run_on_this_machine_is_analysed() {
     let run = json(&["run", "-n", "2", "--cpus", "0", "--analysis", "--json", "--", "true"]);
     assert_it_holds(&run);
 }
+
+#[test]
+fn compared_runs_are_analysed_too() {
+    let args = ["compare", "hogs:n=3,work=50ms", "--scheduler", "rr,linux-6.12", "--json"];
+    let runs = json(&[&args[..], &["--analysis", "--starved-after", "5ms"]].concat());
+    let runs = runs.as_array().expect("two runs");
+    assert_eq!(runs.len(), 2);
+    for run in runs {
+        assert_it_holds(run);
+        assert_eq!(run["analysis"]["starved"]["threshold_ns"], 5_000_000);
+    }
+    assert!(json(&args)[0].get("analysis").is_none());
+    let refused = schedlab(&["compare", "sweep.toml", "--analysis"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--analysis"), "{}", refused.stderr);
+}

@@ -48,6 +48,27 @@ fn a_limited_group_runs_within_its_limit() {
     }
 }
 
+#[test]
+fn the_result_has_what_the_kernels_cpu_stat_says() {
+    let (_folder, path) = limited();
+    let base = ["sim", path.as_str(), "--cpus", "1", "--costs", "zero"];
+    let args = [&base[..], &["--scheduler", "linux-6.1"]].concat();
+    let run = json(&[&args[..], &["--json"]].concat());
+    let groups = run["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    let group = &groups[0];
+    assert_eq!(group["path"], "/batch");
+    // The period that ends with the run is not over; in each of ten 80 ms were taken away.
+    assert_eq!((&group["nr_periods"], &group["nr_throttled"]), (&9.into(), &9.into()), "{group}");
+    assert_eq!(group["throttled_ns"], 800_000_000, "{group}");
+    let shown = ok(&args).stdout;
+    let line = "group /batch: throttled at the end of 9 of 9 periods, for 800.0 ms in all";
+    assert!(shown.contains(line), "{shown}");
+    // No limit, no group.
+    let run = json(&["sim", "hogs:n=2,work=10ms", "--cpus", "1", "--json"]);
+    assert!(run.get("groups").is_none(), "{run}");
+}
+
 /// At 20 ms the hog is not chosen any more; the reason stands there.
 #[test]
 fn explain_names_what_is_throttled() {

@@ -50,6 +50,8 @@ pub use observe::{Cause, Decision, Observer};
 
 use schedlab_model::{TraceSink, Workload};
 use schedlab_sched::SchedClass;
+use schedlab_sched::fair::tunables::has_autogroups;
+use std::borrow::Cow;
 
 /// Runs `workload` as `config` says. Every event goes to `sink`, at the end `end`.
 ///
@@ -60,16 +62,30 @@ pub fn simulate<S: TraceSink>(
     config: &SimConfig<'_>,
     sink: S,
 ) -> Result<SimOutcome, SimError> {
+    let workload = &*grouped(workload, config)?;
     checked(workload, config, sink)?.run()
 }
 
+/// The workload with the groups that the scheduler makes of its sessions, if it does.
+pub fn grouped<'w>(
+    workload: &'w Workload,
+    config: &SimConfig<'_>,
+) -> Result<Cow<'w, Workload>, SimError> {
+    if !has_autogroups(config.options) {
+        return Ok(Cow::Borrowed(workload));
+    }
+    let grouped = workload.with_autogroups();
+    grouped.map(Cow::Owned).map_err(|error| SimError::Workload(error.to_string()))
+}
+
 /// The same, with an observer of every choice. The run is not changed by it.
-pub fn simulate_observed<'a, S: TraceSink>(
-    workload: &'a Workload,
-    config: &'a SimConfig<'a>,
+pub fn simulate_observed<S: TraceSink>(
+    workload: &Workload,
+    config: &SimConfig<'_>,
     sink: S,
-    observer: &'a mut dyn Observer,
+    observer: &mut dyn Observer,
 ) -> Result<SimOutcome, SimError> {
+    let workload = &*grouped(workload, config)?;
     let mut engine = checked(workload, config, sink)?;
     engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
     engine.run()

@@ -151,6 +151,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let rq = &mut self.core.rqs[cpu.index()];
         rq.curr = next;
         rq.nr_switches += 1;
+        self.core.touch(cpu);
         let Some(next) = next else {
             // Nobody is there to pay for having found nothing.
             self.scan_cost();

@@ -166,6 +166,7 @@ fn effective_workload(
     request.workload.check(nr_cpus).map_err(|error| HostError::Input(error.to_string()))?;
     refuse::check_memory(&request.workload, procfs::available_bytes().unwrap_or(u64::MAX) / 2)?;
     refuse::check_ceilings(&request.workload, may_set_policies())?;
+    refuse::check_sessions(&request.workload)?;
     check_cpus(&request.cpus)?;
     check_policy(request.policy)?;
     let mut workload = request.workload.clone();

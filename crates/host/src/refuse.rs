@@ -31,6 +31,18 @@ pub fn check_memory(workload: &Workload, available_bytes: u64) -> Result<(), Hos
     Ok(())
 }
 
+/// Refuses sessions: the tasks of a host run are all in one.
+pub fn check_sessions(workload: &Workload) -> Result<(), HostError> {
+    match workload.tasks.iter().find(|task| task.session.is_some()) {
+        Some(task) => Err(HostError::Unavailable(format!(
+            "task {:?}: a host run plays all tasks in one session: leave `session` out, or give \
+             tasks a control group (`taskgroup`)",
+            task.name
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Refuses ceilings where no task may raise its priority.
 pub fn check_ceilings(workload: &Workload, may_set_policies: bool) -> Result<(), HostError> {
     let is_ceiling = |object: &&schedlab_model::ObjectSpec| {
@@ -60,6 +72,15 @@ mod tests {
         assert_eq!(check_ceilings(&workload, true), Ok(()));
         let error = check_ceilings(&workload, false).unwrap_err().to_string();
         assert!(error.contains("mutex \"m\"") && error.contains("CAP_SYS_NICE"), "{error}");
+    }
+
+    #[test]
+    fn a_session_is_refused_by_name() {
+        let mut workload = Workload::new("w", vec![TaskSpec::new("t", Default::default())]);
+        assert_eq!(check_sessions(&workload), Ok(()));
+        workload.tasks[0].session = Some(0);
+        let error = check_sessions(&workload).unwrap_err().to_string();
+        assert!(error.contains("task \"t\"") && error.contains("`taskgroup`"), "{error}");
     }
 
     #[test]

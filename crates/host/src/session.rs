@@ -297,6 +297,7 @@ pub fn run(
     check_end(&launcher, memory)?;
     session.zero_ns = header.zero_ns.load(Ordering::Acquire);
     session.end_ns = header.end_ns.load(Ordering::Acquire).saturating_sub(session.zero_ns);
+    converter.infer_exits();
     (session.nr_events, session.nr_lost) = (converter.nr_events, converter.nr_lost);
     session.nr_inferred = converter.nr_inferred;
     session.nr_late = merge.nr_late;

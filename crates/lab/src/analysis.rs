@@ -4,10 +4,7 @@
 
 use schedlab_metrics::analysis::{Context, GroupFacts, SpecFacts, Thresholds};
 use schedlab_model::{CpuMask, SchedAttr, Workload};
-use schedlab_sched::fair::weights::{LOAD_SHIFT, LoadWeight};
-
-/// Weight of a group with cpu.weight 100 (`sched_weight_from_cgroup`, Linux kernel/sched/sched.h).
-const GROUP_WEIGHT_DEFAULT: u64 = 1024;
+use schedlab_sched::fair::weights::{LOAD_SHIFT, LoadWeight, shares_of};
 
 /// The facts of a task that starts with `attr` in a run on `cpus`.
 pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
@@ -24,7 +21,7 @@ pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
 pub fn context(workload: &Workload, cpus: &CpuMask, thresholds: Thresholds) -> Context {
     let groups = workload.cgroups.iter().map(|group| GroupFacts {
         parent: group.parent.0,
-        weight: (u64::from(group.weight) * GROUP_WEIGHT_DEFAULT + 50) / 100,
+        weight: shares_of(group) >> LOAD_SHIFT,
         is_limited: group.cpu_max.is_some(),
     });
     Context {

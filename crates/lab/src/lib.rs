@@ -41,8 +41,8 @@ pub use place::{Step, StudyError};
 pub use plan::{Built, Makers, Plan, PlanInput, PlannedRun};
 pub use recorder::{Recorded, Recorder, SliceTracker};
 pub use result::{
-    CopyResult, Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult,
-    SCHEMA_VERSION, Setting, Slice, Warning,
+    CopyResult, Experiment, ExperimentResult, FigureKind, GroupResult, MachineInfo, ProgressCurve,
+    RunResult, SCHEMA_VERSION, Setting, Slice, Warning,
 };
 pub use sim::{SimLane, Watchdog};
 pub use study::Study;

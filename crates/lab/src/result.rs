@@ -67,6 +67,23 @@ pub struct ProgressCurve {
     pub times_ns: Vec<u64>,
 }
 
+/// What bandwidth control did to a control group: cpu.stat of cgroup v2.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct GroupResult {
+    /// Path of the group.
+    pub path: String,
+    /// Periods that ended while the group had tasks that ran or waited.
+    pub nr_periods: u64,
+    /// Periods at whose end the group was throttled on some CPU.
+    pub nr_throttled: u64,
+    /// Time throttled, added up over the CPUs.
+    pub throttled_ns: u64,
+    /// Periods in which the group used more than its quota (cpu.max.burst).
+    pub nr_bursts: u64,
+    /// CPU time used beyond the quota in those.
+    pub burst_ns: u64,
+}
+
 /// One copy of a command that was run on the host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CopyResult {
@@ -132,6 +149,9 @@ pub struct RunResult {
     /// Copies of a command, where a command was the workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CopyResult>,
+    /// What bandwidth control did to each group with a cpu.max, in the simulator.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupResult>,
 }
 
 /// Version of the shape of [`RunResult`]; goes up when a field changes its meaning or goes away.

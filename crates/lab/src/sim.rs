@@ -5,6 +5,7 @@
 //! have happened gives an error, never a number.
 
 use crate::machine::{self, MachineSpec};
+use crate::result::GroupResult;
 use crate::study::unknown;
 use crate::{
     Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
@@ -186,8 +187,10 @@ impl SimLane {
             until_ns: request.until_ns,
             watchdog_ns: self.watchdog.ns(scheduler),
         };
-        let mut recorder =
-            Recorder::of_run(&request.workload, &CpuMask::first(nr_cpus), request.keep);
+        // With autogroup, fair shares are those of its groups.
+        let grouped = schedlab_engine::grouped(&request.workload, &config)
+            .map_err(|error| LaneError::Input(error.to_string()))?;
+        let mut recorder = Recorder::of_run(&grouped, &CpuMask::first(nr_cpus), request.keep);
         let mut check = TraceCheck::new();
         let sinks = &mut (&mut recorder, (&mut check, sink));
         let outcome = simulate_any(made, &request.workload, &config, sinks, observer)?;
@@ -220,6 +223,7 @@ impl SimLane {
             slices: recorded.slices,
             progress: recorded.progress,
             analysis: recorded.analysis,
+            groups: groups(&request.workload, &outcome),
             warnings: warnings(&request.workload, &outcome),
             ..RunResult::default()
         })
@@ -253,6 +257,19 @@ fn simulate_any<S: TraceSink>(
         SimError::Scheduler { .. } | SimError::Failed { .. } => LaneError::Check(error.to_string()),
         _ => LaneError::Input(error.to_string()),
     })
+}
+
+/// What was done to the groups with a limit.
+fn groups(workload: &Workload, outcome: &SimOutcome) -> Vec<GroupResult> {
+    let limited = outcome.bandwidth.iter().map(|(group, stats)| GroupResult {
+        path: workload.cgroups[group.index()].path.clone(),
+        nr_periods: stats.nr_periods,
+        nr_throttled: stats.nr_throttled,
+        throttled_ns: stats.throttled_ns,
+        nr_bursts: stats.nr_bursts,
+        burst_ns: stats.burst_ns,
+    });
+    limited.collect()
 }
 
 /// What the engine knows and the trace does not.

@@ -130,6 +130,48 @@ impl CpuMask {
         self.used_words().iter().zip(other.used_words()).any(|(a, b)| a & b != 0)
     }
 
+    /// The first CPU of this set from `start` on, wrapping round to below it, that is in `other`
+    /// too, if it is among the first `most` of this set in that order.
+    pub fn first_common_from(&self, start: CpuId, other: &Self, most: u32) -> Option<CpuId> {
+        let end = self.used * 64;
+        let start = start.0.min(end);
+        let mut left = most;
+        self.first_common_between(start, end, other, &mut left)
+            .or_else(|| self.first_common_between(0, start, other, &mut left))
+    }
+
+    /// The same from `from` to below `to`; of `left` it takes the CPUs that it passes.
+    fn first_common_between(
+        &self,
+        from: u32,
+        to: u32,
+        other: &Self,
+        left: &mut u32,
+    ) -> Option<CpuId> {
+        let mut base = from & !63;
+        while base < to && *left > 0 {
+            let index = base as usize / 64 % WORDS;
+            let mut own = self.words[index];
+            if base < from {
+                own = own >> (from - base) << (from - base);
+            }
+            if to - base < 64 {
+                own &= (1 << (to - base)) - 1;
+            }
+            let common = own & other.words[index];
+            if common != 0 {
+                let bit = common.trailing_zeros();
+                let passed = (own & ((1 << bit) - 1)).count_ones();
+                let is_near = passed < *left;
+                *left = 0;
+                return is_near.then_some(CpuId(base + bit));
+            }
+            *left = left.saturating_sub(own.count_ones());
+            base += 64;
+        }
+        None
+    }
+
     /// CPUs of this set that are not in `other`.
     #[inline]
     pub fn and_not(&self, other: &Self) -> Self {
@@ -258,6 +300,7 @@ impl fmt::Debug for CpuMask {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::{Purpose, Stream};
 
     #[test]
     fn prints_the_kernels_list_format() {
@@ -280,6 +323,25 @@ mod tests {
         assert_eq!(iter.by_ref().count(), 4);
         assert_eq!(iter.next(), None);
         assert_eq!(CpuMask::empty().iter_from(CpuId(5)).next(), None);
+    }
+
+    /// Against a walk through the set.
+    #[test]
+    fn the_first_common_cpu_is_that_of_a_walk() {
+        let mut random = Stream::new(5, Purpose::Scheduler, 0);
+        for _ in 0..3_000 {
+            let top = 1 + random.below(200);
+            let density = 1 + random.below(40);
+            let mut draw = |one_in: u64| {
+                (0..top as u32).map(CpuId).filter(|_| random.below(one_in) == 0).collect()
+            };
+            let (all, other): (CpuMask, CpuMask) = (draw(2), draw(density));
+            let start = CpuId(random.below(top + 2) as u32);
+            let most = random.below(top + 1) as u32;
+            let mut walk = all.iter_from(start).take(most as usize);
+            let expected = walk.find(|cpu| other.contains(*cpu));
+            assert_eq!(all.first_common_from(start, &other, most), expected);
+        }
     }
 
     /// How a set came about does not show: only its CPUs count.

@@ -124,6 +124,10 @@ pub struct Rq {
     pub class_running_since: [Nanos; CLASSES_MAX],
 }
 
+/// CPUs from which on it is remembered which of them have changed: on smaller machines asking all
+/// of them costs less.
+pub const TOUCHED_MIN_CPUS: u32 = 32;
+
 /// Most classes in a stack.
 pub const CLASSES_MAX: usize = 8;
 
@@ -205,6 +209,9 @@ pub struct Core {
     /// Which policy belongs to which class of the stack, by policy number; filled by the engine.
     class_of_policy: [u8; 8],
     timers: Vec<TimerRequest>,
+    /// CPUs of which `nr_running` or `curr` has changed; see [`Core::take_touched`].
+    touched: CpuMask,
+    tracks_touched: bool,
     resched_cpus: CpuMask,
     resched_pending: u32,
     /// CPUs whose request to reschedule stands but must wait.
@@ -257,6 +264,8 @@ impl Core {
             wake_flags: WakeFlags::TIMER,
             class_of_policy: [0; 8],
             timers: Vec::new(),
+            touched: CpuMask::first(nr_cpus),
+            tracks_touched: nr_cpus >= TOUCHED_MIN_CPUS,
             resched_cpus: CpuMask::empty(),
             resched_pending: 0,
             resched_parked: 0,
@@ -381,6 +390,33 @@ impl Core {
         self.rqs[cpu.index()].balance_callbacks |= 1 << self.current_class;
     }
 
+    /// Whether it is remembered which CPUs have changed.
+    #[inline]
+    pub fn tracks_touched(&self) -> bool {
+        self.tracks_touched
+    }
+
+    /// CPUs whose running task or whose number of tasks may have changed since the last call; at
+    /// first all of them. Only on machines of at least [`TOUCHED_MIN_CPUS`].
+    pub fn take_touched(&mut self) -> CpuMask {
+        std::mem::replace(&mut self.touched, CpuMask::empty())
+    }
+
+    /// Something of `cpu` changes that [`Core::take_touched`] tells.
+    #[doc(hidden)]
+    #[inline]
+    pub fn touch(&mut self, cpu: CpuId) {
+        if self.tracks_touched {
+            self.note_touched(cpu);
+        }
+    }
+
+    // Out of line: most machines are small.
+    #[cold]
+    fn note_touched(&mut self, cpu: CpuId) {
+        self.touched.set(cpu);
+    }
+
     /// Counts `count` more runnable tasks on `cpu` (`add_nr_running`).
     #[inline]
     pub fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
@@ -392,6 +428,7 @@ impl Core {
         }
         rq.class_nr_running[class] += count;
         self.idle_cpus.clear(cpu);
+        self.touch(cpu);
     }
 
     /// Counts `count` fewer runnable tasks on `cpu` (`sub_nr_running`).
@@ -406,6 +443,7 @@ impl Core {
         if rq.nr_running == 0 && rq.curr.is_none() {
             self.idle_cpus.set(cpu);
         }
+        self.touch(cpu);
     }
 
     /// Moves `task`, which is not running, to `cpu` (`set_task_cpu`). The class has taken it off

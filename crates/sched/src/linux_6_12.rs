@@ -29,11 +29,11 @@ const TUNABLES_6_12_0: [Tunable; ALL_6_12.len() + features::EEVDF_6_12.len()] =
 const TUNABLES: [Tunable; TUNABLES_6_12_0.len() + features::PICK_BUDDY.len()] =
     concat(&TUNABLES_6_12_0, features::PICK_BUDDY);
 
-const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, autogroup, core \
-     scheduling, NUMA balancing, cpu.idle groups, control groups of real-time tasks";
+const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, core scheduling, \
+     NUMA balancing, cpu.idle groups, control groups of real-time tasks";
 const LEAVES_OUT_7_1: &str = "the threads of the stop class, HRTICK (off without deferred rearming \
-     of timers), autogroup, core scheduling, NUMA balancing, cpu.idle groups, control \
-     groups of real-time tasks, the states of deadline servers and the ext server of 7.x, \
+     of timers), core scheduling, NUMA balancing, cpu.idle groups, control groups \
+     of real-time tasks, the states of deadline servers and the ext server of 7.x, \
      NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };

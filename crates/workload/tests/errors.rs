@@ -33,22 +33,22 @@ fn an_unknown_key_names_the_nearest() {
       ·                  ╰── here
       ╰────
      help: did you mean `instance`? allowed are the properties instance, delay, loop,
-           phases, interarrival, release, process, working_set, period, deadline, policy,
-           priority, dl-runtime, dl-period, dl-deadline, dl-reclaim, util_min, util_max,
-           cpus, nodes_membind, taskgroup and the events run, runtime, sleep, timer, lock,
-           unlock, wait, signal, broad, sync, barrier, sem_wait, sem_post, suspend, resume,
-           mem, memrun, iorun, yield, fork, send, receive, wait_any, join, exit, progress,
-           phase, repeat, sched
+           phases, interarrival, release, process, working_set, session, period, deadline,
+           policy, priority, dl-runtime, dl-period, dl-deadline, dl-reclaim, util_min,
+           util_max, cpus, nodes_membind, taskgroup and the events run, runtime, sleep,
+           timer, lock, unlock, wait, signal, broad, sync, barrier, sem_wait, sem_post,
+           suspend, resume, mem, memrun, iorun, yield, fork, send, receive, wait_any, join,
+           exit, progress, phase, repeat, sched
     "#);
     insta::assert_snapshot!(report("{ \"task\": {} }"), @r#"
-     × dir/w.json:1:3: `the file` knows no key "task"
+     × dir/w.json:1:3: the file knows no key "task"
       ╭─[dir/w.json:1:3]
     1 │ { "task": {} }
       ·   ───┬──
       ·      ╰── here
       ╰────
-     help: did you mean `tasks`? allowed are $schema, name, global, cgroups, objects,
-           tasks, expect, resources
+     help: did you mean `tasks`? allowed are $schema, name, global, cgroups, sessions,
+           objects, tasks, expect, resources
     "#);
     insta::assert_snapshot!(report("{ \"tasks\": {}, \"global\": { \"druation\": 2 } }"), @r#"
      × dir/w.json:1:28: `global` knows no key "druation"
@@ -495,13 +495,13 @@ fn a_file_that_is_no_json_is_refused_where_it_breaks() {
     help: write an object: { "tasks": { ... } }
     "#);
     insta::assert_snapshot!(report("[1]"), @"
-     × dir/w.json:1:1: `the file` is an array
+     × dir/w.json:1:1: the file is an array
       ╭─[dir/w.json:1:1]
     1 │ [1]
       · ─┬─
       ·  ╰── here
       ╰────
-     help: `the file` takes an object: { ... }
+     help: the file takes an object: { ... }
     ");
     let deep = format!("{{ \"tasks\": {}", "[".repeat(2000));
     assert!(report(&deep).contains("maximum nesting depth exceeded"));

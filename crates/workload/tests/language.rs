@@ -358,3 +358,23 @@ fn what_has_no_effect_is_listed() {
     ];
     assert_eq!(found, wanted, "{:#?}", read.warnings);
 }
+
+#[test]
+fn sessions_are_named_by_tasks_and_described_for_their_nice_value() {
+    let text = r#"{
+      "sessions": { "player": { "nice": -5 }, "unused": {} },
+      "tasks": {
+        "song": { "session": "player", "run": 10 },
+        "make": { "session": "build", "run": 10 },
+        "none": { "run": 10 }
+      }
+    }"#;
+    let workload = read(text);
+    let known: Vec<_> =
+        workload.sessions.iter().map(|session| (session.name.as_str(), session.nice)).collect();
+    assert_eq!(known, [("player", -5), ("unused", 0), ("build", 0)]);
+    let of: Vec<_> = workload.tasks.iter().map(|task| task.session).collect();
+    assert_eq!(of, [Some(0), Some(2), None]);
+    // What is written reads back to the same.
+    assert_eq!(read(&schedlab_workload::write_rtapp(&workload)).sessions, workload.sessions);
+}

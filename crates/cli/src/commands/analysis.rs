@@ -25,7 +25,7 @@ const NAMED: usize = 3;
 pub struct AnalysisArgs {
     /// Also analyse the trace: what each task did with its life, what it blocked on, who ran while
     /// it waited, how deep the run queues were, lag, starvation, idle CPUs beside waiting tasks.
-    #[arg(long, conflicts_with = "slices")]
+    #[arg(long)]
     pub analysis: bool,
     /// With --analysis: a wait is listed as starvation from this length on; 100ms if nothing is
     /// said.

@@ -155,7 +155,10 @@ fn planned(
             seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
             repetition,
             until_ns: args.tasks.until,
-            keep: if repetition == 0 { Keep::ALL } else { Keep::NOTHING },
+            keep: Keep {
+                analysis: args.analysis.thresholds(),
+                ..if repetition == 0 { Keep::ALL } else { Keep::NOTHING }
+            },
         },
     })
 }

@@ -4,7 +4,7 @@
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, maybe_duration, number, percent};
-use schedlab_lab::{Expected, Experiment, ExperimentResult, FigureKind, RunResult};
+use schedlab_lab::{Expected, Experiment, ExperimentResult, FigureKind, GroupResult, RunResult};
 use schedlab_metrics::stats::Summary;
 
 /// Tasks that a table shows; the others are counted.
@@ -18,7 +18,27 @@ pub fn one_run(run: &RunResult, out: &mut Out) -> CliResult<()> {
     if hidden > 0 {
         out.line(format!("... and {hidden} more tasks; --json shows all"))?;
     }
-    out.line(totals(run))
+    out.line(totals(run))?;
+    run.groups.iter().try_for_each(|group| out.line(group_line(group)))
+}
+
+/// `group /batch: throttled at the end of 10 of 10 periods, for 800 ms in all`.
+fn group_line(group: &GroupResult) -> String {
+    let bursts = match group.nr_bursts {
+        0 => String::new(),
+        count => format!(
+            "; beyond its quota in {}, by {}",
+            table::counted(count, "period", "periods"),
+            duration(group.burst_ns)
+        ),
+    };
+    format!(
+        "group {}: throttled at the end of {} of {}, for {} in all{bursts}",
+        group.path,
+        group.nr_throttled,
+        table::counted(group.nr_periods, "period", "periods"),
+        duration(group.throttled_ns)
+    )
 }
 
 /// `hogs under linux-6.12: simulated, 2 CPUs, HZ 250, seed 1`.

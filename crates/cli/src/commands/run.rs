@@ -175,6 +175,7 @@ fn run_copies(
         analysis: recorded.analysis.filter(|_| is_recorded),
         expectations: Vec::new(),
         copies: outcome.copies.into_iter().map(copy_result).collect(),
+        groups: Vec::new(),
     })
 }
 

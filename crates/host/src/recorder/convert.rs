@@ -14,7 +14,7 @@
 //! Unseen`]): it gets the time in the scheduler's own books, is counted, and a warning names it. A
 //! task that was asleep when it came must have been woken: that wake-up gets the same time. A task
 //! that left unseen counts as preempted, unless the next that is seen of it is a wake-up: then it
-//! slept.
+//! slept. If nothing is seen of it any more and it was reaped, it exited there.
 //!
 //! A task says by a mark on what it is about to block. The event stands right before the switch
 //! with which it does; a mark that no sleep follows leaves none.
@@ -478,6 +478,19 @@ impl<'a> Converter<'a> {
         }
     }
 
+    /// All events are there: who left a CPU unseen, never came back and was reaped had exited.
+    pub fn infer_exits(&mut self) {
+        for task in 0..(self.accounts.len() as u32).min(self.memory.nr_slots()) {
+            let is_reaped = self.memory.slot(task).is_reaped.load(Ordering::Acquire) == 1;
+            let account = &mut self.accounts[task as usize];
+            if account.state == State::Gone && is_reaped && self.sink.exited(TaskId(task)) {
+                // The switch is one that was inferred before, and its wait was none.
+                account.state = State::Dead;
+                self.nr_events += 1;
+            }
+        }
+    }
+
     /// The run is over.
     pub fn finish(self) -> (Vec<TraceAccount>, Vec<String>) {
         let end_ns = if self.end_ns == u64::MAX { self.zero_ns } else { self.end_ns };
@@ -514,6 +527,14 @@ mod tests {
 
     /// Two tasks with pids 100 and 101, woken at 1000 and 1001; then `items`.
     fn convert(items: &[(u64, Item)]) -> (MemorySink, Vec<TraceAccount>, u64) {
+        convert_reaped(items, &[])
+    }
+
+    /// The same, at the end of which tasks were reaped.
+    fn convert_reaped(
+        items: &[(u64, Item)],
+        reaped: &[u32],
+    ) -> (MemorySink, Vec<TraceAccount>, u64) {
         let memory = RunMemory::new(2).unwrap();
         for task in 0..2 {
             memory.allocate(0, u32::MAX).unwrap();
@@ -527,9 +548,38 @@ mod tests {
             converter.item(at, record(at, WAKEUP, 100 + task, 0, SwitchOut::Idle));
         }
         items.iter().for_each(|(time_ns, item)| converter.item(*time_ns, *item));
+        reaped.iter().for_each(|task| memory.slot(*task).is_reaped.store(1, Ordering::Release));
+        converter.infer_exits();
         let nr_inferred = converter.nr_inferred;
         let (accounts, _) = converter.finish();
         (sink, accounts, nr_inferred)
+    }
+
+    #[test]
+    fn who_left_unseen_and_was_reaped_exited_there() {
+        let ago = |now: u64, ago: u64| Record { time_ns: now, word: AGO << 58 | ago };
+        let items = [
+            (2000, record(2000, SWITCH, 0, 100, SwitchOut::Idle)),
+            // 100 has left for a stranger, who came 1000 before it leaves itself.
+            (5000, record(5000, UNSEEN, 0, 100, SwitchOut::Idle)),
+            (5000, Item::Kernel(ago(5000, 1000))),
+            (5000, record(5000, SWITCH, 0, 101, SwitchOut::Idle)),
+            (6000, record(6000, SWITCH, 101, 0, SwitchOut::Dead)),
+        ];
+        let exits = |sink: &MemorySink| {
+            let is_exit = |event: &&Event| matches!(event.kind, EventKind::Exit { .. });
+            sink.events.iter().filter(is_exit).map(|event| event.time_ns).collect::<Vec<_>>()
+        };
+        let (sink, accounts, _) = convert(&items);
+        assert_eq!((exits(&sink), accounts[0].state), (vec![5000], State::Gone));
+        let (sink, accounts, nr_inferred) = convert_reaped(&items, &[0, 1]);
+        assert_eq!((exits(&sink), accounts[0].state), (vec![3000, 5000], State::Dead));
+        assert_eq!((nr_inferred, accounts[0].run_delay_ns, accounts[0].nr_waits), (1, 1000, 1));
+        let at = sink.events.iter().position(|event| event.time_ns == 3000).unwrap();
+        let (prev, next) = (Some(TaskId(0)), None);
+        let left = EventKind::Switch { prev, next, out: SwitchOut::Dead };
+        assert_eq!(sink.events[at].kind, EventKind::Exit { task: TaskId(0) });
+        assert_eq!(sink.events[at + 1].kind, left);
     }
 
     fn switches(sink: &MemorySink) -> Vec<(u64, Option<u32>, Option<u32>)> {

@@ -67,6 +67,19 @@ impl<'a> Reorder<'a> {
         }
     }
 
+    /// `task` exited when it last left its CPU. `false`: that event has left already.
+    pub fn exited(&mut self, task: TaskId) -> bool {
+        let left = |event: &Event| match event.kind {
+            EventKind::Switch { prev, .. } => prev == Some(task),
+            _ => false,
+        };
+        let Some(at) = self.held.iter().rposition(left) else { return false };
+        self.amend_out(task, SwitchOut::Dead);
+        let Event { time_ns, cpu, .. } = self.held[at];
+        self.held.insert(at, Event { time_ns, cpu, kind: EventKind::Exit { task } });
+        true
+    }
+
     /// The trace ends.
     pub fn end(self, end_ns: u64) {
         for event in &self.held {

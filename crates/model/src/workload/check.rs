@@ -20,6 +20,7 @@ impl Workload {
                 .map_err(|what| WorkloadError(format!("task {:?}: {what}", task.name)))?;
         }
         self.check_cgroups()?;
+        self.check_sessions()?;
         self.check_forks()?;
         self.check_expectations()?;
         let nr_tasks = self.nr_tasks_least();
@@ -92,6 +93,12 @@ impl Workload {
                 return Err(WorkloadError(format!(
                     "group {:?}: weight is {}, allowed are 1 to 10000 (default 100)",
                     group.path, group.weight
+                )));
+            }
+            if let Some(nice) = group.weight_nice.filter(|nice| !(-20..=19).contains(nice)) {
+                return Err(WorkloadError(format!(
+                    "group {:?}: weight as nice is {nice}, allowed are -20 to 19",
+                    group.path
                 )));
             }
             check_cpu_max(group.cpu_max)

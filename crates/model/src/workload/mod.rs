@@ -7,6 +7,9 @@ use crate::{Amount, CgroupId, Expectation, Nanos, ObjectId, ObjectSpec, Op, Prog
 mod check;
 mod check_objects;
 mod forks;
+mod sessions;
+
+pub use sessions::SessionSpec;
 
 /// How a task comes into being at its release time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,6 +46,9 @@ pub struct TaskSpec {
     pub working_set_bytes: u64,
     /// A process with an address space of its own, and no thread of the workload's one process.
     pub is_process: bool,
+    /// Its session, by index; `None`: that of those who fork it, or the launcher's. It counts only
+    /// where autogroups are on.
+    pub session: Option<u32>,
 }
 
 impl TaskSpec {
@@ -59,6 +65,7 @@ impl TaskSpec {
             phases: Vec::new(),
             working_set_bytes: 0,
             is_process: false,
+            session: None,
         }
     }
 }
@@ -84,6 +91,8 @@ pub struct CgroupSpec {
     pub parent: CgroupId,
     /// cpu.weight, 1 to 10000, default 100.
     pub weight: u32,
+    /// cpu.weight.nice, -20 to 19: the weight of a task with this nice value, in place of `weight`.
+    pub weight_nice: Option<i8>,
     /// cpu.max; `None`: no limit.
     pub cpu_max: Option<CpuMax>,
 }
@@ -96,7 +105,7 @@ impl CgroupSpec {
 
     /// A group without a limit.
     pub fn new(path: impl Into<String>, parent: CgroupId, weight: u32) -> Self {
-        Self { path: path.into(), parent, weight, cpu_max: None }
+        Self { path: path.into(), parent, weight, weight_nice: None, cpu_max: None }
     }
 }
 
@@ -113,6 +122,8 @@ pub struct Workload {
     pub tasks: Vec<TaskSpec>,
     /// Groups; index 0 is the root group.
     pub cgroups: Vec<CgroupSpec>,
+    /// Sessions that tasks name.
+    pub sessions: Vec<SessionSpec>,
     /// What tasks share and wait on. Operations name them by index.
     pub objects: Vec<ObjectSpec>,
     /// Sets of objects that `Op::WaitAny` names by index: channels and semaphores.
@@ -145,6 +156,7 @@ impl Workload {
             name: name.into(),
             tasks,
             cgroups: vec![CgroupSpec::root()],
+            sessions: Vec::new(),
             objects: Vec::new(),
             wait_sets: Vec::new(),
             duration_ns: None,

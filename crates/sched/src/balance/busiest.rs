@@ -29,7 +29,7 @@ struct DomainStats {
 }
 
 /// Sums over the groups of a domain.
-#[derive(Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Totals {
     load: u64,
     capacity: u64,
@@ -91,7 +91,9 @@ impl Balancer {
         let local = self.group_sums(core, fair, &groups[attempt.local_group], &attempt.cpus);
         let local = self.classified(attempt, attempt.local_group, local);
         totals.add(&local);
-        let busiest = if self.has_plain_cpus(core, attempt) {
+        let busiest = if attempt.has_sums && !attempt.has_left_out {
+            self.busiest_by_sums(core, fair, attempt, &mut totals)
+        } else if self.has_plain_cpus(core, attempt) {
             self.busiest_cpu(core, fair, attempt, &mut totals)
         } else {
             self.busiest_group(core, fair, attempt, &mut totals)
@@ -127,6 +129,7 @@ impl Balancer {
         totals: &mut Totals,
     ) -> Option<usize> {
         let groups = &self.domains.domain(attempt.domain).groups;
+        let generation = self.options.generation;
         let mut busiest: Option<(usize, GroupStats)> = None;
         let mut index = attempt.local_group;
         for _ in 1..groups.len() {
@@ -137,7 +140,7 @@ impl Balancer {
                 continue;
             }
             let stats = self.classified(attempt, index, stats);
-            if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
+            if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, generation)) {
                 busiest = Some((index, stats));
             }
         }
@@ -165,6 +168,7 @@ impl Balancer {
         let domain = self.domains.domain(attempt.domain);
         let pct = domain.imbalance_pct;
         let imbalanced = &self.imbalanced[attempt.domain as usize];
+        let generation = self.options.generation;
         let mut busiest: Option<(usize, GroupStats)> = None;
         let (before, after) = domain.groups.split_at(attempt.local_group);
         let others = after.iter().skip(1).zip(attempt.local_group + 1..);
@@ -178,11 +182,33 @@ impl Balancer {
             if stats.kind == GroupType::Overloaded {
                 stats.avg_load = stats.load_by_capacity();
             }
-            if self.is_busier(&stats, busiest.as_ref().map(|(_, stats)| stats)) {
+            if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, generation)) {
                 busiest = Some((index, stats));
             }
         }
         busiest.map(|(index, _)| index)
+    }
+
+    /// The same from the sums that are kept.
+    fn busiest_by_sums(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        attempt: &Attempt,
+        totals: &mut Totals,
+    ) -> Option<usize> {
+        let sums = self.sums[attempt.domain as usize].as_ref()?;
+        let busiest = sums.busiest_beside(attempt.local_group);
+        let mut found = Totals::default();
+        (found.load, found.util, found.overload) = sums.totals();
+        found.capacity = SCALE * self.domains.domain(attempt.domain).groups.len() as u64;
+        if cfg!(debug_assertions) {
+            let mut plain = *totals;
+            assert_eq!(self.busiest_cpu(core, fair, attempt, &mut plain), busiest);
+            assert_eq!(plain, found, "sums of domain {} are out of date", attempt.domain);
+        }
+        *totals = found;
+        busiest
     }
 
     /// The sums of a group of the attempt's domain, with how busy they make it.
@@ -206,31 +232,6 @@ impl Balancer {
             let entry = self.domains.of_cpu(attempt.this_cpu)[position];
             self.domains.domain(entry.domain).prefer_sibling
         })
-    }
-
-    /// Whether `group`, which runs a fair task, replaces `busiest` as the busiest.
-    #[inline(always)]
-    fn is_busier(&self, group: &GroupStats, busiest: Option<&GroupStats>) -> bool {
-        let Some(busiest) = busiest else { return true };
-        if group.kind != busiest.kind {
-            return group.kind > busiest.kind;
-        }
-        let v6_12 = self.options.generation >= Generation::V6_12;
-        match group.kind {
-            GroupType::Overloaded => group.avg_load > busiest.avg_load,
-            GroupType::Imbalanced => false,
-            // The average load is not computed for these: 6.1 keeps the first, 6.12 the last unless
-            // it would leave a core for a single CPU.
-            GroupType::SmtBalance if group.idle_cpus == 0 && busiest.idle_cpus == 0 => {
-                v6_12 && !busiest.is_core
-            }
-            GroupType::FullyBusy => v6_12 && !busiest.is_core,
-            GroupType::HasSpare | GroupType::SmtBalance => {
-                group.idle_cpus < busiest.idle_cpus
-                    || (group.idle_cpus == busiest.idle_cpus
-                        && group.nr_running > busiest.nr_running)
-            }
-        }
     }
 
     /// Excess of tasks of the busiest group over the local one (6.12: for each core).

@@ -36,6 +36,8 @@ pub(super) struct Attempt {
     pub idle: Activity,
     /// CPUs that take part.
     pub cpus: CpuMask,
+    /// The sums that are kept of the domain hold.
+    pub has_sums: bool,
     /// Some CPU of the domain does not.
     pub has_left_out: bool,
     pub kind: MigrationType,
@@ -78,6 +80,7 @@ impl Balancer {
             local_group: entry.local_group as usize,
             idle,
             cpus: self.domains.domain(entry.domain).span,
+            has_sums: false,
             has_left_out: false,
             kind: MigrationType::Load,
             imbalance: 0,
@@ -99,6 +102,9 @@ impl Balancer {
         idle: Activity,
     ) -> Option<bool> {
         let mut attempt = self.attempt(cpu, position, idle);
+        if core.tracks_touched() {
+            attempt.has_sums = self.refresh_sums(core, fair, attempt.domain);
+        }
         loop {
             if !self.should_we_balance(core, &attempt) {
                 self.balanced(&attempt);

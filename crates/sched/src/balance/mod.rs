@@ -4,8 +4,8 @@
 //! The rules need only a few figures of the fair class ([`FairQueues`]), not its order of tasks, so
 //! CFS and EEVDF share them; [`Generation`] names the differences. Subjects: [`domains`] who
 //! balances with whom, `select` wake-ups, `idlest` forks, `stats` statistics of groups, `busiest`
-//! whether, from where and how much, `detach` which tasks, `when` at which times, idle CPUs without
-//! a tick included.
+//! whether, from where and how much, `sums` the same without asking every CPU, `detach` which
+//! tasks, `when` at which times, idle CPUs without a tick included.
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.12.63, 6.18.2 and 7.1.5. Left out: clusters,
 //! asymmetric capacity and misfit tasks, energy-aware placement, NUMA balancing of memory,
@@ -18,6 +18,7 @@ mod detach;
 mod idlest;
 mod select;
 mod stats;
+mod sums;
 mod when;
 
 use crate::core::Core;
@@ -59,6 +60,17 @@ pub trait FairQueues {
             runnable: self.cpu_runnable(cpu),
             h_nr_running: self.h_nr_running(cpu),
         }
+    }
+
+    /// CPUs whose figures may have changed since the last call; `None`: that is not known. See
+    /// [`Core::take_touched`].
+    fn take_touched(&mut self) -> Option<CpuMask> {
+        None
+    }
+
+    /// Whether some task may be SCHED_IDLE.
+    fn may_have_sched_idle(&self) -> bool {
+        true
     }
 
     /// Load of `task`, scaled down the hierarchy of groups (`task_h_load`).
@@ -225,6 +237,8 @@ pub struct Balancer {
     llcs: Vec<LlcState>,
     /// By domain number and group: a lower level failed because of affinity (`sgc->imbalance`).
     imbalanced: Vec<Vec<bool>>,
+    /// By domain number; see [`sums`].
+    sums: Vec<Option<sums::CpuSums>>,
     /// Some CPU has two tasks or more (`rd->overload`).
     overload: bool,
     /// Jiffy from which on a busy CPU's tick makes an idle one balance (`nohz.next_balance`).
@@ -272,6 +286,7 @@ impl Balancer {
             cpus,
             llcs,
             imbalanced,
+            sums: sums::all(options.generation, &domains),
             overload: false,
             nohz_next_balance: 0,
             nohz_needs_update: false,

@@ -172,12 +172,18 @@ impl Balancer {
         target: CpuId,
         llc: u32,
     ) -> Option<CpuId> {
-        let budget = self.llcs[llc as usize].nr_idle_scan as usize;
+        let budget = self.llcs[llc as usize].nr_idle_scan;
         let start = CpuId(target.0 + 1);
-        candidates
-            .iter_from(start)
-            .take(budget)
-            .find(|cpu| self.is_idle_for(core, fair, task, *cpu))
+        let walk = || {
+            let mut few = candidates.iter_from(start).take(budget as usize);
+            few.find(|cpu| self.is_idle_for(core, fair, task, *cpu))
+        };
+        if fair.may_have_sched_idle() {
+            return walk();
+        }
+        let found = candidates.first_common_from(start, &core.idle_cpus, budget);
+        debug_assert_eq!(found, walk());
+        found
     }
 
     /// Looks for a core all of whose hardware threads are idle; failing that, the first idle CPU.

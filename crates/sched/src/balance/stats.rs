@@ -46,7 +46,7 @@ pub(super) struct GroupStats {
 impl GroupStats {
     /// Of `group`, without its CPUs.
     #[inline(always)]
-    fn of_nobody(group: &Group) -> Self {
+    pub fn of_nobody(group: &Group) -> Self {
         Self {
             load: 0,
             util: 0,
@@ -101,6 +101,30 @@ impl GroupStats {
     fn has_capacity(&self, pct: u64) -> bool {
         self.nr_running < self.weight
             || (self.capacity * pct >= self.runnable * 100 && self.capacity * 100 > self.util * pct)
+    }
+
+    /// Whether this group, which runs a fair task, replaces `busiest`, which comes before it, as
+    /// the busiest (update_sd_pick_busiest).
+    #[inline(always)]
+    pub fn is_busier_than(&self, busiest: &Self, generation: Generation) -> bool {
+        if self.kind != busiest.kind {
+            return self.kind > busiest.kind;
+        }
+        let v6_12 = generation >= Generation::V6_12;
+        match self.kind {
+            GroupType::Overloaded => self.avg_load > busiest.avg_load,
+            GroupType::Imbalanced => false,
+            // The average load is not computed for these: 6.1 keeps the first, 6.12 the last unless
+            // it would leave a core for a single CPU.
+            GroupType::SmtBalance if self.idle_cpus == 0 && busiest.idle_cpus == 0 => {
+                v6_12 && !busiest.is_core
+            }
+            GroupType::FullyBusy => v6_12 && !busiest.is_core,
+            GroupType::HasSpare | GroupType::SmtBalance => {
+                self.idle_cpus < busiest.idle_cpus
+                    || (self.idle_cpus == busiest.idle_cpus && self.nr_running > busiest.nr_running)
+            }
+        }
     }
 
     /// How busy the group is. `imbalanced`: a lower level failed because of affinity.

@@ -11,7 +11,7 @@ use super::rbtree::NIL;
 use crate::balance::{CpuFigures, FairQueues};
 use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
-use schedlab_model::{CpuId, Nanos, TaskId};
+use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 impl FairQueues for FairClass {
     fn h_nr_running(&self, cpu: CpuId) -> u32 {
@@ -64,6 +64,14 @@ impl FairQueues for FairClass {
             runnable: rq.avg.runnable_avg,
             h_nr_running: self.h_nr_running(cpu),
         }
+    }
+
+    fn take_touched(&mut self) -> Option<CpuMask> {
+        Some(std::mem::replace(&mut self.touched, CpuMask::empty()))
+    }
+
+    fn may_have_sched_idle(&self) -> bool {
+        self.has_sched_idle
     }
 
     fn task_h_load(&self, task: TaskId) -> u64 {

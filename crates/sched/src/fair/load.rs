@@ -49,6 +49,7 @@ impl FairClass {
     /// Task `e` at the root: nothing below to pass on, no group above to tell.
     #[inline(never)]
     fn refresh_at_root(&mut self, now: Nanos, q: u32, e: u32) {
+        self.touch(q);
         let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[e as usize];
         // Mostly both were brought up to date together the last time, too: then time does the same
@@ -59,6 +60,7 @@ impl FairClass {
 
     #[inline(never)]
     fn refresh_with_groups(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
+        self.touch(q);
         let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[e as usize];
         if se.avg.is_attached() {
@@ -82,6 +84,7 @@ impl FairClass {
     /// Brings the load of queue `q` up to date; returns whether its averages changed.
     #[inline]
     pub(super) fn update_cfs_rq_load_avg(&mut self, now: Nanos, q: u32) -> bool {
+        self.touch(q);
         let mut decayed = false;
         if self.cfs[q as usize].removed.nr > 0 {
             self.take_off_removed(q);
@@ -139,6 +142,7 @@ impl FairClass {
             return;
         }
         let q = self.ent(e).cfs;
+        self.touch(q);
         self.update_load_avg(now, q, e, Change::None);
         self.ents[e as usize].avg.settled().attached = false;
         let (avg, weight) = (self.ent(e).avg.get(), self.ent(e).load.scaled);
@@ -447,6 +451,7 @@ impl FairClass {
         load: LoadWeight,
         scale: impl FnOnce(&mut Self),
     ) {
+        self.touch(q);
         let attached = self.ent(e).avg.is_attached();
         if attached {
             let (avg, old) = (self.ent(e).avg.get(), self.ent(e).load.scaled);

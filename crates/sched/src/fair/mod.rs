@@ -8,7 +8,7 @@
 //! groups), [`pelt`], [`access`] (what CPU selection and load balancing use).
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5. Left out:
-//! high-resolution ticks (HRTICK), autogroup, core scheduling, NUMA balancing, cpu.idle groups,
+//! high-resolution ticks (HRTICK), core scheduling, NUMA balancing, cpu.idle groups,
 //! utilisation estimates (util_est) and clamps.
 
 pub mod access;
@@ -33,7 +33,7 @@ pub mod weights;
 
 use crate::balance::{BalanceOptions, Balancer, FairQueues};
 use crate::class::{BandwidthStats, SchedClass};
-use crate::core::{Core, PreemptCheck};
+use crate::core::{Core, PreemptCheck, TOUCHED_MIN_CPUS};
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::Options;
@@ -41,10 +41,12 @@ use bandwidth::Bandwidth;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
 use rbtree::{NIL, Node, before};
 use rules::{Algorithm, Rules};
-use schedlab_model::{CgroupId, CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{
+    CgroupId, CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId,
+};
 use timeline::Timeline;
 use tunables::FairTunables;
-use weights::{LoadWeight, NICE_0_LOAD, shares_from_cpu_weight};
+use weights::{LoadWeight, NICE_0_LOAD, shares_of};
 
 /// Bounds of a custom slice (include/linux/sched.h, __setparam_fair).
 const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
@@ -71,6 +73,11 @@ pub struct FairClass {
     balancer: Option<Box<Balancer>>,
     /// Only if some group has a limit.
     bandwidth: Option<Box<Bandwidth>>,
+    /// CPUs whose figures have changed; see [`FairQueues::take_touched`].
+    touched: CpuMask,
+    tracks_touched: bool,
+    /// Some task is or was SCHED_IDLE.
+    has_sched_idle: bool,
 }
 
 impl FairClass {
@@ -108,9 +115,7 @@ impl FairClass {
             nr_migrate: tunables.nr_migrate,
             ..BalanceOptions::new(rules.balance)
         };
-        let groups = cgroups
-            .iter()
-            .map(|spec| TaskGroup { shares: shares_from_cpu_weight(spec.weight), load_avg: 0 });
+        let groups = cgroups.iter().map(|spec| TaskGroup { shares: shares_of(spec), load_avg: 0 });
         Self {
             rules,
             tunables,
@@ -122,6 +127,9 @@ impl FairClass {
             groups: groups.collect(),
             cpus: vec![cpu; nr_cpus as usize],
             balancer: Some(Box::new(Balancer::new(balance, machine))),
+            touched: CpuMask::first(nr_cpus),
+            tracks_touched: nr_cpus >= TOUCHED_MIN_CPUS,
+            has_sched_idle: false,
             bandwidth: Bandwidth::new(&rules, tunables.bandwidth_slice_ns, cgroups, nr_cpus),
         }
     }
@@ -185,6 +193,22 @@ impl FairClass {
         &mut self.cfs[q as usize]
     }
 
+    /// The figures of queue `q` change: of its CPU, if it is a root queue.
+    #[inline]
+    fn touch(&mut self, q: u32) {
+        if self.tracks_touched {
+            self.note_touched(q);
+        }
+    }
+
+    // Out of line: most machines are small.
+    #[cold]
+    fn note_touched(&mut self, q: u32) {
+        if q < self.nr_cpus {
+            self.touched.set(CpuId(q));
+        }
+    }
+
     /// The queue of `task`'s group on `cpu`.
     fn queue_of(&self, core: &Core, task: TaskId, cpu: CpuId) -> u32 {
         core.task(task).attr.cgroup.0 * self.nr_cpus + cpu.0
@@ -203,6 +227,7 @@ impl FairClass {
         }
         let base_slice = self.tunables.base_slice_ns;
         let custom = self.rules.custom_slice;
+        self.has_sched_idle |= attr.policy == Policy::Idle;
         let se = self.ent_mut(e);
         se.idle = attr.policy == Policy::Idle;
         se.normal = attr.policy == Policy::Normal;

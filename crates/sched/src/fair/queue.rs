@@ -161,6 +161,8 @@ impl FairClass {
     }
 
     /// Adds `queued`, `runnable` and `idle` tasks to the counts of queue `q` (may be negative).
+    /// A change of `queued` comes with one of the CPU's number of tasks, which is told there; who
+    /// changes only the others must call [`FairClass::touch`].
     pub(super) fn count(&mut self, q: u32, queued: i32, runnable: i32, idle: i32) {
         let rq = self.rq_mut(q);
         rq.h_nr_queued = rq.h_nr_queued.wrapping_add_signed(queued);
@@ -462,6 +464,7 @@ impl FairClass {
     }
 
     fn count_runnable_upwards(&mut self, mut e: u32, runnable: i32) {
+        self.touch(self.rq(self.ent(e).cfs).cpu);
         while e != NIL {
             let q = self.ent(e).cfs;
             self.count(q, 0, runnable, 0);

@@ -90,6 +90,19 @@ pub const BANDWIDTH_SLICE_US: Tunable = Tunable {
     text: "CPU time in us that a CPU takes at once from what a group's cpu.max leaves",
 };
 
+/// Whether the tasks of a session are a group (sched_autogroup_enabled).
+pub const AUTOGROUP: Tunable = Tunable {
+    name: "sched_autogroup_enabled",
+    kind: TunableKind::Choice(&["no", "yes"]),
+    default: 0,
+    text: "whether the tasks of a session that are in no control group are a group of their own",
+};
+
+/// Whether `options` make a group of each session.
+pub fn has_autogroups(options: &Options) -> bool {
+    options.iter().any(|(name, value)| name == AUTOGROUP.name && value == 1)
+}
+
 /// Tunables of CFS.
 pub const CFS: &[Tunable] = &[
     LATENCY,
@@ -100,13 +113,14 @@ pub const CFS: &[Tunable] = &[
     BANDWIDTH_SLICE_US,
     MIGRATION_COST,
     NR_MIGRATE,
+    AUTOGROUP,
     SCALING,
     SCALING_CPUS,
 ];
 
 /// Tunables of EEVDF.
 pub const EEVDF: &[Tunable] =
-    &[BASE_SLICE, BANDWIDTH_SLICE_US, MIGRATION_COST, NR_MIGRATE, SCALING, SCALING_CPUS];
+    &[BASE_SLICE, BANDWIDTH_SLICE_US, MIGRATION_COST, NR_MIGRATE, AUTOGROUP, SCALING, SCALING_CPUS];
 
 /// Values in force, scaled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@
 //! part of its behaviour up to 7.0, since 13 of the inverse weights are not what a division would
 //! give. 7.1 divides exactly, and averages with undiminished weights.
 
-use schedlab_model::{Nanos, Policy, SchedAttr};
+use schedlab_model::{CgroupSpec, Nanos, Policy, SchedAttr};
 
 /// Bits by which a stored load weight is greater than the table's (SCHED_FIXEDPOINT_SHIFT).
 pub const LOAD_SHIFT: u32 = 10;
@@ -148,6 +148,14 @@ fn divide_exactly(delta: u64, weight: u64, of: u64) -> u64 {
 #[inline]
 pub fn calc_delta_fair(delta: Nanos, of: LoadWeight) -> u64 {
     if of.weight == NICE_0_LOAD { delta } else { calc_delta(delta, NICE_0_LOAD, of) }
+}
+
+/// Shares of a group, as a stored weight (cpu_weight_write_u64, cpu_weight_nice_write_s64).
+pub fn shares_of(group: &CgroupSpec) -> u64 {
+    match group.weight_nice {
+        Some(nice) => PRIO_TO_WEIGHT[(i32::from(nice) + 20) as usize] << LOAD_SHIFT,
+        None => shares_from_cpu_weight(group.weight),
+    }
 }
 
 /// Shares of a group from its cpu.weight: the weight scaled so that 100 is nice 0, rounded to the

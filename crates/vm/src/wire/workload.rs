@@ -6,7 +6,7 @@ use schedlab_model::attr::DeadlineParams;
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::objects::ChannelKind;
 use schedlab_model::program::{IoDirection, LoopCount, MemAccess, MemPattern, TimerMode};
-use schedlab_model::workload::{CgroupSpec, CpuMax, Release};
+use schedlab_model::workload::{CgroupSpec, CpuMax, Release, SessionSpec};
 use schedlab_model::{
     Amount, CgroupId, CpuId, CpuMask, MutexProtocol, ObjectId, ObjectKind, ObjectSpec, Op, Policy,
     Program, SchedAttr, TaskSpec, Workload,
@@ -120,17 +120,21 @@ wire_struct!(TaskSpec {
     phases,
     working_set_bytes,
     is_process,
+    session,
 });
 wire_struct!(CpuMax { quota_ns, period_ns, burst_ns });
-wire_struct!(CgroupSpec { path, parent, weight, cpu_max });
+wire_struct!(CgroupSpec { path, parent, weight, weight_nice, cpu_max });
+wire_struct!(SessionSpec { name, nice });
 wire_struct!(ObjectSpec { name, kind });
 
 impl Wire for Workload {
     fn put(&self, out: &mut Vec<u8>) {
-        let Self { name, tasks, cgroups, objects, wait_sets, duration_ns, expect: _ } = self;
+        let Self { name, tasks, cgroups, sessions, objects, wait_sets, duration_ns, expect: _ } =
+            self;
         name.put(out);
         tasks.put(out);
         cgroups.put(out);
+        sessions.put(out);
         objects.put(out);
         wait_sets.put(out);
         duration_ns.put(out);
@@ -140,6 +144,7 @@ impl Wire for Workload {
             name: Wire::take(input)?,
             tasks: Wire::take(input)?,
             cgroups: Wire::take(input)?,
+            sessions: Wire::take(input)?,
             objects: Wire::take(input)?,
             wait_sets: Wire::take(input)?,
             duration_ns: Wire::take(input)?,

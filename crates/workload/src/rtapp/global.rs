@@ -7,6 +7,7 @@ use super::{Reader, attr, memory};
 use crate::units::{DURATION_NS_MAX, format_duration};
 use jsonc_parser::ast::Value;
 use schedlab_model::ids::ROOT_CGROUP;
+use schedlab_model::workload::SessionSpec;
 use schedlab_model::{CgroupId, CgroupSpec, CpuMax, Nanos};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -221,6 +222,37 @@ fn within(value: &Value, name: &str, range: std::ops::RangeInclusive<Nanos>) -> 
             format_duration(*range.end())
         ),
     ))
+}
+
+/// Reads `sessions`: what differs from a session that only tasks name.
+pub(crate) fn read_sessions(value: &Value) -> Result<Vec<SessionSpec>> {
+    let mut sessions: Vec<SessionSpec> = Vec::new();
+    for member in &object(value, "sessions")?.properties {
+        check_name(key(member), key_span(member), "session")?;
+        if sessions.iter().any(|session| session.name == key(member)) {
+            return Err(super::json::twice(member));
+        }
+        let name = format!("sessions.{}", key(member));
+        let mut members = Members::new(object(&member.value, &name)?, &["nice"], &name)?;
+        let nice = match members.take("nice") {
+            Some(nice) => integer(nice, "nice", -20..=19)? as i8,
+            None => 0,
+        };
+        sessions.push(SessionSpec { name: key(member).into(), nice });
+    }
+    Ok(sessions)
+}
+
+/// The session that a task names, by index.
+pub(crate) fn session(reader: &mut Reader, value: &Value) -> Result<u32> {
+    let name = string(value, "session")?;
+    check_name(name, span(value), "session")?;
+    let known = reader.sessions.iter().position(|session| session.name == name);
+    let index = known.unwrap_or_else(|| {
+        reader.sessions.push(SessionSpec { name: name.into(), nice: 0 });
+        reader.sessions.len() - 1
+    });
+    Ok(index as u32)
 }
 
 /// Reads the workload's `name`.

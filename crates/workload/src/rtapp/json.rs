@@ -101,12 +101,17 @@ pub(crate) fn kind_name(value: &Value) -> &'static str {
     }
 }
 
+/// What a key is called in a message: as it is written, but for the file itself, which has none.
+fn shown(name: &str) -> String {
+    if name.contains(' ') { name.into() } else { format!("`{name}`") }
+}
+
 /// An error for a value of the wrong kind.
 pub(crate) fn wrong_kind<T>(value: &Value, name: &str, wanted: &str) -> Result<T> {
     Err(problem(
         span(value),
-        format!("`{name}` is {}", kind_name(value)),
-        format!("`{name}` takes {wanted}"),
+        format!("{} is {}", shown(name), kind_name(value)),
+        format!("{} takes {wanted}", shown(name)),
     ))
 }
 
@@ -281,7 +286,7 @@ impl<'v, 'a> Members<'v, 'a> {
                 let allowed = crate::suggest::list(allowed.iter().copied());
                 return Err(problem(
                     key_span(member),
-                    format!("`{name}` knows no key {found:?}"),
+                    format!("{} knows no key {found:?}", shown(name)),
                     format!("{hint}allowed are {allowed}"),
                 ));
             }

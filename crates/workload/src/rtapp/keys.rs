@@ -75,7 +75,7 @@ pub(crate) const EVENTS: [(&str, Event); 29] = [
 ];
 
 /// Properties of a task that are not attributes.
-pub(crate) const TASK_KEYS: [&str; 10] = [
+pub(crate) const TASK_KEYS: [&str; 11] = [
     "instance",
     "delay",
     "loop",
@@ -84,6 +84,7 @@ pub(crate) const TASK_KEYS: [&str; 10] = [
     "release",
     "process",
     "working_set",
+    "session",
     "period",
     "deadline",
 ];

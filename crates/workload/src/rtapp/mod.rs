@@ -29,6 +29,7 @@ pub use write::write_rtapp;
 use error::{Problem, Result, position, problem};
 use json::{Members, object, span};
 use lenient::Filled;
+use schedlab_model::workload::SessionSpec;
 use schedlab_model::{Nanos, Op, Policy, Workload};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -54,7 +55,7 @@ pub struct ReadOutcome {
 /// assert_eq!((read.workload.name.as_str(), read.workload.nr_released()), ("hog", 1));
 ///
 /// let error = schedlab_workload::read_rtapp("hog.json", "{\n  \"taks\": {}\n}", 2).unwrap_err();
-/// assert_eq!(error.to_string(), "hog.json:2:3: `the file` knows no key \"taks\"");
+/// assert_eq!(error.to_string(), "hog.json:2:3: the file knows no key \"taks\"");
 /// assert!(error.help.starts_with("did you mean `tasks`? "));
 /// ```
 pub fn read_rtapp(
@@ -82,6 +83,7 @@ pub fn read_rtapp(
         default_policy: Policy::Normal,
         task_names: BTreeMap::new(),
         groups: global::Groups::new(),
+        sessions: Vec::new(),
         objects: objects::Objects::default(),
         mem_buffer_bytes: memory::MEM_BUFFER_BYTES,
         warnings: Vec::new(),
@@ -100,6 +102,10 @@ pub fn read_rtapp(
     }
 }
 
+/// Keys of the file itself.
+const KEYS: [&str; 9] =
+    ["$schema", "name", "global", "cgroups", "sessions", "objects", "tasks", "expect", "resources"];
+
 /// What the parts of the reader share.
 pub(crate) struct Reader<'t> {
     /// The file as it is.
@@ -110,6 +116,7 @@ pub(crate) struct Reader<'t> {
     default_policy: Policy,
     task_names: BTreeMap<String, u32>,
     groups: global::Groups,
+    sessions: Vec<SessionSpec>,
     objects: objects::Objects,
     /// rt-app's `mem_buffer_size`.
     mem_buffer_bytes: u64,
@@ -130,9 +137,7 @@ impl Reader<'_> {
     fn workload(&mut self, file: &str) -> Result<Workload> {
         let root = json::parse(&self.filled.text)?;
         let root = object(&root, "the file")?;
-        let keys =
-            ["$schema", "name", "global", "cgroups", "objects", "tasks", "expect", "resources"];
-        let mut members = Members::new(root, &keys, "the file")?;
+        let mut members = Members::new(root, &KEYS, "the file")?;
         let name = match members.take("name") {
             Some(value) => global::read_name(value)?,
             None => name_of_file(file),
@@ -149,6 +154,9 @@ impl Reader<'_> {
         };
         if let Some(value) = members.take("cgroups") {
             global::read_cgroups(self, value)?;
+        }
+        if let Some(value) = members.take("sessions") {
+            self.sessions = global::read_sessions(value)?;
         }
         let Some(tasks_value) = members.take("tasks") else {
             return Err(problem(
@@ -178,6 +186,7 @@ impl Reader<'_> {
         let specs = tasks.into_iter().map(|task| task.spec).collect();
         let mut workload = Workload::new(name, specs);
         workload.cgroups = std::mem::take(&mut self.groups.specs);
+        workload.sessions = std::mem::take(&mut self.sessions);
         workload.duration_ns = duration_ns;
         workload.objects = std::mem::take(&mut self.objects.specs);
         workload.wait_sets = std::mem::take(&mut self.objects.wait_sets);

@@ -40,6 +40,7 @@ struct Properties<'v, 'a> {
     phases: Option<&'v ObjectProp<'a>>,
     is_process: bool,
     working_set_bytes: u64,
+    session: Option<u32>,
     attr: AttrKeys,
 }
 
@@ -94,6 +95,7 @@ pub(crate) fn read_task(reader: &mut Reader, member: &ObjectProp) -> Result<Read
     spec.release = properties.release;
     spec.is_process = properties.is_process;
     spec.working_set_bytes = properties.working_set_bytes;
+    spec.session = properties.session;
     spec.phases = events.phases.names;
     let mut delay_place = None;
     if let Some((delay, place)) = properties.delay {
@@ -125,6 +127,7 @@ fn read_properties<'v, 'a>(
         phases: None,
         is_process: false,
         working_set_bytes: 0,
+        session: None,
         attr: AttrKeys::new(key_span(member)),
     };
     let mut seen: Vec<&str> = Vec::new();
@@ -154,6 +157,7 @@ fn read_properties<'v, 'a>(
             "release" => properties.release = release(value)?,
             "process" => properties.is_process = boolean(value, name)?,
             "working_set" => properties.working_set_bytes = bytes(value, name)?,
+            "session" => properties.session = Some(global::session(reader, value)?),
             "period" | "deadline" => properties.attr.read_old(member)?,
             _ => properties.phases = Some(member),
         }

@@ -75,7 +75,9 @@ fn refuse_file_options(args: &CompareArgs) -> CliResult<()> {
         ("--machine", args.machine.machine.is_some()),
         ("--keep", args.keep),
     ];
-    refuse(&given, "is given beside an experiment file", "write it into the file")
+    refuse(&given, "is given beside an experiment file", "write it into the file")?;
+    let analysis = [("--analysis", args.analysis.analysis)];
+    refuse(&analysis, "is given beside an experiment file", "give it with one of its workloads")
 }
 
 /// Runs the command with an experiment file.

@@ -36,6 +36,14 @@ pub fn write_rtapp(workload: &Workload) -> String {
     if !groups.is_empty() {
         root.push(member("cgroups", Json::Object(groups)));
     }
+    let sessions: Vec<_> = workload
+        .sessions
+        .iter()
+        .map(|spec| (spec.name.clone(), Json::Short(vec![member("nice", plain(spec.nice))])))
+        .collect();
+    if !sessions.is_empty() {
+        root.push(member("sessions", Json::Object(sessions)));
+    }
     let objects: Vec<_> = workload
         .objects
         .iter()
@@ -142,6 +150,9 @@ fn task(workload: &Workload, spec: &TaskSpec) -> Json {
     }
     if spec.working_set_bytes != 0 {
         members.push(member("working_set", plain(spec.working_set_bytes)));
+    }
+    if let Some(session) = spec.session.and_then(|index| workload.sessions.get(index as usize)) {
+        members.push(member("session", text(session.name.clone())));
     }
     let at_root = SchedAttr {
         affinity: None,
