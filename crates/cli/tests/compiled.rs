@@ -20,7 +20,7 @@ fn own(name: &str) -> String {
 fn has_clang() -> bool {
     let probe = schedlab(&["sim", "hogs", "--scheduler", &own("weighted.bpf.c"), "--until", "1ms"]);
     if probe.code == 3 {
-        eprintln!("SKIP: {}", probe.stderr);
+        eprintln!("SKIP compiled schedulers: {}", probe.stderr);
     }
     probe.code != 3
 }
@@ -155,7 +155,7 @@ fn the_repositorys_schedulers_run() {
 fn the_kernels_examples_run_unmodified() {
     let Some(directory) = std::env::var_os("SCHEDLAB_SCHED_EXT_EXAMPLES") else {
         eprintln!(
-            "SKIP: SCHEDLAB_SCHED_EXT_EXAMPLES names no directory with the kernel's examples"
+            "SKIP the_kernels_examples: SCHEDLAB_SCHED_EXT_EXAMPLES names no directory with them"
         );
         return;
     };
@@ -166,7 +166,7 @@ fn the_kernels_examples_run_unmodified() {
             let path = tree.join(format!("scx_{name}.bpf.c"));
             let Ok(text) = fs::read_to_string(&path) else { continue };
             if text.contains("SCX_OPS_CID_DEFINE") {
-                eprintln!("SKIP: {} is written for CPUs by topological number", path.display());
+                eprintln!("note: {} is written for CPUs by topological number", path.display());
                 continue;
             }
             let path = path.display().to_string();
@@ -194,7 +194,7 @@ fn package(name: &str, version: &str, into: &Path) -> Option<PathBuf> {
         path.is_file().then_some(path)
     });
     let Some(archive) = archive else {
-        eprintln!("SKIP: {wanted}: {}", String::from_utf8_lossy(&info.stderr));
+        eprintln!("SKIP {wanted}: {}", String::from_utf8_lossy(&info.stderr));
         return None;
     };
     let unpacked = Command::new("tar").arg("xzf").arg(archive).current_dir(into).status().ok()?;

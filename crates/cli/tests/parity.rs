@@ -74,7 +74,7 @@ fn same_order(workload: &Workload) -> Vec<String> {
 fn has_rights() -> bool {
     let has = schedlab_host::lane::is_root() && schedlab_host::lane::may_set_policies();
     if !has {
-        println!("SKIP: real-time policies need root and CAP_SYS_NICE");
+        println!("SKIP parity: real-time policies need root and CAP_SYS_NICE");
     }
     has
 }
@@ -211,7 +211,7 @@ fn a_deadline_task_gets_its_share() {
     let outcome = match HostLane.play(&HostRequest::new(workload, 1), &mut MemorySink::default()) {
         Ok(outcome) => outcome,
         Err(error @ HostError::Unavailable(_)) => {
-            println!("SKIP: {error}");
+            println!("SKIP parity: {error}");
             return;
         }
         Err(error) => panic!("{error}"),

@@ -18,7 +18,7 @@ fn own(name: &str) -> PathBuf {
 fn has_clang() -> bool {
     let found = find_clang().is_ok();
     if !found {
-        eprintln!("SKIP: no clang in PATH");
+        eprintln!("SKIP native_load: no clang in PATH");
     }
     found
 }

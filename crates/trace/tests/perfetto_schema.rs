@@ -110,7 +110,7 @@ fn the_official_schema_finds_every_event() {
     what.play(&mut (&mut memory as &mut dyn TraceSink, &mut sink));
     let found = match decode(&sink.finish().unwrap()) {
         Ok(found) => found,
-        Err(reason) => return eprintln!("SKIP: {reason}"),
+        Err(reason) => return eprintln!("SKIP perfetto_schema: {reason}"),
     };
     let count =
         |is: fn(&EventKind) -> bool| memory.events.iter().filter(|event| is(&event.kind)).count();
