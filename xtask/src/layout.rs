@@ -21,7 +21,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "schedlab-model",
             "schedlab-sched",
-            "schedlab-scx",
             "schedlab-engine",
             "schedlab-workload",
             "schedlab-trace",

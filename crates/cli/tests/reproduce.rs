@@ -193,4 +193,7 @@ fn a_study_that_makes_no_sense_is_refused_with_its_place() {
     let unknown = schedlab(&["reproduce", "S9", "--output", output.to_str().unwrap()]);
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains("allowed are"), "{}", unknown.stderr);
+    let twice = schedlab(&["reproduce", "S4", "s4", "--output", output.to_str().unwrap()]);
+    assert_eq!(twice.code, 2);
+    assert!(twice.stderr.contains("\"s4\" is named twice"), "{}", twice.stderr);
 }

@@ -66,17 +66,26 @@ fn sources(wanted: &[String]) -> CliResult<Vec<Source>> {
         }
         let place = built_in.iter().position(|s| s.study.name.eq_ignore_ascii_case(name));
         let Some(place) = place else {
-            let mut names: Vec<&str> = built_in.iter().map(|s| s.study.name.as_str()).collect();
-            names.extend(found.iter().map(|s: &Source| s.study.name.as_str()));
-            names.sort_unstable();
-            return Err(CliError::usage_help(
-                format!("no study is called {name:?}, or it is named twice"),
-                format!("allowed are {}, and files that end in .toml", names.join(", ")),
-            ));
+            return Err(unknown(name, &built_in, &found));
         };
         found.push(built_in.remove(place));
     }
     Ok(found)
+}
+
+/// No study is left that is called so.
+fn unknown(name: &str, left: &[Source], found: &[Source]) -> CliError {
+    let is_taken = found.iter().any(|s| s.study.name.eq_ignore_ascii_case(name));
+    if is_taken {
+        return CliError::usage_help(format!("study {name:?} is named twice"), "name it once");
+    }
+    let all = left.iter().chain(found).map(|source| source.study.name.as_str());
+    let mut names: Vec<&str> = all.collect();
+    names.sort_unstable();
+    CliError::usage_help(
+        format!("no study is called {name:?}"),
+        format!("allowed are {}, and files that end in .toml", names.join(", ")),
+    )
 }
 
 /// Runs what is missing of a study, and judges its claims.
