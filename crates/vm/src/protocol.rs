@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 pub const SHARED_BYTES: usize = 64 << 20;
 /// First byte of the request and of the reply.
 pub const BODY: usize = 4096;
-/// Marks the memory as this protocol's, in this version: "slabvm" and a number.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x01\x00");
+/// Marks the memory as this protocol's, in this version: "slabvm" and a number. It goes up whenever
+/// a guest of before would not understand: another device, another shape of the request.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x02\x00");
 
 /// Offsets of the words.
 pub mod word {

@@ -134,6 +134,11 @@ impl Guest {
                     text_of(&self.messages).trim()
                 ));
             }
+            (Some(EXIT_DONE), ..) => {
+                "the guest ended before it was asked to: it is of another build \
+                                      than this program (make guest)"
+                    .into()
+            }
             (Some(code), ..) => format!("QEMU ended with code {code}"),
             (None, Some(signal), _) => format!("QEMU was killed by signal {signal}"),
             (None, None, _) => "QEMU ended".into(),
