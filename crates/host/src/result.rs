@@ -9,8 +9,9 @@ use crate::outcome::{HostOutcome, TaskOutcome};
 use crate::pace::Pace;
 use crate::session::{RecorderChoice, SOURCE_BPF, warning};
 use schedlab_lab::{Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, launchers};
-use schedlab_metrics::{RunMeasures, TaskMeasures, totals};
+use schedlab_metrics::{RunMeasures, TaskMeasures, totals, user_system};
 use schedlab_model::TraceSink;
+use schedlab_model::time::NSEC_PER_USEC;
 
 /// Measures that a run without a trace cannot give; they read 0 there.
 pub const ABSENT_WITHOUT_TRACE: [&str; 7] =
@@ -85,6 +86,7 @@ impl HostLane {
             result.analysis = None;
         }
         fill_pids(&mut result.measures, &outcome);
+        fill_user_system(&mut result.measures, &outcome, nr_cpus);
         result.warnings = outcome.warnings;
         if outcome.source != SOURCE_BPF {
             result.warnings.push(warning(
@@ -105,6 +107,18 @@ fn fill_pids(measures: &mut RunMeasures, outcome: &HostOutcome) {
     for task in measures.tasks.iter_mut().filter(|task| task.pid == 0) {
         task.pid = outcome.tasks.iter().find(|t| t.id == task.id).map_or(0, |found| found.pid);
     }
+}
+
+/// A trace does not tell user from system time; wait4 does, of tasks that were reaped.
+fn fill_user_system(measures: &mut RunMeasures, outcome: &HostOutcome, nr_cpus: u32) {
+    for task in &mut measures.tasks {
+        let reaped = outcome.tasks.iter().find(|t| t.id == task.id && t.exit_code.is_some());
+        task.user_time_ns = reaped.map(|found| found.user_us * NSEC_PER_USEC);
+        task.system_time_ns = reaped.map(|found| found.system_us * NSEC_PER_USEC);
+    }
+    let (user, system) = user_system::of_tasks(&measures.tasks).unzip();
+    (measures.totals.user_time_ns, measures.totals.system_time_ns) = (user, system);
+    totals::settle(&mut measures.totals, nr_cpus);
 }
 
 /// What schedstat, wait4 and the tasks' own time stamps give.

@@ -155,7 +155,7 @@ fn model_notes(results: &[ExperimentResult]) -> Vec<ModelNote> {
 }
 
 /// Reads results: one run, an array of runs, or an array of experiments.
-fn parse(path: &Path, text: &str) -> CliResult<Vec<ExperimentResult>> {
+pub fn parse(path: &Path, text: &str) -> CliResult<Vec<ExperimentResult>> {
     let name = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
     let wrong = |what: String| {
         CliError::usage_help(
