@@ -7,6 +7,7 @@ use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
 use crate::claims::{self, Claim, Quick};
 use crate::place::Step;
 use crate::published::Published;
+use crate::redrawn::{self, StudyFigure, StudyTable};
 use crate::{FigureKind, StudyError, View};
 use schedlab_workload::nearest;
 use schemars::JsonSchema;
@@ -31,6 +32,12 @@ pub struct Study {
     /// What it claims.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
+    /// Its own figures, to be drawn again.
+    #[serde(default, rename = "figure")]
+    pub figures: Vec<StudyFigure>,
+    /// Its own tables.
+    #[serde(default, rename = "table")]
+    pub tables: Vec<StudyTable>,
 }
 
 /// One or more experiments over the same axes.
@@ -177,7 +184,8 @@ impl Study {
             }
             spec.check().map_err(inside)?;
         }
-        claims::check(&self.claims, &self.experiments)
+        claims::check(&self.claims, &self.experiments)?;
+        redrawn::check(&self.figures, &self.tables, &self.experiments)
     }
 }
 

@@ -15,9 +15,10 @@ use crate::TaskMeasures;
 /// Sums over all tasks; `None` unless every one knows its own.
 pub fn of_tasks(tasks: &[TaskMeasures]) -> Option<(u64, u64)> {
     let known = tasks.iter().map(|task| Some((task.user_time_ns?, task.system_time_ns?)));
-    let sum = known.collect::<Option<Vec<_>>>()?.into_iter().fold((0, 0), |sum, one| {
-        (sum.0 + one.0, sum.1 + one.1)
-    });
+    let sum = known
+        .collect::<Option<Vec<_>>>()?
+        .into_iter()
+        .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     (!tasks.is_empty()).then_some(sum)
 }
 

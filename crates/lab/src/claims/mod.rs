@@ -16,7 +16,8 @@ mod verdict;
 
 pub use bounds::Bounds;
 pub use derived::DERIVED;
-pub use evaluate::{Found, Scope};
+pub(crate) use evaluate::check_measure;
+pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::Expr;
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
@@ -225,7 +226,7 @@ fn known_dimension(name: &str, known: &BTreeSet<String>) -> Result<(), StudyErro
 }
 
 /// Whether `name` is `template` with something in the place of each pair of braces.
-fn matches_template(template: &str, name: &str) -> bool {
+pub(crate) fn matches_template(template: &str, name: &str) -> bool {
     let Some((before, rest)) = template.split_once('{') else { return template == name };
     let Some(name) = name.strip_prefix(before) else { return false };
     let after = rest.split_once('}').map_or("", |(_, after)| after);

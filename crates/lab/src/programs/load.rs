@@ -21,8 +21,9 @@ fn jobs(run: &RunResult) -> Result<Vec<&TaskMeasures>, String> {
     }
     jobs.sort_by_key(|task| task.id);
     if jobs.is_empty() {
-        return Err("it holds no tasks: the result of a sweep has none, `--json` of a run has"
-            .into());
+        return Err(
+            "it holds no tasks: the result of a sweep has none, `--json` of a run has".into()
+        );
     }
     match jobs.iter().find(|task| task.exit_ns.is_none() || task.turnaround_ns.is_none()) {
         Some(task) => Err(format!("task {} did not end: it has no real time", task.name)),

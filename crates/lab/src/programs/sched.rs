@@ -72,6 +72,13 @@ pub fn data(run: &RunResult) -> Result<Vec<String>, String> {
     Ok(children(run)?.iter().map(file).collect())
 }
 
+/// Elapsed milliseconds of each record, by child in the order of forks, not cut.
+pub fn record_times_ms(run: &RunResult) -> Result<Vec<Vec<f64>>, String> {
+    let ms =
+        |child: &Child| child.times_ns.iter().map(|ns| *ns as f64 / NS_PER_MS as f64).collect();
+    Ok(children(run)?.iter().map(ms).collect())
+}
+
 /// The name under which study S0 keeps such a file: `2core-4process.tsv`,
 /// `nice-1core-2process.tsv`.
 pub fn tsv_name(run: &RunResult) -> String {
@@ -95,8 +102,11 @@ mod tests {
             exit_ns: Some(exit_ns),
             ..TaskMeasures::default()
         };
-        run.measures.tasks =
-            vec![task(0, 0, 9_000_000), task(1, 1_000_000, 8_500_000), task(2, 2_000_000, 7_100_000)];
+        run.measures.tasks = vec![
+            task(0, 0, 9_000_000),
+            task(1, 1_000_000, 8_500_000),
+            task(2, 2_000_000, 7_100_000),
+        ];
         let curve = |task, times: [u64; 4]| ProgressCurve { task, times_ns: times.to_vec() };
         run.progress = vec![
             curve(2, [2_999_999, 4_000_000, 5_000_000, 7_000_000]),
