@@ -744,6 +744,9 @@ pub struct ReproduceArgs {
     /// Also write every figure as SVG and PNG into the directory `plots`.
     #[arg(long)]
     pub plots: bool,
+    /// The analysis.
+    #[command(flatten)]
+    pub analysis: crate::commands::AnalysisArgs,
     /// The machine.
     #[command(flatten)]
     pub machine: MachineArgs,

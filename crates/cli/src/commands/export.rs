@@ -43,6 +43,9 @@ pub enum ExportFormat {
     Time,
     /// Study S1, `cpuperf`: number of jobs, mean turnaround (s), jobs a second.
     Cpuperf,
+    /// Study S2, `benchmark`: a directory with `cfs-cpu-light.dat` and 26 others, as time(1) prints
+    /// wall, user and system time, CPU use and switches.
+    Schedmark,
 }
 
 impl ExportFormat {
@@ -55,7 +58,7 @@ impl ExportFormat {
             Self::Ftrace => Some(TraceFormat::Ftrace),
             Self::Slt => Some(TraceFormat::Slt),
             Self::Csv => Some(TraceFormat::Csv),
-            Self::Tsv | Self::Data | Self::Time | Self::Cpuperf => None,
+            Self::Tsv | Self::Data | Self::Time | Self::Cpuperf | Self::Schedmark => None,
         }
     }
 

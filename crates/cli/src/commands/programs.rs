@@ -35,6 +35,15 @@ pub fn export(args: &ExportArgs, format: ExportFormat, out: &mut Out) -> CliResu
             let text = programs::cpuperf(&chosen).map_err(|what| wrong(args, &what))?;
             write_one(&args.output, &text, out)
         }
+        ExportFormat::Schedmark => {
+            one_condition(&chosen, &["n", "workload", "scheduler", "policy"])?;
+            let cells = programs::cells(&chosen);
+            if cells.is_empty() {
+                return Err(wrong(args, "no run is of one of study S2's cells"));
+            }
+            let files = cells.into_iter().map(|cell| (cell.name, cell.text)).collect();
+            write_all(&args.output, &files)
+        }
         ExportFormat::Time => {
             let text = programs::time(only(&chosen)?).map_err(|what| wrong(args, &what))?;
             write_one(&args.output, &text, out)
@@ -164,6 +173,7 @@ fn read_log(path: &Path, runs: &mut Vec<RunResult>) -> CliResult<()> {
 fn value_of(run: &RunResult, name: &str) -> String {
     match name {
         "repetition" => run.repetition.to_string(),
+        "model" if run.lane == "sim" => run.scheduler.clone(),
         _ => values::dimension(run, name),
     }
 }
@@ -171,7 +181,9 @@ fn value_of(run: &RunResult, name: &str) -> String {
 /// All dimensions of a run.
 fn names_of(run: &RunResult) -> BTreeSet<String> {
     let fixed = ["lane", "scheduler", "workload", "cpus", "seed", "repetition"].map(String::from);
-    fixed.into_iter().chain(run.parameters.keys().cloned()).collect()
+    // A model's name without the policy, which belongs to its `scheduler`.
+    let model = (run.lane == "sim").then(|| "model".to_string());
+    fixed.into_iter().chain(model).chain(run.parameters.keys().cloned()).collect()
 }
 
 /// The runs with all of these values.

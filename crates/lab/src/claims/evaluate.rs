@@ -30,7 +30,7 @@ pub struct Scope<'r> {
 }
 
 /// A number of some runs.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Found {
     /// The number.
     pub value: f64,
@@ -79,7 +79,7 @@ enum Node {
 }
 
 /// Checks that a measure exists.
-pub(crate) fn check_measure(measure: &MeasureRef) -> Result<(), StudyError> {
+pub(super) fn check_measure(measure: &MeasureRef) -> Result<(), StudyError> {
     let of_task = measure.selectors.iter().any(|(name, _)| name == "task");
     let derived = DERIVED.iter().filter(|derived| derived.of_task == of_task);
     let mut known: Vec<String> = derived.map(|derived| derived.name.to_string()).collect();

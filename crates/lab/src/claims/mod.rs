@@ -16,7 +16,6 @@ mod verdict;
 
 pub use bounds::Bounds;
 pub use derived::DERIVED;
-pub(crate) use evaluate::check_measure;
 pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::Expr;
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
@@ -196,25 +195,30 @@ impl Check {
             );
         }
         for row in self.rows()? {
-            let wrong = |error: StudyError| error.below("value");
-            for measure in row.expr.measures() {
-                evaluate::check_measure(measure).map_err(wrong)?;
-                for (name, _) in &measure.selectors {
-                    known_dimension(name, &dimensions).map_err(wrong)?;
-                }
-            }
-            for name in row.expr.series_dimensions() {
-                known_dimension(name, &dimensions).map_err(wrong)?;
-            }
-            if let Some(name) = row.expr.free_variables().into_iter().find(|name| *name != "all") {
-                return Err(wrong(StudyError::new(
-                    format!("{name:?} has no value here"),
-                    "a dimension has one within a series, as in max(n: nr_switches / n); `all` \
-                     is the number of CPUs",
-                )));
-            }
+            check_number(&row.expr, &dimensions).map_err(|error| error.below("value"))?;
         }
         Ok(())
+    }
+}
+
+/// Checks the names in a number of runs that have these dimensions.
+pub(crate) fn check_number(expr: &Expr, dimensions: &BTreeSet<String>) -> Result<(), StudyError> {
+    for measure in expr.measures() {
+        evaluate::check_measure(measure)?;
+        for (name, _) in &measure.selectors {
+            known_dimension(name, dimensions)?;
+        }
+    }
+    for name in expr.series_dimensions() {
+        known_dimension(name, dimensions)?;
+    }
+    match expr.free_variables().into_iter().find(|name| *name != "all") {
+        None => Ok(()),
+        Some(name) => Err(StudyError::new(
+            format!("{name:?} has no value here"),
+            "a dimension has one within a series, as in max(n: nr_switches / n); `all` is the \
+             number of CPUs",
+        )),
     }
 }
 

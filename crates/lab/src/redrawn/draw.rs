@@ -378,7 +378,7 @@ pub fn published(result: &ExperimentResult) -> Option<Drawn> {
     };
     let name = published.measure.replace("_ns", "").replace('_', " ");
     Some(Drawn {
-        id: format!("{}-published", result.experiment.name),
+        id: result.experiment.name.clone(),
         title: result.experiment.title.clone(),
         text: String::new(),
         claims: Vec::new(),
@@ -408,6 +408,10 @@ pub fn table(
     for group in &spec.rows {
         for place in &places {
             let runs = at_place(&all, place);
+            // A lane that was not asked for has no rows; a condition that was left out has.
+            if runs.is_empty() {
+                continue;
+            }
             let of = runs.iter().filter(|run| fits(run, &group.which, nr_cpus));
             let runs: Vec<&RunResult> = of.copied().collect();
             rows.push(row(spec, group, place, &runs, nr_cpus));

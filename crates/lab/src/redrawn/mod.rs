@@ -13,7 +13,7 @@ pub use draw::{
 };
 
 use crate::axis::{OneOrMore, Scalar};
-use crate::claims::{Expr, Place};
+use crate::claims::{Expr, Place, check_number};
 use crate::study::{ExperimentSpec, unknown};
 use crate::{StudyError, place::Step};
 use schemars::JsonSchema;
@@ -245,15 +245,17 @@ fn check_places(on: &[String]) -> Result<(), StudyError> {
     }
 }
 
-fn check_series(series: &[SeriesSpec], steps: &'static str) -> Result<(), StudyError> {
+fn check_series(
+    series: &[SeriesSpec],
+    known: &BTreeSet<String>,
+    steps: &'static str,
+) -> Result<(), StudyError> {
     for (index, one) in series.iter().enumerate() {
         let at: [Step; 2] = [steps.into(), index.into()];
         let wrong =
             |text: String| StudyError::new(format!("the value {:?}: {text}", one.value), "");
         let expr = Expr::parse(&one.value).map_err(|e| wrong(e.to_string()).at(at.clone()))?;
-        for measure in expr.measures() {
-            crate::claims::check_measure(measure).map_err(|error| error.at(at.clone()))?;
-        }
+        check_number(&expr, known).map_err(|error| error.at(at))?;
     }
     Ok(())
 }
@@ -274,7 +276,9 @@ impl StudyFigure {
     fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
         let known = dimensions(&self.experiment, experiments)?;
         check_places(&self.on)?;
-        check_series(&self.series, "series")?;
+        let mut names = known.clone();
+        names.insert("task".into());
+        check_series(&self.series, &names, "series")?;
         let groups = self.groups.iter().map(|group| &group.which);
         check_which(std::iter::once(&self.which).chain(groups), &known)?;
         let lacks = |what: &str, form: &str| {
@@ -318,10 +322,11 @@ impl StudyFigure {
 impl StudyTable {
     fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
         check_places(&self.on)?;
-        check_series(&self.columns, "columns")?;
         if let Some(named) = &self.experiment {
-            let known = dimensions(named, experiments)?;
+            let mut known = dimensions(named, experiments)?;
             check_which(self.rows.iter().map(|row| &row.which), &known)?;
+            known.insert("task".into());
+            check_series(&self.columns, &known, "columns")?;
             if self.on.is_empty() || self.rows.is_empty() || self.columns.is_empty() {
                 return Err(StudyError::new(
                     "a table of runs lacks something",
