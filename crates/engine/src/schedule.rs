@@ -11,7 +11,8 @@ use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 impl<S: TraceSink> Engine<'_, S> {
     /// Reschedules `cpu`.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
-        if self.locks.is_some() && self.must_spin(cpu) {
+        let followed = self.has_followers;
+        if followed && self.locks.is_some() && self.must_spin(cpu) {
             return;
         }
         let prev = self.core.rq(cpu).curr;
@@ -28,11 +29,8 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.error.is_some() {
             return;
         }
-        if self.watch.is_some() {
-            self.note_decision(cpu, prev, next, out);
-        }
-        if self.locks.is_some() {
-            self.lock_choice(cpu, prev, next);
+        if followed {
+            self.tell_choice(cpu, prev, next, out);
         }
         if prev != next {
             self.switch(cpu, prev, next, out);
@@ -40,7 +38,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let scan = self.scan_cost();
             self.lose(cpu, scan);
         }
-        if next.is_none() && prev.is_none() && self.idle_watchers != 0 {
+        if followed && next.is_none() && prev.is_none() {
             self.tell_idle(cpu, true, true);
         }
         if let Some(prev) = prev {
@@ -51,12 +49,29 @@ impl<S: TraceSink> Engine<'_, S> {
             }
         }
         self.balance_callbacks(cpu);
-        if self.locks.is_some() {
+        if followed && self.locks.is_some() {
             self.lock_callbacks(cpu);
         }
         self.drain();
-        if self.watch.is_some() {
+        if followed && self.watch.is_some() {
             self.note_cause(&Cause::Moved);
+        }
+    }
+
+    /// Tells whoever watches, and the locks, what `cpu` will run.
+    #[inline(never)]
+    fn tell_choice(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+        out: SwitchOut,
+    ) {
+        if self.watch.is_some() {
+            self.note_decision(cpu, prev, next, out);
+        }
+        if self.locks.is_some() {
+            self.lock_choice(cpu, prev, next);
         }
     }
 
@@ -122,7 +137,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Asks the classes, highest first.
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let watched = self.watch.is_some();
+        let watched = self.has_followers && self.watch.is_some();
         if watched {
             self.note_pick_begins(cpu);
         }
@@ -143,7 +158,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if let Some(prev) = prev {
             self.switch_out(cpu, prev, next, out);
         }
-        if self.idle_watchers != 0 && (prev.is_none() || next.is_none()) {
+        if self.has_followers && (prev.is_none() || next.is_none()) {
             self.tell_idle(cpu, next.is_none(), false);
         }
         self.emit(cpu, EventKind::Switch { prev, next, out });
@@ -201,6 +216,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// Tells the classes that want to know it that `cpu` becomes idle or busy.
+    #[inline(never)]
     fn tell_idle(&mut self, cpu: CpuId, idle: bool, again: bool) {
         let mut watchers = self.idle_watchers;
         while watchers != 0 {
@@ -248,7 +264,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if from_idle {
             cost += self.costs.idle_exit_ns + self.interrupt_rest(cpu);
         }
-        if self.locks.is_some() {
+        if self.has_followers && self.locks.is_some() {
             cost = cost.saturating_add(self.lock_debt(cpu, from_idle));
         }
         let exec = &self.execs[next.index()];
