@@ -16,8 +16,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return;
         }
         let prev = self.core.rq(cpu).curr;
-        let (out, must_move) =
-            prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
+        let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
         if self.pulls_before_pick {
             self.pull_before_pick(cpu, prev);
         }
