@@ -394,8 +394,8 @@ static __always_inline bool take_who_waits_too_long(s32 cpu, u64 now)
 #endif
 
 /*
- * Whether a task that waits for `cpu` has waited too long. Looked for 32 times in that time at most,
- * since it costs a walk along the queue.
+ * Whether a task that waits for `cpu` has waited too long. Looked for at most 32 times in that
+ * time, since it costs a walk along the queue.
  */
 static __noinline __maybe_unused bool waits_too_long(s32 cpu)
 {
