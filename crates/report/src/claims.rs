@@ -80,7 +80,7 @@ fn row(out: &mut String, claim: &ClaimResult, figures: &FiguresOf) {
             format!("<a href=\"#{}\">{}</a>", escape(figure), escape(name))
         };
         let links: Vec<String> = of_claim.iter().map(link).collect();
-        let _ = write!(out, "<p class=\"claim-note\"><b>Figure:</b> {}</p>", links.join(", "));
+        let _ = write!(out, "<p class=\"claim-note\"><b>See:</b> {}</p>", links.join(", "));
     }
     let _ = writeln!(out, "</td><td>{}</td><td>{}</td></tr>", escape(&claim.numbers), here(claim));
 }

@@ -113,6 +113,8 @@ pub struct DrawnTable {
     pub title: String,
     /// What it shows.
     pub text: String,
+    /// Claims that rest on it.
+    pub claims: Vec<String>,
     /// Heads of the columns of our numbers.
     pub columns: Vec<String>,
     /// Source and heads of each reference.
@@ -427,6 +429,7 @@ pub fn table(
         id: spec.id.clone(),
         title: spec.title.trim().into(),
         text: spec.text.trim().into(),
+        claims: spec.claims.clone(),
         columns: spec.columns.iter().map(|column| column.label.clone()).collect(),
         references: spec.reference.iter().map(|r| (r.source.clone(), r.columns.clone())).collect(),
         rows,

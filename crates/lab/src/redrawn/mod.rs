@@ -147,6 +147,9 @@ pub struct StudyTable {
     /// Experiments whose runs are in it; empty: only other people's data.
     #[serde(default)]
     pub experiment: Option<OneOrMore>,
+    /// Claims that rest on it.
+    #[serde(default)]
+    pub claims: Vec<String>,
     /// Places, each a row of its own in each group.
     #[serde(default)]
     pub on: Vec<String>,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of a study: the frame that every figure of the report has, around panels.
 
+use super::tables::table_id;
 use super::verdicts::claim_link;
+use crate::claims::FiguresOf;
 use crate::error::ReportError;
 use crate::figure::{Figure, Table};
 use crate::html::{escape, slug};
@@ -9,10 +11,9 @@ use crate::number::significant;
 use crate::plot::{Ink, panels_scene, svg_inline};
 use kuva::render::render::Scene;
 use schedlab_lab::claims::ClaimResult;
-use schedlab_lab::redrawn::{Drawn, DrawnKind};
+use schedlab_lab::redrawn::{Drawn, DrawnKind, DrawnTable};
 use serde::Serialize;
 use serde_json::json;
-use std::collections::BTreeMap;
 
 /// Width of a picture on a wide page, in a narrow one and in a file.
 const WIDE: f64 = 1040.0;
@@ -59,12 +60,14 @@ pub fn figure_scenes(figures: &[Drawn]) -> Vec<(String, Scene)> {
     with_panels.map(scene).collect()
 }
 
-/// Ids of the figures that a claim rests on, by the claim.
-pub fn of_claims(figures: &[Drawn]) -> BTreeMap<String, Vec<(String, String)>> {
-    let mut all: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    for drawn in figures {
-        for claim in &drawn.claims {
-            all.entry(claim.clone()).or_default().push((id_of(drawn), drawn.id.clone()));
+/// Ids of the figures and tables that a claim rests on, by the claim.
+pub fn of_claims(figures: &[Drawn], tables: &[DrawnTable]) -> FiguresOf {
+    let mut all = FiguresOf::new();
+    let figures = figures.iter().map(|drawn| (id_of(drawn), &drawn.id, &drawn.claims));
+    let tables = tables.iter().map(|table| (table_id(table), &table.id, &table.claims));
+    for (id, name, claims) in figures.chain(tables) {
+        for claim in claims {
+            all.entry(claim.clone()).or_default().push((id.clone(), name.clone()));
         }
     }
     all
@@ -205,7 +208,7 @@ mod tests {
         assert!(html.contains("href=\"#claim-S1-1\"") && html.contains("Tinted: a reader."));
         assert!(html.contains("Nothing was run here under OTHER, this machine."));
         assert!(html.contains("&lt;turnaround&gt;") && !html.contains("<turnaround>"));
-        assert_eq!(of_claims(&[drawn()])["S1-1"], [("figure-s1-f1".into(), "S1-F1".into())]);
+        assert_eq!(of_claims(&[drawn()], &[])["S1-1"], [("figure-s1-f1".into(), "S1-F1".into())]);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub fn study_page(
             out += &tables::table(table);
         }
     }
-    out += &study_claims(claims, &page.name, &figures::of_claims(&page.figures));
+    out += &study_claims(claims, &page.name, &figures::of_claims(&page.figures, &page.tables));
     out += "</section>\n";
     Ok(out)
 }

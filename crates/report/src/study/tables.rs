@@ -10,11 +10,16 @@ use std::fmt::Write as _;
 /// Nothing was measured, or the others have no such row.
 const NONE: &str = "<td class=\"num none\">\u{2013}</td>";
 
+/// Id of a table in the page.
+pub fn table_id(table: &DrawnTable) -> String {
+    format!("table-{}", slug(&table.id))
+}
+
 /// A table as HTML; a sentence where no run gave a number.
 pub fn table(table: &DrawnTable) -> String {
     let mut out = format!(
-        "<div class=\"study-table\" id=\"table-{}\">\n<h4>{}. {}</h4>\n",
-        slug(&table.id),
+        "<div class=\"study-table\" id=\"{}\">\n<h4>{}. {}</h4>\n",
+        table_id(table),
         escape(&table.id),
         escape(&table.title)
     );
@@ -140,7 +145,8 @@ fn number(found: &Found) -> String {
     let spread = half.map_or_else(String::new, |half| {
         format!(" <span class=\"lane\">\u{b1}\u{a0}{}</span>", significant(half))
     });
-    let value = if found.is_exact { plain(found.value) } else { significant(found.value) };
+    let is_sure = half.is_none() && (found.is_exact || found.ci95.is_some());
+    let value = if is_sure { plain(found.value) } else { significant(found.value) };
     format!("<td class=\"num\">{value}{spread}</td>")
 }
 
@@ -178,6 +184,7 @@ mod tests {
             id: "S2-T1".into(),
             title: "27 cells".into(),
             text: String::new(),
+            claims: Vec::new(),
             columns: vec!["wall (s)".into(), "user (s)".into()],
             references: vec![("D. M.".into(), vec!["wall (s)".into(), "CPU (%)".into()])],
             rows: vec![
