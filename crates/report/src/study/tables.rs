@@ -156,9 +156,9 @@ fn raw(out: &mut String, table: &DrawnTable) {
              <p>Wall, user and system time (s), CPU use, involuntary and voluntary switches; a line \
              for each repetition.</p>\n<div class=\"raw-cells\">\n";
     for row in table.rows.iter().filter(|row| !row.raw.is_empty()) {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<div><h5>{}, {}</h5><pre>{}</pre></div>\n",
+            "<div><h5>{}, {}</h5><pre>{}</pre></div>",
             escape(&row.label),
             escape(&row.place),
             escape(&row.raw.join("\n").replace('\t', ""))
