@@ -2,7 +2,7 @@
 //! High-resolution ticks (HRTICK, HRTICK_DL) through the whole engine: exact sequences that follow
 //! from kernel/sched/fair.c, deadline.c and core.c, on one CPU where nothing costs time.
 //!
-//! The sequences of hogs under 7.2 were computed by a model of its own, written from the same rules.
+//! The sequences of hogs under 7.2 were computed by a model of its own, written from the rules.
 
 mod common;
 

@@ -34,8 +34,8 @@ const TUNABLES_7_2: [Tunable; TUNABLES.len()] =
 
 const LEAVES_OUT: &str = "the threads of the stop class, core scheduling, \
      NUMA balancing, cpu.idle groups, control groups of real-time tasks";
-const LEAVES_OUT_7_1: &str = "the threads of the stop class, core scheduling, NUMA balancing, cpu.idle groups, control groups \
-     of real-time tasks, the states of deadline servers and the ext server of 7.x, \
+const LEAVES_OUT_7_1: &str = "the threads of the stop class, core scheduling, \
+     NUMA balancing, cpu.idle groups, control groups of real-time tasks, the states of deadline servers and the ext server of 7.x, \
      NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
@@ -107,8 +107,8 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
 };
 
 const LEAVES_OUT_7_2: &str = "the threads of the stop class, core scheduling, NUMA balancing, \
-     cpu.idle groups, control groups of real-time tasks, the states of deadline servers and the ext \
-     server of 7.x, NEXT_BUDDY, the preference of a process's threads for one last-level cache \
+     cpu.idle groups, control groups of real-time tasks, the states of deadline servers and the \
+     ext server of 7.x, NEXT_BUDDY, the preference of a process's threads for one last-level cache \
      (SCHED_CACHE), what a timer of HRTICK takes off the time slice of a SCHED_RR task";
 
 /// Linux 7.2.
@@ -116,7 +116,7 @@ pub const INFO_7_2: SchedulerInfo = SchedulerInfo {
     name: "linux-7.2",
     summary: "Linux 7.2 as on x86: deadline > real-time, fair server > fair (EEVDF, a timer ends \
               slices: HRTICK)",
-    source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline.c, rt.c, topology.c of 7.1.5",
+    source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5",
     leaves_out: LEAVES_OUT_7_2,
     tunables: &TUNABLES_7_2,
     build: |options, machine, cgroups| {

@@ -6,8 +6,8 @@
 //! runnable task with the earliest one runs. When the budget is used up the task is held back
 //! (throttled) until its next period, so that it cannot take more than runtime/period of a CPU,
 //! whatever it does; what it overran is paid from the next budgets. Overruns happen since the
-//! budget is only looked at at ticks and when the CPU reschedules, unless a timer ends it (the feature
-//! HRTICK_DL). Tasks are admitted only if
+//! budget is only looked at at ticks and when the CPU reschedules, unless a timer ends it (the
+//! feature HRTICK_DL). Tasks are admitted only if
 //! the sum of their shares, and of the [fair servers](fair_server) from 6.12 on, which stand in the
 //! same queues, stays below the share that `sched_rt_runtime_us` leaves. On several CPUs the m
 //! earliest deadlines run on m CPUs: tasks are pushed and pulled as in [`crate::rt`]. A task that

@@ -93,8 +93,8 @@ impl Features {
 }
 
 impl Rules {
-    /// These rules with the features that `options` turn on or off. What a version does not have is not
-    /// declared there and stays as it is.
+    /// These rules with the features that `options` turn on or off. What a version does not have is
+    /// not declared there and stays as it is.
     pub(crate) fn with_features(mut self, options: &Options) -> Self {
         let on = |name: &str| options.iter().all(|(known, value)| known != name || value == 1);
         let is_set = |name: &str| options.iter().any(|(known, value)| known == name && value == 1);

@@ -7,8 +7,8 @@
 //! its CPU; the pick decides. [`crate::hrtick`] has the timers and the source.
 //!
 //! A real timer comes microseconds late. Here it comes on the nanosecond, so it is put off, where
-//! the kernel's rounding would have it come some nanoseconds before the deadline, until the deadline
-//! is reached: the pick would find the request unfinished otherwise, and let it run on to the next
+//! the kernel's rounding would have it come some nanoseconds before the deadline, until that is
+//! reached: the pick would find the request unfinished otherwise, and let it run on to the next
 //! tick.
 
 use super::FairClass;
