@@ -35,8 +35,8 @@ const TUNABLES_7_2: [Tunable; TUNABLES.len()] =
 const LEAVES_OUT: &str = "the threads of the stop class, core scheduling, \
      NUMA balancing, cpu.idle groups, control groups of real-time tasks";
 const LEAVES_OUT_7_1: &str = "the threads of the stop class, core scheduling, \
-     NUMA balancing, cpu.idle groups, control groups of real-time tasks, the states of deadline servers and the ext server of 7.x, \
-     NEXT_BUDDY";
+     NUMA balancing, cpu.idle groups, control groups of real-time tasks, the states of deadline \
+     servers and the ext server of 7.x, NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 

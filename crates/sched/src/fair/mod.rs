@@ -8,8 +8,8 @@
 //! groups), [`pelt`], `hrtick`, [`access`] (what CPU selection and load balancing use).
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5, 7.2.9. Left
-//! out: core scheduling, NUMA balancing, cpu.idle groups, utilisation estimates (util_est) and clamps,
-//! and from 7.2 on the preference of a process's threads for one cache (SCHED_CACHE).
+//! out: core scheduling, NUMA balancing, cpu.idle groups, utilisation estimates (util_est) and
+//! clamps, and from 7.2 on the preference of a process's threads for one cache (SCHED_CACHE).
 
 pub mod access;
 mod bandwidth;
