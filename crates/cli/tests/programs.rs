@@ -122,6 +122,30 @@ fn lines_of_cpuperf() {
     assert!(several.stderr.contains("scheduler=fcfs|rr"), "{}", several.stderr);
 }
 
+/// Study S2's raw data: a file a cell, of one model, other workloads of the study left out.
+#[test]
+fn raw_data_of_study_s2() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let study = "name='p'\n[[experiment]]\nname='p'\nworkload=['prime:work=10ms','hogs:work=10ms']\n\
+                 axes={n=[10],cpus=[1]}\n[[experiment.runs]]\nlane='sim'\n\
+                 schedulers=['linux-6.1','linux-6.1:RR','linux-6.12']\n";
+    std::fs::write(folder.join("p.toml"), study).unwrap();
+    let made = schedlab_in(folder, &["compare", "p.toml", "--costs", "zero"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let args = ["export", "p.results", "raw", "--format", "schedmark"];
+    let several = schedlab_in(folder, &args);
+    assert_eq!(several.code, 2);
+    assert!(several.stderr.contains("model=linux-6.1|linux-6.12"), "{}", several.stderr);
+    let made = schedlab_in(folder, &[&args[..], &["--which", "model=linux-6.1"]].concat());
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let file = |name: &str| std::fs::read_to_string(folder.join("raw").join(name)).unwrap();
+    // Ten jobs of 10 ms under RR end one after another: no switch is involuntary.
+    assert_eq!(file("rr-cpu-light.dat"), "0.10\t 0.10\t 0.00\t 100%\t 0\t 12\n");
+    assert!(file("cfs-cpu-light.dat").starts_with("0.10\t 0.10\t 0.00\t 100%\t "));
+    assert_eq!(std::fs::read_dir(folder.join("raw")).unwrap().count(), 2);
+}
+
 /// The files of study S0 under their own names, so that its script finds them.
 #[test]
 fn a_directory_of_the_study() {

@@ -262,7 +262,10 @@ fn runs_can_be_analysed() {
     let path = study(folder.path(), STUDY);
     let output = folder.path().join("out");
     let args = ["reproduce", path.as_str(), "--output", output.to_str().unwrap()];
-    ok(&[&args[..], &["--analysis"]].concat());
+    ok(&[&args[..], &["--analysis", "--plots"]].concat());
+    for name in ["depth", "progress", "states"] {
+        assert!(output.join(format!("plots/t-1-analysis-{name}.svg")).exists(), "{name}");
+    }
     let report = std::fs::read_to_string(output.join("report.html")).unwrap();
     assert_eq!(report.matches("class=\"analysis\"").count(), 3, "one an experiment");
     let refused = schedlab(&args);

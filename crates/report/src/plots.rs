@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures as files: an SVG and a PNG each.
 
+use crate::analysis::analysis_scenes;
 use crate::boxes::box_pictures;
 use crate::curves::{axis_of, facets_of};
 use crate::error::ReportError;
@@ -37,7 +38,8 @@ pub fn write_plots(dir: &Path, input: &ReportInput<'_>) -> Result<Vec<PathBuf>, 
     let styles = Styles::new(&groups);
     let mut written = Vec::new();
     let mut names = BTreeSet::new();
-    let own = groups.iter().flat_map(|group| scenes(group, &styles));
+    let of_group = |group| scenes(group, &styles).into_iter().chain(analysis_scenes(group));
+    let own = groups.iter().flat_map(of_group);
     let of_studies = input.studies.iter().flat_map(|page| figure_scenes(&page.figures));
     for (name, scene) in of_studies.chain(own) {
         let mut unique = name.clone();

@@ -28,7 +28,8 @@ const VALUES_MAX: usize = 8;
 /// Writes what the programs would have printed.
 pub fn export(args: &ExportArgs, format: ExportFormat, out: &mut Out) -> CliResult<()> {
     let all = runs(&args.input)?;
-    let chosen = choose(&all, &args.which)?;
+    let mut chosen = choose(&all, &args.which)?;
+    only_of_program(&mut chosen, format);
     match format {
         ExportFormat::Cpuperf => {
             one_condition(&chosen, &["n"])?;
@@ -59,6 +60,19 @@ pub fn export(args: &ExportArgs, format: ExportFormat, out: &mut Out) -> CliResu
             let text = programs::tsv(only(&chosen)?).map_err(|what| wrong(args, &what))?;
             write_one(&args.output, &text, out)
         }
+    }
+}
+
+/// A directory of a study holds runs of other workloads too: they leave, if any of the program's is
+/// there.
+fn only_of_program(runs: &mut Vec<&RunResult>, format: ExportFormat) {
+    let is_its = |run: &&RunResult| match format {
+        ExportFormat::Cpuperf => ["load", "multiload", "cpuperf"].contains(&run.workload.as_str()),
+        ExportFormat::Schedmark => programs::is_cell(run),
+        _ => true,
+    };
+    if runs.iter().any(is_its) {
+        runs.retain(is_its);
     }
 }
 

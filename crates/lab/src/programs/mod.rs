@@ -18,4 +18,4 @@ mod schedmark;
 
 pub use load::{cpuperf, time};
 pub use sched::{data, record_times_ms, tsv, tsv_name};
-pub use schedmark::{Cell, cells, time_line};
+pub use schedmark::{Cell, cells, is_cell, time_line};

@@ -67,6 +67,11 @@ fn work(run: &RunResult) -> Option<(&'static str, &'static str)> {
     Some((kind, load))
 }
 
+/// Whether a run is of one of the study's cells.
+pub fn is_cell(run: &RunResult) -> bool {
+    policy(run).is_some() && work(run).is_some()
+}
+
 /// The files of all cells in the order of their first runs; runs that are of no cell are left out.
 pub fn cells(runs: &[&RunResult]) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
@@ -127,6 +132,7 @@ mod tests {
         let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
         assert_eq!(names, ["cfs-cpu-light.dat", "rr-mixed-heavy.dat"]);
         assert_eq!(cells[0].text.lines().count(), 2);
+        assert!(runs.map(|run| is_cell(&run)) == [true, true, true, false, false]);
         let mut model = run("rw", "linux-6.1", "100");
         model.lane = "sim".into();
         assert_eq!(super::cells(&[&model])[0].name, "cfs-io-medium.dat");

@@ -437,23 +437,21 @@ pub fn table(
     }
 }
 
-/// Rows of a table without runs: other people's data alone.
+/// Rows of a table without runs: those of each reference in their own order.
 fn only_references(spec: &StudyTable) -> Vec<DrawnRow> {
-    let mut keys: Vec<(String, String)> = Vec::new();
-    for row in spec.reference.iter().flat_map(|reference| &reference.rows) {
-        let key = (row.row.clone(), row.on.clone());
-        if !keys.contains(&key) {
-            keys.push(key);
+    let row = |number: usize, row: &super::ReferenceRow| {
+        let mut references = vec![None; spec.reference.len()];
+        references[number] = Some(row.values.clone());
+        DrawnRow {
+            label: row.row.clone(),
+            place: row.on.clone(),
+            cells: Vec::new(),
+            references,
+            raw: Vec::new(),
         }
-    }
-    let row = |(label, place): (String, String)| DrawnRow {
-        references: references(spec, &label, &place),
-        label,
-        place,
-        cells: Vec::new(),
-        raw: Vec::new(),
     };
-    keys.into_iter().map(row).collect()
+    let all = spec.reference.iter().enumerate();
+    all.flat_map(|(number, reference)| reference.rows.iter().map(move |r| row(number, r))).collect()
 }
 
 fn references(spec: &StudyTable, label: &str, on: &str) -> Vec<Option<Vec<f64>>> {

@@ -24,6 +24,8 @@ const FOOT_SLANTED: f64 = 62.0;
 const COLUMNS_MAX: usize = 4;
 /// Height of a line of the legend.
 const LEGEND_LINE: f64 = 18.0;
+/// Dashes of lines in their order: one that lies on another leaves gaps for it.
+const DASHES: [&str; 4] = ["", "9 5", "4 7", "2 9"];
 /// Width of a letter at the size of the legend, roughly.
 const LETTER: f64 = 6.4;
 
@@ -165,7 +167,7 @@ impl Look<'_> {
         let base = y.at(y.low()).unwrap_or(bottom);
         let count = place.panel.series.len();
         for (index, one) in place.panel.series.iter().enumerate() {
-            // Earlier lines are broader: one that lies under another still shows at its sides.
+            // Earlier dots are larger: one that lies under another still shows around it.
             let below = (count - 1 - index).min(4) as f64;
             let colour = COLOURS[self.colour(one, index) % COLOURS.len()];
             match place.panel.kind {
@@ -175,7 +177,7 @@ impl Look<'_> {
                     dots(scene, one, (&x, &y), colour, 3.4);
                 }
                 DrawnKind::Lines => {
-                    line(scene, one, (&x, &y), colour, 1.5 + 1.3 * below);
+                    line(scene, one, (&x, &y), colour, DASHES[index % DASHES.len()]);
                     dots(scene, one, (&x, &y), colour, 2.4 + 0.9 * below);
                 }
                 DrawnKind::Bars => {
@@ -265,7 +267,7 @@ impl Look<'_> {
             // As the studies' scripts draw it: from 0 to one more than the last.
             DrawnKind::Points if high <= 40.0 => Scale::linear(0.0, high + 1.0, left, right),
             DrawnKind::Who | DrawnKind::Progress => Scale::linear(0.0, high, left, right),
-            _ => Scale::linear(0.0, nice_end(high.max(1e-9)), left, right),
+            _ => Scale::linear(0.0, nice_end(high.max(1e-9) * 1.04), left, right),
         }
     }
 
@@ -358,13 +360,19 @@ fn intervals(scene: &mut Scene, one: &DrawnSeries, (x, y): (&Scale, &Scale)) {
     }
 }
 
-fn line(scene: &mut Scene, one: &DrawnSeries, (x, y): (&Scale, &Scale), colour: &str, width: f64) {
+fn line(
+    scene: &mut Scene,
+    one: &DrawnSeries,
+    (x, y): (&Scale, &Scale),
+    colour: &str,
+    dashes: &str,
+) {
     let points = one.points.iter().filter_map(|point| Some((x.at(point.x)?, y.at(point.y)?)));
     scene.add(Primitive::PolyLine {
         points: points.collect(),
         stroke: Color::from(colour),
-        stroke_width: width,
-        stroke_dasharray: None,
+        stroke_width: 2.0,
+        stroke_dasharray: (!dashes.is_empty()).then(|| dashes.into()),
     });
 }
 

@@ -215,9 +215,9 @@ mod tests {
     fn a_figure_without_a_panel_is_said_to_be_missing() {
         let empty = Drawn { panels: Vec::new(), ..drawn() };
         let mut number = 0;
-        let html = study_figures(&[empty.clone()], &[], &mut number).unwrap();
+        let html = study_figures(std::slice::from_ref(&empty), &[], &mut number).unwrap();
         assert!(html.contains("No run gave anything to draw") && number == 0, "{html}");
-        assert!(figure_scenes(&[empty]).is_empty());
+        assert!(figure_scenes(std::slice::from_ref(&empty)).is_empty());
         assert_eq!(figure_scenes(&[drawn()])[0].0, "study-s1-f1");
     }
 }
