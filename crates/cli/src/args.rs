@@ -164,7 +164,8 @@ What the programs of the studies S0 and S1 would have printed, for the scripts t
   schedlab sim sched:n=4 --json --keep > run.json && schedlab export run.json sched.tsv
   schedlab export reproduction/S0 figures/ --format tsv --which scheduler=linux-6.1
   schedlab sim cpuperf:max=8 --json | schedlab export - cpuperf.data
-  schedlab run multiload:n=3 --cpus 0 --json > run.json && schedlab export run.json - --format time";
+  schedlab run multiload:n=3 --cpus 0 --json > run.json
+  schedlab export run.json - --format time";
 
 const EXAMPLES_CALIBRATE: &str = "Examples:
   schedlab calibrate --output costs.txt

@@ -127,7 +127,8 @@ fn lines_of_cpuperf() {
 fn raw_data_of_study_s2() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let study = "name='p'\n[[experiment]]\nname='p'\nworkload=['prime:work=10ms','hogs:work=10ms']\n\
+    let study = "name='p'\n[[experiment]]\nname='p'\n\
+                 workload=['prime:work=10ms','hogs:work=10ms']\n\
                  axes={n=[10],cpus=[1]}\n[[experiment.runs]]\nlane='sim'\n\
                  schedulers=['linux-6.1','linux-6.1:RR','linux-6.12']\n";
     std::fs::write(folder.join("p.toml"), study).unwrap();

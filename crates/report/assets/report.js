@@ -88,7 +88,9 @@ function openTarget() {
   const id = decodeURIComponent(location.hash.slice(1));
   const target = id && document.getElementById(id);
   if (!target) return;
-  for (let at = target.closest("details"); at; at = at.parentElement.closest("details")) at.open = true;
+  for (let at = target.closest("details"); at; at = at.parentElement.closest("details")) {
+    at.open = true;
+  }
   target.scrollIntoView();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures and tables of a study, filled with the runs.
 //!
-//! A panel for which there is no run is left out and named; so is a bar or a cell. Numbers are means
-//! with the interval that a claim would have ([`crate::claims::Scope`]).
+//! A panel for which there is no run is left out and named; so is a bar or a cell. Numbers are
+//! means with the interval that a claim would have ([`crate::claims::Scope`]).
 
 use super::{Form, GroupSpec, SeriesSpec, StudyFigure, StudyTable};
 use crate::axis::Scalar;

@@ -153,8 +153,8 @@ fn number(found: &Found) -> String {
 /// Every run, as the study's appendix has them.
 fn raw(out: &mut String, table: &DrawnTable) {
     *out += "<details class=\"raw\"><summary>Raw data: every run</summary>\n\
-             <p>Wall, user and system time (s), CPU use, involuntary and voluntary switches; a line \
-             for each repetition.</p>\n<div class=\"raw-cells\">\n";
+             <p>Wall, user and system time (s), CPU use, involuntary and voluntary switches; a \
+             line for each repetition.</p>\n<div class=\"raw-cells\">\n";
     for row in table.rows.iter().filter(|row| !row.raw.is_empty()) {
         let _ = writeln!(
             out,
