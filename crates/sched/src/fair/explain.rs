@@ -21,7 +21,7 @@ const ALL_THROTTLED: Rule =
     Rule::Named("nobody: the groups of its tasks have used up their cpu.max (throttled)");
 
 const PUSHED: Rule =
-    Rule::Named("nobody yet: what runs is about to be pushed to another CPU (active balancing)");
+    Rule::HeldBack("what runs is about to be pushed to another CPU (active balancing)");
 
 impl FairClass {
     /// The choice on `cpu`, level by level.
