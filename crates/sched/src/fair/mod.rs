@@ -294,13 +294,13 @@ impl FairClass {
         wake: Wake,
     ) {
         let (se, pse) = (self.task_entity(curr), self.task_entity(task));
-        if se == pse || self.is_hierarchy_throttled(self.ent(pse).cfs) {
+        if se == pse {
             return;
         }
         if self.rules.features.next_buddy && !wake.is_fork {
             self.nominate_buddy(se, pse);
         }
-        if core.rq(cpu).need_resched {
+        if core.rq(cpu).need_resched || self.is_hierarchy_throttled(self.ent(pse).cfs) {
             return;
         }
         match self.rules.algorithm {
@@ -317,7 +317,7 @@ impl FairClass {
             Algorithm::Cfs => self.rq(self.ent(se).cfs).nr_queued >= self.tunables.nr_latency,
             _ => self.rules.wakeup == rules::Wakeup::ByDeadline,
         };
-        if may {
+        if may && !self.is_hierarchy_throttled(self.ent(pse).cfs) {
             self.set_next_buddy(pse);
         }
     }
