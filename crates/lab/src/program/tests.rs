@@ -106,11 +106,11 @@ fn a_study_with_a_program_is_read() {
 fn what_does_not_fit_is_refused_by_name() {
     for (from, to, wanted) in [
         ("{threads}", "{thraeds}", "did you mean {threads}?"),
-        ("{dir}/s'", "{dir/s'", "names \"dir/s\""),
+        ("{dir}/s'", "{dir/s'", "without its pair"),
         ("'{{{cpus}}}'", "'{cpus}}'", "without its pair"),
         ("'data/test'", "'../data'", "does not lie in the private one"),
         ("'data/test'", "'/data'", "does not lie in the private one"),
-        ("limit = '10s'", "limit = '2h'", "up to 3600s"),
+        ("limit = '10s'", "limit = '4000s'", "up to 3600s"),
         ("ready_output = 'ready'", "ready_output = '('", "no regular expression"),
         ("count = '{hogs}'", "count = 'many'", "no number of processes"),
         ("pass_ns", "pass", "cannot be the name of a figure"),
