@@ -6,6 +6,7 @@
 
 mod common;
 use common::{Done, command, done};
+use schedlab_host::sys::kill;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -136,7 +137,7 @@ fn the_program_has_no_rights_and_a_private_place() {
 #[test]
 fn what_fails_says_so_with_its_last_words() {
     let place = Place::new(3);
-    let mut check = |program: &str, code: i32, wanted: &[&str]| {
+    let check = |program: &str, code: i32, wanted: &[&str]| {
         let done = place.run("", program);
         assert_eq!(done.code, code, "{program}: {}", done.stderr);
         for text in wanted {
@@ -154,13 +155,13 @@ fn what_fails_says_so_with_its_last_words() {
     check("argv = ['sleep', 'SECONDS']\nlimit = '300ms'", 1, &["within the 0.3 s of `limit`"]);
     check("argv = ['yes']\nlimit = '20s'", 1, &["yes "]);
     let step = "argv = ['true']\n[[experiment.program.setup]]\nargv = ['ls', '/none']";
-    check(step, 5, &["ls failed (exit code 2)", "/none"]);
+    check(step, 3, &["ls failed (exit code 2)", "/none"]);
     let late = "argv = ['true']\nsetup_limit = '1s'\n[[experiment.program.setup]]\n\
                 argv = ['sleep', 'SECONDS']\nstays = true\nready_output = 'never'";
-    check(late, 5, &["sleep was not ready within the 1 s of `setup_limit`"]);
+    check(late, 3, &["sleep was not ready within the 1 s of `setup_limit`"]);
     let dies = "argv = ['sleep', '0.3']\n[[experiment.program.setup]]\nargv = ['sleep', '0.1']\n\
                 stays = true";
-    check(dies, 5, &["sleep ended before the program did (exit code 0)"]);
+    check(dies, 3, &["sleep ended before the program did (exit code 0)"]);
 }
 
 /// Starts a run that would go on for a minute, and waits until everything of it is there.
@@ -189,23 +190,21 @@ fn child_of(pid: u32) -> Option<i32> {
     pids.into_iter().find(is_child)
 }
 
-fn send(pid: i32, signal: i32) {
-    // SAFETY: a process that this test started, or its child.
-    unsafe { libc::kill(pid, signal) };
-}
+/// Numbers of signals, signal(7).
+const SIGINT: i32 = 2;
+const SIGKILL: i32 = 9;
+const SIGTERM: i32 = 15;
+const SIGSTOP: i32 = 19;
 
 #[test]
 fn nothing_is_left_whoever_is_killed() {
-    for (number, signal, strikes_launcher) in [
-        (10, libc::SIGINT, false),
-        (11, libc::SIGKILL, false),
-        (12, libc::SIGKILL, true),
-        (13, libc::SIGTERM, true),
-    ] {
+    for (number, signal, strikes_launcher) in
+        [(10, SIGINT, false), (11, SIGKILL, false), (12, SIGKILL, true), (13, SIGTERM, true)]
+    {
         let place = Place::new(number);
         let mut child = in_full_swing(&place);
         let launcher = child_of(child.id()).expect("a launcher");
-        send(if strikes_launcher { launcher } else { child.id() as i32 }, signal);
+        kill(if strikes_launcher { launcher } else { child.id() as i32 }, signal);
         child.wait().unwrap();
         place.wait_until_clean(&format!("signal {signal}, launcher: {strikes_launcher}"));
     }
@@ -217,9 +216,9 @@ fn what_nobody_could_remove_goes_with_the_next_run() {
     let place = Place::new(14);
     let mut child = in_full_swing(&place);
     let launcher = child_of(child.id()).expect("a launcher");
-    send(child.id() as i32, libc::SIGSTOP);
-    send(launcher, libc::SIGKILL);
-    send(child.id() as i32, libc::SIGKILL);
+    kill(child.id() as i32, SIGSTOP);
+    kill(launcher, SIGKILL);
+    kill(child.id() as i32, SIGKILL);
     child.wait().unwrap();
     let start = Instant::now();
     while !sleepers(&place.seconds).is_empty() {
