@@ -3,7 +3,7 @@
 # Installs what building and testing need on Debian 12 and Ubuntu 24.04 (and later ones).
 #
 #   scripts/install.sh          compiler for the recorder, libraries, the pinned Rust toolchain
-#   scripts/install.sh test     the same, the browser that tests the report, and the programs that tests run
+#   scripts/install.sh test     the same, a browser for the report, and programs that tests run
 #
 # Safe to repeat: what is there stays, and a second run takes a second. Without root and sudo, or
 # without network, it says what is missing and how to get it.

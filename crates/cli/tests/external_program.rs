@@ -102,7 +102,8 @@ const VALUE: &str = "[[experiment.program.figure]]\nname = 'pass_ns'\nunit = 'ms
 fn figures_are_measures_and_what_stays_is_ended() {
     let place = Place::new(1);
     let program = format!(
-        "argv = ['echo', 'pass {{n}}.5 ms']\nteardown = [['true']]\n{SLEEPER}count = '{{n}}'\n{VALUE}"
+        "argv = ['echo', 'pass {{n}}.5 ms']\nteardown = [['true']]\n\
+         {SLEEPER}count = '{{n}}'\n{VALUE}"
     );
     let done = place.run("axes.n = [0, 3]\nmeasure = ['pass_ns', 'nr_exited']", &program);
     assert_eq!(done.code, 0, "{}", done.stderr);

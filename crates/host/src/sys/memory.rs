@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// A file without a name in memory, `len` bytes long for good: nobody can make it longer or shorter.
-/// It is closed on exec.
+/// A file without a name in memory, `len` bytes long for good: nobody can make it longer or
+/// shorter. It is closed on exec.
 pub fn sealed_file(name: &CStr, len: u64) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: `name` ends with a zero; the descriptor is new and nobody else's.
