@@ -25,6 +25,7 @@ pub mod pipeline;
 pub mod place;
 pub mod plan;
 pub mod policy;
+pub mod program;
 pub mod programs;
 pub mod published;
 pub mod recorder;

@@ -78,12 +78,13 @@ enum Node {
     Series(Series, Vec<f64>, Vec<Node>),
 }
 
-/// Checks that a measure exists.
-pub(super) fn check_measure(measure: &MeasureRef) -> Result<(), StudyError> {
+/// Checks that a measure exists; `figures` are those of programs.
+pub(super) fn check_measure(measure: &MeasureRef, figures: &[String]) -> Result<(), StudyError> {
     let of_task = measure.selectors.iter().any(|(name, _)| name == "task");
     let derived = DERIVED.iter().filter(|derived| derived.of_task == of_task);
     let mut known: Vec<String> = derived.map(|derived| derived.name.to_string()).collect();
     known.extend(if of_task { expect::task_measure_names() } else { values::measure_names() });
+    known.extend(figures.iter().filter(|_| !of_task).cloned());
     let is_known = |name: &str| known.iter().any(|known| known == name);
     if is_known(&measure.name)
         || (of_task && expect::stem(&measure.name).is_some_and(|(stem, _)| is_known(stem)))
@@ -305,7 +306,7 @@ fn value_of(run: &RunResult, name: &str, task: Option<&str>) -> Option<f64> {
     }
     match task {
         None => {
-            let all = values::measure_values(&run.measures);
+            let all = values::run_values(run);
             all.into_iter().find(|(known, _)| known == name)?.1
         }
         Some(task) => {

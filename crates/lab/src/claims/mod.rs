@@ -182,12 +182,14 @@ impl Check {
 
     fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
         let mut dimensions: BTreeSet<String> = BTreeSet::from(["task".to_string()]);
+        let mut figures = Vec::new();
         for name in self.experiment.values() {
             let Some(spec) = experiments.iter().find(|spec| spec.name == name) else {
                 let names = experiments.iter().map(|spec| spec.name.as_str());
                 return Err(unknown("experiment", &name, names).below("experiment"));
             };
             dimensions.extend(spec.dimensions());
+            figures.extend(spec.figure_names());
         }
         if self.on.is_empty() {
             return Err(
@@ -195,16 +197,20 @@ impl Check {
             );
         }
         for row in self.rows()? {
-            check_number(&row.expr, &dimensions).map_err(|error| error.below("value"))?;
+            check_number(&row.expr, &dimensions, &figures).map_err(|error| error.below("value"))?;
         }
         Ok(())
     }
 }
 
-/// Checks the names in a number of runs that have these dimensions.
-pub(crate) fn check_number(expr: &Expr, dimensions: &BTreeSet<String>) -> Result<(), StudyError> {
+/// Checks the names in a number of runs that have these dimensions, and programs these figures.
+pub(crate) fn check_number(
+    expr: &Expr,
+    dimensions: &BTreeSet<String>,
+    figures: &[String],
+) -> Result<(), StudyError> {
     for measure in expr.measures() {
-        evaluate::check_measure(measure)?;
+        evaluate::check_measure(measure, figures)?;
         for (name, _) in &measure.selectors {
             known_dimension(name, dimensions)?;
         }
@@ -281,6 +287,9 @@ pub struct Quick {
     /// Parameters with other values.
     #[serde(default)]
     pub parameters: BTreeMap<String, Scalar>,
+    /// Only these of the schedulers of every entry of `runs`; an entry without any is left out.
+    #[serde(default)]
+    pub schedulers: Vec<String>,
     /// Repetitions of every entry of `runs` that has any.
     #[serde(default)]
     pub repetitions: Option<u32>,

@@ -237,6 +237,13 @@ fn dimensions(
     Ok(all)
 }
 
+/// Figures that programs print, of the experiments that are named.
+fn figure_names(named: &OneOrMore, experiments: &[ExperimentSpec]) -> Vec<String> {
+    let named = named.values();
+    let meant = experiments.iter().filter(|spec| named.contains(&spec.name));
+    meant.flat_map(ExperimentSpec::figure_names).collect()
+}
+
 fn check_places(on: &[String]) -> Result<(), StudyError> {
     match on.iter().position(|text| Place::parse(text).is_none_or(|p| p.scheduler.is_none())) {
         None => Ok(()),
@@ -250,7 +257,7 @@ fn check_places(on: &[String]) -> Result<(), StudyError> {
 
 fn check_series(
     series: &[SeriesSpec],
-    known: &BTreeSet<String>,
+    (known, figures): (&BTreeSet<String>, &[String]),
     steps: &'static str,
 ) -> Result<(), StudyError> {
     for (index, one) in series.iter().enumerate() {
@@ -258,7 +265,7 @@ fn check_series(
         let wrong =
             |text: String| StudyError::new(format!("the value {:?}: {text}", one.value), "");
         let expr = Expr::parse(&one.value).map_err(|e| wrong(e.to_string()).at(at.clone()))?;
-        check_number(&expr, known).map_err(|error| error.at(at))?;
+        check_number(&expr, known, figures).map_err(|error| error.at(at))?;
     }
     Ok(())
 }
@@ -281,7 +288,8 @@ impl StudyFigure {
         check_places(&self.on)?;
         let mut names = known.clone();
         names.insert("task".into());
-        check_series(&self.series, &names, "series")?;
+        let figures = figure_names(&self.experiment, experiments);
+        check_series(&self.series, (&names, &figures), "series")?;
         let groups = self.groups.iter().map(|group| &group.which);
         check_which(std::iter::once(&self.which).chain(groups), &known)?;
         let lacks = |what: &str, form: &str| {
@@ -329,7 +337,8 @@ impl StudyTable {
             let mut known = dimensions(named, experiments)?;
             check_which(self.rows.iter().map(|row| &row.which), &known)?;
             known.insert("task".into());
-            check_series(&self.columns, &known, "columns")?;
+            let figures = figure_names(named, experiments);
+            check_series(&self.columns, (&known, &figures), "columns")?;
             if self.on.is_empty() || self.rows.is_empty() || self.columns.is_empty() {
                 return Err(StudyError::new(
                     "a table of runs lacks something",

@@ -14,6 +14,9 @@ use schedlab_model::{CpuId, CpuMask, Policy, TaskId};
 /// Longest interval, in ms, between attempts that fail because all tasks are pinned.
 const MAX_PINNED_INTERVAL: u64 = 512;
 
+/// Load below which a task stays where it is with LB_MIN, until an attempt has failed.
+const SMALL_LOAD: u64 = 16;
+
 /// What the balancing CPU does (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Activity {
@@ -54,6 +57,11 @@ pub(super) struct Attempt {
 impl Attempt {
     pub fn is_idle(&self) -> bool {
         self.idle != Activity::Busy
+    }
+
+    /// Whether the sums that are kept answer for this attempt.
+    pub fn has_kept(&self) -> bool {
+        self.has_sums && !self.has_left_out
     }
 
     pub fn is_newly_idle(&self) -> bool {
@@ -237,7 +245,9 @@ impl Balancer {
             let relaxes =
                 attempt.kind == MigrationType::Load || self.options.generation >= Generation::V6_12;
             let bound = if relaxes { size >> failed.min(63) } else { size };
+            let is_small = attempt.kind == MigrationType::Load && size < SMALL_LOAD && failed == 0;
             if !self.can_migrate(core, fair, attempt, task, src)
+                || (is_small && self.options.features.lb_min)
                 || (attempt.kind != MigrationType::Task && bound as i64 > attempt.imbalance)
             {
                 fair.tasks_move_to_head(task);
@@ -315,9 +325,9 @@ impl Balancer {
         if core.task(task).attr.policy == Policy::Idle || domain.is_smt() {
             return false;
         }
-        let dst_has_work = core.rq(attempt.dst).nr_running > 0;
+        let buddies = self.options.features.cache_hot_buddy && core.rq(attempt.dst).nr_running > 0;
         let since = core.now.saturating_sub(fair.exec_start(task));
-        (dst_has_work && fair.is_buddy(task)) || since < self.options.migration_cost
+        (buddies && fair.is_buddy(task)) || since < self.options.migration_cost
     }
 
     /// Nothing could be moved although there was a source.
@@ -396,7 +406,11 @@ impl Balancer {
     /// Marks the group of the domain above as unbalanced because of affinity, or clears that.
     fn set_parent_imbalance(&mut self, attempt: &Attempt, value: bool) {
         if let Some(parent) = self.domains.of_cpu(attempt.this_cpu).get(attempt.position + 1) {
-            self.imbalanced[parent.domain as usize][parent.local_group as usize] = value;
+            let domain = parent.domain as usize;
+            let flag = &mut self.imbalanced[domain][parent.local_group as usize];
+            let nr_set = &mut self.nr_imbalanced[domain];
+            *nr_set = *nr_set + u32::from(value) - u32::from(*flag);
+            *flag = value;
         }
     }
 
