@@ -399,7 +399,8 @@ static __noinline __maybe_unused bool waits_too_long(s32 cpu)
 	struct cpu_state *here = cpu_state(cpu);
 	u64 now = bpf_ktime_get_ns();
 
-	if (now - here->scanned_ns < 8 * tick_ns)
+	/* Looking costs time for each that waits: a sixteenth too late does no harm. */
+	if (now - here->scanned_ns < wait_max_ns / 16)
 		return false;
 	here->scanned_ns = now;
 	if (!somebody_waits_too_long(cpu, now))

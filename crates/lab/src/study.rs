@@ -115,10 +115,10 @@ pub const LANES: [&str; 3] = ["sim", "host", "vm"];
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunsSpec {
-    /// `sim` or `host`.
+    /// `sim`, `host` or `vm`.
     pub lane: String,
     /// Sim: names of the registry, `name:POLICY` for tasks under another policy than their own.
-    /// Host: policies.
+    /// Host: policies. Vm: `KERNEL`, `KERNEL:POLICY`, or `KERNEL:SCHEDULER` for one that is loaded.
     pub schedulers: Vec<String>,
     /// How often each point is run, each time with the next seed; 1 if nothing is said.
     #[serde(default)]
@@ -127,8 +127,8 @@ pub struct RunsSpec {
     /// only.
     #[serde(default)]
     pub hz: Option<u32>,
-    /// Tunables of the schedulers, a value or a list each. Sim only, and each scheduler must have
-    /// all of them.
+    /// Tunables of the schedulers, a value or a list each; each scheduler must have all of them. Not
+    /// on the host.
     #[serde(default)]
     pub set: BTreeMap<String, OneOrMore>,
 }
@@ -394,7 +394,7 @@ impl RunsSpec {
         match self.hz {
             Some(_) if self.lane != "sim" => {
                 return Err(StudyError::new(
-                    "`hz` stands with lane host",
+                    format!("`hz` stands with lane {}", self.lane),
                     "only a modelled kernel can have another HZ: move it to a lane sim",
                 )
                 .below("hz"));
@@ -408,10 +408,10 @@ impl RunsSpec {
             }
             _ => {}
         }
-        if self.lane != "sim" && !self.set.is_empty() {
+        if self.lane == "host" && !self.set.is_empty() {
             return Err(StudyError::new(
                 "`set` stands with lane host",
-                "only modelled schedulers have tunables: move it to a lane sim",
+                "this machine's own settings are not changed: move it to a lane sim or vm",
             )
             .below("set"));
         }
