@@ -153,9 +153,15 @@ mod tests {
 
     #[test]
     fn whoever_left_its_cpu_for_good_is_not_on_its_way_out() {
-        assert!(is_on_its_way_out(std::process::id()), "the caller runs");
-        let mut child = std::process::Command::new("true").spawn().unwrap();
         let limit = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let busy = ["-c", "while :; do :; done"];
+        let mut busy = std::process::Command::new("sh").args(busy).spawn().unwrap();
+        while !is_on_its_way_out(busy.id()) {
+            assert!(std::time::Instant::now() < limit, "a loop is seen to run");
+        }
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
         while state(child.id()) != Some('Z') || is_on_its_way_out(child.id()) {
             assert!(std::time::Instant::now() < limit, "{:?}", state(child.id()));
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -131,6 +131,13 @@ pub struct RunsSpec {
     /// on the host.
     #[serde(default)]
     pub set: BTreeMap<String, OneOrMore>,
+    /// Whether a quick reproduction has these runs too.
+    #[serde(default = "yes")]
+    pub quick: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl Study {
@@ -143,9 +150,12 @@ impl Study {
 
     /// The same with what its experiments say of a quick reproduction.
     pub fn quick(mut self) -> Self {
-        let is_skipped = |spec: &ExperimentSpec| spec.quick.as_ref().is_some_and(|q| q.skip);
+        let is_skipped = |spec: &ExperimentSpec| {
+            spec.quick.as_ref().is_some_and(|q| q.skip) || spec.runs.iter().all(|runs| !runs.quick)
+        };
         self.experiments.retain(|spec| !is_skipped(spec));
         for spec in &mut self.experiments {
+            spec.runs.retain(|runs| runs.quick);
             let Some(quick) = spec.quick.take() else { continue };
             spec.axes.extend(quick.axes);
             spec.parameters.extend(quick.parameters);
@@ -496,5 +506,19 @@ mod tests {
         ))
         .unwrap();
         assert_eq!(study.experiments[0].view().by, ["scheduler", "n", "set.slice"]);
+    }
+
+    #[test]
+    fn a_quick_study_leaves_out_what_says_so() {
+        let text = format!(
+            "{HEAD}{RUNS}quick=false\n{RUNS}repetitions=5\n[experiment.quick]\nrepetitions=2\n\
+             [[experiment]]\nname='b'\nworkload='hogs'\n{RUNS}quick=false\n"
+        );
+        let study = Study::parse(&text).unwrap();
+        assert_eq!(study.experiments[0].runs.len(), 2);
+        let quick = study.quick();
+        assert_eq!(quick.experiments.len(), 1, "nothing is left of the other");
+        let runs = &quick.experiments[0].runs;
+        assert_eq!((runs.len(), runs[0].repetitions), (1, Some(2)));
     }
 }
