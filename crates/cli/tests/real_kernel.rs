@@ -158,7 +158,7 @@ fn random_moves_draw_the_same_numbers() {
 
 #[test]
 fn feedback_queues() {
-    let first = [(HOGS, 40), (NICE, 60), (SLEEP, 6), (FORKS, 5), (YIELD, 16)];
+    let first = [(HOGS, 40), (NICE, 60), (SLEEP, 6), (FORKS, 4), (YIELD, 16)];
     agree("feedback_queues", "mlfq", "mlfq", &first);
 }
 
