@@ -32,7 +32,7 @@
 	COUNTER(nr_drawn_stage_2, "draws at priorities 40 to 59");                                 \
 	COUNTER(nr_drawn_stage_3, "draws at priorities 60 to 79");                                 \
 	COUNTER(nr_drawn_stage_4, "draws at priorities 80 to 99, the worst stage");                \
-	COUNTER(nr_promoted_stage_0, "draws at stage 0 that led up, or would have");                                   \
+	COUNTER(nr_promoted_stage_0, "draws at stage 0 that led up");                              \
 	COUNTER(nr_promoted_stage_1, "draws at stage 1 that led up");                              \
 	COUNTER(nr_promoted_stage_2, "draws at stage 2 that led up");                              \
 	COUNTER(nr_promoted_stage_3, "draws at stage 3 that led up");                              \

@@ -38,8 +38,8 @@ impl Pace {
 
     /// For a guest that the run has for itself: rings of a million records hold some ten seconds
     /// even of tasks that do nothing but wake each other. The tasks' rings of marks are smaller, so
-    /// tasks that write marks keep short rounds. Its files lie in its memory, where a hundred tasks'
-    /// must have room; short ones also cost every task the same, whoever came before.
+    /// tasks that write marks keep short rounds. Its files lie in its memory, where those of a
+    /// hundred tasks must have room; short ones also cost every task the same, whoever came before.
     pub fn quiet(workload: &Workload) -> Self {
         const MARKED_NS: Nanos = 100_000_000;
         const SELDOM_NS: Nanos = 2_000_000_000;

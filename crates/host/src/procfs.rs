@@ -48,8 +48,8 @@ pub fn is_sleeping(pid: u32) -> bool {
 }
 
 /// Whether a process that has exited has yet to leave its CPU for good: until then the kernel calls
-/// it `running` (proc(5), /proc/PID/syscall), afterwards it is in no system call. A file that cannot be
-/// read says nothing.
+/// it `running` (proc(5), /proc/PID/syscall), afterwards it is in no system call. A file that
+/// cannot be read says nothing.
 pub fn is_on_its_way_out(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/syscall")).is_ok_and(|text| text.starts_with(b"running"))
 }

@@ -127,8 +127,8 @@ pub struct RunsSpec {
     /// only.
     #[serde(default)]
     pub hz: Option<u32>,
-    /// Tunables of the schedulers, a value or a list each; each scheduler must have all of them. Not
-    /// on the host.
+    /// Tunables of the schedulers, a value or a list each; each scheduler must have all of them.
+    /// Not on the host.
     #[serde(default)]
     pub set: BTreeMap<String, OneOrMore>,
     /// Whether a quick reproduction has these runs too.

@@ -2,9 +2,10 @@
 //! The vm lane: a workload on a real kernel in a guest.
 //!
 //! The scheduler of a request names kernel and scheduler: `6.18`, `6.18:wrr`, `./vmlinuz:fifo`; a
-//! kernel alone has its own classes, `6.18:FIFO` puts the tasks under one of its policies. With a counted clock a run is exact and may go beside others;
-//! with several CPUs it is run twice and compared. What the guest sends back is read as any trace:
-//! measures, timeline and analysis are made here, by the same code as for every lane.
+//! kernel alone has its own classes, `6.18:FIFO` puts the tasks under one of its policies. With a
+//! counted clock a run is exact and may go beside others; with several CPUs it is run twice and
+//! compared. What the guest sends back is read as any trace: measures, timeline and analysis are
+//! made here, by the same code as for every lane.
 
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
