@@ -18,7 +18,13 @@ const BUILT_IN: [(&str, &str); 5] = [
     ("S1.toml", include_str!("../../../../studies/S1.toml")),
     ("S2.toml", include_str!("../../../../studies/S2.toml")),
     ("S3.toml", include_str!("../../../../studies/S3.toml")),
-    ("S4.toml", include_str!("../../../../studies/S4.toml")),
+    (
+        "S4.toml",
+        concat!(
+            include_str!("../../../../studies/S4.toml"),
+            include_str!("../../../../studies/S4-claims.toml")
+        ),
+    ),
 ];
 
 /// Name under which the model of this machine is kept; no file can have it.

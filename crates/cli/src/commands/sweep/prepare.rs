@@ -225,12 +225,15 @@ impl Prepared {
     }
 }
 
+/// How the note begins that tells why there are no runs in virtual machines.
+pub const NO_GUESTS: &str = "runs in virtual machines are left out";
+
 /// The lane for runs in virtual machines. Where there can be none, they leave the plan, with a
 /// note.
 fn guests(plan: &mut Plan) -> Option<VmLane> {
     vm::lane_of(plan).unwrap_or_else(|error| {
         plan.runs.retain(|run| run.lane != "vm");
-        plan.notes.push(format!("runs in virtual machines are left out: {}", error.text()));
+        plan.notes.push(format!("{NO_GUESTS}: {}", error.text()));
         None
     })
 }
