@@ -8,7 +8,7 @@ use common::{Done, schedlab};
 use serde_json::Value;
 use std::path::Path;
 
-/// Hogs, short: five runs of a kernel take a few seconds.
+/// Hogs, and two tasks of different nice values; short: five runs of a kernel take a few seconds.
 const FILE: &str = r#"
 name = "hogs"
 [slices]
@@ -39,23 +39,37 @@ why = "two that change places are two of 75, and the next ones follow"
 [[workload]]
 name = "hogs"
 text = "Four equal tasks that compute."
-metrics = ["cpu_share", "nr_switches", "slices"]
+metrics = ["nr_switches", "slices"]
 tasks = '''
 {
   "global": { "duration": "300ms" },
   "tasks": {
     "hog": {
-      "instance": 4, "delay": { "distribution": "uniform", "low": 0, "high": "8ms" },
-      "loop": 1, "run": "10s"
+      "instance": 4, "loop": 1,
+      "sleep": { "distribution": "uniform", "low": 0, "high": "8ms" }, "run": "10s"
     }
+  }
+}
+'''
+[[workload]]
+name = "pair"
+text = "Two tasks that compute, with nice values 0 and 5."
+metrics = ["cpu_share"]
+parameters = { nice = 5 }
+tasks = '''
+{
+  "global": { "duration": "300ms" },
+  "tasks": {
+    "heavy": { "loop": 1, "run": "10s" },
+    "light": { "priority": {nice}, "loop": 1, "run": "10s" }
   }
 }
 '''
 [[control]]
 metric = "cpu_share"
-workload = "hogs"
-model = "fcfs"
-why = "the first has all"
+workload = "pair"
+model = "rr"
+why = "equal shares"
 [[control]]
 metric = "nr_switches"
 workload = "hogs"
@@ -69,10 +83,15 @@ model = "rr"
 set = { quantum = "12ms" }
 why = "slices of three ticks"
 [[sweep]]
-metrics = ["cpu_share", "nr_switches", "slices"]
+metrics = ["nr_switches", "slices"]
 workload = "hogs"
 knob = "hz"
 values = [100, 250, 1000]
+[[sweep]]
+metrics = ["cpu_share"]
+workload = "pair"
+knob = "nice"
+values = [0, 5, 10]
 "#;
 
 /// Whether guests with this kernel can run here; otherwise it says why the test is skipped.
@@ -113,12 +132,17 @@ fn agrees(test: &str, kernel: &str, model: &str) {
     let done = hogs(dir.path(), kernel, model, &["--json"]);
     let found: Value = serde_json::from_str(&done.stdout).unwrap_or_default();
     let of_all = |name: &str| found[name].as_array().unwrap().clone();
-    let comparison = &of_all("comparisons")[0];
-    assert_eq!((&comparison["nr_runs"], &comparison["kernel"]), (&5.into(), &kernel.into()));
-    for metric in comparison["metrics"].as_array().unwrap() {
-        assert_eq!(metric["verdict"], "within", "{}", serde_json::to_string_pretty(metric).unwrap());
+    let comparisons = of_all("comparisons");
+    let workloads: Vec<&Value> = comparisons.iter().map(|found| &found["workload"]).collect();
+    assert_eq!(workloads, ["hogs", "pair"]);
+    for comparison in &comparisons {
+        assert_eq!((&comparison["nr_runs"], &comparison["kernel"]), (&5.into(), &kernel.into()));
+        for metric in comparison["metrics"].as_array().unwrap() {
+            let text = serde_json::to_string_pretty(metric).unwrap();
+            assert_eq!(metric["verdict"], "within", "{text}");
+        }
     }
-    for equal in comparison["metrics"][2]["slices"].as_array().unwrap() {
+    for equal in comparisons[0]["metrics"][1]["slices"].as_array().unwrap() {
         assert!((65..90).contains(&equal["nr_kernel"].as_u64().unwrap()), "{equal}");
     }
     assert_eq!(of_all("controls").len(), 3);
@@ -154,8 +178,8 @@ fn a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again() {
         assert_eq!(done.code, 1, "{}", done.stderr);
         let words = done.stderr.split_whitespace().filter(|word| *word != "\u{2502}");
         let text = words.collect::<Vec<_>>().join(" ");
-        for metric in ["cpu_share", "nr_switches", "slices"] {
-            assert!(text.contains(&format!("hogs under 6.12 (vm, 1 CPU): {metric}")), "{text}");
+        for metric in ["hogs under 6.12 (vm, 1 CPU): nr_switches", "CPU): slices", "cpu_share"] {
+            assert!(text.contains(metric), "{metric}: {text}");
         }
     };
     wrong(&first);
