@@ -393,13 +393,16 @@ static __always_inline bool take_who_waits_too_long(s32 cpu, u64 now)
 }
 #endif
 
-/* Tick on `cpu`: whether a task that waits for it has waited too long. */
+/*
+ * Whether a task that waits for `cpu` has waited too long. Looked for at most 32 times in that
+ * time, since it costs a walk along the queue.
+ */
 static __noinline __maybe_unused bool waits_too_long(s32 cpu)
 {
 	struct cpu_state *here = cpu_state(cpu);
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), pause = now - here->scanned_ns;
 
-	if (now - here->scanned_ns < 8 * tick_ns)
+	if (pause < wait_max_ns / 32 || pause < 8 * tick_ns)
 		return false;
 	here->scanned_ns = now;
 	if (!somebody_waits_too_long(cpu, now))
@@ -424,16 +427,22 @@ static __always_inline bool rescues(s32 cpu)
 	return cpu_state(cpu)->rescues && rescue(cpu);
 }
 
-/* `p` comes to its CPU. Returns the CPU. */
-static __always_inline s32 comes(struct task_struct *p, struct task_ctx *t)
+/* `p` comes to `cpu`, which is its own. */
+static __always_inline void comes_to(s32 cpu, struct task_struct *p, struct task_ctx *t)
 {
-	s32 cpu = scx_bpf_task_cpu(p);
-
 	t->cpu = cpu;
 	t->charged_ns = p->se.sum_exec_runtime;
 	cpu_state(cpu)->is_busy = true;
 	stops_waiting(t);
 	count(nr_picked);
+}
+
+/* `p` comes to its CPU. Returns the CPU. */
+static __always_inline s32 comes(struct task_struct *p, struct task_ctx *t)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	comes_to(cpu, p, t);
 	return cpu;
 }
 
@@ -441,7 +450,7 @@ static __always_inline s32 comes(struct task_struct *p, struct task_ctx *t)
 static __always_inline void leaves(struct task_struct *p, struct task_ctx *t, bool runnable)
 {
 	charge(p, t);
-	cpu_state(scx_bpf_task_cpu(p))->is_busy = false;
+	cpu_state(t->cpu)->is_busy = false;
 	t->comes_back = runnable;
 	if (!runnable)
 		return;

@@ -11,6 +11,10 @@
  * exactly two tasks that always run on a CPU they take turns whatever their weights; weights count
  * from three tasks on. The scx_simple of the kernel does the same, and so does the model.
  *
+ * Unlike the others here it has no ops.tick: the slice it asks for is half a tick shorter than the
+ * turn, and so the kernel itself ends it at the tick nearest to the turn's length. Who waits too
+ * long is looked for when turns end.
+ *
  * What differs from the model: a slice ends at the nearest tick, the model's at its exact time. A
  * task that goes on alone is charged and moves the clock with it (scx_simple forgets what ran
  * before its last slice, and wraps when a slice is longer than the kernel's default).
@@ -29,6 +33,12 @@ u64 clocks[NR_CPUS_MAX];
 static __always_inline u64 *clock_of(s32 cpu)
 {
 	return &clocks[(u32)cpu & (NR_CPUS_MAX - 1)];
+}
+
+/* The slice that the kernel ends at the tick nearest to the end of the turn. */
+static __always_inline u64 slice_of(struct task_ctx *t)
+{
+	return ends_now(t->left_ns) ? 1 : t->left_ns - tick_ns / 2;
 }
 
 static __always_inline bool before(u64 a, u64 b)
@@ -66,7 +76,7 @@ s32 BPF_STRUCT_OPS(vtime_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wa
 
 	if (is_idle && t) {
 		new_turn(p, t, slice_ns);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, t->left_ns, 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(t), 0);
 	}
 	return cpu;
 }
@@ -88,7 +98,7 @@ void BPF_STRUCT_OPS(vtime_enqueue, struct task_struct *p, u64 enq_flags)
 		count(nr_clamped);
 	}
 	starts_waiting(p, t);
-	scx_bpf_dsq_insert_vtime(p, cpu, t->left_ns, t->vtime, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, cpu, slice_of(t), t->vtime, enq_flags);
 	call_idle_cpu(p);
 }
 
@@ -96,7 +106,7 @@ void BPF_STRUCT_OPS(vtime_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *t;
 
-	if (rescues(cpu))
+	if (waits_too_long(cpu) && rescue(cpu))
 		return;
 	if (is_runnable(prev)) {
 		if (even_out(cpu) || scx_bpf_dsq_move_to_local(cpu))
@@ -107,7 +117,7 @@ void BPF_STRUCT_OPS(vtime_dispatch, s32 cpu, struct task_struct *prev)
 			charge_vtime(prev, t);
 			advance(t);
 			new_turn(prev, t, slice_ns);
-			set_slice(prev, slice_ns);
+			set_slice(prev, slice_of(t));
 			count(nr_continued);
 		}
 		return;
@@ -116,25 +126,15 @@ void BPF_STRUCT_OPS(vtime_dispatch, s32 cpu, struct task_struct *prev)
 		take_from_others(cpu);
 }
 
-void BPF_STRUCT_OPS(vtime_tick, struct task_struct *p)
-{
-	struct task_ctx *t = task_ctx(p);
-
-	if (!t)
-		return;
-	t->ran_ns += charge(p, t);
-	if (ends_now(t->left_ns) || waits_too_long(scx_bpf_task_cpu(p)))
-		end_turn(p, t);
-}
-
 void BPF_STRUCT_OPS(vtime_running, struct task_struct *p)
 {
 	struct task_ctx *t = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (!t)
 		return;
-	move_to(t, scx_bpf_task_cpu(p));
-	comes(p, t);
+	move_to(t, cpu);
+	comes_to(cpu, p, t);
 	t->ran_ns = 0;
 	advance(t);
 }
@@ -147,6 +147,7 @@ void BPF_STRUCT_OPS(vtime_stopping, struct task_struct *p, bool runnable)
 		return;
 	t->ran_ns += charge(p, t);
 	charge_vtime(p, t);
+	t->is_over |= ends_now(t->left_ns);
 	leaves(p, t, runnable);
 }
 
@@ -188,7 +189,6 @@ SCX_OPS_DEFINE(vtime_ops,
 	       .select_cpu = (void *)vtime_select_cpu,
 	       .enqueue = (void *)vtime_enqueue,
 	       .dispatch = (void *)vtime_dispatch,
-	       .tick = (void *)vtime_tick,
 	       .running = (void *)vtime_running,
 	       .stopping = (void *)vtime_stopping,
 	       .yield = (void *)vtime_yield,

@@ -72,6 +72,9 @@ pub(crate) struct Engine<'a, S> {
     pub watch: Option<Watch<'a>>,
     /// The name of the scheduler.
     pub scheduler: &'a str,
+    /// Somebody watches the choices, locks cost time, or a class is told of idle CPUs: most runs
+    /// have none of it, and ask once a reschedule.
+    pub has_followers: bool,
     /// The highest class that balances before every pick; none: behind the last one.
     pub balance_from: u8,
     /// Classes, by bit, that are told of idle CPUs.
@@ -104,6 +107,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             sink,
             locks: Locks::new(&machine.costs, machine.nr_cpus(), &classes),
             scheduler,
+            has_followers: false,
             balance_from: stack::first_that_balances(&classes),
             idle_watchers: stack::idle_watchers(&classes),
             costs: machine.costs,
@@ -179,7 +183,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 self.fault(crate::SchedulerFault::ForbiddenCpu, "set_task_cpu", task, cpu);
             }
         }
-        self.core.clear_moves();
+        self.core.requests_done();
         if let Some(what) = self.core.take_failure() {
             let (scheduler, time_ns) = (self.scheduler.into(), self.core.now);
             self.error.get_or_insert(SimError::Failed { scheduler, what, time_ns });
@@ -199,6 +203,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.sink.object(ObjectId(id as u32), info);
         }
         let end_ns = self.end_ns();
+        self.has_followers =
+            self.watch.is_some() || self.locks.is_some() || self.idle_watchers != 0;
         self.each_class(|class, core| class.run_begins(core));
         self.drain();
         while self.nr_live > 0 && self.error.is_none() {
@@ -275,10 +281,12 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.count_round(cpu);
             self.step(cpu);
         }
-        self.reschedule_all();
-        while self.core.take_reclass() && self.error.is_none() {
-            self.reclass();
+        loop {
             self.reschedule_all();
+            if !self.core.take_reclass() || self.error.is_some() {
+                break;
+            }
+            self.reclass();
         }
         if self.kernel_mode.is_lazy() {
             self.await_lazy();
@@ -292,6 +300,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     /// Reschedules until no CPU is left that was asked to.
+    #[inline(always)]
     fn reschedule_all(&mut self) {
         while let Some(cpu) = self.core.next_resched() {
             if self.error.is_some() {

@@ -5,17 +5,18 @@ use crate::engine::Engine;
 use crate::error::SchedulerFault;
 use crate::observe::Cause;
 use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
-use schedlab_sched::core::TaskState;
+use schedlab_sched::core::{Task, TaskState};
 use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 
 impl<S: TraceSink> Engine<'_, S> {
     /// Reschedules `cpu`.
     pub(crate) fn schedule(&mut self, cpu: CpuId) {
-        if self.locks.is_some() && self.must_spin(cpu) {
+        let followed = self.has_followers;
+        if followed && self.locks.is_some() && self.must_spin(cpu) {
             return;
         }
         let prev = self.core.rq(cpu).curr;
-        let out = prev.map_or(SwitchOut::Idle, |prev| self.leave(cpu, prev));
+        let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
         if self.pulls_before_pick {
             self.pull_before_pick(cpu, prev);
         }
@@ -28,11 +29,8 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.error.is_some() {
             return;
         }
-        if self.watch.is_some() {
-            self.note_decision(cpu, prev, next, out);
-        }
-        if self.locks.is_some() {
-            self.lock_choice(cpu, prev, next);
+        if followed {
+            self.tell_choice(cpu, prev, next, out);
         }
         if prev != next {
             self.switch(cpu, prev, next, out);
@@ -40,23 +38,36 @@ impl<S: TraceSink> Engine<'_, S> {
             let scan = self.scan_cost();
             self.lose(cpu, scan);
         }
-        if next.is_none() && prev.is_none() && self.idle_watchers != 0 {
+        if followed && next.is_none() && prev.is_none() {
             self.tell_idle(cpu, true, true);
         }
-        if let Some(prev) = prev {
-            let exec = &mut self.execs[prev.index()];
-            exec.yielded = false;
-            if exec.must_move && next != Some(prev) {
-                self.move_away(cpu, prev);
-            }
+        if must_move && let Some(prev) = prev.filter(|prev| next != Some(*prev)) {
+            self.move_away(cpu, prev);
         }
         self.balance_callbacks(cpu);
-        if self.locks.is_some() {
+        if followed && self.locks.is_some() {
             self.lock_callbacks(cpu);
         }
         self.drain();
-        if self.watch.is_some() {
+        if followed && self.watch.is_some() {
             self.note_cause(&Cause::Moved);
+        }
+    }
+
+    /// Tells whoever watches, and the locks, what `cpu` will run.
+    #[inline(never)]
+    fn tell_choice(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+        out: SwitchOut,
+    ) {
+        if self.watch.is_some() {
+            self.note_decision(cpu, prev, next, out);
+        }
+        if self.locks.is_some() {
+            self.lock_choice(cpu, prev, next);
         }
     }
 
@@ -91,15 +102,18 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Takes `prev` off the runqueue if it blocks, exits or must move; says how it leaves.
-    fn leave(&mut self, cpu: CpuId, prev: TaskId) -> SwitchOut {
-        let exec = &self.execs[prev.index()];
-        let (state, must_move, yielded) =
-            (self.core.task(prev).state, exec.must_move, exec.yielded);
+    /// Takes `prev` off the runqueue if it blocks, exits or must move; says how it leaves, and
+    /// whether it must move.
+    fn leave(&mut self, cpu: CpuId, prev: TaskId) -> (SwitchOut, bool) {
+        let exec = &mut self.execs[prev.index()];
+        let (yielded, must_move) = (std::mem::take(&mut exec.yielded), exec.must_move);
+        let state = self.core.task(prev).state;
+        if state == TaskState::Running && !must_move {
+            let out = if yielded { SwitchOut::Yielded } else { SwitchOut::Preempted };
+            return (out, false);
+        }
         let out = match state {
-            TaskState::Running if must_move => SwitchOut::Preempted,
-            TaskState::Running if yielded => return SwitchOut::Yielded,
-            TaskState::Running => return SwitchOut::Preempted,
+            TaskState::Running => SwitchOut::Preempted,
             TaskState::Sleeping => SwitchOut::Sleeping,
             TaskState::BlockedIo => SwitchOut::BlockedIo,
             TaskState::Dead => SwitchOut::Dead,
@@ -117,12 +131,12 @@ impl<S: TraceSink> Engine<'_, S> {
         let t = &mut self.core.tasks[prev.index()];
         t.on_rq = !dequeued;
         t.sched_delayed = !dequeued;
-        out
+        (out, must_move)
     }
 
     /// Asks the classes, highest first.
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
-        let watched = self.watch.is_some();
+        let watched = self.has_followers && self.watch.is_some();
         if watched {
             self.note_pick_begins(cpu);
         }
@@ -143,7 +157,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if let Some(prev) = prev {
             self.switch_out(cpu, prev, next, out);
         }
-        if self.idle_watchers != 0 && (prev.is_none() || next.is_none()) {
+        if self.has_followers && (prev.is_none() || next.is_none()) {
             self.tell_idle(cpu, next.is_none(), false);
         }
         self.emit(cpu, EventKind::Switch { prev, next, out });
@@ -174,8 +188,8 @@ impl<S: TraceSink> Engine<'_, S> {
             }
             self.nr_busy += 1;
             self.core_busy(cpu, true);
+            self.core.idle_cpus.clear(cpu);
         }
-        self.core.idle_cpus.clear(cpu);
         self.switch_in(cpu, next, prev.is_none());
     }
 
@@ -185,14 +199,14 @@ impl<S: TraceSink> Engine<'_, S> {
             self.caches_used(cpu, prev);
         }
         self.execs[prev.index()].runnable_since = self.core.now;
-        self.account(cpu, prev);
-        let t = &mut self.core.tasks[prev.index()];
+        let t = self.account(cpu, prev);
         if out.is_voluntary() {
             t.nr_voluntary_switches += 1;
         } else {
             t.nr_involuntary_switches += 1;
         }
-        let (class, core) = self.class(self.core.task(prev).class);
+        let class = t.class;
+        let (class, core) = self.class(class);
         class.put_prev_task(core, cpu, prev, next);
         if out == SwitchOut::Dead {
             class.task_dead(core, prev);
@@ -201,6 +215,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// Tells the classes that want to know it that `cpu` becomes idle or busy.
+    #[inline(never)]
     fn tell_idle(&mut self, cpu: CpuId, idle: bool, again: bool) {
         let mut watchers = self.idle_watchers;
         while watchers != 0 {
@@ -210,14 +225,16 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Adds the running task's CPU time up to now to its sums.
-    pub(crate) fn account(&mut self, cpu: CpuId, task: TaskId) {
+    /// Adds the running task's CPU time up to now to its sums; gives the task.
+    #[inline]
+    pub(crate) fn account(&mut self, cpu: CpuId, task: TaskId) -> &mut Task {
         let now = self.core.now;
         let t = &mut self.core.tasks[task.index()];
         let ran = now - t.exec_start;
         t.sum_exec_runtime += ran;
         t.exec_start = now;
         self.core.rqs[cpu.index()].class_exec_runtime[usize::from(t.class)] += ran;
+        t
     }
 
     fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
@@ -230,8 +247,10 @@ impl<S: TraceSink> Engine<'_, S> {
         let in_kernel = std::mem::take(&mut exec.overhead).saturating_add(cost);
         let remaining = exec.remaining.saturating_add(refill);
         self.start_burst(cpu, next, in_kernel, remaining);
-        self.core.tasks[next.index()].exec_start = now;
-        let (class, core) = self.class(self.core.task(next).class);
+        let t = &mut self.core.tasks[next.index()];
+        t.exec_start = now;
+        let class = t.class;
+        let (class, core) = self.class(class);
         class.set_next_task(core, cpu, next, true);
     }
 
@@ -248,7 +267,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if from_idle {
             cost += self.costs.idle_exit_ns + self.interrupt_rest(cpu);
         }
-        if self.locks.is_some() {
+        if self.has_followers && self.locks.is_some() {
             cost = cost.saturating_add(self.lock_debt(cpu, from_idle));
         }
         let exec = &self.execs[next.index()];

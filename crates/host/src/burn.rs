@@ -4,19 +4,26 @@
 //! The thread's own CPU clock (CLOCK_THREAD_CPUTIME_ID) decides when enough was used, so a slow or
 //! stolen CPU, a change of frequency or a preemption changes nothing. Between two looks at the
 //! clock a loop spins whose speed is known: calibrated at run time, with this very code, and
-//! corrected after each chunk. Chunks are at most [`CHUNK_NS`], so a look at the clock (a system
-//! call of some 100 ns) costs less than 0.1 %. What an operation used too much is taken off the
-//! next one.
+//! corrected after each look. What an operation used too much is taken off the next one.
+//!
+//! Looks are few, since a look changes what is measured: it makes the kernel update the task's
+//! account (`update_curr` of kernel/sched/fair.c), and EEVDF then ends a slice there instead of at
+//! the next tick. So each stretch is a fixed part of what remains: half of it first, which
+//! measures the speed, then three quarters, until [`LAST_NS`] are left: 10 looks for 250 ms, two
+//! for every further factor of 16. A CPU that becomes slower by up to a third within a stretch (a
+//! busy hyper-thread, another frequency) still ends it in time; what a greater change uses too
+//! much comes off the next operation.
 //!
 //! In a guest whose clock counts instructions, work is a number of turns of the loop and no clock
-//! is read: a look at the thread's CPU time makes the kernel update its books (`update_curr`), and
-//! a fair scheduler then ends a slice there instead of at the next tick.
+//! is read.
 
 use crate::sys;
 use std::hint::black_box;
 
-/// Longest time between two looks at the clock.
-const CHUNK_NS: u64 = 400_000;
+/// So little is burned in one go.
+const LAST_NS: u64 = 2_000;
+/// A stretch of this length measures the speed anew; a shorter one is mostly the clock's cost.
+const MEASURES_NS: u64 = 50_000;
 /// Fixed-point shift of the speed.
 const SHIFT: u32 = 20;
 
@@ -114,12 +121,14 @@ pub struct Burner {
     pub requested_ns: u64,
     /// CPU time used for it, by the thread's clock.
     pub burned_ns: u64,
+    /// Looks at the thread's clock so far.
+    pub nr_looks: u64,
 }
 
 impl Burner {
     /// A burner that starts from `speed`.
     pub fn new(speed: Speed) -> Self {
-        Self { speed, carry_ns: 0, requested_ns: 0, burned_ns: 0 }
+        Self { speed, carry_ns: 0, requested_ns: 0, burned_ns: 0, nr_looks: 0 }
     }
 
     /// The speed as known by now.
@@ -147,30 +156,35 @@ impl Burner {
         }
         // Half of the first look and half of the last lie outside of what the clock shows.
         let owed = ns - self.carry_ns;
-        let start = sys::thread_cpu_ns();
+        let start = self.look();
         let goal = start + owed.saturating_sub(self.speed.clock_cost_ns);
         let mut now = start;
+        let mut kept_back = 2;
         while now + self.speed.clock_cost_ns / 2 < goal {
             let left = goal - now;
-            // The last stretch in one go, everything before with a margin for a faster CPU.
-            let chunk = if left > 2_000 { (left - left / 16).min(CHUNK_NS) } else { left };
-            let iterations = self.speed.iterations(chunk).max(1);
+            let stretch = if left > LAST_NS { left - left / kept_back } else { left };
+            let iterations = self.speed.iterations(stretch).max(1);
             spin(iterations);
-            let after = sys::thread_cpu_ns();
-            self.correct(iterations, after - now, chunk);
+            let after = self.look();
+            self.correct(iterations, after - now);
             now = after;
+            kept_back = 4;
         }
         let used = now - start + self.speed.clock_cost_ns;
         self.burned_ns += used;
         self.carry_ns = used.saturating_sub(owed);
     }
 
-    /// Follows the CPU's real speed where it is far from what was measured before.
-    fn correct(&mut self, iterations: u64, took_ns: u64, wanted_ns: u64) {
-        let is_long = wanted_ns >= 50_000;
-        if is_long && took_ns.abs_diff(wanted_ns) > wanted_ns / 32 {
-            let measured = ((took_ns << SHIFT) / iterations).max(1);
-            self.speed.iteration_ns_fixed = (self.speed.iteration_ns_fixed + measured) / 2;
+    fn look(&mut self) -> u64 {
+        self.nr_looks += 1;
+        sys::thread_cpu_ns()
+    }
+
+    /// Follows the CPU's speed: the next stretch is as fast as this one was.
+    fn correct(&mut self, iterations: u64, took_ns: u64) {
+        if took_ns >= MEASURES_NS {
+            let measured = (u128::from(took_ns) << SHIFT) / u128::from(iterations);
+            self.speed.iteration_ns_fixed = u64::try_from(measured).unwrap_or(u64::MAX).max(1);
         }
     }
 
@@ -207,6 +221,24 @@ mod tests {
         assert!(is_met(&[20_000_000]));
         assert!(is_met(&[1_000_000; 20]));
         assert!(is_met(&[10_000; 500]));
+    }
+
+    /// Looks at the clock that an operation of `ns` takes.
+    fn looks(ns: u64) -> u64 {
+        let mut burner = Burner::new(Speed::measure());
+        burner.burn(ns);
+        burner.nr_looks
+    }
+
+    #[test]
+    fn looks_at_the_clock_grow_with_the_logarithm_of_the_work() {
+        // The first, the one after half, then one for each quarter that remains. Attempts as above.
+        let is_few = |ns: u64, most: u64| (0..20).any(|_| looks(ns) <= most);
+        assert!(is_few(1_000_000, 9), "{}", looks(1_000_000));
+        assert!(is_few(20_000_000, 11), "{}", looks(20_000_000));
+        assert!(is_few(250_000_000, 13), "{}", looks(250_000_000));
+        let long = (0..10).map(|_| looks(100_000_000)).min();
+        assert!(long >= Some(4), "one look cannot follow a CPU whose speed changes: {long:?}");
     }
 
     #[test]

@@ -223,6 +223,8 @@ pub struct Core {
     moves: Vec<(TaskId, CpuId, CpuId)>,
     /// A class has said that the run cannot go on, and why.
     failure: Option<String>,
+    /// There are timers, moves or a failure that the engine has not looked at yet.
+    has_requests: bool,
     /// A class has asked that all tasks be given their classes anew.
     reclass: bool,
     current_class: u8,
@@ -273,6 +275,7 @@ impl Core {
             lazy_cpus: Vec::new(),
             moves: Vec::new(),
             failure: None,
+            has_requests: false,
             reclass: false,
             current_class: 0,
             jiffy: 0,
@@ -455,6 +458,7 @@ impl Core {
             self.tasks[task.index()].cpu = cpu;
             self.tasks[task.index()].nr_migrations += 1;
             self.moves.push((task, from, cpu));
+            self.has_requests = true;
         }
     }
 
@@ -485,12 +489,14 @@ impl Core {
     pub fn start_timer(&mut self, at: Nanos, token: u64) {
         let at = at.max(self.now);
         self.timers.push(TimerRequest { at, class: self.current_class, token });
+        self.has_requests = true;
     }
 
     /// The calling class says that the run cannot go on: what happened, what to do. Only the first
     /// text counts.
     pub fn fail(&mut self, what: String) {
         self.failure.get_or_insert(what);
+        self.has_requests = true;
     }
 
     /// The calling class takes over other policies than before
@@ -604,7 +610,7 @@ impl Core {
     #[doc(hidden)]
     #[inline]
     pub fn has_requests(&self) -> bool {
-        !self.timers.is_empty() || !self.moves.is_empty() || self.failure.is_some()
+        self.has_requests
     }
 
     /// What [`Core::fail`] was told.
@@ -620,17 +626,18 @@ impl Core {
         std::mem::take(&mut self.reclass)
     }
 
-    /// Move number `index` since [`Core::clear_moves`], the oldest first: task, the CPU it came
+    /// Move number `index` since [`Core::requests_done`], the oldest first: task, the CPU it came
     /// from, the CPU it went to. One task may move more than once.
     #[doc(hidden)]
     pub fn nth_move(&self, index: usize) -> Option<(TaskId, CpuId, CpuId)> {
         self.moves.get(index).copied()
     }
 
-    /// Forgets the moves.
+    /// The engine has looked at all requests: forgets the moves.
     #[doc(hidden)]
-    pub fn clear_moves(&mut self) {
+    pub fn requests_done(&mut self) {
         self.moves.clear();
+        self.has_requests = false;
     }
 
     /// A tick begins: its number is computed once for all CPUs.

@@ -318,7 +318,7 @@ impl Kernel {
         while let Some(cpu) = self.core.next_resched() {
             self.schedule(cpu);
         }
-        self.core.clear_moves();
+        self.core.requests_done();
         self.take_timers();
     }
 

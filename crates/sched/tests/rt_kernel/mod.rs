@@ -376,7 +376,7 @@ impl<L: SchedClass> Kernel<L> {
             assert!(rounds < 10_000, "CPUs reschedule for ever");
         }
         self.drain_timers();
-        self.core.clear_moves();
+        self.core.requests_done();
     }
 
     /// Runs up to and including `end`: class timers, then ticks of busy CPUs, then reschedules.
