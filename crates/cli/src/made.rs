@@ -8,6 +8,7 @@ use crate::args::ScxArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use schedlab_sched::registry::MadeScheduler;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How files are compiled: options of the command.
@@ -49,11 +50,16 @@ pub fn all() -> Vec<Arc<MadeScheduler>> {
 
 /// The scheduler of a file, compiled if it is not yet.
 pub fn find(name: &str) -> CliResult<Arc<MadeScheduler>> {
+    find_at(name, name.as_ref())
+}
+
+/// The same of a file that lies elsewhere than its name says: beside an experiment file.
+pub fn find_at(name: &str, path: &Path) -> CliResult<Arc<MadeScheduler>> {
     let known = list().iter().find(|made| made.scheduler.name == name).cloned();
     if let Some(made) = known {
         return Ok(made.scheduler);
     }
-    let made = compile(name, HOW.get_or_init(How::default))?;
+    let made = compile(name, path, HOW.get_or_init(How::default))?;
     let scheduler = Arc::clone(&made.scheduler);
     list().push(made);
     Ok(scheduler)
@@ -68,7 +74,7 @@ pub fn is_array(scheduler: &str, name: &str) -> bool {
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn compile(name: &str, how: &How) -> CliResult<Made> {
+fn compile(name: &str, path: &Path, how: &How) -> CliResult<Made> {
     use schedlab_scx::native::{CompileOptions, NativeError, NativeScheduler};
     let told = |error: NativeError| {
         let exit = match error {
@@ -97,7 +103,7 @@ fn compile(name: &str, how: &How) -> CliResult<Made> {
         sources: how.scx.source.clone(),
         kernel,
     };
-    let scheduler = NativeScheduler::compile(name.as_ref(), &options).map_err(told)?;
+    let scheduler = NativeScheduler::compile(path, &options).map_err(told)?;
     let arrays = scheduler.array_options();
     pairs.retain(|(key, _)| arrays.contains(key));
     let scheduler = scheduler.made(name, &pairs).map_err(told)?;
@@ -105,8 +111,8 @@ fn compile(name: &str, how: &How) -> CliResult<Made> {
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn compile(name: &str, how: &How) -> CliResult<Made> {
-    let _ = (how, input::pair);
+fn compile(name: &str, path: &Path, how: &How) -> CliResult<Made> {
+    let _ = (path, how, input::pair);
     Err(CliError::new(
         Exit::Unavailable,
         format!("{name}: schedulers are compiled on x86-64 Linux only"),

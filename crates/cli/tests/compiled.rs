@@ -221,3 +221,44 @@ fn a_published_scheduler_runs_unmodified() {
     assert!(one.contains("\"nr_switches\""), "{one}");
     assert_eq!(sim(&source, &more).stdout, one);
 }
+
+/// Beside an experiment file, under a path that begins there; its code is part of what a stored run
+/// is known by.
+#[test]
+fn an_experiment_file_names_a_scheduler_file() {
+    if !has_clang() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let source = fs::read_to_string(own("weighted.bpf.c")).unwrap();
+    fs::write(path("mine.bpf.c"), &source).unwrap();
+    let experiment = |scheduler: &str| {
+        format!(
+            "name = 'mine'\n[[experiment]]\nname = 'pair'\nworkload = 'hogs:n=3,work=40ms'\n\
+             [[experiment.runs]]\nlane = 'sim'\nschedulers = ['rr', '{scheduler}']\n"
+        )
+    };
+    fs::write(path("mine.toml"), experiment("./mine.bpf.c")).unwrap();
+    let (file, results) = (path("mine.toml"), path("results"));
+    let sweep = || ok(&["compare", &file, "--output", &results, "--json"]);
+    let first = sweep();
+    assert!(first.stdout.contains("mine.bpf.c"), "{}", first.stdout);
+    let again = sweep();
+    assert_eq!(again.stdout, first.stdout);
+    assert!(again.stderr.contains("2 are stored"), "{}", again.stderr);
+
+    fs::write(path("mine.bpf.c"), format!("/* a remark changes nothing */ {source}")).unwrap();
+    assert!(sweep().stderr.contains("2 are stored"));
+    let other = source.replacen("slice_ns = 5000000", "slice_ns = 2000000", 1);
+    assert_ne!(other, source);
+    fs::write(path("mine.bpf.c"), other).unwrap();
+    let changed = refused(&["compare", &file, "--output", &results]);
+    assert!(changed.contains("the results of another experiment"), "{changed}");
+    let anew = ok(&["compare", &file, "--output", &results, "--json", "--fresh"]);
+    assert_ne!(anew.stdout, first.stdout);
+
+    fs::write(path("mine.toml"), experiment("./missing.bpf.c")).unwrap();
+    let missing = refused(&["compare", &file, "--output", &results]);
+    assert!(missing.contains("missing.bpf.c") && missing.contains(":7:"), "{missing}");
+}

@@ -13,6 +13,7 @@ use crate::study::{ExperimentSpec, RunsSpec, Study};
 use crate::{Experiment, Keep, MachineSpec, RunRequest, StudyError};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuMask, Nanos, Policy, Workload};
+use schedlab_sched::registry::MadeScheduler;
 use schedlab_workload::units;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +34,10 @@ pub type WorkloadFactory<'a> =
 /// Makes a modelled machine from its name.
 pub type MachineFactory<'a> = dyn Fn(&str) -> Result<MachineSpec, String> + 'a;
 
+/// Finds a scheduler that is no entry of the registry: that of a file, for example. `None`: the
+/// name is none of such a scheduler.
+pub type SchedulerFinder<'a> = dyn Fn(&str) -> Result<Option<Arc<MadeScheduler>>, String> + 'a;
+
 /// What makes the things that a study only names.
 #[derive(Clone, Copy)]
 pub struct Makers<'m> {
@@ -40,6 +45,8 @@ pub struct Makers<'m> {
     pub workload: &'m WorkloadFactory<'m>,
     /// Machines.
     pub machine: &'m MachineFactory<'m>,
+    /// Schedulers that are made at run time.
+    pub scheduler: &'m SchedulerFinder<'m>,
 }
 
 /// What a plan depends on beside the study.
@@ -143,14 +150,23 @@ impl Point<'_> {
     }
 
     /// Scheduler and policy of entry `index`.
-    fn scheduler(&self, index: usize) -> Result<(String, Option<Policy>), StudyError> {
+    fn scheduler(
+        &self,
+        index: usize,
+        make: Makers<'_>,
+    ) -> Result<(String, Option<Policy>), StudyError> {
         let place = |error: StudyError| self.in_runs(error.at(["schedulers".into(), index.into()]));
         let lane = &self.runs.lane;
         let found = scheduler_of(lane, &self.runs.schedulers[index]).map_err(place)?;
-        if lane == "sim" {
+        if lane == "sim" && self.made(&found.0, make).map_err(place)?.is_none() {
             sim::check_scheduler(&found.0).map_err(place)?;
         }
         Ok(found)
+    }
+
+    /// A scheduler that is made at run time, if `name` is one's.
+    fn made(&self, name: &str, make: Makers<'_>) -> Result<Option<Arc<MadeScheduler>>, StudyError> {
+        (make.scheduler)(name).map_err(|text| StudyError::new(text, ""))
     }
 }
 
@@ -290,7 +306,7 @@ impl Plan {
         };
         let built = point.build(nr_cpus, make)?;
         for index in 0..runs.schedulers.len() {
-            let (scheduler, policy) = point.scheduler(index)?;
+            let (scheduler, policy) = point.scheduler(index, make)?;
             let mut parameters = built.parameters.clone();
             parameters.insert("cpus".into(), nr_cpus.to_string());
             if let Some((name, _)) = point.machine {
@@ -319,7 +335,7 @@ impl Plan {
                     analysis: None,
                 },
             };
-            self.add_tunables(point, &request, input)?;
+            self.add_tunables(point, &request, input, make)?;
         }
         Ok(())
     }
@@ -330,12 +346,14 @@ impl Plan {
         point: &Point<'_>,
         request: &RunRequest,
         input: &PlanInput,
+        make: Makers<'_>,
     ) -> Result<(), StudyError> {
         for tunables in tunable_sets(point.runs) {
             if point.runs.lane == "sim" {
-                sim::check_tunables(&request.scheduler, &tunables).map_err(|error| {
-                    point.in_runs(StudyError::new(error.text(), "").below("set"))
-                })?;
+                let made = point.made(&request.scheduler, make)?;
+                sim::check_tunables(&request.scheduler, made.as_deref(), &tunables).map_err(
+                    |error| point.in_runs(StudyError::new(error.text(), "").below("set")),
+                )?;
             }
             let mut request = request.clone();
             let named = tunables.iter().map(|(n, value)| (format!("set.{n}"), value.clone()));

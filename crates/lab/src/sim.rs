@@ -331,8 +331,14 @@ pub fn check_scheduler(name: &str) -> Result<(), StudyError> {
 }
 
 /// Whether a scheduler takes these values for its tunables.
-pub fn check_tunables(scheduler: &str, tunables: &[(String, String)]) -> Result<(), LaneError> {
-    options(find_scheduler(scheduler)?, tunables).map(|_| ())
+/// `made`: it is one that was made at run time.
+pub fn check_tunables(
+    scheduler: &str,
+    made: Option<&MadeScheduler>,
+    tunables: &[(String, String)],
+) -> Result<(), LaneError> {
+    let info = made.map_or_else(|| find_scheduler(scheduler), |made| Ok(made.like))?;
+    options_of(scheduler, info, tunables).map(|_| ())
 }
 
 /// `modelled`, with the machine's name unless it is flat.
@@ -350,12 +356,7 @@ fn find_scheduler(name: &str) -> Result<&'static SchedulerInfo, LaneError> {
     })
 }
 
-/// The scheduler's defaults with the request's tunables.
-fn options(scheduler: &SchedulerInfo, tunables: &[(String, String)]) -> Result<Options, LaneError> {
-    options_of(scheduler.name, scheduler, tunables)
-}
-
-/// The same of a scheduler that is called otherwise.
+/// The scheduler's defaults with the request's tunables; errors name it as it was `called`.
 fn options_of(
     called: &str,
     scheduler: &SchedulerInfo,

@@ -51,6 +51,8 @@ pub struct MadeScheduler {
     pub name: String,
     /// What it promises, its tunables, and what its model leaves out; not its name.
     pub like: &'static SchedulerInfo,
+    /// A sum of what it was made of: two with equal sums decide alike. Empty: not known.
+    pub sum: String,
     make: Box<MakeStack>,
 }
 
@@ -61,7 +63,12 @@ impl MadeScheduler {
         like: &'static SchedulerInfo,
         make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync + 'static,
     ) -> Self {
-        Self { name: name.into(), like, make: Box::new(make) }
+        Self { name: name.into(), like, sum: String::new(), make: Box::new(make) }
+    }
+
+    /// The same with a sum of what it was made of.
+    pub fn with_sum(self, sum: String) -> Self {
+        Self { sum, ..self }
     }
 
     /// Makes its stack of classes, highest priority first.

@@ -4,12 +4,14 @@
 use crate::error::{CliError, CliResult};
 use crate::input::{self, WorkloadName};
 use crate::machine;
+use crate::made;
 use crate::output::say;
 use schedlab_lab::study::ExperimentSpec;
 use schedlab_lab::{Built, MachineSpec, Makers, Plan, PlanInput, Study, StudyError};
+use schedlab_sched::registry::MadeScheduler;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Studies as text, compiled in so that the program needs no other file.
 const BUILT_IN: [(&str, &str); 5] = [
@@ -92,9 +94,19 @@ impl Source {
             self.workload(name, parameters, nr_cpus).map_err(|error| error.text())
         };
         let machine = |name: &str| self.machine(name).map_err(|error| error.text());
-        let make = Makers { workload: &build, machine: &machine };
+        let scheduler = |name: &str| self.scheduler(name).map_err(|error| error.text());
+        let make = Makers { workload: &build, machine: &machine, scheduler: &scheduler };
         plan.add_study(&self.study, input, make)
             .map_err(|error| placed(&self.name, &self.text, error, SCHEMA_HELP))
+    }
+
+    /// The scheduler of a file, compiled; its path begins where the study lies.
+    fn scheduler(&self, name: &str) -> CliResult<Option<Arc<MadeScheduler>>> {
+        if !made::is_file(name) {
+            return Ok(None);
+        }
+        let folder = self.folder.clone().unwrap_or_default();
+        made::find_at(name, &folder.join(name)).map(Some)
     }
 
     fn workload(

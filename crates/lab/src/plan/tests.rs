@@ -47,7 +47,7 @@ fn planned(text: &str, host_cpus: u32, runs_max: usize) -> Result<Plan, StudyErr
     };
     let mut plan = Plan::default();
     let machine = |name: &str| crate::machine::preset(name).ok_or(format!("no {name}"));
-    let make = Makers { workload: &hogs, machine: &machine };
+    let make = Makers { workload: &hogs, machine: &machine, scheduler: &|_| Ok(None) };
     plan.add_study(&Study::parse(text)?, &input, make).map_err(|error| error.located(text))?;
     Ok(plan)
 }

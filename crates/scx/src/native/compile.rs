@@ -29,6 +29,16 @@ const FILES: &[(&str, &str)] = &[
     ("schedlab/scx_common.bpf.h", include_str!("../../include/schedlab/scx_common.bpf.h")),
 ];
 
+/// What the lab's own schedulers share, for schedulers that lie elsewhere and include it, as they
+/// can where they are loaded into a kernel. Last in the search, so anybody's own comes first.
+const SHARED: &[(&str, &str)] = &[
+    ("scx.bpf.h", include_str!("../../../../bpf/scx/scx.bpf.h")),
+    ("queue.bpf.h", include_str!("../../../../bpf/scx/queue.bpf.h")),
+    ("ranked.bpf.h", include_str!("../../../../bpf/scx/ranked.bpf.h")),
+    ("background.bpf.h", include_str!("../../../../bpf/scx/background.bpf.h")),
+    ("random.bpf.h", include_str!("../../../../bpf/scx/random.bpf.h")),
+];
+
 /// The C part of the run time.
 const RUN_TIME: &str = include_str!("../../include/schedlab/rt.c");
 
@@ -111,18 +121,15 @@ pub fn compile(source: &Path, options: &CompileOptions) -> Result<Compiled, Nati
         .prefix("schedlab-scx-")
         .tempdir()
         .map_err(|error| internal("making a directory for the compiler", error))?;
-    let own = directory.path().join("include");
-    for (name, text) in FILES {
-        let path = own.join(name);
-        let parent = path.parent().expect("it is below the include directory");
-        fs::create_dir_all(parent).map_err(|error| internal("writing headers", error))?;
-        fs::write(&path, text).map_err(|error| internal("writing headers", error))?;
-    }
+    let (own, shared) = (directory.path().join("include"), directory.path().join("shared"));
+    write_headers(&own, FILES)?;
+    write_headers(&shared, SHARED)?;
     let run_time = directory.path().join("rt.c");
     fs::write(&run_time, RUN_TIME).map_err(|error| internal("writing headers", error))?;
     let mut includes = vec![own];
     includes.extend(options.include.iter().cloned());
     includes.extend(usual_includes(source));
+    includes.push(shared);
     let job = Job { clang: &clang, includes: &includes, kernel: options.kernel };
     let mut objects = vec![job.object(&run_time, &directory.path().join("rt.o"))?];
     let files = std::iter::once(source).chain(options.sources.iter().map(PathBuf::as_path));
@@ -130,6 +137,16 @@ pub fn compile(source: &Path, options: &CompileOptions) -> Result<Compiled, Nati
         objects.push(job.object(file, &directory.path().join(format!("{index}.o")))?);
     }
     Ok(Compiled { objects })
+}
+
+fn write_headers(directory: &Path, files: &[(&str, &str)]) -> Result<(), NativeError> {
+    for (name, text) in files {
+        let path = directory.join(name);
+        let parent = path.parent().expect("it is below the directory");
+        fs::create_dir_all(parent).map_err(|error| internal("writing headers", error))?;
+        fs::write(&path, text).map_err(|error| internal("writing headers", error))?;
+    }
+    Ok(())
 }
 
 fn internal(doing: &str, error: std::io::Error) -> NativeError {

@@ -154,11 +154,13 @@ impl NativeScheduler {
         };
         let first = usize::from(self.program.kernel != kernel_of(CoreVersion::V6_18));
         let _ = forms.forms[first].set(Ok(Arc::clone(&self.program)));
-        Ok(MadeScheduler::new(name, info, move |options, machine, cgroups| {
+        let sum = self.program.sum(arrays);
+        let made = MadeScheduler::new(name, info, move |options, machine, cgroups| {
             let words = MachineWords { nr_cpus: machine.nr_cpus(), hz: machine.hz };
             let ops = forms.ops(&own, options, words)?;
             stack_checked(ops, options, machine, cgroups)
-        }))
+        });
+        Ok(made.with_sum(sum))
     }
 }
 

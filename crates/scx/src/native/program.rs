@@ -9,8 +9,10 @@ use super::compile::{CompileOptions, Compiled, compile};
 use super::dwarf::{Debug, Map, Variable, debug_address};
 use super::error::NativeError;
 use super::host::{self, HostFn};
-use super::object::{ObjectFile, Place, Use};
+use super::object::{ObjectFile, Place, Relocation, Section, Use};
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Index of the run time among the objects.
@@ -55,6 +57,31 @@ pub struct Program {
 }
 
 impl Program {
+    /// SHA-256 of what is loaded, in hexadecimal digits: code, data and what they refer to, the
+    /// kernel, and the values that `arrays` are given. Neither the name of the source nor what
+    /// debuggers read is part of it.
+    pub fn sum(&self, arrays: &[(String, String)]) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(format!("{} {arrays:?}", self.kernel));
+        for object in &self.objects {
+            let loaded = |section: &&Section| matches!(section.usage, Use::Text | Use::Data);
+            for section in object.sections.iter().filter(loaded) {
+                hasher.update(format!("{} {} ", section.name, section.bytes.len()));
+                hasher.update(&section.bytes);
+                for at in &section.relocations {
+                    let symbol = &object.symbols[at.symbol];
+                    let (name, place) = (&symbol.name, symbol.place);
+                    let Relocation { offset, r_type, addend, .. } = at;
+                    hasher.update(format!("{offset} {r_type} {addend} {name} {place:?} "));
+                }
+            }
+        }
+        hasher.finalize().iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+
     /// Compiles `source` for a modelled kernel and accounts for its names.
     pub fn compile(source: &Path, options: &CompileOptions) -> Result<Self, NativeError> {
         let compiled = compile(source, options)?;

@@ -6,6 +6,7 @@ use crate::commands::studies::Source;
 use crate::commands::vm;
 use crate::error::{CliError, CliResult};
 use crate::machine;
+use crate::made;
 use crate::output::say;
 use schedlab_host::HostLane;
 use schedlab_lab::identity::{plan_key, run_key};
@@ -127,6 +128,7 @@ impl Prepared {
     pub fn new(args: &CompareArgs, path: &Path) -> CliResult<Self> {
         let source = Source::read(path)?;
         let lane = machine::sim_lane(&args.machine)?;
+        made::configure(&args.machine.scx, &[]);
         let settings = Settings::new(args.tasks.seed, args.sweep.lane.as_slice(), &lane);
         let version = env!("CARGO_PKG_VERSION");
         Self::of(source, settings, version, args.sweep.runs_max as usize)
@@ -139,7 +141,7 @@ impl Prepared {
         version: &str,
         runs_max: usize,
     ) -> CliResult<Self> {
-        let lane = settings.lane()?;
+        let mut lane = settings.lane()?;
         let host_cpus = crate::input::cpu_list(&settings.host_cpus).map_err(CliError::usage)?;
         let input = PlanInput {
             host_cpus,
@@ -154,6 +156,7 @@ impl Prepared {
         }
         let mut plan = Plan::default();
         source.plan(&mut plan, &input)?;
+        lane.made = made::all();
         let guests = guests(&mut plan);
         if plan.runs.is_empty() {
             return Err(CliError::usage_help(
@@ -174,12 +177,15 @@ impl Prepared {
             .runs
             .iter()
             .map(|run| {
-                let lane = match run.lane.as_str() {
-                    "sim" => &sim_text,
-                    "vm" => &settings.vm,
-                    _ => &settings.host,
-                };
-                run_key(run, lane, version)
+                let of_file = lane.made.iter().find(|made| made.name == run.request.scheduler);
+                match (run.lane.as_str(), of_file) {
+                    ("sim", Some(made)) => {
+                        run_key(run, &format!("{sim_text} {}", made.sum), version)
+                    }
+                    ("sim", None) => run_key(run, &sim_text, version),
+                    ("vm", _) => run_key(run, &settings.vm, version),
+                    _ => run_key(run, &settings.host, version),
+                }
             })
             .collect();
         let names = plan.runs.iter().map(|run| plan.experiments[run.experiment].name.as_str());
