@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 /// Schedulers that have goldens: each family, the ages of the Linux fair class, and what Linux had
 /// before it.
-const SCHEDULERS: [&str; 22] = [
+const SCHEDULERS: [&str; 23] = [
     "fcfs",
     "srtf",
     "priority-rr",
@@ -44,6 +44,7 @@ const SCHEDULERS: [&str; 22] = [
     "linux-6.1",
     "linux-6.12",
     "linux-7.1",
+    "linux-7.2",
 ];
 
 /// A workload and the machine on which it runs.

@@ -15,6 +15,7 @@ pub mod explain;
 pub mod fair;
 pub mod fcfs;
 pub mod flags;
+pub mod hrtick;
 pub mod linux_2_4;
 pub mod linux_2_6;
 pub mod linux_2_6_23;

@@ -26,8 +26,8 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     name: "linux-6.1",
     summary: "Linux 6.1: deadline > real-time (FIFO, RR) > fair (CFS)",
     source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c",
-    leaves_out: "the threads of the stop class, HRTICK, core scheduling, NUMA balancing, \
-                 cpu.idle groups, control groups of real-time tasks",
+    leaves_out: "the threads of the stop class, core scheduling, NUMA balancing, cpu.idle \
+                 groups, control groups of real-time tasks",
     claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
     tunables: &TUNABLES,
     build: |options, machine, cgroups| {

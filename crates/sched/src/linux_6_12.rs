@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The schedulers of Linux 6.6, 6.12, 6.18 and 7.1: deadline tasks above real-time tasks above
+//! The schedulers of Linux 6.6, 6.12, 6.18, 7.1 and 7.2: deadline tasks above real-time tasks above
 //! EEVDF.
 //!
-//! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5. See
+//! Source: Linux kernel/sched/, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5, 7.2.9. See
 //! [`crate::deadline`], [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and
 //! what is left out.
 
@@ -10,7 +10,7 @@ use crate::SchedClass;
 use crate::deadline::tunables::{self as dl, DlRules};
 use crate::fair::{features, rules::Rules, tunables};
 use crate::linux_6_1::{classes, stack};
-use crate::options::{Options, Tunable, concat};
+use crate::options::{Options, Tunable, concat, with_default};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::tunables as rt;
 use schedlab_model::{CgroupSpec, Machine};
@@ -28,13 +28,15 @@ const TUNABLES_6_12_0: [Tunable; ALL_6_12.len() + features::EEVDF_6_12.len()] =
     concat(&ALL_6_12, features::EEVDF_6_12);
 const TUNABLES: [Tunable; TUNABLES_6_12_0.len() + features::PICK_BUDDY.len()] =
     concat(&TUNABLES_6_12_0, features::PICK_BUDDY);
+/// Architectures that rearm timers late have both high-resolution ticks.
+const TUNABLES_7_2: [Tunable; TUNABLES.len()] =
+    with_default(with_default(TUNABLES, "HRTICK", 1), "HRTICK_DL", 1);
 
-const LEAVES_OUT: &str = "the threads of the stop class, HRTICK, core scheduling, \
+const LEAVES_OUT: &str = "the threads of the stop class, core scheduling, \
      NUMA balancing, cpu.idle groups, control groups of real-time tasks";
-const LEAVES_OUT_7_1: &str = "the threads of the stop class, HRTICK (off without deferred rearming \
-     of timers), core scheduling, NUMA balancing, cpu.idle groups, control groups \
-     of real-time tasks, the states of deadline servers and the ext server of 7.x, \
-     NEXT_BUDDY";
+const LEAVES_OUT_7_1: &str = "the threads of the stop class, core scheduling, \
+     NUMA balancing, cpu.idle groups, control groups of real-time tasks, the states of deadline \
+     servers and the ext server of 7.x, NEXT_BUDDY";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 
@@ -59,7 +61,7 @@ pub const INFO_6_12_0: SchedulerInfo = SchedulerInfo {
     source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES_6_12_0,
     build: |options, machine, cgroups| {
-        stack(Rules::LINUX_6_12_0, DlRules::LINUX_6_6, options, machine, cgroups)
+        stack(Rules::LINUX_6_12_0, DlRules::LINUX_6_12, options, machine, cgroups)
     },
     ..INFO_6_6
 };
@@ -72,7 +74,7 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
     tunables: &TUNABLES,
     build: |options, machine, cgroups| {
-        stack(Rules::LINUX_6_12, DlRules::LINUX_6_6, options, machine, cgroups)
+        stack(Rules::LINUX_6_12, DlRules::LINUX_6_12, options, machine, cgroups)
     },
     ..INFO_6_6
 };
@@ -99,7 +101,26 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
     leaves_out: LEAVES_OUT_7_1,
     tunables: &TUNABLES,
     build: |options, machine, cgroups| {
-        stack(Rules::LINUX_7_1, DlRules::LINUX_6_18, options, machine, cgroups)
+        stack(Rules::LINUX_7_1, DlRules::LINUX_7_1, options, machine, cgroups)
+    },
+    ..INFO_6_6
+};
+
+const LEAVES_OUT_7_2: &str = "the threads of the stop class, core scheduling, NUMA balancing, \
+     cpu.idle groups, control groups of real-time tasks, the states of deadline servers and the \
+     ext server of 7.x, NEXT_BUDDY, the preference of a process's threads for one last-level cache \
+     (SCHED_CACHE), what a timer of HRTICK takes off the time slice of a SCHED_RR task";
+
+/// Linux 7.2.
+pub const INFO_7_2: SchedulerInfo = SchedulerInfo {
+    name: "linux-7.2",
+    summary: "Linux 7.2 as on x86: deadline > real-time, fair server > fair (EEVDF, a timer ends \
+              slices: HRTICK)",
+    source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5",
+    leaves_out: LEAVES_OUT_7_2,
+    tunables: &TUNABLES_7_2,
+    build: |options, machine, cgroups| {
+        stack(Rules::LINUX_7_2, DlRules::LINUX_7_1, options, machine, cgroups)
     },
     ..INFO_6_6
 };
@@ -122,9 +143,9 @@ pub fn kernel_classes(
     machine: &Machine,
     cgroups: &[CgroupSpec],
 ) -> [Box<dyn SchedClass>; 3] {
-    let rules = match version {
-        KernelVersion::V6_18 => Rules::LINUX_6_18,
-        KernelVersion::V7_1 => Rules::LINUX_7_1,
+    let (rules, deadline) = match version {
+        KernelVersion::V6_18 => (Rules::LINUX_6_18, DlRules::LINUX_6_18),
+        KernelVersion::V7_1 => (Rules::LINUX_7_1, DlRules::LINUX_7_1),
     };
-    classes(rules, DlRules::LINUX_6_18, fair_server, options, machine, cgroups)
+    classes(rules, deadline, fair_server, options, machine, cgroups)
 }

@@ -51,6 +51,30 @@ pub const fn concat<const N: usize>(first: &[Tunable], second: &[Tunable]) -> [T
     all
 }
 
+/// The same table with another default of `name`, which it has.
+pub const fn with_default<const N: usize>(
+    mut table: [Tunable; N],
+    name: &str,
+    default: u64,
+) -> [Tunable; N] {
+    let mut index = 0;
+    while !is_same(table[index].name, name) {
+        index += 1;
+    }
+    table[index].default = default;
+    table
+}
+
+/// Comparison of texts in constants.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
 /// Why a tunable cannot be set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptionError(

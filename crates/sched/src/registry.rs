@@ -131,6 +131,7 @@ pub const SCHEDULERS: &[&SchedulerInfo] = &[
     &crate::linux_6_12::INFO,
     &crate::linux_6_12::INFO_6_18,
     &crate::linux_6_12::INFO_7_1,
+    &crate::linux_6_12::INFO_7_2,
 ];
 
 /// The scheduler called `name`.

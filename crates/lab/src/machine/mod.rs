@@ -56,7 +56,7 @@ pub fn default_preempt(scheduler: &SchedulerInfo) -> Preempt {
         "linux-2.6.32" | "linux-6.1" | "linux-6.6" | "linux-6.12.0" | "linux-6.12" => {
             Preempt::Voluntary
         }
-        "linux-6.18" | "linux-7.1" => Preempt::Lazy,
+        "linux-6.18" | "linux-7.1" | "linux-7.2" => Preempt::Lazy,
         _ => Preempt::Full,
     }
 }

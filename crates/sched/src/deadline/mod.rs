@@ -6,7 +6,8 @@
 //! runnable task with the earliest one runs. When the budget is used up the task is held back
 //! (throttled) until its next period, so that it cannot take more than runtime/period of a CPU,
 //! whatever it does; what it overran is paid from the next budgets. Overruns happen since the
-//! budget is only looked at at ticks and when the CPU reschedules. Tasks are admitted only if
+//! budget is only looked at at ticks and when the CPU reschedules, unless a timer ends it (the
+//! feature HRTICK_DL). Tasks are admitted only if
 //! the sum of their shares, and of the [fair servers](fair_server) from 6.12 on, which stand in the
 //! same queues, stays below the share that `sched_rt_runtime_us` leaves. On several CPUs the m
 //! earliest deadlines run on m CPUs: tasks are pushed and pulled as in [`crate::rt`]. A task that
@@ -14,8 +15,8 @@
 //!
 //! Source: Linux kernel/sched/deadline.c, cpudeadline.c and core.c (rt_mutex_setprio), 6.12.63;
 //! 6.1.158 does the same to what is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a
-//! signal), HRTICK_DL (off by default), and the rotation among equally good targets (of free CPUs
-//! the lowest is taken, of equal latest deadlines the highest CPU).
+//! signal), and the rotation among equally good targets (of free CPUs the lowest is taken, of equal
+//! latest deadlines the highest CPU).
 
 mod active;
 mod admission;
@@ -24,6 +25,7 @@ pub mod cbs;
 mod explain;
 pub mod fair_server;
 pub mod grub;
+mod hrtick;
 mod queue;
 mod serving;
 pub mod tunables;
@@ -33,6 +35,7 @@ use crate::core::Core;
 use crate::domains::Domains;
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::hrtick::Hrticks;
 use active::Counted;
 use admission::Admission;
 use cbs::Entity;
@@ -85,6 +88,8 @@ pub struct DlClass {
     grub: Grub,
     /// From 6.12 on.
     serving: Option<Serving>,
+    /// Only with the feature HRTICK_DL.
+    hrtick: Option<Box<Hrticks>>,
 }
 
 impl DlClass {
@@ -102,6 +107,7 @@ impl DlClass {
             admission: Admission::new(&options, nr_cpus),
             grub: Self::grub(&options, nr_cpus),
             serving: Serving::new(&options, nr_cpus),
+            hrtick: options.hrtick.map(|rule| Hrticks::new(rule, machine)),
         }
     }
 
@@ -319,6 +325,11 @@ fn token_of_inactive_server(cpu: CpuId, number: u32) -> u64 {
     SERVER | token(TimerKind::Inactive, TaskId(cpu.0), number)
 }
 
+/// Token of the high-resolution tick of `cpu`.
+const fn token_of_hrtick(cpu: CpuId) -> u64 {
+    SERVER | 1 << 32 | cpu.0 as u64
+}
+
 impl SchedClass for DlClass {
     fn name(&self) -> &'static str {
         "deadline"
@@ -396,7 +407,11 @@ impl SchedClass for DlClass {
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.update_curr(core, cpu);
-        self.pick(core, cpu)
+        let picked = self.pick(core, cpu);
+        if self.hrtick.is_some() {
+            self.hrtick_pick(core, cpu, picked);
+        }
+        picked
     }
 
     fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, _: Option<TaskId>) {
@@ -411,6 +426,9 @@ impl SchedClass for DlClass {
         self.remove_pushable(cpu, task);
         if first && !self.pushable.is_empty(cpu) {
             core.queue_balance_callback(cpu);
+        }
+        if first {
+            self.hrtick_start(core, cpu, task);
         }
     }
 
@@ -527,9 +545,12 @@ impl SchedClass for DlClass {
     fn timer(&mut self, core: &mut Core, token_seen: u64) {
         if token_seen & SERVER != 0 {
             let cpu = CpuId(token_seen as u32);
-            match token_seen == token_of_server(cpu) {
-                true => self.server_timer(core, cpu),
-                false => self.server_inactive(cpu, (token_seen >> 32) as u32 & (u32::MAX >> 2)),
+            if token_seen == token_of_server(cpu) {
+                self.server_timer(core, cpu);
+            } else if token_seen == token_of_hrtick(cpu) {
+                self.hrtick_timer(core, cpu);
+            } else {
+                self.server_inactive(cpu, (token_seen >> 32) as u32 & (u32::MAX >> 2));
             }
             return;
         }

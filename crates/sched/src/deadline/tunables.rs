@@ -5,6 +5,7 @@
 use super::cbs::to_ratio;
 use super::fair_server::StopRule;
 use super::grub::GrubRule;
+use crate::hrtick::HrtickRule;
 use crate::options::{Options, Tunable, TunableKind};
 use crate::rt::tunables::{Bandwidth, RT_PERIOD, RT_RUNTIME, RtOptions};
 use schedlab_model::Nanos;
@@ -26,8 +27,16 @@ pub const DL_PERIOD_MAX: Tunable = Tunable {
     text: "longest period of a DEADLINE task",
 };
 
+/// Whether a timer ends budgets (HRTICK_DL, a feature of kernel/sched/features.h).
+pub const HRTICK_DL: Tunable = Tunable {
+    name: "HRTICK_DL",
+    kind: TunableKind::Choice(&["no", "yes"]),
+    default: 0,
+    text: "feature: a timer ends the budgets of DEADLINE tasks between ticks",
+};
+
 /// Tunables of the class.
-pub const TUNABLES: &[Tunable] = &[DL_PERIOD_MIN, DL_PERIOD_MAX];
+pub const TUNABLES: &[Tunable] = &[DL_PERIOD_MIN, DL_PERIOD_MAX, HRTICK_DL];
 
 /// What differs between versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,16 +45,26 @@ pub struct DlRules {
     pub grub: GrubRule,
     /// When a fair server stops; versions before 6.12 have none.
     pub server_stops: StopRule,
+    /// The high-resolution tick.
+    pub hrtick: HrtickRule,
 }
 
 impl DlRules {
     /// Linux 6.1.
-    pub const LINUX_6_1: Self =
-        Self { grub: GrubRule::Before6_5, server_stops: StopRule::LastLeaves };
-    /// Linux 6.6 and 6.12.
-    pub const LINUX_6_6: Self = Self { grub: GrubRule::From6_5, ..Self::LINUX_6_1 };
+    pub const LINUX_6_1: Self = Self {
+        grub: GrubRule::Before6_5,
+        server_stops: StopRule::LastLeaves,
+        hrtick: HrtickRule::LINUX_6_1,
+    };
+    /// Linux 6.6.
+    pub const LINUX_6_6: Self =
+        Self { grub: GrubRule::From6_5, hrtick: HrtickRule::LINUX_6_6, ..Self::LINUX_6_1 };
+    /// Linux 6.12.
+    pub const LINUX_6_12: Self = Self { hrtick: HrtickRule::LINUX_6_12, ..Self::LINUX_6_6 };
     /// Linux 6.18.
-    pub const LINUX_6_18: Self = Self { server_stops: StopRule::NobodyToRun, ..Self::LINUX_6_6 };
+    pub const LINUX_6_18: Self = Self { server_stops: StopRule::NobodyToRun, ..Self::LINUX_6_12 };
+    /// Linux 7.1 and later.
+    pub const LINUX_7_1: Self = Self { hrtick: HrtickRule::LINUX_7_1, ..Self::LINUX_6_18 };
 }
 
 /// Settings of the class.
@@ -62,6 +81,8 @@ pub struct DlOptions {
     pub server: Option<(StopRule, Nanos, Nanos)>,
     /// What a reclaiming task is charged.
     pub grub: GrubRule,
+    /// The high-resolution tick, with the feature HRTICK_DL.
+    pub hrtick: Option<HrtickRule>,
 }
 
 impl DlOptions {
@@ -82,6 +103,7 @@ impl DlOptions {
                 _ => None,
             },
             grub: rules.grub,
+            hrtick: (options.get(HRTICK_DL.name) == 1).then_some(rules.hrtick),
         }
     }
 
@@ -105,6 +127,7 @@ impl Default for DlOptions {
             limit: Some((RT_RUNTIME.default, RT_PERIOD.default)),
             server: None,
             grub: GrubRule::From6_5,
+            hrtick: None,
         }
     }
 }

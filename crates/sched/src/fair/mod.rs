@@ -5,11 +5,11 @@
 //! which of their details. State lies in vectors ([`entity`]); what is done to it, in files by
 //! topic: [`queue`] (enqueue and dequeue through the levels of groups), `cfs` and `eevdf`
 //! (placement, pick, preemption), `bandwidth` (cpu.max), [`load`] (load averages, shares of
-//! groups), [`pelt`], [`access`] (what CPU selection and load balancing use).
+//! groups), [`pelt`], `hrtick`, [`access`] (what CPU selection and load balancing use).
 //!
-//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5. Left out:
-//! high-resolution ticks (HRTICK), core scheduling, NUMA balancing, cpu.idle groups,
-//! utilisation estimates (util_est) and clamps.
+//! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5, 7.2.9. Left
+//! out: core scheduling, NUMA balancing, cpu.idle groups, utilisation estimates (util_est) and
+//! clamps, and from 7.2 on the preference of a process's threads for one cache (SCHED_CACHE).
 
 pub mod access;
 mod bandwidth;
@@ -20,6 +20,7 @@ mod eevdf_tests;
 pub mod entity;
 mod explain;
 pub mod features;
+mod hrtick;
 pub mod load;
 pub mod pelt;
 pub mod queue;
@@ -36,6 +37,7 @@ use crate::class::{BandwidthStats, SchedClass};
 use crate::core::{Core, PreemptCheck, TOUCHED_MIN_CPUS};
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::hrtick::Hrticks;
 use crate::options::Options;
 use bandwidth::Bandwidth;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
@@ -73,6 +75,10 @@ pub struct FairClass {
     balancer: Option<Box<Balancer>>,
     /// Only if some group has a limit.
     bandwidth: Option<Box<Bandwidth>>,
+    /// Only with the feature HRTICK.
+    hrtick: Option<Box<Hrticks>>,
+    /// Whether there is either of the two, so that the common case asks once.
+    has_extras: bool,
     /// CPUs whose figures have changed; see [`FairQueues::take_touched`].
     touched: CpuMask,
     tracks_touched: bool,
@@ -116,6 +122,8 @@ impl FairClass {
             ..BalanceOptions::new(rules.balance)
         };
         let groups = cgroups.iter().map(|spec| TaskGroup { shares: shares_of(spec), load_avg: 0 });
+        let bandwidth = Bandwidth::new(&rules, tunables.bandwidth_slice_ns, cgroups, nr_cpus);
+        let hrtick = rules.features.hrtick.then(|| Hrticks::new(rules.hrtick, machine));
         Self {
             rules,
             tunables,
@@ -130,7 +138,9 @@ impl FairClass {
             touched: CpuMask::first(nr_cpus),
             tracks_touched: nr_cpus >= TOUCHED_MIN_CPUS,
             has_sched_idle: false,
-            bandwidth: Bandwidth::new(&rules, tunables.bandwidth_slice_ns, cgroups, nr_cpus),
+            has_extras: bandwidth.is_some() || hrtick.is_some(),
+            bandwidth,
+            hrtick,
         }
     }
 
@@ -319,6 +329,9 @@ impl SchedClass for FairClass {
         if let Some(balancer) = &mut self.balancer {
             balancer.task_queued(core, cpu);
         }
+        if self.has_extras && !flags.delayed && self.ent(self.task_entity(task)).on_rq {
+            self.hrtick_update(core, cpu, true);
+        }
     }
 
     fn dequeue_task(
@@ -328,7 +341,11 @@ impl SchedClass for FairClass {
         task: TaskId,
         flags: DequeueFlags,
     ) -> bool {
-        self.dequeue_task_fair(core, cpu, task, flags)
+        let dequeued = self.dequeue_task_fair(core, cpu, task, flags);
+        if self.has_extras && dequeued {
+            self.hrtick_update(core, cpu, false);
+        }
+        dequeued
     }
 
     fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
@@ -431,7 +448,10 @@ impl SchedClass for FairClass {
             self.update_curr(core, q);
             self.update_load_avg(core.now, q, e, load::Change::None);
             self.update_cfs_group(core, e);
-            if self.rules.algorithm == Algorithm::Cfs && self.rq(q).nr_queued > 1 {
+            if self.rules.algorithm == Algorithm::Cfs
+                && self.rq(q).nr_queued > 1
+                && !(self.has_extras && self.hrtick_replaces_tick(core, q))
+            {
                 self.check_preempt_tick(core, q, e);
             }
             e = self.ent(e).parent;
@@ -498,7 +518,10 @@ impl SchedClass for FairClass {
     }
 
     fn timer(&mut self, core: &mut Core, token: u64) {
-        self.bandwidth_timer(core, token);
+        match hrtick::cpu_of(token) {
+            Some(cpu) => self.hrtick_timer(core, cpu),
+            None => self.bandwidth_timer(core, token),
+        }
     }
 
     fn is_throttled(&self, _core: &Core, task: TaskId) -> bool {

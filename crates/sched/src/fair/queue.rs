@@ -506,9 +506,12 @@ impl FairClass {
                 };
                 assert!(e != NIL, "a queue of {} entities names none", self.rq(q).nr_queued);
                 if self.is_task(e) {
-                    if self.is_hierarchy_throttled(q) {
-                        self.throttle_task(core, cpu, e);
-                        continue 'again;
+                    if self.has_extras {
+                        if self.is_hierarchy_throttled(q) {
+                            self.throttle_task(core, cpu, e);
+                            continue 'again;
+                        }
+                        self.hrtick_pick(core, q, e);
                     }
                     return Some(self.entity_task(e));
                 }
@@ -587,8 +590,12 @@ impl FairClass {
         se.exec_start = core.now;
         se.prev_sum_exec_runtime = se.sum_exec_runtime;
         self.rq_mut(q).curr = e;
-        if !is_pick && self.bandwidth.is_some() {
-            self.charge_runtime(core, q, 0);
+        if self.has_extras {
+            if is_pick {
+                self.hrtick_set_next(core, q, e);
+            } else if self.bandwidth.is_some() {
+                self.charge_runtime(core, q, 0);
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 use super::features::Features;
 use super::weights::LoadWeight;
 use crate::balance::Generation;
+use crate::hrtick::HrtickRule;
 use schedlab_model::Nanos;
 
 /// Which algorithm orders a queue.
@@ -124,6 +125,8 @@ pub struct Rules {
     pub tg_load_rate_limited: bool,
     /// Load balancing does not count delayed sleepers (later releases of 6.12).
     pub counts_runnable_only: bool,
+    /// The high-resolution tick, with the feature HRTICK.
+    pub hrtick: HrtickRule,
     /// Bandwidth control.
     pub throttling: Throttling,
     /// The periods of bandwidth control begin at a random time (6.6 and later), not at multiples
@@ -156,6 +159,7 @@ impl Rules {
         group_keeps_weight_when_empty: false,
         tg_load_rate_limited: false,
         counts_runnable_only: false,
+        hrtick: HrtickRule::LINUX_6_1,
         throttling: Throttling::Queues,
         random_period_offset: false,
         balance: Generation::V6_1,
@@ -166,6 +170,7 @@ impl Rules {
         algorithm: Algorithm::EevdfByVruntime,
         base_slice_ns: 750_000,
         pick_buddy: false,
+        hrtick: HrtickRule::LINUX_6_6,
         tg_load_rate_limited: true,
         random_period_offset: true,
         ..Self::LINUX_6_1
@@ -179,6 +184,7 @@ impl Rules {
         delay_dequeue: true,
         custom_slice: true,
         protection: Protection::RescheduleIneligible,
+        hrtick: HrtickRule::LINUX_6_12,
         balance: Generation::V6_12,
         ..Self::LINUX_6_6
     };
@@ -210,8 +216,15 @@ impl Rules {
         delayed_lag_only_rises: true,
         exact_arithmetic: true,
         reweight: Reweight::ScaleAll,
+        hrtick: HrtickRule::LINUX_7_1,
         balance: Generation::V7_1,
         ..Self::LINUX_6_18
+    };
+    /// EEVDF as in 7.2, on an architecture that rearms timers late.
+    pub const LINUX_7_2: Self = Self {
+        name: "linux-7.2",
+        features: Features { hrtick: true, ..Features::DEFAULT },
+        ..Self::LINUX_7_1
     };
 
     /// A weight with the arithmetic of this version.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The high-resolution tick of the deadline class (HRTICK_DL): it comes when the budget of the
+//! running task is used up, or might be, and looks.
+//!
+//! Source: Linux kernel/sched/deadline.c (start_hrtick_dl, set_next_task_dl, task_tick_dl), 6.1,
+//! 6.12.63; see [`crate::hrtick`]. The tick comes after 10 us at least, so that a budget smaller
+//! than that is overrun. Left out: the tick of a fair server's own budget; it is looked at when
+//! fair tasks are accounted.
+
+use super::{DlClass, token_of_hrtick};
+use crate::core::Core;
+use schedlab_model::{CpuId, TaskId};
+
+impl DlClass {
+    /// `cpu` reschedules, and this class names `picked`.
+    pub(super) fn hrtick_pick(&mut self, core: &mut Core, cpu: CpuId, picked: Option<TaskId>) {
+        let Some(hrtick) = &mut self.hrtick else { return };
+        let rule = hrtick.rule();
+        if rule.stops_at_schedule {
+            hrtick.stop(cpu);
+        }
+        if rule.restarts_on_repick
+            && let Some(task) = picked.filter(|_| picked == core.rq(cpu).curr)
+        {
+            self.hrtick_start(core, cpu, task);
+        }
+    }
+
+    /// `task` runs on `cpu` with the budget that it has.
+    pub(super) fn hrtick_start(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        let budget = self.tasks[task.index()].entity.runtime;
+        if let Some(hrtick) = &mut self.hrtick {
+            hrtick.start(core, cpu, u64::try_from(budget).unwrap_or(0), token_of_hrtick(cpu));
+        }
+    }
+
+    /// A timer for a high-resolution tick of `cpu` has come.
+    pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
+        let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token_of_hrtick(cpu)));
+        let Some(curr) = Self::dl_curr(core, cpu).filter(|_| due) else { return };
+        self.update_curr(core, cpu);
+        if self.tasks[curr.index()].entity.runtime > 0 && self.is_first(cpu, curr) {
+            self.hrtick_start(core, cpu, curr);
+        }
+    }
+}

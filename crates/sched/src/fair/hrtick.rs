@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The high-resolution tick of the fair class (HRTICK): when it is started, and what it does.
+//!
+//! A pick starts it if others wait, for what is left of the slice (to 7.0) or until the virtual
+//! deadline (7.1); a task that comes starts it if the running one had been alone, and up to 7.0
+//! every task that comes or goes starts it anew. The tick accounts the running task and reschedules
+//! its CPU; the pick decides. [`crate::hrtick`] has the timers and the source.
+//!
+//! A real timer comes microseconds late. Here it comes on the nanosecond, so it is put off, where
+//! the kernel's rounding would have it come some nanoseconds before the deadline, until that is
+//! reached: the pick would find the request unfinished otherwise, and let it run on to the next
+//! tick.
+
+use super::FairClass;
+use super::load::Change;
+use super::rbtree::NIL;
+use super::rules::Algorithm;
+use super::weights::{NICE_0_LOAD, calc_delta_fair};
+use crate::core::Core;
+use crate::hrtick::Hrticks;
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+/// Kind of the timer's token; the others are those of bandwidth control.
+const TOKEN_HRTICK: u64 = 2;
+/// What the rounding of virtual time can amount to, as real time.
+const ROUNDING: Nanos = 64;
+
+const fn token(cpu: CpuId) -> u64 {
+    TOKEN_HRTICK << 32 | cpu.0 as u64
+}
+
+/// The CPU of a high-resolution tick whose timer has this token.
+pub(super) const fn cpu_of(token: u64) -> Option<CpuId> {
+    if token >> 32 == TOKEN_HRTICK { Some(CpuId(token as u32)) } else { None }
+}
+
+impl FairClass {
+    /// `e` is the pick of its CPU: its slice begins, or goes on.
+    pub(super) fn hrtick_pick(&mut self, core: &mut Core, q: u32, e: u32) {
+        let cpu = CpuId(self.rq(q).cpu);
+        let Some(hrtick) = &mut self.hrtick else { return };
+        let rule = hrtick.rule();
+        if rule.stops_at_schedule {
+            hrtick.stop(cpu);
+        }
+        if rule.restarts_on_repick && core.rq(cpu).curr == Some(self.entity_task(e)) {
+            self.hrtick_start(core, cpu, e, false);
+        }
+    }
+
+    /// Task entity `e` starts to run because it was picked.
+    pub(super) fn hrtick_set_next(&mut self, core: &mut Core, q: u32, e: u32) {
+        if self.hrtick.is_some() && self.is_task(e) {
+            let cpu = CpuId(self.rq(q).cpu);
+            self.hrtick_start(core, cpu, e, false);
+        }
+    }
+
+    /// A task came to `cpu`, or left it (`hrtick_update`).
+    pub(super) fn hrtick_update(&mut self, core: &mut Core, cpu: CpuId, comes: bool) {
+        let Some(hrtick) = &self.hrtick else { return };
+        let rule = hrtick.rule();
+        if !rule.stops_at_schedule && (!comes || hrtick.is_active(core, cpu)) {
+            return;
+        }
+        let Some(e) = self.running_task(core, cpu) else { return };
+        let nr_queued = self.rq(self.ent(e).cfs).nr_queued;
+        if !rule.short_queues_only || nr_queued < self.tunables.nr_latency {
+            self.hrtick_start(core, cpu, e, true);
+        }
+    }
+
+    /// Whether the tick leaves it to the high-resolution tick to judge the running task of `q`
+    /// (CFS; not with DOUBLE_TICK).
+    pub(super) fn hrtick_replaces_tick(&self, core: &Core, q: u32) -> bool {
+        let cpu = CpuId(self.rq(q).cpu);
+        !self.rules.features.double_tick
+            && self.hrtick.as_ref().is_some_and(|hrtick| hrtick.is_active(core, cpu))
+    }
+
+    /// A timer for a high-resolution tick of `cpu` has come.
+    pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
+        let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token(cpu)));
+        let Some(curr) = self.running_task(core, cpu).filter(|_| due) else { return };
+        self.tick_levels(core, curr);
+        core.resched_curr(cpu);
+    }
+
+    /// Accounts the running `e` and the entities above it (`entity_tick`).
+    fn tick_levels(&mut self, core: &mut Core, mut e: u32) {
+        while e != NIL {
+            let q = self.ent(e).cfs;
+            self.update_curr(core, q);
+            self.update_load_avg(core.now, q, e, Change::None);
+            self.update_cfs_group(core, e);
+            e = self.ent(e).parent;
+        }
+    }
+
+    /// The entity of what `cpu` runs, if that is of this class.
+    fn running_task(&self, core: &Core, cpu: CpuId) -> Option<u32> {
+        let curr: TaskId = core.rq(cpu).curr?;
+        let e = self.task_entity(curr);
+        (self.rq(self.ent(e).cfs).curr == e).then_some(e)
+    }
+
+    /// Starts the tick for what is left to task `e` (`hrtick_start_fair`). `runs`: it runs already,
+    /// and gives way if nothing is left.
+    fn hrtick_start(&mut self, core: &mut Core, cpu: CpuId, e: u32, runs: bool) {
+        if self.rq(cpu.0).h_nr_queued <= 1 {
+            return;
+        }
+        let Some(left) = self.hrtick_left(e) else {
+            if runs {
+                core.resched_curr(cpu);
+            }
+            return;
+        };
+        if let Some(hrtick) = &mut self.hrtick {
+            Hrticks::start(hrtick, core, cpu, left, token(cpu));
+        }
+    }
+
+    /// Real time that is left to `e`; `None`: less than none.
+    fn hrtick_left(&self, e: u32) -> Option<Nanos> {
+        let se = self.ent(e);
+        let until_deadline = self.hrtick.as_ref()?.rule().until_deadline;
+        let ran = se.sum_exec_runtime - se.prev_sum_exec_runtime;
+        let left = match self.rules.algorithm {
+            Algorithm::Cfs => return self.sched_slice(se.cfs, e).checked_sub(ran),
+            _ if !until_deadline => se.slice.checked_sub(ran)?,
+            _ => {
+                let vleft = u64::try_from(se.deadline.wrapping_sub(se.vruntime) as i64).ok()?;
+                scale(vleft, se.load.weight, NICE_0_LOAD)
+            }
+        };
+        let reached = self.time_to_deadline(e);
+        Some(if reached > left && reached - left <= ROUNDING { reached } else { left })
+    }
+
+    /// The least running time after which the virtual runtime of `e` is not before its deadline.
+    fn time_to_deadline(&self, e: u32) -> Nanos {
+        let se = self.ent(e);
+        let Ok(vleft) = u64::try_from(se.deadline.wrapping_sub(se.vruntime) as i64) else {
+            return 0;
+        };
+        let mut time = scale(vleft, se.load.weight, NICE_0_LOAD);
+        // Rounding and the inverse weights cost a few nanoseconds at most.
+        let end = time.saturating_add(ROUNDING);
+        while time < end && calc_delta_fair(time, se.load) < vleft {
+            time += 1;
+        }
+        time
+    }
+}
+
+/// value * num / den, rounded down.
+fn scale(value: u64, num: u64, den: u64) -> u64 {
+    u64::try_from(u128::from(value) * u128::from(num) / u128::from(den)).unwrap_or(u64::MAX)
+}
