@@ -7,6 +7,7 @@ mod common;
 
 use common::workloads::{nice, on, policy, task};
 use common::{Case, MS};
+use schedlab_model::machine::Shape;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Amount, CgroupId, CgroupSpec, Costs, CpuMax, LoopCount, Machine, Op, Policy, Program,
@@ -65,9 +66,34 @@ fn caches(nr_llcs: u32, per_llc: u32) -> Topology {
     topology
 }
 
+/// Two hardware threads a core.
+fn threads(nodes: u32, llcs_per_node: u32, cores_per_llc: u32, siblings_apart: bool) -> Topology {
+    let threads_per_core = 2;
+    Topology::regular(Shape {
+        nodes,
+        llcs_per_node,
+        cores_per_llc,
+        threads_per_core,
+        siblings_apart,
+    })
+}
+
 #[test]
 fn what_is_kept_of_the_cpus_is_what_they_say() {
-    let machines = [Topology::flat(40), caches(2, 32), Topology::flat(130)];
+    all_agree(&[Topology::flat(40), caches(2, 32), Topology::flat(130)]);
+}
+
+#[test]
+fn what_is_kept_of_cores_and_nodes_is_what_their_cpus_say() {
+    // Cores of two threads; nodes; caches too small for sums of their own; one core that has a
+    // single thread.
+    let mut odd = threads(1, 1, 20, false);
+    odd.core[39] = 20;
+    all_agree(&[threads(1, 1, 20, true), threads(2, 2, 9, false), odd]);
+}
+
+/// Runs on each machine, under each scheduler that keeps sums, with tasks of all kinds.
+fn all_agree(machines: &[Topology]) {
     for name in ALL {
         for (topology, has_sched_idle) in machines.iter().zip([false, true, false]) {
             let nr_cpus = topology.nr_cpus();

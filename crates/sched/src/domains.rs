@@ -159,6 +159,11 @@ impl Domains {
         self.domains.len()
     }
 
+    /// Number of CPUs.
+    pub fn nr_cpus(&self) -> u32 {
+        self.of_cpu.len() as u32
+    }
+
     /// Domains of `cpu`, smallest first. A CPU alone in the machine has none.
     #[inline]
     pub fn of_cpu(&self, cpu: CpuId) -> &[CpuDomain] {

@@ -86,12 +86,10 @@ impl Balancer {
         fair: &impl FairQueues,
         attempt: &Attempt,
     ) -> DomainStats {
-        let groups = &self.domains.domain(attempt.domain).groups;
         let mut totals = Totals::default();
-        let local = self.group_sums(core, fair, &groups[attempt.local_group], &attempt.cpus);
-        let local = self.classified(attempt, attempt.local_group, local);
+        let local = self.stats_of(core, fair, attempt, attempt.local_group);
         totals.add(&local);
-        let busiest = if attempt.has_sums && !attempt.has_left_out {
+        let busiest = if attempt.has_kept() {
             self.busiest_by_sums(core, fair, attempt, &mut totals)
         } else if self.has_plain_cpus(core, attempt) {
             self.busiest_cpu(core, fair, attempt, &mut totals)
@@ -99,10 +97,7 @@ impl Balancer {
             self.busiest_group(core, fair, attempt, &mut totals)
         };
         // The loop keeps of the busiest only what it compares; the rest is summed up once more.
-        let busiest = busiest.map(|index| {
-            let stats = self.group_sums(core, fair, &groups[index], &attempt.cpus);
-            (index, self.classified(attempt, index, stats))
-        });
+        let busiest = busiest.map(|index| (index, self.stats_of(core, fair, attempt, index)));
         let is_root = self.domains.of_cpu(attempt.this_cpu).len() == attempt.position + 1;
         if is_root {
             self.overload = totals.overload;
@@ -189,6 +184,29 @@ impl Balancer {
         busiest.map(|(index, _)| index)
     }
 
+    /// Statistics of a group of the attempt's domain, from the sums that are kept if they hold.
+    fn stats_of(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        attempt: &Attempt,
+        index: usize,
+    ) -> GroupStats {
+        let plain = || {
+            let group = &self.domains.domain(attempt.domain).groups[index];
+            self.classified(attempt, index, self.group_sums(core, fair, group, &attempt.cpus))
+        };
+        let sums = if attempt.has_kept() { self.sums.of(attempt.domain) } else { None };
+        match sums {
+            Some(sums) => {
+                let stats = self.classified(attempt, index, sums.stats_of(index));
+                debug_assert_eq!(stats, plain(), "sums of group {index} are out of date");
+                stats
+            }
+            None => plain(),
+        }
+    }
+
     /// The same from the sums that are kept.
     fn busiest_by_sums(
         &self,
@@ -197,14 +215,14 @@ impl Balancer {
         attempt: &Attempt,
         totals: &mut Totals,
     ) -> Option<usize> {
-        let sums = self.sums[attempt.domain as usize].as_ref()?;
-        let busiest = sums.busiest_beside(attempt.local_group);
+        let sums = self.sums.of(attempt.domain)?;
+        let busiest = sums.busiest_beside(attempt.local_group, attempt.is_idle());
         let mut found = Totals::default();
         (found.load, found.util, found.overload) = sums.totals();
-        found.capacity = SCALE * self.domains.domain(attempt.domain).groups.len() as u64;
+        found.capacity = SCALE * u64::from(self.domains.domain(attempt.domain).weight);
         if cfg!(debug_assertions) {
             let mut plain = *totals;
-            assert_eq!(self.busiest_cpu(core, fair, attempt, &mut plain), busiest);
+            assert_eq!(self.busiest_group(core, fair, attempt, &mut plain), busiest);
             assert_eq!(plain, found, "sums of domain {} are out of date", attempt.domain);
         }
         *totals = found;
@@ -217,7 +235,8 @@ impl Balancer {
         let pct = self.domains.domain(attempt.domain).imbalance_pct;
         let is_local = index == attempt.local_group;
         let imbalanced = self.imbalanced[attempt.domain as usize][index];
-        let smt_balance = self.is_smt_balance(&stats, attempt.is_idle(), is_local);
+        let smt_balance =
+            attempt.is_idle() && !is_local && stats.is_smt_balance(self.options.generation);
         stats.kind = stats.classify(pct, imbalanced, smt_balance);
         if stats.kind == GroupType::Overloaded {
             stats.avg_load = stats.load_by_capacity();

@@ -56,6 +56,11 @@ impl Attempt {
         self.idle != Activity::Busy
     }
 
+    /// Whether the sums that are kept answer for this attempt.
+    pub fn has_kept(&self) -> bool {
+        self.has_sums && !self.has_left_out
+    }
+
     pub fn is_newly_idle(&self) -> bool {
         self.idle == Activity::NewlyIdle
     }
@@ -396,7 +401,11 @@ impl Balancer {
     /// Marks the group of the domain above as unbalanced because of affinity, or clears that.
     fn set_parent_imbalance(&mut self, attempt: &Attempt, value: bool) {
         if let Some(parent) = self.domains.of_cpu(attempt.this_cpu).get(attempt.position + 1) {
-            self.imbalanced[parent.domain as usize][parent.local_group as usize] = value;
+            let domain = parent.domain as usize;
+            let flag = &mut self.imbalanced[domain][parent.local_group as usize];
+            let nr_set = &mut self.nr_imbalanced[domain];
+            *nr_set = *nr_set + u32::from(value) - u32::from(*flag);
+            *flag = value;
         }
     }
 

@@ -237,8 +237,10 @@ pub struct Balancer {
     llcs: Vec<LlcState>,
     /// By domain number and group: a lower level failed because of affinity (`sgc->imbalance`).
     imbalanced: Vec<Vec<bool>>,
-    /// By domain number; see [`sums`].
-    sums: Vec<Option<sums::CpuSums>>,
+    /// How many of these are set, by domain number.
+    nr_imbalanced: Vec<u32>,
+    /// Of large domains; see [`sums`].
+    sums: sums::Sums,
     /// Some CPU has two tasks or more (`rd->overload`).
     overload: bool,
     /// Jiffy from which on a busy CPU's tick makes an idle one balance (`nohz.next_balance`).
@@ -280,13 +282,14 @@ impl Balancer {
                 nr_idle_scan: domain.weight,
             })
             .collect();
-        let imbalanced = all.map(|domain| vec![false; domain.groups.len()]).collect();
+        let imbalanced: Vec<_> = all.map(|domain| vec![false; domain.groups.len()]).collect();
         Self {
             options,
             cpus,
             llcs,
+            nr_imbalanced: vec![0; imbalanced.len()],
             imbalanced,
-            sums: sums::all(options.generation, &domains),
+            sums: sums::Sums::new(options.generation, &domains),
             overload: false,
             nohz_next_balance: 0,
             nohz_needs_update: false,

@@ -25,7 +25,7 @@ pub(super) enum GroupType {
 }
 
 /// Statistics of a group (`struct sg_lb_stats`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct GroupStats {
     pub load: u64,
     pub util: u64,
@@ -44,24 +44,27 @@ pub(super) struct GroupStats {
 }
 
 impl GroupStats {
+    /// Of a CPU that was never counted.
+    pub const NOTHING: Self = Self {
+        load: 0,
+        util: 0,
+        runnable: 0,
+        capacity: 0,
+        nr_running: 0,
+        h_nr_running: 0,
+        idle_cpus: 0,
+        weight: 0,
+        cores: 0,
+        is_core: false,
+        kind: GroupType::HasSpare,
+        avg_load: 0,
+        overload: false,
+    };
+
     /// Of `group`, without its CPUs.
     #[inline(always)]
     pub fn of_nobody(group: &Group) -> Self {
-        Self {
-            load: 0,
-            util: 0,
-            runnable: 0,
-            capacity: 0,
-            nr_running: 0,
-            h_nr_running: 0,
-            idle_cpus: 0,
-            weight: group.weight,
-            cores: group.cores,
-            is_core: group.is_core,
-            kind: GroupType::HasSpare,
-            avg_load: 0,
-            overload: false,
-        }
+        Self { weight: group.weight, cores: group.cores, is_core: group.is_core, ..Self::NOTHING }
     }
 
     /// Of one CPU of full capacity, without hardware threads.
@@ -83,6 +86,25 @@ impl GroupStats {
             avg_load: 0,
             overload: rq.nr_running > 1,
         }
+    }
+
+    /// Another CPU counts `new` where it counted `old`. Whether some CPU has more than one task is
+    /// not for sums to know.
+    #[inline]
+    pub fn exchange(&mut self, old: &Self, new: &Self) {
+        self.load = self.load - old.load + new.load;
+        self.util = self.util - old.util + new.util;
+        self.runnable = self.runnable - old.runnable + new.runnable;
+        self.nr_running = self.nr_running - old.nr_running + new.nr_running;
+        self.h_nr_running = self.h_nr_running - old.h_nr_running + new.h_nr_running;
+        self.idle_cpus = self.idle_cpus - old.idle_cpus + new.idle_cpus;
+    }
+
+    /// From 6.12: a core with several runnable tasks is worth relieving when the balancing CPU,
+    /// which is not of it, is idle.
+    #[inline(always)]
+    pub fn is_smt_balance(&self, generation: Generation) -> bool {
+        generation >= Generation::V6_12 && self.is_core && self.h_nr_running > 1
     }
 
     /// Load for each unit of capacity.
@@ -279,15 +301,6 @@ impl Balancer {
         stats.nr_running += rq.nr_running;
         stats.overload |= rq.nr_running > 1;
         stats.idle_cpus += u32::from(rq.curr.is_none() && rq.nr_running == 0);
-    }
-
-    /// From 6.12: a core with several runnable tasks is worth relieving when this CPU is idle.
-    pub(super) fn is_smt_balance(&self, stats: &GroupStats, idle: bool, local: bool) -> bool {
-        self.options.generation >= Generation::V6_12
-            && idle
-            && !local
-            && stats.is_core
-            && stats.h_nr_running > 1
     }
 
     /// Remembers how many CPUs a wake-up should look at in the cache that domain `index` is, if it

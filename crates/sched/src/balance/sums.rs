@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sums over the CPUs of a large domain, and the busiest of them, kept from one attempt to the
-//! next.
+//! Sums over the CPUs of large domains, and the busiest of their groups, kept from one attempt to
+//! the next.
 //!
 //! The kernel asks every CPU of a domain whenever one of them goes idle (update_sd_lb_stats). Here
-//! only the CPUs of which something has changed since the last attempt are asked again: a tree over
-//! the CPUs has the sums of each subtree and the busiest CPU of it, so that an attempt costs a step
-//! for each level and each changed CPU. The numbers and the choice are the kernel's: sums do not
-//! depend on the order, and of equally busy CPUs the order after the balancing one decides, which
-//! the tree keeps.
+//! only the CPUs of which something has changed since the last attempt are asked again. What such a
+//! CPU was counted with before is taken off the sums of its group in each domain, and what it says
+//! now is added; a tree over the groups of a domain has the sums of each subtree and its busiest
+//! group, so that an attempt costs a step for each level and each changed CPU. The numbers and the
+//! choice are the kernel's: sums do not depend on the order, and of equally busy groups the order
+//! after the balancing one decides, which the tree keeps.
 //!
-//! Only where each group is one CPU (no hardware threads) and the fair class is the highest of the
-//! stack: the share that higher classes take depends on when it was last asked for.
+//! Only where the fair class is the highest of the stack (the share that higher classes take
+//! depends on when it was last asked for), and for attempts that leave no CPU of the domain out and
+//! know of no group whose CPUs failed to balance because of affinity.
 
-use super::stats::{GroupStats, GroupType, is_highest};
+use super::stats::{GroupStats, GroupType, SCALE, is_highest};
 use super::{Balancer, FairQueues, Generation};
 use crate::core::{Core, TOUCHED_MIN_CPUS};
 use crate::domains::{Domain, Domains};
-use schedlab_model::CpuId;
 
-/// No CPU: none of the subtree runs a fair task.
+/// No group: none of the subtree runs a fair task.
 const NOBODY: u32 = u32::MAX;
 
 /// A subtree.
@@ -28,20 +29,22 @@ struct Node {
     util: u64,
     /// Some CPU has two tasks or more.
     overload: bool,
-    /// Number of the group that is the busiest, or [`NOBODY`].
-    busiest: u32,
+    /// Number of the group that is the busiest for a busy CPU and for an idle one, or [`NOBODY`].
+    busiest: [u32; 2],
 }
 
-const EMPTY: Node = Node { load: 0, util: 0, overload: false, busiest: NOBODY };
+const EMPTY: Node = Node { load: 0, util: 0, overload: false, busiest: [NOBODY; 2] };
 
 /// Sums of one domain.
 #[derive(Debug)]
-pub(super) struct CpuSums {
+pub(super) struct DomainSums {
     generation: Generation,
     imbalance_pct: u64,
-    /// The CPU of each group, and its figures.
-    cpus: Vec<CpuId>,
-    stats: Vec<GroupStats>,
+    /// Figures of each group, for a busy CPU and, only where groups are cores, which idle CPUs
+    /// relieve, for an idle one.
+    stats: [Vec<GroupStats>; 2],
+    /// CPUs with two tasks or more, by group.
+    nr_overloaded: Vec<u32>,
     /// The root is 1, the children of n are 2n and 2n + 1, the leaf of group g is `width` + g.
     nodes: Vec<Node>,
     width: usize,
@@ -49,56 +52,87 @@ pub(super) struct CpuSums {
     stale: Vec<u32>,
 }
 
-impl CpuSums {
+impl DomainSums {
     /// Of `domain`, if it is worth it.
-    pub fn new(generation: Generation, domain: &Domain) -> Option<Self> {
-        if !domain.has_single_cpus || domain.groups.len() < TOUCHED_MIN_CPUS as usize {
+    fn new(generation: Generation, domain: &Domain) -> Option<Self> {
+        if domain.weight < TOUCHED_MIN_CPUS {
             return None;
         }
-        let width = domain.groups.len().next_power_of_two();
+        let groups = &domain.groups;
+        let full = |weight: u32| SCALE * u64::from(weight);
+        let stats: Vec<GroupStats> = groups
+            .iter()
+            .map(|group| GroupStats {
+                capacity: full(group.weight),
+                ..GroupStats::of_nobody(group)
+            })
+            .collect();
+        let has_cores = generation >= Generation::V6_12 && groups.iter().any(|g| g.is_core);
+        let width = groups.len().next_power_of_two();
         Some(Self {
             generation,
             imbalance_pct: domain.imbalance_pct,
-            cpus: domain.groups.iter().map(|group| group.first).collect(),
-            stats: vec![GroupStats::of_nobody(&domain.groups[0]); domain.groups.len()],
+            nr_overloaded: vec![0; groups.len()],
+            stats: [stats.clone(), if has_cores { stats } else { Vec::new() }],
             nodes: vec![EMPTY; 2 * width],
             width,
             stale: Vec::new(),
         })
     }
 
-    /// Asks the CPU of `group` again.
-    fn ask(&mut self, core: &Core, fair: &impl FairQueues, group: u32) {
+    /// A CPU of `group` that was counted as `old` is counted as `new`.
+    fn exchange(&mut self, group: u32, old: &GroupStats, new: &GroupStats) {
         let index = group as usize;
-        let mut stats = GroupStats::of_cpu(core, fair, self.cpus[index]);
-        stats.kind = stats.classify(self.imbalance_pct, false, false);
-        if stats.kind == GroupType::Overloaded {
-            stats.avg_load = stats.load_by_capacity();
+        let nr_overloaded = &mut self.nr_overloaded[index];
+        *nr_overloaded = *nr_overloaded + u32::from(new.overload) - u32::from(old.overload);
+        let overload = *nr_overloaded > 0;
+        for (is_idle, stats) in [false, true].into_iter().zip(&mut self.stats) {
+            if let Some(stats) = stats.get_mut(index) {
+                stats.exchange(old, new);
+                stats.overload = overload;
+                let relieves = is_idle && stats.is_smt_balance(self.generation);
+                stats.kind = stats.classify(self.imbalance_pct, false, relieves);
+                let is_overloaded = stats.kind == GroupType::Overloaded;
+                stats.avg_load = if is_overloaded { stats.load_by_capacity() } else { 0 };
+            }
         }
-        let leaf = self.width + index;
-        self.nodes[leaf] = Node {
+        self.put(group);
+    }
+
+    /// The figures of `group` have changed.
+    fn put(&mut self, group: u32) {
+        let stats = &self.stats[0][group as usize];
+        let leaf = self.width + group as usize;
+        let busiest = if stats.h_nr_running == 0 { NOBODY } else { group };
+        let Self { nodes, stale, .. } = self;
+        nodes[leaf] = Node {
             load: stats.load,
             util: stats.util,
             overload: stats.overload,
-            busiest: if stats.h_nr_running == 0 { NOBODY } else { group },
+            busiest: [busiest; 2],
         };
-        self.stats[index] = stats;
-        self.stale.push(leaf as u32 / 2);
+        stale.push(leaf as u32 / 2);
     }
 
-    /// Adds up what lies above the CPUs that were asked again, in ascending order.
+    /// Adds up what lies above the groups that have changed.
     fn settle(&mut self) {
         let mut stale = std::mem::take(&mut self.stale);
+        stale.sort_unstable();
         while stale.first().is_some_and(|node| *node > 0) {
             stale.dedup();
             for node in &mut stale {
                 let at = *node as usize;
                 let (left, right) = (self.nodes[2 * at], self.nodes[2 * at + 1]);
+                let busiest = self.busier(false, left.busiest[0], right.busiest[0]);
+                let for_idle = match self.has_two() {
+                    true => self.busier(true, left.busiest[1], right.busiest[1]),
+                    false => busiest,
+                };
                 self.nodes[at] = Node {
                     load: left.load + right.load,
                     util: left.util + right.util,
                     overload: left.overload | right.overload,
-                    busiest: self.busier(left.busiest, right.busiest),
+                    busiest: [busiest, for_idle],
                 };
                 *node /= 2;
             }
@@ -107,41 +141,56 @@ impl CpuSums {
         self.stale = stale;
     }
 
-    /// The busier of two groups, of which `second` comes after `first` in the order that counts.
-    fn busier(&self, first: u32, second: u32) -> u32 {
+    /// Whether an idle CPU judges groups otherwise than a busy one.
+    fn has_two(&self) -> bool {
+        !self.stats[1].is_empty()
+    }
+
+    /// The busier of two groups for a CPU that is idle or not, of which `second` comes after
+    /// `first` in the order that counts.
+    fn busier(&self, is_idle: bool, first: u32, second: u32) -> u32 {
         if second == NOBODY {
             return first;
         }
         if first == NOBODY {
             return second;
         }
-        let (a, b) = (&self.stats[first as usize], &self.stats[second as usize]);
+        let stats = &self.stats[usize::from(is_idle && self.has_two())];
+        let (a, b) = (&stats[first as usize], &stats[second as usize]);
         if b.is_busier_than(a, self.generation) { second } else { first }
     }
 
     /// The busiest of the groups `from .. to`.
-    fn busiest_between(&self, from: usize, to: usize) -> u32 {
+    fn busiest_between(&self, is_idle: bool, from: usize, to: usize) -> u32 {
         let (mut left, mut right) = (NOBODY, NOBODY);
         let (mut a, mut b) = (self.width + from, self.width + to);
+        let of = |node: usize| self.nodes[node].busiest[usize::from(is_idle)];
         while a < b {
             if a % 2 == 1 {
-                left = self.busier(left, self.nodes[a].busiest);
+                left = self.busier(is_idle, left, of(a));
                 a += 1;
             }
             if b % 2 == 1 {
                 b -= 1;
-                right = self.busier(self.nodes[b].busiest, right);
+                right = self.busier(is_idle, of(b), right);
             }
             (a, b) = (a / 2, b / 2);
         }
-        self.busier(left, right)
+        self.busier(is_idle, left, right)
     }
 
-    /// The busiest of the groups but `local`, the first of equals after it.
-    pub fn busiest_beside(&self, local: usize) -> Option<usize> {
-        let after = self.busiest_between(local + 1, self.cpus.len());
-        let busiest = self.busier(after, self.busiest_between(0, local));
+    /// The busiest of the groups but `local` for a CPU that is idle or not, the first of equals
+    /// after it.
+    pub fn busiest_beside(&self, local: usize, is_idle: bool) -> Option<usize> {
+        let after = self.busiest_between(is_idle, local + 1, self.stats[0].len());
+        let before = self.busiest_between(is_idle, 0, local);
+        let busiest = self.busier(is_idle, after, before);
         (busiest != NOBODY).then_some(busiest as usize)
+    }
+
+    /// Figures of a group; how busy they make it is for the attempt to say.
+    pub fn stats_of(&self, group: usize) -> GroupStats {
+        self.stats[0][group]
     }
 
     /// Load and utilisation of all CPUs, and whether one has two tasks or more.
@@ -151,10 +200,32 @@ impl CpuSums {
     }
 }
 
-/// The sums of each domain that has some, by number.
-pub(super) fn all(generation: Generation, domains: &Domains) -> Vec<Option<CpuSums>> {
-    let numbers = 0..domains.nr_domains() as u32;
-    numbers.map(|number| CpuSums::new(generation, domains.domain(number))).collect()
+/// What is kept of a machine.
+#[derive(Debug)]
+pub(super) struct Sums {
+    /// What each CPU was counted with last.
+    cpus: Vec<GroupStats>,
+    /// By domain number.
+    domains: Vec<Option<DomainSums>>,
+    /// Numbers of the domains that have sums.
+    kept: Vec<u32>,
+}
+
+impl Sums {
+    /// Of the domains of a machine that are worth it.
+    pub fn new(generation: Generation, domains: &Domains) -> Self {
+        let numbers = 0..domains.nr_domains() as u32;
+        let sums: Vec<Option<DomainSums>> =
+            numbers.clone().map(|n| DomainSums::new(generation, domains.domain(n))).collect();
+        let kept: Vec<u32> = numbers.filter(|number| sums[*number as usize].is_some()).collect();
+        let nr_cpus = if kept.is_empty() { 0 } else { domains.nr_cpus() };
+        Self { cpus: vec![GroupStats::NOTHING; nr_cpus as usize], domains: sums, kept }
+    }
+
+    /// Those of domain number `domain`, if it has some.
+    pub fn of(&self, domain: u32) -> Option<&DomainSums> {
+        self.domains[domain as usize].as_ref()
+    }
 }
 
 impl Balancer {
@@ -166,20 +237,29 @@ impl Balancer {
         fair: &mut impl FairQueues,
         domain: u32,
     ) -> bool {
-        if self.sums[domain as usize].is_none() || !is_highest(core) {
+        let is_kept = self.sums.of(domain).is_some() && is_highest(core);
+        if !is_kept || self.nr_imbalanced[domain as usize] > 0 {
             return false;
         }
         let Some(touched) = fair.take_touched() else { return false };
         let touched = touched.or(&core.take_touched());
+        let Sums { cpus, domains, kept } = &mut self.sums;
         for cpu in touched.iter() {
-            if let Some(entry) = self.domains.of_cpu(cpu).first()
-                && let Some(sums) = &mut self.sums[entry.domain as usize]
-            {
-                sums.ask(core, fair, entry.local_group);
+            let new = GroupStats::of_cpu(core, fair, cpu);
+            let old = std::mem::replace(&mut cpus[cpu.index()], new);
+            if old == new {
+                continue;
+            }
+            for entry in self.domains.of_cpu(cpu) {
+                if let Some(sums) = &mut domains[entry.domain as usize] {
+                    sums.exchange(entry.local_group, &old, &new);
+                }
             }
         }
-        for sums in self.sums.iter_mut().flatten() {
-            sums.settle();
+        for number in kept {
+            if let Some(sums) = &mut domains[*number as usize] {
+                sums.settle();
+            }
         }
         true
     }
@@ -191,7 +271,7 @@ mod tests {
     use schedlab_model::Machine;
     use schedlab_model::random::{Purpose, Stream};
 
-    /// A CPU with figures from a few values, so that equals are frequent.
+    /// A group with figures from a few values, so that equals are frequent.
     fn figures(random: &mut Stream) -> GroupStats {
         let domains = Domains::new(&Machine::flat(2).topology);
         let nr_running = random.below(4) as u32;
@@ -219,40 +299,33 @@ mod tests {
             [(Generation::V6_1, 32u32), (Generation::V6_12, 33), (Generation::V7_1, 100)]
         {
             let domains = Domains::new(&Machine::flat(nr_cpus).topology);
-            let mut sums = CpuSums::new(generation, domains.domain(0)).unwrap();
+            let mut sums = DomainSums::new(generation, domains.domain(0)).unwrap();
             for _ in 0..300 {
                 let changed = 1 + random.below(6);
                 let mut groups: Vec<u32> =
                     (0..changed).map(|_| random.below(u64::from(nr_cpus)) as u32).collect();
                 groups.sort_unstable();
                 for group in groups {
-                    let stats = figures(&mut random);
-                    let leaf = sums.width + group as usize;
-                    sums.nodes[leaf] = Node {
-                        load: stats.load,
-                        util: stats.util,
-                        overload: stats.overload,
-                        busiest: if stats.h_nr_running == 0 { NOBODY } else { group },
-                    };
-                    sums.stats[group as usize] = stats;
-                    sums.stale.push(leaf as u32 / 2);
+                    sums.stats[0][group as usize] = figures(&mut random);
+                    sums.put(group);
                 }
                 sums.settle();
                 let local = random.below(u64::from(nr_cpus)) as usize;
                 let mut found: Option<usize> = None;
                 for step in 1..nr_cpus as usize {
                     let index = (local + step) % nr_cpus as usize;
-                    let stats = &sums.stats[index];
+                    let stats = &sums.stats[0][index];
                     let is_busier =
-                        |other: usize| stats.is_busier_than(&sums.stats[other], generation);
+                        |other: usize| stats.is_busier_than(&sums.stats[0][other], generation);
                     if stats.h_nr_running > 0 && found.is_none_or(is_busier) {
                         found = Some(index);
                     }
                 }
-                assert_eq!(sums.busiest_beside(local), found);
-                let load: u64 = sums.stats.iter().map(|stats| stats.load).sum();
-                let util: u64 = sums.stats.iter().map(|stats| stats.util).sum();
-                let overload = sums.stats.iter().any(|stats| stats.overload);
+                assert_eq!(sums.busiest_beside(local, false), found);
+                assert_eq!(sums.busiest_beside(local, true), found);
+                let load: u64 = sums.stats[0].iter().map(|stats| stats.load).sum();
+                let util: u64 = sums.stats[0].iter().map(|stats| stats.util).sum();
+                let overload = sums.stats[0].iter().any(|stats| stats.overload);
                 assert_eq!(sums.totals(), (load, util, overload));
             }
         }
