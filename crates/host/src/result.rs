@@ -7,10 +7,16 @@
 use crate::lane::{HostLane, HostRequest, LIMIT_NS_DEFAULT};
 use crate::outcome::{HostOutcome, TaskOutcome};
 use crate::pace::Pace;
+use crate::program::run_program;
 use crate::session::{RecorderChoice, SOURCE_BPF, warning};
-use schedlab_lab::{Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, launchers};
-use schedlab_metrics::{RunMeasures, TaskMeasures, totals};
+use schedlab_lab::program::ProgramRun;
+use schedlab_lab::{
+    CopyResult, Keep, Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Warning,
+    launchers,
+};
+use schedlab_metrics::{RunMeasures, TaskMeasures, totals, user_system};
 use schedlab_model::TraceSink;
+use schedlab_model::time::NSEC_PER_USEC;
 
 /// Measures that a run without a trace cannot give; they read 0 there.
 pub const ABSENT_WITHOUT_TRACE: [&str; 7] =
@@ -49,6 +55,9 @@ impl HostLane {
                 spec.machine.name
             )));
         }
+        if let Some(program) = &request.program {
+            return run_of_program(request, program, sink);
+        }
         let host_request = HostRequest {
             workload: request.workload.clone(),
             policy: None,
@@ -85,19 +94,64 @@ impl HostLane {
             result.analysis = None;
         }
         fill_pids(&mut result.measures, &outcome);
+        fill_user_system(&mut result.measures, &outcome, nr_cpus);
         result.warnings = outcome.warnings;
         if outcome.source != SOURCE_BPF {
-            result.warnings.push(warning(
-                "measures-absent",
-                format!(
-                    "Without a trace these measures are unknown and read 0: {}.",
-                    ABSENT_WITHOUT_TRACE.join(", ")
-                ),
-            ));
+            result.warnings.push(measures_absent());
         }
         result.machine = outcome.machine;
         Ok(result)
     }
+}
+
+/// The run of a program: measures of it and its descendants, and the figures that it printed.
+fn run_of_program(
+    request: &RunRequest,
+    program: &ProgramRun,
+    sink: &mut dyn TraceSink,
+) -> Result<RunResult, LaneError> {
+    let nr_cpus = request.cpus.weight();
+    let mut recorder = Recorder::new(nr_cpus, Keep { analysis: None, ..request.keep });
+    let outcome = run_program(request, program, &mut (&mut recorder, sink))?;
+    let recorded = recorder.finish(&request.workload);
+    let host = outcome.command.host;
+    let is_recorded = host.source == SOURCE_BPF;
+    let measures = match is_recorded {
+        true => recorded.measures,
+        false => measures_without_trace(&host, nr_cpus),
+    };
+    let mut warnings = host.warnings;
+    if !is_recorded {
+        warnings.push(measures_absent());
+    }
+    Ok(RunResult {
+        schema_version: SCHEMA_VERSION,
+        schedlab_version: env!("CARGO_PKG_VERSION").into(),
+        lane: "host".into(),
+        scheduler: request.scheduler.clone(),
+        workload: request.workload.name.clone(),
+        parameters: request.parameters.clone(),
+        seed: request.seed,
+        repetition: request.repetition,
+        machine: host.machine,
+        source: host.source.into(),
+        warnings,
+        measures,
+        slices: recorded.slices,
+        copies: outcome.command.copies.into_iter().map(CopyResult::from).collect(),
+        figures: outcome.figures,
+        ..RunResult::default()
+    })
+}
+
+fn measures_absent() -> Warning {
+    warning(
+        "measures-absent",
+        format!(
+            "Without a trace these measures are unknown and read 0: {}.",
+            ABSENT_WITHOUT_TRACE.join(", ")
+        ),
+    )
 }
 
 /// A task is announced as soon as it is known of, which can be before its process exists.
@@ -105,6 +159,18 @@ fn fill_pids(measures: &mut RunMeasures, outcome: &HostOutcome) {
     for task in measures.tasks.iter_mut().filter(|task| task.pid == 0) {
         task.pid = outcome.tasks.iter().find(|t| t.id == task.id).map_or(0, |found| found.pid);
     }
+}
+
+/// A trace does not tell user from system time; wait4 does, of tasks that were reaped.
+fn fill_user_system(measures: &mut RunMeasures, outcome: &HostOutcome, nr_cpus: u32) {
+    for task in &mut measures.tasks {
+        let reaped = outcome.tasks.iter().find(|t| t.id == task.id && t.exit_code.is_some());
+        task.user_time_ns = reaped.map(|found| found.user_us * NSEC_PER_USEC);
+        task.system_time_ns = reaped.map(|found| found.system_us * NSEC_PER_USEC);
+    }
+    let (user, system) = user_system::of_tasks(&measures.tasks).unzip();
+    (measures.totals.user_time_ns, measures.totals.system_time_ns) = (user, system);
+    totals::settle(&mut measures.totals, nr_cpus);
 }
 
 /// What schedstat, wait4 and the tasks' own time stamps give.

@@ -14,6 +14,7 @@ mod kernel;
 mod list;
 mod load;
 mod machines;
+mod programs;
 mod progress;
 mod report;
 mod reproduce;
@@ -32,10 +33,10 @@ mod vm_golden;
 
 pub use analysis::AnalysisArgs;
 pub use attach::AttachArgs;
+pub use export::ExportFormat;
 pub use kernel::KernelArgs;
 pub use load::LoadArgs;
 pub use schema::SchemaKind;
-pub use trace_file::TraceFormat;
 pub use validate::{EXAMPLES as EXAMPLES_VALIDATE, ValidateArgs};
 pub use vm::VmArgs;
 

@@ -16,7 +16,7 @@ mod verdict;
 
 pub use bounds::Bounds;
 pub use derived::DERIVED;
-pub use evaluate::{Found, Scope};
+pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::Expr;
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
@@ -182,12 +182,14 @@ impl Check {
 
     fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
         let mut dimensions: BTreeSet<String> = BTreeSet::from(["task".to_string()]);
+        let mut figures = Vec::new();
         for name in self.experiment.values() {
             let Some(spec) = experiments.iter().find(|spec| spec.name == name) else {
                 let names = experiments.iter().map(|spec| spec.name.as_str());
                 return Err(unknown("experiment", &name, names).below("experiment"));
             };
             dimensions.extend(spec.dimensions());
+            figures.extend(spec.figure_names());
         }
         if self.on.is_empty() {
             return Err(
@@ -195,25 +197,34 @@ impl Check {
             );
         }
         for row in self.rows()? {
-            let wrong = |error: StudyError| error.below("value");
-            for measure in row.expr.measures() {
-                evaluate::check_measure(measure).map_err(wrong)?;
-                for (name, _) in &measure.selectors {
-                    known_dimension(name, &dimensions).map_err(wrong)?;
-                }
-            }
-            for name in row.expr.series_dimensions() {
-                known_dimension(name, &dimensions).map_err(wrong)?;
-            }
-            if let Some(name) = row.expr.free_variables().into_iter().find(|name| *name != "all") {
-                return Err(wrong(StudyError::new(
-                    format!("{name:?} has no value here"),
-                    "a dimension has one within a series, as in max(n: nr_switches / n); `all` \
-                     is the number of CPUs",
-                )));
-            }
+            check_number(&row.expr, &dimensions, &figures).map_err(|error| error.below("value"))?;
         }
         Ok(())
+    }
+}
+
+/// Checks the names in a number of runs that have these dimensions, and programs these figures.
+pub(crate) fn check_number(
+    expr: &Expr,
+    dimensions: &BTreeSet<String>,
+    figures: &[String],
+) -> Result<(), StudyError> {
+    for measure in expr.measures() {
+        evaluate::check_measure(measure, figures)?;
+        for (name, _) in &measure.selectors {
+            known_dimension(name, dimensions)?;
+        }
+    }
+    for name in expr.series_dimensions() {
+        known_dimension(name, dimensions)?;
+    }
+    match expr.free_variables().into_iter().find(|name| *name != "all") {
+        None => Ok(()),
+        Some(name) => Err(StudyError::new(
+            format!("{name:?} has no value here"),
+            "a dimension has one within a series, as in max(n: nr_switches / n); `all` is the \
+             number of CPUs",
+        )),
     }
 }
 
@@ -225,7 +236,7 @@ fn known_dimension(name: &str, known: &BTreeSet<String>) -> Result<(), StudyErro
 }
 
 /// Whether `name` is `template` with something in the place of each pair of braces.
-fn matches_template(template: &str, name: &str) -> bool {
+pub(crate) fn matches_template(template: &str, name: &str) -> bool {
     let Some((before, rest)) = template.split_once('{') else { return template == name };
     let Some(name) = name.strip_prefix(before) else { return false };
     let after = rest.split_once('}').map_or("", |(_, after)| after);
@@ -276,6 +287,9 @@ pub struct Quick {
     /// Parameters with other values.
     #[serde(default)]
     pub parameters: BTreeMap<String, Scalar>,
+    /// Only these of the schedulers of every entry of `runs`; an entry without any is left out.
+    #[serde(default)]
+    pub schedulers: Vec<String>,
     /// Repetitions of every entry of `runs` that has any.
     #[serde(default)]
     pub repetitions: Option<u32>,
