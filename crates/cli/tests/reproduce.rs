@@ -3,7 +3,7 @@
 //! was stopped; what was not measured; and what a study file may not say.
 
 mod common;
-use common::{ok, schedlab};
+use common::{command, done, ok, schedlab};
 use serde_json::Value;
 use std::path::Path;
 
@@ -312,4 +312,34 @@ fn a_study_that_makes_no_sense_is_refused_with_its_place() {
     let twice = schedlab(&["reproduce", "S4", "s4", "--output", output.to_str().unwrap()]);
     assert_eq!(twice.code, 2);
     assert!(twice.stderr.contains("\"s4\" is named twice"), "{}", twice.stderr);
+}
+
+#[test]
+fn without_guests_their_checks_cannot_be_told_and_say_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = folder.path().join("g.toml");
+    let guest = "[[experiment.runs]]\nlane = \"vm\"\nschedulers = [\"6.18:RR\", \"6.18:wrr\"]\n\
+                 set = { rt_runtime = \"1s\" }\n";
+    let text = "name = \"G\"\n[[experiment]]\nname = \"G\"\nworkload = \"hogs:n=1,work=5ms\"\n\
+                axes = { cpus = [1] }\n[[experiment.runs]]\nlane = \"sim\"\n\
+                schedulers = [\"rr\"]\n";
+    let claim = "[[claim]]\nid = \"G-1\"\ntext = \"t\"\n[[claim.check]]\nwhat = \"w\"\n\
+                 experiment = \"G\"\non = [\"sim rr\", \"vm 6.18:wrr\"]\n\
+                 value = \"nr_exited\"\nholds = \"= 1\"\nwhy = \"one\"\n";
+    std::fs::write(&study, format!("{text}{guest}{claim}")).unwrap();
+    let output = folder.path().join("out");
+    let args = ["reproduce", study.to_str().unwrap(), "--json", "--output"];
+    let qemu = folder.path().join("no-qemu");
+    let run = command().env("SCHEDLAB_QEMU", &qemu).args(args).arg(&output).output().unwrap();
+    let run = done(&run);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let claims: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(claims[0]["verdict"], "holds-partly");
+    let checks = claims[0]["checks"].as_array().unwrap();
+    assert_eq!(
+        (&checks[0]["answer"], &checks[1]["answer"]),
+        (&"holds".into(), &"cannot-be-told".into())
+    );
+    let reason = checks[1]["reason"].as_str().unwrap();
+    assert!(reason.contains("no-qemu") && reason.contains("left out"), "{reason}");
 }

@@ -232,6 +232,9 @@ impl Prepared {
     }
 }
 
+/// How the note begins that tells why there are no runs in virtual machines.
+pub const NO_GUESTS: &str = "runs in virtual machines are left out";
+
 /// Asks for the analysis of the first run of each point.
 fn analyse_first(plan: &mut Plan, lengths: Option<[u64; 2]>) {
     let thresholds = lengths.map(|[starved_ns, wasted_ns]| Thresholds { starved_ns, wasted_ns });
@@ -245,7 +248,7 @@ fn analyse_first(plan: &mut Plan, lengths: Option<[u64; 2]>) {
 fn guests(plan: &mut Plan) -> Option<VmLane> {
     vm::lane_of(plan).unwrap_or_else(|error| {
         plan.runs.retain(|run| run.lane != "vm");
-        plan.notes.push(format!("runs in virtual machines are left out: {}", error.text()));
+        plan.notes.push(format!("{NO_GUESTS}: {}", error.text()));
         None
     })
 }
