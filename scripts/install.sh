@@ -3,7 +3,7 @@
 # Installs what building and testing need on Debian 12 and Ubuntu 24.04 (and later ones).
 #
 #   scripts/install.sh          compiler for the recorder, libraries, the pinned Rust toolchain
-#   scripts/install.sh test     the same, and the browser that tests the report
+#   scripts/install.sh test     the same, a browser for the report, and programs that tests run
 #
 # Safe to repeat: what is there stays, and a second run takes a second. Without root and sudo, or
 # without network, it says what is missing and how to get it.
@@ -151,5 +151,9 @@ if [ "$mode" = test ] && command -v apt-get >/dev/null; then
     command -v npm >/dev/null || node="nodejs npm"
     # shellcheck disable=SC2086
     need_packages $browser $node || say "the browser test will be skipped"
+    need_packages rt-tests mariadb-server-core sysbench ||
+        say "the tests with hackbench and a database server will be skipped"
+    need_packages glmark2-x11 xvfb libgl1-mesa-dri ||
+        say "the test with a program that draws will be skipped"
 fi
 say "everything is there"

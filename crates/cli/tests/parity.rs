@@ -55,6 +55,7 @@ fn request(workload: &Workload) -> RunRequest {
         until_ns: None,
         keep: Keep::NOTHING,
         machine: None,
+        program: None,
     }
 }
 

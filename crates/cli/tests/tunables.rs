@@ -65,6 +65,12 @@ fn features_are_turned_off_as_in_debugfs() {
     }
     let wrong = schedlab(&["sim", "hogs", "--set", "features=NO_SUCH_THING", "--until", "10ms"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("PLACE_LAG"), "{}", wrong.stderr);
+    for setting in ["features=NO_TTWU_QUEUE", "linux-6.12:TTWU_QUEUE=no"] {
+        let args = ["sim", "hogs", "--scheduler", "linux-6.12", "--set", setting];
+        let refused = schedlab(&args);
+        let why = "feature TTWU_QUEUE cannot matter in this model: a wake-up takes effect at once";
+        assert!(refused.code == 2 && refused.stderr.contains(why), "{}", refused.stderr);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fair server through the whole engine: its place among deadline tasks, when it starts and
-//! stops, and its bandwidth. Sequences follow from kernel/sched/deadline.c of 6.12 and 6.18.
+//! stops, and its bandwidth. Sequences follow from kernel/sched/deadline.c of 6.12, 6.18
+//! and 7.2.
 
 mod common;
 
@@ -10,7 +11,7 @@ use common::{Case, MS, Run, timeline};
 use schedlab_model::{Amount, DeadlineParams, Policy, SchedAttr, TaskSpec, Workload};
 use schedlab_sched::registry::find;
 
-const ALL: [&str; 3] = ["linux-6.12.0", "linux-6.12", "linux-6.18"];
+const ALL: [&str; 4] = ["linux-6.12.0", "linux-6.12", "linux-6.18", "linux-7.1"];
 
 fn deadline(runtime_ms: u64, period_ms: u64, reclaim: bool) -> SchedAttr {
     let (runtime_ns, period_ns) = (runtime_ms * MS, period_ms * MS);
@@ -85,15 +86,44 @@ fn a_short_sleep_stops_the_server_of_6_12_and_not_that_of_6_18() {
     // wake-up what is left of the budget is more than its share of the time to the deadline, so
     // 6.12 starts anew: at 599, when the hog has the CPU, with a deadline at 1599. 6.18 goes on
     // with the period of 99 to 1099, of whose 50 ms five idle and five fair ones are gone by then.
-    for (scheduler, served) in
-        [("linux-6.12.0", 1_549), ("linux-6.12", 1_549), ("linux-6.18", 1_059)]
-    {
+    // In 7.1 the idle one before the start does not count.
+    for (scheduler, served) in [
+        ("linux-6.12.0", 1_549),
+        ("linux-6.12", 1_549),
+        ("linux-6.18", 1_059),
+        ("linux-7.1", 1_058),
+    ] {
         let sleeper = at(99, task("sleeper", SchedAttr::default(), bursts(9, MS, 99 * MS)));
         let user = task("user", policy(Policy::Fifo, 1), bursts(6, 98 * MS, 2 * MS));
         let found = timeline(&run(scheduler, 1000, vec![user, sleeper, at(550, fifo())], 1_700));
         let expected = format!("499B 500A 598C {served}B {}C", served + 1);
         assert!(found.contains(&expected), "{scheduler}: {found}");
     }
+}
+
+/// From 950 on the server has a period up to 1950. Of its budget 40 ms are left when the fair task
+/// wakes at 1900. 6.18 begins a new period at once; 7.1 leaves 5 % of the 50 ms left (noticed
+/// to be used up at the tick after), and renews the budget at 1950.
+#[test]
+fn a_server_that_starts_again_in_its_period_gets_its_share_of_the_rest() {
+    for (scheduler, expected) in
+        [("linux-6.18", "1900B 1910A"), ("linux-7.1", "1900B 1903A 1950B 1957A")]
+    {
+        let sleeper = task("sleeper", SchedAttr::default(), bursts(2, 10 * MS, 940 * MS));
+        let run = run(scheduler, 1000, vec![fifo(), sleeper], 2_500);
+        assert_eq!(timeline(&run), format!("0A 950B 960A {expected}"), "{scheduler}");
+    }
+}
+
+/// The budget of the server that waits from 0 on is used up by idle time when its timer comes at
+/// 950, which so stops it. Idle time before a start does not count: fair work that comes at 2100
+/// beside a real-time task has all of the 50 ms before 3100.
+#[test]
+fn from_7_1_on_idle_time_ends_the_waiting_of_a_server() {
+    let first = task("first", SchedAttr::default(), burst(10 * MS));
+    let late = at(2_100, task("late", SchedAttr::default(), endless()));
+    let run = run("linux-7.1", 1000, vec![first, at(2_100, fifo()), late], 3_200);
+    assert_eq!(timeline(&run), "0A 10- 2100B 3050C 3100B");
 }
 
 #[test]

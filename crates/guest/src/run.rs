@@ -102,6 +102,7 @@ fn play(
         repetition: 0,
         until_ns: request.until_ns,
         keep: Keep::NOTHING,
+        program: None,
     };
     let nr_cpus = run.cpus.iter().last().map_or(1, |cpu| cpu.0 + 1);
     let mut sink = BinarySink::new(trace, nr_cpus);

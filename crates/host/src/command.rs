@@ -19,6 +19,7 @@ use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, warning};
 use crate::sys::ExecImage;
 use crate::traps::Watch;
+use schedlab_lab::CopyResult;
 use schedlab_model::trace::{TaskInfo, TraceSink};
 use schedlab_model::{CpuMask, Event, EventKind, Nanos, SchedAttr, TaskId};
 use std::ffi::{CString, OsStr, OsString};
@@ -125,6 +126,22 @@ impl Names for CommandNames {
     }
 }
 
+impl From<CopyOutcome> for CopyResult {
+    fn from(copy: CopyOutcome) -> Self {
+        Self {
+            task: copy.id,
+            pid: copy.pid,
+            wall_ns: copy.wall_ns,
+            user_ns: copy.user_us * 1_000,
+            system_ns: copy.system_us * 1_000,
+            run_delay_ns: copy.run_delay_ns,
+            nr_voluntary_switches: copy.nr_voluntary_switches,
+            nr_involuntary_switches: copy.nr_involuntary_switches,
+            exit_code: copy.exit_code,
+        }
+    }
+}
+
 /// Notes when each copy exited, beside the caller's sink.
 struct ExitTimes<'a> {
     exits: Vec<Option<Nanos>>,
@@ -157,8 +174,6 @@ pub fn run_command(
 ) -> Result<CommandOutcome, HostError> {
     let attr = check(command)?;
     let (image, name) = image(command)?;
-    let memory = RunMemory::new(command.copies)
-        .map_err(|error| HostError::system("memory shared with the copies", &error))?;
     let mut adjustments = Adjustments::default();
     let online = machine::online_cpus();
     let able = session::abilities();
@@ -184,15 +199,32 @@ pub fn run_command(
         duration_ns: None,
         limit_ns: command.limit_ns,
         pace: Pace::LIVE,
+        program: None,
     };
-    let watch = Watch::start(&command.cpus);
-    let names = CommandNames { command: name, copies: command.copies };
-    let mut exits = ExitTimes { exits: vec![None; command.copies as usize], sink };
-    let session = session::run(&mut plan, &memory, command.recorder, &names, false, &mut exits)?;
+    play(&mut plan, name, command.recorder, sink)
+}
+
+/// Runs the copies of a plan, whose work is a command called `name`.
+pub(crate) fn play(
+    plan: &mut RunPlan,
+    name: String,
+    recorder: RecorderChoice,
+    sink: &mut dyn TraceSink,
+) -> Result<CommandOutcome, HostError> {
+    let Work::Command { attr, copies, .. } = &plan.work else {
+        return Err(HostError::Input("the plan has no command".into()));
+    };
+    let (attr, copies, cpus) = (**attr, *copies, plan.cpus);
+    let memory = RunMemory::new(copies)
+        .map_err(|error| HostError::system("memory shared with the copies", &error))?;
+    let watch = Watch::start(&cpus);
+    let names = CommandNames { command: name, copies };
+    let mut exits = ExitTimes { exits: vec![None; copies as usize], sink };
+    let session = session::run(plan, &memory, recorder, &names, false, &mut exits)?;
     let exits = exits.exits;
     let mut host = lane::collect(&memory, session, false);
     host.warnings.extend(watch.finish(attr.policy.is_rt(), &host));
-    host.machine = machine::info(&command.cpus);
+    host.machine = machine::info(&cpus);
     machine::add_run_settings(&mut host);
     let is_unknown = |task: &TaskOutcome| task.ended_ns.is_none();
     if host.source == session::SOURCE_SCHEDSTAT && host.tasks.iter().any(is_unknown) {
@@ -264,7 +296,7 @@ fn image(command: &RunCommand) -> Result<(ExecImage, String), HostError> {
     Ok((ExecImage::new(c_string(path.as_os_str())?, argv, env.collect()), name))
 }
 
-fn is_program(path: &Path) -> bool {
+pub(crate) fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 

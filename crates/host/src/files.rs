@@ -11,7 +11,8 @@ use schedlab_model::program::IoDirection;
 use schedlab_model::{Op, Program};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Block of a direct transfer.
@@ -21,6 +22,8 @@ const BUFFER_LEN: usize = 1 << 20;
 
 /// Start of the names of the runs' directories; the launcher's pid follows.
 const DIR_PREFIX: &str = "schedlab-io-";
+/// The same of programs' directories; the caller's pid follows.
+const PROGRAM_PREFIX: &str = "schedlab-run-";
 /// Name of the input file in the run's directory.
 const INPUT: &str = "input";
 
@@ -184,6 +187,47 @@ pub fn make_dir(user: Option<(u32, u32)>, needs: FileNeeds, len: u64) -> Result<
          one that allows O_DIRECT) is needed: set SCHEDLAB_IO_DIR. Tried {}",
         tried.join("; ")
     ))
+}
+
+/// A name for the private directory of a program, in the first place where one can be made and
+/// another user, if the program runs as one, can go.
+pub fn program_dir(is_of_another: bool) -> Result<PathBuf, String> {
+    let candidates = candidates();
+    let can_go = |parent: &Path| {
+        let mode = parent.metadata().map_or(0, |found| found.permissions().mode());
+        !is_of_another || mode & 0o001 != 0
+    };
+    let is_writable = |parent: &&PathBuf| {
+        let c_path = std::ffi::CString::new(parent.as_os_str().as_bytes());
+        let may_write = c_path.is_ok_and(|path| crate::sys::may_write(&path));
+        parent.is_absolute() && may_write && can_go(parent)
+    };
+    let Some(parent) = candidates.iter().find(is_writable) else {
+        let tried: Vec<String> = candidates.iter().map(|dir| dir.display().to_string()).collect();
+        return Err(format!(
+            "no place for the program's private directory: set SCHEDLAB_IO_DIR. Tried {}",
+            tried.join(", ")
+        ));
+    };
+    let (pid, now) = (std::process::id(), crate::sys::monotonic_ns());
+    Ok(parent.join(format!("{PROGRAM_PREFIX}{pid}-{now}")))
+}
+
+/// Removes programs' directories whose callers are gone: these and their launchers were killed at
+/// once.
+pub fn remove_dead() {
+    for parent in candidates() {
+        let Ok(entries) = fs::read_dir(parent) else { continue };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let rest = name.to_str().and_then(|name| name.strip_prefix(PROGRAM_PREFIX));
+            let pid = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+            if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+                // Somebody else's, or gone already: left as it is.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
 }
 
 /// Removes the directories that a launcher which was killed could not remove.

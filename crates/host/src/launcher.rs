@@ -11,6 +11,8 @@
 //! As root it runs at SCHED_FIFO 99, above any task, so that a hog cannot keep it from ending the
 //! run; it sleeps while tasks run, and it stays off the run's CPUs where others are free.
 
+mod stage;
+
 use crate::attr;
 use crate::burn::Speed;
 use crate::cgroup::CpuController;
@@ -22,6 +24,7 @@ use crate::player::{self, Failure, STAGES};
 use crate::procfs;
 use crate::sys::{self, Pollable, RawSchedAttr};
 use schedlab_model::CpuMask;
+use stage::Staying;
 use std::fs;
 use std::io;
 use std::os::fd::IntoRawFd;
@@ -44,12 +47,16 @@ struct Launcher<'a> {
     memory: &'a RunMemory,
     control: i32,
     signals: i32,
+    /// Commands that stay beside a program.
+    staying: Vec<Staying>,
 }
 
 /// Body of the launcher process; `control` is the end of the pipe to read from. Never returns.
 pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
     sys::block_signals();
-    sys::close_others(&[control]);
+    let outputs = plan.program.as_ref().map(|program| [program.log.fd(), program.output.fd()]);
+    let [log, output] = outputs.unwrap_or([control; 2]);
+    sys::close_others(&[control, log, output]);
     sys::set_name(c"schedlab-launch");
     let started = sys::new_process_group().and_then(|()| sys::become_subreaper());
     let signals = started.and_then(|()| sys::end_signals_fd());
@@ -61,7 +68,7 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
         }
     };
     sys::raise_file_limit();
-    let mut launcher = Launcher { plan, memory, control, signals };
+    let mut launcher = Launcher { plan, memory, control, signals, staying: Vec::new() };
     let result = launcher.whole_run();
     launcher.clean_up();
     match result {
@@ -81,6 +88,7 @@ impl Launcher<'_> {
         self.wait_for_caller()?;
         self.outrank();
         self.make_groups_and_files()?;
+        self.set_stage()?;
         let speed = self.measure_speed();
         let released = self.plan.released();
         let words = release_words(&released);
@@ -98,7 +106,9 @@ impl Launcher<'_> {
         self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
         self.kill_and_count();
         result?;
-        self.report_failed_task()
+        self.report_failed_task()?;
+        self.check_staying()?;
+        self.tear_down()
     }
 
     /// The caller sends one byte when its recorder is ready.
@@ -193,8 +203,12 @@ impl Launcher<'_> {
     fn run_command(&self, index: u32, word_of: u32, launcher_pid: u32) -> ! {
         let slot = self.memory.slot(index);
         let Work::Command { image, output, .. } = &self.plan.work else { sys::exit_now(125) };
-        let setup = player::prepare(self.plan, launcher_pid, false)
-            .and_then(|()| redirect(*output).map_err(Failure::at(10)));
+        let rights = match &self.plan.program {
+            Some(program) => player::restrict(self.plan, launcher_pid, false)
+                .and_then(|()| sys::confine(&program.dir).map_err(Failure::at(23))),
+            None => player::prepare(self.plan, launcher_pid, false),
+        };
+        let setup = rights.and_then(|()| redirect(*output).map_err(Failure::at(10)));
         if let Err(failure) = setup {
             player::fail(slot, &failure);
         }
@@ -430,8 +444,12 @@ impl Launcher<'_> {
 
     /// Leaves nothing behind: no process, no group, no file.
     fn clean_up(&mut self) {
+        self.clear_stage();
         let leftover = kill_descendants();
         self.memory.header().nr_leftover.store(leftover, Ordering::Relaxed);
+        let usage = sys::usage_of_children();
+        let used_us = usage.user_us + usage.system_us;
+        self.memory.header().descendants_cpu_us.store(used_us, Ordering::Relaxed);
         self.plan.groups.remove();
         if let Some(dir) = self.plan.dir.take() {
             // Nothing can be done about a directory that will not go; the system's own cleaning
@@ -563,9 +581,14 @@ fn kill_descendants() -> u32 {
 fn redirect(output: Output) -> io::Result<()> {
     let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into_raw_fd();
     sys::redirect(null, 0)?;
-    if output == Output::Null {
-        sys::redirect(null, 1)?;
-        sys::redirect(null, 2)?;
+    let to = match output {
+        Output::Inherit => None,
+        Output::Null => Some(null),
+        Output::File(fd) => Some(fd),
+    };
+    if let Some(fd) = to {
+        sys::redirect(fd, 1)?;
+        sys::redirect(fd, 2)?;
     }
     sys::close_others(&[]);
     Ok(())

@@ -27,6 +27,7 @@ pub mod pace;
 pub mod plan;
 pub mod player;
 pub mod procfs;
+pub mod program;
 pub mod recorder;
 pub mod refuse;
 pub mod result;

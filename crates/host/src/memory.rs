@@ -44,6 +44,8 @@ pub mod run_state {
     pub const DONE: u32 = 2;
     /// Failed: see the error text.
     pub const FAILED: u32 = 3;
+    /// What stands around a program is ready; the launcher waits for the caller.
+    pub const PREPARED: u32 = 4;
 }
 
 /// The run as a whole.
@@ -64,6 +66,8 @@ pub struct RunHeader {
     pub was_deadlocked: AtomicU32,
     /// Descendants of commands that outlived them and were killed.
     pub nr_leftover: AtomicU32,
+    /// CPU time of all that the launcher started and their children, us: known at its end.
+    pub descendants_cpu_us: AtomicU64,
     error_len: AtomicU32,
     error: [AtomicU8; ERROR_LEN],
 }

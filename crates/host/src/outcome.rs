@@ -116,6 +116,9 @@ pub struct HostOutcome {
     pub nr_lost_marks: u64,
     /// CPU time of the recorder's thread, ns.
     pub recorder_cpu_ns: Nanos,
+    /// CPU time of everything that the run started, by wait4: tasks, their children, what stands
+    /// around a program; ns.
+    pub descendants_cpu_ns: Nanos,
     /// Whether the limit ended the run.
     pub was_limited: bool,
     /// Descendants of commands that outlived them and were ended.

@@ -4,6 +4,7 @@
 use crate::cgroup::Groups;
 use crate::objects::Objects;
 use crate::pace::Pace;
+use crate::program::ProgramPlan;
 use crate::sys::ExecImage;
 use schedlab_model::{Arrival, CpuMask, Nanos, ObjectId, Program, SchedAttr, TaskSpec, Workload};
 use std::path::PathBuf;
@@ -16,6 +17,8 @@ pub enum Output {
     Inherit,
     /// Nowhere.
     Null,
+    /// To this descriptor.
+    File(i32),
 }
 
 /// What the tasks do.
@@ -73,6 +76,8 @@ pub struct RunPlan {
     pub limit_ns: Nanos,
     /// How often the launcher and the recorder look.
     pub pace: Pace,
+    /// What stands around the command where it is a program of an experiment.
+    pub program: Option<Box<ProgramPlan>>,
 }
 
 static NO_PROGRAM: Program = Program { ops: Vec::new(), nr_timers: 0 };

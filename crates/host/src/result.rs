@@ -7,8 +7,13 @@
 use crate::lane::{HostLane, HostRequest, LIMIT_NS_DEFAULT};
 use crate::outcome::{HostOutcome, TaskOutcome};
 use crate::pace::Pace;
+use crate::program::run_program;
 use crate::session::{RecorderChoice, SOURCE_BPF, warning};
-use schedlab_lab::{Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, launchers};
+use schedlab_lab::program::ProgramRun;
+use schedlab_lab::{
+    CopyResult, Keep, Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Warning,
+    launchers,
+};
 use schedlab_metrics::{RunMeasures, TaskMeasures, totals};
 use schedlab_model::TraceSink;
 
@@ -49,6 +54,9 @@ impl HostLane {
                 spec.machine.name
             )));
         }
+        if let Some(program) = &request.program {
+            return run_of_program(request, program, sink);
+        }
         let host_request = HostRequest {
             workload: request.workload.clone(),
             policy: None,
@@ -87,17 +95,61 @@ impl HostLane {
         fill_pids(&mut result.measures, &outcome);
         result.warnings = outcome.warnings;
         if outcome.source != SOURCE_BPF {
-            result.warnings.push(warning(
-                "measures-absent",
-                format!(
-                    "Without a trace these measures are unknown and read 0: {}.",
-                    ABSENT_WITHOUT_TRACE.join(", ")
-                ),
-            ));
+            result.warnings.push(measures_absent());
         }
         result.machine = outcome.machine;
         Ok(result)
     }
+}
+
+/// The run of a program: measures of it and its descendants, and the figures that it printed.
+fn run_of_program(
+    request: &RunRequest,
+    program: &ProgramRun,
+    sink: &mut dyn TraceSink,
+) -> Result<RunResult, LaneError> {
+    let nr_cpus = request.cpus.weight();
+    let mut recorder = Recorder::new(nr_cpus, Keep { analysis: None, ..request.keep });
+    let outcome = run_program(request, program, &mut (&mut recorder, sink))?;
+    let recorded = recorder.finish(&request.workload);
+    let host = outcome.command.host;
+    let is_recorded = host.source == SOURCE_BPF;
+    let measures = match is_recorded {
+        true => recorded.measures,
+        false => measures_without_trace(&host, nr_cpus),
+    };
+    let mut warnings = host.warnings;
+    if !is_recorded {
+        warnings.push(measures_absent());
+    }
+    Ok(RunResult {
+        schema_version: SCHEMA_VERSION,
+        schedlab_version: env!("CARGO_PKG_VERSION").into(),
+        lane: "host".into(),
+        scheduler: request.scheduler.clone(),
+        workload: request.workload.name.clone(),
+        parameters: request.parameters.clone(),
+        seed: request.seed,
+        repetition: request.repetition,
+        machine: host.machine,
+        source: host.source.into(),
+        warnings,
+        measures,
+        slices: recorded.slices,
+        copies: outcome.command.copies.into_iter().map(CopyResult::from).collect(),
+        figures: outcome.figures,
+        ..RunResult::default()
+    })
+}
+
+fn measures_absent() -> Warning {
+    warning(
+        "measures-absent",
+        format!(
+            "Without a trace these measures are unknown and read 0: {}.",
+            ABSENT_WITHOUT_TRACE.join(", ")
+        ),
+    )
 }
 
 /// A task is announced as soon as it is known of, which can be before its process exists.

@@ -107,12 +107,16 @@ impl Launcher {
 
     /// The launcher was killed before it could clean up: the kernel has killed its tasks; groups
     /// and files are left.
-    fn clean_up_after(&self) {
+    fn clean_up_after(&self, plan: &RunPlan) {
         sys::kill_now(-(self.pid as i32));
         if let Some(controller) = CpuController::detect() {
             cgroup::remove_stale(&controller);
         }
         files::remove_stale(self.pid);
+        if let Some(program) = &plan.program {
+            // Not made yet, or removed already.
+            let _ = std::fs::remove_dir_all(&program.dir);
+        }
     }
 }
 
@@ -265,9 +269,16 @@ pub fn run(
     let mut merge = Merge::new(source.nr_cpus());
     let mut converter = Converter::new(memory, names, sink, nr_launched, has_slots);
     let mut launcher = Launcher::start(plan, memory)?;
+    let header = memory.header();
+    if plan.program.is_some() {
+        // What comes before a program, and servers beside it, are no part of the recording.
+        sys::write_byte(launcher.control);
+        while header.state.load(Ordering::Acquire) == run_state::SETUP && !launcher.has_ended() {
+            launcher.wait(plan.pace.round_ns);
+        }
+    }
     source.start(launcher.pid, plan)?;
     sys::write_byte(launcher.control);
-    let header = memory.header();
     let mut has_begun = false;
     loop {
         let is_over = launcher.has_ended();
@@ -294,7 +305,7 @@ pub fn run(
             break;
         }
     }
-    check_end(&launcher, memory)?;
+    check_end(&launcher, plan, memory)?;
     session.zero_ns = header.zero_ns.load(Ordering::Acquire);
     session.end_ns = header.end_ns.load(Ordering::Acquire).saturating_sub(session.zero_ns);
     converter.infer_exits();
@@ -312,7 +323,7 @@ fn collect_marks(memory: &RunMemory, merge: &mut Merge) {
 }
 
 /// The run succeeded, or why not.
-fn check_end(launcher: &Launcher, memory: &RunMemory) -> Result<(), HostError> {
+fn check_end(launcher: &Launcher, plan: &RunPlan, memory: &RunMemory) -> Result<(), HostError> {
     let header = memory.header();
     match header.state.load(Ordering::Acquire) {
         run_state::DONE => Ok(()),
@@ -321,7 +332,7 @@ fn check_end(launcher: &Launcher, memory: &RunMemory) -> Result<(), HostError> {
             Err(HostError::System(text))
         }
         _ => {
-            launcher.clean_up_after();
+            launcher.clean_up_after(plan);
             Err(HostError::System(
                 "the launcher process was killed before the run ended; its tasks, groups and files \
                  were removed"

@@ -33,6 +33,7 @@ impl Watch {
         let span_ns = sys::monotonic_ns().saturating_sub(self.start_ns);
         let tick_ns = 1_000_000_000 / sys::user_hz();
         let used: u64 = outcome.tasks.iter().map(|task| task.run_ns).sum();
+        let used = used.max(outcome.descendants_cpu_ns);
         let busy_ns = end.busy.saturating_sub(self.start.busy) * tick_ns;
         let steal_ns = end.steal.saturating_sub(self.start.steal) * tick_ns;
         let capacity_ns = (span_ns * u64::from(self.cpus.weight())).max(1);

@@ -277,6 +277,7 @@ fn the_lane_gives_a_result_with_settings_and_self_check() {
         repetition: 0,
         until_ns: None,
         keep: Keep::ALL,
+        program: None,
     };
     let result = HostLane.run(&request, &mut NullSink).unwrap();
     assert_eq!((result.lane.as_str(), result.measures.tasks.len()), ("host", 2));

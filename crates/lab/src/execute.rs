@@ -200,6 +200,7 @@ mod tests {
             repetition: 0,
             until_ns: None,
             keep: Keep::NOTHING,
+            program: None,
         };
         let run = |seed| PlannedRun { experiment: 0, lane: lane.into(), request: request(seed) };
         Plan {

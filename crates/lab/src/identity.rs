@@ -45,7 +45,7 @@ pub fn run_key(run: &PlannedRun, lane: &str, version: &str) -> String {
     let request = &run.request;
     let _ = write!(
         hasher,
-        "{version:?} {:?} {lane:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {:?} {:?}",
+        "{version:?} {:?} {lane:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {:?} {:?} {:?}",
         run.lane,
         request.workload,
         request.scheduler,
@@ -57,6 +57,7 @@ pub fn run_key(run: &PlannedRun, lane: &str, version: &str) -> String {
         request.repetition,
         request.until_ns,
         request.keep,
+        request.program,
     );
     hasher.finish()
 }
@@ -95,6 +96,7 @@ mod tests {
             repetition: 0,
             until_ns: None,
             keep: Keep::NOTHING,
+            program: None,
         };
         PlannedRun { experiment: 0, lane: "sim".into(), request }
     }
@@ -106,7 +108,8 @@ mod tests {
         assert_eq!(base, key(&run()));
         assert_eq!(base.len(), 64);
         let mut keys = vec![base, run_key(&run(), "HZ 100", "1"), run_key(&run(), "HZ 250", "2")];
-        let changes: [fn(&mut RunRequest); 10] = [
+        let changes: [fn(&mut RunRequest); 11] = [
+            |r| r.program = Some(std::sync::Arc::new(crate::program::tests::sleeper())),
             |r| r.machine = crate::machine::preset("laptop").map(std::sync::Arc::new),
             |r| r.workload.tasks[0].program = ProgramBuilder::new().run(1_001).build(),
             |r| r.scheduler = "t".into(),

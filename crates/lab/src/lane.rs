@@ -5,6 +5,7 @@
 //! gives the same shape of result whether the machine is modelled or real. What a lane cannot do it
 //! refuses by name; it never skips a part of the workload in silence.
 
+use crate::program::ProgramRun;
 use crate::{MachineSpec, RunResult};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::{CpuMask, Nanos, TraceSink, Workload};
@@ -59,6 +60,20 @@ pub struct RunRequest {
     pub until_ns: Option<Nanos>,
     /// What stays in the result.
     pub keep: Keep,
+    /// Somebody else's program in place of the workload, which then has a name and no task. Only
+    /// the host lane runs it.
+    pub program: Option<Arc<ProgramRun>>,
+}
+
+impl RunRequest {
+    /// The error of a lane that has no programs, if the request has one.
+    pub fn refuse_program(&self, lane: &str) -> Result<(), LaneError> {
+        let Some(program) = &self.program else { return Ok(()) };
+        Err(LaneError::Input(format!(
+            "program {:?}: lane {lane} plays workloads only; programs run in lane host",
+            program.spec.name()
+        )))
+    }
 }
 
 /// Why a run gave no result. Each text says what was found, what is allowed and what to do.

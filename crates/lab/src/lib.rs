@@ -24,6 +24,7 @@ pub mod pipeline;
 pub mod place;
 pub mod plan;
 pub mod policy;
+pub mod program;
 pub mod published;
 pub mod recorder;
 pub mod result;

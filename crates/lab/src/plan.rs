@@ -8,6 +8,7 @@
 pub use crate::policy::{
     POLICIES, RT_PRIORITY_DEFAULT, apply_policy, policy_by_name, scheduler_of,
 };
+use crate::program::{ProgramRun, Surroundings};
 use crate::sim;
 use crate::study::{ExperimentSpec, RunsSpec, Study};
 use crate::{Experiment, Keep, MachineSpec, RunRequest, StudyError};
@@ -137,6 +138,10 @@ impl Point<'_> {
 
     /// The workload, which must fit the machine.
     fn build(&self, nr_cpus: u32, make: Makers<'_>) -> Result<Built, StudyError> {
+        if let Some(program) = &self.spec.program {
+            let workload = Workload::new(program.name(), Vec::new());
+            return Ok(Built { workload, parameters: self.given() });
+        }
         let wrong = |text: String| StudyError::new(text, "").below("workload");
         let built = (make.workload)(self.workload, &self.given(), nr_cpus).map_err(wrong)?;
         if self.runs.lane == "sim" {
@@ -147,6 +152,19 @@ impl Point<'_> {
             }
         }
         Ok(built)
+    }
+
+    /// The program at this point under `policy`, if the experiment has one.
+    fn program(
+        &self,
+        parameters: &BTreeMap<String, String>,
+        policy: Option<Policy>,
+    ) -> Result<Option<Arc<ProgramRun>>, StudyError> {
+        let Some(spec) = &self.spec.program else { return Ok(None) };
+        let policy = policy.unwrap_or_default();
+        let run = ProgramRun { spec: spec.clone(), values: parameters.clone(), policy };
+        run.ready(Surroundings::ANYWHERE).map_err(|error| error.below("program"))?;
+        Ok(Some(Arc::new(run)))
     }
 
     /// Scheduler and policy of entry `index`.
@@ -221,7 +239,7 @@ impl Plan {
             for (runs_index, runs) in
                 spec.runs.iter().enumerate().filter(|(_, runs)| wanted(runs, input))
             {
-                for (workload, machine) in pairs(&spec.workload.values(), &machines, runs) {
+                for (workload, machine) in pairs(&spec.workloads(), &machines, runs) {
                     for varying in points(&inner) {
                         let mut values = fixed.clone();
                         values.extend(varying);
@@ -265,7 +283,7 @@ impl Plan {
             };
             let machines = if runs.lane == "sim" { spec.machines().len().max(1) } else { 1 };
             let count = points.zip(sets).and_then(|(points, sets)| {
-                let workloads = spec.workload.values().len();
+                let workloads = spec.workloads().len();
                 product(vec![workloads, machines, runs.schedulers.len(), seeds, points, sets])
             });
             total = total.zip(count).and_then(|(total, count)| total.checked_add(count));
@@ -319,6 +337,7 @@ impl Plan {
                     parameters.insert("policy".into(), policy.name().into());
                 }
             }
+            let program = point.program(&parameters, policy)?;
             let request = RunRequest {
                 workload,
                 scheduler,
@@ -334,6 +353,7 @@ impl Plan {
                     progress: spec.keep_progress,
                     analysis: None,
                 },
+                program,
             };
             self.add_tunables(point, &request, input, make)?;
         }

@@ -55,8 +55,9 @@ pub struct PublishedRow {
 
 impl Published {
     /// Checks names and numbers; `known` are the experiment's dimensions.
-    pub(crate) fn check(&self, known: &[String]) -> Result<(), StudyError> {
-        let measures = values::measure_names();
+    pub(crate) fn check(&self, known: &[String], figures: &[String]) -> Result<(), StudyError> {
+        let mut measures = figures.to_vec();
+        measures.extend(values::measure_names());
         if !measures.contains(&self.measure) {
             let names = measures.iter().map(String::as_str);
             return Err(unknown("measure", &self.measure, names).below("measure"));
@@ -186,7 +187,7 @@ fn compared(which: &BTreeMap<String, String>, pairs: Vec<Option<Pair>>) -> Compa
 fn mean(runs: &[RunResult], which: &BTreeMap<String, String>, measure: &str) -> Option<f64> {
     let fits = |run: &&RunResult| which.iter().all(|(n, v)| values::dimension(run, n) == *v);
     let found = runs.iter().filter(fits).filter_map(|run| {
-        let all = values::measure_values(&run.measures);
+        let all = values::run_values(run);
         all.into_iter().find(|(name, _)| name == measure)?.1
     });
     let (count, sum) = found.fold((0_u32, 0.0), |(count, sum), value| (count + 1, sum + value));

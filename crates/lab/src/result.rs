@@ -149,6 +149,9 @@ pub struct RunResult {
     /// Copies of a command, where a command was the workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CopyResult>,
+    /// What a program of somebody else's printed, by the names that the experiment gives.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
     /// What bandwidth control did to each group with a cpu.max, in the simulator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,

@@ -149,6 +149,7 @@ impl Lane for SimLane {
     }
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        request.refuse_program("sim")?;
         if self.tells_vruntime {
             return self.run_observed(request, sink, Some(&mut VruntimeOnly));
         }
@@ -479,6 +480,7 @@ mod tests {
             repetition: 0,
             until_ns: None,
             keep: Keep::default(),
+            program: None,
         };
         let result = SimLane::default().run(&request, &mut schedlab_model::trace::NullSink);
         let result = result.unwrap();

@@ -6,6 +6,7 @@
 use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
 use crate::claims::{self, Claim, Quick};
 use crate::place::Step;
+use crate::program::ProgramSpec;
 use crate::published::Published;
 use crate::{FigureKind, StudyError, View};
 use schedlab_workload::nearest;
@@ -50,7 +51,11 @@ pub struct ExperimentSpec {
     pub figures: Vec<FigureKind>,
     /// A built-in workload, with parameters if need be (`hogs:n=4`), or the path of a file, seen
     /// from the study's file; or a list of them.
+    #[serde(default = "no_workload")]
     pub workload: OneOrMore,
+    /// Somebody else's program in place of the workload. Only for lane host.
+    #[serde(default)]
+    pub program: Option<ProgramSpec>,
     /// The modelled machine: a preset (`schedlab list machines`), the path of a file, seen from
     /// the study's, or `host` for a model of this machine; or a list of them. Without `cpus` all
     /// CPUs of it are used. Only for lane sim; by default a flat machine.
@@ -108,6 +113,11 @@ pub struct ExperimentSpec {
     pub runs: Vec<RunsSpec>,
 }
 
+/// What an experiment has that runs a program.
+const fn no_workload() -> OneOrMore {
+    OneOrMore::Many(Vec::new())
+}
+
 /// Names of the lanes.
 pub const LANES: [&str; 3] = ["sim", "host", "vm"];
 
@@ -159,6 +169,12 @@ impl Study {
             let Some(quick) = spec.quick.take() else { continue };
             spec.axes.extend(quick.axes);
             spec.parameters.extend(quick.parameters);
+            if !quick.schedulers.is_empty() {
+                for runs in &mut spec.runs {
+                    runs.schedulers.retain(|name| quick.schedulers.contains(name));
+                }
+                spec.runs.retain(|runs| !runs.schedulers.is_empty());
+            }
             for runs in spec.runs.iter_mut().filter(|runs| runs.repetitions.is_some()) {
                 runs.repetitions = quick.repetitions.or(runs.repetitions);
             }
@@ -197,10 +213,7 @@ impl ExperimentSpec {
         if let Some(seeds) = &self.seeds {
             seeds.values().map_err(|error| error.below("seeds"))?;
         }
-        if self.workload.values().is_empty() {
-            return Err(StudyError::new("`workload` is an empty list", "name one or more")
-                .below("workload"));
-        }
+        self.check_work()?;
         if self.machine.is_some() && self.machines().is_empty() {
             return Err(
                 StudyError::new("`machine` is an empty list", "name one or more").below("machine")
@@ -216,9 +229,20 @@ impl ExperimentSpec {
                 "say where with [[experiment.runs]]",
             ));
         }
-        self.view().check()?;
+        if let Some(quick) = &self.quick {
+            let known: Vec<&str> =
+                self.runs.iter().flat_map(|runs| &runs.schedulers).map(String::as_str).collect();
+            if let Some(at) = quick.schedulers.iter().position(|s| !known.contains(&s.as_str())) {
+                let name = &quick.schedulers[at];
+                let place: [Step; 3] = ["quick".into(), "schedulers".into(), at.into()];
+                return Err(unknown("scheduler", name, known.into_iter()).at(place));
+            }
+        }
+        self.view().check(&self.figure_names())?;
         if let Some(published) = &self.published {
-            published.check(&self.dimensions()).map_err(|error| error.below("published"))?;
+            published
+                .check(&self.dimensions(), &self.figure_names())
+                .map_err(|error| error.below("published"))?;
         }
         self.check_names()
     }
@@ -245,6 +269,56 @@ impl ExperimentSpec {
             .at(["axes".into(), both.as_str().into()]));
         }
         Ok(())
+    }
+
+    /// It has either a workload or a program that fits the rest.
+    fn check_work(&self) -> Result<(), StudyError> {
+        let Some(program) = &self.program else {
+            return match self.workload.values().is_empty() {
+                false => Ok(()),
+                true => Err(StudyError::new(
+                    format!("experiment {:?} has no workload", self.name),
+                    "name one or more in `workload`, or give a [experiment.program]",
+                )
+                .below("workload")),
+            };
+        };
+        let refuse = |name: &'static str, help: &str| {
+            Err(StudyError::new(format!("`{name}` stands beside a program"), help).below(name))
+        };
+        if !self.workload.values().is_empty() {
+            return refuse("workload", "an experiment has one or the other: drop one");
+        }
+        if self.machine.is_some() {
+            return refuse("machine", "a program runs on this machine: drop it");
+        }
+        if self.until.is_some() {
+            return refuse("until", "a program ends by itself; give `limit` in its table");
+        }
+        if let Some(at) = self.runs.iter().position(|runs| runs.lane != "host") {
+            return Err(StudyError::new(
+                format!("lane {} stands with a program", self.runs[at].lane),
+                "only this machine has programs: say lane = \"host\"",
+            )
+            .at(["runs".into(), at.into(), "lane".into()]));
+        }
+        let own = ["cpus", "seed"].map(String::from);
+        let parameters = self.parameters.keys().chain(self.axes.keys()).cloned();
+        let known: Vec<String> = own.into_iter().chain(parameters).collect();
+        program.check(&known).map_err(|error| error.below("program"))
+    }
+
+    /// What is run: the workloads, or the program by its short name.
+    pub fn workloads(&self) -> Vec<String> {
+        match &self.program {
+            Some(program) => vec![program.name()],
+            None => self.workload.values(),
+        }
+    }
+
+    /// Figures of its program, which are measures of its runs.
+    pub fn figure_names(&self) -> Vec<String> {
+        self.program.as_ref().map_or_else(Vec::new, ProgramSpec::figure_names)
     }
 
     /// The machines that are named.

@@ -30,6 +30,13 @@ pub fn measure_values(measures: &RunMeasures) -> Vec<(String, Option<f64>)> {
     flatten(&measures.totals)
 }
 
+/// Every measure of a run, then the figures that its program printed.
+pub fn run_values(run: &RunResult) -> Vec<(String, Option<f64>)> {
+    let mut values = measure_values(&run.measures);
+    values.extend(run.figures.iter().map(|(name, value)| (name.clone(), Some(*value))));
+    values
+}
+
 /// Whether a measure is a time in nanoseconds.
 pub fn is_time(measure: &str) -> bool {
     measure.split('_').any(|word| word == "ns")

@@ -104,9 +104,10 @@ pub const METHOD: &str = "Mean over seeds; \u{b1} is half the 95 % confidence in
      the seeds that both rows have.";
 
 impl View {
-    /// Whether the measures exist.
-    pub fn check(&self) -> Result<(), StudyError> {
-        let known = values::measure_names();
+    /// Whether the measures exist; `figures` are those of the experiment's program.
+    pub fn check(&self, figures: &[String]) -> Result<(), StudyError> {
+        let mut known = figures.to_vec();
+        known.extend(values::measure_names());
         for (index, measure) in self.measures.iter().enumerate() {
             if !known.contains(measure) {
                 let steps: [Step; 2] = ["measure".into(), index.into()];
@@ -241,8 +242,7 @@ impl Group {
             .filter(|(name, _)| !is_key(name))
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        let all: BTreeMap<String, Option<f64>> =
-            values::measure_values(&run.measures).into_iter().collect();
+        let all: BTreeMap<String, Option<f64>> = values::run_values(run).into_iter().collect();
         for (values, measure) in self.values.iter_mut().zip(measures) {
             if let Some(value) = all.get(measure).copied().flatten() {
                 let of_seed = values.entry(run.seed).or_default();

@@ -20,6 +20,7 @@ fn play(workload: Workload, cpus: u32, scheduler: &str) -> RunResult {
         repetition: 0,
         until_ns: None,
         keep: Keep::NOTHING,
+        program: None,
     };
     SimLane::default().run(&request, &mut NullSink).unwrap_or_else(|error| panic!("{error}"))
 }

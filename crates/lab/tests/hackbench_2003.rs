@@ -27,6 +27,7 @@ fn totals(machine: &str, scheduler: &str, hz: u32, groups: &str) -> RunTotals {
         repetition: 0,
         until_ns: None,
         keep: Keep::NOTHING,
+        program: None,
     };
     let lane = SimLane { hz: Some(hz), watchdog: Watchdog::Off, ..SimLane::default() };
     let run = lane.run(&request, &mut schedlab_model::trace::NullSink).unwrap();

@@ -125,6 +125,7 @@ fn request(nr_cpus: u32, scheduler: &str) -> RunRequest {
         repetition: 0,
         until_ns: None,
         keep: Keep::NOTHING,
+        program: None,
     }
 }
 

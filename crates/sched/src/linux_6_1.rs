@@ -18,8 +18,12 @@ const ABOVE_FAIR: [Tunable; rt::TUNABLES.len() + dl::TUNABLES.len()] =
     concat(rt::TUNABLES, dl::TUNABLES);
 const WITHOUT_FEATURES: [Tunable; tunables::CFS.len() + ABOVE_FAIR.len()] =
     concat(tunables::CFS, &ABOVE_FAIR);
-const TUNABLES: [Tunable; WITHOUT_FEATURES.len() + features::CFS.len()] =
-    concat(&WITHOUT_FEATURES, features::CFS);
+const NOT_OF_FAIR: [Tunable; features::BALANCE.len() + rt::FEATURES.len()] =
+    concat(features::BALANCE, rt::FEATURES);
+const FEATURES: [Tunable; NOT_OF_FAIR.len() + features::CFS.len()] =
+    concat(&NOT_OF_FAIR, features::CFS);
+const TUNABLES: [Tunable; WITHOUT_FEATURES.len() + FEATURES.len()] =
+    concat(&WITHOUT_FEATURES, &FEATURES);
 
 /// Registry entry.
 pub const INFO: SchedulerInfo = SchedulerInfo {

@@ -15,28 +15,32 @@ use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::tunables as rt;
 use schedlab_model::{CgroupSpec, Machine};
 
+/// Features that all versions have.
+const FEATURES: [Tunable; features::BALANCE.len() + rt::FEATURES.len()] =
+    concat(features::BALANCE, rt::FEATURES);
 /// Tunables of the deadline and the fair class.
 const DL_AND_FAIR: [Tunable; tunables::EEVDF.len() + dl::TUNABLES.len()] =
     concat(tunables::EEVDF, dl::TUNABLES);
-const ALL_6_6: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES.len()] =
-    concat(&DL_AND_FAIR, rt::TUNABLES);
+const COMMON: [Tunable; DL_AND_FAIR.len() + FEATURES.len()] = concat(&DL_AND_FAIR, &FEATURES);
+const ALL_6_6: [Tunable; COMMON.len() + rt::TUNABLES.len()] = concat(&COMMON, rt::TUNABLES);
 const TUNABLES_6_6: [Tunable; ALL_6_6.len() + features::EEVDF_6_6.len()] =
     concat(&ALL_6_6, features::EEVDF_6_6);
-const ALL_6_12: [Tunable; DL_AND_FAIR.len() + rt::TUNABLES_6_12.len()] =
-    concat(&DL_AND_FAIR, rt::TUNABLES_6_12);
+const ALL_6_12: [Tunable; COMMON.len() + rt::TUNABLES_6_12.len()] =
+    concat(&COMMON, rt::TUNABLES_6_12);
 const TUNABLES_6_12_0: [Tunable; ALL_6_12.len() + features::EEVDF_6_12.len()] =
     concat(&ALL_6_12, features::EEVDF_6_12);
 const TUNABLES: [Tunable; TUNABLES_6_12_0.len() + features::PICK_BUDDY.len()] =
     concat(&TUNABLES_6_12_0, features::PICK_BUDDY);
+const TUNABLES_7_1: [Tunable; TUNABLES.len() + features::NEWIDLE.len()] =
+    concat(&with_default(TUNABLES, "RT_PUSH_IPI", 0), features::NEWIDLE);
 /// Architectures that rearm timers late have both high-resolution ticks.
-const TUNABLES_7_2: [Tunable; TUNABLES.len()] =
-    with_default(with_default(TUNABLES, "HRTICK", 1), "HRTICK_DL", 1);
+const TUNABLES_7_2: [Tunable; TUNABLES_7_1.len()] =
+    with_default(with_default(TUNABLES_7_1, "HRTICK", 1), "HRTICK_DL", 1);
 
 const LEAVES_OUT: &str = "the threads of the stop class, core scheduling, \
      NUMA balancing, cpu.idle groups, control groups of real-time tasks";
 const LEAVES_OUT_7_1: &str = "the threads of the stop class, core scheduling, \
-     NUMA balancing, cpu.idle groups, control groups of real-time tasks, the states of deadline \
-     servers and the ext server of 7.x, NEXT_BUDDY";
+     NUMA balancing, cpu.idle groups, control groups of real-time tasks, the ext server";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 
@@ -99,7 +103,7 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
               tasks do not preempt)",
     source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
     leaves_out: LEAVES_OUT_7_1,
-    tunables: &TUNABLES,
+    tunables: &TUNABLES_7_1,
     build: |options, machine, cgroups| {
         stack(Rules::LINUX_7_1, DlRules::LINUX_7_1, options, machine, cgroups)
     },
@@ -107,9 +111,9 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
 };
 
 const LEAVES_OUT_7_2: &str = "the threads of the stop class, core scheduling, NUMA balancing, \
-     cpu.idle groups, control groups of real-time tasks, the states of deadline servers and the \
-     ext server of 7.x, NEXT_BUDDY, the preference of a process's threads for one last-level cache \
-     (SCHED_CACHE), what a timer of HRTICK takes off the time slice of a SCHED_RR task";
+     cpu.idle groups, control groups of real-time tasks, the ext server, the preference of a \
+     process's threads for one last-level cache (SCHED_CACHE), what a timer of HRTICK \
+     takes off the time slice of a SCHED_RR task";
 
 /// Linux 7.2.
 pub const INFO_7_2: SchedulerInfo = SchedulerInfo {

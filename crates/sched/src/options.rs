@@ -129,6 +129,12 @@ impl Options {
         if let Some((other, word)) = tunable_names::as_another(tunables, name, text) {
             return self.set_text(tunables, other, word, parse_time);
         }
+        let features = tunables.iter().any(|tunable| tunable.name == "features");
+        if tunable_names::is_features(name) && !features {
+            // Named as in the kernel's file, but none of this scheduler's.
+            let bare = text.strip_prefix("NO_").unwrap_or(text);
+            return Err(OptionError(tunable_names::unknown(tunables, bare)));
+        }
         let Meaning { tunable, unit_ns } = find(tunables, name)?;
         let value = match tunable.kind {
             TunableKind::Time { .. } => match (unit_ns, text.parse::<Nanos>()) {

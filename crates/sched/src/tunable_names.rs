@@ -54,6 +54,24 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cpu.max", "limits of control groups are part of the workload"),
 ];
 
+/// Features of kernel/sched/features.h that cannot matter here, and why.
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
+    ("NONTASK_CAPACITY", "the time of interrupts and of a hypervisor is nobody's load here"),
+    ("TTWU_QUEUE", "a wake-up takes effect at once, whichever CPU carries it out"),
+    ("UTIL_EST", "estimates of utilisation steer frequencies and unequal CPUs, which are not here"),
+    (
+        "UTIL_EST_FASTUP",
+        "estimates of utilisation steer frequencies and unequal CPUs, which are not here",
+    ),
+    ("ATTACH_AGE_LOAD", "a task that comes from elsewhere is counted when it is queued next"),
+    ("SIS_PROP", "it goes by the time that a search takes, and searches take none here"),
+    ("HZ_BW", "it is for CPUs that need no tick while they are busy, which are not here"),
+    ("PARANOID_AVG", "it watches over sums that cannot overflow here"),
+    ("WARN_DOUBLE_CLOCK", "it only warns"),
+    ("LATENCY_WARN", "it only warns"),
+    ("PLACE_DEADLINE_INITIAL", "6.6 places a new task twice, the second time as any other"),
+];
+
 /// What a name means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning<'t> {
@@ -119,6 +137,11 @@ pub(crate) fn as_another(
     }
 }
 
+/// Whether `name` is the file of features.
+pub(crate) fn is_features(name: &str) -> bool {
+    stem(name) == "features"
+}
+
 /// The name of the kernel's file for a tunable, if it is not the tunable's own.
 pub fn file_name(tunable: &Tunable) -> Option<String> {
     let own = stem(tunable.name);
@@ -135,8 +158,20 @@ fn elsewhere(name: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(other, _)| *other == given).map(|(_, how)| *how)
 }
 
+/// Why the feature `name`, given as itself or as `NO_` and itself, is none of `tunables`, if the
+/// reason is that it could not matter.
+pub(crate) fn without_effect(tunables: &[Tunable], name: &str) -> Option<String> {
+    let has_features = tunables.iter().any(|tunable| tunable.name == "WAKEUP_PREEMPTION");
+    let bare = name.strip_prefix("NO_").unwrap_or(name);
+    let (feature, why) = WITHOUT_EFFECT.iter().find(|(feature, _)| *feature == bare)?;
+    has_features.then(|| format!("feature {feature} cannot matter in this model: {why}; leave it"))
+}
+
 /// Why `name` is none of `tunables`: what was meant, perhaps, and all that are allowed.
 pub(crate) fn unknown(tunables: &[Tunable], name: &str) -> String {
+    if let Some(text) = without_effect(tunables, name) {
+        return text;
+    }
     let mut text = format!("tunable {name:?} is unknown: ");
     if let Some(how) = elsewhere(name) {
         text += &format!("{how}; ");
@@ -250,6 +285,24 @@ mod tests {
         assert!(!far.contains("did you mean"));
         // CFS's file is none of EEVDF's.
         assert!(set("linux-6.12", "latency_ns", "6000000").is_err());
+    }
+
+    #[test]
+    fn features_that_cannot_matter_are_refused_with_the_reason() {
+        for scheduler in ["linux-6.1", "linux-6.12", "linux-7.2"] {
+            for (feature, why) in WITHOUT_EFFECT.iter().filter(|f| f.0 != "PLACE_DEADLINE_INITIAL")
+            {
+                for (name, text) in [(*feature, "no"), ("features", &*format!("NO_{feature}"))] {
+                    let refusal = set(scheduler, name, text).unwrap_err();
+                    assert!(refusal.contains(feature) && refusal.contains(why), "{refusal}");
+                }
+            }
+        }
+        assert!(set("linux-6.12", "PLACE_DEADLINE_INITIAL", "no").is_ok());
+        assert!(set("linux-6.6", "PLACE_DEADLINE_INITIAL", "no").unwrap_err().contains("twice"));
+        let slip = set("linux-6.12", "features", "NO_RUN_TO_PARTY").unwrap_err();
+        assert!(slip.contains("did you mean `RUN_TO_PARITY`?"), "{slip}");
+        assert!(set("rr", "TTWU_QUEUE", "no").unwrap_err().contains("unknown"));
     }
 
     /// No two tunables of one scheduler answer to the same name.

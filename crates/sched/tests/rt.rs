@@ -9,7 +9,7 @@ use rt_kernel::{Kernel, RT, fifo, mask, rt_attr};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuId, Policy, SchedAttr, TaskId};
 use schedlab_sched::SchedClass;
-use schedlab_sched::rt::Bandwidth;
+use schedlab_sched::rt::{Bandwidth, RtOptions};
 
 const MS: u64 = 1_000_000;
 const THROTTLING: Bandwidth = Bandwidth::Throttling { runtime: 950 * MS, period: 1_000 * MS };
@@ -460,4 +460,70 @@ fn check_custody(k: &Kernel, tasks: &[TaskId]) {
             assert_eq!(curr.prio, k.core.task(TaskId(*first)).prio, "the best list runs");
         }
     }
+}
+
+/// A kernel with features of the class as given.
+fn kernel_with(nr_cpus: u32, bandwidth: Bandwidth, push_ipi: bool, runtime_share: bool) -> Kernel {
+    Kernel::with_rt(nr_cpus, RtOptions { rr_timeslice_ms: 100, bandwidth, push_ipi, runtime_share })
+}
+
+/// The best waiting task of CPU 0 may not run on CPU 2, the second may: a CPU that pulls finds it,
+/// but one that pushes tries its best one only (push_rt_task).
+#[test]
+fn with_rt_push_ipi_only_the_best_waiting_task_moves() {
+    for (push_ipi, expected) in [(false, Some(3)), (true, None)] {
+        let mut k = kernel_with(3, Bandwidth::Off, push_ipi, false);
+        k.start(on(&[0], fifo(50)));
+        k.start(on(&[1], fifo(60)));
+        let last = k.start(on(&[2], fifo(60)));
+        k.settle();
+        let second = k.start(on(&[0, 2], fifo(40)));
+        k.start(on(&[0, 1], fifo(45)));
+        assert_eq!(second, TaskId(3));
+        k.settle();
+        assert_eq!(k.queued(0), [0, 4, 3], "both wait on CPU 0");
+        k.sleep(last);
+        k.settle();
+        assert_eq!(k.curr(2), expected, "RT_PUSH_IPI {push_ipi}");
+    }
+}
+
+#[test]
+fn with_rt_push_ipi_a_cpu_short_of_work_still_gets_it() {
+    for push_ipi in [false, true] {
+        let mut k = kernel_with(2, Bandwidth::Off, push_ipi, false);
+        k.start(on(&[0], fifo(50)));
+        let second = k.start(on(&[1], fifo(50)));
+        let waiting = k.start(fifo(40));
+        k.settle();
+        k.sleep(second);
+        k.settle();
+        assert_eq!(k.curr(1), Some(waiting.0), "RT_PUSH_IPI {push_ipi}");
+    }
+}
+
+/// Half of what the other CPU leaves of its 950 ms is more than the 50 ms that this one lacks.
+#[test]
+fn with_rt_runtime_share_a_busy_cpu_borrows_the_rest_of_its_period() {
+    for (share, expected) in [(false, vec![952, 1_000, 1_952, 2_000]), (true, vec![])] {
+        let mut k = kernel_with(2, THROTTLING, false, share);
+        k.start(on(&[0], fifo(10)));
+        k.start(on(&[0], SchedAttr::default()));
+        k.run_until(2_500 * MS);
+        let times: Vec<u64> = k.timeline_ms(0).iter().skip(1).map(|(time, _)| *time).collect();
+        assert_eq!(times, expected, "RT_RUNTIME_SHARE {share}");
+    }
+}
+
+/// Two CPUs that both run real-time tasks without a break have nothing to lend.
+#[test]
+fn with_rt_runtime_share_busy_cpus_lend_nothing_for_long() {
+    let mut k = kernel_with(2, THROTTLING, false, true);
+    k.start(on(&[0], fifo(10)));
+    k.start(on(&[1], fifo(10)));
+    k.start(on(&[0], SchedAttr::default()));
+    k.start(on(&[1], SchedAttr::default()));
+    k.run_until(20_000 * MS);
+    let rt: u64 = (0..2).map(|task| k.core.sum_exec_runtime(TaskId(task))).sum();
+    assert!(rt <= 2 * 19_000 * MS + 100 * MS, "{rt}");
 }

@@ -278,6 +278,7 @@ impl Lane for VmLane {
     }
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
+        request.refuse_program("vm")?;
         if let Some(spec) = &request.machine {
             return Err(LaneError::Input(format!(
                 "machine {:?}: a guest is QEMU's own machine; only the number of CPUs can be \

@@ -159,6 +159,7 @@ fn planned(
                 analysis: args.analysis.thresholds(),
                 ..if repetition == 0 { Keep::ALL } else { Keep::NOTHING }
             },
+            program: None,
         },
     })
 }

@@ -201,7 +201,7 @@ fn list_studies(args: &ListArgs, out: &mut Out) -> CliResult<()> {
                 "  {}: {} on {}",
                 spec.name,
                 spec.title,
-                spec.workload.values().join(", ")
+                spec.workloads().join(", ")
             ))?;
             for runs in &spec.runs {
                 out.line(format!(

@@ -94,6 +94,7 @@ fn run_workload(
         repetition,
         until_ns: args.tasks.until,
         keep: sim::keep(&args.output),
+        program: None,
     };
     let mut run = sim::run_one(&HostLane, &request, &args.output, out)?;
     run.warnings.extend(named.warnings);
@@ -174,7 +175,8 @@ fn run_copies(
         progress: recorded.progress,
         analysis: recorded.analysis.filter(|_| is_recorded),
         expectations: Vec::new(),
-        copies: outcome.copies.into_iter().map(copy_result).collect(),
+        copies: outcome.copies.into_iter().map(CopyResult::from).collect(),
+        figures: BTreeMap::new(),
         groups: Vec::new(),
     })
 }
@@ -204,20 +206,6 @@ fn command_parameters(args: &RunArgs, command: &RunCommand) -> BTreeMap<String, 
         ("nice".into(), command.nice.to_string()),
         ("command".into(), words.join(" ")),
     ])
-}
-
-fn copy_result(copy: schedlab_host::CopyOutcome) -> CopyResult {
-    CopyResult {
-        task: copy.id,
-        pid: copy.pid,
-        wall_ns: copy.wall_ns,
-        user_ns: copy.user_us * 1_000,
-        system_ns: copy.system_us * 1_000,
-        run_delay_ns: copy.run_delay_ns,
-        nr_voluntary_switches: copy.nr_voluntary_switches,
-        nr_involuntary_switches: copy.nr_involuntary_switches,
-        exit_code: copy.exit_code,
-    }
 }
 
 /// Copies that the table shows one by one; the last line sums up all.

@@ -162,6 +162,7 @@ pub fn request(
         repetition,
         until_ns: args.tasks.until,
         keep: keep(&args.output),
+        program: None,
     })
 }
 

@@ -181,6 +181,7 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
                     repetition,
                     until_ns: args.tasks.until,
                     keep: sim::keep(&args.output),
+                    program: None,
                 });
             }
         }

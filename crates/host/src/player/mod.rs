@@ -38,7 +38,7 @@ use std::sync::atomic::Ordering;
 use waits::Waits;
 
 /// What can fail in a task, by the number that a slot keeps.
-pub const STAGES: [&str; 23] = [
+pub const STAGES: [&str; 24] = [
     "nothing",
     "dropping privileges",
     "tying its life to the launcher's",
@@ -62,6 +62,7 @@ pub const STAGES: [&str; 23] = [
     "waiting for an object",
     "registering its list of mutexes",
     "preparing its wait sets",
+    "entering its private directory",
 ];
 
 /// A failure: its stage and the system's reason.
@@ -96,11 +97,16 @@ pub fn fail(slot: &Slot, failure: &Failure) -> ! {
 /// What every task does before it is released: rights, life line, timer slack. `keep_nice`: whether
 /// it keeps the right to change scheduling attributes.
 pub fn prepare(plan: &RunPlan, launcher_pid: u32, keep_nice: bool) -> Result<(), Failure> {
+    restrict(plan, launcher_pid, keep_nice)?;
+    sys::set_timer_slack_ns(1).map_err(Failure::at(3))
+}
+
+/// Rights and life line alone.
+pub fn restrict(plan: &RunPlan, launcher_pid: u32, keep_nice: bool) -> Result<(), Failure> {
     if let Some((uid, gid)) = plan.user {
         sys::drop_privileges(uid, gid, keep_nice).map_err(Failure::at(1))?;
     }
-    tie_to_launcher(launcher_pid)?;
-    sys::set_timer_slack_ns(1).map_err(Failure::at(3))
+    tie_to_launcher(launcher_pid)
 }
 
 fn tie_to_launcher(launcher_pid: u32) -> Result<(), Failure> {

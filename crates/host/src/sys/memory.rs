@@ -1,7 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory shared with processes that are forked later.
 
+use super::check;
+use std::ffi::CStr;
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+
+/// A file without a name in memory, `len` bytes long for good: nobody can make it longer or
+/// shorter. It is closed on exec.
+pub fn sealed_file(name: &CStr, len: u64) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: `name` ends with a zero; the descriptor is new and nobody else's.
+    let file = unsafe {
+        let fd = check(libc::memfd_create(name.as_ptr(), flags).into())?;
+        File::from_raw_fd(fd as i32)
+    };
+    file.set_len(len)?;
+    let seals = libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }.into())?;
+    Ok(file)
+}
 
 /// Anonymous shared memory, zeroed, page-aligned. Pages nobody touches cost nothing.
 #[derive(Debug)]

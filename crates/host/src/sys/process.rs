@@ -4,6 +4,7 @@
 use super::check;
 use std::ffi::{CStr, CString};
 use std::io;
+use std::path::Path;
 
 /// Ends the process at once: no destructor, no flush, no handler.
 pub fn exit_now(code: i32) -> ! {
@@ -73,6 +74,24 @@ pub fn wait_peek(pid: Option<u32>, is_blocking: bool) -> io::Result<Option<u32>>
     Ok((found != 0).then_some(found as u32))
 }
 
+/// Exit code of a child that has ended, or minus the signal that ended it; leaves it as it is.
+/// `None`: it lives. A child that was reaped counts as ended with 0.
+pub fn wait_code(pid: u32) -> Option<i32> {
+    // SAFETY: zeroed siginfo is valid.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+    // SAFETY: `info` is valid for writing.
+    let result = unsafe { libc::waitid(libc::P_PID, pid, &mut info, flags) };
+    if result < 0 {
+        let is_gone = io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD);
+        return is_gone.then_some(0);
+    }
+    // SAFETY: waitid filled the child fields, or left zeros when the child lives.
+    let (found, status) = unsafe { (info.si_pid(), info.si_status()) };
+    let code = if info.si_code == libc::CLD_EXITED { status } else { -status };
+    (found != 0).then_some(code)
+}
+
 /// What the kernel counted for a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
@@ -139,6 +158,19 @@ pub fn own_usage_of_thread() -> Usage {
 /// Exit code, or minus the number of the signal that ended the process.
 pub fn exit_code(status: i32) -> i32 {
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
+}
+
+/// Whether files may be made in a directory (access(2), by the effective user).
+pub fn may_write(dir: &CStr) -> bool {
+    let flags = libc::W_OK | libc::X_OK;
+    // SAFETY: the path ends with a zero.
+    unsafe { libc::faccessat(libc::AT_FDCWD, dir.as_ptr(), flags, libc::AT_EACCESS) == 0 }
+}
+
+/// Sends a signal; one that has nobody to go to is lost.
+pub fn kill(pid: i32, signal: i32) {
+    // SAFETY: no memory is involved.
+    unsafe { libc::kill(pid, signal) };
 }
 
 /// Sends SIGKILL to `pid` (negative: the process group).
@@ -228,6 +260,19 @@ pub fn drop_privileges(uid: u32, gid: u32, keep_nice: bool) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Prepares the process for a program of somebody else's: it works in `dir`, makes files that are
+/// its user's alone, leaves no core, and no program that it executes can give it rights.
+pub fn confine(dir: &Path) -> io::Result<()> {
+    std::env::set_current_dir(dir)?;
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `none` is valid for reading; the other calls have no memory.
+    unsafe {
+        libc::umask(0o077);
+        check(libc::setrlimit(libc::RLIMIT_CORE, &none).into())?;
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).into()).map(drop)
+    }
 }
 
 /// Blocks every signal that can be blocked; they stay pending.

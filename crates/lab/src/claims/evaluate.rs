@@ -60,8 +60,9 @@ enum Node {
 /// What a scheduler counts itself, by its own name: `counter.nr_promoted`.
 const COUNTER: &str = "counter.";
 
-/// Checks that a measure exists. Which counters a scheduler has is only known when it runs.
-pub(super) fn check_measure(measure: &MeasureRef) -> Result<(), StudyError> {
+/// Checks that a measure exists; `figures` are those of programs. Which counters a scheduler has is
+/// only known when it runs.
+pub(super) fn check_measure(measure: &MeasureRef, figures: &[String]) -> Result<(), StudyError> {
     let of_task = measure.selectors.iter().any(|(name, _)| name == "task");
     if !of_task && measure.name.strip_prefix(COUNTER).is_some_and(|name| !name.is_empty()) {
         return Ok(());
@@ -69,6 +70,7 @@ pub(super) fn check_measure(measure: &MeasureRef) -> Result<(), StudyError> {
     let derived = DERIVED.iter().filter(|derived| derived.of_task == of_task);
     let mut known: Vec<String> = derived.map(|derived| derived.name.to_string()).collect();
     known.extend(if of_task { expect::task_measure_names() } else { values::measure_names() });
+    known.extend(figures.iter().filter(|_| !of_task).cloned());
     let is_known = |name: &str| known.iter().any(|known| known == name);
     if is_known(&measure.name)
         || (of_task && expect::stem(&measure.name).is_some_and(|(stem, _)| is_known(stem)))
@@ -295,7 +297,7 @@ fn value_of(run: &RunResult, name: &str, task: Option<&str>) -> Option<f64> {
     }
     match task {
         None => {
-            let all = values::measure_values(&run.measures);
+            let all = values::run_values(run);
             all.into_iter().find(|(known, _)| known == name)?.1
         }
         Some(task) => {
@@ -420,7 +422,7 @@ mod tests {
         assert!(evaluate(&runs, "nr_switches").unwrap().is_exact);
         assert_eq!(evaluate(&runs, "counter.nr_moved / nr_switches").unwrap().value, 0.7);
         assert!(evaluate(&runs, "counter.nr_none").unwrap_err().contains("counter.nr_none"));
-        let counter = |text: &str| check_measure(Expr::parse(text).unwrap().measures()[0]);
+        let counter = |text: &str| check_measure(Expr::parse(text).unwrap().measures()[0], &[]);
         assert!(counter("counter.nr_any[n=1]").is_ok());
         assert!(counter("counter.nr_any[task=a]").is_err(), "tasks have none");
     }

@@ -182,12 +182,14 @@ impl Check {
 
     fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
         let mut dimensions: BTreeSet<String> = BTreeSet::from(["task".to_string()]);
+        let mut figures = Vec::new();
         for name in self.experiment.values() {
             let Some(spec) = experiments.iter().find(|spec| spec.name == name) else {
                 let names = experiments.iter().map(|spec| spec.name.as_str());
                 return Err(unknown("experiment", &name, names).below("experiment"));
             };
             dimensions.extend(spec.dimensions());
+            figures.extend(spec.figure_names());
         }
         if self.on.is_empty() {
             return Err(
@@ -197,7 +199,7 @@ impl Check {
         for row in self.rows()? {
             let wrong = |error: StudyError| error.below("value");
             for measure in row.expr.measures() {
-                evaluate::check_measure(measure).map_err(wrong)?;
+                evaluate::check_measure(measure, &figures).map_err(wrong)?;
                 for (name, _) in &measure.selectors {
                     known_dimension(name, &dimensions).map_err(wrong)?;
                 }
@@ -276,6 +278,9 @@ pub struct Quick {
     /// Parameters with other values.
     #[serde(default)]
     pub parameters: BTreeMap<String, Scalar>,
+    /// Only these of the schedulers of every entry of `runs`; an entry without any is left out.
+    #[serde(default)]
+    pub schedulers: Vec<String>,
     /// Repetitions of every entry of `runs` that has any.
     #[serde(default)]
     pub repetitions: Option<u32>,

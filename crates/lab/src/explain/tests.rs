@@ -21,6 +21,7 @@ fn request(scheduler: &str, nr_cpus: u32) -> RunRequest {
         repetition: 0,
         until_ns: None,
         keep: Keep::NOTHING,
+        program: None,
     }
 }
 

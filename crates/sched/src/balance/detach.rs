@@ -14,6 +14,9 @@ use schedlab_model::{CpuId, CpuMask, Policy, TaskId};
 /// Longest interval, in ms, between attempts that fail because all tasks are pinned.
 const MAX_PINNED_INTERVAL: u64 = 512;
 
+/// Load below which a task stays where it is with LB_MIN, until an attempt has failed.
+const SMALL_LOAD: u64 = 16;
+
 /// What the balancing CPU does (`enum cpu_idle_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Activity {
@@ -242,7 +245,9 @@ impl Balancer {
             let relaxes =
                 attempt.kind == MigrationType::Load || self.options.generation >= Generation::V6_12;
             let bound = if relaxes { size >> failed.min(63) } else { size };
+            let is_small = attempt.kind == MigrationType::Load && size < SMALL_LOAD && failed == 0;
             if !self.can_migrate(core, fair, attempt, task, src)
+                || (is_small && self.options.features.lb_min)
                 || (attempt.kind != MigrationType::Task && bound as i64 > attempt.imbalance)
             {
                 fair.tasks_move_to_head(task);
@@ -320,9 +325,9 @@ impl Balancer {
         if core.task(task).attr.policy == Policy::Idle || domain.is_smt() {
             return false;
         }
-        let dst_has_work = core.rq(attempt.dst).nr_running > 0;
+        let buddies = self.options.features.cache_hot_buddy && core.rq(attempt.dst).nr_running > 0;
         let since = core.now.saturating_sub(fair.exec_start(task));
-        (dst_has_work && fair.is_buddy(task)) || since < self.options.migration_cost
+        (buddies && fair.is_buddy(task)) || since < self.options.migration_cost
     }
 
     /// Nothing could be moved although there was a source.

@@ -154,11 +154,48 @@ pub enum Generation {
     V7_1,
 }
 
+/// Features of kernel/sched/features.h that placement and balancing ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BalanceFeatures {
+    /// CACHE_HOT_BUDDY: a buddy of its queue counts as cache-hot.
+    pub cache_hot_buddy: bool,
+    /// WA_IDLE: idle CPUs decide between those of waker and woken.
+    pub wa_idle: bool,
+    /// WA_WEIGHT: their loads do.
+    pub wa_weight: bool,
+    /// WA_BIAS: the previous CPU's load counts for a little more.
+    pub wa_bias: bool,
+    /// SIS_UTIL: the busier a cache is, the fewer of its CPUs are looked at.
+    pub sis_util: bool,
+    /// LB_MIN: tasks of little load stay where they are.
+    pub lb_min: bool,
+    /// NI_RANDOM: CPUs about to go idle look around as often as that has helped (7.0).
+    pub ni_random: bool,
+    /// NI_RATE: and the more often the rarer they are (7.1).
+    pub ni_rate: bool,
+}
+
+impl BalanceFeatures {
+    /// As kernels boot.
+    pub const DEFAULT: Self = Self {
+        cache_hot_buddy: true,
+        wa_idle: true,
+        wa_weight: true,
+        wa_bias: true,
+        sis_util: true,
+        lb_min: false,
+        ni_random: true,
+        ni_rate: true,
+    };
+}
+
 /// Settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceOptions {
     /// Rules.
     pub generation: Generation,
+    /// Features.
+    pub features: BalanceFeatures,
     /// How long after it ran a task counts as cache-hot (`migration_cost`, 500 us).
     pub migration_cost: Nanos,
     /// Tasks looked at in one attempt (`nr_migrate`, 32).
@@ -171,7 +208,13 @@ pub struct BalanceOptions {
 impl BalanceOptions {
     /// The kernel's defaults.
     pub fn new(generation: Generation) -> Self {
-        Self { generation, migration_cost: 500_000, nr_migrate: 32, newidle_cost: 2_000 }
+        Self {
+            generation,
+            features: BalanceFeatures::DEFAULT,
+            migration_cost: 500_000,
+            nr_migrate: 32,
+            newidle_cost: 2_000,
+        }
     }
 }
 

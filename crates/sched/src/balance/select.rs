@@ -87,13 +87,13 @@ impl Balancer {
         prev: CpuId,
         flags: WakeFlags,
     ) -> CpuId {
-        if core.idle_cpu(this) && self.domains.share_cache(this, prev) {
-            return if core.idle_cpu(prev) { prev } else { this };
+        let features = self.options.features;
+        if features.wa_idle
+            && let Some(cpu) = self.wake_affine_idle(core, fair, this, prev, flags.sync)
+        {
+            return cpu;
         }
-        if flags.sync && core.rq(this).nr_running - fair.h_nr_delayed(this) == 1 {
-            return this;
-        }
-        if core.idle_cpu(prev) {
+        if !features.wa_weight {
             return prev;
         }
         let mut this_load = fair.cpu_load(this);
@@ -105,11 +105,32 @@ impl Balancer {
             this_load -= waker;
         }
         let load = fair.task_h_load(task);
-        let this_effect = (this_load + load) * 100 * self.capacity_of(core, prev);
-        let bias = 100 + (domain.imbalance_pct - 100) / 2;
+        let (percent, bias) = match features.wa_bias {
+            true => (100, 100 + (domain.imbalance_pct - 100) / 2),
+            false => (1, 1),
+        };
+        let this_effect = (this_load + load) * percent * self.capacity_of(core, prev);
         let prev_load = fair.cpu_load(prev).saturating_sub(load);
         let prev_effect = prev_load * bias * self.capacity_of(core, this) + u64::from(flags.sync);
         if this_effect < prev_effect { this } else { prev }
+    }
+
+    /// The CPU that idleness speaks for, if it does.
+    fn wake_affine_idle(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        this: CpuId,
+        prev: CpuId,
+        sync: bool,
+    ) -> Option<CpuId> {
+        if core.idle_cpu(this) && self.domains.share_cache(this, prev) {
+            return Some(if core.idle_cpu(prev) { prev } else { this });
+        }
+        if sync && core.rq(this).nr_running - fair.h_nr_delayed(this) == 1 {
+            return Some(this);
+        }
+        core.idle_cpu(prev).then_some(prev)
     }
 
     /// An idle CPU that shares a cache with `target`, else `target`.
@@ -172,7 +193,10 @@ impl Balancer {
         target: CpuId,
         llc: u32,
     ) -> Option<CpuId> {
-        let budget = self.llcs[llc as usize].nr_idle_scan;
+        let budget = match self.options.features.sis_util {
+            true => self.llcs[llc as usize].nr_idle_scan,
+            false => u32::MAX,
+        };
         let start = CpuId(target.0 + 1);
         let walk = || {
             let mut few = candidates.iter_from(start).take(budget as usize);

@@ -8,7 +8,7 @@
 //! _nohz_idle_balance, newidle_balance, update_newidle_cost, update_newidle_stats).
 
 use super::detach::Activity;
-use super::{Balancer, FairQueues, Generation, NewidleRecord};
+use super::{BalanceFeatures, Balancer, FairQueues, Generation, NewidleRecord};
 use crate::core::Core;
 use schedlab_model::{CpuId, Nanos};
 
@@ -26,15 +26,15 @@ fn interval_jiffies(interval_ms: u64, busy: bool, hz: u64, nr_cpus: u64) -> u64 
 const RATIO_SCALE: u32 = 1024;
 
 impl NewidleRecord {
-    /// Counts an attempt (update_newidle_stats, with NI_RATE: the rarer attempts are, the more of
-    /// them are made).
-    fn note(&mut self, now: Nanos, successes: u32) {
+    /// Counts an attempt (update_newidle_stats). `by_rate`, NI_RATE: the rarer attempts are, the
+    /// more of them are made.
+    fn note(&mut self, now: Nanos, successes: u32, by_rate: bool) {
         self.calls += 1;
         self.successes += successes;
         if self.calls < RATIO_SCALE {
             return;
         }
-        let rareness = (now - self.renewed_at) >> 22;
+        let rareness = if by_rate { (now - self.renewed_at) >> 22 } else { 0 };
         self.renewed_at = now;
         let ratio = rareness.saturating_add(u64::from(self.successes));
         self.ratio = ratio.min(u64::from(RATIO_SCALE)) as u32;
@@ -245,7 +245,11 @@ impl Balancer {
             }
             if self.options.generation >= Generation::V7_1 {
                 let successes = if pulled { stands_for } else { 0 };
-                self.cpus[cpu.index()].domains[position].newidle.note(core.now, successes);
+                self.cpus[cpu.index()].domains[position].newidle.note(
+                    core.now,
+                    successes,
+                    self.options.features.ni_rate,
+                );
             }
             self.update_newidle_cost(cpu, position, cost, core.jiffies(), core.hz);
             if pulled || core.rq(cpu).nr_running > 0 {
@@ -261,13 +265,15 @@ impl Balancer {
     /// Throws the dice whether `cpu`, about to go idle, tries a domain (NI_RANDOM). `Some`: it
     /// does, and this attempt stands for that many.
     fn newidle_draw(&mut self, core: &mut Core, cpu: CpuId, position: usize) -> Option<u32> {
+        let BalanceFeatures { ni_random, ni_rate, .. } = self.options.features;
         let record = &mut self.cpus[cpu.index()].domains[position].newidle;
-        if self.options.generation < Generation::V7_1 || record.ratio >= RATIO_SCALE {
+        let is_random = ni_random && self.options.generation >= Generation::V7_1;
+        if !is_random || record.ratio >= RATIO_SCALE {
             return Some(1);
         }
         let weight = 1 + record.ratio;
         if core.random.below(u64::from(RATIO_SCALE)) > u64::from(weight) {
-            record.note(core.now, 0);
+            record.note(core.now, 0, ni_rate);
             return None;
         }
         Some((RATIO_SCALE + weight / 2) / weight)
@@ -309,20 +315,26 @@ mod tests {
         let mut record = NewidleRecord::NEW;
         for call in 0..512 {
             assert_eq!(record.ratio, 512, "after {call} attempts");
-            record.note(call * 1_000, 0);
+            record.note(call * 1_000, 0, true);
         }
         assert_eq!((record.calls, record.successes, record.ratio), (512, 128, 256));
         // Of 256 made attempts each stands for 4: all succeed, so all are to be made.
         for _ in 0..512 {
-            record.note(1_000_000, 4);
+            record.note(1_000_000, 4, true);
         }
         assert_eq!(record.ratio, 1024);
         // None succeeds, but they are as rare as 128 a second: all of 1,024 within 4 s.
         let mut record = NewidleRecord { successes: 0, ratio: 0, ..NewidleRecord::NEW };
         for call in 1..=512u64 {
-            record.note(call << 23, 0);
+            record.note(call << 23, 0, true);
         }
         assert_eq!((record.successes, record.ratio), (0, 1024));
+        // Without NI_RATE rareness counts for nothing.
+        let mut record = NewidleRecord { successes: 0, ratio: 0, ..NewidleRecord::NEW };
+        for call in 1..=512u64 {
+            record.note(call << 23, 0, false);
+        }
+        assert_eq!((record.successes, record.ratio), (0, 0));
     }
 
     #[test]

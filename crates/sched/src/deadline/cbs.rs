@@ -128,11 +128,16 @@ impl Entity {
             return;
         }
         if is_current && !self.is_implicit() && self.lent.is_none() {
-            let laxity = u128::from(self.deadline - now);
-            self.runtime = ((u128::from(self.density()) * laxity) >> BW_SHIFT) as i64;
+            self.revise(now);
         } else {
             self.start_period(now);
         }
+    }
+
+    /// Leaves of the budget what the density allows until the deadline (update_dl_revised_wakeup).
+    pub fn revise(&mut self, now: Nanos) {
+        let laxity = u128::from(self.deadline - now);
+        self.runtime = ((u128::from(self.density()) * laxity) >> BW_SHIFT) as i64;
     }
 
     /// Whether it wakes after its deadline but before its next period: it must wait for that one.

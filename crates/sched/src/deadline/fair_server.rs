@@ -14,9 +14,13 @@
 //! time that fair tasks could have had: it is taken off the budget when the CPU is idle no more,
 //! after the start of a server that ends the idleness.
 //!
+//! In 7.x idle time is charged as execution is, but that before a start is not. When it uses up the
+//! budget of a server that waits, a new period begins in which the timer, unless fair tasks come
+//! before it, stops the server.
+//!
 //! Source: Linux kernel/sched/deadline.c (dl_server_start, dl_server_stop, dl_server_timer,
-//! dl_server_update_idle_time, update_curr_dl_se, replenish_dl_entity, enqueue_dl_entity), 6.12.63
-//! and 6.18.
+//! dl_server_update_idle_time, dl_server_update_idle, update_curr_dl_se, update_dl_entity,
+//! replenish_dl_entity, enqueue_dl_entity), 6.12.63, 6.18 and 7.2.
 
 use super::cbs::Entity;
 use crate::core::{CLASSES_MAX, Core};
@@ -33,6 +37,9 @@ pub enum StopRule {
     LastLeaves,
     /// When it is chosen and has nobody to run (6.17 and later). Short sleeps stop no server.
     NobodyToRun,
+    /// Then, and when its timer comes while the CPU idles (7.x). A server that starts again in its
+    /// period gets the part of its budget that its share of the rest allows.
+    OrIdle,
 }
 
 /// The server of one CPU.
@@ -46,6 +53,8 @@ struct Server {
     armed: bool,
     /// It has had to run: at the next replenishment it is queued at once (`dl_defer_running`).
     defer_running: bool,
+    /// Idle time has used up its budget: its timer stops it (`dl_defer_idle`, 7.x).
+    idle_wait: bool,
     /// Since when fair tasks have been runnable here without a break, as of the last charge.
     session: Nanos,
     /// CPU time of the fair class up to the last charge.
@@ -141,6 +150,7 @@ impl FairServers {
             active: false,
             armed: false,
             defer_running: false,
+            idle_wait: false,
             session: 0,
             exec_seen: 0,
             seen: (0, 0),
@@ -193,17 +203,35 @@ impl FairServers {
         let (seen_at, busy_seen) = std::mem::replace(&mut server.seen, (now, busy));
         let idle = (now - seen_at).saturating_sub(busy - busy_seen);
         let ends = server.session != since || nr_running == 0;
-        if server.active {
-            self.charge(core, cpu, ran);
+        let was_active = server.active;
+        if was_active {
+            self.charge(core, cpu, ran, false);
             if ends && self.rule == StopRule::LastLeaves {
                 self.stop(cpu);
             }
         }
         let server = &mut self.cpus[cpu.index()];
         server.session = since;
-        if !server.active && nr_running > 0 {
-            self.start(core, cpu, since);
+        if nr_running > 0 {
+            server.idle_wait = false;
+            if !server.active {
+                self.start(core, cpu, since);
+            }
         }
+        if self.rule == StopRule::OrIdle {
+            if was_active {
+                let is_idle = core.rq(cpu).nr_running == 0;
+                self.charge(core, cpu, idle, is_idle);
+            }
+        } else {
+            self.take_idle_time(cpu, idle);
+        }
+        self.note_budget(now, cpu);
+        self.queued(cpu) != was_queued
+    }
+
+    /// `idle` has passed in which fair tasks could have run (dl_server_update_idle_time, to 6.18).
+    fn take_idle_time(&mut self, cpu: CpuId, idle: Nanos) {
         let server = &mut self.cpus[cpu.index()];
         if idle > 0 && server.entity.runtime >= 0 {
             server.entity.runtime -= idle as i64;
@@ -212,8 +240,6 @@ impl FairServers {
                 server.defer_running = false;
             }
         }
-        self.note_budget(now, cpu);
-        self.queued(cpu) != was_queued
     }
 
     /// The budget has just been charged or renewed.
@@ -222,24 +248,35 @@ impl FairServers {
         server.lasts_until = now.saturating_add_signed(server.entity.runtime);
     }
 
-    fn charge(&mut self, core: &mut Core, cpu: CpuId, ran: Nanos) {
+    /// Takes off the budget what fair tasks `ran`, or how long nobody did; `is_idle`: nor does now.
+    fn charge(&mut self, core: &mut Core, cpu: CpuId, ran: Nanos, is_idle: bool) {
         let now = core.now;
         let server = &mut self.cpus[cpu.index()];
+        if ran == 0 {
+            return;
+        }
         server.entity.runtime -= ran as i64;
-        if ran == 0 || server.entity.runtime > 0 {
+        server.idle_wait &= is_idle;
+        if server.entity.runtime > 0 {
             return;
         }
         if server.entity.throttled {
+            if server.idle_wait {
+                // The timer will stop it.
+                server.entity.runtime = 0;
+                return;
+            }
             // Fair tasks got their share without help: a new period, deferred.
             server.defer_running = false;
             server.new_period(now);
+            server.idle_wait = is_idle;
         } else {
             server.entity.throttled = true;
             if server.entity.timer_at(now).is_none() {
                 // Its next period has begun already.
                 match self.rule {
                     StopRule::LastLeaves => server.replenish(now),
-                    StopRule::NobodyToRun => server.new_period(now),
+                    StopRule::NobodyToRun | StopRule::OrIdle => server.new_period(now),
                 }
             }
         }
@@ -248,10 +285,15 @@ impl FairServers {
 
     /// Fair tasks have been runnable since `since`.
     fn start(&mut self, core: &mut Core, cpu: CpuId, since: Nanos) {
+        let revised = self.rule == StopRule::OrIdle;
         let server = &mut self.cpus[cpu.index()];
         server.active = true;
-        let entity = &server.entity;
-        if entity.is_new() || entity.deadline < since || entity.overflows(since) {
+        let entity = &mut server.entity;
+        let is_over = entity.is_new() || entity.deadline < since;
+        if !is_over && revised && entity.overflows(since) {
+            entity.revise(since);
+        } else if is_over || entity.overflows(since) {
+            server.defer_running &= !revised;
             server.new_period(since);
         } else if !server.defer_running {
             server.wait_for_zero_laxity();
@@ -264,6 +306,7 @@ impl FairServers {
         let server = &mut self.cpus[cpu.index()];
         server.active = false;
         server.armed = false;
+        server.idle_wait = false;
         server.entity.throttled = false;
     }
 
@@ -289,13 +332,24 @@ impl FairServers {
         if self.cpus[cpu.index()].under_way != Some(core.now) {
             return false;
         }
-        self.cpus[cpu.index()].under_way = None;
+        let server = &mut self.cpus[cpu.index()];
+        server.under_way = None;
+        if self.rule == StopRule::OrIdle && server.active && server.wanted > core.now {
+            // An older timer, which a kernel would have cancelled.
+            let at = server.wanted;
+            self.arm(core, cpu, at);
+            return false;
+        }
         let was_queued = self.queued(cpu);
         self.sync(core, cpu);
         let now = core.now;
         let server = &mut self.cpus[cpu.index()];
         if !server.active || !server.entity.throttled {
             return self.queued(cpu) != was_queued;
+        }
+        if server.idle_wait {
+            self.stop(cpu);
+            return false;
         }
         let zero_laxity = server.zero_laxity();
         if server.wanted > now {

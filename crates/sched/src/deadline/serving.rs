@@ -67,10 +67,11 @@ impl DlClass {
     /// The timer of the fair server of `cpu` fires (`dl_server_timer`).
     pub(super) fn server_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(serving) = &mut self.serving else { return };
-        if !serving.servers.timer(core, cpu) {
+        let chooses = serving.servers.timer(core, cpu);
+        self.follow_server(core, cpu);
+        if !chooses {
             return;
         }
-        self.follow_server(core, cpu);
         let queued = self.queues.server(cpu);
         match Self::dl_curr(core, cpu) {
             Some(curr) if queued.is_none_or(|deadline| deadline >= self.deadline(curr)) => {}

@@ -64,7 +64,8 @@ impl DlRules {
     /// Linux 6.18.
     pub const LINUX_6_18: Self = Self { server_stops: StopRule::NobodyToRun, ..Self::LINUX_6_12 };
     /// Linux 7.1 and later.
-    pub const LINUX_7_1: Self = Self { hrtick: HrtickRule::LINUX_7_1, ..Self::LINUX_6_18 };
+    pub const LINUX_7_1: Self =
+        Self { server_stops: StopRule::OrIdle, hrtick: HrtickRule::LINUX_7_1, ..Self::LINUX_6_18 };
 }
 
 /// Settings of the class.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From which group of a domain to take work, and how much.
 //!
-//! Source: Linux 2.6.11 and 2.6.22, kernel/sched.c (`find_busiest_group`, `find_busiest_queue`).
-//! What 2.6.22 does when the imbalance is less than a task is taken from memory of that function.
+//! Source: Linux 2.6.11, kernel/sched.c (`find_busiest_group`, `find_busiest_queue`).
 
 use super::{Domain, Domains, Idle, LOAD_SCALE};
 use crate::core::Core;
 use schedlab_model::CpuId;
 
-/// The busiest group, and what is to be moved: tasks (2.6.11) or weight (2.6.22).
+/// Number of the average that loads are seen through.
+const AVERAGE: usize = 1;
+
+/// The busiest group, and what is to be moved: tasks (2.6.11) or weight (2.6.22 and later).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Busiest {
     /// Number of the group in its domain.
@@ -30,8 +32,9 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    pub fn load_per_task(&self) -> u64 {
-        self.weight.checked_div(self.nr_running).unwrap_or(LOAD_SCALE)
+    /// Mean weight of its tasks; of no task `scale`, which stands for one of nice 0.
+    pub fn load_per_task(&self, scale: u64) -> u64 {
+        self.weight.checked_div(self.nr_running).unwrap_or(scale)
     }
 
     /// What the group gets done of `load`: no more than its power.
@@ -42,15 +45,14 @@ impl Sum {
 
 impl Domains {
     /// Sums over the groups of `domain`, that of `own` first, and the average load.
-    fn sums(&self, core: &Core, domain: &Domain, own: usize, idle: Idle) -> (Vec<Sum>, u64) {
-        let index = self.index_of(idle);
+    fn sums(&self, core: &Core, domain: &Domain, own: usize) -> (Vec<Sum>, u64) {
         let (mut total, mut total_power) = (0, 0);
         let count = domain.groups.len();
         let sum = |group: usize| {
             let cpus = &domain.groups[group].cpus;
             let load = |cpu: &CpuId| match group == own {
-                true => self.target_load(*cpu, index),
-                false => self.source_load(*cpu, index),
+                true => self.target_load(*cpu, AVERAGE),
+                false => self.source_load(*cpu, AVERAGE),
             };
             let power = domain.groups[group].power;
             let load: u64 = cpus.iter().map(load).sum();
@@ -72,42 +74,25 @@ impl Domains {
         own: usize,
         idle: Idle,
     ) -> Option<Busiest> {
-        let (sums, average) = self.sums(core, domain, own, idle);
+        let (sums, average) = self.sums(core, domain, own);
         let here = sums[0];
         let mut busiest: Option<Sum> = None;
         for sum in &sums[1..] {
-            let is_candidate = !self.weighs() || sum.nr_running > 0;
-            if is_candidate && sum.load > busiest.map_or(0, |busiest| busiest.load) {
+            if sum.load > busiest.map_or(0, |busiest| busiest.load) {
                 busiest = Some(*sum);
             }
         }
         let busiest = busiest?;
-        let amount = if self.weighs() {
-            weight_to_move(&here, &busiest, average, domain.imbalance_pct)
-        } else {
-            tasks_to_move(&here, &busiest, average, domain.imbalance_pct, idle)
-        };
+        let amount = tasks_to_move(&here, &busiest, average, domain.imbalance_pct, idle);
         amount.map(|imbalance| Busiest { group: busiest.group, imbalance })
     }
 
     /// The CPU of a group from which to take work.
-    pub fn find_busiest_queue(
-        &self,
-        core: &Core,
-        domain: &Domain,
-        busiest: Busiest,
-        idle: Idle,
-    ) -> Option<CpuId> {
-        let index = self.index_of(idle);
+    pub fn find_busiest_queue(&self, domain: &Domain, busiest: Busiest) -> Option<CpuId> {
         let mut found = (None, 0);
         for cpu in &domain.groups[busiest.group].cpus {
-            let load = match self.weighs() {
-                true => self.load[cpu.index()],
-                false => self.source_load(*cpu, index),
-            };
-            let is_too_heavy =
-                self.weighs() && core.rq(*cpu).nr_running == 1 && load > busiest.imbalance;
-            if load > found.1 && !is_too_heavy {
+            let load = self.source_load(*cpu, AVERAGE);
+            if load > found.1 {
                 found = (Some(*cpu), load);
             }
         }
@@ -166,27 +151,6 @@ fn tasks_to_move(here: &Sum, busiest: &Sum, average: u64, pct: u64, idle: Idle) 
     if then >= now + LOAD_SCALE / 8 { Some(1) } else { anyway }
 }
 
-/// Weight to move (2.6.22).
-fn weight_to_move(here: &Sum, busiest: &Sum, average: u64, pct: u64) -> Option<u64> {
-    let task_there = busiest.load_per_task();
-    if !differs(here, busiest, average, pct) || busiest.load <= task_there {
-        return None;
-    }
-    let pull = busiest.load.saturating_sub(average).min(busiest.load - task_there);
-    let imbalance = (pull * busiest.power).min((average - here.load) * here.power) / LOAD_SCALE;
-    if imbalance >= task_there {
-        return Some(imbalance);
-    }
-    let task_here = here.load_per_task();
-    let tasks = if here.nr_running > 0 && task_there > task_here { 1 } else { 2 };
-    if busiest.load - here.load >= task_there * tasks {
-        return Some(task_there);
-    }
-    let (now, then) =
-        work_now_and_then(here, busiest, [task_here, task_there], task_there, LOAD_SCALE);
-    (then > now).then_some(task_there)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,19 +172,5 @@ mod tests {
         assert_eq!(tasks(0, 2, Idle::AtTick), Some(1));
         assert_eq!(tasks(1, 2, Idle::Newly), Some(1), "anyway");
         assert_eq!(tasks(0, 1, Idle::AtTick), None, "it runs already");
-    }
-
-    #[test]
-    fn section_3_11_weight_to_move_of_2_6_22() {
-        let weight = |here: u64, there: u64| {
-            let (here, there) = (sum(here * 128, here), sum(there * 128, there));
-            weight_to_move(&here, &there, (here.load + there.load) / 2, 125)
-        };
-        assert_eq!(weight(1, 3), Some(128));
-        assert_eq!(weight(1, 7), Some(3 * 128));
-        assert_eq!(weight(4, 5), None);
-        assert_eq!(weight(0, 1), None);
-        // One task of nice -20 weighs more than its CPU is to give away.
-        assert_eq!(weight_to_move(&sum(0, 0), &sum(1024, 1), 512, 125), None);
     }
 }

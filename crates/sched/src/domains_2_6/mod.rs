@@ -4,8 +4,8 @@
 //! Two levels: the hardware threads of a core, where there are several, and all CPUs, of which each
 //! core is a group. Nodes are not told apart, nor caches that several cores share.
 //!
-//! Files: [`group`] from where and how much in 2.6.11 and 2.6.22, [`revised`] the same in 2.6.23,
-//! with the times at which it looks.
+//! Files: [`group`] from where and how much in 2.6.11, [`revised`] the same in 2.6.22 and 2.6.23,
+//! with the times at which they look.
 //!
 //! Source: Linux 2.6.11, 2.6.22 and 2.6.23, include/linux/topology.h (SD_SIBLING_INIT,
 //! SD_CPU_INIT), kernel/sched.c (`source_load`, `target_load`, the averages of `rebalance_tick`,
@@ -28,10 +28,10 @@ pub const LOAD_SCALE_REVISED: u64 = 1024;
 pub enum Style {
     /// Numbers of tasks (2.6.11).
     Tasks,
-    /// Weights of tasks (2.6.22).
-    Weights,
     /// Weights of tasks, of which a core of threads gets no more done than one CPU; looks are not
-    /// spread over the ticks (2.6.23).
+    /// spread over the ticks (2.6.22).
+    Weights,
+    /// The same with finer weights, and averages that are rounded down (2.6.23).
     Revised,
 }
 
@@ -148,23 +148,33 @@ impl Domains {
         self.style != Style::Tasks
     }
 
-    /// Which average the kind of balancing goes by.
-    pub fn index_of(&self, idle: Idle) -> usize {
-        match idle {
-            Idle::AtTick => 1,
-            _ if !self.weighs() => 1,
-            Idle::Not | Idle::Newly => 2,
+    /// Load of one task of nice 0, and power of one CPU (SCHED_LOAD_SCALE).
+    pub const fn scale(&self) -> u64 {
+        match self.style {
+            Style::Revised => LOAD_SCALE_REVISED,
+            Style::Tasks | Style::Weights => LOAD_SCALE,
         }
     }
 
-    /// Load of a CPU from which a task would be taken: rather too little than too much.
-    pub fn source_load(&self, cpu: CpuId, index: usize) -> u64 {
-        self.averages[cpu.index()][index].min(self.load[cpu.index()])
+    /// What a load of the past is called `index` for (`source_load`): the load itself, or one of
+    /// its averages. 2.6.11 has but one.
+    fn past(&self, cpu: CpuId, index: usize) -> Option<u64> {
+        match self.style {
+            Style::Tasks => Some(self.average(cpu, index)),
+            _ => index.checked_sub(1).map(|power| self.average(cpu, power)),
+        }
     }
 
-    /// Load of a CPU to which a task would come: rather too much.
+    /// Load of a CPU from which a task would be taken: the less of present and past.
+    pub fn source_load(&self, cpu: CpuId, index: usize) -> u64 {
+        let now = self.load[cpu.index()];
+        self.past(cpu, index).map_or(now, |past| past.min(now))
+    }
+
+    /// Load of a CPU to which a task would come: the more.
     pub fn target_load(&self, cpu: CpuId, index: usize) -> u64 {
-        self.averages[cpu.index()][index].max(self.load[cpu.index()])
+        let now = self.load[cpu.index()];
+        self.past(cpu, index).map_or(now, |past| past.max(now))
     }
 
     /// The average of a CPU's load that moves by 1 / 2^`power` of the difference at each tick
@@ -227,9 +237,9 @@ impl Domains {
         }
     }
 
-    /// CPUs look at different ticks up to 2.6.22 (CPU_OFFSET).
+    /// CPUs look at different ticks in 2.6.11 (CPU_OFFSET).
     pub fn offset(&self, cpu: CpuId) -> u64 {
-        if self.style == Style::Revised {
+        if self.weighs() {
             return 0;
         }
         self.hz * u64::from(cpu.0) / self.load.len() as u64
@@ -305,11 +315,12 @@ impl Interval {
     }
 }
 
-/// What a core gets done: two threads a tenth more than one, but 2.6.23 counts them as one CPU.
+/// What a core gets done: two threads a tenth more than one, but from 2.6.22 on as one CPU.
 fn core_power(style: Style, core: &[CpuId]) -> u64 {
     match style {
+        Style::Tasks => LOAD_SCALE + LOAD_SCALE * (core.len() as u64 - 1) / 10,
+        Style::Weights => LOAD_SCALE,
         Style::Revised => LOAD_SCALE_REVISED,
-        _ => LOAD_SCALE + LOAD_SCALE * (core.len() as u64 - 1) / 10,
     }
 }
 
@@ -330,10 +341,10 @@ fn all_cpus(style: Style, cores: &[Vec<CpuId>], cache_hot: Nanos) -> Domain {
 
 /// The domain of the threads of a core.
 fn threads_of(style: Style, core: &[CpuId]) -> Domain {
-    // A thread has its part of what the core has as a group, in 2.6.23 that of a whole CPU.
+    // A thread has its part of what the core has as a group, from 2.6.22 on that of a whole CPU.
     let power = match style {
-        Style::Revised => LOAD_SCALE_REVISED,
-        _ => core_power(style, core) / core.len() as u64,
+        Style::Tasks => core_power(style, core) / core.len() as u64,
+        Style::Weights | Style::Revised => core_power(style, core),
     };
     Domain {
         groups: core.iter().map(|cpu| Group { cpus: vec![*cpu], power }).collect(),

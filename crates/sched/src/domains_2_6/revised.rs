@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How Linux 2.6.23 balances: from which CPU it takes how much weight, at which times.
+//! How Linux 2.6.22 and 2.6.23 balance: from which CPU they take how much weight, at which times.
 //!
 //! Of a group of CPUs only one balances at ticks: its first idle one, or the first one. It takes
 //! from the group with most load for its power, of those with more tasks than CPUs' worth of power,
 //! if that exceeds its own by the domain's percentage, as much as brings the lower one to the
-//! average; a difference of less than a task moves a task where 1024 (one of nice 0) more would
-//! justify it. After failed attempts what runs there is pushed away. A CPU that runs dry looks at
-//! once.
+//! average; a difference of less than a task moves a task where the two get more done so, in 2.6.23
+//! also where 1024 (one of nice 0) more would justify it. After failed attempts what runs there is
+//! pushed away. A CPU that runs dry looks at once.
 //!
-//! Source: Linux 2.6.23.17, kernel/sched.c (`find_busiest_group`, `find_busiest_queue`,
+//! Source: Linux 2.6.22 and 2.6.23.17, kernel/sched.c (`find_busiest_group`, `find_busiest_queue`,
 //! `load_balance`, `load_balance_newidle`, `rebalance_domains`, `active_load_balance`,
 //! `try_to_wake_up`, `wake_idle`, `sched_balance_self`); include/linux/topology.h in a form between
 //! 2.6.17 and 2.6.24 (the constants of the domains did not change there). Left out:
@@ -18,14 +18,14 @@
 //! NR_CPUS / 10 s.
 
 use super::group::{Busiest, Sum, work_now_and_then};
-use super::{Domain, Domains, Idle, LOAD_SCALE_REVISED as SCALE};
+use super::{Domain, Domains, Idle, LOAD_SCALE_REVISED, Style};
 use crate::core::Core;
 use crate::flags::WakeFlags;
 use schedlab_model::{CpuId, CpuMask, TaskId};
 
 /// By how much two loads must differ at least to be taken for different, and a task be heavier than
 /// what is left to move (SCHED_LOAD_SCALE_FUZZ).
-pub const FUZZ: u64 = SCALE;
+pub const FUZZ: u64 = LOAD_SCALE_REVISED;
 /// Longest interval in ms where nothing may move because of affinity (MAX_PINNED_INTERVAL).
 const MAX_PINNED_INTERVAL: u64 = 512;
 
@@ -43,8 +43,16 @@ pub trait Runqueues {
     /// The domains.
     fn domains(&mut self) -> &mut Domains;
 
-    /// Moves waiting tasks from one CPU to `cpu`, of a weight of `most` altogether (`move_tasks`).
-    fn move_tasks(&mut self, core: &mut Core, cpu: CpuId, from: CpuId, most: u64) -> Moved;
+    /// Moves waiting tasks from one CPU to `cpu`, of a weight of `most` altogether (`move_tasks`);
+    /// `level` is the number of the domain that `cpu` looks at.
+    fn move_tasks(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        level: usize,
+        from: CpuId,
+        most: u64,
+    ) -> Moved;
 
     /// What runs on `from` is to be pushed to `cpu` (`active_balance`). Says no if a push from
     /// there is under way.
@@ -80,27 +88,15 @@ impl Domain {
     }
 
     /// Which one a wake-up goes by (wake_idx).
-    const fn wake_index(&self) -> usize {
+    pub const fn wake_index(&self) -> usize {
         if self.is_core { 0 } else { 1 }
     }
 }
 
 impl Domains {
-    /// Load of a CPU from which a task would be taken: the less of present and past.
-    fn source(&self, cpu: CpuId, index: usize) -> u64 {
-        let now = self.load[cpu.index()];
-        index.checked_sub(1).map_or(now, |power| self.average(cpu, power).min(now))
-    }
-
-    /// Load of a CPU to which a task would come: the more.
-    fn target(&self, cpu: CpuId, index: usize) -> u64 {
-        let now = self.load[cpu.index()];
-        index.checked_sub(1).map_or(now, |power| self.average(cpu, power).max(now))
-    }
-
-    /// Load for each 1024 of power. The kernel reckons it in 32 bits.
-    const fn for_power(load: u64, power: u64) -> u64 {
-        ((load * SCALE) as u32 as u64) / power
+    /// Load for each CPU's worth of power. The kernel reckons it in 32 bits.
+    const fn for_power(&self, load: u64, power: u64) -> u64 {
+        ((load * self.scale()) as u32 as u64) / power
     }
 
     /// Sums over group number `group`, and the sum of loads before it is divided by the power.
@@ -116,12 +112,13 @@ impl Domains {
         let entry = &domain.groups[group];
         let (mut load, mut nr_running, mut weight) = (0, 0, 0);
         for &cpu in entry.cpus.iter().filter(|cpu| !excluded.contains(**cpu)) {
-            load += if is_local { self.target(cpu, index) } else { self.source(cpu, index) };
+            load +=
+                if is_local { self.target_load(cpu, index) } else { self.source_load(cpu, index) };
             nr_running += u64::from(core.rq(cpu).nr_running);
             weight += self.load[cpu.index()];
         }
         let power = entry.power;
-        (Sum { group, load: Self::for_power(load, power), power, nr_running, weight }, load)
+        (Sum { group, load: self.for_power(load, power), power, nr_running, weight }, load)
     }
 
     /// The CPU from which `cpu` should take work in its domain number `level`, and how much.
@@ -153,13 +150,14 @@ impl Domains {
             total += load;
             total_power += sum.power;
             let most = busiest.map_or(0, |busiest| busiest.load);
-            if sum.load > most && sum.nr_running > sum.power / SCALE {
+            if sum.load > most && sum.nr_running > sum.power / self.scale() {
                 busiest = Some(sum);
             }
         }
         let found = busiest.and_then(|busiest| {
-            let average = SCALE * total / total_power;
-            let imbalance = imbalance(&here, &busiest, average, domain.imbalance_pct)?;
+            let average = self.scale() * total / total_power;
+            let pct = domain.imbalance_pct;
+            let imbalance = imbalance(&here, &busiest, average, pct, self.style)?;
             let wanted = Busiest { group: busiest.group, imbalance };
             let from = self.busiest_queue(core, domain, wanted, excluded)?;
             Some((wanted, from))
@@ -215,18 +213,26 @@ impl Domains {
         idle.next().unwrap_or(cpu)
     }
 
-    /// Whether a woken task of this weight comes to the waker's CPU rather than its own.
-    fn wakes_here(&self, core: &Core, this: CpuId, prev: CpuId, load: u64, leaves: u64) -> bool {
+    /// Whether a woken task of this weight comes to the waker's CPU rather than its own; `leaves`
+    /// is the weight of a waker that is about to sleep.
+    pub fn wakes_here(
+        &self,
+        core: &Core,
+        this: CpuId,
+        prev: CpuId,
+        load: u64,
+        leaves: u64,
+    ) -> bool {
         let spans = |domain: &&Domain| domain.groups.iter().any(|g| g.cpus.contains(&prev));
         let mut domains = self.intervals[this.index()].iter().map(|s| &self.domains[s.domain]);
         let Some(domain) = domains.find(spans) else { return false };
         let index = domain.wake_index();
-        let there = self.source(prev, index);
-        let here = self.target(this, index).saturating_sub(leaves);
+        let there = self.source_load(prev, index);
+        let here = self.target_load(this, index).saturating_sub(leaves);
         let nr_running = u64::from(core.rq(this).nr_running);
-        let per_task = self.load[this.index()].checked_div(nr_running).unwrap_or(SCALE);
+        let per_task = self.load[this.index()].checked_div(nr_running).unwrap_or(self.scale());
         let pct = 100 + (domain.imbalance_pct - 100) / 2;
-        (here <= there && here + self.target(prev, index) <= per_task)
+        (here <= there && here + self.target_load(prev, index) <= per_task)
             || 100 * (here + load) <= pct * there
     }
 
@@ -265,10 +271,10 @@ impl Domains {
                 continue;
             }
             let loads = entry.cpus.iter().map(|cpu| match group == own {
-                true => self.source(*cpu, index),
-                false => self.target(*cpu, index),
+                true => self.source_load(*cpu, index),
+                false => self.target_load(*cpu, index),
             });
-            let load = Self::for_power(loads.sum(), entry.power);
+            let load = self.for_power(loads.sum(), entry.power);
             if group == own {
                 here = load;
             } else if least.is_none_or(|(_, least)| load < least) {
@@ -281,12 +287,16 @@ impl Domains {
     }
 }
 
-/// Weight to move.
-fn imbalance(here: &Sum, busiest: &Sum, average: u64, pct: u64) -> Option<u64> {
+/// Weight to move; 0 is an imbalance of which nothing can be moved (2.6.23).
+fn imbalance(here: &Sum, busiest: &Sum, average: u64, pct: u64, style: Style) -> Option<u64> {
+    let (scale, fuzz) = match style {
+        Style::Revised => (LOAD_SCALE_REVISED, FUZZ),
+        _ => (super::LOAD_SCALE, 0),
+    };
     if here.load >= busiest.load || here.load >= average || 100 * busiest.load <= pct * here.load {
         return None;
     }
-    let task_there = busiest.load_per_task();
+    let task_there = busiest.load_per_task(scale);
     if busiest.load <= task_there {
         return None;
     }
@@ -294,19 +304,23 @@ fn imbalance(here: &Sum, busiest: &Sum, average: u64, pct: u64) -> Option<u64> {
         None => 0,
         Some(above) => {
             let pull = above.min(busiest.load - task_there);
-            (pull * busiest.power).min((average - here.load) * here.power) / SCALE
+            (pull * busiest.power).min((average - here.load) * here.power) / scale
         }
     };
     if imbalance >= task_there {
         return Some(imbalance);
     }
-    let task_here = here.weight.checked_div(here.nr_running).unwrap_or(SCALE);
+    let task_here = here.load_per_task(scale);
     let tasks = if here.nr_running > 0 && task_there > task_here { 1 } else { 2 };
-    if busiest.load - here.load + FUZZ >= task_there * tasks {
+    if busiest.load - here.load + fuzz >= task_there * tasks {
         return Some(task_there);
     }
-    let (now, then) = work_now_and_then(here, busiest, [task_here, task_there], task_there, SCALE);
-    Some(if then > now { task_there } else { imbalance })
+    let (now, then) = work_now_and_then(here, busiest, [task_here, task_there], task_there, scale);
+    match style {
+        _ if then > now => Some(task_there),
+        Style::Revised => Some(imbalance),
+        _ => None,
+    }
 }
 
 /// The tick of `cpu`, whose averages are up to date (`rebalance_domains`).
@@ -373,7 +387,7 @@ fn load_balance<R: Runqueues>(
                 if core.rq(from).nr_running <= 1 {
                     break (from, false);
                 }
-                let moved = rqs.move_tasks(core, cpu, from, wanted.imbalance);
+                let moved = rqs.move_tasks(core, cpu, level, from, wanted.imbalance);
                 if !moved.all_pinned {
                     break (from, moved.any);
                 }
@@ -451,12 +465,13 @@ fn balance_newly_idle<R: Runqueues>(
             return look;
         };
         if core.rq(from).nr_running > 1 {
-            let moved = rqs.move_tasks(core, cpu, from, wanted.imbalance);
+            let moved = rqs.move_tasks(core, cpu, level, from, wanted.imbalance);
             if moved.any {
                 rqs.domains().intervals[cpu.index()][level].nr_failed = 0;
                 return Look::Moved;
             }
-            if moved.all_pinned {
+            // 2.6.22 tries the others in any case.
+            if moved.all_pinned || rqs.domains().style == Style::Weights {
                 excluded.set(from);
                 continue;
             }
@@ -469,29 +484,53 @@ fn balance_newly_idle<R: Runqueues>(
 mod tests {
     use super::*;
 
-    fn sum(load: u64, nr_running: u64) -> Sum {
-        Sum { group: 0, load, power: SCALE, nr_running, weight: load }
+    fn sum(load: u64, nr_running: u64, scale: u64) -> Sum {
+        let load = load * scale;
+        Sum { group: 0, load, power: scale, nr_running, weight: load }
+    }
+
+    /// With so many tasks of nice 0 on each of two CPUs.
+    fn weight(style: Style, scale: u64, here: u64, there: u64) -> Option<u64> {
+        let (here, there) = (sum(here, here, scale), sum(there, there, scale));
+        imbalance(&here, &there, (here.load + there.load) / 2, 125, style)
     }
 
     #[test]
     fn section_5_3_weight_to_move() {
-        let weight = |here: u64, there: u64| {
-            let (here, there) = (sum(here * SCALE, here), sum(there * SCALE, there));
-            imbalance(&here, &there, (here.load + there.load) / 2, 125)
-        };
-        assert_eq!(weight(1, 3), Some(SCALE));
-        assert_eq!(weight(1, 7), Some(3 * SCALE));
-        assert_eq!(weight(0, 2), Some(SCALE));
+        let weight = |here, there| weight(Style::Revised, 1024, here, there);
+        assert_eq!(weight(1, 3), Some(1024));
+        assert_eq!(weight(1, 7), Some(3 * 1024));
+        assert_eq!(weight(0, 2), Some(1024));
         assert_eq!(weight(4, 5), None, "500 is not more than 125 * 4");
         // 2.6.22 would let that be: a difference of one task counts as two with the fuzz.
-        assert_eq!(weight(1, 2), Some(SCALE));
+        assert_eq!(weight(1, 2), Some(1024));
         assert_eq!(weight(0, 1), None, "it runs already");
     }
 
     #[test]
+    fn section_3_11_weight_to_move_of_2_6_22() {
+        let weight = |here, there| weight(Style::Weights, 128, here, there);
+        assert_eq!(weight(1, 3), Some(128));
+        assert_eq!(weight(1, 7), Some(3 * 128));
+        assert_eq!(weight(4, 5), None);
+        assert_eq!(weight(1, 2), None);
+        assert_eq!(weight(0, 1), None);
+        // One task of nice -20 weighs more than its CPU is to give away.
+        assert_eq!(imbalance(&sum(0, 0, 128), &sum(8, 1, 128), 512, 125, Style::Weights), None);
+        // Groups within their power do not count as the busiest: it may be below the average. Two
+        // of nice 0 there and none here: one comes; of one of nice -9 and one of nice 0 nothing.
+        let (here, there) = (sum(0, 0, 128), sum(2, 2, 128));
+        assert_eq!(imbalance(&here, &there, 3 * 128, 125, Style::Weights), Some(128));
+        let (here, there) = (sum(1, 1, 128), sum(2, 2, 128));
+        assert_eq!(imbalance(&here, &there, 3 * 128, 125, Style::Weights), None);
+    }
+
+    #[test]
     fn loads_are_reckoned_in_32_bits() {
-        assert_eq!(Domains::for_power(3 * SCALE, SCALE), 3 * SCALE);
+        let machine = schedlab_model::Machine::flat(1);
+        let domains = Domains::new(Style::Revised, 0, &machine);
+        assert_eq!(domains.for_power(3 * 1024, 1024), 3 * 1024);
         // 4096 tasks of nice 0 look like none.
-        assert_eq!(Domains::for_power(4096 * SCALE, SCALE), 0);
+        assert_eq!(domains.for_power(4096 * 1024, 1024), 0);
     }
 }

@@ -19,7 +19,11 @@ impl FairClass {
     pub(super) fn sched_slice(&self, q: u32, e: u32) -> Nanos {
         let t = &self.tunables;
         let first = self.ent(e);
-        let nr = self.rq(self.rq(q).cpu).h_nr_queued + u32::from(!first.on_rq);
+        let counted = match self.rules.features.alt_period {
+            true => self.rq(self.rq(q).cpu).h_nr_queued,
+            false => self.rq(q).nr_queued,
+        };
+        let nr = counted + u32::from(!first.on_rq);
         let mut slice =
             if nr > t.nr_latency { u64::from(nr) * t.min_granularity_ns } else { t.latency_ns };
         let mut at = e;
@@ -31,6 +35,9 @@ impl FairClass {
             }
             slice = calc_delta(slice, se.load.weight, LoadWeight::of_load(load));
             at = se.parent;
+        }
+        if !self.rules.features.base_slice {
+            return slice;
         }
         let rq = self.rq(q);
         let only_idle = rq.nr_queued > 0 && rq.nr_queued == rq.nr_idle;
@@ -295,7 +302,8 @@ mod tests {
         let parent = class.ent(0).vruntime;
         assert_eq!(class.ent(1).vruntime, parent + 2_999_998);
         assert!(!class.ent(1).v_relative);
-        class.check_preempt(&mut core, CpuId(0), TaskId(1), TaskId(0), true);
+        let wake = super::super::Wake { is_fork: true, is_sync: false };
+        class.check_preempt(&mut core, CpuId(0), TaskId(1), TaskId(0), wake);
         assert!(!core.rqs[0].need_resched);
     }
 }

@@ -8,10 +8,10 @@
 //! (zero_vruntime) instead of from the least one (min_vruntime), and from 7.1 on it gives up bits
 //! of weights before a sum overflows; sums here are wide enough for either, so that neither shows.
 
-use super::FairClass;
 use super::rbtree::{NIL, before, min_time};
 use super::rules::{Algorithm, LagLimit, Protection, Wakeup, YieldRule};
 use super::weights::calc_delta_fair;
+use super::{FairClass, Wake};
 use crate::core::Core;
 use schedlab_model::CpuId;
 
@@ -81,7 +81,10 @@ impl FairClass {
         let lag = self.avg_vruntime(q).wrapping_sub(se.vruntime) as i64;
         let mut lag = lag.clamp(-limit, limit);
         if se.delayed && self.rules.delayed_lag_only_rises {
-            lag = lag.max(se.vlag).min(0);
+            lag = lag.max(se.vlag);
+            if self.rules.features.delay_zero {
+                lag = lag.min(0);
+            }
         }
         self.ent_mut(e).vlag = lag;
     }
@@ -311,7 +314,7 @@ impl FairClass {
         core: &mut Core,
         cpu: CpuId,
         (running, woken): (u32, u32),
-        is_fork: bool,
+        wake: Wake,
     ) {
         let (se, pse) = self.matching(running, woken);
         let (curr_idle, woken_idle) = (self.ent(se).idle, self.ent(pse).idle);
@@ -335,7 +338,7 @@ impl FairClass {
         self.update_curr(core, q);
         let shorter = self.rules.preempt_short && self.ent(pse).slice < self.ent(se).slice;
         if self.rules.wakeup == Wakeup::ByPick {
-            self.check_preempt_by_pick(core, cpu, (se, pse), shorter, is_fork);
+            self.check_preempt_by_pick(core, cpu, (se, pse), shorter, wake);
             return;
         }
         if self.rules.protection == Protection::ShortestSlice {
@@ -367,12 +370,22 @@ impl FairClass {
         cpu: CpuId,
         (se, pse): (u32, u32),
         shorter: bool,
-        is_fork: bool,
+        wake: Wake,
     ) {
-        if !shorter && (is_fork || self.ent(pse).delayed) {
+        if !shorter && (wake.is_fork || self.ent(pse).delayed) {
             return;
         }
         let q = self.ent(se).cfs;
+        let is_buddy = self.rules.features.next_buddy && !shorter && self.becomes_buddy(q, pse);
+        if is_buddy && wake.is_sync {
+            // Its account has just been brought up to date, so that this is long only if nothing
+            // counts as cache-hot.
+            let ran = core.now - self.ent(se).exec_start;
+            if self.deadline_before(pse, se) && ran >= self.tunables.migration_cost_ns {
+                core.resched_curr_lazy(cpu);
+            }
+            return;
+        }
         // Each round but the last completes a delayed dequeue.
         let next = loop {
             let next = self.pick_eevdf(q, !shorter);
@@ -393,6 +406,18 @@ impl FairClass {
             self.clear_buddies(se);
         }
         core.resched_curr_lazy(cpu);
+    }
+
+    /// Makes `pse` the buddy of its queue, unless that has one with an earlier deadline
+    /// (set_preempt_buddy).
+    #[cold]
+    fn becomes_buddy(&mut self, q: u32, pse: u32) -> bool {
+        let next = self.rq(q).next;
+        let may = next == NIL || !self.deadline_before(next, pse);
+        if may {
+            self.set_next_buddy(pse);
+        }
+        may
     }
 
     /// Running `e` is protected for the shortest slice in its queue at most (update_protect_slice).
@@ -426,15 +451,16 @@ impl FairClass {
     }
 
     /// A delayed sleeper wakes, or a group with a delayed entity gets a task: it is runnable again.
-    /// A positive lag, which the sleep would have earned it, is forfeited.
+    /// A positive lag, which the sleep would have earned it, is forfeited (DELAY_ZERO).
     pub(super) fn requeue_delayed_entity(&mut self, core: &mut Core, e: u32) {
         let q = self.ent(e).cfs;
+        let delay_zero = self.rules.features.delay_zero;
         self.update_entity_lag(core, q, e);
         let moves = if self.rules.delayed_lag_only_rises {
             let se = self.ent(e);
             self.avg_vruntime(q).wrapping_sub(se.vruntime) as i64 != se.vlag
         } else {
-            self.ent(e).vlag > 0
+            self.ent(e).vlag > 0 && delay_zero
         };
         if moves {
             let is_curr = self.rq(q).curr == e;
@@ -442,8 +468,10 @@ impl FairClass {
             if !is_curr {
                 self.tree_remove(q, e);
             }
-            let se = self.ent_mut(e);
-            se.vlag = se.vlag.min(0);
+            if delay_zero {
+                let se = self.ent_mut(e);
+                se.vlag = se.vlag.min(0);
+            }
             self.place_entity_eevdf(q, e, false);
             if !is_curr {
                 self.tree_insert(q, e);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Unit tests of [`super::eevdf`]: states set by hand, results to the nanosecond.
 
-use super::FairClass;
 use super::eevdf::div_floor;
 use super::rbtree::NIL;
 use super::rules::Rules;
 use super::testing::queued;
 use super::weights::LoadWeight;
+use super::{FairClass, Wake};
 use crate::class::SchedClass;
 use crate::core::Core;
 use crate::flags::DequeueFlags;
@@ -103,7 +103,7 @@ fn section_2_8_a_failed_preemption_shortens_the_protection() {
         put(&mut class, 2, 10_000_000, 13_000_000);
         class.ent_mut(0).vruntime = 0;
         (class.ent_mut(0).deadline, class.ent_mut(0).vprot) = (7_000_000, 7_000_000);
-        class.check_preempt(&mut core, CpuId(0), TaskId(1), TaskId(0), false);
+        class.check_preempt(&mut core, CpuId(0), TaskId(1), TaskId(0), Wake::default());
         assert!(!core.rqs[0].need_resched);
         assert_eq!(class.ent(0).vprot, end * 1_000_000, "{}", rules.name);
     }
@@ -132,7 +132,7 @@ fn section_2_9_a_wakeup_completes_delayed_dequeues() {
         put(&mut class, 2, 0, 2_000_000);
         class.set_delayed(1);
         core.tasks[1].sched_delayed = true;
-        class.check_preempt(&mut core, CpuId(0), TaskId(2), TaskId(0), false);
+        class.check_preempt(&mut core, CpuId(0), TaskId(2), TaskId(0), Wake::default());
         assert_eq!(core.tasks[1].on_rq, stays, "{}", rules.name);
         assert_eq!(core.rqs[0].nr_running, 2 + u32::from(stays), "{}", rules.name);
         // 6.18 asks whom it would pick, and that is the sleeper.

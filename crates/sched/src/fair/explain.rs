@@ -20,9 +20,16 @@ const EARLIEST_DEADLINE: Rule =
 const ALL_THROTTLED: Rule =
     Rule::Named("nobody: the groups of its tasks have used up their cpu.max (throttled)");
 
+const PUSHED: Rule =
+    Rule::HeldBack("what runs is about to be pushed to another CPU (active balancing)");
+
 impl FairClass {
     /// The choice on `cpu`, level by level.
     pub(super) fn explain_pick_fair(&self, cpu: CpuId, into: &mut Explanation) {
+        if self.is_pushing(cpu) {
+            into.contests.push(Contest::nobody("fair", PUSHED));
+            return;
+        }
         let mut q = cpu.0;
         if self.rq(q).nr_queued == 0 {
             let rule = if self.holds_back(cpu) { ALL_THROTTLED } else { Rule::Empty };

@@ -3,10 +3,11 @@
 //! CONFIG_SCHED_DEBUG let one turn.
 //!
 //! Source: Linux kernel/sched/features.h of 6.1.158, 6.6, 6.12.63, 6.18.2, 7.1.5, 7.2, and where
-//! fair.c asks for them. Left out: those of load balancing and of real-time tasks, NEXT_BUDDY, and
-//! DELAY_ZERO apart from DELAY_DEQUEUE.
+//! fair.c asks for them. Features that cannot matter here are refused by name
+//! ([`crate::tunable_names`]); those of real-time and deadline tasks stand with their classes.
 
 use super::rules::{Protection, Rules};
+use crate::balance::BalanceFeatures;
 use crate::options::{Options, Tunable, TunableKind};
 
 const fn feature(name: &'static str, text: &'static str) -> Tunable {
@@ -21,6 +22,8 @@ const fn off(name: &'static str, text: &'static str) -> Tunable {
 const HRTICK: Tunable = off("HRTICK", "feature: a timer ends slices between ticks, if others wait");
 const WAKEUP_PREEMPTION: Tunable =
     feature("WAKEUP_PREEMPTION", "feature: a waking task may preempt the running one");
+const NEXT_BUDDY: Tunable =
+    off("NEXT_BUDDY", "feature: the task that woke last is picked next if that is fair");
 const RUN_TO_PARITY: Tunable =
     feature("RUN_TO_PARITY", "feature: a picked task is protected until its request is done");
 const PLACE_LAG: Tunable = feature("PLACE_LAG", "feature: a task that comes keeps its lag");
@@ -29,14 +32,21 @@ const PLACE_LAG: Tunable = feature("PLACE_LAG", "feature: a task that comes keep
 pub const CFS: &[Tunable] = &[
     feature("GENTLE_FAIR_SLEEPERS", "feature: a sleeper gains half of the latency, else all of it"),
     feature("START_DEBIT", "feature: a new task starts one slice behind"),
+    NEXT_BUDDY,
     feature("LAST_BUDDY", "feature: a task preempted by a wake-up on a full queue runs next"),
     WAKEUP_PREEMPTION,
     HRTICK,
     off("DOUBLE_TICK", "feature: ticks end slices, too, while HRTICK's timer is under way"),
+    feature(
+        "ALT_PERIOD",
+        "feature: the period grows with all fair tasks of the CPU, else a group's",
+    ),
+    feature("BASE_SLICE", "feature: no slice is shorter than the minimum granularity"),
 ];
 
 /// Features of EEVDF in 6.6.
-pub const EEVDF_6_6: &[Tunable] = &[PLACE_LAG, RUN_TO_PARITY, WAKEUP_PREEMPTION, HRTICK];
+pub const EEVDF_6_6: &[Tunable] =
+    &[PLACE_LAG, RUN_TO_PARITY, NEXT_BUDDY, WAKEUP_PREEMPTION, HRTICK];
 
 /// Features of EEVDF from 6.12.0 on.
 pub const EEVDF_6_12: &[Tunable] = &[
@@ -45,7 +55,9 @@ pub const EEVDF_6_12: &[Tunable] = &[
     feature("PLACE_REL_DEADLINE", "feature: deadlines survive a move as distances"),
     RUN_TO_PARITY,
     feature("PREEMPT_SHORT", "feature: a waking task with a shorter slice ends protection"),
+    NEXT_BUDDY,
     feature("DELAY_DEQUEUE", "feature: a sleeper with negative lag stays queued"),
+    feature("DELAY_ZERO", "feature: a sleeper that stayed queued keeps no positive lag"),
     WAKEUP_PREEMPTION,
     HRTICK,
 ];
@@ -53,6 +65,22 @@ pub const EEVDF_6_12: &[Tunable] = &[
 /// The feature that later releases of 6.12 added.
 pub const PICK_BUDDY: &[Tunable] =
     &[feature("PICK_BUDDY", "feature: an eligible buddy is picked before all others")];
+
+/// Features of placement and balancing that all versions have.
+pub const BALANCE: &[Tunable] = &[
+    feature("CACHE_HOT_BUDDY", "feature: the buddy of a queue counts as cache-hot"),
+    feature("WA_IDLE", "feature: idle CPUs decide whether a task wakes on the waker's CPU"),
+    feature("WA_WEIGHT", "feature: loads do, where idle CPUs do not"),
+    feature("WA_BIAS", "feature: the load of the previous CPU counts for some percent more"),
+    feature("SIS_UTIL", "feature: the busier a cache, the fewer of its CPUs a wake-up looks at"),
+    off("LB_MIN", "feature: balancing leaves tasks of a load below 16, until it has failed"),
+];
+
+/// Features of CPUs about to go idle, from 7.1 on.
+pub const NEWIDLE: &[Tunable] = &[
+    feature("NI_RANDOM", "feature: a CPU about to go idle looks around as often as that helps"),
+    feature("NI_RATE", "feature: and the more often, the rarer it is about to go idle"),
+];
 
 /// Features that no other rule of a version stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +103,16 @@ pub struct Features {
     pub hrtick: bool,
     /// DOUBLE_TICK.
     pub double_tick: bool,
+    /// NEXT_BUDDY.
+    pub next_buddy: bool,
+    /// ALT_PERIOD.
+    pub alt_period: bool,
+    /// BASE_SLICE.
+    pub base_slice: bool,
+    /// DELAY_ZERO.
+    pub delay_zero: bool,
+    /// Those of balancing.
+    pub balance: BalanceFeatures,
 }
 
 impl Features {
@@ -89,13 +127,18 @@ impl Features {
         run_to_parity: true,
         hrtick: false,
         double_tick: false,
+        next_buddy: false,
+        alt_period: true,
+        base_slice: true,
+        delay_zero: true,
+        balance: BalanceFeatures::DEFAULT,
     };
 }
 
 impl Rules {
     /// These rules with the features that `options` turn on or off. What a version does not have is
     /// not declared there and stays as it is.
-    pub(crate) fn with_features(mut self, options: &Options) -> Self {
+    pub fn with_features(mut self, options: &Options) -> Self {
         let on = |name: &str| options.iter().all(|(known, value)| known != name || value == 1);
         let is_set = |name: &str| options.iter().any(|(known, value)| known == name && value == 1);
         self.features = Features {
@@ -108,10 +151,27 @@ impl Rules {
             run_to_parity: on("RUN_TO_PARITY"),
             hrtick: is_set("HRTICK"),
             double_tick: is_set("DOUBLE_TICK"),
+            next_buddy: is_set("NEXT_BUDDY"),
+            alt_period: on("ALT_PERIOD"),
+            base_slice: on("BASE_SLICE"),
+            delay_zero: on("DELAY_ZERO"),
+            balance: BalanceFeatures {
+                cache_hot_buddy: on("CACHE_HOT_BUDDY"),
+                wa_idle: on("WA_IDLE"),
+                wa_weight: on("WA_WEIGHT"),
+                wa_bias: on("WA_BIAS"),
+                sis_util: on("SIS_UTIL"),
+                lb_min: is_set("LB_MIN"),
+                ni_random: on("NI_RANDOM"),
+                ni_rate: on("NI_RATE"),
+            },
         };
         self.place_rel_deadline &= on("PLACE_REL_DEADLINE");
         self.delay_dequeue &= on("DELAY_DEQUEUE");
         self.pick_buddy &= on("PICK_BUDDY");
+        // Up to 6.12.0 the pick asks for NEXT_BUDDY itself whether to look at buddies.
+        let asks_itself = self.is_eevdf() && options.iter().all(|(known, _)| known != "PICK_BUDDY");
+        self.pick_buddy |= asks_itself && is_set("NEXT_BUDDY");
         if !on("PREEMPT_SHORT") {
             self.preempt_short = false;
             // The check of 6.12's tick (did_preempt_short) is part of the feature.
@@ -128,38 +188,31 @@ mod tests {
     use super::*;
     use crate::registry;
 
-    /// Only what is turned off changes, and every feature changes something.
+    /// Only what is turned over changes, and every feature changes something.
     #[test]
-    fn features_are_as_in_the_kernel_unless_turned_off() {
-        for (name, rules) in [
-            ("linux-6.1", Rules::LINUX_6_1),
-            ("linux-6.6", Rules::LINUX_6_6),
-            ("linux-6.12.0", Rules::LINUX_6_12_0),
-            ("linux-6.12", Rules::LINUX_6_12),
-            ("linux-6.18", Rules::LINUX_6_18),
-            ("linux-7.1", Rules::LINUX_7_1),
-            ("linux-7.2", Rules::LINUX_7_2),
-        ] {
+    fn features_are_as_in_the_kernel_unless_turned_over() {
+        let late: &[&[Tunable]] = &[EEVDF_6_12, PICK_BUDDY, BALANCE];
+        let newest: &[&[Tunable]] = &[EEVDF_6_12, PICK_BUDDY, BALANCE, NEWIDLE];
+        let all: [(&str, Rules, &[&[Tunable]]); 7] = [
+            ("linux-6.1", Rules::LINUX_6_1, &[CFS, BALANCE]),
+            ("linux-6.6", Rules::LINUX_6_6, &[EEVDF_6_6, BALANCE]),
+            ("linux-6.12.0", Rules::LINUX_6_12_0, &[EEVDF_6_12, BALANCE]),
+            ("linux-6.12", Rules::LINUX_6_12, late),
+            ("linux-6.18", Rules::LINUX_6_18, late),
+            ("linux-7.1", Rules::LINUX_7_1, newest),
+            ("linux-7.2", Rules::LINUX_7_2, newest),
+        ];
+        for (name, rules, tables) in all {
             let tunables = registry::find(name).expect("it is in the registry").tunables;
             let defaults = Options::defaults(tunables);
             assert_eq!(rules.with_features(&defaults), rules, "{name}");
-            // Those of the deadline class are not for these rules.
-            let is_fair = |t: &&Tunable| t.text.starts_with("feature: ") && t.name != "HRTICK_DL";
-            let features = tunables.iter().filter(is_fair);
-            let mut found = 0;
-            for feature in features {
+            for feature in tables.iter().copied().flatten() {
                 let mut options = defaults.clone();
-                options.set(tunables, feature.name, 1 - feature.default).unwrap();
+                let declared = tunables.iter().find(|t| t.name == feature.name);
+                let default = declared.expect("the scheduler has it").default;
+                options.set(tunables, feature.name, 1 - default).unwrap();
                 assert_ne!(rules.with_features(&options), rules, "{name} {}", feature.name);
-                found += 1;
             }
-            let expected = match name {
-                "linux-6.1" => CFS.len(),
-                "linux-6.6" => EEVDF_6_6.len(),
-                "linux-6.12.0" => EEVDF_6_12.len(),
-                _ => EEVDF_6_12.len() + 1,
-            };
-            assert_eq!(found, expected, "{name}");
         }
     }
 }

@@ -53,6 +53,14 @@ use weights::{LoadWeight, NICE_0_LOAD, shares_of};
 /// Bounds of a custom slice (include/linux/sched.h, __setparam_fair).
 const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
 
+/// What the check for preemption wants to know of a wake-up.
+#[derive(Clone, Copy, Default, Debug)]
+struct Wake {
+    is_fork: bool,
+    /// The waker is about to sleep (WF_SYNC).
+    is_sync: bool,
+}
+
 /// The class.
 #[derive(Debug)]
 pub struct FairClass {
@@ -119,6 +127,7 @@ impl FairClass {
         let balance = BalanceOptions {
             migration_cost: tunables.migration_cost_ns,
             nr_migrate: tunables.nr_migrate,
+            features: rules.features.balance,
             ..BalanceOptions::new(rules.balance)
         };
         let groups = cgroups.iter().map(|spec| TaskGroup { shares: shares_of(spec), load_avg: 0 });
@@ -268,7 +277,9 @@ impl FairClass {
     /// Compares a queued task with what its CPU runs, whatever its class (wakeup_preempt).
     fn check_preempt_any(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         match core.preempt_check(cpu, task) {
-            PreemptCheck::SameClass(curr) => self.check_preempt(core, cpu, task, curr, false),
+            PreemptCheck::SameClass(curr) => {
+                self.check_preempt(core, cpu, task, curr, Wake::default());
+            }
             PreemptCheck::Resched => core.resched_curr(cpu),
             PreemptCheck::Nothing => {}
         }
@@ -280,16 +291,34 @@ impl FairClass {
         cpu: CpuId,
         task: TaskId,
         curr: TaskId,
-        is_fork: bool,
+        wake: Wake,
     ) {
         let (se, pse) = (self.task_entity(curr), self.task_entity(task));
-        if se == pse || core.rq(cpu).need_resched || self.is_hierarchy_throttled(self.ent(pse).cfs)
-        {
+        if se == pse {
+            return;
+        }
+        if self.rules.features.next_buddy && !wake.is_fork {
+            self.nominate_buddy(se, pse);
+        }
+        if core.rq(cpu).need_resched || self.is_hierarchy_throttled(self.ent(pse).cfs) {
             return;
         }
         match self.rules.algorithm {
             Algorithm::Cfs => self.check_preempt_cfs(core, cpu, se, pse),
-            _ => self.check_preempt_eevdf(core, cpu, (se, pse), is_fork),
+            _ => self.check_preempt_eevdf(core, cpu, (se, pse), wake),
+        }
+    }
+
+    /// `pse` woke where `se` runs: it is to run next (NEXT_BUDDY, to 6.18). CFS asks for a crowded
+    /// queue.
+    #[cold]
+    fn nominate_buddy(&mut self, se: u32, pse: u32) {
+        let may = match self.rules.algorithm {
+            Algorithm::Cfs => self.rq(self.ent(se).cfs).nr_queued >= self.tunables.nr_latency,
+            _ => self.rules.wakeup == rules::Wakeup::ByDeadline,
+        };
+        if may && !self.is_hierarchy_throttled(self.ent(pse).cfs) {
+            self.set_next_buddy(pse);
         }
     }
 }
@@ -374,7 +403,8 @@ impl SchedClass for FairClass {
         curr: TaskId,
         flags: WakeFlags,
     ) {
-        self.check_preempt(core, cpu, task, curr, flags.is_fork());
+        let wake = Wake { is_fork: flags.is_fork(), is_sync: flags.sync };
+        self.check_preempt(core, cpu, task, curr, wake);
     }
 
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {

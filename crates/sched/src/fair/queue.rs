@@ -252,8 +252,10 @@ impl FairClass {
         }
         if flags.delayed {
             self.clear_delayed(e);
-            let se = self.ent_mut(e);
-            se.vlag = se.vlag.min(0);
+            if self.rules.features.delay_zero {
+                let se = self.ent_mut(e);
+                se.vlag = se.vlag.min(0);
+            }
         }
         true
     }

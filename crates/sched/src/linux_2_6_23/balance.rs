@@ -263,7 +263,14 @@ impl Runqueues for FairClock {
         &mut self.domains
     }
 
-    fn move_tasks(&mut self, core: &mut Core, cpu: CpuId, from: CpuId, most: u64) -> Moved {
+    fn move_tasks(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        _level: usize,
+        from: CpuId,
+        most: u64,
+    ) -> Moved {
         let mut best_prio = core.rq(cpu).curr.map_or(MAX_PRIO, |curr| core.task(curr).prio);
         let (mut moved, mut all_pinned) = (0, false);
         for class in [Class::Rt, Class::Fair] {

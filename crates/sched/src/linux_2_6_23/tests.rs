@@ -562,7 +562,7 @@ fn section_5_3_heavy_tasks_stay_unless_they_are_the_best() {
         }
         // Half of the weight of nice -20 is more than 1024 and 1024 of fuzz; it comes only if it is
         // better than what runs here. One task is enough.
-        let found = kernel.class.move_tasks(&mut kernel.core, C0, C1, 1024);
+        let found = kernel.class.move_tasks(&mut kernel.core, C0, 0, C1, 1024);
         assert!(found.any && !found.all_pinned);
         let came: Vec<TaskId> = kernel.class.fair.iter(C0).filter(|task| *task != here).collect();
         assert_eq!(came, [moved]);
@@ -577,7 +577,7 @@ fn real_time_tasks_are_moved_before_fair_ones() {
         let task = kernel.task(C1, attr);
         kernel.wake(task);
     }
-    let moved = kernel.class.move_tasks(&mut kernel.core, C0, C1, 1);
+    let moved = kernel.class.move_tasks(&mut kernel.core, C0, 0, C1, 1);
     assert!(moved.any);
     assert_eq!(kernel.class.rt.first(C0), Some(TaskId(3)), "the best one");
     assert_eq!(kernel.core.rq(C0).nr_running, 1);
@@ -592,7 +592,7 @@ fn tasks_that_may_not_come_are_all_pinned() {
         kernel.core.tasks[task.index()].cpus_allowed = CpuMask::only(C1);
         kernel.wake(task);
     }
-    let moved = kernel.class.move_tasks(&mut kernel.core, C0, C1, 4096);
+    let moved = kernel.class.move_tasks(&mut kernel.core, C0, 0, C1, 4096);
     assert!(!moved.any && moved.all_pinned);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which CPU a real-time task runs on: choice at wake-up, push and pull.
 //!
-//! Source: Linux kernel/sched/rt.c (select_task_rq_rt, find_lowest_rq, push_rt_task, pull_rt_task).
+//! Source: Linux kernel/sched/rt.c (select_task_rq_rt, find_lowest_rq, push_rt_task, pull_rt_task,
+//! tell_cpu_to_push).
 
 use super::RtClass;
 use crate::core::Core;
@@ -76,8 +77,17 @@ impl RtClass {
         }
     }
 
-    /// Pulls to `cpu` waiting tasks of other CPUs that are better than its best one.
+    /// Gets work for `cpu` from other CPUs: pulls waiting tasks that are better than its best one,
+    /// or with RT_PUSH_IPI has all push that have any (`tell_cpu_to_push`).
     pub(super) fn pull(&mut self, core: &mut Core, cpu: CpuId) {
+        if self.push_ipi {
+            let overloaded = self.overloaded;
+            let only_here = overloaded == CpuMask::only(cpu);
+            for from in overloaded.iter().filter(|_| !only_here) {
+                while self.push(core, from) {}
+            }
+            return;
+        }
         let others = self.overloaded.and_not(&CpuMask::only(cpu));
         let mut pulled = false;
         for from in others.iter() {

@@ -9,9 +9,9 @@
 //! entity of the deadline class ([`crate::deadline::fair_server`]).
 //!
 //! Source: Linux kernel/sched/rt.c, 6.1.158 and 6.12.63. Left out:
-//! control groups of real-time tasks, RLIMIT_RTTIME, the chain of interrupts by which the kernel
-//! pulls (RT_PUSH_IPI; here the pull is done at once, as with that feature off), and the rotation
-//! among equally good targets (the lowest CPU is taken).
+//! control groups of real-time tasks, RLIMIT_RTTIME, the time that the chain of interrupts takes by
+//! which a kernel with RT_PUSH_IPI has others push, and the rotation among equally good targets
+//! (the lowest CPU is taken).
 
 mod balance;
 mod cpupri;
@@ -64,6 +64,8 @@ pub struct RtClass {
     rr_timeslice: u32,
     throttling: Option<Throttling>,
     owns_rr: bool,
+    /// RT_PUSH_IPI.
+    push_ipi: bool,
 }
 
 impl RtClass {
@@ -72,7 +74,7 @@ impl RtClass {
         let nr_cpus = machine.nr_cpus();
         let throttling = match options.bandwidth {
             Bandwidth::Throttling { runtime, period } => {
-                Some(Throttling::new(runtime, period, nr_cpus))
+                Some(Throttling::new(runtime, period, options.runtime_share, nr_cpus))
             }
             Bandwidth::Off | Bandwidth::FairServer { .. } => None,
         };
@@ -87,6 +89,7 @@ impl RtClass {
             rr_timeslice: options.rr_timeslice_ticks(machine.hz),
             throttling,
             owns_rr: true,
+            push_ipi: options.push_ipi,
         }
     }
 

@@ -7,9 +7,12 @@
 //! CPU has a debt or a real-time task. With `runtime` equal to `period` nothing is ever throttled
 //! (`sched_rt_runtime_us = -1`).
 //!
-//! Source: Linux kernel/sched/rt.c (sched_rt_runtime_exceeded, do_sched_rt_period_timer), 6.1; from
-//! 6.12 only in kernels with CONFIG_RT_GROUP_SCHED. Left out: borrowing between CPUs
-//! (RT_RUNTIME_SHARE, off by default).
+//! With the feature RT_RUNTIME_SHARE a CPU that has used up its runtime takes of every other one
+//! the n-th part of what that has left, n being the number of CPUs, until it has the whole period;
+//! what was lent stays there.
+//!
+//! Source: Linux kernel/sched/rt.c (sched_rt_runtime_exceeded, do_sched_rt_period_timer,
+//! do_balance_runtime), 6.1; from 6.12 only in kernels with CONFIG_RT_GROUP_SCHED.
 
 use super::TOKEN_PERIOD;
 use crate::core::Core;
@@ -20,6 +23,8 @@ use schedlab_model::{CpuId, Nanos, Policy};
 struct RtTime {
     /// CPU time charged and not yet taken off (`rt_time`).
     rt_time: Nanos,
+    /// What the CPU may use in a period (`rt_runtime`).
+    runtime: Nanos,
     /// CPU time of the class up to the last charge.
     exec_seen: Nanos,
     throttled: bool,
@@ -37,13 +42,16 @@ pub struct Throttling {
     period: Nanos,
     cpus: Vec<RtTime>,
     timer_active: bool,
+    /// RT_RUNTIME_SHARE.
+    shares: bool,
 }
 
 impl Throttling {
     /// At most `runtime` ns of real-time execution in each `period` ns on each CPU.
-    pub fn new(runtime: Nanos, period: Nanos, nr_cpus: u32) -> Self {
-        let cpus = vec![RtTime::default(); nr_cpus as usize];
-        Self { runtime, period, cpus, timer_active: false }
+    /// With `shares` they lend each other what they leave of it.
+    pub fn new(runtime: Nanos, period: Nanos, shares: bool, nr_cpus: u32) -> Self {
+        let cpus = vec![RtTime { runtime, ..RtTime::default() }; nr_cpus as usize];
+        Self { runtime, period, cpus, timer_active: false, shares }
     }
 
     /// Whether the real-time tasks of `cpu` are held back.
@@ -68,11 +76,35 @@ impl Throttling {
             return false;
         }
         rt.rt_time += delta;
-        if rt.throttled || rt.rt_time <= self.runtime {
+        if rt.throttled || rt.runtime >= self.period {
             return false;
         }
-        rt.throttled = true;
-        true
+        self.borrow(cpu);
+        let rt = &mut self.cpus[cpu.index()];
+        rt.throttled = rt.rt_time > rt.runtime;
+        rt.throttled
+    }
+
+    /// `cpu` has used more than it may: others lend it what they can spare (`balance_runtime`).
+    fn borrow(&mut self, cpu: CpuId) {
+        let borrower = self.cpus[cpu.index()];
+        if !self.shares || borrower.rt_time <= borrower.runtime {
+            return;
+        }
+        let mut runtime = borrower.runtime;
+        let nr_cpus = self.cpus.len() as u64;
+        for (index, other) in self.cpus.iter_mut().enumerate() {
+            if runtime == self.period {
+                break;
+            }
+            if index != cpu.index() {
+                let lent = other.runtime.saturating_sub(other.rt_time) / nr_cpus;
+                let lent = lent.min(self.period - runtime);
+                other.runtime -= lent;
+                runtime += lent;
+            }
+        }
+        self.cpus[cpu.index()].runtime = runtime;
     }
 
     /// A real-time task is runnable: the period timer must run.
@@ -96,9 +128,12 @@ impl Throttling {
     ) {
         let mut idle = true;
         for cpu in (0..core.nr_cpus()).map(CpuId) {
+            if self.cpus[cpu.index()].throttled {
+                self.borrow(cpu);
+            }
             let rt = &mut self.cpus[cpu.index()];
-            rt.rt_time -= rt.rt_time.min(self.runtime);
-            if rt.throttled && rt.rt_time < self.runtime {
+            rt.rt_time -= rt.rt_time.min(rt.runtime);
+            if rt.throttled && rt.rt_time < rt.runtime {
                 rt.throttled = false;
                 unthrottled(core, cpu);
             }

@@ -69,6 +69,21 @@ pub const FAIR_SERVER_PERIOD: Tunable = Tunable {
     text: "fair-server: period of fair_server_runtime",
 };
 
+const fn feature(name: &'static str, default: u64, text: &'static str) -> Tunable {
+    Tunable { name, kind: TunableKind::Choice(&["no", "yes"]), default, text }
+}
+
+/// Features of kernel/sched/features.h that the class asks for; RT_PUSH_IPI is off from 7.1 on.
+pub const FEATURES: &[Tunable] = &[
+    feature(
+        "RT_PUSH_IPI",
+        1,
+        "feature: a CPU short of real-time work has all CPUs with waiting ones push, \
+         instead of pulling them",
+    ),
+    feature("RT_RUNTIME_SHARE", 0, "feature: CPUs lend each other the rt_runtime that they leave"),
+];
+
 /// Tunables of the class in kernels before 6.12.
 pub const TUNABLES: &[Tunable] = &[RR_TIMESLICE_MS, RT_BANDWIDTH, RT_RUNTIME, RT_PERIOD];
 
@@ -110,10 +125,15 @@ pub struct RtOptions {
     pub rr_timeslice_ms: u32,
     /// Protection of lower classes.
     pub bandwidth: Bandwidth,
+    /// RT_PUSH_IPI.
+    pub push_ipi: bool,
+    /// RT_RUNTIME_SHARE.
+    pub runtime_share: bool,
 }
 
 impl RtOptions {
-    /// The settings of a stack that declares [`TUNABLES`] or [`TUNABLES_6_12`].
+    /// The settings of a stack that declares [`TUNABLES`] or [`TUNABLES_6_12`], and perhaps
+    /// [`FEATURES`]; without these both are off.
     pub fn from_options(options: &Options) -> Self {
         // The words of the older list come first in the newer one.
         let bandwidth = match WORDS_6_12[options.get(RT_BANDWIDTH.name) as usize] {
@@ -127,7 +147,13 @@ impl RtOptions {
             },
             _ => Bandwidth::Off,
         };
-        Self { rr_timeslice_ms: options.get(RR_TIMESLICE_MS.name) as u32, bandwidth }
+        let is_set = |name: &str| options.iter().any(|(known, value)| known == name && value == 1);
+        Self {
+            rr_timeslice_ms: options.get(RR_TIMESLICE_MS.name) as u32,
+            bandwidth,
+            push_ipi: is_set("RT_PUSH_IPI"),
+            runtime_share: is_set("RT_RUNTIME_SHARE"),
+        }
     }
 
     /// SCHED_RR slice in ticks: 100 ms cut to whole ticks by default (RR_TIMESLICE), else the given
@@ -145,12 +171,23 @@ impl RtOptions {
 mod tests {
     use super::*;
 
+    fn all() -> Vec<Tunable> {
+        [TUNABLES, FEATURES].concat()
+    }
+
     #[test]
     fn words_mean_the_same_in_both_lists() {
         assert!(WORDS_6_12.starts_with(WORDS));
         let defaults = RtOptions::from_options(&Options::defaults(TUNABLES));
         let throttling = Bandwidth::Throttling { runtime: 950_000_000, period: 1_000_000_000 };
-        assert_eq!(defaults, RtOptions { rr_timeslice_ms: 100, bandwidth: throttling });
+        let expected = RtOptions {
+            rr_timeslice_ms: 100,
+            bandwidth: throttling,
+            push_ipi: false,
+            runtime_share: false,
+        };
+        assert_eq!(defaults, expected);
+        assert!(RtOptions::from_options(&Options::defaults(&all())).push_ipi);
         let mut options = Options::defaults(TUNABLES_6_12);
         let server = Bandwidth::FairServer { runtime: 50_000_000, period: 1_000_000_000 };
         assert_eq!(RtOptions::from_options(&options).bandwidth, server);
@@ -161,7 +198,13 @@ mod tests {
     #[test]
     fn slices_are_rounded_up_to_ticks() {
         let ticks = |ms, hz| {
-            RtOptions { rr_timeslice_ms: ms, bandwidth: Bandwidth::Off }.rr_timeslice_ticks(hz)
+            let options = RtOptions {
+                rr_timeslice_ms: ms,
+                bandwidth: Bandwidth::Off,
+                push_ipi: false,
+                runtime_share: false,
+            };
+            options.rr_timeslice_ticks(hz)
         };
         assert_eq!([ticks(100, 250), ticks(0, 250), ticks(100, 1000)], [25, 25, 100]);
         assert_eq!([ticks(10, 250), ticks(1, 100), ticks(30, 300)], [3, 1, 9]);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Machines and tasks that the tests of placement and of load balancing share.
 
+#![allow(dead_code)] // each test file uses a part
+
 use crate::rt_kernel::{Kernel, mask};
 use schedlab_model::{CgroupSpec, CpuId, Machine, SchedAttr, TaskId, Topology};
 use schedlab_sched::fair::FairClass;
 use schedlab_sched::fair::rules::Rules;
 use schedlab_sched::fair::tunables;
+use schedlab_sched::registry;
 use schedlab_sched::rt::Bandwidth;
 use schedlab_sched::{Options, WakeFlags, WakeKind};
 
@@ -17,6 +20,19 @@ pub fn kernel_with(rules: Rules, machine: &Machine, bandwidth: Bandwidth) -> Ker
     let options = Options::defaults(declared);
     let fair = FairClass::new(rules, &options, machine, &[CgroupSpec::root()]);
     Kernel::with_lower(machine, bandwidth, fair)
+}
+
+/// A kernel at HZ 250 whose scheduler has these tunables set otherwise.
+pub fn kernel_set(rules: Rules, topology: Topology, set: &[(&str, u64)]) -> Kernel<FairClass> {
+    let machine = Machine { topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
+    let declared = registry::find(rules.name).expect("a registered scheduler").tunables;
+    let mut options = Options::defaults(declared);
+    for (name, value) in set {
+        options.set(declared, name, *value).expect("the scheduler has it");
+    }
+    let rules = rules.with_features(&options);
+    let fair = FairClass::new(rules, &options, &machine, &[CgroupSpec::root()]);
+    Kernel::with_lower(&machine, Bandwidth::Off, fair)
 }
 
 pub fn kernel_of(rules: Rules, topology: Topology, hz: u32) -> Kernel<FairClass> {

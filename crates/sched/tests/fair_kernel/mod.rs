@@ -73,7 +73,8 @@ impl Setup {
         for (name, value) in &self.set {
             options.set(info.tunables, name, *value).unwrap();
         }
-        let class = FairClass::new(self.rules, &options, &machine, &self.groups);
+        let rules = self.rules.with_features(&options);
+        let class = FairClass::new(rules, &options, &machine, &self.groups);
         let mut core = Core::new(&machine, self.groups, Stream::new(1, Purpose::Scheduler, 0));
         for policy in [Policy::Normal, Policy::Batch, Policy::Idle] {
             core.set_class_of(policy, 0);

@@ -30,6 +30,12 @@ pub struct Filler {
     queues: Vec<Vec<TaskId>>,
 }
 
+impl Filler {
+    fn new(nr_cpus: u32) -> Self {
+        Self { queues: vec![Vec::new(); nr_cpus as usize] }
+    }
+}
+
 impl SchedClass for Filler {
     fn name(&self) -> &'static str {
         "filler"
@@ -75,14 +81,25 @@ pub fn fifo(priority: u8) -> SchedAttr {
 impl Kernel {
     pub fn new(nr_cpus: u32, hz: u32, bandwidth: Bandwidth) -> Self {
         let machine = Machine { hz, topology: Topology::flat(nr_cpus), ..Machine::flat(nr_cpus) };
-        let queues = vec![Vec::new(); nr_cpus as usize];
-        Self::with_lower(&machine, bandwidth, Filler { queues })
+        Self::with_lower(&machine, bandwidth, Filler::new(nr_cpus))
+    }
+
+    /// A kernel at HZ 250 with these settings of the real-time class.
+    pub fn with_rt(nr_cpus: u32, options: RtOptions) -> Self {
+        Self::with_options(&Machine::flat(nr_cpus), options, Filler::new(nr_cpus))
     }
 }
 
 impl<L: SchedClass> Kernel<L> {
     /// A kernel with `lower` below the real-time class.
     pub fn with_lower(machine: &Machine, bandwidth: Bandwidth, lower: L) -> Self {
+        let options =
+            RtOptions { rr_timeslice_ms: 100, bandwidth, push_ipi: false, runtime_share: false };
+        Self::with_options(machine, options, lower)
+    }
+
+    /// A kernel with these settings of the real-time class and `lower` below it.
+    pub fn with_options(machine: &Machine, options: RtOptions, lower: L) -> Self {
         let random = Stream::new(1, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, vec![CgroupSpec::root()], random);
         for policy in [Policy::Normal, Policy::Batch, Policy::Idle] {
@@ -91,14 +108,13 @@ impl<L: SchedClass> Kernel<L> {
         for policy in [Policy::Fifo, Policy::Rr] {
             core.set_class_of(policy, RT as u8);
         }
-        let server = match bandwidth {
+        let server = match options.bandwidth {
             Bandwidth::FairServer { runtime, period } => {
                 Some((StopRule::LastLeaves, runtime, period))
             }
             _ => None,
         };
         let deadline = DlOptions { server, ..DlOptions::default() };
-        let options = RtOptions { rr_timeslice_ms: 100, bandwidth };
         Self {
             next_tick: core.tick_nsec,
             core,

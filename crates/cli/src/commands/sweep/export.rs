@@ -118,7 +118,7 @@ impl<'r> Long<'r> {
             for run in &result.runs {
                 let head = self.head(&result.experiment.name, index, run);
                 index += 1;
-                for (measure, value) in values::measure_values(&run.measures) {
+                for (measure, value) in values::run_values(run) {
                     if let Some(value) = value {
                         line(&head, &measure, value)?;
                     }

@@ -139,7 +139,7 @@ pub fn begin(prepared: &Prepared, folder: &Path) -> CliResult<()> {
 /// The view's measures that a run has.
 pub fn measures(view: Option<&View>, run: &RunResult) -> BTreeMap<String, f64> {
     let wanted = view.cloned().unwrap_or_default().measures();
-    let all = values::measure_values(&run.measures).into_iter();
+    let all = values::run_values(run).into_iter();
     all.filter(|(name, _)| wanted.contains(name)).filter_map(|(n, v)| Some((n, v?))).collect()
 }
 

@@ -12,37 +12,19 @@
 use super::super::OrderOne;
 use super::super::arrays::Side;
 use crate::core::Core;
+use crate::domains_2_6::revised::Runqueues;
 use schedlab_model::{CpuId, TaskId};
 
 impl OrderOne {
-    /// A look of `cpu` at `from` has failed: after several, `from` is to give a task away. Says
-    /// whether it was asked to.
-    pub(super) fn ask_to_push(
-        &mut self,
-        core: &mut Core,
-        cpu: CpuId,
-        level: usize,
-        from: CpuId,
-    ) -> bool {
-        let Some(domains) = self.domains() else { return false };
-        let weighs = domains.weighs();
+    /// A look of `cpu` at `from` has failed: after several, `from` is to give a task away (2.6.11).
+    pub(super) fn ask_to_push(&mut self, core: &mut Core, cpu: CpuId, level: usize, from: CpuId) {
+        let Some(domains) = self.domains() else { return };
         let state = &mut domains.intervals[cpu.index()][level];
         let tries = domains.domains[state.domain].cache_nice_tries;
-        if state.nr_failed <= tries + 2 {
-            return false;
+        if state.nr_failed > tries + 2 {
+            state.nr_failed = tries;
+            self.push_running(core, from, cpu);
         }
-        let curr = core.rq(from).curr;
-        if weighs && curr.is_none_or(|curr| !core.task(curr).cpus_allowed.contains(cpu)) {
-            return false;
-        }
-        state.nr_failed = if weighs { tries + 1 } else { tries };
-        let push_to = &mut self.balance.push_to[from.index()];
-        if push_to.is_none() {
-            *push_to = Some(cpu);
-            core.queue_balance_callback(from);
-            core.resched_curr(from);
-        }
-        true
     }
 
     /// Whether `cpu` is about to give a task away: it picks nothing before.

@@ -2,6 +2,8 @@
 //! Balancing along scheduling domains (2.6.11, 2.6.22): at ticks, when a CPU runs dry, and when a
 //! task wakes.
 //!
+//! When 2.6.22 looks, and from where it takes how much, is that of [`crate::domains_2_6::revised`].
+//!
 //! Source: Linux 2.6.11 and 2.6.22, kernel/sched.c (`rebalance_tick`, `load_balance`, `move_tasks`,
 //! `can_migrate_task`, `idle_balance`, `try_to_wake_up`, `wake_idle`,
 //! `sched_exec`).
@@ -12,6 +14,7 @@ use super::super::{Entry, OrderOne};
 use super::Method;
 use crate::core::Core;
 use crate::domains_2_6::group::Busiest;
+use crate::domains_2_6::revised::{self, Moved, Runqueues};
 use crate::domains_2_6::{Domains, Idle, LOAD_SCALE};
 use crate::flags::WakeFlags;
 use schedlab_model::{CpuId, TaskId};
@@ -57,6 +60,12 @@ impl OrderOne {
     pub(in crate::linux_2_6) fn rebalance_tick_domains(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(domains) = self.domains() else { return };
         domains.update_load(cpu);
+        if domains.weighs() {
+            if core.nr_cpus() > 1 {
+                revised::rebalance_tick(self, core, cpu);
+            }
+            return;
+        }
         let jiffies = core.jiffies() + domains.offset(cpu);
         let nr_levels = domains.intervals[cpu.index()].len();
         let is_idle = core.rq(cpu).curr.is_none();
@@ -80,6 +89,9 @@ impl OrderOne {
     /// `cpu` is about to become idle.
     pub(super) fn idle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         let Some(domains) = self.domains() else { return false };
+        if domains.weighs() {
+            return core.nr_cpus() > 1 && revised::idle_balance(self, core, cpu);
+        }
         let nr_levels = domains.intervals[cpu.index()].len();
         (0..nr_levels).any(|level| {
             let Some((busiest, from)) = self.find_work(core, cpu, level, Idle::Newly) else {
@@ -100,7 +112,7 @@ impl OrderOne {
         let state = domains.intervals[cpu.index()][level];
         let domain = &domains.domains[state.domain];
         let busiest = domains.find_busiest_group(core, domain, state.own_group, idle)?;
-        let from = domains.find_busiest_queue(core, domain, busiest, idle)?;
+        let from = domains.find_busiest_queue(domain, busiest)?;
         (from != cpu).then_some((busiest, from))
     }
 
@@ -119,7 +131,6 @@ impl OrderOne {
             }
         };
         let Some(domains) = self.domains() else { return outcome };
-        let weighs = domains.weighs();
         let state = &mut domains.intervals[cpu.index()][level];
         let most = domains.domains[state.domain].max_interval;
         match outcome {
@@ -133,13 +144,10 @@ impl OrderOne {
             }
             Outcome::Failed => {
                 state.nr_failed += 1;
-                let interval = state.interval;
-                let pushes = work.is_some_and(|(_, from)| self.ask_to_push(core, cpu, level, from));
-                let interval = match (weighs, pushes) {
-                    (true, false) => 1,
-                    (true, true) => interval * 2,
-                    (false, _) => interval + 1,
-                };
+                let interval = state.interval + 1;
+                if let Some((_, from)) = work {
+                    self.ask_to_push(core, cpu, level, from);
+                }
                 if let Some(domains) = self.domains() {
                     domains.intervals[cpu.index()][level].interval = interval.min(most);
                 }
@@ -148,7 +156,13 @@ impl OrderOne {
         outcome
     }
 
-    /// Moves waiting tasks to `cpu`, as many or as much as wanted; says how many.
+    /// Waiting tasks of `from` in the order in which they are looked at.
+    fn candidates(&self, from: CpuId) -> Vec<(Side, TaskId)> {
+        let of_side = |side| self.arrays.iter_from_tails(from, side).map(move |task| (side, task));
+        [Side::Expired, Side::Active].into_iter().flat_map(of_side).collect()
+    }
+
+    /// Moves as many waiting tasks to `cpu` as wanted, or as there are; says how many (2.6.11).
     fn move_tasks(
         &mut self,
         core: &mut Core,
@@ -157,38 +171,20 @@ impl OrderOne {
         wanted: Busiest,
         from: CpuId,
     ) -> usize {
-        let candidates: Vec<(Side, TaskId)> = [Side::Expired, Side::Active]
-            .into_iter()
-            .flat_map(|side| self.arrays.iter_from_tails(from, side).map(move |task| (side, task)))
-            .filter(|(_, task)| self.can_migrate(core, *task, cpu, level))
-            .collect();
-        let weighs = self.domains().is_some_and(|domains| domains.weighs());
-        let (mut left, mut moved) = (wanted.imbalance, 0);
-        for (side, task) in candidates {
-            if left == 0 {
-                break;
-            }
-            let entry = self.tasks[task.index()];
-            let load = match &self.balance.method {
-                Method::Domains(domains) if weighs => task_load(domains, &entry, &self.scale),
-                _ => 1,
-            };
-            // One that is too heavy comes only if it is better than all that is here.
-            if load > left && entry.prio >= self.best_prio(core, cpu) {
-                continue;
-            }
-            self.pull_task(core, task, from, cpu, side);
-            left = left.saturating_sub(load);
-            moved += 1;
+        let candidates = self.candidates(from).into_iter();
+        let may_come = |(_, task): &(Side, TaskId)| self.can_migrate(core, *task, cpu, level);
+        let coming: Vec<_> = candidates.filter(may_come).take(wanted.imbalance as usize).collect();
+        for (side, task) in &coming {
+            self.pull_task(core, *task, from, cpu, *side);
         }
-        moved
+        coming.len()
     }
 
-    /// The best priority of what `cpu` runs and has in its active array.
+    /// What counts as the best priority of `cpu` (`rq_best_prio`): of what runs, or the static one
+    /// of what has expired.
     fn best_prio(&self, core: &Core, cpu: CpuId) -> u8 {
-        let first = self.arrays.first(cpu);
-        let prios = [core.rq(cpu).curr, first].into_iter().flatten();
-        prios.map(|task| self.tasks[task.index()].prio).min().unwrap_or(MAX_PRIO as u8)
+        let runs = core.rq(cpu).curr.map_or(MAX_PRIO as u8, |curr| self.tasks[curr.index()].prio);
+        runs.min(self.cpus[cpu.index()].best_expired_prio)
     }
 
     /// Whether waiting `task` may come to `cpu`.
@@ -200,7 +196,8 @@ impl OrderOne {
         let state = &domains.intervals[cpu.index()][level];
         let domain = &domains.domains[state.domain];
         let is_hot = core.now - self.tasks[task.index()].last_ran.min(core.now) < domain.cache_hot;
-        !is_hot || state.nr_failed > domain.cache_nice_tries || domains.core_is_idle(core, cpu)
+        let takes_hot = !domains.weighs() && domains.core_is_idle(core, cpu);
+        !is_hot || state.nr_failed > domain.cache_nice_tries || takes_hot
     }
 
     /// The CPU for `task`, which a task or an interrupt on another CPU wakes.
@@ -237,19 +234,12 @@ impl OrderOne {
         flags: WakeFlags,
     ) -> bool {
         let (this, is_sync) = (flags.this_cpu, self.honours_sync && flags.sync);
-        let (load, this_load) = (domains.source_load(prev, 1), domains.target_load(this, 1));
         if domains.weighs() {
-            let entry = |task: TaskId| &self.tasks[task.index()];
-            let curr = core.rq(this).curr.filter(|_| is_sync);
-            let leaves = curr.map_or(0, |curr| task_load(domains, entry(curr), &self.scale));
-            let this_load = this_load.saturating_sub(leaves);
-            let nr_running = u64::from(core.rq(this).nr_running);
-            let per_task = domains.load[this.index()].checked_div(nr_running);
-            let per_task = per_task.unwrap_or(LOAD_SCALE);
-            let comes = task_load(domains, entry(task), &self.scale);
-            let fits = this_load <= load && this_load + domains.target_load(prev, 1) <= per_task;
-            return fits || 100 * (this_load + comes) <= 112 * load;
+            let load = |task: TaskId| task_load(domains, &self.tasks[task.index()], &self.scale);
+            let leaves = core.rq(this).curr.filter(|_| is_sync).map_or(0, load);
+            return domains.wakes_here(core, this, prev, load(task), leaves);
         }
+        let (load, this_load) = (domains.source_load(prev, 1), domains.target_load(this, 1));
         let this_load = this_load.saturating_sub(if is_sync { LOAD_SCALE } else { 0 });
         if load < LOAD_SCALE / 2 && this_load > LOAD_SCALE / 2 {
             return false;
@@ -281,5 +271,62 @@ impl OrderOne {
         let Some(least) = allowed.min_by_key(load) else { return prev };
         let is_less = load(&least) * 112 < (domains.source_load(prev, 1) + LOAD_SCALE) * 100;
         if is_less { least } else { prev }
+    }
+}
+
+impl Runqueues for OrderOne {
+    fn domains(&mut self) -> &mut Domains {
+        OrderOne::domains(self).expect("only versions with domains balance along them")
+    }
+
+    fn move_tasks(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        level: usize,
+        from: CpuId,
+        most: u64,
+    ) -> Moved {
+        let (mut left, mut nr_moved, mut all_pinned) = (most, 0, true);
+        let most_tasks = core.rq(from).nr_running - 1;
+        let (mut here, there) = (self.best_prio(core, cpu), self.best_prio(core, from));
+        let runs = core.rq(from).curr.map(|curr| self.tasks[curr.index()].prio);
+        let mut best_seen = runs == Some(there);
+        if most == 0 || most_tasks == 0 {
+            return Moved { any: false, all_pinned: false };
+        }
+        for (side, task) in self.candidates(from) {
+            let entry = self.tasks[task.index()];
+            let Method::Domains(domains) = &self.balance.method else { break };
+            let load = task_load(domains, &entry, &self.scale);
+            // One that is too heavy comes only if it is better than all that is here, and not the
+            // only one of the best that are there.
+            let is_only_best = !best_seen && entry.prio == there;
+            let is_skipped = load > left && (entry.prio >= here || is_only_best);
+            all_pinned &= is_skipped || !core.task(task).cpus_allowed.contains(cpu);
+            if is_skipped || !self.can_migrate(core, task, cpu, level) {
+                best_seen |= entry.prio == there;
+                continue;
+            }
+            self.pull_task(core, task, from, cpu, side);
+            nr_moved += 1;
+            left = left.saturating_sub(load);
+            if nr_moved >= most_tasks || left == 0 {
+                break;
+            }
+            here = here.min(entry.prio);
+        }
+        Moved { any: nr_moved > 0, all_pinned }
+    }
+
+    fn push_running(&mut self, core: &mut Core, from: CpuId, cpu: CpuId) -> bool {
+        let push_to = &mut self.balance.push_to[from.index()];
+        let is_new = push_to.is_none();
+        if is_new {
+            *push_to = Some(cpu);
+            core.queue_balance_callback(from);
+            core.resched_curr(from);
+        }
+        is_new
     }
 }
