@@ -8,6 +8,7 @@ use crate::claims::{self, Claim, Quick};
 use crate::place::Step;
 use crate::program::ProgramSpec;
 use crate::published::Published;
+use crate::redrawn::{self, StudyFigure, StudyTable};
 use crate::{FigureKind, StudyError, View};
 use schedlab_workload::nearest;
 use schemars::JsonSchema;
@@ -32,6 +33,12 @@ pub struct Study {
     /// What it claims.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
+    /// Its own figures, to be drawn again.
+    #[serde(default, rename = "figure")]
+    pub figures: Vec<StudyFigure>,
+    /// Its own tables.
+    #[serde(default, rename = "table")]
+    pub tables: Vec<StudyTable>,
 }
 
 /// One or more experiments over the same axes.
@@ -203,7 +210,8 @@ impl Study {
             }
             spec.check().map_err(inside)?;
         }
-        claims::check(&self.claims, &self.experiments)
+        claims::check(&self.claims, &self.experiments)?;
+        redrawn::check(&self.figures, &self.tables, &self.experiments)
     }
 }
 

@@ -14,6 +14,7 @@ mod kernel;
 mod list;
 mod load;
 mod machines;
+mod programs;
 mod progress;
 mod report;
 mod reproduce;
@@ -31,10 +32,10 @@ mod vm_golden;
 
 pub use analysis::AnalysisArgs;
 pub use attach::AttachArgs;
+pub use export::ExportFormat;
 pub use kernel::KernelArgs;
 pub use load::LoadArgs;
 pub use schema::SchemaKind;
-pub use trace_file::TraceFormat;
 pub use vm::VmArgs;
 
 use crate::args::{Cli, Command, CompletionArgs};

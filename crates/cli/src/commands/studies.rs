@@ -16,7 +16,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const BUILT_IN: [(&str, &str); 5] = [
     ("S0.toml", include_str!("../../../../studies/S0.toml")),
     ("S1.toml", include_str!("../../../../studies/S1.toml")),
-    ("S2.toml", include_str!("../../../../studies/S2.toml")),
+    // Other people's data would make the study's own file too long to read.
+    (
+        "S2.toml",
+        concat!(
+            include_str!("../../../../studies/S2.toml"),
+            "\n",
+            include_str!("../../../../studies/S2-others.toml")
+        ),
+    ),
     ("S3.toml", include_str!("../../../../studies/S3.toml")),
     (
         "S4.toml",

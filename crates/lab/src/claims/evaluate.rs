@@ -30,7 +30,7 @@ pub struct Scope<'r> {
 }
 
 /// A number of some runs.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Found {
     /// The number.
     pub value: f64,
@@ -40,12 +40,33 @@ pub struct Found {
     pub is_exact: bool,
     /// Runs in it.
     pub nr_runs: usize,
+    /// Runs in it during which others used the CPUs, with the first one's warning.
+    pub disturbed: Option<Disturbed>,
+}
+
+/// Runs that were not alone on their CPUs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Disturbed {
+    /// How many.
+    pub nr_runs: usize,
+    /// What the first of them says.
+    pub text: String,
+}
+
+/// Warnings of a run that say that somebody else used its CPUs: other processes, the hypervisor.
+const DISTURBED: [&str; 2] = ["other-load", "steal"];
+
+fn disturbance(run: &RunResult) -> Option<&str> {
+    let warning = run.warnings.iter().find(|one| DISTURBED.contains(&one.code.as_str()))?;
+    Some(&warning.text)
 }
 
 /// Values of a measure, one a run.
 struct Sample {
     values: Vec<f64>,
     is_exact: bool,
+    /// What runs say that were not alone on their CPUs.
+    disturbances: Vec<String>,
 }
 
 /// An expression with samples in place of measures and without series.
@@ -98,7 +119,10 @@ impl Scope<'_> {
         let is_exact = samples.iter().all(|sample| sample.is_exact);
         let ci95 = if is_exact { None } else { interval(&node, &samples, &means, value) };
         let nr_runs = samples.iter().map(|sample| sample.values.len()).sum();
-        Ok(Found { value, ci95, is_exact, nr_runs })
+        let texts: Vec<&String> = samples.iter().flat_map(|sample| &sample.disturbances).collect();
+        let first = texts.first().map(|text| (*text).clone());
+        let disturbed = first.map(|text| Disturbed { nr_runs: texts.len(), text });
+        Ok(Found { value, ci95, is_exact, nr_runs, disturbed })
     }
 }
 
@@ -241,7 +265,8 @@ impl Reading<'_, '_> {
             })?);
         }
         let is_exact = runs.len() == 1 && repeats_exactly(first);
-        Ok(Sample { values: found, is_exact })
+        let disturbances = runs.iter().filter_map(|run| disturbance(run)).map(String::from);
+        Ok(Sample { values: found, is_exact, disturbances: disturbances.collect() })
     }
 
     /// A value of a dimension as it stands in a selector: `all` and what can be made of it.
@@ -404,6 +429,7 @@ mod tests {
         let runs = [run("sim", 1, 0, 10), run("sim", 2, 0, 25)];
         let found = evaluate(&runs, "nr_switches[n=2] / nr_switches[n=1]").unwrap();
         assert_eq!((found.value, found.ci95, found.is_exact, found.nr_runs), (2.5, None, true, 2));
+        assert_eq!(found.disturbed, None);
         let found = evaluate(&runs, "max(n: nr_switches / n) + all").unwrap();
         assert_eq!(found.value, 16.5);
         assert_eq!(evaluate(&runs, "slope(n: nr_switches)").unwrap().value, 15.0);
