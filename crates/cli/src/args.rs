@@ -73,6 +73,9 @@ pub enum Command {
     /// Run the studies' experiments again, and judge each of their claims.
     #[command(after_long_help = EXAMPLES_REPRODUCE)]
     Reproduce(ReproduceArgs),
+    /// Compare the models with the kernels that they are models of.
+    #[command(after_long_help = crate::commands::EXAMPLES_VALIDATE)]
+    Validate(crate::commands::ValidateArgs),
     /// Print the JSON schemas of what `--json` and `--slices` give.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.

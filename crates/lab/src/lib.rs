@@ -34,6 +34,8 @@ pub mod result;
 pub mod sim;
 pub mod store;
 pub mod study;
+
+pub mod validate;
 pub mod values;
 pub mod view;
 

@@ -83,6 +83,10 @@ pub struct ExperimentSpec {
     /// Whether the times of progress stay in the result.
     #[serde(default)]
     pub keep_progress: bool,
+    /// Whether both stay in every repetition; by default, and without claims, a real machine keeps
+    /// those of the first one only.
+    #[serde(default)]
+    pub keep_each: bool,
     /// Seeds with which every point runs, the same ones in each lane and under each scheduler, so
     /// that differences can be taken seed by seed. Instead of `repetitions`.
     #[serde(default)]

@@ -27,6 +27,7 @@ mod sweep;
 mod trace_file;
 mod trace_input;
 mod tunables;
+mod validate;
 mod vm;
 mod vm_golden;
 
@@ -36,6 +37,7 @@ pub use export::ExportFormat;
 pub use kernel::KernelArgs;
 pub use load::LoadArgs;
 pub use schema::SchemaKind;
+pub use validate::{EXAMPLES as EXAMPLES_VALIDATE, ValidateArgs};
 pub use vm::VmArgs;
 
 use crate::args::{Cli, Command, CompletionArgs};
@@ -63,6 +65,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Attach(args) => attach::attach(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
+        Command::Validate(args) => validate::validate(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),
     }

@@ -232,6 +232,9 @@ impl Prepared {
     }
 }
 
+/// How the note begins that tells why there are no runs in virtual machines.
+pub const NO_GUESTS: &str = "runs in virtual machines are left out";
+
 /// Asks for the analysis of the first run of each point.
 fn analyse_first(plan: &mut Plan, lengths: Option<[u64; 2]>) {
     let thresholds = lengths.map(|[starved_ns, wasted_ns]| Thresholds { starved_ns, wasted_ns });
@@ -239,9 +242,6 @@ fn analyse_first(plan: &mut Plan, lengths: Option<[u64; 2]>) {
         run.request.keep.analysis = thresholds;
     }
 }
-
-/// How the note begins that tells why there are no runs in virtual machines.
-pub const NO_GUESTS: &str = "runs in virtual machines are left out";
 
 /// The lane for runs in virtual machines. Where there can be none, they leave the plan, with a
 /// note.
