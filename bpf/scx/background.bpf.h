@@ -78,6 +78,17 @@ static __always_inline u32 ticks_of(u64 slice_ns)
 	return ticks ? ticks : 1;
 }
 
+/* `t` is moved into another group. Who comes to the background keeps no slice of the foreground: a
+ * program that is put into its group before it does anything would begin with one. */
+static __always_inline void changes_ground(struct task_ctx *t, bool is_background)
+{
+	u32 ticks = ticks_of(slice_background_ns);
+
+	t->is_background = is_background;
+	if (is_background && t->ticks_left > ticks)
+		t->ticks_left = ticks;
+}
+
 /* The task that makes another one by fork; only in ops.init_task. */
 static __always_inline struct task_ctx *parent_ctx(struct scx_init_task_args *args)
 {

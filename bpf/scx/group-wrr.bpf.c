@@ -478,7 +478,7 @@ void BPF_STRUCT_OPS(group_wrr_cgroup_move, struct task_struct *p, struct cgroup 
 	if (!t)
 		return;
 	t->group = index_of(to);
-	t->is_background = group_is_background(to);
+	changes_ground(t, group_is_background(to));
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(group_wrr_init)

@@ -26,7 +26,28 @@
 	COUNTER(nr_promoted, "draws that led ten priorities up");                                  \
 	COUNTER(nr_demoted, "draws that led ten priorities down");                                 \
 	COUNTER(nr_stayed, "draws that left the priority as it was");                              \
-	COUNTER(nr_driven_out, "times a waking task drove out a worse one");
+	COUNTER(nr_driven_out, "times a waking task drove out a worse one");                       \
+	COUNTER(nr_drawn_stage_0, "draws at priorities 0 to 19, the best stage");                  \
+	COUNTER(nr_drawn_stage_1, "draws at priorities 20 to 39");                                 \
+	COUNTER(nr_drawn_stage_2, "draws at priorities 40 to 59");                                 \
+	COUNTER(nr_drawn_stage_3, "draws at priorities 60 to 79");                                 \
+	COUNTER(nr_drawn_stage_4, "draws at priorities 80 to 99, the worst stage");                \
+	COUNTER(nr_promoted_stage_0, "draws at stage 0 that led up");                              \
+	COUNTER(nr_promoted_stage_1, "draws at stage 1 that led up");                              \
+	COUNTER(nr_promoted_stage_2, "draws at stage 2 that led up");                              \
+	COUNTER(nr_promoted_stage_3, "draws at stage 3 that led up");                              \
+	COUNTER(nr_promoted_stage_4, "draws at stage 4 that led up");                              \
+	COUNTER(nr_demoted_stage_0, "draws at stage 0 that led down");                             \
+	COUNTER(nr_demoted_stage_1, "draws at stage 1 that led down");                             \
+	COUNTER(nr_demoted_stage_2, "draws at stage 2 that led down");                             \
+	COUNTER(nr_demoted_stage_3, "draws at stage 3 that led down");                             \
+	COUNTER(nr_demoted_stage_4, "draws at stage 4 that led down");                             \
+	COUNTER(nr_drawn_times_1, "draws after the first slice at a priority");                    \
+	COUNTER(nr_drawn_times_2, "draws after the second slice at a priority");                   \
+	COUNTER(nr_drawn_times_3, "draws after the third slice at a priority");                    \
+	COUNTER(nr_stayed_times_1, "draws after the first slice that led nowhere");                \
+	COUNTER(nr_stayed_times_2, "draws after the second slice that led nowhere");               \
+	COUNTER(nr_stayed_times_3, "draws after the third slice that led nowhere");
 #include "queue.bpf.h"
 #include "background.bpf.h"
 #include "random.bpf.h"
@@ -76,26 +97,55 @@ static __always_inline void thresholds(u32 stage, u32 times, u32 *low, u32 *high
 	}
 }
 
+/* Counts by stage and by slices at the priority: the study's table of probabilities. */
+#define count_stage(what, stage)                                                                   \
+	({                                                                                         \
+		if ((stage) == 0)                                                                  \
+			count(what##_stage_0);                                                     \
+		else if ((stage) == 1)                                                             \
+			count(what##_stage_1);                                                     \
+		else if ((stage) == 2)                                                             \
+			count(what##_stage_2);                                                     \
+		else if ((stage) == 3)                                                             \
+			count(what##_stage_3);                                                     \
+		else                                                                               \
+			count(what##_stage_4);                                                     \
+	})
+#define count_times(what, times)                                                                   \
+	({                                                                                         \
+		if ((times) == 1)                                                                  \
+			count(what##_times_1);                                                     \
+		else if ((times) == 2)                                                             \
+			count(what##_times_2);                                                     \
+		else if ((times) == 3)                                                             \
+			count(what##_times_3);                                                     \
+	})
+
 /* The random step, on `cpu`. */
 static __always_inline void transit(struct task_ctx *t, s32 cpu)
 {
 	u32 drawn = variant == DESIGN ? random_below_10(cpu) : random_u64(cpu) >> 32;
-	u32 low, high;
+	u32 stage = t->prio / STAGE, times = t->times, low, high;
 
-	thresholds(t->prio / STAGE, t->times, &low, &high);
+	thresholds(stage, times, &low, &high);
+	count_stage(nr_drawn, stage);
+	count_times(nr_drawn, times);
 	if (drawn < low) {
 		if (t->prio >= DECILE)
 			t->prio -= DECILE;
 		t->times = 1;
 		count(nr_promoted);
+		count_stage(nr_promoted, stage);
 	} else if (drawn > high) {
 		if (t->prio < PRIORITIES - DECILE)
 			t->prio += DECILE;
 		t->times = 1;
 		count(nr_demoted);
+		count_stage(nr_demoted, stage);
 	} else {
 		t->times += t->times < 255;
 		count(nr_stayed);
+		count_times(nr_stayed, times);
 	}
 }
 
@@ -233,7 +283,7 @@ void BPF_STRUCT_OPS(rmlfq_cgroup_move, struct task_struct *p, struct cgroup *fro
 	struct task_ctx *t = task_ctx(p);
 
 	if (t)
-		t->is_background = group_is_background(to);
+		changes_ground(t, group_is_background(to));
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(rmlfq_init)

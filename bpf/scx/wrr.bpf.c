@@ -143,7 +143,7 @@ void BPF_STRUCT_OPS(wrr_cgroup_move, struct task_struct *p, struct cgroup *from,
 	struct task_ctx *t = task_ctx(p);
 
 	if (t)
-		t->is_background = group_is_background(to);
+		changes_ground(t, group_is_background(to));
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(wrr_init)

@@ -73,6 +73,9 @@ pub enum Command {
     /// Run the studies' experiments again, and judge each of their claims.
     #[command(after_long_help = EXAMPLES_REPRODUCE)]
     Reproduce(ReproduceArgs),
+    /// Compare the models with the kernels that they are models of.
+    #[command(after_long_help = crate::commands::EXAMPLES_VALIDATE)]
+    Validate(crate::commands::ValidateArgs),
     /// Print the JSON schemas of what `--json` and `--slices` give.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.
@@ -158,7 +161,14 @@ const EXAMPLES_EXPORT: &str = "Examples:
   schedlab export trace.txt trace.pftrace
   schedlab sim hogs --trace run.slt && schedlab export run.slt run.parquet
   schedlab export run.slt run.pftrace
-  schedlab export result.json slices.csv";
+  schedlab export result.json slices.csv
+
+What the programs of the studies S0 and S1 would have printed, for the scripts that draw it:
+  schedlab sim sched:n=4 --json --keep > run.json && schedlab export run.json sched.tsv
+  schedlab export reproduction/S0 figures/ --format tsv --which scheduler=linux-6.1
+  schedlab sim cpuperf:max=8 --json | schedlab export - cpuperf.data
+  schedlab run multiload:n=3 --cpus 0 --json > run.json
+  schedlab export run.json - --format time";
 
 const EXAMPLES_CALIBRATE: &str = "Examples:
   schedlab calibrate --output costs.txt
@@ -554,13 +564,16 @@ pub struct AnalyseArgs {
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// A trace (.slt, .parquet, .ndjson, or text of ftrace, `trace-cmd report` or `perf script`),
-    /// or a JSON result with its timeline.
+    /// JSON results, or a directory of results.
     pub input: PathBuf,
-    /// The file to write; `-` is stdout.
+    /// The file to write, or with `--format tsv` and `data` a directory; `-` is stdout.
     pub output: PathBuf,
     /// The format, if the file's ending does not tell it.
     #[arg(long, value_enum)]
-    pub format: Option<crate::commands::TraceFormat>,
+    pub format: Option<crate::commands::ExportFormat>,
+    /// Of several runs those with this value, as in `--which scheduler=linux-6.1`; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub which: Vec<String>,
 }
 
 /// Arguments of `calibrate`.
@@ -735,6 +748,9 @@ pub struct ReproduceArgs {
     /// Also write every figure as SVG and PNG into the directory `plots`.
     #[arg(long)]
     pub plots: bool,
+    /// The analysis.
+    #[command(flatten)]
+    pub analysis: crate::commands::AnalysisArgs,
     /// The machine.
     #[command(flatten)]
     pub machine: MachineArgs,

@@ -3,7 +3,7 @@
 //! was stopped; what was not measured; and what a study file may not say.
 
 mod common;
-use common::{ok, schedlab};
+use common::{command, done, ok, schedlab};
 use serde_json::Value;
 use std::path::Path;
 
@@ -93,6 +93,54 @@ text = "The code is short."
 not_measured = "nothing runs"
 "#;
 
+/// Figures and tables of that study, with values of an original.
+const FIGURES: &str = r#"
+[[figure]]
+id = "T-F1"
+title = "Time against the number of hogs"
+text = "Twice as long."
+form = "points"
+claims = ["T-1"]
+experiment = "T-{n}"
+on = ["sim linux-6.12", "sim fcfs"]
+x = "n"
+x_label = "hogs"
+y_label = "makespan (ms)"
+series = [{ label = "makespan", value = "makespan_ns / 1ms" }]
+[figure.original]
+source = "nobody"
+at = [1, 2]
+values = [[41, 86]]
+
+[[figure]]
+id = "T-F2"
+title = "Switches"
+form = "bars"
+experiment = "T-{n}"
+on = ["sim fcfs", "host OTHER"]
+y_label = "switches"
+series = [{ label = "all", value = "nr_switches" }]
+groups = [{ label = "one", where = { n = 1 } }, { label = "two", where = { n = 2 } }]
+
+[[table]]
+id = "T-T1"
+title = "CPU time and makespan"
+experiment = "T-{n}"
+on = ["sim fcfs"]
+raw = true
+columns = [
+    { label = "makespan (ms)", value = "makespan_ns / 1ms" },
+    { label = "user (ms)", value = "user_time_ns / 1ms" },
+    { label = "idle capacity (ms)", value = "idle_capacity_ns / 1ms" },
+]
+rows = [{ label = "two hogs", where = { n = 2 } }]
+
+[[table.reference]]
+source = "nobody"
+columns = ["makespan (ms)"]
+row = [{ row = "two hogs", values = [87.5] }]
+"#;
+
 fn study(folder: &Path, text: &str) -> String {
     let path = folder.join("t.toml");
     std::fs::write(&path, text).unwrap();
@@ -139,6 +187,57 @@ fn each_claim_gets_its_verdict_and_numbers() {
 }
 
 #[test]
+fn figures_and_tables_of_a_study_stand_beside_the_originals_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = study(folder.path(), &format!("{STUDY}{FIGURES}"));
+    let output = folder.path().join("out");
+    let args = ["reproduce", path.as_str(), "--output", output.to_str().unwrap(), "--plots"];
+    ok(&[&args[..], &["--costs", "zero"]].concat());
+    let report = std::fs::read_to_string(output.join("report.html")).unwrap();
+    for part in [
+        // A contents by study, the figure with its original, the claim that rests on it.
+        "href=\"#study-t\"",
+        "id=\"figure-t-f1\"",
+        "Tinted: nobody.",
+        "<a href=\"#figure-t-f1\">T-F1</a>",
+        // 40 ms twice; user time is all of it; nothing idles; somebody else's 87.5.
+        "<th>two hogs</th><td>fcfs</td><td class=\"num\">80</td><td class=\"num\">80</td>\
+         <td class=\"num\">0</td><td class=\"num other\">87.5</td>",
+        "<pre>0.08 0.08 0.00 100% 0 2</pre>",
+        "Nothing was run here under OTHER, this machine.",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+    for name in ["study-t-f1.svg", "study-t-f1.png", "study-t-f2.svg"] {
+        assert!(output.join("plots").join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_figure_that_cannot_be_drawn_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (old, new, wanted) in [
+        ("form = \"points\"", "form = \"pie\"", "unknown variant `pie`"),
+        ("values = [[41, 86]]", "values = [[41]]", "`original` does not fit"),
+        ("x = \"n\"", "x = \"m\"", "no dimension is called \"m\""),
+        ("id = \"T-F2\"", "id = \"T-F1\"", "two figures or tables are called"),
+        ("nr_switches\" }]\ngroups", "switches\" }]\ngroups", "has no value here"),
+        ("user_time_ns /", "user_time_ms[n=2] /", "no measure is called \"user_time_ms\""),
+        ("values = [87.5]", "values = [87.5, 1]", "has 2 values"),
+        ("on = [\"sim fcfs\"]\nraw", "on = [\"sim\"]\nraw", "is no place of runs"),
+    ] {
+        assert!(FIGURES.contains(old), "{old}");
+        let text = format!("{STUDY}{}", FIGURES.replacen(old, new, 1));
+        let path = study(folder.path(), &text);
+        let output = folder.path().join("out");
+        let refused = schedlab(&["reproduce", path.as_str(), "--output", output.to_str().unwrap()]);
+        assert_eq!(refused.code, 2, "{new}: {}", refused.stderr);
+        let text = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(wanted) && text.contains("t.toml"), "{new}: {text}");
+    }
+}
+
+#[test]
 fn the_same_command_goes_on_and_a_quick_one_is_another() {
     let folder = tempfile::tempdir().unwrap();
     let path = study(folder.path(), STUDY);
@@ -154,6 +253,23 @@ fn the_same_command_goes_on_and_a_quick_one_is_another() {
     let quick = ok(&[&args[..], &["--quick", "--fresh", "--details"]].concat());
     assert!(quick.stdout.contains("a quick reproduction leaves it out"), "{}", quick.stdout);
     assert!(quick.stdout.contains("6 claims: 1 HOLDS, 1 HOLDS PARTLY"), "{}", quick.stdout);
+}
+
+/// The first run of each point is analysed; results without are others.
+#[test]
+fn runs_can_be_analysed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = study(folder.path(), STUDY);
+    let output = folder.path().join("out");
+    let args = ["reproduce", path.as_str(), "--output", output.to_str().unwrap()];
+    ok(&[&args[..], &["--analysis", "--plots"]].concat());
+    for name in ["depth", "progress", "states"] {
+        assert!(output.join(format!("plots/t-1-analysis-{name}.svg")).exists(), "{name}");
+    }
+    let report = std::fs::read_to_string(output.join("report.html")).unwrap();
+    assert_eq!(report.matches("class=\"analysis\"").count(), 3, "one an experiment");
+    let refused = schedlab(&args);
+    assert!(refused.code == 2 && refused.stderr.contains("other settings"), "{}", refused.stderr);
 }
 
 #[test]
@@ -196,4 +312,34 @@ fn a_study_that_makes_no_sense_is_refused_with_its_place() {
     let twice = schedlab(&["reproduce", "S4", "s4", "--output", output.to_str().unwrap()]);
     assert_eq!(twice.code, 2);
     assert!(twice.stderr.contains("\"s4\" is named twice"), "{}", twice.stderr);
+}
+
+#[test]
+fn without_guests_their_checks_cannot_be_told_and_say_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = folder.path().join("g.toml");
+    let guest = "[[experiment.runs]]\nlane = \"vm\"\nschedulers = [\"6.18:RR\", \"6.18:wrr\"]\n\
+                 set = { rt_runtime = \"1s\" }\n";
+    let text = "name = \"G\"\n[[experiment]]\nname = \"G\"\nworkload = \"hogs:n=1,work=5ms\"\n\
+                axes = { cpus = [1] }\n[[experiment.runs]]\nlane = \"sim\"\n\
+                schedulers = [\"rr\"]\n";
+    let claim = "[[claim]]\nid = \"G-1\"\ntext = \"t\"\n[[claim.check]]\nwhat = \"w\"\n\
+                 experiment = \"G\"\non = [\"sim rr\", \"vm 6.18:wrr\"]\n\
+                 value = \"nr_exited\"\nholds = \"= 1\"\nwhy = \"one\"\n";
+    std::fs::write(&study, format!("{text}{guest}{claim}")).unwrap();
+    let output = folder.path().join("out");
+    let args = ["reproduce", study.to_str().unwrap(), "--json", "--output"];
+    let qemu = folder.path().join("no-qemu");
+    let run = command().env("SCHEDLAB_QEMU", &qemu).args(args).arg(&output).output().unwrap();
+    let run = done(&run);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let claims: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(claims[0]["verdict"], "holds-partly");
+    let checks = claims[0]["checks"].as_array().unwrap();
+    assert_eq!(
+        (&checks[0]["answer"], &checks[1]["answer"]),
+        (&"holds".into(), &"cannot-be-told".into())
+    );
+    let reason = checks[1]["reason"].as_str().unwrap();
+    assert!(reason.contains("no-qemu") && reason.contains("left out"), "{reason}");
 }

@@ -4,32 +4,12 @@
 //! is, and one test makes it busy.
 
 mod common;
-use common::{Done, command, done, schedlab};
+use common::{Done, command, done, kernel_ready as ready, schedlab};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// Whether guests with this kernel can run here; otherwise it says why the test is skipped.
-fn ready(test: &str, kernel: &str) -> bool {
-    let skip = |why: &str| {
-        println!("SKIP {test}: {}", why.split_whitespace().collect::<Vec<_>>().join(" "));
-        false
-    };
-    if let Err(error) = schedlab_vm::qemu::Qemu::find() {
-        return skip(&error.to_string());
-    }
-    if let Err(error) = schedlab_vm::guest::find() {
-        return skip(&error.to_string());
-    }
-    let got = schedlab(&["kernel", "get", kernel]);
-    match got.code {
-        0 => true,
-        3 => skip(&got.stderr),
-        code => panic!("kernel get {kernel} gave {code}: {}", got.stderr),
-    }
-}
 
 fn json(args: &[&str]) -> Value {
     let done = schedlab(args);

@@ -47,6 +47,8 @@ pub struct SimOutcome {
     pub nr_interrupts: u64,
     /// Time that they took.
     pub interrupt_ns: Nanos,
+    /// CPU time that programs asked for, of what was begun.
+    pub work_ns: Nanos,
     /// Time that tasks with a known working set spent refilling caches.
     pub cache_refill_ns: Nanos,
     /// Run queue entries that choices looked at beyond the first.

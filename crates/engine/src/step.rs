@@ -46,6 +46,7 @@ impl<S: TraceSink> Engine<'_, S> {
             match self.step_once(cpu, task) {
                 Next::Continue => {}
                 Next::Busy(ns) => {
+                    self.outcome.work_ns = self.outcome.work_ns.saturating_add(ns);
                     let overhead = std::mem::take(&mut self.execs[task.index()].overhead);
                     self.start_burst(cpu, task, overhead, ns);
                     return;

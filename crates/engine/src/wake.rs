@@ -45,6 +45,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let task = self.create(spec, name, cpu, Some(parent));
         self.execs[parent.index()].children += 1;
         self.count_child(parent, spec);
+        self.charge(task, self.costs.child_start_ns);
         self.start(task, WakeKind::Fork, cpu, Some(parent));
     }
 

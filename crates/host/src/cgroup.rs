@@ -313,7 +313,8 @@ fn remove_tree(dir: &Path) {
     remove_dir(dir);
 }
 
-/// A directory name from a group's path: its number keeps it unique, its letters readable.
+/// A directory name from a group's path: it begins as the group's name does, for schedulers that go
+/// by that (a b is the background of study S4), and its number keeps it unique.
 fn dir_name(index: usize, path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or("");
     let clean: String = last
@@ -321,7 +322,7 @@ fn dir_name(index: usize, path: &str) -> String {
         .take(40)
         .map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' })
         .collect();
-    format!("{index}-{clean}")
+    format!("{clean}-{index}")
 }
 
 fn write(path: &Path, value: &str) -> io::Result<()> {
@@ -347,8 +348,8 @@ mod tests {
 
     #[test]
     fn a_path_cannot_leave_the_runs_group() {
-        assert_eq!(dir_name(3, "/a/../../etc"), "3-etc");
-        assert_eq!(dir_name(1, ".."), "1---");
-        assert_eq!(dir_name(2, "/web server"), "2-web-server");
+        assert_eq!(dir_name(3, "/a/../../etc"), "etc-3");
+        assert_eq!(dir_name(1, ".."), "---1");
+        assert_eq!(dir_name(2, "/web server"), "web-server-2");
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! A synchronous write goes through O_SYNC, a synchronous read past the page cache (O_DIRECT), so
 //! that both wait for the device. Buffered ones copy through the page cache. Reads come from one
-//! input file made before the run, writes go to a file of the task's own; both wrap round at
-//! [`FILE_LEN`], so a run cannot fill the disk. O_DIRECT moves whole blocks: such a read is rounded
-//! up to [`BLOCK`].
+//! input file made before the run, writes go to a file of the task's own; both wrap round at the
+//! length that the run's pace names, so a run cannot fill the disk. O_DIRECT moves whole blocks:
+//! such a read is rounded up to [`BLOCK`].
 
 use schedlab_model::program::IoDirection;
 use schedlab_model::{Op, Program};
@@ -15,8 +15,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Length of the input file and most of an output file.
-pub const FILE_LEN: u64 = 16 << 20;
 /// Block of a direct transfer.
 pub const BLOCK: u64 = 4096;
 /// Largest single transfer; longer ones are several system calls.
@@ -86,6 +84,8 @@ impl Buffer {
 pub struct TaskFiles {
     dir: Option<PathBuf>,
     index: u32,
+    /// Where files begin anew, bytes.
+    len: u64,
     buffer: Option<Buffer>,
     /// (input, output) without waiting.
     buffered: Option<(File, File)>,
@@ -96,9 +96,9 @@ pub struct TaskFiles {
 }
 
 impl TaskFiles {
-    /// No file is opened yet.
-    pub fn new(dir: Option<PathBuf>, index: u32) -> Self {
-        Self { dir, index, buffer: None, buffered: None, sync: None, read_at: 0, write_at: 0 }
+    /// No file is opened yet. `len` is a multiple of [`BLOCK`].
+    pub fn new(dir: Option<PathBuf>, index: u32, len: u64) -> Self {
+        Self { dir, index, len, buffer: None, buffered: None, sync: None, read_at: 0, write_at: 0 }
     }
 
     /// Opens what `program` needs.
@@ -135,14 +135,14 @@ impl TaskFiles {
             if is_read {
                 *at = *at / block * block;
             }
-            let len = left.min(BUFFER_LEN as u64).min(FILE_LEN - *at);
+            let len = left.min(BUFFER_LEN as u64).min(self.len - *at);
             let slice = buffer.slice(len as usize);
             if is_read {
                 input.read_exact_at(slice, *at)?;
             } else {
                 output.write_all_at(slice, *at)?;
             }
-            *at = (*at + len) % FILE_LEN;
+            *at = (*at + len) % self.len;
             left -= len;
         }
         Ok(())
@@ -172,12 +172,12 @@ fn allows_direct(dir: &Path) -> bool {
     allows
 }
 
-/// Makes the run's private directory, owned by `user`, with the input file. The text of an error
-/// names the places tried.
-pub fn make_dir(user: Option<(u32, u32)>, needs: FileNeeds) -> Result<PathBuf, String> {
+/// Makes the run's private directory, owned by `user`, with an input file of `len` bytes. The text
+/// of an error names the places tried.
+pub fn make_dir(user: Option<(u32, u32)>, needs: FileNeeds, len: u64) -> Result<PathBuf, String> {
     let mut tried = Vec::new();
     for parent in candidates() {
-        match make_dir_in(&parent, user, needs) {
+        match make_dir_in(&parent, user, needs, len) {
             Ok(dir) => return Ok(dir),
             Err(why) => tried.push(format!("{}: {why}", parent.display())),
         }
@@ -248,6 +248,7 @@ fn make_dir_in(
     parent: &Path,
     user: Option<(u32, u32)>,
     needs: FileNeeds,
+    len: u64,
 ) -> Result<PathBuf, String> {
     let text = |error: io::Error| error.to_string();
     let (pid, now) = (std::process::id(), crate::sys::monotonic_ns());
@@ -259,7 +260,7 @@ fn make_dir_in(
         }
         let mut input = File::create(dir.join(INPUT)).map_err(text)?;
         let block: Vec<u8> = (0..BLOCK).map(|byte| (byte * 31 % 251) as u8).collect();
-        let len = if needs.reads { FILE_LEN } else { 0 };
+        let len = if needs.reads { len } else { 0 };
         for _ in 0..len / BLOCK {
             input.write_all(&block).map_err(text)?;
         }
@@ -281,6 +282,8 @@ mod tests {
     use super::*;
     use schedlab_model::Amount;
 
+    const LEN: u64 = 64 << 10;
+
     fn program(direction: IoDirection, sync: bool) -> Program {
         let op = Op::Io { direction, bytes: Amount::Constant(1), sync };
         Program { ops: vec![op], nr_timers: 0 }
@@ -289,28 +292,28 @@ mod tests {
     #[test]
     fn transfers_of_every_kind_move_their_bytes_and_wrap() {
         let needs = FileNeeds { any: true, reads: true, sync: true };
-        let dir = match make_dir(None, needs) {
+        let dir = match make_dir(None, needs, LEN) {
             Ok(dir) => dir,
             Err(why) => {
                 println!("SKIP: {why}");
                 return;
             }
         };
-        let mut files = TaskFiles::new(Some(dir.clone()), 3);
+        let mut files = TaskFiles::new(Some(dir.clone()), 3, LEN);
         files.open(&program(IoDirection::Read, true)).unwrap();
         files.transfer(true, 5_000, true).unwrap();
         assert_eq!(files.read_at, 8_192);
         files.transfer(true, 1_000, false).unwrap();
-        files.transfer(false, FILE_LEN - 10, false).unwrap();
+        files.transfer(false, LEN - 10, false).unwrap();
         files.transfer(false, 20, true).unwrap();
         assert_eq!(files.write_at, 10);
-        assert_eq!(fs::metadata(dir.join("output-3")).unwrap().len(), FILE_LEN);
+        assert_eq!(fs::metadata(dir.join("output-3")).unwrap().len(), LEN);
         fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
     fn a_program_without_io_opens_nothing() {
-        let mut files = TaskFiles::new(Some("/nonexistent".into()), 0);
+        let mut files = TaskFiles::new(Some("/nonexistent".into()), 0, LEN);
         files.open(&Program::default()).unwrap();
         assert!(files.transfer(true, 1, false).is_err());
     }

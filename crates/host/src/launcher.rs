@@ -100,8 +100,9 @@ impl Launcher<'_> {
         self.set_attributes(released.len() as u32)?;
         self.read_base(released.len() as u32)?;
         self.line_up(&words);
-        let result = self.watch(&released, &words);
-        self.let_last_task_leave();
+        let mut awaited = Awaited::default();
+        let result = self.watch(&released, &words, &mut awaited);
+        self.let_last_task_leave(awaited.last);
         self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
         self.kill_and_count();
         result?;
@@ -145,7 +146,8 @@ impl Launcher<'_> {
         let groups = &mut self.plan.groups;
         groups.create(controller.as_ref(), &workload.cgroups, &has_rt).map_err(Stop::Failed)?;
         if needs.any {
-            self.plan.dir = Some(files::make_dir(self.plan.user, needs).map_err(Stop::Failed)?);
+            let dir = files::make_dir(self.plan.user, needs, self.plan.pace.file_len);
+            self.plan.dir = Some(dir.map_err(Stop::Failed)?);
         }
         self.plan.objects.open().map_err(Stop::Failed)
     }
@@ -299,7 +301,12 @@ impl Launcher<'_> {
     }
 
     /// Releases the tasks at their times and waits for the end.
-    fn watch(&mut self, released: &[(u32, u64)], words: &[u32]) -> Result<(), Stop> {
+    fn watch(
+        &mut self,
+        released: &[(u32, u64)],
+        words: &[u32],
+        awaited: &mut Awaited,
+    ) -> Result<(), Stop> {
         let header = self.memory.header();
         let zero_ns = sys::monotonic_ns();
         header.zero_ns.store(zero_ns, Ordering::Relaxed);
@@ -308,7 +315,7 @@ impl Launcher<'_> {
         let end_ns = self.plan.duration_ns.map_or(u64::MAX, |ns| zero_ns.saturating_add(ns));
         let mut next_release = 0;
         let is_command = matches!(self.plan.work, Work::Command { .. });
-        let mut awaited = Awaited { notes_exits: is_command, ..Awaited::default() };
+        awaited.notes_exits = is_command;
         let mut deadlock = Deadlock::default();
         loop {
             while next_release < released.len()
@@ -356,12 +363,20 @@ impl Launcher<'_> {
     }
 
     /// A task that exits tells so before it leaves its CPU for good. Where the launcher shares that
-    /// CPU, it has taken it from the task: the last switch is still to come.
-    fn let_last_task_leave(&self) {
+    /// CPU, it has taken it from the task: the last switch is still to come, behind whoever the
+    /// scheduler finds more important (kernel threads that free the memory of all that exited).
+    fn let_last_task_leave(&self, last: u32) {
         const EXIT_NS: u64 = 500_000;
+        const STEPS_MAX: u32 = 200;
         let shared = self.plan.launcher_cpus.and(&self.plan.cpus);
-        if !shared.is_empty() {
+        if shared.is_empty() {
+            return;
+        }
+        for _ in 0..STEPS_MAX {
             sys::sleep_until_ns(sys::monotonic_ns() + EXIT_NS);
+            if last == 0 || !procfs::is_on_its_way_out(last) {
+                break;
+            }
         }
     }
 
@@ -454,6 +469,8 @@ struct Awaited {
     is_open: bool,
     /// Notes when the awaited task exits: for commands, which cannot say it themselves.
     notes_exits: bool,
+    /// Process that was awaited last; 0: nobody was.
+    last: u32,
 }
 
 impl Awaited {
@@ -484,6 +501,7 @@ impl Awaited {
         if !self.is_open {
             self.pidfd = if pid == 0 { -1 } else { sys::pidfd_open(pid).unwrap_or(-1) };
             self.is_open = self.pidfd >= 0;
+            self.last = pid;
         }
     }
 

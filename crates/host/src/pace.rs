@@ -18,6 +18,8 @@ pub struct Pace {
     pub look_ns: Nanos,
     /// Records of each CPU's ring, a power of two; `None`: by the number of CPUs.
     pub ring_size: Option<u64>,
+    /// Length at which the files of a run begin anew, bytes.
+    pub file_len: u64,
     /// Time that every instruction takes, ns, where the clock counts instructions: then work is a
     /// number of them, and no task need look at a clock.
     pub instruction_ns: Option<Nanos>,
@@ -26,12 +28,18 @@ pub struct Pace {
 impl Pace {
     /// For a machine where others have room. The smallest ring holds 40 ms at 1.5 million events a
     /// second.
-    pub const LIVE: Self =
-        Self { round_ns: 20_000_000, look_ns: 100_000_000, ring_size: None, instruction_ns: None };
+    pub const LIVE: Self = Self {
+        round_ns: 20_000_000,
+        look_ns: 100_000_000,
+        ring_size: None,
+        file_len: 16 << 20,
+        instruction_ns: None,
+    };
 
     /// For a guest that the run has for itself: rings of a million records hold some ten seconds
     /// even of tasks that do nothing but wake each other. The tasks' rings of marks are smaller, so
-    /// tasks that write marks keep short rounds.
+    /// tasks that write marks keep short rounds. Its files lie in its memory, where those of a
+    /// hundred tasks must have room; short ones also cost every task the same, whoever came before.
     pub fn quiet(workload: &Workload) -> Self {
         const MARKED_NS: Nanos = 100_000_000;
         const SELDOM_NS: Nanos = 2_000_000_000;
@@ -41,7 +49,13 @@ impl Pace {
         };
         let is_marked = workload.tasks.iter().any(|task| task.program.ops.iter().any(marks));
         let round_ns = if is_marked { MARKED_NS } else { SELDOM_NS };
-        Self { round_ns, look_ns: SELDOM_NS, ring_size: Some(1 << 20), instruction_ns: None }
+        Self {
+            round_ns,
+            look_ns: SELDOM_NS,
+            ring_size: Some(1 << 20),
+            file_len: 256 << 10,
+            instruction_ns: None,
+        }
     }
 }
 

@@ -47,6 +47,13 @@ pub fn is_sleeping(pid: u32) -> bool {
     state(pid) == Some('S')
 }
 
+/// Whether a process that has exited has yet to leave its CPU for good: until then the kernel calls
+/// it `running` (proc(5), /proc/PID/syscall), afterwards it is in no system call. A file that
+/// cannot be read says nothing.
+pub fn is_on_its_way_out(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/syscall")).is_ok_and(|text| text.starts_with(b"running"))
+}
+
 /// (voluntary, involuntary) switches of `pid` so far.
 pub fn switches(pid: u32) -> Option<(u64, u64)> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
@@ -142,6 +149,25 @@ mod tests {
         assert!(max_rss_bytes().unwrap() > 1 << 20);
         assert_eq!(parse_max_rss("VmPeak: 9 kB\nVmHWM:\t   12 kB\n"), Some(12_288));
         assert_eq!(parse_max_rss("VmHWM: 12 MB"), None);
+    }
+
+    #[test]
+    fn whoever_left_its_cpu_for_good_is_not_on_its_way_out() {
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let busy = ["-c", "while :; do :; done"];
+        let mut busy = std::process::Command::new("sh").args(busy).spawn().unwrap();
+        while !is_on_its_way_out(busy.id()) {
+            assert!(std::time::Instant::now() < limit, "a loop is seen to run");
+        }
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        while state(child.id()) != Some('Z') || is_on_its_way_out(child.id()) {
+            assert!(std::time::Instant::now() < limit, "{:?}", state(child.id()));
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.wait().unwrap();
+        assert!(!is_on_its_way_out(child.id()), "nobody has this number");
     }
 
     #[test]

@@ -14,8 +14,9 @@ use schedlab_lab::{
     CopyResult, Keep, Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Warning,
     launchers,
 };
-use schedlab_metrics::{RunMeasures, TaskMeasures, totals};
+use schedlab_metrics::{RunMeasures, TaskMeasures, totals, user_system};
 use schedlab_model::TraceSink;
+use schedlab_model::time::NSEC_PER_USEC;
 
 /// Measures that a run without a trace cannot give; they read 0 there.
 pub const ABSENT_WITHOUT_TRACE: [&str; 7] =
@@ -93,6 +94,7 @@ impl HostLane {
             result.analysis = None;
         }
         fill_pids(&mut result.measures, &outcome);
+        fill_user_system(&mut result.measures, &outcome, nr_cpus);
         result.warnings = outcome.warnings;
         if outcome.source != SOURCE_BPF {
             result.warnings.push(measures_absent());
@@ -157,6 +159,18 @@ fn fill_pids(measures: &mut RunMeasures, outcome: &HostOutcome) {
     for task in measures.tasks.iter_mut().filter(|task| task.pid == 0) {
         task.pid = outcome.tasks.iter().find(|t| t.id == task.id).map_or(0, |found| found.pid);
     }
+}
+
+/// A trace does not tell user from system time; wait4 does, of tasks that were reaped.
+fn fill_user_system(measures: &mut RunMeasures, outcome: &HostOutcome, nr_cpus: u32) {
+    for task in &mut measures.tasks {
+        let reaped = outcome.tasks.iter().find(|t| t.id == task.id && t.exit_code.is_some());
+        task.user_time_ns = reaped.map(|found| found.user_us * NSEC_PER_USEC);
+        task.system_time_ns = reaped.map(|found| found.system_us * NSEC_PER_USEC);
+    }
+    let (user, system) = user_system::of_tasks(&measures.tasks).unzip();
+    (measures.totals.user_time_ns, measures.totals.system_time_ns) = (user, system);
+    totals::settle(&mut measures.totals, nr_cpus);
 }
 
 /// What schedstat, wait4 and the tasks' own time stamps give.

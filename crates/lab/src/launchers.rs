@@ -5,7 +5,8 @@
 //! the throughput of every figure by a task that does no work; the studies count jobs only. They
 //! stay in the list of tasks, marked, and out of the totals.
 
-use schedlab_metrics::{RunMeasures, TaskMeasures, totals};
+use schedlab_metrics::totals::{self, settle};
+use schedlab_metrics::{RunMeasures, TaskMeasures};
 use schedlab_model::{Op, Program, Workload};
 
 /// Whether a program forks and does nothing else that takes time of its own.
@@ -55,6 +56,7 @@ pub fn leave_out(measures: &mut RunMeasures, workload: &Workload, nr_cpus: u32) 
     totals.turnaround = of_workers.turnaround;
     totals.response = of_workers.response;
     totals.run_delay = of_workers.run_delay;
+    settle(totals, nr_cpus);
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 //! `analysis` says what the analysis of a trace must know of the workload; `view` puts results into
 //! rows with intervals and differences, `values` is how it reads them; `pipeline` puts a sink on a
 //! thread of its own.
-//! `claims` judges what a study says by the results of its experiments.
+//! `claims` judges what a study says by the results of its experiments; `programs` prints a run as
+//! the studies' own programs would have, `redrawn` fills their own figures and tables.
 //! `store` keeps results on disk run by run, `identity` tells which run a stored one is.
 
 pub mod analysis;
@@ -25,12 +26,16 @@ pub mod place;
 pub mod plan;
 pub mod policy;
 pub mod program;
+pub mod programs;
 pub mod published;
 pub mod recorder;
+pub mod redrawn;
 pub mod result;
 pub mod sim;
 pub mod store;
 pub mod study;
+
+pub mod validate;
 pub mod values;
 pub mod view;
 

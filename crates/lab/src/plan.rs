@@ -385,7 +385,7 @@ impl Plan {
     }
 
     /// Adds `request` once a seed. On a real machine only the first one keeps its timeline, unless
-    /// claims need it: repetitions are there for the statistics.
+    /// claims or the file need it: repetitions are there for the statistics.
     fn add_repetitions(
         &mut self,
         point: &Point<'_>,
@@ -399,7 +399,10 @@ impl Plan {
                 .collect(),
         };
         for (repetition, seed) in (0_u32..).zip(seeds) {
-            let keep_whole = point.runs.lane == "sim" || repetition == 0 || point.has_claims;
+            let keep_whole = point.runs.lane == "sim"
+                || repetition == 0
+                || point.has_claims
+                || point.spec.keep_each;
             self.runs.push(PlannedRun {
                 experiment: point.experiment,
                 lane: point.runs.lane.clone(),

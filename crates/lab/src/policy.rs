@@ -48,7 +48,8 @@ pub const POLICIES: [Policy; 7] = [
 ];
 
 /// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host. In
-/// the vm lane an entry names kernel and scheduler (`6.18:wrr`), and the policy is the workload's.
+/// the vm lane an entry names kernel and scheduler (`6.18:wrr`) or policy (`6.18:FIFO`), which the
+/// lane takes apart itself.
 pub fn scheduler_of(lane: &str, text: &str) -> Result<(String, Option<Policy>), StudyError> {
     let policy = |name: &str| {
         let names = POLICIES.iter().map(|policy| policy.name());

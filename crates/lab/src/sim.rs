@@ -16,6 +16,8 @@ use schedlab_engine::{
     simulate_prepared, simulate_prepared_observed,
 };
 use schedlab_metrics::RunTotals;
+use schedlab_metrics::totals::settle;
+use schedlab_model::machine::SMT_SPEED_FULL;
 use schedlab_model::{
     Costs, CpuId, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink,
     Workload,
@@ -203,6 +205,9 @@ impl SimLane {
         })?;
         let mut recorded = recorder.finish(&request.workload);
         tell_outcome(&mut recorded.measures.totals, &outcome);
+        if knows_work(&request.workload, &machine) {
+            tell_user_time(&mut recorded.measures.totals, &outcome, nr_cpus);
+        }
         Ok(RunResult {
             schema_version: SCHEMA_VERSION,
             schedlab_version: self.schedlab_version.clone(),
@@ -282,6 +287,25 @@ fn tell_outcome(totals: &mut RunTotals, outcome: &SimOutcome) {
     totals.nr_lock_waits = outcome.nr_lock_waits;
     totals.lock_wait_ns = outcome.lock_wait_ns;
     totals.lock_transfer_ns = outcome.lock_transfer_ns;
+}
+
+/// Whether what programs ask for is the CPU time that they get for themselves: not where hardware
+/// threads slow each other, and not for tasks that are busy until a wall time.
+fn knows_work(workload: &Workload, machine: &Machine) -> bool {
+    let is_wall = |op: &Op| matches!(op, Op::RunWall(_));
+    machine.smt_speed.iter().all(|speed| *speed == SMT_SPEED_FULL)
+        && !workload.tasks.iter().any(|task| task.program.ops.iter().any(is_wall))
+}
+
+/// Splits the CPU time of all tasks, if all have ended: an unfinished burst has not used all that
+/// it asked for.
+fn tell_user_time(totals: &mut RunTotals, outcome: &SimOutcome, nr_cpus: u32) {
+    if outcome.nr_exited == outcome.nr_tasks && outcome.nr_tasks > 0 {
+        let user = outcome.work_ns.saturating_add(outcome.cache_refill_ns).min(totals.cpu_time_ns);
+        totals.user_time_ns = Some(user);
+        totals.system_time_ns = Some(totals.cpu_time_ns - user);
+        settle(totals, nr_cpus);
+    }
 }
 
 /// Most tasks that a warning names.

@@ -8,6 +8,7 @@ use crate::claims::{self, Claim, Quick};
 use crate::place::Step;
 use crate::program::ProgramSpec;
 use crate::published::Published;
+use crate::redrawn::{self, StudyFigure, StudyTable};
 use crate::{FigureKind, StudyError, View};
 use schedlab_workload::nearest;
 use schemars::JsonSchema;
@@ -32,6 +33,12 @@ pub struct Study {
     /// What it claims.
     #[serde(default, rename = "claim")]
     pub claims: Vec<Claim>,
+    /// Its own figures, to be drawn again.
+    #[serde(default, rename = "figure")]
+    pub figures: Vec<StudyFigure>,
+    /// Its own tables.
+    #[serde(default, rename = "table")]
+    pub tables: Vec<StudyTable>,
 }
 
 /// One or more experiments over the same axes.
@@ -76,6 +83,10 @@ pub struct ExperimentSpec {
     /// Whether the times of progress stay in the result.
     #[serde(default)]
     pub keep_progress: bool,
+    /// Whether both stay in every repetition; by default, and without claims, a real machine keeps
+    /// those of the first one only.
+    #[serde(default)]
+    pub keep_each: bool,
     /// Seeds with which every point runs, the same ones in each lane and under each scheduler, so
     /// that differences can be taken seed by seed. Instead of `repetitions`.
     #[serde(default)]
@@ -125,10 +136,10 @@ pub const LANES: [&str; 3] = ["sim", "host", "vm"];
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunsSpec {
-    /// `sim` or `host`.
+    /// `sim`, `host` or `vm`.
     pub lane: String,
     /// Sim: names of the registry, `name:POLICY` for tasks under another policy than their own.
-    /// Host: policies.
+    /// Host: policies. Vm: `KERNEL`, `KERNEL:POLICY`, or `KERNEL:SCHEDULER` for one that is loaded.
     pub schedulers: Vec<String>,
     /// How often each point is run, each time with the next seed; 1 if nothing is said.
     #[serde(default)]
@@ -137,10 +148,17 @@ pub struct RunsSpec {
     /// only.
     #[serde(default)]
     pub hz: Option<u32>,
-    /// Tunables of the schedulers, a value or a list each. Sim only, and each scheduler must have
-    /// all of them.
+    /// Tunables of the schedulers, a value or a list each; each scheduler must have all of them.
+    /// Not on the host.
     #[serde(default)]
     pub set: BTreeMap<String, OneOrMore>,
+    /// Whether a quick reproduction has these runs too.
+    #[serde(default = "yes")]
+    pub quick: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl Study {
@@ -153,9 +171,12 @@ impl Study {
 
     /// The same with what its experiments say of a quick reproduction.
     pub fn quick(mut self) -> Self {
-        let is_skipped = |spec: &ExperimentSpec| spec.quick.as_ref().is_some_and(|q| q.skip);
+        let is_skipped = |spec: &ExperimentSpec| {
+            spec.quick.as_ref().is_some_and(|q| q.skip) || spec.runs.iter().all(|runs| !runs.quick)
+        };
         self.experiments.retain(|spec| !is_skipped(spec));
         for spec in &mut self.experiments {
+            spec.runs.retain(|runs| runs.quick);
             let Some(quick) = spec.quick.take() else { continue };
             spec.axes.extend(quick.axes);
             spec.parameters.extend(quick.parameters);
@@ -193,7 +214,8 @@ impl Study {
             }
             spec.check().map_err(inside)?;
         }
-        claims::check(&self.claims, &self.experiments)
+        claims::check(&self.claims, &self.experiments)?;
+        redrawn::check(&self.figures, &self.tables, &self.experiments)
     }
 }
 
@@ -468,7 +490,7 @@ impl RunsSpec {
         match self.hz {
             Some(_) if self.lane != "sim" => {
                 return Err(StudyError::new(
-                    "`hz` stands with lane host",
+                    format!("`hz` stands with lane {}", self.lane),
                     "only a modelled kernel can have another HZ: move it to a lane sim",
                 )
                 .below("hz"));
@@ -482,10 +504,10 @@ impl RunsSpec {
             }
             _ => {}
         }
-        if self.lane != "sim" && !self.set.is_empty() {
+        if self.lane == "host" && !self.set.is_empty() {
             return Err(StudyError::new(
                 "`set` stands with lane host",
-                "only modelled schedulers have tunables: move it to a lane sim",
+                "this machine's own settings are not changed: move it to a lane sim or vm",
             )
             .below("set"));
         }
@@ -570,5 +592,19 @@ mod tests {
         ))
         .unwrap();
         assert_eq!(study.experiments[0].view().by, ["scheduler", "n", "set.slice"]);
+    }
+
+    #[test]
+    fn a_quick_study_leaves_out_what_says_so() {
+        let text = format!(
+            "{HEAD}{RUNS}quick=false\n{RUNS}repetitions=5\n[experiment.quick]\nrepetitions=2\n\
+             [[experiment]]\nname='b'\nworkload='hogs'\n{RUNS}quick=false\n"
+        );
+        let study = Study::parse(&text).unwrap();
+        assert_eq!(study.experiments[0].runs.len(), 2);
+        let quick = study.quick();
+        assert_eq!(quick.experiments.len(), 1, "nothing is left of the other");
+        let runs = &quick.experiments[0].runs;
+        assert_eq!((runs.len(), runs[0].repetitions), (1, Some(2)));
     }
 }

@@ -13,6 +13,7 @@ pub mod analysis;
 mod collector;
 pub mod cpu_share;
 pub mod cpu_use;
+pub mod idle_capacity;
 pub mod jain_index;
 mod life;
 pub mod makespan;
@@ -26,7 +27,9 @@ pub mod switches;
 pub mod throughput;
 pub mod totals;
 pub mod turnaround;
+pub mod user_system;
 pub mod utilisation;
+pub mod wait_as_reported;
 pub mod wakeup_latency;
 
 #[cfg(test)]
@@ -80,6 +83,12 @@ pub struct TaskMeasures {
     pub turnaround_ns: Option<u64>,
     /// Time on a CPU.
     pub cpu_time_ns: u64,
+    /// The part of it in user mode, as the kernel splits it; `None`: not known.
+    #[serde(default)]
+    pub user_time_ns: Option<u64>,
+    /// The part of it in the kernel; `None`: not known.
+    #[serde(default)]
+    pub system_time_ns: Option<u64>,
     /// Time runnable but not running.
     pub run_delay_ns: u64,
     /// Time asleep (timers, other tasks).
@@ -144,6 +153,20 @@ pub struct RunTotals {
     pub jain_index: f64,
     /// CPU time of all tasks.
     pub cpu_time_ns: u64,
+    /// The part of it in user mode; `None`: not known.
+    #[serde(default)]
+    pub user_time_ns: Option<u64>,
+    /// The part of it in the kernel; `None`: not known.
+    #[serde(default)]
+    pub system_time_ns: Option<u64>,
+    /// CPU time that the machine had during the makespan and no task of the run used; `None` while
+    /// a task lives on.
+    #[serde(default)]
+    pub idle_capacity_ns: Option<i64>,
+    /// Study S2's "wait time" as its text has it; `None` while a task lives on, or where user and
+    /// system time are not known.
+    #[serde(default)]
+    pub wait_as_reported_ns: Option<i64>,
     /// Run delay of all tasks.
     pub run_delay_ns: u64,
     /// Switches to or from a task.

@@ -4,7 +4,10 @@
 
 use crate::makespan::Window;
 use crate::samples::Samples;
-use crate::{RunTotals, TaskMeasures, cpu_share, jain_index, throughput, utilisation};
+use crate::{
+    RunTotals, TaskMeasures, cpu_share, idle_capacity, jain_index, throughput, user_system,
+    utilisation, wait_as_reported,
+};
 use schedlab_model::Nanos;
 
 /// Everything of [`RunTotals`] that follows from the tasks, and each task's `cpu_share`.
@@ -29,7 +32,8 @@ pub fn summarise(tasks: &mut [TaskMeasures], nr_cpus: u32, end_ns: Nanos) -> Run
     let response = over(|task| task.response_ns);
     let (voluntary, involuntary) =
         (sum(|task| task.nr_voluntary_switches), sum(|task| task.nr_involuntary_switches));
-    RunTotals {
+    let (user_time_ns, system_time_ns) = user_system::of_tasks(tasks).unzip();
+    let mut totals = RunTotals {
         end_ns,
         nr_tasks: tasks.len() as u64,
         nr_exited,
@@ -38,6 +42,8 @@ pub fn summarise(tasks: &mut [TaskMeasures], nr_cpus: u32, end_ns: Nanos) -> Run
         utilisation: utilisation::utilisation(cpu_time_ns, nr_cpus, window_ns),
         jain_index: jain_index::jain_index(tasks.iter().map(|task| task.cpu_time_ns)),
         cpu_time_ns,
+        user_time_ns,
+        system_time_ns,
         run_delay_ns: sum(|task| task.run_delay_ns),
         nr_switches: voluntary + involuntary,
         nr_voluntary_switches: voluntary,
@@ -50,5 +56,16 @@ pub fn summarise(tasks: &mut [TaskMeasures], nr_cpus: u32, end_ns: Nanos) -> Run
         response,
         run_delay: over(|task| Some(task.run_delay_ns)),
         ..RunTotals::default()
-    }
+    };
+    settle(&mut totals, nr_cpus);
+    totals
+}
+
+/// What follows from other totals; to be called again when one of those has changed.
+pub fn settle(totals: &mut RunTotals, nr_cpus: u32) {
+    let (makespan, user) = (totals.makespan_ns, totals.user_time_ns);
+    let cpu_time_ns = totals.cpu_time_ns;
+    totals.idle_capacity_ns = idle_capacity::idle_capacity_ns(makespan, nr_cpus, cpu_time_ns);
+    totals.wait_as_reported_ns =
+        wait_as_reported::wait_as_reported_ns(makespan, nr_cpus, user, totals.system_time_ns);
 }

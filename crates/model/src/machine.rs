@@ -151,6 +151,9 @@ pub struct Costs {
     pub tick_ns: Nanos,
     /// Creating a task, on the parent's CPU.
     pub fork_ns: Nanos,
+    /// What a forked task does before its program begins (faults of memory that it shares with its
+    /// parent, setting up), on the CPU that runs it first.
+    pub child_start_ns: Nanos,
     /// Any other system call of a program (sleep, yield, timer, I/O submission, exit).
     pub syscall_ns: Nanos,
     /// A write into a pipe or a read from it, the call included; the copy comes beside
@@ -180,6 +183,7 @@ impl Costs {
         migration_llc_ns: 0,
         tick_ns: 0,
         fork_ns: 0,
+        child_start_ns: 0,
         syscall_ns: 0,
         pipe_ns: 0,
         socket_ns: 0,
@@ -201,6 +205,7 @@ impl Costs {
         migration_llc_ns: 6_000,
         tick_ns: 1_500,
         fork_ns: 60_000,
+        child_start_ns: 0,
         syscall_ns: 250,
         pipe_ns: 400,
         socket_ns: 800,
@@ -210,7 +215,7 @@ impl Costs {
     };
 
     /// Names, in the order of the fields; a costs file has one `name = integer` a line.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 15] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -219,6 +224,7 @@ impl Costs {
         "migration_llc_ns",
         "tick_ns",
         "fork_ns",
+        "child_start_ns",
         "syscall_ns",
         "pipe_ns",
         "socket_ns",
@@ -268,6 +274,7 @@ impl Costs {
             "migration_llc_ns" => &mut self.migration_llc_ns,
             "tick_ns" => &mut self.tick_ns,
             "fork_ns" => &mut self.fork_ns,
+            "child_start_ns" => &mut self.child_start_ns,
             "syscall_ns" => &mut self.syscall_ns,
             "pipe_ns" => &mut self.pipe_ns,
             "socket_ns" => &mut self.socket_ns,

@@ -83,8 +83,20 @@ function setUpRedraw() {
   matchMedia("print").addEventListener("change", redrawAll);
 }
 
+/** A link may lead into something that is folded up. */
+function openTarget() {
+  const id = decodeURIComponent(location.hash.slice(1));
+  const target = id && document.getElementById(id);
+  if (!target) return;
+  for (let at = target.closest("details"); at; at = at.parentElement.closest("details")) {
+    at.open = true;
+  }
+  target.scrollIntoView();
+}
+
 async function setUpReport() {
   setUpTables();
+  window.addEventListener("hashchange", openTarget);
   const figures = [...document.querySelectorAll("figure.fig")];
   figures.forEach(setUpFigure);
   const watcher = new IntersectionObserver(
@@ -96,9 +108,12 @@ async function setUpReport() {
   setUpRedraw();
   const idle = window.requestIdleCallback || ((act) => setTimeout(act, 30));
   for (const figure of figures) {
+    // What is folded up has no width to be drawn in; the watcher sees it when it unfolds.
+    if (figure.closest("details:not([open])")) continue;
     await new Promise((done) => idle(done, { timeout: 200 }));
     await start(figure).catch((error) => console.error(error));
   }
+  openTarget();
 }
 
 schedlab.ready = setUpReport();

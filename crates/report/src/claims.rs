@@ -1,74 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Claims of the studies: a summary of the verdicts, and for each study a table of its claims with
-//! the study's numbers, ours with their intervals, and the bounds.
+//! Claims of a study: a table of them with the study's numbers, ours and the verdicts, and below
+//! it, on demand, every number with its interval and its bounds.
 
-use crate::html::escape;
+use crate::html::{escape, slug};
 use crate::number::{duration, significant};
 use schedlab_lab::claims::{Answer, CheckResult, ClaimResult, Verdict};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The verdicts of all studies; nothing without a claim.
-pub fn claims_summary(claims: &[ClaimResult]) -> String {
-    if claims.is_empty() {
-        return String::new();
-    }
-    let mut studies: Vec<&str> = Vec::new();
-    for claim in claims {
-        if !studies.contains(&claim.study.as_str()) {
-            studies.push(&claim.study);
-        }
-    }
-    let mut out = String::from(
-        "<section id=\"claims\">\n<h2>Claims and verdicts</h2>\n<p>A claim holds if the whole \
-         interval of each of its numbers lies within bounds that were fixed beforehand; it holds \
-         partly if that is so for some of them. What was not measured never counts as \
-         agreement.</p>\n<div class=\"scroll\"><table class=\"claims-summary\">\n\
-         <thead><tr><th>study</th>",
-    );
-    for verdict in Verdict::ALL {
-        let _ = write!(out, "<th class=\"num\">{}</th>", verdict.text().to_lowercase());
-    }
-    out += "<th class=\"num\">claims</th></tr></thead>\n<tbody>\n";
-    for study in studies {
-        let of_study = || claims.iter().filter(|claim| claim.study == study);
-        let _ = write!(out, "<tr><td><a href=\"#{}\">{}</a></td>", id(study), escape(study));
-        for verdict in Verdict::ALL {
-            let count = of_study().filter(|claim| claim.verdict == verdict).count();
-            let _ = write!(out, "<td class=\"num\">{count}</td>");
-        }
-        let _ = writeln!(out, "<td class=\"num\">{}</td></tr>", of_study().count());
-    }
-    out += "</tbody></table></div>\n</section>\n";
-    out
-}
+/// Figures by claim: id and name of each.
+pub type FiguresOf = BTreeMap<String, Vec<(String, String)>>;
+
+/// Most places whose numbers stand in the table of claims; the others are below it.
+const PLACES_MAX: usize = 4;
 
 /// The claims of one study; nothing without any.
-pub fn study_claims(claims: &[ClaimResult], study: &str) -> String {
-    let mut of_study = claims.iter().filter(|claim| claim.study == study).peekable();
-    if of_study.peek().is_none() {
+pub fn study_claims(claims: &[ClaimResult], study: &str, figures: &FiguresOf) -> String {
+    let of_study: Vec<&ClaimResult> = claims.iter().filter(|claim| claim.study == study).collect();
+    if of_study.is_empty() {
         return String::new();
     }
     let mut out = format!(
-        "<section class=\"claims\" id=\"{}\">\n<h2><span class=\"study\">Study {}</span> What it \
-         claims</h2>\n",
-        id(study),
-        escape(study)
+        "<div class=\"claims\" id=\"claims-{}\">\n<h3>Its claims</h3>\n<div class=\"scroll\">\
+         <table class=\"claim-table\">\n<thead><tr><th>claim</th><th>what the study says</th>\
+         <th>the study</th><th>here</th></tr></thead>\n<tbody>\n",
+        slug(study)
     );
+    for claim in &of_study {
+        row(&mut out, claim, figures);
+    }
+    out += "</tbody></table></div>\n<details class=\"claim-details\"><summary>Every number behind \
+            these verdicts, with its interval and its bounds</summary>\n";
     for claim in of_study {
         one(&mut out, claim);
     }
-    out += "</section>\n";
+    out += "</details>\n</div>\n";
     out
 }
 
-/// Anchor of a study's claims.
-fn id(study: &str) -> String {
-    let safe: String =
-        study.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("claims-{safe}")
-}
-
-const fn class(verdict: Verdict) -> &'static str {
+/// Name of a verdict in the style sheet.
+pub const fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
         Verdict::HoldsPartly => "partly",
@@ -77,25 +48,77 @@ const fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-fn one(out: &mut String, claim: &ClaimResult) {
-    let _ = writeln!(
+/// A sign for a verdict, so that nothing rests on colour alone.
+pub const fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "\u{2713}",
+        Verdict::HoldsPartly => "\u{223c}",
+        Verdict::DoesNotHold => "\u{2717}",
+        Verdict::CannotBeTold => "?",
+    }
+}
+
+fn badge(verdict: Verdict) -> String {
+    format!("<span class=\"verdict {}\">{}</span>", class(verdict), verdict.text())
+}
+
+fn row(out: &mut String, claim: &ClaimResult, figures: &FiguresOf) {
+    let id = escape(&claim.id);
+    let _ = write!(
         out,
-        "<article class=\"claim\" id=\"claim-{}\">\n<h3>{} <span class=\"verdict {}\">{}</span>\
-         </h3>\n<p>{}</p>",
-        escape(&claim.id),
-        escape(&claim.id),
-        class(claim.verdict),
-        claim.verdict.text(),
+        "<tr id=\"claim-{id}\"><th><a href=\"#numbers-{id}\">{id}</a><br>{}</th><td>{}",
+        badge(claim.verdict),
         escape(&claim.text)
     );
-    for (head, text) in
-        [("Study", &claim.numbers), ("Remark", &claim.remark), ("Not told", &claim.reason)]
-    {
+    for (head, text) in [("Remark", &claim.remark), ("Not told", &claim.reason)] {
         if !text.is_empty() {
-            let _ = writeln!(out, "<p class=\"claim-note\"><b>{head}:</b> {}</p>", escape(text));
+            let _ = write!(out, "<p class=\"claim-note\"><b>{head}:</b> {}</p>", escape(text));
         }
     }
-    if !claim.checks.is_empty() {
+    if let Some(of_claim) = figures.get(&claim.id) {
+        let link = |(figure, name): &(String, String)| {
+            format!("<a href=\"#{}\">{}</a>", escape(figure), escape(name))
+        };
+        let links: Vec<String> = of_claim.iter().map(link).collect();
+        let _ = write!(out, "<p class=\"claim-note\"><b>See:</b> {}</p>", links.join(", "));
+    }
+    let _ = writeln!(out, "</td><td>{}</td><td>{}</td></tr>", escape(&claim.numbers), here(claim));
+}
+
+/// Our numbers for the first thing that was compared, by place.
+fn here(claim: &ClaimResult) -> String {
+    let Some(first) = claim.checks.first() else { return "\u{2013}".into() };
+    let same: Vec<&CheckResult> =
+        claim.checks.iter().filter(|check| check.what == first.what).collect();
+    let mut out = format!("{}:", escape(&first.what));
+    for check in same.iter().take(PLACES_MAX) {
+        let value = check.found.map_or_else(|| "\u{2013}".into(), |value| show(check, value));
+        let _ = write!(
+            out,
+            "<br><b>{value}</b> <span class=\"lane\">{} {}</span>",
+            escape(&check.lane),
+            escape(check.scheduler.as_deref().unwrap_or_default())
+        );
+    }
+    let more = claim.checks.len() - same.len().min(PLACES_MAX);
+    if more > 0 {
+        let _ = write!(out, "<br><span class=\"lane\">and {more} more</span>");
+    }
+    out
+}
+
+fn one(out: &mut String, claim: &ClaimResult) {
+    let id = escape(&claim.id);
+    let _ = writeln!(
+        out,
+        "<article class=\"claim\" id=\"numbers-{id}\">\n<h4><a href=\"#claim-{id}\">{id}</a> {}\
+         </h4>\n<p>{}</p>",
+        badge(claim.verdict),
+        escape(&claim.text)
+    );
+    if claim.checks.is_empty() {
+        let _ = writeln!(out, "<p class=\"claim-note\">{}</p>", escape(&claim.reason));
+    } else {
         checks(out, &claim.checks);
     }
     *out += "</article>\n";
@@ -104,14 +127,14 @@ fn one(out: &mut String, claim: &ClaimResult) {
 fn checks(out: &mut String, checks: &[CheckResult]) {
     *out += "<div class=\"scroll\"><table class=\"checks\">\n<thead><tr><th>what</th>\
              <th>where</th><th class=\"num\">study</th><th class=\"num\">here</th>\
-             <th class=\"num\">95 % interval</th><th>holds if</th><th>answer</th></tr></thead>\n\
-             <tbody>\n";
+             <th class=\"num\">95 % interval</th><th>holds if</th><th>because</th>\
+             <th>answer</th></tr></thead>\n<tbody>\n";
     for check in checks {
         let scheduler = check.scheduler.as_deref().unwrap_or_default();
         let _ = writeln!(
             out,
             "<tr><td title=\"{}\">{}</td><td>{} {}</td><td class=\"num\">{}</td>\
-             <td class=\"num\">{}</td><td class=\"num\">{}</td><td title=\"{}\">{}</td>\
+             <td class=\"num\">{}</td><td class=\"num\">{}</td><td>{}</td><td>{}</td>\
              <td>{}</td></tr>",
             escape(&check.value),
             escape(&check.what),
@@ -120,8 +143,8 @@ fn checks(out: &mut String, checks: &[CheckResult]) {
             check.published.map_or_else(|| "\u{2013}".into(), |value| show(check, value)),
             check.found.map_or_else(|| "\u{2013}".into(), |value| show(check, value)),
             interval(check),
-            escape(&check.why),
             escape(&check.holds),
+            escape(&check.why),
             answer(check),
         );
     }
@@ -156,10 +179,11 @@ fn answer(check: &CheckResult) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn claim(study: &str, id: &str, verdict: Verdict) -> ClaimResult {
+    /// A claim with one number.
+    pub fn claim(study: &str, id: &str, verdict: Verdict) -> ClaimResult {
         let check = CheckResult {
             what: "a < b".into(),
             lane: "host".into(),
@@ -189,19 +213,20 @@ mod tests {
     }
 
     #[test]
-    fn every_claim_has_its_verdict_and_numbers() {
+    fn every_claim_has_its_verdict_numbers_and_figures() {
         let claims = [
             claim("S0", "S0-1", Verdict::Holds),
             claim("S1", "S1-1", Verdict::CannotBeTold),
             claim("S0", "S0-2", Verdict::DoesNotHold),
         ];
-        let summary = claims_summary(&claims);
-        assert!(summary.contains("<a href=\"#claims-S0\">S0</a>"), "{summary}");
-        let page = study_claims(&claims, "S0");
+        let figure = ("figure-s0-f1".to_string(), "S0-F1".to_string());
+        let figures = BTreeMap::from([("S0-2".to_string(), vec![figure])]);
+        let page = study_claims(&claims, "S0", &figures);
         assert!(page.contains("S0-1") && page.contains("DOES NOT HOLD") && !page.contains("S1-1"));
         assert!(page.contains("2.03") && page.contains("a &lt; b"), "{page}");
         assert!(page.contains("no &lt;b&gt;") && page.contains("1.90 to 2.10"), "{page}");
-        assert_eq!(study_claims(&claims, "S9"), "");
-        assert_eq!(claims_summary(&[]), "");
+        assert!(page.contains("fixed before"), "the reason for the bounds");
+        assert_eq!(page.matches("href=\"#figure-s0-f1\"").count(), 1);
+        assert_eq!(study_claims(&claims, "S9", &figures), "");
     }
 }

@@ -29,6 +29,7 @@ mod plots;
 mod progress;
 mod sections;
 mod stats;
+mod study;
 mod style;
 mod sweep;
 mod tables;
@@ -39,6 +40,7 @@ mod write;
 pub use error::ReportError;
 pub use page::render_report;
 pub use plots::write_plots;
+pub use study::StudyPage;
 
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::claims::ClaimResult;
@@ -84,6 +86,9 @@ pub struct ReportInput<'a> {
     pub results: &'a [ExperimentResult],
     /// Claims of the studies with their verdicts, in the order of the page.
     pub claims: &'a [ClaimResult],
+    /// Studies with their figures and tables, in the order of the page; with any, or with claims,
+    /// the report is that of a reproduction: contents, a page a study, experiments as appendix.
+    pub studies: &'a [StudyPage],
     /// Notes on the models that were used, in order.
     pub model_notes: &'a [ModelNote],
     /// Size guard.

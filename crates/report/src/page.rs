@@ -3,7 +3,6 @@
 
 use crate::agreement::agreement_section;
 use crate::analysis::analysis_section;
-use crate::claims::{claims_summary, study_claims};
 use crate::embed::fair_cap;
 use crate::error::ReportError;
 use crate::findings::findings;
@@ -13,12 +12,14 @@ use crate::number::plural;
 use crate::pairs::pairs_of;
 use crate::progress::progress_runs;
 use crate::sections::{definitions_section, footer, machine_section};
+use crate::study::{StudyPage, contents, study_page, verdict_summary};
 use crate::style::Styles;
 use crate::tables::{detail_table, summary_table};
 use crate::timeline::timeline_runs;
 use crate::warnings::warnings_section;
 use crate::{ReportInput, boxes, curves, progress, sweep, timeline};
 use schedlab_lab::FigureKind;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The page's style sheets; the last one overrides for phone and print.
@@ -57,30 +58,22 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
     let mut page = Page { styles: &styles, number: 0, caps: Caps::new(&groups, input) };
     let mut out = head(input);
     out += "<main>\n";
-    title(&mut out, input, &groups);
-    let _ = writeln!(
-        out,
-        "<p class=\"summary\" id=\"summary\">{}</p>",
-        escape(&findings(&groups, &pairs).join(" "))
-    );
-    out += &warnings_section(&groups);
-    out += &claims_summary(input.claims);
-    summary(&mut out, &groups, &styles);
-    let mut studies: Vec<&str> = Vec::new();
-    for group in &groups {
-        let study = group.result.experiment.study.as_str();
-        if !studies.contains(&study) {
-            studies.push(study);
-            out += &study_claims(input.claims, study);
+    let studies = studies(input);
+    if studies.is_empty() {
+        title(&mut out, input, &groups);
+        let _ = writeln!(
+            out,
+            "<p class=\"summary\" id=\"summary\">{}</p>",
+            escape(&findings(&groups, &pairs).join(" "))
+        );
+        out += &warnings_section(&groups);
+        summary(&mut out, &groups, &styles);
+        for group in &groups {
+            page.experiment(&mut out, group)?;
         }
-        page.experiment(&mut out, group)?;
-    }
-    // A study none of whose experiments gave a run still has its claims.
-    for claim in input.claims {
-        if !studies.contains(&claim.study.as_str()) {
-            studies.push(&claim.study);
-            out += &study_claims(input.claims, &claim.study);
-        }
+    } else {
+        page.reproduction(&mut out, input, &studies, &groups)?;
+        summary(&mut out, &groups, &styles);
     }
     out += &agreement_section(&pairs, &styles);
     out += &machine_section(&groups, input.command);
@@ -95,6 +88,17 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
         CODE.concat()
     );
     Ok(out)
+}
+
+/// The pages of the studies; one that has claims and no page of its own gets a bare one.
+fn studies(input: &ReportInput<'_>) -> Vec<StudyPage> {
+    let mut pages = input.studies.to_vec();
+    for claim in input.claims {
+        if !pages.iter().any(|page| page.name == claim.study) {
+            pages.push(StudyPage { name: claim.study.clone(), ..StudyPage::default() });
+        }
+    }
+    pages
 }
 
 fn head(input: &ReportInput<'_>) -> String {
@@ -116,9 +120,6 @@ fn title(out: &mut String, input: &ReportInput<'_>, groups: &[Group<'_>]) {
         let _ = writeln!(out, "<p class=\"byline\">{}</p>", escape(date));
     }
     *out += "<nav aria-label=\"Contents\"><ul>";
-    if !input.claims.is_empty() {
-        *out += "<li><a href=\"#claims\">Claims</a></li>";
-    }
     for group in groups {
         let _ = write!(
             out,
@@ -135,8 +136,19 @@ fn title(out: &mut String, input: &ReportInput<'_>, groups: &[Group<'_>]) {
     ] {
         let _ = write!(out, "<li><a href=\"#{id}\">{text}</a></li>");
     }
-    *out += "</ul></nav>\n<noscript><p class=\"notice\">Figures that zoom need JavaScript, \
-        which is off here; text, tables and box plots work without it.</p></noscript>\n</header>\n";
+    *out += "</ul></nav>\n";
+    *out += NO_SCRIPT;
+    *out += "</header>\n";
+}
+
+const NO_SCRIPT: &str = "<noscript><p class=\"notice\">Figures that zoom need JavaScript, which is \
+                         off here; text, tables and box plots work without it.</p></noscript>\n";
+
+/// Versions of schedlab that made the runs.
+fn versions(groups: &[Group<'_>]) -> String {
+    let runs = groups.iter().flat_map(|group| &group.result.runs);
+    let all: BTreeSet<&str> = runs.map(|run| run.schedlab_version.as_str()).collect();
+    all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 fn summary(out: &mut String, groups: &[Group<'_>], styles: &Styles) {
@@ -194,6 +206,51 @@ struct Page<'s> {
 }
 
 impl Page<'_> {
+    /// Title, contents, verdicts, a page for each study; then every experiment.
+    fn reproduction(
+        &mut self,
+        out: &mut String,
+        input: &ReportInput<'_>,
+        studies: &[StudyPage],
+        groups: &[Group<'_>],
+    ) -> Result<(), ReportError> {
+        let _ = writeln!(out, "<header>\n<h1>{}</h1>", escape(input.title));
+        if let Some(command) = input.command {
+            let _ = writeln!(
+                out,
+                "<p class=\"byline\">Made by <code>{}</code>, schedlab {}; the same command makes \
+                 it again. Machines, settings and seeds stand at the <a href=\"#machine\">end</a>.\
+                 </p>",
+                escape(command),
+                escape(&versions(groups))
+            );
+        }
+        *out += NO_SCRIPT;
+        *out += "</header>\n";
+        *out += &contents(studies, groups, input.claims);
+        *out += &verdict_summary(input.claims);
+        *out += &warnings_section(groups);
+        for page in studies {
+            *out += &study_page(page, groups, input.claims, &mut self.number)?;
+        }
+        *out +=
+            "<div class=\"appendix\" id=\"experiments\">\n<h2>All experiments, run by run</h2>\n";
+        for group in groups {
+            let experiment = &group.result.experiment;
+            let _ = writeln!(
+                out,
+                "<details class=\"experiment-of-study\"><summary>{}: {}</summary>",
+                escape(&experiment.name),
+                escape(group.title())
+            );
+            self.experiment(out, group)?;
+            *out += "</details>\n";
+        }
+        *out += "</div>\n<p class=\"print-only\">Every experiment with all its runs is in the file \
+                 from which this was printed, not on paper.</p>\n";
+        Ok(())
+    }
+
     fn experiment(&mut self, out: &mut String, group: &Group<'_>) -> Result<(), ReportError> {
         let experiment = &group.result.experiment;
         let study = if experiment.study.is_empty() {

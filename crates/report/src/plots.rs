@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures as files: an SVG and a PNG each.
 
+use crate::analysis::analysis_scenes;
 use crate::boxes::box_pictures;
 use crate::curves::{axis_of, facets_of};
 use crate::error::ReportError;
@@ -12,6 +13,7 @@ use crate::plot::{
     timeline_scene,
 };
 use crate::progress::{progress_runs, thinned};
+use crate::study::figure_scenes;
 use crate::style::Styles;
 use crate::sweep::sweep_pictures;
 use crate::timeline::{origin_ns, timeline_runs};
@@ -36,22 +38,23 @@ pub fn write_plots(dir: &Path, input: &ReportInput<'_>) -> Result<Vec<PathBuf>, 
     let styles = Styles::new(&groups);
     let mut written = Vec::new();
     let mut names = BTreeSet::new();
-    for group in &groups {
-        for (name, scene) in scenes(group, &styles) {
-            let mut unique = name.clone();
-            let mut again = 1;
-            while !names.insert(unique.clone()) {
-                again += 1;
-                unique = format!("{name}-{again}");
-            }
-            let svg_path = dir.join(format!("{unique}.svg"));
-            write::write_whole(&svg_path, svg(&scene).as_bytes())?;
-            let picture = png(&scene)
-                .map_err(|reason| ReportError::Png { figure: unique.clone(), reason })?;
-            let png_path = dir.join(format!("{unique}.png"));
-            write::write_whole(&png_path, &picture)?;
-            written.extend([svg_path, png_path]);
+    let of_group = |group| scenes(group, &styles).into_iter().chain(analysis_scenes(group));
+    let own = groups.iter().flat_map(of_group);
+    let of_studies = input.studies.iter().flat_map(|page| figure_scenes(&page.figures));
+    for (name, scene) in of_studies.chain(own) {
+        let mut unique = name.clone();
+        let mut again = 1;
+        while !names.insert(unique.clone()) {
+            again += 1;
+            unique = format!("{name}-{again}");
         }
+        let svg_path = dir.join(format!("{unique}.svg"));
+        write::write_whole(&svg_path, svg(&scene).as_bytes())?;
+        let picture =
+            png(&scene).map_err(|reason| ReportError::Png { figure: unique.clone(), reason })?;
+        let png_path = dir.join(format!("{unique}.png"));
+        write::write_whole(&png_path, &picture)?;
+        written.extend([svg_path, png_path]);
     }
     Ok(written)
 }
@@ -164,6 +167,7 @@ mod tests {
             command: None,
             results: &[result],
             claims: &[],
+            studies: &[],
             model_notes: &[],
             limits: Limits::default(),
         };

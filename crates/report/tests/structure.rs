@@ -16,6 +16,7 @@ fn input(results: &[ExperimentResult]) -> ReportInput<'_> {
         command: None,
         results,
         claims: &[],
+        studies: &[],
         model_notes: &[],
         limits: Limits::default(),
     }

@@ -2,9 +2,10 @@
 //! The vm lane: a workload on a real kernel in a guest.
 //!
 //! The scheduler of a request names kernel and scheduler: `6.18`, `6.18:wrr`, `./vmlinuz:fifo`; a
-//! kernel alone has its own classes. With a counted clock a run is exact and may go beside others;
-//! with several CPUs it is run twice and compared. What the guest sends back is read as any trace:
-//! measures, timeline and analysis are made here, by the same code as for every lane.
+//! kernel alone has its own classes, `6.18:FIFO` puts the tasks under one of its policies. With a
+//! counted clock a run is exact and may go beside others; with several CPUs it is run twice and
+//! compared. What the guest sends back is read as any trace: measures, timeline and analysis are
+//! made here, by the same code as for every lane.
 
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
@@ -12,12 +13,13 @@ use crate::kernel::{Kernel, Store};
 use crate::protocol::{ExtRequest, GuestReply, GuestRequest};
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
 use crate::shared::SharedFile;
-use crate::{Cache, VmError, hash, wire};
+use crate::{Cache, VmError, hash, settings, wire};
 use schedlab_host::ext;
+use schedlab_lab::plan::{RT_PRIORITY_DEFAULT, apply_policy};
 use schedlab_lab::{
     Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting, Warning,
 };
-use schedlab_model::{CpuMask, Op, TraceSink, Workload};
+use schedlab_model::{CpuMask, Op, Policy, TraceSink, Workload};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,16 +48,24 @@ pub struct Target<'a> {
     pub kernel: &'a str,
     /// Name of a sched_ext scheduler; `None`: the kernel's own classes.
     pub scheduler: Option<&'a str>,
+    /// Policy of the kernel's own for tasks that name none.
+    pub policy: Option<Policy>,
 }
 
 impl<'a> Target<'a> {
-    /// Takes `KERNEL[:SCHEDULER]` apart.
+    /// Takes `KERNEL[:SCHEDULER]` or `KERNEL:POLICY` apart. Policies are written in capitals, as
+    /// everywhere: `fifo` is a scheduler for sched_ext, `FIFO` the kernel's own policy.
     pub fn parse(text: &'a str) -> Self {
+        const POLICIES: [Policy; 5] =
+            [Policy::Normal, Policy::Fifo, Policy::Rr, Policy::Batch, Policy::Idle];
         let (kernel, scheduler) = match text.rsplit_once(':') {
             Some((kernel, scheduler)) => (kernel, Some(scheduler)),
             None => (text, None),
         };
-        Self { kernel, scheduler: scheduler.filter(|name| *name != KERNEL) }
+        let named = |policy: &Policy| scheduler == Some(policy.name());
+        let policy = POLICIES.into_iter().find(named);
+        let is_loaded = |name: &&str| *name != KERNEL && policy.is_none();
+        Self { kernel, scheduler: scheduler.filter(is_loaded), policy }
     }
 }
 
@@ -94,8 +104,9 @@ pub struct VmLane {
     cache: Cache,
     initramfs: Initramfs,
     say: Box<Say>,
-    /// Kernels by the name that was asked for.
-    kernels: Mutex<BTreeMap<String, Kernel>>,
+    /// Kernels by the name that was asked for, and why one is not there: the archive is not asked
+    /// again with every run.
+    kernels: Mutex<BTreeMap<String, Result<Kernel, VmError>>>,
 }
 
 impl fmt::Debug for VmLane {
@@ -142,12 +153,12 @@ impl VmLane {
     pub fn kernel(&self, name: &str) -> Result<Kernel, VmError> {
         // One at a time: two runs must not fetch the same one.
         let mut kernels = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(kernel) = kernels.get(name) {
-            return Ok(kernel.clone());
+        if let Some(known) = kernels.get(name) {
+            return known.clone();
         }
-        let kernel = Store::new(self.cache.clone()).resolve(name, &*self.say)?;
-        kernels.insert(name.to_owned(), kernel.clone());
-        Ok(kernel)
+        let found = Store::new(self.cache.clone()).resolve(name, &*self.say);
+        kernels.insert(name.to_owned(), found.clone());
+        found
     }
 
     fn accel(&self, nr_cpus: u32, kernel: &Kernel) -> Result<Accel, VmError> {
@@ -218,14 +229,14 @@ impl VmLane {
     fn job<'a>(&self, request: &RunRequest, kernel: &'a Kernel) -> Result<Job<'a>, VmError> {
         let target = Target::parse(&request.scheduler);
         let mut ext = None;
+        let mut writes = self.options.writes.clone();
         if let Some(name) = target.scheduler {
             kernel.check_ext()?;
             ext = Some(scheduler(name, &request.tunables)?);
-        } else if let Some((name, _)) = request.tunables.first() {
-            return Err(VmError::Input(format!(
-                "tunable {name:?}: the kernel's own scheduler has none here; a sched_ext scheduler \
-                 (`--scheduler NAME`) may have"
-            )));
+        } else {
+            for (name, value) in &request.tunables {
+                writes.push(settings::write(name, value)?);
+            }
         }
         let nr_cpus = request.cpus.weight();
         if request.cpus != CpuMask::first(nr_cpus) || !(1..=CPUS_MAX).contains(&nr_cpus) {
@@ -243,7 +254,7 @@ impl VmLane {
             seed: request.seed,
             until_ns: request.until_ns,
             instruction_ns: setup.accel.instruction_ns(),
-            writes: self.options.writes.clone(),
+            writes,
         };
         let bytes = wire::encode(&message);
         // The object is a part of its own.
@@ -275,7 +286,13 @@ impl Lane for VmLane {
                 spec.machine.name
             )));
         }
-        let kernel = self.kernel(Target::parse(&request.scheduler).kernel)?;
+        let target = Target::parse(&request.scheduler);
+        let kernel = self.kernel(target.kernel)?;
+        let mut request = request.clone();
+        if let Some(policy) = target.policy {
+            apply_policy(&mut request.workload, policy, RT_PRIORITY_DEFAULT);
+        }
+        let request = &request;
         let job = self.job(request, &kernel)?;
         let watch = (self.options.clock == Clock::Live).then(live::HostLoad::start);
         let (answer, checked) = self.ask_checked(&job)?;
@@ -431,11 +448,13 @@ mod tests {
     #[test]
     fn a_target_is_a_kernel_and_maybe_a_scheduler() {
         let parse = Target::parse;
-        assert_eq!(parse("6.18"), Target { kernel: "6.18", scheduler: None });
-        assert_eq!(parse("6.18:kernel"), Target { kernel: "6.18", scheduler: None });
+        let own = Target { kernel: "6.18", scheduler: None, policy: None };
+        assert_eq!((parse("6.18"), parse("6.18:kernel")), (own.clone(), own.clone()));
+        assert_eq!(parse("6.18:FIFO"), Target { policy: Some(Policy::Fifo), ..own.clone() });
+        assert_eq!(parse("6.18:fifo"), Target { scheduler: Some("fifo"), ..own.clone() });
         assert_eq!(
             parse("./a:b/vmlinuz:wrr"),
-            Target { kernel: "./a:b/vmlinuz", scheduler: Some("wrr") }
+            Target { kernel: "./a:b/vmlinuz", scheduler: Some("wrr"), policy: None }
         );
     }
 

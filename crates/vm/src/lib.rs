@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod lane;
 pub mod protocol;
 pub mod qemu;
+pub mod settings;
 pub mod shared;
 mod sys;
 pub mod wire;

@@ -14,6 +14,7 @@ mod kernel;
 mod list;
 mod load;
 mod machines;
+mod programs;
 mod progress;
 mod report;
 mod reproduce;
@@ -26,15 +27,17 @@ mod sweep;
 mod trace_file;
 mod trace_input;
 mod tunables;
+mod validate;
 mod vm;
 mod vm_golden;
 
 pub use analysis::AnalysisArgs;
 pub use attach::AttachArgs;
+pub use export::ExportFormat;
 pub use kernel::KernelArgs;
 pub use load::LoadArgs;
 pub use schema::SchemaKind;
-pub use trace_file::TraceFormat;
+pub use validate::{EXAMPLES as EXAMPLES_VALIDATE, ValidateArgs};
 pub use vm::VmArgs;
 
 use crate::args::{Cli, Command, CompletionArgs};
@@ -62,6 +65,7 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
         Command::Attach(args) => attach::attach(args, out),
         Command::Doctor(args) => doctor::doctor(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
+        Command::Validate(args) => validate::validate(args, out),
         Command::Schema(args) => schema::print(args, out),
         Command::Completion(args) => completion(args, out),
     }

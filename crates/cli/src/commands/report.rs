@@ -9,7 +9,7 @@ use crate::input;
 use crate::output::say;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::{ExperimentResult, RunResult, SCHEMA_VERSION};
-use schedlab_report::{Limits, ModelNote, ReportError, ReportInput};
+use schedlab_report::{Limits, ModelNote, ReportError, ReportInput, StudyPage};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -30,16 +30,25 @@ pub fn report(args: &ReportArgs) -> CliResult<()> {
     write(&args.output, args.plots.as_deref(), &title, &all)
 }
 
+/// What a report of a reproduction has beside the results.
+#[derive(Clone, Copy, Default)]
+pub struct Judged<'j> {
+    /// Claims with their verdicts.
+    pub claims: &'j [ClaimResult],
+    /// Pages of the studies.
+    pub studies: &'j [StudyPage],
+}
+
 /// Writes the report of a reproduction, with the verdicts on the claims.
 pub fn write_claims(
     path: &Path,
     plots: Option<&Path>,
     title: &str,
     results: &[ExperimentResult],
-    claims: &[ClaimResult],
+    judged: Judged<'_>,
 ) -> CliResult<()> {
     let command = command_line();
-    write_report(path, plots, (title, &command), results, claims)
+    write_report(path, plots, (title, &command), results, judged)
 }
 
 /// Writes the report and says where it is.
@@ -60,7 +69,7 @@ pub fn write_by(
     results: &[ExperimentResult],
     command: &str,
 ) -> CliResult<()> {
-    write_report(path, plots, (title, command), results, &[])
+    write_report(path, plots, (title, command), results, Judged::default())
 }
 
 fn write_report(
@@ -68,7 +77,7 @@ fn write_report(
     plots: Option<&Path>,
     (title, command): (&str, &str),
     results: &[ExperimentResult],
-    claims: &[ClaimResult],
+    judged: Judged<'_>,
 ) -> CliResult<()> {
     let notes = model_notes(results);
     let input = ReportInput {
@@ -76,13 +85,14 @@ fn write_report(
         date: None,
         command: Some(command),
         results,
-        claims,
+        claims: judged.claims,
+        studies: judged.studies,
         model_notes: &notes,
         limits: Limits::default(),
     };
     schedlab_report::write_report(path, &input).map_err(wrong)?;
     say(format!("report: {}", shown(path)));
-    write_plots(plots, title, results)
+    plots.map_or(Ok(()), |folder| write_plots_of(folder, &input))
 }
 
 /// Writes the figures alone into `folder`, if there is one, and says where they are.
@@ -98,10 +108,15 @@ pub fn write_plots(
         command: None,
         results,
         claims: &[],
+        studies: &[],
         model_notes: &[],
         limits: Limits::default(),
     };
-    let written = schedlab_report::write_plots(folder, &input).map_err(wrong)?;
+    write_plots_of(folder, &input)
+}
+
+fn write_plots_of(folder: &Path, input: &ReportInput<'_>) -> CliResult<()> {
+    let written = schedlab_report::write_plots(folder, input).map_err(wrong)?;
     say(format!("plots: {} files in {}", written.len(), shown(folder)));
     Ok(())
 }
@@ -155,7 +170,7 @@ fn model_notes(results: &[ExperimentResult]) -> Vec<ModelNote> {
 }
 
 /// Reads results: one run, an array of runs, or an array of experiments.
-fn parse(path: &Path, text: &str) -> CliResult<Vec<ExperimentResult>> {
+pub fn parse(path: &Path, text: &str) -> CliResult<Vec<ExperimentResult>> {
     let name = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
     let wrong = |what: String| {
         CliError::usage_help(

@@ -10,6 +10,7 @@ use crate::error::CliResult;
 use crate::output::Out;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::explain::ExplainResult;
+use schedlab_lab::validate::{Validation, ValidationResult};
 use schedlab_lab::{ExperimentResult, RunResult, Study};
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -33,6 +34,10 @@ pub enum SchemaKind {
     Tables,
     /// Claims with their verdicts: what `reproduce --json` prints.
     Claims,
+    /// A validation file (TOML) of `validate`.
+    Validation,
+    /// Models beside kernels: what `validate --json` prints.
+    ValidationResult,
     /// One job measured: what `bench --json` prints.
     Bench,
     /// A workload file: what `sim` and `run` read.
@@ -69,6 +74,8 @@ pub fn schema(kind: SchemaKind) -> Schema {
         SchemaKind::Manifest => schema_for!(Manifest),
         SchemaKind::Tables => schema_for!(Vec<NamedTable>),
         SchemaKind::Claims => schema_for!(Vec<ClaimResult>),
+        SchemaKind::Validation => schema_for!(Validation),
+        SchemaKind::ValidationResult => schema_for!(ValidationResult),
         SchemaKind::Bench => schema_for!(BenchResult),
     }
 }
@@ -130,6 +137,8 @@ mod tests {
             (SchemaKind::Manifest, "manifest.schema.json"),
             (SchemaKind::Tables, "tables.schema.json"),
             (SchemaKind::Claims, "claims.schema.json"),
+            (SchemaKind::Validation, "validation.schema.json"),
+            (SchemaKind::ValidationResult, "validation-result.schema.json"),
             (SchemaKind::Bench, "bench.schema.json"),
         ] {
             let path = format!("{folder}/{name}");

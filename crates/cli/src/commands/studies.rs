@@ -6,6 +6,7 @@ use crate::input::{self, WorkloadName};
 use crate::machine;
 use crate::made;
 use crate::output::say;
+use schedlab_lab::study::ExperimentSpec;
 use schedlab_lab::{Built, MachineSpec, Makers, Plan, PlanInput, Study, StudyError};
 use schedlab_sched::registry::MadeScheduler;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,9 +17,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const BUILT_IN: [(&str, &str); 5] = [
     ("S0.toml", include_str!("../../../../studies/S0.toml")),
     ("S1.toml", include_str!("../../../../studies/S1.toml")),
-    ("S2.toml", include_str!("../../../../studies/S2.toml")),
+    // Other people's data would make the study's own file too long to read.
+    (
+        "S2.toml",
+        concat!(
+            include_str!("../../../../studies/S2.toml"),
+            "\n",
+            include_str!("../../../../studies/S2-others.toml")
+        ),
+    ),
     ("S3.toml", include_str!("../../../../studies/S3.toml")),
-    ("S4.toml", include_str!("../../../../studies/S4.toml")),
+    (
+        "S4.toml",
+        concat!(
+            include_str!("../../../../studies/S4.toml"),
+            include_str!("../../../../studies/S4-claims.toml")
+        ),
+    ),
 ];
 
 /// Name under which the model of this machine is kept; no file can have it.
@@ -46,7 +61,7 @@ pub struct Source {
 impl Source {
     /// From a text; files are looked for in `folder`.
     pub fn new(name: &str, text: String, folder: Option<PathBuf>) -> CliResult<Self> {
-        let study = Study::parse(&text).map_err(|error| placed(name, &text, error))?;
+        let study = Study::parse(&text).map_err(|error| placed(name, &text, error, SCHEMA_HELP))?;
         Ok(Self {
             name: name.into(),
             text,
@@ -71,6 +86,17 @@ impl Source {
         self
     }
 
+    /// A study that was made by the program, with these workload files and no others. The model of
+    /// this machine is made if the study names it.
+    pub fn made(name: &str, text: String, mut files: BTreeMap<String, String>) -> CliResult<Self> {
+        let source = Self::new(name, text, None)?;
+        let machines = source.study.experiments.iter().flat_map(ExperimentSpec::machines);
+        if machines.into_iter().any(|machine| machine == "host") {
+            files.insert(THIS_MACHINE.into(), this_machine()?);
+        }
+        Ok(source.with_files(files))
+    }
+
     /// The workload files that were read.
     pub fn files(&self) -> BTreeMap<String, String> {
         held(&self.files).clone()
@@ -85,7 +111,7 @@ impl Source {
         let scheduler = |name: &str| self.scheduler(name).map_err(|error| error.text());
         let make = Makers { workload: &build, machine: &machine, scheduler: &scheduler };
         plan.add_study(&self.study, input, make)
-            .map_err(|error| placed(&self.name, &self.text, error))
+            .map_err(|error| placed(&self.name, &self.text, error, SCHEMA_HELP))
     }
 
     /// The scheduler of a file, compiled; its path begins where the study lies.
@@ -142,8 +168,7 @@ impl Source {
         }
         let text = match (is_here, held(&self.files).get(THIS_MACHINE)) {
             (true, Some(text)) => text.clone(),
-            (true, None) if self.folder.is_some() => serde_json::to_string(&machine::host()?)
-                .map_err(|error| CliError::usage(error.to_string()))?,
+            (true, None) if self.folder.is_some() => this_machine()?,
             _ => String::new(),
         };
         let text = if is_here {
@@ -174,14 +199,19 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error with file, line and column before it, and the line itself below.
-fn placed(name: &str, text: &str, error: StudyError) -> CliError {
+/// A model of this machine as text.
+fn this_machine() -> CliResult<String> {
+    serde_json::to_string(&machine::host()?).map_err(|error| CliError::usage(error.to_string()))
+}
+
+/// What is said where an error of a study says nothing.
+const SCHEMA_HELP: &str = "`schedlab schema experiment` prints what a study may hold";
+
+/// The error with file, line and column before it, and the line itself below; `help` if it says
+/// nothing itself.
+pub fn placed(name: &str, text: &str, error: StudyError, help: &str) -> CliError {
     let error = error.located(text);
-    let help = if error.help.is_empty() {
-        "`schedlab schema experiment` prints what a study may hold".into()
-    } else {
-        error.help.clone()
-    };
+    let help = if error.help.is_empty() { help.into() } else { error.help.clone() };
     match error.span {
         Some(span) => CliError::at(name, text, span, error.text, help),
         None => CliError::usage_help(format!("{name}: {}", error.text), help),

@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A format of traces.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {
     /// Perfetto: opens in ui.perfetto.dev.
     Perfetto,
@@ -32,6 +32,9 @@ pub enum TraceFormat {
 }
 
 impl TraceFormat {
+    const ALL: [Self; 6] =
+        [Self::Perfetto, Self::Parquet, Self::Ndjson, Self::Ftrace, Self::Slt, Self::Csv];
+
     /// Endings of file names, the first one the usual.
     const fn endings(self) -> &'static [&'static str] {
         match self {
@@ -46,7 +49,7 @@ impl TraceFormat {
 
     /// The format that a path's ending names.
     pub fn of(path: &Path) -> CliResult<Self> {
-        let all = <Self as clap::ValueEnum>::value_variants();
+        let all = Self::ALL;
         let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         all.iter().copied().find(|format| format.endings().contains(&ending.as_str())).ok_or_else(
             || {

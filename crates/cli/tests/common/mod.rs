@@ -51,3 +51,24 @@ pub fn done(output: &Output) -> Done {
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
+
+/// Whether guests with this kernel can run here; otherwise it says why the test is skipped.
+#[allow(dead_code)]
+pub fn kernel_ready(test: &str, kernel: &str) -> bool {
+    let skip = |why: &str| {
+        println!("SKIP {test}: {}", why.split_whitespace().collect::<Vec<_>>().join(" "));
+        false
+    };
+    if let Err(error) = schedlab_vm::qemu::Qemu::find() {
+        return skip(&error.to_string());
+    }
+    if let Err(error) = schedlab_vm::guest::find() {
+        return skip(&error.to_string());
+    }
+    let got = schedlab(&["kernel", "get", kernel]);
+    match got.code {
+        0 => true,
+        3 => skip(&got.stderr),
+        code => panic!("kernel get {kernel} gave {code}: {}", got.stderr),
+    }
+}

@@ -3,6 +3,7 @@
 
 use super::statistics::Repeated;
 use crate::files::{self, FileNeeds, TaskFiles};
+use crate::pace::Pace;
 use crate::sys;
 use schedlab_model::machine::Device;
 use schedlab_model::program::{IoDirection, ProgramBuilder};
@@ -28,14 +29,15 @@ pub struct Disk {
 impl Disk {
     /// Makes the files; the error says why there are none.
     pub fn open() -> Result<Self, String> {
-        let dir = files::make_dir(None, FileNeeds { any: true, reads: true, sync: true })?;
-        let mut disk = Self { files: TaskFiles::new(Some(dir.clone()), 0), dir };
+        let len = Pace::LIVE.file_len;
+        let dir = files::make_dir(None, FileNeeds { any: true, reads: true, sync: true }, len)?;
+        let mut disk = Self { files: TaskFiles::new(Some(dir.clone()), 0, len), dir };
         let op = Op::Io { direction: IoDirection::Read, bytes: Amount::Constant(1), sync: true };
         let mut program = ProgramBuilder::new();
         program.op(op);
         disk.files.open(&program.build()).map_err(|error| error.to_string())?;
         // The first pass makes the pages of the file.
-        disk.timed(false, files::FILE_LEN, false, 1);
+        disk.timed(false, len, false, 1);
         Ok(disk)
     }
 

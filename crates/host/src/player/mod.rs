@@ -203,7 +203,7 @@ impl<'a> Player<'a> {
             burner: Burner::new(speed),
             timers: Vec::new(),
             children: Vec::new(),
-            files: TaskFiles::new(plan.dir.clone(), index),
+            files: TaskFiles::new(plan.dir.clone(), index, plan.pace.file_len),
             buffers: Buffers::new(task),
             held: HeldMutexes::register().map_err(Failure::at(21))?,
             epolls: Vec::new(),

@@ -30,7 +30,7 @@ pub struct Scope<'r> {
 }
 
 /// A number of some runs.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Found {
     /// The number.
     pub value: f64,
@@ -40,12 +40,33 @@ pub struct Found {
     pub is_exact: bool,
     /// Runs in it.
     pub nr_runs: usize,
+    /// Runs in it during which others used the CPUs, with the first one's warning.
+    pub disturbed: Option<Disturbed>,
+}
+
+/// Runs that were not alone on their CPUs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Disturbed {
+    /// How many.
+    pub nr_runs: usize,
+    /// What the first of them says.
+    pub text: String,
+}
+
+/// Warnings of a run that say that somebody else used its CPUs: other processes, the hypervisor.
+const DISTURBED: [&str; 2] = ["other-load", "steal"];
+
+fn disturbance(run: &RunResult) -> Option<&str> {
+    let warning = run.warnings.iter().find(|one| DISTURBED.contains(&one.code.as_str()))?;
+    Some(&warning.text)
 }
 
 /// Values of a measure, one a run.
 struct Sample {
     values: Vec<f64>,
     is_exact: bool,
+    /// What runs say that were not alone on their CPUs.
+    disturbances: Vec<String>,
 }
 
 /// An expression with samples in place of measures and without series.
@@ -57,9 +78,16 @@ enum Node {
     Series(Series, Vec<f64>, Vec<Node>),
 }
 
-/// Checks that a measure exists; `figures` are those of programs.
+/// What a scheduler counts itself, by its own name: `counter.nr_promoted`.
+const COUNTER: &str = "counter.";
+
+/// Checks that a measure exists; `figures` are those of programs. Which counters a scheduler has is
+/// only known when it runs.
 pub(super) fn check_measure(measure: &MeasureRef, figures: &[String]) -> Result<(), StudyError> {
     let of_task = measure.selectors.iter().any(|(name, _)| name == "task");
+    if !of_task && measure.name.strip_prefix(COUNTER).is_some_and(|name| !name.is_empty()) {
+        return Ok(());
+    }
     let derived = DERIVED.iter().filter(|derived| derived.of_task == of_task);
     let mut known: Vec<String> = derived.map(|derived| derived.name.to_string()).collect();
     known.extend(if of_task { expect::task_measure_names() } else { values::measure_names() });
@@ -91,7 +119,10 @@ impl Scope<'_> {
         let is_exact = samples.iter().all(|sample| sample.is_exact);
         let ci95 = if is_exact { None } else { interval(&node, &samples, &means, value) };
         let nr_runs = samples.iter().map(|sample| sample.values.len()).sum();
-        Ok(Found { value, ci95, is_exact, nr_runs })
+        let texts: Vec<&String> = samples.iter().flat_map(|sample| &sample.disturbances).collect();
+        let first = texts.first().map(|text| (*text).clone());
+        let disturbed = first.map(|text| Disturbed { nr_runs: texts.len(), text });
+        Ok(Found { value, ci95, is_exact, nr_runs, disturbed })
     }
 }
 
@@ -234,7 +265,8 @@ impl Reading<'_, '_> {
             })?);
         }
         let is_exact = runs.len() == 1 && repeats_exactly(first);
-        Ok(Sample { values: found, is_exact })
+        let disturbances = runs.iter().filter_map(|run| disturbance(run)).map(String::from);
+        Ok(Sample { values: found, is_exact, disturbances: disturbances.collect() })
     }
 
     /// A value of a dimension as it stands in a selector: `all` and what can be made of it.
@@ -246,7 +278,7 @@ impl Reading<'_, '_> {
 
 /// Whether a second run would give the same bits.
 fn repeats_exactly(run: &RunResult) -> bool {
-    let clock = run.machine.settings.iter().find(|setting| setting.name == "clock");
+    let clock = run.machine.settings.iter().find(|setting| setting.name == "vm.clock");
     run.lane == "sim" || clock.is_some_and(|clock| clock.value == "counted")
 }
 
@@ -273,8 +305,17 @@ fn one_condition(runs: &[&RunResult], measure: &MeasureRef) -> Result<(), String
     Ok(())
 }
 
+/// A counter of a scheduler that was loaded in a guest.
+fn counter(run: &RunResult, name: &str) -> Option<f64> {
+    let is_it = |setting: &&crate::Setting| setting.name.strip_prefix("vm.counter.") == Some(name);
+    run.machine.settings.iter().find(is_it)?.value.parse().ok()
+}
+
 /// A measure of a run, or of its tasks that `task` names.
 fn value_of(run: &RunResult, name: &str, task: Option<&str>) -> Option<f64> {
+    if let (Some(name), None) = (name.strip_prefix(COUNTER), task) {
+        return counter(run, name);
+    }
     let is_derived = |derived: &&Derived| derived.name == name && derived.of_task == task.is_some();
     if let Some(derived) = DERIVED.iter().find(is_derived) {
         return (derived.value)(run, task.unwrap_or_default());
@@ -388,10 +429,28 @@ mod tests {
         let runs = [run("sim", 1, 0, 10), run("sim", 2, 0, 25)];
         let found = evaluate(&runs, "nr_switches[n=2] / nr_switches[n=1]").unwrap();
         assert_eq!((found.value, found.ci95, found.is_exact, found.nr_runs), (2.5, None, true, 2));
+        assert_eq!(found.disturbed, None);
         let found = evaluate(&runs, "max(n: nr_switches / n) + all").unwrap();
         assert_eq!(found.value, 16.5);
         assert_eq!(evaluate(&runs, "slope(n: nr_switches)").unwrap().value, 15.0);
         assert!(evaluate(&runs, "nr_switches[n=all-2]").is_err());
+    }
+
+    #[test]
+    fn a_run_in_counted_time_is_exact_and_has_counters() {
+        let mut guest = run("vm", 1, 0, 10);
+        let setting =
+            |name: &str, value: &str| crate::Setting { name: name.into(), value: value.into() };
+        guest.machine.settings.push(setting("vm.counter.nr_moved", "7"));
+        assert!(!evaluate(std::slice::from_ref(&guest), "nr_switches").unwrap().is_exact);
+        guest.machine.settings.push(setting("vm.clock", "counted"));
+        let runs = [guest];
+        assert!(evaluate(&runs, "nr_switches").unwrap().is_exact);
+        assert_eq!(evaluate(&runs, "counter.nr_moved / nr_switches").unwrap().value, 0.7);
+        assert!(evaluate(&runs, "counter.nr_none").unwrap_err().contains("counter.nr_none"));
+        let counter = |text: &str| check_measure(Expr::parse(text).unwrap().measures()[0], &[]);
+        assert!(counter("counter.nr_any[n=1]").is_ok());
+        assert!(counter("counter.nr_any[task=a]").is_err(), "tasks have none");
     }
 
     /// A ratio of two means: 30 / 10 with deviations 1 and 2 of 3 values each. Variance: 9 * (1 /

@@ -16,7 +16,7 @@ mod verdict;
 
 pub use bounds::Bounds;
 pub use derived::DERIVED;
-pub use evaluate::{Found, Scope};
+pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::Expr;
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
@@ -197,25 +197,34 @@ impl Check {
             );
         }
         for row in self.rows()? {
-            let wrong = |error: StudyError| error.below("value");
-            for measure in row.expr.measures() {
-                evaluate::check_measure(measure, &figures).map_err(wrong)?;
-                for (name, _) in &measure.selectors {
-                    known_dimension(name, &dimensions).map_err(wrong)?;
-                }
-            }
-            for name in row.expr.series_dimensions() {
-                known_dimension(name, &dimensions).map_err(wrong)?;
-            }
-            if let Some(name) = row.expr.free_variables().into_iter().find(|name| *name != "all") {
-                return Err(wrong(StudyError::new(
-                    format!("{name:?} has no value here"),
-                    "a dimension has one within a series, as in max(n: nr_switches / n); `all` \
-                     is the number of CPUs",
-                )));
-            }
+            check_number(&row.expr, &dimensions, &figures).map_err(|error| error.below("value"))?;
         }
         Ok(())
+    }
+}
+
+/// Checks the names in a number of runs that have these dimensions, and programs these figures.
+pub(crate) fn check_number(
+    expr: &Expr,
+    dimensions: &BTreeSet<String>,
+    figures: &[String],
+) -> Result<(), StudyError> {
+    for measure in expr.measures() {
+        evaluate::check_measure(measure, figures)?;
+        for (name, _) in &measure.selectors {
+            known_dimension(name, dimensions)?;
+        }
+    }
+    for name in expr.series_dimensions() {
+        known_dimension(name, dimensions)?;
+    }
+    match expr.free_variables().into_iter().find(|name| *name != "all") {
+        None => Ok(()),
+        Some(name) => Err(StudyError::new(
+            format!("{name:?} has no value here"),
+            "a dimension has one within a series, as in max(n: nr_switches / n); `all` is the \
+             number of CPUs",
+        )),
     }
 }
 
@@ -227,7 +236,7 @@ fn known_dimension(name: &str, known: &BTreeSet<String>) -> Result<(), StudyErro
 }
 
 /// Whether `name` is `template` with something in the place of each pair of braces.
-fn matches_template(template: &str, name: &str) -> bool {
+pub(crate) fn matches_template(template: &str, name: &str) -> bool {
     let Some((before, rest)) = template.split_once('{') else { return template == name };
     let Some(name) = name.strip_prefix(before) else { return false };
     let after = rest.split_once('}').map_or("", |(_, after)| after);

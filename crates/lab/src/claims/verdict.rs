@@ -2,7 +2,9 @@
 //! From numbers to words: what came of each check, and of each claim.
 //!
 //! A check is answered by its whole interval: within the bounds it holds, outside it does not, and
-//! where a bound lies in the interval more repetitions would have to tell. A claim holds if all
+//! where a bound lies in the interval more repetitions would have to tell. Runs during which others
+//! used the CPUs do not speak against a claim: what is outside the bounds then cannot be told. A
+//! claim holds if all
 //! its checks were answered and hold; partly, if some do; it does not hold if none of those that
 //! were answered does; and it cannot be told if none was answered.
 
@@ -225,10 +227,18 @@ fn answer(
             return result;
         }
     };
-    result.answer = match row.bounds.lie(low, high) {
-        Lies::Within => Answer::Holds,
-        Lies::Outside => Answer::DoesNotHold,
-        Lies::Across => {
+    let lies = row.bounds.lie(low, high);
+    result.answer = match (lies, found.disturbed) {
+        (Lies::Within, _) => Answer::Holds,
+        (Lies::Outside, None) => Answer::DoesNotHold,
+        (_, Some(disturbed)) => {
+            result.reason = Some(format!(
+                "{} of {} runs were disturbed, so this does not count against the claim: {}",
+                disturbed.nr_runs, found.nr_runs, disturbed.text
+            ));
+            Answer::CannotBeTold
+        }
+        (Lies::Across, None) => {
             result.reason = Some("a bound lies within the interval: more repetitions tell".into());
             Answer::CannotBeTold
         }
@@ -280,6 +290,14 @@ mod tests {
     }
 
     fn judged_in(lanes: &[&str], on: &str, switches: &[(&str, u32, u64)]) -> ClaimResult {
+        judged_by(lanes, on, &results(switches))
+    }
+
+    fn judged_of(on: &str, results: &[ExperimentResult]) -> ClaimResult {
+        judged_by(&[], on, results)
+    }
+
+    fn judged_by(lanes: &[&str], on: &str, results: &[ExperimentResult]) -> ClaimResult {
         let text = format!(
             "name='S'\n[[experiment]]\nname='x'\nworkload='hogs'\n[[experiment.runs]]\nlane='sim'\n\
              schedulers=['a']\n[[claim]]\nid='S-1'\ntext='t'\n[[claim.check]]\nwhat='w'\n\
@@ -289,7 +307,7 @@ mod tests {
         let missing = |lane: &str, _: &Check| Some(format!("there is no {lane}"));
         let evidence = Evidence {
             study: "S",
-            results: &results(switches),
+            results,
             nr_cpus: 2,
             lanes: &lanes.iter().map(|lane| (*lane).to_string()).collect::<Vec<_>>(),
             missing: &missing,
@@ -321,6 +339,27 @@ mod tests {
         let wide = judged(both, &host(9, 11));
         assert_eq!(wide.verdict, Verdict::HoldsPartly, "not told is not agreement");
         assert!(wide.reason.contains("more repetitions"), "{}", wide.reason);
+    }
+
+    /// A machine that others used too says nothing against a claim; what holds there, holds.
+    #[test]
+    fn a_loaded_machine_does_not_refute() {
+        let with_load = |switches: &[(&str, u32, u64)]| {
+            let mut all = results(switches);
+            for run in &mut all[0].runs {
+                run.warnings = vec![crate::Warning {
+                    code: "other-load".into(),
+                    text: "Other processes used 40 %.".into(),
+                }];
+            }
+            judged_of("['host a']", &all)
+        };
+        let outside = with_load(&[("host", 0, 30), ("host", 1, 30)]);
+        assert_eq!(outside.verdict, Verdict::CannotBeTold);
+        assert!(outside.reason.contains("2 of 2 runs were disturbed"), "{}", outside.reason);
+        assert!(outside.reason.contains("used 40 %"), "{}", outside.reason);
+        let within = with_load(&[("host", 0, 10), ("host", 1, 10)]);
+        assert_eq!(within.verdict, Verdict::Holds);
     }
 
     #[test]

@@ -13,10 +13,11 @@ use schedlab_model::{Costs, Machine, Preempt};
 use schedlab_sched::registry::SchedulerInfo;
 
 /// The presets by name, each the text of its file.
-pub const PRESETS: [(&str, &str); 9] = [
+pub const PRESETS: [(&str, &str); 10] = [
     ("laptop", include_str!("../../../../machines/laptop.toml")),
     ("server-2x32", include_str!("../../../../machines/server-2x32.toml")),
     ("pi", include_str!("../../../../machines/pi.toml")),
+    ("guest-counted", include_str!("../../../../machines/guest-counted.toml")),
     ("S0", include_str!("../../../../machines/S0.toml")),
     ("S2", include_str!("../../../../machines/S2.toml")),
     ("S3-a", include_str!("../../../../machines/S3-a.toml")),

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         command: Some("cargo run -p schedlab-report --example synthetic"),
         results: &results,
         claims: &[],
+        studies: &[],
         model_notes: &notes,
         limits: Limits::default(),
     };

@@ -6,8 +6,11 @@
 mod curve;
 mod depth;
 mod found;
+mod plots;
 mod progress;
 mod states;
+
+pub use plots::analysis_scenes;
 
 use crate::group::Group;
 use crate::html::escape;
@@ -149,11 +152,15 @@ mod tests {
         assert!(html.contains("style=\"width:60.000%\""), "{html}");
         assert_eq!(html.matches("<h4>").count(), 1);
         assert_eq!(html.matches("<svg").count(), 3);
+        let names: Vec<String> =
+            analysis_scenes(&group_all(&results)[0]).into_iter().map(|scene| scene.0).collect();
+        assert_eq!(names, ["x-analysis-depth", "x-analysis-progress", "x-analysis-states"]);
     }
 
     #[test]
     fn without_an_analysis_there_is_no_section() {
         let results = [experiment("x", vec![run("sim", "rr", 1, 1)])];
         assert_eq!(analysis_section(&group_all(&results)[0]), "");
+        assert!(analysis_scenes(&group_all(&results)[0]).is_empty());
     }
 }

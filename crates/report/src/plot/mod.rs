@@ -3,10 +3,13 @@
 //! interface stops here. The same scene gives SVG and PNG.
 
 mod axes;
+mod panels;
+mod scale;
 mod sweep;
 mod timeline;
 
 pub use axes::{boxes_scene, curves_scene, progress_scene};
+pub use panels::panels_scene;
 pub use sweep::{sweep_bars_scene, sweep_lines_scene};
 pub use timeline::timeline_scene;
 

@@ -356,6 +356,20 @@ pub const BUILTINS: &[Builtin] = &[
         build: s1_turnaround::multiload,
     },
     Builtin {
+        name: "cpuperf",
+        study: "S1",
+        summary: "a shell starts 1 job of CPU work and waits for it, then 2 at once, up to max",
+        params: &[
+            param("max", Kind::Count { min: 1, max: 1000 }, "4", "greatest number of jobs at once"),
+            param("work", WORK, "1s", "CPU time of each job"),
+            NICE,
+            POLICY,
+            PRIORITY,
+            CPUS,
+        ],
+        build: s1_turnaround::cpuperf,
+    },
+    Builtin {
         name: "prime",
         study: "S2",
         summary: "n copies of a CPU-bound program (the first 10,000 primes)",
@@ -584,7 +598,7 @@ mod tests {
         insta::assert_snapshot!(error("hog", &[]), @r#"
         no built-in workload is called "hog": did you mean `hogs`? allowed: hogs,
         periodic, interactive, queue, two_groups, hackbench, token_ring, oltp, frame_loop,
-        schbench, compile, sched, sched_nice, load, multiload, prime, rw, mixed,
+        schbench, compile, sched, sched_nice, load, multiload, cpuperf, prime, rw, mixed,
         cpu_bound, io_bound, cpu_io_bound, cpu_latency
         "#);
         insta::assert_snapshot!(error("hogs", &[("wrok", "1s")]), @r#"

@@ -4,18 +4,21 @@
 //! Each study has a directory of its own below the output, where its runs are stored one by one, so
 //! that the command goes on where it was stopped.
 
+mod page;
 mod show;
 
 use super::progress::{Unavailable, finish_with_failures};
+use super::report::{self, Judged};
 use super::studies::{self, Source};
-use super::sweep::{Begin, Prepared, Settings, stored};
-use super::{report, results, sim};
+use super::sweep::{Begin, NO_GUESTS, Prepared, Settings, stored};
+use super::{results, sim};
 use crate::args::ReproduceArgs;
 use crate::error::{CliError, CliResult};
 use crate::machine;
 use crate::output::{AtomicFile, Out, say};
 use schedlab_lab::claims::{Check, ClaimResult, Evidence, judge};
 use schedlab_lab::{ExperimentResult, Failure, PlannedRun, Watchdog};
+use schedlab_report::StudyPage;
 use std::path::Path;
 
 /// What came of a study.
@@ -23,6 +26,7 @@ struct Reproduced {
     results: Vec<ExperimentResult>,
     failures: Vec<Failure>,
     claims: Vec<ClaimResult>,
+    page: StudyPage,
 }
 
 /// Runs the command.
@@ -33,6 +37,7 @@ pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
     let mut all = Vec::new();
     let mut failures = Vec::new();
     let mut names = Vec::new();
+    let mut pages = Vec::new();
     for source in sources {
         names.push(source.study.name.clone());
         let folder = args.output.join(&source.study.name);
@@ -40,9 +45,11 @@ pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
         claims.append(&mut found.claims);
         all.append(&mut found.results);
         failures.append(&mut found.failures);
+        pages.push(found.page);
     }
     results::warn(all.iter().flat_map(|result| &result.runs));
-    write(&args.output, &names, &all, &claims, args.plots)?;
+    let judged = Judged { claims: &claims, studies: &pages };
+    write(&args.output, &names, &all, judged, args.plots)?;
     if args.json {
         out.json(&claims)?;
     } else {
@@ -98,9 +105,10 @@ fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> Cli
     let settings = Settings {
         quick: args.quick,
         host_repetitions: args.repetitions,
+        analysis: args.analysis.thresholds().map(|t| [t.starved_ns, t.wasted_ns]),
         ..Settings::new(args.seed, &args.lane, &lane)
     };
-    let (study, claims) = (source.study.name.clone(), source.study.claims.clone());
+    let study = source.study.clone();
     let version = env!("CARGO_PKG_VERSION");
     let prepared = Prepared::of(source, settings, version, schedlab_lab::plan::RUNS_MAX_DEFAULT)?;
     prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
@@ -108,10 +116,16 @@ fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> Cli
     let nr_cpus = schedlab_host::allowed_cpus().weight();
     let missing = |lane: &str, check: &Check| missing(&prepared, &failures, lane, check);
     let lanes: Vec<String> = args.lane.iter().map(|lane| lane.name().to_string()).collect();
-    let evidence =
-        Evidence { study: &study, results: &results, nr_cpus, lanes: &lanes, missing: &missing };
-    let claims = judge(&claims, evidence);
-    Ok(Reproduced { results, failures, claims })
+    let evidence = Evidence {
+        study: &study.name,
+        results: &results,
+        nr_cpus,
+        lanes: &lanes,
+        missing: &missing,
+    };
+    let claims = judge(&study.claims, evidence);
+    let page = page::of(&study, &results, nr_cpus);
+    Ok(Reproduced { results, failures, claims, page })
 }
 
 /// Why a check has no runs.
@@ -131,7 +145,9 @@ fn missing(prepared: &Prepared, failures: &[Failure], lane: &str, check: &Check)
         let mut names = prepared.plan.experiments.iter().map(|experiment| &experiment.name);
         names.any(|name| check.is_about(name) && note.starts_with(name.as_str()))
     };
-    prepared.plan.notes.iter().find(about).filter(|_| lane != "sim").cloned()
+    let notes = &prepared.plan.notes;
+    let without_guests = notes.iter().find(|note| lane == "vm" && note.starts_with(NO_GUESTS));
+    without_guests.or_else(|| notes.iter().find(about).filter(|_| lane != "sim")).cloned()
 }
 
 /// Writes the report, the claims and the results.
@@ -139,12 +155,12 @@ fn write(
     output: &Path,
     names: &[String],
     results: &[ExperimentResult],
-    claims: &[ClaimResult],
+    judged: Judged<'_>,
     plots: bool,
 ) -> CliResult<()> {
     let path = output.join("claims.json");
     let mut file = AtomicFile::create(&path)?;
-    serde_json::to_writer_pretty(&mut file, claims)
+    serde_json::to_writer_pretty(&mut file, judged.claims)
         .map_err(|error| CliError::file("write", &path, &error.into()))?;
     file.commit()?;
     if results.iter().all(|result| result.runs.is_empty()) {
@@ -153,5 +169,5 @@ fn write(
     }
     let title = format!("schedlab: {} reproduced", names.join(", "));
     let plots = plots.then(|| output.join("plots"));
-    report::write_claims(&output.join("report.html"), plots.as_deref(), &title, results, claims)
+    report::write_claims(&output.join("report.html"), plots.as_deref(), &title, results, judged)
 }

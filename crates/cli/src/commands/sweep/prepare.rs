@@ -11,6 +11,7 @@ use crate::output::say;
 use schedlab_host::HostLane;
 use schedlab_lab::identity::{plan_key, run_key};
 use schedlab_lab::{Lane, Plan, PlanInput, SimLane, Watchdog};
+use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::Costs;
 use schedlab_vm::VmLane;
 use schemars::JsonSchema;
@@ -35,6 +36,10 @@ pub struct Settings {
     /// The quick form of the study.
     #[serde(default)]
     pub quick: bool,
+    /// The first run of each point is analysed too: lengths (ns) from which a wait is starvation,
+    /// and a CPU that idles beside a waiting task wasted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<[u64; 2]>,
     /// Ticks a second of modelled machines instead of their own.
     pub hz: Option<u32>,
     /// Costs of modelled machines (ns) instead of their own.
@@ -64,6 +69,7 @@ impl Settings {
                 .then(|| wanted.iter().map(|lane| lane.name()).collect::<Vec<_>>().join(",")),
             host_repetitions: None,
             quick: false,
+            analysis: None,
             hz: lane.hz,
             costs: lane.costs.as_ref().map(costs),
             preempt: lane.preempt.map(|preempt| preempt.name().into()),
@@ -156,6 +162,7 @@ impl Prepared {
         }
         let mut plan = Plan::default();
         source.plan(&mut plan, &input)?;
+        analyse_first(&mut plan, settings.analysis);
         lane.made = made::all();
         let guests = guests(&mut plan);
         if plan.runs.is_empty() {
@@ -225,12 +232,23 @@ impl Prepared {
     }
 }
 
+/// How the note begins that tells why there are no runs in virtual machines.
+pub const NO_GUESTS: &str = "runs in virtual machines are left out";
+
+/// Asks for the analysis of the first run of each point.
+fn analyse_first(plan: &mut Plan, lengths: Option<[u64; 2]>) {
+    let thresholds = lengths.map(|[starved_ns, wasted_ns]| Thresholds { starved_ns, wasted_ns });
+    for run in plan.runs.iter_mut().filter(|run| run.request.repetition == 0) {
+        run.request.keep.analysis = thresholds;
+    }
+}
+
 /// The lane for runs in virtual machines. Where there can be none, they leave the plan, with a
 /// note.
 fn guests(plan: &mut Plan) -> Option<VmLane> {
     vm::lane_of(plan).unwrap_or_else(|error| {
         plan.runs.retain(|run| run.lane != "vm");
-        plan.notes.push(format!("runs in virtual machines are left out: {}", error.text()));
+        plan.notes.push(format!("{NO_GUESTS}: {}", error.text()));
         None
     })
 }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sched_ext schedulers of bpf/scx, loaded in a real kernel, decide as their models do: the
+//! same order of tasks, on one CPU in counted time, under six workloads (hogs, mixed nice values,
+//! sleepers, a fork storm, groups, yields).
+//!
+//! The models run on a machine with the guest's costs, so that tasks that the kernel keeps busy
+//! besides their work end their turns where they end them there. Turns of a kernel's boot are not
+//! those of a model, so lengths are not compared, only who comes after whom; what stays on the CPU
+//! for less than [`SHORT_NS`] (whoever begins or exits) and what runs again at once is no decision.
+//! Where the two part sooner, a number of decisions that they have in common stands here, and the
+//! reason in docs/reference/fidelity.md. Under `vtime` tasks begin with what they used before the
+//! run, so there the shares of the CPU are compared. Where there is no QEMU or no kernel the tests
+//! say SKIP and why.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+use common::{kernel_ready, schedlab};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The kernel.
+const KERNEL: &str = "6.18";
+/// Shorter stays are what surrounds a task's work.
+const SHORT_NS: u64 = 300_000;
+/// A task that only starts others.
+const LAUNCHER: &str = "parent";
+
+const HOGS: &str = "hogs:n=4,work=350ms";
+const NICE: &str = "kernel-nice.json";
+const SLEEP: &str = "kernel-sleep.json";
+const FORKS: &str = "cpu_bound:n=12";
+const GROUPS: &str = "kernel-groups.json";
+const YIELD: &str = "yield.json";
+const EVERY: [&str; 6] = [HOGS, NICE, SLEEP, FORKS, GROUPS, YIELD];
+
+fn file(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/twins");
+    folder.join(name).display().to_string()
+}
+
+/// Who ran and for how long, in order, but what is no decision.
+fn turns(args: &[&str]) -> Vec<(String, u64)> {
+    let done = schedlab(args);
+    assert_eq!(done.code, 0, "{args:?}: {}", done.stderr);
+    let mut turns: Vec<(String, u64)> = Vec::new();
+    for line in done.stdout.lines() {
+        let slice: Value = serde_json::from_str(line).unwrap();
+        let name = slice["name"].as_str().unwrap();
+        let ns = slice["end_ns"].as_u64().unwrap() - slice["start_ns"].as_u64().unwrap();
+        match turns.last_mut() {
+            _ if ns < SHORT_NS || name == LAUNCHER => {}
+            Some(last) if last.0 == name => last.1 += ns,
+            _ => turns.push((name.into(), ns)),
+        }
+    }
+    turns
+}
+
+/// What the kernel does, and the model.
+fn both(workload: &str, scheduler: &str, model: &str) -> [Vec<(String, u64)>; 2] {
+    let workload = match workload.strip_suffix(".json") {
+        Some(_) => file(workload),
+        None => workload.into(),
+    };
+    let machine = file("kernel.toml");
+    let mut kernels = vec!["vm", &workload, "--kernel", KERNEL, "--scheduler", scheduler];
+    kernels.push("--slices");
+    if scheduler == "rmlfq" {
+        kernels.extend(["--set", "seed=1"]);
+    }
+    let models =
+        ["sim", &workload, "--machine", &machine, "--cpus", "1", "--scheduler", model, "--slices"];
+    [turns(&kernels), turns(&models)]
+}
+
+/// How many decisions of the model the kernel makes too, from the first on.
+fn agreeing(kernels: &[String], models: &[String]) -> usize {
+    kernels.iter().zip(models).take_while(|(one, other)| one == other).count()
+}
+
+/// Each task's part of the CPU time that was used in the first `ns` of it.
+fn shares(turns: &[(String, u64)], ns: u64) -> BTreeMap<&str, f64> {
+    let mut shares = BTreeMap::new();
+    let mut left = ns;
+    for (name, length) in turns {
+        let counted = left.min(*length);
+        left -= counted;
+        *shares.entry(name.as_str()).or_default() += counted as f64 / ns as f64;
+    }
+    assert_eq!(left, 0, "so long all of them ran");
+    shares
+}
+
+/// `scheduler` and its `model` agree to the end on all workloads but those of `first`, on which
+/// they agree for as many decisions at least.
+fn agree(test: &str, scheduler: &str, model: &str, first: &[(&str, usize)]) {
+    if !kernel_ready(test, KERNEL) {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for workload in EVERY {
+        let names = |turns: Vec<(String, u64)>| -> Vec<String> {
+            turns.into_iter().map(|turn| turn.0).collect()
+        };
+        let [kernels, models] = both(workload, scheduler, model).map(names);
+        let found = agreeing(&kernels, &models);
+        let known = first.iter().find(|(name, _)| *name == workload).map(|(_, count)| *count);
+        println!("{scheduler} {workload}: {found} of {} (kernel {})", models.len(), kernels.len());
+        // Whoever exits needs some time for that, which is a turn of its own or part of the last.
+        let nr_tasks = models.iter().collect::<BTreeSet<_>>().len();
+        let is_whole =
+            found + nr_tasks > models.len() && kernels.len() <= models.len() + 2 * nr_tasks;
+        let is_right = known.map_or(is_whole, |count| found >= count);
+        if !is_right {
+            let at = found.saturating_sub(3)..found + 5;
+            let show = |order: &[String]| {
+                order.iter().skip(at.start).take(at.len()).cloned().collect::<Vec<_>>().join(" ")
+            };
+            wrong.push(format!(
+                "{workload}: {found} of {} decisions agree, expected {known:?}; from {} on: kernel \
+                 {}, model {}",
+                models.len(),
+                at.start,
+                show(&kernels),
+                show(&models)
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{scheduler} in {KERNEL} and {model}: {}", wrong.join("; "));
+}
+
+#[test]
+fn fifo_is_first_come_first_served() {
+    agree("fifo_is_first_come_first_served", "fifo", "fcfs", &[]);
+}
+
+#[test]
+fn round_robin() {
+    agree("round_robin", "rr", "rr", &[]);
+}
+
+#[test]
+fn weighted_round_robin() {
+    agree("weighted_round_robin", "wrr", "wrr", &[]);
+}
+
+#[test]
+fn groups_take_turns() {
+    agree("groups_take_turns", "group-wrr", "group-wrr", &[]);
+}
+
+#[test]
+fn random_moves_draw_the_same_numbers() {
+    let first = [(SLEEP, 12), (YIELD, 100)];
+    agree("random_moves_draw_the_same_numbers", "rmlfq", "rmlfq-design", &first);
+}
+
+#[test]
+fn feedback_queues() {
+    let first = [(HOGS, 40), (NICE, 60), (SLEEP, 6), (FORKS, 4), (YIELD, 16)];
+    agree("feedback_queues", "mlfq", "mlfq", &first);
+}
+
+#[test]
+fn staircase() {
+    let first = [(HOGS, 200), (NICE, 12), (SLEEP, 8), (FORKS, 2), (GROUPS, 24)];
+    agree("staircase", "sd", "sd-0.48", &first);
+}
+
+#[test]
+fn virtual_time_shares_the_cpu_by_weight() {
+    if !kernel_ready("virtual_time_shares_the_cpu_by_weight", KERNEL) {
+        return;
+    }
+    // As long as all of them want the CPU, and long against a slice of 20 ms.
+    for (workload, ns) in [(HOGS, 1_200_000_000), (NICE, 700_000_000)] {
+        let [kernels, models] = both(workload, "vtime", "vtime");
+        let (kernels, models) = (shares(&kernels, ns), shares(&models, ns));
+        println!("vtime {workload}: kernel {kernels:?}, model {models:?}");
+        for (task, share) in &models {
+            let found = kernels.get(task).copied().unwrap_or_default();
+            assert!(
+                (found - share).abs() <= 0.045,
+                "{workload}: {task} has {found} of the CPU in the kernel and {share} in the model"
+            );
+        }
+    }
+}

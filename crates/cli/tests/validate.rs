@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `schedlab validate`: hogs under the kernels' own CFS and EEVDF in guests against the models, and
+//! models that are wrong on purpose. Where QEMU, the guest's init or a kernel is missing, the tests
+//! say SKIP and why.
+
+mod common;
+use common::{Done, schedlab};
+use serde_json::Value;
+use std::path::Path;
+
+/// Hogs, and two tasks of different nice values; short: five runs of a kernel take a few seconds.
+const FILE: &str = r#"
+name = "hogs"
+[slices]
+gap_ns = 400_000
+shortest_ns = 300_000
+within_ns = 4_000_000
+[[pair]]
+kernel = "KERNEL"
+model = "MODEL"
+[[lane]]
+name = "vm"
+machine = "guest-counted"
+cpus = [1]
+repetitions = 5
+[[metric]]
+name = "cpu_share"
+within = 0.03
+why = "the run is short: a slice is 1.3 points"
+[[metric]]
+name = "nr_switches"
+within = 0.2
+floor = 10
+why = "a run has some 19 a task"
+[[metric]]
+name = "slices"
+within = 0.2
+why = "two that change places are two of 75, and the next ones follow"
+[[workload]]
+name = "hogs"
+text = "Four equal tasks that compute."
+metrics = ["nr_switches", "slices"]
+tasks = '''
+{
+  "global": { "duration": "300ms" },
+  "tasks": {
+    "hog": {
+      "instance": 4, "loop": 1,
+      "sleep": { "distribution": "uniform", "low": 0, "high": "8ms" }, "run": "10s"
+    }
+  }
+}
+'''
+[[workload]]
+name = "pair"
+text = "Two tasks that compute, with nice values 0 and 5."
+metrics = ["cpu_share"]
+parameters = { nice = 5 }
+tasks = '''
+{
+  "global": { "duration": "300ms" },
+  "tasks": {
+    "heavy": { "loop": 1, "run": "10s" },
+    "light": { "priority": {nice}, "loop": 1, "run": "10s" }
+  }
+}
+'''
+[[control]]
+metric = "cpu_share"
+workload = "pair"
+model = "rr"
+why = "equal shares"
+[[control]]
+metric = "nr_switches"
+workload = "hogs"
+model = "rr"
+set = { quantum = "8ms" }
+why = "slices of two ticks"
+[[control]]
+metric = "slices"
+workload = "hogs"
+model = "rr"
+set = { quantum = "12ms" }
+why = "slices of three ticks"
+[[sweep]]
+metrics = ["nr_switches", "slices"]
+workload = "hogs"
+knob = "hz"
+values = [100, 250, 1000]
+[[sweep]]
+metrics = ["cpu_share"]
+workload = "pair"
+knob = "nice"
+values = [0, 5, 10]
+"#;
+
+/// Whether guests with this kernel can run here; otherwise it says why the test is skipped.
+fn ready(test: &str, kernel: &str) -> bool {
+    let skip = |why: &str| {
+        println!("SKIP {test}: {}", why.split_whitespace().collect::<Vec<_>>().join(" "));
+        false
+    };
+    if let Err(error) = schedlab_vm::qemu::Qemu::find() {
+        return skip(&error.to_string());
+    }
+    if let Err(error) = schedlab_vm::guest::find() {
+        return skip(&error.to_string());
+    }
+    let got = schedlab(&["kernel", "get", kernel]);
+    match got.code {
+        0 => true,
+        3 => skip(&got.stderr),
+        code => panic!("kernel get {kernel} gave {code}: {}", got.stderr),
+    }
+}
+
+/// Validates hogs under a kernel against a model.
+fn hogs(dir: &Path, kernel: &str, model: &str, more: &[&str]) -> Done {
+    let file = dir.join("hogs.toml");
+    std::fs::write(&file, FILE.replace("KERNEL", kernel).replace("MODEL", model)).unwrap();
+    let output = dir.join("out");
+    let args = ["validate", file.to_str().unwrap(), "--output", output.to_str().unwrap()];
+    schedlab(&[&args[..], more].concat())
+}
+
+/// The kernel's own scheduler is within the tolerances of its model, and not of wrong ones.
+fn agrees(test: &str, kernel: &str, model: &str) {
+    if !ready(test, kernel) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let done = hogs(dir.path(), kernel, model, &["--json"]);
+    let found: Value = serde_json::from_str(&done.stdout).unwrap_or_default();
+    let of_all = |name: &str| found[name].as_array().unwrap().clone();
+    let comparisons = of_all("comparisons");
+    let workloads: Vec<&Value> = comparisons.iter().map(|found| &found["workload"]).collect();
+    assert_eq!(workloads, ["hogs", "pair"]);
+    for comparison in &comparisons {
+        assert_eq!((&comparison["nr_runs"], &comparison["kernel"]), (&5.into(), &kernel.into()));
+        for metric in comparison["metrics"].as_array().unwrap() {
+            let text = serde_json::to_string_pretty(metric).unwrap();
+            assert_eq!(metric["verdict"], "within", "{text}");
+        }
+    }
+    for equal in comparisons[0]["metrics"][1]["slices"].as_array().unwrap() {
+        assert!((65..90).contains(&equal["nr_kernel"].as_u64().unwrap()), "{equal}");
+    }
+    assert_eq!(of_all("controls").len(), 3);
+    assert!(of_all("controls").iter().all(|control| control["is_rejected"] == true), "{found}");
+    assert!(of_all("sweeps").iter().all(|sweep| sweep["moves"] == true), "{found}");
+    assert_eq!(done.code, 0, "{}", done.stderr);
+}
+
+#[test]
+fn linux_6_1_agrees_with_its_model() {
+    agrees("linux_6_1_agrees_with_its_model", "6.1", "linux-6.1");
+}
+
+#[test]
+fn linux_6_12_agrees_with_its_model() {
+    agrees("linux_6_12_agrees_with_its_model", "6.12", "linux-6.12");
+}
+
+#[test]
+fn linux_6_18_agrees_with_its_model() {
+    agrees("linux_6_18_agrees_with_its_model", "6.18", "linux-6.18");
+}
+
+#[test]
+fn a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again() {
+    let test = "a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again";
+    if !ready(test, "6.12") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let first = hogs(dir.path(), "6.12", "fcfs", &["--details"]);
+    let wrong = |done: &Done| {
+        assert_eq!(done.code, 1, "{}", done.stderr);
+        let words = done.stderr.split_whitespace().filter(|word| *word != "\u{2502}");
+        let text = words.collect::<Vec<_>>().join(" ");
+        for metric in ["hogs under 6.12 (vm, 1 CPU): nr_switches", "CPU): slices", "cpu_share"] {
+            assert!(text.contains(metric), "{metric}: {text}");
+        }
+    };
+    wrong(&first);
+    assert!(first.stdout.contains("OUTSIDE"), "{}", first.stdout);
+    let again = hogs(dir.path(), "6.12", "fcfs", &["--details"]);
+    wrong(&again);
+    assert!(again.stderr.contains("are stored in"), "{}", again.stderr);
+    assert_eq!(first.stdout, again.stdout);
+    let written = std::fs::read_to_string(dir.path().join("out/validation.json")).unwrap();
+    let schema: Value =
+        serde_json::from_str(&schedlab(&["schema", "validation-result"]).stdout).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let found: Value = serde_json::from_str(&written).unwrap();
+    assert!(schema.is_valid(&found), "{written}");
+    let tables = std::fs::read_to_string(dir.path().join("out/tables.md")).unwrap();
+    assert!(tables.contains("| hogs | 6.12 | fcfs | vm, 1 CPU |"), "{tables}");
+}
+
+#[test]
+fn what_cannot_be_validated_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |args: &[&str], words: &[&str]| {
+        let out = dir.path().join("out");
+        let given = [&["validate", "--output", out.to_str().unwrap()], args].concat();
+        let done = schedlab(&given);
+        assert_eq!(done.code, 2, "{args:?}: {}", done.stderr);
+        for word in words {
+            assert!(done.stderr.contains(word), "{word}: {}", done.stderr);
+        }
+        assert!(!out.exists(), "nothing is written");
+    };
+    refused(&["--lane", "sim"], &["vm, host"]);
+    refused(&["--repetitions", "4"], &["5.."]);
+    refused(&["--kernel", "6.13"], &["6.13", "6.12"]);
+    refused(&["no-such-file.toml"], &["no-such-file.toml"]);
+    let file = dir.path().join("wrong.toml");
+    std::fs::write(&file, FILE.replace("within = 0.03", "within = 0")).unwrap();
+    refused(&[file.to_str().unwrap()], &["wrong.toml:17", "`within` is 0"]);
+    std::fs::write(&file, FILE.replace("\"MODEL\"", "\"linux-9\"")).unwrap();
+    refused(&[file.to_str().unwrap()], &["linux-9"]);
+}

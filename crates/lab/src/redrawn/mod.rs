@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A study's own figures and tables, to be drawn again beside the original's values.
+//!
+//! They are data of the study's file: which runs, at which places, in which form. Values are
+//! expressions over measures, as in claims. `draw` fills them with the runs; whoever writes a
+//! report draws what comes out. `[experiment.published]` gives a figure of lines by itself.
+
+mod draw;
+
+pub use draw::{
+    Drawn, DrawnKind, DrawnPanel, DrawnPoint, DrawnRow, DrawnSeries, DrawnTable, figure, published,
+    table,
+};
+
+use crate::axis::{OneOrMore, Scalar};
+use crate::claims::{Expr, Place, check_number};
+use crate::study::{ExperimentSpec, unknown};
+use crate::{StudyError, place::Step};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a figure is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Number of the process, and its progress in percent, against the elapsed time: a dot for
+    /// each record. Its runs must keep their progress.
+    Records,
+    /// A dot for each value of `x`.
+    Points,
+    /// Groups of bars, a group for each of `groups`.
+    Bars,
+}
+
+/// A figure of a study.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyFigure {
+    /// Short name, unique in the study: `S0-F1`.
+    pub id: String,
+    /// Title, as the study's where it has one.
+    pub title: String,
+    /// What it shows, and what is to be known of the original.
+    #[serde(default)]
+    pub text: String,
+    /// How it is drawn.
+    pub form: Form,
+    /// Claims that rest on it.
+    #[serde(default)]
+    pub claims: Vec<String>,
+    /// Experiments whose runs are drawn, by their names in the study, with braces.
+    pub experiment: OneOrMore,
+    /// Where, each place a panel: `sim linux-6.12`, `host OTHER`.
+    pub on: Vec<String>,
+    /// Panels side by side on a wide page; 0: as they fit.
+    #[serde(default)]
+    pub columns: u32,
+    /// Only runs with these values of dimensions; `all` is the number of CPUs.
+    #[serde(default, rename = "where")]
+    pub which: BTreeMap<String, Scalar>,
+    /// Points: the dimension along the horizontal axis.
+    #[serde(default)]
+    pub x: String,
+    /// Label of the horizontal axis.
+    #[serde(default)]
+    pub x_label: String,
+    /// Label of the vertical axis, with the unit.
+    #[serde(default)]
+    pub y_label: String,
+    /// Whether the vertical axis is logarithmic.
+    #[serde(default)]
+    pub log: bool,
+    /// Where the vertical axis begins at least; by default at 0, of a logarithmic one at 1.
+    #[serde(default)]
+    pub y_min: Option<f64>,
+    /// Where it ends at most, such as 100 for percents.
+    #[serde(default)]
+    pub y_max: Option<f64>,
+    /// Points and bars: what is drawn.
+    #[serde(default)]
+    pub series: Vec<SeriesSpec>,
+    /// Bars: the groups.
+    #[serde(default)]
+    pub groups: Vec<GroupSpec>,
+    /// What the study has.
+    #[serde(default)]
+    pub original: Option<Original>,
+}
+
+/// Something that is drawn for each x or in each group.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeriesSpec {
+    /// Its name in the legend.
+    pub label: String,
+    /// The number: an expression over measures, in the unit of the axis: `makespan_ns / 1s`.
+    pub value: String,
+}
+
+/// A group of bars, or a row of a table.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupSpec {
+    /// Its name below the axis or at the head of the row.
+    pub label: String,
+    /// The runs with these values.
+    #[serde(rename = "where")]
+    pub which: BTreeMap<String, Scalar>,
+}
+
+/// The values of the original figure.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Original {
+    /// Name of its panel.
+    #[serde(default = "the_study")]
+    pub title: String,
+    /// Whose they are.
+    pub source: String,
+    /// Records: by process the elapsed milliseconds of each record.
+    #[serde(default)]
+    pub records: Vec<Vec<f64>>,
+    /// Points: values of x.
+    #[serde(default)]
+    pub at: Vec<f64>,
+    /// Points: for each series its values.
+    #[serde(default)]
+    pub values: Vec<Vec<f64>>,
+}
+
+fn the_study() -> String {
+    "the study".into()
+}
+
+/// A table of a study.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StudyTable {
+    /// Short name, unique in the study: `S2-T1`.
+    pub id: String,
+    /// Title.
+    pub title: String,
+    /// What it shows.
+    #[serde(default)]
+    pub text: String,
+    /// Experiments whose runs are in it; empty: only other people's data.
+    #[serde(default)]
+    pub experiment: Option<OneOrMore>,
+    /// Claims that rest on it.
+    #[serde(default)]
+    pub claims: Vec<String>,
+    /// Places, each a row of its own in each group.
+    #[serde(default)]
+    pub on: Vec<String>,
+    /// The rows.
+    #[serde(default)]
+    pub rows: Vec<GroupSpec>,
+    /// The columns.
+    #[serde(default)]
+    pub columns: Vec<SeriesSpec>,
+    /// Data of others beside them.
+    #[serde(default)]
+    pub reference: Vec<Reference>,
+    /// Whether every repetition is listed too, as time(1) printed it for the study: wall, user and
+    /// system time (s), CPU use (%), involuntary and voluntary switches.
+    #[serde(default)]
+    pub raw: bool,
+}
+
+/// Columns of somebody else's data.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// Whose they are, and of which machine.
+    pub source: String,
+    /// Heads of the columns.
+    pub columns: Vec<String>,
+    /// The rows.
+    #[serde(rename = "row")]
+    pub rows: Vec<ReferenceRow>,
+}
+
+/// A row of it.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReferenceRow {
+    /// The label of the table's row.
+    pub row: String,
+    /// The policy: the end of the place that it stands beside, `OTHER` for `host OTHER`; empty: all
+    /// places.
+    #[serde(default)]
+    pub on: String,
+    /// The values.
+    pub values: Vec<f64>,
+}
+
+/// Checks figures and tables.
+pub(crate) fn check(
+    figures: &[StudyFigure],
+    tables: &[StudyTable],
+    experiments: &[ExperimentSpec],
+) -> Result<(), StudyError> {
+    let mut ids = BTreeSet::new();
+    let mut is_new = |id: &str| {
+        ids.insert(id.to_string()).then_some(()).ok_or_else(|| {
+            StudyError::new(format!("two figures or tables are called {id:?}"), "rename one")
+                .below("id")
+        })
+    };
+    for (index, figure) in figures.iter().enumerate() {
+        let inside = |error: StudyError| error.at(["figure".into(), index.into()]);
+        is_new(&figure.id).map_err(inside)?;
+        figure.check(experiments).map_err(inside)?;
+    }
+    for (index, table) in tables.iter().enumerate() {
+        let inside = |error: StudyError| error.at(["table".into(), index.into()]);
+        is_new(&table.id).map_err(inside)?;
+        table.check(experiments).map_err(inside)?;
+    }
+    Ok(())
+}
+
+/// Dimensions of the experiments that are named.
+fn dimensions(
+    named: &OneOrMore,
+    experiments: &[ExperimentSpec],
+) -> Result<BTreeSet<String>, StudyError> {
+    let mut all = BTreeSet::new();
+    for name in named.values() {
+        let Some(spec) = experiments.iter().find(|spec| spec.name == name) else {
+            let names = experiments.iter().map(|spec| spec.name.as_str());
+            return Err(unknown("experiment", &name, names).below("experiment"));
+        };
+        all.extend(spec.dimensions());
+    }
+    Ok(all)
+}
+
+/// Figures that programs print, of the experiments that are named.
+fn figure_names(named: &OneOrMore, experiments: &[ExperimentSpec]) -> Vec<String> {
+    let named = named.values();
+    let meant = experiments.iter().filter(|spec| named.contains(&spec.name));
+    meant.flat_map(ExperimentSpec::figure_names).collect()
+}
+
+fn check_places(on: &[String]) -> Result<(), StudyError> {
+    match on.iter().position(|text| Place::parse(text).is_none_or(|p| p.scheduler.is_none())) {
+        None => Ok(()),
+        Some(index) => Err(StudyError::new(
+            format!("{:?} is no place of runs", on[index]),
+            "give a lane and a scheduler: sim linux-6.12",
+        )
+        .at(["on".into(), index.into()])),
+    }
+}
+
+fn check_series(
+    series: &[SeriesSpec],
+    (known, figures): (&BTreeSet<String>, &[String]),
+    steps: &'static str,
+) -> Result<(), StudyError> {
+    for (index, one) in series.iter().enumerate() {
+        let at: [Step; 2] = [steps.into(), index.into()];
+        let wrong =
+            |text: String| StudyError::new(format!("the value {:?}: {text}", one.value), "");
+        let expr = Expr::parse(&one.value).map_err(|e| wrong(e.to_string()).at(at.clone()))?;
+        check_number(&expr, known, figures).map_err(|error| error.at(at))?;
+    }
+    Ok(())
+}
+
+fn check_which<'w>(
+    which: impl Iterator<Item = &'w BTreeMap<String, Scalar>>,
+    known: &BTreeSet<String>,
+) -> Result<(), StudyError> {
+    for name in which.flat_map(|which| which.keys()) {
+        if !known.contains(name) {
+            return Err(unknown("dimension", name, known.iter().map(String::as_str)));
+        }
+    }
+    Ok(())
+}
+
+impl StudyFigure {
+    fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
+        let known = dimensions(&self.experiment, experiments)?;
+        check_places(&self.on)?;
+        let mut names = known.clone();
+        names.insert("task".into());
+        let figures = figure_names(&self.experiment, experiments);
+        check_series(&self.series, (&names, &figures), "series")?;
+        let groups = self.groups.iter().map(|group| &group.which);
+        check_which(std::iter::once(&self.which).chain(groups), &known)?;
+        let lacks = |what: &str, form: &str| {
+            Err(StudyError::new(format!("`{what}` is empty"), format!("form {form} needs it")))
+        };
+        match self.form {
+            Form::Points if !known.contains(&self.x) => {
+                Err(unknown("dimension", &self.x, known.iter().map(String::as_str)).below("x"))
+            }
+            Form::Points if self.series.is_empty() => lacks("series", "points"),
+            Form::Bars if self.series.is_empty() => lacks("series", "bars"),
+            Form::Bars if self.groups.is_empty() => lacks("groups", "bars"),
+            _ => self.check_original(),
+        }
+    }
+
+    /// The original has as many numbers as it must.
+    fn check_original(&self) -> Result<(), StudyError> {
+        let Some(original) = &self.original else { return Ok(()) };
+        let fits = match self.form {
+            Form::Records => !original.records.is_empty(),
+            Form::Points => {
+                original.values.len() == self.series.len()
+                    && original.values.iter().all(|row| row.len() == original.at.len())
+            }
+            Form::Bars => false,
+        };
+        let numbers = original.records.iter().chain(&original.values).flatten();
+        if fits && numbers.chain(&original.at).all(|number| number.is_finite()) {
+            return Ok(());
+        }
+        Err(StudyError::new(
+            "`original` does not fit the form",
+            "records: `records`; points: `at`, and a list as long in `values` for each series; \
+             bars have none",
+        )
+        .below("original"))
+    }
+}
+
+impl StudyTable {
+    fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
+        check_places(&self.on)?;
+        if let Some(named) = &self.experiment {
+            let mut known = dimensions(named, experiments)?;
+            check_which(self.rows.iter().map(|row| &row.which), &known)?;
+            known.insert("task".into());
+            let figures = figure_names(named, experiments);
+            check_series(&self.columns, (&known, &figures), "columns")?;
+            if self.on.is_empty() || self.rows.is_empty() || self.columns.is_empty() {
+                return Err(StudyError::new(
+                    "a table of runs lacks something",
+                    "`on`, `rows` and `columns` are not empty",
+                ));
+            }
+        }
+        for (index, reference) in self.reference.iter().enumerate() {
+            let count = reference.columns.len();
+            if let Some(row) = reference.rows.iter().find(|row| row.values.len() != count) {
+                return Err(StudyError::new(
+                    format!("row {:?} has {} values", row.row, row.values.len()),
+                    format!("give one for each of the {count} columns"),
+                )
+                .at(["reference".into(), index.into()]));
+            }
+        }
+        Ok(())
+    }
+}

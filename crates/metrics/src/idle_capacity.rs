@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Idle capacity: CPU time that the machine had and the tasks of the run did not use.
+//!
+//! Formula: makespan_ns * CPUs - cpu_time_ns. Unit: ns; below 0 only by what tasks used before the
+//! first release and launchers after the last exit. `None` while a task lives on.
+//! Source: `analyze` of Shannon and Eller, "An Analysis of Linux Schedulers" (2015), which calls it
+//! wait time: wall * cores - user - system.
+//! Not: waiting. With more runnable tasks than CPUs it goes to 0 while run_delay_ns grows.
+
+use schedlab_model::Nanos;
+
+/// Unused CPU time of `nr_cpus` CPUs over the makespan.
+pub fn idle_capacity_ns(
+    makespan_ns: Option<Nanos>,
+    nr_cpus: u32,
+    cpu_time_ns: Nanos,
+) -> Option<i64> {
+    let capacity = i128::from(makespan_ns?) * i128::from(nr_cpus);
+    i64::try_from(capacity - i128::from(cpu_time_ns)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{measure, run};
+
+    /// Jobs of 10, 20 and 30 ns one after another: no CPU idles, and they wait 0 + 10 + 30 ns.
+    #[test]
+    fn waiting_tasks_leave_no_capacity() {
+        let one = measure(1, &run::fcfs(&[10, 20, 30])).totals;
+        assert_eq!((one.idle_capacity_ns, one.run_delay_ns), (Some(0), 40));
+        let two = measure(2, &run::fcfs(&[10, 20, 30])).totals;
+        assert_eq!(two.idle_capacity_ns, Some(60));
+    }
+
+    #[test]
+    fn it_can_be_below_0_and_unknown() {
+        assert_eq!(idle_capacity_ns(Some(10), 2, 21), Some(-1));
+        assert_eq!(idle_capacity_ns(None, 2, 21), None);
+        assert_eq!(idle_capacity_ns(Some(u64::MAX), 1024, 0), None);
+    }
+}

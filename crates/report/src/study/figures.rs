@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures of a study: the frame that every figure of the report has, around panels.
+
+use super::tables::table_id;
+use super::verdicts::claim_link;
+use crate::claims::FiguresOf;
+use crate::error::ReportError;
+use crate::figure::{Figure, Table};
+use crate::html::{escape, slug};
+use crate::number::significant;
+use crate::plot::{Ink, panels_scene, svg_inline};
+use kuva::render::render::Scene;
+use schedlab_lab::claims::ClaimResult;
+use schedlab_lab::redrawn::{Drawn, DrawnKind, DrawnTable};
+use serde::Serialize;
+use serde_json::json;
+
+/// Width of a picture on a wide page, in a narrow one and in a file.
+const WIDE: f64 = 1040.0;
+const NARROW: f64 = 340.0;
+
+#[derive(Serialize)]
+struct Data {
+    table: Table,
+}
+
+fn id_of(drawn: &Drawn) -> String {
+    format!("figure-{}", slug(&drawn.id))
+}
+
+/// All figures of a study that have a panel; `number` counts on.
+pub fn study_figures(
+    figures: &[Drawn],
+    claims: &[ClaimResult],
+    number: &mut usize,
+) -> Result<String, ReportError> {
+    let mut out = String::new();
+    for drawn in figures {
+        if drawn.panels.is_empty() {
+            out += &format!(
+                "<p class=\"notice\" id=\"{}\">{}: {}. No run gave anything to draw.</p>\n",
+                id_of(drawn),
+                escape(&drawn.id),
+                escape(&drawn.title)
+            );
+            continue;
+        }
+        *number += 1;
+        out += &figure(drawn, claims).render(*number, &Data { table: table(drawn) })?;
+    }
+    Ok(out)
+}
+
+/// The figures as pictures for files, with their names.
+pub fn figure_scenes(figures: &[Drawn]) -> Vec<(String, Scene)> {
+    let with_panels = figures.iter().filter(|drawn| !drawn.panels.is_empty());
+    let scene = |drawn: &Drawn| {
+        (format!("study-{}", slug(&drawn.id)), panels_scene(drawn, WIDE, Ink::File))
+    };
+    with_panels.map(scene).collect()
+}
+
+/// Ids of the figures and tables that a claim rests on, by the claim.
+pub fn of_claims(figures: &[Drawn], tables: &[DrawnTable]) -> FiguresOf {
+    let mut all = FiguresOf::new();
+    let figures = figures.iter().map(|drawn| (id_of(drawn), &drawn.id, &drawn.claims));
+    let tables = tables.iter().map(|table| (table_id(table), &table.id, &table.claims));
+    for (id, name, claims) in figures.chain(tables) {
+        for claim in claims {
+            all.entry(claim.clone()).or_default().push((id.clone(), name.clone()));
+        }
+    }
+    all
+}
+
+fn figure(drawn: &Drawn, claims: &[ClaimResult]) -> Figure {
+    let id = id_of(drawn);
+    let draw = |width: f64, name: &str| {
+        svg_inline(&panels_scene(drawn, width, Ink::Inline), &format!("{id}-{name}"))
+    };
+    let picture = format!(
+        "<div class=\"picture\"><div class=\"wide\">{}</div><div class=\"narrow\">{}</div></div>",
+        draw(WIDE, "wide"),
+        draw(NARROW, "narrow")
+    );
+    let mut caption = drawn.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(source) =
+        drawn.source.as_ref().filter(|_| drawn.panels.iter().any(|p| p.is_original))
+    {
+        caption += &format!(" Tinted: {source}.");
+    }
+    if drawn
+        .panels
+        .iter()
+        .any(|p| p.series.iter().any(|s| s.points.iter().any(|p| p.ci95.is_some())))
+    {
+        caption += " Thin upright lines: 95 % confidence intervals.";
+    }
+    if !drawn.missing.is_empty() {
+        caption += &format!(" Nothing was run here under {}.", drawn.missing.join("; "));
+    }
+    let links: Vec<String> = drawn.claims.iter().map(|id| claim_link(id, claims)).collect();
+    let legend = match links.is_empty() {
+        true => String::new(),
+        false => format!("<p class=\"fig-claims\">Bears on {}</p>\n", links.join(" ")),
+    };
+    Figure {
+        id,
+        kind: "sweep",
+        title: format!("{}. {}.", drawn.id, drawn.title.trim_end_matches('.')),
+        caption: caption.trim().into(),
+        alternative: alternative(drawn),
+        notices: Vec::new(),
+        legend,
+        picture,
+        half: false,
+    }
+}
+
+/// What a figure shows, in words: where each series begins and ends.
+fn alternative(drawn: &Drawn) -> String {
+    let mut text = format!("{}.", drawn.title);
+    for panel in &drawn.panels {
+        if panel.kind == DrawnKind::Who {
+            continue;
+        }
+        text += &format!(" {}:", panel.title);
+        for one in &panel.series {
+            let (Some(first), Some(last)) = (one.points.first(), one.points.last()) else {
+                continue;
+            };
+            text += &format!(
+                " {} from {} at {} to {} at {};",
+                one.label,
+                significant(first.y),
+                significant(first.x),
+                significant(last.y),
+                significant(last.x)
+            );
+        }
+    }
+    text
+}
+
+fn table(drawn: &Drawn) -> Table {
+    let columns = ["panel", "kind", "series", "x", "y", "ci95_low", "ci95_high"].map(String::from);
+    let mut rows = Vec::new();
+    for panel in &drawn.panels {
+        let kind = match panel.kind {
+            DrawnKind::Who => "process",
+            DrawnKind::Progress => "progress",
+            _ => &drawn.y_label,
+        };
+        for one in &panel.series {
+            for point in &one.points {
+                let group = drawn.groups.get(point.x as usize);
+                rows.push(vec![
+                    json!(panel.title),
+                    json!(kind),
+                    json!(one.label),
+                    group.map_or(json!(point.x), |name| json!(name)),
+                    json!(point.y),
+                    json!(point.ci95.map(|ends| ends[0])),
+                    json!(point.ci95.map(|ends| ends[1])),
+                ]);
+            }
+        }
+    }
+    Table { columns: columns.to_vec(), rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_lab::redrawn::{DrawnPanel, DrawnPoint, DrawnSeries};
+
+    fn drawn() -> Drawn {
+        let points = vec![DrawnPoint { x: 1.0, y: 162.0, ci95: None }];
+        let series = vec![DrawnSeries { label: "wall".into(), points }];
+        Drawn {
+            id: "S1-F1".into(),
+            title: "Average <turnaround>".into(),
+            text: "What\nit shows.".into(),
+            claims: vec!["S1-1".into()],
+            source: Some("a reader".into()),
+            columns: 0,
+            x_label: "n".into(),
+            y_label: "s".into(),
+            log: false,
+            y_range: [None, None],
+            groups: Vec::new(),
+            panels: vec![DrawnPanel {
+                kind: DrawnKind::Points,
+                title: "the study".into(),
+                is_original: true,
+                series,
+            }],
+            missing: vec!["OTHER, this machine".into()],
+        }
+    }
+
+    #[test]
+    fn a_figure_names_its_source_its_claims_and_what_is_missing() {
+        let mut number = 3;
+        let html = study_figures(&[drawn()], &[], &mut number).unwrap();
+        assert_eq!(number, 4);
+        assert!(html.contains("Figure 4.") && html.contains("id=\"figure-s1-f1\""), "{html}");
+        assert!(html.contains("href=\"#claim-S1-1\"") && html.contains("Tinted: a reader."));
+        assert!(html.contains("Nothing was run here under OTHER, this machine."));
+        assert!(html.contains("&lt;turnaround&gt;") && !html.contains("<turnaround>"));
+        assert_eq!(of_claims(&[drawn()], &[])["S1-1"], [("figure-s1-f1".into(), "S1-F1".into())]);
+    }
+
+    #[test]
+    fn a_figure_without_a_panel_is_said_to_be_missing() {
+        let empty = Drawn { panels: Vec::new(), ..drawn() };
+        let mut number = 0;
+        let html = study_figures(std::slice::from_ref(&empty), &[], &mut number).unwrap();
+        assert!(html.contains("No run gave anything to draw") && number == 0, "{html}");
+        assert!(figure_scenes(std::slice::from_ref(&empty)).is_empty());
+        assert_eq!(figure_scenes(&[drawn()])[0].0, "study-s1-f1");
+    }
+}
