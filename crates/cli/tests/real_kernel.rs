@@ -74,9 +74,15 @@ fn both(workload: &str, scheduler: &str, model: &str) -> [Vec<(String, u64)>; 2]
     [turns(&kernels), turns(&models)]
 }
 
-/// How many decisions of the model the kernel makes too, from the first on.
+/// How many decisions of the model the kernel makes too, from the first on. Who of equals comes
+/// first is decided before the run begins, by microseconds: turns of the kernel before the model's
+/// first one, at most one a task, are passed over.
 fn agreeing(kernels: &[String], models: &[String]) -> usize {
-    kernels.iter().zip(models).take_while(|(one, other)| one == other).count()
+    let nr_tasks = models.iter().collect::<BTreeSet<_>>().len();
+    let from = |skip: usize| {
+        kernels[skip..].iter().zip(models).take_while(|(one, other)| one == other).count()
+    };
+    (0..nr_tasks.min(kernels.len())).map(from).max().unwrap_or(0)
 }
 
 /// Each task's part of the CPU time that was used in the first `ns` of it.
@@ -173,7 +179,9 @@ fn virtual_time_shares_the_cpu_by_weight() {
     if !kernel_ready("virtual_time_shares_the_cpu_by_weight", KERNEL) {
         return;
     }
-    // As long as all of them want the CPU, and long against a slice of 20 ms.
+    // As long as all of them want the CPU, and long against a slice of 20 ms. Before the run begins
+    // tasks have used CPU time, which puts them up to a slice apart in virtual time. At nice -5 that
+    // is 3.1 slices of real time, 61 ms: 0.087 of 700 ms.
     for (workload, ns) in [(HOGS, 1_200_000_000), (NICE, 700_000_000)] {
         let [kernels, models] = both(workload, "vtime", "vtime");
         let (kernels, models) = (shares(&kernels, ns), shares(&models, ns));
@@ -181,7 +189,7 @@ fn virtual_time_shares_the_cpu_by_weight() {
         for (task, share) in &models {
             let found = kernels.get(task).copied().unwrap_or_default();
             assert!(
-                (found - share).abs() <= 0.045,
+                (found - share).abs() <= 0.087,
                 "{workload}: {task} has {found} of the CPU in the kernel and {share} in the model"
             );
         }

@@ -102,7 +102,7 @@ impl Launcher<'_> {
         self.line_up(&words);
         let mut awaited = Awaited::default();
         let result = self.watch(&released, &words, &mut awaited);
-        self.let_last_task_leave(awaited.last);
+        self.let_last_task_leave(awaited.last_that_exited());
         self.memory.header().end_ns.store(sys::monotonic_ns(), Ordering::Release);
         self.kill_and_count();
         result?;
@@ -474,6 +474,11 @@ struct Awaited {
 }
 
 impl Awaited {
+    /// The process that exited last; 0: the run ended before that, or nobody was awaited.
+    fn last_that_exited(&self) -> u32 {
+        if self.is_open { 0 } else { self.last }
+    }
+
     /// Moves on past everybody who has exited; true when nobody is left.
     fn advance(&mut self, memory: &RunMemory) -> bool {
         while self.index < memory.nr_slots() {
