@@ -179,9 +179,9 @@ fn virtual_time_shares_the_cpu_by_weight() {
     if !kernel_ready("virtual_time_shares_the_cpu_by_weight", KERNEL) {
         return;
     }
-    // As long as all of them want the CPU, and long against a slice of 20 ms. Before the run begins
-    // tasks have used CPU time, which puts them up to a slice apart in virtual time. At nice -5 that
-    // is 3.1 slices of real time, 61 ms: 0.087 of 700 ms.
+    // As long as all of them want the CPU, and long against a slice of 20 ms. Before the run
+    // begins tasks have used CPU time, which puts them up to a slice apart in virtual time. At
+    // nice -5 that is 3.1 slices of real time, 61 ms: 0.087 of 700 ms.
     for (workload, ns) in [(HOGS, 1_200_000_000), (NICE, 700_000_000)] {
         let [kernels, models] = both(workload, "vtime", "vtime");
         let (kernels, models) = (shares(&kernels, ns), shares(&models, ns));
