@@ -4,7 +4,7 @@
 //! say SKIP and why.
 
 mod common;
-use common::{Done, schedlab};
+use common::{Done, kernel_ready, schedlab};
 use serde_json::Value;
 use std::path::Path;
 
@@ -94,26 +94,6 @@ knob = "nice"
 values = [0, 5, 10]
 "#;
 
-/// Whether guests with this kernel can run here; otherwise it says why the test is skipped.
-fn ready(test: &str, kernel: &str) -> bool {
-    let skip = |why: &str| {
-        println!("SKIP {test}: {}", why.split_whitespace().collect::<Vec<_>>().join(" "));
-        false
-    };
-    if let Err(error) = schedlab_vm::qemu::Qemu::find() {
-        return skip(&error.to_string());
-    }
-    if let Err(error) = schedlab_vm::guest::find() {
-        return skip(&error.to_string());
-    }
-    let got = schedlab(&["kernel", "get", kernel]);
-    match got.code {
-        0 => true,
-        3 => skip(&got.stderr),
-        code => panic!("kernel get {kernel} gave {code}: {}", got.stderr),
-    }
-}
-
 /// Validates hogs under a kernel against a model.
 fn hogs(dir: &Path, kernel: &str, model: &str, more: &[&str]) -> Done {
     let file = dir.join("hogs.toml");
@@ -125,7 +105,7 @@ fn hogs(dir: &Path, kernel: &str, model: &str, more: &[&str]) -> Done {
 
 /// The kernel's own scheduler is within the tolerances of its model, and not of wrong ones.
 fn agrees(test: &str, kernel: &str, model: &str) {
-    if !ready(test, kernel) {
+    if !kernel_ready(test, kernel) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -169,7 +149,7 @@ fn linux_6_18_agrees_with_its_model() {
 #[test]
 fn a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again() {
     let test = "a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again";
-    if !ready(test, "6.12") {
+    if !kernel_ready(test, "6.12") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -15,7 +15,8 @@ pub use timeline::timeline_scene;
 
 use kuva::backend::png::PngBackend;
 use kuva::backend::svg::SvgBackend;
-use kuva::render::render::Scene;
+use kuva::render::color::Color;
+use kuva::render::render::{Primitive, Scene, TextAnchor};
 use kuva::render::theme::Theme;
 
 /// Where a picture will stand.
@@ -52,6 +53,27 @@ pub fn theme(ink: Ink) -> Theme {
         font_family: Some(FONTS.into()),
         ..Theme::light()
     }
+}
+
+/// Writes a text with its anchor at a place.
+fn text(
+    scene: &mut Scene,
+    (x, y): (f64, f64),
+    content: &str,
+    size: u32,
+    bold: bool,
+    anchor: TextAnchor,
+) {
+    scene.add(Primitive::Text {
+        x,
+        y,
+        content: literal(content),
+        size,
+        anchor,
+        rotate: None,
+        bold,
+        color: Some(Color::from(TEXT)),
+    });
 }
 
 /// `text` so that the library draws it as it is: it would read `$...$` as a formula.

@@ -4,7 +4,7 @@
 //! has its room.
 
 use super::scale::{Scale, nice_end};
-use super::{AXIS, FONTS, GRID, Ink, TEXT, literal};
+use super::{AXIS, FONTS, GRID, Ink, TEXT, literal, text};
 use crate::style::COLOURS;
 use kuva::render::color::Color;
 use kuva::render::render::{Primitive, Scene, TextAnchor};
@@ -398,26 +398,6 @@ fn segment(scene: &mut Scene, from: (f64, f64), to: (f64, f64), colour: &str, wi
         stroke: Color::from(colour),
         stroke_width: width,
         stroke_dasharray: None,
-    });
-}
-
-fn text(
-    scene: &mut Scene,
-    (x, y): (f64, f64),
-    content: &str,
-    size: u32,
-    bold: bool,
-    anchor: TextAnchor,
-) {
-    scene.add(Primitive::Text {
-        x,
-        y,
-        content: literal(content),
-        size,
-        anchor,
-        rotate: None,
-        bold,
-        color: Some(Color::from(TEXT)),
     });
 }
 

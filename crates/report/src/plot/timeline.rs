@@ -3,7 +3,7 @@
 //! rectangles, at most one for each half unit of width, so that a picture of a million slices
 //! stays small.
 
-use super::{AXIS, FONTS, GRID, TEXT, literal};
+use super::{AXIS, FONTS, GRID, TEXT, text};
 use crate::style::COLOURS;
 use kuva::render::color::Color;
 use kuva::render::render::{Primitive, Scene, TextAnchor};
@@ -27,7 +27,7 @@ pub fn timeline_scene(title: &str, runs: &[(String, &RunResult)]) -> Scene {
     scene.background_color = Some("white".into());
     scene.text_color = Some(TEXT.into());
     scene.font_family = Some(FONTS.into());
-    text(&mut scene, 12.0, 24.0, title, 16, true, TextAnchor::Start);
+    text(&mut scene, (12.0, 24.0), title, 16, true, TextAnchor::Start);
     let scale = (WIDTH - LEFT - RIGHT) / end_ns as f64;
     let bottom = height - 44.0;
     axis(&mut scene, end_ns, scale, bottom);
@@ -77,25 +77,25 @@ impl<'a> Panel<'a> {
     }
 
     fn draw(&self, scene: &mut Scene, top: f64, scale: f64) {
-        text(scene, LEFT, top + 17.0, self.title, 13, true, TextAnchor::Start);
+        text(scene, (LEFT, top + 17.0), self.title, 13, true, TextAnchor::Start);
         let lanes = top + HEAD;
         for (index, cpu) in self.cpus.iter().enumerate() {
             let y = lanes + index as f64 * LANE;
             let label = format!("CPU {cpu}");
-            text(scene, LEFT - 8.0, y + 11.0, &label, 11, false, TextAnchor::End);
+            text(scene, (LEFT - 8.0, y + 11.0), &label, 11, false, TextAnchor::End);
             self.row(scene, y, LANE - 3.0, scale, |slice| slice.cpu == *cpu);
         }
         let rows = lanes + self.cpus.len() as f64 * LANE + 4.0;
         for (index, (id, name)) in self.tasks.iter().take(ROWS_MAX).enumerate() {
             let y = rows + index as f64 * ROW;
             let short: String = name.chars().take(16).collect();
-            text(scene, LEFT - 8.0, y + 9.0, &short, 10, false, TextAnchor::End);
+            text(scene, (LEFT - 8.0, y + 9.0), &short, 10, false, TextAnchor::End);
             self.waiting(scene, y + ROW / 2.0 - 2.0, scale, *id);
             self.row(scene, y, ROW - 3.0, scale, |slice| slice.task == *id);
         }
         if self.tasks.len() > ROWS_MAX {
             let note = format!("first {ROWS_MAX} of {} tasks", self.tasks.len());
-            text(scene, WIDTH - RIGHT, top + 17.0, &note, 11, false, TextAnchor::End);
+            text(scene, (WIDTH - RIGHT, top + 17.0), &note, 11, false, TextAnchor::End);
         }
     }
 
@@ -165,27 +165,6 @@ impl<'a> Panel<'a> {
     }
 }
 
-fn text(
-    scene: &mut Scene,
-    x: f64,
-    y: f64,
-    content: &str,
-    size: u32,
-    bold: bool,
-    anchor: TextAnchor,
-) {
-    scene.add(Primitive::Text {
-        x,
-        y,
-        content: literal(content),
-        size,
-        anchor,
-        rotate: None,
-        bold,
-        color: Some(Color::from(TEXT)),
-    });
-}
-
 fn axis(scene: &mut Scene, end_ns: u64, scale: f64, bottom: f64) {
     let unit = crate::number::unit_for(end_ns as f64 / 2.0);
     let step = tick_step(end_ns);
@@ -202,7 +181,7 @@ fn axis(scene: &mut Scene, end_ns: u64, scale: f64, bottom: f64) {
             stroke_dasharray: None,
         });
         let label = (at as f64 / unit.ns as f64).to_string();
-        text(scene, x, bottom + 16.0, &label, 11, false, TextAnchor::Middle);
+        text(scene, (x, bottom + 16.0), &label, 11, false, TextAnchor::Middle);
         at += step;
     }
     scene.add(Primitive::Line {
@@ -216,7 +195,7 @@ fn axis(scene: &mut Scene, end_ns: u64, scale: f64, bottom: f64) {
     });
     let label = format!("time since the first release ({})", unit.symbol);
     let middle = (LEFT + WIDTH - RIGHT) / 2.0;
-    text(scene, middle, bottom + 34.0, &label, 12, false, TextAnchor::Middle);
+    text(scene, (middle, bottom + 34.0), &label, 12, false, TextAnchor::Middle);
 }
 
 /// A step of 1, 2 or 5 times a power of ten that gives five to ten ticks.
