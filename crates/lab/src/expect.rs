@@ -66,7 +66,11 @@ pub fn check(workload: &Workload) -> Result<(), String> {
             "expectation of {:?}: no measure of a {of} is called so: allowed are {}{}",
             expectation.measure,
             names.join(", "),
-            if over_tasks { ", and any of them with _mean, _min, _max, _sum, _q1, _median or _q3" } else { "" }
+            if over_tasks {
+                ", and any of them with _mean, _min, _max, _sum, _q1, _median or _q3"
+            } else {
+                ""
+            }
         ));
     }
     Ok(())

@@ -66,7 +66,7 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
             "<p class=\"summary\" id=\"summary\">{}</p>",
             escape(&findings(&groups, &pairs).join(" "))
         );
-        out += &warnings_section(&groups);
+        out += &warnings_section(&groups, &[]);
         summary(&mut out, &groups, &styles);
         for group in &groups {
             page.experiment(&mut out, group)?;
@@ -230,7 +230,7 @@ impl Page<'_> {
         *out += "</header>\n";
         *out += &contents(studies, groups, input.claims);
         *out += &verdict_summary(input.claims);
-        *out += &warnings_section(groups);
+        *out += &warnings_section(groups, &[]);
         for page in studies {
             *out += &study_page(page, groups, input.claims, &mut self.number)?;
         }

@@ -10,9 +10,7 @@ use crate::output::say;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::validate::{Validation, ValidationResult};
 use schedlab_lab::{ExperimentResult, RunResult, SCHEMA_VERSION};
-use schedlab_report::{
-    Limits, ModelNote, ReportError, ReportInput, StudyPage, ValidationInput,
-};
+use schedlab_report::{Limits, ModelNote, ReportError, ReportInput, StudyPage, ValidationInput};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -109,11 +109,7 @@ impl Scope<'_> {
     }
 
     /// The number where these dimensions have these values, unless a measure names another.
-    pub fn evaluate_at(
-        &self,
-        expr: &Expr,
-        at: &BTreeMap<String, String>,
-    ) -> Result<Found, String> {
+    pub fn evaluate_at(&self, expr: &Expr, at: &BTreeMap<String, String>) -> Result<Found, String> {
         if self.runs.is_empty() {
             return Err("no run of it gave a result".into());
         }

@@ -284,7 +284,10 @@ fn originals(spec: &StudyFigure) -> Vec<DrawnPanel> {
             let rows = spec.series.iter().zip(&original.groups);
             let series = rows.map(|(series, groups)| DrawnSeries {
                 label: series.label.clone(),
-                points: (0..).zip(groups).filter_map(|(index, group)| grouped(index, group)).collect(),
+                points: (0..)
+                    .zip(groups)
+                    .filter_map(|(index, group)| grouped(index, group))
+                    .collect(),
             });
             vec![panel(kind_of(spec.form), series.collect())]
         }

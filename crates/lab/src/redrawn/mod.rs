@@ -348,8 +348,7 @@ impl StudyFigure {
         let fits = match self.form {
             Form::Records => !original.records.is_empty(),
             Form::Points | Form::Lines => {
-                let is_row =
-                    |row: &Vec<f64>| row.is_empty() || row.len() == original.at.len();
+                let is_row = |row: &Vec<f64>| row.is_empty() || row.len() == original.at.len();
                 original.values.len() == series && original.values.iter().all(is_row)
             }
             Form::Bars | Form::Boxes => {

@@ -44,8 +44,7 @@ fn run(scheduler: &str, n: u64, unit: u64) -> RunResult {
 fn drawn(figure: &str) -> Drawn {
     let study = Study::parse(&format!("{HEAD}{figure}")).unwrap();
     let runs = vec![run("rr", 1, 1), run("rr", 2, 3), run("fcfs", 1, 2), run("fcfs", 2, 8)];
-    let experiment =
-        Experiment { name: "e".into(), study: "S9".into(), ..Experiment::default() };
+    let experiment = Experiment { name: "e".into(), study: "S9".into(), ..Experiment::default() };
     super::figure("S9", &study.figures[0], &[ExperimentResult { experiment, runs }], 1)
 }
 

@@ -108,8 +108,7 @@ impl Validation {
 
     /// The pairs whose kernel a lane can have.
     pub(super) fn pairs_in(&self, lane: &LaneSpec, wanted: &Wanted) -> Vec<&Pair> {
-        let is_left_out =
-            |pair: &Pair| wanted.quick && pair.skip_quick && lane.name != "host";
+        let is_left_out = |pair: &Pair| wanted.quick && pair.skip_quick && lane.name != "host";
         let is_wanted = |pair: &&Pair| match wanted.kernels.is_empty() {
             true => !is_left_out(pair),
             false => wanted.kernels.contains(&pair.kernel),

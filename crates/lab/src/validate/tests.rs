@@ -189,7 +189,8 @@ fn what_is_made_is_an_experiment_file() {
 
 #[test]
 fn a_quick_validation_leaves_out_what_says_so_unless_it_is_asked_for() {
-    let text = FILE.replacen("model = \"linux-6.12\"", "model = \"linux-6.12\"\nskip_quick = true", 1);
+    let text =
+        FILE.replacen("model = \"linux-6.12\"", "model = \"linux-6.12\"\nskip_quick = true", 1);
     let validation = Validation::parse(&text).unwrap();
     let kernels = |lane: &str, kernels: &[&str], quick: bool| {
         let wanted = Wanted {

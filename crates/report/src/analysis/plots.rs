@@ -65,9 +65,8 @@ fn drawn(
 
 /// Values of bins of `bin_ns`, each at its end.
 fn curve(label: &str, bin_ns: u64, values: impl Iterator<Item = f64>) -> DrawnSeries {
-    let point = |(index, y): (usize, f64)| {
-        DrawnPoint::plain((index + 1) as f64 * bin_ns as f64 / MS, y)
-    };
+    let point =
+        |(index, y): (usize, f64)| DrawnPoint::plain((index + 1) as f64 * bin_ns as f64 / MS, y);
     DrawnSeries { label: label.into(), points: values.enumerate().map(point).collect() }
 }
 

@@ -273,7 +273,7 @@ impl Look<'_> {
             // As the studies' scripts draw it: from 0 to one more than the last.
             DrawnKind::Points if high <= 40.0 => Scale::linear(0.0, high + 1.0, left, right),
             DrawnKind::Who | DrawnKind::Progress => Scale::linear(0.0, high, left, right),
-            _ => Scale::linear(0.0, nice_end(high.max(1e-9) * 1.04), left, right),
+            _ => Scale::linear(0.0, high.max(1e-9) * 1.05, left, right),
         }
     }
 
@@ -455,12 +455,11 @@ mod tests {
     use crate::plot::svg;
 
     pub(super) fn drawn(kind: DrawnKind, panels: usize) -> Drawn {
-        let point =
-            |x: usize| DrawnPoint {
-                ci95: Some([0.1, 2.0]),
-                spread: (kind == DrawnKind::Boxes).then_some([0.2, 0.4, 3.0, 4.0]),
-                ..DrawnPoint::plain(x as f64, 0.5 + x as f64)
-            };
+        let point = |x: usize| DrawnPoint {
+            ci95: Some([0.1, 2.0]),
+            spread: (kind == DrawnKind::Boxes).then_some([0.2, 0.4, 3.0, 4.0]),
+            ..DrawnPoint::plain(x as f64, 0.5 + x as f64)
+        };
         let series =
             |label: &str| DrawnSeries { label: label.into(), points: (0..3).map(point).collect() };
         let panel = |index: usize| DrawnPanel {

@@ -97,7 +97,8 @@ fn figure(drawn: &Drawn, claims: &[ClaimResult]) -> Figure {
         caption += " Thin upright lines: 95 % confidence intervals.";
     }
     if drawn.panels.iter().any(|panel| panel.kind == DrawnKind::Boxes) {
-        caption += " Boxes: quartiles with the median; thin lines reach the least and the greatest.";
+        caption +=
+            " Boxes: quartiles with the median; thin lines reach the least and the greatest.";
     }
     if !drawn.missing.is_empty() {
         caption += &format!(" Nothing was run here under {}.", drawn.missing.join("; "));

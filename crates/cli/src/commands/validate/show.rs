@@ -118,7 +118,11 @@ fn detail(comparison: &Comparison, out: &mut Out) -> CliResult<()> {
                 table::number(value(metric, unit.model)),
                 table::number(metric.deviation_text(unit.deviation)),
                 table::number(interval(metric, unit)),
-                table::number(if index == 0 { metric.deviation_text(found.within) } else { "".into() }),
+                table::number(if index == 0 {
+                    metric.deviation_text(found.within)
+                } else {
+                    "".into()
+                }),
                 Cell::new(verdict),
             ]);
         }
