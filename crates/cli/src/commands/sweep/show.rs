@@ -27,12 +27,7 @@ pub fn dry_run(prepared: &Prepared, output: &Path, out: &mut Out) -> CliResult<(
         out.line(format!("{experiment}: {} seed={}{mark}", run.label(), run.request.seed))?;
     }
     out.finish_now()?;
-    say(format!(
-        "{} runs: {}; {stored} stored in {}",
-        prepared.plan.runs.len(),
-        prepared.counts(),
-        output.display()
-    ));
+    say(format!("{}; {stored} stored in {}", prepared.counts(), output.display()));
     Ok(())
 }
 
