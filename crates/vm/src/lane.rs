@@ -325,6 +325,22 @@ fn add(result: &mut RunResult, name: &str, value: impl Into<String>) {
     result.machine.settings.push(Setting { name: name.into(), value: value.into() });
 }
 
+/// What the run is known by, and what of it must be equal for comparisons.
+fn add_identity(result: &mut RunResult, job: &Job<'_>, trace: &[u8]) {
+    add(result, "vm.identity", job.identity.sha256());
+    // What must be equal for a comparison with a golden; kernel and object are what it tests.
+    let conditions = job.identity.sha256_without(&["kernel", "boot", "object"]);
+    add(result, "vm.conditions", conditions);
+    // The order of turns does not depend on the guest's build, nor on how a scheduler was compiled.
+    let conditions = job.identity.sha256_without(&["initramfs", "object"]);
+    add(result, "vm.turn_conditions", conditions);
+    add(result, "vm.trace", hash::sha256(trace));
+    add(result, "vm.clock", job.setup.accel.name());
+    for (name, value) in job.identity.parts() {
+        add(result, &format!("vm.{name}"), value);
+    }
+}
+
 impl VmLane {
     /// The result of the guest's lane, with what its trace gives here.
     fn result(
@@ -367,19 +383,7 @@ impl VmLane {
             task.pid = same.map_or(0, |found| found.pid);
         }
         result.warnings.extend(io_warning(&request.workload));
-        add(&mut result, "vm.identity", job.identity.sha256());
-        // What must be equal for a comparison with a golden; kernel and object are what it tests.
-        let conditions = job.identity.sha256_without(&["kernel", "boot", "object"]);
-        add(&mut result, "vm.conditions", conditions);
-        // The order of turns does not depend on the guest's build, nor on how a scheduler was
-        // compiled.
-        let conditions = job.identity.sha256_without(&["initramfs", "object"]);
-        add(&mut result, "vm.turn_conditions", conditions);
-        add(&mut result, "vm.trace", hash::sha256(&trace));
-        add(&mut result, "vm.clock", job.setup.accel.name());
-        for (name, value) in job.identity.parts() {
-            add(&mut result, &format!("vm.{name}"), value);
-        }
+        add_identity(&mut result, job, &trace);
         for (when, state) in [("before", reply.ext_before), ("after", reply.ext_after)] {
             if let Some(state) = state {
                 let text = format!("{} {}", state.state, state.ops);

@@ -4,12 +4,12 @@
 //! A golden of decisions ([`crate::golden`]) belongs to one build of the guest, since every other
 //! build has other instructions and so other times. The order of turns does not follow from some
 //! microseconds: a *turn* is what a task runs until another task of the run takes its CPU, or until
-//! it leaves by itself and another one has run. Left out is what does depend on microseconds: times,
-//! threads of the kernel in between, and stays shorter than [`SHORT_NS`], which surround a task's
-//! work (it begins, it exits).
+//! it leaves by itself and another one has run. Left out is what does depend on microseconds:
+//! times, threads of the kernel in between, and stays shorter than [`SHORT_NS`], which surround a
+//! task's work (it begins, it exits).
 //!
-//! An entry belongs to a kernel's file, QEMU, the machine and the request (workload, seed, options).
-//! The scheduler's object is what it tests, and stands in it for the reader.
+//! An entry belongs to a kernel's file, QEMU, the machine and the request (workload, seed,
+//! options). The scheduler's object is what it tests, and stands in it for the reader.
 
 use schedlab_lab::RunResult;
 use schedlab_model::trace::TaskInfo;

@@ -43,8 +43,8 @@ fn refuse(asked: u32, kernels: &BTreeMap<String, u32>) -> CliResult<()> {
     let Some((name, hz)) = kernels.iter().find(|(_, hz)| **hz != asked) else { return Ok(()) };
     Err(CliError::usage_help(
         format!(
-            "--hz {asked} beside guests: kernel {name} has HZ {hz}, which is fixed when a kernel is \
-             built"
+            "--hz {asked} beside guests: kernel {name} has HZ {hz}, which is fixed when a kernel \
+             is built"
         ),
         format!("leave --hz out (models then have HZ {hz} too), or leave the guests out"),
     ))

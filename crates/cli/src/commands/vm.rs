@@ -65,7 +65,8 @@ pub struct VmArgs {
     pub limit: Nanos,
     /// Play the workload again and again for this much of the guest's time, under one loading of
     /// the scheduler; what is shown is the first round.
-    #[arg(long, value_name = "TIME", value_parser = crate::input::duration, conflicts_with = "golden")]
+    #[arg(long, value_name = "TIME", value_parser = crate::input::duration,
+          conflicts_with = "golden")]
     pub soak: Option<Nanos>,
     /// Compare the decisions with those in this file; fail at the first that differs.
     #[arg(long, value_name = "FILE")]

@@ -110,8 +110,9 @@ impl ExtState {
         }
     }
 
-    /// Those among whom the CPU could choose, and those that wait elsewhere: what goes on, the local
-    /// queue, the queue that the chosen one came from, the other ones, what the scheduler keeps.
+    /// Those among whom the CPU could choose, and those that wait elsewhere: what goes on, the
+    /// local queue, the queue that the chosen one came from, the other ones, what the scheduler
+    /// keeps.
     fn waiting(
         &self,
         core: &Core,
