@@ -4,9 +4,10 @@
 //!
 //! Source: Linux kernel/sched/fair.c (place_entity, update_deadline, pick_eevdf,
 //! check_preempt_wakeup_fair, requeue_delayed_entity), 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5; the
-//! algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995. From 6.19 on the kernel counts virtual times from the average
-//! (zero_vruntime) instead of from the least one (min_vruntime), and from 7.1 on it gives up bits
-//! of weights before a sum overflows; sums here are wide enough for either, so that neither shows.
+//! algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995. From 6.19
+//! on the kernel counts virtual times from the average (zero_vruntime) instead of from the least
+//! one (min_vruntime), and from 7.1 on it gives up bits of weights before a sum overflows; sums
+//! here are wide enough for either, so that neither shows.
 
 use super::average::Sums;
 use super::entity::{CfsRq, Entity};
