@@ -29,7 +29,7 @@ const MEDIAN: &str = "#ffffff";
 /// Dashes of lines in their order: one that lies on another leaves gaps for it.
 const DASHES: [&str; 4] = ["", "9 5", "4 7", "2 9"];
 /// Width of a letter at the size of the legend, roughly.
-const LETTER: f64 = 6.4;
+const LETTER: f64 = 7.0;
 
 /// Where and how large a panel is drawn.
 struct Place<'d> {
