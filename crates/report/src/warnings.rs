@@ -187,7 +187,7 @@ mod tests {
         let codes: Vec<&str> = noted.iter().map(|n| n.code.as_str()).collect();
         assert_eq!(codes, ["steal", "lost-events", "unfinished-tasks", "steal"]);
         assert_eq!((noted[0].runs, noted[0].places.len()), (2, 1));
-        let html = warnings_section(&groups);
+        let html = warnings_section(&groups, &[]);
         assert!(html.contains("3\u{a0}things may falsify") && html.contains("&lt;b&gt;9 %"));
         assert!(html.contains("1 of 2 tasks had not ended"));
     }
