@@ -10,9 +10,8 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline(always)]
     pub(crate) fn start_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
         if self.has_plain_bursts {
-            let end = self.core.now.saturating_add(in_kernel).saturating_add(ns);
-            let wall = self.execs[task.index()].wall_until;
-            self.burst_ends.set(cpu, wall.map_or(end, |wall| end.max(wall)));
+            let end = self.execs[task.index()].plain_end(self.core.now, in_kernel, ns);
+            self.burst_ends.set(cpu, end);
         } else {
             self.start_paced_burst(cpu, task, in_kernel, ns);
         }
@@ -20,7 +19,13 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The same where siblings slow each other or time in the kernel counts.
     #[inline(never)]
-    fn start_paced_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
+    pub(crate) fn start_paced_burst(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        in_kernel: Nanos,
+        ns: Nanos,
+    ) {
         let now = self.core.now;
         let busy = in_kernel.saturating_add(ns);
         let exec = &mut self.execs[task.index()];
@@ -102,12 +107,13 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task` leaves `cpu`: keeps what is left of its burst.
+    /// `task` leaves `cpu`: keeps what is left of its burst, and since when it waits.
     #[inline]
     pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
+        let exec = &mut self.execs[task.index()];
+        exec.runnable_since = self.core.now;
         if self.has_plain_bursts {
             let left = self.burst_ends.get(cpu).saturating_sub(self.core.now);
-            let exec = &mut self.execs[task.index()];
             exec.remaining = if exec.wall_until.is_some() { 0 } else { left };
         } else {
             self.keep_paced_rest(cpu, task);

@@ -235,7 +235,7 @@ impl FairClass {
             }
         }
         if by_deadline {
-            let best = rq.waiting.first_that(&self.nodes, |v| sums.is_eligible(v));
+            let best = rq.waiting.first_that(&self.nodes, move |v| sums.is_eligible(v));
             match curr {
                 Some(curr) if best == NIL || before(curr.deadline, self.ent(best).deadline) => {
                     rq.curr
@@ -244,7 +244,7 @@ impl FairClass {
             }
         } else {
             let (root, curr) = (rq.waiting.tree().root, curr.map_or(NIL, |_| rq.curr));
-            let best = self.earliest_eligible_by_vruntime(root, curr, |v| sums.is_eligible(v));
+            let best = self.earliest_eligible_by_vruntime(root, curr, move |v| sums.is_eligible(v));
             // Nothing eligible: possible only by rounding.
             if best == NIL { rq.waiting.first() } else { best }
         }

@@ -152,7 +152,7 @@ impl FairClass {
     }
 
     #[inline(always)]
-    pub(super) fn enqueue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: EnqueueFlags) {
+    fn enqueue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: EnqueueFlags) {
         let is_curr = self.rq(q).curr == e;
         let cfs = self.rules.algorithm == Algorithm::Cfs;
         if is_curr && !cfs {
@@ -165,7 +165,7 @@ impl FairClass {
             se.vruntime = se.vruntime.wrapping_add(min_vruntime);
             se.v_relative = false;
         }
-        self.update_load_avg(core.now, q, e, Change::Attach);
+        self.update_load_avg_in_place(core.now, q, e, Change::Attach);
         self.update_group_weight(core, e);
         if !is_curr && !cfs {
             self.place_entity_eevdf(q, e, flags.initial);
@@ -185,18 +185,12 @@ impl FairClass {
 
     /// Returns whether `e` left; `false`: its dequeue is delayed.
     #[inline(always)]
-    pub(super) fn dequeue_entity(
-        &mut self,
-        core: &mut Core,
-        q: u32,
-        e: u32,
-        flags: Dequeue,
-    ) -> bool {
+    fn dequeue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) -> bool {
         self.update_curr(core, q);
         self.clear_buddies(e);
         let exempt = flags.special || flags.throttle || flags.delayed;
         let delay = self.rules.delay_dequeue && flags.sleep && !exempt;
-        self.update_load_avg(core.now, q, e, Change::None);
+        self.update_load_avg_in_place(core.now, q, e, Change::None);
         if delay && !self.entity_eligible(q, e) {
             if self.rules.delayed_lag_only_rises {
                 self.update_entity_lag(core, q, e);
@@ -239,6 +233,18 @@ impl FairClass {
             }
         }
         true
+    }
+
+    /// [`Self::enqueue_entity`] for bandwidth control.
+    #[inline(never)]
+    pub(super) fn put_back_entity(&mut self, core: &mut Core, q: u32, e: u32) {
+        self.enqueue_entity(core, q, e, EnqueueFlags::WAKEUP);
+    }
+
+    /// [`Self::dequeue_entity`] for bandwidth control.
+    #[inline(never)]
+    pub(super) fn take_entity_off(&mut self, core: &mut Core, q: u32, e: u32, delayed: bool) {
+        self.dequeue_entity(core, q, e, Dequeue::throttle(delayed));
     }
 
     #[inline]
@@ -369,7 +375,19 @@ impl FairClass {
 
     /// Dequeues `e` and those above it that become empty. Returns `false` if `e` is a task whose
     /// dequeue is delayed.
+    #[inline(never)]
     pub(super) fn dequeue_entities(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        first: u32,
+        flags: Dequeue,
+    ) -> bool {
+        self.dequeue_upwards(core, cpu, first, flags)
+    }
+
+    #[inline(always)]
+    fn dequeue_upwards(
         &mut self,
         core: &mut Core,
         cpu: CpuId,
@@ -422,9 +440,11 @@ impl FairClass {
     }
 
     /// Ends the delayed dequeue of `e`, which the pick has chosen (EEVDF 6.12).
+    // With code of its own: under sleeping tasks every second dequeue is such a one.
+    #[inline(never)]
     pub(super) fn complete_delayed(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
         let flags = Dequeue { special: false, throttle: false, ..Dequeue::throttle(true) };
-        self.dequeue_entities(core, cpu, e, flags);
+        self.dequeue_upwards(core, cpu, e, flags);
         if self.is_task(e) {
             core.dequeue_delayed(self.entity_task(e));
         }
@@ -568,7 +588,7 @@ impl FairClass {
         self.clear_buddies(e);
         if self.ent(e).on_rq {
             self.tree_remove(q, e);
-            self.update_load_avg(core.now, q, e, Change::None);
+            self.update_load_avg_in_place(core.now, q, e, Change::None);
             if self.rules.is_eevdf() && (is_pick || !self.rules.only_picks_protect) {
                 self.protect(q, e);
             }
