@@ -17,15 +17,39 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The same where siblings slow each other or time in the kernel counts.
-    #[inline(never)]
-    pub(crate) fn start_paced_burst(
+    /// The same for a burst that begins with what `task` owes, and `in_kernel`.
+    #[inline(always)]
+    pub(crate) fn start_owed_burst(
         &mut self,
         cpu: CpuId,
         task: TaskId,
         in_kernel: Nanos,
         ns: Nanos,
     ) {
+        let exec = &mut self.execs[task.index()];
+        let in_kernel = std::mem::take(&mut exec.overhead).saturating_add(in_kernel);
+        if self.has_plain_bursts {
+            let end = exec.plain_end(self.core.now, in_kernel, ns);
+            self.burst_ends.set(cpu, end);
+        } else {
+            self.start_paced_burst(cpu, task, in_kernel, ns);
+        }
+    }
+
+    /// `task`, which gives up `cpu`, has nothing left of its burst.
+    #[inline]
+    pub(crate) fn finish_burst(&mut self, cpu: CpuId, task: TaskId) {
+        // A plain one that goes on with its program has come to its end.
+        if self.has_plain_bursts {
+            debug_assert!(self.burst_ends.get(cpu) <= self.core.now);
+        } else {
+            self.start_paced_burst(cpu, task, 0, 0);
+        }
+    }
+
+    /// The same where siblings slow each other or time in the kernel counts.
+    #[inline(never)]
+    fn start_paced_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
         let now = self.core.now;
         let busy = in_kernel.saturating_add(ns);
         let exec = &mut self.execs[task.index()];

@@ -173,7 +173,7 @@ impl Node {
     const NEVER: Self = Self { times: [Nanos::MAX; FAN_OUT], least: Nanos::MAX, first: 0 };
 
     /// Sets one time; returns whether the least of all is another one.
-    #[inline]
+    #[inline(always)]
     fn set(&mut self, slot: usize, at: Nanos) -> bool {
         let slot = slot % FAN_OUT;
         self.times[slot] = at;
@@ -191,7 +191,7 @@ impl Node {
     }
 
     /// Finds the least time.
-    #[inline]
+    #[inline(never)]
     fn search(&mut self) {
         let (mut least, mut first) = (self.times[0], 0);
         for slot in 1..FAN_OUT {
@@ -242,7 +242,7 @@ impl BurstEnds {
     }
 
     /// Sets the end of `cpu`'s burst, which lies behind all moves so far.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, cpu: CpuId, at: Nanos) {
         let at = if at == Nanos::MAX { at } else { at - self.moved };
         let index = cpu.index();

@@ -255,13 +255,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let exec = &mut self.execs[next.index()];
         exec.has_run = true;
         exec.last_cpu = cpu.0;
-        let in_kernel = std::mem::take(&mut exec.overhead).saturating_add(cost);
         let remaining = exec.remaining.saturating_add(refill);
-        if self.has_plain_bursts {
-            self.burst_ends.set(cpu, exec.plain_end(now, in_kernel, remaining));
-        } else {
-            self.start_paced_burst(cpu, next, in_kernel, remaining);
-        }
+        self.start_owed_burst(cpu, next, cost, remaining);
         let t = &mut self.core.tasks[next.index()];
         t.exec_start = now;
         let class = t.class;

@@ -86,7 +86,7 @@ impl FairClass {
     }
 
     /// Moves `min_vruntime` up to the least virtual runtime of the queue, never back.
-    #[inline]
+    #[inline(always)]
     pub(super) fn update_min_vruntime(&mut self, q: u32) {
         let rq = &mut self.cfs[q as usize];
         let queued = Self::running(&self.ents, rq).map(|se| se.vruntime);
@@ -247,7 +247,7 @@ impl FairClass {
         self.dequeue_entity(core, q, e, Dequeue::throttle(delayed));
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue_task_fair(
         &mut self,
         core: &mut Core,
@@ -300,6 +300,7 @@ impl FairClass {
     }
 
     /// What must be right before the first level is enqueued: queue, attributes, utilisation.
+    #[inline(always)]
     fn prepare_enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         let e = self.task_entity(task);
         if flags.restore {
@@ -308,13 +309,7 @@ impl FairClass {
         }
         let q = self.queue_of(core, task, cpu);
         if self.ent(e).cfs != q {
-            let min_vruntime = self.rq(self.ent(e).cfs).min_vruntime;
-            let se = self.ent_mut(e);
-            if !se.v_relative {
-                se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
-                se.v_relative = true;
-            }
-            self.move_entity_to(core, e, q);
+            self.change_queue(core, e, q);
         }
         if flags.initial {
             self.init_util_avg(e);
@@ -322,6 +317,18 @@ impl FairClass {
         if flags.wakeup {
             self.note_wakeup(core.now, cpu);
         }
+    }
+
+    /// Task entity `e`, which is on no queue, is to join `q` instead of the one it was on.
+    #[inline(never)]
+    fn change_queue(&mut self, core: &mut Core, e: u32, q: u32) {
+        let min_vruntime = self.rq(self.ent(e).cfs).min_vruntime;
+        let se = self.ent_mut(e);
+        if !se.v_relative {
+            se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
+            se.v_relative = true;
+        }
+        self.move_entity_to(core, e, q);
     }
 
     /// The levels of `e` and above, whose entities stay queued: counts, load, shares, slices.
@@ -451,6 +458,7 @@ impl FairClass {
     }
 
     /// Delays the dequeue of `e`.
+    #[inline(always)]
     pub(super) fn set_delayed(&mut self, e: u32) {
         self.ent_mut(e).delayed = true;
         if self.is_task(e) {
@@ -459,6 +467,7 @@ impl FairClass {
     }
 
     /// `e` is no longer delayed: it runs again, or its dequeue is completed.
+    #[inline(always)]
     pub(super) fn clear_delayed(&mut self, e: u32) {
         self.ent_mut(e).delayed = false;
         if self.is_task(e) {
@@ -668,6 +677,7 @@ impl FairClass {
     }
 
     /// Puts task entity `e` at the head of its CPU's list.
+    #[inline(always)]
     fn list_add_head(&mut self, e: u32) {
         let cpu = self.rq(self.ent(e).cfs).cpu as usize;
         let head = self.cpus[cpu].tasks_head;
@@ -682,6 +692,7 @@ impl FairClass {
     }
 
     /// Takes task entity `e` off its CPU's list.
+    #[inline(always)]
     fn list_remove(&mut self, e: u32) {
         let cpu = self.rq(self.ent(e).cfs).cpu as usize;
         let (prev, next) = (self.ent(e).list_prev, self.ent(e).list_next);
