@@ -24,7 +24,7 @@ use schedlab_model::{CpuId, Machine, Nanos, TaskId};
 #[derive(Debug)]
 enum Method {
     Counts(Counts),
-    Domains(Balancer),
+    Domains(Box<Balancer>),
 }
 
 /// What balancing remembers.
@@ -42,8 +42,12 @@ impl Balance {
     pub fn new(rules: &Rules, cache_hot: Nanos, machine: &Machine) -> Self {
         let method = match rules.balance {
             BalanceRule::Counts => Method::Counts(Counts::new(machine)),
-            BalanceRule::Domains => Method::Domains(Balancer::new(versions::LINUX_2_6_11, machine)),
-            BalanceRule::Weights => Method::Domains(Balancer::new(versions::LINUX_2_6_22, machine)),
+            BalanceRule::Domains => {
+                Method::Domains(Box::new(Balancer::new(versions::LINUX_2_6_11, machine)))
+            }
+            BalanceRule::Weights => {
+                Method::Domains(Box::new(Balancer::new(versions::LINUX_2_6_22, machine)))
+            }
         };
         Self { method, cache_hot, ticks: TickCatchUp::default() }
     }
