@@ -86,7 +86,7 @@ pub fn literal(text: &str) -> String {
 
 /// The scene as SVG; equal scenes give equal text.
 pub fn svg(scene: &Scene) -> String {
-    svg_inline(scene, "plot")
+    renumber_clips(&SvgBackend::new().render_scene(scene), "plot")
 }
 
 /// The scene as SVG for the page. Pictures in one page share one space of ids, so those of clip
