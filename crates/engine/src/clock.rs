@@ -2,7 +2,7 @@
 //! Times to come: a heap of events, and the end of each CPU's current burst.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// What happens at a time. The order of the variants is the order at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -66,36 +66,82 @@ impl Ord for Entry {
 }
 
 /// Events ordered by time, phase, and order of insertion.
-#[derive(Default, Debug)]
+///
+/// Sleeps of equal length end in the order in which they began. Events that come behind all others
+/// of the line are put at its end, which costs a few steps; only the rest goes through the heap.
+#[derive(Debug)]
 pub struct EventQueue {
+    /// In order.
+    line: VecDeque<Entry>,
     heap: BinaryHeap<Entry>,
+    /// Key of the first event of both, the greatest number if there is none.
+    first: u128,
     sequence: u64,
+}
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        let (line, heap) = (VecDeque::new(), BinaryHeap::new());
+        Self { line, heap, first: u128::MAX, sequence: 0 }
+    }
 }
 
 impl EventQueue {
     /// Adds an event.
+    #[inline]
     pub fn push(&mut self, at: Nanos, due: Due) {
         // One number orders by phase first, then by insertion.
         let order = (due.phase() << 62) | self.sequence;
         self.sequence += 1;
-        self.heap.push(Entry { key: u128::from(at) << 64 | u128::from(order), due });
+        let entry = Entry { key: u128::from(at) << 64 | u128::from(order), due };
+        match self.line.back() {
+            Some(last) if entry.key > last.key => self.line.push_back(entry),
+            _ => self.push_elsewhere(entry),
+        }
+    }
+
+    /// Adds an event that comes before the last one of the line, or begins the line. Of it and the
+    /// last one the later goes to the heap if the line stays in order: one that lies far ahead
+    /// would keep it from growing.
+    #[inline(never)]
+    fn push_elsewhere(&mut self, mut entry: Entry) {
+        self.first = self.first.min(entry.key);
+        let before = self.line.len().checked_sub(2).and_then(|index| self.line.get(index));
+        let fits = before.is_none_or(|before| before.key < entry.key);
+        match self.line.back_mut() {
+            None => return self.line.push_back(entry),
+            Some(last) if fits => std::mem::swap(last, &mut entry),
+            Some(_) => {}
+        }
+        self.heap.push(entry);
     }
 
     /// Time of the first event, `Nanos::MAX` if there is none.
     #[inline]
     pub fn next_time(&self) -> Nanos {
-        self.heap.peek().map_or(Nanos::MAX, |entry| (entry.key >> 64) as Nanos)
+        (self.first >> 64) as Nanos
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Due> {
+        self.line.iter().chain(&self.heap).map(|entry| &entry.due)
     }
 
     /// Whether a task is to be released or woken some time.
     pub fn wakes_somebody(&self) -> bool {
         let wakes = |due: &Due| matches!(due, Due::Release(_) | Due::Wake(_) | Due::WakeTaken(_));
-        self.heap.iter().any(|entry| wakes(&entry.due))
+        self.all().any(wakes)
     }
 
     /// Whether the first event is a timer of a class.
     pub fn next_is_class_timer(&self) -> bool {
-        self.heap.peek().is_some_and(|entry| matches!(entry.due, Due::ClassTimer { .. }))
+        let first = if self.is_in_line() { self.line.front() } else { self.heap.peek() };
+        first.is_some_and(|entry| matches!(entry.due, Due::ClassTimer { .. }))
+    }
+
+    /// Whether the first event of all is that of the line.
+    #[inline]
+    fn is_in_line(&self) -> bool {
+        self.line.front().is_some_and(|entry| entry.key == self.first)
     }
 
     /// Takes the first event if it is due at `now`.
@@ -104,22 +150,67 @@ impl EventQueue {
         if self.next_time() != now {
             return None;
         }
-        self.heap.pop().map(|entry| entry.due)
+        let entry = if self.is_in_line() { self.line.pop_front() } else { self.heap.pop() };
+        let next = |entry: Option<&Entry>| entry.map_or(u128::MAX, |entry| entry.key);
+        self.first = next(self.line.front()).min(next(self.heap.peek()));
+        entry.map(|entry| entry.due)
+    }
+}
+
+/// Children of a node of [`BurstEnds`].
+const FAN_OUT: usize = 8;
+
+/// Times of a few CPUs, or the least ones of a few nodes below.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    times: [Nanos; FAN_OUT],
+    least: Nanos,
+    /// Which of them that is, the first of equals.
+    first: u32,
+}
+
+impl Node {
+    const NEVER: Self = Self { times: [Nanos::MAX; FAN_OUT], least: Nanos::MAX, first: 0 };
+
+    /// Sets one time; returns whether the least of all is another one.
+    #[inline]
+    fn set(&mut self, slot: usize, at: Nanos) -> bool {
+        let slot = slot % FAN_OUT;
+        self.times[slot] = at;
+        let before = self.least;
+        if at < before {
+            (self.least, self.first) = (at, slot as u32);
+        } else if slot as u32 == self.first {
+            if at > before {
+                self.search();
+            }
+        } else if at == before {
+            self.first = self.first.min(slot as u32);
+        }
+        self.least != before
+    }
+
+    /// Finds the least time.
+    #[inline]
+    fn search(&mut self) {
+        (self.least, self.first) = (self.times[0], 0);
+        for slot in 1..FAN_OUT {
+            if self.times[slot] < self.least {
+                (self.least, self.first) = (self.times[slot], slot as u32);
+            }
+        }
     }
 }
 
 /// The least of one time a CPU. Ties go to the lower CPU.
 ///
-/// A tree of which each node has the least of its two children, so that a change costs at most a
-/// step for each level. A tick takes the same time from every busy CPU: ends lie relative to a
-/// common `moved`, so that this costs one addition.
+/// A tree of which each node knows the least of its children, so that a change costs at most a
+/// step for each level, and eight CPUs have one. A tick takes the same time from every busy CPU:
+/// ends lie relative to a common `moved`, so that this costs one addition.
 #[derive(Debug)]
 pub struct BurstEnds {
-    /// Least time below each node, less `moved`; siblings lie together. The root is node 1, the
-    /// children of n are 2n and 2n + 1, and the leaf of CPU c is `width` + c.
-    pairs: Vec<[Nanos; 2]>,
-    /// Leaves: the number of CPUs, rounded up to a power of two.
-    width: usize,
+    /// Times less `moved`: the CPUs, then their nodes, and so on; the last level has one node.
+    levels: Vec<Vec<Node>>,
     /// By how much all ends have been moved.
     moved: Nanos,
 }
@@ -127,31 +218,35 @@ pub struct BurstEnds {
 impl BurstEnds {
     /// No CPU has an end.
     pub fn new(nr_cpus: u32) -> Self {
-        let width = (nr_cpus as usize).next_power_of_two();
-        Self { pairs: vec![[Nanos::MAX; 2]; width], width, moved: 0 }
+        let mut width = nr_cpus as usize;
+        let mut levels = Vec::new();
+        while levels.is_empty() || width > 1 {
+            width = width.div_ceil(FAN_OUT);
+            levels.push(vec![Node::NEVER; width]);
+        }
+        Self { levels, moved: 0 }
     }
 
     /// The end of `cpu`'s burst.
     #[inline]
     pub fn get(&self, cpu: CpuId) -> Nanos {
-        let leaf = self.width + cpu.index();
+        let node = &self.levels[0][cpu.index() / FAN_OUT];
         // One that never comes stays where it is.
-        self.pairs[leaf / 2][leaf % 2].saturating_add(self.moved)
+        node.times[cpu.index() % FAN_OUT].saturating_add(self.moved)
     }
 
     /// Sets the end of `cpu`'s burst, which lies behind all moves so far.
     #[inline]
     pub fn set(&mut self, cpu: CpuId, at: Nanos) {
         let mut least = if at == Nanos::MAX { at } else { at - self.moved };
-        let mut node = self.width + cpu.index();
-        while node > 0 {
-            let pair = &mut self.pairs[node / 2];
-            if pair[node % 2] == least {
+        let mut index = cpu.index();
+        for level in &mut self.levels {
+            let node = &mut level[index / FAN_OUT];
+            if !node.set(index, least) {
                 break;
             }
-            pair[node % 2] = least;
-            least = pair[0].min(pair[1]);
-            node /= 2;
+            least = node.least;
+            index /= FAN_OUT;
         }
     }
 
@@ -164,18 +259,16 @@ impl BurstEnds {
     /// When the first burst ends.
     #[inline]
     pub fn first_time(&self) -> Nanos {
-        self.pairs[0][1].saturating_add(self.moved)
+        let root = self.levels.last().map_or(Nanos::MAX, |level| level[0].least);
+        root.saturating_add(self.moved)
     }
 
     /// The CPU whose burst ends first.
     #[inline]
     pub fn first_cpu(&self) -> CpuId {
-        let mut node = 1;
-        while node < self.width {
-            let [left, right] = self.pairs[node];
-            node = 2 * node + usize::from(left > right);
-        }
-        CpuId((node - self.width) as u32)
+        let down = self.levels.iter().rev();
+        let index = down.fold(0, |index, level| index * FAN_OUT + level[index].first as usize);
+        CpuId(index as u32)
     }
 }
 

@@ -28,6 +28,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// Whether `cpu` may run `task`, which class number `class` picked. Faults if not.
+    #[inline(always)]
     pub(crate) fn check_pick(&mut self, cpu: CpuId, task: TaskId, class: u8) -> bool {
         let t = self.core.task(task);
         let fault = if !t.on_rq || t.sched_delayed || t.class != class {

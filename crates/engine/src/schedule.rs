@@ -22,7 +22,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let mut next = self.pick(cpu);
         if next.is_none() && self.newidle_balance(cpu) {
-            next = self.pick(cpu);
+            next = self.pick_again(cpu);
         }
         self.core.clear_resched(cpu);
         self.drain();
@@ -107,7 +107,8 @@ impl<S: TraceSink> Engine<'_, S> {
     fn leave(&mut self, cpu: CpuId, prev: TaskId) -> (SwitchOut, bool) {
         let exec = &mut self.execs[prev.index()];
         let (yielded, must_move) = (std::mem::take(&mut exec.yielded), exec.must_move);
-        let state = self.core.task(prev).state;
+        let t = self.core.task(prev);
+        let (state, class) = (t.state, t.class);
         if state == TaskState::Running && !must_move {
             let out = if yielded { SwitchOut::Yielded } else { SwitchOut::Preempted };
             return (out, false);
@@ -123,18 +124,25 @@ impl<S: TraceSink> Engine<'_, S> {
             SwitchOut::Preempted => DequeueFlags { moved: true, ..DequeueFlags::NONE },
             _ => DequeueFlags { special, ..DequeueFlags::SLEEP },
         };
-        let (class, core) = self.class(self.core.task(prev).class);
+        let (class, core) = self.class(class);
         let dequeued = class.dequeue_task(core, cpu, prev, flags);
+        let t = &mut core.tasks[prev.index()];
+        t.on_rq = !dequeued;
+        t.sched_delayed = !dequeued;
         if !dequeued && (special || must_move) {
             self.fault(SchedulerFault::DelayedExit, "dequeue_task", prev, cpu);
         }
-        let t = &mut self.core.tasks[prev.index()];
-        t.on_rq = !dequeued;
-        t.sched_delayed = !dequeued;
         (out, must_move)
     }
 
+    /// Asks the classes once more, after something was pulled.
+    #[inline(never)]
+    fn pick_again(&mut self, cpu: CpuId) -> Option<TaskId> {
+        self.pick(cpu)
+    }
+
     /// Asks the classes, highest first.
+    #[inline(always)]
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         let watched = self.has_followers && self.watch.is_some();
         if watched {

@@ -214,6 +214,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    #[inline(always)]
     fn select_cpu(&mut self, task: TaskId, prev: CpuId, flags: WakeFlags) -> CpuId {
         let t = self.core.task(task);
         if t.nr_cpus_allowed == 1 {
@@ -231,6 +232,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// Puts a task on the runqueue of `cpu` (activate_task) and lets it preempt.
+    #[inline]
     pub(crate) fn activate(
         &mut self,
         cpu: CpuId,
@@ -240,13 +242,15 @@ impl<S: TraceSink> Engine<'_, S> {
     ) {
         let t = &mut self.core.tasks[task.index()];
         t.state = TaskState::Running;
+        let class = t.class;
         self.core.wake_flags = flags;
-        let (class, core) = self.class(self.core.task(task).class);
+        let (class, core) = self.class(class);
         class.enqueue_task(core, cpu, task, enqueue);
-        self.core.tasks[task.index()].on_rq = true;
+        core.tasks[task.index()].on_rq = true;
         self.preempt(cpu, task, flags);
     }
 
+    #[inline(always)]
     fn preempt(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) {
         let (class, core) = self.class(self.core.task(task).class);
         match core.preempt_check(cpu, task) {
@@ -262,10 +266,15 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// Tells schedulers that must know it how long the coming burst is.
+    #[inline]
     pub(crate) fn note_burst(&mut self, task: TaskId) {
-        if !self.config.scheduler.claims.needs_burst {
-            return;
+        if self.config.scheduler.claims.needs_burst {
+            self.look_ahead(task);
         }
+    }
+
+    #[inline(never)]
+    fn look_ahead(&mut self, task: TaskId) {
         let exec = &self.execs[task.index()];
         let program = &self.workload.tasks[exec.spec as usize].program;
         let burst =

@@ -224,6 +224,9 @@ impl Interpreter {
                     self.pc = index;
                     return Step::Exit;
                 }
+                // The two of which most programs consist.
+                Op::Run(amount) => return Step::Run(amount.draw(&mut self.stream)),
+                Op::Sleep(amount) => return Step::Sleep(amount.draw(&mut self.stream)),
                 op => return drawn(op, index, &mut self.stream),
             }
         }
@@ -246,12 +249,10 @@ impl Interpreter {
     }
 }
 
-/// The step of an operation that is no jump; `index` is its place in the program.
+/// The step of any other operation; `index` is its place in the program.
 fn drawn(op: &Op, index: u32, stream: &mut Stream) -> Step {
     match *op {
-        Op::Run(amount) => Step::Run(amount.draw(stream)),
         Op::RunWall(amount) => Step::RunWall(amount.draw(stream)),
-        Op::Sleep(amount) => Step::Sleep(amount.draw(stream)),
         // A drawn period of 0 would make the task spin in no time.
         Op::Timer { timer, period, mode } => {
             Step::Timer { timer, period_ns: period.draw(stream).max(1), mode }
@@ -285,8 +286,8 @@ fn drawn(op: &Op, index: u32, stream: &mut Stream) -> Step {
         Op::SetAttr(_) => Step::SetAttr { op: index },
         Op::Phase(phase) => Step::Phase(phase),
         Op::Progress => Step::Progress,
-        Op::LoopBegin { .. } | Op::LoopEnd { .. } | Op::Exit => {
-            unreachable!("the interpreter has handled jumps and exits")
+        Op::Run(_) | Op::Sleep(_) | Op::LoopBegin { .. } | Op::LoopEnd { .. } | Op::Exit => {
+            unreachable!("the interpreter has handled these")
         }
     }
 }

@@ -45,6 +45,14 @@ impl Amount {
     pub fn draw(&self, stream: &mut Stream) -> u64 {
         match *self {
             Self::Constant(value) => value,
+            Self::Uniform { .. } | Self::Exponential { .. } => self.draw_by_chance(stream),
+        }
+    }
+
+    #[inline(never)]
+    fn draw_by_chance(&self, stream: &mut Stream) -> u64 {
+        match *self {
+            Self::Constant(value) => value,
             Self::Uniform { low, high } => stream.between(low, high),
             Self::Exponential { mean } => stream.exponential(mean),
         }

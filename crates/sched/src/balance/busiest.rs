@@ -87,17 +87,22 @@ impl Balancer {
         attempt: &Attempt,
     ) -> DomainStats {
         let mut totals = Totals::default();
-        let local = self.stats_of(core, fair, attempt, attempt.local_group);
+        let is_plain = !attempt.has_kept() && self.has_plain_cpus(core, attempt);
+        let stats_of = |index| match is_plain {
+            true => self.stats_of_cpu(core, fair, attempt, index),
+            false => self.stats_of(core, fair, attempt, index),
+        };
+        let local = stats_of(attempt.local_group);
         totals.add(&local);
-        let busiest = if attempt.has_kept() {
-            self.busiest_by_sums(core, fair, attempt, &mut totals)
-        } else if self.has_plain_cpus(core, attempt) {
+        let busiest = if is_plain {
             self.busiest_cpu(core, fair, attempt, &mut totals)
+        } else if attempt.has_kept() {
+            self.busiest_by_sums(core, fair, attempt, &mut totals)
         } else {
             self.busiest_group(core, fair, attempt, &mut totals)
         };
         // The loop keeps of the busiest only what it compares; the rest is summed up once more.
-        let busiest = busiest.map(|index| (index, self.stats_of(core, fair, attempt, index)));
+        let busiest = busiest.map(|index| (index, stats_of(index)));
         let is_root = self.domains.of_cpu(attempt.this_cpu).len() == attempt.position + 1;
         if is_root {
             self.overload = totals.overload;
@@ -165,23 +170,34 @@ impl Balancer {
         let imbalanced = &self.imbalanced[attempt.domain as usize];
         let generation = self.options.generation;
         let mut busiest: Option<(usize, GroupStats)> = None;
-        let (before, after) = domain.groups.split_at(attempt.local_group);
-        let others = after.iter().skip(1).zip(attempt.local_group + 1..);
-        for (group, index) in others.chain(before.iter().zip(0..)) {
-            let mut stats = GroupStats::of_cpu(core, fair, group.first);
-            totals.add(&stats);
-            if stats.h_nr_running == 0 {
-                continue;
-            }
-            stats.kind = stats.classify(pct, imbalanced[index], false);
-            if stats.kind == GroupType::Overloaded {
-                stats.avg_load = stats.load_by_capacity();
-            }
-            if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, generation)) {
-                busiest = Some((index, stats));
+        let (groups, local) = (&domain.groups[..], attempt.local_group);
+        for (groups, first) in [(&groups[local + 1..], local + 1), (&groups[..local], 0)] {
+            for (group, index) in groups.iter().zip(first..) {
+                let stats = GroupStats::of_cpu(core, fair, group.first);
+                totals.add(&stats);
+                if stats.h_nr_running == 0 {
+                    continue;
+                }
+                let stats = stats.judged(pct, imbalanced[index], false);
+                if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, generation)) {
+                    busiest = Some((index, stats));
+                }
             }
         }
         busiest.map(|(index, _)| index)
+    }
+
+    /// Statistics of a group of the attempt's domain, which is one CPU of full capacity.
+    #[inline]
+    fn stats_of_cpu(
+        &self,
+        core: &Core,
+        fair: &impl FairQueues,
+        attempt: &Attempt,
+        index: usize,
+    ) -> GroupStats {
+        let cpu = self.domains.domain(attempt.domain).groups[index].first;
+        self.classified(attempt, index, GroupStats::of_cpu(core, fair, cpu))
     }
 
     /// Statistics of a group of the attempt's domain, from the sums that are kept if they hold.
@@ -231,17 +247,13 @@ impl Balancer {
 
     /// The sums of a group of the attempt's domain, with how busy they make it.
     #[inline(always)]
-    fn classified(&self, attempt: &Attempt, index: usize, mut stats: GroupStats) -> GroupStats {
+    fn classified(&self, attempt: &Attempt, index: usize, stats: GroupStats) -> GroupStats {
         let pct = self.domains.domain(attempt.domain).imbalance_pct;
         let is_local = index == attempt.local_group;
         let imbalanced = self.imbalanced[attempt.domain as usize][index];
         let smt_balance =
             attempt.is_idle() && !is_local && stats.is_smt_balance(self.options.generation);
-        stats.kind = stats.classify(pct, imbalanced, smt_balance);
-        if stats.kind == GroupType::Overloaded {
-            stats.avg_load = stats.load_by_capacity();
-        }
-        stats
+        stats.judged(pct, imbalanced, smt_balance)
     }
 
     /// SD_PREFER_SIBLING of the domain below.

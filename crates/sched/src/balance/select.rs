@@ -171,14 +171,16 @@ impl Balancer {
                 }
             }
         }
-        let span = &self.domains.domain(llc).span;
         // Mostly a task may run everywhere.
         let is_free = core.task(task).nr_cpus_allowed == core.nr_cpus();
-        let candidates = if is_free { *span } else { span.and(allowed) };
+        let span = &self.domains.domain(llc).span;
         let found = if has_idle_core {
+            let candidates = if is_free { *span } else { span.and(allowed) };
             self.select_idle_core(core, fair, task, &candidates, target, llc)
+        } else if is_free {
+            self.scan_llc(core, fair, task, span, target, llc)
         } else {
-            self.scan_llc(core, fair, task, &candidates, target, llc)
+            self.scan_llc(core, fair, task, &span.and(allowed), target, llc)
         };
         found.unwrap_or(target)
     }

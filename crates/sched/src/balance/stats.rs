@@ -164,6 +164,16 @@ impl GroupStats {
             GroupType::FullyBusy
         }
     }
+
+    /// The same with how busy the group is; see [`GroupStats::classify`].
+    #[inline(always)]
+    pub fn judged(mut self, pct: u64, imbalanced: bool, smt_balance: bool) -> Self {
+        self.kind = self.classify(pct, imbalanced, smt_balance);
+        if self.kind == GroupType::Overloaded {
+            self.avg_load = self.load_by_capacity();
+        }
+        self
+    }
 }
 
 /// Average share of a CPU that classes above the fair one use: an exponential average with a

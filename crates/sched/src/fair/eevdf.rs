@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EEVDF: average virtual runtime, eligibility, placement with lag, pick, protection, preemption.
+//! EEVDF: placement with lag, pick, protection, preemption. The average virtual runtime by which it
+//! goes is in [`super::average`].
 //!
-//! Source: Linux kernel/sched/fair.c (avg_vruntime, vruntime_eligible, place_entity,
-//! update_deadline, pick_eevdf, check_preempt_wakeup_fair, requeue_delayed_entity), 6.6, 6.12.0,
-//! 6.12.63, 6.18.2, 7.1.5; the algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual
-//! Deadline First", 1995. From 6.19 on the kernel counts virtual times from the average
-//! (zero_vruntime) instead of from the least one (min_vruntime), and from 7.1 on it gives up bits
-//! of weights before a sum overflows; sums here are wide enough for either, so that neither shows.
+//! Source: Linux kernel/sched/fair.c (place_entity, update_deadline, pick_eevdf,
+//! check_preempt_wakeup_fair, requeue_delayed_entity), 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5; the
+//! algorithm: Stoica and Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995. From 6.19
+//! on the kernel counts virtual times from the average (zero_vruntime) instead of from the least
+//! one (min_vruntime), and from 7.1 on it gives up bits of weights before a sum overflows; sums
+//! here are wide enough for either, so that neither shows.
 
+use super::average::Sums;
+use super::entity::{CfsRq, Entity};
 use super::rbtree::{NIL, before, min_time};
 use super::rules::{Algorithm, LagLimit, Protection, Wakeup, YieldRule};
 use super::weights::calc_delta_fair;
@@ -15,59 +18,44 @@ use super::{FairClass, Wake};
 use crate::core::Core;
 use schedlab_model::CpuId;
 
-/// floor(a / b), b > 0; fast where `a` fits in 64 bits, which is nearly always.
-#[inline]
-pub(super) fn div_floor(a: i128, b: i64) -> i64 {
-    match i64::try_from(a) {
-        Ok(small) => small.div_euclid(b),
-        Err(_) => a.div_euclid(i128::from(b)) as i64,
-    }
-}
-
 /// value * num / den, truncated towards 0.
 #[inline]
 pub(super) fn scale_signed(value: i64, num: i64, den: i64) -> i64 {
     if value == 0 {
         return 0;
     }
-    (i128::from(value) * i128::from(num) / i128::from(den)) as i64
+    let product = i128::from(value) * i128::from(num);
+    match i64::try_from(product) {
+        // Nearly always: such a division is the faster one.
+        Ok(small) => small / den,
+        Err(_) => (product / i128::from(den)) as i64,
+    }
 }
 
 impl FairClass {
-    /// Sum of (virtual runtime - min_vruntime) * weight, and of the weights, of all queued
-    /// entities.
+    /// The running entity of `rq`, if it is queued.
     #[inline]
-    fn sums(&self, q: u32) -> (i128, i64) {
+    pub(super) fn running<'e>(ents: &'e [Entity], rq: &CfsRq) -> Option<&'e Entity> {
+        // No entity has the number NIL.
+        ents.get(rq.curr as usize).filter(|se| se.on_rq)
+    }
+
+    /// Sums over the queued entities of queue `q`.
+    #[inline]
+    fn sums(&self, q: u32) -> Sums {
         let rq = self.rq(q);
-        let (mut sum, mut load) = (rq.avg_vruntime, rq.avg_load);
-        if let Some(se) = self.ents.get(rq.curr as usize)
-            && se.on_rq
-        {
-            let weight = se.load.averaged;
-            let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
-            sum += i128::from(key) * i128::from(weight);
-            load += weight;
-        }
-        (sum, load)
+        Sums::of(rq, Self::running(&self.ents, rq))
     }
 
     /// V: the weighted average of virtual runtimes, rounded down; `min_vruntime` if there are none.
     pub(super) fn avg_vruntime(&self, q: u32) -> u64 {
-        let (sum, load) = self.sums(q);
-        let offset = if load == 0 { 0 } else { div_floor(sum, load) };
-        self.rq(q).min_vruntime.wrapping_add(offset as u64)
-    }
-
-    /// Whether virtual runtime `v` is not beyond the average, without division.
-    #[inline]
-    fn eligible_by(&self, q: u32, (sum, load): (i128, i64), v: u64) -> bool {
-        let key = v.wrapping_sub(self.rq(q).min_vruntime) as i64;
-        sum >= i128::from(key) * i128::from(load)
+        self.sums(q).average()
     }
 
     /// Whether `e` has received no more than its share.
+    #[inline]
     pub(super) fn entity_eligible(&self, q: u32, e: u32) -> bool {
-        self.eligible_by(q, self.sums(q), self.ent(e).vruntime)
+        self.sums(q).is_eligible(self.ent(e).vruntime)
     }
 
     /// Stores how far `e` is behind (positive) or ahead of the average, within bounds.
@@ -78,7 +66,7 @@ impl FairClass {
             LagLimit::LongestSlice => self.max_slice(q) + core.tick_nsec,
         };
         let limit = calc_delta_fair(longest, se.load) as i64;
-        let lag = self.avg_vruntime(q).wrapping_sub(se.vruntime) as i64;
+        let lag = self.sums(q).average().wrapping_sub(se.vruntime) as i64;
         let mut lag = lag.clamp(-limit, limit);
         if se.delayed && self.rules.delayed_lag_only_rises {
             lag = lag.max(se.vlag);
@@ -92,31 +80,30 @@ impl FairClass {
     /// Gives `e`, which is not among the queued, a virtual runtime that preserves its lag, and a
     /// deadline.
     pub(super) fn place_entity_eevdf(&mut self, q: u32, e: u32, initial: bool) {
-        let average = self.avg_vruntime(q);
         let base_slice = self.tunables.base_slice_ns;
+        let rq = &self.cfs[q as usize];
+        let sums = Sums::of(rq, Self::running(&self.ents, rq));
+        let se = &mut self.ents[e as usize];
         let mut lag = 0;
-        if self.rq(q).nr_queued > 0 && self.rules.features.place_lag {
+        if rq.nr_queued > 0 && self.rules.features.place_lag {
             // Joining moves the average towards the entity: its lag is scaled up so that it is what
             // it was once it has joined.
-            let load = self.sums(q).1;
-            let weight = self.ent(e).load.averaged;
-            lag = scale_signed(self.ent(e).vlag, load + weight, load.max(1));
+            lag = scale_signed(se.vlag, sums.load + se.load.averaged, sums.load.max(1));
         }
-        let initial = initial
-            && self.rules.algorithm == Algorithm::EevdfByDeadline
-            && self.rules.features.place_deadline_initial;
-        let se = &mut self.ents[e as usize];
         if !se.custom_slice {
             se.slice = base_slice;
         }
-        se.vruntime = average.wrapping_sub(lag as u64);
+        se.vruntime = sums.average().wrapping_sub(lag as u64);
         if se.rel_deadline {
             se.deadline = se.deadline.wrapping_add(se.vruntime);
             se.rel_deadline = false;
             return;
         }
         let mut vslice = calc_delta_fair(se.slice, se.load);
-        if initial {
+        if initial
+            && self.rules.algorithm == Algorithm::EevdfByDeadline
+            && self.rules.features.place_deadline_initial
+        {
             vslice /= 2;
         }
         se.deadline = se.vruntime.wrapping_add(vslice);
@@ -128,17 +115,14 @@ impl FairClass {
             return 0;
         }
         let rq = self.rq(q);
-        let mut least = u64::MAX;
-        if rq.curr != NIL && self.ent(rq.curr).on_rq {
-            least = self.ent(rq.curr).slice;
-        }
+        let least = Self::running(&self.ents, rq).map_or(u64::MAX, |se| se.slice);
         least.min(rq.waiting.min_slice(&self.nodes))
     }
 
     /// Greatest slice of the queued entities of `q`.
     fn max_slice(&self, q: u32) -> u64 {
         let rq = self.rq(q);
-        let running = self.ents.get(rq.curr as usize).filter(|se| se.on_rq);
+        let running = Self::running(&self.ents, rq);
         running.map_or(0, |se| se.slice).max(rq.waiting.max_slice(&self.nodes))
     }
 
@@ -166,11 +150,7 @@ impl FairClass {
 
     /// Whether the running entity `e` is still protected.
     pub(super) fn is_protected(&self, e: u32) -> bool {
-        let se = self.ent(e);
-        match self.rules.protection {
-            Protection::ShortestSlice => before(se.vruntime, se.vprot),
-            _ => se.vprot == se.deadline,
-        }
+        self.ent(e).is_protected(self.rules.protection)
     }
 
     fn cancel_protection(&mut self, e: u32) {
@@ -193,18 +173,30 @@ impl FairClass {
     /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
     #[inline]
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
-        let rq = self.rq(q);
-        if rq.nr_queued == 1 && self.rules.algorithm == Algorithm::EevdfByDeadline {
-            // Whatever the rules are, there is no choice.
-            let runs = rq.curr != NIL && self.ent(rq.curr).on_rq;
-            return if runs { rq.curr } else { rq.waiting.first() };
-        }
         match self.rules.wakeup {
-            Wakeup::ByDeadline => {
-                self.eligible_buddy(q).unwrap_or_else(|| self.pick_eevdf(q, true))
-            }
+            // That one looks for buddies itself.
             Wakeup::ByPick => self.pick_eevdf(q, true),
+            Wakeup::ByDeadline if self.rq(q).next == NIL => self.pick_eevdf(q, true),
+            Wakeup::ByDeadline => self.pick_with_buddy(q),
         }
+    }
+
+    /// The same to 6.18 where the queue has a buddy.
+    #[inline(never)]
+    fn pick_with_buddy(&self, q: u32) -> u32 {
+        if self.rq(q).nr_queued == 1 && self.rules.algorithm == Algorithm::EevdfByDeadline {
+            // Whatever the rules are, there is no choice.
+            return self.only_one(q);
+        }
+        self.eligible_buddy(q).unwrap_or_else(|| self.pick_eevdf(q, true))
+    }
+
+    /// The only entity of queue `q`.
+    #[inline]
+    fn only_one(&self, q: u32) -> u32 {
+        let rq = self.rq(q);
+        let runs = Self::running(&self.ents, rq).is_some();
+        if runs { rq.curr } else { rq.waiting.first() }
     }
 
     /// The buddy that comes before all others.
@@ -218,40 +210,41 @@ impl FairClass {
     /// The eligible entity with the earliest deadline; the running one while it is protected,
     /// unless `protect` is false. From 6.19 on, the buddy before either.
     pub(super) fn pick_eevdf(&self, q: u32, protect: bool) -> u32 {
-        let rq = self.rq(q);
+        let rq = &self.cfs[q as usize];
         let by_deadline = self.rules.algorithm == Algorithm::EevdfByDeadline;
-        let running = rq.curr != NIL && self.ent(rq.curr).on_rq;
         if by_deadline && rq.nr_queued == 1 {
-            return if running { rq.curr } else { rq.waiting.first() };
+            return self.only_one(q);
         }
-        if protect
-            && self.rules.wakeup == Wakeup::ByPick
+        if self.rules.wakeup == Wakeup::ByPick
+            && protect
             && let Some(next) = self.eligible_buddy(q)
         {
             return next;
         }
-        let sums = self.sums(q);
-        let eligible = |v: u64| self.eligible_by(q, sums, v);
-        let mut curr = NIL;
-        if running && eligible(self.ent(rq.curr).vruntime) {
-            curr = rq.curr;
+        let running = Self::running(&self.ents, rq);
+        let sums = Sums::of(rq, running);
+        let curr = running.filter(|se| sums.is_eligible(se.vruntime));
+        if let Some(curr) = curr
+            && protect
+        {
             // From 6.18 on the feature decides how long protection is, not whether.
             let protects = self.rules.features.run_to_parity
                 || self.rules.protection == Protection::ShortestSlice;
-            if protect && protects && self.is_protected(curr) {
-                return curr;
+            if protects && curr.is_protected(self.rules.protection) {
+                return rq.curr;
             }
         }
         if by_deadline {
-            let best = rq.waiting.first_that(&self.nodes, eligible);
-            if best == NIL || (curr != NIL && self.deadline_before(curr, best)) {
-                curr
-            } else {
-                best
+            let best = rq.waiting.first_that(&self.nodes, |v| sums.is_eligible(v));
+            match curr {
+                Some(curr) if best == NIL || before(curr.deadline, self.ent(best).deadline) => {
+                    rq.curr
+                }
+                _ => best,
             }
         } else {
-            let root = rq.waiting.tree().root;
-            let best = self.earliest_eligible_by_vruntime(root, curr, eligible);
+            let (root, curr) = (rq.waiting.tree().root, curr.map_or(NIL, |_| rq.curr));
+            let best = self.earliest_eligible_by_vruntime(root, curr, |v| sums.is_eligible(v));
             // Nothing eligible: possible only by rounding.
             if best == NIL { rq.waiting.first() } else { best }
         }

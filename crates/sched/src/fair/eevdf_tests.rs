@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Unit tests of [`super::eevdf`]: states set by hand, results to the nanosecond.
 
-use super::eevdf::div_floor;
+use super::average::div_floor;
 use super::rbtree::NIL;
 use super::rules::Rules;
 use super::testing::queued;

@@ -7,7 +7,8 @@
 //! ids. The queue of group `g` on CPU `c` is number `g * nr_cpus + c`.
 
 use super::pelt::{Avg, EntityAvg, Step};
-use super::rbtree::{NIL, before};
+use super::rbtree::{NIL, Node, before, min_time};
+use super::rules::{Algorithm, Protection};
 use super::timeline::Timeline;
 use super::weights::{LoadWeight, calc_delta_fair, scale_load_down};
 use schedlab_model::Nanos;
@@ -141,6 +142,17 @@ impl Entity {
         self.avg.update(now, self.load.scaled, self.on_rq, runnable, running)
     }
 
+    /// Whether, running, it is still protected from others by this rule (EEVDF).
+    #[inline]
+    pub fn is_protected(&self, rule: Protection) -> bool {
+        match rule {
+            Protection::ShortestSlice => before(self.vruntime, self.vprot),
+            Protection::WhileEligible | Protection::RescheduleIneligible => {
+                self.vprot == self.deadline
+            }
+        }
+    }
+
     /// Renews the deadline if the virtual runtime has reached it; returns whether it did
     /// (update_deadline). `base_slice` is the slice of those that have none of their own.
     #[inline]
@@ -253,6 +265,43 @@ impl CfsRq {
 }
 
 impl CfsRq {
+    /// Whether any buddy is named.
+    #[inline]
+    pub fn has_buddies(&self) -> bool {
+        self.next & self.last & self.skip != NIL
+    }
+
+    /// Counts `se`, which joins (`sign` 1) or leaves (-1) those that wait, in the sums over them
+    /// (avg_vruntime_add, avg_vruntime_sub; EEVDF).
+    #[inline(always)]
+    pub fn count_waiting(&mut self, se: &Entity, sign: i64) {
+        let weight = sign * se.load.averaged;
+        let key = se.vruntime.wrapping_sub(self.min_vruntime) as i64;
+        self.avg_vruntime += i128::from(key) * i128::from(weight);
+        self.avg_load += weight;
+    }
+
+    /// Moves `min_vruntime` up to the least virtual runtime of the queue, never back. `running` is
+    /// that of what runs, if it is queued.
+    #[inline(always)]
+    pub fn raise_min_vruntime(&mut self, by: Algorithm, running: Option<u64>, nodes: &[Node]) {
+        let waiting = match by {
+            Algorithm::EevdfByDeadline => self.waiting.min_time(nodes),
+            _ if self.waiting.is_empty() => None,
+            _ => Some(nodes[self.waiting.first() as usize].key),
+        };
+        let least = match (running, waiting) {
+            (Some(a), Some(b)) => min_time(a, b),
+            (Some(v), None) | (None, Some(v)) => v,
+            (None, None) => return,
+        };
+        let delta = least.wrapping_sub(self.min_vruntime) as i64;
+        if delta > 0 {
+            self.avg_vruntime -= i128::from(delta) * i128::from(self.avg_load);
+            self.min_vruntime = least;
+        }
+    }
+
     /// Brings the queue's averages up to date but for what left it; returns whether they changed.
     /// `step`: a step to `now` that is known already.
     #[inline(always)]

@@ -304,9 +304,9 @@ impl FairClass {
     /// Refreshes the number of tasks that the load of group entity `e` counts (se_update_runnable).
     #[inline]
     pub(super) fn update_runnable(&mut self, e: u32) {
-        let my_q = self.ents[e as usize].my_q;
-        if my_q != NIL {
-            self.ents[e as usize].runnable_weight = self.cfs[my_q as usize].h_nr_runnable;
+        let se = &mut self.ents[e as usize];
+        if se.my_q != NIL {
+            se.runnable_weight = self.cfs[se.my_q as usize].h_nr_runnable;
         }
     }
 
@@ -316,6 +316,15 @@ impl FairClass {
         let my_q = self.ents[e as usize].my_q;
         if my_q != NIL {
             self.renew_shares(core, e, my_q);
+        }
+    }
+
+    /// Both.
+    #[inline]
+    pub(super) fn update_group_weight(&mut self, core: &mut Core, e: u32) {
+        if self.ents[e as usize].my_q != NIL {
+            self.update_runnable(e);
+            self.update_cfs_group(core, e);
         }
     }
 

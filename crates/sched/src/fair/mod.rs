@@ -12,6 +12,7 @@
 //! clamps, and from 7.2 on the preference of a process's threads for one cache (SCHED_CACHE).
 
 pub mod access;
+pub mod average;
 mod bandwidth;
 mod cfs;
 mod eevdf;
@@ -260,7 +261,13 @@ impl FairClass {
     }
 
     /// Brings both entities to the queue they have in common; returns them (find_matching_se).
-    fn matching(&self, mut a: u32, mut b: u32) -> (u32, u32) {
+    #[inline]
+    fn matching(&self, a: u32, b: u32) -> (u32, u32) {
+        // Numbers of queues differ from level to level.
+        if self.ent(a).cfs == self.ent(b).cfs { (a, b) } else { self.matching_above(a, b) }
+    }
+
+    fn matching_above(&self, mut a: u32, mut b: u32) -> (u32, u32) {
         while self.ent(a).depth > self.ent(b).depth {
             a = self.ent(a).parent;
         }

@@ -126,13 +126,14 @@ impl Avg {
     /// Whether the sums can be extended to `now` at all: a unit has passed since the last time.
     #[inline]
     pub fn is_due(&self, now: Nanos) -> bool {
-        now.saturating_sub(self.last_update_time) >= 1024
+        // Signed: it may have been brought up to a time that lies ahead.
+        now.wrapping_sub(self.last_update_time) as i64 >= 1024
     }
 
-    /// What the time from the last update to `now` does to the sums.
+    /// What the time from the last update to `now`, which is due, does to the sums.
     #[inline(always)]
     fn step_to(&self, now: Nanos) -> Step {
-        let units = now.saturating_sub(self.last_update_time) >> 10;
+        let units = (now - self.last_update_time) >> 10;
         let total = units + u64::from(self.period_contrib);
         let (periods, rest) = (total / 1024, total % 1024);
         let from = (self.last_update_time, self.period_contrib);

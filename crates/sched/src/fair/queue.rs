@@ -6,10 +6,12 @@
 //! 6.12.
 
 use super::FairClass;
+use super::average::Sums;
 use super::entity::CfsRq;
 use super::load::Change;
-use super::rbtree::{NIL, before, min_time};
+use super::rbtree::{NIL, before};
 use super::rules::{Algorithm, Protection};
+use super::timeline::Slot;
 use super::weights::calc_delta_fair;
 use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
@@ -40,7 +42,10 @@ impl FairClass {
     #[inline]
     pub(super) fn update_curr(&mut self, core: &mut Core, q: u32) {
         let curr = self.cfs[q as usize].curr;
-        if curr != NIL && self.ents[curr as usize].exec_start < core.now {
+        // No entity has the number NIL.
+        if let Some(se) = self.ents.get(curr as usize)
+            && se.exec_start < core.now
+        {
             self.account_curr(core, q, curr);
         }
     }
@@ -48,32 +53,31 @@ impl FairClass {
     /// `curr` runs on queue `q` and has run since its last account.
     #[inline(never)]
     fn account_curr(&mut self, core: &mut Core, q: u32, curr: u32) {
-        let base_slice = self.tunables.base_slice_ns;
+        if self.bandwidth.is_some() {
+            let delta = core.now - self.ent(curr).exec_start;
+            self.charge_runtime(core, q, delta);
+        }
+        let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[curr as usize];
         let delta = core.now - se.exec_start;
         se.exec_start = core.now;
         se.sum_exec_runtime += delta;
         se.vruntime = se.vruntime.wrapping_add(calc_delta_fair(delta, se.load));
-        if self.bandwidth.is_some() {
-            self.charge_runtime(core, q, delta);
-        }
-        if self.rules.algorithm == Algorithm::Cfs {
-            self.update_min_vruntime(q);
-            return;
-        }
-        let renewed = self.ents[curr as usize].renew_deadline(base_slice);
-        self.update_min_vruntime(q);
-        let rq = &self.cfs[q as usize];
+        let renewed = self.rules.is_eevdf() && se.renew_deadline(self.tunables.base_slice_ns);
+        let queued = se.on_rq.then_some(se.vruntime);
+        rq.raise_min_vruntime(self.rules.algorithm, queued, &self.nodes);
         if rq.nr_queued == 1 {
             return;
         }
         let resched = renewed
             || match self.rules.protection {
                 Protection::WhileEligible => false,
+                rule if se.is_protected(rule) => false,
+                Protection::ShortestSlice => true,
                 Protection::RescheduleIneligible => {
-                    !self.is_protected(curr) && !self.entity_eligible(q, curr)
+                    let running = se.on_rq.then_some(&*se);
+                    !Sums::of(rq, running).is_eligible(se.vruntime)
                 }
-                Protection::ShortestSlice => !self.is_protected(curr),
             };
         if resched {
             core.resched_curr_lazy(CpuId(rq.cpu));
@@ -82,79 +86,56 @@ impl FairClass {
     }
 
     /// Moves `min_vruntime` up to the least virtual runtime of the queue, never back.
+    #[inline]
     pub(super) fn update_min_vruntime(&mut self, q: u32) {
         let rq = &mut self.cfs[q as usize];
-        let waiting_min = match self.rules.algorithm {
-            Algorithm::EevdfByDeadline => rq.waiting.min_time(&self.nodes),
-            _ if rq.waiting.is_empty() => None,
-            _ => Some(self.nodes[rq.waiting.first() as usize].key),
-        };
-        let curr = self.ents.get(rq.curr as usize).filter(|se| se.on_rq).map(|se| se.vruntime);
-        let least = match (curr, waiting_min) {
-            (Some(a), Some(b)) => min_time(a, b),
-            (Some(v), None) | (None, Some(v)) => v,
-            (None, None) => return,
-        };
-        let delta = least.wrapping_sub(rq.min_vruntime) as i64;
-        if delta > 0 {
-            rq.avg_vruntime -= i128::from(delta) * i128::from(rq.avg_load);
-            rq.min_vruntime = least;
-        }
+        let queued = Self::running(&self.ents, rq).map(|se| se.vruntime);
+        rq.raise_min_vruntime(self.rules.algorithm, queued, &self.nodes);
     }
 
     /// Inserts into the tree (__enqueue_entity).
     pub(super) fn tree_insert(&mut self, q: u32, e: u32) {
         let se = &self.ents[e as usize];
         let rq = &mut self.cfs[q as usize];
-        let node = &mut self.nodes[e as usize];
-        match self.rules.algorithm {
-            Algorithm::Cfs => node.key = se.vruntime,
-            Algorithm::EevdfByVruntime => {
-                (node.key, node.time, node.slice) = (se.vruntime, se.deadline, se.slice);
-            }
-            Algorithm::EevdfByDeadline => {
-                (node.key, node.time, node.slice) = (se.deadline, se.vruntime, se.slice);
-            }
+        let (key, time) = match self.rules.algorithm {
+            Algorithm::Cfs => (se.vruntime, 0),
+            Algorithm::EevdfByVruntime => (se.vruntime, se.deadline),
+            Algorithm::EevdfByDeadline => (se.deadline, se.vruntime),
+        };
+        if self.rules.is_eevdf() {
+            rq.count_waiting(se, 1);
         }
-        if self.rules.algorithm != Algorithm::Cfs {
-            let weight = se.load.averaged;
-            let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
-            rq.avg_vruntime += i128::from(key) * i128::from(weight);
-            rq.avg_load += weight;
-        }
-        rq.waiting.insert(&mut self.nodes, e);
+        rq.waiting.insert(&mut self.nodes, Slot { key, time, slice: se.slice, id: e });
     }
 
     /// Takes out of the tree (__dequeue_entity).
     pub(super) fn tree_remove(&mut self, q: u32, e: u32) {
         let rq = &mut self.cfs[q as usize];
-        rq.waiting.remove(&mut self.nodes, e);
-        if self.rules.algorithm != Algorithm::Cfs {
-            let se = &self.ents[e as usize];
-            let weight = se.load.averaged;
-            let key = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
-            rq.avg_vruntime -= i128::from(key) * i128::from(weight);
-            rq.avg_load -= weight;
+        if self.rules.is_eevdf() {
+            rq.count_waiting(&self.ents[e as usize], -1);
         }
+        rq.waiting.remove(&mut self.nodes, e);
     }
 
+    #[inline(always)]
     fn account_enqueue(&mut self, q: u32, e: u32) {
-        let (weight, idle) = (self.ent(e).load.weight, self.ent(e).idle);
-        let rq = self.rq_mut(q);
-        rq.load += weight;
+        let rq = &mut self.cfs[q as usize];
+        let se = &self.ents[e as usize];
+        rq.load += se.load.weight;
         rq.nr_queued += 1;
-        rq.nr_idle += u32::from(idle);
+        rq.nr_idle += u32::from(se.idle);
         if self.is_task(e) {
             self.list_add_head(e);
         }
     }
 
+    #[inline(always)]
     fn account_dequeue(&mut self, q: u32, e: u32) {
-        let (weight, idle) = (self.ent(e).load.weight, self.ent(e).idle);
-        let rq = self.rq_mut(q);
-        rq.load -= weight;
+        let rq = &mut self.cfs[q as usize];
+        let se = &self.ents[e as usize];
+        rq.load -= se.load.weight;
         rq.nr_queued -= 1;
-        rq.nr_idle -= u32::from(idle);
+        rq.nr_idle -= u32::from(se.idle);
         if self.is_task(e) {
             self.list_remove(e);
         }
@@ -170,6 +151,7 @@ impl FairClass {
         rq.h_nr_idle = rq.h_nr_idle.wrapping_add_signed(idle);
     }
 
+    #[inline(always)]
     pub(super) fn enqueue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: EnqueueFlags) {
         let is_curr = self.rq(q).curr == e;
         let cfs = self.rules.algorithm == Algorithm::Cfs;
@@ -184,8 +166,7 @@ impl FairClass {
             se.v_relative = false;
         }
         self.update_load_avg(core.now, q, e, Change::Attach);
-        self.update_runnable(e);
-        self.update_cfs_group(core, e);
+        self.update_group_weight(core, e);
         if !is_curr && !cfs {
             self.place_entity_eevdf(q, e, flags.initial);
         }
@@ -203,6 +184,7 @@ impl FairClass {
     }
 
     /// Returns whether `e` left; `false`: its dequeue is delayed.
+    #[inline(always)]
     pub(super) fn dequeue_entity(
         &mut self,
         core: &mut Core,
@@ -214,15 +196,14 @@ impl FairClass {
         self.clear_buddies(e);
         let exempt = flags.special || flags.throttle || flags.delayed;
         let delay = self.rules.delay_dequeue && flags.sleep && !exempt;
+        self.update_load_avg(core.now, q, e, Change::None);
         if delay && !self.entity_eligible(q, e) {
-            self.update_load_avg(core.now, q, e, Change::None);
             if self.rules.delayed_lag_only_rises {
                 self.update_entity_lag(core, q, e);
             }
             self.set_delayed(e);
             return false;
         }
-        self.update_load_avg(core.now, q, e, Change::None);
         self.update_runnable(e);
         if self.rules.is_eevdf() {
             self.update_entity_lag(core, q, e);
@@ -260,6 +241,7 @@ impl FairClass {
         true
     }
 
+    #[inline]
     pub(super) fn enqueue_task_fair(
         &mut self,
         core: &mut Core,
@@ -348,8 +330,7 @@ impl FairClass {
         while e != NIL {
             let q = self.ent(e).cfs;
             self.update_load_avg(core.now, q, e, Change::None);
-            self.update_runnable(e);
-            self.update_cfs_group(core, e);
+            self.update_group_weight(core, e);
             if self.rules.custom_slice {
                 self.ent_mut(e).slice = slice;
                 if self.rq(q).curr != e && self.ent(e).on_rq {
@@ -465,15 +446,18 @@ impl FairClass {
         }
     }
 
+    #[inline(always)]
     fn count_runnable_upwards(&mut self, mut e: u32, runnable: i32) {
-        self.touch(self.rq(self.ent(e).cfs).cpu);
-        while e != NIL {
-            let q = self.ent(e).cfs;
-            self.count(q, 0, runnable, 0);
-            if self.ends_at(q) {
+        if self.tracks_touched {
+            self.touch(self.rq(self.ent(e).cfs).cpu);
+        }
+        while let Some(se) = self.ents.get(e as usize) {
+            let rq = &mut self.cfs[se.cfs as usize];
+            rq.h_nr_runnable = rq.h_nr_runnable.wrapping_add_signed(runnable);
+            if self.bandwidth.is_some() && self.ends_at(se.cfs) {
                 return;
             }
-            e = self.ent(e).parent;
+            e = se.parent;
         }
     }
 
@@ -523,6 +507,7 @@ impl FairClass {
     }
 
     /// `prev` stops running. Entities that it shares with `next` go on.
+    #[inline(always)]
     pub(super) fn put_prev_task_fair(&mut self, core: &mut Core, prev: u32, next: Option<u32>) {
         let mut next = next.unwrap_or(NIL);
         let mut e = prev;
@@ -613,13 +598,12 @@ impl FairClass {
     /// `e` is no buddy of its queue any more, and the entities above it that were for its sake.
     #[inline]
     pub(super) fn clear_buddies(&mut self, e: u32) {
-        let rq = self.rq(self.ent(e).cfs);
-        if rq.next == e || rq.last == e || rq.skip == e {
+        if self.rq(self.ent(e).cfs).has_buddies() {
             self.clear_buddies_upwards(e);
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn clear_buddies_upwards(&mut self, first: u32) {
         let slots: [fn(&mut CfsRq) -> &mut u32; 3] =
             [|rq| &mut rq.next, |rq| &mut rq.last, |rq| &mut rq.skip];

@@ -16,19 +16,31 @@ const SMALL_MAX: usize = 8;
 /// length goes up and down does not change its form each time.
 const SMALL_AGAIN: u32 = 4;
 
-/// One entity of the array.
+/// One entity.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
-    /// See [`Node::key`], as are the next two.
-    key: u64,
-    time: u64,
-    slice: u64,
-    id: u32,
+pub struct Slot {
+    /// See [`Node::key`].
+    pub key: u64,
+    /// See [`Node::time`].
+    pub time: u64,
+    /// See [`Node::slice`].
+    pub slice: u64,
+    /// Its number.
+    pub id: u32,
+}
+
+impl Slot {
+    /// Puts its numbers into its node.
+    #[inline]
+    fn store(&self, nodes: &mut [Node]) {
+        let node = &mut nodes[self.id as usize];
+        (node.key, node.time, node.slice) = (self.key, self.time, self.slice);
+    }
 }
 
 const EMPTY: Slot = Slot { key: 0, time: 0, slice: 0, id: NIL };
 
-/// Waiting entities. An entity's key, time and slice are set in its [`Node`] before it is inserted.
+/// Waiting entities. An entity's [`Node`] has its numbers only while it is in the tree.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     /// The first is at `head`, the others follow it round the end.
@@ -102,7 +114,7 @@ impl Timeline {
     }
 
     /// The earliest time of all; `None` if nobody waits.
-    #[inline]
+    #[inline(always)]
     pub fn min_time(&self, nodes: &[Node]) -> Option<u64> {
         if self.is_tree {
             return (self.tree.root != NIL).then(|| nodes[self.tree.root as usize].min_time);
@@ -131,7 +143,7 @@ impl Timeline {
 
     /// The first in order of keys whose time `fits`; [`NIL`] if there is none. A time fits if a
     /// later one does.
-    #[inline]
+    #[inline(always)]
     pub fn first_that(&self, nodes: &[Node], fits: impl Fn(u64) -> bool) -> u32 {
         if self.is_tree {
             return self.first_in_tree(nodes, fits);
@@ -139,6 +151,7 @@ impl Timeline {
         self.slots().find(|slot| fits(slot.time)).map_or(NIL, |slot| slot.id)
     }
 
+    #[inline(never)]
     fn first_in_tree(&self, nodes: &[Node], fits: impl Fn(u64) -> bool) -> u32 {
         let leftmost = self.tree.leftmost;
         if leftmost != NIL && fits(nodes[leftmost as usize].time) {
@@ -158,25 +171,34 @@ impl Timeline {
         NIL
     }
 
-    /// Inserts `id` after all of equal key.
+    /// Inserts an entity after all of equal key.
     #[inline]
-    pub fn insert(&mut self, nodes: &mut [Node], id: u32) {
-        if self.is_tree {
-            self.tree.insert(nodes, id);
-            self.len += 1;
+    pub fn insert(&mut self, nodes: &mut [Node], new: Slot) {
+        if self.is_tree || self.len as usize >= SMALL_MAX {
+            self.insert_into_tree(nodes, (new.key, new.time, new.slice), new.id);
             return;
         }
         let mut position = self.len;
-        if position as usize >= SMALL_MAX {
-            self.grow(nodes);
-            return self.insert(nodes, id);
-        }
-        let Node { key, time, slice, .. } = nodes[id as usize];
-        while position > 0 && before(key, self.slots[self.at(position - 1)].key) {
-            self.slots[self.at(position)] = self.slots[self.at(position - 1)];
+        while position > 0 {
+            let last = self.slots[self.at(position - 1)];
+            if !before(new.key, last.key) {
+                break;
+            }
+            self.slots[self.at(position)] = last;
             position -= 1;
         }
-        self.slots[self.at(position)] = Slot { key, time, slice, id };
+        self.slots[self.at(position)] = new;
+        self.len += 1;
+    }
+
+    #[inline(never)]
+    fn insert_into_tree(&mut self, nodes: &mut [Node], numbers: (u64, u64, u64), id: u32) {
+        if !self.is_tree {
+            self.grow(nodes);
+        }
+        let (key, time, slice) = numbers;
+        Slot { key, time, slice, id }.store(nodes);
+        self.tree.insert(nodes, id);
         self.len += 1;
     }
 
@@ -184,11 +206,7 @@ impl Timeline {
     #[inline]
     pub fn remove(&mut self, nodes: &mut [Node], id: u32) {
         if self.is_tree {
-            self.tree.remove(nodes, id);
-            self.len -= 1;
-            if self.len == SMALL_AGAIN && self.may_be_small {
-                self.shrink(nodes);
-            }
+            self.remove_from_tree(nodes, id);
             return;
         }
         let mut position = 0;
@@ -205,13 +223,21 @@ impl Timeline {
         self.len -= 1;
     }
 
+    #[inline(never)]
+    fn remove_from_tree(&mut self, nodes: &mut [Node], id: u32) {
+        self.tree.remove(nodes, id);
+        self.len -= 1;
+        if self.len == SMALL_AGAIN && self.may_be_small {
+            self.shrink(nodes);
+        }
+    }
+
     /// The slice of `id`, which is there, is now `slice`.
     pub fn set_slice(&mut self, nodes: &mut [Node], id: u32, slice: u64) {
         if self.is_tree {
             self.tree.set_slice(nodes, id, slice);
             return;
         }
-        nodes[id as usize].slice = slice;
         for position in 0..self.len {
             let slot = &mut self.slots[self.at(position)];
             if slot.id == id {
@@ -225,7 +251,9 @@ impl Timeline {
     #[cold]
     fn grow(&mut self, nodes: &mut [Node]) {
         for position in 0..self.len {
-            self.tree.insert(nodes, self.slots[self.at(position)].id);
+            let slot = self.slots[self.at(position)];
+            slot.store(nodes);
+            self.tree.insert(nodes, slot.id);
         }
         self.is_tree = true;
     }
@@ -266,8 +294,7 @@ mod tests {
                     } else if queued[id as usize] {
                         line.remove(nodes, id);
                     } else {
-                        nodes[id as usize] = Node::of(key, time, slice);
-                        line.insert(nodes, id);
+                        line.insert(nodes, Slot { key, time, slice, id });
                     }
                 }
                 queued[id as usize] ^= !(queued[id as usize] && slice % 4 == 0);
