@@ -6,6 +6,7 @@ mod curves;
 mod figures;
 mod instructions;
 mod layout;
+mod soak;
 mod tidy;
 
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ const USAGE: &str = "usage: cargo xtask TASK
           count the instructions of a switch against benchmarks/instructions.json
   figures [--check]
           make the figures of the documentation anew, or see that they are what is made now
+  soak [--minutes 60] [--cpus 8] [--kernel 6.18] [--scheduler NAMES]
+          hackbench for so long under each scheduler of bpf/scx in guests, on one CPU and on several
   wasm    build the pure crates for wasm32
   bless   accept the present output as the expected one (goldens, snapshots, schemas)
   ci      everything that continuous integration runs";
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         "layout" => report(layout::check(&root())),
         "instructions" => instructions(),
         "figures" => figures(),
+        "soak" => soak(),
         "wasm" => wasm(),
         "bless" => bless(),
         "ci" => run(Command::new(root().join(".ci/run"))),
@@ -110,6 +114,23 @@ fn figures() -> bool {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
     let program = target.join("debug/schedlab");
     run(build) && report(figures::figures(&root(), &program, check))
+}
+
+/// Builds program and guest and lets the schedulers work for long.
+fn soak() -> bool {
+    let words: Vec<String> = std::env::args().skip(2).collect();
+    let soak = match soak::Soak::parse(&words) {
+        Ok(soak) => soak,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return false;
+        }
+    };
+    let mut build = cargo();
+    build.args(["build", "--release", "--package", "schedlab"]);
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
+    let program = target.join("release/schedlab");
+    run(build) && run(Command::new(root().join("scripts/guest.sh"))) && report(soak.run(&program))
 }
 
 fn wasm() -> bool {

@@ -5,6 +5,7 @@
 
 mod common;
 use common::{Done, ok, schedlab};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -261,4 +262,57 @@ fn an_experiment_file_names_a_scheduler_file() {
     fs::write(path("mine.toml"), experiment("./missing.bpf.c")).unwrap();
     let missing = refused(&["compare", &file, "--output", &results]);
     assert!(missing.contains("missing.bpf.c") && missing.contains(":7:"), "{missing}");
+}
+
+/// Under a scheduler for sched_ext each choice names the queue that the task came from, who put it
+/// there, and who waited behind it.
+#[test]
+fn sched_ext_schedulers_are_explained_by_their_queues() {
+    if !has_clang() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf/scx");
+    let file = folder.join("vtime.bpf.c").display().to_string();
+    let run = ["explain", "sched:n=5,total=80ms", "--cpus", "2", "--scheduler", &file];
+    let answer = ok(&[&run[..], &["--from", "0ms", "--to", "1s", "--json"]].concat()).stdout;
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let number = |candidate: &Value, name: &str| {
+        let facts = candidate["facts"].as_array().unwrap();
+        facts.iter().find(|fact| fact["name"] == name).map(|fact| fact["value"].clone())
+    };
+    let (mut nr_queued, mut nr_waiting) = (0, 0);
+    for decision in answer["decisions"].as_array().unwrap() {
+        let Some(contest) = decision["contests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|contest| contest["class"] == "ext" && contest["rule"] != "empty")
+        else {
+            continue;
+        };
+        let candidates = contest["candidates"].as_array().unwrap();
+        let Some(chosen) = candidates.iter().find(|candidate| candidate["chosen"] == true) else {
+            assert!(decision["next"].is_null() || contest["rule"] == "held-back", "{decision}");
+            continue;
+        };
+        assert_eq!(chosen["task"], decision["next"], "{decision}");
+        if chosen["running"] == true {
+            assert_eq!(contest["rule"], "keeps", "{contest}");
+            continue;
+        }
+        assert_eq!(number(chosen, "position"), Some(0.into()), "{chosen}");
+        let Some(from) = number(chosen, "from_dsq") else { continue };
+        nr_queued += 1;
+        assert_eq!(number(chosen, "put_by"), Some("ops.enqueue".into()), "{chosen}");
+        assert_eq!(number(chosen, "moved_by"), Some("ops.dispatch".into()), "{chosen}");
+        // It is the first of its queue by virtual time.
+        let key = number(chosen, "dsq_vtime").unwrap().as_i64().unwrap();
+        for other in candidates.iter().filter(|other| number(other, "dsq") == Some(from.clone())) {
+            nr_waiting += 1;
+            assert!(number(other, "dsq_vtime").unwrap().as_i64().unwrap() >= key, "{contest}");
+        }
+    }
+    assert!(nr_queued > 5 && nr_waiting > 5, "{nr_queued} {nr_waiting}");
+    let waits = ok(&[&run[..], &["--task", "child-1"]].concat());
+    assert!(waits.stdout.contains("from_dsq"), "{}", waits.stdout);
 }

@@ -350,3 +350,52 @@ fn kernels_are_listed_with_what_they_can_do() {
     let absent = run(&["kernel", "remove", "6.18"]);
     assert_eq!(absent.code, 2, "{}", absent.stderr);
 }
+
+#[test]
+fn a_kernels_hz_is_its_own_and_dry_runs_count_guests() {
+    if !ready("a_kernels_hz_is_its_own_and_dry_runs_count_guests", "6.18") {
+        return;
+    }
+    let refused =
+        schedlab(&["compare", "hogs", "--scheduler", "rr", "--vm", "6.18", "--hz", "100"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    let text = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("kernel 6.18 has HZ 250"), "{text}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("both.toml");
+    let study = |hz: &str| {
+        let text = format!(
+            "name = \"both\"\n[[experiment]]\nname = \"e\"\nworkload = \"hogs\"\n\
+             [experiment.parameters]\nn = 2\nwork = \"10ms\"\ncpus = 1\n[[experiment.runs]]\n\
+             lane = \"sim\"\nschedulers = [\"rr\"]\n{hz}[[experiment.runs]]\nlane = \"vm\"\n\
+             schedulers = [\"6.18\"]\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let done = schedlab(&["compare", file.to_str().unwrap(), "--dry-run"]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr
+    };
+    let told = study("");
+    let counts = "1 runs simulated, 0 on this machine, 1 in virtual machines";
+    assert!(told.contains(counts) && !told.contains("note"), "{told}");
+    let told = study("hz = 1000\n");
+    assert!(told.contains("models have HZ 1000, kernel 6.18 in a guest has HZ 250"), "{told}");
+    let run = json(&["vm", "hogs:n=1,work=5ms", "--kernel", "6.18", "--json"]);
+    assert_eq!(run["machine"]["hz"], 250);
+}
+
+/// A long run plays the workload several times under one loading of the scheduler.
+#[test]
+fn a_long_run_has_several_rounds() {
+    if !ready("a_long_run_has_several_rounds", "6.18") {
+        return;
+    }
+    let args =
+        ["vm", "hogs:n=2,work=20ms", "--kernel", "6.18", "--scheduler", "rr", "--soak", "1s"];
+    let run = json(&[&args[..], &["--json"]].concat());
+    let rounds: u64 = setting(&run, "vm.rounds").parse().unwrap();
+    let ns: u64 = setting(&run, "vm.rounds_ns").parse().unwrap();
+    assert!(rounds > 3 && ns > 1_000_000_000, "{rounds} {ns}");
+    let refused = schedlab(&[&args[..], &["--golden", "x"]].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+}

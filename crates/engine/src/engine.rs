@@ -205,6 +205,9 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let end_ns = self.end_ns();
         self.has_followers =
             self.watch.is_some() || self.locks.is_some() || self.idle_watchers != 0;
+        if self.watch.is_some() {
+            self.each_class(|class, _| class.will_be_asked());
+        }
         self.each_class(|class, core| class.run_begins(core));
         self.drain();
         while self.nr_live > 0 && self.error.is_none() {

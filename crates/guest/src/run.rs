@@ -5,6 +5,7 @@ use schedlab_host::ext::{self, Loaded, Source};
 use schedlab_host::{HostLane, Pace};
 use schedlab_lab::{Keep, LaneError, RunRequest, RunResult};
 use schedlab_model::TraceSink;
+use schedlab_model::trace::NullSink;
 use schedlab_trace::BinarySink;
 use schedlab_vm::protocol::{BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES};
 use schedlab_vm::wire;
@@ -89,7 +90,7 @@ fn play(
         })?;
     }
     let loaded = request.ext.as_ref().map(load).transpose()?;
-    let mut pace = Pace::quiet(&request.workload);
+    let mut pace = Pace::quiet(&request.workload, request.cpus.weight());
     pace.instruction_ns = request.instruction_ns;
     let run = RunRequest {
         workload: request.workload,
@@ -106,8 +107,19 @@ fn play(
     };
     let nr_cpus = run.cpus.iter().last().map_or(1, |cpu| cpu.0 + 1);
     let mut sink = BinarySink::new(trace, nr_cpus);
+    let begin = monotonic_ns();
     let result = HostLane.run_at(&run, pace, &mut sink as &mut dyn TraceSink)?;
     sink.finish().map_err(|error| LaneError::System(format!("writing the trace: {error}")))?;
+    reply.nr_rounds = 1;
+    // The first round is what the result shows; of the others only counts that they end.
+    while let Some(soak_ns) = request.soak_ns
+        && monotonic_ns() - begin < soak_ns
+        && loaded.as_ref().is_none_or(|loaded| still_loaded(loaded).is_ok())
+    {
+        HostLane.run_at(&run, pace, &mut NullSink)?;
+        reply.nr_rounds += 1;
+    }
+    reply.rounds_ns = monotonic_ns() - begin;
     if let Some(loaded) = loaded {
         reply.ext_after = ext_state();
         still_loaded(&loaded)?;

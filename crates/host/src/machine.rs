@@ -86,6 +86,9 @@ fn fixed() -> &'static Fixed {
         let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
         let config = kernel_config(&release);
         let hz = config.as_deref().and_then(|text| config_value(text, "CONFIG_HZ")?.parse().ok());
+        // A guest has no file with its kernel's configuration; the tick says the same.
+        let tick_ns = sys::tick_ns();
+        let hz = hz.or((tick_ns > 1).then(|| ((1_000_000_000 + tick_ns / 2) / tick_ns) as u32));
         let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
             let line = cpuinfo.lines().find(|line| line.starts_with(name))?;

@@ -40,7 +40,9 @@ impl Pace {
     /// even of tasks that do nothing but wake each other. The tasks' rings of marks are smaller, so
     /// tasks that write marks keep short rounds. Its files lie in its memory, where those of a
     /// hundred tasks must have room; short ones also cost every task the same, whoever came before.
-    pub fn quiet(workload: &Workload) -> Self {
+    /// The CPUs share the room for records.
+    pub fn quiet(workload: &Workload, nr_cpus: u32) -> Self {
+        const RECORDS: u64 = 1 << 20;
         const MARKED_NS: Nanos = 100_000_000;
         const SELDOM_NS: Nanos = 2_000_000_000;
         let marks = |op: &Op| {
@@ -52,7 +54,7 @@ impl Pace {
         Self {
             round_ns,
             look_ns: SELDOM_NS,
-            ring_size: Some(1 << 20),
+            ring_size: Some(RECORDS / u64::from(nr_cpus.max(1)).next_power_of_two()),
             file_len: 256 << 10,
             instruction_ns: None,
         }
@@ -71,7 +73,9 @@ mod tests {
             Workload::new("w", vec![TaskSpec::new("t", program)])
         };
         let run = || Op::Run(Amount::Constant(1));
-        assert_eq!(Pace::quiet(&workload(vec![run()])).round_ns, 2_000_000_000);
-        assert_eq!(Pace::quiet(&workload(vec![run(), Op::Yield])).round_ns, 100_000_000);
+        assert_eq!(Pace::quiet(&workload(vec![run()]), 1).round_ns, 2_000_000_000);
+        assert_eq!(Pace::quiet(&workload(vec![run(), Op::Yield]), 1).round_ns, 100_000_000);
+        assert_eq!(Pace::quiet(&workload(vec![run()]), 1).ring_size, Some(1 << 20));
+        assert_eq!(Pace::quiet(&workload(vec![run()]), 6).ring_size, Some(1 << 17));
     }
 }

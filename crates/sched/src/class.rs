@@ -62,6 +62,10 @@ pub trait SchedClass: Send {
         Ok(())
     }
 
+    /// Somebody may ask in this run why the class chose; it may keep notes for that from now on.
+    /// Comes before anything else. Default: nothing.
+    fn will_be_asked(&mut self) {}
+
     /// The run begins, before any task exists. Default: nothing.
     fn run_begins(&mut self, _core: &mut Core) {}
 

@@ -6,11 +6,12 @@
 //! the engine that drives it. [`registry`] is the only list of schedulers.
 
 pub mod balance;
+pub mod balance_2_6;
 pub mod class;
 pub mod core;
 pub mod deadline;
 pub mod domains;
-pub mod domains_2_6;
+
 pub mod explain;
 pub mod fair;
 pub mod fcfs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the unit tests of the schedulers of Linux 2.4 and 2.6 share.
+//! What the unit tests of the Linux schedulers share.
 
 use crate::core::{Comm, Core, Task, TaskState};
 use schedlab_model::random::{Purpose, Stream};

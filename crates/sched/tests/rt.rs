@@ -25,7 +25,7 @@ fn on(cpus: &[u32], attr: SchedAttr) -> SchedAttr {
 }
 
 #[test]
-fn rr_slice_is_100_ms_of_ticks_at_any_hz() {
+fn section_3_2_rr_slice_is_100_ms_of_ticks_at_any_hz() {
     for hz in [100, 250, 1000] {
         let mut k = Kernel::new(1, hz, Bandwidth::Off);
         k.start(rt_attr(Policy::Rr, 10));
@@ -92,7 +92,7 @@ fn yield_alone_changes_nothing() {
 }
 
 #[test]
-fn lowered_goes_to_the_head_raised_to_the_tail() {
+fn section_3_3_lowered_goes_to_the_head_raised_to_the_tail() {
     let mut k = kernel(1);
     k.start(fifo(99));
     (0..2).for_each(|_| {
@@ -112,7 +112,7 @@ fn lowered_goes_to_the_head_raised_to_the_tail() {
 }
 
 #[test]
-fn policy_or_affinity_change_at_equal_priority_keeps_the_place() {
+fn section_3_3_a_change_at_equal_priority_keeps_the_place() {
     let mut k = kernel(2);
     k.start(on(&[0], fifo(99)));
     k.start(on(&[1], fifo(99)));
@@ -128,7 +128,7 @@ fn policy_or_affinity_change_at_equal_priority_keeps_the_place() {
 }
 
 #[test]
-fn only_a_better_priority_preempts() {
+fn section_3_4_only_a_better_priority_preempts() {
     let mut k = kernel(1);
     k.start(fifo(10));
     k.settle();
@@ -190,13 +190,13 @@ fn fair_turns(timeline: &[(u64, Option<u32>)]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn throttling_vector_hz_250() {
+fn section_3_5_throttling_hz250() {
     let turns = fair_turns(&hogs(250, THROTTLING, 4_500));
     assert_eq!(turns, [(952, 1000), (1952, 2000), (2948, 3000), (3952, 4000)]);
 }
 
 #[test]
-fn throttling_vector_hz_1000() {
+fn section_3_5_throttling_hz1000() {
     let turns = fair_turns(&hogs(1000, THROTTLING, 3_500));
     assert_eq!(turns, [(951, 1000), (1950, 2000), (2950, 3000)]);
 }
@@ -245,7 +245,7 @@ fn period_timer_starts_with_the_first_real_time_task() {
 }
 
 #[test]
-fn fair_server_vector() {
+fn section_4_6_fair_server() {
     for hz in [250, 1000] {
         let turns = fair_turns(&hogs(hz, SERVER, 4_100));
         assert_eq!(turns, [(950, 1000), (1950, 2000), (2950, 3000), (3950, 4000)], "HZ {hz}");
@@ -299,7 +299,7 @@ fn fair_server_returns_to_waiting_once_fair_tasks_have_run_by_themselves() {
 }
 
 #[test]
-fn rr_interval_is_the_slice_of_rr_and_0_of_fifo() {
+fn section_3_7_rr_interval_is_the_slice_of_rr_and_0_of_fifo() {
     let mut k = kernel(1);
     let rr = k.create(rt_attr(Policy::Rr, 1));
     let ff = k.create(fifo(1));
@@ -308,7 +308,7 @@ fn rr_interval_is_the_slice_of_rr_and_0_of_fifo() {
 }
 
 #[test]
-fn displaced_task_is_pushed_and_pulled_back() {
+fn section_3_6_displaced_task_is_pushed_and_pulled_back() {
     let mut k = kernel(2);
     let a = k.start(fifo(10));
     let b = k.start(fifo(20));

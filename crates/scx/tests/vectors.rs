@@ -26,7 +26,7 @@ fn two_hogs(until_ms: u64) -> Case {
 
 /// (a): two hogs, one shared queue in order of coming, one CPU: a switch every 20 ms exactly.
 #[test]
-fn a_fifo_two_hogs_alternate_every_20_ms() {
+fn section_7_5_a_fifo_two_hogs_alternate_every_20_ms() {
     for hz in [250, 1000] {
         let run = recorded(&two_hogs(90).at_hz(hz), Recorded::new(Simple::fifo()));
         assert_eq!(run.timeline(), "0A 20B 40A 60B 80A");
@@ -43,7 +43,7 @@ fn a_fifo_two_hogs_alternate_every_20_ms() {
 
 /// (b): a single hog: `ops.dispatch` each 20 ms and nothing else; the slice is refilled.
 #[test]
-fn b_a_single_hog_is_asked_about_every_20_ms() {
+fn section_7_5_b_a_single_hog_is_asked_about_every_20_ms() {
     let case = Case::new(1, 70, vec![hog("a", nice(0))]);
     let run = recorded(&case, Recorded::new(Simple::fifo()));
     assert_eq!(run.timeline(), "0A");
@@ -76,7 +76,7 @@ fn with_vtimes(until_ms: u64, attrs: &[i8]) -> (String, Vec<(TaskId, u64)>) {
 
 /// (c): weights 100 and 33: with two hogs they change nothing but the virtual times.
 #[test]
-fn c_vtime_two_hogs_alternate_whatever_their_weights() {
+fn section_7_5_c_vtime_two_hogs_alternate_whatever_their_weights() {
     let (timeline, enqueued) = with_vtimes(150, &[0, 5]);
     assert_eq!(timeline, "0A 20B 40A 60B 80A 100B 120A 140B");
     let (a, b) = (TaskId(0), TaskId(1));
@@ -98,7 +98,7 @@ fn c_vtime_two_hogs_alternate_whatever_their_weights() {
 
 /// (d): weights 100, 100, 33.
 #[test]
-fn d_vtime_three_hogs_share_by_weight() {
+fn section_7_5_d_vtime_three_hogs_share_by_weight() {
     let (timeline, _) = with_vtimes(410, &[0, 0, 5]);
     assert_eq!(
         timeline,
@@ -109,7 +109,7 @@ fn d_vtime_three_hogs_share_by_weight() {
 
 /// (e): weights 305, 100, 33.
 #[test]
-fn e_vtime_three_hogs_share_by_weight() {
+fn section_7_5_e_vtime_three_hogs_share_by_weight() {
     let (timeline, _) = with_vtimes(410, &[-5, 0, 5]);
     assert_eq!(
         timeline,
@@ -120,7 +120,7 @@ fn e_vtime_three_hogs_share_by_weight() {
 
 /// (f): a real-time task takes the CPU for 3 ms when A has 7 ms of its slice left.
 #[test]
-fn f_a_preempted_task_goes_on_with_the_rest_of_its_slice() {
+fn section_7_5_f_a_preempted_task_goes_on_with_the_rest_of_its_slice() {
     let tasks = vec![
         hog("a", nice(0)),
         hog("b", nice(0)),
@@ -142,7 +142,7 @@ fn f_a_preempted_task_goes_on_with_the_rest_of_its_slice() {
 
 /// (g): renice of the running task.
 #[test]
-fn g_renice_of_a_running_task() {
+fn section_7_5_g_renice_of_a_running_task() {
     let program =
         ProgramBuilder::new().run(5 * MS).op(Op::SetAttr(Box::new(nice(5)))).run(100 * MS).build();
     let case = Case::new(1, 30, vec![task("a", nice(0), program), hog("b", nice(0))]).at_hz(1000);
@@ -163,7 +163,7 @@ fn g_renice_of_a_running_task() {
 
 /// (h): a wake-up that finds an idle CPU and inserts into its local queue.
 #[test]
-fn h_wakeup_with_an_idle_cpu_claimed() {
+fn section_7_5_h_wakeup_with_an_idle_cpu_claimed() {
     let case = Case::new(2, 20, vec![sleeper("a", nice(0), 8 * MS, 2 * MS)]);
     let run = recorded(&case, Recorded::new(Simple::fifo()));
     assert_eq!(run.log.at("8"), ["select_cpu(A,0,8)", "runnable(A,WAKEUP|SELECTED)", "running(A)"]);
@@ -182,7 +182,7 @@ fn h_wakeup_with_an_idle_cpu_claimed() {
 
 /// (i): an insert with slice 0 of a task that has none left gives it a nanosecond.
 #[test]
-fn i_slice_0_becomes_a_nanosecond() {
+fn section_7_5_i_slice_0_becomes_a_nanosecond() {
     let slices = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&slices);
     let ops = Script {
@@ -201,7 +201,7 @@ fn i_slice_0_becomes_a_nanosecond() {
 
 /// (j): inserting by virtual time into a queue that holds tasks in order of coming.
 #[test]
-fn j_a_queue_keeps_one_order() {
+fn section_7_5_j_a_queue_keeps_one_order() {
     let calls = AtomicU32::new(0);
     let ops = Script {
         init: Some(Box::new(|k| k.create_dsq(SHARED, -1))),
@@ -231,7 +231,7 @@ fn j_a_queue_keeps_one_order() {
 /// (k): what was dequeued between its insert and the flush of the buffer is dropped without a
 /// word, and counts.
 #[test]
-fn k_stale_entries_of_the_buffer_are_dropped_and_counted() {
+fn section_7_5_k_stale_entries_of_the_buffer_are_dropped_and_counted() {
     let rounds = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&rounds);
     let queue = Arc::new(Mutex::new(Vec::new()));
@@ -276,7 +276,7 @@ fn k_stale_entries_of_the_buffer_are_dropped_and_counted() {
 
 /// (l): a task that is never dispatched.
 #[test]
-fn l_the_watchdog_ends_a_scheduler_that_forgets_a_task() {
+fn section_7_5_l_the_watchdog_ends_a_scheduler_that_forgets_a_task() {
     for released_ms in [0, 100, 2_400, 2_600] {
         let stalled_at = Arc::new(AtomicU64::new(0));
         let seen = Arc::clone(&stalled_at);

@@ -80,6 +80,9 @@ pub struct Options {
     pub limit: Duration,
     /// Files that are written in the guest before the run: path and text.
     pub writes: Vec<(String, String)>,
+    /// The workload is played again and again for this much of the guest's time, under one loading
+    /// of the scheduler; `None`: once.
+    pub soak: Option<Duration>,
 }
 
 impl Default for Options {
@@ -89,9 +92,13 @@ impl Default for Options {
             uses_snapshots: true,
             limit: Duration::from_secs(300),
             writes: Vec::new(),
+            soak: None,
         }
     }
 }
+
+/// Real time that a second of the guest's may take at most in a long run.
+const SLOWDOWN_MAX: u32 = 6;
 
 /// Is told what takes long: a download, a boot.
 pub type Say = dyn Fn(&str) + Send + Sync;
@@ -135,7 +142,7 @@ impl VmLane {
         let cache = Cache::of_user()?;
         Ok(Self {
             options,
-            qemu: Qemu::find()?,
+            qemu: Qemu::find_known(&cache)?,
             initramfs: guest::initramfs(&cache)?,
             cache,
             say,
@@ -145,8 +152,15 @@ impl VmLane {
 
     /// QEMU and guest, as far as results depend on them: for keys of stored results.
     pub fn describe(&self) -> String {
-        let Options { clock, writes, .. } = &self.options;
-        format!("{}, guest {}, {clock:?} {writes:?}", self.qemu.version, self.initramfs.sha256)
+        let Options { clock, writes, soak, .. } = &self.options;
+        let soak = soak.map(|soak| format!(" for {soak:?}")).unwrap_or_default();
+        let Self { qemu, initramfs, .. } = self;
+        format!("{}, guest {}, {clock:?} {writes:?}{soak}", qemu.version, initramfs.sha256)
+    }
+
+    /// Where kernels and snapshots are kept.
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// The kernel of this name, fetched if need be.
@@ -188,9 +202,9 @@ impl VmLane {
             let wrong = |error: std::io::Error| VmError::Input(error.to_string());
             let shared = SharedFile::new().map_err(wrong)?;
             shared.ask(&job.request).map_err(wrong)?;
-            Guest::start(&self.qemu, &job.setup, files, &[], shared)?
+            Guest::start(&self.qemu, &job.setup, files, (&[], None), shared)?
         };
-        guest.wait(limit)?;
+        guest.wait(limit + self.options.soak.unwrap_or_default() * SLOWDOWN_MAX)?;
         let broken = |what: String| VmError::System(format!("the guest's answer: {what}"));
         let (reply, trace) = guest.shared.answer().map_err(|error| broken(error.to_string()))?;
         let reply: GuestReply =
@@ -255,6 +269,7 @@ impl VmLane {
             until_ns: request.until_ns,
             instruction_ns: setup.accel.instruction_ns(),
             writes,
+            soak_ns: self.options.soak.map(|soak| soak.as_nanos() as u64),
         };
         let bytes = wire::encode(&message);
         // The object is a part of its own.
@@ -310,6 +325,22 @@ fn add(result: &mut RunResult, name: &str, value: impl Into<String>) {
     result.machine.settings.push(Setting { name: name.into(), value: value.into() });
 }
 
+/// What the run is known by, and what of it must be equal for comparisons.
+fn add_identity(result: &mut RunResult, job: &Job<'_>, trace: &[u8]) {
+    add(result, "vm.identity", job.identity.sha256());
+    // What must be equal for a comparison with a golden; kernel and object are what it tests.
+    let conditions = job.identity.sha256_without(&["kernel", "boot", "object"]);
+    add(result, "vm.conditions", conditions);
+    // The order of turns does not depend on the guest's build, nor on how a scheduler was compiled.
+    let conditions = job.identity.sha256_without(&["initramfs", "object"]);
+    add(result, "vm.turn_conditions", conditions);
+    add(result, "vm.trace", hash::sha256(trace));
+    add(result, "vm.clock", job.setup.accel.name());
+    for (name, value) in job.identity.parts() {
+        add(result, &format!("vm.{name}"), value);
+    }
+}
+
 impl VmLane {
     /// The result of the guest's lane, with what its trace gives here.
     fn result(
@@ -352,20 +383,16 @@ impl VmLane {
             task.pid = same.map_or(0, |found| found.pid);
         }
         result.warnings.extend(io_warning(&request.workload));
-        add(&mut result, "vm.identity", job.identity.sha256());
-        // What must be equal for a comparison with a golden; kernel and object are what it tests.
-        let conditions = job.identity.sha256_without(&["kernel", "boot", "object"]);
-        add(&mut result, "vm.conditions", conditions);
-        add(&mut result, "vm.trace", hash::sha256(&trace));
-        add(&mut result, "vm.clock", job.setup.accel.name());
-        for (name, value) in job.identity.parts() {
-            add(&mut result, &format!("vm.{name}"), value);
-        }
+        add_identity(&mut result, job, &trace);
         for (when, state) in [("before", reply.ext_before), ("after", reply.ext_after)] {
             if let Some(state) = state {
                 let text = format!("{} {}", state.state, state.ops);
                 add(&mut result, &format!("vm.sched_ext_{when}"), text.trim_end());
             }
+        }
+        if self.options.soak.is_some() {
+            add(&mut result, "vm.rounds", reply.nr_rounds.to_string());
+            add(&mut result, "vm.rounds_ns", reply.rounds_ns.to_string());
         }
         for (name, value) in reply.ext_counters {
             add(&mut result, &format!("vm.counter.{name}"), value.to_string());

@@ -10,6 +10,7 @@ pub mod error;
 pub mod golden;
 pub mod guest;
 pub mod hash;
+mod hz;
 pub mod identity;
 pub mod initramfs;
 pub mod kernel;
@@ -19,6 +20,7 @@ pub mod qemu;
 pub mod settings;
 pub mod shared;
 mod sys;
+pub mod turns;
 pub mod wire;
 
 pub use cache::Cache;

@@ -20,7 +20,7 @@ pub const SHARED_BYTES: usize = 64 << 20;
 pub const BODY: usize = 4096;
 /// Marks the memory as this protocol's, in this version: "slabvm" and a number. It goes up whenever
 /// a guest of before would not understand: another device, another shape of the request.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x02\x00");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x03\x00");
 
 /// Offsets of the words.
 pub mod word {
@@ -90,6 +90,9 @@ pub struct GuestRequest {
     pub instruction_ns: Option<Nanos>,
     /// Files to write before the run: path and text (sysctl, scheduler settings).
     pub writes: Vec<(String, String)>,
+    /// The workload is played again and again until this much of the guest's time has passed since
+    /// the first round began, under one loading of the scheduler; `None`: once.
+    pub soak_ns: Option<Nanos>,
 }
 
 /// A sched_ext scheduler.
@@ -104,7 +107,7 @@ pub struct ExtRequest {
 }
 
 wire_struct!(ExtRequest { name, object, options });
-wire_struct!(GuestRequest { workload, ext, cpus, seed, until_ns, instruction_ns, writes });
+wire_struct!(GuestRequest { workload, ext, cpus, seed, until_ns, instruction_ns, writes, soak_ns });
 
 /// An error of the guest's lane.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -153,6 +156,10 @@ pub struct GuestReply {
     pub ext_after: Option<ExtState>,
     /// What the loaded scheduler counted.
     pub ext_counters: Vec<(String, u64)>,
+    /// How often the workload was played.
+    pub nr_rounds: u64,
+    /// Time that all rounds took, ns of the guest.
+    pub rounds_ns: u64,
 }
 
 /// What /sys/kernel/sched_ext says.
@@ -185,6 +192,7 @@ mod tests {
             until_ns: Some(1_000_000_000),
             instruction_ns: Some(8),
             writes: vec![("kernel.sched_rt_runtime_us".into(), "950000".into())],
+            soak_ns: Some(60_000_000_000),
         };
         assert_eq!(decode(&encode(&request)), Ok(request));
     }

@@ -4,13 +4,13 @@
 use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::results::{self, Expectations};
 use super::tunables;
-use super::{report, sim, sweep, vm};
+use super::{guest_hz, report, sim, sweep, vm};
 use crate::args::CompareArgs;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::machine;
 use crate::made;
-use crate::output::Out;
+use crate::output::{Out, say};
 use schedlab_host::HostLane;
 use schedlab_lab::plan::{self, PlannedRun};
 use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Keep, Lane, Plan, RunRequest, execute};
@@ -43,9 +43,11 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     let mut lane = machine::sim_lane(&args.machine)?;
     made::configure(&args.machine.scx, &args.machine.tunables);
     let host = HostLane;
-    let plan = plan(args, &named)?;
+    let mut plan = plan(args, &named)?;
     lane.made = made::all();
     let guests = vm::lane_of(&plan)?;
+    guest_hz::agree(&mut plan, guests.as_ref(), &lane)?;
+    plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let mut lanes: Vec<&dyn Lane> = vec![&lane, &host];
     lanes.extend(guests.as_ref().map(|lane| lane as &dyn Lane));
     let bar = Bar::new(&plan);

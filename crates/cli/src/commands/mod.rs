@@ -10,6 +10,7 @@ mod compare;
 mod doctor;
 mod explain;
 mod export;
+mod guest_hz;
 mod kernel;
 mod list;
 mod load;

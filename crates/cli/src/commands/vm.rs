@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab vm`: a workload on real kernels in guests.
 
-use super::vm_golden::Golden;
+use super::vm_golden::{Golden, Seen};
 use super::{results, sim};
 use crate::args::{OutputArgs, WorkloadArgs};
 use crate::error::{CliError, CliResult};
@@ -10,7 +10,6 @@ use crate::output::{self, Out};
 use clap::{Args, ValueEnum};
 use schedlab_lab::{LaneError, Plan, RunRequest, RunResult};
 use schedlab_model::{CpuMask, Nanos};
-use schedlab_vm::golden::Decisions;
 use schedlab_vm::lane::{KERNEL, Options};
 use schedlab_vm::{Clock, VmLane};
 use std::path::PathBuf;
@@ -64,12 +63,21 @@ pub struct VmArgs {
     /// Longest real time of a boot, and of a run.
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = crate::input::duration)]
     pub limit: Nanos,
+    /// Play the workload again and again for this much of the guest's time, under one loading of
+    /// the scheduler; what is shown is the first round.
+    #[arg(long, value_name = "TIME", value_parser = crate::input::duration,
+          conflicts_with = "golden")]
+    pub soak: Option<Nanos>,
     /// Compare the decisions with those in this file; fail at the first that differs.
     #[arg(long, value_name = "FILE")]
     pub golden: Option<PathBuf>,
     /// Write the decisions into the file of --golden instead.
     #[arg(long, requires = "golden")]
     pub bless: bool,
+    /// With --bless: keep only who ran after whom and why each left the CPU, which holds for every
+    /// build of schedlab.
+    #[arg(long, requires = "bless")]
+    pub turns: bool,
     /// The workload.
     #[command(flatten)]
     pub tasks: WorkloadArgs,
@@ -93,12 +101,12 @@ pub fn vm(args: &VmArgs, out: &mut Out) -> CliResult<()> {
     let mut golden = args.golden.as_deref().map(|path| Golden::open(path, args)).transpose()?;
     let mut runs = Vec::new();
     for request in &requests {
-        let mut decisions = Decisions::default();
-        let mut run = sim::run_one_into(&lane, request, &args.output, out, &mut decisions)?;
+        let mut seen = Seen::default();
+        let mut run = sim::run_one_into(&lane, request, &args.output, out, &mut seen.sink())?;
         run.warnings.extend(named.warnings.iter().cloned());
         tell_identity(&run);
         if let Some(golden) = &mut golden {
-            golden.check(&lane, request, &run, decisions)?;
+            golden.check(&lane, request, &run, seen)?;
         }
         runs.push(run);
     }
@@ -119,6 +127,7 @@ fn lane(args: &VmArgs) -> CliResult<VmLane> {
         uses_snapshots: !args.no_snapshot,
         limit: Duration::from_nanos(args.limit),
         writes: writes?,
+        soak: args.soak.map(Duration::from_nanos),
     };
     Ok(VmLane::new(options, say()).map_err(LaneError::from)?)
 }
@@ -199,8 +208,15 @@ fn tell_identity(run: &RunResult) {
         "" => String::new(),
         checked => format!(", checked {checked}"),
     };
+    let soaked = match value("vm.rounds") {
+        "" => String::new(),
+        rounds => {
+            let ns = value("vm.rounds_ns").parse().unwrap_or(0);
+            format!(", {rounds} rounds in {} of the guest's time", crate::table::duration(ns))
+        }
+    };
     output::say(format!(
-        "{} ({}): identity {:.16}, trace {:.16}, {} clock{checked}",
+        "{} ({}): identity {:.16}, trace {:.16}, {} clock{checked}{soaked}",
         run.scheduler,
         run.machine.kernel,
         value("vm.identity"),

@@ -3,6 +3,7 @@
 //! held in the engine's tests.
 
 use super::*;
+use crate::balance_2_6::{Runqueues, look, source_load, target_load};
 use crate::testing;
 use schedlab_model::time::NSEC_PER_MSEC as MS;
 
@@ -508,10 +509,11 @@ fn in_domains(rules: Rules, here: u32, there: u32) -> Kernel {
         kernel.schedule(cpu);
     }
     kernel.pass(100 * MS);
-    let domains = kernel.o1.domains().unwrap();
-    for _ in 0..50 {
-        domains.update_load(C0);
-        domains.update_load(CpuId(1));
+    for cpu in [C0, CpuId(1)] {
+        let load = kernel.o1.cpu_weight(&kernel.core, cpu);
+        for _ in 0..50 {
+            kernel.o1.balancer_mut().move_averages(cpu, load);
+        }
     }
     kernel
 }
@@ -522,25 +524,23 @@ fn section_3_11_loads() {
         let mut kernel = Kernel::new(rules, 1);
         for (nice, load) in [-20, 0, 10, 19].into_iter().zip(loads) {
             let task = kernel.normal(nice);
-            let before = kernel.o1.domains().unwrap().load[0];
+            let before = kernel.o1.balancer().load[0];
             kernel.wake(task);
-            assert_eq!(kernel.o1.domains().unwrap().load[0] - before, load, "{nice}");
+            assert_eq!(kernel.o1.balancer().load[0] - before, load, "{nice}");
         }
         // The average follows by halves, rounded up while it rises.
-        let domains = kernel.o1.domains().unwrap();
-        let load = domains.load[0];
-        domains.update_load(C0);
-        assert_eq!(domains.average(C0, 1), load.div_ceil(2));
-        // 2.6.22 counts the averages from the load at the last tick on.
-        let index = if rules.name == "linux-2.6.11" { 1 } else { 2 };
-        assert_eq!(domains.source_load(C0, index), load.div_ceil(2));
-        assert_eq!(domains.target_load(C0, index), load);
+        let load = kernel.o1.balancer().load[0];
+        kernel.o1.balancer_mut().move_averages(C0, load);
+        assert_eq!(kernel.o1.balancer().average(C0, 1), load.div_ceil(2));
+        // Averages are counted from the load at the last tick on; 2.6.11 has but the second.
+        assert_eq!(source_load(&kernel.o1, &kernel.core, C0, 2), load.div_ceil(2));
+        assert_eq!(target_load(&kernel.o1, &kernel.core, C0, 2), load);
     }
     let mut kernel = Kernel::new(Rules::LINUX_2_6_22, 1);
     let fifo = SchedAttr { policy: Policy::Fifo, rt_priority: 50, ..SchedAttr::default() };
     let task = kernel.task(C0, fifo);
     kernel.wake(task);
-    assert_eq!(kernel.o1.domains().unwrap().load[0], 1024 + 50 * 128 / 100);
+    assert_eq!(kernel.o1.balancer().load[0], 1024 + 50 * 128 / 100);
 }
 
 #[test]
@@ -549,7 +549,7 @@ fn section_3_11_a_busy_cpu_balances_its_domain() {
         for (here, there, moved) in [(1, 3, 1), (4, 5, 0), (1, 7, 3), (3, 1, 0)] {
             let mut kernel = in_domains(rules, here, there);
             // The kernel's CPUs begin with an interval of 1 ms, 64 when busy.
-            kernel.o1.rebalance_tick_domains(&mut kernel.core, C0);
+            look::rebalance_tick(&mut kernel.o1, &mut kernel.core, C0);
             let now = kernel.core.rq(C0).nr_running;
             assert_eq!(now - here.min(now), moved, "{} {here} {there}", rules.name);
         }

@@ -15,7 +15,7 @@ const LEFTMOST: Rule = Rule::Least {
 impl FairClock {
     /// The choice on `cpu`: the real-time class, and if that has nobody the fair one.
     pub(super) fn explain_pick_of(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        if self.balance.is_pushing(cpu) {
+        if self.balancer.is_pushing(cpu) {
             let why = "the migration thread runs, to push away what ran";
             into.contests.push(Contest::nobody("rt", Rule::HeldBack(why)));
             return;

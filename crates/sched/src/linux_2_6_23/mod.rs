@@ -41,9 +41,9 @@ pub mod rules;
 mod tests;
 mod tick;
 
+use crate::balance_2_6::{Balancer, versions};
 use crate::class::SchedClass;
 use crate::core::Core;
-use crate::domains_2_6::{Domains, Style};
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::Options;
@@ -51,7 +51,7 @@ use crate::registry::{Claims, SchedulerInfo};
 use crate::rt_2_6::{RtQueues, SliceRule};
 use crate::wmult::LoadWeight;
 use account::Fair;
-use balance::Balance;
+use balance::LoadStats;
 use entity::{Class, Entity};
 use rules::{Rules, TUNABLES, TUNABLES_V19, Values};
 use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
@@ -105,8 +105,8 @@ enum Change {
 pub struct FairClock {
     fair: Fair,
     rt: RtQueues,
-    domains: Domains,
-    balance: Balance,
+    balancer: Balancer,
+    load_stats: LoadStats,
     /// The change of attributes under way, and the priority before it.
     change: Change,
     old_prio: i32,
@@ -120,9 +120,8 @@ impl FairClock {
         Self {
             fair: Fair::new(rules, values, nr_cpus),
             rt: RtQueues::new(SliceRule::ByNice, nr_cpus, machine.hz),
-            // No task is cache-hot in this version.
-            domains: Domains::new(Style::Revised, 0, machine),
-            balance: Balance::new(nr_cpus),
+            balancer: Balancer::new(versions::LINUX_2_6_23, machine),
+            load_stats: LoadStats::new(nr_cpus),
             change: Change::None,
             old_prio: 0,
         }

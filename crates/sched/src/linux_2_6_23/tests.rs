@@ -3,8 +3,8 @@
 //! engine's tests.
 
 use super::*;
+use crate::balance_2_6::{Idle, Looker, Runqueues, look};
 use crate::core::TaskState;
-use crate::domains_2_6::revised::Runqueues;
 use crate::flags::WakeKind;
 use crate::testing;
 use schedlab_model::time::NSEC_PER_MSEC as MS;
@@ -410,7 +410,7 @@ fn section_5_3_a_change_of_nice_forgets_the_account() {
     let entity = *kernel.entity(hogs[0]);
     assert_eq!((entity.wait_runtime, entity.weight), (0, 335));
     assert_eq!(kernel.class.fair.cfs[0].load.weight, 1359);
-    assert_eq!(kernel.class.domains.load[0], 1359);
+    assert_eq!(kernel.class.balancer.load[0], 1359);
     assert!(kernel.core.rq(C0).need_resched, "it runs, and has become worse");
     // One that only waits asks for nothing when it becomes worse.
     kernel.core.clear_resched(C0);
@@ -440,7 +440,7 @@ fn a_task_changes_its_class_and_comes_back() {
     kernel.change(hogs[1], fifo());
     assert!(kernel.core.rq(C0).need_resched);
     assert_eq!(kernel.class.fair.cfs[0].nr_running, 1);
-    assert_eq!(kernel.class.domains.load[0], 1024 + 177_522);
+    assert_eq!(kernel.class.balancer.load[0], 1024 + 177_522);
     assert_eq!(kernel.schedule(C0), Some(hogs[1]));
     kernel.core.now += 7 * MS;
     kernel.change(hogs[1], SchedAttr::default());
@@ -491,13 +491,13 @@ fn precise_loads_count_the_time_that_a_cpu_was_busy() {
     kernel.tick(1);
     kernel.class.tick_balance(&mut kernel.core, C0);
     // A ns is added to each of the sums, lest one be 0.
-    assert_eq!(kernel.class.domains.average(C0, 0), 1023);
+    assert_eq!(kernel.class.balancer.average(C0, 0), 1023);
     // Busy for a quarter of the next tick, beside nobody.
     kernel.core.now += MS / 4;
     assert_eq!(kernel.sleep(), None);
     kernel.core.now += 3 * MS / 4;
     kernel.class.tick_balance(&mut kernel.core, C0);
-    assert_eq!(kernel.class.domains.average(C0, 0), 256);
+    assert_eq!(kernel.class.balancer.average(C0, 0), 256);
     assert_eq!(kernel.entity(hog).wait_runtime, 0);
 }
 
@@ -508,8 +508,10 @@ fn loaded(here: u32, there: u32) -> Kernel {
     kernel.hogs(C1, there);
     kernel.core.now += 100 * MS;
     for _ in 0..50 {
-        kernel.class.domains.update_load(C0);
-        kernel.class.domains.update_load(C1);
+        for cpu in [C0, C1] {
+            let load = kernel.class.cpu_weight(&kernel.core, cpu);
+            kernel.class.balancer.move_averages(cpu, load);
+        }
     }
     kernel
 }
@@ -517,25 +519,24 @@ fn loaded(here: u32, there: u32) -> Kernel {
 #[test]
 fn section_5_3_loads_are_sums_of_weights_and_averages_are_cut() {
     let kernel = loaded(1, 3);
-    assert_eq!(kernel.class.domains.load, [1024, 3072]);
-    assert_eq!(kernel.class.domains.average(C1, 0), 3072);
-    assert_eq!(kernel.class.domains.average(C1, 1), 3071);
-    assert_eq!(kernel.class.domains.average(C1, 2), 3069);
+    assert_eq!(kernel.class.balancer.load, [1024, 3072]);
+    assert_eq!(kernel.class.balancer.average(C1, 0), 3072);
+    assert_eq!(kernel.class.balancer.average(C1, 1), 3071);
+    assert_eq!(kernel.class.balancer.average(C1, 2), 3069);
 }
 
 #[test]
 fn section_5_3_a_busy_cpu_balances_at_ticks() {
     for (here, there, moved) in [(1, 3, 1), (1, 7, 3), (1, 2, 1), (4, 5, 0), (3, 1, 0)] {
         let mut kernel = loaded(here, there);
-        revised_tick(&mut kernel);
+        look::rebalance_tick(&mut kernel.class, &mut kernel.core, C0);
         let now = kernel.core.rq(C0).nr_running;
         assert_eq!(now as i64 - i64::from(here), moved, "{here} {there}");
     }
 }
 
-fn revised_tick(kernel: &mut Kernel) {
-    crate::domains_2_6::revised::rebalance_tick(&mut kernel.class, &mut kernel.core, C0);
-}
+/// The first CPU looks at its only domain while it runs something.
+const LOOKER: Looker = Looker { cpu: C0, position: 0, idle: Idle::Not };
 
 #[test]
 fn section_5_3_a_cpu_that_runs_dry_takes_the_leftmost() {
@@ -562,7 +563,7 @@ fn section_5_3_heavy_tasks_stay_unless_they_are_the_best() {
         }
         // Half of the weight of nice -20 is more than 1024 and 1024 of fuzz; it comes only if it is
         // better than what runs here. One task is enough.
-        let found = kernel.class.move_tasks(&mut kernel.core, C0, 0, C1, 1024);
+        let found = kernel.class.move_tasks(&mut kernel.core, LOOKER, C1, 1024);
         assert!(found.any && !found.all_pinned);
         let came: Vec<TaskId> = kernel.class.fair.iter(C0).filter(|task| *task != here).collect();
         assert_eq!(came, [moved]);
@@ -577,7 +578,7 @@ fn real_time_tasks_are_moved_before_fair_ones() {
         let task = kernel.task(C1, attr);
         kernel.wake(task);
     }
-    let moved = kernel.class.move_tasks(&mut kernel.core, C0, 0, C1, 1);
+    let moved = kernel.class.move_tasks(&mut kernel.core, LOOKER, C1, 1);
     assert!(moved.any);
     assert_eq!(kernel.class.rt.first(C0), Some(TaskId(3)), "the best one");
     assert_eq!(kernel.core.rq(C0).nr_running, 1);
@@ -592,7 +593,7 @@ fn tasks_that_may_not_come_are_all_pinned() {
         kernel.core.tasks[task.index()].cpus_allowed = CpuMask::only(C1);
         kernel.wake(task);
     }
-    let moved = kernel.class.move_tasks(&mut kernel.core, C0, 0, C1, 4096);
+    let moved = kernel.class.move_tasks(&mut kernel.core, LOOKER, C1, 4096);
     assert!(!moved.any && moved.all_pinned);
 }
 

@@ -17,7 +17,7 @@ impl FairClock {
     pub(super) fn enqueue_fair(&mut self, core: &Core, cpu: CpuId, task: TaskId, wakeup: bool) {
         self.update_curr(core, cpu);
         if wakeup {
-            let cpu_load = self.domains.average(cpu, 2);
+            let cpu_load = self.balancer.average(cpu, 2);
             self.fair.credit_sleep(cpu, task, cpu_load);
         }
         if core.rq(cpu).curr != Some(task) {
@@ -41,7 +41,7 @@ impl FairClock {
 
     /// Names the task that `cpu` should run.
     pub(super) fn pick(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
-        if self.balance.is_pushing(cpu) {
+        if self.balancer.is_pushing(cpu) {
             // The migration thread runs first.
             return None;
         }

@@ -44,6 +44,8 @@ pub mod tunables;
 mod wake;
 mod weights;
 
+use crate::balance_2_6::look::rebalance_ticks;
+use crate::balance_2_6::moves::push_running;
 use crate::class::SchedClass;
 use crate::core::{Core, PreemptCheck};
 use crate::explain::{Explanation, Fact};
@@ -376,12 +378,12 @@ impl SchedClass for Fair {
 
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
         if self.nr_cpus > 1 {
-            self.rebalance_ticks(core, cpu);
+            rebalance_ticks(self, core, cpu);
         }
     }
 
     fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
-        self.push_running(core, cpu);
+        push_running(self, core, cpu);
     }
 
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {

@@ -555,15 +555,14 @@ fn section_5_5_cache_hot_tasks_stay() {
     for rules in [FIRST, LATER] {
         let mut kernel = Kernel::new(rules, 2);
         let task = kernel.nice(0);
-        let e = kernel.fair.task_entity(task);
         kernel.entity(task).exec_start = 10 * MS;
         kernel.core.now = 10 * MS + 499_999;
-        assert!(kernel.fair.is_hot(&kernel.core, C1, e));
+        assert!(kernel.fair.is_cache_hot(&kernel.core, C1, task));
         kernel.core.now += 1;
-        assert!(!kernel.fair.is_hot(&kernel.core, C1, e));
+        assert!(!kernel.fair.is_cache_hot(&kernel.core, C1, task));
         kernel.fair.values.migration_cost = 0;
         kernel.core.now = 10 * MS;
-        assert!(!kernel.fair.is_hot(&kernel.core, C1, e));
+        assert!(!kernel.fair.is_cache_hot(&kernel.core, C1, task));
     }
 }
 

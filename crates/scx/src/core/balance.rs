@@ -6,6 +6,7 @@
 
 use super::consts::{DSP_MAX_LOOPS, OPS_ENQ_LAST};
 use super::ext::Ext;
+use super::notes::Kept;
 use super::ops::Callback;
 use schedlab_model::{CpuId, TaskId};
 
@@ -29,7 +30,7 @@ impl Ext<'_> {
         if let Some(prev) = prev {
             self.k.charge(prev);
             if self.goes_on(prev) && !self.k.state.bypass {
-                return self.keep(cpu);
+                return self.keep(cpu, Kept::SliceLeft);
             }
         }
         if self.has_local(cpu) {
@@ -52,13 +53,16 @@ impl Ext<'_> {
         let is_runnable = prev.is_some_and(|prev| self.k.state.task(prev).queued);
         if is_runnable && !wants_last {
             self.k.state.events.dispatch_keep_last += 1;
-            return self.keep(cpu);
+            return self.keep(cpu, Kept::NothingElse);
         }
         false
     }
 
     /// Rounds of `ops.dispatch` until there is work, or a round that dispatched nothing.
     fn dispatch(&mut self, cpu: CpuId, prev: Option<TaskId>, global: u32) -> bool {
+        if let Some(notes) = &mut self.k.state.notes {
+            notes.cpu_mut(cpu).dispatched_at = Some(self.k.core.now);
+        }
         for _ in 0..DSP_MAX_LOOPS {
             self.k.state.nr_dispatched = 0;
             self.call(Callback::Dispatch, |ops, k| ops.dispatch(k, cpu, prev));
@@ -67,7 +71,7 @@ impl Ext<'_> {
                 self.tell_left_custody();
             }
             if prev.is_some_and(|prev| self.goes_on(prev)) {
-                return self.keep(cpu);
+                return self.keep(cpu, Kept::NewSlice);
             }
             if self.has_local(cpu) || self.k.consume(cpu, global) {
                 return true;
@@ -87,7 +91,10 @@ impl Ext<'_> {
         task.queued && task.entity.slice() > 0
     }
 
-    fn keep(&mut self, cpu: CpuId) -> bool {
+    fn keep(&mut self, cpu: CpuId, why: Kept) -> bool {
+        if let Some(notes) = &mut self.k.state.notes {
+            notes.cpu_mut(cpu).kept = Some(why);
+        }
         self.k.state.cpu_mut(cpu).bal_keep = true;
         true
     }

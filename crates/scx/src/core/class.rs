@@ -17,7 +17,7 @@ use super::task::{ExtTask, Life, weight};
 use super::watchdog::TIMER_WATCHDOG;
 use schedlab_model::{CgroupSpec, CpuId, Machine, Policy, SchedAttr, TaskId};
 use schedlab_sched::core::PreemptCheck;
-use schedlab_sched::explain::Fact;
+use schedlab_sched::explain::{Explanation, Fact};
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, WakeFlags};
 
 /// The timer of loading.
@@ -124,6 +124,10 @@ impl SchedClass for ExtClass {
         let has_tasks =
             is_loading || matches!(self.state.status, Status::Enabling | Status::Enabled);
         has_tasks && (policy == Policy::Ext || (self.is_full && policy.is_fair()))
+    }
+
+    fn will_be_asked(&mut self) {
+        self.state.keep_notes();
     }
 
     fn run_begins(&mut self, core: &mut Core) {
@@ -450,12 +454,11 @@ impl SchedClass for ExtClass {
         format!("slice {} ns, dsq_vtime {}", entity.slice(), entity.dsq_vtime())
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.state.explain_pick(core, cpu, into);
+    }
+
     fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
-        let entity = &self.state.task(task).entity;
-        vec![
-            Fact::ns("slice", entity.slice()),
-            Fact::vns("dsq_vtime", entity.dsq_vtime() as i64),
-            Fact::number("weight", entity.weight()),
-        ]
+        self.state.task_facts(task)
     }
 }

@@ -59,6 +59,9 @@ impl Kernel<'_> {
     pub(crate) fn dispatch_enqueue(&mut self, dsq: u32, p: TaskId, enq_flags: u64) {
         let place = self.place_in(dsq, enq_flags);
         self.state.dsqs.insert(&mut self.state.tasks, dsq, p.0, place);
+        if let Some(notes) = &mut self.state.notes {
+            notes.placed(p);
+        }
         let task = self.state.task_mut(p);
         task.clear_direct_dispatch();
         task.ops_state = OpsState::None;
@@ -122,6 +125,13 @@ impl Kernel<'_> {
             resched = true;
         }
         if resched {
+            if self.state.notes.is_some() {
+                let kick = self.state.kick_now(self.core.now);
+                self.state
+                    .notes
+                    .iter_mut()
+                    .for_each(|notes| notes.arrived(cpu, p, enq_flags, kick));
+            }
             self.core.resched_curr(cpu);
         }
     }
@@ -139,6 +149,7 @@ impl Kernel<'_> {
             let p = TaskId(at);
             let task = self.core.task(p);
             if task.cpu == cpu {
+                self.note_move(p);
                 self.state.dsqs.remove(&mut self.state.tasks, at);
                 let local = self.state.dsqs.local(cpu);
                 self.state.dsqs.insert(&mut self.state.tasks, local, at, Place::Tail);
@@ -148,6 +159,7 @@ impl Kernel<'_> {
                 return true;
             }
             if task.cpus_allowed.contains(cpu) {
+                self.note_move(p);
                 self.state.dsqs.remove(&mut self.state.tasks, at);
                 self.move_remote(p, cpu, 0);
                 return true;
@@ -156,6 +168,15 @@ impl Kernel<'_> {
             at = self.state.task(p).links.next;
         }
         false
+    }
+
+    /// Notes where `p` stands, which is about to be moved to another queue.
+    #[inline]
+    pub(crate) fn note_move(&mut self, p: TaskId) {
+        if self.state.notes.is_some() {
+            let (stand, by) = (self.state.stand_of(p), self.state.context.callback);
+            self.state.notes.iter_mut().for_each(|notes| notes.moves(p, stand, by));
+        }
     }
 
     /// Moves runnable `p`, which is in no queue, to the local queue of `cpu`.

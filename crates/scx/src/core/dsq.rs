@@ -219,6 +219,19 @@ impl Dsqs {
         }
     }
 
+    /// The queues that a task of any CPU may come from: the global ones, then the scheduler's in
+    /// order of their ids.
+    pub fn shared(&self) -> impl Iterator<Item = u32> + '_ {
+        (2 * self.nr_cpus..self.nr_builtin).chain(self.by_id.values().copied())
+    }
+
+    /// The tasks of a queue from its head on.
+    pub fn members<'t>(&self, tasks: &'t [ExtTask], dsq: u32) -> impl Iterator<Item = u32> + 't {
+        let head = self.all[dsq as usize].head;
+        let some = |id: u32| (id != NIL).then_some(id);
+        std::iter::successors(some(head), move |id| some(tasks[*id as usize].links.next))
+    }
+
     /// Ids of the scheduler's queues, ascending.
     pub fn ids(&self) -> impl Iterator<Item = u64> + '_ {
         self.by_id.keys().copied()

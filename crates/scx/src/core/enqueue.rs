@@ -79,6 +79,9 @@ impl Ext<'_> {
         let is_curr = self.k.core.rq(cpu).curr == Some(p);
         let sticky = (enq_flags & ENQ_RESTORE != 0 && is_curr).then_some(cpu);
         self.k.set_runnable(p);
+        if !is_move {
+            self.note_wait(p);
+        }
         self.k.state.task_mut(p).queued = true;
         self.k.state.cpu_mut(cpu).nr_running += 1;
         self.k.core.add_nr_running(cpu, 1);
@@ -86,6 +89,15 @@ impl Ext<'_> {
             self.tell(Callback::Runnable, |ops, k| ops.runnable(k, p, enq_flags));
         }
         self.do_enqueue(cpu, p, enq_flags, sticky);
+    }
+
+    /// Notes that `p` waits from now on.
+    #[inline]
+    pub fn note_wait(&mut self, p: TaskId) {
+        let (now, is_put) = (self.k.core.now, self.k.state.task(p).ddsp_dsq_id != DSQ_INVALID);
+        if let Some(notes) = &mut self.k.state.notes {
+            notes.waits(p, now, is_put);
+        }
     }
 
     /// Runnable `p` on `rq` needs a queue.

@@ -24,6 +24,11 @@ macro_rules! callbacks {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
+
+            /// The same as people write it.
+            pub const fn ops_name(self) -> &'static str {
+                match self { $(Self::$name => concat!("ops.", $text),)* }
+            }
         }
     };
 }

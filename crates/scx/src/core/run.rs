@@ -60,6 +60,7 @@ impl Ext<'_> {
         if self.k.state.task(p).queued {
             self.tell(Callback::Stopping, |ops, k| ops.stopping(k, p, true));
             self.k.set_runnable(p);
+            self.note_wait(p);
             if self.k.state.task(p).entity.slice() > 0 && !self.k.state.bypass {
                 // A higher class preempts it: it is the first to go on.
                 let local = self.k.state.dsqs.local(cpu);

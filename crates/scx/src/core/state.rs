@@ -6,6 +6,7 @@
 use super::consts::{DSP_DFL_MAX_BATCH, EnqBits, SLICE_INF, WATCHDOG_MAX_TIMEOUT_MS};
 use super::dsq::Dsqs;
 use super::idle::IdleMasks;
+use super::notes::{Kick, Notes};
 use super::ops::{Callback, Callbacks, ExitInfo, OpsInfo};
 use super::options::{CoreVersion, ExtOptions};
 use super::task::{ExtTask, NIL};
@@ -201,6 +202,8 @@ pub struct ExtState {
     pub nr_rejected: u64,
     /// Only numbers that the machine and the groups give.
     pub nr_nodes: u32,
+    /// What somebody may ask about; `None`: nobody watches.
+    pub notes: Option<Box<Notes>>,
 }
 
 impl ExtState {
@@ -264,8 +267,15 @@ impl ExtState {
             selected: None,
             nr_rejected: 0,
             nr_nodes,
+            notes: None,
             info,
         }
+    }
+
+    /// A kick at `now` by the callback under way; the caller says how.
+    pub fn kick_now(&self, now: Nanos) -> Kick {
+        let Context { callback, cpu, .. } = self.context;
+        Kick { at: now, by: callback, from_cpu: cpu, how: "" }
     }
 
     /// A task.

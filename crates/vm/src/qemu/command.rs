@@ -76,6 +76,8 @@ pub mod fd {
     pub const CONSOLE: i32 = 11;
     /// Control.
     pub const CONTROL: i32 = 12;
+    /// A snapshot.
+    pub const SNAPSHOT: i32 = 13;
 }
 
 impl Setup {

@@ -37,12 +37,13 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts a machine. `more`: arguments beside those of `setup`.
+    /// Starts a machine. `more`: arguments beside those of `setup`; `snapshot`: a file that it has
+    /// as [`fd::SNAPSHOT`].
     pub fn start(
         qemu: &Qemu,
         setup: &Setup,
         files: Files<'_>,
-        more: &[OsString],
+        (more, snapshot): (&[OsString], Option<&File>),
         shared: SharedFile,
     ) -> Result<Self, VmError> {
         let wrong =
@@ -55,11 +56,12 @@ impl Guest {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(Stdio::from(messages.try_clone().map_err(wrong)?));
         // Numbers above those of the machine, so that none is overwritten before it is copied.
-        let pass = vec![
+        let mut pass = vec![
             (sys::raw(shared.file()), fd::SHARED),
             (sys::raw(&console), fd::CONSOLE),
             (sys::raw(&theirs), fd::CONTROL),
         ];
+        pass.extend(snapshot.map(|file| (sys::raw(file), fd::SNAPSHOT)));
         let lifted = sys::lift(&pass).map_err(wrong)?;
         sys::tie_and_pass(&mut command, lifted.numbers());
         let child = command.spawn().map_err(|error| {

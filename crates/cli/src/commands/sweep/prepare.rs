@@ -3,7 +3,7 @@
 
 use crate::args::{CompareArgs, LaneArg, MachineArgs};
 use crate::commands::studies::Source;
-use crate::commands::vm;
+use crate::commands::{guest_hz, vm};
 use crate::error::{CliError, CliResult};
 use crate::machine;
 use crate::made;
@@ -165,6 +165,7 @@ impl Prepared {
         analyse_first(&mut plan, settings.analysis);
         lane.made = made::all();
         let guests = guests(&mut plan);
+        guest_hz::agree(&mut plan, guests.as_ref(), &lane)?;
         if plan.runs.is_empty() {
             return Err(CliError::usage_help(
                 format!("{} has no run that this machine can do", source.name),
@@ -214,21 +215,21 @@ impl Prepared {
 
     /// Says what comes.
     pub fn announce(&self, nr_stored: usize, output: &Path) {
+        let stored = match nr_stored {
+            0 => String::new(),
+            count => format!("; {count} are stored in {} and not run again", output.display()),
+        };
+        say(format!("{}: {}{stored}", self.file_name(), self.counts()));
+    }
+
+    /// How many runs are where.
+    pub fn counts(&self) -> String {
         let count = |lane: &str| self.plan.runs.iter().filter(|run| run.lane == lane).count();
         let guests = match count("vm") {
             0 => String::new(),
             count => format!(", {count} in virtual machines"),
         };
-        let stored = match nr_stored {
-            0 => String::new(),
-            count => format!("; {count} are stored in {} and not run again", output.display()),
-        };
-        say(format!(
-            "{}: {} runs simulated, {} on this machine{guests}{stored}",
-            self.file_name(),
-            count("sim"),
-            count("host"),
-        ));
+        format!("{} runs simulated, {} on this machine{guests}", count("sim"), count("host"))
     }
 }
 

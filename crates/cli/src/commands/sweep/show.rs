@@ -27,14 +27,7 @@ pub fn dry_run(prepared: &Prepared, output: &Path, out: &mut Out) -> CliResult<(
         out.line(format!("{experiment}: {} seed={}{mark}", run.label(), run.request.seed))?;
     }
     out.finish_now()?;
-    let count = |lane: &str| prepared.plan.runs.iter().filter(|run| run.lane == lane).count();
-    say(format!(
-        "{} runs: {} simulated, {} on this machine; {stored} stored in {}",
-        prepared.plan.runs.len(),
-        count("sim"),
-        count("host"),
-        output.display()
-    ));
+    say(format!("{}; {stored} stored in {}", prepared.counts(), output.display()));
     Ok(())
 }
 

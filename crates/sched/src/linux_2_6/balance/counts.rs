@@ -106,7 +106,7 @@ impl OrderOne {
             .take(wanted)
             .collect();
         for task in &pullable {
-            self.pull_task(core, *task, busiest.cpu, cpu, Side::Active);
+            self.pull_task_of(core, *task, busiest.cpu, cpu, Side::Active);
         }
         !pullable.is_empty()
     }

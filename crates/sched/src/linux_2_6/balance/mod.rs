@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Spreading tasks over CPUs: when each version looks, and how a task is pulled.
 //!
-//! Every CPU balances at its own tick, an idle one too. The engine ticks only while some CPU is
-//! busy, and busy CPUs only; so the ticks of idle CPUs are made up for here, in the order of the
-//! CPUs. While all are idle nothing could be pulled; what is remembered of their load is brought up
-//! to date at the next tick.
+//! 2.6.0 compares all CPUs by number of tasks (`counts`); 2.6.11 and 2.6.22 balance along domains
+//! as [`crate::balance_2_6`] does (`spread`).
 //!
 //! Source: Linux 2.6.0, kernel/sched.c (`rebalance_tick`, `pull_task`).
 
-mod active;
 mod counts;
 mod spread;
 
 use super::OrderOne;
 use super::arrays::Side;
 use super::rules::{BalanceRule, Rules};
+use crate::balance_2_6::catch_up::TickCatchUp;
+use crate::balance_2_6::select::{Reason, new_cpu};
+use crate::balance_2_6::{Balancer, look, moves, versions};
 use crate::core::Core;
-use crate::domains_2_6::{Domains, Style, TickCatchUp};
 use crate::flags::WakeFlags;
 use counts::Counts;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId};
@@ -25,7 +24,7 @@ use schedlab_model::{CpuId, Machine, Nanos, TaskId};
 #[derive(Debug)]
 enum Method {
     Counts(Counts),
-    Domains(Domains),
+    Domains(Box<Balancer>),
 }
 
 /// What balancing remembers.
@@ -34,9 +33,8 @@ pub struct Balance {
     method: Method,
     /// A task that was switched less long ago is cache-hot, ns.
     cache_hot: Nanos,
+    /// Ticks of idle CPUs in 2.6.0.
     ticks: TickCatchUp,
-    /// By CPU: it is to give what it runs to this one.
-    push_to: Vec<Option<CpuId>>,
 }
 
 impl Balance {
@@ -44,13 +42,14 @@ impl Balance {
     pub fn new(rules: &Rules, cache_hot: Nanos, machine: &Machine) -> Self {
         let method = match rules.balance {
             BalanceRule::Counts => Method::Counts(Counts::new(machine)),
-            BalanceRule::Domains => Method::Domains(Domains::new(Style::Tasks, cache_hot, machine)),
+            BalanceRule::Domains => {
+                Method::Domains(Box::new(Balancer::new(versions::LINUX_2_6_11, machine)))
+            }
             BalanceRule::Weights => {
-                Method::Domains(Domains::new(Style::Weights, cache_hot, machine))
+                Method::Domains(Box::new(Balancer::new(versions::LINUX_2_6_22, machine)))
             }
         };
-        let push_to = vec![None; machine.nr_cpus() as usize];
-        Self { method, cache_hot, ticks: TickCatchUp::default(), push_to }
+        Self { method, cache_hot, ticks: TickCatchUp::default() }
     }
 }
 
@@ -58,58 +57,66 @@ impl OrderOne {
     /// The tick of busy `cpu`, after those of the idle CPUs before it; the last busy CPU sees to
     /// those behind it.
     pub(super) fn rebalance_ticks(&mut self, core: &mut Core, cpu: CpuId) {
+        let Method::Counts(counts) = &mut self.balance.method else {
+            look::rebalance_ticks(self, core, cpu);
+            return;
+        };
         let (missed, cpus) = self.balance.ticks.due(core, cpu);
         if missed > 0 {
-            self.all_were_idle(core.jiffies(), missed);
+            counts.forget();
         }
         for cpu in cpus {
-            self.rebalance_tick(core, CpuId(cpu));
-        }
-    }
-
-    fn rebalance_tick(&mut self, core: &mut Core, cpu: CpuId) {
-        match self.balance.method {
-            Method::Counts(_) => self.rebalance_tick_counts(core, cpu),
-            Method::Domains(_) => self.rebalance_tick_domains(core, cpu),
+            self.rebalance_tick_counts(core, CpuId(cpu));
         }
     }
 
     /// Ticks of busy `cpu`, from the one that is due, at which no CPU looks for work.
     pub(super) fn quiet_balance_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
-        // An idle CPU looks at nearly every tick, and its ticks are made up for here.
-        if !self.balance.ticks.is_next(core) || !core.idle_cpus.is_empty() {
-            return 0;
-        }
         match &self.balance.method {
+            // An idle CPU looks at every tick, and its ticks are made up for at those of others.
+            Method::Counts(_) if !self.balance.ticks.is_next(core) => 0,
+            Method::Counts(_) if !core.idle_cpus.is_empty() => 0,
             Method::Counts(counts) => counts.quiet_ticks(core.jiffies()),
-            Method::Domains(domains) => domains.quiet_ticks(core.jiffies(), cpu),
+            Method::Domains(balancer) => balancer.quiet_ticks(core, cpu),
         }
     }
 
     /// As many such ticks have passed.
     pub(super) fn pass_balance_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64) {
-        self.balance.ticks.pass(core);
-        if let Method::Domains(domains) = &mut self.balance.method {
-            domains.pass_ticks(cpu, nr);
-        }
-    }
-
-    /// All CPUs were idle for `ticks` ticks up to now.
-    fn all_were_idle(&mut self, jiffies: u64, ticks: u64) {
         match &mut self.balance.method {
-            Method::Counts(counts) => counts.forget(),
-            Method::Domains(domains) => domains.all_were_idle(jiffies, ticks),
+            Method::Counts(_) => self.balance.ticks.pass(core),
+            Method::Domains(balancer) => {
+                let load = balancer.load[cpu.index()];
+                balancer.pass_ticks(core, cpu, nr, load);
+            }
         }
     }
 
     /// `cpu` has nothing left to run. Says whether it got something.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        if self.is_pushing(cpu) {
-            return false;
-        }
         match self.balance.method {
             Method::Counts(_) => self.load_balance_counts(core, cpu, true),
-            Method::Domains(_) => self.idle_balance(core, cpu),
+            Method::Domains(_) => {
+                core.nr_cpus() > 1
+                    && !self.is_pushing(cpu)
+                    && look::idle_balance(self, core, cpu) == look::Outcome::Moved
+            }
+        }
+    }
+
+    /// Whether `cpu` is about to give a task away: it picks nothing before.
+    #[inline]
+    pub(super) fn is_pushing(&self, cpu: CpuId) -> bool {
+        match &self.balance.method {
+            Method::Counts(_) => false,
+            Method::Domains(balancer) => balancer.is_pushing(cpu),
+        }
+    }
+
+    /// What the migration thread of `cpu` does.
+    pub(super) fn push_tasks(&mut self, core: &mut Core, cpu: CpuId) {
+        if matches!(self.balance.method, Method::Domains(_)) {
+            moves::push_running(self, core, cpu);
         }
     }
 
@@ -127,18 +134,18 @@ impl OrderOne {
         }
         match &self.balance.method {
             Method::Counts(_) => prev,
-            Method::Domains(domains) if !flags.is_fork() => {
-                self.wake_cpu(core, domains, task, prev, flags)
+            Method::Domains(balancer) if !flags.is_fork() => {
+                self.wake_cpu(core, balancer, task, prev, flags)
             }
-            Method::Domains(domains) if flags.waker.is_none() => {
-                self.exec_cpu(core, domains, task, prev)
+            Method::Domains(_) if flags.waker.is_none() => {
+                new_cpu(self, core, task, prev, Reason::Exec)
             }
-            Method::Domains(_) => prev,
+            Method::Domains(_) => new_cpu(self, core, task, prev, Reason::Fork),
         }
     }
 
     /// Moves waiting `task` from one CPU to another (`pull_task`).
-    fn pull_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, side: Side) {
+    fn pull_task_of(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId, side: Side) {
         let prio = self.tasks[task.index()].prio;
         self.arrays.remove(task);
         core.sub_nr_running(from, 1);

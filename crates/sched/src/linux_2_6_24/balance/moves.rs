@@ -1,210 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moving tasks: which, how much, and what follows from success and failure.
+//! Which tasks balancing moves: real-time ones first (2.6.24), then group by group.
 //!
-//! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`load_balance`, `load_balance_newidle`,
-//! `balance_tasks`, `can_migrate_task`, `task_hot`, `pull_task`, `active_load_balance`,
-//! `update_shares`), sched_fair.c (`load_balance_fair`).
+//! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`move_tasks`, `task_hot`, `pull_task`),
+//! sched_fair.c (`load_balance_fair`).
 
 use super::super::Fair;
-use super::Idle;
-use super::busiest::{LOAD_SCALE, Look, Looker};
+use crate::balance_2_6::moves::{Move, Moved, move_some};
+use crate::balance_2_6::{Idle, Looker};
 use crate::core::Core;
 use crate::fair::rbtree::NIL;
-use schedlab_model::{CpuId, CpuMask, TaskId};
+use schedlab_model::{CpuId, TaskId};
 
 /// Priority of an idle CPU (MAX_PRIO).
 const MAX_PRIO: i32 = 140;
-/// Longest interval, in ms, that affinity makes (MAX_PINNED_INTERVAL).
-const MAX_PINNED_INTERVAL: u64 = 512;
-
-/// How a look at a domain ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    Nothing,
-    Moved,
-    /// Nothing, but the CPU is not to be taken for idle (-1).
-    Stop,
-    /// Another CPU of the own group balances this domain.
-    OtherCpu,
-}
-
-/// A run of moving tasks.
-struct Move {
-    looker: Looker,
-    from: CpuId,
-    /// Best priority on the CPU that takes (2.6.24).
-    best_prio: i32,
-    all_pinned: bool,
-}
 
 impl Fair {
-    /// Looks at a domain of `cpu` at a tick, and sets when to look again.
-    pub(super) fn load_balance(
-        &mut self,
-        core: &mut Core,
-        cpu: CpuId,
-        position: usize,
-        idle: Idle,
-    ) -> Outcome {
-        let looker = Looker { cpu, position, idle };
-        let is_core = self.balance.level(cpu, position).is_core;
-        let mut sd_idle = idle != Idle::Not && is_core;
-        let mut cpus = core.cpus;
-        loop {
-            self.update_shares(core, cpu, position);
-            let found = match self.find_busiest_group(core, looker, &cpus, &mut sd_idle) {
-                Look::OtherCpu => {
-                    self.was_balanced(cpu, position, false);
-                    return Outcome::OtherCpu;
-                }
-                Look::Found(group) => {
-                    let from = self.find_busiest_queue(core, looker, group, &cpus);
-                    from.map(|from| (from, group.imbalance))
-                }
-                Look::Balanced => None,
-            };
-            let Some((from, imbalance)) = found else {
-                self.was_balanced(cpu, position, false);
-                return if is_core && !sd_idle { Outcome::Stop } else { Outcome::Nothing };
-            };
-            let mut moved = false;
-            if core.rq(from).nr_running > 1 {
-                let all_pinned;
-                (moved, all_pinned) = self.move_tasks(core, looker, from, imbalance);
-                if all_pinned {
-                    cpus.clear(from);
-                    continue;
-                }
-            }
-            if moved {
-                self.set_interval(cpu, position, false);
-                self.balance.state(cpu, position).nr_balance_failed = 0;
-                self.update_shares(core, cpu, position);
-                return Outcome::Moved;
-            }
-            self.balance_failed(core, looker, from);
-            return if is_core && !sd_idle { Outcome::Stop } else { Outcome::Nothing };
-        }
-    }
-
-    /// A domain is in balance, or what runs there may not come.
-    fn was_balanced(&mut self, cpu: CpuId, position: usize, is_pinned: bool) {
-        let most = self.balance.level(cpu, position).max_interval;
-        let state = self.balance.state(cpu, position);
-        if !is_pinned {
-            state.nr_balance_failed = 0;
-        }
-        let interval = state.balance_interval;
-        if interval < most || (is_pinned && interval < MAX_PINNED_INTERVAL) {
-            state.balance_interval *= 2;
-        }
-    }
-
-    fn set_interval(&mut self, cpu: CpuId, position: usize, pushes: bool) {
-        let level = self.balance.level(cpu, position);
-        let (least, most) = (level.min_interval, level.max_interval);
-        let state = self.balance.state(cpu, position);
-        if !pushes {
-            state.balance_interval = least;
-        } else if state.balance_interval < most {
-            state.balance_interval *= 2;
-        }
-    }
-
-    /// Nothing could be moved. After some failures what runs on `from` is to be pushed.
-    fn balance_failed(&mut self, core: &mut Core, looker: Looker, from: CpuId) {
-        let Looker { cpu, position, .. } = looker;
-        let tries = self.balance.level(cpu, position).cache_nice_tries;
-        let state = self.balance.state(cpu, position);
-        state.nr_balance_failed += 1;
-        let curr = core.rq(from).curr.filter(|_| state.nr_balance_failed > tries + 2);
-        let Some(curr) = curr else {
-            self.set_interval(cpu, position, false);
-            return;
-        };
-        if !core.task(curr).cpus_allowed.contains(cpu) {
-            self.was_balanced(cpu, position, true);
-            return;
-        }
-        state.nr_balance_failed = tries + 1;
-        let pushes = !self.balance.is_pushing(from);
-        self.set_interval(cpu, position, pushes);
-        if pushes {
-            self.balance.cpus[from.index()].push_cpu = Some(cpu);
-            core.queue_balance_callback(from);
-            core.resched_curr(from);
-        }
-    }
-
-    /// `cpu` is about to become idle and looks at a domain.
-    pub(super) fn load_balance_newidle(
-        &mut self,
-        core: &mut Core,
-        cpu: CpuId,
-        position: usize,
-    ) -> Outcome {
-        let looker = Looker { cpu, position, idle: Idle::Newly };
-        let is_core = self.balance.level(cpu, position).is_core;
-        let mut sd_idle = is_core;
-        let mut cpus = core.cpus;
-        loop {
-            self.update_shares(core, cpu, position);
-            let look = self.find_busiest_group(core, looker, &cpus, &mut sd_idle);
-            let stops = is_core && !sd_idle;
-            let found = match look {
-                Look::Found(group) => {
-                    let from = self.find_busiest_queue(core, looker, group, &cpus);
-                    from.map(|from| (from, group.imbalance))
-                }
-                _ => None,
-            };
-            let Some((from, imbalance)) = found else {
-                if !stops {
-                    self.balance.state(cpu, position).nr_balance_failed = 0;
-                }
-                return if stops { Outcome::Stop } else { Outcome::Nothing };
-            };
-            if core.rq(from).nr_running > 1 {
-                let (moved, all_pinned) = self.move_tasks(core, looker, from, imbalance);
-                if all_pinned {
-                    cpus.clear(from);
-                    continue;
-                }
-                if moved {
-                    self.balance.state(cpu, position).nr_balance_failed = 0;
-                    self.update_shares(core, cpu, position);
-                    return Outcome::Moved;
-                }
-            }
-            // 2.6.32 stops where there was work and none came, 2.6.24 among threads only.
-            return if stops || self.rules.is_later { Outcome::Stop } else { Outcome::Nothing };
-        }
-    }
-
     /// Moves up to `most` weight from one CPU to another. Says whether anything came, and whether
     /// all was kept back by affinity.
-    fn move_tasks(
+    pub(super) fn move_tasks_of(
         &mut self,
         core: &mut Core,
         looker: Looker,
         from: CpuId,
         most: u64,
-    ) -> (bool, bool) {
+    ) -> Moved {
         let curr = core.rq(looker.cpu).curr;
         let best_prio = curr.map_or(MAX_PRIO, |curr| core.task(curr).prio);
-        let mut run = Move { looker, from, best_prio, all_pinned: false };
+        let mut run = Move::new(looker, from, best_prio);
         let most = most as i64;
         let moved = if self.rules.is_later {
             self.move_by_h_load(core, &mut run, most)
         } else {
             // Real-time tasks first.
-            let rt = self.rt.iter_to_balance(from).map(|task| self.task_entity(task));
-            let rt: Vec<u32> = rt.take(self.values.nr_migrate as usize + 1).collect();
-            let moved = self.move_some(core, &mut run, &rt, most);
+            let rt = self.rt.iter_to_balance(from);
+            let rt: Vec<TaskId> = rt.take(self.values.nr_migrate as usize + 1).collect();
+            let moved = move_some(self, core, &mut run, &rt, most);
             let left = most - moved;
             if left > 0 { moved + self.move_by_group(core, &mut run, left) } else { moved }
         };
-        (moved > 0, run.all_pinned)
+        Moved { any: moved > 0, all_pinned: run.all_pinned }
     }
 
     /// Group by group, of each at most half of its difference (2.6.24).
@@ -264,41 +98,12 @@ impl Fair {
     /// Moves tasks of queue `q`, up to `most` of their weight; says how much.
     fn move_from_queue(&mut self, core: &mut Core, run: &mut Move, q: u32, most: i64) -> i64 {
         let candidates = self.candidates(q, self.values.nr_migrate as usize + 1);
-        self.move_some(core, run, &candidates, most)
-    }
-
-    /// Moves some of `candidates`, up to `most` of their weight; says how much.
-    fn move_some(&mut self, core: &mut Core, run: &mut Move, candidates: &[u32], most: i64) -> i64 {
-        if most <= 0 {
-            run.all_pinned = false;
-            return 0;
-        }
-        run.all_pinned = true;
-        let fuzz = if self.rules.is_later { 0 } else { LOAD_SCALE as i64 };
-        let mut left = most;
-        for &e in candidates {
-            let task = self.entity_task(e);
-            let weight = self.weight_of(core, task) as i64;
-            let prio = core.task(task).prio;
-            let is_heavy = weight >> 1 > left + fuzz;
-            // Under 2.6.24 a task that would be the best of its new CPU comes though it is heavy.
-            let skips = is_heavy && (self.rules.is_later || prio >= run.best_prio);
-            if skips || !self.can_migrate(core, run, e) {
-                continue;
-            }
-            self.pull_task(core, run, e);
-            left -= weight;
-            if left <= 0 {
-                break;
-            }
-            run.best_prio = run.best_prio.min(prio);
-        }
-        most - left
+        move_some(self, core, run, &candidates, most)
     }
 
     /// The first tasks of queue `q` in the order in which balancing looks at them: that of the tree
     /// (2.6.24), or the last queued first, the running one included (2.6.32).
-    fn candidates(&self, q: u32, count: usize) -> Vec<u32> {
+    fn candidates(&self, q: u32, count: usize) -> Vec<TaskId> {
         let rq = self.rq(q);
         let is_later = self.rules.is_later;
         let first = if is_later { rq.tasks_head } else { rq.tree.leftmost };
@@ -309,27 +114,20 @@ impl Fair {
         let exists = |e: &u32| *e != NIL;
         let first = Some(first).filter(exists);
         let all = std::iter::successors(first, |e| Some(next(e)).filter(exists));
-        all.filter(|e| self.is_task(*e)).take(count).collect()
+        let tasks = all.filter(|e| self.is_task(*e)).map(|e| self.entity_task(e));
+        tasks.take(count).collect()
     }
 
-    fn can_migrate(&self, core: &Core, run: &mut Move, e: u32) -> bool {
-        let Looker { cpu, position, .. } = run.looker;
-        let task = self.entity_task(e);
-        if !core.task(task).cpus_allowed.contains(cpu) {
-            return false;
-        }
-        run.all_pinned = false;
-        if core.is_running(task) {
-            return false;
-        }
-        let failed = self.balance.cpus[cpu.index()].domains[position].nr_balance_failed;
-        failed > self.balance.level(cpu, position).cache_nice_tries || !self.is_hot(core, cpu, e)
-    }
-
-    /// Whether the cache of its CPU is likely to hold what `e` uses (`task_hot`); `cpu` asks.
-    pub(in crate::linux_2_6_24) fn is_hot(&self, core: &Core, cpu: CpuId, e: u32) -> bool {
+    /// Whether the cache of its CPU is likely to hold what `task` uses (`task_hot`); `cpu` asks.
+    pub(in crate::linux_2_6_24) fn is_cache_hot(
+        &self,
+        core: &Core,
+        cpu: CpuId,
+        task: TaskId,
+    ) -> bool {
+        let e = self.task_entity(task);
         let se = self.ent(e);
-        if Self::is_rt(core, self.entity_task(e)) {
+        if Self::is_rt(core, task) {
             return false;
         }
         if self.rules.is_later {
@@ -346,8 +144,8 @@ impl Fair {
         core.now - se.exec_start < self.values.migration_cost
     }
 
-    fn pull_task(&mut self, core: &mut Core, run: &Move, e: u32) {
-        let (task, to) = (self.entity_task(e), run.looker.cpu);
+    pub(super) fn pull(&mut self, core: &mut Core, task: TaskId, run: &Move) {
+        let (e, to) = (self.task_entity(task), run.looker.cpu);
         let is_rt = Self::is_rt(core, task);
         if is_rt {
             self.rt.dequeue(task);
@@ -370,54 +168,12 @@ impl Fair {
         }
     }
 
-    /// The migration thread of `cpu` has taken its place: a task goes to the CPU that asked.
-    pub(in crate::linux_2_6_24) fn push_running(&mut self, core: &mut Core, cpu: CpuId) {
-        let Some(target) = self.balance.cpus[cpu.index()].push_cpu.take() else { return };
-        let position =
-            self.balance.domains.iter(target).position(|domain| domain.span.contains(cpu));
-        if let Some(position) = position {
-            let looker = Looker { cpu: target, position, idle: Idle::AtTick };
-            let mut run = Move { looker, from: cpu, best_prio: MAX_PRIO, all_pinned: false };
-            self.move_one_task(core, &mut run);
-        }
-        if core.rq(cpu).nr_running > 0 {
-            core.resched_curr(cpu);
-        }
-    }
-
-    fn move_one_task(&mut self, core: &mut Core, run: &mut Move) {
-        let rt: Vec<TaskId> = self.rt.iter_to_balance(run.from).collect();
-        for e in rt.into_iter().map(|task| self.task_entity(task)) {
-            if self.can_migrate(core, run, e) {
-                self.pull_task(core, run, e);
-                return;
-            }
-        }
+    /// Tasks of `from`, real-time ones first, then group by group.
+    pub(super) fn movable_of(&self, from: CpuId) -> Vec<TaskId> {
+        let mut tasks: Vec<TaskId> = self.rt.iter_to_balance(from).collect();
         for group in (0..self.nr_groups()).rev() {
-            let q = self.group_queue(group, run.from);
-            for e in self.candidates(q, usize::MAX) {
-                if self.can_migrate(core, run, e) {
-                    self.pull_task(core, run, e);
-                    return;
-                }
-            }
+            tasks.extend(self.candidates(self.group_queue(group, from), usize::MAX));
         }
-    }
-
-    /// Spreads the shares of groups over a domain of `cpu`, if that was not done lately (2.6.32).
-    pub(super) fn update_shares(&mut self, core: &Core, cpu: CpuId, position: usize) {
-        if !self.rules.is_later || self.nr_groups() == 1 {
-            return;
-        }
-        let limit = self.values.shares_ratelimit;
-        let state = self.balance.state(cpu, position);
-        if state.last_update.is_some_and(|last| core.now - last < limit) {
-            return;
-        }
-        state.last_update = Some(core.now);
-        let entry = self.balance.domains.of_cpu(cpu)[position];
-        let span: CpuMask = self.balance.domains.domain(entry.domain).span;
-        let is_top = self.balance.is_top(cpu, position);
-        self.spread_shares(core, &span, is_top);
+        tasks
     }
 }

@@ -31,6 +31,10 @@ impl Kernel<'_> {
                 return;
             }
         }
+        if self.state.notes.is_some() {
+            let kick = self.state.kick_now(self.core.now);
+            self.state.notes.iter_mut().for_each(|notes| notes.kicked(cpu, flags, kick));
+        }
         let empty = || Kicks {
             plain: CpuMask::empty(),
             if_idle: CpuMask::empty(),

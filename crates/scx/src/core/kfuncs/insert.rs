@@ -85,6 +85,9 @@ impl Kernel<'_> {
     }
 
     fn commit(&mut self, p: TaskId, dsq_id: u64, enq_flags: u64) -> bool {
+        if let Some(notes) = &mut self.state.notes {
+            notes.put(p, self.state.context.callback);
+        }
         match self.state.context.direct {
             Direct::Task(task) if task == p => {
                 self.state.context.direct = Direct::Done;

@@ -102,6 +102,7 @@ impl Kernel<'_> {
     fn move_from_dsq(&mut self, p: TaskId, dsq_id: u64, vtime: Option<u64>, enq_flags: u64) {
         // From a timer the CPU in question is the task's own.
         let rq = self.state.context.rq.unwrap_or(self.core.task(p).cpu);
+        self.note_move(p);
         self.state.dsqs.remove(&mut self.state.tasks, p.0);
         if let Some(vtime) = vtime {
             self.state.task(p).entity.set_dsq_vtime(vtime);

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much is to be moved between two groups of CPUs, if anything.
+//!
+//! What brings the lower one to the average and the higher one not below it. A difference of less
+//! than a task moves one where both together get more done so; from 2.6.23 on also where 1024 more
+//! (the weight of a task of nice 0) would justify it.
+//!
+//! Source: Linux 2.6.11, 2.6.22, 2.6.23.17 and 2.6.24, kernel/sched.c (`find_busiest_group`), and
+//! 2.6.32.67 (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`). What 2.6.22 does
+//! with less than a task is from memory.
+
+use super::Idle;
+use super::versions::Version;
+
+/// Sums over a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sum {
+    pub group: usize,
+    /// Sum of the loads, and the same for each CPU's worth of power.
+    pub group_load: u64,
+    pub load: u64,
+    pub power: u64,
+    pub nr_running: u64,
+    /// Sum of the weights now.
+    pub weight: u64,
+    /// Tasks that it has power for.
+    pub capacity: u64,
+    /// Its CPUs differ much.
+    pub is_uneven: bool,
+    pub idle_cpus: u64,
+    pub nr_cpus: u64,
+    /// Power of one CPU.
+    scale: u64,
+}
+
+impl Sum {
+    /// Of a group in which nothing has been looked at yet.
+    pub fn empty(version: &Version, group: usize, power: u64, nr_cpus: u32) -> Self {
+        let scale = version.scale;
+        let rounding = if version.counts_capacity { scale / 2 } else { 0 };
+        Self {
+            group,
+            group_load: 0,
+            load: 0,
+            power,
+            nr_running: 0,
+            weight: 0,
+            capacity: (power + rounding) / scale,
+            is_uneven: false,
+            idle_cpus: 0,
+            nr_cpus: u64::from(nr_cpus),
+            scale,
+        }
+    }
+
+    /// Whether it has power for one task more.
+    pub const fn has_capacity(&self) -> bool {
+        self.capacity > self.nr_running
+    }
+
+    /// A load for each CPU's worth of power.
+    pub const fn for_power(&self, load: u64, is_32_bit: bool) -> u64 {
+        let scaled = load * self.scale;
+        (if is_32_bit { scaled as u32 as u64 } else { scaled }) / self.power
+    }
+
+    const fn scaled(&self, load: u64) -> u64 {
+        self.for_power(load, false)
+    }
+
+    /// What the group gets done of `load`: no more than its power.
+    fn work(&self, load: u64, per_task: u64) -> u64 {
+        self.power * load.min(per_task)
+    }
+}
+
+/// Whether the loads differ enough to do anything.
+const fn differs(here: &Sum, busiest: &Sum, average: u64, pct: u64) -> bool {
+    here.load < busiest.load && here.load < average && 100 * busiest.load > pct * here.load
+}
+
+/// Whether more gets done when load `per_task` of the busiest goes over, by `least` at least.
+fn gains(here: &Sum, busiest: &Sum, [per_task, own_task]: [u64; 2], least: u64) -> bool {
+    let scale = here.scale;
+    let now = busiest.work(busiest.load, per_task) + here.work(here.load, own_task);
+    let taken = busiest.scaled(per_task);
+    let left = match busiest.load > taken {
+        true => busiest.work(busiest.load - taken, per_task),
+        false => 0,
+    };
+    let added = match busiest.load * busiest.power < per_task * scale {
+        true => busiest.load * busiest.power / here.power,
+        false => here.scaled(per_task),
+    };
+    let then = left + here.work(here.load + added, own_task);
+    then / scale >= now / scale + least
+}
+
+/// Number of tasks to move (2.6.11).
+pub(super) fn tasks(here: &Sum, busiest: &Sum, average: u64, pct: u64, idle: Idle) -> Option<u64> {
+    let scale = here.scale;
+    // A CPU that would run nothing takes one also where the loads do not differ enough.
+    let anyway = idle == Idle::Newly || (idle == Idle::AtTick && busiest.load > scale);
+    let anyway = anyway.then_some(1);
+    if !differs(here, busiest, average, pct) {
+        return anyway;
+    }
+    let gap = (busiest.load - average).min(average - here.load);
+    let load = gap * busiest.power.min(here.power) / scale;
+    if load >= scale - 1 {
+        return Some((load + 1) / scale);
+    }
+    let is_more = busiest.load - here.load >= 2 * scale;
+    if is_more || gains(here, busiest, [scale; 2], scale / 8) { Some(1) } else { anyway }
+}
+
+/// Weight to move (2.6.22 to 2.6.24).
+pub(super) fn weight(
+    version: &Version,
+    here: &Sum,
+    busiest: &Sum,
+    average: u64,
+    pct: u64,
+) -> Option<u64> {
+    if !differs(here, busiest, average, pct) {
+        return None;
+    }
+    let per_task = busiest.weight / busiest.nr_running;
+    let per_task = if busiest.is_uneven { per_task.min(average) } else { per_task };
+    if busiest.load <= per_task {
+        return None;
+    }
+    // Groups within their power do not count as the busiest: it may be below the average.
+    let imbalance = busiest.load.checked_sub(average).map_or(0, |above| {
+        let pull = above.min(busiest.load - per_task);
+        (pull * busiest.power).min((average - here.load) * here.power) / version.scale
+    });
+    if imbalance >= per_task {
+        return Some(imbalance);
+    }
+    let tasks = [per_task, version.scale];
+    match small_imbalance(here, busiest, tasks, [per_task, version.fuzz]) {
+        0 if version.drops_small_imbalance => None,
+        small => Some(imbalance.max(small)),
+    }
+}
+
+/// The CPU that looks.
+#[derive(Clone, Copy)]
+pub(super) struct Looking {
+    pub idle: Idle,
+    pub runs_nothing: bool,
+    /// Average weight of a task of it.
+    pub load_per_task: u64,
+}
+
+/// Weight to move (2.6.32).
+pub(super) fn weight_by_capacity(
+    here: &Sum,
+    busiest: &Sum,
+    average: u64,
+    pct: u64,
+    looking: Looking,
+) -> Option<u64> {
+    let is_newly = looking.idle == Idle::Newly;
+    let forced = is_newly && here.has_capacity() && !busiest.has_capacity();
+    if !forced {
+        if here.load >= busiest.load || here.load >= average {
+            return None;
+        }
+        if is_newly || !looking.runs_nothing {
+            if 100 * busiest.load <= pct * here.load {
+                return None;
+            }
+        } else if here.idle_cpus <= busiest.idle_cpus + 1 && busiest.nr_running <= busiest.nr_cpus {
+            return None;
+        }
+    }
+    // A forced look has not computed the average: it is 0 then.
+    let average = if forced { 0 } else { average };
+    let per_task = busiest.weight / busiest.nr_running;
+    let per_task = if busiest.is_uneven { per_task.min(average) } else { per_task };
+    let small = || {
+        let scaled = busiest.scaled(per_task);
+        small_imbalance(here, busiest, [per_task, looking.load_per_task], [scaled, scaled])
+    };
+    if busiest.load < average {
+        return Some(small());
+    }
+    let above_capacity = match busiest.is_uneven {
+        true => u64::MAX,
+        false => {
+            let excess = busiest.nr_running.saturating_sub(busiest.capacity);
+            excess * here.scale * here.scale / busiest.power
+        }
+    };
+    let pull = (busiest.load - average).min(above_capacity);
+    let room = average.wrapping_sub(here.load).saturating_mul(here.power);
+    let imbalance = pull.saturating_mul(busiest.power).min(room) / here.scale;
+    Some(if imbalance < per_task { imbalance.max(small()) } else { imbalance })
+}
+
+/// Whether less than a task is a reason to move one: its weight, or 0. The loads must differ by so
+/// many tasks of the first of `[of_task, fuzz]`, the second being added to the difference; under
+/// 2.6.32 both are scaled by power. `idle_task` stands for the weight of a task where none runs.
+fn small_imbalance(
+    here: &Sum,
+    busiest: &Sum,
+    [per_task, idle_task]: [u64; 2],
+    [of_task, fuzz]: [u64; 2],
+) -> u64 {
+    let own_task = here.weight.checked_div(here.nr_running);
+    let tasks = if own_task.is_some_and(|own| per_task > own) { 1 } else { 2 };
+    let own_task = own_task.unwrap_or(idle_task);
+    let is_more =
+        busiest.load.wrapping_sub(here.load).wrapping_add(fuzz) >= of_task.wrapping_mul(tasks);
+    if is_more || gains(here, busiest, [per_task, own_task], 1) { per_task } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::versions::*;
+    use super::*;
+
+    /// A group of one CPU of this load, in tasks of nice 0.
+    fn sum(version: &Version, load: u64, nr_running: u64) -> Sum {
+        let scale = version.scale;
+        let load = load * scale;
+        let empty = Sum::empty(version, 0, scale, 1);
+        Sum { group_load: load, load, nr_running, weight: load, ..empty }
+    }
+
+    #[test]
+    fn section_3_11_tasks_to_move_of_2_6_11() {
+        let tasks = |here: u64, there: u64, idle| {
+            let (here, there) = (sum(&LINUX_2_6_11, here, here), sum(&LINUX_2_6_11, there, there));
+            tasks(&here, &there, (here.load + there.load) / 2, 125, idle)
+        };
+        assert_eq!(tasks(1, 3, Idle::Not), Some(1));
+        assert_eq!(tasks(1, 7, Idle::Not), Some(3));
+        assert_eq!(tasks(4, 5, Idle::Not), None, "500 is not more than 125 * 4");
+        assert_eq!(tasks(1, 2, Idle::Not), None, "half a task, and no power is gained");
+        assert_eq!(tasks(0, 2, Idle::AtTick), Some(1));
+        assert_eq!(tasks(1, 2, Idle::Newly), Some(1), "anyway");
+        assert_eq!(tasks(0, 1, Idle::AtTick), None, "it runs already");
+    }
+
+    /// With so many tasks of nice 0 on each of two CPUs.
+    fn weight_of(version: &Version, here: u64, there: u64) -> Option<u64> {
+        let (here, there) = (sum(version, here, here), sum(version, there, there));
+        weight(version, &here, &there, (here.load + there.load) / 2, 125)
+    }
+
+    #[test]
+    fn section_5_3_weight_to_move() {
+        for version in [LINUX_2_6_23, LINUX_2_6_24] {
+            let weight = |here, there| weight_of(&version, here, there);
+            assert_eq!(weight(1, 3), Some(1024));
+            assert_eq!(weight(1, 7), Some(3 * 1024));
+            assert_eq!(weight(0, 2), Some(1024));
+            assert_eq!(weight(4, 5), None, "500 is not more than 125 * 4");
+            // 2.6.22 would let that be: a difference of one task counts as two with the fuzz.
+            assert_eq!(weight(1, 2), Some(1024));
+            assert_eq!(weight(0, 1), None, "it runs already");
+        }
+    }
+
+    #[test]
+    fn section_3_11_weight_to_move_of_2_6_22() {
+        let version = &LINUX_2_6_22;
+        let of = |here, there| weight_of(version, here, there);
+        assert_eq!(of(1, 3), Some(128));
+        assert_eq!(of(1, 7), Some(3 * 128));
+        assert_eq!(of(4, 5), None);
+        assert_eq!(of(1, 2), None);
+        assert_eq!(of(0, 1), None);
+        // One task of nice -20 weighs more than its CPU is to give away.
+        let (none, heavy) = (sum(version, 0, 0), sum(version, 8, 1));
+        assert_eq!(weight(version, &none, &heavy, 512, 125), None);
+        // Groups within their power do not count as the busiest: it may be below the average. Two
+        // of nice 0 there and none here: one comes; of one of nice -9 and one of nice 0 nothing.
+        let two = sum(version, 2, 2);
+        assert_eq!(weight(version, &none, &two, 3 * 128, 125), Some(128));
+        assert_eq!(weight(version, &sum(version, 1, 1), &two, 3 * 128, 125), None);
+    }
+
+    #[test]
+    fn a_heavy_task_stays() {
+        let heavy = Sum { load: 88_761, weight: 88_761, ..sum(&LINUX_2_6_24, 0, 1) };
+        let none = sum(&LINUX_2_6_24, 0, 0);
+        assert_eq!(weight(&LINUX_2_6_24, &none, &heavy, 44_380, 125), None);
+    }
+
+    #[test]
+    fn loads_are_reckoned_in_32_bits() {
+        for version in [LINUX_2_6_22, LINUX_2_6_23, LINUX_2_6_24, LINUX_2_6_32] {
+            let one = sum(&version, 1, 1);
+            let load = |tasks: u64| one.for_power(tasks * version.scale, version.is_32_bit);
+            assert_eq!(load(3), 3 * version.scale);
+            // So many tasks of nice 0 look like none.
+            let tasks = (1 << 32) / (version.scale * version.scale);
+            assert_eq!(load(tasks) == 0, version != LINUX_2_6_32);
+        }
+    }
+}
