@@ -95,8 +95,8 @@ pub unsafe fn failed(context: *mut c_void) -> bool {
         schedlab_scx_load8_at as *const () as usize,
         schedlab_scx_load4_at as *const () as usize,
     ];
-    let mask = schedlab_scx_load128 as *const () as usize
-        ..schedlab_scx_load128_end as *const () as usize;
+    let mask =
+        schedlab_scx_load128 as *const () as usize..schedlab_scx_load128_end as *const () as usize;
     if own.contains(&at) || mask.contains(&at) {
         registers[RIP] = schedlab_scx_touch_failed as *const () as i64;
         return true;
