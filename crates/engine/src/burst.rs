@@ -10,11 +10,40 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline(always)]
     pub(crate) fn start_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
         if self.has_plain_bursts {
-            let end = self.core.now.saturating_add(in_kernel).saturating_add(ns);
-            let wall = self.execs[task.index()].wall_until;
-            self.burst_ends.set(cpu, wall.map_or(end, |wall| end.max(wall)));
+            let end = self.execs[task.index()].plain_end(self.core.now, in_kernel, ns);
+            self.burst_ends.set(cpu, end);
         } else {
             self.start_paced_burst(cpu, task, in_kernel, ns);
+        }
+    }
+
+    /// The same for a burst that begins with what `task` owes, and `in_kernel`.
+    #[inline(always)]
+    pub(crate) fn start_owed_burst(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        in_kernel: Nanos,
+        ns: Nanos,
+    ) {
+        let exec = &mut self.execs[task.index()];
+        let in_kernel = std::mem::take(&mut exec.overhead).saturating_add(in_kernel);
+        if self.has_plain_bursts {
+            let end = exec.plain_end(self.core.now, in_kernel, ns);
+            self.burst_ends.set(cpu, end);
+        } else {
+            self.start_paced_burst(cpu, task, in_kernel, ns);
+        }
+    }
+
+    /// `task`, which gives up `cpu`, has nothing left of its burst.
+    #[inline]
+    pub(crate) fn finish_burst(&mut self, cpu: CpuId, task: TaskId) {
+        // A plain one that goes on with its program has come to its end.
+        if self.has_plain_bursts {
+            debug_assert!(self.burst_ends.get(cpu) <= self.core.now);
+        } else {
+            self.start_paced_burst(cpu, task, 0, 0);
         }
     }
 
@@ -102,12 +131,13 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task` leaves `cpu`: keeps what is left of its burst.
+    /// `task` leaves `cpu`: keeps what is left of its burst, and since when it waits.
     #[inline]
     pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
+        let exec = &mut self.execs[task.index()];
+        exec.runnable_since = self.core.now;
         if self.has_plain_bursts {
             let left = self.burst_ends.get(cpu).saturating_sub(self.core.now);
-            let exec = &mut self.execs[task.index()];
             exec.remaining = if exec.wall_until.is_some() { 0 } else { left };
         } else {
             self.keep_paced_rest(cpu, task);

@@ -173,7 +173,7 @@ impl Node {
     const NEVER: Self = Self { times: [Nanos::MAX; FAN_OUT], least: Nanos::MAX, first: 0 };
 
     /// Sets one time; returns whether the least of all is another one.
-    #[inline]
+    #[inline(always)]
     fn set(&mut self, slot: usize, at: Nanos) -> bool {
         let slot = slot % FAN_OUT;
         self.times[slot] = at;
@@ -191,26 +191,31 @@ impl Node {
     }
 
     /// Finds the least time.
-    #[inline]
+    #[inline(never)]
     fn search(&mut self) {
-        (self.least, self.first) = (self.times[0], 0);
+        let (mut least, mut first) = (self.times[0], 0);
         for slot in 1..FAN_OUT {
-            if self.times[slot] < self.least {
-                (self.least, self.first) = (self.times[slot], slot as u32);
+            if self.times[slot] < least {
+                (least, first) = (self.times[slot], slot as u32);
             }
         }
+        (self.least, self.first) = (least, first);
     }
 }
 
 /// The least of one time a CPU. Ties go to the lower CPU.
 ///
 /// A tree of which each node knows the least of its children, so that a change costs at most a
-/// step for each level, and eight CPUs have one. A tick takes the same time from every busy CPU:
-/// ends lie relative to a common `moved`, so that this costs one addition.
+/// step for each level, and eight CPUs are one node. A tick takes the same time from every busy
+/// CPU: ends lie relative to a common `moved`, so that this costs one addition.
 #[derive(Debug)]
 pub struct BurstEnds {
-    /// Times less `moved`: the CPUs, then their nodes, and so on; the last level has one node.
-    levels: Vec<Vec<Node>>,
+    /// Times of the CPUs, less `moved`.
+    leaves: Vec<Node>,
+    /// Those of the nodes below, level by level up to a single one; none if there is one leaf.
+    above: Vec<Vec<Node>>,
+    /// The least of all.
+    least: Nanos,
     /// By how much all ends have been moved.
     moved: Nanos,
 }
@@ -218,36 +223,52 @@ pub struct BurstEnds {
 impl BurstEnds {
     /// No CPU has an end.
     pub fn new(nr_cpus: u32) -> Self {
-        let mut width = nr_cpus as usize;
-        let mut levels = Vec::new();
-        while levels.is_empty() || width > 1 {
+        let mut width = (nr_cpus as usize).div_ceil(FAN_OUT).max(1);
+        let leaves = vec![Node::NEVER; width];
+        let mut above = Vec::new();
+        while width > 1 {
             width = width.div_ceil(FAN_OUT);
-            levels.push(vec![Node::NEVER; width]);
+            above.push(vec![Node::NEVER; width]);
         }
-        Self { levels, moved: 0 }
+        Self { leaves, above, least: Nanos::MAX, moved: 0 }
     }
 
     /// The end of `cpu`'s burst.
     #[inline]
     pub fn get(&self, cpu: CpuId) -> Nanos {
-        let node = &self.levels[0][cpu.index() / FAN_OUT];
+        let node = &self.leaves[cpu.index() / FAN_OUT];
         // One that never comes stays where it is.
         node.times[cpu.index() % FAN_OUT].saturating_add(self.moved)
     }
 
     /// Sets the end of `cpu`'s burst, which lies behind all moves so far.
-    #[inline]
+    #[inline(always)]
     pub fn set(&mut self, cpu: CpuId, at: Nanos) {
-        let mut least = if at == Nanos::MAX { at } else { at - self.moved };
-        let mut index = cpu.index();
-        for level in &mut self.levels {
+        let at = if at == Nanos::MAX { at } else { at - self.moved };
+        let index = cpu.index();
+        let node = &mut self.leaves[index / FAN_OUT];
+        if node.set(index, at) {
+            let least = node.least;
+            if self.above.is_empty() {
+                self.least = least;
+            } else {
+                self.set_above(index / FAN_OUT, least);
+            }
+        }
+    }
+
+    /// The least time of leaf `index` is another one.
+    #[inline(never)]
+    fn set_above(&mut self, mut index: usize, mut least: Nanos) {
+        for level in &mut self.above {
             let node = &mut level[index / FAN_OUT];
             if !node.set(index, least) {
-                break;
+                return;
             }
             least = node.least;
             index /= FAN_OUT;
         }
+        self.least = least;
     }
 
     /// All ends come `ns` later.
@@ -259,16 +280,15 @@ impl BurstEnds {
     /// When the first burst ends.
     #[inline]
     pub fn first_time(&self) -> Nanos {
-        let root = self.levels.last().map_or(Nanos::MAX, |level| level[0].least);
-        root.saturating_add(self.moved)
+        self.least.saturating_add(self.moved)
     }
 
     /// The CPU whose burst ends first.
     #[inline]
     pub fn first_cpu(&self) -> CpuId {
-        let down = self.levels.iter().rev();
-        let index = down.fold(0, |index, level| index * FAN_OUT + level[index].first as usize);
-        CpuId(index as u32)
+        let down = |index: usize, level: &Vec<Node>| index * FAN_OUT + level[index].first as usize;
+        let leaf = self.above.iter().rev().fold(0, down);
+        CpuId(down(leaf, &self.leaves) as u32)
     }
 }
 

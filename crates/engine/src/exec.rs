@@ -58,3 +58,13 @@ pub struct Exec {
     /// Name.
     pub name: String,
 }
+
+impl Exec {
+    /// When a burst ends that begins now, where nothing but time counts: `in_kernel`, then `ns` of
+    /// work; one that is busy until a wall time ends no earlier.
+    #[inline]
+    pub fn plain_end(&self, now: Nanos, in_kernel: Nanos, ns: Nanos) -> Nanos {
+        let end = now.saturating_add(in_kernel).saturating_add(ns);
+        self.wall_until.map_or(end, |wall| end.max(wall))
+    }
+}

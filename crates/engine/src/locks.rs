@@ -219,9 +219,8 @@ impl<S: TraceSink> Engine<'_, S> {
             locks.spins[cpu.index()] = false;
         }
         if let Some(prev) = self.core.rq(cpu).curr {
-            let exec = &mut self.execs[prev.index()];
-            let (overhead, rest) = (std::mem::take(&mut exec.overhead), exec.remaining);
-            self.start_burst(cpu, prev, overhead, rest);
+            let rest = self.execs[prev.index()].remaining;
+            self.start_owed_burst(cpu, prev, 0, rest);
         }
         self.schedule(cpu);
     }

@@ -206,7 +206,6 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.cold_caches.is_some() {
             self.caches_used(cpu, prev);
         }
-        self.execs[prev.index()].runnable_since = self.core.now;
         let t = self.account(cpu, prev);
         if out.is_voluntary() {
             t.nr_voluntary_switches += 1;
@@ -247,14 +246,17 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
         let now = self.core.now;
-        let cost = self.switch_cost(cpu, next, from_idle);
+        let mut cost = self.switch_cost(cpu, from_idle);
+        let exec = &self.execs[next.index()];
+        if exec.has_run && exec.last_cpu != cpu.0 {
+            cost += self.migration_cost(cpu, next, exec.last_cpu);
+        }
         let refill = if self.cold_caches.is_some() { self.refill_caches(cpu, next) } else { 0 };
         let exec = &mut self.execs[next.index()];
         exec.has_run = true;
         exec.last_cpu = cpu.0;
-        let in_kernel = std::mem::take(&mut exec.overhead).saturating_add(cost);
         let remaining = exec.remaining.saturating_add(refill);
-        self.start_burst(cpu, next, in_kernel, remaining);
+        self.start_owed_burst(cpu, next, cost, remaining);
         let t = &mut self.core.tasks[next.index()];
         t.exec_start = now;
         let class = t.class;
@@ -270,7 +272,7 @@ impl<S: TraceSink> Engine<'_, S> {
         scanned * self.costs.pick_entry_ns
     }
 
-    fn switch_cost(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) -> Nanos {
+    fn switch_cost(&mut self, cpu: CpuId, from_idle: bool) -> Nanos {
         let mut cost = self.costs.context_switch_ns + self.scan_cost();
         if from_idle {
             cost += self.costs.idle_exit_ns + self.interrupt_rest(cpu);
@@ -278,13 +280,18 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.has_followers && self.locks.is_some() {
             cost = cost.saturating_add(self.lock_debt(cpu, from_idle));
         }
-        let exec = &self.execs[next.index()];
-        if exec.has_run && exec.last_cpu != cpu.0 && self.working_set(next).is_none() {
-            let llc = &self.core.topology.llc;
-            let shares = llc[exec.last_cpu as usize] == llc[cpu.index()];
-            cost += if shares { self.costs.migration_ns } else { self.costs.migration_llc_ns };
-        }
         cost
+    }
+
+    /// What it costs that `next`, which runs on `cpu`, ran on `last` before.
+    #[inline(never)]
+    fn migration_cost(&self, cpu: CpuId, next: TaskId, last: u32) -> Nanos {
+        if self.working_set(next).is_some() {
+            return 0;
+        }
+        let llc = &self.core.topology.llc;
+        let shares = llc[last as usize] == llc[cpu.index()];
+        if shares { self.costs.migration_ns } else { self.costs.migration_llc_ns }
     }
 
     /// The migration thread's work: `task` has left `cpu`, which its affinity forbids.

@@ -47,8 +47,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 Next::Continue => {}
                 Next::Busy(ns) => {
                     self.outcome.work_ns = self.outcome.work_ns.saturating_add(ns);
-                    let overhead = std::mem::take(&mut self.execs[task.index()].overhead);
-                    self.start_burst(cpu, task, overhead, ns);
+                    self.start_owed_burst(cpu, task, 0, ns);
                     return;
                 }
                 Next::BusyUntil(at) => {
@@ -68,7 +67,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 }
                 Next::Block(state) => {
                     self.core.tasks[task.index()].state = state;
-                    self.start_burst(cpu, task, 0, 0);
+                    self.finish_burst(cpu, task);
                     self.schedule(cpu);
                     return;
                 }
@@ -93,8 +92,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The program goes on after the reschedule, once the cost of the system call has passed.
     fn pause(&mut self, cpu: CpuId, task: TaskId) {
-        let overhead = std::mem::take(&mut self.execs[task.index()].overhead);
-        self.start_burst(cpu, task, overhead, 0);
+        self.start_owed_burst(cpu, task, 0, 0);
     }
 
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {

@@ -232,7 +232,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// Puts a task on the runqueue of `cpu` (activate_task) and lets it preempt.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn activate(
         &mut self,
         cpu: CpuId,

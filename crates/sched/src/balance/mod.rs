@@ -358,7 +358,10 @@ impl Balancer {
     /// is SCHED_IDLE, too.
     #[inline]
     fn is_idle_for(&self, core: &Core, fair: &impl FairQueues, task: TaskId, cpu: CpuId) -> bool {
-        core.idle_cpu(cpu) || self.counts_as_idle(core, task) && fair.sched_idle_cpu(core, cpu)
+        core.idle_cpu(cpu)
+            || fair.may_have_sched_idle()
+                && self.counts_as_idle(core, task)
+                && fair.sched_idle_cpu(core, cpu)
     }
 
     /// Whether a CPU that has only SCHED_IDLE work counts as idle for `task`.

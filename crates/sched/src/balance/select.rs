@@ -207,7 +207,10 @@ impl Balancer {
         if fair.may_have_sched_idle() {
             return walk();
         }
-        let found = candidates.first_common_from(start, &core.idle_cpus, budget);
+        let found = match core.idle_cpus.is_empty() {
+            true => None,
+            false => candidates.first_common_from(start, &core.idle_cpus, budget),
+        };
         debug_assert_eq!(found, walk());
         found
     }

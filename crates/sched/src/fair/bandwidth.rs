@@ -331,7 +331,7 @@ impl FairClass {
             let above = self.ent(se).cfs;
             if still_leaves {
                 let delayed = self.ent(se).delayed;
-                self.dequeue_entity(core, above, se, Dequeue::throttle(delayed));
+                self.take_entity_off(core, above, se, delayed);
             } else {
                 self.update_load_avg(core.now, above, se, Change::None);
                 self.update_runnable(se);
@@ -389,13 +389,13 @@ impl FairClass {
             let above = self.ent(se).cfs;
             if joins && self.ent(se).on_rq {
                 if self.ent(se).delayed {
-                    self.dequeue_entity(core, above, se, Dequeue::throttle(true));
+                    self.take_entity_off(core, above, se, true);
                 } else {
                     joins = false;
                 }
             }
             if joins {
-                self.enqueue_entity(core, above, se, EnqueueFlags::WAKEUP);
+                self.put_back_entity(core, above, se);
             } else {
                 self.update_load_avg(core.now, above, se, Change::None);
                 self.update_runnable(se);

@@ -173,12 +173,11 @@ impl FairClass {
     /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
     #[inline]
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
-        match self.rules.wakeup {
-            // That one looks for buddies itself.
-            Wakeup::ByPick => self.pick_eevdf(q, true),
-            Wakeup::ByDeadline if self.rq(q).next == NIL => self.pick_eevdf(q, true),
-            Wakeup::ByDeadline => self.pick_with_buddy(q),
+        // From 6.19 on that one looks for buddies itself.
+        if self.rules.wakeup == Wakeup::ByDeadline && self.rq(q).next != NIL {
+            return self.pick_with_buddy(q);
         }
+        self.pick_eevdf_in_place(q, true)
     }
 
     /// The same to 6.18 where the queue has a buddy.
@@ -209,7 +208,14 @@ impl FairClass {
 
     /// The eligible entity with the earliest deadline; the running one while it is protected,
     /// unless `protect` is false. From 6.19 on, the buddy before either.
+    #[inline(never)]
     pub(super) fn pick_eevdf(&self, q: u32, protect: bool) -> u32 {
+        self.pick_eevdf_in_place(q, protect)
+    }
+
+    /// The same without a call, for the pick itself.
+    #[inline(always)]
+    fn pick_eevdf_in_place(&self, q: u32, protect: bool) -> u32 {
         let rq = &self.cfs[q as usize];
         let by_deadline = self.rules.algorithm == Algorithm::EevdfByDeadline;
         if by_deadline && rq.nr_queued == 1 {
@@ -235,7 +241,7 @@ impl FairClass {
             }
         }
         if by_deadline {
-            let best = rq.waiting.first_that(&self.nodes, |v| sums.is_eligible(v));
+            let best = rq.waiting.first_that(&self.nodes, move |v| sums.is_eligible(v));
             match curr {
                 Some(curr) if best == NIL || before(curr.deadline, self.ent(best).deadline) => {
                     rq.curr
@@ -244,7 +250,7 @@ impl FairClass {
             }
         } else {
             let (root, curr) = (rq.waiting.tree().root, curr.map_or(NIL, |_| rq.curr));
-            let best = self.earliest_eligible_by_vruntime(root, curr, |v| sums.is_eligible(v));
+            let best = self.earliest_eligible_by_vruntime(root, curr, move |v| sums.is_eligible(v));
             // Nothing eligible: possible only by rounding.
             if best == NIL { rq.waiting.first() } else { best }
         }

@@ -7,6 +7,7 @@
 //! each time instead of being kept for a tick.
 
 use super::FairClass;
+use super::entity::{CfsRq, Entity};
 use super::pelt::{CAPACITY_SCALE, MIN_DIVIDER};
 use super::rbtree::NIL;
 use super::rules::{Algorithm, Reweight, Throttling};
@@ -33,34 +34,55 @@ impl FairClass {
     /// Brings the load of `e` and its queue `q` up to date (update_load_avg with UPDATE_TG).
     #[inline(always)]
     pub(super) fn update_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
-        let (rq, se) = (&self.cfs[q as usize], &self.ents[e as usize]);
-        let is_plain = se.avg.is_attached() & (se.my_q == NIL) & (rq.removed.nr == 0);
-        if is_plain && !se.avg.is_due(now) && !rq.avg.is_due(now) {
-            // Several callbacks at one instant ask for it: after the first there is nothing to do.
-            return;
+        if self.owes_update(now, q, e) {
+            self.update_due_load_avg(now, q, e, change);
         }
-        if is_plain && rq.se == NIL {
-            self.refresh_at_root(now, q, e);
+    }
+
+    /// The same without a call, for what happens at every switch.
+    #[inline(always)]
+    pub(super) fn update_load_avg_in_place(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
+        if self.owes_update(now, q, e) {
+            self.refresh(now, q, e, change);
+        }
+    }
+
+    /// Whether there is anything to do. Several callbacks at one instant ask for it: mostly there
+    /// is nothing after the first.
+    #[inline(always)]
+    fn owes_update(&self, now: Nanos, q: u32, e: u32) -> bool {
+        let (rq, se) = (&self.cfs[q as usize], &self.ents[e as usize]);
+        se.avg.is_due(now) || rq.avg.is_due(now) || !Self::is_plain(rq, se)
+    }
+
+    /// Whether nothing but time changes the load: no group below `se`, nobody who left `rq`.
+    #[inline(always)]
+    fn is_plain(rq: &CfsRq, se: &Entity) -> bool {
+        se.avg.is_attached() & (se.my_q == NIL) & (rq.removed.nr == 0)
+    }
+
+    #[inline(never)]
+    fn update_due_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
+        self.refresh(now, q, e, change);
+    }
+
+    #[inline(always)]
+    fn refresh(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
+        self.touch(q);
+        let rq = &mut self.cfs[q as usize];
+        let se = &mut self.ents[e as usize];
+        if Self::is_plain(rq, se) && rq.se == NIL {
+            // A task at the root: nothing below to pass on, no group above to tell. Mostly both
+            // were brought up to date together the last time, too: then time does the same to both.
+            let step = se.refresh_task_avg(now, rq.curr == e);
+            rq.refresh_avg(now, step.as_ref());
         } else {
             self.refresh_with_groups(now, q, e, change);
         }
     }
 
-    /// Task `e` at the root: nothing below to pass on, no group above to tell.
-    #[inline(never)]
-    fn refresh_at_root(&mut self, now: Nanos, q: u32, e: u32) {
-        self.touch(q);
-        let rq = &mut self.cfs[q as usize];
-        let se = &mut self.ents[e as usize];
-        // Mostly both were brought up to date together the last time, too: then time does the same
-        // to both.
-        let step = se.refresh_task_avg(now, rq.curr == e);
-        rq.refresh_avg(now, step.as_ref());
-    }
-
     #[inline(never)]
     fn refresh_with_groups(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
-        self.touch(q);
         let rq = &mut self.cfs[q as usize];
         let se = &mut self.ents[e as usize];
         if se.avg.is_attached() {

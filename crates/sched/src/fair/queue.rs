@@ -86,7 +86,7 @@ impl FairClass {
     }
 
     /// Moves `min_vruntime` up to the least virtual runtime of the queue, never back.
-    #[inline]
+    #[inline(always)]
     pub(super) fn update_min_vruntime(&mut self, q: u32) {
         let rq = &mut self.cfs[q as usize];
         let queued = Self::running(&self.ents, rq).map(|se| se.vruntime);
@@ -152,7 +152,7 @@ impl FairClass {
     }
 
     #[inline(always)]
-    pub(super) fn enqueue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: EnqueueFlags) {
+    fn enqueue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: EnqueueFlags) {
         let is_curr = self.rq(q).curr == e;
         let cfs = self.rules.algorithm == Algorithm::Cfs;
         if is_curr && !cfs {
@@ -165,7 +165,7 @@ impl FairClass {
             se.vruntime = se.vruntime.wrapping_add(min_vruntime);
             se.v_relative = false;
         }
-        self.update_load_avg(core.now, q, e, Change::Attach);
+        self.update_load_avg_in_place(core.now, q, e, Change::Attach);
         self.update_group_weight(core, e);
         if !is_curr && !cfs {
             self.place_entity_eevdf(q, e, flags.initial);
@@ -185,18 +185,12 @@ impl FairClass {
 
     /// Returns whether `e` left; `false`: its dequeue is delayed.
     #[inline(always)]
-    pub(super) fn dequeue_entity(
-        &mut self,
-        core: &mut Core,
-        q: u32,
-        e: u32,
-        flags: Dequeue,
-    ) -> bool {
+    fn dequeue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) -> bool {
         self.update_curr(core, q);
         self.clear_buddies(e);
         let exempt = flags.special || flags.throttle || flags.delayed;
         let delay = self.rules.delay_dequeue && flags.sleep && !exempt;
-        self.update_load_avg(core.now, q, e, Change::None);
+        self.update_load_avg_in_place(core.now, q, e, Change::None);
         if delay && !self.entity_eligible(q, e) {
             if self.rules.delayed_lag_only_rises {
                 self.update_entity_lag(core, q, e);
@@ -241,7 +235,19 @@ impl FairClass {
         true
     }
 
-    #[inline]
+    /// [`Self::enqueue_entity`] for bandwidth control.
+    #[inline(never)]
+    pub(super) fn put_back_entity(&mut self, core: &mut Core, q: u32, e: u32) {
+        self.enqueue_entity(core, q, e, EnqueueFlags::WAKEUP);
+    }
+
+    /// [`Self::dequeue_entity`] for bandwidth control.
+    #[inline(never)]
+    pub(super) fn take_entity_off(&mut self, core: &mut Core, q: u32, e: u32, delayed: bool) {
+        self.dequeue_entity(core, q, e, Dequeue::throttle(delayed));
+    }
+
+    #[inline(always)]
     pub(super) fn enqueue_task_fair(
         &mut self,
         core: &mut Core,
@@ -294,6 +300,7 @@ impl FairClass {
     }
 
     /// What must be right before the first level is enqueued: queue, attributes, utilisation.
+    #[inline(always)]
     fn prepare_enqueue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         let e = self.task_entity(task);
         if flags.restore {
@@ -302,13 +309,7 @@ impl FairClass {
         }
         let q = self.queue_of(core, task, cpu);
         if self.ent(e).cfs != q {
-            let min_vruntime = self.rq(self.ent(e).cfs).min_vruntime;
-            let se = self.ent_mut(e);
-            if !se.v_relative {
-                se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
-                se.v_relative = true;
-            }
-            self.move_entity_to(core, e, q);
+            self.change_queue(core, e, q);
         }
         if flags.initial {
             self.init_util_avg(e);
@@ -316,6 +317,18 @@ impl FairClass {
         if flags.wakeup {
             self.note_wakeup(core.now, cpu);
         }
+    }
+
+    /// Task entity `e`, which is on no queue, is to join `q` instead of the one it was on.
+    #[inline(never)]
+    fn change_queue(&mut self, core: &mut Core, e: u32, q: u32) {
+        let min_vruntime = self.rq(self.ent(e).cfs).min_vruntime;
+        let se = self.ent_mut(e);
+        if !se.v_relative {
+            se.vruntime = se.vruntime.wrapping_sub(min_vruntime);
+            se.v_relative = true;
+        }
+        self.move_entity_to(core, e, q);
     }
 
     /// The levels of `e` and above, whose entities stay queued: counts, load, shares, slices.
@@ -369,7 +382,19 @@ impl FairClass {
 
     /// Dequeues `e` and those above it that become empty. Returns `false` if `e` is a task whose
     /// dequeue is delayed.
+    #[inline(never)]
     pub(super) fn dequeue_entities(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        first: u32,
+        flags: Dequeue,
+    ) -> bool {
+        self.dequeue_upwards(core, cpu, first, flags)
+    }
+
+    #[inline(always)]
+    fn dequeue_upwards(
         &mut self,
         core: &mut Core,
         cpu: CpuId,
@@ -422,15 +447,18 @@ impl FairClass {
     }
 
     /// Ends the delayed dequeue of `e`, which the pick has chosen (EEVDF 6.12).
+    // With code of its own: under sleeping tasks every second dequeue is such a one.
+    #[inline(never)]
     pub(super) fn complete_delayed(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
         let flags = Dequeue { special: false, throttle: false, ..Dequeue::throttle(true) };
-        self.dequeue_entities(core, cpu, e, flags);
+        self.dequeue_upwards(core, cpu, e, flags);
         if self.is_task(e) {
             core.dequeue_delayed(self.entity_task(e));
         }
     }
 
     /// Delays the dequeue of `e`.
+    #[inline(always)]
     pub(super) fn set_delayed(&mut self, e: u32) {
         self.ent_mut(e).delayed = true;
         if self.is_task(e) {
@@ -439,6 +467,7 @@ impl FairClass {
     }
 
     /// `e` is no longer delayed: it runs again, or its dequeue is completed.
+    #[inline(always)]
     pub(super) fn clear_delayed(&mut self, e: u32) {
         self.ent_mut(e).delayed = false;
         if self.is_task(e) {
@@ -568,7 +597,7 @@ impl FairClass {
         self.clear_buddies(e);
         if self.ent(e).on_rq {
             self.tree_remove(q, e);
-            self.update_load_avg(core.now, q, e, Change::None);
+            self.update_load_avg_in_place(core.now, q, e, Change::None);
             if self.rules.is_eevdf() && (is_pick || !self.rules.only_picks_protect) {
                 self.protect(q, e);
             }
@@ -648,6 +677,7 @@ impl FairClass {
     }
 
     /// Puts task entity `e` at the head of its CPU's list.
+    #[inline(always)]
     fn list_add_head(&mut self, e: u32) {
         let cpu = self.rq(self.ent(e).cfs).cpu as usize;
         let head = self.cpus[cpu].tasks_head;
@@ -662,6 +692,7 @@ impl FairClass {
     }
 
     /// Takes task entity `e` off its CPU's list.
+    #[inline(always)]
     fn list_remove(&mut self, e: u32) {
         let cpu = self.rq(self.ent(e).cfs).cpu as usize;
         let (prev, next) = (self.ent(e).list_prev, self.ent(e).list_next);

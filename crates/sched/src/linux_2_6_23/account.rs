@@ -354,7 +354,11 @@ impl Fair {
             let is_over = ideal.is_some_and(|ideal| ran > ideal);
             key.wrapping_sub(best_key) as i64 > if is_over { 0 } else { lead }
         };
-        let (mut quiet, mut end) = (0, QUIET_TICKS_MAX + 1);
+        // Mostly few: in steps that double, then between the last two.
+        let (mut quiet, mut end) = (0, 1);
+        while end <= QUIET_TICKS_MAX && !gives_way(end) {
+            (quiet, end) = (end, 2 * end);
+        }
         while end - quiet > 1 {
             let middle = quiet.midpoint(end);
             if gives_way(middle) { end = middle } else { quiet = middle }
