@@ -119,8 +119,8 @@ pub const INFO_7_2: SchedulerInfo = SchedulerInfo {
     name: "linux-7.2",
     summary: "Linux 7.2 as on x86: deadline > real-time, fair server > fair (EEVDF, a timer ends \
               slices: HRTICK)",
-    source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5; which \
-             servers admission counts by the type information of 7.2.9",
+    source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5; \
+             which servers admission counts by the type information of 7.2.9",
     leaves_out: LEAVES_OUT_7_2,
     tunables: &TUNABLES_7_2,
     build: |options, machine, cgroups| {

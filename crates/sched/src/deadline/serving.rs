@@ -12,8 +12,8 @@
 //! class names nobody and says so in [`Core::served_cpus`]; the real-time class then names nobody
 //! either, and the choice falls to the fair class.
 //!
-//! Source: Linux kernel/sched/deadline.c (__pick_task_dl, dl_server_start, dl_server_stop), 7.0 with
-//! sched_init_dl_servers and kernel/sched/ext.c (ext_server_init, enqueue_task_scx).
+//! Source: Linux kernel/sched/deadline.c (__pick_task_dl, dl_server_start, dl_server_stop), 7.0
+//! with sched_init_dl_servers and kernel/sched/ext.c (ext_server_init, enqueue_task_scx).
 
 use super::cbs::to_ratio;
 use super::fair_server::FairServers;

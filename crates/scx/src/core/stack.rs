@@ -8,8 +8,8 @@
 //!
 //! Deadline servers: the fair server of 6.18 serves nobody in full mode, so real-time tasks starve
 //! those of the scheduler. 7.x has a second server for each CPU, the ext server, which serves the
-//! tasks of the scheduler (`schedlab_sched::deadline::fair_server`). Here one of the two serves at a
-//! time: the ext server while the scheduler has all fair tasks, else the fair server; beside a
+//! tasks of the scheduler (`schedlab_sched::deadline::fair_server`). Here one of the two serves at
+//! a time: the ext server while the scheduler has all fair tasks, else the fair server; beside a
 //! scheduler in partial mode, which has tasks of its own below fair ones, those have no server.
 
 use super::class::ExtClass;
@@ -44,8 +44,8 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     summary: "sched_ext without callbacks: one queue for each node, first come first served, 20 ms",
     source: "Linux 6.18 and 7.1, kernel/sched/ext.c, ext_idle.c",
     leaves_out: "sub-schedulers, hotplug, core scheduling, SCX_ENQ_IMMED, the wait of \
-                 SCX_KICK_WAIT, idle masks for each node, frequencies, the ext server of 7.1 beside a \
-                 scheduler that takes some tasks only (SCX_OPS_SWITCH_PARTIAL)",
+                 SCX_KICK_WAIT, idle masks for each node, frequencies, the ext server of 7.1 beside \
+                 a scheduler that takes some tasks only (SCX_OPS_SWITCH_PARTIAL)",
     claims: Claims {
         work_conserving: false,
         starvation_free: false,
