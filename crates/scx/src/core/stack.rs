@@ -44,8 +44,8 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     summary: "sched_ext without callbacks: one queue for each node, first come first served, 20 ms",
     source: "Linux 6.18 and 7.1, kernel/sched/ext.c, ext_idle.c",
     leaves_out: "sub-schedulers, hotplug, core scheduling, SCX_ENQ_IMMED, the wait of \
-                 SCX_KICK_WAIT, idle masks for each node, frequencies, the ext server of 7.1 beside \
-                 a scheduler that takes some tasks only (SCX_OPS_SWITCH_PARTIAL)",
+                 SCX_KICK_WAIT, idle masks for each node, frequencies, the ext server of 7.1 \
+                 beside a scheduler that takes some tasks only (SCX_OPS_SWITCH_PARTIAL)",
     claims: Claims {
         work_conserving: false,
         starvation_free: false,
