@@ -4,8 +4,9 @@
 //! Names are those of docs/reference/measures.md, read from the very types that hold the measures:
 //! a number such as `nr_switches`; a number of a distribution, `wakeup_latency_ns_p99` (or with a
 //! dot, `wakeup_latency.ns_p99`); and for a task, a number over all tasks of its description:
-//! `turnaround_ns_mean`, `_min`, `_max`, `_sum`, and the quartiles `_q1`, `_median`, `_q3`. Values are compared in millionths, so that a
-//! number in a file is compared as it is written. Left out: expectations over several runs.
+//! `turnaround_ns_mean`, `_min`, `_max`, `_sum`, and the quartiles `_q1`, `_median`, `_q3`. Values
+//! are compared in millionths, so that a number in a file is compared as it is written. Left out:
+//! expectations over several runs.
 
 use schedlab_metrics::{RunMeasures, RunTotals, TaskMeasures};
 use schedlab_model::{Comparison, Expectation, Subject, Workload};

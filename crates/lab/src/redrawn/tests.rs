@@ -57,7 +57,8 @@ fn a_measure_is_that_at_x_unless_it_names_another() {
     let found = drawn(
         "form = \"lines\"\nx = \"n\"\nseries = [\n\
          { label = \"a\", value = \"makespan_ns[scheduler=rr] / 1s\" },\n\
-         { label = \"b\", value = \"makespan_ns[scheduler=fcfs] / makespan_ns[scheduler=fcfs, n=1]\" },\n\
+         { label = \"b\", value = \"makespan_ns[scheduler=fcfs] / \
+         makespan_ns[scheduler=fcfs, n=1]\" },\n\
          ]\n[figure.original]\nsource = \"s\"\nat = [1, 2]\nvalues = [[7, 9], []]\n",
     );
     assert_eq!((found.panels.len(), found.panels[1].title.as_str()), (2, "simulated"));
@@ -76,7 +77,8 @@ fn a_box_has_the_five_numbers_of_the_tasks() {
     let found = drawn(
         "form = \"boxes\"\nseries = [\n\
          { label = \"a\", value = \"response_ns_{q}[scheduler=rr, task=hog*] / 1ms\" }]\n\
-         groups = [{ label = \"two\", where = { n = 2 } }, { label = \"none\", where = { n = 3 } }]\n\
+         groups = [{ label = \"two\", where = { n = 2 } },\n\
+         { label = \"none\", where = { n = 3 } }]\n\
          [figure.original]\nsource = \"s\"\ngroups = [[[1, 2, 3, 4, 9], []]]\n",
     );
     let [original, own] = [0, 1].map(|panel| &found.panels[panel].series[0].points);
@@ -90,7 +92,8 @@ fn a_box_has_the_five_numbers_of_the_tasks() {
 #[test]
 fn an_original_that_does_not_fit_is_refused() {
     let boxes = "form = \"boxes\"\nseries = [{ label = \"a\", value = \"nr_switches\" }]\n\
-                 groups = [{ label = \"g\", where = { n = 2 } }]\n[figure.original]\nsource = \"s\"\n";
+                 groups = [{ label = \"g\", where = { n = 2 } }]\n\
+                 [figure.original]\nsource = \"s\"\n";
     for wrong in ["[[[1, 2, 3]]]", "[[[5, 4, 3, 2, 1]]]", "[[[1, 2, 3, 4, 5]], []]"] {
         let error = refused(&format!("{boxes}groups = {wrong}\n"));
         assert!(error.contains("`original` does not fit the form"), "{wrong}: {error}");
@@ -100,7 +103,8 @@ fn an_original_that_does_not_fit_is_refused() {
                  source = \"s\"\nat = [1, 2]\n";
     assert!(refused(&format!("{lines}values = [[1]]\n")).contains("does not fit"));
     assert!(refused("form = \"lines\"\nx = \"n\"\n").contains("`series` is empty"));
-    let unknown = "form = \"boxes\"\nseries = [{ label = \"a\", value = \"nothing_{q}[task=x]\" }]\n\
+    let unknown = "form = \"boxes\"\n\
+                   series = [{ label = \"a\", value = \"nothing_{q}[task=x]\" }]\n\
                    groups = [{ label = \"g\", where = {} }]\n";
     assert!(refused(unknown).contains("nothing_median"));
 }
