@@ -24,6 +24,9 @@ pub enum Place {
     ByVtime,
 }
 
+/// Ids below this are found without a search.
+const SMALL_IDS: u64 = 4096;
+
 /// Tasks by virtual time from which on a queue has a tree.
 const TREE_MIN: u32 = 32;
 
@@ -105,6 +108,8 @@ pub struct Dsqs {
     all: Vec<Dsq>,
     nodes: Vec<Node>,
     by_id: BTreeMap<u64, u32>,
+    /// The same of ids below [`SMALL_IDS`]: most schedulers number their queues by CPU or group.
+    by_small_id: Vec<u32>,
     free: Vec<u32>,
     cursors: Vec<Cursor>,
     nr_cpus: u32,
@@ -121,6 +126,7 @@ impl Dsqs {
             all: local.chain(bypass).chain(global).collect(),
             nodes: Vec::new(),
             by_id: BTreeMap::new(),
+            by_small_id: Vec::new(),
             free: Vec::new(),
             cursors: Vec::new(),
             nr_cpus,
@@ -160,7 +166,19 @@ impl Dsqs {
     /// The queue that the scheduler created as `id`.
     #[inline]
     pub fn find(&self, id: u64) -> Option<u32> {
+        if id < SMALL_IDS {
+            return self.by_small_id.get(id as usize).copied().filter(|dsq| *dsq != NIL);
+        }
         self.by_id.get(&id).copied()
+    }
+
+    /// Notes where the queue of a small id is; [`NIL`]: nowhere.
+    fn note_small_id(&mut self, id: u64, dsq: u32) {
+        if id < SMALL_IDS {
+            let len = self.by_small_id.len().max(id as usize + 1);
+            self.by_small_id.resize(len, NIL);
+            self.by_small_id[id as usize] = dsq;
+        }
     }
 
     /// A queue.
@@ -188,6 +206,7 @@ impl Dsqs {
             }
         };
         self.by_id.insert(id, index);
+        self.note_small_id(id, index);
         true
     }
 
@@ -195,6 +214,7 @@ impl Dsqs {
     pub fn destroy(&mut self, id: u64) {
         if let Some(index) = self.by_id.remove(&id) {
             assert_eq!(self.all[index as usize].nr, 0, "the queue to be destroyed holds tasks");
+            self.note_small_id(id, NIL);
             self.free.push(index);
         }
     }

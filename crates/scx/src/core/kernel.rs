@@ -19,6 +19,21 @@ pub const PID_BASE: u32 = 1_000;
 /// Bits that mark a timer of the class that is not the scheduler's.
 pub const TIMER_OF_CORE: u64 = 1 << 63;
 
+/// What schedulers read of a task in `struct task_struct`, of this moment.
+pub(crate) struct TaskView<'k> {
+    pub core: &'k schedlab_sched::core::Task,
+    /// As [`Kernel::task_flags`].
+    pub flags: u32,
+    /// As [`Kernel::static_prio`].
+    pub static_prio: i32,
+    /// As [`Kernel::task_running`].
+    pub is_on_cpu: bool,
+    /// As [`Kernel::is_queued`].
+    pub is_queued: bool,
+    /// As [`Kernel::sum_exec_runtime`].
+    pub sum_exec_runtime: Nanos,
+}
+
 /// The kernel as a callback finds it.
 pub struct Kernel<'a> {
     pub(crate) state: &'a mut ExtState,
@@ -54,10 +69,25 @@ impl Kernel<'_> {
         self.core.task(p).comm.as_str()
     }
 
+    /// Everything of a task that changes, found with one look at each side.
+    #[inline]
+    pub(crate) fn task_view(&self, p: TaskId) -> TaskView<'_> {
+        let (core, ext) = (self.core.task(p), self.state.task(p));
+        let is_on_cpu = self.core.rq(core.cpu).curr == Some(p);
+        let since = if is_on_cpu { self.core.now - core.exec_start } else { 0 };
+        TaskView {
+            core,
+            flags: flags_of(ext.exiting || core.state == TaskState::Dead),
+            static_prio: 120 + i32::from(core.attr.nice),
+            is_on_cpu,
+            is_queued: ext.queued,
+            sum_exec_runtime: core.sum_exec_runtime + since,
+        }
+    }
+
     /// PF_* bits.
     pub fn task_flags(&self, p: TaskId) -> u32 {
-        let exiting = self.state.task(p).exiting || self.core.task(p).state == TaskState::Dead;
-        PF_FORKNOEXEC | if exiting { PF_EXITING } else { 0 }
+        self.task_view(p).flags
     }
 
     /// What the scheduler may store to: slice, virtual time, ...
@@ -83,7 +113,7 @@ impl Kernel<'_> {
 
     /// Priority that follows from nice, 100 to 139; 120 for nice 0.
     pub fn static_prio(&self, p: TaskId) -> i32 {
-        120 + i32::from(self.core.task(p).attr.nice)
+        self.task_view(p).static_prio
     }
 
     /// Priority in effect: -1 deadline, 0 to 98 real-time, 100 to 139.
@@ -283,4 +313,9 @@ impl Kernel<'_> {
     pub fn cancel_timer(&mut self, token: u64) -> bool {
         self.state.timers.remove(&token).is_some()
     }
+}
+
+/// PF_* bits of a task.
+fn flags_of(is_exiting: bool) -> u32 {
+    PF_FORKNOEXEC | if is_exiting { PF_EXITING } else { 0 }
 }

@@ -82,14 +82,13 @@ std::arch::global_asm!(
     "push r14",
     "push r15",
     "sub rsp, 8",
-    // rdi: function, rsi: four arguments, rdx: where the stack pointer is kept.
-    "mov [rdx], rsp",
+    // rdi: function, rsi, rdx, rcx, r8: its arguments, r9: where the stack pointer is kept.
+    "mov [r9], rsp",
     "mov rax, rdi",
-    "mov r10, rsi",
-    "mov rdi, [r10]",
-    "mov rsi, [r10 + 8]",
-    "mov rdx, [r10 + 16]",
-    "mov rcx, [r10 + 24]",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "mov rcx, r8",
     "call rax",
     "schedlab_scx_return:",
     "add rsp, 8",
@@ -114,7 +113,7 @@ std::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    fn schedlab_scx_enter(function: u64, args: *const u64, stack: *mut u64) -> u64;
+    fn schedlab_scx_enter(f: u64, a: u64, b: u64, c: u64, d: u64, stack: *mut u64) -> u64;
     fn schedlab_scx_return();
     fn schedlab_scx_abandon(stack: u64) -> !;
 }
@@ -125,22 +124,30 @@ unsafe extern "C" {
 ///
 /// `function` is the address of a C function of at most four integer arguments in a loaded image,
 /// whose code is `text`, and every pointer it is given outlives the call.
-#[inline]
-pub unsafe fn call(function: u64, args: [u64; 4], text: &Range<u64>) -> Result<u64, Fault> {
+#[inline(always)]
+pub unsafe fn call(function: u64, args: [u64; 4], text: Range<u64>) -> Result<u64, Box<Fault>> {
     watch();
     let outer = ACTIVE.get();
-    let mut active = Active { stack: 0, text: text.clone(), fault: None };
+    let mut active = Active { stack: 0, text, fault: None };
     let this = &raw mut active;
     CALLS.set(CALLS.get() + 1);
     ACTIVE.set(this);
     // SAFETY: the caller's promise; a fault comes back here as a return.
-    let value = unsafe { schedlab_scx_enter(function, args.as_ptr(), &raw mut (*this).stack) };
+    let value = unsafe {
+        let [a, b, c, d] = args;
+        schedlab_scx_enter(function, a, b, c, d, &raw mut (*this).stack)
+    };
     ACTIVE.set(outer);
     // SAFETY: `this` points to our own frame.
-    match unsafe { (*this).fault.take() } {
-        None => Ok(value),
-        Some(fault) => Err(fault),
+    match unsafe { (*this).fault.is_some() } {
+        false => Ok(value),
+        true => Err(Box::new(taken(&mut active))),
     }
+}
+
+#[cold]
+fn taken(active: &mut Active) -> Fault {
+    active.fault.take().expect("it was there")
 }
 
 /// Ends the call under way: the scheduler broke a rule. Never called but from a function that the
@@ -156,7 +163,7 @@ pub fn broken(what: String) -> ! {
 }
 
 /// Makes the thread ready for calls: signals once for the process, a timer once for each thread.
-#[inline]
+#[inline(always)]
 fn watch() {
     WATCH.with(|watch| {
         if watch.0.get().is_none() {

@@ -14,11 +14,17 @@ use schedlab_model::{CgroupId, TaskId};
 
 /// A task that the scheduler passes; anything else ends the callback.
 pub fn task(run: &super::run::Run, p: u64, function: &str) -> Result<TaskId, String> {
-    run.tasks.task(p).ok_or_else(|| match p {
+    run.tasks.task(p).ok_or_else(|| no_task(run, p, function))
+}
+
+/// What is wrong with a pointer that should be to a task.
+#[cold]
+pub fn no_task(run: &super::run::Run, p: u64, function: &str) -> String {
+    match p {
         0 => format!("{function} was given NULL for a task"),
         _ if run.tasks.is_task(p) => format!("{function} was given an idle task"),
         _ => format!("{function} was given {p:#x}, which is no task"),
-    })
+    }
 }
 
 /// Ends the callback if there was an error, else its value. Nothing is held by then.

@@ -285,6 +285,7 @@ thread_local! {
 }
 
 /// Calls `call` while functions of this list belong to `run` and `k`.
+#[inline(always)]
 pub fn during<R>(k: &mut Kernel<'_>, run: &mut Run, call: impl FnOnce() -> R) -> R {
     let kernel: *mut Kernel<'_> = k;
     let mut this = Call { kernel: kernel.cast(), run };

@@ -2,7 +2,8 @@
 //! Functions of sched_ext for natively compiled schedulers: arguments of C become those of
 //! [`Kernel`](crate::core::Kernel), whose methods say what each does.
 
-use super::helpers::{formatted, ok, task};
+use super::guard;
+use super::helpers::{formatted, no_task, ok};
 use super::host::with;
 use super::maps::errno::EBUSY;
 use super::run::{Run, node_mask};
@@ -12,12 +13,10 @@ use schedlab_model::CpuMask;
 
 /// A mask that the scheduler passes; NULL: none.
 fn mask(at: u64) -> CpuMask {
-    let mut bytes = [0u8; 128];
-    touch::copy_from(at, &mut bytes);
-    let mut words = [0u64; 16];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    }
+    mask_of(touch::get16(at))
+}
+
+fn mask_of(words: [u64; 16]) -> CpuMask {
     with(|k, _| CpuMask::from_words(words).and(k.possible_cpus()))
 }
 
@@ -28,10 +27,11 @@ fn on_task<R>(
     function: &str,
     f: impl FnOnce(&mut Kernel<'_>, &mut Run, schedlab_model::TaskId) -> R,
 ) -> R {
-    ok(with(|k, run| {
-        let task = task(run, p, function)?;
-        Ok(f(k, run, task))
-    }))
+    let answer = with(|k, run| run.tasks.task(p).map(|task| f(k, run, task)));
+    match answer {
+        Some(answer) => answer,
+        None => guard::broken(with(|_, run| no_task(run, p, function))),
+    }
 }
 
 pub extern "C" fn create_dsq(id: u64, node: i32) -> i32 {
@@ -205,7 +205,12 @@ pub extern "C" fn select_cpu_and_args(p: u64, allowed: u64, args: u64) -> i32 {
 }
 
 pub extern "C" fn pick_idle_cpu(allowed: u64, flags: u64) -> i32 {
-    let allowed = mask(allowed);
+    let allowed = touch::get16(allowed);
+    // On a busy machine the answer does not depend on the mask.
+    if with(|k, _| k.is_every_cpu_busy()) {
+        return -EBUSY as i32;
+    }
+    let allowed = mask_of(allowed);
     with(|k, run| {
         let answer = k.pick_idle_cpu(&allowed, flags);
         run.refresh_idle(k);

@@ -111,7 +111,7 @@ impl NativeOps {
     }
 
     /// Calls a callback; 0 if there is none.
-    #[inline]
+    #[inline(always)]
     fn call(
         &mut self,
         k: &mut Kernel<'_>,
@@ -124,7 +124,7 @@ impl NativeOps {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn call_function(
         &mut self,
         k: &mut Kernel<'_>,
@@ -136,12 +136,12 @@ impl NativeOps {
         // SAFETY: `function` lies in the code of our image, and the arguments are integers or
         // point to memory of the run.
         let answer =
-            host::during(k, &mut self.run, || unsafe { guard::call(function, args, &text) });
+            host::during(k, &mut self.run, move || unsafe { guard::call(function, args, text) });
         answer.map_err(|fault| OpsFault(self.describe(&fault)))
     }
 
     /// Calls a callback whose first argument is a task.
-    #[inline]
+    #[inline(always)]
     fn call_on(
         &mut self,
         k: &mut Kernel<'_>,

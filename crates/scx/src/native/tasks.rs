@@ -52,6 +52,8 @@ pub struct Tasks {
     layout: TaskLayout,
     entity: EntityLayout,
     slots: Vec<Slot>,
+    /// Bytes of all slots.
+    used: u64,
     free: Vec<u32>,
     slot_of: Vec<u32>,
     nr_idle: u32,
@@ -84,6 +86,7 @@ impl Tasks {
             layout,
             entity,
             slots: Vec::new(),
+            used: 0,
             free: Vec::new(),
             slot_of: Vec::new(),
             nr_idle: nr_cpus,
@@ -109,6 +112,7 @@ impl Tasks {
             return None;
         }
         self.slots.push(new);
+        self.used += self.stride;
         Some(self.slots.len() as u32 - 1)
     }
 
@@ -118,9 +122,10 @@ impl Tasks {
     }
 
     /// The slot of a pointer to a struct that is in use.
+    #[inline]
     fn slot(&self, p: u64) -> Option<u32> {
         let offset = p.wrapping_sub(self.base);
-        if offset >= self.slots.len() as u64 * self.stride {
+        if offset >= self.used {
             return None;
         }
         // SAFETY: the word is within the mapping, wherever in a struct `p` points.
@@ -154,7 +159,7 @@ impl Tasks {
     }
 
     /// Shows `task` to the scheduler: its struct, up to date.
-    #[inline]
+    #[inline(always)]
     pub fn show(
         &mut self,
         k: &mut Kernel<'_>,
@@ -171,33 +176,34 @@ impl Tasks {
     }
 
     /// Writes what changes.
-    #[inline]
+    #[inline(never)]
     fn refresh(&mut self, k: &Kernel<'_>, groups: &mut Groups, task: TaskId, slot: u32, at: u64) {
         let (l, at) = (&self.layout, |field: usize| at + field as u64);
-        let cpu = k.task_cpu(task).0;
-        let (nvcsw, nivcsw) = k.nr_switches(task);
-        let prio = k.prio(task);
-        let (runtime_ns, state) = (k.sum_exec_runtime(task), k.task_state(task));
+        // Looked up once: this is written before every callback about a task.
+        let view = k.task_view(task);
+        let (cpu, prio) = (view.core.cpu.0, view.core.prio);
+        let is_running = view.core.state == TaskState::Running;
+        let runtime_ns = view.sum_exec_runtime;
         // SAFETY: fields of a struct of ours, which C and we share.
         unsafe {
             put(at(l.cpu), cpu);
-            put(at(l.flags), k.task_flags(task));
-            put(at(l.on_cpu), u32::from(k.task_running(task)));
-            put(at(l.on_rq), u32::from(state == TaskState::Running));
-            put(at(l.state), u32::from(state != TaskState::Running));
+            put(at(l.flags), view.flags);
+            put(at(l.on_cpu), u32::from(view.is_on_cpu));
+            put(at(l.on_rq), u32::from(is_running));
+            put(at(l.state), u32::from(!is_running));
             put(at(l.prio), prio);
             put(at(l.normal_prio), prio);
-            put(at(l.static_prio), k.static_prio(task));
+            put(at(l.static_prio), view.static_prio);
             put(at(l.wake_cpu), cpu);
             put(at(l.recent_used_cpu), cpu);
-            put(at(l.nr_cpus_allowed), k.nr_cpus_allowed(task));
+            put(at(l.nr_cpus_allowed), view.core.nr_cpus_allowed);
             put(at(l.sum_exec_runtime), runtime_ns);
             put(at(l.utime), runtime_ns);
-            put(at(l.nvcsw), nvcsw);
-            put(at(l.nivcsw), nivcsw);
-            put(at(self.layout.scx + self.entity.flags), u32::from(k.is_queued(task)));
+            put(at(l.nvcsw), view.core.nr_voluntary_switches);
+            put(at(l.nivcsw), view.core.nr_involuntary_switches);
+            put(at(self.layout.scx + self.entity.flags), u32::from(view.is_queued));
         }
-        let group = k.task_cgroup(task);
+        let group = view.core.attr.cgroup;
         if self.slots[slot as usize].group != group.0 {
             self.slots[slot as usize].group = group.0;
             let css_set = groups.css_set(k, group);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory that a scheduler names in a call: it may not be there.
 //!
-//! Every access is one instruction of the functions below; when it faults, the handler of
+//! Every access is an instruction of the functions below; when one faults, the handler of
 //! [`super::guard`] makes the function return that it failed. So a bad pointer costs nothing
 //! until it comes, and never ends the process.
 
@@ -41,6 +41,30 @@ std::arch::global_asm!(
     "mov [rsi], eax",
     "xor eax, eax",
     "ret",
+    // rdi: from, rsi: to, which is ours; 128 bytes, a mask of CPUs: a string move would take
+    // longer to begin than all of this.
+    ".globl schedlab_scx_load128",
+    ".globl schedlab_scx_load128_end",
+    "schedlab_scx_load128:",
+    "movups xmm0, [rdi]",
+    "movups xmm1, [rdi + 16]",
+    "movups xmm2, [rdi + 32]",
+    "movups xmm3, [rdi + 48]",
+    "movups xmm4, [rdi + 64]",
+    "movups xmm5, [rdi + 80]",
+    "movups xmm6, [rdi + 96]",
+    "movups xmm7, [rdi + 112]",
+    "schedlab_scx_load128_end:",
+    "movups [rsi], xmm0",
+    "movups [rsi + 16], xmm1",
+    "movups [rsi + 32], xmm2",
+    "movups [rsi + 48], xmm3",
+    "movups [rsi + 64], xmm4",
+    "movups [rsi + 80], xmm5",
+    "movups [rsi + 96], xmm6",
+    "movups [rsi + 112], xmm7",
+    "xor eax, eax",
+    "ret",
     ".popsection",
 );
 
@@ -51,6 +75,8 @@ unsafe extern "C" {
     fn schedlab_scx_load8_at();
     fn schedlab_scx_load4(from: u64, to: *mut u8) -> u32;
     fn schedlab_scx_load4_at();
+    fn schedlab_scx_load128(from: u64, to: *mut [u64; 16]) -> u32;
+    fn schedlab_scx_load128_end();
     fn schedlab_scx_touch_failed();
 }
 
@@ -69,7 +95,9 @@ pub unsafe fn failed(context: *mut c_void) -> bool {
         schedlab_scx_load8_at as *const () as usize,
         schedlab_scx_load4_at as *const () as usize,
     ];
-    if own.contains(&at) {
+    let mask =
+        schedlab_scx_load128 as *const () as usize..schedlab_scx_load128_end as *const () as usize;
+    if own.contains(&at) || mask.contains(&at) {
         registers[RIP] = schedlab_scx_touch_failed as *const () as i64;
         return true;
     }
@@ -111,6 +139,17 @@ pub fn copy_to(to: u64, from: &[u8]) {
 #[cold]
 fn no_memory(at: u64, bytes: usize) -> ! {
     guard::broken(format!("it passed a pointer to {bytes} bytes at {at:#x}, which are not there"))
+}
+
+/// Reads a mask of CPUs there.
+#[inline]
+pub fn get16(from: u64) -> [u64; 16] {
+    let mut words = [0u64; 16];
+    // SAFETY: `words` is ours; a fault of the other side is a failure.
+    if unsafe { schedlab_scx_load128(from, &raw mut words) } != 0 {
+        no_memory(from, std::mem::size_of_val(&words));
+    }
+    words
 }
 
 /// Reads three words there.

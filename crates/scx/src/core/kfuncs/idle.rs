@@ -38,6 +38,12 @@ impl Kernel<'_> {
         choice.map_or_else(|error| error, |cpu| cpu.0 as i32)
     }
 
+    /// Whether the core tracks idle CPUs, and there is none.
+    #[inline]
+    pub fn is_every_cpu_busy(&self) -> bool {
+        self.state.idle.is_on && self.state.idle.cpus().is_empty()
+    }
+
     /// `scx_bpf_pick_idle_cpu`: claims an idle CPU of `allowed`, or -EBUSY.
     pub fn pick_idle_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
         if !self.tracks_idle() {
