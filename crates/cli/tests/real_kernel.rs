@@ -187,8 +187,8 @@ fn feedback_queues() {
     agree("feedback_queues", "mlfq", "mlfq", &first);
 }
 
-/// Boosts are counted from when the scheduler was loaded, in the model from the run's begin. That is
-/// why the two part under hogs, nice values and yields: without boosts they do not.
+/// Boosts are counted from when the scheduler was loaded, in the model from the run's begin. That
+/// is why the two part under hogs, nice values and yields: without boosts they do not.
 #[test]
 fn feedback_queues_without_boosts() {
     let test = "feedback_queues_without_boosts";
