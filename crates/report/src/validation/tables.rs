@@ -47,9 +47,9 @@ fn place(lane: &str, nr_cpus: u32) -> String {
 pub fn verdicts(found: &ValidationResult) -> String {
     let mut out = String::from(
         "<section id=\"verdicts\">\n<h2>Models and kernels at a glance</h2>\n<p>In each cell \
-         stands by how much the task that is farthest off differs between the model and the kernel; \
-         of slices, how many are equal in order and length. It is within if the whole 95\u{a0}% \
-         interval over the runs of every task lies within the tolerance.</p>\n\
+         stands by how much the task that is farthest off differs between the model and the \
+         kernel; of slices, how many are equal in order and length. It is within if the whole \
+         95\u{a0}% interval over the runs of every task lies within the tolerance.</p>\n\
          <ul class=\"legend\" aria-label=\"Legend\">",
     );
     for verdict in Verdict::ALL {
