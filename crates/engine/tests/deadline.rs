@@ -152,10 +152,14 @@ fn admission_is_the_kernels() {
     let tenths = |count| (0..count).map(|_| task("A", implicit(10, 100), endless())).collect();
     assert!(run_on("linux-6.1", 1, tenths(9), 10).is_ok());
     assert!(run_on("linux-6.12", 1, tenths(9), 10).is_ok());
+    // Two servers of 50 ms in 1 s are admitted beside them, in 7.2 one again.
+    assert!(run_on("linux-7.1", 1, tenths(8), 10).is_ok());
+    assert!(refusal("linux-7.1", 1, tenths(9)).contains("beside the 0.899 in use"));
+    assert!(run_on("linux-7.2", 1, tenths(9), 10).is_ok());
     assert_eq!(
         refusal("linux-6.1", 1, tenths(10)),
         "task \"A\" at 0 ns: its share of 0.099 CPUs is not admitted beside the 0.899 in use: \
-         DEADLINE tasks and fair servers may use 0.949 (EBUSY); lower a runtime, or raise \
+         DEADLINE tasks and servers may use 0.949 (EBUSY); lower a runtime, or raise \
          rt_runtime"
     );
     assert!(run_on("linux-6.1", 2, tenths(19), 10).is_ok());

@@ -193,8 +193,10 @@ pub struct Core {
     pub rqs: Vec<Rq>,
     /// CPUs whose deadline class has something queued, which real-time tasks avoid.
     pub deadline_cpus: CpuMask,
-    /// CPUs whose latest choice was the fair server's: real-time tasks let fair ones go first.
+    /// CPUs whose latest choice was a server's: real-time tasks let those it serves go first.
     pub served_cpus: CpuMask,
+    /// The class of sched_ext schedulers, if the stack has it.
+    pub ext_class: Option<u8>,
     /// Tasks by id.
     pub tasks: Vec<Task>,
     /// Control groups; 0 is the root group.
@@ -259,6 +261,7 @@ impl Core {
             rqs: vec![rq; nr_cpus as usize],
             deadline_cpus: CpuMask::empty(),
             served_cpus: CpuMask::empty(),
+            ext_class: None,
             tasks: Vec::new(),
             cgroups,
             random,

@@ -62,7 +62,9 @@ pub(crate) fn classes(
 ) -> [Box<dyn SchedClass>; 3] {
     let rules = rules.with_features(options);
     let mut deadline = DlOptions::from_options(options, deadline);
-    deadline.server = deadline.server.filter(|_| fair_server);
+    if !fair_server {
+        (deadline.server, deadline.ext_server) = (None, None);
+    }
     [
         Box::new(DlClass::new(deadline, machine)),
         Box::new(RtClass::new(&RtOptions::from_options(options), machine)),

@@ -31,16 +31,16 @@ const TUNABLES_6_12_0: [Tunable; ALL_6_12.len() + features::EEVDF_6_12.len()] =
     concat(&ALL_6_12, features::EEVDF_6_12);
 const TUNABLES: [Tunable; TUNABLES_6_12_0.len() + features::PICK_BUDDY.len()] =
     concat(&TUNABLES_6_12_0, features::PICK_BUDDY);
-const TUNABLES_7_1: [Tunable; TUNABLES.len() + features::NEWIDLE.len()] =
+const TUNABLES_7: [Tunable; TUNABLES.len() + features::NEWIDLE.len()] =
     concat(&with_default(TUNABLES, "RT_PUSH_IPI", 0), features::NEWIDLE);
+const TUNABLES_7_1: [Tunable; TUNABLES_7.len() + dl::EXT_SERVER.len()] =
+    concat(&TUNABLES_7, dl::EXT_SERVER);
 /// Architectures that rearm timers late have both high-resolution ticks.
-const TUNABLES_7_2: [Tunable; TUNABLES_7_1.len()] =
-    with_default(with_default(TUNABLES_7_1, "HRTICK", 1), "HRTICK_DL", 1);
+const TUNABLES_7_2: [Tunable; TUNABLES_7.len()] =
+    with_default(with_default(TUNABLES_7, "HRTICK", 1), "HRTICK_DL", 1);
 
 const LEAVES_OUT: &str = "the threads of the stop class, core scheduling, \
      NUMA balancing, cpu.idle groups, control groups of real-time tasks";
-const LEAVES_OUT_7_1: &str = "the threads of the stop class, core scheduling, \
-     NUMA balancing, cpu.idle groups, control groups of real-time tasks, the ext server";
 const CLAIMS: Claims =
     Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false };
 
@@ -102,7 +102,6 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
     summary: "Linux 7.1: deadline > real-time, fair server > fair (EEVDF, exact arithmetic, new \
               tasks do not preempt)",
     source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
-    leaves_out: LEAVES_OUT_7_1,
     tunables: &TUNABLES_7_1,
     build: |options, machine, cgroups| {
         stack(Rules::LINUX_7_1, DlRules::LINUX_7_1, options, machine, cgroups)
@@ -111,7 +110,7 @@ pub const INFO_7_1: SchedulerInfo = SchedulerInfo {
 };
 
 const LEAVES_OUT_7_2: &str = "the threads of the stop class, core scheduling, NUMA balancing, \
-     cpu.idle groups, control groups of real-time tasks, the ext server, the preference of a \
+     cpu.idle groups, control groups of real-time tasks, the preference of a \
      process's threads for one last-level cache (SCHED_CACHE), what a timer of HRTICK \
      takes off the time slice of a SCHED_RR task";
 
@@ -120,11 +119,12 @@ pub const INFO_7_2: SchedulerInfo = SchedulerInfo {
     name: "linux-7.2",
     summary: "Linux 7.2 as on x86: deadline > real-time, fair server > fair (EEVDF, a timer ends \
               slices: HRTICK)",
-    source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5",
+    source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5; \
+             which servers admission counts by the type information of 7.2.9",
     leaves_out: LEAVES_OUT_7_2,
     tunables: &TUNABLES_7_2,
     build: |options, machine, cgroups| {
-        stack(Rules::LINUX_7_2, DlRules::LINUX_7_1, options, machine, cgroups)
+        stack(Rules::LINUX_7_2, DlRules::LINUX_7_2, options, machine, cgroups)
     },
     ..INFO_6_6
 };
@@ -139,7 +139,8 @@ pub enum KernelVersion {
 }
 
 /// The classes of such a kernel beside ext: deadline, real-time, fair. The tunables are those of
-/// [`INFO_6_18`]. Without `fair_server` nothing keeps real-time tasks from starving others.
+/// [`INFO_6_18`], for 7.1 with those of the ext server. Without `fair_server` nothing keeps
+/// real-time tasks from starving others.
 pub fn kernel_classes(
     version: KernelVersion,
     fair_server: bool,

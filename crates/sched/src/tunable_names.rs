@@ -39,10 +39,18 @@ const FILES: &[(&str, &str)] = &[
     ("dl_period_max", "sched_deadline_period_max_us"),
     ("fair_server_runtime", "fair_server/runtime"),
     ("fair_server_period", "fair_server/period"),
+    ("ext_server_runtime", "ext_server/runtime"),
+    ("ext_server_period", "ext_server/period"),
 ];
 
 /// Files whose names tell no unit although they hold ns, without `sched_`.
-const PLAIN_NS: &[&str] = &["shares_ratelimit", "fair_server/runtime", "fair_server/period"];
+const PLAIN_NS: &[&str] = &[
+    "shares_ratelimit",
+    "fair_server/runtime",
+    "fair_server/period",
+    "ext_server/runtime",
+    "ext_server/period",
+];
 
 /// What is set otherwise, and how.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -247,6 +255,7 @@ mod tests {
             ("linux-6.12", "sched_rr_timeslice_ms", "30", "rr_timeslice_ms", 30),
             ("linux-6.12", "sched_deadline_period_min_us", "200", "dl_period_min", 200_000),
             ("linux-6.18", "fair_server/runtime", "60000000", "fair_server_runtime", 60_000_000),
+            ("linux-7.1", "ext_server/runtime", "70000000", "ext_server_runtime", 70_000_000),
             ("linux-6.1", "tunable_scaling", "2", "tunable_scaling", 2),
             ("sd-0.48", "kernel.rr_interval", "12", "rr_interval", 12),
             ("linux-6.1", "sched_rt_runtime_us", "-1", "rt_bandwidth", 1),

@@ -14,8 +14,9 @@
 //!
 //! Not here, since it is another rule: 2.6.0, which compares numbers of tasks of all CPUs with what
 //! it saw last time (`linux_2_6/balance/counts.rs`); which tasks a CPU gives away, in which order,
-//! and the wake-ups of 2.6.11 and 2.6.32, which are with their schedulers. 2.6.33 and later look by
-//! measured load: [`crate::balance`].
+//! and the wake-ups of 2.6.11 and 2.6.32, which are with their schedulers. RSDL and SD, patches of
+//! 2.6.20 to 2.6.22, have the outline of it, without domains and averages (`staircase/smp.rs`).
+//! Later kernels look by measured load: [`crate::balance`].
 //!
 //! Source: Linux 2.6.11, 2.6.22, 2.6.23.17, 2.6.24 and 2.6.32.67, kernel/sched.c. Left out:
 //! `rq->next_balance`, which looks at a domain later than its own interval says where that was last

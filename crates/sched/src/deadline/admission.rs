@@ -2,7 +2,13 @@
 //! Admission: whether one more task fits, and the checks of sched_setattr(2).
 //!
 //! Source: Linux kernel/sched/deadline.c (sched_dl_overflow, __dl_overflow, __checkparam_dl) and
-//! syscalls.c, 6.12.63. The whole machine is one root domain, every CPU has capacity 1024.
+//! syscalls.c, 6.12.63; sched_init_dl_servers of 7.0 and 7.2. The whole machine is one root domain,
+//! every CPU has capacity 1024.
+//!
+//! The servers of all CPUs are admitted from the start. 7.0 and 7.1 admit two for each CPU, that of
+//! fair and that of sched_ext tasks, though nobody may ever load a scheduler; 7.2 admits the latter
+//! when a scheduler is loaded (no kernel before it has `dl_bw_attached`, by its type
+//! information), and lets the former go when that takes all fair tasks.
 
 use super::{DlClass, DlOptions};
 use crate::core::Core;
@@ -21,7 +27,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Nobody but the fair servers is admitted yet.
+    /// Nobody but the servers is admitted yet.
     pub fn new(options: &DlOptions, nr_cpus: u32) -> Self {
         let cpus = u64::from(nr_cpus);
         Self {
@@ -74,7 +80,7 @@ impl DlClass {
             let limit = self.admission.limit.unwrap_or_default();
             return Err(format!(
                 "its share of {} CPUs is not admitted beside the {} in use: DEADLINE tasks and \
-                 fair servers may use {} (EBUSY); lower a runtime, or raise rt_runtime",
+                 servers may use {} (EBUSY); lower a runtime, or raise rt_runtime",
                 share(new),
                 share(in_use),
                 share(limit)
@@ -119,8 +125,13 @@ mod tests {
     use crate::deadline::fair_server::StopRule;
 
     fn nr_admitted(server_ms: u64, nr_cpus: u32) -> u32 {
-        let server = Some((StopRule::LastLeaves, server_ms, 1_000));
-        let options = DlOptions { server, ..DlOptions::default() };
+        nr_admitted_beside(server_ms, None, nr_cpus)
+    }
+
+    fn nr_admitted_beside(fair_ms: u64, ext_ms: Option<u64>, nr_cpus: u32) -> u32 {
+        let server = Some((StopRule::LastLeaves, fair_ms, 1_000));
+        let ext_server = ext_ms.map(|runtime| (runtime, 1_000));
+        let options = DlOptions { server, ext_server, ..DlOptions::default() };
         let mut admission = Admission::new(&options, nr_cpus);
         let new = to_ratio(100, 10);
         (0..).take_while(|_| admission.exchange(0, new)).count() as u32
@@ -132,6 +143,13 @@ mod tests {
         assert_eq!(nr_admitted(0, 1), 9);
         assert_eq!(nr_admitted(50, 1), 9);
         assert_eq!(nr_admitted(0, 2), 19);
+    }
+
+    #[test]
+    fn section_4_1_the_ext_server_of_7_1_takes_the_ninth_place() {
+        assert_eq!(nr_admitted_beside(50, Some(50), 1), 8);
+        assert_eq!(nr_admitted_beside(50, Some(50), 2), 17);
+        assert_eq!(nr_admitted_beside(50, None, 1), 9);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fair server: fair tasks that higher classes starve get a reserved share of each CPU.
+//! The fair server: fair tasks that higher classes starve get a reserved share of each CPU. The ext
+//! server of 7.x does the same for the tasks of a sched_ext scheduler; where one has all fair
+//! tasks, "fair" here means those.
 //!
 //! A deadline entity of each CPU (50 ms in each second by default) whose work is the fair class. It
 //! stands in the queue of the CPU among the deadline tasks: while its deadline is the earliest,
@@ -57,6 +59,9 @@ struct Server {
     idle_wait: bool,
     /// Since when fair tasks have been runnable here without a break, as of the last charge.
     session: Nanos,
+    /// It has stopped for good in the session that began then (ext server): it starts with the
+    /// first task of another one.
+    over: Option<Nanos>,
     /// CPU time of the fair class up to the last charge.
     exec_seen: Nanos,
     /// Time of the last charge, and the CPU time of all classes by then.
@@ -120,6 +125,7 @@ impl Server {
 #[derive(Debug)]
 pub struct FairServers {
     rule: StopRule,
+    has_runtime: bool,
     cpus: Vec<Server>,
 }
 
@@ -152,13 +158,33 @@ impl FairServers {
             defer_running: false,
             idle_wait: false,
             session: 0,
+            over: None,
             exec_seen: 0,
             seen: (0, 0),
             lasts_until: 0,
             wanted: 0,
             under_way: None,
         };
-        Self { rule, cpus: vec![server; nr_cpus as usize] }
+        Self { rule, has_runtime: runtime_ns > 0, cpus: vec![server; nr_cpus as usize] }
+    }
+
+    /// These servers begin to act: what has run so far was not theirs.
+    pub fn begin(&mut self, core: &Core) {
+        let class = core.class_of(Policy::Normal);
+        for cpu in core.cpus.iter() {
+            let server = &mut self.cpus[cpu.index()];
+            server.exec_seen = core.class_exec_runtime(cpu, class);
+            server.seen = (core.now, busy_time(core, cpu));
+            // A timer that came while others acted was not heard.
+            server.under_way = None;
+        }
+    }
+
+    /// The server of `cpu`, which is about to stop, starts again only when the tasks that are
+    /// runnable now have all left.
+    pub fn wait_for_next(&mut self, cpu: CpuId) {
+        let server = &mut self.cpus[cpu.index()];
+        server.over = Some(server.session);
     }
 
     /// Budget and deadline of the server of `cpu`.
@@ -214,7 +240,7 @@ impl FairServers {
         server.session = since;
         if nr_running > 0 {
             server.idle_wait = false;
-            if !server.active {
+            if !server.active && self.has_runtime && server.over != Some(since) {
                 self.start(core, cpu, since);
             }
         }

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fair servers as members of the class: their place in the queues, their bandwidth, and what
-//! the choice of a server means.
+//! The servers as members of the class: their place in the queues, their bandwidth, and what the
+//! choice of a server means.
+//!
+//! Each CPU may have two: the fair server, and from 7.0 on the ext server for the tasks of a
+//! sched_ext scheduler. While such a scheduler has all fair tasks the ext server serves them, else
+//! the fair server: only that one acts here, since the other has nobody to serve. (In the kernel
+//! that one may still be active, until it finds that out.) A sched_ext scheduler in partial mode
+//! has no server here.
 //!
 //! A class cannot name a task of another one. When the server's deadline is the earliest, this
 //! class names nobody and says so in [`Core::served_cpus`]; the real-time class then names nobody
 //! either, and the choice falls to the fair class.
 //!
-//! Source: Linux kernel/sched/deadline.c (__pick_task_dl, dl_server_start, dl_server_stop).
+//! Source: Linux kernel/sched/deadline.c (__pick_task_dl, dl_server_start, dl_server_stop), 7.0
+//! with sched_init_dl_servers and kernel/sched/ext.c (ext_server_init, enqueue_task_scx).
 
 use super::cbs::to_ratio;
 use super::fair_server::FairServers;
@@ -26,23 +33,49 @@ struct ServerBandwidth {
     departure: u32,
 }
 
-/// The servers and their bandwidth.
+/// The servers that act, one a CPU, and their bandwidth.
 #[derive(Debug)]
 pub(super) struct Serving {
     pub servers: FairServers,
     bandwidth: u64,
     cpus: Vec<ServerBandwidth>,
+    /// They are the ext servers.
+    is_ext: bool,
+    /// The others, which have nobody to serve.
+    others: Option<Box<Serving>>,
 }
 
 impl Serving {
     /// The servers of a kernel that has them.
     pub fn new(options: &DlOptions, nr_cpus: u32) -> Option<Self> {
         let (rule, runtime, period) = options.server?;
-        Some(Self {
+        // Timers of the two are told apart by their numbers.
+        let one = |runtime, period, is_ext, departure| Self {
             servers: FairServers::new(rule, runtime, period, nr_cpus),
             bandwidth: to_ratio(period, runtime),
-            cpus: vec![ServerBandwidth::default(); nr_cpus as usize],
-        })
+            cpus: vec![ServerBandwidth { departure, ..Default::default() }; nr_cpus as usize],
+            is_ext,
+            others: None,
+        };
+        let ext = options
+            .ext_server
+            .map(|(runtime, period)| Box::new(one(runtime, period, true, 1 << 28)));
+        Some(Self { others: ext, ..one(runtime, period, false, 0) })
+    }
+
+    /// Whether others than those that act should: a scheduler has taken all fair tasks, or has
+    /// given them back.
+    fn are_others_due(&self, core: &Core) -> bool {
+        let is_ext = core.ext_class == Some(core.class_of(Policy::Normal));
+        is_ext != self.is_ext && self.others.is_some()
+    }
+
+    /// The others act from now on.
+    fn change(&mut self, core: &Core) {
+        let Some(mut others) = self.others.take() else { return };
+        std::mem::swap(self, &mut others);
+        self.others = Some(others);
+        self.servers.begin(core);
     }
 }
 
@@ -58,13 +91,27 @@ impl DlClass {
 
     #[inline(never)]
     fn sync_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if self.serving.as_ref().is_some_and(|serving| serving.are_others_due(core)) {
+            self.change_servers(core);
+        }
         let Some(serving) = &mut self.serving else { return false };
         let chooses = serving.servers.sync(core, cpu);
         self.follow_server(core, cpu);
         chooses
     }
 
-    /// The timer of the fair server of `cpu` fires (`dl_server_timer`).
+    /// The servers that act stop, for the others to act.
+    fn change_servers(&mut self, core: &mut Core) {
+        let cpus = core.cpus;
+        for cpu in cpus.iter() {
+            self.stop_server(core, cpu);
+        }
+        if let Some(serving) = &mut self.serving {
+            serving.change(core);
+        }
+    }
+
+    /// The timer of the server of `cpu` fires (`dl_server_timer`).
     pub(super) fn server_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let Some(serving) = &mut self.serving else { return };
         let chooses = serving.servers.timer(core, cpu);
@@ -113,13 +160,17 @@ impl DlClass {
 
     /// The 0-lag time of the stopped server of `cpu` has come, if that timer is still meant.
     pub(super) fn server_inactive(&mut self, cpu: CpuId, departure: u32) {
-        let Some(serving) = &mut self.serving else { return };
-        let counted = &mut serving.cpus[cpu.index()];
-        // The number went through a token, which keeps thirty bits.
-        if (counted.departure ^ departure) << 2 == 0 && std::mem::take(&mut counted.non_contending)
-        {
-            counted.active = false;
-            self.grub.deactivate(cpu, serving.bandwidth);
+        let mut next = self.serving.as_mut();
+        while let Some(serving) = next {
+            let counted = &mut serving.cpus[cpu.index()];
+            // The number went through a token, which keeps thirty bits.
+            let is_meant = (counted.departure ^ departure) << 2 == 0;
+            if is_meant && std::mem::take(&mut counted.non_contending) {
+                counted.active = false;
+                self.grub.deactivate(cpu, serving.bandwidth);
+                return;
+            }
+            next = serving.others.as_deref_mut();
         }
     }
 
@@ -156,12 +207,18 @@ impl DlClass {
     }
 
     /// The server of `cpu` was chosen, but the fair class named nobody: what it counted was asleep
-    /// already (delayed dequeue). The server stops, and others may run.
+    /// already (delayed dequeue), or a sched_ext scheduler keeps it for itself or for another CPU.
+    /// The server stops, and others may run.
     pub(super) fn server_found_nobody(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         if !core.served_cpus.contains(cpu) {
             return false;
         }
         core.served_cpus.clear(cpu);
+        if let Some(serving) = &mut self.serving
+            && serving.is_ext
+        {
+            serving.servers.wait_for_next(cpu);
+        }
         self.stop_server(core, cpu);
         true
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tunables of the deadline class. `dl_period_min` and `dl_period_max` follow the files
-//! `sched_deadline_period_min_us` and `sched_deadline_period_max_us` of /proc/sys/kernel.
+//! `sched_deadline_period_min_us` and `sched_deadline_period_max_us` of /proc/sys/kernel, those of
+//! the ext server `sched/ext_server/cpuN/runtime` and `period` of debugfs.
 
 use super::cbs::to_ratio;
 use super::fair_server::StopRule;
@@ -9,7 +10,7 @@ use crate::hrtick::HrtickRule;
 use crate::options::{Options, Tunable, TunableKind};
 use crate::rt::tunables::{Bandwidth, RT_PERIOD, RT_RUNTIME, RtOptions};
 use schedlab_model::Nanos;
-use schedlab_model::time::{NSEC_PER_SEC, NSEC_PER_USEC};
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
 
 /// Shortest period.
 pub const DL_PERIOD_MIN: Tunable = Tunable {
@@ -35,6 +36,26 @@ pub const HRTICK_DL: Tunable = Tunable {
     text: "feature: a timer ends the budgets of DEADLINE tasks between ticks",
 };
 
+/// CPU time of starving sched_ext tasks.
+pub const EXT_SERVER_RUNTIME: Tunable = Tunable {
+    name: "ext_server_runtime",
+    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
+    default: 50 * NSEC_PER_MSEC,
+    text: "fair-server: CPU time of starving sched_ext tasks in each ext_server_period; 0: none; \
+           counted by admission",
+};
+
+/// Period of the ext server.
+pub const EXT_SERVER_PERIOD: Tunable = Tunable {
+    name: "ext_server_period",
+    kind: TunableKind::Time { min: NSEC_PER_MSEC, max: 4 * NSEC_PER_SEC },
+    default: NSEC_PER_SEC,
+    text: "fair-server: period of ext_server_runtime",
+};
+
+/// Tunables of the ext server.
+pub const EXT_SERVER: &[Tunable] = &[EXT_SERVER_RUNTIME, EXT_SERVER_PERIOD];
+
 /// Tunables of the class.
 pub const TUNABLES: &[Tunable] = &[DL_PERIOD_MIN, DL_PERIOD_MAX, HRTICK_DL];
 
@@ -45,6 +66,8 @@ pub struct DlRules {
     pub grub: GrubRule,
     /// When a fair server stops; versions before 6.12 have none.
     pub server_stops: StopRule,
+    /// The ext server of each CPU counts, whether or not it has anybody to serve.
+    pub counts_ext_server: bool,
     /// The high-resolution tick.
     pub hrtick: HrtickRule,
 }
@@ -54,6 +77,7 @@ impl DlRules {
     pub const LINUX_6_1: Self = Self {
         grub: GrubRule::Before6_5,
         server_stops: StopRule::LastLeaves,
+        counts_ext_server: false,
         hrtick: HrtickRule::LINUX_6_1,
     };
     /// Linux 6.6.
@@ -63,9 +87,16 @@ impl DlRules {
     pub const LINUX_6_12: Self = Self { hrtick: HrtickRule::LINUX_6_12, ..Self::LINUX_6_6 };
     /// Linux 6.18.
     pub const LINUX_6_18: Self = Self { server_stops: StopRule::NobodyToRun, ..Self::LINUX_6_12 };
-    /// Linux 7.1 and later.
-    pub const LINUX_7_1: Self =
-        Self { server_stops: StopRule::OrIdle, hrtick: HrtickRule::LINUX_7_1, ..Self::LINUX_6_18 };
+    /// Linux 7.1.
+    pub const LINUX_7_1: Self = Self {
+        server_stops: StopRule::OrIdle,
+        counts_ext_server: true,
+        hrtick: HrtickRule::LINUX_7_1,
+        ..Self::LINUX_6_18
+    };
+    /// Linux 7.2: the ext server counts only while a sched_ext scheduler is loaded
+    /// (`dl_bw_attached`).
+    pub const LINUX_7_2: Self = Self { counts_ext_server: false, ..Self::LINUX_7_1 };
 }
 
 /// Settings of the class.
@@ -80,6 +111,8 @@ pub struct DlOptions {
     pub limit: Option<(Nanos, Nanos)>,
     /// The fair server of each CPU: when it stops, its runtime and period; from 6.12 on.
     pub server: Option<(StopRule, Nanos, Nanos)>,
+    /// Runtime and period of the ext server of each CPU; without runtime it serves nobody.
+    pub ext_server: Option<(Nanos, Nanos)>,
     /// What a reclaiming task is charged.
     pub grub: GrubRule,
     /// The high-resolution tick, with the feature HRTICK_DL.
@@ -93,6 +126,11 @@ impl DlOptions {
         // As long as the period or longer is the whole CPU: the kernel takes no longer runtime.
         let period = options.get(RT_PERIOD.name);
         let runtime = options.get(RT_RUNTIME.name).min(period);
+        let has_servers = matches!(rt.bandwidth, Bandwidth::FairServer { .. });
+        let ext_server = (has_servers && rules.counts_ext_server).then(|| {
+            let period = options.get(EXT_SERVER_PERIOD.name);
+            (options.get(EXT_SERVER_RUNTIME.name).min(period), period)
+        });
         Self {
             period_min: options.get(DL_PERIOD_MIN.name),
             period_max: options.get(DL_PERIOD_MAX.name),
@@ -103,14 +141,16 @@ impl DlOptions {
                 }
                 _ => None,
             },
+            ext_server,
             grub: rules.grub,
             hrtick: (options.get(HRTICK_DL.name) == 1).then_some(rules.hrtick),
         }
     }
 
-    /// What the fair server of each CPU uses of that, in 2^-20 of a CPU.
+    /// What the servers of each CPU use of that, in 2^-20 of a CPU.
     pub fn server_bandwidth(&self) -> u64 {
-        self.server.map_or(0, |(_, runtime, period)| to_ratio(period, runtime))
+        let ext = self.ext_server.map_or(0, |(runtime, period)| to_ratio(period, runtime));
+        self.server.map_or(0, |(_, runtime, period)| to_ratio(period, runtime)) + ext
     }
 
     /// [`DlOptions::limit`] in 2^-20 of a CPU.
@@ -127,6 +167,7 @@ impl Default for DlOptions {
             period_max: DL_PERIOD_MAX.default,
             limit: Some((RT_RUNTIME.default, RT_PERIOD.default)),
             server: None,
+            ext_server: None,
             grub: GrubRule::From6_5,
             hrtick: None,
         }

@@ -5,19 +5,29 @@
 //! Source: the order of classes of Linux kernel/sched/sched.h, 6.18. There ext lies below fair; in
 //! full mode no fair task exists beside it, so here it lies above, and the fair class is present
 //! only if tasks may ever go back to it.
+//!
+//! Deadline servers: the fair server of 6.18 serves nobody in full mode, so real-time tasks starve
+//! those of the scheduler. 7.x has a second server for each CPU, the ext server, which serves the
+//! tasks of the scheduler (`schedlab_sched::deadline::fair_server`). Here one of the two serves at
+//! a time: the ext server while the scheduler has all fair tasks, else the fair server; beside a
+//! scheduler in partial mode, which has tasks of its own below fair ones, those have no server.
 
 use super::class::ExtClass;
 use super::ops::{Ops, OpsInfo};
 use super::options::{self, CoreVersion, ExtOptions};
 use schedlab_model::{CgroupSpec, Machine};
 use schedlab_sched::SchedClass;
+use schedlab_sched::deadline::tunables::EXT_SERVER;
 use schedlab_sched::linux_6_12::{INFO_6_18, KernelVersion, kernel_classes};
 use schedlab_sched::options::{Options, Tunable, concat};
 use schedlab_sched::registry::{Claims, MadeScheduler, MadeStack, SchedulerInfo};
 
-/// Tunables: those of the core, and of the classes beside it.
-const TUNABLES: [Tunable; options::TUNABLES.len() + INFO_6_18.tunables.len()] =
+const TUNABLES_6_18: [Tunable; options::TUNABLES.len() + INFO_6_18.tunables.len()] =
     concat(options::TUNABLES, INFO_6_18.tunables);
+
+/// Tunables: those of the core, and of the classes beside it.
+const TUNABLES: [Tunable; TUNABLES_6_18.len() + EXT_SERVER.len()] =
+    concat(&TUNABLES_6_18, EXT_SERVER);
 
 /// A scheduler without callbacks: what the core does by itself.
 struct NoOps;
@@ -34,7 +44,8 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     summary: "sched_ext without callbacks: one queue for each node, first come first served, 20 ms",
     source: "Linux 6.18 and 7.1, kernel/sched/ext.c, ext_idle.c",
     leaves_out: "sub-schedulers, hotplug, core scheduling, SCX_ENQ_IMMED, the wait of \
-                 SCX_KICK_WAIT, idle masks for each node, frequencies, the ext server of 7.x",
+                 SCX_KICK_WAIT, idle masks for each node, frequencies, the ext server of 7.1 \
+                 beside a scheduler that takes some tasks only (SCX_OPS_SWITCH_PARTIAL)",
     claims: Claims {
         work_conserving: false,
         starvation_free: false,
@@ -59,8 +70,9 @@ pub fn stack(
         CoreVersion::V7_1 => KernelVersion::V7_1,
     };
     let is_full = ext.is_full();
-    // The fair server serves fair tasks only; in full mode there are none.
-    let [deadline, rt, fair] = kernel_classes(version, !is_full, options, machine, cgroups);
+    // To 6.18 there are servers of fair tasks only; in full mode there are no such tasks.
+    let has_servers = !is_full || version == KernelVersion::V7_1;
+    let [deadline, rt, fair] = kernel_classes(version, has_servers, options, machine, cgroups);
     if !is_full {
         vec![deadline, rt, fair, Box::new(ext)]
     } else if settings.needs_fair() {
