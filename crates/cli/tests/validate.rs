@@ -176,6 +176,11 @@ fn a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again() {
     assert!(schema.is_valid(&found), "{written}");
     let tables = std::fs::read_to_string(dir.path().join("out/tables.md")).unwrap();
     assert!(tables.contains("| hogs | 6.12 | fcfs | vm, 1 CPU |"), "{tables}");
+    let page = std::fs::read_to_string(dir.path().join("out/report.html")).unwrap();
+    for wanted in ["OUTSIDE", "rr quantum=12ms", "slices of three ticks", "--details", "6.12."] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(!page.contains("may falsify these results"), "tasks are meant to be cut off");
 }
 
 #[test]

@@ -4,8 +4,9 @@
 //! Names are those of docs/reference/measures.md, read from the very types that hold the measures:
 //! a number such as `nr_switches`; a number of a distribution, `wakeup_latency_ns_p99` (or with a
 //! dot, `wakeup_latency.ns_p99`); and for a task, a number over all tasks of its description:
-//! `turnaround_ns_mean`, `_min`, `_max`, `_sum`. Values are compared in millionths, so that a
-//! number in a file is compared as it is written. Left out: expectations over several runs.
+//! `turnaround_ns_mean`, `_min`, `_max`, `_sum`, and the quartiles `_q1`, `_median`, `_q3`. Values
+//! are compared in millionths, so that a number in a file is compared as it is written. Left out:
+//! expectations over several runs.
 
 use schedlab_metrics::{RunMeasures, RunTotals, TaskMeasures};
 use schedlab_model::{Comparison, Expectation, Subject, Workload};
@@ -36,7 +37,7 @@ pub struct Expected {
 }
 
 /// Numbers over all tasks of a description, by the end of the measure's name.
-const OVER_TASKS: [&str; 4] = ["_mean", "_min", "_max", "_sum"];
+const OVER_TASKS: [&str; 7] = ["_mean", "_min", "_max", "_sum", "_q1", "_median", "_q3"];
 
 /// How a measure is found.
 enum Found {
@@ -66,7 +67,11 @@ pub fn check(workload: &Workload) -> Result<(), String> {
             "expectation of {:?}: no measure of a {of} is called so: allowed are {}{}",
             expectation.measure,
             names.join(", "),
-            if over_tasks { ", and any of them with _mean, _min, _max or _sum" } else { "" }
+            if over_tasks {
+                ", and any of them with _mean, _min, _max, _sum, _q1, _median or _q3"
+            } else {
+                ""
+            }
         ));
     }
     Ok(())
@@ -197,8 +202,23 @@ fn over(values: &[i128], end: &str) -> Option<i128> {
         "_min" => values.iter().copied().min(),
         "_max" => values.iter().copied().max(),
         "_sum" => Some(sum),
+        "_q1" => quartile(values, 1),
+        "_median" => quartile(values, 2),
+        "_q3" => quartile(values, 3),
         _ => (!values.is_empty()).then(|| sum / values.len() as i128),
     }
+}
+
+/// A quartile, between two values by linear interpolation (type 7 of Hyndman and Fan, The American
+/// Statistician 50, 1996), as box plots of common programs have them.
+fn quartile(values: &[i128], number: usize) -> Option<i128> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let quarters = sorted.len().checked_sub(1)? * number;
+    let (index, rest) = (quarters / 4, (quarters % 4) as i128);
+    let low = sorted[index];
+    let high = sorted.get(index + 1).copied().unwrap_or(low);
+    Some(low + (high - low) * rest / 4)
 }
 
 /// The name without the end that asks for a number over all tasks, and that end.
@@ -369,5 +389,15 @@ mod tests {
             assert!(error.contains(&format!("{measure:?}")), "{error}");
             assert!(error.contains("wakeup_latency_ns_p99"), "{error}");
         }
+    }
+    #[test]
+    fn quartiles_lie_between_values() {
+        let (_, measures) = measured();
+        let two: Vec<&TaskMeasures> = measures.tasks.iter().take(2).collect();
+        let of = |end: &str| number_of_tasks(&two, &format!("turnaround_ns_{end}"));
+        assert_eq!([of("q1"), of("median"), of("q3")], [Some(150.0), Some(200.0), Some(250.0)]);
+        assert_eq!(quartile(&[7], 3), Some(7));
+        assert_eq!(quartile(&[5, 1, 3, 9, 7], 1), Some(3));
+        assert_eq!(quartile(&[], 2), None);
     }
 }

@@ -34,6 +34,7 @@ mod style;
 mod sweep;
 mod tables;
 mod timeline;
+mod validation;
 mod warnings;
 mod write;
 
@@ -41,6 +42,7 @@ pub use error::ReportError;
 pub use page::render_report;
 pub use plots::write_plots;
 pub use study::StudyPage;
+pub use validation::{ValidationInput, render_validation, write_validation};
 
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::claims::ClaimResult;

@@ -56,7 +56,7 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
     let styles = Styles::new(&groups);
     let pairs = pairs_of(&groups);
     let mut page = Page { styles: &styles, number: 0, caps: Caps::new(&groups, input) };
-    let mut out = head(input);
+    let mut out = head(input.title);
     out += "<main>\n";
     let studies = studies(input);
     if studies.is_empty() {
@@ -66,7 +66,7 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
             "<p class=\"summary\" id=\"summary\">{}</p>",
             escape(&findings(&groups, &pairs).join(" "))
         );
-        out += &warnings_section(&groups);
+        out += &warnings_section(&groups, &[]);
         summary(&mut out, &groups, &styles);
         for group in &groups {
             page.experiment(&mut out, group)?;
@@ -101,7 +101,8 @@ fn studies(input: &ReportInput<'_>) -> Vec<StudyPage> {
     pages
 }
 
-fn head(input: &ReportInput<'_>) -> String {
+/// The file up to the begin of its body, with the style sheets.
+pub fn head(title: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
@@ -109,7 +110,7 @@ fn head(input: &ReportInput<'_>) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n\
          <style>\n{UPLOT_STYLE}\n{}</style>\n</head>\n<body>\n",
-        escape(input.title),
+        escape(title),
         STYLES.concat()
     )
 }
@@ -229,7 +230,7 @@ impl Page<'_> {
         *out += "</header>\n";
         *out += &contents(studies, groups, input.claims);
         *out += &verdict_summary(input.claims);
-        *out += &warnings_section(groups);
+        *out += &warnings_section(groups, &[]);
         for page in studies {
             *out += &study_page(page, groups, input.claims, &mut self.number)?;
         }

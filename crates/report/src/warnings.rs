@@ -140,9 +140,11 @@ fn warning_item(same: &[&Noted]) -> String {
     out
 }
 
-/// The section's HTML; empty without warnings.
-pub fn warnings_section(groups: &[Group<'_>]) -> String {
-    let noted = collect(groups);
+/// The section's HTML; empty without warnings. Those with the codes of `meant` are left out: they
+/// say what the runs are made to do.
+pub fn warnings_section(groups: &[Group<'_>], meant: &[&str]) -> String {
+    let mut noted = collect(groups);
+    noted.retain(|one| !meant.contains(&one.code.as_str()));
     if noted.is_empty() {
         return String::new();
     }
@@ -180,10 +182,12 @@ mod tests {
         let groups = group_all(&results);
         let noted = collect(&groups);
         assert_eq!(by_code(&noted)[0].len(), 2);
+        let shown = warnings_section(&groups, &["unfinished-tasks"]);
+        assert!(shown.contains("lost-events") && !shown.contains("unfinished-tasks"), "{shown}");
         let codes: Vec<&str> = noted.iter().map(|n| n.code.as_str()).collect();
         assert_eq!(codes, ["steal", "lost-events", "unfinished-tasks", "steal"]);
         assert_eq!((noted[0].runs, noted[0].places.len()), (2, 1));
-        let html = warnings_section(&groups);
+        let html = warnings_section(&groups, &[]);
         assert!(html.contains("3\u{a0}things may falsify") && html.contains("&lt;b&gt;9 %"));
         assert!(html.contains("1 of 2 tasks had not ended"));
     }

@@ -10,7 +10,7 @@
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
 use crate::kernel::{Kernel, Store};
-use crate::protocol::{ExtRequest, GuestReply, GuestRequest};
+use crate::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC};
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash, settings, wire};
@@ -193,7 +193,8 @@ impl VmLane {
         let limit = self.options.limit;
         let mut guest = if self.uses_snapshots() {
             let machine = identity::of_machine(&self.qemu, &job.setup, job.kernel, &self.initramfs);
-            let key = machine.sha256();
+            // A guest looks at the protocol's number once, while it boots.
+            let key = format!("{} {MAGIC:x}", machine.sha256());
             let path = snapshot::ensure(&self.cache, &self.qemu, &job.setup, files, &key, limit)?;
             snapshot::resume(&self.qemu, &job.setup, files, &path, &job.request)?
         } else if self.options.clock == Clock::Counted {

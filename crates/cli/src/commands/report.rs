@@ -8,8 +8,9 @@ use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::output::say;
 use schedlab_lab::claims::ClaimResult;
+use schedlab_lab::validate::{Validation, ValidationResult};
 use schedlab_lab::{ExperimentResult, RunResult, SCHEMA_VERSION};
-use schedlab_report::{Limits, ModelNote, ReportError, ReportInput, StudyPage};
+use schedlab_report::{Limits, ModelNote, ReportError, ReportInput, StudyPage, ValidationInput};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +94,27 @@ fn write_report(
     schedlab_report::write_report(path, &input).map_err(wrong)?;
     say(format!("report: {}", shown(path)));
     plots.map_or(Ok(()), |folder| write_plots_of(folder, &input))
+}
+
+/// Writes the page of a validation.
+pub fn write_validation(
+    path: &Path,
+    title: &str,
+    (validation, found): (&Validation, &ValidationResult),
+    results: &[ExperimentResult],
+) -> CliResult<()> {
+    let (command, notes) = (command_line(), model_notes(results));
+    let input = ValidationInput {
+        title,
+        command: &command,
+        validation,
+        found,
+        results,
+        model_notes: &notes,
+    };
+    schedlab_report::write_validation(path, &input).map_err(wrong)?;
+    say(format!("report: {}", shown(path)));
+    Ok(())
 }
 
 /// Writes the figures alone into `folder`, if there is one, and says where they are.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const BUILT_IN: [(&str, &str); 5] = [
     ("S0.toml", include_str!("../../../../studies/S0.toml")),
     ("S1.toml", include_str!("../../../../studies/S1.toml")),
-    // Other people's data would make the study's own file too long to read.
+    // Other people's data, claims and figures would make a study's own file too long to read.
     (
         "S2.toml",
         concat!(
@@ -26,12 +26,21 @@ const BUILT_IN: [(&str, &str); 5] = [
             include_str!("../../../../studies/S2-others.toml")
         ),
     ),
-    ("S3.toml", include_str!("../../../../studies/S3.toml")),
+    (
+        "S3.toml",
+        concat!(
+            include_str!("../../../../studies/S3.toml"),
+            "\n",
+            include_str!("../../../../studies/S3-figures.toml")
+        ),
+    ),
     (
         "S4.toml",
         concat!(
             include_str!("../../../../studies/S4.toml"),
-            include_str!("../../../../studies/S4-claims.toml")
+            include_str!("../../../../studies/S4-claims.toml"),
+            "\n",
+            include_str!("../../../../studies/S4-figures.toml")
         ),
     ),
 ];

@@ -40,6 +40,12 @@ pub fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
+/// CLOCK_MONOTONIC_COARSE in ns: the same clock as it stood at the last tick that advanced it.
+#[inline]
+pub fn last_tick_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC_COARSE)
+}
+
 /// CPU time of the calling thread in ns.
 #[inline]
 pub fn thread_cpu_ns() -> u64 {

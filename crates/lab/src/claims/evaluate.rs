@@ -105,11 +105,16 @@ pub(super) fn check_measure(measure: &MeasureRef, figures: &[String]) -> Result<
 impl Scope<'_> {
     /// The number; why there is none.
     pub fn evaluate(&self, expr: &Expr) -> Result<Found, String> {
+        self.evaluate_at(expr, &BTreeMap::new())
+    }
+
+    /// The number where these dimensions have these values, unless a measure names another.
+    pub fn evaluate_at(&self, expr: &Expr, at: &BTreeMap<String, String>) -> Result<Found, String> {
         if self.runs.is_empty() {
             return Err("no run of it gave a result".into());
         }
         let mut reading = Reading { scope: self, samples: Vec::new(), known: BTreeMap::new() };
-        let node = reading.resolve(expr, &BTreeMap::new())?;
+        let node = reading.resolve(expr, at)?;
         let samples = reading.samples;
         let means: Vec<f64> = samples.iter().map(|sample| stats::mean(&sample.values)).collect();
         let value = node.value(&means);

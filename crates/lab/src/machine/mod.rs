@@ -13,7 +13,7 @@ use schedlab_model::{Costs, Machine, Preempt};
 use schedlab_sched::registry::SchedulerInfo;
 
 /// The presets by name, each the text of its file.
-pub const PRESETS: [(&str, &str); 10] = [
+pub const PRESETS: [(&str, &str); 11] = [
     ("laptop", include_str!("../../../../machines/laptop.toml")),
     ("server-2x32", include_str!("../../../../machines/server-2x32.toml")),
     ("pi", include_str!("../../../../machines/pi.toml")),
@@ -24,6 +24,7 @@ pub const PRESETS: [(&str, &str); 10] = [
     ("S3-b", include_str!("../../../../machines/S3-b.toml")),
     ("S3-c", include_str!("../../../../machines/S3-c.toml")),
     ("S3-d", include_str!("../../../../machines/S3-d.toml")),
+    ("S4", include_str!("../../../../machines/S4.toml")),
 ];
 
 /// The preset called `name`, in any case.

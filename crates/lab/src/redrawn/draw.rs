@@ -4,7 +4,7 @@
 //! A panel for which there is no run is left out and named; so is a bar or a cell. Numbers are
 //! means with the interval that a claim would have ([`crate::claims::Scope`]).
 
-use super::{Form, GroupSpec, SeriesSpec, StudyFigure, StudyTable};
+use super::{FIVE, Form, GroupSpec, QUARTILE, SeriesSpec, StudyFigure, StudyTable};
 use crate::axis::Scalar;
 use crate::claims::{Expr, Found, Place, Scope, matches_template};
 use crate::{ExperimentResult, RunResult, values};
@@ -23,17 +23,34 @@ pub enum DrawnKind {
     Lines,
     /// Groups of bars.
     Bars,
+    /// Groups of box plots.
+    Boxes,
 }
 
 /// A number in a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DrawnPoint {
-    /// Along the horizontal axis; of bars the number of the group from 0.
+    /// Along the horizontal axis; of bars and boxes the number of the group from 0.
     pub x: f64,
-    /// The value.
+    /// The value; of boxes the median.
     pub y: f64,
     /// Ends of the 95 % interval.
     pub ci95: Option<[f64; 2]>,
+    /// Of boxes: least value, first and third quartile, greatest value.
+    pub spread: Option<[f64; 4]>,
+}
+
+impl DrawnPoint {
+    /// A value without an interval.
+    pub const fn plain(x: f64, y: f64) -> Self {
+        Self { x, y, ci95: None, spread: None }
+    }
+
+    /// The greatest number that is drawn of it.
+    pub fn top(&self) -> f64 {
+        let ends = self.ci95.map_or(self.y, |ends| ends[1].max(self.y));
+        self.spread.map_or(ends, |spread| spread[3].max(ends))
+    }
 }
 
 /// Numbers that belong together.
@@ -170,12 +187,23 @@ fn place_words(place: &Place) -> String {
 
 /// The number of some runs, if there is one.
 fn number(runs: &[&RunResult], value: &str, nr_cpus: u32) -> Option<Found> {
+    number_at(runs, value, nr_cpus, &BTreeMap::new())
+}
+
+/// The same where dimensions have these values; a measure may name others: those it is compared
+/// with.
+fn number_at(
+    runs: &[&RunResult],
+    value: &str,
+    nr_cpus: u32,
+    at: &BTreeMap<String, String>,
+) -> Option<Found> {
     let expr = Expr::parse(value).ok()?;
-    Scope { runs: runs.to_vec(), nr_cpus }.evaluate(&expr).ok()
+    Scope { runs: runs.to_vec(), nr_cpus }.evaluate_at(&expr, at).ok()
 }
 
 fn point(x: f64, found: Found) -> DrawnPoint {
-    DrawnPoint { x, y: found.value, ci95: found.ci95 }
+    DrawnPoint { ci95: found.ci95, ..DrawnPoint::plain(x, found.value) }
 }
 
 /// Fills a figure of `study`.
@@ -209,8 +237,10 @@ pub fn figure(
         let before = drawn.panels.len();
         match spec.form {
             Form::Records => drawn.panels.extend(records(&runs, &title)),
-            Form::Points => drawn.panels.extend(points(spec, &runs, &title, nr_cpus)),
-            Form::Bars => drawn.panels.extend(bars(spec, &runs, &title, nr_cpus)),
+            Form::Points | Form::Lines => {
+                drawn.panels.extend(points(spec, &runs, &title, nr_cpus));
+            }
+            Form::Bars | Form::Boxes => drawn.panels.extend(bars(spec, &runs, &title, nr_cpus)),
         }
         if drawn.panels.len() == before {
             drawn.missing.push(title);
@@ -236,7 +266,7 @@ fn originals(spec: &StudyFigure) -> Vec<DrawnPanel> {
             let [who, progress] = record_series(&original.records);
             vec![panel(DrawnKind::Who, who), panel(DrawnKind::Progress, progress)]
         }
-        Form::Points => {
+        Form::Points | Form::Lines => {
             let rows = spec.series.iter().zip(&original.values);
             let series = rows.map(|(series, values)| DrawnSeries {
                 label: series.label.clone(),
@@ -244,12 +274,46 @@ fn originals(spec: &StudyFigure) -> Vec<DrawnPanel> {
                     .at
                     .iter()
                     .zip(values)
-                    .map(|(x, y)| DrawnPoint { x: *x, y: *y, ci95: None })
+                    .map(|(x, y)| DrawnPoint::plain(*x, *y))
                     .collect(),
             });
-            vec![panel(DrawnKind::Points, series.collect())]
+            vec![panel(kind_of(spec.form), series.collect())]
         }
-        Form::Bars => Vec::new(),
+        Form::Bars | Form::Boxes if original.groups.is_empty() => Vec::new(),
+        Form::Bars | Form::Boxes => {
+            let rows = spec.series.iter().zip(&original.groups);
+            let series = rows.map(|(series, groups)| DrawnSeries {
+                label: series.label.clone(),
+                points: (0..)
+                    .zip(groups)
+                    .filter_map(|(index, group)| grouped(index, group))
+                    .collect(),
+            });
+            vec![panel(kind_of(spec.form), series.collect())]
+        }
+    }
+}
+
+/// What panels of a form hold; records have two of their own.
+const fn kind_of(form: Form) -> DrawnKind {
+    match form {
+        Form::Records => DrawnKind::Who,
+        Form::Points => DrawnKind::Points,
+        Form::Lines => DrawnKind::Lines,
+        Form::Bars => DrawnKind::Bars,
+        Form::Boxes => DrawnKind::Boxes,
+    }
+}
+
+/// A bar of one number, or a box of five.
+fn grouped(index: usize, numbers: &[f64]) -> Option<DrawnPoint> {
+    let x = index as f64;
+    match *numbers {
+        [y] => Some(DrawnPoint::plain(x, y)),
+        [min, q1, median, q3, max] => {
+            Some(DrawnPoint { spread: Some([min, q1, q3, max]), ..DrawnPoint::plain(x, median) })
+        }
+        _ => None,
     }
 }
 
@@ -262,7 +326,7 @@ fn record_series(records: &[Vec<f64>]) -> [Vec<DrawnSeries>; 2] {
             points: times
                 .iter()
                 .enumerate()
-                .map(|(index, ms)| DrawnPoint { x: *ms, y: y(number, index), ci95: None })
+                .map(|(index, ms)| DrawnPoint::plain(*ms, y(number, index)))
                 .collect(),
         };
         records.iter().enumerate().map(one).collect()
@@ -291,19 +355,16 @@ fn points(
     for one in &spec.series {
         let mut found = Vec::new();
         for text in &xs {
-            let at: Vec<&RunResult> = runs
-                .iter()
-                .filter(|run| values::dimension(run, &spec.x) == *text)
-                .copied()
-                .collect();
+            let at = BTreeMap::from([(spec.x.clone(), text.clone())]);
             let x = values::axis_value(text).map(|value| value.number);
-            found.extend(x.zip(number(&at, &one.value, nr_cpus)).map(|(x, y)| point(x, y)));
+            let y = number_at(runs, &one.value, nr_cpus, &at);
+            found.extend(x.zip(y).map(|(x, y)| point(x, y)));
         }
         found.sort_by(|a, b| a.x.total_cmp(&b.x));
         series.push(DrawnSeries { label: one.label.clone(), points: found });
     }
     series.iter().any(|one| !one.points.is_empty()).then(|| DrawnPanel {
-        kind: DrawnKind::Points,
+        kind: kind_of(spec.form),
         title: title.into(),
         is_original: false,
         series,
@@ -314,6 +375,12 @@ fn bars(spec: &StudyFigure, runs: &[&RunResult], title: &str, nr_cpus: u32) -> O
     let bar = |series: &SeriesSpec, (index, group): (usize, &GroupSpec)| {
         let of: Vec<&RunResult> =
             runs.iter().filter(|run| fits(run, &group.which, nr_cpus)).copied().collect();
+        if spec.form == Form::Boxes {
+            let value = |q: &&str| number(&of, &series.value.replace(QUARTILE, q), nr_cpus);
+            let five: Option<Vec<Found>> = FIVE.iter().map(value).collect();
+            let five: Vec<f64> = five?.iter().map(|found| found.value).collect();
+            return grouped(index, &five);
+        }
         number(&of, &series.value, nr_cpus).map(|found| point(index as f64, found))
     };
     let one = |series: &SeriesSpec| DrawnSeries {
@@ -322,7 +389,7 @@ fn bars(spec: &StudyFigure, runs: &[&RunResult], title: &str, nr_cpus: u32) -> O
     };
     let series: Vec<DrawnSeries> = spec.series.iter().map(one).collect();
     series.iter().any(|one| !one.points.is_empty()).then(|| DrawnPanel {
-        kind: DrawnKind::Bars,
+        kind: kind_of(spec.form),
         title: title.into(),
         is_original: false,
         series,
@@ -364,7 +431,7 @@ pub fn published(result: &ExperimentResult) -> Option<Drawn> {
             let number = |(index, x): (usize, &f64)| {
                 let here = row.pairs[index].map(|pair| pair.simulated);
                 let y = if is_original { Some(spec.values[index]) } else { here };
-                y.map(|y| DrawnPoint { x: *x, y, ci95: None })
+                y.map(|y| DrawnPoint::plain(*x, y))
             };
             let points = xs.iter().enumerate().filter_map(number).collect();
             panels[at].series.push(DrawnSeries { label: label.clone(), points });

@@ -6,6 +6,8 @@
 //! report draws what comes out. `[experiment.published]` gives a figure of lines by itself.
 
 mod draw;
+#[cfg(test)]
+mod tests;
 
 pub use draw::{
     Drawn, DrawnKind, DrawnPanel, DrawnPoint, DrawnRow, DrawnSeries, DrawnTable, figure, published,
@@ -29,8 +31,12 @@ pub enum Form {
     Records,
     /// A dot for each value of `x`.
     Points,
+    /// The same with lines between the dots.
+    Lines,
     /// Groups of bars, a group for each of `groups`.
     Bars,
+    /// Groups of box plots, a group for each of `groups`: least, quartiles and greatest over tasks.
+    Boxes,
 }
 
 /// A figure of a study.
@@ -51,7 +57,8 @@ pub struct StudyFigure {
     pub claims: Vec<String>,
     /// Experiments whose runs are drawn, by their names in the study, with braces.
     pub experiment: OneOrMore,
-    /// Where, each place a panel: `sim linux-6.12`, `host OTHER`.
+    /// Where, each place a panel: `sim linux-6.12`, `host OTHER`; a lane alone where the series
+    /// name the scheduler.
     pub on: Vec<String>,
     /// Panels side by side on a wide page; 0: as they fit.
     #[serde(default)]
@@ -59,7 +66,7 @@ pub struct StudyFigure {
     /// Only runs with these values of dimensions; `all` is the number of CPUs.
     #[serde(default, rename = "where")]
     pub which: BTreeMap<String, Scalar>,
-    /// Points: the dimension along the horizontal axis.
+    /// Points and lines: the dimension along the horizontal axis.
     #[serde(default)]
     pub x: String,
     /// Label of the horizontal axis.
@@ -77,10 +84,10 @@ pub struct StudyFigure {
     /// Where it ends at most, such as 100 for percents.
     #[serde(default)]
     pub y_max: Option<f64>,
-    /// Points and bars: what is drawn.
+    /// Points, lines, bars and boxes: what is drawn.
     #[serde(default)]
     pub series: Vec<SeriesSpec>,
-    /// Bars: the groups.
+    /// Bars and boxes: the groups.
     #[serde(default)]
     pub groups: Vec<GroupSpec>,
     /// What the study has.
@@ -94,7 +101,9 @@ pub struct StudyFigure {
 pub struct SeriesSpec {
     /// Its name in the legend.
     pub label: String,
-    /// The number: an expression over measures, in the unit of the axis: `makespan_ns / 1s`.
+    /// The number: an expression over measures, in the unit of the axis: `makespan_ns / 1s`. Of
+    /// boxes `{q}` stands for `min`, `q1`, `median`, `q3` and `max`:
+    /// `response_ns_{q}[task=child-*] / 1ms`.
     pub value: String,
 }
 
@@ -121,12 +130,16 @@ pub struct Original {
     /// Records: by process the elapsed milliseconds of each record.
     #[serde(default)]
     pub records: Vec<Vec<f64>>,
-    /// Points: values of x.
+    /// Points and lines: values of x.
     #[serde(default)]
     pub at: Vec<f64>,
-    /// Points: for each series its values.
+    /// Points and lines: for each series its values, or none where the original does not have it.
     #[serde(default)]
     pub values: Vec<Vec<f64>>,
+    /// Bars and boxes: for each series, for each group, the number, or the five of a box from least
+    /// to greatest. A series may be empty, and a group where the original does not have it.
+    #[serde(default)]
+    pub groups: Vec<Vec<Vec<f64>>>,
 }
 
 fn the_study() -> String {
@@ -244,8 +257,15 @@ fn figure_names(named: &OneOrMore, experiments: &[ExperimentSpec]) -> Vec<String
     meant.flat_map(ExperimentSpec::figure_names).collect()
 }
 
-fn check_places(on: &[String]) -> Result<(), StudyError> {
-    match on.iter().position(|text| Place::parse(text).is_none_or(|p| p.scheduler.is_none())) {
+/// What stands in a box's value for each of the five numbers, and these.
+const QUARTILE: &str = "{q}";
+const FIVE: [&str; 5] = ["min", "q1", "median", "q3", "max"];
+
+fn check_places(on: &[String], needs_scheduler: bool) -> Result<(), StudyError> {
+    let is_wrong = |text: &String| {
+        Place::parse(text).is_none_or(|place| needs_scheduler && place.scheduler.is_none())
+    };
+    match on.iter().position(is_wrong) {
         None => Ok(()),
         Some(index) => Err(StudyError::new(
             format!("{:?} is no place of runs", on[index]),
@@ -285,46 +305,73 @@ fn check_which<'w>(
 impl StudyFigure {
     fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
         let known = dimensions(&self.experiment, experiments)?;
-        check_places(&self.on)?;
+        check_places(&self.on, false)?;
         let mut names = known.clone();
         names.insert("task".into());
         let figures = figure_names(&self.experiment, experiments);
-        check_series(&self.series, (&names, &figures), "series")?;
+        let numbers: Vec<SeriesSpec> = self.series.iter().map(|one| self.plain(one)).collect();
+        check_series(&numbers, (&names, &figures), "series")?;
         let groups = self.groups.iter().map(|group| &group.which);
         check_which(std::iter::once(&self.which).chain(groups), &known)?;
         let lacks = |what: &str, form: &str| {
             Err(StudyError::new(format!("`{what}` is empty"), format!("form {form} needs it")))
         };
         match self.form {
-            Form::Points if !known.contains(&self.x) => {
+            Form::Points | Form::Lines if !known.contains(&self.x) => {
                 Err(unknown("dimension", &self.x, known.iter().map(String::as_str)).below("x"))
             }
             Form::Points if self.series.is_empty() => lacks("series", "points"),
+            Form::Lines if self.series.is_empty() => lacks("series", "lines"),
             Form::Bars if self.series.is_empty() => lacks("series", "bars"),
             Form::Bars if self.groups.is_empty() => lacks("groups", "bars"),
+            Form::Boxes if self.series.is_empty() => lacks("series", "boxes"),
+            Form::Boxes if self.groups.is_empty() => lacks("groups", "boxes"),
             _ => self.check_original(),
+        }
+    }
+
+    /// A series with a number in place of the five of a box.
+    fn plain(&self, series: &SeriesSpec) -> SeriesSpec {
+        match self.form {
+            Form::Boxes => SeriesSpec {
+                label: series.label.clone(),
+                value: series.value.replace(QUARTILE, FIVE[2]),
+            },
+            _ => series.clone(),
         }
     }
 
     /// The original has as many numbers as it must.
     fn check_original(&self) -> Result<(), StudyError> {
         let Some(original) = &self.original else { return Ok(()) };
+        let series = self.series.len();
         let fits = match self.form {
             Form::Records => !original.records.is_empty(),
-            Form::Points => {
-                original.values.len() == self.series.len()
-                    && original.values.iter().all(|row| row.len() == original.at.len())
+            Form::Points | Form::Lines => {
+                let is_row = |row: &Vec<f64>| row.is_empty() || row.len() == original.at.len();
+                original.values.len() == series && original.values.iter().all(is_row)
             }
-            Form::Bars => false,
+            Form::Bars | Form::Boxes => {
+                let count = if self.form == Form::Boxes { FIVE.len() } else { 1 };
+                let is_group = |group: &Vec<f64>| {
+                    group.is_empty() || (group.len() == count && group.is_sorted())
+                };
+                let is_row = |row: &Vec<Vec<f64>>| {
+                    (row.is_empty() || row.len() == self.groups.len()) && row.iter().all(is_group)
+                };
+                original.groups.len() == series && original.groups.iter().all(is_row)
+            }
         };
         let numbers = original.records.iter().chain(&original.values).flatten();
+        let numbers = numbers.chain(original.groups.iter().flatten().flatten());
         if fits && numbers.chain(&original.at).all(|number| number.is_finite()) {
             return Ok(());
         }
         Err(StudyError::new(
             "`original` does not fit the form",
-            "records: `records`; points: `at`, and a list as long in `values` for each series; \
-             bars have none",
+            "records: `records`; points and lines: `at`, and in `values` for each series a list as \
+             long, or an empty one; bars and boxes: in `groups` for each series a list with one \
+             number, or five that rise, for each group",
         )
         .below("original"))
     }
@@ -332,7 +379,7 @@ impl StudyFigure {
 
 impl StudyTable {
     fn check(&self, experiments: &[ExperimentSpec]) -> Result<(), StudyError> {
-        check_places(&self.on)?;
+        check_places(&self.on, true)?;
         if let Some(named) = &self.experiment {
             let mut known = dimensions(named, experiments)?;
             check_which(self.rows.iter().map(|row| &row.which), &known)?;

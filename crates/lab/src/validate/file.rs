@@ -51,6 +51,9 @@ pub struct Pair {
     pub kernel: String,
     /// Model in the registry.
     pub model: String,
+    /// Whether `--quick` leaves it out in guests, unless the kernel is asked for by name.
+    #[serde(default)]
+    pub skip_quick: bool,
 }
 
 /// Where kernels run, and the modelled machine that stands for it.
@@ -120,6 +123,30 @@ impl Metric {
             Self::WakeupLatencyNsP99 => "wakeup_latency_ns_p99",
             Self::NrMigrations => "nr_migrations",
             Self::Slices => "slices",
+        }
+    }
+
+    /// Its name in a table, short.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::CpuShare => "share",
+            Self::NrSwitches => "switches",
+            Self::RunDelayNs => "run delay",
+            Self::WakeupLatencyNsMedian => "latency p50",
+            Self::WakeupLatencyNsP99 => "latency p99",
+            Self::NrMigrations => "migrations",
+            Self::Slices => "slices equal",
+        }
+    }
+
+    /// A deviation for people, on the scale of the metric: points, percent, a factor; of slices the
+    /// part that is equal.
+    pub fn deviation_text(self, value: f64) -> String {
+        match self {
+            Self::CpuShare => format!("{:.2} pt", value * 100.0),
+            Self::NrSwitches => format!("{:.1} %", value * 100.0),
+            Self::Slices => format!("{:.1} %", (1.0 - value) * 100.0),
+            _ => format!("{value:.2}x"),
         }
     }
 
@@ -239,6 +266,11 @@ impl Validation {
         let found: Self = toml::from_str(text).map_err(|error| StudyError::from_toml(&error))?;
         found.check().map_err(|error| error.located(text))?;
         Ok(found)
+    }
+
+    /// Its title, or its name where it has none.
+    pub fn title_or_name(&self) -> &str {
+        if self.title.is_empty() { &self.name } else { &self.title }
     }
 
     /// The tolerance of a metric; `check` has seen that there is one.

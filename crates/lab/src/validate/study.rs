@@ -108,8 +108,11 @@ impl Validation {
 
     /// The pairs whose kernel a lane can have.
     pub(super) fn pairs_in(&self, lane: &LaneSpec, wanted: &Wanted) -> Vec<&Pair> {
-        let is_wanted =
-            |pair: &&Pair| wanted.kernels.is_empty() || wanted.kernels.contains(&pair.kernel);
+        let is_left_out = |pair: &Pair| wanted.quick && pair.skip_quick && lane.name != "host";
+        let is_wanted = |pair: &&Pair| match wanted.kernels.is_empty() {
+            true => !is_left_out(pair),
+            false => wanted.kernels.contains(&pair.kernel),
+        };
         let is_here = |pair: &&Pair| match &wanted.host_release {
             _ if lane.name != "host" => true,
             Some(release) => is_of_series(release, &pair.kernel),

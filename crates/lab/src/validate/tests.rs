@@ -188,6 +188,29 @@ fn what_is_made_is_an_experiment_file() {
 }
 
 #[test]
+fn a_quick_validation_leaves_out_what_says_so_unless_it_is_asked_for() {
+    let text =
+        FILE.replacen("model = \"linux-6.12\"", "model = \"linux-6.12\"\nskip_quick = true", 1);
+    let validation = Validation::parse(&text).unwrap();
+    let kernels = |lane: &str, kernels: &[&str], quick: bool| {
+        let wanted = Wanted {
+            lanes: vec![lane.into()],
+            kernels: kernels.iter().map(ToString::to_string).collect(),
+            quick,
+            host_release: Some("6.12.1".into()),
+            ..Wanted::default()
+        };
+        let made = validation.generate(&wanted).unwrap();
+        let study = crate::Study::parse(&made.text).unwrap();
+        study.experiments[0].runs[0].schedulers.clone()
+    };
+    assert_eq!(kernels("vm", &[], false), ["linux-6.12", "linux-6.18"]);
+    assert_eq!(kernels("vm", &[], true), ["linux-6.18"]);
+    assert_eq!(kernels("vm", &["6.12"], true), ["linux-6.12"]);
+    assert_eq!(kernels("host", &[], true), ["linux-6.12"], "a host has one kernel");
+}
+
+#[test]
 fn what_cannot_be_compared_is_said() {
     let generate = |wanted: Wanted| validation().generate(&wanted);
     let here = |release: &str| Wanted {

@@ -65,11 +65,8 @@ fn drawn(
 
 /// Values of bins of `bin_ns`, each at its end.
 fn curve(label: &str, bin_ns: u64, values: impl Iterator<Item = f64>) -> DrawnSeries {
-    let point = |(index, y): (usize, f64)| DrawnPoint {
-        x: (index + 1) as f64 * bin_ns as f64 / MS,
-        y,
-        ci95: None,
-    };
+    let point =
+        |(index, y): (usize, f64)| DrawnPoint::plain((index + 1) as f64 * bin_ns as f64 / MS, y);
     DrawnSeries { label: label.into(), points: values.enumerate().map(point).collect() }
 }
 
@@ -120,7 +117,7 @@ fn states(group: &Group<'_>) -> Drawn {
                 match points.iter_mut().find(|point| point.x == x) {
                     // Waits on several objects are one state here.
                     Some(point) => point.y += state.share * 100.0,
-                    None => points.push(DrawnPoint { x, y: state.share * 100.0, ci95: None }),
+                    None => points.push(DrawnPoint::plain(x, state.share * 100.0)),
                 }
             }
         }

@@ -86,13 +86,16 @@ pub fn literal(text: &str) -> String {
 
 /// The scene as SVG; equal scenes give equal text.
 pub fn svg(scene: &Scene) -> String {
-    svg_inline(scene, "plot")
+    renumber_clips(&SvgBackend::new().render_scene(scene), "plot")
 }
 
 /// The scene as SVG for the page. Pictures in one page share one space of ids, so those of clip
 /// paths get `prefix`: the browser would else clip by a path of another, perhaps hidden, picture.
 pub fn svg_inline(scene: &Scene, prefix: &str) -> String {
-    renumber_clips(&SvgBackend::new().render_scene(scene), prefix)
+    let svg = renumber_clips(&SvgBackend::new().render_scene(scene), prefix);
+    // Without it a narrower page cuts the picture off instead of shrinking it.
+    let (width, height) = (scene.width, scene.height);
+    svg.replacen("<svg ", &format!("<svg viewBox=\"0 0 {width} {height}\" "), 1)
 }
 
 /// Names clip paths `PREFIX-clip-0`, `PREFIX-clip-1` ... in order of appearance. The library

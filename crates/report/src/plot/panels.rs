@@ -24,10 +24,12 @@ const FOOT_SLANTED: f64 = 62.0;
 const COLUMNS_MAX: usize = 4;
 /// Height of a line of the legend.
 const LEGEND_LINE: f64 = 18.0;
+/// The line of a box's median, on any of the colours.
+const MEDIAN: &str = "#ffffff";
 /// Dashes of lines in their order: one that lies on another leaves gaps for it.
 const DASHES: [&str; 4] = ["", "9 5", "4 7", "2 9"];
 /// Width of a letter at the size of the legend, roughly.
-const LETTER: f64 = 6.4;
+const LETTER: f64 = 7.0;
 
 /// Where and how large a panel is drawn.
 struct Place<'d> {
@@ -100,7 +102,7 @@ fn plot_height(drawn: &Drawn, panel: &DrawnPanel) -> f64 {
         DrawnKind::Progress => 130.0,
         DrawnKind::Points => 170.0,
         DrawnKind::Lines => 220.0,
-        DrawnKind::Bars => 190.0,
+        DrawnKind::Bars | DrawnKind::Boxes => 190.0,
     }
 }
 
@@ -185,6 +187,11 @@ impl Look<'_> {
                     let bar = Bar { left, slot, width: slot * 0.78 / count as f64, index, base };
                     bars(scene, one, &y, &bar, colour);
                 }
+                DrawnKind::Boxes => {
+                    let slot = (right - left) / self.drawn.groups.len().max(1) as f64;
+                    let bar = Bar { left, slot, width: slot * 0.78 / count as f64, index, base };
+                    boxes(scene, one, &y, &bar, colour);
+                }
             }
         }
     }
@@ -223,7 +230,7 @@ impl Look<'_> {
             let same = panels.filter(|p| p.kind == panel.kind && p.is_original == is_original);
             same.flat_map(|p| p.series.iter().flat_map(|one| &one.points)).collect()
         };
-        let most = |points: &[&DrawnPoint]| points.iter().map(|p| p.y).fold(0.0, f64::max);
+        let most = |points: &[&DrawnPoint]| points.iter().map(|p| p.top()).fold(0.0, f64::max);
         let (own, other) = (of(panel.is_original), of(!panel.is_original));
         let (a, b) = (most(&own), most(&other));
         if b > 0.0 && a > 0.0 && (a / b).max(b / a) <= 3.0 {
@@ -234,8 +241,7 @@ impl Look<'_> {
 
     fn y_scale(&self, panel: &DrawnPanel, bottom: f64, top: f64) -> Scale {
         let peers = self.peers(panel);
-        let high = peers.iter().map(|p| p.ci95.map_or(p.y, |ends| ends[1].max(p.y)));
-        let high = high.fold(0.0, f64::max);
+        let high = peers.iter().map(|point| point.top()).fold(0.0, f64::max);
         let [low_fixed, high_fixed] = self.drawn.y_range;
         match panel.kind {
             DrawnKind::Who => {
@@ -261,13 +267,13 @@ impl Look<'_> {
         let xs = || panels.clone().flat_map(|p| p.series.iter().flat_map(|one| &one.points));
         let high = xs().map(|point| point.x).fold(0.0, f64::max);
         match panel.kind {
-            DrawnKind::Bars => {
+            DrawnKind::Bars | DrawnKind::Boxes => {
                 Scale::linear(-0.5, self.drawn.groups.len() as f64 - 0.5, left, right)
             }
             // As the studies' scripts draw it: from 0 to one more than the last.
             DrawnKind::Points if high <= 40.0 => Scale::linear(0.0, high + 1.0, left, right),
             DrawnKind::Who | DrawnKind::Progress => Scale::linear(0.0, high, left, right),
-            _ => Scale::linear(0.0, nice_end(high.max(1e-9) * 1.04), left, right),
+            _ => Scale::linear(0.0, high.max(1e-9) * 1.05, left, right),
         }
     }
 
@@ -294,7 +300,7 @@ impl Look<'_> {
         (left, right): (f64, f64),
     ) {
         segment(scene, (left, bottom), (right, bottom), AXIS, 1.0);
-        if place.panel.kind == DrawnKind::Bars {
+        if matches!(place.panel.kind, DrawnKind::Bars | DrawnKind::Boxes) {
             for (index, name) in self.drawn.groups.iter().enumerate() {
                 let Some(at) = x.at(index as f64) else { continue };
                 slanted(scene, (at + 4.0, bottom + 14.0), name);
@@ -336,6 +342,24 @@ fn bars(scene: &mut Scene, one: &DrawnSeries, y: &Scale, bar: &Bar, colour: &str
             let (low, high) = (y.clamped(low), y.clamped(high));
             segment(scene, (middle, low), (middle, high), AXIS, 1.0);
         }
+    }
+}
+
+/// Boxes of quartiles with the median across, and lines to the least and the greatest.
+fn boxes(scene: &mut Scene, one: &DrawnSeries, y: &Scale, bar: &Bar, colour: &str) {
+    for point in &one.points {
+        let Some(spread) = point.spread else { continue };
+        let [min, q1, q3, max] = spread.map(|value| y.clamped(value));
+        let x = bar.left + (point.x + 0.11) * bar.slot + bar.index as f64 * bar.width;
+        let (width, middle) = ((bar.width - 2.0).max(1.0), x + bar.width / 2.0);
+        segment(scene, (middle, min), (middle, q1), AXIS, 1.0);
+        segment(scene, (middle, q3), (middle, max), AXIS, 1.0);
+        for end in [min, max] {
+            segment(scene, (middle - width / 4.0, end), (middle + width / 4.0, end), AXIS, 1.0);
+        }
+        rect(scene, [x + 1.0, q3, width, (q1 - q3).max(1.0)], colour);
+        let median = y.clamped(point.y);
+        segment(scene, (x + 1.0, median), (x + 1.0 + width, median), MEDIAN, 2.0);
     }
 }
 
@@ -431,8 +455,11 @@ mod tests {
     use crate::plot::svg;
 
     pub(super) fn drawn(kind: DrawnKind, panels: usize) -> Drawn {
-        let point =
-            |x: usize| DrawnPoint { x: x as f64, y: 0.5 + x as f64, ci95: Some([0.1, 2.0]) };
+        let point = |x: usize| DrawnPoint {
+            ci95: Some([0.1, 2.0]),
+            spread: (kind == DrawnKind::Boxes).then_some([0.2, 0.4, 3.0, 4.0]),
+            ..DrawnPoint::plain(x as f64, 0.5 + x as f64)
+        };
         let series =
             |label: &str| DrawnSeries { label: label.into(), points: (0..3).map(point).collect() };
         let panel = |index: usize| DrawnPanel {
@@ -452,7 +479,7 @@ mod tests {
             y_label: "seconds (s)".into(),
             log: kind == DrawnKind::Bars,
             y_range: [None, None],
-            groups: if kind == DrawnKind::Bars {
+            groups: if matches!(kind, DrawnKind::Bars | DrawnKind::Boxes) {
                 ["L-CPU", "M-CPU", "H-CPU"].map(String::from).into()
             } else {
                 Vec::new()
@@ -470,6 +497,7 @@ mod tests {
             (DrawnKind::Points, "seconds (s)"),
             (DrawnKind::Lines, "seconds (s)"),
             (DrawnKind::Bars, "L-CPU"),
+            (DrawnKind::Boxes, "H-CPU"),
         ] {
             for width in [1000.0, 340.0] {
                 let text = svg(&panels_scene(&drawn(kind, 3), width, Ink::Inline));
@@ -487,6 +515,15 @@ mod tests {
         // Two panels of two series; of three values one lies below the axis, which begins at 1.
         let bars = text.matches("#0072b2").count() + text.matches("#d55e00").count();
         assert!(bars >= 2 * 2 * 2 + 2, "{bars}: with the legend");
+    }
+
+    #[test]
+    fn boxes_have_a_median_and_reach_the_greatest_value() {
+        let figure = drawn(DrawnKind::Boxes, 2);
+        let text = svg(&panels_scene(&figure, 900.0, Ink::Inline));
+        assert_eq!(text.matches(MEDIAN).count(), 2 * 2 * 3, "panels, series, groups");
+        // The axis ends above 4, the greatest, though no median is above 2.5.
+        assert!(text.contains(">4<"), "{text}");
     }
 
     #[test]

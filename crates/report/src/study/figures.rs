@@ -96,6 +96,10 @@ fn figure(drawn: &Drawn, claims: &[ClaimResult]) -> Figure {
     {
         caption += " Thin upright lines: 95 % confidence intervals.";
     }
+    if drawn.panels.iter().any(|panel| panel.kind == DrawnKind::Boxes) {
+        caption +=
+            " Boxes: quartiles with the median; thin lines reach the least and the greatest.";
+    }
     if !drawn.missing.is_empty() {
         caption += &format!(" Nothing was run here under {}.", drawn.missing.join("; "));
     }
@@ -143,7 +147,12 @@ fn alternative(drawn: &Drawn) -> String {
 }
 
 fn table(drawn: &Drawn) -> Table {
-    let columns = ["panel", "kind", "series", "x", "y", "ci95_low", "ci95_high"].map(String::from);
+    let has_boxes = drawn.panels.iter().any(|panel| panel.kind == DrawnKind::Boxes);
+    let mut columns: Vec<String> =
+        ["panel", "kind", "series", "x", "y", "ci95_low", "ci95_high"].map(String::from).into();
+    if has_boxes {
+        columns.extend(["min", "q1", "q3", "max"].map(String::from));
+    }
     let mut rows = Vec::new();
     for panel in &drawn.panels {
         let kind = match panel.kind {
@@ -154,7 +163,7 @@ fn table(drawn: &Drawn) -> Table {
         for one in &panel.series {
             for point in &one.points {
                 let group = drawn.groups.get(point.x as usize);
-                rows.push(vec![
+                let mut row = vec![
                     json!(panel.title),
                     json!(kind),
                     json!(one.label),
@@ -162,11 +171,15 @@ fn table(drawn: &Drawn) -> Table {
                     json!(point.y),
                     json!(point.ci95.map(|ends| ends[0])),
                     json!(point.ci95.map(|ends| ends[1])),
-                ]);
+                ];
+                if has_boxes {
+                    row.extend((0..4).map(|at| json!(point.spread.map(|spread| spread[at]))));
+                }
+                rows.push(row);
             }
         }
     }
-    Table { columns: columns.to_vec(), rows }
+    Table { columns, rows }
 }
 
 #[cfg(test)]
@@ -175,7 +188,7 @@ mod tests {
     use schedlab_lab::redrawn::{DrawnPanel, DrawnPoint, DrawnSeries};
 
     fn drawn() -> Drawn {
-        let points = vec![DrawnPoint { x: 1.0, y: 162.0, ci95: None }];
+        let points = vec![DrawnPoint::plain(1.0, 162.0)];
         let series = vec![DrawnSeries { label: "wall".into(), points }];
         Drawn {
             id: "S1-F1".into(),

@@ -7,6 +7,7 @@
 mod show;
 
 use super::progress::{Unavailable, finish_with_failures};
+use super::report;
 use super::results;
 use super::studies::{self, Source};
 use super::sweep::{Begin, Prepared, Settings, stored};
@@ -16,7 +17,7 @@ use crate::input;
 use crate::output::{AtomicFile, Out, say};
 use clap::Args;
 use schedlab_lab::validate::{Generated, Validation, ValidationResult, Verdict, Wanted, judge};
-use schedlab_lab::{SimLane, StudyError, Watchdog};
+use schedlab_lab::{ExperimentResult, SimLane, StudyError, Watchdog};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -49,7 +50,7 @@ pub struct ValidateArgs {
     /// Only these kernels, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "SERIES")]
     pub kernel: Vec<String>,
-    /// Without the workloads that the file leaves out of a quick look.
+    /// Without the kernels and workloads that the file leaves out of a quick look.
     #[arg(long)]
     pub quick: bool,
     /// Runs of each kernel instead of the file's, 5 or more.
@@ -96,7 +97,7 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     let mut found = judge(&validation, &wanted, &results);
     found.missing.splice(0..0, missing.into_iter().chain(prepared.plan.notes.clone()));
     found.missing.dedup();
-    write(&args.output, &validation, &found)?;
+    write(&args.output, &validation, &found, &results)?;
     match args.json {
         true => out.json(&found)?,
         false => show::terminal(&found, args.details, out)?,
@@ -132,14 +133,24 @@ fn prepare(name: &str, generated: Generated) -> CliResult<Prepared> {
     Prepared::of(source, settings, env!("CARGO_PKG_VERSION"), runs_max)
 }
 
-/// Writes the result, and the tables for a page of the documentation.
-fn write(output: &Path, validation: &Validation, found: &ValidationResult) -> CliResult<()> {
+/// Writes the result, the report, and the tables for a page of the documentation.
+fn write(
+    output: &Path,
+    validation: &Validation,
+    found: &ValidationResult,
+    results: &[ExperimentResult],
+) -> CliResult<()> {
     let json =
         serde_json::to_string_pretty(found).map_err(|error| CliError::usage(error.to_string()))?;
     file(&output.join("validation.json"), &(json + "\n"))?;
     file(&output.join("tables.md"), &show::markdown(validation, found))?;
     say(format!("results: {}", output.display()));
-    Ok(())
+    report::write_validation(
+        &output.join("report.html"),
+        validation.title_or_name(),
+        (validation, found),
+        results,
+    )
 }
 
 fn file(path: &Path, text: &str) -> CliResult<()> {

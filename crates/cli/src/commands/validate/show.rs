@@ -22,29 +22,6 @@ const fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Head of a metric's column.
-const fn head(metric: Metric) -> &'static str {
-    match metric {
-        Metric::CpuShare => "share",
-        Metric::NrSwitches => "switches",
-        Metric::RunDelayNs => "run delay",
-        Metric::WakeupLatencyNsMedian => "latency p50",
-        Metric::WakeupLatencyNsP99 => "latency p99",
-        Metric::NrMigrations => "migrations",
-        Metric::Slices => "slices equal",
-    }
-}
-
-/// A deviation on the scale of its metric.
-fn deviation(metric: Metric, value: f64) -> String {
-    match metric {
-        Metric::CpuShare => format!("{:.2} pt", value * 100.0),
-        Metric::NrSwitches => format!("{:.1} %", value * 100.0),
-        Metric::Slices => format!("{:.1} %", (1.0 - value) * 100.0),
-        _ => format!("{value:.2}x"),
-    }
-}
-
 /// A value of a task.
 fn value(metric: Metric, value: f64) -> String {
     match metric {
@@ -65,7 +42,7 @@ fn columns(found: &ValidationResult) -> Vec<Metric> {
 fn cell(comparison: &Comparison, metric: Metric) -> String {
     let found = comparison.metrics.iter().find(|found| found.metric == metric);
     let shown = |found: &MetricResult| {
-        let worst = found.units.first().map(|unit| deviation(metric, unit.deviation));
+        let worst = found.units.first().map(|unit| metric.deviation_text(unit.deviation));
         format!("{}{}", worst.unwrap_or_else(|| "-".into()), mark(found.verdict))
     };
     found.map_or_else(String::new, shown)
@@ -83,7 +60,7 @@ const PLACE: [&str; 4] = ["workload", "kernel", "model", "where"];
 /// Prints it.
 pub fn terminal(found: &ValidationResult, details: bool, out: &mut Out) -> CliResult<()> {
     let columns = columns(found);
-    let heads: Vec<&str> = PLACE.into_iter().chain(columns.iter().map(|m| head(*m))).collect();
+    let heads: Vec<&str> = PLACE.into_iter().chain(columns.iter().map(|m| m.label())).collect();
     let mut rows = table::table(&heads);
     for comparison in &found.comparisons {
         let mut cells: Vec<Cell> = place(comparison).map(Cell::new).into();
@@ -139,9 +116,13 @@ fn detail(comparison: &Comparison, out: &mut Out) -> CliResult<()> {
                 Cell::new(&unit.unit),
                 table::number(value(metric, unit.kernel)),
                 table::number(value(metric, unit.model)),
-                table::number(deviation(metric, unit.deviation)),
+                table::number(metric.deviation_text(unit.deviation)),
                 table::number(interval(metric, unit)),
-                table::number(if index == 0 { deviation(metric, found.within) } else { "".into() }),
+                table::number(if index == 0 {
+                    metric.deviation_text(found.within)
+                } else {
+                    "".into()
+                }),
                 Cell::new(verdict),
             ]);
         }
@@ -156,7 +137,7 @@ fn detail(comparison: &Comparison, out: &mut Out) -> CliResult<()> {
 
 fn interval(metric: Metric, unit: &UnitResult) -> String {
     let [low, high] = unit.ci95;
-    format!("{} .. {}", deviation(metric, low), deviation(metric, high))
+    format!("{} .. {}", metric.deviation_text(low), metric.deviation_text(high))
 }
 
 fn controls(controls: &[ControlResult], out: &mut Out) -> CliResult<()> {
@@ -170,7 +151,7 @@ fn controls(controls: &[ControlResult], out: &mut Out) -> CliResult<()> {
             Cell::new(control.metric.name()),
             Cell::new(&control.workload),
             Cell::new(format!("{} ({})", control.kernel, control.lane)),
-            table::number(deviation(control.metric, control.deviation)),
+            table::number(control.metric.deviation_text(control.deviation)),
             Cell::new(if control.is_rejected { "rejected" } else { "ACCEPTED" }),
         ]);
     }
@@ -196,7 +177,7 @@ fn sweeps(sweeps: &[SweepResult], out: &mut Out) -> CliResult<()> {
 
 fn points(sweep: &SweepResult) -> String {
     let point = |point: &schedlab_lab::validate::SweepPoint| {
-        format!("{}: {}", point.value, deviation(sweep.metric, point.deviation))
+        format!("{}: {}", point.value, sweep.metric.deviation_text(point.deviation))
     };
     sweep.points.iter().map(point).collect::<Vec<_>>().join(", ")
 }
@@ -206,11 +187,11 @@ pub fn markdown(validation: &Validation, found: &ValidationResult) -> String {
     let mut text = String::from("| metric | allowed | why |\n| --- | --- | --- |\n");
     for tolerance in &validation.metrics {
         let why = tolerance.why.split_whitespace().collect::<Vec<_>>().join(" ");
-        let within = deviation(tolerance.name, tolerance.within);
-        let _ = writeln!(text, "| {} | {within} | {why} |", head(tolerance.name));
+        let within = tolerance.name.deviation_text(tolerance.within);
+        let _ = writeln!(text, "| {} | {within} | {why} |", tolerance.name.label());
     }
     let columns = columns(found);
-    let heads: Vec<&str> = PLACE.into_iter().chain(columns.iter().map(|m| head(*m))).collect();
+    let heads: Vec<&str> = PLACE.into_iter().chain(columns.iter().map(|m| m.label())).collect();
     let _ = writeln!(text, "\n| {} |\n|{}", heads.join(" | "), " --- |".repeat(heads.len()));
     for comparison in &found.comparisons {
         let mut cells: Vec<String> = place(comparison).into();
@@ -228,7 +209,7 @@ pub fn markdown(validation: &Validation, found: &ValidationResult) -> String {
         let _ = writeln!(
             text,
             "| {knob} | {workload} | {} | {kernel} ({lane}) | {}{still} |",
-            head(*metric),
+            metric.label(),
             points(sweep)
         );
     }
@@ -240,9 +221,9 @@ fn controls_by_model(found: &ValidationResult) -> Vec<String> {
     let mut rows: Vec<(String, Vec<String>)> = Vec::new();
     for control in &found.controls {
         let ControlResult { model, workload, metric, kernel, lane, nr_cpus, .. } = control;
-        let key = format!("| {model} | {workload} | {} |", head(*metric));
+        let key = format!("| {model} | {workload} | {} |", metric.label());
         let accepted = if control.is_rejected { "" } else { " (accepted)" };
-        let off = deviation(*metric, control.deviation);
+        let off = metric.deviation_text(control.deviation);
         let place = match lane.as_str() {
             "vm" => kernel.clone(),
             _ => format!("{kernel} {lane} {nr_cpus}"),

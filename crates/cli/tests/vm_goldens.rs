@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What schedulers decide in real kernels stays as it is written down: who runs after whom, and why
+//! each leaves its CPU, under the schedulers of bpf/scx on three kernels, in counted time.
+//!
+//! `goldens/vm-turns.json` holds the turns, keyed by kernel, QEMU, machine and request; the guest's
+//! build is no part of it (crates/vm/src/turns.rs). Where it has none for the kernel or QEMU that
+//! are here, a run is made twice, both are compared, and the output says so. `cargo xtask bless`
+//! writes the file anew, from the kernels that are here.
+//!
+//! The kernels' own class and `vtime` have no entry: who of several tasks is first goes by some
+//! microseconds of CPU time that each has used before its work begins, and those belong to a build
+//! of the guest. Two builds differed from the first turns on. They are run twice.
+
+mod common;
+use common::{kernel_ready, schedlab};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+const HOGS: &str = "hogs:n=4,work=120ms";
+/// Nice -5, 0, 5, 10.
+const NICE: &str = "nice.json";
+/// Tests write the file one after the other.
+static FILE: Mutex<()> = Mutex::new(());
+
+fn file(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
+    folder.join(name).display().to_string()
+}
+
+/// The turns of these schedulers are those of the file.
+fn turns_are_as_written_down(test: &str, kernel: &str, schedulers: &str) {
+    if !kernel_ready(test, kernel) {
+        return;
+    }
+    let blesses = std::env::var_os("SCHEDLAB_BLESS").is_some();
+    let _alone = blesses.then(|| FILE.lock().unwrap_or_else(PoisonError::into_inner));
+    for workload in [HOGS.to_owned(), file(NICE)] {
+        for line in checked(&workload, kernel, schedulers, blesses) {
+            assert!(!line.contains("bless anew"), "{line}");
+            let is_checked = ["the same", "both runs equal", "turns kept"];
+            assert!(is_checked.iter().any(|words| line.contains(words)), "{line}");
+        }
+    }
+}
+
+/// The kernel's own class, and what else has no entry, decides the same twice.
+fn two_runs_are_equal(test: &str, kernel: &str, schedulers: &str) {
+    if !kernel_ready(test, kernel) {
+        return;
+    }
+    for line in checked(&file(NICE), kernel, schedulers, false) {
+        assert!(line.contains("none for this run; run twice, both runs equal"), "{line}");
+    }
+}
+
+/// What is said of each run.
+fn checked(workload: &str, kernel: &str, schedulers: &str, blesses: bool) -> Vec<String> {
+    let golden = file("vm-turns.json");
+    let mut args = vec!["vm", workload, "--kernel", kernel, "--scheduler", schedulers];
+    args.extend(["--golden", &golden, "--json"]);
+    if blesses {
+        args.extend(["--bless", "--turns"]);
+    }
+    let done = schedlab(&args);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let lines = done.stderr.lines().filter(|line| line.starts_with("golden: "));
+    let told: Vec<String> = lines.map(String::from).collect();
+    told.iter().for_each(|line| println!("{line}"));
+    assert_eq!(told.len(), schedulers.split(',').count(), "{}", done.stderr);
+    told
+}
+
+#[test]
+fn every_scheduler_on_6_18() {
+    let all = "fifo,rr,wrr,group-wrr,rmlfq,mlfq,sd";
+    turns_are_as_written_down("every_scheduler_on_6_18", "6.18", all);
+}
+
+#[test]
+fn some_schedulers_on_7_0() {
+    turns_are_as_written_down("some_schedulers_on_7_0", "7.0", "fifo,rr,wrr,group-wrr,rmlfq");
+}
+
+#[test]
+fn some_schedulers_on_7_2() {
+    turns_are_as_written_down("some_schedulers_on_7_2", "7.2", "fifo,rr,wrr,group-wrr,rmlfq");
+}
+
+#[test]
+fn kernels_own_classes_repeat() {
+    for kernel in ["6.1", "6.12", "7.0", "7.2"] {
+        two_runs_are_equal("kernels_own_classes_repeat", kernel, "kernel");
+    }
+    two_runs_are_equal("kernels_own_classes_repeat", "6.18", "kernel,vtime");
+}
