@@ -74,6 +74,8 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn extend_burst(&mut self, cpu: CpuId, ns: Nanos) {
         let is_wall_bound = self.wall_until(cpu).is_some();
         let end = match &mut self.pace {
+            // It spins for a lock, and its burst is put away.
+            Some(_) if self.burst_ends.get(cpu) == Nanos::MAX => Nanos::MAX,
             Some(pace) if !is_wall_bound => pace.extend(cpu, ns),
             _ => self.burst_ends.get(cpu).saturating_add(ns),
         };
@@ -109,6 +111,10 @@ impl<S: TraceSink> Engine<'_, S> {
             let Some(curr) = self.core.rq(sibling).curr.filter(|_| sibling != cpu) else {
                 continue;
             };
+            // One that spins for a lock has put its burst away.
+            if self.locks.as_ref().is_some_and(|locks| locks.spins(sibling)) {
+                continue;
+            }
             let in_kernel = self.kernel_mode.until(sibling).saturating_sub(now);
             let in_kernel = pace.at_full_speed(sibling, in_kernel);
             let end = pace.repace(sibling, now);

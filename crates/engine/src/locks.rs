@@ -121,6 +121,11 @@ impl Locks {
         })
     }
 
+    /// Whether `cpu` spins to choose.
+    pub fn spins(&self, cpu: CpuId) -> bool {
+        self.spins[cpu.index()]
+    }
+
     /// Keeps `wake` until its waker has the lock; gives the number by which it is found.
     fn keep(&mut self, wake: LateWake) -> u32 {
         if let Some(number) = self.late_free.pop() {
@@ -183,7 +188,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Whether `cpu` spins for the lock of its run queue.
     #[inline]
     pub(crate) fn is_spinning(&self, cpu: CpuId) -> bool {
-        self.locks.as_ref().is_some_and(|locks| locks.spins[cpu.index()])
+        self.locks.as_ref().is_some_and(|locks| locks.spins(cpu))
     }
 
     /// `cpu` is to choose. Whether it must spin first: then it does so with the task that it runs,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every scheduler of the registry keeps the rules of the kernel core and its own claims.
 //!
-//! Each scheduler runs every fixed workload on 1, 2 and 4 CPUs, with and without costs, under
-//! several seeds. A new scheduler is held to this by its line in the registry alone.
+//! Each scheduler runs every fixed workload on 1, 2 and 4 CPUs, with and without costs, and with
+//! those of locks, under several seeds. A new scheduler is held to this by its line in the registry
+//! alone.
 
 mod common;
 
@@ -27,18 +28,34 @@ fn for_each(
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
+/// Costs with which CPUs wait for each other: locks that are held for all of a wake-up, and lines
+/// that come from other caches.
+const LOCKED: Costs =
+    Costs { lock_hold_ns: 900, lock_transfer_ns: 500, channel_transfer_ns: 700, ..Costs::DEFAULT };
+
 fn conform(nr_cpus: u32, costs: Costs) {
     let workloads = common::workloads::all(nr_cpus);
     for_each(
         |_| true,
         |info, failures| {
+            let (mut nr_waits, mut lock_ns) = (0, 0);
             for workload in &workloads {
                 for (seed, hz) in [(1, 250), (2, 1000), (0xfeed_beef, 100)] {
                     let mut case = Case::new(workload, info, nr_cpus);
                     case.machine = Machine { costs, hz, ..case.machine };
                     case.seed = seed;
-                    failures.extend(check_case(&case).err().map(|broken| broken.text));
+                    match check_case(&case) {
+                        Ok(run) => {
+                            nr_waits += run.outcome.nr_lock_waits;
+                            lock_ns += run.outcome.lock_wait_ns + run.outcome.lock_transfer_ns;
+                        }
+                        Err(broken) => failures.push(broken.text),
+                    }
                 }
+            }
+            // Without a wait for a lock anywhere this would hold nobody to anything.
+            if (nr_waits > 0 && lock_ns > 0) != (costs.has_locks() && nr_cpus > 1) {
+                failures.push(format!("{}: {nr_waits} waits for locks", info.name));
             }
         },
     );
@@ -74,9 +91,28 @@ fn on_4_cpus_with_costs() {
     conform(4, Costs::DEFAULT);
 }
 
-/// Machines with every level of topology, slowed siblings, interrupts and each preemption model.
+#[test]
+fn on_2_cpus_with_locks() {
+    conform(2, LOCKED);
+}
+
+#[test]
+fn on_4_cpus_with_locks() {
+    conform(4, LOCKED);
+}
+
 #[test]
 fn on_whole_machines() {
+    conform_on_whole_machines(Costs::DEFAULT);
+}
+
+#[test]
+fn on_whole_machines_with_locks() {
+    conform_on_whole_machines(LOCKED);
+}
+
+/// Machines with every level of topology, slowed siblings, interrupts and each preemption model.
+fn conform_on_whole_machines(costs: Costs) {
     let shape = Shape {
         nodes: 2,
         llcs_per_node: 1,
@@ -102,7 +138,7 @@ fn on_whole_machines() {
                     let mut case = Case::new(workload, info, topology.nr_cpus());
                     case.machine = Machine {
                         topology: topology.clone(),
-                        costs: Costs::DEFAULT,
+                        costs,
                         smt_speed: vec![620],
                         preempt,
                         interrupts: interrupts.clone(),

@@ -282,6 +282,18 @@ pub fn idle_bound(case: &Case<'_>) -> Option<Nanos> {
     Some(if linux { balanced } else { 0 } + in_kernel)
 }
 
+/// How long a CPU that is to choose may wait for a lock. Locks are fair, so at most for what every
+/// other CPU does before its next own choice: it wakes each task once at one instant, and chooses.
+/// Each holds the lock for the hold and for all entries that there can be.
+fn lock_bound(case: &Case<'_>, nr_tasks: u64) -> Nanos {
+    let costs = &case.machine.costs;
+    if !costs.has_locks() || case.machine.nr_cpus() == 1 {
+        return 0;
+    }
+    let operations = nr_tasks + u64::from(case.machine.nr_cpus());
+    operations * (costs.lock_hold_ns + costs.lock_transfer_ns + nr_tasks * costs.pick_entry_ns)
+}
+
 /// Affinity is kept, and the claim to be work-conserving.
 fn check_replay(case: &Case<'_>, run: &Run) -> Checked {
     let seen = |info: &schedlab_model::trace::TaskInfo| {
@@ -308,6 +320,7 @@ fn check_replay(case: &Case<'_>, run: &Run) -> Checked {
     let (Some(bound), Some((length, cpu, task, now))) = (idle_bound(case), replay.longest) else {
         return Ok(());
     };
+    let bound = bound + lock_bound(case, run.trace.tasks.len() as u64);
     if length > bound {
         let name = &run.trace.tasks[task.index()].name;
         let text = format!(

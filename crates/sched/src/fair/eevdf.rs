@@ -120,6 +120,7 @@ impl FairClass {
     }
 
     /// Greatest slice of the queued entities of `q`.
+    #[inline(never)]
     fn max_slice(&self, q: u32) -> u64 {
         let rq = self.rq(q);
         let running = Self::running(&self.ents, rq);

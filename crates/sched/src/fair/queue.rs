@@ -554,7 +554,7 @@ impl FairClass {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_prev_entity(&mut self, core: &mut Core, q: u32, e: u32) {
         if self.rq(q).curr != e {
             return;
