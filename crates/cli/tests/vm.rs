@@ -391,11 +391,12 @@ fn a_long_run_has_several_rounds() {
         return;
     }
     let args =
-        ["vm", "hogs:n=2,work=20ms", "--kernel", "6.18", "--scheduler", "rr", "--soak", "1s"];
+        ["vm", "hogs:n=2,work=20ms", "--kernel", "6.18", "--scheduler", "rr", "--soak", "4s"];
     let run = json(&[&args[..], &["--json"]].concat());
     let rounds: u64 = setting(&run, "vm.rounds").parse().unwrap();
     let ns: u64 = setting(&run, "vm.rounds_ns").parse().unwrap();
-    assert!(rounds > 3 && ns > 1_000_000_000, "{rounds} {ns}");
+    // Each round loads the recorder anew, which takes a guest some seconds of its time.
+    assert!(rounds >= 2 && ns > 4_000_000_000, "{rounds} {ns}");
     let refused = schedlab(&[&args[..], &["--golden", "x"]].concat());
     assert_eq!(refused.code, 2, "{}", refused.stderr);
 }
