@@ -58,6 +58,11 @@ fn marker_path(marker: &str) -> &'static str {
     }
 }
 
+/// An entry of the legend of verdicts: the cell as tables show it, and what it means.
+pub fn verdict_item(class: &str, sign: &str, text: &str) -> String {
+    format!("<li><span class=\"cell {class}\">{sign}</span> {}</li>", text.to_lowercase())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 use super::page_id;
 use crate::claims::{class, sign};
 use crate::html::escape;
+use crate::legend::verdict_item;
 use schedlab_lab::claims::{ClaimResult, Verdict};
 use std::fmt::Write as _;
 
@@ -25,13 +26,7 @@ pub fn verdict_summary(claims: &[ClaimResult]) -> String {
          agreement.</p>\n<ul class=\"legend\" aria-label=\"Legend\">",
     );
     for verdict in Verdict::ALL {
-        let _ = write!(
-            out,
-            "<li><span class=\"cell {}\">{}</span> {}</li>",
-            class(verdict),
-            sign(verdict),
-            verdict.text().to_lowercase()
-        );
+        out += &verdict_item(class(verdict), sign(verdict), verdict.text());
     }
     out += "</ul>\n<div class=\"scroll\"><table class=\"verdicts\">\n<thead><tr><th>study</th>";
     for verdict in Verdict::ALL {

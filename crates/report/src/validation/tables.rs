@@ -2,6 +2,7 @@
 //! The tables of a validation's page.
 
 use crate::html::{escape, slug};
+use crate::legend::verdict_item;
 use crate::number::{duration, plural, significant};
 use schedlab_lab::validate::{
     Comparison, Metric, MetricResult, SweepResult, UnitResult, Validation, ValidationResult,
@@ -53,13 +54,7 @@ pub fn verdicts(found: &ValidationResult) -> String {
          <ul class=\"legend\" aria-label=\"Legend\">",
     );
     for verdict in Verdict::ALL {
-        let _ = write!(
-            out,
-            "<li><span class=\"cell {}\">{}</span> {}</li>",
-            class(verdict),
-            sign(verdict),
-            verdict.text().to_lowercase()
-        );
+        out += &verdict_item(class(verdict), sign(verdict), verdict.text());
     }
     let has = |metric: &Metric| {
         found.comparisons.iter().any(|c| c.metrics.iter().any(|m| m.metric == *metric))
