@@ -25,7 +25,8 @@ say() { echo "install: $*" >&2; }
 
 have_package() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
 in_archive() {
-    apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+    # Not `grep -q` behind a pipe: it leaves early, and the pipe fails for whoever still writes.
+    [[ $(apt-cache policy "$1" 2>/dev/null) =~ Candidate:\ [^\(] ]]
 }
 
 # Runs a command as root, by sudo if need be.

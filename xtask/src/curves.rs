@@ -9,7 +9,7 @@ use std::path::Path;
 const PICK: &str = "benchmarks/results/pick-cost.json";
 
 /// Curves of the simulator's speed, and the names of their lines.
-const SPEED: &str = "benchmarks/results/2026-11-21-epyc-zen4.json";
+const SPEED: &str = "benchmarks/results/2026-11-22-epyc-zen4.json";
 const SPEED_LINES: [(&str, &str, &str); 3] = [
     ("curve_tasks", "nr_tasks", "tasks on one CPU"),
     ("curve_cpus", "nr_cpus", "CPUs, 4 CPU-bound tasks each"),

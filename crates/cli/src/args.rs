@@ -3,7 +3,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schedlab_model::{Nanos, Policy};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A laboratory for Linux CPU schedulers: one workload, simulated and on the running kernel.
 #[derive(Debug, Parser)]
@@ -304,10 +304,10 @@ pub struct ScxArgs {
     pub source: Vec<PathBuf>,
 }
 
-/// What a command prints and writes.
+/// What a command prints of its runs or traces.
 #[derive(Debug, Default, Args)]
-pub struct OutputArgs {
-    /// Print the result as JSON (see `schedlab schema`); several runs make an array.
+pub struct PrintArgs {
+    /// Print the result as JSON (see `schedlab schema`); several make an array.
     #[arg(long, conflicts_with = "slices")]
     pub json: bool,
     /// Keep the timeline and the progress in the JSON.
@@ -316,6 +316,14 @@ pub struct OutputArgs {
     /// Print one JSON line a slice: cpu, task, name, start_ns, end_ns, end.
     #[arg(long, conflicts_with = "analysis")]
     pub slices: bool,
+}
+
+/// What a command prints and writes.
+#[derive(Debug, Default, Args)]
+pub struct OutputArgs {
+    /// What stdout gets.
+    #[command(flatten)]
+    pub print: PrintArgs,
     /// Write the trace: .pftrace (Perfetto), .parquet, .ndjson, .ftrace (text) or .slt (own).
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -543,15 +551,9 @@ pub struct AnalyseArgs {
     /// Show what each CPU did in place of the tasks.
     #[arg(long, conflicts_with_all = ["slices", "task"])]
     pub cpus: bool,
-    /// Print the result as JSON (see `schedlab schema`); several traces make an array.
-    #[arg(long, conflicts_with = "slices")]
-    pub json: bool,
-    /// Keep the timeline in the JSON.
-    #[arg(long, requires = "json")]
-    pub keep: bool,
-    /// Print one JSON line a slice: cpu, task, name, start_ns, end_ns, end.
-    #[arg(long, conflicts_with = "analysis")]
-    pub slices: bool,
+    /// What stdout gets.
+    #[command(flatten)]
+    pub print: PrintArgs,
     /// Write a report to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -715,6 +717,31 @@ impl LaneArg {
     }
 }
 
+/// What becomes of the verdicts of `reproduce` and `validate`, and of the runs behind them.
+#[derive(Debug, Args)]
+pub struct VerdictArgs {
+    /// Directory for report.html, the verdicts as JSON, and the runs, which the same command goes
+    /// on with; by default `reproduction` or `validation`.
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Throw away the runs that the directory holds.
+    #[arg(long)]
+    pub fresh: bool,
+    /// Print the numbers behind each verdict.
+    #[arg(long)]
+    pub details: bool,
+    /// Print the verdicts as JSON (see `schedlab schema`: claims, validation-result).
+    #[arg(long, conflicts_with = "details")]
+    pub json: bool,
+}
+
+impl VerdictArgs {
+    /// The directory: the one that was asked for, or the command's own.
+    pub fn folder(&self, own: &'static str) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new(own))
+    }
+}
+
 /// Arguments of `reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
@@ -727,18 +754,9 @@ pub struct ReproduceArgs {
     /// Only these lanes, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub lane: Vec<LaneArg>,
-    /// Directory for report.html, claims.json and the runs of each study.
-    #[arg(long, short, default_value = "reproduction", value_name = "DIR")]
-    pub output: PathBuf,
-    /// Throw away the runs that the directory holds.
-    #[arg(long)]
-    pub fresh: bool,
-    /// Print the numbers behind each verdict.
-    #[arg(long)]
-    pub details: bool,
-    /// Print the claims as JSON (see `schedlab schema claims`).
-    #[arg(long, conflicts_with = "details")]
-    pub json: bool,
+    /// What becomes of the verdicts.
+    #[command(flatten)]
+    pub verdicts: VerdictArgs,
     /// Repetitions on this machine instead of the studies'.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: Option<u32>,

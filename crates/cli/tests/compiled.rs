@@ -156,7 +156,8 @@ fn the_repositorys_schedulers_run() {
 fn the_kernels_examples_run_unmodified() {
     let Some(directory) = std::env::var_os("SCHEDLAB_SCHED_EXT_EXAMPLES") else {
         eprintln!(
-            "SKIP the_kernels_examples: SCHEDLAB_SCHED_EXT_EXAMPLES names no directory with them"
+            "SKIP the_kernels_examples: SCHEDLAB_SCHED_EXT_EXAMPLES names no directory with them, \
+             and scripts/test.sh found no package linux-source-6.12"
         );
         return;
     };

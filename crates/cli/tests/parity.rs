@@ -5,7 +5,7 @@
 //! Real-time tasks on one CPU. Needs the right to set their policy; else `SKIP`.
 
 use schedlab_host::{HostError, HostLane, HostRequest};
-use schedlab_lab::{Keep, Lane, RunRequest, SimLane};
+use schedlab_lab::{Lane, RunRequest, SimLane};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{
@@ -44,19 +44,7 @@ fn progress(sink: &MemorySink) -> Vec<&str> {
 }
 
 fn request(workload: &Workload) -> RunRequest {
-    RunRequest {
-        workload: workload.clone(),
-        scheduler: "linux-6.12".into(),
-        tunables: Vec::new(),
-        cpus: CpuMask::first(1),
-        parameters: Default::default(),
-        seed: 1,
-        repetition: 0,
-        until_ns: None,
-        keep: Keep::NOTHING,
-        machine: None,
-        program: None,
-    }
+    RunRequest::new(workload.clone(), "linux-6.12", CpuMask::first(1))
 }
 
 /// Plays it in both lanes and compares; gives the order.

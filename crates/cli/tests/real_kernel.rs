@@ -183,12 +183,12 @@ fn random_moves_draw_the_same_numbers() {
 
 #[test]
 fn feedback_queues() {
-    let first = [(HOGS, 40), (NICE, 60), (SLEEP, 6), (FORKS, 4), (YIELD, 16)];
+    let first = [(HOGS, 50), (NICE, 60), (SLEEP, 12), (FORKS, 8), (YIELD, 300)];
     agree("feedback_queues", "mlfq", "mlfq", &first);
 }
 
 /// Boosts are counted from when the scheduler was loaded, in the model from the run's begin. That
-/// is why the two part under hogs, nice values and yields: without boosts they do not.
+/// is why the two part under nice values: without boosts they do not.
 #[test]
 fn feedback_queues_without_boosts() {
     let test = "feedback_queues_without_boosts";

@@ -36,6 +36,19 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    /// The same with what is left of the burst that `task` did not bring to its end, and `refill`.
+    #[inline(always)]
+    pub(crate) fn resume_burst(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        in_kernel: Nanos,
+        refill: Nanos,
+    ) {
+        let ns = self.execs[task.index()].remaining.saturating_add(refill);
+        self.start_owed_burst(cpu, task, in_kernel, ns);
+    }
+
     /// `task`, which gives up `cpu`, has nothing left of its burst.
     #[inline]
     pub(crate) fn finish_burst(&mut self, cpu: CpuId, task: TaskId) {

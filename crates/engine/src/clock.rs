@@ -2,7 +2,7 @@
 //! Times to come: a heap of events, and the end of each CPU's current burst.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// What happens at a time. The order of the variants is the order at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -65,14 +65,59 @@ impl Ord for Entry {
     }
 }
 
+/// Gone entries that a [`Line`] keeps at most, beside as many as the others are.
+const GONE_MAX: usize = 64;
+
+/// Events in order, which come at its end and go at its begin.
+///
+/// Those that have gone stay in the vector for a while, until the others move up: that is seldom,
+/// and coming and going take a few steps, fewer than in a ring.
+#[derive(Default, Debug)]
+struct Line {
+    entries: Vec<Entry>,
+    /// How many have gone; fewer than there are entries, or 0.
+    gone: usize,
+}
+
+impl Line {
+    /// Those that have not gone.
+    #[inline]
+    fn waiting(&self) -> &[Entry] {
+        &self.entries[self.gone..]
+    }
+
+    #[inline]
+    fn front(&self) -> Option<&Entry> {
+        self.entries.get(self.gone)
+    }
+
+    #[inline]
+    fn pop_front(&mut self) -> Option<Entry> {
+        let first = self.front().copied();
+        self.gone += 1;
+        if self.gone >= self.entries.len() {
+            self.entries.clear();
+            self.gone = 0;
+        } else if self.gone > GONE_MAX && 2 * self.gone > self.entries.len() {
+            self.move_up();
+        }
+        first
+    }
+
+    #[inline(never)]
+    fn move_up(&mut self) {
+        self.entries.drain(..self.gone);
+        self.gone = 0;
+    }
+}
+
 /// Events ordered by time, phase, and order of insertion.
 ///
 /// Sleeps of equal length end in the order in which they began. Events that come behind all others
 /// of the line are put at its end, which costs a few steps; only the rest goes through the heap.
 #[derive(Debug)]
 pub struct EventQueue {
-    /// In order.
-    line: VecDeque<Entry>,
+    line: Line,
     heap: BinaryHeap<Entry>,
     /// Key of the first event of both, the greatest number if there is none.
     first: u128,
@@ -81,7 +126,7 @@ pub struct EventQueue {
 
 impl Default for EventQueue {
     fn default() -> Self {
-        let (line, heap) = (VecDeque::new(), BinaryHeap::new());
+        let (line, heap) = (Line::default(), BinaryHeap::new());
         Self { line, heap, first: u128::MAX, sequence: 0 }
     }
 }
@@ -94,8 +139,8 @@ impl EventQueue {
         let order = (due.phase() << 62) | self.sequence;
         self.sequence += 1;
         let entry = Entry { key: u128::from(at) << 64 | u128::from(order), due };
-        match self.line.back() {
-            Some(last) if entry.key > last.key => self.line.push_back(entry),
+        match self.line.entries.last() {
+            Some(last) if entry.key > last.key => self.line.entries.push(entry),
             _ => self.push_elsewhere(entry),
         }
     }
@@ -106,10 +151,11 @@ impl EventQueue {
     #[inline(never)]
     fn push_elsewhere(&mut self, mut entry: Entry) {
         self.first = self.first.min(entry.key);
-        let before = self.line.len().checked_sub(2).and_then(|index| self.line.get(index));
+        let waiting = self.line.waiting();
+        let before = waiting.len().checked_sub(2).map(|index| &waiting[index]);
         let fits = before.is_none_or(|before| before.key < entry.key);
-        match self.line.back_mut() {
-            None => return self.line.push_back(entry),
+        match self.line.entries.last_mut() {
+            None => return self.line.entries.push(entry),
             Some(last) if fits => std::mem::swap(last, &mut entry),
             Some(_) => {}
         }
@@ -123,7 +169,7 @@ impl EventQueue {
     }
 
     fn all(&self) -> impl Iterator<Item = &Due> {
-        self.line.iter().chain(&self.heap).map(|entry| &entry.due)
+        self.line.waiting().iter().chain(&self.heap).map(|entry| &entry.due)
     }
 
     /// Whether a task is to be released or woken some time.
@@ -182,7 +228,11 @@ impl Node {
             (self.least, self.first) = (at, slot as u32);
         } else if slot as u32 == self.first {
             if at > before {
-                self.search();
+                // CPUs that do the same in step end together: then it is the next one's turn.
+                match self.times.get(slot + 1) {
+                    Some(next) if *next == before => self.first += 1,
+                    _ => self.search(),
+                }
             }
         } else if at == before {
             self.first = self.first.min(slot as u32);
@@ -333,6 +383,29 @@ mod tests {
                 assert_eq!(queue.next_time(), Nanos::MAX);
             }
         }
+    }
+
+    /// As sleeps of equal length come: in order, with many gone before the others move up.
+    #[test]
+    fn what_comes_in_order_goes_in_order() {
+        let mut queue = EventQueue::default();
+        let (mut pushed, mut popped) = (0u32, 0u32);
+        for nr_waiting in [1u32, 3, 64, 65, 200, 0, 7] {
+            for _ in 0..500 {
+                while pushed - popped < nr_waiting {
+                    queue.push(u64::from(pushed / 3), Due::Wake(TaskId(pushed)));
+                    pushed += 1;
+                }
+                let at = u64::from(popped / 3);
+                assert_eq!(queue.next_time(), if pushed == popped { Nanos::MAX } else { at });
+                let due = queue.pop_at(at);
+                assert_eq!(due, (popped < pushed).then_some(Due::Wake(TaskId(popped))));
+                popped += u32::from(due.is_some());
+            }
+            assert_eq!(queue.line.entries.len(), queue.line.gone + (pushed - popped) as usize);
+            assert!(queue.line.gone <= GONE_MAX.max(queue.line.waiting().len() + 1));
+        }
+        assert!(queue.heap.is_empty());
     }
 
     #[test]

@@ -175,10 +175,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task` comes to `cpu`: the time it will lose to refills.
-    pub(crate) fn refill_caches(&mut self, cpu: CpuId, task: TaskId) -> Nanos {
+    /// `task` comes to `cpu` from `last`: the time it will lose to refills.
+    pub(crate) fn refill_caches(&mut self, cpu: CpuId, last: CpuId, task: TaskId) -> Nanos {
         let Some(bytes) = self.working_set(task) else { return 0 };
-        let last = CpuId(self.execs[task.index()].last_cpu);
         let caches = self.cold_caches.as_mut();
         let ns = caches.map_or(0, |caches| caches.refill_ns(cpu, last, task, bytes));
         self.outcome.cache_refill_ns += ns;

@@ -7,6 +7,7 @@ use crate::config::{SimConfig, SimOutcome};
 use crate::device::DeviceQueue;
 use crate::error::SimError;
 use crate::exec::Exec;
+use crate::family::Walks;
 use crate::interrupts::Interrupts;
 use crate::kernel_mode::KernelMode;
 use crate::locks::Locks;
@@ -72,9 +73,11 @@ pub(crate) struct Engine<'a, S> {
     pub watch: Option<Watch<'a>>,
     /// The name of the scheduler.
     pub scheduler: &'a str,
-    /// Somebody watches the choices, locks cost time, or a class is told of idle CPUs: most runs
-    /// have none of it, and ask once a reschedule.
+    /// Somebody watches the choices, locks or exits cost time, or a class is told of idle CPUs:
+    /// most runs have none of it, and ask once a reschedule.
     pub has_followers: bool,
+    /// What exits and waits for children walk through.
+    pub walks: Option<Walks>,
     /// The highest class that balances before every pick; none: behind the last one.
     pub balance_from: u8,
     /// Classes, by bit, that are told of idle CPUs.
@@ -108,6 +111,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             locks: Locks::new(&machine.costs, machine.nr_cpus(), &classes),
             scheduler,
             has_followers: false,
+            walks: Walks::new(&machine.costs, &classes),
             balance_from: stack::first_that_balances(&classes),
             idle_watchers: stack::idle_watchers(&classes),
             costs: machine.costs,
@@ -128,7 +132,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             arrivals,
             nr_forked: vec![0; workload.tasks.len()],
             nr_busy: 0,
-            next_tick: core.tick_nsec,
+            next_tick: core.timer_comes(core.tick_nsec),
             next_check: check_interval,
             check_interval,
             last_check: (0, 0),
@@ -203,8 +207,10 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.sink.object(ObjectId(id as u32), info);
         }
         let end_ns = self.end_ns();
-        self.has_followers =
-            self.watch.is_some() || self.locks.is_some() || self.idle_watchers != 0;
+        self.has_followers = self.watch.is_some()
+            || self.locks.is_some()
+            || self.walks.is_some()
+            || self.idle_watchers != 0;
         if self.watch.is_some() {
             self.each_class(|class, _| class.will_be_asked());
         }

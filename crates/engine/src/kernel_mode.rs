@@ -148,9 +148,10 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The burst of `cpu` has ended together with its time in the kernel, and it was asked to
     /// reschedule meanwhile: it does so before the program goes on.
     pub(crate) fn reschedules_on_return(&self, cpu: CpuId) -> bool {
+        if !self.kernel_mode.is_tracked() {
+            return false;
+        }
         let rq = self.core.rq(cpu);
-        self.kernel_mode.is_tracked()
-            && (rq.need_resched || rq.need_resched_lazy)
-            && self.kernel_mode.until(cpu) == self.core.now
+        (rq.need_resched || rq.need_resched_lazy) && self.kernel_mode.until(cpu) == self.core.now
     }
 }

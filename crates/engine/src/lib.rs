@@ -30,6 +30,7 @@ mod device;
 mod engine;
 mod error;
 mod exec;
+mod family;
 mod interrupts;
 mod kernel_mode;
 mod locks;

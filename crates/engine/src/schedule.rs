@@ -177,6 +177,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let Some(next) = next else {
             // Nobody is there to pay for having found nothing.
             self.scan_cost();
+            if self.has_followers {
+                self.walk_debt();
+            }
             let rq = &mut self.core.rqs[cpu.index()];
             rq.idle_since = now;
             self.nr_busy -= 1;
@@ -191,8 +194,8 @@ impl<S: TraceSink> Engine<'_, S> {
         };
         if prev.is_none() {
             if self.nr_busy == 0 {
-                let tick = self.core.tick_nsec;
-                self.next_tick = (now / tick + 1) * tick;
+                let (tick, late) = (self.core.tick_nsec, self.core.timer_delay_ns);
+                self.next_tick = (now.saturating_sub(late) / tick + 1) * tick + late;
             }
             self.nr_busy += 1;
             self.core_busy(cpu, true);
@@ -245,20 +248,20 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
-        let now = self.core.now;
         let mut cost = self.switch_cost(cpu, from_idle);
-        let exec = &self.execs[next.index()];
-        if exec.has_run && exec.last_cpu != cpu.0 {
-            cost += self.migration_cost(cpu, next, exec.last_cpu);
-        }
-        let refill = if self.cold_caches.is_some() { self.refill_caches(cpu, next) } else { 0 };
         let exec = &mut self.execs[next.index()];
-        exec.has_run = true;
-        exec.last_cpu = cpu.0;
-        let remaining = exec.remaining.saturating_add(refill);
-        self.start_owed_burst(cpu, next, cost, remaining);
+        let last = std::mem::replace(&mut exec.last_cpu, cpu.0);
+        let has_run = std::mem::replace(&mut exec.has_run, true);
+        if has_run && last != cpu.0 {
+            cost += self.migration_cost(cpu, next, last);
+        }
+        let refill = match self.cold_caches {
+            Some(_) => self.refill_caches(cpu, CpuId(last), next),
+            None => 0,
+        };
+        self.resume_burst(cpu, next, cost, refill);
         let t = &mut self.core.tasks[next.index()];
-        t.exec_start = now;
+        t.exec_start = self.core.now;
         let class = t.class;
         let (class, core) = self.class(class);
         class.set_next_task(core, cpu, next, true);
@@ -279,6 +282,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         if self.has_followers && self.locks.is_some() {
             cost = cost.saturating_add(self.lock_debt(cpu, from_idle));
+        }
+        if self.has_followers && self.walks.is_some() {
+            cost = cost.saturating_add(self.walk_debt());
         }
         cost
     }

@@ -16,10 +16,8 @@ pub(crate) enum Next {
     Busy(Nanos),
     /// Busy until this time.
     BusyUntil(Nanos),
-    /// A system call is over: the CPU reschedules if it was asked to.
-    Syscall,
-    /// A call is over whose effect others see: its time passes before the program goes on, and
-    /// the CPU reschedules if it was asked to.
+    /// A call is over: its time passes before the program goes on, and the CPU reschedules if it
+    /// was asked to.
     Call,
     /// It called sched_yield.
     Yield,
@@ -55,8 +53,8 @@ impl<S: TraceSink> Engine<'_, S> {
                     self.start_burst(cpu, task, 0, 0);
                     return;
                 }
-                next @ (Next::Syscall | Next::Call) => {
-                    if self.leaves_call(cpu, task, matches!(next, Next::Call)) {
+                Next::Call => {
+                    if self.leaves_call(cpu, task) {
                         return;
                     }
                 }
@@ -75,12 +73,12 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// At the end of a system call: whether the program stops here for now, because the CPU was
-    /// asked to reschedule or, with `shows_time`, because the call's time must pass first.
-    fn leaves_call(&mut self, cpu: CpuId, task: TaskId, shows_time: bool) -> bool {
+    /// At the end of a call: whether the program stops here for now, because the CPU was asked to
+    /// reschedule or because the call's time must pass first.
+    fn leaves_call(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let rq = self.core.rq(cpu);
         let reschedules = rq.need_resched || rq.need_resched_lazy;
-        let leaves = reschedules || shows_time && self.execs[task.index()].overhead > 0;
+        let leaves = reschedules || self.execs[task.index()].overhead > 0;
         if leaves {
             self.pause(cpu, task);
         }
@@ -90,7 +88,7 @@ impl<S: TraceSink> Engine<'_, S> {
         leaves
     }
 
-    /// The program goes on after the reschedule, once the cost of the system call has passed.
+    /// The program goes on, after a reschedule if there is one, once the call's time has passed.
     fn pause(&mut self, cpu: CpuId, task: TaskId) {
         self.start_owed_burst(cpu, task, 0, 0);
     }
@@ -106,19 +104,20 @@ impl<S: TraceSink> Engine<'_, S> {
         let program = &workload.tasks[exec.spec as usize].program;
         let pending = exec.shared.as_mut().and_then(|shared| shared.pending.take());
         let step = match pending {
+            Some(Step::JoinAll) => Step::JoinAll,
             Some(step) => return self.object_step(cpu, task, step, true),
             None => exec.interpreter.next(program),
         };
         if is_syscall(&step) {
-            self.charge(task, self.costs.syscall_ns);
+            exec.overhead = exec.overhead.saturating_add(self.costs.syscall_ns);
         }
         let now = self.core.now;
         match step {
             Step::Run(0) | Step::RunWall(0) => Next::Continue,
             Step::Run(ns) => Next::Busy(ns),
             Step::RunWall(ns) => Next::BusyUntil(now.saturating_add(ns)),
-            Step::Sleep(0) => Next::Syscall,
-            Step::Sleep(ns) => self.block_until(task, now.saturating_add(ns), TaskState::Sleeping),
+            Step::Sleep(0) => Next::Call,
+            Step::Sleep(ns) => self.sleep_until(task, now.saturating_add(ns)),
             Step::Timer { timer, period_ns, mode } => self.timer(task, timer, period_ns, mode),
             Step::Io { direction, bytes, sync } => self.io(task, direction, bytes, sync),
             Step::Yield => {
@@ -131,19 +130,14 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::Fork { task: spec } => {
                 self.charge(task, self.costs.fork_ns);
                 self.fork(cpu, task, spec);
-                Next::Syscall
+                Next::Call
             }
-            Step::JoinAll if self.execs[task.index()].children == 0 => Next::Syscall,
-            Step::JoinAll => {
-                self.execs[task.index()].waiting = Waiting::Children;
-                self.emit(cpu, EventKind::Block { task, object: workload.trace_children() });
-                Next::Block(TaskState::Sleeping)
-            }
+            Step::JoinAll => self.wait_for_all(cpu, task),
             Step::SetAttr { op } => {
                 if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
                     self.set_attr(cpu, task, attr);
                 }
-                Next::Syscall
+                Next::Call
             }
             Step::Phase(phase) => {
                 self.emit(cpu, EventKind::Phase { task, phase });
@@ -177,6 +171,10 @@ impl<S: TraceSink> Engine<'_, S> {
         next
     }
 
+    fn sleep_until(&mut self, task: TaskId, at: Nanos) -> Next {
+        self.block_until(task, self.core.timer_comes(at), TaskState::Sleeping)
+    }
+
     fn block_until(&mut self, task: TaskId, at: Nanos, state: TaskState) -> Next {
         self.execs[task.index()].waiting = Waiting::Event;
         self.events.push(at, Due::Wake(task));
@@ -189,12 +187,12 @@ impl<S: TraceSink> Engine<'_, S> {
         *boundary = boundary.saturating_add(period_ns);
         let at = *boundary;
         if at > now {
-            return self.block_until(task, at, TaskState::Sleeping);
+            return self.sleep_until(task, at);
         }
         if mode == TimerMode::Relative {
             *boundary = now;
         }
-        Next::Syscall
+        Next::Call
     }
 
     /// Through the page cache a transfer costs CPU time for the copy and, for a write, device time
@@ -220,7 +218,8 @@ impl<S: TraceSink> Engine<'_, S> {
         self.outcome.nr_exited += 1;
         let Some(parent) = self.execs[task.index()].parent else { return };
         self.execs[parent.index()].children -= 1;
-        if self.uncount_child(parent, self.execs[task.index()].spec) {
+        let is_last = self.uncount_child(parent, self.execs[task.index()].spec);
+        if self.walk_of_exit(parent) || is_last {
             self.charge(task, self.costs.wakeup_ns);
             self.wake(parent, cpu, Some(task));
         }

@@ -173,13 +173,15 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.locks.is_some() && self.wakes_spinning(task, this_cpu, waker) {
             return;
         }
-        self.execs[task.index()].waiting = Waiting::No;
-        self.execs[task.index()].runnable_since = self.core.now;
+        let exec = &mut self.execs[task.index()];
+        exec.waiting = Waiting::No;
+        exec.runnable_since = self.core.now;
         self.note_burst(task);
         let mut flags =
             WakeFlags { kind: WakeKind::Wakeup, sync, migrated: false, this_cpu, waker };
-        let prev = self.core.task(task).cpu;
-        if self.core.task(task).sched_delayed {
+        let t = self.core.task(task);
+        let prev = t.cpu;
+        if t.sched_delayed {
             self.requeue_delayed(prev, task, flags);
             return;
         }

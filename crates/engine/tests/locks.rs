@@ -8,7 +8,7 @@ use common::{Case, Run};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Amount, ChannelKind, Costs, EventKind, LoopCount, Machine, Nanos, ObjectId, ObjectKind,
-    ObjectSpec, Op, SwitchOut, TaskId, TaskSpec, Workload,
+    ObjectSpec, Op, Policy, SchedAttr, SwitchOut, TaskId, TaskSpec, Workload,
 };
 use schedlab_sched::registry::find;
 
@@ -166,4 +166,49 @@ fn a_task_that_is_woken_while_its_cpu_spins_never_leaves() {
     });
     let end = 11_400 + HOLD + 5_000;
     assert_eq!(switches.collect::<Vec<_>>(), [(end, SwitchOut::Dead)]);
+}
+
+/// A parent that forks `nr` tasks of `run_ns` each and waits for them all; it preempts them.
+fn family(nr: u64, run_ns: Nanos) -> Workload {
+    let parent = ProgramBuilder::new()
+        .begin_loop(LoopCount::Times(nr))
+        .op(Op::Fork { task: 1 })
+        .end_loop()
+        .op(Op::JoinAll)
+        .run(REST)
+        .build();
+    let child = ProgramBuilder::new().run(run_ns).build();
+    let child = TaskSpec { instances: 0, ..task("child", on(&[0]), child) };
+    let attr = SchedAttr { policy: Policy::Fifo, rt_priority: 10, ..on(&[0]) };
+    Workload::new("family", vec![task("parent", attr, parent), child])
+}
+
+/// The parent looks through all children before it sleeps, and after the exit of each of them once
+/// for that one and once more; an exit looks at all that live. A line costs 10.
+#[test]
+fn exits_and_waits_of_2_4_walk_through_lists() {
+    let walks = Costs { task_line_ns: 10, ..Costs::ZERO };
+    for nr in [1, 2, 5, 20] {
+        let family = family(nr, 700);
+        let free = run(&family, "linux-2.4.18", 1, Costs::ZERO).outcome.end_ns;
+        assert_eq!(free, nr * 700 + REST);
+        let done = run(&family, "linux-2.4.18", 1, walks).outcome.end_ns;
+        // Of those left after each exit: three lines of each child twice, two of each task, of
+        // which the parent is one. The last exit is the parent's, which nobody comes after.
+        let left = nr * (nr - 1) / 2;
+        let waits = 3 * nr + 2 * 3 * left;
+        let exits = 2 * (left + nr);
+        assert_eq!(done, free + 10 * (waits + exits), "{nr} children");
+    }
+}
+
+#[test]
+fn later_kernels_walk_through_no_list_of_tasks() {
+    let walks = Costs { task_line_ns: 1_000, ..Costs::ZERO };
+    for scheduler in ["linux-2.6.0", "linux-2.6.23", "linux-6.12"] {
+        let (family, cpus) = (family(5, 700), 1);
+        let [free, priced] = [Costs::ZERO, walks].map(|costs| run(&family, scheduler, cpus, costs));
+        assert_eq!(free.outcome.end_ns, priced.outcome.end_ns, "{scheduler}");
+        assert_eq!(free.outcome.end_ns, 5 * 700 + REST, "{scheduler}");
+    }
 }

@@ -193,6 +193,30 @@ fn a_lazy_request_becomes_full_at_the_tick() {
     }
 }
 
+/// What a task owes for a call it works off before the next one, so also before it waits or exits:
+/// in a kernel fork(2) has taken its time when it returns.
+#[test]
+fn forks_take_their_time_before_the_parent_waits_or_exits() {
+    const FORK: Nanos = 2_500_000;
+    let costs = Costs { fork_ns: FORK, ..Costs::ZERO };
+    for (waits, exits_at) in [(true, 12 * FORK + 12 * MS), (false, 12 * FORK)] {
+        let mut parent = ProgramBuilder::new();
+        parent.begin_loop(LoopCount::Times(12)).op(Op::Fork { task: 1 }).end_loop();
+        if waits {
+            parent.op(Op::JoinAll);
+        }
+        let child = TaskSpec { instances: 0, ..hog("child", MS) };
+        let tasks = vec![TaskSpec::new("parent", parent.build()), child];
+        let run = run(Machine { costs, ..Machine::flat(1) }, "fcfs", tasks);
+        let is_fork = |kind: &EventKind| matches!(kind, EventKind::Fork { parent: Some(_), .. });
+        let forks = run.trace.events.iter().filter(|event| is_fork(&event.kind));
+        let at: Vec<Nanos> = forks.map(|event| event.time_ns).collect();
+        assert_eq!(at, (0..12).map(|nth| nth * FORK).collect::<Vec<_>>());
+        assert_eq!((first_run_ns(&run, 1), exit_ns(&run, 0)), (12 * FORK, exits_at), "{waits}");
+        assert_eq!(run.outcome.end_ns, 12 * FORK + 12 * MS);
+    }
+}
+
 /// The parent, on CPU 0 beside a hog under SCHED_IDLE, is woken at 1.3 ms by its child's exit on
 /// CPU 1. Gives the time at which it runs again.
 fn remote_wakeup(preempt: Preempt) -> Nanos {

@@ -38,6 +38,7 @@ fn main() {
     run::outrank();
     let is_counted = shared.word(word::PAUSES) != 0;
     if is_counted {
+        run::prepare();
         let ready_at = (run::monotonic_ns() + CALM_NS).next_multiple_of(ROUND_NS);
         run::sleep_until(ready_at);
         shared.set_word(word::STAGE, stage::READY);

@@ -3,13 +3,12 @@
 
 use schedlab_host::ext::{self, Loaded, Source};
 use schedlab_host::{HostLane, Pace};
-use schedlab_lab::{Keep, LaneError, RunRequest, RunResult};
+use schedlab_lab::{LaneError, RunRequest, RunResult};
 use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
 use schedlab_trace::BinarySink;
 use schedlab_vm::protocol::{BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES};
 use schedlab_vm::wire;
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -42,6 +41,12 @@ pub fn outrank() {
     if let Err(error) = sys::sched_setattr(0, &raw) {
         eprintln!("schedlab-guest: SCHED_FIFO for init: {error}");
     }
+}
+
+/// Does what every run begins with, as long as no run has to wait for it: before a snapshot.
+pub fn prepare() {
+    let nr_cpus = schedlab_host::machine::online_cpus().weight();
+    schedlab_host::prepare_recorder(Pace::quiet_ring_size(nr_cpus));
 }
 
 /// Plays the request; gives the reply and the trace as they go to the lab.
@@ -93,22 +98,14 @@ fn play(
     let mut pace = Pace::quiet(&request.workload, request.cpus.weight());
     pace.instruction_ns = request.instruction_ns;
     let run = RunRequest {
-        workload: request.workload,
-        scheduler: String::new(),
-        tunables: Vec::new(),
-        cpus: request.cpus,
-        machine: None,
-        parameters: BTreeMap::new(),
         seed: request.seed,
-        repetition: 0,
         until_ns: request.until_ns,
-        keep: Keep::NOTHING,
-        program: None,
+        ..RunRequest::new(request.workload, "", request.cpus)
     };
     let nr_cpus = run.cpus.iter().last().map_or(1, |cpu| cpu.0 + 1);
     let mut sink = BinarySink::new(trace, nr_cpus);
     let begin = monotonic_ns();
-    let result = HostLane.run_at(&run, pace, &mut sink as &mut dyn TraceSink)?;
+    let result = HostLane.run_at(&run, Some(pace), &mut sink as &mut dyn TraceSink)?;
     sink.finish().map_err(|error| LaneError::System(format!("writing the trace: {error}")))?;
     reply.nr_rounds = 1;
     // The first round is what the result shows; of the others only counts that they end.
@@ -116,7 +113,7 @@ fn play(
         && monotonic_ns() - begin < soak_ns
         && loaded.as_ref().is_none_or(|loaded| still_loaded(loaded).is_ok())
     {
-        HostLane.run_at(&run, pace, &mut NullSink)?;
+        HostLane.run_at(&run, Some(pace), &mut NullSink)?;
         reply.nr_rounds += 1;
     }
     reply.rounds_ns = monotonic_ns() - begin;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Uses an exact amount of CPU time.
 //!
-//! The thread's own CPU clock (CLOCK_THREAD_CPUTIME_ID) decides when enough was used, so a slow or
-//! stolen CPU, a change of frequency or a preemption changes nothing. Between two looks at the
-//! clock a loop spins whose speed is known: calibrated at run time, with this very code, and
-//! corrected after each look. What an operation used too much is taken off the next one.
+//! What was used is told by a [`CpuClock`]. It runs on CLOCK_MONOTONIC, which a program reads
+//! without entering the kernel, as long as the task keeps its CPU: it reads the time every
+//! [`STRETCH_NS`] of work, and when more passed than work and an interrupt take, somebody else had
+//! the CPU. Only then, and at the beginning, does it look at the thread's own CPU clock
+//! (CLOCK_THREAD_CPUTIME_ID), so a slow or stolen CPU, a change of frequency or a preemption
+//! changes nothing.
 //!
-//! Looks are few, since a look changes what is measured: it makes the kernel update the task's
-//! account (`update_curr` of kernel/sched/fair.c), and EEVDF then ends a slice there instead of at
-//! the next tick. So each stretch is a fixed part of what remains: half of it first, which
-//! measures the speed, then three quarters, until [`LAST_NS`] are left: 10 looks for 250 ms, two
-//! for every further factor of 16. A CPU that becomes slower by up to a third within a stretch (a
-//! busy hyper-thread, another frequency) still ends it in time; what a greater change uses too
-//! much comes off the next operation.
+//! Such looks must be few, since a look changes what is measured: it makes the kernel update the
+//! task's account (`update_curr` of kernel/sched/fair.c), and EEVDF then ends a slice there instead
+//! of at the next tick. After a preemption a slice has just begun, and a look ends nothing.
+//!
+//! Left out: a preemption shorter than [`GAP_NS`] counts as the task's work until the next look,
+//! 100 ms later at most. What an operation used too much is taken off the next one.
 //!
 //! In a guest whose clock counts instructions, work is a number of turns of the loop and no clock
 //! is read.
@@ -20,10 +21,16 @@
 use crate::sys;
 use std::hint::black_box;
 
-/// So little is burned in one go.
-const LAST_NS: u64 = 2_000;
-/// A stretch of this length measures the speed anew; a shorter one is mostly the clock's cost.
-const MEASURES_NS: u64 = 50_000;
+/// Work between two readings of the time.
+const STRETCH_NS: u64 = 5_000;
+/// When so much passed between two readings, the task may have lost its CPU: the work of a stretch
+/// on a CPU that became slower, and an interrupt, take less.
+const GAP_NS: u64 = 50_000;
+/// Between two operations a task has kept its CPU if no more than this passed: a switch to another
+/// task and back takes longer.
+const PAUSE_NS: u64 = 2_000;
+/// A look at the thread's clock is trusted so long; alone on a CPU it ends no slice.
+const TRUSTED_NS: u64 = 100_000_000;
 /// Fixed-point shift of the speed.
 const SHIFT: u32 = 20;
 
@@ -111,24 +118,55 @@ impl Speed {
     }
 }
 
+/// The thread's CPU clock, read without the kernel while the thread keeps its CPU.
+#[derive(Clone, Debug, Default)]
+struct CpuClock {
+    /// CPU time at `at_ns`.
+    cpu_ns: u64,
+    /// When it was read, CLOCK_MONOTONIC.
+    at_ns: u64,
+    /// When the thread's own clock was looked at for the last time, CLOCK_MONOTONIC.
+    looked_ns: u64,
+    /// Looks at the thread's own clock so far.
+    nr_looks: u64,
+}
+
+impl CpuClock {
+    /// CPU time now; the thread has lost its CPU if `gap_ns` or more passed since the last reading.
+    fn read(&mut self, gap_ns: u64) -> u64 {
+        let now_ns = sys::monotonic_ns();
+        let passed_ns = now_ns.saturating_sub(self.at_ns);
+        if passed_ns >= gap_ns || now_ns.saturating_sub(self.looked_ns) >= TRUSTED_NS {
+            self.nr_looks += 1;
+            self.cpu_ns = sys::thread_cpu_ns();
+            self.at_ns = sys::monotonic_ns();
+            self.looked_ns = self.at_ns;
+        } else {
+            self.cpu_ns += passed_ns;
+            self.at_ns = now_ns;
+        }
+        self.cpu_ns
+    }
+}
+
 /// Burns CPU time, exact on average over any number of operations.
 #[derive(Clone, Debug)]
 pub struct Burner {
     speed: Speed,
+    clock: CpuClock,
     /// CPU time used too much so far.
     carry_ns: u64,
     /// CPU time asked for since the start.
     pub requested_ns: u64,
-    /// CPU time used for it, by the thread's clock.
+    /// CPU time used for it.
     pub burned_ns: u64,
-    /// Looks at the thread's clock so far.
-    pub nr_looks: u64,
 }
 
 impl Burner {
     /// A burner that starts from `speed`.
     pub fn new(speed: Speed) -> Self {
-        Self { speed, carry_ns: 0, requested_ns: 0, burned_ns: 0, nr_looks: 0 }
+        let clock = CpuClock::default();
+        Self { speed, clock, carry_ns: 0, requested_ns: 0, burned_ns: 0 }
     }
 
     /// The speed as known by now.
@@ -154,37 +192,31 @@ impl Burner {
             self.carry_ns -= ns;
             return;
         }
-        // Half of the first look and half of the last lie outside of what the clock shows.
         let owed = ns - self.carry_ns;
-        let start = self.look();
-        let goal = start + owed.saturating_sub(self.speed.clock_cost_ns);
+        let nr_looks = self.clock.nr_looks;
+        let start = self.clock.read(PAUSE_NS);
+        // The first look itself lies before the time that it tells.
+        let before = if self.clock.nr_looks > nr_looks { self.speed.clock_cost_ns } else { 0 };
+        let goal = start + owed.saturating_sub(before);
         let mut now = start;
-        let mut kept_back = 2;
-        while now + self.speed.clock_cost_ns / 2 < goal {
-            let left = goal - now;
-            let stretch = if left > LAST_NS { left - left / kept_back } else { left };
-            let iterations = self.speed.iterations(stretch).max(1);
+        while now < goal {
+            let iterations = self.speed.iterations(STRETCH_NS.min(goal - now)).max(1);
             spin(iterations);
-            let after = self.look();
-            self.correct(iterations, after - now);
+            let after = self.clock.read(GAP_NS);
+            self.correct(iterations, after.saturating_sub(now));
             now = after;
-            kept_back = 4;
         }
-        let used = now - start + self.speed.clock_cost_ns;
+        let used = now.saturating_sub(start) + before;
         self.burned_ns += used;
         self.carry_ns = used.saturating_sub(owed);
     }
 
-    fn look(&mut self) -> u64 {
-        self.nr_looks += 1;
-        sys::thread_cpu_ns()
-    }
-
-    /// Follows the CPU's speed: the next stretch is as fast as this one was.
+    /// Follows the CPU's speed. An eighth of what one stretch says: an interrupt may lie in it.
     fn correct(&mut self, iterations: u64, took_ns: u64) {
-        if took_ns >= MEASURES_NS {
+        if took_ns >= STRETCH_NS / 2 {
             let measured = (u128::from(took_ns) << SHIFT) / u128::from(iterations);
-            self.speed.iteration_ns_fixed = u64::try_from(measured).unwrap_or(u64::MAX).max(1);
+            let mean = (u128::from(self.speed.iteration_ns_fixed) * 7 + measured) / 8;
+            self.speed.iteration_ns_fixed = u64::try_from(mean).unwrap_or(u64::MAX).max(1);
         }
     }
 
@@ -223,22 +255,33 @@ mod tests {
         assert!(is_met(&[10_000; 500]));
     }
 
-    /// Looks at the clock that an operation of `ns` takes.
-    fn looks(ns: u64) -> u64 {
+    /// Looks at the thread's clock that `amounts` take.
+    fn looks(amounts: &[u64]) -> u64 {
         let mut burner = Burner::new(Speed::measure());
-        burner.burn(ns);
-        burner.nr_looks
+        amounts.iter().for_each(|ns| burner.burn(*ns));
+        burner.clock.nr_looks
     }
 
     #[test]
-    fn looks_at_the_clock_grow_with_the_logarithm_of_the_work() {
-        // The first, the one after half, then one for each quarter that remains. Attempts as above.
-        let is_few = |ns: u64, most: u64| (0..20).any(|_| looks(ns) <= most);
-        assert!(is_few(1_000_000, 9), "{}", looks(1_000_000));
-        assert!(is_few(20_000_000, 11), "{}", looks(20_000_000));
-        assert!(is_few(250_000_000, 13), "{}", looks(250_000_000));
-        let long = (0..10).map(|_| looks(100_000_000)).min();
-        assert!(long >= Some(4), "one look cannot follow a CPU whose speed changes: {long:?}");
+    fn a_task_that_keeps_its_cpu_looks_at_its_clock_once() {
+        // Others that use the machine spoil attempts.
+        assert!((0..50).any(|_| looks(&[2_000_000]) == 1));
+        assert!((0..50).any(|_| looks(&[100_000; 20]) == 1));
+        let looked_ns = sys::monotonic_ns() - TRUSTED_NS;
+        let mut clock = CpuClock { looked_ns, at_ns: sys::monotonic_ns(), ..CpuClock::default() };
+        clock.read(u64::MAX);
+        assert_eq!(clock.nr_looks, 1, "an old look is not trusted");
+    }
+
+    #[test]
+    fn a_task_that_lost_its_cpu_looks_at_its_clock() {
+        let mut clock = CpuClock::default();
+        clock.read(GAP_NS);
+        let (before, looks) = (sys::thread_cpu_ns(), clock.nr_looks);
+        sys::sleep_until_ns(sys::monotonic_ns() + 20_000_000);
+        let now = clock.read(GAP_NS);
+        assert_eq!(clock.nr_looks, looks + 1);
+        assert!(now >= before && now <= sys::thread_cpu_ns(), "the sleep counts as CPU time");
     }
 
     #[test]

@@ -198,7 +198,7 @@ pub fn run_command(
         launcher_cpus: session::helper_cpus(&command.cpus),
         duration_ns: None,
         limit_ns: command.limit_ns,
-        pace: Pace::LIVE,
+        pace: Pace::on_this_machine(None, &command.cpus),
         program: None,
     };
     play(&mut plan, name, command.recorder, sink)

@@ -41,8 +41,8 @@ pub struct HostRequest {
     pub limit_ns: Nanos,
     /// How to record.
     pub recorder: RecorderChoice,
-    /// How often the launcher and the recorder look.
-    pub pace: Pace,
+    /// How often the launcher and the recorder look; `None`: as fits the run's CPUs.
+    pub pace: Option<Pace>,
 }
 
 impl HostRequest {
@@ -56,7 +56,7 @@ impl HostRequest {
             duration_ns: None,
             limit_ns: LIMIT_NS_DEFAULT,
             recorder: RecorderChoice::Auto,
-            pace: Pace::LIVE,
+            pace: None,
         }
     }
 }
@@ -107,6 +107,8 @@ impl HostLane {
         let has_ceilings = workload.objects.iter().any(|object| {
             matches!(object.kind, ObjectKind::Mutex { protocol: MutexProtocol::Ceiling { .. } })
         });
+        let on_this_machine = || Pace::on_this_machine(Some(&workload), &request.cpus);
+        let pace = request.pace.unwrap_or_else(on_this_machine);
         let mut plan = RunPlan {
             work: Work::Tasks { workload: workload.clone(), arrivals },
             seed: request.seed,
@@ -121,7 +123,7 @@ impl HostLane {
             launcher_cpus: session::helper_cpus(&request.cpus),
             duration_ns: request.duration_ns.or(workload.duration_ns),
             limit_ns: request.limit_ns,
-            pace: request.pace,
+            pace,
             program: None,
         };
         let watch = Watch::start(&request.cpus);

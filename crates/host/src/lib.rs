@@ -47,4 +47,4 @@ pub use machine::usable_cpus as allowed_cpus;
 pub use outcome::{HostOutcome, SelfCheck, TaskOutcome, TraceSums};
 pub use pace::Pace;
 pub use plan::Output;
-pub use session::RecorderChoice;
+pub use session::{RecorderChoice, prepare_recorder};

@@ -2,11 +2,12 @@
 //! How often the lab's own helpers look while a run is measured.
 //!
 //! On a machine with other CPUs the launcher and the recorder work beside the run and may look
-//! often. On a machine with a single CPU, such as a guest with counted time, every look takes the
-//! CPU from a task and makes the scheduler choose again: there they look as seldom as their
-//! buffers allow.
+//! often. Where the run takes all CPUs, and on a machine with a single one, such as a guest with
+//! counted time, every look takes the CPU from a task and makes the scheduler choose again: there
+//! they look as seldom as their buffers allow.
 
-use schedlab_model::{Nanos, Op, Workload};
+use crate::session;
+use schedlab_model::{CpuMask, Nanos, Op, Workload};
 
 /// Rounds of the helpers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,29 +37,61 @@ impl Pace {
         instruction_ns: None,
     };
 
+    /// For a run on `cpus` of this machine. `workload`: `None` for a program, which writes no
+    /// marks.
+    pub fn on_this_machine(workload: Option<&Workload>, cpus: &CpuMask) -> Self {
+        let helpers = session::helper_cpus(cpus);
+        Self::beside(workload, helpers.weight(), !helpers.and(cpus).is_empty())
+    }
+
+    /// Helpers on `nr_cpus` CPUs, which are those of the run if `is_shared`. Two threads that wake
+    /// 50 times a second each are most of the switches of a task that has a CPU for itself. On many
+    /// CPUs they meet few of the tasks, and long rings would take too much memory.
+    fn beside(workload: Option<&Workload>, nr_cpus: u32, is_shared: bool) -> Self {
+        const FEW_CPUS: u32 = 16;
+        if !is_shared || nr_cpus > FEW_CPUS || workload.is_some_and(has_marks) {
+            return Self::LIVE;
+        }
+        Self {
+            round_ns: 200_000_000,
+            look_ns: 1_000_000_000,
+            ring_size: Some(1 << 19),
+            ..Self::LIVE
+        }
+    }
+
     /// For a guest that the run has for itself: rings of a million records hold some ten seconds
     /// even of tasks that do nothing but wake each other. The tasks' rings of marks are smaller, so
     /// tasks that write marks keep short rounds. Its files lie in its memory, where those of a
     /// hundred tasks must have room; short ones also cost every task the same, whoever came before.
     /// The CPUs share the room for records.
     pub fn quiet(workload: &Workload, nr_cpus: u32) -> Self {
-        const RECORDS: u64 = 1 << 20;
         const MARKED_NS: Nanos = 100_000_000;
         const SELDOM_NS: Nanos = 2_000_000_000;
-        let marks = |op: &Op| {
-            matches!(op, Op::Yield | Op::Progress | Op::Phase(_) | Op::JoinAll | Op::Join { .. })
-                || op.uses_objects()
-        };
-        let is_marked = workload.tasks.iter().any(|task| task.program.ops.iter().any(marks));
-        let round_ns = if is_marked { MARKED_NS } else { SELDOM_NS };
+        let round_ns = if has_marks(workload) { MARKED_NS } else { SELDOM_NS };
         Self {
             round_ns,
             look_ns: SELDOM_NS,
-            ring_size: Some(RECORDS / u64::from(nr_cpus.max(1)).next_power_of_two()),
+            ring_size: Some(Self::quiet_ring_size(nr_cpus)),
             file_len: 256 << 10,
             instruction_ns: None,
         }
     }
+
+    /// Records of each CPU's ring in such a guest, whatever it runs.
+    pub fn quiet_ring_size(nr_cpus: u32) -> u64 {
+        const RECORDS: u64 = 1 << 20;
+        RECORDS / u64::from(nr_cpus.max(1)).next_power_of_two()
+    }
+}
+
+/// Whether tasks of `workload` write marks, for which their rings have little room.
+fn has_marks(workload: &Workload) -> bool {
+    let marks = |op: &Op| {
+        matches!(op, Op::Yield | Op::Progress | Op::Phase(_) | Op::JoinAll | Op::Join { .. })
+            || op.uses_objects()
+    };
+    workload.tasks.iter().any(|task| task.program.ops.iter().any(marks))
 }
 
 #[cfg(test)]
@@ -66,13 +99,37 @@ mod tests {
     use super::*;
     use schedlab_model::{Amount, Program, TaskSpec};
 
+    fn workload(ops: Vec<Op>) -> Workload {
+        let program = Program { ops, nr_timers: 0 };
+        Workload::new("w", vec![TaskSpec::new("t", program)])
+    }
+
+    fn run() -> Op {
+        Op::Run(Amount::Constant(1))
+    }
+
+    #[test]
+    fn helpers_on_the_cpus_of_a_run_look_seldom() {
+        let (plain, marked) = (workload(vec![run()]), workload(vec![run(), Op::Yield]));
+        let round = |of, nr_cpus, is_shared| Pace::beside(of, nr_cpus, is_shared).round_ns;
+        assert_eq!(round(Some(&plain), 2, true), 200_000_000);
+        assert_eq!(round(None, 2, true), 200_000_000);
+        // Nothing is gained, or a ring would be too small.
+        assert_eq!(round(Some(&plain), 2, false), Pace::LIVE.round_ns);
+        assert_eq!(round(Some(&plain), 64, true), Pace::LIVE.round_ns);
+        assert_eq!(round(Some(&marked), 2, true), Pace::LIVE.round_ns);
+    }
+
+    #[test]
+    fn a_ring_holds_what_comes_in_a_round() {
+        const EVENTS_PER_S: u64 = 1_500_000;
+        let pace = Pace::beside(None, 2, true);
+        let come = pace.round_ns / 1_000_000 * EVENTS_PER_S / 1_000;
+        assert!(pace.ring_size.is_some_and(|size| size > come && size.is_power_of_two()));
+    }
+
     #[test]
     fn only_tasks_that_mark_make_the_rounds_short() {
-        let workload = |ops: Vec<Op>| {
-            let program = Program { ops, nr_timers: 0 };
-            Workload::new("w", vec![TaskSpec::new("t", program)])
-        };
-        let run = || Op::Run(Amount::Constant(1));
         assert_eq!(Pace::quiet(&workload(vec![run()]), 1).round_ns, 2_000_000_000);
         assert_eq!(Pace::quiet(&workload(vec![run(), Op::Yield]), 1).round_ns, 100_000_000);
         assert_eq!(Pace::quiet(&workload(vec![run()]), 1).ring_size, Some(1 << 20));

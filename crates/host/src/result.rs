@@ -11,8 +11,7 @@ use crate::program::run_program;
 use crate::session::{RecorderChoice, SOURCE_BPF, warning};
 use schedlab_lab::program::ProgramRun;
 use schedlab_lab::{
-    CopyResult, Keep, Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Warning,
-    launchers,
+    CopyResult, Keep, Lane, LaneError, Recorder, RunRequest, RunResult, Warning, launchers,
 };
 use schedlab_metrics::{RunMeasures, TaskMeasures, totals, user_system};
 use schedlab_model::TraceSink;
@@ -32,16 +31,16 @@ impl Lane for HostLane {
     }
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
-        self.run_at(request, Pace::LIVE, sink)
+        self.run_at(request, None, sink)
     }
 }
 
 impl HostLane {
-    /// The run of a request, with helpers that look at this pace.
+    /// The run of a request, with helpers that look at `pace`; `None`: as fits the run's CPUs.
     pub fn run_at(
         &self,
         request: &RunRequest,
-        pace: Pace,
+        pace: Option<Pace>,
         sink: &mut dyn TraceSink,
     ) -> Result<RunResult, LaneError> {
         if let Some((name, _)) = request.tunables.first() {
@@ -73,20 +72,8 @@ impl HostLane {
         let outcome = self.play(&host_request, &mut (&mut recorder, sink))?;
         let recorded = recorder.finish(&request.workload);
         let mut result = RunResult {
-            schema_version: SCHEMA_VERSION,
-            schedlab_version: env!("CARGO_PKG_VERSION").into(),
-            lane: self.name().into(),
-            scheduler: request.scheduler.clone(),
-            workload: request.workload.name.clone(),
-            parameters: request.parameters.clone(),
-            seed: request.seed,
-            repetition: request.repetition,
             source: outcome.source.into(),
-            measures: recorded.measures,
-            slices: recorded.slices,
-            progress: recorded.progress,
-            analysis: recorded.analysis,
-            ..RunResult::default()
+            ..RunResult::of(self.name(), request, recorded)
         };
         if outcome.source != SOURCE_BPF {
             result.measures = measures_without_trace(&outcome, nr_cpus);
@@ -113,34 +100,22 @@ fn run_of_program(
     let nr_cpus = request.cpus.weight();
     let mut recorder = Recorder::new(nr_cpus, Keep { analysis: None, ..request.keep });
     let outcome = run_program(request, program, &mut (&mut recorder, sink))?;
-    let recorded = recorder.finish(&request.workload);
+    let mut recorded = recorder.finish(&request.workload);
+    // A program has no workload whose tasks could make progress.
+    recorded.progress = Vec::new();
     let host = outcome.command.host;
-    let is_recorded = host.source == SOURCE_BPF;
-    let measures = match is_recorded {
-        true => recorded.measures,
-        false => measures_without_trace(&host, nr_cpus),
-    };
-    let mut warnings = host.warnings;
-    if !is_recorded {
+    let mut warnings = host.warnings.clone();
+    if host.source != SOURCE_BPF {
+        recorded.measures = measures_without_trace(&host, nr_cpus);
         warnings.push(measures_absent());
     }
     Ok(RunResult {
-        schema_version: SCHEMA_VERSION,
-        schedlab_version: env!("CARGO_PKG_VERSION").into(),
-        lane: "host".into(),
-        scheduler: request.scheduler.clone(),
-        workload: request.workload.name.clone(),
-        parameters: request.parameters.clone(),
-        seed: request.seed,
-        repetition: request.repetition,
         machine: host.machine,
         source: host.source.into(),
         warnings,
-        measures,
-        slices: recorded.slices,
         copies: outcome.command.copies.into_iter().map(CopyResult::from).collect(),
         figures: outcome.figures,
-        ..RunResult::default()
+        ..RunResult::of("host", request, recorded)
     })
 }
 

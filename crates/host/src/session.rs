@@ -35,6 +35,14 @@ pub const SOURCE_BPF: &str = "bpf";
 /// Source of a result without them.
 pub const SOURCE_SCHEDSTAT: &str = "schedstat";
 
+/// Makes a recorder with rings of this size ready for the next run of this thread, which begins
+/// sooner then. Where it cannot be made, that run will say why.
+#[cfg_attr(not(schedlab_bpf), allow(unused_variables))]
+pub fn prepare_recorder(ring_size: u64) {
+    #[cfg(schedlab_bpf)]
+    let _ = BpfRecorder::make_ready(Some(ring_size));
+}
+
 /// What recording gave.
 #[derive(Debug, Default)]
 pub struct Session {

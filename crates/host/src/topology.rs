@@ -27,17 +27,13 @@ pub fn this_machine() -> Result<MachineFile, String> {
     let cpus = usable_cpus();
     let mut file = read_from(Path::new("/sys/devices/system"), &cpus)?;
     let known = info(&cpus);
-    let setting = |name: &str| {
-        let found = known.settings.iter().find(|setting| setting.name == name);
-        found.map(|setting| setting.value.clone())
-    };
     file.summary = format!("this machine: {}, kernel {}", known.cpu_model, known.kernel);
     file.hz = known.hz;
     if known.hz.is_none() {
         file.assumptions.push("the kernel's tick is not readable: HZ=250".into());
     }
-    let built = |name: &str| setting(name).is_some_and(|value| value == "y");
-    file.preempt = setting("debug.sched.preempt").and_then(|text| chosen(&text)).or_else(|| {
+    let built = |name: &str| known.setting(name) == Some("y");
+    file.preempt = known.setting("debug.sched.preempt").and_then(chosen).or_else(|| {
         let models = [
             ("CONFIG_PREEMPT_LAZY", "lazy"),
             ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),

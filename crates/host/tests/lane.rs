@@ -267,17 +267,9 @@ fn without_bpf_the_result_says_so_and_leaves_out_what_it_cannot_know() {
 #[test]
 fn the_lane_gives_a_result_with_settings_and_self_check() {
     let request = RunRequest {
-        workload: hogs(2, 5, 1_000_000),
-        scheduler: "OTHER".into(),
-        tunables: Vec::new(),
-        cpus: schedlab_host::allowed_cpus(),
-        machine: None,
-        parameters: BTreeMap::new(),
         seed: 3,
-        repetition: 0,
-        until_ns: None,
         keep: Keep::ALL,
-        program: None,
+        ..RunRequest::new(hogs(2, 5, 1_000_000), "OTHER", schedlab_host::allowed_cpus())
     };
     let result = HostLane.run(&request, &mut NullSink).unwrap();
     assert_eq!((result.lane.as_str(), result.measures.tasks.len()), ("host", 2));

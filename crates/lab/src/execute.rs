@@ -53,6 +53,9 @@ pub fn run_and_check(
     expect::check(&request.workload).map_err(LaneError::Input)?;
     let mut result = lane.run(request, sink)?;
     result.expectations = expect::evaluate(&request.workload, &result.measures);
+    if request.keep.totals_only {
+        result.measures.tasks = Vec::new();
+    }
     Ok(result)
 }
 
@@ -155,7 +158,7 @@ fn collect(plan: &Plan, slots: Vec<Slot>) -> Outcome {
 mod tests {
     use super::*;
     use crate::plan::PlannedRun;
-    use crate::{Experiment, Keep, RunRequest};
+    use crate::{Experiment, RunRequest};
     use schedlab_model::{CpuMask, TraceSink, Workload};
 
     /// Answers with the seed it was given; refuses multiples of 5; notes the order.
@@ -190,17 +193,8 @@ mod tests {
             view: None,
         };
         let request = |seed| RunRequest {
-            workload: Workload::new("w", vec![]),
-            scheduler: "s".into(),
-            tunables: vec![],
-            cpus: CpuMask::first(1),
-            machine: None,
-            parameters: Default::default(),
             seed,
-            repetition: 0,
-            until_ns: None,
-            keep: Keep::NOTHING,
-            program: None,
+            ..RunRequest::new(Workload::new("w", vec![]), "s", CpuMask::first(1))
         };
         let run = |seed| PlannedRun { experiment: 0, lane: lane.into(), request: request(seed) };
         Plan {
@@ -248,6 +242,19 @@ mod tests {
             _ => ControlFlow::Continue(()),
         });
         assert_eq!(echo.order.into_inner().unwrap(), [1, 3, 4], "seed 2 was not wanted");
+    }
+
+    #[test]
+    fn totals_do_without_the_tasks_they_are_of() {
+        let workload = schedlab_workload::builtin("hogs", &[("n", "3")]).unwrap();
+        let whole = RunRequest::new(workload, "rr", CpuMask::first(2));
+        let keep = crate::Keep { totals_only: true, ..whole.keep };
+        let run = |request: &RunRequest| {
+            run_and_check(&crate::SimLane::default(), request, &mut NullSink).unwrap().measures
+        };
+        let (all, totals) = (run(&whole), run(&RunRequest { keep, ..whole.clone() }));
+        assert_eq!((all.tasks.len(), totals.tasks.len()), (3, 0));
+        assert_eq!(all.totals, totals.totals);
     }
 
     #[test]

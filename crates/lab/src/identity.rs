@@ -85,19 +85,7 @@ mod tests {
 
     fn run() -> PlannedRun {
         let task = TaskSpec::new("t", ProgramBuilder::new().run(1_000).build());
-        let request = RunRequest {
-            workload: Workload::new("w", vec![task]),
-            scheduler: "s".into(),
-            tunables: vec![],
-            cpus: CpuMask::first(1),
-            machine: None,
-            parameters: Default::default(),
-            seed: 1,
-            repetition: 0,
-            until_ns: None,
-            keep: Keep::NOTHING,
-            program: None,
-        };
+        let request = RunRequest::new(Workload::new("w", vec![task]), "s", CpuMask::first(1));
         PlannedRun { experiment: 0, lane: "sim".into(), request }
     }
 

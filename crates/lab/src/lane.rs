@@ -24,13 +24,16 @@ pub struct Keep {
     /// The analysis (states, antagonists, run queues), with what counts as a finding. It does not
     /// grow with the run, but it takes time.
     pub analysis: Option<Thresholds>,
+    /// Of the measures only those of the run as a whole, without each task's.
+    pub totals_only: bool,
 }
 
 impl Keep {
     /// Measures only.
-    pub const NOTHING: Self = Self { slices: false, progress: false, analysis: None };
+    pub const NOTHING: Self =
+        Self { slices: false, progress: false, analysis: None, totals_only: false };
     /// Slices and progress.
-    pub const ALL: Self = Self { slices: true, progress: true, analysis: None };
+    pub const ALL: Self = Self { slices: true, progress: true, ..Self::NOTHING };
 }
 
 /// One run, complete in itself.
@@ -66,6 +69,24 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
+    /// The first run, with seed 1, of `workload` under `scheduler` on `cpus`: to its end, on the
+    /// lane's own machine, of which only the measures are kept.
+    pub fn new(workload: Workload, scheduler: impl Into<String>, cpus: CpuMask) -> Self {
+        Self {
+            workload,
+            scheduler: scheduler.into(),
+            tunables: Vec::new(),
+            cpus,
+            machine: None,
+            parameters: BTreeMap::new(),
+            seed: 1,
+            repetition: 0,
+            until_ns: None,
+            keep: Keep::NOTHING,
+            program: None,
+        }
+    }
+
     /// The error of a lane that has no programs, if the request has one.
     pub fn refuse_program(&self, lane: &str) -> Result<(), LaneError> {
         let Some(program) = &self.program else { return Ok(()) };

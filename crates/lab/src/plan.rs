@@ -339,21 +339,18 @@ impl Plan {
             }
             let program = point.program(&parameters, policy)?;
             let request = RunRequest {
-                workload,
-                scheduler,
-                tunables: Vec::new(),
-                cpus,
                 machine: machine_of(point, nr_cpus),
                 parameters,
                 seed: input.seed,
-                repetition: 0,
                 until_ns: until(spec)?,
                 keep: Keep {
                     slices: spec.keep_slices,
                     progress: spec.keep_progress,
                     analysis: None,
+                    totals_only: !spec.keep_tasks,
                 },
                 program,
+                ..RunRequest::new(workload, scheduler, cpus)
             };
             self.add_tunables(point, &request, input, make)?;
         }
@@ -409,7 +406,10 @@ impl Plan {
                 request: RunRequest {
                     seed,
                     repetition,
-                    keep: if keep_whole { request.keep } else { Keep::NOTHING },
+                    keep: match keep_whole {
+                        true => request.keep,
+                        false => Keep { totals_only: request.keep.totals_only, ..Keep::NOTHING },
+                    },
                     ..request.clone()
                 },
             });

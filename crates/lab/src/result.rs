@@ -2,8 +2,8 @@
 //! Results: what one run and one experiment give. The same shape for every lane; it is what
 //! `--json` prints and what the report reads.
 
-use crate::View;
 use crate::expect::Expected;
+use crate::{Recorded, RunRequest, View};
 use schedlab_metrics::{Analysis, RunMeasures};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,14 @@ pub struct MachineInfo {
     pub kernel: String,
     /// Everything else that bears on the result.
     pub settings: Vec<Setting>,
+}
+
+impl MachineInfo {
+    /// Value of the setting of this name.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        let found = self.settings.iter().find(|setting| setting.name == name);
+        found.map(|setting| setting.value.as_str())
+    }
 }
 
 /// One uninterrupted stay of a task on a CPU.
@@ -155,6 +163,28 @@ pub struct RunResult {
     /// What bandwidth control did to each group with a cpu.max, in the simulator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupResult>,
+}
+
+impl RunResult {
+    /// What every lane says of a run: what was asked for, and what was recorded. Machine, source
+    /// and warnings are the lane's to tell.
+    pub fn of(lane: &str, request: &RunRequest, recorded: Recorded) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            schedlab_version: env!("CARGO_PKG_VERSION").into(),
+            lane: lane.into(),
+            scheduler: request.scheduler.clone(),
+            workload: request.workload.name.clone(),
+            parameters: request.parameters.clone(),
+            seed: request.seed,
+            repetition: request.repetition,
+            measures: recorded.measures,
+            slices: recorded.slices,
+            progress: recorded.progress,
+            analysis: recorded.analysis,
+            ..Self::default()
+        }
+    }
 }
 
 /// Version of the shape of [`RunResult`]; goes up when a field changes its meaning or goes away.

@@ -8,8 +8,7 @@ use crate::machine::{self, MachineSpec};
 use crate::result::GroupResult;
 use crate::study::unknown;
 use crate::{
-    Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting,
-    StudyError, Warning,
+    Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, Setting, StudyError, Warning,
 };
 use schedlab_engine::{
     Decision, Observer, Prepared, SimConfig, SimError, SimOutcome, simulate, simulate_observed,
@@ -209,14 +208,8 @@ impl SimLane {
             tell_user_time(&mut recorded.measures.totals, &outcome, nr_cpus);
         }
         Ok(RunResult {
-            schema_version: SCHEMA_VERSION,
             schedlab_version: self.schedlab_version.clone(),
-            lane: "sim".into(),
             scheduler: name.into(),
-            workload: request.workload.name.clone(),
-            parameters: request.parameters.clone(),
-            seed: request.seed,
-            repetition: request.repetition,
             machine: MachineInfo {
                 cpu_model: model_name(&machine),
                 nr_cpus,
@@ -225,13 +218,9 @@ impl SimLane {
                 settings,
             },
             source: "simulated".into(),
-            measures: recorded.measures,
-            slices: recorded.slices,
-            progress: recorded.progress,
-            analysis: recorded.analysis,
             groups: groups(&request.workload, &outcome),
             warnings: warnings(&request.workload, &outcome),
-            ..RunResult::default()
+            ..RunResult::of("sim", request, recorded)
         })
     }
 }
@@ -478,10 +467,8 @@ fn machine_settings(machine: &Machine) -> Vec<Setting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Keep;
     use schedlab_model::program::ProgramBuilder;
     use schedlab_model::{Amount, ObjectKind, ObjectSpec};
-    use std::collections::BTreeMap;
 
     #[test]
     fn what_changes_nothing_and_who_waits_for_ever_is_said() {
@@ -493,25 +480,12 @@ mod tests {
         task.attr.util_min = Some(100);
         workload.tasks.push(task);
         workload.duration_ns = Some(5_000_000);
-        let request = RunRequest {
-            workload,
-            scheduler: "linux-6.12".into(),
-            tunables: Vec::new(),
-            cpus: CpuMask::first(1),
-            machine: None,
-            parameters: BTreeMap::new(),
-            seed: 1,
-            repetition: 0,
-            until_ns: None,
-            keep: Keep::default(),
-            program: None,
-        };
+        let request = RunRequest::new(workload, "linux-6.12", CpuMask::first(1));
         let result = SimLane::default().run(&request, &mut schedlab_model::trace::NullSink);
         let result = result.unwrap();
         let codes: Vec<&str> = result.warnings.iter().map(|w| w.code.as_str()).collect();
         assert_eq!(codes, ["util-clamp-ignored", "deadlock"]);
         assert!(result.warnings[1].text.contains("task \"reader\" reads from pipe \"p\""));
-        let has = |name| result.machine.settings.iter().any(|setting| setting.name == name);
-        assert!(has("memory.dram_kib_ns"));
+        assert!(result.machine.setting("memory.dram_kib_ns").is_some());
     }
 }

@@ -83,6 +83,10 @@ pub struct ExperimentSpec {
     /// Whether the times of progress stay in the result.
     #[serde(default)]
     pub keep_progress: bool,
+    /// Whether the measures of each task stay in the result, beside those of the whole run; without
+    /// them thousands of tasks in many runs need little room.
+    #[serde(default = "yes")]
+    pub keep_tasks: bool,
     /// Whether both stay in every repetition; by default, and without claims, a real machine keeps
     /// those of the first one only.
     #[serde(default)]
@@ -226,6 +230,7 @@ impl ExperimentSpec {
             seeds.values().map_err(|error| error.below("seeds"))?;
         }
         self.check_work()?;
+        self.check_keep()?;
         if self.machine.is_some() && self.machines().is_empty() {
             return Err(
                 StudyError::new("`machine` is an empty list", "name one or more").below("machine")
@@ -284,6 +289,18 @@ impl ExperimentSpec {
     }
 
     /// It has either a workload or a program that fits the rest.
+    fn check_keep(&self) -> Result<(), StudyError> {
+        let needs = self.keep_slices || self.keep_progress || !self.figures.is_empty();
+        match needs && !self.keep_tasks {
+            false => Ok(()),
+            true => Err(StudyError::new(
+                "`keep_tasks = false` beside figures, slices or progress, which are of tasks",
+                "leave out the one or the other",
+            )
+            .below("keep_tasks")),
+        }
+    }
+
     fn check_work(&self) -> Result<(), StudyError> {
         let Some(program) = &self.program else {
             return match self.workload.values().is_empty() {
@@ -574,6 +591,7 @@ mod tests {
                 5,
                 "\"m\"",
             ),
+            ("keep_tasks=false\nkeep_slices=true", "", 5, "which are of tasks"),
             ("axes.n='x'", "", 5, "expected a list such as"),
             ("seeds='x'", "", 5, "expected a list such as [1, 2, 3]"),
         ] {

@@ -2,26 +2,13 @@
 //! Built-in workloads in the simulator, under linux-6.12: each does what it says, to the last
 //! message, and its load shows where it must.
 
-use schedlab_lab::{Keep, Lane, RunRequest, RunResult, SimLane};
+use schedlab_lab::{Lane, RunRequest, RunResult, SimLane};
 use schedlab_metrics::TaskMeasures;
 use schedlab_model::{CpuMask, Workload, trace::NullSink};
 use schedlab_workload::{builtin, read_rtapp};
-use std::collections::BTreeMap;
 
 fn play(workload: Workload, cpus: u32, scheduler: &str) -> RunResult {
-    let request = RunRequest {
-        workload,
-        scheduler: scheduler.into(),
-        tunables: Vec::new(),
-        cpus: CpuMask::first(cpus),
-        machine: None,
-        parameters: BTreeMap::new(),
-        seed: 1,
-        repetition: 0,
-        until_ns: None,
-        keep: Keep::NOTHING,
-        program: None,
-    };
+    let request = RunRequest::new(workload, scheduler, CpuMask::first(cpus));
     SimLane::default().run(&request, &mut NullSink).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -3,7 +3,7 @@
 //! refused with what was found; the lane gives a run its part of the machine.
 
 use schedlab_lab::machine::{self, PRESETS};
-use schedlab_lab::{Keep, Lane, LaneError, MachineFile, MachineSpec, RunRequest, SimLane};
+use schedlab_lab::{Lane, LaneError, MachineFile, MachineSpec, RunRequest, SimLane};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::NullSink;
 use schedlab_model::{Costs, CpuId, CpuMask, Preempt, TaskSpec, Workload};
@@ -114,23 +114,11 @@ fn request(nr_cpus: u32, scheduler: &str) -> RunRequest {
         instances: nr_cpus,
         ..TaskSpec::new("hog", ProgramBuilder::new().run(65_000_000).build())
     };
-    RunRequest {
-        workload: Workload::new("hogs", vec![task]),
-        scheduler: scheduler.into(),
-        tunables: vec![],
-        cpus: CpuMask::first(nr_cpus),
-        machine: None,
-        parameters: Default::default(),
-        seed: 1,
-        repetition: 0,
-        until_ns: None,
-        keep: Keep::NOTHING,
-        program: None,
-    }
+    RunRequest::new(Workload::new("hogs", vec![task]), scheduler, CpuMask::first(nr_cpus))
 }
 
 fn setting<'r>(run: &'r schedlab_lab::RunResult, name: &str) -> &'r str {
-    &run.machine.settings.iter().find(|setting| setting.name == name).unwrap().value
+    run.machine.setting(name).unwrap()
 }
 
 #[test]

@@ -87,6 +87,15 @@ impl CpuMask {
         self.words[cpu.index() / 64] &= !(1 << (cpu.index() % 64));
     }
 
+    /// Removes `cpu`; returns whether it was in the set.
+    #[inline]
+    pub fn take(&mut self, cpu: CpuId) -> bool {
+        let (word, bit) = (&mut self.words[cpu.index() / 64], 1 << (cpu.index() % 64));
+        let was_set = *word & bit != 0;
+        *word &= !bit;
+        was_set
+    }
+
     /// Whether `cpu` is in the set.
     #[inline]
     pub fn contains(&self, cpu: CpuId) -> bool {

@@ -199,6 +199,8 @@ impl Interpreter {
     }
 
     /// The next step. After [`Step::Exit`] it is `Exit` for ever.
+    // Without a call: the engine then goes on from each operation without a step in between.
+    #[inline(always)]
     pub fn next(&mut self, program: &Program) -> Step {
         loop {
             let index = self.pc;
@@ -207,7 +209,7 @@ impl Interpreter {
             match op {
                 Op::LoopBegin { count, end } => match count {
                     LoopCount::Times(0) => self.pc = end + 1,
-                    LoopCount::Times(_) | LoopCount::Forever => self.loops.push(*count),
+                    LoopCount::Times(_) | LoopCount::Forever => self.enter_loop(*count),
                 },
                 Op::LoopEnd { begin } => match self.loops.last_mut() {
                     Some(LoopCount::Times(left)) if *left <= 1 => {
@@ -232,6 +234,12 @@ impl Interpreter {
         }
     }
 
+    // Out of line: most programs enter their loop once.
+    #[inline(never)]
+    fn enter_loop(&mut self, count: LoopCount) {
+        self.loops.push(count);
+    }
+
     /// CPU time until the program next gives up the CPU of its own accord, on a machine with this
     /// `memory`, drawn on a copy so that nothing moves. `None` when it does not within `steps_max`
     /// steps.
@@ -250,6 +258,7 @@ impl Interpreter {
 }
 
 /// The step of any other operation; `index` is its place in the program.
+#[inline(never)]
 fn drawn(op: &Op, index: u32, stream: &mut Stream) -> Step {
     match *op {
         Op::RunWall(amount) => Step::RunWall(amount.draw(stream)),

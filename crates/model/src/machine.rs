@@ -141,6 +141,9 @@ pub struct Costs {
     pub pick_entry_ns: Nanos,
     /// Waking a task, on the waker's CPU.
     pub wakeup_ns: Nanos,
+    /// From the time for which a timer is set (a sleep, the tick, a scheduler's own) until what it
+    /// does is done: the interrupt, and the way through it. Nobody is charged: what runs, goes on.
+    pub timer_delay_ns: Nanos,
     /// From the wake-up until an idle CPU runs its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
     /// First run of a task on a CPU other than its last one, same last-level cache.
@@ -170,6 +173,9 @@ pub struct Costs {
     /// A transfer on a pipe or a socket pair whose other end was last used on another CPU: the
     /// message and the channel's own lines lie in that CPU's cache.
     pub channel_transfer_ns: Nanos,
+    /// A line of a task's structure, where the kernel reads one of every task of a list: at an exit
+    /// and at a wait for children under Linux 2.4.
+    pub task_line_ns: Nanos,
 }
 
 impl Costs {
@@ -178,6 +184,7 @@ impl Costs {
         context_switch_ns: 0,
         pick_entry_ns: 0,
         wakeup_ns: 0,
+        timer_delay_ns: 0,
         idle_exit_ns: 0,
         migration_ns: 0,
         migration_llc_ns: 0,
@@ -190,6 +197,7 @@ impl Costs {
         lock_hold_ns: 0,
         lock_transfer_ns: 0,
         channel_transfer_ns: 0,
+        task_line_ns: 0,
     };
 
     /// Typical figures of a current x86 server, used when the host has not been calibrated.
@@ -200,6 +208,7 @@ impl Costs {
         context_switch_ns: 1_200,
         pick_entry_ns: 20,
         wakeup_ns: 900,
+        timer_delay_ns: 0,
         idle_exit_ns: 2_500,
         migration_ns: 1_500,
         migration_llc_ns: 6_000,
@@ -212,13 +221,15 @@ impl Costs {
         lock_hold_ns: 0,
         lock_transfer_ns: 0,
         channel_transfer_ns: 0,
+        task_line_ns: 0,
     };
 
     /// Names, in the order of the fields; a costs file has one `name = integer` a line.
-    pub const NAMES: [&'static str; 15] = [
+    pub const NAMES: [&'static str; 17] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
+        "timer_delay_ns",
         "idle_exit_ns",
         "migration_ns",
         "migration_llc_ns",
@@ -231,16 +242,18 @@ impl Costs {
         "lock_hold_ns",
         "lock_transfer_ns",
         "channel_transfer_ns",
+        "task_line_ns",
     ];
 
     /// Costs that are the time of memory rather than of instructions: a faster clock does not
     /// shorten them.
-    pub const OF_MEMORY: [&'static str; 5] = [
+    pub const OF_MEMORY: [&'static str; 6] = [
         "pick_entry_ns",
         "migration_ns",
         "migration_llc_ns",
         "lock_transfer_ns",
         "channel_transfer_ns",
+        "task_line_ns",
     ];
 
     /// These costs, told for a clock of `from_mhz`, at a clock of `to_mhz` (both >= 1), rounded to
@@ -269,6 +282,7 @@ impl Costs {
             "context_switch_ns" => &mut self.context_switch_ns,
             "pick_entry_ns" => &mut self.pick_entry_ns,
             "wakeup_ns" => &mut self.wakeup_ns,
+            "timer_delay_ns" => &mut self.timer_delay_ns,
             "idle_exit_ns" => &mut self.idle_exit_ns,
             "migration_ns" => &mut self.migration_ns,
             "migration_llc_ns" => &mut self.migration_llc_ns,
@@ -281,6 +295,7 @@ impl Costs {
             "lock_hold_ns" => &mut self.lock_hold_ns,
             "lock_transfer_ns" => &mut self.lock_transfer_ns,
             "channel_transfer_ns" => &mut self.channel_transfer_ns,
+            "task_line_ns" => &mut self.task_line_ns,
             _ => return None,
         })
     }
@@ -385,6 +400,14 @@ impl Machine {
         self.topology.check()?;
         if ![100, 250, 300, 1000].contains(&self.hz) {
             return Err(format!("`hz` is {}, allowed are 100, 250, 300 and 1000", self.hz));
+        }
+        let tick = crate::time::tick_nsec(self.hz);
+        if self.costs.timer_delay_ns >= tick {
+            return Err(format!(
+                "`timer_delay_ns` is {}, allowed are 0 to {}: less than a tick",
+                self.costs.timer_delay_ns,
+                tick - 1
+            ));
         }
         if let Some(speed) = self.smt_speed.iter().find(|s| !(1..=SMT_SPEED_FULL).contains(*s)) {
             return Err(format!(

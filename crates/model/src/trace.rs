@@ -283,6 +283,7 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
     fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
         (**self).object(id, info);
     }
+    #[inline]
     fn event(&mut self, event: &Event) {
         (**self).event(event);
     }

@@ -106,6 +106,12 @@ pub trait SchedClass: Send {
         LockDomain::Cpu
     }
 
+    /// Whether the kernel looks at every task of the system when one exits, and at every child of a
+    /// task that waits for one; what that costs is the machine's. Default: no.
+    fn walks_tasks(&self) -> bool {
+        false
+    }
+
     /// `task`, of this class, was queued on `cpu`, which runs `curr`, of this class too: calls
     /// [`Core::resched_curr`] if `curr` must give way. Required, since leaving it out is a
     /// decision.

@@ -134,7 +134,7 @@ pub const CLASSES_MAX: usize = 8;
 /// A timer that a class asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimerRequest {
-    /// When it fires.
+    /// When it comes.
     pub at: Nanos,
     /// Class index in the stack.
     pub class: u8,
@@ -183,6 +183,8 @@ pub struct Core {
     pub hz: u32,
     /// Length of a tick.
     pub tick_nsec: Nanos,
+    /// How late timers come on this machine.
+    pub timer_delay_ns: Nanos,
     /// CPUs and what they share.
     pub topology: Topology,
     /// All CPUs.
@@ -255,6 +257,7 @@ impl Core {
             now: 0,
             hz: machine.hz,
             tick_nsec: tick_nsec(machine.hz),
+            timer_delay_ns: machine.costs.timer_delay_ns,
             topology: machine.topology.clone(),
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),
@@ -488,9 +491,22 @@ impl Core {
         }
     }
 
-    /// Asks for a timer of the calling class; see [`TimerRequest`].
+    /// When a timer that is set for `at` comes. A machine's timers may be late
+    /// ([`schedlab_model::Costs::timer_delay_ns`]).
+    #[inline]
+    pub fn timer_comes(&self, at: Nanos) -> Nanos {
+        at.max(self.now).saturating_add(self.timer_delay_ns)
+    }
+
+    /// Whether a timer that was set for `at` has come, or comes now.
+    #[inline]
+    pub fn timer_has_come(&self, at: Nanos) -> bool {
+        at.saturating_add(self.timer_delay_ns) <= self.now
+    }
+
+    /// Asks for a timer of the calling class, set for `at`; see [`TimerRequest`].
     pub fn start_timer(&mut self, at: Nanos, token: u64) {
-        let at = at.max(self.now);
+        let at = self.timer_comes(at);
         self.timers.push(TimerRequest { at, class: self.current_class, token });
         self.has_requests = true;
     }
@@ -552,8 +568,7 @@ impl Core {
         rq.need_resched_lazy = false;
         if rq.need_resched {
             rq.need_resched = false;
-            if self.resched_cpus.contains(cpu) {
-                self.resched_cpus.clear(cpu);
+            if self.resched_cpus.take(cpu) {
                 self.resched_pending -= 1;
             } else {
                 self.resched_parked -= 1;

@@ -107,13 +107,13 @@ impl Hrticks {
     pub fn comes(&mut self, core: &mut Core, cpu: CpuId, token: u64) -> bool {
         let is_active = self.is_active(core, cpu);
         let timer = &mut self.cpus[cpu.index()];
-        if timer.pending.is_some_and(|pending| pending <= core.now) {
+        if timer.pending.is_some_and(|pending| core.timer_has_come(pending)) {
             timer.pending = None;
         }
         if !is_active {
             timer.expires = None;
         }
-        if timer.expires.is_some_and(|at| at <= core.now) {
+        if timer.expires.is_some_and(|at| core.timer_has_come(at)) {
             timer.expires = None;
             return true;
         }

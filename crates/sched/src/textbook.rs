@@ -316,7 +316,7 @@ impl<D: Discipline> Global<D> {
             // A quantum that ends at this very time ends.
             if let Some(task) = turn.task
                 && turn.over.is_none()
-                && turn.ends_at != Some(core.now)
+                && turn.ends_at.is_none_or(|at| at > core.now)
                 && self.rules.refresh(core, task)
             {
                 let length = self.rules.quantum(core, task);

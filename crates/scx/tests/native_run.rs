@@ -84,7 +84,7 @@ fn faults_end_the_run_and_say_where_and_later_runs_work() {
         ("RECURSION", "it touched memory that is not there", "in recurse ("),
         ("ABSENT", "it called scx_bpf_teleport, which the modelled kernel does not have", ""),
         ("UNLOCK", "bpf_spin_unlock of a lock that is not held; its last words:", "unlocking 7"),
-        ("BAD_KEY", "it followed a null pointer (0x10), in bpf_map_lookup_elem", ""),
+        ("BAD_KEY", "it followed a null pointer (0x10)", "in do_fault ("),
         ("BAD_TASK", "scx_bpf_task_cpu was given 0x", "which is no task"),
         ("NULL_CALL", "it called a function through a null pointer", ""),
         ("DOUBLE_DROP", "bpf_obj_drop of an object that was dropped before", ""),

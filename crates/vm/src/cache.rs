@@ -5,9 +5,10 @@
 //! Specification). Files are written beside their place and renamed, so that nobody ever sees half
 //! of one, and several runs may fill the cache at the same time.
 
-use crate::VmError;
+use crate::{VmError, hash};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The cache.
@@ -67,6 +68,25 @@ impl Cache {
             _ => self.write(path, bytes),
         }
     }
+}
+
+/// What changes when a program is replaced: a name for what is known of it. `None` for a script,
+/// which may start another one.
+pub fn program_key(path: &Path) -> Option<String> {
+    let path = fs::canonicalize(path).ok()?;
+    let mut magic = [0; 4];
+    let mut file = fs::File::open(&path).ok()?;
+    file.read_exact(&mut magic).ok()?;
+    let data = file.metadata().ok()?;
+    let text = format!(
+        "{} {} {} {}.{}",
+        path.display(),
+        data.ino(),
+        data.len(),
+        data.mtime(),
+        data.mtime_nsec()
+    );
+    (&magic == b"\x7fELF").then(|| hash::sha256(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -11,13 +11,11 @@
 //! A kernel thread that interrupts a task and lets it go on is no decision about the run's tasks,
 //! and is left out.
 
+use crate::golden_file::{GoldenEntry, GoldenFile, Names};
 use schedlab_lab::RunResult;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use serde::{Deserialize, Serialize};
-
-/// What a file of goldens says of itself.
-pub const FORMAT: &str = "schedlab golden 1";
 
 /// A decision, and when it was taken.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -31,7 +29,7 @@ pub struct Decision(
 /// Collects the decisions of a run from its trace.
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
-    names: Vec<String>,
+    names: Names,
     /// By CPU: a task that somebody outside of the run has preempted.
     interrupted: Vec<Option<TaskId>>,
     found: Vec<Decision>,
@@ -44,7 +42,7 @@ impl Decisions {
     }
 
     fn name(&self, task: TaskId) -> &str {
-        self.names.get(task.index()).map_or("?", String::as_str)
+        self.names.get(task)
     }
 
     fn push(&mut self, event: &Event, text: String) {
@@ -86,10 +84,7 @@ impl Decisions {
 
 impl TraceSink for Decisions {
     fn task(&mut self, id: TaskId, info: &TaskInfo) {
-        if self.names.len() <= id.index() {
-            self.names.resize(id.index() + 1, String::from("?"));
-        }
-        self.names[id.index()].clone_from(&info.name);
+        self.names.set(id, info);
     }
 
     fn event(&mut self, event: &Event) {
@@ -140,10 +135,7 @@ pub struct Entry {
 impl Entry {
     /// Of a result of the vm lane.
     pub fn of(run: &RunResult, decisions: Vec<Decision>) -> Self {
-        let value = |name: &str| {
-            let found = run.machine.settings.iter().find(|setting| setting.name == name);
-            found.map_or_else(String::new, |setting| setting.value.clone())
-        };
+        let value = |name| run.machine.setting(name).unwrap_or_default().to_string();
         Self {
             scheduler: run.scheduler.clone(),
             workload: run.workload.clone(),
@@ -207,45 +199,19 @@ pub fn compare(golden: &Entry, found: &Entry) -> Verdict {
     })
 }
 
-/// A file of goldens.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Goldens {
-    /// [`FORMAT`].
-    pub format: String,
-    /// Entries, in the order in which they were added.
-    pub entries: Vec<Entry>,
-}
+impl GoldenEntry for Entry {
+    const FORMAT: &'static str = "schedlab golden 1";
+    const HOLDS: &'static str = "goldens";
 
-impl Default for Goldens {
-    fn default() -> Self {
-        Self { format: FORMAT.into(), entries: Vec::new() }
+    fn is_for(&self, found: &Self) -> bool {
+        self.conditions == found.conditions && self.scheduler == found.scheduler
     }
 }
+
+/// A file of goldens: entries in the order in which they were added.
+pub type Goldens = GoldenFile<Entry>;
 
 impl Goldens {
-    /// Reads a file's text.
-    pub fn read(text: &str) -> Result<Self, String> {
-        let goldens: Self = serde_json::from_str(text)
-            .map_err(|error| format!("it is no file of goldens: {error}"))?;
-        if goldens.format != FORMAT {
-            return Err(format!("its format is {:?}, known is {FORMAT:?}", goldens.format));
-        }
-        Ok(goldens)
-    }
-
-    /// The file's text: an entry's head on some lines, then a line a decision.
-    pub fn text(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-    }
-
-    /// The entry with which `found` is to be compared.
-    pub fn find(&self, found: &Entry) -> Option<&Entry> {
-        self.entries.iter().find(|entry| {
-            entry.conditions == found.conditions && entry.scheduler == found.scheduler
-        })
-    }
-
     /// What entries of the same kernel, scheduler and workload there are, under other conditions.
     pub fn others(&self, found: &Entry) -> usize {
         let is_like =
@@ -255,9 +221,7 @@ impl Goldens {
 
     /// Adds an entry, in place of one that it would be compared with.
     pub fn bless(&mut self, found: Entry) {
-        self.entries.retain(|entry| {
-            entry.conditions != found.conditions || entry.scheduler != found.scheduler
-        });
+        self.entries.retain(|entry| !entry.is_for(&found));
         self.entries.push(found);
     }
 }

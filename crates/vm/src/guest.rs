@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guest's init: where it is, and whether it can be one.
 
+use crate::cache::program_key;
 use crate::kernel::elf::Elf;
 use crate::{Cache, VmError, hash, initramfs};
 use std::fs;
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Name of the program.
 const NAME: &str = "schedlab-guest";
+/// Directory of the archives in the cache.
+const DIR: &str = "guests";
 /// Where the build leaves it, seen from the directory of `schedlab` in the same build.
 const IN_BUILD: &str = "../x86_64-unknown-linux-gnu/guest/schedlab-guest";
 
@@ -30,12 +33,8 @@ pub fn find() -> Result<PathBuf, VmError> {
         })?;
         return Ok(path);
     }
-    let own = std::env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
-    let dirs = own.ancestors().skip(1).take(2);
-    // Tests lie one directory deeper than the programs.
-    let places: Vec<PathBuf> = dirs.flat_map(|dir| [dir.join(NAME), dir.join(IN_BUILD)]).collect();
     let mut reasons = Vec::new();
-    for path in &places {
+    for path in &places() {
         match check(path) {
             Ok(()) => return Ok(path.clone()),
             Err(why) if path.exists() => reasons.push(format!("; {}: {why}", path.display())),
@@ -47,6 +46,44 @@ pub fn find() -> Result<PathBuf, VmError> {
          builds both; SCHEDLAB_GUEST names it elsewhere",
         reasons.concat()
     )))
+}
+
+/// Where the init may be if nobody names it.
+fn places() -> Vec<PathBuf> {
+    let own = std::env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
+    let dirs = own.ancestors().skip(1).take(2);
+    // Tests lie one directory deeper than the programs.
+    dirs.flat_map(|dir| [dir.join(NAME), dir.join(IN_BUILD)]).collect()
+}
+
+/// The first file system of an init that was packed before and has not changed since: reading,
+/// packing and hashing it anew takes as long as a twentieth of a short run.
+fn known(cache: &Cache) -> Result<Option<Initramfs>, VmError> {
+    let named = std::env::var_os("SCHEDLAB_GUEST").filter(|path| !path.is_empty());
+    let path = match named {
+        Some(path) => Some(PathBuf::from(path)),
+        None => places().into_iter().find(|path| path.exists()),
+    };
+    let Some(note) = path.and_then(|path| note_of(cache, &path).transpose()).transpose()? else {
+        return Ok(None);
+    };
+    let Ok(sha256) = fs::read_to_string(note) else { return Ok(None) };
+    if sha256.len() != 64 || !sha256.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Ok(None);
+    }
+    let path = archive_of(cache, &sha256)?;
+    let is_whole = fs::metadata(&path).is_ok_and(|data| data.len() > 0);
+    Ok(is_whole.then_some(Initramfs { path, sha256 }))
+}
+
+/// Where the sum of the archive of a program is noted.
+fn note_of(cache: &Cache, program: &Path) -> Result<Option<PathBuf>, VmError> {
+    let Some(key) = program_key(program) else { return Ok(None) };
+    Ok(Some(cache.dir(DIR)?.join(format!("{key}.sum"))))
+}
+
+fn archive_of(cache: &Cache, sha256: &str) -> Result<PathBuf, VmError> {
+    Ok(cache.dir(DIR)?.join(format!("{sha256}.cpio")))
 }
 
 /// A program without a loader: the guest has no library.
@@ -63,11 +100,17 @@ fn check(path: &Path) -> Result<(), String> {
 
 /// The first file system with the init, written into the cache if it is not there.
 pub fn initramfs(cache: &Cache) -> Result<Initramfs, VmError> {
+    if let Some(known) = known(cache)? {
+        return Ok(known);
+    }
     let init = find()?;
     let bytes = fs::read(&init).map_err(|error| VmError::file("read", &init, &error))?;
     let archive = initramfs::pack(&bytes);
     let sha256 = hash::sha256(&archive);
-    let path = cache.dir("guests")?.join(format!("{sha256}.cpio"));
+    let path = archive_of(cache, &sha256)?;
     cache.write_once(&path, &archive)?;
+    if let Some(note) = note_of(cache, &init)? {
+        cache.write(&note, sha256.as_bytes())?;
+    }
     Ok(Initramfs { path, sha256 })
 }

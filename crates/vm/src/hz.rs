@@ -7,10 +7,9 @@
 
 use crate::kernel::Kernel;
 use crate::lane::VmLane;
-use schedlab_lab::{Keep, Lane, LaneError, RunRequest};
+use schedlab_lab::{Lane, LaneError, RunRequest};
 use schedlab_model::CpuMask;
 use schedlab_model::trace::NullSink;
-use std::collections::BTreeMap;
 use std::fs;
 
 /// CONFIG_HZ of Debian's kernels for clouds (debian/config/kernelarch-x86/config of its packages).
@@ -37,19 +36,7 @@ impl VmLane {
         let parameters = [("n", "1"), ("work", "1ms")];
         let workload = schedlab_workload::builtin("hogs", &parameters)
             .map_err(|error| LaneError::System(error.to_string()))?;
-        let request = RunRequest {
-            workload,
-            scheduler: name.into(),
-            tunables: Vec::new(),
-            cpus: CpuMask::first(1),
-            machine: None,
-            parameters: BTreeMap::new(),
-            seed: 1,
-            repetition: 0,
-            until_ns: None,
-            keep: Keep::NOTHING,
-            program: None,
-        };
+        let request = RunRequest::new(workload, name, CpuMask::first(1));
         let result = self.run(&request, &mut NullSink)?;
         result.machine.hz.ok_or_else(|| {
             LaneError::System(format!("kernel {} does not tell its HZ", kernel.release))

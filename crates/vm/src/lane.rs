@@ -16,9 +16,7 @@ use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash, settings, wire};
 use schedlab_host::ext;
 use schedlab_lab::plan::{RT_PRIORITY_DEFAULT, apply_policy};
-use schedlab_lab::{
-    Lane, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, Setting, Warning,
-};
+use schedlab_lab::{Lane, LaneError, Recorder, RunRequest, RunResult, Setting, Warning};
 use schedlab_model::{CpuMask, Op, Policy, TraceSink, Workload};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
@@ -203,7 +201,7 @@ impl VmLane {
             let wrong = |error: std::io::Error| VmError::Input(error.to_string());
             let shared = SharedFile::new().map_err(wrong)?;
             shared.ask(&job.request).map_err(wrong)?;
-            Guest::start(&self.qemu, &job.setup, files, (&[], None), shared)?
+            Guest::start(&self.qemu, &job.setup, files, (&[], &[]), shared)?
         };
         guest.wait(limit + self.options.soak.unwrap_or_default() * SLOWDOWN_MAX)?;
         let broken = |what: String| VmError::System(format!("the guest's answer: {what}"));
@@ -362,22 +360,10 @@ impl VmLane {
         replay(&trace, &mut (&mut recorder, sink))?;
         let recorded = recorder.finish(&request.workload);
         let mut result = RunResult {
-            schema_version: SCHEMA_VERSION,
-            schedlab_version: env!("CARGO_PKG_VERSION").into(),
-            lane: self.name().into(),
-            scheduler: request.scheduler.clone(),
-            workload: request.workload.name.clone(),
-            parameters: request.parameters.clone(),
-            seed: request.seed,
-            repetition: request.repetition,
             source: guests.source,
             warnings: guests.warnings.into_iter().filter(means_something).collect(),
             machine: guests.machine,
-            measures: recorded.measures,
-            slices: recorded.slices,
-            progress: recorded.progress,
-            analysis: recorded.analysis,
-            ..RunResult::default()
+            ..RunResult::of(self.name(), request, recorded)
         };
         for task in result.measures.tasks.iter_mut().filter(|task| task.pid == 0) {
             let same = guests.measures.tasks.iter().find(|found| found.id == task.id);

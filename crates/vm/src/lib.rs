@@ -8,6 +8,7 @@
 pub mod cache;
 pub mod error;
 pub mod golden;
+pub mod golden_file;
 pub mod guest;
 pub mod hash;
 mod hz;

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -19,6 +20,37 @@ pub fn memory_file(len: u64) -> io::Result<File> {
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     file.set_len(len)?;
     Ok(file)
+}
+
+/// Copies to an empty file what stands in `from`, a file of [`memory_file`]; where there are zeroes
+/// only, a hole is left.
+pub fn copy_sparse(from: &File, to: &File) -> io::Result<()> {
+    const PIECE: u64 = 64 << 10;
+    let len = from.metadata()?.len();
+    to.set_len(len)?;
+    let mut bytes = vec![0; PIECE as usize];
+    let mut at = 0;
+    // Beyond the last data lseek says ENXIO.
+    while let Some(data) = seek(from, at, libc::SEEK_DATA) {
+        at = data / PIECE * PIECE;
+        let end = seek(from, data, libc::SEEK_HOLE).unwrap_or(len);
+        while at < end {
+            let piece = &mut bytes[..PIECE.min(len - at) as usize];
+            from.read_exact_at(piece, at)?;
+            if piece.iter().any(|byte| *byte != 0) {
+                to.write_all_at(piece, at)?;
+            }
+            at += PIECE;
+        }
+    }
+    Ok(())
+}
+
+/// The next data, or the next hole, from byte `at` on.
+fn seek(file: &File, at: u64, what: libc::c_int) -> Option<u64> {
+    // SAFETY: no memory is involved.
+    let found = unsafe { libc::lseek(file.as_raw_fd(), at as libc::off_t, what) };
+    u64::try_from(found).ok()
 }
 
 /// Lets the child of `command` have descriptors under fixed numbers, and makes the kernel kill it
@@ -74,4 +106,30 @@ pub fn lift(pass: &[(RawFd, RawFd)]) -> io::Result<Lifted> {
 /// Number of a file's descriptor.
 pub fn raw(file: &impl AsRawFd) -> RawFd {
     file.as_raw_fd()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_copy_is_equal_and_has_holes() {
+        const MIB: u64 = 1 << 20;
+        let from = memory_file(8 * MIB + 7).unwrap();
+        for (at, text) in [(0, &b"first"[..]), (3 * MIB - 2, b"across"), (8 * MIB + 3, b"last")] {
+            from.write_all_at(text, at).unwrap();
+        }
+        from.write_all_at(&[0; 4096], 5 * MIB).unwrap();
+        let to = tempfile::tempfile().unwrap();
+        copy_sparse(&from, &to).unwrap();
+        let read = |file: &File| {
+            let mut bytes = vec![0; 8 * MIB as usize + 7];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            assert_eq!(file.metadata().unwrap().len(), bytes.len() as u64);
+            bytes
+        };
+        assert!(read(&from) == read(&to));
+        assert!(to.metadata().unwrap().blocks() * 512 < MIB, "four pieces of 64 KiB");
+    }
 }

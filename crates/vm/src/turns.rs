@@ -11,13 +11,12 @@
 //! An entry belongs to a kernel's file, QEMU, the machine and the request (workload, seed,
 //! options). The scheduler's object is what it tests, and stands in it for the reader.
 
+use crate::golden_file::{GoldenEntry, GoldenFile, Names};
 use schedlab_lab::RunResult;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use serde::{Deserialize, Serialize};
 
-/// What a file of them says of itself.
-pub const FORMAT: &str = "schedlab turns 1";
 /// Shorter stays are what surrounds a task's work.
 pub const SHORT_NS: Nanos = 300_000;
 /// Turns of a line in the file.
@@ -45,7 +44,7 @@ struct Stay {
 /// Collects the turns of a run from its trace.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
-    names: Vec<String>,
+    names: Names,
     stays: Vec<Stay>,
     found: Vec<Turn>,
 }
@@ -90,7 +89,7 @@ impl Turns {
         let mut tasks: Vec<String> = Vec::new();
         let mut words = Vec::new();
         for turn in &self.found {
-            let name = self.names.get(turn.task.index()).map_or("?", String::as_str);
+            let name = self.names.get(turn.task);
             let known = tasks.iter().position(|task| task == name);
             let number = known.unwrap_or_else(|| {
                 tasks.push(name.into());
@@ -116,10 +115,7 @@ const fn letter(out: SwitchOut) -> char {
 
 impl TraceSink for Turns {
     fn task(&mut self, id: TaskId, info: &TaskInfo) {
-        if self.names.len() <= id.index() {
-            self.names.resize(id.index() + 1, String::from("?"));
-        }
-        self.names[id.index()].clone_from(&info.name);
+        self.names.set(id, info);
     }
 
     fn event(&mut self, event: &Event) {
@@ -156,10 +152,7 @@ pub struct TurnsEntry {
 impl TurnsEntry {
     /// Of a result of the vm lane.
     pub fn of(run: &RunResult, turns: &Turns) -> Self {
-        let value = |name: &str| {
-            let found = run.machine.settings.iter().find(|setting| setting.name == name);
-            found.map_or_else(String::new, |setting| setting.value.clone())
-        };
+        let value = |name| run.machine.setting(name).unwrap_or_default().to_string();
         let parameters: Vec<String> =
             run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let (tasks, turns) = turns.lines();
@@ -218,43 +211,19 @@ impl TurnsEntry {
     }
 }
 
-/// A file of them.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TurnsFile {
-    /// [`FORMAT`].
-    pub format: String,
-    /// Entries, by scheduler and workload.
-    pub entries: Vec<TurnsEntry>,
-}
+impl GoldenEntry for TurnsEntry {
+    const FORMAT: &'static str = "schedlab turns 1";
+    const HOLDS: &'static str = "turns";
 
-impl Default for TurnsFile {
-    fn default() -> Self {
-        Self { format: FORMAT.into(), entries: Vec::new() }
+    fn is_for(&self, found: &Self) -> bool {
+        self.scheduler == found.scheduler && self.conditions == found.conditions
     }
 }
+
+/// A file of them: entries by scheduler and workload.
+pub type TurnsFile = GoldenFile<TurnsEntry>;
 
 impl TurnsFile {
-    /// Reads a file's text.
-    pub fn read(text: &str) -> Result<Self, String> {
-        let file: Self = serde_json::from_str(text)
-            .map_err(|error| format!("it is no file of turns: {error}"))?;
-        if file.format != FORMAT {
-            return Err(format!("its format is {:?}, known is {FORMAT:?}", file.format));
-        }
-        Ok(file)
-    }
-
-    /// The file's text.
-    pub fn text(&self) -> String {
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-    }
-
-    /// The entry with which `found` is to be compared.
-    pub fn find(&self, found: &TurnsEntry) -> Option<&TurnsEntry> {
-        self.entries.iter().find(|entry| entry.is_for(found))
-    }
-
     /// Why there is none.
     pub fn why_none(&self, found: &TurnsEntry) -> String {
         let of_run = |entry: &&TurnsEntry| {
@@ -289,12 +258,6 @@ impl TurnsFile {
         self.entries.push(found);
         let key = |entry: &TurnsEntry| (entry.scheduler.clone(), entry.workload.clone());
         self.entries.sort_by_key(key);
-    }
-}
-
-impl TurnsEntry {
-    fn is_for(&self, found: &Self) -> bool {
-        self.scheduler == found.scheduler && self.conditions == found.conditions
     }
 }
 

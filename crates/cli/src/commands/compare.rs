@@ -148,11 +148,7 @@ fn planned(
         experiment: 0,
         lane: lane.into(),
         request: RunRequest {
-            workload,
-            scheduler,
             tunables,
-            cpus,
-            machine: None,
             parameters,
             seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
             repetition,
@@ -161,7 +157,7 @@ fn planned(
                 analysis: args.analysis.thresholds(),
                 ..if repetition == 0 { Keep::ALL } else { Keep::NOTHING }
             },
-            program: None,
+            ..RunRequest::new(workload, scheduler, cpus)
         },
     })
 }

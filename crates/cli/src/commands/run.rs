@@ -22,7 +22,7 @@ const SOURCE_BPF: &str = "bpf";
 /// Runs the command.
 pub fn run(args: &RunArgs, out: &mut Out) -> CliResult<()> {
     let cpus = cpus(args)?;
-    if args.repetitions > 1 && (args.output.slices || args.output.trace.is_some()) {
+    if args.repetitions > 1 && (args.output.print.slices || args.output.trace.is_some()) {
         return Err(CliError::usage_help(
             format!("--slices and --trace show one run, here are {}", args.repetitions),
             "leave --repetitions out",
@@ -38,7 +38,7 @@ pub fn run(args: &RunArgs, out: &mut Out) -> CliResult<()> {
     results::warn(runs.iter());
     let failed = runs.iter().flat_map(|run| &run.copies).filter(|copy| copy.exit_code != Some(0));
     let failed = failed.count();
-    if args.workload.is_none() && !args.output.json && !args.output.slices {
+    if args.workload.is_none() && !args.output.print.json && !args.output.print.slices {
         for run in &runs {
             out.line(copies_table(run))?;
             analysis::show(run, out)?;
@@ -83,18 +83,14 @@ fn run_workload(
     let named = input::workload(text, &args.tasks, last + 1)?;
     let mut parameters = named.parameters;
     parameters.insert("cpus".into(), cpus.weight().to_string());
+    let policy = args.tasks.policy.unwrap_or_default();
     let request = RunRequest {
-        workload: named.workload,
-        scheduler: args.tasks.policy.unwrap_or_default().name().into(),
-        tunables: Vec::new(),
-        cpus,
-        machine: None,
         parameters,
         seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
         repetition,
         until_ns: args.tasks.until,
         keep: sim::keep(&args.output),
-        program: None,
+        ..RunRequest::new(named.workload, policy.name(), cpus)
     };
     let mut run = sim::run_one(&HostLane, &request, &args.output, out)?;
     run.warnings.extend(named.warnings);
@@ -127,7 +123,7 @@ fn command(args: &RunArgs, cpus: CpuMask) -> CliResult<RunCommand> {
         command.limit_ns = until_ns;
     }
     // What copies print would stand between the lines of data.
-    if args.output.json || args.output.slices {
+    if args.output.print.json || args.output.print.slices {
         command.output = Output::Null;
     }
     Ok(command)
@@ -144,7 +140,7 @@ fn run_copies(
     let name = name.unwrap_or_default();
     let workload = Workload::new(name.rsplit('/').next().unwrap_or_default(), Vec::new());
     let last = cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
-    let mut slices = SliceLines::new(args.output.slices.then_some(out), false);
+    let mut slices = SliceLines::new(args.output.print.slices.then_some(out), false);
     let mut file = OptionalTraceFile::create(args.output.trace.as_deref(), &workload, last)?;
     let mut recorder = recorder(args, &command, &workload);
     let outcome = run_command(&command, &mut (&mut recorder, (&mut slices, file.sink())));

@@ -37,7 +37,7 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     }
     lane.made = made::all();
     let one = requests.len() == 1;
-    if !one && (args.output.slices || args.output.trace.is_some()) {
+    if !one && (args.output.print.slices || args.output.trace.is_some()) {
         return Err(CliError::usage_help(
             format!("--slices and --trace show one run, here are {}", requests.len()),
             "give one scheduler and one repetition",
@@ -59,9 +59,9 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
 pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResult<()> {
     let workload = runs.first().map(|run| run.workload.clone()).unwrap_or_default();
     let expectations = Expectations::of(runs.iter());
-    if output.json {
-        print_json(&runs, output.keep, out)?;
-    } else if !output.slices {
+    if output.print.json {
+        print_json(&runs, output.print.keep, out)?;
+    } else if !output.print.slices {
         match &runs[..] {
             [one] => {
                 results::one_run(one, out)?;
@@ -107,7 +107,7 @@ pub fn threads(args: &MachineArgs) -> usize {
 
 /// What stays in a result.
 pub fn keep(output: &OutputArgs) -> Keep {
-    let all = output.keep || output.report.is_some() || output.plots.is_some();
+    let all = output.print.keep || output.report.is_some() || output.plots.is_some();
     let kept = if all { Keep::ALL } else { Keep::NOTHING };
     Keep { analysis: output.analysis.thresholds(), ..kept }
 }
@@ -152,17 +152,13 @@ pub fn request(
     }
     let tunables = tunables::of_scheduler(&args.machine.tunables, &scheduler)?;
     Ok(RunRequest {
-        workload,
-        scheduler,
         tunables,
-        cpus: CpuMask::first(nr_cpus),
-        machine: None,
         parameters,
         seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
         repetition,
         until_ns: args.tasks.until,
         keep: keep(&args.output),
-        program: None,
+        ..RunRequest::new(workload, scheduler, CpuMask::first(nr_cpus))
     })
 }
 
@@ -186,7 +182,7 @@ pub fn run_one_into(
 ) -> CliResult<RunResult> {
     let nr_cpus = request.cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
     let quits_early = lane.is_parallel() && output.trace.is_none();
-    let mut slices = SliceLines::new(output.slices.then_some(out), quits_early);
+    let mut slices = SliceLines::new(output.print.slices.then_some(out), quits_early);
     let mut file = OptionalTraceFile::create(output.trace.as_deref(), &request.workload, nr_cpus)?;
     let result = run_and_check(lane, request, &mut (&mut slices, (file.sink(), more)));
     // The reader of the slices may have gone; that decides before the run's own result.

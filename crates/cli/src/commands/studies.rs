@@ -95,9 +95,14 @@ impl Source {
         self
     }
 
-    /// A study that was made by the program, with these workload files and no others. The model of
-    /// this machine is made if the study names it.
-    pub fn made(name: &str, text: String, mut files: BTreeMap<String, String>) -> CliResult<Self> {
+    /// A study that was made by the program, with these workload files and no others. If it names
+    /// this machine, `this_machine` gives its model as the text of a machine file.
+    pub fn made(
+        name: &str,
+        text: String,
+        mut files: BTreeMap<String, String>,
+        this_machine: impl FnOnce() -> CliResult<String>,
+    ) -> CliResult<Self> {
         let source = Self::new(name, text, None)?;
         let machines = source.study.experiments.iter().flat_map(ExperimentSpec::machines);
         if machines.into_iter().any(|machine| machine == "host") {

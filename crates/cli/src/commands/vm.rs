@@ -92,7 +92,7 @@ pub fn vm(args: &VmArgs, out: &mut Out) -> CliResult<()> {
     let lane = lane(args)?;
     let requests = requests(args, &named)?;
     let one = requests.len() == 1;
-    if !one && (args.output.slices || args.output.trace.is_some()) {
+    if !one && (args.output.print.slices || args.output.trace.is_some()) {
         return Err(CliError::usage_help(
             format!("--slices and --trace show one run, here are {}", requests.len()),
             "give one kernel, one scheduler and --repetitions 1",
@@ -162,7 +162,7 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
         pairs?.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
     let repetitions = args.repetitions.unwrap_or(match args.clock {
         ClockArg::Counted => 1,
-        ClockArg::Live if args.output.slices || args.output.trace.is_some() => 1,
+        ClockArg::Live if args.output.print.slices || args.output.trace.is_some() => 1,
         ClockArg::Live => LIVE_REPETITIONS,
     });
     let mut requests = Vec::new();
@@ -172,25 +172,23 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
                 let mut parameters = named.parameters.clone();
                 parameters.insert("cpus".into(), args.cpus.to_string());
                 let is_kernels = scheduler == KERNEL;
+                let scheduler = match is_kernels {
+                    true => kernel.clone(),
+                    false => format!("{kernel}:{scheduler}"),
+                };
+                let cpus = CpuMask::first(args.cpus);
                 requests.push(RunRequest {
-                    workload: named.workload.clone(),
-                    scheduler: match is_kernels {
-                        true => kernel.clone(),
-                        false => format!("{kernel}:{scheduler}"),
-                    },
                     // Beside others the kernel's own is left as it is; alone, the lane says why.
                     tunables: match is_kernels && args.scheduler.len() > 1 {
                         true => Vec::new(),
                         false => tunables.clone(),
                     },
-                    cpus: CpuMask::first(args.cpus),
-                    machine: None,
                     parameters,
                     seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
                     repetition,
                     until_ns: args.tasks.until,
                     keep: sim::keep(&args.output),
-                    program: None,
+                    ..RunRequest::new(named.workload.clone(), scheduler, cpus)
                 });
             }
         }
@@ -200,10 +198,7 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
 
 /// The identity of a run, on stderr: stdout holds data only.
 fn tell_identity(run: &RunResult) {
-    let value = |name: &str| {
-        let found = run.machine.settings.iter().find(|setting| setting.name == name);
-        found.map_or("", |setting| setting.value.as_str())
-    };
+    let value = |name| run.machine.setting(name).unwrap_or_default();
     let checked = match value("vm.checked") {
         "" => String::new(),
         checked => format!(", checked {checked}"),

@@ -11,7 +11,8 @@ use crate::output::{self, AtomicFile};
 use schedlab_lab::{RunRequest, RunResult, run_and_check};
 use schedlab_model::TraceSink;
 use schedlab_vm::golden::{self, Decisions, Entry, Goldens, Verdict};
-use schedlab_vm::turns::{self, Turns, TurnsEntry, TurnsFile};
+use schedlab_vm::golden_file::GoldenEntry as _;
+use schedlab_vm::turns::{Turns, TurnsEntry, TurnsFile};
 use schedlab_vm::{Clock, VmLane};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ enum Kind {
 
 impl Kind {
     fn read(text: &str) -> Result<Self, String> {
-        if text.contains(turns::FORMAT) {
+        if text.contains(TurnsEntry::FORMAT) {
             return TurnsFile::read(text).map(Self::Turns);
         }
         Goldens::read(text).map(Self::Decisions)
@@ -193,11 +194,7 @@ impl Golden {
         }
         let why = file.why_none(&found);
         let again = run_and_check(lane, request, &mut schedlab_model::trace::NullSink)?;
-        let trace = |run: &RunResult| {
-            let found = run.machine.settings.iter().find(|setting| setting.name == "vm.trace");
-            found.map(|setting| setting.value.clone())
-        };
-        if trace(run) == trace(&again) {
+        if run.machine.setting("vm.trace") == again.machine.setting("vm.trace") {
             output::say(format!(
                 "golden: {name}: {why}; run twice, both runs equal ({count} turns)"
             ));

@@ -78,6 +78,8 @@ pub(crate) struct Shared {
     pub held: Vec<ObjectId>,
     /// Children that live, by description; kept only for tasks that join one description.
     pub children: Vec<(u32, u32)>,
+    /// Children that have exited since it looked for such, where that is looked for in a list.
+    pub reaped: u32,
 }
 
 impl Objects {

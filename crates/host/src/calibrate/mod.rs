@@ -211,9 +211,11 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
 /// Why there is no figure for `name`.
 fn why_missing(name: &str) -> &'static str {
     match name {
+        "timer_delay_ns" => "`idle_exit_ns` has it: what a timer finds idle waits for both",
         "pick_entry_ns" => "no program can tell it from the rest of a switch",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
         "child_start_ns" => "it depends on how much memory the program touches",
+        "task_line_ns" => "only kernels of old have lists that it is for",
         "channel_transfer_ns" => "not told from the wake-up between two CPUs",
         "migration_ns" => "no two CPUs that may be used share a last-level cache",
         "migration_llc_ns" => "no two CPUs that may be used have different last-level caches",
@@ -262,12 +264,14 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 5] = [
+    const NEVER_MEASURED: [&str; 7] = [
+        "timer_delay_ns",
         "pick_entry_ns",
         "child_start_ns",
         "lock_hold_ns",
         "lock_transfer_ns",
         "channel_transfer_ns",
+        "task_line_ns",
     ];
 
     #[test]

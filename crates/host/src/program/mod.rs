@@ -83,7 +83,7 @@ pub fn run_program(
         launcher_cpus: session::helper_cpus(&request.cpus),
         duration_ns: None,
         limit_ns: ready.limit_ns,
-        pace: Pace::LIVE,
+        pace: Pace::on_this_machine(None, &request.cpus),
         program: Some(Box::new(stage)),
     };
     files::remove_dead();

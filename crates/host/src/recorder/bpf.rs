@@ -5,6 +5,7 @@ use super::ring::{Control, Record, Rings};
 use crate::error::HostError;
 use crate::sys;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -30,6 +31,11 @@ pub struct BpfRecorder {
     nr_cpus: u32,
 }
 
+thread_local! {
+    /// Made ready for the next run of this thread, and what it was made with.
+    static READY: RefCell<Option<(Option<u64>, BpfRecorder)>> = const { RefCell::new(None) };
+}
+
 /// A mapping of a BPF array.
 struct Mapping {
     start: *mut libc::c_void,
@@ -38,7 +44,7 @@ struct Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `BpfRecorder::attach` with this length; rings do not outlive it.
+        // SAFETY: mapped by `BpfRecorder::load` with this length; rings do not outlive it.
         unsafe { libc::munmap(self.start, self.len) };
     }
 }
@@ -53,9 +59,25 @@ fn ring_size_of(nr_cpus: u32) -> u64 {
 }
 
 impl BpfRecorder {
-    /// Loads the programs and attaches them; nothing is recorded before [`Self::follow`].
-    /// `ring_size`: records of each CPU's ring, a power of two; `None`: by the number of CPUs.
+    /// Loads and attaches the programs for the next run of this thread with rings of this size: in
+    /// a guest before its snapshot is taken, for the verifier and the search through the kernel's
+    /// types take longer than a short run.
+    pub fn make_ready(ring_size: Option<u64>) -> Result<(), HostError> {
+        let recorder = Self::load(ring_size)?;
+        READY.set(Some((ring_size, recorder)));
+        Ok(())
+    }
+
+    /// The programs, attached; nothing is recorded before [`Self::follow`]. `ring_size`: records of
+    /// each CPU's ring, a power of two; `None`: by the number of CPUs.
     pub fn attach(ring_size: Option<u64>) -> Result<Self, HostError> {
+        match READY.take() {
+            Some((ready_for, recorder)) if ready_for == ring_size => Ok(recorder),
+            _ => Self::load(ring_size),
+        }
+    }
+
+    fn load(ring_size: Option<u64>) -> Result<Self, HostError> {
         if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(HostError::Unavailable(
                 "BPF recorder: the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into(),

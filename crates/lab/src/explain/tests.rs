@@ -10,19 +10,8 @@ const MS: Nanos = 1_000_000;
 /// Three jobs of 30, 10 and 20 ms on one CPU, nothing costs time.
 fn request(scheduler: &str, nr_cpus: u32) -> RunRequest {
     let job = |name: &str, ms: u64| TaskSpec::new(name, ProgramBuilder::new().run(ms * MS).build());
-    RunRequest {
-        workload: Workload::new("jobs", vec![job("a", 30), job("b", 10), job("c", 20)]),
-        scheduler: scheduler.into(),
-        tunables: vec![],
-        machine: None,
-        cpus: CpuMask::first(nr_cpus),
-        parameters: Default::default(),
-        seed: 1,
-        repetition: 0,
-        until_ns: None,
-        keep: Keep::NOTHING,
-        program: None,
-    }
+    let workload = Workload::new("jobs", vec![job("a", 30), job("b", 10), job("c", 20)]);
+    RunRequest::new(workload, scheduler, CpuMask::first(nr_cpus))
 }
 
 fn ask(scheduler: &str, nr_cpus: u32, question: Question) -> Result<ExplainResult, LaneError> {

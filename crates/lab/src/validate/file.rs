@@ -216,6 +216,9 @@ pub struct WorkloadSpec {
     /// Whether `--quick` leaves it out.
     #[serde(default)]
     pub skip_quick: bool,
+    /// Runs of each kernel instead of the lane's, where those are too few to tell.
+    #[serde(default)]
+    pub repetitions: Option<u32>,
     /// Values that are put in for `{name}` in the text below; a sweep changes them.
     #[serde(default)]
     pub parameters: BTreeMap<String, Scalar>,
@@ -393,10 +396,7 @@ impl LaneSpec {
             let text = format!("`cpus` is {:?}", self.cpus);
             return wrong("cpus", text, "give one or more numbers from 1 to 1024");
         }
-        if self.repetitions < REPETITIONS_MIN {
-            let text = format!("`repetitions` is {}", self.repetitions);
-            return wrong("repetitions", text, "give 5 or more: a spread rests on them");
-        }
+        check_repetitions(self.repetitions)?;
         match self.cpu_time_least {
             Some(part) if !(0.0..=1.0).contains(&part) => {
                 wrong("cpu_time_least", format!("`cpu_time_least` is {part}"), "give 0 to 1")
@@ -404,6 +404,17 @@ impl LaneSpec {
             _ => Ok(()),
         }
     }
+}
+
+fn check_repetitions(count: u32) -> Result<(), StudyError> {
+    if count < REPETITIONS_MIN {
+        return Err(StudyError::new(
+            format!("`repetitions` is {count}"),
+            "give 5 or more: a spread rests on them",
+        )
+        .below("repetitions"));
+    }
+    Ok(())
 }
 
 impl Tolerance {
@@ -442,6 +453,7 @@ impl WorkloadSpec {
             return Err(unknown("[[metric]]", self.metrics[at].name(), known)
                 .at(["metrics".into(), at.into()]));
         }
+        self.repetitions.map_or(Ok(()), check_repetitions)?;
         all.check_lanes(&self.lanes)
     }
 

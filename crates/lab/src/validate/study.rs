@@ -221,7 +221,8 @@ impl Experiment<'_> {
     fn begin(&mut self, name: &str, parameters: &BTreeMap<String, Scalar>) {
         let Place { workload, lane, nr_cpus } = self.place;
         let (file, tasks) = filled(workload, parameters);
-        let count = self.wanted.repetitions.unwrap_or(lane.repetitions);
+        let own = workload.repetitions.unwrap_or(lane.repetitions);
+        let count = self.wanted.repetitions.unwrap_or(own);
         let has_slices = workload.metrics.contains(&Metric::Slices) && nr_cpus == 1;
         let _ = write!(
             self.to.text,

@@ -211,6 +211,18 @@ fn a_quick_validation_leaves_out_what_says_so_unless_it_is_asked_for() {
 }
 
 #[test]
+fn a_workload_may_have_runs_of_its_own_and_the_command_has_the_last_word() {
+    let more = FILE.replace("parameters = {", "repetitions = 9\nparameters = {");
+    for (text, asked, wanted) in [(FILE, None, 5), (&more, None, 9), (&more, Some(6), 6)] {
+        let wanted_runs = Wanted { repetitions: asked, ..vm() };
+        let made = Validation::parse(text).unwrap().generate(&wanted_runs).unwrap();
+        let seeds = format!("seeds = {{ first = 1, count = {wanted} }}");
+        let experiments = made.text.matches("[[experiment]]").count();
+        assert_eq!(made.text.matches(&seeds).count(), experiments, "{}", made.text);
+    }
+}
+
+#[test]
 fn what_cannot_be_compared_is_said() {
     let generate = |wanted: Wanted| validation().generate(&wanted);
     let here = |release: &str| Wanted {
@@ -230,6 +242,7 @@ fn what_cannot_be_compared_is_said() {
 fn what_does_not_fit_is_refused_where_it_stands() {
     for (from, to, wanted) in [
         ("repetitions = 5", "repetitions = 4", "5 or more"),
+        ("parameters = {", "repetitions = 4\nparameters = {", "5 or more"),
         ("within = 1.25", "within = 1.0", "more than 1"),
         ("floor = 1000", "floor = 0", "needs a `floor`"),
         ("name = \"vm\"", "name = \"sim\"", "allowed are `vm` and `host`"),

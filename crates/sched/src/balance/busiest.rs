@@ -4,7 +4,7 @@
 //! Source: Linux kernel/sched/fair.c (update_sd_pick_busiest, find_busiest_group,
 //! calculate_imbalance, sibling_imbalance, find_busiest_queue, adjust_numa_imbalance).
 
-use super::detach::Attempt;
+use super::detach::{Activity, Attempt};
 use super::stats::{GroupStats, GroupType, SCALE, is_highest};
 use super::{Balancer, FairQueues, Generation};
 use crate::core::Core;
@@ -78,6 +78,48 @@ impl Balancer {
         attempt.kind = kind;
         attempt.imbalance = amount;
         (amount > 0).then_some(group)
+    }
+
+    /// Whether `cpu`, about to go idle, will find nobody to pull from, told by a glance at the
+    /// others: none has two tasks that would run, none is overloaded. Only where its one domain is
+    /// one of whole CPUs that the fair class has for itself; else it says no.
+    ///
+    /// Such CPUs have room or are fully busy. Of one of these a CPU of the same domain takes a task
+    /// only if more than one would run there (see [`Self::is_unbalanced`]), and there is no domain
+    /// above to be told of a failure.
+    pub(super) fn finds_nobody(&mut self, core: &Core, fair: &impl FairQueues, cpu: CpuId) -> bool {
+        let [entry] = self.domains.of_cpu(cpu) else { return false };
+        let domain = self.domains.domain(entry.domain);
+        let is_plain = domain.has_single_cpus && is_highest(core) && !core.tracks_touched();
+        if !is_plain || self.nr_imbalanced[entry.domain as usize] > 0 || core.rq(cpu).nr_running > 0
+        {
+            return false;
+        }
+        let mut overload = false;
+        for group in &domain.groups {
+            let stats = GroupStats::of_cpu(core, fair, group.first);
+            if stats.h_nr_running > 1 || stats.is_overloaded(domain.imbalance_pct) {
+                return false;
+            }
+            overload |= stats.overload;
+        }
+        self.overload = overload;
+        debug_assert!(self.agrees_on_nobody(core, fair, cpu, overload));
+        true
+    }
+
+    /// Whether the whole attempt comes to the same.
+    fn agrees_on_nobody(
+        &mut self,
+        core: &Core,
+        fair: &impl FairQueues,
+        cpu: CpuId,
+        overload: bool,
+    ) -> bool {
+        let mut attempt = self.attempt(cpu, 0, Activity::NewlyIdle);
+        let group = self.find_busiest_group(core, fair, &mut attempt);
+        let found = group.and_then(|group| self.find_busiest_queue(core, fair, &attempt, group));
+        found.is_none() && self.overload == overload
     }
 
     fn domain_stats(

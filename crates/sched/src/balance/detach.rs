@@ -78,7 +78,7 @@ enum Pull {
 }
 
 impl Balancer {
-    fn attempt(&self, cpu: CpuId, position: usize, idle: Activity) -> Attempt {
+    pub(super) fn attempt(&self, cpu: CpuId, position: usize, idle: Activity) -> Attempt {
         let entry = self.domains.of_cpu(cpu)[position];
         Attempt {
             this_cpu: cpu,
@@ -109,6 +109,10 @@ impl Balancer {
         position: usize,
         idle: Activity,
     ) -> Option<bool> {
+        if idle == Activity::NewlyIdle && self.finds_nobody(core, fair, cpu) {
+            self.cpus[cpu.index()].domains[position].nr_balance_failed = 0;
+            return Some(false);
+        }
         let mut attempt = self.attempt(cpu, position, idle);
         if core.tracks_touched() {
             attempt.has_sums = self.refresh_sums(core, fair, attempt.domain);

@@ -113,8 +113,9 @@ impl GroupStats {
         self.load * SCALE / self.capacity
     }
 
+    /// Whether there are more tasks than CPUs, and more work than they can do.
     #[inline(always)]
-    fn is_overloaded(&self, pct: u64) -> bool {
+    pub fn is_overloaded(&self, pct: u64) -> bool {
         self.nr_running > self.weight
             && (self.capacity * 100 < self.util * pct || self.capacity * pct < self.runnable * 100)
     }

@@ -50,6 +50,9 @@ pub fn rebalance_tick<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     let spreads = rqs.balancer().version.counts_tasks;
     let jiffies = core.jiffies() + rqs.balancer().offset(cpu);
     let is_idle = core.rq(cpu).curr.is_none();
+    if !is_idle && rqs.balancer().looks_later(cpu, jiffies) {
+        return;
+    }
     let mut idle = if is_idle { Idle::AtTick } else { Idle::Not };
     for position in 0..rqs.balancer().nr_levels(cpu) {
         let ticks = rqs.balancer().interval_ticks(cpu, position, idle);
@@ -65,6 +68,9 @@ pub fn rebalance_tick<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
             Outcome::Moved | Outcome::Stop => idle = Idle::Not,
             Outcome::Nothing => {}
         }
+    }
+    if !is_idle {
+        rqs.balancer_mut().note_looked(cpu);
     }
 }
 

@@ -44,6 +44,9 @@ use versions::Version;
 /// Averages of a CPU's load (CPU_LOAD_IDX_MAX).
 const NR_AVERAGES: usize = 5;
 
+/// No CPU has such a load.
+const NO_LOAD: u64 = u64::MAX;
+
 /// Why a CPU balances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Idle {
@@ -140,7 +143,12 @@ pub struct DomainState {
 #[derive(Clone, Debug)]
 struct CpuState {
     averages: [u64; NR_AVERAGES],
+    /// The load at which a tick was seen to move none of them; [`NO_LOAD`]: not known.
+    settled_at: u64,
     domains: Vec<DomainState>,
+    /// The first tick at which it looks at a domain while it is busy; `None`: a domain's state has
+    /// changed since that was known.
+    busy_look: Option<u64>,
     /// The CPU to which a task of this one is to be pushed.
     push_cpu: Option<CpuId>,
 }
@@ -180,7 +188,13 @@ impl Balancer {
                 interval: levels[entry.domain as usize].first_interval,
                 nr_failed: 0,
             });
-            CpuState { averages: [0; NR_AVERAGES], domains: states.collect(), push_cpu: None }
+            CpuState {
+                averages: [0; NR_AVERAGES],
+                settled_at: NO_LOAD,
+                domains: states.collect(),
+                busy_look: None,
+                push_cpu: None,
+            }
         });
         let cpus = cpus.collect();
         let hz = u64::from(machine.hz);
@@ -229,7 +243,9 @@ impl Balancer {
     }
 
     fn state_mut(&mut self, cpu: CpuId, position: usize) -> &mut DomainState {
-        &mut self.cpus[cpu.index()].domains[position]
+        let cpu = &mut self.cpus[cpu.index()];
+        cpu.busy_look = None;
+        &mut cpu.domains[position]
     }
 
     /// The smallest domain of `cpu` that `other` is in too.
@@ -257,15 +273,21 @@ impl Balancer {
     /// The tick of `cpu` moves its averages towards `load`; says whether any moved
     /// (`update_cpu_load`).
     pub fn move_averages(&mut self, cpu: CpuId, load: u64) -> bool {
-        let averages = &mut self.cpus[cpu.index()].averages;
-        let before = *averages;
-        for (power, average) in averages.iter_mut().enumerate() {
+        let cpu = &mut self.cpus[cpu.index()];
+        // At one load for long, as most CPUs are: they stand still.
+        if cpu.settled_at == load {
+            return false;
+        }
+        let before = cpu.averages;
+        for (power, average) in cpu.averages.iter_mut().enumerate() {
             let scale = 1 << power;
             let rises = load > *average && self.version.rounds_up;
             let rounding = if rises { scale - 1 } else { 0 };
             *average = (*average * (scale - 1) + load + rounding) >> power;
         }
-        *averages != before
+        let moved = cpu.averages != before;
+        cpu.settled_at = if moved { NO_LOAD } else { load };
+        moved
     }
 
     /// Every CPU was idle for so many ticks: loads fell, and each found its domains in balance.
@@ -314,12 +336,30 @@ impl Balancer {
         if !self.ticks.is_next(core) || !core.idle_cpus.is_empty() {
             return 0;
         }
-        let jiffies = core.jiffies() + self.offset(cpu);
-        let left = (0..self.nr_levels(cpu)).map(|position| {
+        let known = self.cpus[cpu.index()].busy_look;
+        let look = known.unwrap_or_else(|| self.first_busy_look(cpu));
+        look.saturating_sub(core.jiffies() + self.offset(cpu))
+    }
+
+    /// The first tick at which `cpu` looks at a domain if it stays busy, by its own count.
+    fn first_busy_look(&self, cpu: CpuId) -> u64 {
+        let looks = (0..self.nr_levels(cpu)).map(|position| {
             let last = self.state(cpu, position).last_balance;
-            (last + self.interval_ticks(cpu, position, Idle::Not)).saturating_sub(jiffies)
+            last + self.interval_ticks(cpu, position, Idle::Not)
         });
-        left.min().unwrap_or(u64::MAX)
+        looks.min().unwrap_or(u64::MAX)
+    }
+
+    /// Whether it is known that `cpu`, which is busy, looks at no domain at tick `jiffies`.
+    fn looks_later(&self, cpu: CpuId, jiffies: u64) -> bool {
+        self.cpus[cpu.index()].busy_look.is_some_and(|look| jiffies < look)
+    }
+
+    /// Its domains have been looked at as far as this tick asks for it.
+    fn note_looked(&mut self, cpu: CpuId) {
+        if self.cpus[cpu.index()].busy_look.is_none() {
+            self.cpus[cpu.index()].busy_look = Some(self.first_busy_look(cpu));
+        }
     }
 
     /// As many such ticks have passed, at a load of `load`.

@@ -347,8 +347,9 @@ impl FairServers {
     fn arm(&mut self, core: &mut Core, cpu: CpuId, at: Nanos) {
         let server = &mut self.cpus[cpu.index()];
         server.wanted = at;
-        if server.under_way.is_none_or(|under_way| under_way > at) {
-            server.under_way = Some(at.max(core.now));
+        let comes = core.timer_comes(at);
+        if server.under_way.is_none_or(|under_way| under_way > comes) {
+            server.under_way = Some(comes);
             core.start_timer(at, super::token_of_server(cpu));
         }
     }

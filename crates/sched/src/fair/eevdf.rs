@@ -59,7 +59,14 @@ impl FairClass {
     }
 
     /// Stores how far `e` is behind (positive) or ahead of the average, within bounds.
+    #[inline(never)]
     pub(super) fn update_entity_lag(&mut self, core: &Core, q: u32, e: u32) {
+        self.update_entity_lag_in_place(core, q, e);
+    }
+
+    /// The same without a call.
+    #[inline(always)]
+    pub(super) fn update_entity_lag_in_place(&mut self, core: &Core, q: u32, e: u32) {
         let se = self.ent(e);
         let longest = match self.rules.lag_limit {
             LagLimit::OwnSlice => (2 * se.slice).max(core.tick_nsec),
@@ -79,7 +86,14 @@ impl FairClass {
 
     /// Gives `e`, which is not among the queued, a virtual runtime that preserves its lag, and a
     /// deadline.
+    #[inline(never)]
     pub(super) fn place_entity_eevdf(&mut self, q: u32, e: u32, initial: bool) {
+        self.place_entity_in_place(q, e, initial);
+    }
+
+    /// The same without a call.
+    #[inline(always)]
+    pub(super) fn place_entity_in_place(&mut self, q: u32, e: u32, initial: bool) {
         let base_slice = self.tunables.base_slice_ns;
         let rq = &self.cfs[q as usize];
         let sums = Sums::of(rq, Self::running(&self.ents, rq));
@@ -128,25 +142,31 @@ impl FairClass {
     }
 
     /// Starts the protection of `e`, which is about to run.
+    #[inline(always)]
     pub(super) fn protect(&mut self, q: u32, e: u32) {
-        let vprot = match self.rules.protection {
-            Protection::WhileEligible | Protection::RescheduleIneligible => self.ent(e).deadline,
-            Protection::ShortestSlice => {
-                let se = self.ent(e);
-                let least = if self.rules.features.run_to_parity {
-                    self.min_slice(q)
-                } else {
-                    self.tunables.normalized_base_slice_ns
-                };
-                let slice = least.min(se.slice);
-                if slice == se.slice {
-                    se.deadline
-                } else {
-                    min_time(se.deadline, se.vruntime.wrapping_add(calc_delta_fair(slice, se.load)))
-                }
-            }
+        if self.rules.protection == Protection::ShortestSlice {
+            self.protect_shortest(q, e);
+        } else {
+            let se = self.ent_mut(e);
+            se.vprot = se.deadline;
+        }
+    }
+
+    /// The same by the shortest slice in the queue.
+    #[inline(never)]
+    fn protect_shortest(&mut self, q: u32, e: u32) {
+        let least = if self.rules.features.run_to_parity {
+            self.min_slice(q)
+        } else {
+            self.tunables.normalized_base_slice_ns
         };
-        self.ent_mut(e).vprot = vprot;
+        let se = self.ent_mut(e);
+        let slice = least.min(se.slice);
+        se.vprot = if slice == se.slice {
+            se.deadline
+        } else {
+            min_time(se.deadline, se.vruntime.wrapping_add(calc_delta_fair(slice, se.load)))
+        };
     }
 
     /// Whether the running entity `e` is still protected.
@@ -172,7 +192,7 @@ impl FairClass {
     }
 
     /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
         // From 6.19 on that one looks for buddies itself.
         if self.rules.wakeup == Wakeup::ByDeadline && self.rq(q).next != NIL {

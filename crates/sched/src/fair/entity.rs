@@ -9,7 +9,7 @@
 use super::pelt::{Avg, EntityAvg, Step};
 use super::rbtree::{NIL, Node, before, min_time};
 use super::rules::{Algorithm, Protection};
-use super::timeline::Timeline;
+use super::timeline::{Slot, Timeline};
 use super::weights::{LoadWeight, calc_delta_fair, scale_load_down};
 use schedlab_model::Nanos;
 
@@ -281,12 +281,55 @@ impl CfsRq {
         self.avg_load += weight;
     }
 
+    /// Inserts `se`, which is number `e`, among those that wait (__enqueue_entity).
+    #[inline(always)]
+    pub fn insert_waiting(&mut self, by: Algorithm, se: &Entity, e: u32, nodes: &mut [Node]) {
+        let (key, time) = match by {
+            Algorithm::Cfs => (se.vruntime, 0),
+            Algorithm::EevdfByVruntime => (se.vruntime, se.deadline),
+            Algorithm::EevdfByDeadline => (se.deadline, se.vruntime),
+        };
+        if by != Algorithm::Cfs {
+            self.count_waiting(se, 1);
+        }
+        self.waiting.insert(nodes, Slot { key, time, slice: se.slice, id: e });
+    }
+
+    /// Takes `se`, which is number `e`, from among those that wait (__dequeue_entity).
+    #[inline(always)]
+    pub fn remove_waiting(&mut self, by: Algorithm, se: &Entity, e: u32, nodes: &mut [Node]) {
+        if by != Algorithm::Cfs {
+            self.count_waiting(se, -1);
+        }
+        self.waiting.remove(nodes, e);
+    }
+
+    /// Counts `se`, which joins the queue (account_entity_enqueue).
+    #[inline(always)]
+    pub fn count_in(&mut self, se: &Entity) {
+        self.load += se.load.weight;
+        self.nr_queued += 1;
+        self.nr_idle += u32::from(se.idle);
+    }
+
+    /// Counts `se` no more, which leaves the queue (account_entity_dequeue).
+    #[inline(always)]
+    pub fn count_out(&mut self, se: &Entity) {
+        self.load -= se.load.weight;
+        self.nr_queued -= 1;
+        self.nr_idle -= u32::from(se.idle);
+    }
+
     /// Moves `min_vruntime` up to the least virtual runtime of the queue, never back. `running` is
     /// that of what runs, if it is queued.
     #[inline(always)]
     pub fn raise_min_vruntime(&mut self, by: Algorithm, running: Option<u64>, nodes: &[Node]) {
+        let floor = self.min_vruntime;
+        if running.is_some_and(|v| !before(floor, v)) {
+            return;
+        }
         let waiting = match by {
-            Algorithm::EevdfByDeadline => self.waiting.min_time(nodes),
+            Algorithm::EevdfByDeadline => self.waiting.min_time_from(nodes, floor),
             _ if self.waiting.is_empty() => None,
             _ => Some(nodes[self.waiting.first() as usize].key),
         };

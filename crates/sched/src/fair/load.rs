@@ -42,9 +42,27 @@ impl FairClass {
     /// The same without a call, for what happens at every switch.
     #[inline(always)]
     pub(super) fn update_load_avg_in_place(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
-        if self.owes_update(now, q, e) {
-            self.refresh(now, q, e, change);
+        let (rq, se) = (&mut self.cfs[q as usize], &mut self.ents[e as usize]);
+        if !Self::refresh_at_root(now, rq, se, e) {
+            self.update_due_load_avg(now, q, e, change);
+        } else if self.tracks_touched {
+            self.touch(q);
         }
+    }
+
+    /// The same for queue `rq` and its entity `se`, number `e`, in hand. Returns `false` and does
+    /// nothing unless `se` is a task at the root: then there is nothing below to pass on and no
+    /// group above to tell.
+    #[inline(always)]
+    pub(super) fn refresh_at_root(now: Nanos, rq: &mut CfsRq, se: &mut Entity, e: u32) -> bool {
+        if !(Self::is_plain(rq, se) & (rq.se == NIL)) {
+            return false;
+        }
+        // Mostly both were brought up to date together the last time, too: then time does the same
+        // to both. Several callbacks at one instant ask for it: there is nothing after the first.
+        let step = se.refresh_task_avg(now, rq.curr == e);
+        rq.refresh_avg(now, step.as_ref());
+        true
     }
 
     /// Whether there is anything to do. Several callbacks at one instant ask for it: mostly there
@@ -63,20 +81,9 @@ impl FairClass {
 
     #[inline(never)]
     fn update_due_load_avg(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
-        self.refresh(now, q, e, change);
-    }
-
-    #[inline(always)]
-    fn refresh(&mut self, now: Nanos, q: u32, e: u32, change: Change) {
         self.touch(q);
-        let rq = &mut self.cfs[q as usize];
-        let se = &mut self.ents[e as usize];
-        if Self::is_plain(rq, se) && rq.se == NIL {
-            // A task at the root: nothing below to pass on, no group above to tell. Mostly both
-            // were brought up to date together the last time, too: then time does the same to both.
-            let step = se.refresh_task_avg(now, rq.curr == e);
-            rq.refresh_avg(now, step.as_ref());
-        } else {
+        let (rq, se) = (&mut self.cfs[q as usize], &mut self.ents[e as usize]);
+        if !Self::refresh_at_root(now, rq, se, e) && self.owes_update(now, q, e) {
             self.refresh_with_groups(now, q, e, change);
         }
     }

@@ -26,6 +26,7 @@ pub mod load;
 pub mod pelt;
 pub mod queue;
 pub mod rbtree;
+mod root;
 pub mod rules;
 #[cfg(test)]
 mod testing;
@@ -261,12 +262,13 @@ impl FairClass {
     }
 
     /// Brings both entities to the queue they have in common; returns them (find_matching_se).
-    #[inline]
+    #[inline(always)]
     fn matching(&self, a: u32, b: u32) -> (u32, u32) {
         // Numbers of queues differ from level to level.
         if self.ent(a).cfs == self.ent(b).cfs { (a, b) } else { self.matching_above(a, b) }
     }
 
+    #[inline(never)]
     fn matching_above(&self, mut a: u32, mut b: u32) -> (u32, u32) {
         while self.ent(a).depth > self.ent(b).depth {
             a = self.ent(a).parent;
@@ -422,9 +424,16 @@ impl SchedClass for FairClass {
     }
 
     fn put_prev_task(&mut self, core: &mut Core, _cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
+        let e = self.task_entity(prev);
+        let (parent, q) = (self.ent(e).parent, self.ent(e).cfs);
+        if parent == NIL {
+            // There is nothing above it that `next` could go on with.
+            self.put_prev_entity(core, q, e);
+            return;
+        }
         let class = core.task(prev).class;
         let next = next.filter(|next| *next != prev && core.task(*next).class == class);
-        self.put_prev_task_fair(core, self.task_entity(prev), next.map(|n| self.task_entity(n)));
+        self.put_prev_task_fair(core, e, next.map(|n| self.task_entity(n)));
     }
 
     fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, first: bool) {

@@ -11,7 +11,6 @@ use super::entity::CfsRq;
 use super::load::Change;
 use super::rbtree::{NIL, before};
 use super::rules::{Algorithm, Protection};
-use super::timeline::Slot;
 use super::weights::calc_delta_fair;
 use crate::core::Core;
 use crate::flags::{DequeueFlags, EnqueueFlags};
@@ -95,35 +94,19 @@ impl FairClass {
 
     /// Inserts into the tree (__enqueue_entity).
     pub(super) fn tree_insert(&mut self, q: u32, e: u32) {
-        let se = &self.ents[e as usize];
-        let rq = &mut self.cfs[q as usize];
-        let (key, time) = match self.rules.algorithm {
-            Algorithm::Cfs => (se.vruntime, 0),
-            Algorithm::EevdfByVruntime => (se.vruntime, se.deadline),
-            Algorithm::EevdfByDeadline => (se.deadline, se.vruntime),
-        };
-        if self.rules.is_eevdf() {
-            rq.count_waiting(se, 1);
-        }
-        rq.waiting.insert(&mut self.nodes, Slot { key, time, slice: se.slice, id: e });
+        let (rq, se) = (&mut self.cfs[q as usize], &self.ents[e as usize]);
+        rq.insert_waiting(self.rules.algorithm, se, e, &mut self.nodes);
     }
 
     /// Takes out of the tree (__dequeue_entity).
     pub(super) fn tree_remove(&mut self, q: u32, e: u32) {
-        let rq = &mut self.cfs[q as usize];
-        if self.rules.is_eevdf() {
-            rq.count_waiting(&self.ents[e as usize], -1);
-        }
-        rq.waiting.remove(&mut self.nodes, e);
+        let (rq, se) = (&mut self.cfs[q as usize], &self.ents[e as usize]);
+        rq.remove_waiting(self.rules.algorithm, se, e, &mut self.nodes);
     }
 
     #[inline(always)]
     fn account_enqueue(&mut self, q: u32, e: u32) {
-        let rq = &mut self.cfs[q as usize];
-        let se = &self.ents[e as usize];
-        rq.load += se.load.weight;
-        rq.nr_queued += 1;
-        rq.nr_idle += u32::from(se.idle);
+        self.cfs[q as usize].count_in(&self.ents[e as usize]);
         if self.is_task(e) {
             self.list_add_head(e);
         }
@@ -131,11 +114,7 @@ impl FairClass {
 
     #[inline(always)]
     fn account_dequeue(&mut self, q: u32, e: u32) {
-        let rq = &mut self.cfs[q as usize];
-        let se = &self.ents[e as usize];
-        rq.load -= se.load.weight;
-        rq.nr_queued -= 1;
-        rq.nr_idle -= u32::from(se.idle);
+        self.cfs[q as usize].count_out(&self.ents[e as usize]);
         if self.is_task(e) {
             self.list_remove(e);
         }
@@ -183,21 +162,28 @@ impl FairClass {
         }
     }
 
-    /// Returns whether `e` left; `false`: its dequeue is delayed.
+    /// The first half of a dequeue: accounts what ran. Returns whether the dequeue is delayed; then
+    /// this was all.
     #[inline(always)]
-    fn dequeue_entity(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) -> bool {
+    fn begin_dequeue(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) -> bool {
         self.update_curr(core, q);
-        self.clear_buddies(e);
+        self.clear_buddies_of(q, e);
         let exempt = flags.special || flags.throttle || flags.delayed;
         let delay = self.rules.delay_dequeue && flags.sleep && !exempt;
         self.update_load_avg_in_place(core.now, q, e, Change::None);
-        if delay && !self.entity_eligible(q, e) {
-            if self.rules.delayed_lag_only_rises {
-                self.update_entity_lag(core, q, e);
-            }
-            self.set_delayed(e);
+        if !delay || self.entity_eligible(q, e) {
             return false;
         }
+        if self.rules.delayed_lag_only_rises {
+            self.update_entity_lag(core, q, e);
+        }
+        self.set_delayed(e);
+        true
+    }
+
+    /// The second half: `e` leaves its queue.
+    #[inline(always)]
+    fn finish_dequeue(&mut self, core: &mut Core, q: u32, e: u32, flags: Dequeue) {
         self.update_runnable(e);
         if self.rules.is_eevdf() {
             self.update_entity_lag(core, q, e);
@@ -232,7 +218,6 @@ impl FairClass {
                 se.vlag = se.vlag.min(0);
             }
         }
-        true
     }
 
     /// [`Self::enqueue_entity`] for bandwidth control.
@@ -241,10 +226,12 @@ impl FairClass {
         self.enqueue_entity(core, q, e, EnqueueFlags::WAKEUP);
     }
 
-    /// [`Self::dequeue_entity`] for bandwidth control.
+    /// Dequeues one entity for bandwidth control, which never delays it.
     #[inline(never)]
     pub(super) fn take_entity_off(&mut self, core: &mut Core, q: u32, e: u32, delayed: bool) {
-        self.dequeue_entity(core, q, e, Dequeue::throttle(delayed));
+        let flags = Dequeue::throttle(delayed);
+        self.begin_dequeue(core, q, e, flags);
+        self.finish_dequeue(core, q, e, flags);
     }
 
     #[inline(always)]
@@ -255,7 +242,7 @@ impl FairClass {
         task: TaskId,
         flags: EnqueueFlags,
     ) {
-        let mut e = self.task_entity(task);
+        let e = self.task_entity(task);
         if flags.delayed {
             self.requeue_delayed_entity(core, e);
             return;
@@ -265,6 +252,17 @@ impl FairClass {
             self.add_to_limbo(e);
             return;
         }
+        if self.rules.is_eevdf() && self.is_at_root(e) && !self.is_queued_or_runs(e) {
+            self.enqueue_at_root(core, cpu, e, flags);
+        } else {
+            self.enqueue_upwards(core, cpu, e, flags);
+        }
+    }
+
+    /// Enqueues task entity `e` and those above it that were empty.
+    #[inline(never)]
+    fn enqueue_upwards(&mut self, core: &mut Core, cpu: CpuId, first: u32, flags: EnqueueFlags) {
+        let mut e = first;
         let mut idle = i32::from(self.ent(e).idle);
         let runnable = i32::from(flags.wakeup || !self.ent(e).delayed);
         let mut flags = flags;
@@ -390,17 +388,28 @@ impl FairClass {
         first: u32,
         flags: Dequeue,
     ) -> bool {
-        self.dequeue_upwards(core, cpu, first, flags)
+        let is_task = self.is_task(first);
+        if is_task && self.begin_dequeue(core, self.ent(first).cfs, first, flags) {
+            return false;
+        }
+        if flags.sleep && !flags.save && self.rules.is_eevdf() && self.is_at_root(first) {
+            self.leave_root(core, cpu, first);
+        } else {
+            self.dequeue_upwards(core, cpu, first, flags, is_task);
+        }
+        true
     }
 
-    #[inline(always)]
+    /// Dequeues `first`, whose own dequeue may have `begun`, and those above it that become empty.
+    #[inline(never)]
     fn dequeue_upwards(
         &mut self,
         core: &mut Core,
         cpu: CpuId,
         first: u32,
         mut flags: Dequeue,
-    ) -> bool {
+        mut begun: bool,
+    ) {
         let task_sleep = flags.sleep;
         let (mut queued, mut runnable, mut idle) = (0, 0, 0);
         if self.is_task(first) {
@@ -412,16 +421,15 @@ impl FairClass {
         let mut e = first;
         while e != NIL {
             let q = self.ent(e).cfs;
-            if !self.dequeue_entity(core, q, e, flags) {
-                if e == first && self.is_task(e) {
-                    return false;
-                }
+            if !begun && self.begin_dequeue(core, q, e, flags) {
                 slice = self.min_slice(q);
                 break;
             }
+            begun = false;
+            self.finish_dequeue(core, q, e, flags);
             self.count(q, queued, runnable, idle);
             if self.ends_at(q) {
-                return true;
+                return;
             }
             e = self.ent(e).parent;
             if e == NIL {
@@ -443,15 +451,17 @@ impl FairClass {
         if at_root && queued != 0 {
             core.sub_nr_running(cpu, 1);
         }
-        true
     }
 
     /// Ends the delayed dequeue of `e`, which the pick has chosen (EEVDF 6.12).
-    // With code of its own: under sleeping tasks every second dequeue is such a one.
     #[inline(never)]
     pub(super) fn complete_delayed(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
+        if self.is_at_root(e) {
+            self.complete_at_root(core, cpu, e);
+            return;
+        }
         let flags = Dequeue { special: false, throttle: false, ..Dequeue::throttle(true) };
-        self.dequeue_upwards(core, cpu, e, flags);
+        self.dequeue_upwards(core, cpu, e, flags, false);
         if self.is_task(e) {
             core.dequeue_delayed(self.entity_task(e));
         }
@@ -536,7 +546,7 @@ impl FairClass {
     }
 
     /// `prev` stops running. Entities that it shares with `next` go on.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn put_prev_task_fair(&mut self, core: &mut Core, prev: u32, next: Option<u32>) {
         let mut next = next.unwrap_or(NIL);
         let mut e = prev;
@@ -554,8 +564,9 @@ impl FairClass {
         }
     }
 
+    /// `e` stops running.
     #[inline(always)]
-    fn put_prev_entity(&mut self, core: &mut Core, q: u32, e: u32) {
+    pub(super) fn put_prev_entity(&mut self, core: &mut Core, q: u32, e: u32) {
         if self.rq(q).curr != e {
             return;
         }
@@ -568,7 +579,8 @@ impl FairClass {
             on_rq = self.ent(e).on_rq;
         }
         if on_rq {
-            self.tree_insert(q, e);
+            let (rq, se) = (&mut self.cfs[q as usize], &self.ents[e as usize]);
+            rq.insert_waiting(self.rules.algorithm, se, e, &mut self.nodes);
             self.update_load_avg(core.now, q, e, Change::None);
         }
         self.rq_mut(q).curr = NIL;
@@ -592,20 +604,21 @@ impl FairClass {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn set_next_entity(&mut self, core: &mut Core, q: u32, e: u32, is_pick: bool) {
-        self.clear_buddies(e);
-        if self.ent(e).on_rq {
-            self.tree_remove(q, e);
+        self.clear_buddies_of(q, e);
+        let (rq, se) = (&mut self.cfs[q as usize], &self.ents[e as usize]);
+        if se.on_rq {
+            rq.remove_waiting(self.rules.algorithm, se, e, &mut self.nodes);
             self.update_load_avg_in_place(core.now, q, e, Change::None);
             if self.rules.is_eevdf() && (is_pick || !self.rules.only_picks_protect) {
                 self.protect(q, e);
             }
         }
-        let se = self.ent_mut(e);
+        let (rq, se) = (&mut self.cfs[q as usize], &mut self.ents[e as usize]);
         se.exec_start = core.now;
         se.prev_sum_exec_runtime = se.sum_exec_runtime;
-        self.rq_mut(q).curr = e;
+        rq.curr = e;
         if self.has_extras {
             if is_pick {
                 self.hrtick_set_next(core, q, e);
@@ -627,7 +640,13 @@ impl FairClass {
     /// `e` is no buddy of its queue any more, and the entities above it that were for its sake.
     #[inline]
     pub(super) fn clear_buddies(&mut self, e: u32) {
-        if self.rq(self.ent(e).cfs).has_buddies() {
+        self.clear_buddies_of(self.ent(e).cfs, e);
+    }
+
+    /// The same, with its queue `q` known.
+    #[inline(always)]
+    pub(super) fn clear_buddies_of(&mut self, q: u32, e: u32) {
+        if self.rq(q).has_buddies() {
             self.clear_buddies_upwards(e);
         }
     }
@@ -678,7 +697,7 @@ impl FairClass {
 
     /// Puts task entity `e` at the head of its CPU's list.
     #[inline(always)]
-    fn list_add_head(&mut self, e: u32) {
+    pub(super) fn list_add_head(&mut self, e: u32) {
         let cpu = self.rq(self.ent(e).cfs).cpu as usize;
         let head = self.cpus[cpu].tasks_head;
         let se = self.ent_mut(e);
@@ -693,7 +712,7 @@ impl FairClass {
 
     /// Takes task entity `e` off its CPU's list.
     #[inline(always)]
-    fn list_remove(&mut self, e: u32) {
+    pub(super) fn list_remove(&mut self, e: u32) {
         let cpu = self.rq(self.ent(e).cfs).cpu as usize;
         let (prev, next) = (self.ent(e).list_prev, self.ent(e).list_next);
         if prev == NIL {

@@ -23,6 +23,12 @@ pub const fn min_time(a: u64, b: u64) -> u64 {
     if before(b, a) { b } else { a }
 }
 
+/// The later of two wrapping times.
+#[inline]
+pub const fn max_time(a: u64, b: u64) -> u64 {
+    if before(a, b) { b } else { a }
+}
+
 /// Links and keys of one entity.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {

@@ -8,7 +8,7 @@
 //! queues are short, and an array of eight costs a third of a tree of eight. The array is a ring:
 //! mostly the first one leaves and comes back as the last.
 
-use super::rbtree::{NIL, Node, Tree, before, min_time};
+use super::rbtree::{NIL, Node, Tree, before, max_time, min_time};
 
 /// Most entities that lie in the array.
 const SMALL_MAX: usize = 8;
@@ -113,13 +113,22 @@ impl Timeline {
         rest.nth(1).map_or(NIL, |slot| slot.id)
     }
 
-    /// The earliest time of all; `None` if nobody waits.
+    /// The earliest time of all, but no earlier than `floor`; `None` if nobody waits.
     #[inline(always)]
-    pub fn min_time(&self, nodes: &[Node]) -> Option<u64> {
+    pub fn min_time_from(&self, nodes: &[Node], floor: u64) -> Option<u64> {
         if self.is_tree {
-            return (self.tree.root != NIL).then(|| nodes[self.tree.root as usize].min_time);
+            // No entity has the number NIL.
+            return nodes.get(self.tree.root as usize).map(|root| max_time(root.min_time, floor));
         }
-        self.slots().map(|slot| slot.time).reduce(min_time)
+        let mut least = None;
+        for slot in self.slots() {
+            // Mostly one of the first lies there, and the others need not be asked.
+            if !before(floor, slot.time) {
+                return Some(floor);
+            }
+            least = Some(least.map_or(slot.time, |time| min_time(time, slot.time)));
+        }
+        least
     }
 
     /// The least slice of all; the greatest number if nobody waits.
@@ -306,7 +315,7 @@ mod tests {
                         order.push(line.next(nodes, *order.last().unwrap()));
                     }
                     let least = (
-                        line.min_time(nodes),
+                        [0, 100, 300, 600].map(|floor| line.min_time_from(nodes, floor)),
                         line.min_slice(nodes),
                         line.max_slice(nodes),
                         line.is_empty(),

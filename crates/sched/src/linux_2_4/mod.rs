@@ -9,8 +9,8 @@
 //!
 //! Source: Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c, to which 2.4.18 is taken to
 //! be equal; 2.4.0 (`prev_first`) and 2.4.22 (`wake_to`). A pristine tree of 2.4.18 was not at
-//! hand: the place of a woken task in the queue, the head in 2.4.17 and the tail in 2.4.22, is
-//! taken from the former.
+//! hand: that a woken task comes to the head of the queue, as in 2.4.17, is known from the patch to
+//! 2.4.19 that changed it to the tail (Bhavesh Davda, linux-kernel, August 2002).
 //!
 //! Where the rules leave a gap:
 //!
@@ -319,6 +319,10 @@ impl SchedClass for GlobalQueue {
 
     fn lock_domain(&self) -> LockDomain {
         LockDomain::Global
+    }
+
+    fn walks_tasks(&self) -> bool {
+        true
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {

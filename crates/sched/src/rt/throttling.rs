@@ -42,6 +42,8 @@ pub struct Throttling {
     period: Nanos,
     cpus: Vec<RtTime>,
     timer_active: bool,
+    /// When the period under way ends, if the timer is under way.
+    expires: Nanos,
     /// RT_RUNTIME_SHARE.
     shares: bool,
 }
@@ -51,7 +53,7 @@ impl Throttling {
     /// With `shares` they lend each other what they leave of it.
     pub fn new(runtime: Nanos, period: Nanos, shares: bool, nr_cpus: u32) -> Self {
         let cpus = vec![RtTime { runtime, ..RtTime::default() }; nr_cpus as usize];
-        Self { runtime, period, cpus, timer_active: false, shares }
+        Self { runtime, period, cpus, timer_active: false, expires: 0, shares }
     }
 
     /// Whether the real-time tasks of `cpu` are held back.
@@ -114,7 +116,8 @@ impl Throttling {
             for (rt, cpu) in self.cpus.iter_mut().zip((0..).map(CpuId)) {
                 rt.exec_seen = exec_runtime(core, cpu);
             }
-            core.start_timer(core.now + self.period, TOKEN_PERIOD);
+            self.expires = core.now + self.period;
+            core.start_timer(self.expires, TOKEN_PERIOD);
         }
     }
 
@@ -141,7 +144,8 @@ impl Throttling {
         }
         self.timer_active = !idle;
         if !idle {
-            core.start_timer(core.now + self.period, TOKEN_PERIOD);
+            self.expires += self.period;
+            core.start_timer(self.expires, TOKEN_PERIOD);
         }
     }
 }

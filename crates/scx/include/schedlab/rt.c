@@ -10,6 +10,7 @@
  * is not visible.
  */
 #include "vmlinux.h"
+#include "schedlab/quick.h"
 
 #define NULL ((void *)0)
 #define NR_WORDS (SCHEDLAB_NR_CPUS / 64)
@@ -17,11 +18,7 @@
 /* Filled in by the loader. */
 u32 schedlab_nr_cpus;
 
-/* What does not change while a callback runs; filled in before each. */
-struct {
-	u64 now_ns;
-	u32 cpu;
-} schedlab_call;
+struct schedlab_call schedlab_call;
 int LINUX_KERNEL_VERSION = ((SCHEDLAB_KERNEL / 100) << 16) + ((SCHEDLAB_KERNEL % 100) << 8);
 
 /* Stands for the kernel's per-CPU variable; bpf_per_cpu_ptr() gives the struct of a CPU. */
@@ -41,49 +38,14 @@ u64 bpf_ktime_get_tai_ns(void) { return schedlab_call.now_ns; }
 u64 scx_bpf_now(void) { return schedlab_call.now_ns; }
 u32 bpf_get_smp_processor_id(void) { return schedlab_call.cpu; }
 
-/*
- * What the loader writes over the variable of a map: its number; for arrays, where the elements
- * are; for the storage of tasks, its place in the struct of a task. 0: only the simulator knows.
- */
-struct map {
-	u64 mark;
-	union {
-		u64 elements;
-		u64 place;
-	};
-	u32 max_entries, stride;
-};
-
-#define MAP_ARRAY 0x5ced1ab1u
-#define MAP_PERCPU_ARRAY 0x5ced1ab2u
-#define MAP_TASK_STORAGE 0x5ced1ab3u
-
-void *schedlab_map_lookup_elem(void *map, const void *key);
-void *schedlab_task_storage_get(void *map, struct task_struct *p, void *value, u64 flags);
-
 void *bpf_map_lookup_elem(void *map, const void *key)
 {
-	const struct map *m = map;
-	u32 kind = m->mark >> 32, index, cpu = 0;
-
-	if (kind == MAP_PERCPU_ARRAY)
-		cpu = schedlab_call.cpu;
-	else if (kind != MAP_ARRAY)
-		return schedlab_map_lookup_elem(map, key);
-	index = *(const u32 *)key;
-	if (index >= m->max_entries)
-		return NULL;
-	return (void *)(unsigned long)(m->elements +
-				       ((u64)cpu * m->max_entries + index) * m->stride);
+	return schedlab_quick_lookup(map, key);
 }
 
 void *bpf_task_storage_get(void *map, struct task_struct *p, void *value, u64 flags)
 {
-	const struct map *m = map;
-
-	if (p && m->mark >> 32 == MAP_TASK_STORAGE && p->schedlab_storage[m->place])
-		return p->schedlab_storage[m->place];
-	return schedlab_task_storage_get(map, p, value, flags);
+	return schedlab_quick_storage(map, p, value, flags);
 }
 
 /* ---- memory; the loops must not be turned into calls of these very functions ---- */

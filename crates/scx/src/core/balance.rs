@@ -12,6 +12,7 @@ use schedlab_model::{CpuId, TaskId};
 
 impl Ext<'_> {
     /// Looks for work for `cpu`; whether there is some.
+    #[inline]
     pub fn balance(&mut self, cpu: CpuId) -> bool {
         let rq = self.k.state.cpu_mut(cpu);
         (rq.in_balance, rq.bal_keep) = (true, false);

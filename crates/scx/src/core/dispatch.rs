@@ -7,8 +7,8 @@
 //! `flush_dispatch_buf()`, `process_ddsp_deferred_locals()`.
 
 use super::consts::{
-    DSQ_FLAG_LOCAL_ON, DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_CPU_MASK, DSQ_LOCAL_ON, ENQ_DSQ_PRIQ,
-    ENQ_PREEMPT,
+    DSQ_FLAG_BUILTIN, DSQ_FLAG_LOCAL_ON, DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_CPU_MASK, DSQ_LOCAL_ON,
+    ENQ_DSQ_PRIQ, ENQ_PREEMPT,
 };
 use super::dsq::Place;
 use super::kernel::Kernel;
@@ -19,7 +19,19 @@ use schedlab_model::{CpuId, TaskId};
 impl Kernel<'_> {
     /// The index of queue `dsq_id` for a task that `rq` dispatches; the global queue, after an
     /// error, if there is none.
+    #[inline(always)]
     pub(crate) fn find_dsq(&mut self, rq: CpuId, dsq_id: u64, p: TaskId) -> u32 {
+        if dsq_id & DSQ_FLAG_BUILTIN == 0
+            && let Some(dsq) = self.state.dsqs.find(dsq_id)
+        {
+            return dsq;
+        }
+        self.find_other_dsq(rq, dsq_id, p)
+    }
+
+    /// The same for queues that the core made, and for those that do not exist.
+    #[inline(never)]
+    fn find_other_dsq(&mut self, rq: CpuId, dsq_id: u64, p: TaskId) -> u32 {
         if dsq_id == DSQ_LOCAL {
             return self.state.dsqs.local(rq);
         }
@@ -33,14 +45,9 @@ impl Kernel<'_> {
         if dsq_id == DSQ_GLOBAL {
             return self.global_of(p);
         }
-        match self.state.dsqs.find(dsq_id) {
-            Some(dsq) => dsq,
-            None => {
-                let named = self.named(p);
-                self.scx_error(format!("non-existent DSQ 0x{dsq_id:x} for {named}"));
-                self.global_of(p)
-            }
-        }
+        let named = self.named(p);
+        self.scx_error(format!("non-existent DSQ 0x{dsq_id:x} for {named}"));
+        self.global_of(p)
     }
 
     /// The global queue of the node of `p`.
@@ -143,8 +150,14 @@ impl Kernel<'_> {
     }
 
     /// Takes the first task of `dsq` that `cpu` may run to the local queue of `cpu`.
+    #[inline]
     pub(crate) fn consume(&mut self, cpu: CpuId, dsq: u32) -> bool {
-        let mut at = self.state.dsqs.get(dsq).head;
+        let head = self.state.dsqs.get(dsq).head;
+        head != NIL && self.consume_from(cpu, head)
+    }
+
+    /// The same from `at` on.
+    fn consume_from(&mut self, cpu: CpuId, mut at: u32) -> bool {
         while at != NIL {
             let p = TaskId(at);
             let task = self.core.task(p);
@@ -215,7 +228,14 @@ impl Kernel<'_> {
     }
 
     /// Dispatches what `ops.dispatch` has buffered, in order.
+    #[inline]
     pub(crate) fn flush_buffer(&mut self) {
+        if !self.state.buffer.is_empty() {
+            self.flush_entries();
+        }
+    }
+
+    fn flush_entries(&mut self) {
         let rq = self.this_cpu();
         let nr = self.state.buffer.len();
         for index in 0..nr {

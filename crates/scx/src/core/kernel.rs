@@ -22,16 +22,72 @@ pub const TIMER_OF_CORE: u64 = 1 << 63;
 /// What schedulers read of a task in `struct task_struct`, of this moment.
 pub(crate) struct TaskView<'k> {
     pub core: &'k schedlab_sched::core::Task,
-    /// As [`Kernel::task_flags`].
-    pub flags: u32,
-    /// As [`Kernel::static_prio`].
-    pub static_prio: i32,
+    /// Whether the class knows that it has called exit.
+    pub is_exiting: bool,
     /// As [`Kernel::task_running`].
     pub is_on_cpu: bool,
     /// As [`Kernel::is_queued`].
     pub is_queued: bool,
     /// As [`Kernel::sum_exec_runtime`].
     pub sum_exec_runtime: Nanos,
+}
+
+impl TaskView<'_> {
+    /// As [`Kernel::task_flags`].
+    pub fn flags(&self) -> u32 {
+        flags_of(self.is_exiting || self.core.state == TaskState::Dead)
+    }
+
+    /// As [`Kernel::static_prio`].
+    pub fn static_prio(&self) -> i32 {
+        120 + i32::from(self.core.attr.nice)
+    }
+
+    /// What seldom changes.
+    #[inline(always)]
+    pub fn seldom(&self) -> Seldom {
+        let t = self.core;
+        Seldom {
+            cpu: t.cpu,
+            prio: t.prio,
+            nr_cpus_allowed: t.nr_cpus_allowed,
+            cgroup: t.attr.cgroup,
+            nice: t.attr.nice,
+            state: t.state,
+            is_on_cpu: self.is_on_cpu,
+            is_queued: self.is_queued,
+            is_exiting: self.is_exiting,
+        }
+    }
+}
+
+/// What of a [`TaskView`] seldom changes while a task runs and waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Seldom {
+    cpu: CpuId,
+    prio: i32,
+    nr_cpus_allowed: u32,
+    pub cgroup: CgroupId,
+    nice: i8,
+    state: TaskState,
+    is_on_cpu: bool,
+    is_queued: bool,
+    is_exiting: bool,
+}
+
+impl Seldom {
+    /// That of no task.
+    pub const NOTHING: Self = Self {
+        cpu: CpuId(u32::MAX),
+        prio: 0,
+        nr_cpus_allowed: 0,
+        cgroup: CgroupId(u32::MAX),
+        nice: 0,
+        state: TaskState::Dead,
+        is_on_cpu: false,
+        is_queued: false,
+        is_exiting: false,
+    };
 }
 
 /// The kernel as a callback finds it.
@@ -70,15 +126,14 @@ impl Kernel<'_> {
     }
 
     /// Everything of a task that changes, found with one look at each side.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn task_view(&self, p: TaskId) -> TaskView<'_> {
         let (core, ext) = (self.core.task(p), self.state.task(p));
         let is_on_cpu = self.core.rq(core.cpu).curr == Some(p);
         let since = if is_on_cpu { self.core.now - core.exec_start } else { 0 };
         TaskView {
             core,
-            flags: flags_of(ext.exiting || core.state == TaskState::Dead),
-            static_prio: 120 + i32::from(core.attr.nice),
+            is_exiting: ext.exiting,
             is_on_cpu,
             is_queued: ext.queued,
             sum_exec_runtime: core.sum_exec_runtime + since,
@@ -87,7 +142,7 @@ impl Kernel<'_> {
 
     /// PF_* bits.
     pub fn task_flags(&self, p: TaskId) -> u32 {
-        self.task_view(p).flags
+        self.task_view(p).flags()
     }
 
     /// What the scheduler may store to: slice, virtual time, ...
@@ -113,7 +168,7 @@ impl Kernel<'_> {
 
     /// Priority that follows from nice, 100 to 139; 120 for nice 0.
     pub fn static_prio(&self, p: TaskId) -> i32 {
-        self.task_view(p).static_prio
+        self.task_view(p).static_prio()
     }
 
     /// Priority in effect: -1 deadline, 0 to 98 real-time, 100 to 139.

@@ -22,6 +22,7 @@ impl Kernel<'_> {
 
 impl Ext<'_> {
     /// What `cpu` runs next.
+    #[inline(always)]
     pub fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         let kept = if self.k.state.cpu(cpu).bal_keep {
             self.curr_ext(cpu).filter(|prev| self.k.state.task(*prev).queued)
@@ -40,6 +41,7 @@ impl Ext<'_> {
     }
 
     /// `p` starts to run on its CPU.
+    #[inline(always)]
     pub fn set_next(&mut self, p: TaskId) {
         let is_queued = self.k.state.task(p).queued;
         if is_queued {
@@ -54,6 +56,7 @@ impl Ext<'_> {
     }
 
     /// `p` stops running on `cpu`, which runs `next`.
+    #[inline(always)]
     pub fn put_prev(&mut self, cpu: CpuId, p: TaskId, next: Option<TaskId>) {
         self.k.charge(p);
         self.k.state.cpu_mut(cpu).bal_keep = false;
@@ -69,7 +72,10 @@ impl Ext<'_> {
             } else {
                 let is_lower = next.is_none_or(|n| self.k.core.task(n).class > self.k.state.class);
                 self.k.state.cpu_mut(cpu).goes_lower = is_lower;
+                // What a scheduler sees of it is as it was when it stopped.
+                self.k.state.is_shown = self.k.state.has(Callback::Stopping);
                 self.do_enqueue(cpu, p, if is_lower { ENQ_LAST } else { 0 }, None);
+                self.k.state.is_shown = false;
                 self.k.state.cpu_mut(cpu).goes_lower = false;
             }
         }
@@ -98,6 +104,7 @@ impl Ext<'_> {
     }
 
     /// The tick hits running `p`.
+    #[inline(always)]
     pub fn tick(&mut self, cpu: CpuId, p: TaskId) {
         self.k.charge(p);
         if self.k.state.bypass {

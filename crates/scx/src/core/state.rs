@@ -166,6 +166,8 @@ pub struct ExtState {
     pub fault: Option<(Callback, String)>,
     /// The callback under way.
     pub context: Context,
+    /// The next callback is about the task of the last one, of which nothing has changed since.
+    pub is_shown: bool,
     /// The dispatch buffer.
     pub buffer: Vec<Buffered>,
     /// Entries that it takes.
@@ -249,6 +251,7 @@ impl ExtState {
             exit: None,
             fault: None,
             context: Context { callback: None, cpu: CpuId(0), rq: None, direct: Direct::No },
+            is_shown: false,
             buffer: Vec::new(),
             max_batch,
             nr_dispatched: 0,

@@ -24,6 +24,7 @@ const FILES: &[(&str, &str)] = &[
     ("scx/compat.bpf.h", include_str!("../../include/scx/compat.bpf.h")),
     ("scx/user_exit_info.h", include_str!("../../include/scx/user_exit_info.h")),
     ("scx/user_exit_info.bpf.h", include_str!("../../include/scx/user_exit_info.bpf.h")),
+    ("schedlab/quick.h", include_str!("../../include/schedlab/quick.h")),
     ("schedlab/prelude.h", include_str!("../../include/schedlab/prelude.h")),
     ("schedlab/scx_enums.h", include_str!("../../include/schedlab/scx_enums.h")),
     ("schedlab/scx_common.bpf.h", include_str!("../../include/schedlab/scx_common.bpf.h")),

@@ -66,6 +66,8 @@ thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
     static SEEN: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
     static WATCH: Watch = const { Watch(Cell::new(None)) };
+    /// `WATCH` has been started: this is asked before every call, and has nothing to drop.
+    static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
 std::arch::global_asm!(
@@ -165,11 +167,10 @@ pub fn broken(what: String) -> ! {
 /// Makes the thread ready for calls: signals once for the process, a timer once for each thread.
 #[inline(always)]
 fn watch() {
-    WATCH.with(|watch| {
-        if watch.0.get().is_none() {
-            watch.start();
-        }
-    });
+    if !IS_WATCHED.get() {
+        WATCH.with(Watch::start);
+        IS_WATCHED.set(true);
+    }
 }
 
 /// The timer of a thread.

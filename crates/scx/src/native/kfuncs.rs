@@ -13,10 +13,7 @@ use schedlab_model::CpuMask;
 
 /// A mask that the scheduler passes; NULL: none.
 fn mask(at: u64) -> CpuMask {
-    mask_of(touch::get16(at))
-}
-
-fn mask_of(words: [u64; 16]) -> CpuMask {
+    let words = touch::get16(at);
     with(|k, _| CpuMask::from_words(words).and(k.possible_cpus()))
 }
 
@@ -30,8 +27,13 @@ fn on_task<R>(
     let answer = with(|k, run| run.tasks.task(p).map(|task| f(k, run, task)));
     match answer {
         Some(answer) => answer,
-        None => guard::broken(with(|_, run| no_task(run, p, function))),
+        None => not_a_task(p, function),
     }
+}
+
+#[cold]
+fn not_a_task(p: u64, function: &str) -> ! {
+    guard::broken(with(|_, run| no_task(run, p, function)))
 }
 
 pub extern "C" fn create_dsq(id: u64, node: i32) -> i32 {
@@ -205,12 +207,12 @@ pub extern "C" fn select_cpu_and_args(p: u64, allowed: u64, args: u64) -> i32 {
 }
 
 pub extern "C" fn pick_idle_cpu(allowed: u64, flags: u64) -> i32 {
-    let allowed = touch::get16(allowed);
     // On a busy machine the answer does not depend on the mask.
     if with(|k, _| k.is_every_cpu_busy()) {
+        touch::probe16(allowed);
         return -EBUSY as i32;
     }
-    let allowed = mask_of(allowed);
+    let allowed = mask(allowed);
     with(|k, run| {
         let answer = k.pick_idle_cpu(&allowed, flags);
         run.refresh_idle(k);
@@ -292,17 +294,19 @@ pub extern "C" fn get_idle_smtmask_node(node: i32) -> u64 {
 pub extern "C" fn put_cpumask(_mask: u64) {}
 
 pub extern "C" fn task_running(p: u64) -> bool {
-    if with(|_, run| run.tasks.idle_cpu(p).is_some()) {
-        return true;
-    }
-    on_task(p, "scx_bpf_task_running", |k, _, p| k.task_running(p))
+    let is_running = with(|k, run| match run.tasks.task(p) {
+        Some(task) => Some(k.task_running(task)),
+        None => run.tasks.idle_cpu(p).map(|_| true),
+    });
+    is_running.unwrap_or_else(|| not_a_task(p, "scx_bpf_task_running"))
 }
 
 pub extern "C" fn task_cpu(p: u64) -> i32 {
-    if let Some(cpu) = with(|_, run| run.tasks.idle_cpu(p)) {
-        return cpu as i32;
-    }
-    on_task(p, "scx_bpf_task_cpu", |k, _, p| k.task_cpu(p).0 as i32)
+    let cpu = with(|k, run| match run.tasks.task(p) {
+        Some(task) => Some(k.task_cpu(task).0),
+        None => run.tasks.idle_cpu(p),
+    });
+    cpu.unwrap_or_else(|| not_a_task(p, "scx_bpf_task_cpu")) as i32
 }
 
 pub extern "C" fn task_cgroup(p: u64) -> u64 {

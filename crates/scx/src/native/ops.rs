@@ -124,7 +124,8 @@ impl NativeOps {
         }
     }
 
-    #[inline(always)]
+    /// The one place from which all code of the scheduler is entered.
+    #[inline(never)]
     fn call_function(
         &mut self,
         k: &mut Kernel<'_>,

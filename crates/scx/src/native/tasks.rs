@@ -13,6 +13,7 @@ use super::layout::{EntityLayout, TaskLayout};
 use super::zone::put;
 use crate::core::Kernel;
 use crate::core::entity::Words;
+use crate::core::kernel::Seldom;
 use schedlab_model::{CpuMask, Policy, TaskId};
 use schedlab_sched::core::TaskState;
 use std::ptr::NonNull;
@@ -38,8 +39,8 @@ struct Slot {
     refs: u32,
     /// Its task has exited.
     is_dead: bool,
-    /// The group that it was last seen in.
-    group: u32,
+    /// What seldom changes, as it was last written.
+    seldom: Seldom,
 }
 
 /// The structs of a run.
@@ -103,7 +104,7 @@ impl Tasks {
     }
 
     fn new_slot(&mut self, task: u32) -> Option<u32> {
-        let new = Slot { task, refs: 0, is_dead: false, group: NONE };
+        let new = Slot { task, refs: 0, is_dead: false, seldom: Seldom::NOTHING };
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = new;
             return Some(slot);
@@ -121,30 +122,43 @@ impl Tasks {
         self.address(cpu)
     }
 
-    /// The slot of a pointer to a struct that is in use.
+    /// The task of a pointer to the struct of one that lives, and its slot.
     #[inline]
-    fn slot(&self, p: u64) -> Option<u32> {
-        let offset = p.wrapping_sub(self.base);
-        if offset >= self.used {
+    fn live(&self, p: u64) -> Option<(TaskId, u32)> {
+        if p.wrapping_sub(self.base) >= self.used {
             return None;
         }
         // SAFETY: the word is within the mapping, wherever in a struct `p` points.
         let task =
             unsafe { ((p + self.layout.schedlab_task as u64) as *const u32).read_unaligned() };
-        if let Some(&slot) = self.slot_of.get(task as usize)
-            && slot != NONE
-            && self.address(slot) == p
-        {
-            return Some(slot);
+        let slot = *self.slot_of.get(task as usize)?;
+        (slot != NONE && self.address(slot) == p).then_some((TaskId(task), slot))
+    }
+
+    /// The slot of a pointer to a struct that is in use.
+    #[inline]
+    fn slot(&self, p: u64) -> Option<u32> {
+        match self.live(p) {
+            Some((_, slot)) => Some(slot),
+            None => self.slot_of_any(p),
         }
+    }
+
+    /// The same for idle tasks, and for those that have exited and are still referred to.
+    #[inline(never)]
+    fn slot_of_any(&self, p: u64) -> Option<u32> {
+        let offset = p.wrapping_sub(self.base);
         let slot = offset / self.stride;
-        (slot * self.stride == offset).then_some(slot as u32)
+        (offset < self.used && slot * self.stride == offset).then_some(slot as u32)
     }
 
     /// The task of a pointer that the scheduler passes; `None`: it is no task, or an idle one.
     #[inline]
     pub fn task(&self, p: u64) -> Option<TaskId> {
-        let slot = self.slots[self.slot(p)? as usize];
+        if let Some((task, _)) = self.live(p) {
+            return Some(task);
+        }
+        let slot = self.slots[self.slot_of_any(p)? as usize];
         (slot.task != NONE).then_some(TaskId(slot.task))
     }
 
@@ -171,44 +185,65 @@ impl Tasks {
             _ => self.first_shown(k, groups, task)?,
         };
         let at = self.address(slot);
-        self.refresh(k, groups, task, slot, at);
+        if !std::mem::take(&mut k.state.is_shown) {
+            self.refresh(k, groups, task, slot, at);
+        }
         Ok(at)
     }
 
-    /// Writes what changes.
+    /// Writes what changes: all the time, or what seldom does and has.
     #[inline(never)]
     fn refresh(&mut self, k: &Kernel<'_>, groups: &mut Groups, task: TaskId, slot: u32, at: u64) {
-        let (l, at) = (&self.layout, |field: usize| at + field as u64);
+        let (l, field) = (&self.layout, |field: usize| at + field as u64);
         // Looked up once: this is written before every callback about a task.
         let view = k.task_view(task);
+        // SAFETY: fields of a struct of ours, which C and we share.
+        unsafe {
+            put(field(l.sum_exec_runtime), view.sum_exec_runtime);
+            put(field(l.utime), view.sum_exec_runtime);
+            put(field(l.nvcsw), view.core.nr_voluntary_switches);
+            put(field(l.nivcsw), view.core.nr_involuntary_switches);
+        }
+        if self.slots[slot as usize].seldom != view.seldom() {
+            self.refresh_seldom(k, groups, task, slot, at);
+        }
+    }
+
+    /// Writes what seldom changes.
+    #[inline(never)]
+    fn refresh_seldom(
+        &mut self,
+        k: &Kernel<'_>,
+        groups: &mut Groups,
+        task: TaskId,
+        slot: u32,
+        at: u64,
+    ) {
+        let (view, at) = (k.task_view(task), |field: usize| at + field as u64);
+        let group = view.core.attr.cgroup;
+        let before = std::mem::replace(&mut self.slots[slot as usize].seldom, view.seldom());
+        let l = &self.layout;
+        if before.cgroup != group {
+            let css_set = groups.css_set(k, group);
+            // SAFETY: a field of a struct of ours, which C and we share.
+            unsafe { put(at(l.cgroups), css_set) };
+        }
         let (cpu, prio) = (view.core.cpu.0, view.core.prio);
         let is_running = view.core.state == TaskState::Running;
-        let runtime_ns = view.sum_exec_runtime;
         // SAFETY: fields of a struct of ours, which C and we share.
         unsafe {
             put(at(l.cpu), cpu);
-            put(at(l.flags), view.flags);
+            put(at(l.flags), view.flags());
             put(at(l.on_cpu), u32::from(view.is_on_cpu));
             put(at(l.on_rq), u32::from(is_running));
             put(at(l.state), u32::from(!is_running));
             put(at(l.prio), prio);
             put(at(l.normal_prio), prio);
-            put(at(l.static_prio), view.static_prio);
+            put(at(l.static_prio), view.static_prio());
             put(at(l.wake_cpu), cpu);
             put(at(l.recent_used_cpu), cpu);
             put(at(l.nr_cpus_allowed), view.core.nr_cpus_allowed);
-            put(at(l.sum_exec_runtime), runtime_ns);
-            put(at(l.utime), runtime_ns);
-            put(at(l.nvcsw), view.core.nr_voluntary_switches);
-            put(at(l.nivcsw), view.core.nr_involuntary_switches);
             put(at(self.layout.scx + self.entity.flags), u32::from(view.is_queued));
-        }
-        let group = view.core.attr.cgroup;
-        if self.slots[slot as usize].group != group.0 {
-            self.slots[slot as usize].group = group.0;
-            let css_set = groups.css_set(k, group);
-            // SAFETY: as above.
-            unsafe { put(at(self.layout.cgroups), css_set) };
         }
     }
 

@@ -65,6 +65,15 @@ std::arch::global_asm!(
     "movups [rsi + 112], xmm7",
     "xor eax, eax",
     "ret",
+    // rdi: where such a mask should be.
+    ".globl schedlab_scx_probe128",
+    ".globl schedlab_scx_probe128_end",
+    "schedlab_scx_probe128:",
+    "mov al, [rdi]",
+    "mov al, [rdi + 127]",
+    "schedlab_scx_probe128_end:",
+    "xor eax, eax",
+    "ret",
     ".popsection",
 );
 
@@ -77,6 +86,8 @@ unsafe extern "C" {
     fn schedlab_scx_load4_at();
     fn schedlab_scx_load128(from: u64, to: *mut [u64; 16]) -> u32;
     fn schedlab_scx_load128_end();
+    fn schedlab_scx_probe128(from: u64) -> u32;
+    fn schedlab_scx_probe128_end();
     fn schedlab_scx_touch_failed();
 }
 
@@ -97,7 +108,9 @@ pub unsafe fn failed(context: *mut c_void) -> bool {
     ];
     let mask =
         schedlab_scx_load128 as *const () as usize..schedlab_scx_load128_end as *const () as usize;
-    if own.contains(&at) || mask.contains(&at) {
+    let probe = schedlab_scx_probe128 as *const () as usize
+        ..schedlab_scx_probe128_end as *const () as usize;
+    if own.contains(&at) || mask.contains(&at) || probe.contains(&at) {
         registers[RIP] = schedlab_scx_touch_failed as *const () as i64;
         return true;
     }
@@ -139,6 +152,15 @@ pub fn copy_to(to: u64, from: &[u8]) {
 #[cold]
 fn no_memory(at: u64, bytes: usize) -> ! {
     guard::broken(format!("it passed a pointer to {bytes} bytes at {at:#x}, which are not there"))
+}
+
+/// Sees to it that there is a mask of CPUs.
+#[inline]
+pub fn probe16(from: u64) {
+    // SAFETY: nothing is kept; a fault is a failure.
+    if unsafe { schedlab_scx_probe128(from) } != 0 {
+        no_memory(from, size_of::<[u64; 16]>());
+    }
 }
 
 /// Reads a mask of CPUs there.

@@ -81,7 +81,8 @@ static void __noinline do_fault(struct task_struct *p)
 		bpf_spin_unlock(&lock);
 		break;
 	case BAD_KEY:
-		bpf_map_lookup_elem(&timers, (void *)16);
+		if (bpf_map_lookup_elem(&timers, (void *)16))
+			p->scx.slice = 1;
 		break;
 	case BAD_TASK:
 		scx_bpf_task_cpu((void *)&lock);

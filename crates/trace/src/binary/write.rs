@@ -8,7 +8,7 @@ use super::{
 use crate::varint;
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
-use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::io::{self, Write};
 
 /// Bytes gathered before a write.
@@ -22,7 +22,7 @@ pub struct BinarySink<W> {
     writer: W,
     /// Bytes to write, of which the first `length` count; behind [`BUFFER`] there is always room
     /// for a record.
-    buffer: Box<[u8]>,
+    buffer: Box<[u8; BUFFER + RECORD_MAX]>,
     length: usize,
     nr_cpus: u32,
     nr_tasks: u32,
@@ -48,7 +48,7 @@ impl<W: Write> BinarySink<W> {
     pub fn new(writer: W, nr_cpus: u32) -> Self {
         let mut sink = Self {
             writer,
-            buffer: vec![0; BUFFER + RECORD_MAX].into_boxed_slice(),
+            buffer: Box::new([0; BUFFER + RECORD_MAX]),
             length: 0,
             nr_cpus,
             nr_tasks: 0,
@@ -90,6 +90,18 @@ impl<W: Write> BinarySink<W> {
     }
 
     #[cold]
+    fn fail_on_cpu(&mut self, cpu: CpuId) {
+        let count = self.nr_cpus;
+        self.fail(format!("an event on CPU {cpu} of a machine with {count} CPUs"));
+    }
+
+    #[cold]
+    fn fail_on_time(&mut self, time_ns: Nanos) {
+        let last = self.last_ns;
+        self.fail(format!("an event at {time_ns} ns comes after one at {last} ns"));
+    }
+
+    #[cold]
     fn flush(&mut self) {
         if self.error.is_none()
             && let Err(error) = self.writer.write_all(&self.buffer[..self.length])
@@ -120,67 +132,107 @@ impl<W: Write> BinarySink<W> {
         self.length += bytes.len();
     }
 
-    /// Writes the record straight into the buffer: most are of three or four bytes.
-    #[inline]
-    fn encode(&mut self, event: &Event, running: u64) {
+    /// Whether an event may come now; else the log fails.
+    #[inline(always)]
+    fn admits(&mut self, time_ns: Nanos, cpu: CpuId) -> bool {
+        if cpu.index() >= self.running.len() {
+            self.fail_on_cpu(cpu);
+            return false;
+        }
+        if time_ns < self.last_ns {
+            self.fail_on_time(time_ns);
+            return false;
+        }
+        true
+    }
+
+    /// A switch; tasks are numbers + 1, and 0 for none.
+    #[inline(never)]
+    fn switch(&mut self, time_ns: Nanos, cpu: CpuId, prev: u64, next: u64, out: SwitchOut) {
+        if !self.admits(time_ns, cpu) {
+            return;
+        }
+        let running = std::mem::replace(&mut self.running[cpu.index()], next);
+        let tag = kind::SWITCH | (out as u8) << 4;
+        if prev == running {
+            self.encode(time_ns, cpu, tag | PREV_IMPLIED, next);
+        } else {
+            self.encode_long(time_ns, cpu, tag, &[next, prev]);
+        }
+    }
+
+    /// A wake-up or a fork of `task` by `other`, of which the number + 1 is given, or 0.
+    #[inline(never)]
+    fn related(&mut self, time_ns: Nanos, cpu: CpuId, tag: u8, task: TaskId, other: u64) {
+        if !self.admits(time_ns, cpu) {
+            return;
+        }
+        let task = u64::from(task.0);
+        if other == 0 {
+            self.encode(time_ns, cpu, tag | NO_WAKER, task);
+        } else if other == self.running[cpu.index()] {
+            self.encode(time_ns, cpu, tag | WAKER_IMPLIED, task);
+        } else {
+            self.encode_long(time_ns, cpu, tag, &[task, other - 1]);
+        }
+    }
+
+    /// Any other event.
+    #[inline(never)]
+    fn other(&mut self, time_ns: Nanos, cpu: CpuId, tag: u8, fields: &[u32]) {
+        if self.admits(time_ns, cpu) {
+            self.encode_long(time_ns, cpu, tag, fields);
+        }
+    }
+
+    /// Writes a record of one field straight into the buffer: most are of three or four bytes.
+    #[inline(always)]
+    fn encode(&mut self, time_ns: Nanos, cpu: CpuId, tag: u8, field: u64) {
+        let (delta, number) = (time_ns - self.last_ns, u64::from(cpu.0));
+        if (delta | number | field) >= 0x80 || self.length > BUFFER {
+            self.encode_long(time_ns, cpu, tag, &[field]);
+            return;
+        }
+        // Each number is a byte, and the record fits a word.
+        let (same_cpu, numbers, length) = match cpu == self.last_cpu {
+            true => (SAME_CPU, field, 3),
+            false => (0, number | field << 8, 4),
+        };
+        let word = u64::from(tag | same_cpu) | delta << 8 | numbers << 16;
+        self.buffer[self.length..][..4].copy_from_slice(&(word as u32).to_le_bytes());
+        self.count(time_ns, cpu, length);
+    }
+
+    /// Writes a record number by number.
+    #[inline(never)]
+    fn encode_long<F>(&mut self, time_ns: Nanos, cpu: CpuId, tag: u8, fields: &[F])
+    where
+        F: Copy + Into<u64>,
+    {
         if self.length > BUFFER {
             self.flush();
         }
         let Some(record) = self.buffer[self.length..].first_chunk_mut::<RECORD_MAX>() else {
             unreachable!("there is always room for a record behind the buffer's end");
         };
-        let (tag, fields, count) = fields_of(event, running);
-        let same = event.cpu == self.last_cpu;
+        let same = cpu == self.last_cpu;
         record[0] = tag | if same { SAME_CPU } else { 0 };
-        let mut at = varint::put(record, 1, event.time_ns - self.last_ns);
+        let mut at = varint::put(record, 1, time_ns - self.last_ns);
         if !same {
-            at = varint::put(record, at, u64::from(event.cpu.0));
+            at = varint::put(record, at, u64::from(cpu.0));
         }
-        at = varint::put(record, at, fields[0]);
-        if count == 2 {
-            at = varint::put(record, at, fields[1]);
+        for field in fields {
+            at = varint::put(record, at, (*field).into());
         }
-        self.length += at;
+        self.count(time_ns, cpu, at);
     }
-}
 
-/// Tag (without the CPU bit) and fields, one or two, of an event on a CPU that runs `running`.
-#[inline]
-fn fields_of(event: &Event, running: u64) -> (u8, [u64; 2], usize) {
-    let related = |tag: u8, task: TaskId, other: Option<TaskId>| {
-        let (task, other) = (u64::from(task.0), plus_one(other));
-        if other == 0 {
-            (tag | NO_WAKER, [task, 0], 1)
-        } else if other == running {
-            (tag | WAKER_IMPLIED, [task, 0], 1)
-        } else {
-            (tag, [task, other - 1], 2)
-        }
-    };
-    match event.kind {
-        EventKind::Switch { prev, next, out } => {
-            let (prev, next) = (plus_one(prev), plus_one(next));
-            let tag = kind::SWITCH | (out as u8) << 4;
-            if prev == running {
-                (tag | PREV_IMPLIED, [next, 0], 1)
-            } else {
-                (tag, [next, prev], 2)
-            }
-        }
-        EventKind::Wakeup { task, waker } => related(kind::WAKEUP, task, waker),
-        EventKind::Fork { task, parent } => related(kind::FORK, task, parent),
-        EventKind::Migrate { task, from } => {
-            (kind::MIGRATE, [u64::from(task.0), u64::from(from.0)], 2)
-        }
-        EventKind::Exit { task } => (kind::EXIT, [u64::from(task.0), 0], 1),
-        EventKind::Phase { task, phase } => {
-            (kind::MARK | mark::PHASE, [u64::from(task.0), u64::from(phase)], 2)
-        }
-        EventKind::Progress { task } => (kind::MARK | mark::PROGRESS, [u64::from(task.0), 0], 1),
-        EventKind::Block { task, object } => {
-            (kind::MARK | mark::BLOCK, [u64::from(task.0), u64::from(object.0)], 2)
-        }
-        EventKind::Lost { count } => (kind::MARK | mark::LOST, [u64::from(count), 0], 1),
+    /// The record of an event is written; it takes `length` bytes.
+    #[inline(always)]
+    fn count(&mut self, time_ns: Nanos, cpu: CpuId, length: usize) {
+        self.length += length;
+        self.nr_events += 1;
+        (self.last_ns, self.last_cpu) = (time_ns, cpu);
     }
 }
 
@@ -219,23 +271,30 @@ impl<W: Write> TraceSink for BinarySink<W> {
         self.append(info.name.as_bytes());
     }
 
-    #[inline]
+    // Where the caller knows what it tells, only one of these calls is left of it.
+    #[inline(always)]
     fn event(&mut self, event: &Event) {
-        let Some(&running) = self.running.get(event.cpu.index()) else {
-            let (cpu, count) = (event.cpu, self.nr_cpus);
-            return self.fail(format!("an event on CPU {cpu} of a machine with {count} CPUs"));
-        };
-        if event.time_ns < self.last_ns {
-            let (time, last) = (event.time_ns, self.last_ns);
-            return self.fail(format!("an event at {time} ns comes after one at {last} ns"));
+        let Event { time_ns, cpu, kind: event } = *event;
+        let mut other = |tag: u8, fields: &[u32]| self.other(time_ns, cpu, tag, fields);
+        match event {
+            EventKind::Switch { prev, next, out } => {
+                self.switch(time_ns, cpu, plus_one(prev), plus_one(next), out);
+            }
+            EventKind::Wakeup { task, waker } => {
+                self.related(time_ns, cpu, kind::WAKEUP, task, plus_one(waker));
+            }
+            EventKind::Fork { task, parent } => {
+                self.related(time_ns, cpu, kind::FORK, task, plus_one(parent));
+            }
+            EventKind::Migrate { task, from } => other(kind::MIGRATE, &[task.0, from.0]),
+            EventKind::Exit { task } => other(kind::EXIT, &[task.0]),
+            EventKind::Phase { task, phase } => other(kind::MARK | mark::PHASE, &[task.0, phase]),
+            EventKind::Progress { task } => other(kind::MARK | mark::PROGRESS, &[task.0]),
+            EventKind::Block { task, object } => {
+                other(kind::MARK | mark::BLOCK, &[task.0, object.0]);
+            }
+            EventKind::Lost { count } => other(kind::MARK | mark::LOST, &[count]),
         }
-        self.encode(event, running);
-        if let EventKind::Switch { next, .. } = event.kind {
-            self.running[event.cpu.index()] = plus_one(next);
-        }
-        self.nr_events += 1;
-        self.last_ns = event.time_ns;
-        self.last_cpu = event.cpu;
     }
 
     fn end(&mut self, end_ns: Nanos) {

@@ -80,8 +80,21 @@ pub mod fd {
     pub const CONSOLE: i32 = 11;
     /// Control.
     pub const CONTROL: i32 = 12;
-    /// A snapshot.
+    /// The state of a snapshot.
     pub const SNAPSHOT: i32 = 13;
+    /// The guest's memory, where a snapshot is made or used.
+    pub const MEMORY: i32 = 14;
+}
+
+/// Arguments that put the guest's memory into the file of [`fd::MEMORY`], which the guest writes to
+/// (`is_shared`), or reads until it writes. No guest can tell: they are no part of an identity.
+pub fn memory_in_file(is_shared: bool) -> Vec<String> {
+    let share = if is_shared { "on" } else { "off" };
+    let object = format!(
+        "memory-backend-file,id=ram,share={share},mem-path=/proc/self/fd/{},size={MEMORY_MIB}M",
+        fd::MEMORY
+    );
+    ["-object", &object, "-machine", "memory-backend=ram"].map(str::to_owned).to_vec()
 }
 
 impl Setup {
@@ -124,6 +137,13 @@ impl Setup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_memory_of_a_resumed_guest_is_its_own() {
+        let [made, used] = [true, false].map(|is_shared| memory_in_file(is_shared).join(" "));
+        assert!(made.contains("share=on,mem-path=/proc/self/fd/14,size=512M"), "{made}");
+        assert!(used.contains("share=off") && used.ends_with("memory-backend=ram"), "{used}");
+    }
 
     #[test]
     fn only_a_counted_machine_counts() {

@@ -50,7 +50,7 @@ pub fn accel(
 fn boots(qemu: &Qemu, files: Files<'_>) -> bool {
     let setup = Setup { accel: Accel::Kvm, nr_cpus: 1 };
     let Ok(shared) = SharedFile::new() else { return false };
-    let Ok(mut guest) = Guest::start(qemu, &setup, files, (&[], None), shared) else {
+    let Ok(mut guest) = Guest::start(qemu, &setup, files, (&[], &[]), shared) else {
         return false;
     };
     // Without a request it answers that there was none, and ends: that is all that is wanted.

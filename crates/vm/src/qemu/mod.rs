@@ -7,11 +7,10 @@ pub mod process;
 pub mod qmp;
 pub mod snapshot;
 
-use crate::{Cache, VmError, hash};
+use crate::cache::program_key;
+use crate::{Cache, VmError};
 use std::fs;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 pub use command::{Accel, Files, Setup};
@@ -60,7 +59,7 @@ impl Qemu {
     pub fn find_known(cache: &Cache) -> Result<Self, VmError> {
         let named = std::env::var_os("SCHEDLAB_QEMU").filter(|path| !path.is_empty());
         let path = named.map_or_else(|| in_path(PROGRAM), |name| Some(PathBuf::from(name)));
-        let Some((program, key)) = path.and_then(|path| key_of(&path).map(|key| (path, key)))
+        let Some((program, key)) = path.and_then(|path| program_key(&path).map(|key| (path, key)))
         else {
             return Self::find();
         };
@@ -95,24 +94,6 @@ fn in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
-/// What changes when the program is replaced; `None` for a script, which may start another one.
-fn key_of(path: &Path) -> Option<String> {
-    let path = fs::canonicalize(path).ok()?;
-    let mut magic = [0; 4];
-    let mut file = fs::File::open(&path).ok()?;
-    file.read_exact(&mut magic).ok()?;
-    let data = file.metadata().ok()?;
-    let text = format!(
-        "{} {} {} {}.{}",
-        path.display(),
-        data.ino(),
-        data.len(),
-        data.mtime(),
-        data.mtime_nsec()
-    );
-    (&magic == b"\x7fELF").then(|| hash::sha256(text.as_bytes()))
-}
-
 /// The numbers in `QEMU emulator version 7.2.22 (...)`.
 fn number_of(version: &str) -> Option<(u32, u32)> {
     let rest = version.split("version ").nth(1)?;
@@ -134,12 +115,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("q");
         fs::write(&path, b"#!/bin/sh\nexec qemu").unwrap();
-        assert_eq!(key_of(&path), None);
+        assert_eq!(program_key(&path), None);
         fs::write(&path, b"\x7fELF one").unwrap();
-        let first = key_of(&path).unwrap();
-        assert_eq!(key_of(&path).unwrap(), first);
+        let first = program_key(&path).unwrap();
+        assert_eq!(program_key(&path).unwrap(), first);
         fs::write(&path, b"\x7fELF other").unwrap();
-        assert_ne!(key_of(&path).unwrap(), first);
+        assert_ne!(program_key(&path).unwrap(), first);
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::protocol::{EXIT_DONE, stage};
 use crate::shared::SharedFile;
 use crate::{VmError, sys};
 use schedlab_host::sys as host;
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -37,13 +36,13 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts a machine. `more`: arguments beside those of `setup`; `snapshot`: a file that it has
-    /// as [`fd::SNAPSHOT`].
+    /// Starts a machine. `more`: arguments beside those of `setup`, and files that it has under
+    /// these numbers ([`fd`]).
     pub fn start(
         qemu: &Qemu,
         setup: &Setup,
         files: Files<'_>,
-        (more, snapshot): (&[OsString], Option<&File>),
+        (more, given): (&[String], &[(&File, i32)]),
         shared: SharedFile,
     ) -> Result<Self, VmError> {
         let wrong =
@@ -61,7 +60,7 @@ impl Guest {
             (sys::raw(&console), fd::CONSOLE),
             (sys::raw(&theirs), fd::CONTROL),
         ];
-        pass.extend(snapshot.map(|file| (sys::raw(file), fd::SNAPSHOT)));
+        pass.extend(given.iter().map(|(file, number)| (sys::raw(*file), *number)));
         let lifted = sys::lift(&pass).map_err(wrong)?;
         sys::tie_and_pass(&mut command, lifted.numbers());
         let child = command.spawn().map_err(|error| {

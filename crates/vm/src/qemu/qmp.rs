@@ -18,8 +18,8 @@ pub struct Qmp {
     events: Vec<String>,
 }
 
-/// Time between two looks at a state.
-const LOOK: Duration = Duration::from_millis(3);
+/// Longest time between two looks at a state; events that tell of it come sooner.
+const LOOK: Duration = Duration::from_millis(20);
 
 fn wrong(what: impl std::fmt::Display) -> VmError {
     VmError::System(format!("QEMU's control connection: {what}"))
@@ -106,7 +106,9 @@ impl Qmp {
                     let why = found["error-desc"].as_str().unwrap_or("no reason given");
                     return Err(wrong(format!("the snapshot {status}: {why}")));
                 }
-                _ => std::thread::sleep(LOOK),
+                _ => {
+                    self.wait_event("MIGRATION", LOOK)?;
+                }
             }
         }
         Err(wrong("the snapshot was not complete in time"))

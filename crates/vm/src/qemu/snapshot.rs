@@ -4,23 +4,51 @@
 //! A watchdog pauses the machine at a fixed time, while all of the guest sleeps; QEMU then writes
 //! the machine's state into a file of the cache, named by everything that the state depends on. A
 //! run that boots anew is paused and resumed at the same time and gives the same trace.
+//!
+//! The guest's memory is a file of its own: while a snapshot is made, shared memory of this
+//! process; in a run, the copy in the cache, mapped privately. So a run reads what it touches, a
+//! tenth of it, and QEMU's migration carries the devices only (its capability `x-ignore-shared`,
+//! QEMU 4.0 and later).
 
-use super::command::fd;
+use super::command::{MEMORY_MIB, fd, memory_in_file};
 use super::{Files, Guest, Qemu, Setup};
-use crate::protocol::{stage, word};
+use crate::protocol::{SHARED_BYTES, stage, word};
 use crate::shared::SharedFile;
-use crate::{Cache, VmError, hash};
+use crate::{Cache, VmError, hash, sys};
 use serde_json::json;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most snapshots in the cache; those that were not used for longest go first. Each takes about
 /// 100 MB.
 const KEPT_MAX: usize = 24;
 /// Longest time to read or write one.
 const COPY_LIMIT: Duration = Duration::from_secs(60);
+/// Part of the name of a snapshot: another one for each way of keeping it.
+const FORMAT: &str = "devices and memory";
+/// Ends of the names of its two files.
+const STATE: &str = "state";
+const MEMORY: &str = "memory";
+
+/// A machine that has booted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// State of its devices.
+    state: PathBuf,
+    /// Its memory.
+    memory: PathBuf,
+}
+
+impl Snapshot {
+    fn at(path: &Path) -> Self {
+        Self { state: path.with_extension(STATE), memory: path.with_extension(MEMORY) }
+    }
+
+    fn is_there(&self) -> bool {
+        self.state.is_file() && self.memory.is_file()
+    }
+}
 
 /// Quotes a path for the shell that QEMU starts.
 fn quoted(path: &Path) -> String {
@@ -35,47 +63,99 @@ pub fn ensure(
     files: Files<'_>,
     key: &str,
     boot_limit: Duration,
-) -> Result<PathBuf, VmError> {
+) -> Result<Snapshot, VmError> {
     let dir = cache.dir("snapshots")?;
-    let path = dir.join(format!("{}.state", hash::sha256(key.as_bytes())));
-    if path.is_file() {
+    let path = dir.join(hash::sha256(format!("{key} {FORMAT}").as_bytes()));
+    let snapshot = Snapshot::at(&path);
+    if snapshot.is_there() {
         // The newest use decides which one goes when there are too many.
-        let _ = File::open(&path).and_then(|file| file.set_modified(std::time::SystemTime::now()));
-        return Ok(path);
+        let now = std::time::SystemTime::now();
+        let _ = File::open(&snapshot.state).and_then(|file| file.set_modified(now));
+        return Ok(snapshot);
     }
     let lock_path = path.with_extension("lock");
     let lock = File::create(&lock_path).map_err(|e| VmError::file("write", &lock_path, &e))?;
     lock.lock().map_err(|error| VmError::file("lock", &lock_path, &error))?;
-    if !path.is_file() {
-        let new = tempfile::Builder::new()
-            .prefix(".new-")
-            .tempfile_in(&dir)
-            .map_err(|error| VmError::file("write in", &dir, &error))?;
-        make(qemu, setup, files, new.path(), boot_limit)?;
-        new.persist(&path).map_err(|error| VmError::file("write", &path, &error.error))?;
+    if !snapshot.is_there() {
+        let new = || {
+            let made = tempfile::Builder::new().prefix(".new-").tempfile_in(&dir);
+            made.map_err(|error| VmError::file("write in", &dir, &error))
+        };
+        let (state, memory) = (new()?, new()?);
+        make(qemu, setup, files, (state.path(), memory.as_file()), boot_limit)?;
+        // The state comes last: a snapshot with a state is complete.
+        for (new, path) in [(memory, &snapshot.memory), (state, &snapshot.state)] {
+            new.persist(path).map_err(|error| VmError::file("write", path, &error.error))?;
+        }
         remove_oldest(&dir);
     }
     let _ = fs::remove_file(&lock_path);
-    Ok(path)
+    Ok(snapshot)
 }
 
 fn make(
     qemu: &Qemu,
     setup: &Setup,
     files: Files<'_>,
-    path: &Path,
+    (state, kept): (&Path, &File),
     boot_limit: Duration,
 ) -> Result<(), VmError> {
-    let mut guest = boot(qemu, setup, files, &[], boot_limit)?;
+    let memory = sys::memory_file(u64::from(MEMORY_MIB) << 20).map_err(no_memory)?;
+    let more = (&memory_in_file(true)[..], &[(&memory, fd::MEMORY)][..]);
+    let mut guest = boot(qemu, setup, files, &[], more, boot_limit)?;
     let saved = guest
         .qmp
         .execute("migrate-set-parameters", json!({ "max-bandwidth": 1u64 << 40 }))
+        .and_then(|_| guest.qmp.execute(CAPABILITIES, capabilities()))
         .and_then(|_| {
-            let uri = format!("exec:cat > {}", quoted(path));
+            // The empty file is replaced by the whole one.
+            let (part, whole) = (quoted(&state.with_extension("part")), quoted(state));
+            let uri = format!("exec:cat > {part} && mv {part} {whole}");
             guest.qmp.execute("migrate", json!({ "uri": uri }))
         })
         .and_then(|_| guest.qmp.wait_migration(COPY_LIMIT));
-    saved.map_err(|error| guest.why_ended(error))
+    saved.map_err(|error| guest.why_ended(error))?;
+    unmap_shared(state)?;
+    // Written out: after a crash of the host a part of it would be zeroes, and nobody could tell.
+    sys::copy_sparse(&memory, kept)
+        .and_then(|()| kept.sync_data())
+        .map_err(|error| VmError::System(format!("keeping the guest's memory: {error}")))
+}
+
+/// In the state of a machine, puts the memory shared with the lab where it is in a machine that has
+/// not begun: nowhere. QEMU checks that shared memory lies where it did; where that of a PCI device
+/// lies the guest has decided, and a new machine learns it from the device's registers, which come
+/// after that check.
+fn unmap_shared(state: &Path) -> Result<(), VmError> {
+    let until = Instant::now() + COPY_LIMIT;
+    while fs::metadata(state).is_ok_and(|data| data.len() == 0) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let wrong = |error: std::io::Error| VmError::file("read", state, &error);
+    let mut bytes = fs::read(state).map_err(wrong)?;
+    let address = address_of_shared(&bytes).ok_or_else(|| {
+        VmError::System("QEMU's snapshot does not say where the shared memory is".into())
+    })?;
+    bytes[address..address + 8].fill(0);
+    fs::write(state, bytes).map_err(|error| VmError::file("write", state, &error))
+}
+
+/// Where the address of the shared memory stands in a state: behind the block's name, which ends
+/// with that of the object, and its length (`ram_save_setup()` in migration/ram.c of QEMU).
+fn address_of_shared(state: &[u8]) -> Option<usize> {
+    let mut head = b"/iv".to_vec();
+    head.extend((SHARED_BYTES as u64).to_be_bytes());
+    let address = memchr::memmem::find(state, &head)? + head.len();
+    (address + 8 <= state.len()).then_some(address)
+}
+
+/// The command that sets [`capabilities`].
+const CAPABILITIES: &str = "migrate-set-capabilities";
+
+/// What stands in a shared file stays there, and the end of a migration is told.
+fn capabilities() -> serde_json::Value {
+    let on = |name: &str| json!({ "capability": name, "state": true });
+    json!({ "capabilities": [on("x-ignore-shared"), on("events")] })
 }
 
 /// Boots a machine with a request in its memory, up to the pause.
@@ -84,12 +164,13 @@ fn boot(
     setup: &Setup,
     files: Files<'_>,
     request: &[u8],
+    more: (&[String], &[(&File, i32)]),
     limit: Duration,
 ) -> Result<Guest, VmError> {
     let shared = SharedFile::new().map_err(no_memory)?;
     shared.set_word(word::PAUSES, 1).map_err(no_memory)?;
     shared.ask(request).map_err(|error| VmError::Input(error.to_string()))?;
-    let mut guest = Guest::start(qemu, setup, files, (&[], None), shared)?;
+    let mut guest = Guest::start(qemu, setup, files, more, shared)?;
     match guest.qmp.wait_event("STOP", limit) {
         Ok(true) if guest.shared.stage() == stage::READY => Ok(guest),
         Ok(true) => Err(guest.failure("the machine stopped too early")),
@@ -109,7 +190,7 @@ pub fn boot_and_run(
     request: &[u8],
     limit: Duration,
 ) -> Result<Guest, VmError> {
-    let mut guest = boot(qemu, setup, files, request, limit)?;
+    let mut guest = boot(qemu, setup, files, request, (&[], &[]), limit)?;
     match guest.qmp.execute("cont", json!({})) {
         Ok(_) => Ok(guest),
         Err(error) => Err(guest.why_ended(error)),
@@ -125,14 +206,20 @@ pub fn resume(
     qemu: &Qemu,
     setup: &Setup,
     files: Files<'_>,
-    path: &Path,
+    snapshot: &Snapshot,
     request: &[u8],
 ) -> Result<Guest, VmError> {
     let shared = SharedFile::new().map_err(no_memory)?;
-    let file = File::open(path).map_err(|error| VmError::file("read", path, &error))?;
-    let more: [OsString; 3] = ["-S".into(), "-incoming".into(), source(qemu).into()];
-    let mut guest = Guest::start(qemu, setup, files, (&more, Some(&file)), shared)?;
-    let resumed = guest.qmp.wait_migration(COPY_LIMIT).and_then(|()| {
+    let open = |path| File::open(path).map_err(|error| VmError::file("read", path, &error));
+    // QEMU opens the memory anew, to read and to write, and maps it privately.
+    let (state, memory) = (open(&snapshot.state)?, open(&snapshot.memory)?);
+    let mut more = memory_in_file(false);
+    more.extend(["-S", "-incoming", "defer"].map(str::to_owned));
+    let given = [(&state, fd::SNAPSHOT), (&memory, fd::MEMORY)];
+    let mut guest = Guest::start(qemu, setup, files, (&more, &given), shared)?;
+    let resumed = guest.qmp.execute(CAPABILITIES, capabilities()).and_then(|_| {
+        guest.qmp.execute("migrate-incoming", json!({ "uri": source(qemu) }))?;
+        guest.qmp.wait_migration(COPY_LIMIT)?;
         guest.shared.reset().map_err(no_memory)?;
         guest.shared.set_word(word::STAGE, stage::READY).map_err(no_memory)?;
         guest.shared.ask(request).map_err(|error| VmError::Input(error.to_string()))?;
@@ -144,7 +231,7 @@ pub fn resume(
     }
 }
 
-/// Where the machine reads its snapshot: the file itself. A pipe would take twice the CPU time.
+/// Where the machine reads the state of its devices: the file itself.
 /// QEMU 8.2 has a name for files; later ones take descriptors of files no more.
 fn source(qemu: &Qemu) -> String {
     match qemu.number >= (8, 2) {
@@ -155,14 +242,16 @@ fn source(qemu: &Qemu) -> String {
 
 fn remove_oldest(dir: &Path) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let states = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "state"));
+    let states = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == STATE));
     let mut found: Vec<_> = states
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     found.sort();
     for (_, path) in found.iter().rev().skip(KEPT_MAX) {
         // Another run may have removed it.
-        let _ = fs::remove_file(path);
+        let Snapshot { state, memory } = Snapshot::at(path);
+        let _ = fs::remove_file(state);
+        let _ = fs::remove_file(memory);
     }
 }
 
@@ -176,15 +265,32 @@ mod tests {
     }
 
     #[test]
+    fn the_address_of_the_shared_memory_stands_behind_its_name_and_length() {
+        let mut state = b"QEVM pc.ram".to_vec();
+        state.extend([1; 16]);
+        state.extend(b"\x0f0000:00:01.0/iv");
+        state.extend((SHARED_BYTES as u64).to_be_bytes());
+        assert_eq!(address_of_shared(&state), None, "it ends there");
+        let at = state.len();
+        state.extend(0xf800_0000_u64.to_be_bytes());
+        assert_eq!(address_of_shared(&state), Some(at));
+        assert_eq!(address_of_shared(b"QEVM"), None);
+    }
+
+    #[test]
     fn the_oldest_snapshots_go_first() {
         let dir = tempfile::tempdir().unwrap();
         for nth in 0..KEPT_MAX + 2 {
+            File::create(dir.path().join(format!("{nth:02}.memory"))).unwrap();
             let file = File::create(dir.path().join(format!("{nth:02}.state"))).unwrap();
             let time = std::time::UNIX_EPOCH + Duration::from_secs(nth as u64);
             file.set_modified(time).unwrap();
         }
         remove_oldest(dir.path());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), KEPT_MAX);
-        assert!(!dir.path().join("01.state").exists() && dir.path().join("02.state").exists());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2 * KEPT_MAX);
+        for end in [STATE, MEMORY] {
+            let there = ["01", "02"].map(|nth| dir.path().join(format!("{nth}.{end}")).exists());
+            assert_eq!(there, [false, true]);
+        }
     }
 }

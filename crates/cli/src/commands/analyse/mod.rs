@@ -76,7 +76,7 @@ pub struct Analysed {
 
 /// Runs the command.
 pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
-    if args.slices && args.files.len() > 1 {
+    if args.print.slices && args.files.len() > 1 {
         return Err(CliError::usage_help(
             format!("--slices shows one trace, here are {}", args.files.len()),
             "give one file",
@@ -88,15 +88,15 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
         all.push(one(path, args, &wanted, out)?);
     }
     results::warn(all.iter().map(|analysed| &analysed.run));
-    if args.json && args.cpus {
+    if args.print.json && args.cpus {
         match &all[..] {
             [one] => out.json(&one.cpus)?,
             many => out.json(&many.iter().map(|one| &one.cpus).collect::<Vec<_>>())?,
         }
-    } else if args.json {
+    } else if args.print.json {
         let runs: Vec<RunResult> = all.iter().map(|one| one.run.clone()).collect();
-        sim::print_json(&runs, args.keep, out)?;
-    } else if !args.slices {
+        sim::print_json(&runs, args.print.keep, out)?;
+    } else if !args.print.slices {
         for analysed in &all {
             show::one(analysed, args.cpus, out)?;
             analysis::show(&analysed.run, out)?;
@@ -144,10 +144,10 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
         recorder = recorder.with_analysis(context(path, format, thresholds)?);
     }
     let mut cpus = CpuUse::default();
-    let kept = if args.keep || args.report.is_some() { SLICES_MAX } else { 0 };
+    let kept = if args.print.keep || args.report.is_some() { SLICES_MAX } else { 0 };
     let mut timeline = Timeline::new(kept, wanted.clone());
-    let mut lines = SliceLines::new(args.slices.then_some(out), true).only(wanted.clone());
-    let facts = if kept == 0 && !args.slices {
+    let mut lines = SliceLines::new(args.print.slices.then_some(out), true).only(wanted.clone());
+    let facts = if kept == 0 && !args.print.slices {
         // Reading and measuring take about as long: each has its own thread.
         let mut sinks = (&mut recorder, &mut cpus);
         on_own_thread(&mut sinks, |sink| input.read(Vec::new(), sink))?

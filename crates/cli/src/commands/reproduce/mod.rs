@@ -32,7 +32,8 @@ struct Reproduced {
 /// Runs the command.
 pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
     let sources = sources(&args.studies)?;
-    let begin = if args.fresh { Begin::Fresh } else { Begin::Any };
+    let output = args.verdicts.folder("reproduction");
+    let begin = Begin::of(&args.verdicts);
     let mut claims = Vec::new();
     let mut all = Vec::new();
     let mut failures = Vec::new();
@@ -40,7 +41,7 @@ pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
     let mut pages = Vec::new();
     for source in sources {
         names.push(source.study.name.clone());
-        let folder = args.output.join(&source.study.name);
+        let folder = output.join(&source.study.name);
         let mut found = one(args, source, &folder, begin)?;
         claims.append(&mut found.claims);
         all.append(&mut found.results);
@@ -49,11 +50,10 @@ pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
     }
     results::warn(all.iter().flat_map(|result| &result.runs));
     let judged = Judged { claims: &claims, studies: &pages };
-    write(&args.output, &names, &all, judged, args.plots)?;
-    if args.json {
-        out.json(&claims)?;
-    } else {
-        show::table(&claims, args.details, out)?;
+    write(output, &names, &all, judged, args.plots)?;
+    match args.verdicts.json {
+        true => out.json(&claims)?,
+        false => show::table(&claims, args.verdicts.details, out)?,
     }
     out.finish_now()?;
     finish_with_failures(&failures, Unavailable::IsSaid)

@@ -6,6 +6,7 @@
 
 use super::manifest::{self, MANIFEST_NAME, Manifest};
 use super::prepare::Prepared;
+use crate::args::VerdictArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
 use crate::table::counted;
@@ -31,6 +32,13 @@ pub enum Begin {
     Resume,
     /// Throw it away.
     Fresh,
+}
+
+impl Begin {
+    /// Of a command that goes on unless it is told otherwise.
+    pub fn of(args: &VerdictArgs) -> Self {
+        if args.fresh { Self::Fresh } else { Self::Any }
+    }
 }
 
 /// An open directory; nobody else writes it meanwhile.

@@ -4,6 +4,7 @@
 //! The validation file becomes an experiment file, whose runs are stored one by one in a directory
 //! below the output, so that the command goes on where it was stopped.
 
+mod host;
 mod show;
 
 use super::progress::{Unavailable, finish_with_failures};
@@ -11,7 +12,7 @@ use super::report;
 use super::results;
 use super::studies::{self, Source};
 use super::sweep::{Begin, Prepared, Settings, stored};
-use crate::args::LaneArg;
+use crate::args::{LaneArg, VerdictArgs};
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::output::{AtomicFile, Out, say};
@@ -56,18 +57,9 @@ pub struct ValidateArgs {
     /// Runs of each kernel instead of the file's, 5 or more.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(5..=1000))]
     pub repetitions: Option<u32>,
-    /// Directory for the results and the runs.
-    #[arg(long, short, default_value = "validation", value_name = "DIR")]
-    pub output: PathBuf,
-    /// Throw away the runs that the directory holds.
-    #[arg(long)]
-    pub fresh: bool,
-    /// Print the values of each task, the wrong models and the knobs.
-    #[arg(long)]
-    pub details: bool,
-    /// Print the result as JSON (see `schedlab schema validation-result`).
-    #[arg(long, conflicts_with = "details")]
-    pub json: bool,
+    /// What becomes of the verdicts.
+    #[command(flatten)]
+    pub verdicts: VerdictArgs,
     /// Threads to simulate on, all CPUs if nothing is said; the results do not depend on it.
     #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..))]
@@ -87,20 +79,23 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     let wanted = wanted(args)?;
     let generated = validation.generate(&wanted).map_err(wrong)?;
     let missing = generated.missing.clone();
-    let prepared = prepare(&name, generated)?;
+    let output = args.verdicts.folder("validation");
+    let repetitions = schedlab_host::REPETITIONS_DEFAULT;
+    let this_machine = || host::model(output, args.verdicts.fresh, repetitions);
+    let prepared = prepare(&name, generated, this_machine)?;
     prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
-    let begin = if args.fresh { Begin::Fresh } else { Begin::Any };
+    let begin = Begin::of(&args.verdicts);
     let threads = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = args.threads.map_or_else(threads, usize::from);
-    let (results, failures) = stored(&prepared, &args.output.join("runs"), begin, threads)?;
+    let (results, failures) = stored(&prepared, &output.join("runs"), begin, threads)?;
     results::warn(results.iter().flat_map(|result| &result.runs));
     let mut found = judge(&validation, &wanted, &results);
     found.missing.splice(0..0, missing.into_iter().chain(prepared.plan.notes.clone()));
     found.missing.dedup();
-    write(&args.output, &validation, &found, &results)?;
-    match args.json {
+    write(output, &validation, &found, &results)?;
+    match args.verdicts.json {
         true => out.json(&found)?,
-        false => show::terminal(&found, args.details, out)?,
+        false => show::terminal(&found, args.verdicts.details, out)?,
     }
     out.finish_now()?;
     finish_with_failures(&failures, Unavailable::IsSaid)?;
@@ -124,8 +119,12 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
     })
 }
 
-fn prepare(name: &str, generated: Generated) -> CliResult<Prepared> {
-    let source = Source::made(name, generated.text, generated.files)?;
+fn prepare(
+    name: &str,
+    generated: Generated,
+    this_machine: impl FnOnce() -> CliResult<String>,
+) -> CliResult<Prepared> {
+    let source = Source::made(name, generated.text, generated.files, this_machine)?;
     // Wrong models may starve tasks: that is for the metrics to say.
     let lane = SimLane { watchdog: Watchdog::Off, ..SimLane::default() };
     let settings = Settings::new(1, &[], &lane);
@@ -202,7 +201,9 @@ mod tests {
                 lanes: vec!["host".into()],
                 ..Wanted::default()
             };
-            let prepared = prepare("validate.toml", validation.generate(&wanted).unwrap()).unwrap();
+            let generated = validation.generate(&wanted).unwrap();
+            let this_machine = || Ok(serde_json::to_string(&crate::machine::host()?).unwrap());
+            let prepared = prepare("validate.toml", generated, this_machine).unwrap();
             assert!(prepared.plan.runs.len() > 50, "{}", prepared.plan.runs.len());
             for run in &prepared.plan.runs {
                 run.request.workload.check(run.request.cpus.weight()).unwrap();

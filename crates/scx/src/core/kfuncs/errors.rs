@@ -49,6 +49,7 @@ impl Kernel<'_> {
     }
 
     /// Whether the callback under way may use a function; an error if not.
+    #[inline]
     pub(crate) fn allowed(&mut self, kfunc: &str, callbacks: &[Callback]) -> bool {
         match self.state.context.callback {
             Some(callback) if callbacks.contains(&callback) => true,

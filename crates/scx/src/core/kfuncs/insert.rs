@@ -22,6 +22,7 @@ impl Kernel<'_> {
     }
 
     /// `scx_bpf_dsq_insert_vtime`: the same by virtual time.
+    #[inline(always)]
     pub fn dsq_insert_vtime(
         &mut self,
         p: TaskId,
@@ -67,6 +68,7 @@ impl Kernel<'_> {
         true
     }
 
+    #[inline(always)]
     fn may_insert(&mut self, kfunc: &str, enq_flags: u64) -> bool {
         if !self.allowed(kfunc, MAY_INSERT) {
             return false;
@@ -84,6 +86,7 @@ impl Kernel<'_> {
         entity.set_slice(if slice != 0 { slice } else { entity.slice().max(1) });
     }
 
+    #[inline(always)]
     fn commit(&mut self, p: TaskId, dsq_id: u64, enq_flags: u64) -> bool {
         if let Some(notes) = &mut self.state.notes {
             notes.put(p, self.state.context.callback);

@@ -49,10 +49,10 @@ impl Kernel<'_> {
     /// `scx_bpf_dsq_nr_queued`: tasks in a local queue or one of the scheduler's; -ENOENT for any
     /// other, the global one included.
     pub fn dsq_nr_queued(&mut self, dsq_id: u64) -> i32 {
-        let dsq = if dsq_id == DSQ_LOCAL {
-            Some(self.state.dsqs.local(self.this_cpu()))
-        } else if dsq_id & DSQ_FLAG_BUILTIN == 0 {
+        let dsq = if dsq_id & DSQ_FLAG_BUILTIN == 0 {
             self.state.dsqs.find(dsq_id)
+        } else if dsq_id == DSQ_LOCAL {
+            Some(self.state.dsqs.local(self.this_cpu()))
         } else if dsq_id & DSQ_FLAG_LOCAL_ON != 0 {
             let cpu = (dsq_id & DSQ_LOCAL_CPU_MASK) as u32;
             self.valid_cpu(cpu as i32).map(|cpu| self.state.dsqs.local(cpu))

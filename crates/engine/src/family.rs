@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What ending a task costs where the kernel looks through lists of tasks for it.
+//!
+//! In Linux 2.4 an exit looks at every task of the system, for children to give away, and wait4()
+//! goes through the children of the caller from the youngest on until it finds one that has
+//! exited. A program that waits for all its children calls it once for each: it is woken at each
+//! exit, looks for the one that it was woken for, and then through all that are left before it
+//! sleeps again. Where a class says so ([`schedlab_sched::SchedClass::walks_tasks`]) and the
+//! machine has a price for a line (`task_line_ns`), this is done here; elsewhere an exit costs
+//! nothing and a task that waits for all its children wakes once, when the last one has exited.
+//!
+//! How many lines a task is follows from `struct task_struct`, with lines of 32 bytes as on a
+//! Pentium III: the walk of an exit reads `next_task` and `p_opptr`, which lie in two, that of a
+//! wait `state`, `exit_signal` and `p_osptr`, which lie in three. A structure begins at a multiple
+//! of 8 KiB, so that few of them fit into a cache.
+//!
+//! An exit that finds a child is taken to find it at the end of the list. The walk of an exit is
+//! paid by the task that comes after it, as the switch is.
+//!
+//! Source: Linux 2.4.17, kernel/exit.c (`forget_original_parent`, `sys_wait4`),
+//! include/linux/sched.h (`struct task_struct`). Left out: tasklist_lock and the big kernel lock,
+//! which both hold meanwhile; tasks that have exited and that nobody has waited for yet; a wait for
+//! children of one description.
+
+use crate::engine::Engine;
+use crate::exec::Waiting;
+use crate::step::Next;
+use schedlab_model::{Costs, CpuId, EventKind, Nanos, Step, TaskId, TraceSink};
+use schedlab_sched::{SchedClass, TaskState};
+
+/// Lines of a task that an exit reads.
+const EXIT_LINES: Nanos = 2;
+/// Lines of a child that a wait reads.
+const WAIT_LINES: Nanos = 3;
+
+/// Walks through lists of tasks, on a machine and under a scheduler that have them.
+#[derive(Debug)]
+pub struct Walks {
+    line_ns: Nanos,
+    /// What the exit before the switch under way took.
+    owed: Nanos,
+}
+
+impl Walks {
+    /// Those of a stack of classes, if they cost anything.
+    pub fn new(costs: &Costs, classes: &[Box<dyn SchedClass>]) -> Option<Self> {
+        let walks = classes.iter().any(|class| class.walks_tasks());
+        (walks && costs.task_line_ns > 0).then_some(Self { line_ns: costs.task_line_ns, owed: 0 })
+    }
+
+    /// What a walk through `nr` tasks takes, of each of which it reads `lines`.
+    const fn ns(&self, nr: u64, lines: Nanos) -> Nanos {
+        nr.saturating_mul(lines).saturating_mul(self.line_ns)
+    }
+}
+
+impl<S: TraceSink> Engine<'_, S> {
+    /// `task`, running on `cpu`, waits for all its children.
+    pub(crate) fn wait_for_all(&mut self, cpu: CpuId, task: TaskId) -> Next {
+        let children = u64::from(self.execs[task.index()].children);
+        if children == 0 {
+            return Next::Call;
+        }
+        if let Some(walks) = &self.walks {
+            let each = walks.ns(children, WAIT_LINES);
+            let shared = self.shared(task);
+            // One walk for each child that was found, and one that finds none.
+            let nr = u64::from(std::mem::take(&mut shared.reaped)) + 1;
+            shared.pending = Some(Step::JoinAll);
+            self.charge(task, nr.saturating_mul(each));
+        }
+        self.execs[task.index()].waiting = Waiting::Children;
+        self.emit(cpu, EventKind::Block { task, object: self.workload.trace_children() });
+        Next::Block(TaskState::Sleeping)
+    }
+
+    /// A task has exited whose parent may wait for it: whether the parent wakes.
+    pub(crate) fn walk_of_exit(&mut self, parent: TaskId) -> bool {
+        let nr_live = self.nr_live;
+        let Some(walks) = &mut self.walks else { return false };
+        walks.owed = walks.ns(nr_live, EXIT_LINES);
+        self.shared(parent).reaped += 1;
+        let exec = &mut self.execs[parent.index()];
+        let waits = exec.waiting == Waiting::Children;
+        if waits {
+            // Those that exit before it runs find it awake.
+            exec.waiting = Waiting::No;
+        }
+        waits
+    }
+
+    /// What the task that comes owes for the exit of the one before it.
+    #[inline(never)]
+    pub(crate) fn walk_debt(&mut self) -> Nanos {
+        self.walks.as_mut().map_or(0, |walks| std::mem::take(&mut walks.owed))
+    }
+}
