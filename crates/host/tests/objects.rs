@@ -167,13 +167,18 @@ fn signals_wake_in_the_order_of_waiting_and_broadcast_wakes_all() {
     if !common::has_root() {
         return;
     }
-    let mut waiter = task("waiter", |program| {
-        program.lock(A).op(Op::Wait { condvar: B, mutex: A }).op(Op::Progress).unlock(A);
-        program.op(Op::Suspend { object: C }).op(Op::Progress);
-    });
-    waiter.instances = 4;
+    // Released one after another, so that timers, which expire in order however late this CPU is
+    // given, make the order of waiting, and not who is ready first.
+    let waiter = |released_ms: u64| {
+        let mut waiter = task("waiter", |program| {
+            program.lock(A).op(Op::Wait { condvar: B, mutex: A }).op(Op::Progress).unlock(A);
+            program.op(Op::Suspend { object: C }).op(Op::Progress);
+        });
+        waiter.release_ns = Amount::Constant(released_ms * MS);
+        fifo(waiter, 20)
+    };
     let waker = task("waker", |program| {
-        program.op(Op::Signal { object: B }).sleep(20 * MS);
+        program.op(Op::Signal { object: B }).sleep(30 * MS);
         for _ in 0..2 {
             program.lock(A).op(Op::Signal { object: B }).unlock(A).sleep(5 * MS);
         }
@@ -185,7 +190,9 @@ fn signals_wake_in_the_order_of_waiting_and_broadcast_wakes_all() {
         ("condvar", ObjectKind::Condvar),
         ("event", ObjectKind::Event),
     ];
-    let workload = with_objects(vec![fifo(waiter, 20), fifo(waker, 10)], &kinds);
+    let mut tasks: Vec<TaskSpec> = [2, 6, 10, 14].map(waiter).into();
+    tasks.push(fifo(waker, 10));
+    let workload = with_objects(tasks, &kinds);
     let (outcome, sink) = play(&on_one_cpu(workload));
     assert_eq!(progress(&sink), [0, 1, 2, 3, 0, 1, 2, 3]);
     assert_eq!(warning(&outcome, "deadlock"), None);
