@@ -288,7 +288,7 @@ impl ExperimentSpec {
         Ok(())
     }
 
-    /// It has either a workload or a program that fits the rest.
+    /// What is kept does not rest on what is thrown away.
     fn check_keep(&self) -> Result<(), StudyError> {
         let needs = self.keep_slices || self.keep_progress || !self.figures.is_empty();
         match needs && !self.keep_tasks {
@@ -301,6 +301,7 @@ impl ExperimentSpec {
         }
     }
 
+    /// It has either a workload or a program that fits the rest.
     fn check_work(&self) -> Result<(), StudyError> {
         let Some(program) = &self.program else {
             return match self.workload.values().is_empty() {
