@@ -34,7 +34,7 @@ fn totals(machine: &str, scheduler: &str, hz: u32, groups: &str, ends: bool) -> 
 fn one_lock_and_one_list_cost_more_the_more_tasks_and_cpus_there_are() {
     let mut gaps = Vec::new();
     for machine in ["S3-a", "S3-c", "S3-d"] {
-        let run = |scheduler, hz| ["25", "100"].map(|n| totals(machine, scheduler, hz, n, false));
+        let run = |scheduler, hz| ["50", "200"].map(|n| totals(machine, scheduler, hz, n, false));
         let (old, new) = (run("linux-2.4.18", 100), run("linux-2.6.0", 1_000));
         let seconds = |run: &RunTotals| run.last_phase_ns.unwrap() as f64 / 1e9;
         let growth = |runs: &[RunTotals; 2]| seconds(&runs[1]) / seconds(&runs[0]);
@@ -42,7 +42,7 @@ fn one_lock_and_one_list_cost_more_the_more_tasks_and_cpus_there_are() {
         println!("{machine}: growth {:.2} and {:.2}, gap {gap:.2}", growth(&old), growth(&new));
         // Four times the groups: four times the time, and more than that.
         assert!((3.2..4.8).contains(&growth(&new)), "{machine}: {}", growth(&new));
-        assert!(growth(&old) > 4.8, "{machine}: {}", growth(&old));
+        assert!(growth(&old) > 5.0, "{machine}: {}", growth(&old));
         // The whole list is searched at each choice, and the bitmap is not a list.
         assert!(old[1].nr_entries_scanned / old[1].nr_switches > 500, "{machine}");
         assert_eq!(new[1].nr_entries_scanned, 0);
@@ -50,7 +50,7 @@ fn one_lock_and_one_list_cost_more_the_more_tasks_and_cpus_there_are() {
     }
     println!("gaps and parts of the time that CPUs spin: {gaps:?}");
     let [one, four, eight] = gaps[..] else { panic!("three machines: {gaps:?}") };
-    assert!(one.0 > 1.2 && four.0 > 1.3 * one.0 && eight.0 > 1.05 * four.0, "{gaps:?}");
+    assert!(one.0 > 1.2 && four.0 > 1.3 * one.0 && eight.0 > 1.3 * four.0, "{gaps:?}");
     assert!(one.1 == 0.0 && four.1 > 0.2 && eight.1 > 1.2 * four.1, "{gaps:?}");
 }
 
