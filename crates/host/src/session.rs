@@ -88,7 +88,6 @@ impl Launcher {
     fn start(plan: &mut RunPlan, memory: &RunMemory) -> Result<Self, HostError> {
         let failed = |what| move |error| HostError::system(what, &error);
         let (read, write) = sys::pipe().map_err(failed("making a pipe"))?;
-        sys::give_back_freed();
         match sys::fork().map_err(failed("starting the launcher"))? {
             None => launcher::run(plan, memory, read),
             Some(pid) => {

@@ -20,8 +20,9 @@
 //! with which it does; a mark that no sleep follows leaves none.
 
 use super::merge::Item;
+use super::pids::PidTable;
 use super::reorder::Reorder;
-use super::ring::{PIDS_MAX, Record, Recorded};
+use super::ring::{Record, Recorded};
 use crate::memory::{Mark, RunMemory};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
@@ -134,7 +135,7 @@ pub struct Converter<'a> {
     names: &'a dyn Names,
     sink: Reorder<'a>,
     /// Task number by pid.
-    numbers: Vec<u32>,
+    numbers: PidTable,
     announced: Vec<String>,
     forked: Vec<u32>,
     /// Slots, from `nr_launched` on, whose creation was seen in the trace.
@@ -171,7 +172,7 @@ impl<'a> Converter<'a> {
             memory,
             names,
             sink: Reorder::new(sink),
-            numbers: vec![0; PIDS_MAX],
+            numbers: PidTable::new(),
             announced: Vec::new(),
             forked: Vec::new(),
             is_created: Vec::new(),
@@ -196,22 +197,13 @@ impl<'a> Converter<'a> {
         for index in 0..self.nr_launched {
             let pid = self.memory.slot(index).pid.load(Ordering::Acquire);
             self.announce_up_to(index);
-            self.bind(pid, index);
-        }
-    }
-
-    fn bind(&mut self, pid: u32, number: u32) {
-        if let Some(entry) = self.numbers.get_mut(pid as usize) {
-            *entry = number + 1;
+            self.numbers.insert(pid, index);
         }
     }
 
     #[inline]
     fn number(&self, pid: u32) -> u32 {
-        match self.numbers.get(pid as usize) {
-            Some(0) | None => NONE,
-            Some(number) => number - 1,
-        }
+        self.numbers.get(pid).unwrap_or(NONE)
     }
 
     /// Announces every task up to slot `index`, in order.
@@ -252,7 +244,7 @@ impl<'a> Converter<'a> {
             self.add(info);
             self.announced.len() as u32 - 1
         };
-        self.bind(pid, number);
+        self.numbers.insert(pid, number);
         number
     }
 
@@ -360,7 +352,7 @@ impl<'a> Converter<'a> {
                     self.event(time_ns, cpu, EventKind::Block { task: TaskId(task), object });
                 }
                 if out == SwitchOut::Dead {
-                    self.numbers[prev_pid as usize] = 0;
+                    self.numbers.remove(prev_pid);
                     self.event(time_ns, cpu, EventKind::Exit { task: TaskId(task) });
                 }
             }

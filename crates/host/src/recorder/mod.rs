@@ -4,7 +4,7 @@
 //! `bpf` loads the programs of bpf/recorder.bpf.c; `ring` reads what they write; `drain` is the
 //! thread that empties the rings on a timer; `merge` puts the sources into one order of time;
 //! `reorder` lets in what becomes known late;
-//! `convert` turns pids into task numbers, records into events, and adds up run delays for the
+//! `convert` turns pids into task numbers (`pids`), records into events, and adds up run delays for the
 //! check against the kernel's own counters. docs/internals/recorder.md tells the whole story.
 
 #[cfg(schedlab_bpf)]
@@ -13,5 +13,6 @@ pub mod convert;
 #[cfg(schedlab_bpf)]
 pub mod drain;
 pub mod merge;
+pub mod pids;
 pub mod reorder;
 pub mod ring;

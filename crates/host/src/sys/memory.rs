@@ -23,17 +23,6 @@ pub fn sealed_file(name: &CStr, len: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gives memory that was freed back to the kernel. A fork copies the page tables of all that its
-/// parent has, 20 us for each MB, and tasks' forks are a copy of this process like the tasks
-/// themselves.
-pub fn give_back_freed() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: it touches freed memory only.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
 /// Anonymous shared memory, zeroed, page-aligned. Pages nobody touches cost nothing.
 #[derive(Debug)]
 pub struct SharedMap {

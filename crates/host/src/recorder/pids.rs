@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Task numbers by pid.
+//!
+//! The pids of a run are few and mostly neighbours, of four million that there may be. So the table
+//! has pages, made when they are first needed: as one piece it was 16 MiB of zeroes in the process
+//! that the launcher is forked from, and every fork of a task copied their page tables.
+
+use super::ring::PIDS_MAX;
+
+/// Pids of a page.
+const PAGE: usize = 1 << 12;
+
+/// A number for each pid; one that is not known has none.
+#[derive(Debug)]
+pub struct PidTable {
+    /// Numbers + 1, and 0 for none.
+    pages: Vec<Option<Box<[u32; PAGE]>>>,
+}
+
+impl PidTable {
+    /// Knows nobody.
+    pub fn new() -> Self {
+        Self { pages: (0..PIDS_MAX / PAGE).map(|_| None).collect() }
+    }
+
+    /// The number of `pid`.
+    #[inline]
+    pub fn get(&self, pid: u32) -> Option<u32> {
+        let page = self.pages.get(pid as usize / PAGE)?.as_ref()?;
+        page[pid as usize % PAGE].checked_sub(1)
+    }
+
+    /// `pid` has this number from now on. One that no kernel gives is left out.
+    pub fn insert(&mut self, pid: u32, number: u32) {
+        if let Some(page) = self.pages.get_mut(pid as usize / PAGE) {
+            page.get_or_insert_with(|| Box::new([0; PAGE]))[pid as usize % PAGE] = number + 1;
+        }
+    }
+
+    /// `pid` has no number any more.
+    pub fn remove(&mut self, pid: u32) {
+        if let Some(Some(page)) = self.pages.get_mut(pid as usize / PAGE) {
+            page[pid as usize % PAGE] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pid_has_its_number_until_it_is_removed() {
+        let mut table = PidTable::new();
+        let pids = [1, 4_095, 4_096, 70_000, PIDS_MAX as u32 - 1];
+        pids.iter().zip(0..).for_each(|(pid, number)| table.insert(*pid, number));
+        let numbers: Vec<_> = pids.iter().map(|pid| table.get(*pid)).collect();
+        assert_eq!(numbers, (0..5).map(Some).collect::<Vec<_>>());
+        table.remove(4_096);
+        table.remove(9_000);
+        assert_eq!([0, 2, 4_096, 9_000].map(|pid| table.get(pid)), [None; 4]);
+        assert_eq!(table.pages.iter().flatten().count(), 4, "pages that nobody needed");
+    }
+
+    #[test]
+    fn what_no_kernel_gives_is_nobody() {
+        let mut table = PidTable::new();
+        table.insert(PIDS_MAX as u32, 7);
+        table.remove(u32::MAX);
+        assert_eq!([PIDS_MAX as u32, u32::MAX].map(|pid| table.get(pid)), [None; 2]);
+    }
+}
