@@ -128,6 +128,8 @@ fn render(diagnostic: &dyn Diagnostic, terminal: bool) -> String {
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(100)
         .with_links(false)
+        // Names have hyphens, and are to be copied.
+        .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
         .with_context_lines(1);
     let mut text = String::new();
     match handler.render_report(&mut text, diagnostic) {

@@ -23,12 +23,13 @@ fn flat(text: &str) -> String {
 
 #[test]
 fn names_that_do_not_exist_are_answered_with_the_nearest() {
-    let cases: [&[&str]; 5] = [
+    let cases: [&[&str]; 6] = [
         &["sim", "hgos"],
         &["sim", "hogs", "--scheduler", "fcsf"],
         &["sim", "hogs", "--param", "wrok=1ms"],
         &["list", "studies", "S9"],
         &["sim", "hogs", "--policy", "ffo"],
+        &["sim", "hogs", "--scheduler", "linux-6.14"],
     ];
     let texts: Vec<String> = cases.iter().map(|args| flat(&refused(args))).collect();
     assert!(texts[0].contains("no built-in workload is called \"hgos\": did you mean `hogs`?"));
@@ -36,6 +37,8 @@ fn names_that_do_not_exist_are_answered_with_the_nearest() {
     assert!(texts[2].contains("has no parameter \"wrok\": did you mean `work`?"), "{}", texts[2]);
     assert!(texts[3].contains("no study is called \"S9\""), "{}", texts[3]);
     assert!(texts[4].contains("did you mean `FIFO`?"), "{}", texts[4]);
+    let kernels = "nearest are linux-6.12 and linux-6.18; allowed: fcfs, sjf, sjf-predicted,";
+    assert!(texts[5].contains(kernels), "no name is cut in two: {}", texts[5]);
 }
 
 #[test]

@@ -139,9 +139,51 @@ pub fn find(name: &str) -> Option<&'static SchedulerInfo> {
     SCHEDULERS.iter().copied().find(|info| info.name == name)
 }
 
+/// The models of the kernels just before and just after the one that `name` names as they do
+/// (`linux-6.14`), of which there is none; `None`: it names no kernel.
+pub fn kernels_around(name: &str) -> Option<[Option<&'static str>; 2]> {
+    let wanted = kernel_version(name)?;
+    let versions = || {
+        let all = SCHEDULERS.iter().map(|info| (kernel_version(info.name), info.name));
+        all.filter_map(|(version, name)| Some((version?, name)))
+    };
+    let before = versions().filter(|(version, _)| *version < wanted).max();
+    let after = versions().filter(|(version, _)| *version > wanted).min();
+    Some([before, after].map(|found| found.map(|(_, name)| name)))
+}
+
+/// The numbers of a kernel's version; a series counts as its last release.
+fn kernel_version(name: &str) -> Option<[u32; 3]> {
+    let mut numbers = name.strip_prefix("linux-")?.split('.');
+    let mut number = || match numbers.next() {
+        Some(text) => text.parse().ok().map(Some),
+        None => Some(None),
+    };
+    let version = [number()??, number()??, number()?.unwrap_or(u32::MAX)];
+    numbers.next().is_none().then_some(version)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_without_a_model_lies_between_two() {
+        let around = |name| kernels_around(name).unwrap().map(Option::unwrap_or_default);
+        for (name, before, after) in [
+            ("linux-6.14", "linux-6.12", "linux-6.18"),
+            ("linux-6.12.5", "linux-6.12.0", "linux-6.12"),
+            ("linux-5.15", "linux-2.6.32", "linux-6.1"),
+            ("linux-2.4.20", "linux-2.4.18", "linux-2.6.0"),
+            ("linux-2.2", "", "linux-2.4.18"),
+            ("linux-9.0", "linux-7.2", ""),
+        ] {
+            assert_eq!(around(name), [before, after], "{name}");
+        }
+        for name in ["6.14", "linux-", "linux-6", "linux-6.x", "linux-6.1.2.3", "linux-6.-1"] {
+            assert_eq!(kernels_around(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn names_are_unique_and_defaults_lie_in_range() {

@@ -122,8 +122,15 @@ pub fn known_scheduler(name: &str) -> CliResult<()> {
         return made::find(name).map(drop);
     }
     let names: Vec<&str> = registry::SCHEDULERS.iter().map(|info| info.name).collect();
+    let allowed = match registry::kernels_around(name) {
+        Some(around) => {
+            let models: Vec<&str> = around.into_iter().flatten().collect();
+            format!("nearest are {}; allowed: {}", models.join(" and "), names.join(", "))
+        }
+        None => allowed_words(name, &names),
+    };
     Err(CliError::usage_help(
-        format!("no scheduler is called {name:?}: {}", allowed_words(name, &names)),
+        format!("no scheduler is called {name:?}: {allowed}"),
         "`schedlab list schedulers` says what each is; a name with a / in it is a file with a \
          scheduler for sched_ext",
     ))
