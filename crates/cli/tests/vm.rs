@@ -75,6 +75,27 @@ fn linux_7_2_boots_and_repeats() {
     boots_and_repeats("linux_7_2_boots_and_repeats", "7.2");
 }
 
+/// One object of each scheduler of bpf/scx serves every kernel since 6.16: those that the goldens of
+/// turns do not have.
+#[test]
+fn schedulers_load_on_the_kernels_between() {
+    const ALL: [&str; 8] = ["fifo", "rr", "wrr", "group-wrr", "rmlfq", "mlfq", "sd", "vtime"];
+    for kernel in ["6.16", "6.17", "6.19"] {
+        if !ready("schedulers_load_on_the_kernels_between", kernel) {
+            return;
+        }
+        let args = ["vm", "hogs:n=3,work=30ms", "--kernel", kernel, "--scheduler", &ALL.join(",")];
+        let runs = json(&[&args[..], &["--json"]].concat());
+        let runs = runs.as_array().unwrap();
+        let names: Vec<&str> = runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect();
+        assert_eq!(names, ALL.map(|scheduler| format!("{kernel}:{scheduler}")));
+        for run in runs {
+            let totals = &run["measures"]["totals"];
+            assert_eq!((&totals["nr_exited"], &totals["nr_lost_events"]), (&3.into(), &0.into()));
+        }
+    }
+}
+
 /// Four threads that do nothing but work.
 fn beside_busy_loops<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);

@@ -60,7 +60,7 @@ impl Kernel {
         let why = match self.ext {
             ExtSupport::Yes | ExtSupport::Unknown => return Ok(()),
             ExtSupport::No => {
-                "it was built without sched_ext (CONFIG_SCHED_CLASS_EXT). Take 6.18, 7.0 or 7.2"
+                "it was built without sched_ext (CONFIG_SCHED_CLASS_EXT). Take 6.16 to 7.2"
             }
             ExtSupport::Broken => {
                 "its type information (BTF) is broken: scx_bpf_create_dsq has three parameters in \
