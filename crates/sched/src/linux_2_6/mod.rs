@@ -124,8 +124,7 @@ pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
 pub const INFO_2_6_22: SchedulerInfo = SchedulerInfo {
     name: "linux-2.6.22",
     summary: "Linux 2.6.22: O(1), sleep counts as it is, domains balanced by weight",
-    source: "Linux 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h; what balancing does \
-             with less than a task is from memory",
+    source: "Linux 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h",
     leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
                  the mark that a wait in a pipe is not interactive, the measured cache_hot_time; \
                  IDLE is OTHER; a program is taken to exec when the launcher releases it",
