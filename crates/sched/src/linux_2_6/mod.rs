@@ -38,6 +38,7 @@ mod sleep;
 mod tests;
 mod tick;
 
+use crate::balance_2_6::CACHE_HOT;
 use crate::class::SchedClass;
 use crate::core::{Core, TaskState};
 use crate::explain::{Explanation, Fact};
@@ -95,14 +96,6 @@ pub const INFO_2_6_0: SchedulerInfo = SchedulerInfo {
 /// small to act on. A hog that was woken and had to wait is interactive for a second or more, in
 /// which others get nothing.
 const CLAIMS_OF_DOMAINS: Claims = Claims { work_conserving: false, fair: false, ..CLAIMS };
-
-const CACHE_HOT: Tunable = Tunable {
-    name: "cache_hot",
-    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
-    default: 5 * NSEC_PER_MSEC / 2,
-    text: "a task that ran less long ago is pulled only by an idle CPU or after failed attempts \
-           (cache_hot_time; 2.6.22 measures it at boot)",
-};
 
 /// Linux 2.6.11.
 pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
