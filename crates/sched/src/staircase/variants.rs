@@ -94,13 +94,13 @@ const CLAIMS: Claims = Claims {
 pub const SD_0_48: SchedulerInfo = SchedulerInfo {
     name: "sd-0.48",
     summary: "Staircase Deadline 0.48 (2.6.22-ck1): 40 slots a rotation, no measuring of sleep",
-    source: "2.6.22-ck1 (Con Kolivas) on Linux 2.6.22, kernel/sched.c; several CPUs as linux-2.6.22, \
-             with the weights of the patch; from memory: which priority of a CPU counts when tasks \
-             are moved",
-    leaves_out: "SCHED_ISO; the tick that nanosleep adds, NUMA nodes, priority inheritance, control \
-                 groups, the measured cache_hot_time; a program is taken to exec when the launcher \
-                 releases it; uncertain: what a child inherits of its parent's rotation, turns of \
-                 SCHED_IDLE (SCHED_IDLEPRIO)",
+    source: "2.6.22-ck1 (Con Kolivas) on Linux 2.6.22, kernel/sched.c; several CPUs as \
+             linux-2.6.22, with the weights of the patch; from memory: which priority of a CPU \
+             counts when tasks are moved",
+    leaves_out: "SCHED_ISO; the tick that nanosleep adds, NUMA nodes, priority inheritance, \
+                 control groups, the measured cache_hot_time; a program is taken to exec when the \
+                 launcher releases it; uncertain: what a child inherits of its parent's rotation, \
+                 turns of SCHED_IDLE (SCHED_IDLEPRIO)",
     claims: CLAIMS,
     tunables: &[RR_INTERVAL, INTERACTIVE, SYNC_WAKEUPS, CACHE_HOT],
     build: |options, machine, _| vec![Box::new(Staircase::new(Rules::Sd, options, machine))],
