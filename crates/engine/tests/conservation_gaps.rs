@@ -101,7 +101,7 @@ fn gaps(scheduler: &SchedulerInfo, name: &str) -> Vec<String> {
 }
 
 /// Schedulers, scenario, the gaps.
-const GAPS: [(&[&str], &str, &[&str]); 20] = [
+const GAPS: [(&[&str], &str, &[&str]); 18] = [
     // One queue, but nobody looks for a CPU for a task that yields or is driven off: it waits until
     // a CPU chooses anew, and an idle one does not.
     (&["linux-2.4.18"], "yields", &["0 not-balanced 5000-35000"]),
@@ -116,21 +116,33 @@ const GAPS: [(&[&str], &str, &[&str]); 20] = [
     (&["linux-2.6.11"], "forked", TWO_CHILDREN),
     // With domains the interval of an idle CPU is 1 to 2 ms, and the load of the other CPU is an
     // average: a second task that has just come may not show yet.
-    (&["linux-2.6.11", "linux-2.6.22"], "woken", &["0 late-balance 3250-5000"]),
+    (WITH_DOMAINS, "woken", &["0 late-balance 3250-5000"]),
     (&["linux-2.6.11"], "driven", &["0 late-balance 5000-6000"]),
-    (&["linux-2.6.11", "linux-2.6.22"], "yields", &["0 late-balance 5000-6000"]),
+    (WITH_DOMAINS, "yields", &["0 late-balance 5000-6000"]),
     // What has just been forked is cache-hot for 2.5 ms, for an idle CPU too.
     (
         &["linux-2.6.22"],
         "forked",
         &["2 late-balance 0-3000", "1 not-balanced 0-3000", "0 late-balance 33000-34000"],
     ),
+    // Turns are shorter: who waits has run a while ago, and is hot.
+    (
+        &["rsdl-0.31"],
+        "forked",
+        &[
+            "1 not-balanced 0-1000",
+            "2 late-balance 0-3000",
+            "0 not-balanced 1000-3000",
+            "1 late-balance 33000-34000",
+        ],
+    ),
+    (
+        &["sd-0.48"],
+        "forked",
+        &["2 late-balance 0-3000", "1 not-balanced 0-3000", "1 late-balance 33000-36000"],
+    ),
     // The average rises from tick to tick; at first the difference is too small to act on.
-    (&["linux-2.6.22"], "driven", &["0 late-balance 5000-8000"]),
-    (STAIRCASE, "forked", TWO_CHILDREN),
-    (STAIRCASE, "woken", &["0 late-balance 3250-4000"]),
-    (STAIRCASE, "driven", &["0 late-balance 5000-7000"]),
-    (STAIRCASE, "yields", &["0 late-balance 5000-6000"]),
+    (&["linux-2.6.22", "rsdl-0.31", "sd-0.48"], "driven", &["0 late-balance 5000-8000"]),
     // A CPU with one fair task counts as having room until the real-time task has taken so much of
     // its capacity that it counts as overloaded (group_is_overloaded, scale_rt_capacity).
     (CFS_AND_EEVDF, "driven", &["0 late-balance 5000-65000"]),
@@ -147,7 +159,7 @@ const WRR: &[&str] = &[
     "rmlfq-as-built-64",
     "rmlfq-as-built-32",
 ];
-const STAIRCASE: &[&str] = &["rsdl-0.31", "sd-0.48"];
+const WITH_DOMAINS: &[&str] = &["linux-2.6.11", "linux-2.6.22", "rsdl-0.31", "sd-0.48"];
 const CFS_AND_EEVDF: &[&str] =
     &["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18"];
 const TWO_CHILDREN: &[&str] = &["2 late-balance 0-1000", "1 not-balanced 0-1000"];

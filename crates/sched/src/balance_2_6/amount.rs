@@ -5,9 +5,8 @@
 //! than a task moves one where both together get more done so; from 2.6.23 on also where 1024 more
 //! (the weight of a task of nice 0) would justify it.
 //!
-//! Source: Linux 2.6.11, 2.6.22, 2.6.23.17 and 2.6.24, kernel/sched.c (`find_busiest_group`), and
-//! 2.6.32.67 (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`). What 2.6.22 does
-//! with less than a task is from memory.
+//! Source: Linux 2.6.11, 2.6.22.19, 2.6.23.17 and 2.6.24, kernel/sched.c (`find_busiest_group`),
+//! and 2.6.32.67 (`find_busiest_group`, `calculate_imbalance`, `fix_small_imbalance`).
 
 use super::Idle;
 use super::versions::Version;

@@ -15,8 +15,7 @@
 //! Not here, since it is another rule: 2.6.0, which compares numbers of tasks of all CPUs with what
 //! it saw last time (`linux_2_6/balance/counts.rs`); which tasks a CPU gives away, in which order,
 //! and the wake-ups of 2.6.11 and 2.6.32, which are with their schedulers. RSDL and SD, patches of
-//! 2.6.20 to 2.6.22, have the outline of it, without domains and averages (`staircase/smp.rs`).
-//! Later kernels look by measured load: [`crate::balance`].
+//! 2.6.20 to 2.6.22, balance as 2.6.22. Later kernels look by measured load: [`crate::balance`].
 //!
 //! Source: Linux 2.6.11, 2.6.22, 2.6.23.17, 2.6.24 and 2.6.32.67, kernel/sched.c. Left out:
 //! `rq->next_balance`, which looks at a domain later than its own interval says where that was last
@@ -35,14 +34,25 @@ pub mod versions;
 
 use crate::core::Core;
 use crate::domains::{Domain, Domains};
+use crate::options::{Tunable, TunableKind};
 use catch_up::TickCatchUp;
 use levels::Level;
 use moves::{Move, Moved};
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::{CpuId, Machine, TaskId};
 use versions::Version;
 
 /// Averages of a CPU's load (CPU_LOAD_IDX_MAX).
 const NR_AVERAGES: usize = 5;
+
+/// When a task is cache-hot, up to 2.6.22.
+pub const CACHE_HOT: Tunable = Tunable {
+    name: "cache_hot",
+    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
+    default: 5 * NSEC_PER_MSEC / 2,
+    text: "a task that ran less long ago is pulled only by an idle CPU or after failed attempts \
+           (cache_hot_time; 2.6.22 measures it at boot)",
+};
 
 /// No CPU has such a load.
 const NO_LOAD: u64 = u64::MAX;

@@ -140,7 +140,7 @@ fn balance_self<R: Runqueues>(
         let Some((position, domain)) = fits.last() else { return cpu };
         width = domain.weight;
         // Who calls exec is counted on its CPU already.
-        let own = if counts && cpu == prev { balancer.version.scale } else { 0 };
+        let own = if counts && cpu == prev { rqs.task_weight(core, task) } else { 0 };
         if let Some(idlest) = find_idlest(rqs, core, task, (cpu, position), own) {
             cpu = idlest;
         }

@@ -111,6 +111,8 @@ pub const LINUX_2_6_22: Version = Version {
     drops_small_imbalance: true,
     heavy: Heavy::Whole,
     newidle_tries_others: true,
+    wakes_beside_one_only: true,
+    exec: Exec::GroupsWithCaller,
     ..LINUX_2_6_11
 };
 
@@ -122,7 +124,6 @@ pub const LINUX_2_6_23: Version = Version {
     drops_small_imbalance: false,
     heavy: Heavy::Half,
     newidle_tries_others: false,
-    wakes_beside_one_only: true,
     exec: Exec::Groups,
     ..LINUX_2_6_22
 };

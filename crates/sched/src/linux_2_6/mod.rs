@@ -38,6 +38,7 @@ mod sleep;
 mod tests;
 mod tick;
 
+use crate::balance_2_6::CACHE_HOT;
 use crate::class::SchedClass;
 use crate::core::{Core, TaskState};
 use crate::explain::{Explanation, Fact};
@@ -96,14 +97,6 @@ pub const INFO_2_6_0: SchedulerInfo = SchedulerInfo {
 /// which others get nothing.
 const CLAIMS_OF_DOMAINS: Claims = Claims { work_conserving: false, fair: false, ..CLAIMS };
 
-const CACHE_HOT: Tunable = Tunable {
-    name: "cache_hot",
-    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
-    default: 5 * NSEC_PER_MSEC / 2,
-    text: "a task that ran less long ago is pulled only by an idle CPU or after failed attempts \
-           (cache_hot_time; 2.6.22 measures it at boot)",
-};
-
 /// Linux 2.6.11.
 pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
     name: "linux-2.6.11",
@@ -124,8 +117,7 @@ pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
 pub const INFO_2_6_22: SchedulerInfo = SchedulerInfo {
     name: "linux-2.6.22",
     summary: "Linux 2.6.22: O(1), sleep counts as it is, domains balanced by weight",
-    source: "Linux 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h; what balancing does \
-             with less than a task is from memory",
+    source: "Linux 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h",
     leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
                  the mark that a wait in a pipe is not interactive, the measured cache_hot_time; \
                  IDLE is OTHER; a program is taken to exec when the launcher releases it",

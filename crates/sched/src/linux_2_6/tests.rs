@@ -5,6 +5,7 @@
 use super::*;
 use crate::balance_2_6::{Runqueues, look, source_load, target_load};
 use crate::testing;
+use schedlab_model::Topology;
 use schedlab_model::time::NSEC_PER_MSEC as MS;
 
 const C0: CpuId = CpuId(0);
@@ -18,7 +19,11 @@ struct Kernel {
 
 impl Kernel {
     fn new(rules: Rules, nr_cpus: u32) -> Self {
-        let machine = Machine { hz: 1000, ..Machine::flat(nr_cpus) };
+        Self::on(rules, Topology::flat(nr_cpus))
+    }
+
+    fn on(rules: Rules, topology: Topology) -> Self {
+        let machine = Machine { hz: 1000, topology, ..Machine::flat(1) };
         let options = Options::defaults(INFO_2_6_0.tunables);
         let o1 = OrderOne::new(rules, &options, 2 * MS, &machine);
         Self { core: testing::core(&machine), o1 }
@@ -581,5 +586,23 @@ fn section_3_11_a_woken_task_goes_to_the_idle_waker_and_not_from_idle_to_busy() 
         let task = kernel.task(CpuId(1), SchedAttr::default());
         let cpu = kernel.o1.select_task_rq(&mut kernel.core, task, CpuId(1), flags(C0));
         assert_eq!(cpu, CpuId(1), "{}", rules.name);
+    }
+}
+
+#[test]
+fn section_3_11_an_idle_thread_is_for_who_waits_alone() {
+    for (rules, beside_two) in DOMAINS.into_iter().zip([CpuId(1), C0]) {
+        for (nr_here, expected) in [(0, C0), (1, CpuId(1)), (2, beside_two)] {
+            let core = Topology { core: vec![0; 2], ..Topology::flat(2) };
+            let mut kernel = Kernel::on(rules, core);
+            for _ in 0..nr_here {
+                let task = kernel.normal(0);
+                kernel.wake(task);
+            }
+            kernel.schedule(C0);
+            let task = kernel.normal(0);
+            let cpu = kernel.o1.select_task_rq(&mut kernel.core, task, C0, WakeFlags::TIMER);
+            assert_eq!(cpu, expected, "{} beside {nr_here}", rules.name);
+        }
     }
 }

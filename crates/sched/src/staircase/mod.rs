@@ -27,29 +27,32 @@
 //! - Times are exact; the kernel's checks of its clock, by which a switch costs at least 1 us, are
 //!   not made.
 //!
+//! Over several CPUs both spread work as 2.6.22 does ([`crate::balance_2_6`]); what is their own of
+//! that stands in `balance.rs`.
+//!
 //! Left out: SCHED_ISO, which is no policy of the model; the tick that nanosleep() adds; priority
-//! inheritance; of balancing (`smp.rs`) what its head says.
+//! inheritance; of balancing what the heads of `balance.rs` and of [`crate::balance_2_6`] say.
 
+mod balance;
 mod explain;
 pub mod matrix;
 mod rsdl;
 mod sd;
-mod smp;
 mod tasks;
 #[cfg(test)]
 mod testing;
+mod tick;
 mod variants;
 
+use crate::balance_2_6::{Balancer, CACHE_HOT, look, versions};
 use crate::class::SchedClass;
 use crate::core::Core;
-use crate::domains::Domains;
 use crate::explain::{Explanation, Fact};
 use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::options::Options;
 use crate::rt::queue::PrioLists;
 use matrix::SLOTS;
 use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
-use smp::BalanceState;
 use tasks::{Entry, Kind};
 use variants::Rules;
 pub use variants::{RSDL_0_31, SD_0_48};
@@ -136,8 +139,9 @@ pub struct Staircase {
     idle: PrioLists,
     tasks: Vec<Entry>,
     rqs: Vec<Rq>,
-    domains: Domains,
-    balance: BalanceState,
+    /// A task that ran less long ago is cache-hot, ns.
+    cache_hot: Nanos,
+    balancer: Balancer,
 }
 
 impl Staircase {
@@ -153,8 +157,8 @@ impl Staircase {
             idle: PrioLists::new(nr_cpus),
             tasks: Vec::new(),
             rqs: vec![Rq::NEW; nr_cpus as usize],
-            domains: Domains::new(&machine.topology),
-            balance: BalanceState::new(nr_cpus),
+            cache_hot: options.get(CACHE_HOT.name),
+            balancer: Balancer::new(versions::LINUX_2_6_22, machine),
         }
     }
 
@@ -276,19 +280,6 @@ impl Staircase {
         }
     }
 
-    /// Charges what running `task` has used since the last charge; SD only.
-    fn charge(&mut self, core: &Core, task: TaskId) {
-        if self.rules == Rules::Rsdl {
-            return;
-        }
-        let used = core.sum_exec_runtime(task);
-        let entry = self.entry_mut(task);
-        let since = used - std::mem::replace(&mut entry.charged, used);
-        if entry.kind != Kind::Fifo {
-            entry.left -= (since / 1_000) as i64;
-        }
-    }
-
     /// The task that `cpu` should run; swaps the arrays if need be.
     fn choose(&mut self, cpu: CpuId) -> Option<TaskId> {
         loop {
@@ -338,7 +329,7 @@ impl SchedClass for Staircase {
 
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
         core.add_nr_running(cpu, 1);
-        self.balance.add(cpu, self.entry(task).weight);
+        self.count_load(cpu, task, true);
         if flags.restore {
             self.restore(core, cpu, task);
         } else {
@@ -358,7 +349,7 @@ impl SchedClass for Staircase {
             self.charge(core, task);
         }
         core.sub_nr_running(cpu, 1);
-        self.balance.sub(cpu, self.entry(task).weight);
+        self.count_load(cpu, task, false);
         // A change of attributes leaves the task in its list until it is known what changes.
         if !flags.save {
             self.unqueue(task);
@@ -409,7 +400,8 @@ impl SchedClass for Staircase {
         if let Some(prev) = core.rq(cpu).curr {
             self.charge(core, prev);
         }
-        let next = self.choose(cpu);
+        // Its migration thread runs first if it has something to do.
+        let next = if self.is_pushing(cpu) { None } else { self.choose(cpu) };
         if let Some(next) = next
             && self.entry(next).kind.has_slots()
         {
@@ -432,6 +424,9 @@ impl SchedClass for Staircase {
     }
 
     fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
+        if self.is_pushing(cpu) {
+            return false;
+        }
         let pulled = self.balance_newly_idle(core, cpu);
         if !pulled {
             let rq = self.rq_mut(cpu);
@@ -439,6 +434,10 @@ impl SchedClass for Staircase {
             rq.reset_levels();
         }
         pulled
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        self.push_tasks(core, cpu);
     }
 
     fn select_task_rq(
@@ -452,21 +451,7 @@ impl SchedClass for Staircase {
     }
 
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
-        match self.rules {
-            Rules::Sd => self.charge(core, curr),
-            Rules::Rsdl if self.entry(curr).kind != Kind::Fifo => self.entry_mut(curr).left -= 1,
-            Rules::Rsdl => {}
-        }
-        let entry = self.entry(curr);
-        let (has_slots, is_over) =
-            (entry.kind.has_slots(), entry.left <= 0 && entry.kind != Kind::Fifo);
-        if is_over {
-            core.resched_curr(cpu);
-            self.entitlement_is_over(cpu, curr);
-        }
-        if self.rules == Rules::Rsdl && has_slots && self.tick_level(cpu) {
-            core.resched_curr(cpu);
-        }
+        self.tick(core, cpu, curr);
     }
 
     fn pulls_before_pick(&self) -> bool {
@@ -475,7 +460,28 @@ impl SchedClass for Staircase {
 
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
         if core.nr_cpus() > 1 {
-            self.rebalance_tick(core, cpu);
+            look::rebalance_ticks(self, core, cpu);
+        }
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
+    fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        match curr.map_or(u64::MAX, |curr| self.quiet_ticks_of(core, cpu, curr)) {
+            nr if nr > 0 && core.nr_cpus() > 1 => nr.min(self.balancer.quiet_ticks(core, cpu)),
+            nr => nr,
+        }
+    }
+
+    fn pass_ticks(&mut self, core: &Core, cpu: CpuId, curr: Option<TaskId>, nr: u64) {
+        if let Some(curr) = curr {
+            self.pass_ticks_of(core, cpu, curr, nr);
+        }
+        if core.nr_cpus() > 1 {
+            let load = self.balancer.load[cpu.index()];
+            self.balancer.pass_ticks(core, cpu, nr, load);
         }
     }
 

@@ -7,7 +7,6 @@
 
 use super::{NO_ARRAY, Staircase, matrix, variants::Rules};
 use crate::core::Core;
-use matrix::SLOTS;
 use schedlab_model::{CpuId, Nanos, Policy, SchedAttr, TaskId};
 
 /// By which rules a task runs.
@@ -65,7 +64,7 @@ pub(super) struct Entry {
     pub charged: Nanos,
     /// When it last left a CPU or a queue.
     pub last_ran: Nanos,
-    /// Part of its CPU's load.
+    /// Part of its CPU's load (`load_weight`).
     pub weight: u64,
     pub change: Change,
     pub parent: Option<TaskId>,
@@ -129,11 +128,7 @@ impl Staircase {
             (Rules::Rsdl, _) => matrix::rsdl_quota_ticks(nice, self.rr),
         };
         let user = matrix::user_priority(nice);
-        let slots = match kind {
-            Kind::Fifo | Kind::Rr => 20 * (40 + u64::from(attr.rt_priority)),
-            Kind::Normal | Kind::Batch => u64::from(SLOTS - user),
-            Kind::Idle => 1,
-        };
+        let weight = self.load_weight(kind, quota, attr);
         let entry = self.entry_mut(task);
         entry.kind = kind;
         entry.user = user;
@@ -143,7 +138,7 @@ impl Staircase {
         };
         entry.rt_prio = 99_u8.saturating_sub(attr.rt_priority);
         entry.quota = quota;
-        entry.weight = (quota.unsigned_abs() * slots * 40).max(1);
+        entry.weight = weight;
     }
 
     /// Splits the parent's time.

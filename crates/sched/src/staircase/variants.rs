@@ -2,6 +2,7 @@
 //! The entries of the registry, and what the two schedulers set.
 
 use super::Staircase;
+use crate::balance_2_6::CACHE_HOT;
 use crate::core::Core;
 use crate::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
@@ -82,7 +83,7 @@ impl Rules {
 }
 
 const CLAIMS: Claims = Claims {
-    // A CPU that idles already gets what is queued elsewhere when its balancing interval is over.
+    // With domains an idle CPU looks when an interval is over, and sees averages of loads.
     work_conserving: false,
     starvation_free: true,
     fair: true,
@@ -93,13 +94,15 @@ const CLAIMS: Claims = Claims {
 pub const SD_0_48: SchedulerInfo = SchedulerInfo {
     name: "sd-0.48",
     summary: "Staircase Deadline 0.48 (2.6.22-ck1): 40 slots a rotation, no measuring of sleep",
-    source: "2.6.22-ck1 (Con Kolivas) on Linux 2.6.22, kernel/sched.c",
-    leaves_out: "SCHED_ISO; averages of load, groups of CPUs and pushing of running tasks in \
-                 balancing; the tick that nanosleep adds, priority inheritance, control groups; \
-                 uncertain: what a child inherits of its parent's rotation, turns of SCHED_IDLE \
-                 (SCHED_IDLEPRIO)",
+    source: "2.6.22-ck1 (Con Kolivas) on Linux 2.6.22, kernel/sched.c; several CPUs as \
+             linux-2.6.22, with the weights of the patch; from memory: which priority of a CPU \
+             counts when tasks are moved",
+    leaves_out: "SCHED_ISO; the tick that nanosleep adds, NUMA nodes, priority inheritance, \
+                 control groups, the measured cache_hot_time; a program is taken to exec when the \
+                 launcher releases it; uncertain: what a child inherits of its parent's rotation, \
+                 turns of SCHED_IDLE (SCHED_IDLEPRIO)",
     claims: CLAIMS,
-    tunables: &[RR_INTERVAL, INTERACTIVE, SYNC_WAKEUPS],
+    tunables: &[RR_INTERVAL, INTERACTIVE, SYNC_WAKEUPS, CACHE_HOT],
     build: |options, machine, _| vec![Box::new(Staircase::new(Rules::Sd, options, machine))],
 };
 
@@ -108,11 +111,12 @@ pub const RSDL_0_31: SchedulerInfo = SchedulerInfo {
     name: "rsdl-0.31",
     summary: "Rotating Staircase Deadline: quotas of tasks and of levels (partly from memory)",
     source: "announcement of RSDL (linux-kernel, 4 March 2007); LWN, The Rotating Staircase \
-             Deadline Scheduler; its code was not found: constants and details are from memory",
+             Deadline Scheduler; its code was not found: constants and details are from memory; \
+             several CPUs as linux-2.6.22, though it was a patch to 2.6.20 and 2.6.21-rc",
     leaves_out: "uncertain: RR_INTERVAL of 6 ms, quotas below nice -6, where a level's rest goes, \
                  fork and yield (those of SD are taken), turns of SCHED_RR; BATCH and IDLE are \
                  OTHER; left out: as sd-0.48",
-    tunables: &[SYNC_WAKEUPS],
+    tunables: &[SYNC_WAKEUPS, CACHE_HOT],
     build: |options, machine, _| vec![Box::new(Staircase::new(Rules::Rsdl, options, machine))],
     ..SD_0_48
 };

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a task is charged with, and the tick: SD counts us of CPU time, RSDL whole ticks.
+//!
+//! Source: 2.6.22-ck1, kernel/sched.c (`update_cpu_clock`, `task_running_tick`); RSDL from memory.
+
+use super::tasks::Kind;
+use super::{Staircase, variants::Rules};
+use crate::core::Core;
+use schedlab_model::time::NSEC_PER_USEC;
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+/// Whole us of a time.
+const fn us(time: Nanos) -> i64 {
+    (time / NSEC_PER_USEC) as i64
+}
+
+impl Staircase {
+    /// CPU time of running `task` since the last charge, which it ends.
+    fn take_uncharged(&mut self, core: &Core, task: TaskId) -> Nanos {
+        let used = core.sum_exec_runtime(task);
+        used - std::mem::replace(&mut self.entry_mut(task).charged, used)
+    }
+
+    /// Charges what running `task` has used since the last charge; SD only.
+    pub(super) fn charge(&mut self, core: &Core, task: TaskId) {
+        if self.rules == Rules::Rsdl {
+            return;
+        }
+        let since = self.take_uncharged(core, task);
+        let entry = self.entry_mut(task);
+        if entry.kind != Kind::Fifo {
+            entry.left -= us(since);
+        }
+    }
+
+    /// The tick hits `cpu`, which runs `curr`.
+    pub(super) fn tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
+        match self.rules {
+            Rules::Sd => self.charge(core, curr),
+            Rules::Rsdl if self.entry(curr).kind != Kind::Fifo => self.entry_mut(curr).left -= 1,
+            Rules::Rsdl => {}
+        }
+        let entry = self.entry(curr);
+        let (has_slots, is_over) =
+            (entry.kind.has_slots(), entry.left <= 0 && entry.kind != Kind::Fifo);
+        if is_over {
+            core.resched_curr(cpu);
+            self.entitlement_is_over(cpu, curr);
+        }
+        if self.rules == Rules::Rsdl && has_slots && self.tick_level(cpu) {
+            core.resched_curr(cpu);
+        }
+    }
+
+    /// Ticks of running `curr`, from the one that is due, after which it still has time left.
+    pub(super) fn quiet_ticks_of(&self, core: &Core, cpu: CpuId, curr: TaskId) -> u64 {
+        let entry = self.entry(curr);
+        if entry.kind == Kind::Fifo {
+            return u64::MAX;
+        }
+        match self.rules {
+            Rules::Sd => {
+                let uncharged = core.sum_exec_runtime(curr) - entry.charged;
+                // What is left after the tick that is due, less the last us.
+                let left = entry.left - us(uncharged) - 1;
+                let tick = us(core.tick_nsec);
+                if left < 0 { 0 } else { (left / tick) as u64 + 1 }
+            }
+            Rules::Rsdl => {
+                let rq = self.rq(cpu);
+                let of_level = rq.quota[usize::from(rq.level)];
+                let of_level = if entry.kind.has_slots() { of_level } else { i64::MAX };
+                (entry.left - 1).min(of_level).max(0) as u64
+            }
+        }
+    }
+
+    /// As many such ticks have passed.
+    pub(super) fn pass_ticks_of(&mut self, core: &Core, cpu: CpuId, curr: TaskId, nr: u64) {
+        let kind = self.entry(curr).kind;
+        let charge = match self.rules {
+            Rules::Sd => {
+                // Each tick was a charge of its own, in whole us.
+                let later = nr - 1;
+                let first = self.take_uncharged(core, curr) - later * core.tick_nsec;
+                us(first) + later as i64 * us(core.tick_nsec)
+            }
+            Rules::Rsdl => nr as i64,
+        };
+        if kind != Kind::Fifo {
+            self.entry_mut(curr).left -= charge;
+        }
+        if self.rules == Rules::Rsdl && kind.has_slots() {
+            let rq = self.rq_mut(cpu);
+            rq.quota[usize::from(rq.level)] -= charge;
+        }
+    }
+}
