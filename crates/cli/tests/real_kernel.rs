@@ -7,8 +7,9 @@
 //! besides their work end their turns where they end them there. Turns of a kernel's boot are not
 //! those of a model, so lengths are not compared, only who comes after whom; what stays on the CPU
 //! for less than [`SHORT_NS`] and what runs again at once is no decision. Files of workloads have a
-//! second form for the model, `model-*.json`: in the guest the first task runs 0.27 ms after a tick,
-//! when the launcher has released all of them, and each has 0.3 ms of page faults before its work.
+//! second form for the model, `model-*.json`: in the guest the first task runs 0.27 ms after a
+//! tick, when the launcher has released all of them, and each has 0.3 ms of page faults before its
+//! work.
 //! Where the two part sooner, a number of decisions that they have in common stands here, and the
 //! reason in docs/reference/fidelity.md. Under `vtime` tasks begin with what they used before the
 //! run, so there the shares of the CPU are compared. Where there is no QEMU or no kernel the tests
@@ -59,7 +60,7 @@ fn turns(args: &[&str]) -> Vec<(String, u64)> {
     turns
 }
 
-/// The file of a workload for the kernel, and the one for the model; one that is built in is itself.
+/// The file of a workload for the kernel, and the one for the model; a name of a built-in one.
 fn files(workload: &str) -> [String; 2] {
     match workload.strip_suffix(".json") {
         Some(stem) => {
@@ -207,8 +208,9 @@ fn feedback_queues_without_boosts() {
 }
 
 /// A stay of whole ticks is as long as they are but for a few microseconds, by which the way to the
-/// switch differs from nice value to nice value. Where a quota ends that near to a switch (6 ms less
-/// 2, 3 ms less 1) they decide whether another stay follows: under nice values the two part there.
+/// switch differs from nice value to nice value. Where a quota ends that near to a switch (6 ms
+/// less 2, 3 ms less 1) they decide whether another stay follows: under nice values the two part
+/// there.
 /// With these intervals no quota comes out so, and they agree to the end.
 #[test]
 fn staircase_where_quotas_end_between_ticks() {
