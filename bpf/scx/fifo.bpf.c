@@ -125,4 +125,5 @@ SCX_OPS_DEFINE(fifo_ops,
 	       .init_task = (void *)fifo_init_task,
 	       .init = (void *)fifo_init,
 	       .exit = (void *)fifo_exit,
+	       .flags = QUEUE_OPS_FLAGS,
 	       .name = "fifo");

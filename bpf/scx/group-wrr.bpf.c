@@ -513,4 +513,5 @@ SCX_OPS_DEFINE(group_wrr_ops,
 	       .cgroup_move = (void *)group_wrr_cgroup_move,
 	       .init = (void *)group_wrr_init,
 	       .exit = (void *)group_wrr_exit,
+	       .flags = QUEUE_OPS_FLAGS,
 	       .name = "group_wrr");

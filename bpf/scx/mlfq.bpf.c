@@ -307,4 +307,5 @@ SCX_OPS_DEFINE(mlfq_ops,
 	       .init_task = (void *)mlfq_init_task,
 	       .init = (void *)mlfq_init,
 	       .exit = (void *)mlfq_exit,
+	       .flags = QUEUE_OPS_FLAGS,
 	       .name = "mlfq");

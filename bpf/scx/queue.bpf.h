@@ -36,6 +36,11 @@
 #define KTHREAD_TURN (5 * NSEC_PER_MSEC)
 /* Waiting tasks looked at for one that waits too long. */
 #define SCAN_MAX 512
+/*
+ * ops.flags: SCX_OPS_ENQ_EXITING, as a number because initial data cannot be relocated. Without it
+ * a task that loses its CPU while it exits is next on it again, whatever the rules say.
+ */
+#define QUEUE_OPS_FLAGS (1ULL << 2)
 
 OPTION(u64, tick_ns, 4000000, "1us..1s", "",
        "time between two ticks of the machine; whoever loads the scheduler sets it");

@@ -312,4 +312,5 @@ SCX_OPS_DEFINE(rmlfq_ops,
 	       .cgroup_move = (void *)rmlfq_cgroup_move,
 	       .init = (void *)rmlfq_init,
 	       .exit = (void *)rmlfq_exit,
+	       .flags = QUEUE_OPS_FLAGS,
 	       .name = "rmlfq");

@@ -132,4 +132,5 @@ SCX_OPS_DEFINE(rr_ops,
 	       .init_task = (void *)rr_init_task,
 	       .init = (void *)rr_init,
 	       .exit = (void *)rr_exit,
+	       .flags = QUEUE_OPS_FLAGS,
 	       .name = "rr");

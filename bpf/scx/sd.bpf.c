@@ -12,8 +12,7 @@
  * A CPU's two arrays are one queue here, ordered by rotation, slot and arrival: the expired array
  * is what waits for the rotation after this one.
  *
- * What differs from the model: who overruns a whole quota walks on to the slot after it at once,
- * not when it is picked again; a parent is charged at fork for what the kernel has booked by then;
+ * What differs from the model: a parent is charged at fork for what the kernel has booked by then;
  * wake-ups are never synchronous; balancing is that of queue.bpf.h, and a CPU that is asked for
  * work several times while it idles begins several rotations.
  *
@@ -25,6 +24,7 @@
 	u64 rotation;      /* of its CPU when it was last queued */                                \
 	u64 turn;          /* rotation in which it may run */                                      \
 	u64 used;          /* slots that it has had in this rotation */                            \
+	u64 key;           /* where it waits once its turn is over */                              \
 	s32 parent_pid;    /* whose time it shares */                                              \
 	u8 user;           /* nice + 20 */                                                         \
 	u8 slot;                                                                                   \
@@ -242,15 +242,105 @@ static __always_inline void entitlement_is_over(struct task_ctx *t, s32 cpu)
 	place_task(t, cpu);
 	if (t->kind != IDLE)
 		t->left_us += overrun;
-	/* Who has no time in the next rotation either is given his place there when it begins. */
-	if (t->left_us <= 0 && !is_later(t->turn, rotation_of(cpu)->number)) {
-		overrun = t->left_us;
-		place_task(t, cpu);
-		t->left_us += t->kind != IDLE ? overrun : 0;
-	}
 }
 
-/* `t` is picked: a new rotation begins if it waited for that. */
+/* `t`, which has slots, is next: a new rotation begins if it waited for that. */
+static __always_inline void reach_rotation(struct task_ctx *t, struct rotation *rq)
+{
+	if (!is_later(t->turn, rq->number))
+		return;
+	rq->active = (1 - rq->active) & 1;
+	rq->number++;
+	begin_levels(rq);
+}
+
+/* `t` is next, but ran over by more than its time in this slot: on to the one after it. */
+static __always_inline void walk_on(struct task_ctx *t, s32 cpu)
+{
+	if (t->kind != IDLE)
+		reach_rotation(t, rotation_of(cpu));
+	entitlement_is_over(t, cpu);
+}
+
+/* Where `t` waits for `cpu`: by rotation, slot and arrival. */
+static __always_inline u64 key_of(struct task_ctx *t, s32 cpu, bool at_head)
+{
+	return t->turn << (PLACE_BITS + 6) | (u64)t->slot << PLACE_BITS | next_place(cpu, at_head);
+}
+
+/* The time of `t`, which runs, is over: it has its place in the queue from now on. */
+static __always_inline void takes_place(struct task_ctx *t, s32 cpu)
+{
+	entitlement_is_over(t, cpu);
+	t->key = key_of(t, cpu, false);
+}
+
+/* Where the first waits that waits for `cpu` and may run there. */
+static __noinline u64 first_key(s32 cpu)
+{
+	struct task_struct *p;
+	u64 key = ~0ULL;
+	u32 nr = scan_start;
+
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (++nr >= SCAN_MAX)
+			break;
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		key = p->scx.dsq_vtime;
+		break;
+	}
+	return key;
+}
+
+/* Whether the first that waits for `cpu` had no time left and has walked on. */
+static __noinline bool first_walks_on(s32 cpu)
+{
+	struct task_struct *p;
+	bool walks = false;
+	u32 nr = scan_start;
+
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		struct task_ctx *t;
+
+		if (++nr >= SCAN_MAX)
+			break;
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		t = task_ctx(p);
+		if (t && t->left_us <= 0) {
+			walk_on(t, cpu);
+			scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, key_of(t, cpu, false));
+			walks = scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, cpu, 0);
+		}
+		break;
+	}
+	return walks;
+}
+
+/*
+ * Whether one that waits for `cpu` comes before the task that runs, which is `t` and may go on.
+ * Whoever is first of all and has no time left walks on, slot by slot.
+ */
+static __noinline bool gives_way(s32 cpu, struct task_ctx *t)
+{
+	s32 i;
+
+	bpf_for(i, 0, SLOTS) {
+		if (t->is_over ? first_key(cpu) < t->key : is_outranked(cpu, rank_of(t), false)) {
+			if (!first_walks_on(cpu))
+				return true;
+		} else if (t->left_us <= 0) {
+			walk_on(t, cpu);
+			t->key = key_of(t, cpu, false);
+		} else {
+			return false;
+		}
+	}
+	return false;
+}
+
+/* `t` is picked. */
 static __always_inline void enter_slot(struct task_ctx *t, s32 cpu)
 {
 	struct rotation *rq = rotation_of(cpu);
@@ -258,15 +348,7 @@ static __always_inline void enter_slot(struct task_ctx *t, s32 cpu)
 
 	if (t->kind == IDLE)
 		return;
-	if (is_later(t->turn, rq->number)) {
-		rq->active = (1 - rq->active) & 1;
-		rq->number++;
-		begin_levels(rq);
-		if (t->left_us <= 0)
-			entitlement_is_over(t, cpu);
-	}
-	if (t->left_us <= 0)
-		t->left_us = 1;
+	reach_rotation(t, rq);
 	active = rq->active & 1;
 	if (t->user < rq->best_static[active])
 		rq->best_static[active] = t->user;
@@ -316,28 +398,26 @@ s32 BPF_STRUCT_OPS(sd_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_
 void BPF_STRUCT_OPS(sd_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *t = task_ctx(p);
-	bool comes, at_head;
+	bool comes, at_head, has_place;
 	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (!t || serve_kthread(p, t, enq_flags))
 		return;
 	comes = arrives(t);
 	at_head = is_interrupted(t);
+	has_place = !comes && t->is_over && t->cpu == cpu;
 	come_to(t, cpu);
 	/* Whose time is over has been given its place when that was seen; with one that is driven
 	 * out between two ticks it is seen here. */
 	if (at_head && t->left_us <= 0) {
-		entitlement_is_over(t, cpu);
-		at_head = false;
-	} else if (comes || !t->is_over) {
+		takes_place(t, cpu);
+	} else if (!has_place) {
 		place_task(t, cpu);
+		t->key = key_of(t, cpu, at_head);
 	}
 	new_turn(p, t, SLICE_LONG);
 	starts_waiting(p, t);
-	scx_bpf_dsq_insert_vtime(p, cpu, SLICE_LONG,
-				 t->turn << (PLACE_BITS + 6) | (u64)t->slot << PLACE_BITS |
-					 next_place(cpu, at_head),
-				 enq_flags);
+	scx_bpf_dsq_insert_vtime(p, cpu, SLICE_LONG, t->key, enq_flags);
 	if (comes)
 		drive_out(cpu, rank_of(t));
 	/* A new process, not a thread, makes its parent's CPU choose anew. */
@@ -350,10 +430,15 @@ void BPF_STRUCT_OPS(sd_enqueue, struct task_struct *p, u64 enq_flags)
 void BPF_STRUCT_OPS(sd_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *t;
+	s32 i;
 
 	if (rescues(cpu))
 		return;
 	if (!is_runnable(prev)) {
+		bpf_for(i, 0, SLOTS) {
+			if (!first_walks_on(cpu))
+				break;
+		}
 		if (!scx_bpf_dsq_move_to_local(cpu) && !take_from_others(cpu)) {
 			rotation_of(cpu)->number++;
 			begin_levels(rotation_of(cpu));
@@ -365,10 +450,10 @@ void BPF_STRUCT_OPS(sd_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	charge_us(prev, t);
 	if (!t->is_over && t->left_us <= 0) {
-		entitlement_is_over(t, cpu);
+		takes_place(t, cpu);
 		t->is_over = true;
 	}
-	if (is_outranked(cpu, rank_of(t), t->is_over) && scx_bpf_dsq_move_to_local(cpu)) {
+	if (gives_way(cpu, t) && scx_bpf_dsq_move_to_local(cpu)) {
 		if (!t->is_over)
 			count(nr_driven_out);
 		return;
@@ -393,11 +478,13 @@ void BPF_STRUCT_OPS(sd_tick, struct task_struct *p)
 		return;
 	charge_us(p, t);
 	if (t->left_us > 0) {
-		if (waits_too_long(cpu))
+		if (waits_too_long(cpu)) {
+			t->key = key_of(t, cpu, false);
 			end_turn(p, t);
+		}
 		return;
 	}
-	entitlement_is_over(t, cpu);
+	takes_place(t, cpu);
 	cpu_state(cpu)->rank = rank_of(t);
 	end_turn(p, t);
 }
@@ -438,6 +525,7 @@ bool BPF_STRUCT_OPS(sd_yield, struct task_struct *from, struct task_struct *to)
 	charge_us(from, t);
 	if (t->kind != IDLE)
 		queue_expired(rotation_of(cpu), t);
+	t->key = key_of(t, cpu, false);
 	yields(from, t);
 	return false;
 }
@@ -551,4 +639,5 @@ SCX_OPS_DEFINE(sd_ops,
 	       .exit_task = (void *)sd_exit_task,
 	       .init = (void *)sd_init,
 	       .exit = (void *)sd_exit,
+	       .flags = QUEUE_OPS_FLAGS,
 	       .name = "sd");

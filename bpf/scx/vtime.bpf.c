@@ -196,4 +196,5 @@ SCX_OPS_DEFINE(vtime_ops,
 	       .enable = (void *)vtime_enable,
 	       .init = (void *)vtime_init,
 	       .exit = (void *)vtime_exit,
+	       .flags = QUEUE_OPS_FLAGS,
 	       .name = "vtime");

@@ -169,4 +169,5 @@ SCX_OPS_DEFINE(wrr_ops,
 	       .cgroup_move = (void *)wrr_cgroup_move,
 	       .init = (void *)wrr_init,
 	       .exit = (void *)wrr_exit,
+	       .flags = QUEUE_OPS_FLAGS,
 	       .name = "wrr");

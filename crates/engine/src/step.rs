@@ -105,6 +105,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let pending = exec.shared.as_mut().and_then(|shared| shared.pending.take());
         let step = match pending {
             Some(Step::JoinAll) => Step::JoinAll,
+            Some(Step::Exit) => return self.exit(cpu, task),
             Some(step) => return self.object_step(cpu, task, step, true),
             None => exec.interpreter.next(program),
         };
@@ -147,10 +148,12 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.emit(cpu, EventKind::Progress { task });
                 Next::Continue
             }
-            Step::Exit => {
-                self.exit(cpu, task);
-                Next::Block(TaskState::Dead)
+            Step::Exit if self.costs.exit_ns > 0 => {
+                self.charge(task, self.costs.exit_ns);
+                self.shared(task).pending = Some(Step::Exit);
+                Next::Call
             }
+            Step::Exit => self.exit(cpu, task),
             Step::Mem { .. } | Step::MemRun { .. } => {
                 match self.config.machine.memory.cpu_ns(&step) {
                     0 => Next::Continue,
@@ -211,18 +214,20 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Busy(0)
     }
 
-    fn exit(&mut self, cpu: CpuId, task: TaskId) {
+    fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
         self.emit(cpu, EventKind::Exit { task });
         self.nr_live -= 1;
         self.outcome.nr_exited += 1;
-        let Some(parent) = self.execs[task.index()].parent else { return };
+        let dead = Next::Block(TaskState::Dead);
+        let Some(parent) = self.execs[task.index()].parent else { return dead };
         self.execs[parent.index()].children -= 1;
         let is_last = self.uncount_child(parent, self.execs[task.index()].spec);
         if self.walk_of_exit(parent) || is_last {
             self.charge(task, self.costs.wakeup_ns);
             self.wake(parent, cpu, Some(task));
         }
+        dead
     }
 }
 

@@ -8,6 +8,7 @@
 //!
 //! [`SchedClass::quiet_ticks`]: schedlab_sched::SchedClass::quiet_ticks
 
+use crate::clock::Due;
 use crate::engine::Engine;
 use schedlab_model::{CpuId, TaskId, TraceSink};
 
@@ -54,7 +55,19 @@ impl<S: TraceSink> Engine<'_, S> {
             if watched {
                 self.note_tick(cpu, curr, before);
             }
+            if self.costs.tick_resched_ns > 0 && self.core.rq(cpu).need_resched {
+                self.resched_after_tick(cpu);
+            }
         }
+    }
+
+    /// `cpu` was asked to reschedule, and does when the rest of its tick has passed; what it runs
+    /// goes on with nothing meanwhile, because the tick takes longer than that.
+    #[inline(never)]
+    fn resched_after_tick(&mut self, cpu: CpuId) {
+        self.core.park_resched(cpu);
+        let at = self.core.now.saturating_add(self.costs.tick_resched_ns);
+        self.events.push(at, Due::ReturnToUser(cpu));
     }
 
     /// How many ticks, from the one that is due, may be taken at once; 0: it is no quiet one.

@@ -152,11 +152,18 @@ pub struct Costs {
     pub migration_llc_ns: Nanos,
     /// One timer tick, on the CPU that takes it.
     pub tick_ns: Nanos,
+    /// From when a tick has charged what runs until its CPU chooses anew, if the tick asks for
+    /// that: the rest of the interrupt and the way out of it, a part of `tick_ns`. What ran is
+    /// charged with it, so a turn that is as long as some ticks is not used up at the last one.
+    pub tick_resched_ns: Nanos,
     /// Creating a task, on the parent's CPU.
     pub fork_ns: Nanos,
     /// What a forked task does before its program begins (faults of memory that it shares with its
     /// parent, setting up), on the CPU that runs it first.
     pub child_start_ns: Nanos,
+    /// What a task does between the end of its program and its end (giving back its memory), on its
+    /// CPU.
+    pub exit_ns: Nanos,
     /// Any other system call of a program (sleep, yield, timer, I/O submission, exit).
     pub syscall_ns: Nanos,
     /// A write into a pipe or a read from it, the call included; the copy comes beside
@@ -189,8 +196,10 @@ impl Costs {
         migration_ns: 0,
         migration_llc_ns: 0,
         tick_ns: 0,
+        tick_resched_ns: 0,
         fork_ns: 0,
         child_start_ns: 0,
+        exit_ns: 0,
         syscall_ns: 0,
         pipe_ns: 0,
         socket_ns: 0,
@@ -213,8 +222,10 @@ impl Costs {
         migration_ns: 1_500,
         migration_llc_ns: 6_000,
         tick_ns: 1_500,
+        tick_resched_ns: 0,
         fork_ns: 60_000,
         child_start_ns: 0,
+        exit_ns: 0,
         syscall_ns: 250,
         pipe_ns: 400,
         socket_ns: 800,
@@ -225,7 +236,7 @@ impl Costs {
     };
 
     /// Names, in the order of the fields; a costs file has one `name = integer` a line.
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 19] = [
         "context_switch_ns",
         "pick_entry_ns",
         "wakeup_ns",
@@ -234,8 +245,10 @@ impl Costs {
         "migration_ns",
         "migration_llc_ns",
         "tick_ns",
+        "tick_resched_ns",
         "fork_ns",
         "child_start_ns",
+        "exit_ns",
         "syscall_ns",
         "pipe_ns",
         "socket_ns",
@@ -287,8 +300,10 @@ impl Costs {
             "migration_ns" => &mut self.migration_ns,
             "migration_llc_ns" => &mut self.migration_llc_ns,
             "tick_ns" => &mut self.tick_ns,
+            "tick_resched_ns" => &mut self.tick_resched_ns,
             "fork_ns" => &mut self.fork_ns,
             "child_start_ns" => &mut self.child_start_ns,
+            "exit_ns" => &mut self.exit_ns,
             "syscall_ns" => &mut self.syscall_ns,
             "pipe_ns" => &mut self.pipe_ns,
             "socket_ns" => &mut self.socket_ns,
@@ -407,6 +422,12 @@ impl Machine {
                 "`timer_delay_ns` is {}, allowed are 0 to {}: less than a tick",
                 self.costs.timer_delay_ns,
                 tick - 1
+            ));
+        }
+        if self.costs.tick_resched_ns > self.costs.tick_ns {
+            return Err(format!(
+                "`tick_resched_ns` is {}, allowed are 0 to {}: it is a part of `tick_ns`",
+                self.costs.tick_resched_ns, self.costs.tick_ns
             ));
         }
         if let Some(speed) = self.smt_speed.iter().find(|s| !(1..=SMT_SPEED_FULL).contains(*s)) {

@@ -214,7 +214,8 @@ fn why_missing(name: &str) -> &'static str {
         "timer_delay_ns" => "`idle_exit_ns` has it: what a timer finds idle waits for both",
         "pick_entry_ns" => "no program can tell it from the rest of a switch",
         "lock_hold_ns" | "lock_transfer_ns" => "a kernel lock cannot be timed from outside",
-        "child_start_ns" => "it depends on how much memory the program touches",
+        "tick_resched_ns" => "no program is there between a tick and the switch that it asks for",
+        "child_start_ns" | "exit_ns" => "it depends on how much memory the program touches",
         "task_line_ns" => "only kernels of old have lists that it is for",
         "channel_transfer_ns" => "not told from the wake-up between two CPUs",
         "migration_ns" => "no two CPUs that may be used share a last-level cache",
@@ -264,10 +265,12 @@ mod tests {
         assert_eq!((Some(places.home), places.near, places.far), (only(5), None, None));
     }
 
-    const NEVER_MEASURED: [&str; 7] = [
+    const NEVER_MEASURED: [&str; 9] = [
         "timer_delay_ns",
         "pick_entry_ns",
+        "tick_resched_ns",
         "child_start_ns",
+        "exit_ns",
         "lock_hold_ns",
         "lock_transfer_ns",
         "channel_transfer_ns",
