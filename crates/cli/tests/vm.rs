@@ -75,8 +75,8 @@ fn linux_7_2_boots_and_repeats() {
     boots_and_repeats("linux_7_2_boots_and_repeats", "7.2");
 }
 
-/// One object of each scheduler of bpf/scx serves every kernel since 6.16: those that the goldens of
-/// turns do not have.
+/// One object of each scheduler of bpf/scx serves every kernel since 6.16: here those that the
+/// goldens of turns do not have.
 #[test]
 fn schedulers_load_on_the_kernels_between() {
     const ALL: [&str; 8] = ["fifo", "rr", "wrr", "group-wrr", "rmlfq", "mlfq", "sd", "vtime"];
@@ -84,8 +84,9 @@ fn schedulers_load_on_the_kernels_between() {
         if !ready("schedulers_load_on_the_kernels_between", kernel) {
             return;
         }
-        let args = ["vm", "hogs:n=3,work=30ms", "--kernel", kernel, "--scheduler", &ALL.join(",")];
-        let runs = json(&[&args[..], &["--json"]].concat());
+        let all = ALL.join(",");
+        let args = ["vm", "hogs:n=3,work=30ms", "--kernel", kernel, "--scheduler", &all, "--json"];
+        let runs = json(&args);
         let runs = runs.as_array().unwrap();
         let names: Vec<&str> = runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect();
         assert_eq!(names, ALL.map(|scheduler| format!("{kernel}:{scheduler}")));

@@ -4,8 +4,8 @@
 //! `bpf` loads the programs of bpf/recorder.bpf.c; `ring` reads what they write; `drain` is the
 //! thread that empties the rings on a timer; `merge` puts the sources into one order of time;
 //! `reorder` lets in what becomes known late;
-//! `convert` turns pids into task numbers (`pids`), records into events, and adds up run delays for the
-//! check against the kernel's own counters. docs/internals/recorder.md tells the whole story.
+//! `convert` turns pids into task numbers (`pids`), records into events, and adds up run delays for
+//! the check against the kernel's own counters. docs/internals/recorder.md tells the whole story.
 
 #[cfg(schedlab_bpf)]
 pub mod bpf;
