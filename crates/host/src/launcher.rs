@@ -466,8 +466,10 @@ fn next_tick() -> u64 {
     let (before, start) = (sys::last_tick_ns(), sys::monotonic_ns());
     let longest = 2 * sys::tick_ns();
     loop {
+        let ticked = sys::last_tick_ns() != before;
+        // Read after the tick was seen: the time of before may be one before it.
         let now = sys::monotonic_ns();
-        if sys::last_tick_ns() != before || now - start > longest {
+        if ticked || now - start > longest {
             return now;
         }
     }
@@ -619,9 +621,12 @@ mod tests {
 
     #[test]
     fn a_run_begins_just_after_a_tick() {
-        // Others that run here may come between, and the next tick too: once in twenty is enough.
-        let late = (0..20).filter_map(|_| next_tick().checked_sub(sys::last_tick_ns()));
-        assert!(late.min().is_some_and(|ns| ns < 1_000_000));
+        // Others that run here come between, mostly at a tick, and the next one too.
+        let is_near = |_| {
+            let (now, tick) = (next_tick(), sys::last_tick_ns());
+            tick <= now && now - tick < 1_000_000
+        };
+        assert!((0..200).any(is_near));
         assert!(next_tick() < sys::monotonic_ns() + 1);
     }
 

@@ -172,7 +172,7 @@ impl<'a> Converter<'a> {
             memory,
             names,
             sink: Reorder::new(sink),
-            numbers: PidTable::new(),
+            numbers: PidTable::default(),
             announced: Vec::new(),
             forked: Vec::new(),
             is_created: Vec::new(),

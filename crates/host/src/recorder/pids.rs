@@ -17,12 +17,14 @@ pub struct PidTable {
     pages: Vec<Option<Box<[u32; PAGE]>>>,
 }
 
-impl PidTable {
+impl Default for PidTable {
     /// Knows nobody.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self { pages: (0..PIDS_MAX / PAGE).map(|_| None).collect() }
     }
+}
 
+impl PidTable {
     /// The number of `pid`.
     #[inline]
     pub fn get(&self, pid: u32) -> Option<u32> {
@@ -51,7 +53,7 @@ mod tests {
 
     #[test]
     fn each_pid_has_its_number_until_it_is_removed() {
-        let mut table = PidTable::new();
+        let mut table = PidTable::default();
         let pids = [1, 4_095, 4_096, 70_000, PIDS_MAX as u32 - 1];
         pids.iter().zip(0..).for_each(|(pid, number)| table.insert(*pid, number));
         let numbers: Vec<_> = pids.iter().map(|pid| table.get(*pid)).collect();
@@ -64,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_no_kernel_gives_is_nobody() {
-        let mut table = PidTable::new();
+        let mut table = PidTable::default();
         table.insert(PIDS_MAX as u32, 7);
         table.remove(u32::MAX);
         assert_eq!([PIDS_MAX as u32, u32::MAX].map(|pid| table.get(pid)), [None; 2]);
