@@ -220,9 +220,9 @@ fn staircase_where_quotas_end_between_ticks() {
     }
 }
 
-/// Where microseconds decide, the instructions of scheduler and guest do: three builds agreed for 15,
-/// 15 and 30 decisions under nice values, 145, 15 and 70 of 145 under sleepers, 2, 2 and 9 under
-/// forks.
+/// Where microseconds decide, the instructions of scheduler and guest do. Three builds agreed for
+/// 15, 15 and 30 decisions under nice values, 145, 15 and 70 of 145 under sleepers, 2, 2 and 9
+/// under forks.
 #[test]
 fn staircase() {
     let first = [(NICE, 12), (SLEEP, 12), (FORKS, 2)];
