@@ -145,7 +145,8 @@ fn fits(path: &Path, found: &Manifest, prepared: &Prepared) -> CliResult<()> {
         differences.push("other workload files".into());
     }
     if found.settings != prepared.settings {
-        differences.push("other settings (seed, HZ, costs, watchdog, lane or host)".into());
+        differences
+            .push("other settings (seed, HZ, costs, watchdog, lane, host, QEMU or guest)".into());
     }
     if differences.is_empty() {
         differences.push("other runs".into());
