@@ -379,8 +379,5 @@ pub fn select_idle_cpu(core: &Core, task: TaskId, prev: CpuId) -> CpuId {
     if let Some(cpu) = idle.iter_from(prev).next() {
         return cpu;
     }
-    if allowed.contains(prev) {
-        return prev;
-    }
-    allowed.first_cpu().expect("affinity was checked to be within the machine")
+    core.allowed_cpu(task, prev)
 }

@@ -324,6 +324,16 @@ impl Core {
         rq.curr.is_none() && rq.nr_running == 0
     }
 
+    /// `cpu` if `task` may run there, else the lowest CPU where it may.
+    #[inline]
+    pub fn allowed_cpu(&self, task: TaskId, cpu: CpuId) -> CpuId {
+        let allowed = &self.task(task).cpus_allowed;
+        if allowed.contains(cpu) {
+            return cpu;
+        }
+        allowed.first_cpu().expect("affinity was checked to be within the machine")
+    }
+
     /// Whether `task` is what its CPU runs.
     #[inline]
     pub fn is_running(&self, task: TaskId) -> bool {

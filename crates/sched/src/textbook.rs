@@ -461,12 +461,8 @@ impl<D: Discipline> SchedClass for Global<D> {
         prev: CpuId,
         _flags: WakeFlags,
     ) -> CpuId {
-        let allowed = &core.task(task).cpus_allowed;
-        let prev_allowed = allowed.contains(prev).then_some(prev);
-        self.find_cpu(core, task, prev, None)
-            .or(prev_allowed)
-            .or_else(|| allowed.first_cpu())
-            .expect("affinity was checked to be within the machine")
+        let found = self.find_cpu(core, task, prev, None);
+        found.unwrap_or_else(|| core.allowed_cpu(task, prev))
     }
 
     fn timer(&mut self, core: &mut Core, token: u64) {

@@ -9,6 +9,7 @@ use super::levels::Level;
 use super::versions::Exec;
 use super::{Runqueues, source_load, target_load};
 use crate::core::Core;
+use crate::flags::WakeFlags;
 use schedlab_model::{CpuId, TaskId};
 
 /// A task that is woken.
@@ -36,8 +37,32 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Why a task is placed that is not woken: the launcher forks and the new program calls exec,
+    /// a fork alone stays.
+    pub fn of(flags: WakeFlags) -> Option<Self> {
+        flags.is_fork().then_some(if flags.waker.is_some() { Self::Fork } else { Self::Exec })
+    }
+
     fn applies(self, level: &Level) -> bool {
         self == Self::Exec || level.fork
+    }
+}
+
+/// The CPU for a task that is new, or for one that is woken, which `wake` chooses. Where the task
+/// may no longer run on `prev` nothing is weighed.
+pub fn place<R: Runqueues>(
+    rqs: &R,
+    core: &Core,
+    task: TaskId,
+    prev: CpuId,
+    flags: WakeFlags,
+    wake: impl FnOnce() -> CpuId,
+) -> CpuId {
+    let allowed = core.allowed_cpu(task, prev);
+    match Reason::of(flags) {
+        _ if allowed != prev => allowed,
+        Some(reason) => new_cpu(rqs, core, task, prev, reason),
+        None => wake(),
     }
 }
 

@@ -29,11 +29,7 @@ impl DlClass {
         {
             return target;
         }
-        let allowed = &core.task(task).cpus_allowed;
-        if allowed.contains(prev) {
-            return prev;
-        }
-        allowed.first_cpu().expect("affinity was checked to be within the machine")
+        core.allowed_cpu(task, prev)
     }
 
     /// Whether `task` would run at once on `cpu` (`dl_task_is_earliest_deadline`).

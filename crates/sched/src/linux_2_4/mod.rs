@@ -485,9 +485,7 @@ impl SchedClass for GlobalQueue {
         prev: CpuId,
         _: WakeFlags,
     ) -> CpuId {
-        let allowed = &core.task(task).cpus_allowed;
-        let prev = Some(prev).filter(|prev| allowed.contains(*prev));
-        prev.or_else(|| allowed.first_cpu()).expect("affinity was checked to be within the machine")
+        core.allowed_cpu(task, prev)
     }
 
     fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {

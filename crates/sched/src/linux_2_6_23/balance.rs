@@ -14,7 +14,7 @@ use super::FairClock;
 use super::entity::Class;
 use super::rules::PRECISE_CPU_LOAD;
 use crate::balance_2_6::moves::{Move, Moved, move_some, push_running};
-use crate::balance_2_6::select::{Reason, Waking, new_cpu, wake_cpu};
+use crate::balance_2_6::select::{Waking, place, wake_cpu};
 use crate::balance_2_6::{Balancer, Looker, Runqueues, look};
 use crate::core::Core;
 use crate::flags::WakeFlags;
@@ -121,21 +121,12 @@ impl FairClock {
         prev: CpuId,
         flags: WakeFlags,
     ) -> CpuId {
-        let allowed = &core.task(task).cpus_allowed;
-        if !allowed.contains(prev) {
-            return allowed.first_cpu().expect("affinity was checked to be within the machine");
-        }
-        match flags.waker {
-            // The launcher forks and the new program calls exec; a fork alone stays.
-            None if flags.is_fork() => new_cpu(self, core, task, prev, Reason::Exec),
-            Some(_) if flags.is_fork() => new_cpu(self, core, task, prev, Reason::Fork),
-            waker => {
-                let is_sync = flags.sync && self.fair.values.sync_wakeups;
-                let leaves = waker.filter(|_| is_sync).map_or(0, |waker| self.weight(waker));
-                let this = flags.this_cpu;
-                wake_cpu(self, core, Waking { task, prev, this, leaves, comes: false })
-            }
-        }
+        place(self, core, task, prev, flags, || {
+            let is_sync = flags.sync && self.fair.values.sync_wakeups;
+            let leaves = flags.waker.filter(|_| is_sync).map_or(0, |waker| self.weight(waker));
+            let this = flags.this_cpu;
+            wake_cpu(self, core, Waking { task, prev, this, leaves, comes: false })
+        })
     }
 
     /// Moves waiting `task` from one CPU to another.

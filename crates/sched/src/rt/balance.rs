@@ -30,10 +30,7 @@ impl RtClass {
         {
             return target;
         }
-        if t.cpus_allowed.contains(prev) {
-            return prev;
-        }
-        t.cpus_allowed.first_cpu().expect("affinity was checked to be within the machine")
+        core.allowed_cpu(task, prev)
     }
 
     /// The best of the CPUs whose work is least important, if less important than `task`: its own,

@@ -22,7 +22,7 @@ use super::tasks::Kind;
 use super::variants::Rules;
 use super::{FIRST_SLOT, IDLE_PRIO, Staircase};
 use crate::balance_2_6::moves::{Move, Moved, move_some, push_running};
-use crate::balance_2_6::select::{Reason, Waking, new_cpu, wake_cpu};
+use crate::balance_2_6::select::{Waking, place, wake_cpu};
 use crate::balance_2_6::{Balancer, Looker, Runqueues, look};
 use crate::core::Core;
 use crate::flags::WakeFlags;
@@ -66,21 +66,12 @@ impl Staircase {
         prev: CpuId,
         flags: WakeFlags,
     ) -> CpuId {
-        let allowed = &core.task(task).cpus_allowed;
-        if !allowed.contains(prev) {
-            return allowed.first_cpu().expect("affinity was checked to be within the machine");
-        }
-        match flags.waker {
-            // The launcher forks and the new program calls exec; a fork alone stays.
-            None if flags.is_fork() => new_cpu(self, core, task, prev, Reason::Exec),
-            Some(_) if flags.is_fork() => new_cpu(self, core, task, prev, Reason::Fork),
-            _ => {
-                let this = flags.this_cpu;
-                let leaver = core.rq(this).curr.filter(|_| self.honours_sync && flags.sync);
-                let leaves = leaver.map_or(0, |curr| self.entry(curr).weight);
-                wake_cpu(self, core, Waking { task, prev, this, leaves, comes: false })
-            }
-        }
+        place(self, core, task, prev, flags, || {
+            let this = flags.this_cpu;
+            let leaver = core.rq(this).curr.filter(|_| self.honours_sync && flags.sync);
+            let leaves = leaver.map_or(0, |curr| self.entry(curr).weight);
+            wake_cpu(self, core, Waking { task, prev, this, leaves, comes: false })
+        })
     }
 
     /// `cpu` has nothing left to run. Says whether it got something.

@@ -13,7 +13,7 @@ use super::OrderOne;
 use super::arrays::Side;
 use super::rules::{BalanceRule, Rules};
 use crate::balance_2_6::catch_up::TickCatchUp;
-use crate::balance_2_6::select::{Reason, new_cpu};
+use crate::balance_2_6::select::place;
 use crate::balance_2_6::{Balancer, look, moves, versions};
 use crate::core::Core;
 use crate::flags::WakeFlags;
@@ -128,20 +128,10 @@ impl OrderOne {
         prev: CpuId,
         flags: WakeFlags,
     ) -> CpuId {
-        let allowed = &core.task(task).cpus_allowed;
-        if !allowed.contains(prev) {
-            return allowed.first_cpu().expect("affinity was checked to be within the machine");
-        }
-        match &self.balance.method {
-            Method::Counts(_) => prev,
-            Method::Domains(balancer) if !flags.is_fork() => {
-                self.wake_cpu(core, balancer, task, prev, flags)
-            }
-            Method::Domains(_) if flags.waker.is_none() => {
-                new_cpu(self, core, task, prev, Reason::Exec)
-            }
-            Method::Domains(_) => new_cpu(self, core, task, prev, Reason::Fork),
-        }
+        let Method::Domains(balancer) = &self.balance.method else {
+            return core.allowed_cpu(task, prev);
+        };
+        place(self, core, task, prev, flags, || self.wake_cpu(core, balancer, task, prev, flags))
     }
 
     /// Moves waiting `task` from one CPU to another (`pull_task`).

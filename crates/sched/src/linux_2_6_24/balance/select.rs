@@ -21,16 +21,11 @@ impl Fair {
         prev: CpuId,
         flags: WakeFlags,
     ) -> CpuId {
-        let allowed = &core.task(task).cpus_allowed;
-        let prev = match allowed.contains(prev) {
-            true => prev,
-            false => allowed.first_cpu().expect("affinity was checked to be within the machine"),
-        };
+        let prev = core.allowed_cpu(task, prev);
         if self.nr_cpus == 1 {
             return prev;
         }
-        if flags.is_fork() {
-            let reason = if flags.waker.is_some() { Reason::Fork } else { Reason::Exec };
+        if let Some(reason) = Reason::of(flags) {
             return new_cpu(self, core, task, prev, reason);
         }
         let sync = flags.sync && self.values.features.sync_wakeups;
