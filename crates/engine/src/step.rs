@@ -106,6 +106,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let step = match pending {
             Some(Step::JoinAll) => Step::JoinAll,
             Some(Step::Exit) => return self.exit(cpu, task),
+            Some(Step::Fork { task: spec }) => return self.fork(cpu, task, spec),
             Some(step) => return self.object_step(cpu, task, step, true),
             None => exec.interpreter.next(program),
         };
@@ -128,11 +129,11 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.execs[task.index()].yielded = true;
                 Next::Yield
             }
-            Step::Fork { task: spec } => {
-                self.charge(task, self.costs.fork_ns);
-                self.fork(cpu, task, spec);
-                Next::Call
+            // The child exists, and may preempt, when the work of the fork is done.
+            Step::Fork { .. } if self.costs.fork_ns > 0 => {
+                self.call_first(task, self.costs.fork_ns, step)
             }
+            Step::Fork { task: spec } => self.fork(cpu, task, spec),
             Step::JoinAll => self.wait_for_all(cpu, task),
             Step::SetAttr { op } => {
                 if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
@@ -148,11 +149,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.emit(cpu, EventKind::Progress { task });
                 Next::Continue
             }
-            Step::Exit if self.costs.exit_ns > 0 => {
-                self.charge(task, self.costs.exit_ns);
-                self.shared(task).pending = Some(Step::Exit);
-                Next::Call
-            }
+            Step::Exit if self.costs.exit_ns > 0 => self.call_first(task, self.costs.exit_ns, step),
             Step::Exit => self.exit(cpu, task),
             Step::Mem { .. } | Step::MemRun { .. } => {
                 match self.config.machine.memory.cpu_ns(&step) {
@@ -162,6 +159,13 @@ impl<S: TraceSink> Engine<'_, S> {
             }
             step => self.first_object_step(cpu, task, step),
         }
+    }
+
+    /// The time of a call passes, `ns` beside what is owed already; then `step` is carried out.
+    fn call_first(&mut self, task: TaskId, ns: Nanos, step: Step) -> Next {
+        self.charge(task, ns);
+        self.shared(task).pending = Some(step);
+        Next::Call
     }
 
     /// A step that touches objects, when the program comes to it.

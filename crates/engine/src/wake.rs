@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
 use crate::exec::{Exec, Waiting};
 use crate::locks::LateWake;
+use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{CpuId, EventKind, Interpreter, Release, TaskId, TraceSink};
@@ -32,11 +33,11 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// The running `parent` forks a task of description `spec` on `cpu`.
-    pub(crate) fn fork(&mut self, cpu: CpuId, parent: TaskId, spec: u32) {
+    pub(crate) fn fork(&mut self, cpu: CpuId, parent: TaskId, spec: u32) -> Next {
         if self.core.tasks.len() as u64 >= TASKS_MAX {
             let time_ns = self.core.now;
             self.error.get_or_insert(SimError::TooManyTasks { max: TASKS_MAX, time_ns });
-            return;
+            return Next::Call;
         }
         let number = self.nr_forked[spec as usize];
         self.nr_forked[spec as usize] += 1;
@@ -47,6 +48,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.count_child(parent, spec);
         self.charge(task, self.costs.child_start_ns);
         self.start(task, WakeKind::Fork, cpu, Some(parent));
+        Next::Call
     }
 
     /// A task comes into existence on `cpu`, asleep.

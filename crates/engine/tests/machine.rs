@@ -194,7 +194,7 @@ fn a_lazy_request_becomes_full_at_the_tick() {
 }
 
 /// What a task owes for a call it works off before the next one, so also before it waits or exits:
-/// in a kernel fork(2) has taken its time when it returns.
+/// in a kernel fork(2) has taken its time when it returns, and the child is there at its end.
 #[test]
 fn forks_take_their_time_before_the_parent_waits_or_exits() {
     const FORK: Nanos = 2_500_000;
@@ -211,7 +211,7 @@ fn forks_take_their_time_before_the_parent_waits_or_exits() {
         let is_fork = |kind: &EventKind| matches!(kind, EventKind::Fork { parent: Some(_), .. });
         let forks = run.trace.events.iter().filter(|event| is_fork(&event.kind));
         let at: Vec<Nanos> = forks.map(|event| event.time_ns).collect();
-        assert_eq!(at, (0..12).map(|nth| nth * FORK).collect::<Vec<_>>());
+        assert_eq!(at, (1..=12).map(|nth| nth * FORK).collect::<Vec<_>>());
         assert_eq!((first_run_ns(&run, 1), exit_ns(&run, 0)), (12 * FORK, exits_at), "{waits}");
         assert_eq!(run.outcome.end_ns, 12 * FORK + 12 * MS);
     }

@@ -156,7 +156,7 @@ pub struct Costs {
     /// that: the rest of the interrupt and the way out of it, a part of `tick_ns`. What ran is
     /// charged with it, so a turn that is as long as some ticks is not used up at the last one.
     pub tick_resched_ns: Nanos,
-    /// Creating a task, on the parent's CPU.
+    /// Creating a task, on the parent's CPU. The child exists when it has passed.
     pub fork_ns: Nanos,
     /// What a forked task does before its program begins (faults of memory that it shares with its
     /// parent, setting up), on the CPU that runs it first.

@@ -70,7 +70,8 @@ pub(crate) struct Objects {
 /// What the engine keeps of a task that uses objects.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// A step that goes on when the task runs again: it was woken to try once more.
+    /// A step that goes on when the task runs again: it was woken to try once more, or the time of
+    /// its call has passed.
     pub pending: Option<Step>,
     /// The deadline task whose parameters it is lent.
     pub donor: Option<TaskId>,
