@@ -18,8 +18,21 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Lines of the console that an error shows.
+/// Last lines of the console that an error shows.
 const LINES_SHOWN: usize = 12;
+/// Lines that it shows of what a kernel that went wrong says, from the first on: where it went
+/// wrong and how it came there, which stand far above the last lines.
+const COMPLAINT_SHOWN: usize = 60;
+/// How a kernel begins to say that it went wrong (arch/x86: `die`, `show_fault_oops`,
+/// `exc_general_protection`; lib/bug.c; kernel/panic.c).
+const COMPLAINTS: [&str; 6] = [
+    "BUG: ",
+    "kernel BUG at ",
+    "Oops: ",
+    "general protection fault",
+    "double fault",
+    "Kernel panic",
+];
 /// Bytes of the console that are looked at.
 const CONSOLE_MAX: u64 = 1 << 20;
 
@@ -149,13 +162,7 @@ impl Guest {
 
     /// An error with the last lines of the console.
     pub fn failure(&self, what: &str) -> VmError {
-        let console = self.console();
-        let lines: Vec<&str> = console.lines().filter(|line| !line.trim().is_empty()).collect();
-        let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
-        let tail = match shown {
-            [] => "nothing was written on its console".to_owned(),
-            _ => format!("the last lines of its console:\n    {}", shown.join("\n    ")),
-        };
+        let tail = shown(&self.console());
         let when = stage::text(self.shared.stage());
         VmError::System(format!("{what} {when}; {tail}"))
     }
@@ -167,6 +174,24 @@ impl Drop for Guest {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What an error shows of a console.
+fn shown(console: &str) -> String {
+    let lines: Vec<&str> = console.lines().filter(|line| !line.trim().is_empty()).collect();
+    let complains = |line: &&str| COMPLAINTS.iter().any(|start| after_stamp(line).contains(start));
+    let (what, lines) = match lines.iter().position(complains) {
+        Some(first) => {
+            let end = lines.len().min(first + COMPLAINT_SHOWN);
+            ("what its kernel says", &lines[first..end])
+        }
+        None if lines.is_empty() => return "nothing was written on its console".into(),
+        None => {
+            let first = lines.len().saturating_sub(LINES_SHOWN);
+            ("the last lines of its console", &lines[first..])
+        }
+    };
+    format!("{what}:\n    {}", lines.join("\n    "))
 }
 
 /// The text of a file, without what a terminal would not show.
@@ -182,4 +207,25 @@ fn text_of(file: &File) -> String {
 /// A line of the kernel without its time.
 fn after_stamp(line: &str) -> &str {
     line.split_once("] ").map_or(line, |(_, text)| text).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_console_is_shown_from_where_the_kernel_goes_wrong() {
+        let boots: Vec<String> = (0..40).map(|nth| format!("[    0.{nth:02}] boots")).collect();
+        let boots = boots.join("\n");
+        let trace: Vec<String> =
+            (0..80).map(|nth| format!("[    1.{nth:02}]  call {nth}")).collect();
+        let fault = "[    1.00] Oops: general protection fault, probably for address 0x1";
+        let all = format!("{boots}\n\n{fault}\n{}\n", trace.join("\n"));
+        let text = shown(&all);
+        assert!(text.starts_with(&format!("what its kernel says:\n    {fault}\n")), "{text}");
+        assert!(text.ends_with("call 58"), "{text}");
+        let text = shown(&boots);
+        assert!(text.starts_with("the last lines of its console:\n    [    0.28] boots"), "{text}");
+        assert_eq!(shown("\n"), "nothing was written on its console");
+    }
 }
