@@ -309,13 +309,15 @@ impl Lane for VmLane {
         let request = &request;
         let job = self.job(request, &kernel)?;
         let watch = (self.options.clock == Clock::Live).then(live::HostLoad::start);
-        let (answer, checked) = self.ask_checked(&job)?;
+        let ((answer, checked), nr_races) =
+            live::despite_races(&job.setup, &*self.say, || self.ask_checked(&job))?;
         let load = watch.and_then(|watch| watch.finish());
         let mut result = self.result(request, &job, answer, sink)?;
         if let Some(checked) = checked {
             add(&mut result, "vm.checked", checked);
         }
         result.warnings.extend(load);
+        result.warnings.extend(live::race_warning(nr_races));
         Ok(result)
     }
 }
