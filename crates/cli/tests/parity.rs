@@ -9,7 +9,7 @@ use schedlab_lab::{Lane, RunRequest, SimLane};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{
-    Amount, ChannelKind, CpuMask, DeadlineParams, EventKind, LoopCount, MutexProtocol, ObjectId,
+    ChannelKind, CpuMask, DeadlineParams, EventKind, LoopCount, MutexProtocol, ObjectId,
     ObjectKind, ObjectSpec, Op, Policy, TaskSpec, Workload,
 };
 
@@ -130,14 +130,14 @@ fn priority_inversion_under_each_protocol() {
         let low = fifo("low", 10, |program| {
             program.lock(A).run(20 * MS).unlock(A).op(Op::Progress);
         });
-        let mut middle = fifo("middle", 20, |program| {
-            program.run(60 * MS).op(Op::Progress);
+        // They sleep until their time: the launcher, which is no real-time task, would release them
+        // late where others use the CPUs.
+        let middle = fifo("middle", 20, |program| {
+            program.sleep(8 * MS).run(60 * MS).op(Op::Progress);
         });
-        let mut high = fifo("high", 30, |program| {
-            program.lock(A).run(MS).unlock(A).op(Op::Progress);
+        let high = fifo("high", 30, |program| {
+            program.sleep(4 * MS).lock(A).run(MS).unlock(A).op(Op::Progress);
         });
-        middle.release_ns = Amount::Constant(8 * MS);
-        high.release_ns = Amount::Constant(4 * MS);
         let mutex = ObjectKind::Mutex { protocol };
         same_order(&workload(vec![low, middle, high], &[("mutex", mutex)]))
     };
