@@ -136,6 +136,14 @@ fn what_is_stored_is_not_run_again() {
     assert!(!view.stdout.contains("nr_switches"));
 }
 
+/// A manifest as a program with other models would have written it.
+fn of_other_models(path: &Path) -> String {
+    let mut manifest = json(&std::fs::read(path).unwrap());
+    manifest["models"] = "0123456789abcdef".into();
+    manifest["plan_key"] = "0".repeat(64).into();
+    manifest.to_string()
+}
+
 #[test]
 fn a_directory_holds_one_experiment() {
     let folder = small();
@@ -156,6 +164,11 @@ fn a_directory_holds_one_experiment() {
     assert!(text.contains("another experiment: 12 runs with another text of small.toml"), "{text}");
     assert!(text.contains("--fresh"), "{text}");
     assert!(files(&folder.path().join("out")) == before, "a refusal changes nothing");
+    assert_eq!(run(&["--fresh"]).code, 0);
+    let path = folder.path().join("out/manifest.json");
+    std::fs::write(&path, of_other_models(&path)).unwrap();
+    let text = flat(&run(&[]).stderr);
+    assert!(text.contains("12 runs with other models (0123456789abcdef, these are "), "{text}");
     assert_eq!(run(&["--fresh"]).code, 0);
     std::fs::create_dir(folder.path().join("mine")).unwrap();
     std::fs::write(folder.path().join("mine/report.html"), "mine").unwrap();
@@ -232,6 +245,12 @@ fn a_manifest_repeats_the_sweep_and_sees_every_change() {
     let edited = schedlab_in(folder.path(), &["compare", "--manifest", "out/manifest.json"]);
     assert_eq!(edited.code, 2);
     assert!(flat(&edited.stderr).contains("not those that its text gives"), "{}", edited.stderr);
+    std::fs::write(&path, &whole).unwrap();
+    std::fs::write(&path, of_other_models(&path)).unwrap();
+    let older = schedlab_in(folder.path(), &["compare", "--manifest", "out/manifest.json"]);
+    assert!(older.stdout.contains("14 of 14 results are identical"), "{}", older.stdout);
+    let note = flat(&older.stderr);
+    assert!(note.contains("with models 0123456789abcdef, this is schedlab"), "{note}");
 }
 
 #[test]

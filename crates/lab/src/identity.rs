@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What makes a run the run it is, as a hash: by it a stored result is known again.
 //!
-//! The hash covers the program's version, the lane with its settings, the whole workload (not its
-//! name: a file may have changed), scheduler, tunables, machine, CPUs, parameters, seed, end and
-//! what stays in the result. SHA-256 (FIPS 180-4), because the sum also guards files.
+//! The hash covers the program's version (of simulated runs also the sources of its models), the
+//! lane with its settings, the whole workload (not its name: a file may have changed), scheduler,
+//! tunables, machine, CPUs, parameters, seed, end and what stays in the result. SHA-256 (FIPS
+//! 180-4), because the sum also guards files.
 
 use crate::{PlannedRun, RunResult};
 use sha2::{Digest, Sha256};
@@ -38,9 +39,31 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The key of a run under `version`; `lane` is all of the lane's settings as text.
-pub fn run_key(run: &PlannedRun, lane: &str, version: &str) -> String {
+/// The program that makes runs, as far as results depend on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// Sum of the sources that decide what a simulated run gives, 16 hexadecimal digits.
+    pub models: String,
+}
+
+impl Program {
+    /// This one.
+    pub fn this() -> Self {
+        let [version, models] = [env!("CARGO_PKG_VERSION"), env!("SCHEDLAB_MODELS")];
+        Self { version: version.into(), models: models.into() }
+    }
+}
+
+/// The key of a run by `program`; `lane` is all of the lane's settings as text. A measured run does
+/// not depend on the models.
+pub fn run_key(run: &PlannedRun, lane: &str, program: &Program) -> String {
     let mut hasher = Hasher::default();
+    let Program { version, models } = program;
+    if run.lane == "sim" {
+        let _ = write!(hasher, "{models:?} ");
+    }
     // The parts are quoted by `Debug`, so no two runs can share a text.
     let request = &run.request;
     let _ = write!(
@@ -91,11 +114,24 @@ mod tests {
 
     #[test]
     fn whatever_determines_a_run_is_in_its_key() {
-        let key = |run: &PlannedRun| run_key(run, "HZ 250", "1");
+        let program = |version: &str, models: &str| Program {
+            version: version.into(),
+            models: models.into(),
+        };
+        let of =
+            |run: &PlannedRun, lane, version, models| run_key(run, lane, &program(version, models));
+        let key = |run: &PlannedRun| of(run, "HZ 250", "1", "a");
         let base = key(&run());
         assert_eq!(base, key(&run()));
         assert_eq!(base.len(), 64);
-        let mut keys = vec![base, run_key(&run(), "HZ 100", "1"), run_key(&run(), "HZ 250", "2")];
+        let mut keys = vec![
+            base,
+            of(&run(), "HZ 100", "1", "a"),
+            of(&run(), "HZ 250", "2", "a"),
+            of(&run(), "HZ 250", "1", "b"),
+        ];
+        let measured = PlannedRun { lane: "host".into(), ..run() };
+        assert_eq!(of(&measured, "", "1", "a"), of(&measured, "", "1", "b"));
         let changes: [fn(&mut RunRequest); 11] = [
             |r| r.program = Some(std::sync::Arc::new(crate::program::tests::sleeper())),
             |r| r.machine = crate::machine::preset("laptop").map(std::sync::Arc::new),

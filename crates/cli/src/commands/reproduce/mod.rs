@@ -17,6 +17,7 @@ use crate::error::{CliError, CliResult};
 use crate::machine;
 use crate::output::{AtomicFile, Out, say};
 use schedlab_lab::claims::{Check, ClaimResult, Evidence, judge};
+use schedlab_lab::identity::Program;
 use schedlab_lab::{ExperimentResult, Failure, PlannedRun, Watchdog};
 use schedlab_report::StudyPage;
 use std::path::Path;
@@ -109,8 +110,8 @@ fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> Cli
         ..Settings::new(args.seed, &args.lane, &lane)
     };
     let study = source.study.clone();
-    let version = env!("CARGO_PKG_VERSION");
-    let prepared = Prepared::of(source, settings, version, schedlab_lab::plan::RUNS_MAX_DEFAULT)?;
+    let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
+    let prepared = Prepared::of(source, settings, &Program::this(), runs_max)?;
     prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let (results, failures) = stored(&prepared, folder, begin, sim::threads(&args.machine))?;
     let nr_cpus = schedlab_host::allowed_cpus().weight();

@@ -10,6 +10,7 @@ use crate::args::VerdictArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::say;
 use crate::table::counted;
+use schedlab_lab::identity::Program;
 use schedlab_lab::store::{self, LOG_NAME, RunLog};
 use std::fs::File;
 use std::path::Path;
@@ -133,10 +134,13 @@ fn fits(path: &Path, found: &Manifest, prepared: &Prepared) -> CliResult<()> {
     if found.plan_key == prepared.plan_key {
         return Ok(());
     }
-    let version = env!("CARGO_PKG_VERSION");
+    let Program { version, models } = Program::this();
     let mut differences = Vec::new();
     if found.schedlab_version != version {
         differences.push(format!("version {} (this is {version})", found.schedlab_version));
+    }
+    if found.models != models {
+        differences.push(format!("other models ({}, these are {models})", found.models));
     }
     if found.experiment_text != prepared.source.text {
         differences.push(format!("another text of {}", found.experiment_file));

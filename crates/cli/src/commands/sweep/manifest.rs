@@ -8,7 +8,7 @@ use super::prepare::{Prepared, Settings};
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::output::AtomicFile;
-use schedlab_lab::identity::{result_sum, sha256};
+use schedlab_lab::identity::{Program, result_sum, sha256};
 use schedlab_lab::store::RunLog;
 use schedlab_lab::{Failure, RunResult, View, values};
 use schemars::JsonSchema;
@@ -54,6 +54,9 @@ pub struct Manifest {
     pub schema_version: u32,
     /// Version of the program.
     pub schedlab_version: String,
+    /// Sum of the sources that decide what its simulated runs give; empty: not known.
+    #[serde(default)]
+    pub models: String,
     /// Name of the experiment file.
     pub experiment_file: String,
     /// Its text.
@@ -76,9 +79,11 @@ pub struct Manifest {
 
 impl Manifest {
     fn of(prepared: &Prepared) -> Self {
+        let Program { version, models } = Program::this();
         Self {
             schema_version: SCHEMA_VERSION,
-            schedlab_version: env!("CARGO_PKG_VERSION").into(),
+            schedlab_version: version,
+            models,
             experiment_file: prepared.file_name(),
             experiment_text: prepared.source.text.clone(),
             workload_files: prepared.source.files(),
@@ -89,6 +94,11 @@ impl Manifest {
             runs: Vec::new(),
             files: BTreeMap::new(),
         }
+    }
+
+    /// The program that made the runs.
+    pub fn program(&self) -> Program {
+        Program { version: self.schedlab_version.clone(), models: self.models.clone() }
     }
 
     /// Reads the manifest of a directory, if it has one.

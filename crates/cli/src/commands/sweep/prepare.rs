@@ -9,7 +9,7 @@ use crate::machine;
 use crate::made;
 use crate::output::say;
 use schedlab_host::HostLane;
-use schedlab_lab::identity::{plan_key, run_key};
+use schedlab_lab::identity::{Program, plan_key, run_key};
 use schedlab_lab::{Lane, Plan, PlanInput, SimLane, Watchdog};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::Costs;
@@ -136,15 +136,14 @@ impl Prepared {
         let lane = machine::sim_lane(&args.machine)?;
         made::configure(&args.machine.scx, &[]);
         let settings = Settings::new(args.tasks.seed, args.sweep.lane.as_slice(), &lane);
-        let version = env!("CARGO_PKG_VERSION");
-        Self::of(source, settings, version, args.sweep.runs_max as usize)
+        Self::of(source, settings, &Program::this(), args.sweep.runs_max as usize)
     }
 
-    /// From a source and settings, with the keys that `version` of the program gives.
+    /// From a source and settings, with the keys that `program` gives.
     pub fn of(
         mut source: Source,
         mut settings: Settings,
-        version: &str,
+        program: &Program,
         runs_max: usize,
     ) -> CliResult<Self> {
         let mut lane = settings.lane()?;
@@ -188,11 +187,11 @@ impl Prepared {
                 let of_file = lane.made.iter().find(|made| made.name == run.request.scheduler);
                 match (run.lane.as_str(), of_file) {
                     ("sim", Some(made)) => {
-                        run_key(run, &format!("{sim_text} {}", made.sum), version)
+                        run_key(run, &format!("{sim_text} {}", made.sum), program)
                     }
-                    ("sim", None) => run_key(run, &sim_text, version),
-                    ("vm", _) => run_key(run, &settings.vm, version),
-                    _ => run_key(run, &settings.host, version),
+                    ("sim", None) => run_key(run, &sim_text, program),
+                    ("vm", _) => run_key(run, &settings.vm, program),
+                    _ => run_key(run, &settings.host, program),
                 }
             })
             .collect();

@@ -14,6 +14,7 @@ use crate::error::{CliError, CliResult};
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, number};
 use schedlab_host::HostLane;
+use schedlab_lab::identity::Program;
 use schedlab_lab::{ExecuteOptions, execute_some, values};
 use schedlab_metrics::stats;
 use serde::Serialize;
@@ -69,20 +70,18 @@ pub fn repeat(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
 fn prepare(then: &Manifest, runs_max: usize) -> CliResult<Prepared> {
     let source = Source::new(&then.experiment_file, then.experiment_text.clone(), None)?
         .with_files(then.workload_files.clone());
-    let prepared = Prepared::of(source, then.settings.clone(), &then.schedlab_version, runs_max)?;
-    let version = env!("CARGO_PKG_VERSION");
-    let is_other_version = then.schedlab_version != version;
-    if is_other_version {
-        say(format!(
-            "note: the results are of schedlab {}, this is {version}",
-            then.schedlab_version
-        ));
+    let (made_by, this) = (then.program(), Program::this());
+    let prepared = Prepared::of(source, then.settings.clone(), &made_by, runs_max)?;
+    let is_other_program = made_by != this;
+    if is_other_program {
+        let name = |Program { version, models }| format!("schedlab {version} with models {models}");
+        say(format!("note: the results are of {}, this is {}", name(made_by), name(this)));
     }
     let is_same = prepared.plan_key == then.plan_key;
     let labels = |index: usize| manifest::entry(&prepared, index, None).label;
     let names_fit = then.runs.len() == prepared.plan.runs.len()
         && then.runs.iter().enumerate().all(|(index, run)| run.label == labels(index));
-    let can_be_compared = is_same || (is_other_version && names_fit);
+    let can_be_compared = is_same || (is_other_program && names_fit);
     if !can_be_compared {
         return Err(CliError::usage_help(
             "the runs of the manifest are not those that its text gives",

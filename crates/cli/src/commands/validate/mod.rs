@@ -17,6 +17,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::output::{AtomicFile, Out, say};
 use clap::Args;
+use schedlab_lab::identity::Program;
 use schedlab_lab::validate::{Generated, Validation, ValidationResult, Verdict, Wanted, judge};
 use schedlab_lab::{ExperimentResult, SimLane, StudyError, Watchdog};
 use std::io::Write;
@@ -129,7 +130,7 @@ fn prepare(
     let lane = SimLane { watchdog: Watchdog::Off, ..SimLane::default() };
     let settings = Settings::new(1, &[], &lane);
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
-    Prepared::of(source, settings, env!("CARGO_PKG_VERSION"), runs_max)
+    Prepared::of(source, settings, &Program::this(), runs_max)
 }
 
 /// Writes the result, the report, and the tables for a page of the documentation.

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A sum over the sources that decide what a simulated run gives: engine, models, workloads,
+//! measures, and what of this crate leads from a request to its result.
+//!
+//! Stored results are known again by it, so that who changes a model is not shown what the model
+//! gave before. Where the sources of the other crates are not beside this one there is nothing to
+//! change, and the version says it all.
+
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Files and directories, seen from this crate.
+const SOURCES: [&str; 15] = [
+    "../model/src",
+    "../workload/src",
+    "../sched/src",
+    "../engine/src",
+    "../metrics/src",
+    "../scx/src",
+    "../scx/include",
+    "../../machines",
+    "src/machine",
+    "src/launchers.rs",
+    "src/pipeline.rs",
+    "src/place.rs",
+    "src/policy.rs",
+    "src/recorder.rs",
+    "src/sim.rs",
+];
+
+fn main() -> io::Result<()> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut files = Vec::new();
+    for source in SOURCES.map(Path::new).iter().filter(|source| source.exists()) {
+        println!("cargo::rerun-if-changed={}", source.display());
+        gather(source, &mut files)?;
+    }
+    files.sort();
+    let mut sum = Sha256::new();
+    for file in files {
+        let text = fs::read(&file)?;
+        sum.update(format!("{} {}\n", file.display(), text.len()));
+        sum.update(text);
+    }
+    let mut digits = String::new();
+    for byte in &sum.finalize()[..8] {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    println!("cargo::rustc-env=SCHEDLAB_MODELS={digits}");
+    Ok(())
+}
+
+/// The files of `path`, all levels.
+fn gather(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !path.is_dir() {
+        files.push(path.to_path_buf());
+        return Ok(());
+    }
+    for entry in fs::read_dir(path)? {
+        gather(&entry?.path(), files)?;
+    }
+    Ok(())
+}
