@@ -7,6 +7,10 @@
 //! are here, a run is made twice, both are compared, and the output says so. `cargo xtask bless`
 //! writes the file anew, from the kernels that are here.
 //!
+//! Tasks come one after the other, some milliseconds apart: of tasks that come at once some
+//! microseconds decide who is first, and those belong to a build of the guest. Of four builds two
+//! began with another task.
+//!
 //! The kernels' own class and `vtime` have no entry: who of several tasks is first goes by some
 //! microseconds of CPU time that each has used before its work begins, and those belong to a build
 //! of the guest. Two builds differed from the first turns on. Under `sd` builds differed in whether
@@ -17,7 +21,8 @@ use common::{kernel_ready, schedlab};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-const HOGS: &str = "hogs:n=4,work=120ms";
+/// Four equal tasks.
+const HOGS: &str = "hogs.json";
 /// Nice -5, 0, 5, 10.
 const NICE: &str = "nice.json";
 /// Tests write the file one after the other.
@@ -35,7 +40,7 @@ fn turns_are_as_written_down(test: &str, kernel: &str, schedulers: &str) {
     }
     let blesses = std::env::var_os("SCHEDLAB_BLESS").is_some();
     let _alone = blesses.then(|| FILE.lock().unwrap_or_else(PoisonError::into_inner));
-    for workload in [HOGS.to_owned(), file(NICE)] {
+    for workload in [HOGS, NICE].map(file) {
         for line in checked(&workload, kernel, schedulers, blesses) {
             assert!(!line.contains("bless anew"), "{line}");
             let is_checked = ["the same", "both runs equal", "turns kept"];
