@@ -93,10 +93,11 @@ pub fn despite_races<T>(
 /// A warning, if the emulator made the kernel crash before.
 pub fn race_warning(nr_races: u32) -> Option<Warning> {
     (nr_races > 0).then(|| {
+        let often = if nr_races == 1 { "once".into() } else { format!("{nr_races} times") };
         warning(
             "emulator-crash",
             format!(
-                "The guest's kernel crashed {nr_races} times before this run because QEMU ran a \
+                "The guest's kernel crashed {often} before this run because QEMU ran a \
                  breakpoint (int3) that the kernel had taken out of its code: a flaw of emulation \
                  with several CPUs, not of the kernel or its scheduler. The run was made again."
             ),
@@ -218,6 +219,7 @@ mod tests {
             assert_eq!(after(accel, nr_cpus, &[race]), (Err(race.into()), 1));
         }
         assert_eq!(race_warning(0), None);
-        assert!(race_warning(2).unwrap().text.contains("crashed 2 times"));
+        assert!(race_warning(1).unwrap().text.contains("crashed once before"));
+        assert!(race_warning(2).unwrap().text.contains("crashed 2 times before"));
     }
 }
