@@ -23,8 +23,8 @@ const LINES_SHOWN: usize = 12;
 /// Lines that it shows of what a kernel that went wrong says, from the first on: where it went
 /// wrong and how it came there, which stand far above the last lines.
 const COMPLAINT_SHOWN: usize = 60;
-/// How a kernel begins to say that it went wrong (arch/x86: `die`, `show_fault_oops`,
-/// `exc_general_protection`; lib/bug.c; kernel/panic.c).
+/// What stands in the first line in which a kernel says that it went wrong (arch/x86: `die`,
+/// `show_fault_oops`, `exc_general_protection`; lib/bug.c; kernel/panic.c).
 const COMPLAINTS: [&str; 6] = [
     "BUG: ",
     "kernel BUG at ",
@@ -179,7 +179,7 @@ impl Drop for Guest {
 /// What an error shows of a console.
 fn shown(console: &str) -> String {
     let lines: Vec<&str> = console.lines().filter(|line| !line.trim().is_empty()).collect();
-    let complains = |line: &&str| COMPLAINTS.iter().any(|start| after_stamp(line).contains(start));
+    let complains = |line: &&str| COMPLAINTS.iter().any(|words| line.contains(words));
     let (what, lines) = match lines.iter().position(complains) {
         Some(first) => {
             let end = lines.len().min(first + COMPLAINT_SHOWN);
