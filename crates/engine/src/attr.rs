@@ -7,7 +7,7 @@ use crate::error::SimError;
 use crate::observe::Cause;
 use crate::stack;
 use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
-use schedlab_sched::core::TaskState;
+use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 
 impl<S: TraceSink> Engine<'_, S> {

@@ -4,7 +4,7 @@
 use crate::objects::BlockedTask;
 use schedlab_model::{CgroupId, Machine, Nanos};
 use schedlab_sched::BandwidthStats;
-use schedlab_sched::options::Options;
+use schedlab_sched::boundary::options::Options;
 use schedlab_sched::registry::SchedulerInfo;
 
 /// Everything that determines a run beside the workload.

@@ -10,7 +10,7 @@
 
 use crate::engine::Engine;
 use schedlab_model::{CpuId, Nanos, SwitchOut, TaskId, TraceSink};
-use schedlab_sched::explain::{Explanation, Fact, Value};
+use schedlab_sched::boundary::explain::{Explanation, Fact, Value};
 use schedlab_sched::{Core, PreemptCheck};
 
 /// Why a CPU chose anew.

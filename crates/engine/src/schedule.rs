@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::error::SchedulerFault;
 use crate::observe::Cause;
 use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
-use schedlab_sched::core::{Task, TaskState};
+use schedlab_sched::boundary::core::{Task, TaskState};
 use schedlab_sched::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 
 impl<S: TraceSink> Engine<'_, S> {
@@ -303,7 +303,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The migration thread's work: `task` has left `cpu`, which its affinity forbids.
     fn move_away(&mut self, cpu: CpuId, task: TaskId) {
         self.execs[task.index()].must_move = false;
-        let to = schedlab_sched::class::select_idle_cpu(&self.core, task, cpu);
+        let to = schedlab_sched::boundary::class::select_idle_cpu(&self.core, task, cpu);
         self.core.set_task_cpu(task, to);
         self.drain();
         let enqueue = EnqueueFlags { moved: true, migrated: true, ..EnqueueFlags::NONE };

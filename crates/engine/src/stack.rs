@@ -5,7 +5,7 @@
 //! class of the stack is asked at every switch and every tick.
 
 use schedlab_model::{MutexProtocol, ObjectKind, ObjectSpec, Op, Policy, Workload};
-use schedlab_sched::core::CLASSES_MAX;
+use schedlab_sched::boundary::core::CLASSES_MAX;
 use schedlab_sched::{Core, SchedClass};
 
 /// All policies.

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::exec::Waiting;
 use schedlab_model::program::{IoDirection, TimerMode};
 use schedlab_model::{CpuId, EventKind, Nanos, Op, Step, TaskId, TraceSink};
-use schedlab_sched::core::TaskState;
+use schedlab_sched::boundary::core::TaskState;
 
 /// What a step leaves behind.
 pub(crate) enum Next {

@@ -9,7 +9,7 @@ use crate::step::Next;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{CpuId, EventKind, Interpreter, Release, TaskId, TraceSink};
-use schedlab_sched::core::{Comm, PreemptCheck, Task, TaskState};
+use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
 
 /// Steps looked ahead for the length of a CPU burst.

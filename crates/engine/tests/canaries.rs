@@ -11,7 +11,7 @@ use common::workloads::{all, burst, bursts, endless_hogs, nice, on, task};
 use common::{Case, MS, S};
 use schedlab_engine::{SchedulerFault, SimError};
 use schedlab_model::{CpuId, Machine, Policy, TaskId, TaskSpec, Workload};
-use schedlab_sched::class::select_idle_cpu;
+use schedlab_sched::boundary::class::select_idle_cpu;
 use schedlab_sched::registry::{Claims, SchedulerInfo};
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, TaskState, WakeFlags};
 use std::collections::VecDeque;

@@ -13,7 +13,9 @@ use schedlab_model::{
     CgroupId, CgroupSpec, Costs, CpuId, EventKind, Machine, Nanos, SchedAttr, TaskSpec, Workload,
 };
 use schedlab_sched::Core;
-use schedlab_sched::explain::{Candidate, Contest, Explanation, Rule, Value, Who, number_in};
+use schedlab_sched::boundary::explain::{
+    Candidate, Contest, Explanation, Rule, Value, Who, number_in,
+};
 use schedlab_sched::registry::SCHEDULERS;
 use std::collections::BTreeMap;
 

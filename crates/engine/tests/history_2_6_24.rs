@@ -15,7 +15,7 @@ use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     CgroupId, CgroupSpec, LoopCount, Machine, Op, Policy, SchedAttr, TaskSpec, Workload,
 };
-use schedlab_sched::options::Options;
+use schedlab_sched::boundary::options::Options;
 use schedlab_sched::registry::find;
 
 const FIRST: &str = "linux-2.6.24";

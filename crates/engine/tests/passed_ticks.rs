@@ -14,7 +14,7 @@ use schedlab_model::{
     Amount, Costs, CpuId, CpuMask, LoopCount, Machine, Nanos, Op, Policy, TaskSpec, Workload,
 };
 use schedlab_sched::Core;
-use schedlab_sched::explain::Explanation;
+use schedlab_sched::boundary::explain::Explanation;
 use schedlab_sched::registry::SCHEDULERS;
 
 /// Looks away: its presence alone makes the engine take every tick.

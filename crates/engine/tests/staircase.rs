@@ -18,7 +18,7 @@ use schedlab_model::{
     Workload,
 };
 use schedlab_sched::Core;
-use schedlab_sched::explain::{Explanation, Fact, Value, number_in};
+use schedlab_sched::boundary::explain::{Explanation, Fact, Value, number_in};
 use schedlab_sched::registry::find;
 
 fn endless() -> Program {

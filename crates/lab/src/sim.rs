@@ -22,8 +22,8 @@ use schedlab_model::{
     Workload,
 };
 use schedlab_sched::Core;
-use schedlab_sched::explain::Explanation;
-use schedlab_sched::options::{Options, TunableKind};
+use schedlab_sched::boundary::explain::Explanation;
+use schedlab_sched::boundary::options::{Options, TunableKind};
 use schedlab_sched::registry::{self, MadeScheduler, SchedulerInfo};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;

@@ -7,7 +7,7 @@ use schedlab_lab::{Lane, LaneError, MachineFile, MachineSpec, RunRequest, SimLan
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::NullSink;
 use schedlab_model::{Costs, CpuId, CpuMask, Preempt, TaskSpec, Workload};
-use schedlab_sched::domains::{Domains, Level};
+use schedlab_sched::boundary::domains::{Domains, Level};
 use schedlab_sched::registry::SCHEDULERS;
 use std::sync::Arc;
 

@@ -5,10 +5,10 @@
 //! [`crate::fair`] and [`crate::balance`] for the rules and what is left out.
 
 use crate::SchedClass;
+use crate::boundary::options::{Options, Tunable, concat};
 use crate::deadline::tunables::{self as dl, DlRules};
 use crate::deadline::{DlClass, DlOptions};
 use crate::fair::{FairClass, features, rules::Rules, tunables};
-use crate::options::{Options, Tunable, concat};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::{RtClass, RtOptions, tunables as rt};
 use schedlab_model::{CgroupSpec, Machine};

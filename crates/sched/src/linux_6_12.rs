@@ -7,10 +7,10 @@
 //! what is left out.
 
 use crate::SchedClass;
+use crate::boundary::options::{Options, Tunable, concat, with_default};
 use crate::deadline::tunables::{self as dl, DlRules};
 use crate::fair::{features, rules::Rules, tunables};
 use crate::linux_6_1::{classes, stack};
-use crate::options::{Options, Tunable, concat, with_default};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::tunables as rt;
 use schedlab_model::{CgroupSpec, Machine};

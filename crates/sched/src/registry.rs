@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The only list of schedulers. A new scheduler is one file and one line here.
 
-use crate::class::SchedClass;
-use crate::options::{Options, Tunable};
+use crate::boundary::class::SchedClass;
+use crate::boundary::options::{Options, Tunable};
 use schedlab_model::{CgroupSpec, Machine};
 
 /// What a scheduler promises; the conformance suite holds it to that.
@@ -94,37 +94,37 @@ impl Eq for MadeScheduler {}
 
 /// All schedulers.
 pub const SCHEDULERS: &[&SchedulerInfo] = &[
-    &crate::fcfs::INFO,
-    &crate::sjf::SJF,
-    &crate::sjf::SJF_PREDICTED,
-    &crate::sjf::SRTF,
-    &crate::sjf::SRTF_PREDICTED,
-    &crate::priority::PRIORITY,
-    &crate::priority::PRIORITY_PREEMPTIVE,
-    &crate::priority::PRIORITY_RR,
-    &crate::rr::INFO,
-    &crate::multilevel::MULTILEVEL,
-    &crate::multilevel::MULTILEVEL_TIMESHARE,
-    &crate::mlfq::INFO,
-    &crate::lottery::INFO,
-    &crate::stride::INFO,
-    &crate::vtime::INFO,
+    &crate::textbook::fcfs::INFO,
+    &crate::textbook::sjf::SJF,
+    &crate::textbook::sjf::SJF_PREDICTED,
+    &crate::textbook::sjf::SRTF,
+    &crate::textbook::sjf::SRTF_PREDICTED,
+    &crate::textbook::priority::PRIORITY,
+    &crate::textbook::priority::PRIORITY_PREEMPTIVE,
+    &crate::textbook::priority::PRIORITY_RR,
+    &crate::textbook::rr::INFO,
+    &crate::textbook::multilevel::MULTILEVEL,
+    &crate::textbook::multilevel::MULTILEVEL_TIMESHARE,
+    &crate::textbook::mlfq::INFO,
+    &crate::textbook::lottery::INFO,
+    &crate::textbook::stride::INFO,
+    &crate::textbook::vtime::INFO,
     &crate::wrr::WRR,
     &crate::wrr::GROUP_WRR,
     &crate::wrr::BASIC_WRR_AS_BUILT,
     &crate::wrr::RMLFQ_DESIGN,
     &crate::wrr::RMLFQ_AS_BUILT_64,
     &crate::wrr::RMLFQ_AS_BUILT_32,
-    &crate::linux_2_4::INFO,
-    &crate::linux_2_6::INFO_2_6_0,
-    &crate::linux_2_6::INFO_2_6_11,
-    &crate::linux_2_6::INFO_2_6_22,
+    &crate::o_n::INFO,
+    &crate::o1::INFO_2_6_0,
+    &crate::o1::INFO_2_6_11,
+    &crate::o1::INFO_2_6_22,
     &crate::staircase::RSDL_0_31,
     &crate::staircase::SD_0_48,
-    &crate::linux_2_6_23::INFO_V19,
-    &crate::linux_2_6_23::INFO,
-    &crate::linux_2_6_24::INFO_2_6_24,
-    &crate::linux_2_6_24::INFO_2_6_32,
+    &crate::cfs_early::INFO_V19,
+    &crate::cfs_early::INFO,
+    &crate::cfs_groups::INFO_2_6_24,
+    &crate::cfs_groups::INFO_2_6_32,
     &crate::linux_6_1::INFO,
     &crate::linux_6_12::INFO_6_6,
     &crate::linux_6_12::INFO_6_12_0,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the unit tests of the Linux schedulers share.
 
-use crate::core::{Comm, Core, Task, TaskState};
+use crate::boundary::core::{Comm, Core, Task, TaskState};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CgroupSpec, CpuId, Machine, SchedAttr};
 

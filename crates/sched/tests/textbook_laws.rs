@@ -6,8 +6,8 @@
 mod textbook_support;
 
 use schedlab_model::{CpuId, CpuMask, Policy};
+use schedlab_sched::boundary::weights::nice_weight;
 use schedlab_sched::registry::SCHEDULERS;
-use schedlab_sched::weights::nice_weight;
 use textbook_support::{Experiment, Job, MS, TEXTBOOK, job, jobs};
 
 /// All orders of `items`.

@@ -13,7 +13,7 @@ use schedlab_engine::{Prepared, SimConfig, simulate_prepared};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::NullSink;
 use schedlab_model::{LoopCount, Machine, TaskSpec, Workload};
-use schedlab_sched::options::Options;
+use schedlab_sched::boundary::options::Options;
 use schedlab_scx::core::{INFO, stack};
 
 /// CPU time of this process so far, s.

@@ -6,9 +6,9 @@ use crate::args::{ListArgs, Listed};
 use crate::error::{CliError, CliResult, allowed_words};
 use crate::output::Out;
 use crate::table;
-use schedlab_sched::options::{Tunable, TunableKind};
+use schedlab_sched::boundary::options::{Tunable, TunableKind};
+use schedlab_sched::boundary::tunable_names;
 use schedlab_sched::registry::{self, SchedulerInfo};
-use schedlab_sched::tunable_names;
 use schedlab_workload::{BUILTINS, Builtin, units};
 use serde_json::{Value, json};
 

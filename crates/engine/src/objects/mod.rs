@@ -46,7 +46,7 @@ use queue::WaitQueue;
 use schedlab_model::{
     CpuId, EventKind, ObjectId, ObjectKind, Op, Step, TaskId, TraceSink, Workload,
 };
-use schedlab_sched::core::TaskState;
+use schedlab_sched::boundary::core::TaskState;
 
 /// What an object is at the moment.
 #[derive(Debug)]

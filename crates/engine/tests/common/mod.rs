@@ -9,7 +9,7 @@ pub mod workloads;
 use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{Costs, EventKind, Machine, Nanos, TaskId, Workload};
-use schedlab_sched::options::Options;
+use schedlab_sched::boundary::options::Options;
 use schedlab_sched::registry::SchedulerInfo;
 
 /// One millisecond.

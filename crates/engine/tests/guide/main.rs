@@ -6,7 +6,7 @@
 
 mod weighted_rr;
 
-pub use schedlab_sched::{class, core, flags, options, registry, weights};
+pub use schedlab_sched::{boundary, registry};
 
 use schedlab_engine::{SimConfig, SimOutcome, simulate};
 use schedlab_model::program::ProgramBuilder;

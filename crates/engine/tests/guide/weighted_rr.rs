@@ -6,12 +6,12 @@
 //! `slice`, another nice value as much more or less as its weight says, and at least one tick.
 //! Left out: policies (every task is treated alike); balancing but for a CPU that runs dry.
 
-use crate::class::SchedClass;
-use crate::core::Core;
-use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use crate::options::{Tunable, TunableKind};
+use crate::boundary::class::SchedClass;
+use crate::boundary::core::Core;
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::boundary::options::{Tunable, TunableKind};
+use crate::boundary::weights::nice_weight;
 use crate::registry::{Claims, SchedulerInfo};
-use crate::weights::nice_weight;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 use std::collections::VecDeque;

@@ -18,7 +18,7 @@ use result::Names;
 use schedlab_engine::{Decision, Observer};
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 use schedlab_sched::Core;
-use schedlab_sched::explain::Explanation;
+use schedlab_sched::boundary::explain::Explanation;
 use std::collections::BTreeSet;
 use waits::{Wait, WaitFinder, Wanted, Witness};
 

@@ -3,7 +3,7 @@
 
 use schedlab_engine::{Cause, Decision};
 use schedlab_model::TaskId;
-use schedlab_sched::explain::{self, Fact, Value, Who};
+use schedlab_sched::boundary::explain::{self, Fact, Value, Who};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -7,8 +7,8 @@
 use super::detach::{Activity, Attempt};
 use super::stats::{GroupStats, GroupType, SCALE, is_highest};
 use super::{Balancer, FairQueues, Generation};
-use crate::core::Core;
-use crate::domains::Domain;
+use crate::boundary::core::Core;
+use crate::boundary::domains::Domain;
 use schedlab_model::CpuId;
 
 /// What is moved until the amount is reached (`enum migration_type`).

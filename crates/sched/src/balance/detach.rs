@@ -7,8 +7,8 @@
 
 use super::busiest::MigrationType;
 use super::{Balancer, FairQueues, Generation};
-use crate::core::Core;
-use crate::domains::Domain;
+use crate::boundary::core::Core;
+use crate::boundary::domains::Domain;
 use schedlab_model::{CpuId, CpuMask, Policy, TaskId};
 
 /// Longest interval, in ms, between attempts that fail because all tasks are pinned.

@@ -8,8 +8,8 @@
 use super::busiest::adjust_numa_imbalance;
 use super::stats::{GroupStats, GroupType};
 use super::{Balancer, FairQueues};
-use crate::core::Core;
-use crate::domains::{Domain, Group};
+use crate::boundary::core::Core;
+use crate::boundary::domains::{Domain, Group};
 use schedlab_model::{CpuId, TaskId};
 
 impl Balancer {

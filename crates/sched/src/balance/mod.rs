@@ -11,18 +11,19 @@
 //! asymmetric capacity and misfit tasks, energy-aware placement, NUMA balancing of memory,
 //! utilisation estimates (util_est) and clamps; costs of balancing are not charged to a CPU.
 //!
-//! [`domains`]: crate::domains
+//! [`domains`]: crate::boundary::domains
 
 mod busiest;
 mod detach;
+pub mod early;
 mod idlest;
 mod select;
 mod stats;
 mod sums;
 mod when;
 
-use crate::core::Core;
-use crate::domains::Domains;
+use crate::boundary::core::Core;
+use crate::boundary::domains::Domains;
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};
 use std::cell::Cell;
 

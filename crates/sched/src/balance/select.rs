@@ -5,9 +5,9 @@
 //! select_idle_sibling, select_idle_cpu, select_idle_core, select_idle_smt).
 
 use super::{Balancer, FairQueues};
-use crate::core::Core;
-use crate::domains::Domain;
-use crate::flags::WakeFlags;
+use crate::boundary::core::Core;
+use crate::boundary::domains::Domain;
+use crate::boundary::flags::WakeFlags;
 use schedlab_model::{CpuId, CpuMask, TaskId};
 
 impl Balancer {

@@ -5,8 +5,8 @@
 //! scale_rt_capacity, update_idle_cpu_scan).
 
 use super::{Balancer, FairQueues, Generation};
-use crate::core::Core;
-use crate::domains::Group;
+use crate::boundary::core::Core;
+use crate::boundary::domains::Group;
 use crate::fair::pelt::decay;
 use schedlab_model::{CpuId, CpuMask, Nanos, Policy};
 

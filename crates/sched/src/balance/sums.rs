@@ -16,8 +16,8 @@
 
 use super::stats::{GroupStats, GroupType, SCALE, is_highest};
 use super::{Balancer, FairQueues, Generation};
-use crate::core::{Core, TOUCHED_MIN_CPUS};
-use crate::domains::{Domain, Domains};
+use crate::boundary::core::{Core, TOUCHED_MIN_CPUS};
+use crate::boundary::domains::{Domain, Domains};
 
 /// No group: none of the subtree runs a fair task.
 const NOBODY: u32 = u32::MAX;

@@ -9,7 +9,7 @@
 
 use super::detach::Activity;
 use super::{BalanceFeatures, Balancer, FairQueues, Generation, NewidleRecord};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos};
 
 /// Jiffies between two attempts (get_sd_balance_interval).

@@ -5,7 +5,7 @@
 //! inactive_task_timer, migrate_task_rq_dl, enqueue_dl_entity, dequeue_dl_entity).
 
 use super::{DlClass, TimerKind, token};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Policy, TaskId};
 
 /// How the bandwidth of a task counts (`this_bw` and `running_bw` of a CPU).

@@ -11,7 +11,7 @@
 //! information), and lets the former go when that takes all fair tasks.
 
 use super::{DlClass, DlOptions};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::{Policy, SchedAttr, TaskId};
 
 /// Shortest runtime: 2^DL_SCALE ns.

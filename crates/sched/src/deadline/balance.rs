@@ -5,8 +5,8 @@
 //! pull_dl_task).
 
 use super::DlClass;
-use crate::core::Core;
-use crate::flags::WakeFlags;
+use crate::boundary::core::Core;
+use crate::boundary::flags::WakeFlags;
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 impl DlClass {

@@ -3,8 +3,8 @@
 
 use super::DlClass;
 use super::queue::First;
-use crate::core::Core;
-use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
 use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::{CpuId, TaskId};
 

@@ -25,7 +25,7 @@
 //! replenish_dl_entity, enqueue_dl_entity), 6.12.63, 6.18 and 7.2.
 
 use super::cbs::Entity;
-use crate::core::{CLASSES_MAX, Core};
+use crate::boundary::core::{CLASSES_MAX, Core};
 use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::{CpuId, DeadlineParams, Nanos, Policy};
 

@@ -3,12 +3,12 @@
 //! running task is used up, or might be, and looks.
 //!
 //! Source: Linux kernel/sched/deadline.c (start_hrtick_dl, set_next_task_dl, task_tick_dl), 6.1,
-//! 6.12.63; see [`crate::hrtick`]. The tick comes after 10 us at least, so that a budget smaller
-//! than that is overrun. Left out: the tick of a fair server's own budget; it is looked at when
-//! fair tasks are accounted.
+//! 6.12.63; see [`crate::boundary::hrtick`]. The tick comes after 10 us at least, so that a budget
+//! smaller than that is overrun. Left out: the tick of a fair server's own budget; it is looked at
+//! when fair tasks are accounted.
 
 use super::{DlClass, token_of_hrtick};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::{CpuId, TaskId};
 
 impl DlClass {

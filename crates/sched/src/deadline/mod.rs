@@ -30,12 +30,12 @@ mod queue;
 mod serving;
 pub mod tunables;
 
-use crate::class::SchedClass;
-use crate::core::Core;
-use crate::domains::Domains;
-use crate::explain::{Explanation, Fact};
-use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use crate::hrtick::Hrticks;
+use crate::boundary::class::SchedClass;
+use crate::boundary::core::Core;
+use crate::boundary::domains::Domains;
+use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::boundary::hrtick::Hrticks;
 use active::Counted;
 use admission::Admission;
 use cbs::Entity;

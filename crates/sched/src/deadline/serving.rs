@@ -19,7 +19,7 @@ use super::cbs::to_ratio;
 use super::fair_server::FairServers;
 use super::queue::First;
 use super::{DlClass, DlOptions, token_of_inactive_server};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 
 /// How the bandwidth of a server counts.

@@ -6,8 +6,8 @@
 use super::cbs::to_ratio;
 use super::fair_server::StopRule;
 use super::grub::GrubRule;
-use crate::hrtick::HrtickRule;
-use crate::options::{Options, Tunable, TunableKind};
+use crate::boundary::hrtick::HrtickRule;
+use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::rt::tunables::{Bandwidth, RT_PERIOD, RT_RUNTIME, RtOptions};
 use schedlab_model::Nanos;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};

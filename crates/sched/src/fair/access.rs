@@ -9,8 +9,8 @@ use super::FairClass;
 use super::load::Change;
 use super::rbtree::NIL;
 use crate::balance::{CpuFigures, FairQueues};
-use crate::core::Core;
-use crate::flags::{DequeueFlags, EnqueueFlags};
+use crate::boundary::core::Core;
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
 
 impl FairQueues for FairClass {

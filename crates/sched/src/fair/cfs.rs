@@ -8,7 +8,7 @@
 use super::FairClass;
 use super::rbtree::{NIL, before};
 use super::weights::{LoadWeight, calc_delta, calc_delta_fair};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// A sleep so long that virtual runtimes may have wrapped: 2^63 ns at nice 0, divided by 1,024.
@@ -223,8 +223,8 @@ mod tests {
     use super::super::rules::Rules;
     use super::super::testing;
     use super::*;
-    use crate::class::SchedClass;
-    use crate::flags::EnqueueFlags;
+    use crate::boundary::class::SchedClass;
+    use crate::boundary::flags::EnqueueFlags;
 
     /// CFS with tasks of these nice values queued on one CPU, scaled for `scaling_cpus`.
     fn queued(scaling_cpus: u64, nice: &[i8]) -> (FairClass, Core) {
@@ -293,7 +293,12 @@ mod tests {
     #[test]
     fn section_1_13_child_starts_one_slice_behind() {
         let (mut class, mut core) = queued(1, &[0, 0]);
-        class.dequeue_task(&mut core, CpuId(0), TaskId(1), crate::flags::DequeueFlags::SLEEP);
+        class.dequeue_task(
+            &mut core,
+            CpuId(0),
+            TaskId(1),
+            crate::boundary::flags::DequeueFlags::SLEEP,
+        );
         class.set_next_task(&mut core, CpuId(0), TaskId(0), true);
         core.rqs[0].curr = Some(TaskId(0));
         core.now = 10_000_000;

@@ -15,7 +15,7 @@ use super::rbtree::{NIL, before, min_time};
 use super::rules::{Algorithm, LagLimit, Protection, Wakeup, YieldRule};
 use super::weights::calc_delta_fair;
 use super::{FairClass, Wake};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::CpuId;
 
 /// value * num / den, truncated towards 0.

@@ -7,9 +7,9 @@ use super::rules::Rules;
 use super::testing::queued;
 use super::weights::LoadWeight;
 use super::{FairClass, Wake};
-use crate::class::SchedClass;
-use crate::core::Core;
-use crate::flags::DequeueFlags;
+use crate::boundary::class::SchedClass;
+use crate::boundary::core::Core;
+use crate::boundary::flags::DequeueFlags;
 use schedlab_model::{CpuId, SchedAttr, TaskId};
 
 /// Puts a waiting entity at these places.

@@ -9,8 +9,8 @@ use super::FairClass;
 use super::rbtree::NIL;
 use super::rules::{Algorithm, Protection};
 use super::weights::calc_delta_fair;
-use crate::core::Core;
-use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
 use schedlab_model::{CgroupId, CpuId, TaskId};
 
 const LEAST_VRUNTIME: Rule = Rule::Least { keys: &["vruntime"], text: "the least virtual runtime" };

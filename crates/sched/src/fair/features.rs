@@ -4,11 +4,12 @@
 //!
 //! Source: Linux kernel/sched/features.h of 6.1.158, 6.6, 6.12.63, 6.18.2, 7.1.5, 7.2, and where
 //! fair.c asks for them. Features that cannot matter here are refused by name
-//! ([`crate::tunable_names`]); those of real-time and deadline tasks stand with their classes.
+//! ([`crate::boundary::tunable_names`]); those of real-time and deadline tasks stand with their
+//! classes.
 
 use super::rules::{Protection, Rules};
 use crate::balance::BalanceFeatures;
-use crate::options::{Options, Tunable, TunableKind};
+use crate::boundary::options::{Options, Tunable, TunableKind};
 
 const fn feature(name: &'static str, text: &'static str) -> Tunable {
     Tunable { name, kind: TunableKind::Choice(&["no", "yes"]), default: 1, text }

@@ -4,7 +4,7 @@
 //! A pick starts it if others wait, for what is left of the slice (to 7.0) or until the virtual
 //! deadline (7.1); a task that comes starts it if the running one had been alone, and up to 7.0
 //! every task that comes or goes starts it anew. The tick accounts the running task and reschedules
-//! its CPU; the pick decides. [`crate::hrtick`] has the timers and the source.
+//! its CPU; the pick decides. [`crate::boundary::hrtick`] has the timers and the source.
 //!
 //! A real timer comes microseconds late. Here it comes on the nanosecond, so it is put off, where
 //! the kernel's rounding would have it come some nanoseconds before the deadline, until that is
@@ -16,8 +16,8 @@ use super::load::Change;
 use super::rbtree::NIL;
 use super::rules::Algorithm;
 use super::weights::{NICE_0_LOAD, calc_delta_fair};
-use crate::core::Core;
-use crate::hrtick::Hrticks;
+use crate::boundary::core::Core;
+use crate::boundary::hrtick::Hrticks;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 /// Kind of the timer's token; the others are those of bandwidth control.

@@ -12,7 +12,7 @@ use super::pelt::{CAPACITY_SCALE, MIN_DIVIDER};
 use super::rbtree::NIL;
 use super::rules::{Algorithm, Reweight, Throttling};
 use super::weights::{LoadWeight, MIN_SHARES, scale_load_down};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::Nanos;
 use schedlab_model::time::NSEC_PER_MSEC;
 

@@ -12,8 +12,8 @@ use super::load::Change;
 use super::rbtree::{NIL, before};
 use super::rules::{Algorithm, Protection};
 use super::weights::calc_delta_fair;
-use crate::core::Core;
-use crate::flags::{DequeueFlags, EnqueueFlags};
+use crate::boundary::core::Core;
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use schedlab_model::{CpuId, TaskId};
 
 /// Why an entity is dequeued: the boundary's reasons and one of the class's own.

@@ -9,8 +9,8 @@
 use super::FairClass;
 use super::load::Change;
 use super::rbtree::NIL;
-use crate::core::Core;
-use crate::flags::EnqueueFlags;
+use crate::boundary::core::Core;
+use crate::boundary::flags::EnqueueFlags;
 use schedlab_model::CpuId;
 
 impl FairClass {

@@ -6,7 +6,7 @@
 use super::features::Features;
 use super::weights::LoadWeight;
 use crate::balance::Generation;
-use crate::hrtick::HrtickRule;
+use crate::boundary::hrtick::HrtickRule;
 use schedlab_model::Nanos;
 
 /// Which algorithm orders a queue.

@@ -4,10 +4,10 @@
 use super::FairClass;
 use super::rules::Rules;
 use super::tunables;
-use crate::class::SchedClass;
-use crate::core::{Core, Task, TaskState};
-use crate::flags::EnqueueFlags;
-use crate::options::Options;
+use crate::boundary::class::SchedClass;
+use crate::boundary::core::{Core, Task, TaskState};
+use crate::boundary::flags::EnqueueFlags;
+use crate::boundary::options::Options;
 use crate::testing::{self, sleeping_task};
 use schedlab_model::{CgroupSpec, CpuId, Machine, SchedAttr, TaskId};
 

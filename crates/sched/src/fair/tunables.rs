@@ -5,7 +5,7 @@
 //! and 6.12. A time of 0 means the kernel's own default, scaled by the number of CPUs.
 
 use super::rules::Rules;
-use crate::options::{Options, Tunable, TunableKind};
+use crate::boundary::options::{Options, Tunable, TunableKind};
 use schedlab_model::Nanos;
 use schedlab_model::time::{NSEC_PER_SEC, NSEC_PER_USEC};
 

@@ -6,6 +6,7 @@
 //! part of its behaviour up to 7.0, since 13 of the inverse weights are not what a division would
 //! give. 7.1 divides exactly, and averages with undiminished weights.
 
+use crate::boundary::weights::NICE_WEIGHTS;
 use schedlab_model::{CgroupSpec, Nanos, Policy, SchedAttr};
 
 /// Bits by which a stored load weight is greater than the table's (SCHED_FIXEDPOINT_SHIFT).
@@ -18,14 +19,6 @@ pub const WEIGHT_IDLEPRIO: u64 = 3;
 const WMULT_IDLEPRIO: u32 = 1_431_655_765;
 /// Least shares of a group (MIN_SHARES).
 pub const MIN_SHARES: u64 = 2;
-
-/// Weights of nice -20 to 19.
-pub const PRIO_TO_WEIGHT: [u64; 40] = [
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, //
-    9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, //
-    1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, //
-    110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
-];
 
 /// 2^32 / weight of nice -20 to 19.
 pub const PRIO_TO_WMULT: [u32; 40] = [
@@ -69,7 +62,7 @@ impl LoadWeight {
             return Self::new(WEIGHT_IDLEPRIO << LOAD_SHIFT, WMULT_IDLEPRIO);
         }
         let index = (i32::from(attr.nice) + 20) as usize;
-        Self::new(PRIO_TO_WEIGHT[index] << LOAD_SHIFT, PRIO_TO_WMULT[index])
+        Self::new(NICE_WEIGHTS[index] << LOAD_SHIFT, PRIO_TO_WMULT[index])
     }
 
     /// Any other weight: a sum, or that of a group's entity (__update_inv_weight).
@@ -153,7 +146,7 @@ pub fn calc_delta_fair(delta: Nanos, of: LoadWeight) -> u64 {
 /// Shares of a group, as a stored weight (cpu_weight_write_u64, cpu_weight_nice_write_s64).
 pub fn shares_of(group: &CgroupSpec) -> u64 {
     match group.weight_nice {
-        Some(nice) => PRIO_TO_WEIGHT[(i32::from(nice) + 20) as usize] << LOAD_SHIFT,
+        Some(nice) => NICE_WEIGHTS[(i32::from(nice) + 20) as usize] << LOAD_SHIFT,
         None => shares_from_cpu_weight(group.weight),
     }
 }
@@ -215,7 +208,7 @@ mod tests {
 
     #[test]
     fn section_2_9_calc_delta_fair_is_exact() {
-        for (value, weight) in (-20i8..).zip(PRIO_TO_WEIGHT) {
+        for (value, weight) in (-20i8..).zip(NICE_WEIGHTS) {
             for delta in [1u64, 999, 1_000_000, 4_000_000, 1 << 53, u64::MAX >> 11] {
                 let exact = u128::from(delta) * 1024 / u128::from(weight);
                 assert_eq!(u128::from(calc_delta_fair(delta, nice(value).exact())), exact);

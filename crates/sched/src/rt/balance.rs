@@ -5,8 +5,8 @@
 //! tell_cpu_to_push).
 
 use super::RtClass;
-use crate::core::Core;
-use crate::flags::EnqueueFlags;
+use crate::boundary::core::Core;
+use crate::boundary::flags::EnqueueFlags;
 use schedlab_model::{CpuId, CpuMask, TaskId};
 
 impl RtClass {

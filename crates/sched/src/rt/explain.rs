@@ -2,8 +2,8 @@
 //! What the real-time class compared: priorities, and places in the lists.
 
 use super::RtClass;
-use crate::core::Core;
-use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
 use schedlab_model::{CpuId, Policy, TaskId};
 
 const BEST_PRIORITY: Rule = Rule::Least {

@@ -15,17 +15,18 @@
 
 mod balance;
 mod cpupri;
+pub mod early;
 mod explain;
 pub(crate) mod queue;
 
 pub mod throttling;
 pub mod tunables;
 
-use crate::class::SchedClass;
-use crate::core::Core;
-use crate::domains::Domains;
-use crate::explain::{Explanation, Fact};
-use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::boundary::class::SchedClass;
+use crate::boundary::core::Core;
+use crate::boundary::domains::Domains;
+use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use cpupri::CpuPri;
 use queue::PrioLists;
 use schedlab_model::{CpuId, CpuMask, Machine, Nanos, Policy, TaskId};

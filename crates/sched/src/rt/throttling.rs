@@ -15,7 +15,7 @@
 //! do_balance_runtime), 6.1; from 6.12 only in kernels with CONFIG_RT_GROUP_SCHED.
 
 use super::TOKEN_PERIOD;
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos, Policy};
 
 /// What is kept of a CPU.

@@ -4,7 +4,7 @@
 //! Names follow the files of /proc/sys/kernel and debugfs: `sched_rr_timeslice_ms`,
 //! `sched_rt_runtime_us`, `sched_rt_period_us`, `sched/fair_server/cpuN/runtime` and `period`.
 
-use crate::options::{Options, Tunable, TunableKind};
+use crate::boundary::options::{Options, Tunable, TunableKind};
 use schedlab_model::Nanos;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
 

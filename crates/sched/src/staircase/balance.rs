@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What RSDL and SD give to the balancing along domains ([`crate::balance_2_6`]): the load and
+//! What RSDL and SD give to the balancing along domains ([`crate::balance::early`]): the load and
 //! priority of a task, the order in which tasks are moved, and when one is cache-hot.
 //!
 //! Both were patches that left the kernel's balancing as it was but for what walks the arrays; so
@@ -21,11 +21,11 @@ use super::matrix::{self, SLOTS};
 use super::tasks::Kind;
 use super::variants::Rules;
 use super::{FIRST_SLOT, IDLE_PRIO, Staircase};
-use crate::balance_2_6::moves::{Move, Moved, move_some, push_running};
-use crate::balance_2_6::select::{Waking, place, wake_cpu};
-use crate::balance_2_6::{Balancer, Looker, Runqueues, look};
-use crate::core::Core;
-use crate::flags::WakeFlags;
+use crate::balance::early::moves::{Move, Moved, move_some, push_running};
+use crate::balance::early::select::{Waking, place, wake_cpu};
+use crate::balance::early::{Balancer, Looker, Runqueues, look};
+use crate::boundary::core::Core;
+use crate::boundary::flags::WakeFlags;
 use crate::rt::queue::{MAX_RT_PRIO, PrioLists};
 use schedlab_model::{CpuId, SchedAttr, TaskId};
 
@@ -173,10 +173,10 @@ impl Runqueues for Staircase {
 mod tests {
     use super::super::variants::{RSDL_0_31, SD_0_48};
     use super::*;
-    use crate::balance_2_6::Idle;
-    use crate::class::SchedClass;
-    use crate::flags::EnqueueFlags;
-    use crate::options::Options;
+    use crate::balance::early::Idle;
+    use crate::boundary::class::SchedClass;
+    use crate::boundary::flags::EnqueueFlags;
+    use crate::boundary::options::Options;
     use crate::testing;
     use schedlab_model::time::NSEC_PER_MSEC as MS;
     use schedlab_model::{Machine, Policy};

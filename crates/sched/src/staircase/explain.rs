@@ -4,8 +4,8 @@
 
 use super::tasks::Kind;
 use super::{FIRST_SLOT, Staircase, variants::Rules};
-use crate::core::Core;
-use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
 use schedlab_model::{CpuId, TaskId};
 
 const BEST_SLOT: Rule = Rule::Least {

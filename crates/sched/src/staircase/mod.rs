@@ -27,11 +27,11 @@
 //! - Times are exact; the kernel's checks of its clock, by which a switch costs at least 1 us, are
 //!   not made.
 //!
-//! Over several CPUs both spread work as 2.6.22 does ([`crate::balance_2_6`]); what is their own of
-//! that stands in `balance.rs`.
+//! Over several CPUs both spread work as 2.6.22 does ([`crate::balance::early`]); what is their own
+//! of that stands in `balance.rs`.
 //!
 //! Left out: SCHED_ISO, which is no policy of the model; the tick that nanosleep() adds; priority
-//! inheritance; of balancing what the heads of `balance.rs` and of [`crate::balance_2_6`] say.
+//! inheritance; of balancing what the heads of `balance.rs` and of [`crate::balance::early`] say.
 
 mod balance;
 mod explain;
@@ -44,12 +44,12 @@ mod testing;
 mod tick;
 mod variants;
 
-use crate::balance_2_6::{Balancer, CACHE_HOT, look, versions};
-use crate::class::SchedClass;
-use crate::core::Core;
-use crate::explain::{Explanation, Fact};
-use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use crate::options::Options;
+use crate::balance::early::{Balancer, CACHE_HOT, look, versions};
+use crate::boundary::class::SchedClass;
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::boundary::options::Options;
 use crate::rt::queue::PrioLists;
 use matrix::SLOTS;
 use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};

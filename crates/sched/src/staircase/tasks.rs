@@ -6,7 +6,7 @@
 //! `setscheduler`); for RSDL the same rules are taken.
 
 use super::{NO_ARRAY, Staircase, matrix, variants::Rules};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos, Policy, SchedAttr, TaskId};
 
 /// By which rules a task runs.

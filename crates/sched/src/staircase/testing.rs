@@ -4,7 +4,7 @@
 use super::Staircase;
 use super::tasks::Entry;
 use super::variants::{RSDL_0_31, Rules, SD_0_48};
-use crate::options::Options;
+use crate::boundary::options::Options;
 use schedlab_model::{CpuId, Machine, SchedAttr, TaskId};
 
 /// Tasks of these nice values on CPU 0 at HZ=1000, none queued.

@@ -5,7 +5,7 @@
 
 use super::tasks::Kind;
 use super::{Staircase, variants::Rules};
-use crate::core::Core;
+use crate::boundary::core::Core;
 use schedlab_model::time::NSEC_PER_USEC;
 use schedlab_model::{CpuId, Nanos, TaskId};
 

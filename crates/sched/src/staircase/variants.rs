@@ -2,9 +2,9 @@
 //! The entries of the registry, and what the two schedulers set.
 
 use super::Staircase;
-use crate::balance_2_6::CACHE_HOT;
-use crate::core::Core;
-use crate::options::{Options, Tunable, TunableKind};
+use crate::balance::early::CACHE_HOT;
+use crate::boundary::core::Core;
+use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::registry::{Claims, SchedulerInfo};
 use schedlab_model::time::NSEC_PER_USEC;
 use schedlab_model::{Machine, Nanos};

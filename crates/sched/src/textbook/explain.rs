@@ -3,10 +3,10 @@
 //! one takes another's CPU.
 
 use super::Global;
-use crate::core::Core;
-use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
-use crate::textbook_pool::Pool;
-use crate::textbook_rules::Discipline;
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::textbook::pool::Pool;
+use crate::textbook::rules::Discipline;
 use schedlab_model::{CpuId, TaskId};
 
 /// How the last pick of a CPU came about.

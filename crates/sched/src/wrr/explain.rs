@@ -5,8 +5,8 @@
 use super::WrrClass;
 use super::transition::{Outcome, decile, stage};
 use super::tree::Member;
-use crate::core::Core;
-use crate::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
 use schedlab_model::{CgroupId, CpuId, TaskId};
 
 const BEST_PRIORITY: Rule = Rule::Least {

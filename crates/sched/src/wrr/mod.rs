@@ -34,11 +34,11 @@ pub mod transition;
 mod tree;
 mod variants;
 
-use crate::class::{SchedClass, select_idle_cpu};
-use crate::core::{Core, PreemptCheck};
-use crate::explain::{Explanation, Fact};
-use crate::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use crate::options::Options;
+use crate::boundary::class::{SchedClass, select_idle_cpu};
+use crate::boundary::core::{Core, PreemptCheck};
+use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::boundary::options::Options;
 use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, TaskId};
 use transition::{Draw, PRIORITIES, decile, moved, stage};
 use tree::Tree;

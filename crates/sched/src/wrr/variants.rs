@@ -4,8 +4,8 @@
 use super::WrrClass;
 use super::transition::DrawRule;
 use crate::SchedClass;
+use crate::boundary::options::{Options, Tunable, TunableKind, concat};
 use crate::fair::{FairClass, rules::Rules, tunables as fair};
-use crate::options::{Options, Tunable, TunableKind, concat};
 use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::{RtClass, RtOptions, tunables as rt};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};

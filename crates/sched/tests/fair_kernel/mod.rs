@@ -7,7 +7,7 @@
 
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CgroupId, CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
-use schedlab_sched::core::{Comm, PreemptCheck, Task, TaskState};
+use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::fair::{FairClass, rules::Rules};
 use schedlab_sched::registry;
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, Options, SchedClass, WakeFlags, WakeKind};

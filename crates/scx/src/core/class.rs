@@ -16,8 +16,8 @@ use super::state::{ExtState, Status};
 use super::task::{ExtTask, Life, weight};
 use super::watchdog::TIMER_WATCHDOG;
 use schedlab_model::{CgroupSpec, CpuId, Machine, Policy, SchedAttr, TaskId};
-use schedlab_sched::core::PreemptCheck;
-use schedlab_sched::explain::{Explanation, Fact};
+use schedlab_sched::boundary::core::PreemptCheck;
+use schedlab_sched::boundary::explain::{Explanation, Fact};
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, WakeFlags};
 
 /// The timer of loading.

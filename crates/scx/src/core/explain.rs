@@ -14,7 +14,7 @@ use super::state::{ExtState, Status};
 use super::task::{NIL, OpsState};
 use schedlab_model::{CpuId, TaskId};
 use schedlab_sched::Core;
-use schedlab_sched::explain::{Candidate, Contest, Explanation, Fact, Rule, Value, Who};
+use schedlab_sched::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Value, Who};
 
 /// The rule of the core.
 const HEAD: Rule =

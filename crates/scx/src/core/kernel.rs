@@ -10,7 +10,7 @@ use super::options::CoreVersion;
 use super::state::{ExtState, OpsTimer};
 use schedlab_model::{CgroupId, CgroupSpec, CpuId, CpuMask, Nanos, Policy, TaskId, Topology};
 use schedlab_sched::Core;
-use schedlab_sched::core::TaskState;
+use schedlab_sched::boundary::core::TaskState;
 use std::ptr::NonNull;
 
 /// Process id of the first task; ids below are the kernel's own.
@@ -21,7 +21,7 @@ pub const TIMER_OF_CORE: u64 = 1 << 63;
 
 /// What schedulers read of a task in `struct task_struct`, of this moment.
 pub(crate) struct TaskView<'k> {
-    pub core: &'k schedlab_sched::core::Task,
+    pub core: &'k schedlab_sched::boundary::core::Task,
     /// Whether the class knows that it has called exit.
     pub is_exiting: bool,
     /// As [`Kernel::task_running`].

@@ -19,7 +19,7 @@ use super::options::{CoreVersion, OnError};
 use super::state::Status;
 use super::task::{Life, NIL, weight};
 use schedlab_model::{CgroupId, CpuId, Policy, TaskId};
-use schedlab_sched::core::TaskState;
+use schedlab_sched::boundary::core::TaskState;
 
 /// Every SCX_OPS_* bit of 6.18.
 const OPS_FLAGS_6_18: u64 = OPS_KEEP_BUILTIN_IDLE

@@ -4,7 +4,7 @@
 use super::consts::{self, EnqBits};
 use schedlab_model::Nanos;
 use schedlab_model::time::NSEC_PER_SEC;
-use schedlab_sched::options::{Options, Tunable, TunableKind};
+use schedlab_sched::boundary::options::{Options, Tunable, TunableKind};
 
 /// Whose rules the core follows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

@@ -17,9 +17,9 @@ use super::ops::{Ops, OpsInfo};
 use super::options::{self, CoreVersion, ExtOptions};
 use schedlab_model::{CgroupSpec, Machine};
 use schedlab_sched::SchedClass;
+use schedlab_sched::boundary::options::{Options, Tunable, concat};
 use schedlab_sched::deadline::tunables::EXT_SERVER;
 use schedlab_sched::linux_6_12::{INFO_6_18, KernelVersion, kernel_classes};
-use schedlab_sched::options::{Options, Tunable, concat};
 use schedlab_sched::registry::{Claims, MadeScheduler, MadeStack, SchedulerInfo};
 
 const TUNABLES_6_18: [Tunable; options::TUNABLES.len() + INFO_6_18.tunables.len()] =

@@ -6,7 +6,7 @@
 use super::consts::DSQ_INVALID;
 use super::entity::Entity;
 use schedlab_model::{CpuId, Nanos, Policy, SchedAttr};
-use schedlab_sched::weights::nice_weight;
+use schedlab_sched::boundary::weights::nice_weight;
 
 /// No task, no queue.
 pub const NIL: u32 = u32::MAX;

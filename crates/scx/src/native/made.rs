@@ -12,7 +12,7 @@ use super::program::Program;
 use super::{CompileOptions, NativeScheduler};
 use crate::core::consts::SLICE_DFL;
 use crate::core::{CoreVersion, ExtOptions, INFO, Ops, stack_checked};
-use schedlab_sched::options::{Options, Tunable, TunableKind};
+use schedlab_sched::boundary::options::{Options, Tunable, TunableKind};
 use schedlab_sched::registry::{MadeScheduler, SchedulerInfo};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};

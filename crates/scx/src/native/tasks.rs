@@ -15,7 +15,7 @@ use crate::core::Kernel;
 use crate::core::entity::Words;
 use crate::core::kernel::Seldom;
 use schedlab_model::{CpuMask, Policy, TaskId};
-use schedlab_sched::core::TaskState;
+use schedlab_sched::boundary::core::TaskState;
 use std::ptr::NonNull;
 
 /// Most structs at a time; only those that are used take memory.

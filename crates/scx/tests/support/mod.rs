@@ -14,7 +14,7 @@ use schedlab_model::{
     Costs, EventKind, LoopCount, Machine, Nanos, Policy, Program, Release, SchedAttr, TaskId,
     TaskSpec, Workload,
 };
-use schedlab_sched::options::Options;
+use schedlab_sched::boundary::options::Options;
 use schedlab_scx::core::{INFO, Ops, stack};
 
 /// One millisecond.

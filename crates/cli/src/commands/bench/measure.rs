@@ -10,7 +10,7 @@ use schedlab_engine::{Prepared, SimConfig, SimError, SimOutcome, simulate, simul
 use schedlab_host::{machine as host_machine, procfs, sys};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{Machine, Preempt, TraceSink, Workload};
-use schedlab_sched::options::Options;
+use schedlab_sched::boundary::options::Options;
 use schedlab_sched::registry::{self, MadeScheduler};
 use schedlab_trace::BinarySink;
 use schemars::JsonSchema;

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How Linux 2.6.11 to 2.6.32 spread work over CPUs: along scheduling domains, at ticks, when a CPU
+//! runs dry, when a task wakes and when a program starts.
+//!
+//! One CPU looks at one of its domains when the domain's interval is over: it compares the groups
+//! of the domain by their loads, each seen through averages that move at ticks so that a short peak
+//! moves nothing, and takes waiting tasks from the busiest CPU of the busiest group, of which loads
+//! come nearer to the average. After failed attempts what runs there is pushed away.
+//!
+//! The kernels had one such function that changed a little with each version. So it is here:
+//! [`versions`] holds what distinguishes them, [`levels`] the constants of the domains, [`busiest`]
+//! from where, [`amount`] how much, [`look`] when and what follows, [`moves`] which tasks,
+//! [`select`] the CPU for a waking or new task, [`catch_up`] the ticks of idle CPUs.
+//!
+//! Not here, since it is another rule: 2.6.0, which compares numbers of tasks of all CPUs with what
+//! it saw last time (`linux_2_6/balance/counts.rs`); which tasks a CPU gives away, in which order,
+//! and the wake-ups of 2.6.11 and 2.6.32, which are with their schedulers. RSDL and SD, patches of
+//! 2.6.20 to 2.6.22, balance as 2.6.22. Later kernels look by measured load: [`crate::balance`].
+//!
+//! Source: Linux 2.6.11, 2.6.22, 2.6.23.17, 2.6.24 and 2.6.32.67, kernel/sched.c. Left out:
+//! `rq->next_balance`, which looks at a domain later than its own interval says where that was last
+//! computed for another state of the CPU; the nomination of a CPU that balances for idle ones
+//! (NO_HZ): idle CPUs look at ticks of their own; power savings; the serialisation of NUMA
+//! balancing.
+
+pub mod amount;
+pub mod busiest;
+pub mod catch_up;
+pub mod levels;
+pub mod look;
+pub mod moves;
+pub mod select;
+pub mod versions;
+
+use crate::boundary::core::Core;
+use crate::boundary::domains::{Domain, Domains};
+use crate::boundary::options::{Tunable, TunableKind};
+use catch_up::TickCatchUp;
+use levels::Level;
+use moves::{Move, Moved};
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
+use schedlab_model::{CpuId, Machine, TaskId};
+use versions::Version;
+
+/// Averages of a CPU's load (CPU_LOAD_IDX_MAX).
+const NR_AVERAGES: usize = 5;
+
+/// When a task is cache-hot, up to 2.6.22.
+pub const CACHE_HOT: Tunable = Tunable {
+    name: "cache_hot",
+    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
+    default: 5 * NSEC_PER_MSEC / 2,
+    text: "a task that ran less long ago is pulled only by an idle CPU or after failed attempts \
+           (cache_hot_time; 2.6.22 measures it at boot)",
+};
+
+/// No CPU has such a load.
+const NO_LOAD: u64 = u64::MAX;
+
+/// Why a CPU balances.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Idle {
+    /// It runs something.
+    Not,
+    /// At the tick of an idle CPU.
+    AtTick,
+    /// It is about to become idle.
+    Newly,
+}
+
+/// Who looks at which domain.
+#[derive(Clone, Copy, Debug)]
+pub struct Looker {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Which of its domains, the smallest being 0.
+    pub position: usize,
+    /// Why.
+    pub idle: Idle,
+}
+
+/// The runqueues as balancing sees them.
+pub trait Runqueues {
+    /// What balancing remembers.
+    fn balancer(&self) -> &Balancer;
+
+    /// The same, to be changed.
+    fn balancer_mut(&mut self) -> &mut Balancer;
+
+    /// Load of `cpu` now (`weighted_cpuload`).
+    fn cpu_weight(&self, core: &Core, cpu: CpuId) -> u64 {
+        let _ = core;
+        self.balancer().load[cpu.index()]
+    }
+
+    /// Average load of a task of `cpu` (`cpu_avg_load_per_task`).
+    fn load_per_task(&self, core: &Core, cpu: CpuId) -> u64 {
+        let nr_running = u64::from(core.rq(cpu).nr_running);
+        let version = &self.balancer().version;
+        let of_none = if version.counts_capacity { 0 } else { version.scale };
+        self.cpu_weight(core, cpu).checked_div(nr_running).unwrap_or(of_none)
+    }
+
+    /// Load of `task`.
+    fn task_weight(&self, core: &Core, task: TaskId) -> u64;
+
+    /// Its priority as balancing compares it; less is better.
+    fn prio(&self, core: &Core, task: TaskId) -> i32 {
+        core.task(task).prio
+    }
+
+    /// Whether the cache of its CPU is likely to hold what `task` uses; `looker` would take it.
+    fn is_hot(&self, core: &Core, looker: Looker, task: TaskId) -> bool;
+
+    /// Whether loads are seen through their averages (LB_BIAS).
+    fn sees_averages(&self) -> bool {
+        true
+    }
+
+    /// The load of `cpu` that its averages move towards at a tick.
+    fn load_at_tick(&mut self, core: &Core, cpu: CpuId) -> u64 {
+        self.cpu_weight(core, cpu)
+    }
+
+    /// Before a look at a domain, and after one that moved something (`update_shares`).
+    fn refresh(&mut self, core: &Core, looker: Looker) {
+        let _ = (core, looker);
+    }
+
+    /// Moves waiting tasks from `from` to the looker, `most` of them or of their weight
+    /// (`move_tasks`).
+    fn move_tasks(&mut self, core: &mut Core, looker: Looker, from: CpuId, most: u64) -> Moved;
+
+    /// What a CPU that gives one task away looks at, in this order.
+    fn movable(&self, core: &Core, from: CpuId) -> Vec<TaskId>;
+
+    /// Moves waiting `task` from one CPU to the looker (`pull_task`).
+    fn pull_task(&mut self, core: &mut Core, task: TaskId, run: &Move);
+}
+
+/// What a CPU remembers of a domain.
+#[derive(Clone, Copy, Debug)]
+pub struct DomainState {
+    /// In jiffies.
+    pub last_balance: u64,
+    /// Time to the next look, ms, while idle.
+    pub interval: u64,
+    /// Attempts that failed, since one did not.
+    pub nr_failed: u32,
+}
+
+/// What is kept of a CPU.
+#[derive(Clone, Debug)]
+struct CpuState {
+    averages: [u64; NR_AVERAGES],
+    /// The load at which a tick was seen to move none of them; [`NO_LOAD`]: not known.
+    settled_at: u64,
+    domains: Vec<DomainState>,
+    /// The first tick at which it looks at a domain while it is busy; `None`: a domain's state has
+    /// changed since that was known.
+    busy_look: Option<u64>,
+    /// The CPU to which a task of this one is to be pushed.
+    push_cpu: Option<CpuId>,
+}
+
+/// What balancing remembers.
+#[derive(Debug)]
+pub struct Balancer {
+    /// What distinguishes the version.
+    pub version: Version,
+    /// Domains of the machine.
+    pub domains: Domains,
+    /// Strength of each CPU.
+    pub cpu_power: Vec<u64>,
+    /// Sum of the loads of the queued tasks, by CPU, where the scheduler counts them here.
+    pub load: Vec<u64>,
+    /// Constants by domain.
+    levels: Vec<Level>,
+    /// Strength of the groups of each domain.
+    powers: Vec<Vec<u64>>,
+    cpus: Vec<CpuState>,
+    nr_pushing: u32,
+    ticks: TickCatchUp,
+    hz: u64,
+}
+
+impl Balancer {
+    /// For a version on `machine`.
+    pub fn new(version: Version, machine: &Machine) -> Self {
+        let nr_cpus = machine.nr_cpus();
+        let domains = levels::domains(&version, machine);
+        let levels = levels::of(&version, &domains);
+        let cpu_power = levels::cpu_power(&version, &domains, nr_cpus);
+        let powers = levels::powers(&version, &domains, &cpu_power);
+        let cpus = (0..nr_cpus).map(CpuId).map(|cpu| {
+            let states = domains.of_cpu(cpu).iter().map(|entry| DomainState {
+                last_balance: 0,
+                interval: levels[entry.domain as usize].first_interval,
+                nr_failed: 0,
+            });
+            CpuState {
+                averages: [0; NR_AVERAGES],
+                settled_at: NO_LOAD,
+                domains: states.collect(),
+                busy_look: None,
+                push_cpu: None,
+            }
+        });
+        let cpus = cpus.collect();
+        let hz = u64::from(machine.hz);
+        Self {
+            version,
+            domains,
+            cpu_power,
+            load: vec![0; nr_cpus as usize],
+            levels,
+            powers,
+            cpus,
+            nr_pushing: 0,
+            ticks: TickCatchUp::default(),
+            hz,
+        }
+    }
+
+    fn nr_cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    /// Number of domains of `cpu`.
+    pub fn nr_levels(&self, cpu: CpuId) -> usize {
+        self.domains.of_cpu(cpu).len()
+    }
+
+    /// Constants of a domain of `cpu`.
+    pub fn level(&self, cpu: CpuId, position: usize) -> &Level {
+        &self.levels[self.domains.of_cpu(cpu)[position].domain as usize]
+    }
+
+    /// Strength of the groups of a domain of `cpu`.
+    fn group_power(&self, cpu: CpuId, position: usize) -> &[u64] {
+        &self.powers[self.domains.of_cpu(cpu)[position].domain as usize]
+    }
+
+    /// The domain that is looked at, and the group that the looker is in.
+    fn domain_of(&self, looker: Looker) -> (&Domain, usize) {
+        let entry = self.domains.of_cpu(looker.cpu)[looker.position];
+        (self.domains.domain(entry.domain), entry.local_group as usize)
+    }
+
+    /// What `cpu` remembers of a domain.
+    pub fn state(&self, cpu: CpuId, position: usize) -> &DomainState {
+        &self.cpus[cpu.index()].domains[position]
+    }
+
+    fn state_mut(&mut self, cpu: CpuId, position: usize) -> &mut DomainState {
+        let cpu = &mut self.cpus[cpu.index()];
+        cpu.busy_look = None;
+        &mut cpu.domains[position]
+    }
+
+    /// The smallest domain of `cpu` that `other` is in too.
+    pub fn position_with(&self, cpu: CpuId, other: CpuId) -> Option<usize> {
+        self.domains.iter(cpu).position(|domain| domain.span.contains(other))
+    }
+
+    /// Whether `cpu` and the other threads of its core run nothing.
+    pub fn core_is_idle(&self, core: &Core, cpu: CpuId) -> bool {
+        self.domains.smt_mask(cpu).iter().all(|cpu| core.rq(cpu).curr.is_none())
+    }
+
+    /// Whether a task of `cpu` is about to be pushed away: it picks nothing before.
+    #[inline]
+    pub fn is_pushing(&self, cpu: CpuId) -> bool {
+        self.nr_pushing > 0 && self.cpus[cpu.index()].push_cpu.is_some()
+    }
+
+    /// The average of a CPU's load that moves by 1 / 2^`power` of the difference at each tick
+    /// (`cpu_load[]`).
+    pub fn average(&self, cpu: CpuId, power: usize) -> u64 {
+        self.cpus[cpu.index()].averages[power]
+    }
+
+    /// The tick of `cpu` moves its averages towards `load`; says whether any moved
+    /// (`update_cpu_load`).
+    pub fn move_averages(&mut self, cpu: CpuId, load: u64) -> bool {
+        let cpu = &mut self.cpus[cpu.index()];
+        // At one load for long, as most CPUs are: they stand still.
+        if cpu.settled_at == load {
+            return false;
+        }
+        let before = cpu.averages;
+        for (power, average) in cpu.averages.iter_mut().enumerate() {
+            let scale = 1 << power;
+            let rises = load > *average && self.version.rounds_up;
+            let rounding = if rises { scale - 1 } else { 0 };
+            *average = (*average * (scale - 1) + load + rounding) >> power;
+        }
+        let moved = cpu.averages != before;
+        cpu.settled_at = if moved { NO_LOAD } else { load };
+        moved
+    }
+
+    /// Every CPU was idle for so many ticks: loads fell, and each found its domains in balance.
+    pub fn all_were_idle(&mut self, jiffies: u64, ticks: u64) {
+        for cpu in (0..self.nr_cpus() as u32).map(CpuId) {
+            // The slowest average is gone, but for the last few, after some hundred ticks.
+            for _ in 0..ticks {
+                if !self.move_averages(cpu, 0) {
+                    break;
+                }
+            }
+            let offset = self.offset(cpu);
+            for position in 0..self.nr_levels(cpu) {
+                let interval = self.level(cpu, position).max_interval;
+                let last_balance = jiffies - 1 + offset;
+                let keeps = self.version.counts_tasks;
+                let state = self.state_mut(cpu, position);
+                let nr_failed = if keeps { state.nr_failed } else { 0 };
+                *state = DomainState { last_balance, interval, nr_failed };
+            }
+        }
+    }
+
+    /// CPUs look at different ticks in 2.6.11 (CPU_OFFSET).
+    fn offset(&self, cpu: CpuId) -> u64 {
+        match self.version.counts_tasks {
+            true => self.hz * u64::from(cpu.0) / self.nr_cpus() as u64,
+            false => 0,
+        }
+    }
+
+    /// Ticks between two looks of `cpu` at a domain.
+    fn interval_ticks(&self, cpu: CpuId, position: usize, idle: Idle) -> u64 {
+        let level = self.level(cpu, position);
+        let factor = if idle == Idle::Not { level.busy_factor } else { 1 };
+        let ticks = (self.state(cpu, position).interval * factor * self.hz).div_ceil(1000);
+        match self.version.limits_interval {
+            true => ticks.min(self.hz * self.nr_cpus() as u64 / 10).max(1),
+            false => ticks.max(1),
+        }
+    }
+
+    /// Ticks from the one that is due at which neither busy `cpu` nor an idle one looks for work.
+    pub fn quiet_ticks(&self, core: &Core, cpu: CpuId) -> u64 {
+        // An idle CPU looks at nearly every tick, and its ticks are made up for at those of others.
+        if !self.ticks.is_next(core) || !core.idle_cpus.is_empty() {
+            return 0;
+        }
+        let known = self.cpus[cpu.index()].busy_look;
+        let look = known.unwrap_or_else(|| self.first_busy_look(cpu));
+        look.saturating_sub(core.jiffies() + self.offset(cpu))
+    }
+
+    /// The first tick at which `cpu` looks at a domain if it stays busy, by its own count.
+    fn first_busy_look(&self, cpu: CpuId) -> u64 {
+        let looks = (0..self.nr_levels(cpu)).map(|position| {
+            let last = self.state(cpu, position).last_balance;
+            last + self.interval_ticks(cpu, position, Idle::Not)
+        });
+        looks.min().unwrap_or(u64::MAX)
+    }
+
+    /// Whether it is known that `cpu`, which is busy, looks at no domain at tick `jiffies`.
+    fn looks_later(&self, cpu: CpuId, jiffies: u64) -> bool {
+        self.cpus[cpu.index()].busy_look.is_some_and(|look| jiffies < look)
+    }
+
+    /// Its domains have been looked at as far as this tick asks for it.
+    fn note_looked(&mut self, cpu: CpuId) {
+        if self.cpus[cpu.index()].busy_look.is_none() {
+            self.cpus[cpu.index()].busy_look = Some(self.first_busy_look(cpu));
+        }
+    }
+
+    /// As many such ticks have passed, at a load of `load`.
+    pub fn pass_ticks(&mut self, core: &Core, cpu: CpuId, nr: u64, load: u64) {
+        self.ticks.pass(core);
+        for _ in 0..nr {
+            if !self.move_averages(cpu, load) {
+                break;
+            }
+        }
+    }
+}
+
+/// `now`, seen through the average that is called `index`, of which 0 is the load itself.
+fn past<R: Runqueues>(rqs: &R, cpu: CpuId, index: usize) -> Option<u64> {
+    let power = index.checked_sub(1).filter(|_| rqs.sees_averages());
+    power.map(|power| rqs.balancer().average(cpu, power))
+}
+
+/// Load of a CPU from which a task would be taken: the less of present and past.
+pub fn source_load<R: Runqueues>(rqs: &R, core: &Core, cpu: CpuId, index: usize) -> u64 {
+    let now = rqs.cpu_weight(core, cpu);
+    past(rqs, cpu, index).map_or(now, |past| past.min(now))
+}
+
+/// Load of a CPU to which a task would come: the more.
+pub fn target_load<R: Runqueues>(rqs: &R, core: &Core, cpu: CpuId, index: usize) -> u64 {
+    let now = rqs.cpu_weight(core, cpu);
+    past(rqs, cpu, index).map_or(now, |past| past.max(now))
+}

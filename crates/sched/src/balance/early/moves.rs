@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which waiting tasks are moved, and the push of what runs after attempts that failed.
+//!
+//! A CPU that runs one task has nothing that could be pulled, though its core may run two and
+//! another core none. After some failures the looking CPU asks the other one's migration thread to
+//! give a task away. That thread takes the CPU for a moment: here the CPU picks nothing once, and
+//! gives the task away right after that. 2.6.11 gives to every CPU whose core is idle, later
+//! versions to the one that asked.
+//!
+//! Source: Linux 2.6.11 and 2.6.22 (`move_tasks`), 2.6.23.17, 2.6.24 and 2.6.32.67
+//! (`balance_tasks`), kernel/sched.c, with `can_migrate_task` and `active_load_balance` of each.
+
+use super::versions::Heavy;
+use super::{Balancer, Idle, Looker, Runqueues};
+use crate::boundary::core::Core;
+use schedlab_model::{CpuId, TaskId};
+
+/// What a move brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moved {
+    /// Something came.
+    pub any: bool,
+    /// Nothing of what was looked at last may run here.
+    pub all_pinned: bool,
+}
+
+/// A run of moving tasks.
+#[derive(Clone, Copy, Debug)]
+pub struct Move {
+    /// Who takes.
+    pub looker: Looker,
+    /// Where the tasks are.
+    pub from: CpuId,
+    /// Most tasks that may come.
+    pub most_tasks: u64,
+    /// Best priority on the CPU that takes.
+    pub best_prio: i32,
+    /// Best priority where the tasks are, as long as one task only is known to have it (2.6.22).
+    pub only_best: Option<i32>,
+    /// No task that was looked at may run on the CPU that takes.
+    pub all_pinned: bool,
+}
+
+impl Move {
+    /// To a CPU on which nothing has a better priority than `best_prio`.
+    pub const fn new(looker: Looker, from: CpuId, best_prio: i32) -> Self {
+        let most_tasks = u64::MAX;
+        Self { looker, from, most_tasks, best_prio, only_best: None, all_pinned: false }
+    }
+}
+
+/// Moves some of `candidates`, up to `most` of their weight; says how much came
+/// (`balance_tasks`).
+pub fn move_some<R: Runqueues>(
+    rqs: &mut R,
+    core: &mut Core,
+    run: &mut Move,
+    candidates: &[TaskId],
+    most: i64,
+) -> i64 {
+    if most <= 0 || run.most_tasks == 0 {
+        run.all_pinned = false;
+        return 0;
+    }
+    run.all_pinned = true;
+    let mut left = most;
+    for &task in candidates {
+        let weight = rqs.task_weight(core, task) as i64;
+        let prio = rqs.prio(core, task);
+        if is_too_heavy(rqs.balancer(), run, weight, prio, left)
+            || !can_migrate(rqs, core, run, task)
+        {
+            run.only_best = run.only_best.filter(|best| *best != prio);
+            continue;
+        }
+        rqs.pull_task(core, task, run);
+        run.most_tasks -= 1;
+        left = left.saturating_sub(weight);
+        if run.most_tasks == 0 || left <= 0 {
+            break;
+        }
+        run.best_prio = run.best_prio.min(prio);
+    }
+    most.saturating_sub(left)
+}
+
+/// Whether a task is not to come because of its weight. One that would be the best of its new CPU
+/// comes all the same, but under 2.6.32.
+fn is_too_heavy(balancer: &Balancer, run: &Move, weight: i64, prio: i32, left: i64) -> bool {
+    let is_worse = prio >= run.best_prio;
+    let half = || (weight >> 1) > left.saturating_add(balancer.version.fuzz as i64);
+    match balancer.version.heavy {
+        Heavy::Never => false,
+        Heavy::Whole => weight > left && (is_worse || run.only_best == Some(prio)),
+        Heavy::Half => half() && is_worse,
+        Heavy::HalfAlways => (weight >> 1) > left,
+    }
+}
+
+/// Whether waiting `task` may come to the CPU that takes (`can_migrate_task`).
+fn can_migrate<R: Runqueues>(rqs: &R, core: &Core, run: &mut Move, task: TaskId) -> bool {
+    let Looker { cpu, position, .. } = run.looker;
+    if !core.task(task).cpus_allowed.contains(cpu) {
+        return false;
+    }
+    run.all_pinned = false;
+    if core.is_running(task) {
+        return false;
+    }
+    let balancer = rqs.balancer();
+    let nr_failed = balancer.state(cpu, position).nr_failed;
+    let tries = balancer.level(cpu, position).cache_nice_tries;
+    nr_failed > tries || !rqs.is_hot(core, run.looker, task)
+}
+
+impl Balancer {
+    /// What runs on `from` is to be pushed to `cpu`. Says no if a push from there is under way.
+    pub fn ask_to_push(&mut self, core: &mut Core, from: CpuId, cpu: CpuId) -> bool {
+        let push_cpu = &mut self.cpus[from.index()].push_cpu;
+        if push_cpu.is_some() {
+            return false;
+        }
+        *push_cpu = Some(cpu);
+        self.nr_pushing += 1;
+        core.queue_balance_callback(from);
+        core.resched_curr(from);
+        true
+    }
+
+    fn take_push(&mut self, cpu: CpuId) -> Option<CpuId> {
+        if self.nr_pushing == 0 {
+            return None;
+        }
+        let target = self.cpus[cpu.index()].push_cpu.take()?;
+        self.nr_pushing -= 1;
+        Some(target)
+    }
+
+    /// CPUs whose cores are idle, nearest first (2.6.11).
+    fn idle_targets(&self, core: &Core, cpu: CpuId) -> Vec<CpuId> {
+        // The thread that pushes makes its own core a busy one.
+        let own = self.domains.smt_mask(cpu);
+        let mut targets: Vec<CpuId> = Vec::new();
+        for position in 0..self.nr_levels(cpu) {
+            let looker = Looker { cpu, position, idle: Idle::AtTick };
+            let (domain, local) = self.domain_of(looker);
+            let (before, from_own) = domain.groups.split_at(local);
+            for other in from_own.iter().chain(before).flat_map(|group| group.span.iter()) {
+                let is_free = !own.contains(other) && self.core_is_idle(core, other);
+                if is_free && !targets.contains(&other) {
+                    targets.push(other);
+                }
+            }
+        }
+        targets
+    }
+}
+
+/// The migration thread of `cpu` has taken its place: a task goes to the CPU that asked
+/// (`active_load_balance`).
+pub fn push_running<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
+    let Some(target) = rqs.balancer_mut().take_push(cpu) else { return };
+    let targets = match rqs.balancer().version.counts_tasks {
+        true => rqs.balancer().idle_targets(core, cpu),
+        false => vec![target],
+    };
+    for target in targets {
+        push_one(rqs, core, cpu, target);
+    }
+    if core.rq(cpu).nr_running > 0 {
+        core.resched_curr(cpu);
+    }
+}
+
+/// Gives `target` the first task of `from` that may go there (`move_one_task`).
+fn push_one<R: Runqueues>(rqs: &mut R, core: &mut Core, from: CpuId, target: CpuId) {
+    let Some(position) = rqs.balancer().position_with(target, from) else { return };
+    let looker = Looker { cpu: target, position, idle: Idle::AtTick };
+    let mut run = Move::new(looker, from, i32::MAX);
+    let candidates = rqs.movable(core, from);
+    let found = candidates.into_iter().find(|task| can_migrate(rqs, core, &mut run, *task));
+    if let Some(task) = found {
+        rqs.pull_task(core, task, &run);
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tunables of schedulers, described as data so that the command line can list and check them.
+
+use crate::boundary::tunable_names::{self, Meaning};
+use schedlab_model::Nanos;
+use std::collections::BTreeMap;
+
+/// What a tunable's value may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TunableKind {
+    /// A time in ns, given with a unit (`10ms`).
+    Time {
+        /// Least.
+        min: Nanos,
+        /// Greatest.
+        max: Nanos,
+    },
+    /// A whole number.
+    Count {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// One of these words; the value is its index.
+    Choice(&'static [&'static str]),
+}
+
+/// A tunable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tunable {
+    /// Name, without the unit that the kernel's file has at its end where it is a time.
+    pub name: &'static str,
+    /// Kind and range.
+    pub kind: TunableKind,
+    /// Default: ns, number, or index of the choice.
+    pub default: u64,
+    /// What it does.
+    pub text: &'static str,
+}
+
+/// The tunables of two classes in one table; `N` is their number.
+pub const fn concat<const N: usize>(first: &[Tunable], second: &[Tunable]) -> [Tunable; N] {
+    assert!(first.len() + second.len() == N && N > 0, "N is the number of tunables");
+    let mut all = [if first.is_empty() { second[0] } else { first[0] }; N];
+    let mut index = 0;
+    while index < N {
+        all[index] = if index < first.len() { first[index] } else { second[index - first.len()] };
+        index += 1;
+    }
+    all
+}
+
+/// The same table with another default of `name`, which it has.
+pub const fn with_default<const N: usize>(
+    mut table: [Tunable; N],
+    name: &str,
+    default: u64,
+) -> [Tunable; N] {
+    let mut index = 0;
+    while !is_same(table[index].name, name) {
+        index += 1;
+    }
+    table[index].default = default;
+    table
+}
+
+/// Comparison of texts in constants.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+/// Why a tunable cannot be set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OptionError(
+    /// What was found, what is allowed.
+    pub String,
+);
+
+impl std::fmt::Display for OptionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+/// Values of a scheduler's tunables: the defaults, some of them replaced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    values: BTreeMap<&'static str, u64>,
+}
+
+impl Options {
+    /// The defaults of `tunables`.
+    pub fn defaults(tunables: &[Tunable]) -> Self {
+        Self { values: tunables.iter().map(|t| (t.name, t.default)).collect() }
+    }
+
+    /// Sets `name` to a value in ns, a number, or the index of a choice.
+    pub fn set(&mut self, tunables: &[Tunable], name: &str, value: u64) -> Result<(), OptionError> {
+        let tunable = find(tunables, name)?.tunable;
+        let (min, max) = match tunable.kind {
+            TunableKind::Time { min, max } | TunableKind::Count { min, max } => (min, max),
+            TunableKind::Choice(words) => (0, words.len() as u64 - 1),
+        };
+        if !(min..=max).contains(&value) {
+            return Err(OptionError(format!("{name} is {value}, allowed are {min} to {max}")));
+        }
+        self.values.insert(tunable.name, value);
+        Ok(())
+    }
+
+    /// Sets `name` from text: a word of a choice, a whole number, or a time whose unit the caller's
+    /// `parse_time` understands. The name may be that of the kernel's file; a number is then in the
+    /// unit that it ends in, and a switch is 0 or 1 as well ([`crate::boundary::tunable_names`]).
+    pub fn set_text(
+        &mut self,
+        tunables: &[Tunable],
+        name: &str,
+        text: &str,
+        parse_time: impl Fn(&str) -> Result<Nanos, String>,
+    ) -> Result<(), OptionError> {
+        if let Some((other, word)) = tunable_names::as_another(tunables, name, text) {
+            return self.set_text(tunables, other, word, parse_time);
+        }
+        let features = tunables.iter().any(|tunable| tunable.name == "features");
+        if tunable_names::is_features(name) && !features {
+            // Named as in the kernel's file, but none of this scheduler's.
+            let bare = text.strip_prefix("NO_").unwrap_or(text);
+            return Err(OptionError(tunable_names::unknown(tunables, bare)));
+        }
+        let Meaning { tunable, unit_ns } = find(tunables, name)?;
+        let value = match tunable.kind {
+            TunableKind::Time { .. } => match (unit_ns, text.parse::<Nanos>()) {
+                (Some(unit_ns), Ok(number)) => number.checked_mul(unit_ns).ok_or_else(|| {
+                    OptionError(format!("{name} is {text:?}, which is too large"))
+                })?,
+                _ => parse_time(text).map_err(|why| OptionError(format!("{name}: {why}")))?,
+            },
+            TunableKind::Count { .. } => text
+                .parse()
+                .map_err(|_| OptionError(format!("{name} is {text:?}, expected a whole number")))?,
+            TunableKind::Choice(words) => {
+                let by_number = || numbered(words).then(|| text.parse().ok()).flatten();
+                words.iter().position(|word| *word == text).or_else(by_number).ok_or_else(|| {
+                    OptionError(format!("{name} is {text:?}, allowed are {}", words.join(", ")))
+                })? as u64
+            }
+        };
+        self.set(tunables, tunable.name, value)
+    }
+
+    /// The value of `name`. Panics if the scheduler did not declare it: that is a bug in its file.
+    pub fn get(&self, name: &str) -> u64 {
+        *self.values.get(name).unwrap_or_else(|| panic!("tunable {name:?} is not declared"))
+    }
+
+    /// Names and values in order of names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.values.iter().map(|(name, value)| (*name, *value))
+    }
+}
+
+/// Choices that the kernel's files hold as numbers, counted as here.
+fn numbered(words: &[&str]) -> bool {
+    matches!(words, ["no", "yes"] | ["off", "on"] | ["false", "true"] | ["none", "log", "linear"])
+}
+
+fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<Meaning<'t>, OptionError> {
+    tunable_names::meaning(tunables, name)
+        .ok_or_else(|| OptionError(tunable_names::unknown(tunables, name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TUNABLES: &[Tunable] = &[
+        Tunable {
+            name: "slice",
+            kind: TunableKind::Time { min: 10, max: 1_000 },
+            default: 100,
+            text: "",
+        },
+        Tunable {
+            name: "count",
+            kind: TunableKind::Count { min: 0, max: 9 },
+            default: 3,
+            text: "",
+        },
+    ];
+
+    fn set(name: &str, text: &str) -> Result<u64, String> {
+        let mut options = Options::defaults(TUNABLES);
+        let parse =
+            |text: &str| text.strip_suffix("ns").unwrap_or("0").parse().map_err(|_| text.into());
+        options.set_text(TUNABLES, name, text, parse).map_err(|error| error.to_string())?;
+        Ok(options.get(name.trim_end_matches("_ns")))
+    }
+
+    #[test]
+    fn a_time_may_be_named_in_ns_as_the_kernel_does() {
+        assert_eq!(set("slice", "250ns"), Ok(250));
+        assert_eq!(set("slice_ns", "250"), Ok(250));
+        assert_eq!(set("slice_ns", "250ns"), Ok(250));
+        assert!(set("slice_ns", "many").is_err());
+        assert_eq!(set("slice_ns", "5"), Err("slice is 5, allowed are 10 to 1000".into()));
+        assert!(set("count_ns", "5").unwrap_err().contains("unknown"));
+    }
+}

@@ -1,0 +1,582 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scheduler of Linux 2.4: one queue for all CPUs, searched from end to end at every choice.
+//!
+//! A task has `counter` ticks in an epoch. schedule() takes the task of greatest [`goodness`], the
+//! first of equals in the order of the queue; when all that a CPU may run have used their ticks, a
+//! new epoch begins and every task of the system gets half of what it has left and the ticks of its
+//! nice value. A task that becomes runnable takes an idle CPU, or the CPU whose task is worse than
+//! it by most. It is a scheduler of its own, without classes: real-time tasks are better by 1000.
+//!
+//! Source: Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c, to which 2.4.18 is taken to
+//! be equal; 2.4.0 (`prev_first`) and 2.4.22 (`wake_to`). A pristine tree of 2.4.18 was not at
+//! hand: that a woken task comes to the head of the queue, as in 2.4.17, is known from the patch to
+//! 2.4.19 that changed it to the tail (Bhavesh Davda, linux-kernel, August 2002).
+//!
+//! Where the rules leave a gap:
+//!
+//! - A task released by the launcher has no parent whose ticks it could share: it starts with those
+//!   of its nice value, as at the start of an epoch.
+//! - A child's rest of ticks goes to its parent when it leaves its CPU for the last time, which is
+//!   when a parent in wait() runs next; a parent that waits later gets it earlier than it would.
+//! - An idle CPU that was told of one task is no longer idle for the next one. In the kernel two
+//!   wake-ups within the microsecond that the interrupt between CPUs takes both count on it.
+//! - Two CPUs that recalculate at the same time give double credit in the kernel; here they take
+//!   turns.
+//! - Policies that 2.4 did not know (BATCH, IDLE) are SCHED_OTHER.
+//!
+//! Left out: every lock but the queue's (which the machine prices), the tick that nanosleep() adds
+//! and rounds up to, busy waiting of real-time tasks for 2 ms or less, priority inheritance
+//! (unknown to 2.4), control groups.
+
+mod explain;
+pub mod goodness;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use crate::boundary::class::SchedClass;
+use crate::boundary::core::{Core, LockDomain};
+use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::boundary::options::{Options, Tunable, TunableKind};
+use crate::registry::{Claims, SchedulerInfo};
+use goodness::{Look, NOBODY, goodness, max_counter, nice_to_ticks, recalculated};
+use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+
+const NO_YES: &[&str] = &["no", "yes"];
+
+const PREV_FIRST: Tunable = Tunable {
+    name: "prev_first",
+    kind: TunableKind::Choice(NO_YES),
+    default: 0,
+    text: "as in 2.4.0: the running task is looked at first and so wins ties, and sched_yield does \
+           not move it in the queue",
+};
+
+const WAKE_TO: Tunable = Tunable {
+    name: "wake_to",
+    kind: TunableKind::Choice(&["head", "tail"]),
+    default: 0,
+    text: "end of the queue at which a woken or new task is put: head up to 2.4.17, tail in 2.4.22",
+};
+
+const SYNC_WAKEUPS: Tunable = Tunable {
+    name: "sync_wakeups",
+    kind: TunableKind::Choice(NO_YES),
+    default: 0,
+    text: "whether a synchronous wake-up looks for no CPU; the modelled pipes and sockets are \
+           those of recent kernels, whose every write is synchronous; in 2.4 only one that blocks \
+           was",
+};
+
+/// Registry entry.
+pub const INFO: SchedulerInfo = SchedulerInfo {
+    name: "linux-2.4.18",
+    summary: "Linux 2.4: one queue for all CPUs, goodness() of every task at each choice, epochs",
+    source: "Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.0 and 2.4.22 as \
+             options; that 2.4.18 equals 2.4.17 is uncertain",
+    leaves_out: "every lock but the queue's, the tick that nanosleep adds, busy waiting of \
+                 real-time sleepers, priority inheritance, control groups; BATCH and IDLE are \
+                 OTHER",
+    claims: Claims {
+        // A task that yields is not placed again: it may wait beside a CPU that goes idle for
+        // want of tasks that may run there.
+        work_conserving: false,
+        starvation_free: true,
+        fair: true,
+        needs_burst: false,
+    },
+    tunables: &[PREV_FIRST, WAKE_TO, SYNC_WAKEUPS],
+    build: |options, machine, _cgroups| vec![Box::new(GlobalQueue::new(options, machine))],
+};
+
+const NONE: u32 = u32::MAX;
+
+/// What the scheduler keeps of a task: the fields of `struct task_struct` that it reads in the
+/// search, close together.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Neighbours in the queue.
+    prev: u32,
+    next: u32,
+    queued: bool,
+    /// The CPU that it runs on, or NONE (`cpus_runnable`).
+    running_on: u32,
+    /// The CPU that it ran on last (`processor`).
+    processor: u32,
+    mm: u32,
+    /// Ticks left, as of `epoch`.
+    counter: i32,
+    epoch: u64,
+    /// Ticks of its nice value.
+    ticks: i32,
+    nice: i8,
+    /// 0 for SCHED_OTHER.
+    rt_priority: u8,
+    is_rr: bool,
+    yielded: bool,
+    /// It may not use every CPU.
+    is_bound: bool,
+    /// A change of attributes under way moves it to the head of the queue.
+    to_head: bool,
+    is_dead: bool,
+    parent: Option<TaskId>,
+}
+
+/// What the scheduler keeps of a CPU.
+#[derive(Clone, Copy, Default, Debug)]
+struct Cpu {
+    /// The address space loaded (`active_mm`): that of the last task that ran.
+    active_mm: Option<u32>,
+    /// It is idle and was told to look at the queue, for the sake of this task.
+    told: Option<TaskId>,
+    /// The task that it has just preempted, which may run elsewhere.
+    preempted: Option<TaskId>,
+    /// The last look at the queue was none: the CPU is idle and nobody told it to.
+    stayed_idle: bool,
+    /// The last choice began a new epoch.
+    recalculated: bool,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct GlobalQueue {
+    hz: u32,
+    prev_first: bool,
+    wake_to_tail: bool,
+    honours_sync: bool,
+    is_smp: bool,
+    /// Ends of the queue.
+    head: u32,
+    tail: u32,
+    /// Tasks in the queue, the running ones included.
+    nr_running: u32,
+    /// Tasks that have not exited.
+    nr_live: u32,
+    /// Recalculations so far. A task's own ticks are brought up to date when they are looked at.
+    epoch: u64,
+    tasks: Vec<Entry>,
+    cpus: Vec<Cpu>,
+}
+
+impl GlobalQueue {
+    /// The scheduler for `machine`.
+    pub fn new(options: &Options, machine: &Machine) -> Self {
+        Self {
+            hz: machine.hz,
+            prev_first: options.get(PREV_FIRST.name) == 1,
+            wake_to_tail: options.get(WAKE_TO.name) == 1,
+            honours_sync: options.get(SYNC_WAKEUPS.name) == 1,
+            is_smp: machine.nr_cpus() > 1,
+            head: NONE,
+            tail: NONE,
+            nr_running: 0,
+            nr_live: 0,
+            epoch: 0,
+            tasks: Vec::new(),
+            cpus: vec![Cpu::default(); machine.nr_cpus() as usize],
+        }
+    }
+
+    fn entry(&mut self, task: TaskId) -> &mut Entry {
+        &mut self.tasks[task.index()]
+    }
+
+    /// Puts `task`, which is not in the queue, at one of its ends.
+    fn link(&mut self, task: TaskId, at_tail: bool) {
+        let (prev, next) = if at_tail { (self.tail, NONE) } else { (NONE, self.head) };
+        let entry = self.entry(task);
+        assert!(!entry.queued, "task {task} is queued twice");
+        entry.queued = true;
+        (entry.prev, entry.next) = (prev, next);
+        match prev {
+            NONE => self.head = task.0,
+            prev => self.tasks[prev as usize].next = task.0,
+        }
+        match next {
+            NONE => self.tail = task.0,
+            next => self.tasks[next as usize].prev = task.0,
+        }
+    }
+
+    fn unlink(&mut self, task: TaskId) {
+        let entry = self.entry(task);
+        let (prev, next) = (entry.prev, entry.next);
+        assert!(entry.queued, "task {task} is not in the queue");
+        entry.queued = false;
+        match prev {
+            NONE => self.head = next,
+            prev => self.tasks[prev as usize].next = next,
+        }
+        match next {
+            NONE => self.tail = prev,
+            next => self.tasks[next as usize].prev = prev,
+        }
+    }
+
+    /// Moves queued `task` to an end of the queue.
+    fn requeue(&mut self, task: TaskId, at_tail: bool) {
+        self.unlink(task);
+        self.link(task, at_tail);
+    }
+
+    /// Brings the ticks of `task` up to the present epoch.
+    #[inline]
+    fn settle(&mut self, task: TaskId) {
+        let epoch = self.epoch;
+        let entry = self.entry(task);
+        if entry.epoch != epoch {
+            entry.counter = recalculated(entry.counter, entry.ticks, epoch - entry.epoch);
+            entry.epoch = epoch;
+        }
+    }
+
+    /// Ticks that `task` has left.
+    pub fn counter(&self, task: TaskId) -> i32 {
+        let entry = &self.tasks[task.index()];
+        recalculated(entry.counter, entry.ticks, self.epoch - entry.epoch)
+    }
+
+    /// Takes over the attributes that the search reads.
+    fn adopt(&mut self, task: TaskId, attr: &SchedAttr) {
+        let ticks = nice_to_ticks(self.hz, attr.nice);
+        let entry = self.entry(task);
+        entry.nice = attr.nice;
+        entry.ticks = ticks;
+        entry.rt_priority = if attr.policy.is_rt() { attr.rt_priority } else { 0 };
+        entry.is_rr = attr.policy == Policy::Rr;
+    }
+
+    /// How good a task, whose ticks are up to date, is for `cpu` with `this_mm` loaded.
+    #[inline]
+    fn goodness(&self, entry: &Entry, cpu: CpuId, this_mm: Option<u32>) -> i32 {
+        goodness(&Look {
+            yielded: entry.yielded,
+            rt_priority: entry.rt_priority,
+            counter: recalculated(entry.counter, entry.ticks, self.epoch - entry.epoch),
+            nice: entry.nice,
+            affine: self.is_smp && entry.processor == cpu.0,
+            same_mm: this_mm == Some(entry.mm),
+        })
+    }
+
+    /// Whether `cpu` may take `task`: it runs nowhere else (`can_schedule`).
+    #[inline]
+    fn can_schedule(&self, core: &Core, task: u32, cpu: CpuId) -> bool {
+        let entry = &self.tasks[task as usize];
+        (entry.running_on == NONE || entry.running_on == cpu.0)
+            && (!entry.is_bound || core.task(TaskId(task)).cpus_allowed.contains(cpu))
+    }
+
+    /// The best task of the queue for `cpu`, and how good it is; counts what it looks at.
+    fn search(&mut self, core: &Core, cpu: CpuId, scanned: &mut u32) -> (u32, i32) {
+        let this_mm = self.cpus[cpu.index()].active_mm;
+        let (mut next, mut best) = (NONE, NOBODY);
+        if self.prev_first
+            && let Some(prev) = core.rq(cpu).curr
+            && self.tasks[prev.index()].queued
+        {
+            self.settle(prev);
+            next = prev.0;
+            best = self.goodness(&self.tasks[prev.index()], cpu, this_mm);
+        }
+        let mut at = self.head;
+        while at != NONE {
+            *scanned += 1;
+            if self.can_schedule(core, at, cpu) {
+                self.settle(TaskId(at));
+                let weight = self.goodness(&self.tasks[at as usize], cpu, this_mm);
+                if weight > best {
+                    (next, best) = (at, weight);
+                }
+            }
+            at = self.tasks[at as usize].next;
+        }
+        (next, best)
+    }
+
+    /// A SCHED_RR task that has used its ticks gets new ones and goes to the tail.
+    fn renew_rr(&mut self, prev: TaskId) {
+        self.settle(prev);
+        let entry = self.entry(prev);
+        if entry.is_rr && entry.counter == 0 {
+            entry.counter = entry.ticks;
+            if entry.queued {
+                self.requeue(prev, true);
+            }
+        }
+    }
+}
+
+impl SchedClass for GlobalQueue {
+    fn name(&self) -> &'static str {
+        "2.4"
+    }
+
+    fn owns(&self, policy: Policy) -> bool {
+        policy.is_rt() || policy.is_fair()
+    }
+
+    fn lock_domain(&self) -> LockDomain {
+        LockDomain::Global
+    }
+
+    fn walks_tasks(&self) -> bool {
+        true
+    }
+
+    fn task_new(&mut self, core: &mut Core, task: TaskId) {
+        let t = core.task(task);
+        self.tasks.push(Entry {
+            prev: NONE,
+            next: NONE,
+            queued: false,
+            running_on: NONE,
+            processor: t.cpu.0,
+            mm: t.mm,
+            counter: nice_to_ticks(self.hz, t.attr.nice),
+            epoch: self.epoch,
+            ticks: 0,
+            nice: 0,
+            rt_priority: 0,
+            is_rr: false,
+            yielded: false,
+            is_bound: false,
+            to_head: false,
+            is_dead: false,
+            parent: None,
+        });
+        self.adopt(task, &t.attr);
+        self.nr_live += 1;
+    }
+
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        core.add_nr_running(cpu, 1);
+        let is_bound = core.task(task).nr_cpus_allowed < core.nr_cpus();
+        self.entry(task).is_bound = is_bound;
+        if flags.restore {
+            if std::mem::take(&mut self.entry(task).to_head) {
+                self.requeue(task, false);
+                core.resched_curr(cpu);
+            }
+            return;
+        }
+        self.link(task, self.wake_to_tail);
+        self.nr_running += 1;
+        let wake = core.wake_flags;
+        let is_sync = self.honours_sync && wake.sync;
+        if !(is_sync && core.task(task).cpus_allowed.contains(wake.this_cpu)) {
+            self.reschedule_idle(core, task);
+        }
+    }
+
+    fn dequeue_task(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: DequeueFlags,
+    ) -> bool {
+        core.sub_nr_running(cpu, 1);
+        // A change of attributes leaves the task where it is until it is known what changes.
+        if !flags.save {
+            self.unlink(task);
+            self.nr_running -= 1;
+        }
+        true
+    }
+
+    fn yield_task(&mut self, core: &mut Core, cpu: CpuId) {
+        let Some(curr) = core.rq(cpu).curr else { return };
+        let busy = (0..core.nr_cpus()).filter(|cpu| self.occupant(core, CpuId(*cpu)).is_some());
+        let nr_busy = busy.count() as u32;
+        if self.nr_running <= nr_busy {
+            return;
+        }
+        let entry = self.entry(curr);
+        entry.yielded = entry.rt_priority == 0;
+        if !self.prev_first {
+            self.requeue(curr, true);
+        }
+    }
+
+    fn wakeup_preempt(
+        &mut self,
+        _core: &mut Core,
+        _cpu: CpuId,
+        _task: TaskId,
+        _curr: TaskId,
+        _flags: WakeFlags,
+    ) {
+        // reschedule_idle() has decided in enqueue_task, for all CPUs.
+    }
+
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        core.queue_balance_callback(cpu);
+        let prev = core.rq(cpu).curr;
+        let told = self.cpus[cpu.index()].told.take();
+        let state = &mut self.cpus[cpu.index()];
+        state.stayed_idle = prev.is_none() && told.is_none();
+        state.recalculated = false;
+        if state.stayed_idle {
+            return None;
+        }
+        if let Some(prev) = prev {
+            self.renew_rr(prev);
+        }
+        let mut scanned = 0;
+        let (mut next, mut best) = self.search(core, cpu, &mut scanned);
+        if best == 0 {
+            self.epoch += 1;
+            self.cpus[cpu.index()].recalculated = true;
+            // The lock is dropped while every task of the system gets its ticks.
+            let unlocked = &mut core.work.entries_unlocked;
+            *unlocked = unlocked.saturating_add(self.nr_live);
+            scanned = scanned.saturating_add(self.nr_live);
+            (next, best) = self.search(core, cpu, &mut scanned);
+        }
+        let work = &mut core.work.entries_scanned;
+        *work = work.saturating_add(scanned.saturating_sub(1));
+        if best == NOBODY {
+            return None;
+        }
+        let next = TaskId(next);
+        let from = core.task(next).cpu;
+        if from != cpu {
+            core.sub_nr_running(from, 1);
+            core.set_task_cpu(next, cpu);
+            core.add_nr_running(cpu, 1);
+        }
+        Some(next)
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
+        let entry = self.entry(prev);
+        entry.running_on = NONE;
+        let yielded = std::mem::take(&mut entry.yielded);
+        if self.is_smp && next != Some(prev) && core.task(prev).on_rq && !yielded {
+            self.cpus[cpu.index()].preempted = Some(prev);
+        }
+    }
+
+    fn set_next_task(&mut self, _core: &mut Core, cpu: CpuId, task: TaskId, _first: bool) {
+        let entry = self.entry(task);
+        entry.running_on = cpu.0;
+        entry.processor = cpu.0;
+        self.cpus[cpu.index()].active_mm = Some(entry.mm);
+    }
+
+    fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
+        if let Some(curr) = core.rq(cpu).curr {
+            self.entry(curr).yielded = false;
+        }
+        if let Some(prev) = self.cpus[cpu.index()].preempted.take()
+            && self.tasks[prev.index()].queued
+            && self.tasks[prev.index()].running_on == NONE
+        {
+            self.reschedule_idle(core, prev);
+        }
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        prev: CpuId,
+        _: WakeFlags,
+    ) -> CpuId {
+        core.allowed_cpu(task, prev)
+    }
+
+    fn task_tick(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
+        self.settle(curr);
+        let entry = self.entry(curr);
+        entry.counter = (entry.counter - 1).max(0);
+        if entry.counter == 0 {
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
+    fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {
+        curr.map_or(u64::MAX, |curr| u64::try_from(self.counter(curr) - 1).unwrap_or(0))
+    }
+
+    fn pass_ticks(&mut self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>, nr: u64) {
+        if let Some(curr) = curr {
+            self.settle(curr);
+            self.entry(curr).counter -= nr as i32;
+        }
+    }
+
+    fn task_fork(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, parent: Option<TaskId>) {
+        self.entry(task).processor = cpu.0;
+        let Some(parent) = parent else { return };
+        self.settle(parent);
+        let counter = self.entry(parent).counter;
+        self.entry(parent).counter = counter >> 1;
+        if counter >> 1 == 0 {
+            core.resched_curr(cpu);
+        }
+        let child = self.entry(task);
+        child.counter = (counter + 1) >> 1;
+        child.parent = Some(parent);
+    }
+
+    fn task_dead(&mut self, _core: &mut Core, task: TaskId) {
+        self.nr_live -= 1;
+        self.settle(task);
+        let entry = self.entry(task);
+        entry.is_dead = true;
+        let (rest, parent) = (entry.counter, entry.parent);
+        if let Some(parent) = parent.filter(|parent| !self.tasks[parent.index()].is_dead) {
+            self.settle(parent);
+            let most = max_counter(self.hz);
+            let entry = self.entry(parent);
+            entry.counter = (entry.counter + rest).min(most);
+        }
+    }
+
+    fn prio_changed(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
+        // Changing a nice value chooses nothing anew; sched_setscheduler() did in enqueue_task.
+    }
+
+    fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {
+        self.settle(task);
+        let old = &core.task(task).attr;
+        let to_head = (old.policy, old.rt_priority) != (attr.policy, attr.rt_priority);
+        self.adopt(task, attr);
+        let entry = self.entry(task);
+        entry.to_head = to_head && entry.queued;
+    }
+
+    fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
+        match core.task(task).attr.policy {
+            Policy::Fifo => 0,
+            _ => self.tasks[task.index()].ticks as Nanos * core.tick_nsec,
+        }
+    }
+
+    fn explain(&self, _core: &Core, task: TaskId) -> String {
+        format!("counter {} ticks of {}", self.counter(task), self.tasks[task.index()].ticks)
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        self.preempt_facts(core, woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(task, core.task(task).cpu)
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! First come, first served: one FIFO queue for all CPUs, no preemption.
+//!
+//! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling.
+//! A task that blocks goes to the tail when it wakes, as an arrival does, and so does one that
+//! yields. Policies, priorities and nice values are ignored: every task is equal.
+
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Fact, Rule};
+use crate::boundary::flags::EnqueueFlags;
+use crate::registry::{Claims, SchedulerInfo};
+use crate::textbook::Global;
+use crate::textbook::pool::Ordered;
+use crate::textbook::rules::{Discipline, Positions, TurnEnd};
+use schedlab_model::{Nanos, TaskId};
+
+/// Registry entry.
+pub const INFO: SchedulerInfo = SchedulerInfo {
+    name: "fcfs",
+    summary: "first come, first served; no preemption",
+    source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling",
+    leaves_out: "policies, priorities and nice values are ignored",
+    claims: Claims {
+        work_conserving: true,
+        starvation_free: false,
+        fair: false,
+        needs_burst: false,
+    },
+    tunables: &[],
+    build: |_, machine, _| vec![Box::new(Global::new(Fifo::new("fcfs", None), machine.nr_cpus()))],
+};
+
+/// A FIFO queue, with or without a quantum.
+#[derive(Debug)]
+pub struct Fifo {
+    name: &'static str,
+    quantum: Option<Nanos>,
+    positions: Positions,
+}
+
+impl Fifo {
+    /// With `quantum` it is round robin.
+    pub fn new(name: &'static str, quantum: Option<Nanos>) -> Self {
+        Self { name, quantum, positions: Positions::default() }
+    }
+}
+
+impl Discipline for Fifo {
+    type Pool = Ordered<i64>;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn join(&mut self, _core: &Core, task: TaskId, _running: bool, _flags: EnqueueFlags) {
+        self.positions.arrive(task);
+    }
+
+    fn requeue(&mut self, _core: &Core, task: TaskId, why: TurnEnd, _ran: Nanos) {
+        self.positions.give_up(task, why);
+    }
+
+    fn key(&self, _core: &Core, task: TaskId) -> i64 {
+        self.positions.of(task)
+    }
+
+    fn quantum(&self, _core: &Core, _task: TaskId) -> Option<Nanos> {
+        self.quantum
+    }
+
+    fn rule(&self) -> Rule {
+        Rule::Least { keys: &["position"], text: "the head of the queue" }
+    }
+
+    fn facts(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
+        vec![Fact::number("position", self.positions.of(task))]
+    }
+
+    fn explain(&self, _core: &Core, task: TaskId) -> String {
+        format!("queue position {}", self.positions.of(task))
+    }
+}

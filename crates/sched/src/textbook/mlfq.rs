@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Multilevel feedback queue: a task that uses up its quantum falls to the next queue.
+//!
+//! Sources: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling
+//! (queues of quantum 8, 16 and FCFS); Arpaci-Dusseau, "Operating Systems: Three Easy Pieces",
+//! chapter 8 (boost; accounting by allotment).
+//!
+//! Rules: a better queue preempts; a preempted task returns to the head of its queue with the rest
+//! of its quantum. Using a whole quantum leads to the tail of the next queue (from the last to its
+//! own tail). A task that blocks or yields before that stays in its queue and, with `accounting
+//! turn`, gets a whole quantum next time; with `accounting allotment` it goes on with what was
+//! left, and falls when its stays in the queue add up to the quantum. A burst that ends exactly
+//! with the quantum ends the task's turn like any other block. At each multiple of the boost
+//! interval every task, running and sleeping ones included, moves to queue 0: waiting tasks in
+//! their order, from the best queue to the worst; a running task from a lower queue starts a
+//! quantum of queue 0 where it is.
+//!
+//! A boost costs O(CPUs), not O(tasks): an entry remembers the number of boosts before it (its
+//! epoch), and entries of earlier epochs sort before all of later ones, which is the order above.
+
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Fact, Rule};
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
+use crate::boundary::options::{Options, Tunable, TunableKind};
+use crate::registry::{Claims, SchedulerInfo};
+use crate::textbook::Global;
+use crate::textbook::pool::Ordered;
+use crate::textbook::rr::QUANTUM_MAX;
+use crate::textbook::rules::{Discipline, Ring, Sequence, TurnEnd};
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
+use schedlab_model::{Nanos, TaskId};
+
+/// Most queues.
+const QUEUES_MAX: usize = 8;
+const QUANTUM_NAMES: [&str; QUEUES_MAX] = [
+    "quantum-0",
+    "quantum-1",
+    "quantum-2",
+    "quantum-3",
+    "quantum-4",
+    "quantum-5",
+    "quantum-6",
+    "quantum-7",
+];
+
+const fn quantum(queue: usize) -> Tunable {
+    Tunable {
+        name: QUANTUM_NAMES[queue],
+        kind: TunableKind::Time { min: 0, max: QUANTUM_MAX },
+        default: 0,
+        text: "quantum of this queue; 0: twice that of the queue above",
+    }
+}
+
+const TUNABLES: &[Tunable] = &[
+    Tunable {
+        name: "queues",
+        kind: TunableKind::Count { min: 1, max: QUEUES_MAX as u64 },
+        default: 3,
+        text: "number of queues",
+    },
+    Tunable {
+        name: QUANTUM_NAMES[0],
+        kind: TunableKind::Time { min: 1, max: QUANTUM_MAX },
+        default: 8 * NSEC_PER_MSEC,
+        text: "quantum of queue 0",
+    },
+    quantum(1),
+    quantum(2),
+    quantum(3),
+    quantum(4),
+    quantum(5),
+    quantum(6),
+    quantum(7),
+    Tunable {
+        name: "last-queue",
+        kind: TunableKind::Choice(&["rr", "fcfs"]),
+        default: 0,
+        text: "the last queue is round robin, or first come, first served",
+    },
+    Tunable {
+        name: "boost",
+        kind: TunableKind::Time { min: 0, max: 3_600 * NSEC_PER_SEC },
+        default: NSEC_PER_SEC,
+        text: "interval at which every task moves to queue 0; 0: never",
+    },
+    Tunable {
+        name: "entry",
+        kind: TunableKind::Count { min: 0, max: QUEUES_MAX as u64 - 1 },
+        default: 0,
+        text: "queue of new tasks; at most the last queue",
+    },
+    Tunable {
+        name: "accounting",
+        kind: TunableKind::Choice(&["turn", "allotment"]),
+        default: 0,
+        text: "a quantum counts for one turn, or for all stays in the queue together",
+    },
+];
+
+/// Registry entry.
+pub const INFO: SchedulerInfo = SchedulerInfo {
+    name: "mlfq",
+    summary: "multilevel feedback queue: using up a quantum leads to the next queue",
+    source: "Silberschatz, Galvin, Gagne: Operating System Concepts; Arpaci-Dusseau: Three Easy \
+             Pieces, chapter 8",
+    leaves_out: "policies, priorities and nice values are ignored",
+    claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
+    tunables: TUNABLES,
+    build: |options, machine, _| vec![Box::new(Global::new(Mlfq::new(options), machine.nr_cpus()))],
+};
+
+/// Position of a waiting task: epoch, queue, place in the queue.
+type Key = (u64, u8, i64);
+
+/// Epoch of entries at the head of queue 0: before all others.
+const EPOCH_HEAD: u64 = 0;
+
+/// What the scheduler knows of a task.
+#[derive(Clone, Copy, Default, Debug)]
+struct Standing {
+    /// Its queue, as of `epoch`.
+    queue: u8,
+    /// Boosts up to when `queue` was set, plus 1.
+    epoch: u64,
+    /// How much of its quantum it has used.
+    used: Nanos,
+    /// Where it waits.
+    key: Key,
+}
+
+/// The rules.
+#[derive(Debug)]
+struct Mlfq {
+    /// Quantum of each queue; `None`: first come, first served.
+    quanta: Vec<Option<Nanos>>,
+    boost: Nanos,
+    entry: u8,
+    by_allotment: bool,
+    sequence: Sequence,
+    standings: Vec<Standing>,
+}
+
+impl Mlfq {
+    fn new(options: &Options) -> Self {
+        let queues = options.get("queues") as usize;
+        let mut above = 0;
+        let mut quanta: Vec<Option<Nanos>> = Vec::with_capacity(queues);
+        for name in &QUANTUM_NAMES[..queues] {
+            let set = options.get(name);
+            above = if set > 0 { set } else { (above * 2).min(QUANTUM_MAX) };
+            quanta.push(Some(above));
+        }
+        if options.get("last-queue") == 1 {
+            quanta[queues - 1] = None;
+        }
+        Self {
+            quanta,
+            boost: options.get("boost"),
+            entry: options.get("entry").min(queues as u64 - 1) as u8,
+            by_allotment: options.get("accounting") == 1,
+            sequence: Sequence::default(),
+            standings: Vec::new(),
+        }
+    }
+
+    /// Number of boosts so far, plus 1.
+    fn epoch(&self, core: &Core) -> u64 {
+        core.now.checked_div(self.boost).unwrap_or(0) + 1
+    }
+
+    fn queue(&self, core: &Core, task: TaskId) -> u8 {
+        let standing = &self.standings[task.index()];
+        if standing.epoch == self.epoch(core) { standing.queue } else { 0 }
+    }
+
+    /// Makes up for a boost since the task's queue was set; returns whether there was one.
+    fn settle(&mut self, core: &Core, task: TaskId) -> bool {
+        let epoch = self.epoch(core);
+        let standing = &mut self.standings[task.index()];
+        let boosted = standing.epoch != epoch;
+        if boosted {
+            standing.epoch = epoch;
+            standing.queue = 0;
+            standing.used = 0;
+        }
+        boosted
+    }
+
+    fn fall(&mut self, task: TaskId) {
+        let last = self.quanta.len() as u8 - 1;
+        let standing = &mut self.standings[task.index()];
+        standing.queue = (standing.queue + 1).min(last);
+        standing.used = 0;
+    }
+
+    /// Books `ran` ns of a turn that ended for `why`.
+    fn account(&mut self, core: &Core, task: TaskId, why: TurnEnd, ran: Nanos) {
+        if self.settle(core, task) {
+            return;
+        }
+        let whole = self.quanta[usize::from(self.standings[task.index()].queue)];
+        let standing = &mut self.standings[task.index()];
+        standing.used = standing.used.saturating_add(ran);
+        match why {
+            TurnEnd::Preempted => {}
+            TurnEnd::Expired => self.fall(task),
+            TurnEnd::Yielded | TurnEnd::Blocked if self.by_allotment => {
+                if whole.is_some_and(|whole| standing.used >= whole) {
+                    self.fall(task);
+                }
+            }
+            TurnEnd::Yielded | TurnEnd::Blocked => standing.used = 0,
+        }
+    }
+
+    fn set_key(&mut self, task: TaskId, place: i64) {
+        let standing = &mut self.standings[task.index()];
+        let at_head = place < 0 && standing.queue == 0;
+        let epoch = if at_head { EPOCH_HEAD } else { standing.epoch };
+        standing.key = (epoch, standing.queue, place);
+    }
+}
+
+impl Discipline for Mlfq {
+    type Pool = Ordered<Key>;
+
+    fn name(&self) -> &'static str {
+        "mlfq"
+    }
+
+    fn task_new(&mut self, core: &Core, task: TaskId) {
+        let epoch = self.epoch(core);
+        let standing = Standing { queue: self.entry, epoch, ..Standing::default() };
+        self.standings.resize(task.index() + 1, standing);
+    }
+
+    fn join(&mut self, core: &Core, task: TaskId, _running: bool, flags: EnqueueFlags) {
+        if flags.initial {
+            // Boosts between creation and release are not for a task that was not there.
+            self.standings[task.index()].epoch = self.epoch(core);
+        }
+        self.settle(core, task);
+        let place = self.sequence.next_tail();
+        self.set_key(task, place);
+    }
+
+    fn requeue(&mut self, core: &Core, task: TaskId, why: TurnEnd, ran: Nanos) {
+        self.account(core, task, why, ran);
+        let place = self.sequence.after(why);
+        self.set_key(task, place);
+    }
+
+    fn leave(&mut self, core: &Core, task: TaskId, flags: DequeueFlags, ran: Option<Nanos>) {
+        if let Some(ran) = ran {
+            let why = if flags.save { TurnEnd::Preempted } else { TurnEnd::Blocked };
+            self.account(core, task, why, ran);
+        }
+    }
+
+    fn key(&self, _core: &Core, task: TaskId) -> Key {
+        self.standings[task.index()].key
+    }
+
+    fn preemptive(&self) -> bool {
+        true
+    }
+
+    fn rank(&self, core: &Core, task: TaskId) -> u64 {
+        u64::from(self.queue(core, task))
+    }
+
+    fn quantum(&self, core: &Core, task: TaskId) -> Option<Nanos> {
+        self.quanta[usize::from(self.queue(core, task))]
+    }
+
+    fn keeps_quantum(&self, _why: TurnEnd) -> bool {
+        // What is left follows from `used`.
+        false
+    }
+
+    fn begin_turn(&mut self, core: &Core, task: TaskId, _left: Option<Nanos>) -> Option<Nanos> {
+        self.settle(core, task);
+        let used = self.standings[task.index()].used;
+        self.quantum(core, task).map(|whole| whole.saturating_sub(used))
+    }
+
+    fn alarm(&self, core: &Core) -> Option<Nanos> {
+        if self.boost == 0 { None } else { self.epoch(core).checked_mul(self.boost) }
+    }
+
+    fn ring(&mut self, _core: &Core, _pool: &mut Self::Pool) -> Ring {
+        Ring::Refresh
+    }
+
+    fn refresh(&mut self, core: &Core, task: TaskId) -> bool {
+        let queue = self.standings[task.index()].queue;
+        let used = self.standings[task.index()].used;
+        let boosted = self.settle(core, task);
+        if queue == 0 {
+            // It is where a boost leads and goes on with its quantum: with a boost interval below
+            // the quantum it would else never end.
+            self.standings[task.index()].used = used;
+        }
+        boosted && queue > 0
+    }
+
+    fn rule(&self) -> Rule {
+        let text = "the head of the best queue; of one queue, who was there before the last boost";
+        Rule::Least { keys: &["epoch", "queue_entered", "position"], text }
+    }
+
+    fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        let standing = &self.standings[task.index()];
+        let (epoch, queue_entered, place) = standing.key;
+        let mut facts = vec![
+            Fact::number("queue", self.queue(core, task)),
+            Fact::number("epoch", epoch),
+            Fact::number("queue_entered", queue_entered),
+            Fact::number("position", place),
+            Fact::ns("used", standing.used),
+        ];
+        if let Some(quantum) = self.quantum(core, task) {
+            facts.push(Fact::ns("quantum", quantum));
+        }
+        facts
+    }
+
+    fn explain(&self, core: &Core, task: TaskId) -> String {
+        let used = self.standings[task.index()].used;
+        format!("queue {}, {used} ns of the quantum used before this turn", self.queue(core, task))
+    }
+}

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all textbook schedulers share: one logical queue for all CPUs, turns with exact ends, and
+//! the rule that the best tasks run.
+//!
+//! A textbook says in which order tasks run and when one gives way; a [`Discipline`] says just
+//! that. [`Global`] makes a scheduling class of it. The rules it adds for several CPUs, on which
+//! textbooks are silent:
+//!
+//! - A task that becomes runnable goes to an idle CPU that it may use: its own, else the next by
+//!   number.
+//! - With a preemptive discipline and no such CPU it takes the CPU, among those it may use, whose
+//!   task ranks worst, if that task ranks worse than itself; of equals its own, else the next by
+//!   number. The task that loses its CPU looks for another one in the same way.
+//! - A CPU that becomes free takes the best waiting task that may use it.
+//! - A turn (quantum) ends by a timer at its exact time, whatever the tick. A task whose turn has
+//!   ended, or that yields, is queued as its discipline says, and the best is picked among all,
+//!   itself included: alone, it goes on with a new turn. What became runnable at that very time is
+//!   queued before it (the engine's order of simultaneous events).
+//!
+//! Between the decision that a task takes a CPU and the moment when that CPU reschedules, the task
+//! stands in the CPU's *slot*, which other CPUs do not see: otherwise the first CPU to reschedule
+//! would take tasks that were meant for the others, and tasks bound to it would wait beside an idle
+//! CPU.
+//!
+//! Left out: no task is moved for the sake of another one's affinity while it runs without being
+//! outranked.
+
+mod explain;
+pub mod fcfs;
+pub mod lottery;
+pub mod mlfq;
+pub mod multilevel;
+pub mod pool;
+pub mod priority;
+pub mod rr;
+pub mod rules;
+pub mod sjf;
+pub mod stride;
+pub mod vtime;
+
+use crate::boundary::class::SchedClass;
+use crate::boundary::core::{Core, LockDomain};
+use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
+use crate::textbook::pool::Pool;
+use crate::textbook::rules::{Discipline, Ring, TurnEnd};
+use schedlab_model::{CpuId, Nanos, Policy, TaskId};
+
+/// What a CPU is doing.
+#[derive(Clone, Copy, Default, Debug)]
+struct Turn {
+    /// Whose turn it is.
+    task: Option<TaskId>,
+    /// Since when.
+    started_at: Nanos,
+    /// When the quantum ends.
+    ends_at: Option<Nanos>,
+    /// The turn is over, for this reason; the CPU is about to reschedule.
+    over: Option<TurnEnd>,
+    /// Tells the timer of this turn from older ones.
+    generation: u64,
+    /// How the last pick came about, for explanations.
+    pick: explain::Pick,
+}
+
+/// What the queue knows of a task.
+#[derive(Clone, Copy, Default, Debug)]
+struct Entry {
+    /// The CPU in whose slot it stands.
+    slot: Option<CpuId>,
+    /// Rest of its quantum.
+    left: Option<Nanos>,
+}
+
+/// Marks the token of a discipline's alarm; the other bits are its generation.
+const ALARM: u64 = 1 << 63;
+/// Bits of the CPU in the token of a quantum; the generation stands above them.
+const CPU_BITS: u32 = 16;
+
+/// The scheduling class of a discipline.
+pub struct Global<D: Discipline> {
+    rules: D,
+    pool: D::Pool,
+    turns: Vec<Turn>,
+    /// The task that each CPU was told to take at its next reschedule.
+    slots: Vec<Option<TaskId>>,
+    entries: Vec<Entry>,
+    /// Runnable tasks, the running ones included.
+    nr_runnable: u32,
+    alarm_at: Option<Nanos>,
+    alarm_generation: u64,
+}
+
+impl<D: Discipline> Global<D> {
+    /// A class with these rules for a machine of `nr_cpus` CPUs.
+    pub fn new(rules: D, nr_cpus: u32) -> Self {
+        let nr_cpus = nr_cpus as usize;
+        Self {
+            rules,
+            pool: D::Pool::default(),
+            turns: vec![Turn::default(); nr_cpus],
+            slots: vec![None; nr_cpus],
+            entries: Vec::new(),
+            nr_runnable: 0,
+            alarm_at: None,
+            alarm_generation: 0,
+        }
+    }
+
+    /// An idle CPU for `task` that no other task was sent to: `prefer`, else the next by number.
+    fn free_cpu(
+        &self,
+        core: &Core,
+        task: TaskId,
+        prefer: CpuId,
+        except: Option<CpuId>,
+    ) -> Option<CpuId> {
+        let allowed = &core.task(task).cpus_allowed;
+        let is_free = |cpu: CpuId| {
+            Some(cpu) != except && core.rq(cpu).curr.is_none() && self.slots[cpu.index()].is_none()
+        };
+        if allowed.contains(prefer) && is_free(prefer) {
+            return Some(prefer);
+        }
+        if core.idle_cpus.is_empty() {
+            return None;
+        }
+        allowed.and(&core.idle_cpus).iter_from(prefer).find(|cpu| is_free(*cpu))
+    }
+
+    /// The CPU whose task, or task to come, ranks worst and worse than `task`.
+    fn victim_cpu(
+        &self,
+        core: &Core,
+        task: TaskId,
+        prefer: CpuId,
+        except: Option<CpuId>,
+    ) -> Option<CpuId> {
+        if !self.rules.preemptive() {
+            return None;
+        }
+        let mut worst_rank = self.rules.rank(core, task);
+        let mut victim = None;
+        for cpu in core.task(task).cpus_allowed.iter_from(prefer) {
+            let occupant = self.slots[cpu.index()].or(core.rq(cpu).curr);
+            if let Some(occupant) = occupant
+                && Some(cpu) != except
+                && occupant != task
+            {
+                let rank = self.rules.rank(core, occupant);
+                if rank > worst_rank {
+                    worst_rank = rank;
+                    victim = Some(cpu);
+                }
+            }
+        }
+        victim
+    }
+
+    /// The CPU that should run `task`, which waits or wakes, at once.
+    fn find_cpu(
+        &self,
+        core: &Core,
+        task: TaskId,
+        prefer: CpuId,
+        except: Option<CpuId>,
+    ) -> Option<CpuId> {
+        self.free_cpu(core, task, prefer, except)
+            .or_else(|| self.victim_cpu(core, task, prefer, except))
+    }
+
+    /// Sends waiting `task`, which is in neither pool nor slot, to a CPU that should run it, or
+    /// else puts it into the pool. A task driven out of a slot is sent on; each ranks worse than
+    /// the one before, so this ends.
+    fn place(&mut self, core: &mut Core, task: TaskId, prefer: CpuId, except: Option<CpuId>) {
+        let (mut task, mut prefer) = (task, prefer);
+        loop {
+            let Some(cpu) = self.find_cpu(core, task, prefer, except) else {
+                let key = self.rules.key(core, task);
+                self.pool.insert(core, task, key);
+                return;
+            };
+            core.resched_curr(cpu);
+            self.entries[task.index()].slot = Some(cpu);
+            let Some(displaced) = self.slots[cpu.index()].replace(task) else { return };
+            self.entries[displaced.index()].slot = None;
+            prefer = core.task(displaced).cpu;
+            task = displaced;
+        }
+    }
+
+    /// Sends `task`, if it is in the pool, to a CPU that should run it. A task in a slot has its
+    /// CPU already.
+    fn send_waiting(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        prefer: CpuId,
+        except: Option<CpuId>,
+    ) {
+        if self.pool.contains(task) && self.find_cpu(core, task, prefer, except).is_some() {
+            self.pool.remove(task);
+            self.place(core, task, prefer, except);
+        }
+    }
+
+    /// Takes `task` out of pool or slot, if it waits there.
+    fn unplace(&mut self, task: TaskId) {
+        match self.entries[task.index()].slot.take() {
+            Some(cpu) => self.slots[cpu.index()] = None,
+            None => {
+                self.pool.remove(task);
+            }
+        }
+    }
+
+    fn begin_turn(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
+        let left = self.entries[task.index()].left.take();
+        let length = self.rules.begin_turn(core, task, left);
+        let turn = &mut self.turns[cpu.index()];
+        turn.task = Some(task);
+        turn.started_at = core.now;
+        turn.over = None;
+        self.set_turn_end(core, cpu, length);
+    }
+
+    /// The quantum of `cpu`'s turn ends `length` from now.
+    fn set_turn_end(&mut self, core: &mut Core, cpu: CpuId, length: Option<Nanos>) {
+        let turn = &mut self.turns[cpu.index()];
+        turn.generation += 1;
+        turn.ends_at = length.map(|length| core.now.saturating_add(length));
+        if let Some(at) = turn.ends_at {
+            core.start_timer(at, turn.generation << CPU_BITS | u64::from(cpu.0));
+        }
+    }
+
+    /// Ends the turn of `cpu`'s task; returns how long it ran.
+    fn end_turn(&mut self, core: &Core, cpu: CpuId, task: TaskId, why: TurnEnd) -> Nanos {
+        let turn = &mut self.turns[cpu.index()];
+        debug_assert_eq!(turn.task, Some(task));
+        let left = turn.ends_at.map(|at| at.saturating_sub(core.now));
+        self.entries[task.index()].left = left.filter(|_| self.rules.keeps_quantum(why));
+        turn.task = None;
+        turn.ends_at = None;
+        turn.over = None;
+        turn.generation += 1;
+        core.now - turn.started_at
+    }
+
+    /// Running `task` gives up `cpu` and joins the waiting.
+    fn requeue(&mut self, core: &Core, cpu: CpuId, task: TaskId, why: TurnEnd) {
+        let ran = self.end_turn(core, cpu, task, why);
+        self.rules.requeue(core, task, why, ran);
+        let key = self.rules.key(core, task);
+        self.pool.insert(core, task, key);
+    }
+
+    /// Which task `cpu`, whose task `curr` is runnable, should run.
+    fn contest(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) -> explain::Pick {
+        let Some(why) = self.turns[cpu.index()].over else {
+            if self.rules.preemptive()
+                && let Some(best) = self.rules.best(core, &mut self.pool, cpu)
+                && self.rules.rank(core, best) < self.rules.rank(core, curr)
+            {
+                return explain::Pick::Outranks(best);
+            }
+            return explain::Pick::Keeps(curr);
+        };
+        let next = if self.rules.asks_before_requeue() {
+            self.rules.best(core, &mut self.pool, cpu)
+        } else {
+            None
+        };
+        self.requeue(core, cpu, curr, why);
+        if let Some(next) = next {
+            return explain::Pick::Next(next);
+        }
+        let best = self.rules.best(core, &mut self.pool, cpu);
+        let best = best.expect("the task that gave up its turn is in the pool");
+        if best == curr {
+            self.pool.remove(curr);
+            self.begin_turn(core, cpu, curr);
+        }
+        explain::Pick::Best(best)
+    }
+
+    /// Asks for the discipline's alarm if it wants one earlier than the one asked for.
+    fn arm(&mut self, core: &mut Core) {
+        if self.nr_runnable == 0 {
+            return;
+        }
+        if let Some(at) = self.rules.alarm(core)
+            && self.alarm_at.is_none_or(|armed| at < armed)
+        {
+            self.alarm_at = Some(at);
+            self.alarm_generation += 1;
+            core.start_timer(at, ALARM | self.alarm_generation);
+        }
+    }
+
+    fn ring(&mut self, core: &mut Core) {
+        self.alarm_at = None;
+        if self.nr_runnable == 0 {
+            return;
+        }
+        match self.rules.ring(core, &mut self.pool) {
+            Ring::Raised(tasks) => {
+                for task in tasks {
+                    self.send_waiting(core, task, core.task(task).cpu, None);
+                }
+            }
+            Ring::Reschedule => {
+                for cpu in 0..self.turns.len() {
+                    if self.turns[cpu].task.is_some() {
+                        core.resched_curr(CpuId(cpu as u32));
+                    }
+                }
+            }
+            Ring::Refresh => self.refresh(core),
+        }
+        self.arm(core);
+    }
+
+    fn refresh(&mut self, core: &mut Core) {
+        for cpu in (0..core.nr_cpus()).map(CpuId) {
+            let turn = self.turns[cpu.index()];
+            // A quantum that ends at this very time ends.
+            if let Some(task) = turn.task
+                && turn.over.is_none()
+                && turn.ends_at.is_none_or(|at| at > core.now)
+                && self.rules.refresh(core, task)
+            {
+                let length = self.rules.quantum(core, task);
+                self.turns[cpu.index()].started_at = core.now;
+                self.set_turn_end(core, cpu, length);
+            }
+        }
+    }
+}
+
+impl<D: Discipline> SchedClass for Global<D> {
+    fn name(&self) -> &'static str {
+        self.rules.name()
+    }
+
+    /// Textbooks know one kind of task: every policy belongs here.
+    fn owns(&self, _policy: Policy) -> bool {
+        true
+    }
+
+    fn lock_domain(&self) -> LockDomain {
+        LockDomain::Global
+    }
+
+    fn task_new(&mut self, core: &mut Core, task: TaskId) {
+        self.entries.resize(task.index() + 1, Entry::default());
+        self.rules.task_new(core, task);
+    }
+
+    fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags) {
+        let running = core.is_running(task);
+        self.rules.join(core, task, running, flags);
+        self.nr_runnable += 1;
+        if running {
+            // Its new attributes may rank it worse than a waiting task, also where its priority
+            // is what it was: multilevel queues go by policy.
+            core.resched_curr(cpu);
+        } else {
+            self.place(core, task, cpu, None);
+        }
+        core.add_nr_running(cpu, 1);
+        self.arm(core);
+    }
+
+    fn dequeue_task(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        flags: DequeueFlags,
+    ) -> bool {
+        core.sub_nr_running(cpu, 1);
+        self.nr_runnable -= 1;
+        let ran = if self.turns[cpu.index()].task == Some(task) {
+            let why = if flags.save { TurnEnd::Preempted } else { TurnEnd::Blocked };
+            Some(self.end_turn(core, cpu, task, why))
+        } else {
+            self.unplace(task);
+            None
+        };
+        self.rules.leave(core, task, flags, ran);
+        true
+    }
+
+    fn yield_task(&mut self, _core: &mut Core, cpu: CpuId) {
+        // A turn that is over already stays over for its first reason.
+        let turn = &mut self.turns[cpu.index()];
+        turn.over = turn.over.or(Some(TurnEnd::Yielded));
+    }
+
+    fn wakeup_preempt(
+        &mut self,
+        core: &mut Core,
+        cpu: CpuId,
+        task: TaskId,
+        _curr: TaskId,
+        _flags: WakeFlags,
+    ) {
+        // enqueue_task has decided already, for all CPUs at once.
+        if self.slots[cpu.index()] == Some(task) {
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        let sent = self.slots[cpu.index()].take();
+        if let Some(sent) = sent {
+            self.entries[sent.index()].slot = None;
+            let key = self.rules.key(core, sent);
+            self.pool.insert(core, sent, key);
+        }
+        // A task that blocked, or gave up its turn in an earlier pick, is no candidate.
+        let pick = match self.turns[cpu.index()].task {
+            Some(curr) => self.contest(core, cpu, curr),
+            None => self
+                .rules
+                .best(core, &mut self.pool, cpu)
+                .map(explain::Pick::Best)
+                .unwrap_or_default(),
+        };
+        self.turns[cpu.index()].pick = pick;
+        let best = pick.task();
+        if let Some(sent) = sent
+            && best != Some(sent)
+        {
+            self.pool.remove(sent);
+            self.place(core, sent, core.task(sent).cpu, Some(cpu));
+        }
+        let best = best?;
+        let from = core.task(best).cpu;
+        if from != cpu {
+            core.sub_nr_running(from, 1);
+            core.set_task_cpu(best, cpu);
+            core.add_nr_running(cpu, 1);
+        }
+        Some(best)
+    }
+
+    fn put_prev_task(&mut self, core: &mut Core, cpu: CpuId, prev: TaskId, next: Option<TaskId>) {
+        if next == Some(prev) {
+            return;
+        }
+        if self.turns[cpu.index()].task == Some(prev) {
+            self.requeue(core, cpu, prev, TurnEnd::Preempted);
+        }
+        self.send_waiting(core, prev, cpu, Some(cpu));
+        self.arm(core);
+    }
+
+    fn set_next_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _first: bool) {
+        self.unplace(task);
+        if self.turns[cpu.index()].task != Some(task) {
+            self.begin_turn(core, cpu, task);
+        }
+        self.arm(core);
+    }
+
+    fn select_task_rq(
+        &mut self,
+        core: &mut Core,
+        task: TaskId,
+        prev: CpuId,
+        _flags: WakeFlags,
+    ) -> CpuId {
+        let found = self.find_cpu(core, task, prev, None);
+        found.unwrap_or_else(|| core.allowed_cpu(task, prev))
+    }
+
+    fn timer(&mut self, core: &mut Core, token: u64) {
+        if token & ALARM != 0 {
+            if token & !ALARM == self.alarm_generation {
+                self.ring(core);
+            }
+            return;
+        }
+        let cpu = CpuId((token & ((1 << CPU_BITS) - 1)) as u32);
+        let turn = &mut self.turns[cpu.index()];
+        if turn.task.is_some() && turn.generation == token >> CPU_BITS {
+            turn.over = turn.over.or(Some(TurnEnd::Expired));
+            core.resched_curr(cpu);
+        }
+    }
+
+    fn pulls_before_pick(&self) -> bool {
+        false
+    }
+
+    fn has_quiet_ticks(&self) -> bool {
+        true
+    }
+
+    /// Turns end by timers.
+    fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
+        u64::MAX
+    }
+
+    fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
+        self.rules.quantum(core, task).unwrap_or(0)
+    }
+
+    fn explain(&self, core: &Core, task: TaskId) -> String {
+        self.rules.explain(core, task)
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        self.preempt_facts(core, woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(core, task)
+    }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Round robin: one FIFO queue for all CPUs and a quantum.
+//!
+//! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling. At the
+//! end of its quantum the running task goes to the tail; what arrives at that very time is queued
+//! before it. With nobody waiting it goes on with a new quantum. A task that blocks or yields loses
+//! the rest of its quantum. The quantum ends at its exact time, whatever the tick; the kernel's own
+//! SCHED_RR counts ticks and is another scheduler.
+
+use crate::boundary::options::{Options, Tunable, TunableKind};
+use crate::registry::{Claims, SchedulerInfo};
+use crate::textbook::Global;
+use crate::textbook::fcfs::Fifo;
+use schedlab_model::Nanos;
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
+
+/// Default quantum: what Linux gives a SCHED_RR task (`RR_TIMESLICE`, include/linux/sched/rt.h).
+pub const QUANTUM_DEFAULT: Nanos = 100 * NSEC_PER_MSEC;
+/// Longest quantum that may be set.
+pub const QUANTUM_MAX: Nanos = 3_600 * NSEC_PER_SEC;
+
+/// The tunable `quantum` of every scheduler with one quantum.
+pub const QUANTUM: Tunable = Tunable {
+    name: "quantum",
+    kind: TunableKind::Time { min: 1, max: QUANTUM_MAX },
+    default: QUANTUM_DEFAULT,
+    text: "longest stay on a CPU while others wait",
+};
+
+/// Registry entry.
+pub const INFO: SchedulerInfo = SchedulerInfo {
+    name: "rr",
+    summary: "round robin: FIFO queue with a quantum",
+    source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling",
+    leaves_out: "policies, priorities and nice values are ignored",
+    claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
+    tunables: &[QUANTUM],
+    build: |options: &Options, machine, _| {
+        let quantum = options.get(QUANTUM.name);
+        vec![Box::new(Global::new(Fifo::new("rr", Some(quantum)), machine.nr_cpus()))]
+    },
+};

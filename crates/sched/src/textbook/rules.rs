@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one textbook scheduler says and another does not: the trait [`Discipline`], of which
+//! [`crate::textbook::Global`] makes a scheduling class, and the queue positions that most of them
+//! keep.
+
+use crate::boundary::core::Core;
+use crate::boundary::explain::{Fact, Rule};
+use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
+use crate::textbook::pool::Pool;
+use schedlab_model::{CpuId, Nanos, TaskId};
+
+/// Why a task's turn on a CPU ends, although it stays runnable or may come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TurnEnd {
+    /// Another task outranks it, or its attributes change.
+    Preempted,
+    /// It has used its whole quantum.
+    Expired,
+    /// It called sched_yield.
+    Yielded,
+    /// It sleeps, waits or exits.
+    Blocked,
+}
+
+/// What an alarm of a discipline calls for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ring {
+    /// These waiting tasks rank better than before: they may take a CPU now.
+    Raised(Vec<TaskId>),
+    /// The order among running and waiting tasks has changed: every busy CPU picks anew.
+    Reschedule,
+    /// Running tasks for which [`Discipline::refresh`] says so start a new quantum where they are.
+    Refresh,
+}
+
+/// The rules of one textbook scheduler. State of its own is indexed by task.
+pub trait Discipline: Send {
+    /// Holds the waiting tasks.
+    type Pool: Pool;
+
+    /// The class's name.
+    fn name(&self) -> &'static str;
+
+    /// A task exists now: makes room for it. Ids come in ascending order. Default: nothing.
+    fn task_new(&mut self, _core: &Core, _task: TaskId) {}
+
+    /// `task` becomes runnable, or (`running`) goes on after a change of attributes.
+    fn join(&mut self, core: &Core, task: TaskId, running: bool, flags: EnqueueFlags);
+
+    /// `task` gives up a CPU after `ran` ns and stays runnable.
+    fn requeue(&mut self, core: &Core, task: TaskId, why: TurnEnd, ran: Nanos);
+
+    /// `task` is runnable no more, or about to change its attributes (`flags.save`). If it was
+    /// running, it had run for `ran` ns in this turn. Default: nothing.
+    fn leave(&mut self, _core: &Core, _task: TaskId, _flags: DequeueFlags, _ran: Option<Nanos>) {}
+
+    /// Key under which waiting `task` belongs into the pool now.
+    fn key(&self, core: &Core, task: TaskId) -> <Self::Pool as Pool>::Key;
+
+    /// Whether a task may take the CPU of one that ranks worse. Default: no.
+    fn preemptive(&self) -> bool {
+        false
+    }
+
+    /// Rank of a runnable or waking task, lower is better. Only a strictly better rank preempts.
+    /// Default: all are equal.
+    fn rank(&self, _core: &Core, _task: TaskId) -> u64 {
+        0
+    }
+
+    /// Quantum of `task`; `None`: it runs until it blocks or is preempted. Default: none.
+    fn quantum(&self, _core: &Core, _task: TaskId) -> Option<Nanos> {
+        None
+    }
+
+    /// Whether what is left of a quantum is kept for the next turn. Default: after preemption only.
+    fn keeps_quantum(&self, why: TurnEnd) -> bool {
+        why == TurnEnd::Preempted
+    }
+
+    /// A turn of `task` begins; `left` is what was kept of its last quantum. Returns the length.
+    /// Default: what is left, else a whole quantum.
+    fn begin_turn(&mut self, core: &Core, task: TaskId, left: Option<Nanos>) -> Option<Nanos> {
+        left.or_else(|| self.quantum(core, task))
+    }
+
+    /// The waiting task that `cpu` should run; it stays in the pool. Default: the pool's best.
+    fn best(&mut self, core: &mut Core, pool: &mut Self::Pool, cpu: CpuId) -> Option<TaskId> {
+        pool.best(core, cpu)
+    }
+
+    /// Whether the next task is chosen before the one that gives up its turn is queued, so that
+    /// this one is no candidate while another waits. Default: no.
+    fn asks_before_requeue(&self) -> bool {
+        false
+    }
+
+    /// When the discipline wants [`Discipline::ring`] called, given that tasks are runnable; after
+    /// that call it must be later than now. Asked after each change. Default: never.
+    fn alarm(&self, _core: &Core) -> Option<Nanos> {
+        None
+    }
+
+    /// The time asked for by [`Discipline::alarm`] has come. Default: nothing to do.
+    fn ring(&mut self, _core: &Core, _pool: &mut Self::Pool) -> Ring {
+        Ring::Raised(Vec::new())
+    }
+
+    /// Whether running `task` gets a new quantum at [`Ring::Refresh`]. Default: no.
+    fn refresh(&mut self, _core: &Core, _task: TaskId) -> bool {
+        false
+    }
+
+    /// The rule by which the pool's best is found, over the names in [`Discipline::facts`].
+    fn rule(&self) -> Rule;
+
+    /// What decides about `task`: the parts of its key, under the names that the rule has.
+    fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact>;
+
+    /// Numbers that belong to the queue as a whole. Default: none.
+    fn queue_facts(&self, _core: &Core) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    /// What decides about `task`, for people. Default: nothing to say.
+    fn explain(&self, _core: &Core, _task: TaskId) -> String {
+        String::new()
+    }
+}
+
+/// Numbers that order tasks by when they were queued: a tail grows, a head falls.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Sequence {
+    tail: i64,
+    head: i64,
+}
+
+impl Sequence {
+    /// Behind all.
+    pub fn next_tail(&mut self) -> i64 {
+        self.tail += 1;
+        self.tail
+    }
+
+    /// Before all.
+    pub fn next_head(&mut self) -> i64 {
+        self.head -= 1;
+        self.head
+    }
+
+    /// Where a task goes that gives up its turn: to the head if it was preempted, so that it loses
+    /// no place, else to the tail.
+    pub fn after(&mut self, why: TurnEnd) -> i64 {
+        if why == TurnEnd::Preempted { self.next_head() } else { self.next_tail() }
+    }
+}
+
+/// Queue positions of tasks under disciplines that keep first-come order within a queue.
+#[derive(Clone, Default, Debug)]
+pub struct Positions {
+    sequence: Sequence,
+    by_task: Vec<i64>,
+}
+
+impl Positions {
+    /// Puts `task` behind all.
+    pub fn arrive(&mut self, task: TaskId) {
+        let position = self.sequence.next_tail();
+        self.set(task, position);
+    }
+
+    /// Puts `task`, which gave up its turn, to head or tail; see [`Sequence::after`].
+    pub fn give_up(&mut self, task: TaskId, why: TurnEnd) {
+        let position = self.sequence.after(why);
+        self.set(task, position);
+    }
+
+    fn set(&mut self, task: TaskId, position: i64) {
+        if self.by_task.len() <= task.index() {
+            self.by_task.resize(task.index() + 1, 0);
+        }
+        self.by_task[task.index()] = position;
+    }
+
+    /// Position of `task`, lower is nearer to the head.
+    pub fn of(&self, task: TaskId) -> i64 {
+        self.by_task[task.index()]
+    }
+}
