@@ -1,7 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! sched_ext in the simulator: schedulers written for the kernel, run by a model of its core.
+//! The sched_ext core, modelled as one more scheduling class.
+//!
+//! A scheduler is an [`Ops`]; the core calls it as the kernel would and offers it the kernel's
+//! functions ([`Kernel`]). See docs/internals/sched-ext.md.
 
-pub mod core;
+mod balance;
+mod class;
+pub mod consts;
+mod dispatch;
+mod dsq;
+mod enqueue;
+pub mod entity;
+mod explain;
+mod ext;
+mod idle;
+pub mod kernel;
+mod kfuncs;
+mod kick;
+mod life;
+mod notes;
+pub mod ops;
+pub mod options;
+mod run;
+mod stack;
+mod state;
+mod task;
+mod watchdog;
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub mod native;
+pub use class::ExtClass;
+pub use consts::ExitKind;
+pub use entity::Entity;
+pub use kernel::Kernel;
+pub use kfuncs::DsqIter;
+pub use ops::{
+    Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Ops, OpsFault, OpsInfo, OpsResult,
+};
+pub use options::{CoreVersion, ExtOptions, OnError};
+pub use stack::{INFO, made, stack, stack_checked};
+pub use state::{Events, ExtState};
