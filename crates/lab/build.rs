@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A sum over the sources that decide what a simulated run gives: engine, models, workloads,
-//! measures, and what of this crate leads from a request to its result.
+//! measures, and what leads from a request to its result.
 //!
 //! Stored results are known again by it, so that who changes a model is not shown what the model
 //! gave before. Where the sources of the other crates are not beside this one there is nothing to
@@ -12,22 +12,18 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Files and directories, seen from this crate.
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 11] = [
     "../model/src",
     "../workload/src",
     "../sched/src",
     "../engine/src",
     "../metrics/src",
     "../scx/src",
-    "../scx/include",
+    "../scx-native/src",
+    "../scx-native/include",
+    "../run/src",
+    "../sim/src",
     "../../machines",
-    "src/machine",
-    "src/launchers.rs",
-    "src/pipeline.rs",
-    "src/place.rs",
-    "src/policy.rs",
-    "src/recorder.rs",
-    "src/sim.rs",
 ];
 
 fn main() -> io::Result<()> {

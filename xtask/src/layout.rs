@@ -16,8 +16,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("schedlab-trace", &["schedlab-model"]),
     ("schedlab-metrics", &["schedlab-model", "schedlab-trace"]),
     ("schedlab-scx", &["schedlab-model", "schedlab-sched"]),
+    ("schedlab-run", &["schedlab-model", "schedlab-workload", "schedlab-metrics"]),
     (
-        "schedlab-lab",
+        "schedlab-sim",
         &[
             "schedlab-model",
             "schedlab-sched",
@@ -25,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-workload",
             "schedlab-trace",
             "schedlab-metrics",
+            "schedlab-run",
         ],
     ),
     (
@@ -34,7 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-workload",
             "schedlab-trace",
             "schedlab-metrics",
-            "schedlab-lab",
+            "schedlab-run",
         ],
     ),
     (
@@ -44,7 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-workload",
             "schedlab-trace",
             "schedlab-metrics",
-            "schedlab-lab",
+            "schedlab-run",
             "schedlab-host",
         ],
     ),
@@ -55,12 +57,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-workload",
             "schedlab-trace",
             "schedlab-metrics",
-            "schedlab-lab",
+            "schedlab-run",
             "schedlab-host",
             "schedlab-vm",
         ],
     ),
-    ("schedlab-report", &["schedlab-model", "schedlab-metrics", "schedlab-lab"]),
+    ("schedlab-scx-native", &["schedlab-model", "schedlab-sched", "schedlab-scx"]),
+    ("schedlab-lab", &["schedlab-model", "schedlab-workload", "schedlab-metrics", "schedlab-run"]),
+    ("schedlab-report", &["schedlab-model", "schedlab-metrics", "schedlab-run", "schedlab-lab"]),
     (
         "schedlab",
         &[
@@ -70,10 +74,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-workload",
             "schedlab-trace",
             "schedlab-metrics",
+            "schedlab-run",
+            "schedlab-sim",
             "schedlab-lab",
             "schedlab-host",
             "schedlab-vm",
-            "schedlab-scx",
+            "schedlab-scx-native",
             "schedlab-report",
         ],
     ),
@@ -82,13 +88,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Dependencies that tests may have beyond those: the worked examples of the textbook schedulers
 /// run in the simulator, and so do those of sched_ext; the engine's conformance suite judges traces
-/// with the checker and the measures of every lane.
+/// with the checker and the measures of every lane; plans are tried in the simulator.
 const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
     ("schedlab-sched", "schedlab-engine"),
     ("schedlab-engine", "schedlab-trace"),
     ("schedlab-engine", "schedlab-metrics"),
     ("schedlab-scx", "schedlab-engine"),
     ("schedlab-scx", "schedlab-trace"),
+    ("schedlab-scx-native", "schedlab-engine"),
+    ("schedlab-run", "schedlab-trace"),
+    ("schedlab-lab", "schedlab-sim"),
 ];
 
 /// Crates of the repository that use one another although no list allows it.

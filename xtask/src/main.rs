@@ -26,13 +26,14 @@ const USAGE: &str = "usage: cargo xtask TASK
   ci      everything that continuous integration runs";
 
 /// Crates that use no file, clock, environment or thread, and so build for wasm32.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "schedlab-model",
     "schedlab-workload",
     "schedlab-sched",
     "schedlab-engine",
     "schedlab-trace",
     "schedlab-metrics",
+    "schedlab-scx",
 ];
 
 fn main() -> ExitCode {

@@ -268,7 +268,7 @@ pub struct MachineArgs {
     /// When a CPU acts on a request to reschedule, instead of what the machine says; without
     /// either, what the scheduler's kernel has in Debian, full for textbook schedulers.
     #[arg(long, value_name = "none|voluntary|full|lazy",
-          value_parser = schedlab_lab::machine::preempt_by_name)]
+          value_parser = schedlab_run::machine::preempt_by_name)]
     pub preempt: Option<schedlab_model::Preempt>,
     /// What switches, ticks and wake-ups cost, instead of the machine's: zero, default, or a file
     /// of `schedlab calibrate`.
@@ -286,7 +286,7 @@ pub struct MachineArgs {
     /// that claim to starve nobody; `off` never stops.
     #[arg(long, value_name = "TIME|auto|off", default_value = "auto",
           value_parser = crate::input::watchdog)]
-    pub watchdog: schedlab_lab::Watchdog,
+    pub watchdog: schedlab_sim::Watchdog,
     /// Schedulers that are files.
     #[command(flatten)]
     pub scx: ScxArgs,

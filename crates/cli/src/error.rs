@@ -3,7 +3,7 @@
 //! what to do; it goes to stderr, so that stdout holds data only.
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
-use schedlab_lab::{LaneError, StudyError};
+use schedlab_run::{LaneError, StudyError};
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

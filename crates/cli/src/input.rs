@@ -3,10 +3,11 @@
 
 use crate::args::WorkloadArgs;
 use crate::error::{CliError, CliResult, Exit};
-use schedlab_lab::Watchdog;
-use schedlab_lab::{Warning, plan};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::{CpuId, CpuMask, Nanos, Op, Policy, SchedAttr, Workload};
+use schedlab_run::Warning;
+use schedlab_run::policy;
+use schedlab_sim::Watchdog;
 use schedlab_workload::units;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,8 +51,8 @@ pub fn hz(text: &str) -> Result<u32, String> {
 
 /// A scheduling policy.
 pub fn policy(text: &str) -> Result<Policy, String> {
-    let names: Vec<&str> = plan::POLICIES.iter().map(|policy| policy.name()).collect();
-    plan::policy_by_name(text)
+    let names: Vec<&str> = policy::POLICIES.iter().map(|policy| policy.name()).collect();
+    policy::policy_by_name(text)
         .ok_or_else(|| format!("no such policy: {}", crate::error::allowed_words(text, &names)))
 }
 
@@ -173,10 +174,10 @@ pub fn workload(text: &str, args: &WorkloadArgs, nr_cpus: u32) -> CliResult<Name
                 "write them into an rt-app file (dl-runtime, dl-period)",
             ));
         }
-        plan::apply_policy(
+        policy::apply_policy(
             &mut workload,
             policy,
-            args.priority.unwrap_or(plan::RT_PRIORITY_DEFAULT),
+            args.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT),
         );
     }
     let parameters =
@@ -229,7 +230,7 @@ pub fn rtapp(
 ) -> CliResult<Workload> {
     let read = schedlab_workload::read_rtapp(name, text, nr_cpus)
         .map_err(|error| CliError::Report { exit: Exit::Usage, diagnostic: error })?;
-    schedlab_lab::expect::check(&read.workload)
+    schedlab_run::expect::check(&read.workload)
         .map_err(|text| CliError::usage(format!("{name}: {text}")))?;
     warnings.extend(read.warnings.iter().map(|warning| Warning {
         code: warning.kind.code().into(),

@@ -7,9 +7,10 @@
 use crate::args::MachineArgs;
 use crate::error::{CliError, CliResult, Exit, allowed_words};
 use crate::input;
-use schedlab_lab::machine::PRESETS;
-use schedlab_lab::{MachineFile, MachineSpec, SimLane};
 use schedlab_model::{Costs, Nanos};
+use schedlab_run::{MachineFile, MachineSpec};
+use schedlab_sim::SimLane;
+use schedlab_sim::machine::PRESETS;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ pub fn is_file(text: &str) -> bool {
 pub fn spec(text: &str) -> CliResult<MachineSpec> {
     if is_file(text) {
         let content = input::read_text(Path::new(text), MACHINE_BYTES_MAX)?;
-        return schedlab_lab::machine::parse(&content).map_err(|error| {
+        return schedlab_sim::machine::parse(&content).map_err(|error| {
             CliError::usage_help(
                 format!("machine file {text}: {error}"),
                 "docs/reference/machines.md says what it may hold; `schedlab list machines NAME \
@@ -64,7 +65,7 @@ pub fn spec(text: &str) -> CliResult<MachineSpec> {
     if text == "host" {
         return host()?.spec().map_err(|error| this_machine_fails(&error));
     }
-    schedlab_lab::machine::preset(text).ok_or_else(|| {
+    schedlab_sim::machine::preset(text).ok_or_else(|| {
         let mut names: Vec<&str> = PRESETS.iter().map(|(name, _)| *name).collect();
         names.push("host");
         CliError::usage_help(

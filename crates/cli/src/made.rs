@@ -75,7 +75,7 @@ pub fn is_array(scheduler: &str, name: &str) -> bool {
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn compile(name: &str, path: &Path, how: &How) -> CliResult<Made> {
-    use schedlab_scx::native::{CompileOptions, NativeError, NativeScheduler};
+    use schedlab_scx_native::{CompileOptions, NativeError, NativeScheduler};
     let told = |error: NativeError| {
         let exit = match error {
             NativeError::Compile(_) | NativeError::Refused(_) | NativeError::Option(_) => {

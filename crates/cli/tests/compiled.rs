@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 }
 
 fn own(name: &str) -> String {
-    root().join("crates/scx/tests/native").join(name).display().to_string()
+    root().join("crates/scx-native/tests/native").join(name).display().to_string()
 }
 
 fn has_clang() -> bool {

@@ -5,13 +5,14 @@
 //! Real-time tasks on one CPU. Needs the right to set their policy; else `SKIP`.
 
 use schedlab_host::{HostError, HostLane, HostRequest};
-use schedlab_lab::{Lane, RunRequest, SimLane};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{
     ChannelKind, CpuMask, DeadlineParams, EventKind, LoopCount, MutexProtocol, ObjectId,
     ObjectKind, ObjectSpec, Op, Policy, TaskSpec, Workload,
 };
+use schedlab_run::{Lane, RunRequest};
+use schedlab_sim::SimLane;
 
 const MS: u64 = 1_000_000;
 const A: ObjectId = ObjectId(0);

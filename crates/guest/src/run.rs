@@ -3,9 +3,9 @@
 
 use schedlab_host::ext::{self, Loaded, Source};
 use schedlab_host::{HostLane, Pace};
-use schedlab_lab::{LaneError, RunRequest, RunResult};
 use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
+use schedlab_run::{LaneError, RunRequest, RunResult};
 use schedlab_trace::BinarySink;
 use schedlab_vm::protocol::{BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES};
 use schedlab_vm::wire;

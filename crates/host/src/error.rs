@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a run on the host gave no result.
 
-use schedlab_lab::LaneError;
+use schedlab_run::LaneError;
 
 /// Each text says what was found, what is allowed and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -12,9 +12,9 @@ use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, Session, warning};
 use crate::traps::Watch;
 use crate::{machine, procfs, refuse, sys, waiting};
-use schedlab_lab::Warning;
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, Workload};
+use schedlab_run::Warning;
 use std::sync::atomic::Ordering;
 
 /// A run that has not ended by itself is ended after this, unless the request says otherwise.

@@ -4,8 +4,8 @@
 use crate::cgroup::CpuController;
 use crate::outcome::HostOutcome;
 use crate::sys;
-use schedlab_lab::{MachineInfo, Setting};
 use schedlab_model::{CpuId, CpuMask};
+use schedlab_run::{MachineInfo, Setting};
 use std::fs;
 use std::path::Path;
 

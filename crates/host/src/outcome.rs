@@ -6,8 +6,8 @@ use crate::memory::{RunMemory, Slot};
 use crate::recorder::convert::TraceAccount;
 use crate::session::Session;
 use crate::sys;
-use schedlab_lab::{MachineInfo, Warning};
 use schedlab_model::Nanos;
+use schedlab_run::{MachineInfo, Warning};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the trace says of a task, from its release to its end.

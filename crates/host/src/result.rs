@@ -9,13 +9,13 @@ use crate::outcome::{HostOutcome, TaskOutcome};
 use crate::pace::Pace;
 use crate::program::run_program;
 use crate::session::{RecorderChoice, SOURCE_BPF, warning};
-use schedlab_lab::program::ProgramRun;
-use schedlab_lab::{
-    CopyResult, Keep, Lane, LaneError, Recorder, RunRequest, RunResult, Warning, launchers,
-};
 use schedlab_metrics::{RunMeasures, TaskMeasures, totals, user_system};
 use schedlab_model::TraceSink;
 use schedlab_model::time::NSEC_PER_USEC;
+use schedlab_run::program::ProgramRun;
+use schedlab_run::{
+    CopyResult, Keep, Lane, LaneError, Recorder, RunRequest, RunResult, Warning, launchers,
+};
 
 /// Measures that a run without a trace cannot give; they read 0 there.
 pub const ABSENT_WITHOUT_TRACE: [&str; 7] =

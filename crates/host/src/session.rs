@@ -11,8 +11,8 @@ use crate::plan::RunPlan;
 use crate::recorder::convert::{Converter, Names, TraceAccount};
 use crate::recorder::merge::Merge;
 use crate::sys;
-use schedlab_lab::Warning;
 use schedlab_model::TraceSink;
+use schedlab_run::Warning;
 use std::sync::atomic::Ordering;
 
 #[cfg(schedlab_bpf)]

@@ -7,9 +7,9 @@
 //! that no other core shares. Left out: frequency, memory beyond caches, distances between nodes.
 
 use crate::machine::{info, parse_cpu_list, read, usable_cpus};
-use schedlab_lab::MachineFile;
-use schedlab_lab::machine::{CachesTable, TopologyTable};
 use schedlab_model::{CpuId, CpuMask};
+use schedlab_run::MachineFile;
+use schedlab_run::machine::{CachesTable, TopologyTable};
 use std::path::Path;
 
 /// Speed of a thread beside a busy sibling where nothing has measured it, in thousandths.

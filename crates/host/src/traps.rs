@@ -6,8 +6,8 @@ use crate::outcome::HostOutcome;
 use crate::procfs::{self, CpuTimes};
 use crate::session::warning;
 use crate::sys;
-use schedlab_lab::Warning;
 use schedlab_model::CpuMask;
+use schedlab_run::Warning;
 
 /// Part of the run's CPU time that others may use, or the hypervisor may steal, without a warning.
 const FOREIGN_PERCENT_MAX: u64 = 2;

@@ -6,7 +6,7 @@ use crate::memory::{RunMemory, Slot};
 use crate::objects::Objects;
 use crate::outcome::HostOutcome;
 use crate::session::warning;
-use schedlab_lab::Warning;
+use schedlab_run::Warning;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Most tasks that one warning names.

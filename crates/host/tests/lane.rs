@@ -5,13 +5,13 @@ mod common;
 
 use common::{hogs, play, play_until, units};
 use schedlab_host::{HostLane, HostOutcome, HostRequest, PolicyOverride, RecorderChoice};
-use schedlab_lab::{Keep, Lane, RunRequest};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::trace::{MemorySink, NullSink};
 use schedlab_model::{
     Amount, CgroupId, CgroupSpec, CpuId, CpuMask, CpuMax, DeadlineParams, EventKind, LoopCount,
     MemAccess, MemPattern, Op, Policy, SchedAttr, SwitchOut, TaskId, TaskSpec, Workload,
 };
+use schedlab_run::{Keep, Lane, RunRequest};
 use std::collections::BTreeMap;
 
 fn on_cpu0(workload: Workload) -> HostRequest {

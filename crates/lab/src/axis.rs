@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values that a study lets vary: lists, ranges that follow the machine, seeds.
 
-use crate::StudyError;
+use schedlab_run::StudyError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

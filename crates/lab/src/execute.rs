@@ -4,10 +4,11 @@
 //! Results stand in the plan's order whatever the number of threads, so that the output depends on
 //! the plan only.
 
+use crate::ExperimentResult;
 use crate::plan::Plan;
-use crate::{ExperimentResult, Lane, LaneError, RunRequest, RunResult, expect};
 use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
+use schedlab_run::{Lane, LaneError, RunRequest, RunResult, expect};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -157,9 +158,10 @@ fn collect(plan: &Plan, slots: Vec<Slot>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Experiment;
     use crate::plan::PlannedRun;
-    use crate::{Experiment, RunRequest};
     use schedlab_model::{CpuMask, TraceSink, Workload};
+    use schedlab_run::RunRequest;
 
     /// Answers with the seed it was given; refuses multiples of 5; notes the order.
     struct Echo {
@@ -248,9 +250,11 @@ mod tests {
     fn totals_do_without_the_tasks_they_are_of() {
         let workload = schedlab_workload::builtin("hogs", &[("n", "3")]).unwrap();
         let whole = RunRequest::new(workload, "rr", CpuMask::first(2));
-        let keep = crate::Keep { totals_only: true, ..whole.keep };
+        let keep = schedlab_run::Keep { totals_only: true, ..whole.keep };
         let run = |request: &RunRequest| {
-            run_and_check(&crate::SimLane::default(), request, &mut NullSink).unwrap().measures
+            run_and_check(&schedlab_sim::SimLane::default(), request, &mut NullSink)
+                .unwrap()
+                .measures
         };
         let (all, totals) = (run(&whole), run(&RunRequest { keep, ..whole.clone() }));
         assert_eq!((all.tasks.len(), totals.tasks.len()), (3, 0));

@@ -6,7 +6,8 @@
 //! tunables, machine, CPUs, parameters, seed, end and what stays in the result. SHA-256 (FIPS
 //! 180-4), because the sum also guards files.
 
-use crate::{PlannedRun, RunResult};
+use crate::PlannedRun;
+use schedlab_run::RunResult;
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
 
@@ -103,13 +104,20 @@ pub fn result_sum(run: &RunResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keep, RunRequest};
     use schedlab_model::{CpuMask, TaskSpec, Workload, program::ProgramBuilder};
+    use schedlab_run::program::ProgramRun;
+    use schedlab_run::{Keep, RunRequest};
 
     fn run() -> PlannedRun {
         let task = TaskSpec::new("t", ProgramBuilder::new().run(1_000).build());
         let request = RunRequest::new(Workload::new("w", vec![task]), "s", CpuMask::first(1));
         PlannedRun { experiment: 0, lane: "sim".into(), request }
+    }
+
+    /// A program without anything around it.
+    fn sleeper() -> ProgramRun {
+        let spec = toml::from_str("argv = ['sleep', '1']").unwrap();
+        ProgramRun { spec, values: Default::default(), policy: Default::default() }
     }
 
     #[test]
@@ -133,8 +141,8 @@ mod tests {
         let measured = PlannedRun { lane: "host".into(), ..run() };
         assert_eq!(of(&measured, "", "1", "a"), of(&measured, "", "1", "b"));
         let changes: [fn(&mut RunRequest); 11] = [
-            |r| r.program = Some(std::sync::Arc::new(crate::program::tests::sleeper())),
-            |r| r.machine = crate::machine::preset("laptop").map(std::sync::Arc::new),
+            |r| r.program = Some(std::sync::Arc::new(sleeper())),
+            |r| r.machine = schedlab_sim::machine::preset("laptop").map(std::sync::Arc::new),
             |r| r.workload.tasks[0].program = ProgramBuilder::new().run(1_001).build(),
             |r| r.scheduler = "t".into(),
             |r| r.tunables = vec![("a".into(), "b".into())],

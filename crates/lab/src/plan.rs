@@ -5,16 +5,13 @@
 //! order in which a real machine is measured is shuffled by the seed (`host_order`), so that a
 //! drift of the machine (heat, other load) does not fall on one scheduler alone.
 
-pub use crate::policy::{
-    POLICIES, RT_PRIORITY_DEFAULT, apply_policy, policy_by_name, scheduler_of,
-};
-use crate::program::{ProgramRun, Surroundings};
-use crate::sim;
+use crate::Experiment;
 use crate::study::{ExperimentSpec, RunsSpec, Study};
-use crate::{Experiment, Keep, MachineSpec, RunRequest, StudyError};
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuMask, Nanos, Policy, Workload};
-use schedlab_sched::registry::MadeScheduler;
+use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy, scheduler_of};
+use schedlab_run::program::{ProgramRun, Surroundings};
+use schedlab_run::{Keep, MachineSpec, RunRequest, Schedulers, StudyError};
 use schedlab_workload::units;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,10 +32,6 @@ pub type WorkloadFactory<'a> =
 /// Makes a modelled machine from its name.
 pub type MachineFactory<'a> = dyn Fn(&str) -> Result<MachineSpec, String> + 'a;
 
-/// Finds a scheduler that is no entry of the registry: that of a file, for example. `None`: the
-/// name is none of such a scheduler.
-pub type SchedulerFinder<'a> = dyn Fn(&str) -> Result<Option<Arc<MadeScheduler>>, String> + 'a;
-
 /// What makes the things that a study only names.
 #[derive(Clone, Copy)]
 pub struct Makers<'m> {
@@ -46,8 +39,8 @@ pub struct Makers<'m> {
     pub workload: &'m WorkloadFactory<'m>,
     /// Machines.
     pub machine: &'m MachineFactory<'m>,
-    /// Schedulers that are made at run time.
-    pub scheduler: &'m SchedulerFinder<'m>,
+    /// Schedulers of the lane that simulates.
+    pub schedulers: &'m dyn Schedulers,
 }
 
 /// What a plan depends on beside the study.
@@ -176,15 +169,10 @@ impl Point<'_> {
         let place = |error: StudyError| self.in_runs(error.at(["schedulers".into(), index.into()]));
         let lane = &self.runs.lane;
         let found = scheduler_of(lane, &self.runs.schedulers[index]).map_err(place)?;
-        if lane == "sim" && self.made(&found.0, make).map_err(place)?.is_none() {
-            sim::check_scheduler(&found.0).map_err(place)?;
+        if lane == "sim" {
+            make.schedulers.check_name(&found.0).map_err(place)?;
         }
         Ok(found)
-    }
-
-    /// A scheduler that is made at run time, if `name` is one's.
-    fn made(&self, name: &str, make: Makers<'_>) -> Result<Option<Arc<MadeScheduler>>, StudyError> {
-        (make.scheduler)(name).map_err(|text| StudyError::new(text, ""))
     }
 }
 
@@ -367,10 +355,10 @@ impl Plan {
     ) -> Result<(), StudyError> {
         for tunables in tunable_sets(point.runs) {
             if point.runs.lane == "sim" {
-                let made = point.made(&request.scheduler, make)?;
-                sim::check_tunables(&request.scheduler, made.as_deref(), &tunables).map_err(
-                    |error| point.in_runs(StudyError::new(error.text(), "").below("set")),
-                )?;
+                let checked = make.schedulers.check_tunables(&request.scheduler, &tunables);
+                checked.map_err(|error| {
+                    point.in_runs(StudyError::new(error.text(), "").below("set"))
+                })?;
             }
             let mut request = request.clone();
             let named = tunables.iter().map(|(n, value)| (format!("set.{n}"), value.clone()));

@@ -7,9 +7,10 @@
 //! of ln(simulated / published), told as a factor. Signs do not cancel in it, and a value that is
 //! half counts as much as one that is double.
 
+use crate::ExperimentResult;
 use crate::axis::Scalar;
-use crate::study::unknown;
-use crate::{ExperimentResult, RunResult, StudyError, values};
+use schedlab_run::place::unknown;
+use schedlab_run::{RunResult, StudyError, values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -11,8 +11,8 @@
 //! finished file does not tell in which order, on how many threads and in how many parts it was
 //! made. The directory is locked while it is written.
 
-use crate::RunResult;
 use crate::identity::sha256;
+use schedlab_run::RunResult;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};

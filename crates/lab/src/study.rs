@@ -5,12 +5,13 @@
 
 use crate::axis::{Axis, OneOrMore, Scalar, Seeds};
 use crate::claims::{self, Claim, Quick};
-use crate::place::Step;
-use crate::program::ProgramSpec;
+use crate::document;
 use crate::published::Published;
 use crate::redrawn::{self, StudyFigure, StudyTable};
-use crate::{FigureKind, StudyError, View};
-use schedlab_workload::nearest;
+use crate::{FigureKind, View};
+use schedlab_run::StudyError;
+use schedlab_run::place::{Step, unknown};
+use schedlab_run::program::ProgramSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,8 +169,8 @@ const fn yes() -> bool {
 impl Study {
     /// Reads a study. The error names the place, and for an unknown key the keys that exist.
     pub fn parse(text: &str) -> Result<Self, StudyError> {
-        let study: Self = toml::from_str(text).map_err(|error| StudyError::from_toml(&error))?;
-        study.check().map_err(|error| error.located(text))?;
+        let study: Self = toml::from_str(text).map_err(|error| document::from_toml(&error))?;
+        study.check().map_err(|error| document::located(error, text))?;
         Ok(study)
     }
 
@@ -464,20 +465,6 @@ impl ExperimentSpec {
             published: self.published.clone(),
         }
     }
-}
-
-/// No `what` has that name; the help lists those that exist.
-pub(crate) fn unknown<'a>(
-    what: &str,
-    found: &str,
-    known: impl Iterator<Item = &'a str> + Clone,
-) -> StudyError {
-    let guess = nearest(found, known.clone())
-        .map_or_else(String::new, |word| format!(": did you mean `{word}`?"));
-    StudyError::new(
-        format!("no {what} is called {found:?} here{guess}"),
-        format!("allowed are {}", known.collect::<Vec<_>>().join(", ")),
-    )
 }
 
 impl RunsSpec {

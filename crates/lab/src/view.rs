@@ -9,12 +9,12 @@
 //! gives no interval. Intervals hold for one comparison each; they are not widened for the
 //! number of comparisons.
 
-use crate::place::Step;
 use crate::published::Published;
-use crate::study::unknown;
-use crate::values::{self, MEASURES_DEFAULT};
-use crate::{RunResult, StudyError};
 use schedlab_metrics::stats;
+use schedlab_run::place::Step;
+use schedlab_run::place::unknown;
+use schedlab_run::values::{self, MEASURES_DEFAULT};
+use schedlab_run::{RunResult, StudyError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Programs as data: what is refused, what is put in, what is read.
 
-use super::*;
-use crate::Study;
-
-/// A program without anything around it.
-pub(crate) fn sleeper() -> ProgramRun {
-    let spec: ProgramSpec = toml::from_str("argv = ['sleep', '1']").unwrap();
-    ProgramRun { spec, values: BTreeMap::new(), policy: Policy::Normal }
-}
+use schedlab_lab::Study;
+use schedlab_model::Policy;
+use schedlab_run::StudyError;
+use schedlab_run::program::{Pick, ProgramRun, Surroundings};
 
 const SERVER: &str = "
 argv = ['client', '--threads={threads}', '--socket={dir}/s', '{{{cpus}}}']
@@ -58,7 +54,7 @@ fn words_get_the_values_of_the_run() {
     assert_eq!(ready.argv, ["client", "--threads=4", "--socket=/d/s", "{2}"]);
     assert_eq!(ready.environment["DISPLAY"], ":77");
     assert_eq!(ready.teardown, [["bye", "5"]]);
-    assert_eq!((ready.limit_ns, ready.setup_limit_ns), (10_000_000_000, LIMIT_NS));
+    assert_eq!((ready.limit_ns, ready.setup_limit_ns), (10_000_000_000, 60_000_000_000));
     let counts: Vec<u32> = ready.setup.iter().map(|step| step.count).collect();
     assert_eq!(counts, [1, 3]);
     assert!(ready.setup[0].has_policy && !ready.setup[1].has_policy);

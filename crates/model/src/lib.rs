@@ -17,6 +17,7 @@ pub mod program;
 pub mod random;
 pub mod time;
 pub mod trace;
+pub mod weights;
 pub mod workload;
 
 pub use arrivals::Arrival;

@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Weight of a nice value.
+//! Weights of tasks and control groups in the fair class, on the scale on which nice 0 has 1024.
+
+use crate::{CgroupSpec, Policy, SchedAttr};
+
+/// Weight of SCHED_IDLE tasks (`WEIGHT_IDLEPRIO`, Linux kernel/sched/sched.h).
+pub const IDLE_WEIGHT: u64 = 3;
+
+/// Weight of nice 0.
+pub const NICE_0_WEIGHT: u64 = 1_024;
+
+/// Least weight of a group (`MIN_SHARES`, Linux kernel/sched/sched.h).
+pub const MIN_SHARES: u64 = 2;
+
+/// Greatest weight of a group (`MAX_SHARES`).
+pub const MAX_SHARES: u64 = 1 << 18;
 
 /// Weights of nice -20 to 19 (`sched_prio_to_weight`, Linux kernel/sched/core.c): each step of nice
 /// is about a factor of 1.25, so that of two tasks one step apart one gets 55 % and the other 45 %.
@@ -10,6 +24,26 @@ pub const NICE_WEIGHTS: [u64; 40] = [
 ];
 
 /// Weight of `nice`; values outside -20 to 19 count as the nearest of them.
+#[inline]
 pub fn nice_weight(nice: i8) -> u64 {
     NICE_WEIGHTS[(i32::from(nice).clamp(-20, 19) + 20) as usize]
+}
+
+/// Weight of a task with these attributes. Real-time and deadline tasks weigh what they would as
+/// fair ones (`set_load_weight`).
+#[inline]
+pub fn task_weight(attr: &SchedAttr) -> u64 {
+    if attr.policy == Policy::Idle { IDLE_WEIGHT } else { nice_weight(attr.nice) }
+}
+
+/// Weight of a control group: that of its cpu.weight.nice, or its cpu.weight scaled so that 100 is
+/// nice 0 and rounded to the nearest (`cpu_weight_nice_write_s64`, `sched_weight_from_cgroup`).
+pub fn group_weight(group: &CgroupSpec) -> u64 {
+    match group.weight_nice {
+        Some(nice) => nice_weight(nice),
+        None => {
+            let shares = (u64::from(group.weight) * NICE_0_WEIGHT + 50) / 100;
+            shares.clamp(MIN_SHARES, MAX_SHARES)
+        }
+    }
 }

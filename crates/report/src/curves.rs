@@ -8,7 +8,8 @@ use crate::legend::line_legend;
 use crate::number::{duration, plural, significant, unit_for_all};
 use crate::order::config_order;
 use crate::style::{MARKERS, Style, Styles};
-use schedlab_lab::{FigureKind, RunResult};
+use schedlab_lab::FigureKind;
+use schedlab_run::RunResult;
 use serde::Serialize;
 use serde_json::json;
 

@@ -5,7 +5,8 @@
 use crate::group::{Cell, Group};
 use crate::number::{duration, percent_change, plural, significant};
 use crate::pairs::{MEASURES, Measure, Pair};
-use schedlab_lab::{FigureKind, RunResult};
+use schedlab_lab::FigureKind;
+use schedlab_run::RunResult;
 use std::collections::BTreeSet;
 
 /// All sentences, in order.

@@ -4,7 +4,8 @@
 
 use crate::html::slug;
 use crate::stats::{Estimate, estimate};
-use schedlab_lab::{ExperimentResult, RunResult};
+use schedlab_lab::ExperimentResult;
+use schedlab_run::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One scheduler in one lane: one line of a figure.

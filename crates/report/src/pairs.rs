@@ -7,7 +7,7 @@
 //! `rr`, which decide alike for tasks of one priority (sched(7)).
 
 use crate::group::{Cell, Config, Group};
-use schedlab_lab::RunResult;
+use schedlab_run::RunResult;
 
 /// A measure that both lanes give.
 #[derive(Clone, Copy, Debug)]

@@ -19,7 +19,8 @@ use crate::sweep::sweep_pictures;
 use crate::timeline::{origin_ns, timeline_runs};
 use crate::{ReportInput, write};
 use kuva::render::render::Scene;
-use schedlab_lab::{FigureKind, RunResult};
+use schedlab_lab::FigureKind;
+use schedlab_run::RunResult;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -151,7 +152,7 @@ mod tests {
     use super::*;
     use crate::Limits;
     use crate::group::tests::{experiment, run};
-    use schedlab_lab::Slice;
+    use schedlab_run::Slice;
 
     #[test]
     fn hostile_names_become_harmless_files_with_text_in_them() {

@@ -8,7 +8,7 @@ use crate::group::Group;
 use crate::number::{count, duration, plural};
 use crate::order::{limit_panels, panel_order};
 use crate::timeline::{origin_ns, panel_title};
-use schedlab_lab::RunResult;
+use schedlab_run::RunResult;
 use serde::Serialize;
 
 /// Data of one figure.
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
-    use schedlab_lab::ProgressCurve;
+    use schedlab_run::ProgressCurve;
 
     #[test]
     fn thinning_keeps_the_end_and_is_announced() {

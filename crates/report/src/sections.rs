@@ -5,7 +5,7 @@
 use crate::ModelNote;
 use crate::group::Group;
 use crate::html::escape;
-use schedlab_lab::{MachineInfo, RunResult};
+use schedlab_run::{MachineInfo, RunResult};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
-    use schedlab_lab::Setting;
+    use schedlab_run::Setting;
 
     #[test]
     fn the_settings_of_many_machines_are_folded() {

@@ -8,7 +8,7 @@ use crate::number::{TimeUnit, duration, significant, unit_for_all};
 use crate::order::panel_order;
 use crate::stats::Estimate;
 use crate::style::Styles;
-use schedlab_lab::RunResult;
+use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
 /// How a column shows its values.

@@ -7,7 +7,7 @@ use crate::figure::Figure;
 use crate::group::Group;
 use crate::number::{count, duration, plural};
 use crate::order::{limit_panels, panel_order};
-use schedlab_lab::{RunResult, Slice};
+use schedlab_run::{RunResult, Slice};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 use crate::group::Group;
 use crate::html::escape;
 use crate::number::{count, plural};
-use schedlab_lab::RunResult;
+use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
 /// One warning with the runs it bears on.
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
-    use schedlab_lab::Warning;
+    use schedlab_run::Warning;
 
     #[test]
     fn equal_warnings_merge_and_numbers_speak_for_themselves() {

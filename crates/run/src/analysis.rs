@@ -3,13 +3,13 @@
 //! and groups.
 
 use schedlab_metrics::analysis::{Context, GroupFacts, SpecFacts, Thresholds};
+use schedlab_model::weights::{group_weight, task_weight};
 use schedlab_model::{CpuMask, SchedAttr, Workload};
-use schedlab_sched::fair::weights::{LOAD_SHIFT, LoadWeight, shares_of};
 
 /// The facts of a task that starts with `attr` in a run on `cpus`.
 pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
     SpecFacts {
-        weight: LoadWeight::of_task(attr).weight >> LOAD_SHIFT,
+        weight: task_weight(attr),
         policy: attr.policy,
         prio: attr.kernel_prio(),
         cpus: Some(attr.affinity.map_or(*cpus, |own| own.and(cpus))),
@@ -21,7 +21,7 @@ pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
 pub fn context(workload: &Workload, cpus: &CpuMask, thresholds: Thresholds) -> Context {
     let groups = workload.cgroups.iter().map(|group| GroupFacts {
         parent: group.parent.0,
-        weight: shares_of(group) >> LOAD_SHIFT,
+        weight: group_weight(group),
         is_limited: group.cpu_max.is_some(),
     });
     Context {

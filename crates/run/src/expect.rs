@@ -10,12 +10,12 @@
 
 use schedlab_metrics::{RunMeasures, RunTotals, TaskMeasures};
 use schedlab_model::{Comparison, Expectation, Subject, Workload};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What came of one expectation.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
     /// Name of the measure as the workload has it.
     pub measure: String,
@@ -174,13 +174,13 @@ fn from_millionths(value: i128) -> f64 {
 }
 
 /// Names of all measures of a task.
-pub(crate) fn task_measure_names() -> Vec<String> {
+pub fn task_measure_names() -> Vec<String> {
     names(&to_value(&TaskMeasures::default()))
 }
 
 /// A measure of one task, or one over several by the end of its name; `None` where a task lacks it
 /// or it is no single number.
-pub(crate) fn number_of_tasks(tasks: &[&TaskMeasures], name: &str) -> Option<f64> {
+pub fn number_of_tasks(tasks: &[&TaskMeasures], name: &str) -> Option<f64> {
     let values = |name: &str| -> Option<Vec<i128>> {
         let value = |task: &&TaskMeasures| match look_up(&to_value(task), name) {
             Found::One(value) => value,
@@ -222,7 +222,7 @@ fn quartile(values: &[i128], number: usize) -> Option<i128> {
 }
 
 /// The name without the end that asks for a number over all tasks, and that end.
-pub(crate) fn stem(measure: &str) -> Option<(&str, &'static str)> {
+pub fn stem(measure: &str) -> Option<(&str, &'static str)> {
     OVER_TASKS.into_iter().find_map(|end| measure.strip_suffix(end).map(|stem| (stem, end)))
 }
 

@@ -6,7 +6,7 @@
 //! refuses by name; it never skips a part of the workload in silence.
 
 use crate::program::ProgramRun;
-use crate::{MachineSpec, RunResult};
+use crate::{MachineSpec, RunResult, StudyError};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::{CpuMask, Nanos, TraceSink, Workload};
 use std::collections::BTreeMap;
@@ -145,4 +145,13 @@ pub trait Lane: Sync {
     /// result's
     /// `source`.
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError>;
+}
+
+/// The schedulers that a lane can simulate, as far as a plan must know them.
+pub trait Schedulers {
+    /// Whether a scheduler of that name can be simulated; the error lists those that can.
+    fn check_name(&self, name: &str) -> Result<(), StudyError>;
+
+    /// Whether the scheduler takes these values for its tunables.
+    fn check_tunables(&self, name: &str, tunables: &[(String, String)]) -> Result<(), LaneError>;
 }

@@ -3,12 +3,11 @@
 //!
 //! A mistake may show only when a study meets a machine: an axis that its workload does not have,
 //! a scheduler that nobody knows. Whoever finds it names the path in the document
-//! (`experiment`, 0, `axes`, `n`); [`StudyError::located`] looks up where in the text that stands.
+//! (`experiment`, 0, `axes`, `n`); who has the text looks up where in it that stands.
 
 use schedlab_workload::nearest;
 use std::fmt;
 use std::ops::Range;
-use toml::de::{DeTable, DeValue};
 
 /// A step from a table to its value, or from an array to its element.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,14 +61,6 @@ impl StudyError {
         self
     }
 
-    /// The same, with its place in `text` looked up. The nearest place that exists counts.
-    pub fn located(mut self, text: &str) -> Self {
-        if self.span.is_none() && !self.path.is_empty() {
-            self.span = find(text, &self.path);
-        }
-        self
-    }
-
     /// Line and column (in characters), both from 1, of the place in `text`.
     pub fn position(&self, text: &str) -> Option<(usize, usize)> {
         let start = self.span.as_ref()?.start.min(text.len());
@@ -78,26 +69,6 @@ impl StudyError {
         let head = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let column = before[head..].iter().filter(|&&byte| byte & 0xc0 != 0x80).count() + 1;
         Some((line, column))
-    }
-
-    /// From the reader of TOML. An unknown key gets the nearest known one as a suggestion.
-    pub(crate) fn from_toml(error: &toml::de::Error) -> Self {
-        let message = error.message();
-        let span = error.span();
-        let Some(rest) = message.strip_prefix("unknown field ") else {
-            return Self { text: message.trim_end().into(), span, ..Self::default() };
-        };
-        // "unknown field `a`, expected one of `b`, `c`": the words stand between backticks.
-        let words: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
-        let (found, known) = words.split_first().map_or(("", &[][..]), |(f, k)| (*f, k));
-        let guess = nearest(found, known.iter().copied())
-            .map_or_else(String::new, |word| format!(": did you mean `{word}`?"));
-        Self {
-            text: format!("no key is called `{found}` here{guess}"),
-            help: format!("allowed are {}", known.join(", ")),
-            span,
-            ..Self::default()
-        }
     }
 }
 
@@ -110,47 +81,16 @@ impl fmt::Display for StudyError {
 
 impl std::error::Error for StudyError {}
 
-/// Bytes of the deepest part of `path` that the document has.
-fn find(text: &str, path: &[Step]) -> Option<Range<usize>> {
-    let table = DeTable::parse(text).ok()?;
-    let mut span = None;
-    let mut steps = path.iter();
-    let Step::Key(key) = steps.next()? else { return None };
-    let mut value = table.get_ref().get(key.as_str())?;
-    loop {
-        span = Some(value.span()).or(span);
-        let Some(step) = steps.next() else { return span };
-        let next = match (value.get_ref(), step) {
-            (DeValue::Table(table), Step::Key(key)) => table.get(key.as_str()),
-            (DeValue::Array(array), Step::Index(index)) => array.get(*index),
-            _ => None,
-        };
-        match next {
-            Some(next) => value = next,
-            None => return span,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEXT: &str = "a = 1\n[[x]]\nn = [1,\n  \"\u{e4}\", 22]\n[[x]]\nb = { c = 3 }\n";
-
-    fn position(path: &[Step]) -> Option<(usize, usize)> {
-        let error = StudyError { path: path.to_vec(), ..StudyError::default() }.located(TEXT);
-        error.position(TEXT)
-    }
-
-    #[test]
-    fn paths_lead_to_lines_and_columns() {
-        assert_eq!(position(&["a".into()]), Some((1, 5)));
-        assert_eq!(position(&["x".into(), 0.into(), "n".into(), 2.into()]), Some((4, 8)));
-        assert_eq!(position(&["x".into(), 1.into(), "b".into(), "c".into()]), Some((6, 11)));
-        // What does not exist is shown at what would hold it.
-        let missing = position(&["x".into(), 0.into(), "zz".into()]).unwrap();
-        assert_eq!(missing.0, 2);
-        assert_eq!(position(&["zz".into()]), None);
-    }
+/// No `what` has that name; the help lists those that exist.
+pub fn unknown<'a>(
+    what: &str,
+    found: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> StudyError {
+    let guess = nearest(found, known.clone())
+        .map_or_else(String::new, |word| format!(": did you mean `{word}`?"));
+    StudyError::new(
+        format!("no {what} is called {found:?} here{guess}"),
+        format!("allowed are {}", known.collect::<Vec<_>>().join(", ")),
+    )
 }

@@ -2,7 +2,7 @@
 //! Policies by name, and a workload under another policy than its own.
 
 use crate::StudyError;
-use crate::study::unknown;
+use crate::place::unknown;
 use schedlab_model::{Policy, Workload};
 
 /// Real-time priority where a study names only the policy: the least important one, so that the

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results: what one run and one experiment give. The same shape for every lane; it is what
-//! `--json` prints and what the report reads.
+//! Results: what one run gives. The same shape for every lane; it is what `--json` prints and what
+//! the report reads.
 
 use crate::expect::Expected;
-use crate::{Recorded, RunRequest, View};
+use crate::{Recorded, RunRequest};
 use schedlab_metrics::{Analysis, RunMeasures};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A setting of the machine or the kernel that bears on the result.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
     /// Name, such as `kernel.sched_rt_runtime_us`.
     pub name: String,
@@ -19,7 +19,8 @@ pub struct Setting {
 }
 
 /// Something that may falsify a result.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Warning {
     /// Short name for programs, such as `rt-throttling`.
     pub code: String,
@@ -28,7 +29,8 @@ pub struct Warning {
 }
 
 /// The machine a run used, real or modelled.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineInfo {
     /// CPU model, or `modelled`.
     pub cpu_model: String,
@@ -51,7 +53,8 @@ impl MachineInfo {
 }
 
 /// One uninterrupted stay of a task on a CPU.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// CPU.
     pub cpu: u32,
@@ -67,7 +70,8 @@ pub struct Slice {
 }
 
 /// When a task finished each unit of its progress.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgressCurve {
     /// Task number.
     pub task: u32,
@@ -76,7 +80,8 @@ pub struct ProgressCurve {
 }
 
 /// What bandwidth control did to a control group: cpu.stat of cgroup v2.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupResult {
     /// Path of the group.
     pub path: String,
@@ -93,7 +98,8 @@ pub struct GroupResult {
 }
 
 /// One copy of a command that was run on the host.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopyResult {
     /// Task number.
     pub task: u32,
@@ -116,7 +122,8 @@ pub struct CopyResult {
 }
 
 /// One run.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunResult {
     /// Version of this shape.
     pub schema_version: u32,
@@ -189,46 +196,3 @@ impl RunResult {
 
 /// Version of the shape of [`RunResult`]; goes up when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
-
-/// Which figure an experiment is drawn as.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FigureKind {
-    /// CPU timeline of single runs (study S0).
-    Timeline,
-    /// Progress curves of single runs (study S0).
-    Progress,
-    /// Mean turnaround against n (study S1).
-    TurnaroundAgainstN,
-    /// Throughput against n (study S1).
-    ThroughputAgainstN,
-    /// Box plots over tasks and repetitions.
-    Boxes,
-}
-
-/// What was asked: one group of runs that belong in the same figures.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Experiment {
-    /// Short name, such as `S0-1cpu-4`.
-    pub name: String,
-    /// Study it belongs to, such as `S0`; empty for a user's own.
-    pub study: String,
-    /// Title for people.
-    pub title: String,
-    /// What it shows, for people.
-    pub text: String,
-    /// Figures to draw.
-    pub figures: Vec<FigureKind>,
-    /// How the runs are put into a table with intervals and differences, where they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub view: Option<View>,
-}
-
-/// An experiment with its runs.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ExperimentResult {
-    /// What was asked.
-    pub experiment: Experiment,
-    /// What came of it, in a fixed order.
-    pub runs: Vec<RunResult>,
-}

@@ -5,8 +5,8 @@
 
 mod textbook_support;
 
+use schedlab_model::weights::nice_weight;
 use schedlab_model::{CpuId, CpuMask, Policy};
-use schedlab_sched::boundary::weights::nice_weight;
 use schedlab_sched::registry::SCHEDULERS;
 use textbook_support::{Experiment, Job, MS, TEXTBOOK, job, jobs};
 

@@ -4,8 +4,8 @@
 
 mod textbook_support;
 
+use schedlab_model::weights::nice_weight;
 use schedlab_model::{CpuId, CpuMask};
-use schedlab_sched::boundary::weights::nice_weight;
 use textbook_support::{Experiment, Job, MS, Piece, Run, TEXTBOOK, job};
 
 /// Runs 2, forks the second job, runs 2, waits for it, runs 1.

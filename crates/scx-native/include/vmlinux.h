@@ -413,7 +413,7 @@ struct scx_event_stats {
 	s64 SCX_EV_SUB_BYPASS_DISPATCH;
 };
 
-/* The operations; `schedlab_op_*` in rt.c and crates/scx/src/native/ops.rs go by these names. */
+/* The operations; `schedlab_op_*` in rt.c and crates/scx-native/src/ops.rs go by these names. */
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	void (*enqueue)(struct task_struct *p, u64 enq_flags);

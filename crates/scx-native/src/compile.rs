@@ -13,35 +13,35 @@ use std::process::Command;
 
 /// The headers and the C part of the run time: path below the include directory, contents.
 const FILES: &[(&str, &str)] = &[
-    ("vmlinux.h", include_str!("../../include/vmlinux.h")),
-    ("errno.h", include_str!("../../include/errno.h")),
-    ("asm-generic/errno.h", include_str!("../../include/asm-generic/errno.h")),
-    ("bpf/bpf_helpers.h", include_str!("../../include/bpf/bpf_helpers.h")),
-    ("bpf/bpf_tracing.h", include_str!("../../include/bpf/bpf_tracing.h")),
-    ("bpf/bpf_core_read.h", include_str!("../../include/bpf/bpf_core_read.h")),
-    ("bpf/bpf_endian.h", include_str!("../../include/bpf/bpf_endian.h")),
-    ("scx/common.bpf.h", include_str!("../../include/scx/common.bpf.h")),
-    ("scx/compat.bpf.h", include_str!("../../include/scx/compat.bpf.h")),
-    ("scx/user_exit_info.h", include_str!("../../include/scx/user_exit_info.h")),
-    ("scx/user_exit_info.bpf.h", include_str!("../../include/scx/user_exit_info.bpf.h")),
-    ("schedlab/quick.h", include_str!("../../include/schedlab/quick.h")),
-    ("schedlab/prelude.h", include_str!("../../include/schedlab/prelude.h")),
-    ("schedlab/scx_enums.h", include_str!("../../include/schedlab/scx_enums.h")),
-    ("schedlab/scx_common.bpf.h", include_str!("../../include/schedlab/scx_common.bpf.h")),
+    ("vmlinux.h", include_str!("../include/vmlinux.h")),
+    ("errno.h", include_str!("../include/errno.h")),
+    ("asm-generic/errno.h", include_str!("../include/asm-generic/errno.h")),
+    ("bpf/bpf_helpers.h", include_str!("../include/bpf/bpf_helpers.h")),
+    ("bpf/bpf_tracing.h", include_str!("../include/bpf/bpf_tracing.h")),
+    ("bpf/bpf_core_read.h", include_str!("../include/bpf/bpf_core_read.h")),
+    ("bpf/bpf_endian.h", include_str!("../include/bpf/bpf_endian.h")),
+    ("scx/common.bpf.h", include_str!("../include/scx/common.bpf.h")),
+    ("scx/compat.bpf.h", include_str!("../include/scx/compat.bpf.h")),
+    ("scx/user_exit_info.h", include_str!("../include/scx/user_exit_info.h")),
+    ("scx/user_exit_info.bpf.h", include_str!("../include/scx/user_exit_info.bpf.h")),
+    ("schedlab/quick.h", include_str!("../include/schedlab/quick.h")),
+    ("schedlab/prelude.h", include_str!("../include/schedlab/prelude.h")),
+    ("schedlab/scx_enums.h", include_str!("../include/schedlab/scx_enums.h")),
+    ("schedlab/scx_common.bpf.h", include_str!("../include/schedlab/scx_common.bpf.h")),
 ];
 
 /// What the lab's own schedulers share, for schedulers that lie elsewhere and include it, as they
 /// can where they are loaded into a kernel. Last in the search, so anybody's own comes first.
 const SHARED: &[(&str, &str)] = &[
-    ("scx.bpf.h", include_str!("../../../../bpf/scx/scx.bpf.h")),
-    ("queue.bpf.h", include_str!("../../../../bpf/scx/queue.bpf.h")),
-    ("ranked.bpf.h", include_str!("../../../../bpf/scx/ranked.bpf.h")),
-    ("background.bpf.h", include_str!("../../../../bpf/scx/background.bpf.h")),
-    ("random.bpf.h", include_str!("../../../../bpf/scx/random.bpf.h")),
+    ("scx.bpf.h", include_str!("../../../bpf/scx/scx.bpf.h")),
+    ("queue.bpf.h", include_str!("../../../bpf/scx/queue.bpf.h")),
+    ("ranked.bpf.h", include_str!("../../../bpf/scx/ranked.bpf.h")),
+    ("background.bpf.h", include_str!("../../../bpf/scx/background.bpf.h")),
+    ("random.bpf.h", include_str!("../../../bpf/scx/random.bpf.h")),
 ];
 
 /// The C part of the run time.
-const RUN_TIME: &str = include_str!("../../include/schedlab/rt.c");
+const RUN_TIME: &str = include_str!("../include/schedlab/rt.c");
 
 /// Environment variable that names the compiler.
 pub const CLANG_VARIABLE: &str = "SCHEDLAB_CLANG";

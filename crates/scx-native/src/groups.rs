@@ -3,8 +3,8 @@
 
 use super::layout::GroupLayout;
 use super::zone::{Block, put};
-use crate::core::Kernel;
 use schedlab_model::CgroupId;
+use schedlab_scx::Kernel;
 use std::collections::BTreeMap;
 
 /// `struct kernfs_node` of vmlinux.h: id, name, parent, __parent.

@@ -8,9 +8,9 @@ use super::host::with;
 use super::maps::errno::{EFAULT, EINVAL};
 use super::text;
 use super::touch;
-use crate::core::Kernel;
-use crate::core::kernel::PID_BASE;
 use schedlab_model::{CgroupId, TaskId};
+use schedlab_scx::Kernel;
+use schedlab_scx::kernel::PID_BASE;
 
 /// A task that the scheduler passes; anything else ends the callback.
 pub fn task(run: &super::run::Run, p: u64, function: &str) -> Result<TaskId, String> {

@@ -8,7 +8,7 @@
 use super::guard;
 use super::run::Run;
 use super::{helpers, kfuncs, storage};
-use crate::core::Kernel;
+use schedlab_scx::Kernel;
 use std::cell::Cell;
 use std::ptr::null_mut;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Functions of sched_ext for natively compiled schedulers: arguments of C become those of
-//! [`Kernel`](crate::core::Kernel), whose methods say what each does.
+//! [`Kernel`](schedlab_scx::Kernel), whose methods say what each does.
 
 use super::guard;
 use super::helpers::{formatted, no_task, ok};
@@ -8,8 +8,8 @@ use super::host::with;
 use super::maps::errno::EBUSY;
 use super::run::{Run, node_mask};
 use super::touch;
-use crate::core::{DsqIter, Kernel};
 use schedlab_model::CpuMask;
+use schedlab_scx::{DsqIter, Kernel};
 
 /// A mask that the scheduler passes; NULL: none.
 fn mask(at: u64) -> CpuMask {

@@ -6,8 +6,9 @@
 //! memory for each run, `guard` calls it and gets back out of it whatever it does, `host` says
 //! what it may call. See docs/reference/sched-ext-in-the-simulator.md.
 //!
-//! x86-64 Linux only: calls, relocations and signals are the machine's. A scheduler compiled so may
-//! do anything that a program may; run only what you would run.
+//! x86-64 Linux only, elsewhere the crate is empty: calls, relocations and signals are the machine's.
+//! A scheduler compiled so may do anything that a program may; run only what you would run.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod compile;
 mod dwarf;
@@ -37,9 +38,9 @@ pub use error::NativeError;
 pub use guard::LIMIT_S;
 pub use options::OptionInfo;
 
-use crate::core::Ops;
 use options::Chosen;
 use program::Program;
+use schedlab_scx::Ops;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -10,10 +10,10 @@ use super::ops::NativeOps;
 use super::options::{self, Chosen, MachineWords};
 use super::program::Program;
 use super::{CompileOptions, NativeScheduler};
-use crate::core::consts::SLICE_DFL;
-use crate::core::{CoreVersion, ExtOptions, INFO, Ops, stack_checked};
 use schedlab_sched::boundary::options::{Options, Tunable, TunableKind};
 use schedlab_sched::registry::{MadeScheduler, SchedulerInfo};
+use schedlab_scx::consts::SLICE_DFL;
+use schedlab_scx::{CoreVersion, ExtOptions, INFO, Ops, stack_checked};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 

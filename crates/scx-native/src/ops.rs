@@ -12,12 +12,12 @@ use super::program::Program;
 use super::run::Run;
 use super::storage;
 use super::zone::{Block, put};
-use crate::core::consts;
-use crate::core::{
+use schedlab_model::{CgroupId, CpuId, CpuMask, TaskId};
+use schedlab_scx::consts;
+use schedlab_scx::{
     Callback, Callbacks, CgroupInitArgs, Events, ExitInfo, InitTaskArgs, Kernel, Ops, OpsFault,
     OpsInfo, OpsResult,
 };
-use schedlab_model::{CgroupId, CpuId, CpuMask, TaskId};
 use std::sync::Arc;
 
 /// Where the compiler put the arguments that are structs (vmlinux.h); they are small and fixed.

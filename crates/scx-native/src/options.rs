@@ -70,7 +70,7 @@ fn filled_in(
     }
     // A slice of no length is never meant: user programs give the kernel's default.
     if name == "slice_ns" && is_zero {
-        return Some(i128::from(crate::core::consts::SLICE_DFL));
+        return Some(i128::from(schedlab_scx::consts::SLICE_DFL));
     }
     None
 }

@@ -13,8 +13,8 @@ use super::program::{Program, RUN_TIME};
 use super::tasks::Tasks;
 use super::touch;
 use super::zone::{Block, put};
-use crate::core::Kernel;
 use schedlab_model::{CpuId, CpuMask};
+use schedlab_scx::Kernel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -390,7 +390,7 @@ pub fn node_mask(k: &Kernel<'_>, node: u32) -> CpuMask {
 
 /// The words that the core keeps in a task's struct must lie as it expects them.
 fn checked(layout: EntityLayout) -> Result<EntityLayout, NativeError> {
-    use crate::core::entity::Words;
+    use schedlab_scx::entity::Words;
     let own = EntityLayout {
         slice: std::mem::offset_of!(Words, slice),
         dsq_vtime: std::mem::offset_of!(Words, dsq_vtime),

@@ -11,11 +11,11 @@ use super::groups::Groups;
 use super::helpers::UPTIME_NS;
 use super::layout::{EntityLayout, TaskLayout};
 use super::zone::put;
-use crate::core::Kernel;
-use crate::core::entity::Words;
-use crate::core::kernel::Seldom;
 use schedlab_model::{CpuMask, Policy, TaskId};
 use schedlab_sched::boundary::core::TaskState;
+use schedlab_scx::Kernel;
+use schedlab_scx::entity::Words;
+use schedlab_scx::kernel::Seldom;
 use std::ptr::NonNull;
 
 /// Most structs at a time; only those that are used take memory.
@@ -185,7 +185,7 @@ impl Tasks {
             _ => self.first_shown(k, groups, task)?,
         };
         let at = self.address(slot);
-        if !std::mem::take(&mut k.state.is_shown) {
+        if !k.take_is_shown() {
             self.refresh(k, groups, task, slot, at);
         }
         Ok(at)
@@ -264,7 +264,7 @@ impl Tasks {
         let base = self.address(slot);
         // SAFETY: the struct is ours, and within the mapping.
         unsafe { std::ptr::write_bytes(base as *mut u8, 0, self.layout.size) };
-        let leader = TaskId(k.tgid(task) - crate::core::kernel::PID_BASE);
+        let leader = TaskId(k.tgid(task) - schedlab_scx::kernel::PID_BASE);
         let leader = match leader == task {
             true => base,
             false => self.slot_of.get(leader.index()).map_or(base, |slot| match *slot {

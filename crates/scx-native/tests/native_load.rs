@@ -2,7 +2,7 @@
 //! Compiling and loading schedulers: what is refused, and in which words.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use schedlab_scx::native::{CompileOptions, NativeError, NativeScheduler, find_clang, functions};
+use schedlab_scx_native::{CompileOptions, NativeError, NativeScheduler, find_clang, functions};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,11 +2,12 @@
 //! Natively compiled schedulers at work: what they are offered, faults, many runs side by side.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+#[path = "../../scx/tests/support/mod.rs"]
 mod support;
 
 use schedlab_model::{EventKind, Nanos, SchedAttr};
-use schedlab_scx::core::Ops;
-use schedlab_scx::native::{CompileOptions, NativeScheduler, find_clang};
+use schedlab_scx::Ops;
+use schedlab_scx_native::{CompileOptions, NativeScheduler, find_clang};
 use std::path::Path;
 use support::{Case, MS, Ran, hog, nice};
 

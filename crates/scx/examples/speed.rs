@@ -14,7 +14,7 @@ use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::NullSink;
 use schedlab_model::{LoopCount, Machine, TaskSpec, Workload};
 use schedlab_sched::boundary::options::Options;
-use schedlab_scx::core::{INFO, stack};
+use schedlab_scx::{INFO, stack};
 
 /// CPU time of this process so far, s.
 fn cpu_s() -> f64 {

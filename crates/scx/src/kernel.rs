@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a scheduler sees of the kernel: tasks, groups, CPUs, time. The functions of sched_ext
-//! proper are in [`crate::core::kfuncs`].
+//! proper are in [`crate::kfuncs`].
 //!
 //! Source: the fields of `struct task_struct` and `struct cgroup` that schedulers read; Linux 6.18.
 
@@ -20,7 +20,8 @@ pub const PID_BASE: u32 = 1_000;
 pub const TIMER_OF_CORE: u64 = 1 << 63;
 
 /// What schedulers read of a task in `struct task_struct`, of this moment.
-pub(crate) struct TaskView<'k> {
+pub struct TaskView<'k> {
+    /// The task as the modelled kernel core has it.
     pub core: &'k schedlab_sched::boundary::core::Task,
     /// Whether the class knows that it has called exit.
     pub is_exiting: bool,
@@ -63,10 +64,11 @@ impl TaskView<'_> {
 
 /// What of a [`TaskView`] seldom changes while a task runs and waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Seldom {
+pub struct Seldom {
     cpu: CpuId,
     prio: i32,
     nr_cpus_allowed: u32,
+    /// Its control group.
     pub cgroup: CgroupId,
     nice: i8,
     state: TaskState,
@@ -127,7 +129,7 @@ impl Kernel<'_> {
 
     /// Everything of a task that changes, found with one look at each side.
     #[inline(always)]
-    pub(crate) fn task_view(&self, p: TaskId) -> TaskView<'_> {
+    pub fn task_view(&self, p: TaskId) -> TaskView<'_> {
         let (core, ext) = (self.core.task(p), self.state.task(p));
         let is_on_cpu = self.core.rq(core.cpu).curr == Some(p);
         let since = if is_on_cpu { self.core.now - core.exec_start } else { 0 };
@@ -138,6 +140,12 @@ impl Kernel<'_> {
             is_queued: ext.queued,
             sum_exec_runtime: core.sum_exec_runtime + since,
         }
+    }
+
+    /// Whether the task of the running callback is as it was shown for the one before; true once.
+    #[inline]
+    pub fn take_is_shown(&mut self) -> bool {
+        std::mem::take(&mut self.state.is_shown)
     }
 
     /// PF_* bits.

@@ -5,8 +5,8 @@
 
 use super::consts::DSQ_INVALID;
 use super::entity::Entity;
-use schedlab_model::{CpuId, Nanos, Policy, SchedAttr};
-use schedlab_sched::boundary::weights::nice_weight;
+use schedlab_model::weights::{NICE_0_WEIGHT, task_weight};
+use schedlab_model::{CpuId, Nanos, SchedAttr};
 
 /// No task, no queue.
 pub const NIL: u32 = u32::MAX;
@@ -134,27 +134,17 @@ impl ExtTask {
     }
 }
 
-/// Weight of SCHED_IDLE tasks in the fair class.
-const WEIGHT_IDLEPRIO: u64 = 3;
-
-/// Weight of nice 0 in the fair class.
-const NICE_0_WEIGHT: u64 = 1_024;
-
 /// The weight that a scheduler is told: that of the fair class, nice 0 being 100, 1 to 10000
 /// (`sched_weight_to_cgroup`).
 pub fn weight(attr: &SchedAttr) -> u32 {
-    let load = match attr.policy {
-        Policy::Idle => WEIGHT_IDLEPRIO,
-        // Real-time and deadline tasks weigh what they would as fair ones.
-        _ => nice_weight(attr.nice),
-    };
-    let rounded = (load * 100 + NICE_0_WEIGHT / 2) / NICE_0_WEIGHT;
+    let rounded = (task_weight(attr) * 100 + NICE_0_WEIGHT / 2) / NICE_0_WEIGHT;
     rounded.clamp(1, 10_000) as u32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_model::Policy;
 
     #[test]
     fn weights_are_those_of_the_kernel() {

@@ -14,7 +14,7 @@ use schedlab_model::machine::Shape;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{Costs, Event, Machine, ObjectId, TaskId, Topology, TraceSink, Workload};
 use schedlab_sched::boundary::options::Options;
-use schedlab_scx::core::{INFO, Ops, stack};
+use schedlab_scx::{INFO, Ops, stack};
 use schedlab_trace::TraceCheck;
 use support::MS;
 use support::schedulers::{Central, Global, Simple};

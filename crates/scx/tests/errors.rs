@@ -6,10 +6,10 @@ mod support;
 
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{CpuMask, TaskId};
-use schedlab_scx::core::consts::{
+use schedlab_scx::consts::{
     DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_ON, KICK_IDLE, KICK_PREEMPT, OPS_ENQ_LAST, SLICE_DFL,
 };
-use schedlab_scx::core::{Callback, Kernel, made};
+use schedlab_scx::{Callback, Kernel, made};
 use std::sync::{Arc, Mutex};
 use support::record::Recorded;
 use support::schedulers::{Global, SHARED};

@@ -7,11 +7,11 @@ use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Amount, CgroupId, CgroupSpec, Op, Policy, Release, SchedAttr, TaskId, TaskSpec,
 };
-use schedlab_scx::core::consts::{
+use schedlab_scx::consts::{
     DSQ_LOCAL, DSQ_LOCAL_ON, KICK_IDLE, KICK_PREEMPT, OPS_ENQ_LAST, OPS_SWITCH_PARTIAL, SLICE_DFL,
     SLICE_INF,
 };
-use schedlab_scx::core::{Callback, Kernel, Ops};
+use schedlab_scx::{Callback, Kernel, Ops};
 use support::record::Recorded;
 use support::schedulers::{SHARED, Simple};
 use support::script::Script;
@@ -124,7 +124,7 @@ fn slice_used_up_with_enq_last() {
     let ops = Script {
         flags: OPS_ENQ_LAST,
         enqueue: Some(Box::new(|k, p, flags| {
-            if flags & schedlab_scx::core::consts::ENQ_LAST == 0 {
+            if flags & schedlab_scx::consts::ENQ_LAST == 0 {
                 k.dsq_insert(p, DSQ_LOCAL, SLICE_DFL, flags);
             }
         })),
@@ -161,7 +161,7 @@ fn a_slice_refilled_by_dispatch_or_tick_goes_on() {
     for by_tick in [false, true] {
         let ops = Script {
             enqueue: Some(Box::new(|k, p, flags| {
-                k.dsq_insert(p, schedlab_scx::core::consts::DSQ_GLOBAL, SLICE_DFL, flags);
+                k.dsq_insert(p, schedlab_scx::consts::DSQ_GLOBAL, SLICE_DFL, flags);
             })),
             tick: if by_tick { Some(Box::new(refill)) } else { None },
             dispatch: Some(Box::new(move |k, _, prev| {

@@ -6,8 +6,8 @@ mod support;
 
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{Amount, Op, Policy, TaskId};
-use schedlab_scx::core::consts::{DSQ_LOCAL, OPS_KEEP_BUILTIN_IDLE, SLICE_DFL};
-use schedlab_scx::core::{Callback, Ops};
+use schedlab_scx::consts::{DSQ_LOCAL, OPS_KEEP_BUILTIN_IDLE, SLICE_DFL};
+use schedlab_scx::{Callback, Ops};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use support::record::Recorded;

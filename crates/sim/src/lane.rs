@@ -4,12 +4,7 @@
 //! Every run's trace goes through the checker of the trace crate too: a model whose trace cannot
 //! have happened gives an error, never a number.
 
-use crate::machine::{self, MachineSpec};
-use crate::result::GroupResult;
-use crate::study::unknown;
-use crate::{
-    Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, Setting, StudyError, Warning,
-};
+use crate::machine;
 use schedlab_engine::{
     Decision, Observer, Prepared, SimConfig, SimError, SimOutcome, simulate, simulate_observed,
     simulate_prepared, simulate_prepared_observed,
@@ -20,6 +15,13 @@ use schedlab_model::machine::SMT_SPEED_FULL;
 use schedlab_model::{
     Costs, CpuId, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink,
     Workload,
+};
+use schedlab_run::machine::{MachineSpec, set_costs};
+use schedlab_run::place::unknown;
+use schedlab_run::result::GroupResult;
+use schedlab_run::{
+    Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, Schedulers, Setting, StudyError,
+    Warning,
 };
 use schedlab_sched::Core;
 use schedlab_sched::boundary::explain::Explanation;
@@ -134,7 +136,7 @@ impl SimLane {
         let own = self.preempt.or(spec.preempt);
         machine.preempt = own.unwrap_or_else(|| machine::default_preempt(scheduler));
         if let Some(costs) = self.costs {
-            machine::set_costs(&mut machine, costs);
+            set_costs(&mut machine, costs);
         }
         Ok(machine)
     }
@@ -338,21 +340,15 @@ fn warnings(workload: &Workload, outcome: &SimOutcome) -> Vec<Warning> {
     warnings
 }
 
-/// Whether a scheduler of that name can be simulated, for plans: the error lists those that can.
-pub fn check_scheduler(name: &str) -> Result<(), StudyError> {
-    let names = registry::SCHEDULERS.iter().map(|info| info.name);
-    registry::find(name).map(|_| ()).ok_or_else(|| unknown("scheduler", name, names))
-}
+impl Schedulers for SimLane {
+    fn check_name(&self, name: &str) -> Result<(), StudyError> {
+        let names = registry::SCHEDULERS.iter().map(|info| info.name);
+        self.find(name).map(|_| ()).map_err(|_| unknown("scheduler", name, names))
+    }
 
-/// Whether a scheduler takes these values for its tunables.
-/// `made`: it is one that was made at run time.
-pub fn check_tunables(
-    scheduler: &str,
-    made: Option<&MadeScheduler>,
-    tunables: &[(String, String)],
-) -> Result<(), LaneError> {
-    let info = made.map_or_else(|| find_scheduler(scheduler), |made| Ok(made.like))?;
-    options_of(scheduler, info, tunables).map(|_| ())
+    fn check_tunables(&self, name: &str, tunables: &[(String, String)]) -> Result<(), LaneError> {
+        options_of(name, self.find(name)?.info, tunables).map(|_| ())
+    }
 }
 
 /// `modelled`, with the machine's name unless it is flat.

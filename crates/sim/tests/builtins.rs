@@ -2,9 +2,10 @@
 //! Built-in workloads in the simulator, under linux-6.12: each does what it says, to the last
 //! message, and its load shows where it must.
 
-use schedlab_lab::{Lane, RunRequest, RunResult, SimLane};
 use schedlab_metrics::TaskMeasures;
 use schedlab_model::{CpuMask, Workload, trace::NullSink};
+use schedlab_run::{Lane, RunRequest, RunResult};
+use schedlab_sim::SimLane;
 use schedlab_workload::{builtin, read_rtapp};
 
 fn play(workload: Workload, cpus: u32, scheduler: &str) -> RunResult {
@@ -127,9 +128,9 @@ fn every_example_runs_and_meets_what_it_expects() {
         let text = std::fs::read_to_string(&path).unwrap();
         let workload =
             read_rtapp(&name, &text, 1).unwrap_or_else(|error| panic!("{error}")).workload;
-        schedlab_lab::expect::check(&workload).unwrap();
+        schedlab_run::expect::check(&workload).unwrap();
         let result = play(workload.clone(), 1, "linux-6.12");
-        for expected in schedlab_lab::expect::evaluate(&workload, &result.measures) {
+        for expected in schedlab_run::expect::evaluate(&workload, &result.measures) {
             assert!(expected.holds, "{name}: {expected:?}");
         }
         count += 1;

@@ -2,19 +2,20 @@
 //! Machines: every preset is whole and has the domains of the real one; files that are wrong are
 //! refused with what was found; the lane gives a run its part of the machine.
 
-use schedlab_lab::machine::{self, PRESETS};
-use schedlab_lab::{Lane, LaneError, MachineFile, MachineSpec, RunRequest, SimLane};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::NullSink;
 use schedlab_model::{Costs, CpuId, CpuMask, Preempt, TaskSpec, Workload};
+use schedlab_run::{Lane, LaneError, MachineSpec, RunRequest};
 use schedlab_sched::boundary::domains::{Domains, Level};
 use schedlab_sched::registry::SCHEDULERS;
+use schedlab_sim::SimLane;
+use schedlab_sim::machine::{self, PRESETS};
 use std::sync::Arc;
 
 #[test]
 fn every_preset_is_whole() {
     for (name, text) in PRESETS {
-        let file = MachineFile::parse(text).unwrap();
+        let file = machine::read(text).unwrap();
         assert_eq!(file.name, name);
         assert!(!file.summary.is_empty() && !file.sources.is_empty(), "{name}");
         let spec = file.spec().unwrap();
@@ -117,7 +118,7 @@ fn request(nr_cpus: u32, scheduler: &str) -> RunRequest {
     RunRequest::new(Workload::new("hogs", vec![task]), scheduler, CpuMask::first(nr_cpus))
 }
 
-fn setting<'r>(run: &'r schedlab_lab::RunResult, name: &str) -> &'r str {
+fn setting<'r>(run: &'r schedlab_run::RunResult, name: &str) -> &'r str {
     run.machine.setting(name).unwrap()
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can go wrong with kernels and guests.
 
-use schedlab_lab::LaneError;
+use schedlab_run::LaneError;
 use std::io;
 use std::path::Path;
 

@@ -12,9 +12,9 @@
 //! and is left out.
 
 use crate::golden_file::{GoldenEntry, GoldenFile, Names};
-use schedlab_lab::RunResult;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_run::RunResult;
 use serde::{Deserialize, Serialize};
 
 /// A decision, and when it was taken.

@@ -7,9 +7,9 @@
 
 use crate::kernel::Kernel;
 use crate::lane::VmLane;
-use schedlab_lab::{Lane, LaneError, RunRequest};
 use schedlab_model::CpuMask;
 use schedlab_model::trace::NullSink;
+use schedlab_run::{Lane, LaneError, RunRequest};
 use std::fs;
 
 /// CONFIG_HZ of Debian's kernels for clouds (debian/config/kernelarch-x86/config of its packages).

@@ -10,8 +10,8 @@
 //! (JSON) followed by the trace (the lab's own log).
 
 use crate::wire::wire_struct;
-use schedlab_lab::{LaneError, RunResult};
 use schedlab_model::{CpuMask, Nanos, Workload};
+use schedlab_run::{LaneError, RunResult};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the shared memory. A trace of some twelve million events fits.

@@ -12,9 +12,9 @@
 //! options). The scheduler's object is what it tests, and stands in it for the reader.
 
 use crate::golden_file::{GoldenEntry, GoldenFile, Names};
-use schedlab_lab::RunResult;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
+use schedlab_run::RunResult;
 use serde::{Deserialize, Serialize};
 
 /// Shorter stays are what surrounds a task's work.

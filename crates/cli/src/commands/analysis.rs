@@ -6,12 +6,12 @@ use crate::error::CliResult;
 use crate::output::Out;
 use crate::table::{self, digits, duration, maybe_duration, number, percent};
 use comfy_table::Cell;
-use schedlab_lab::RunResult;
 use schedlab_metrics::analysis::{
     Analysis, Antagonist, Antagonists, Depth, Findings, Starved, StateTime, TaskAnalysis,
     Thresholds, Wasted,
 };
 use schedlab_model::Nanos;
+use schedlab_run::RunResult;
 
 /// Tasks and CPUs that a table shows.
 const ROWS_SHOWN: usize = 40;

@@ -7,8 +7,8 @@ use crate::table::{self, duration};
 use clap::Args;
 use schedlab_host::inspect::{self, Change, TaskView};
 use schedlab_host::{HostError, procfs};
-use schedlab_lab::LaneError;
 use schedlab_model::Policy;
+use schedlab_run::LaneError;
 
 /// Arguments of `attach`.
 #[derive(Debug, Args)]

@@ -8,8 +8,8 @@ use crate::output::{AtomicFile, Out, say};
 use crate::table::{self, duration, number};
 
 use schedlab_host::{Calibration, Figure};
-use schedlab_lab::LaneError;
 use schedlab_model::Costs;
+use schedlab_run::LaneError;
 use serde_json::json;
 use std::io::Write;
 

@@ -12,9 +12,11 @@ use crate::machine;
 use crate::made;
 use crate::output::{Out, say};
 use schedlab_host::HostLane;
-use schedlab_lab::plan::{self, PlannedRun};
-use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Keep, Lane, Plan, RunRequest, execute};
+use schedlab_lab::plan::PlannedRun;
+use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Plan, execute};
 use schedlab_model::CpuMask;
+use schedlab_run::policy;
+use schedlab_run::{Keep, Lane, RunRequest};
 
 /// Schedulers that are simulated when none is named.
 const DEFAULT_SCHEDULERS: [&str; 4] = ["linux-6.1", "linux-6.12", "rr", "fcfs"];
@@ -126,7 +128,7 @@ fn planned(
     cpus: CpuMask,
     repetition: u32,
 ) -> CliResult<PlannedRun> {
-    let (scheduler, policy) = plan::scheduler_of(lane, scheduler)?;
+    let (scheduler, policy) = policy::scheduler_of(lane, scheduler)?;
     if lane == "sim" {
         sim::known_scheduler(&scheduler)?;
     }
@@ -134,8 +136,8 @@ fn planned(
     let mut parameters = named.parameters.clone();
     parameters.insert("cpus".into(), cpus.weight().to_string());
     if let Some(policy) = policy {
-        let priority = args.tasks.priority.unwrap_or(plan::RT_PRIORITY_DEFAULT);
-        plan::apply_policy(&mut workload, policy, priority);
+        let priority = args.tasks.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT);
+        policy::apply_policy(&mut workload, policy, priority);
         if lane == "sim" {
             parameters.insert("policy".into(), policy.name().into());
         }

@@ -10,11 +10,11 @@ use crate::machine;
 use crate::made;
 use crate::output::Out;
 use crate::table::{self, counted, duration, number, percent};
-use schedlab_lab::explain::{
+use schedlab_model::CpuId;
+use schedlab_sim::explain::{
     self, CpuMeanwhile, ExplainResult, FactValue, Query, Question, StatedCandidate, StatedContest,
     StatedDecision, StatedFact, StatedWait,
 };
-use schedlab_model::CpuId;
 
 /// Tasks of one CPU that a wait shows; the others are summed up.
 const RAN_SHOWN: usize = 8;

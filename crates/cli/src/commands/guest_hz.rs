@@ -4,7 +4,9 @@
 //! their machine says otherwise.
 
 use crate::error::{CliError, CliResult};
-use schedlab_lab::{MachineSpec, Plan, SimLane};
+use schedlab_lab::Plan;
+use schedlab_run::MachineSpec;
+use schedlab_sim::SimLane;
 use schedlab_vm::VmLane;
 use schedlab_vm::lane::Target;
 use std::collections::BTreeMap;

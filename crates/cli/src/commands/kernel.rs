@@ -6,7 +6,7 @@ use crate::error::CliResult;
 use crate::output::Out;
 use crate::table;
 use clap::{Args, Subcommand};
-use schedlab_lab::LaneError;
+use schedlab_run::LaneError;
 use schedlab_vm::kernel::{Kernel, Store, series};
 use schedlab_vm::{Cache, VmError};
 use serde::Serialize;

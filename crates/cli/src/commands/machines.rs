@@ -7,8 +7,8 @@ use crate::error::{CliError, CliResult};
 use crate::machine;
 use crate::output::Out;
 use crate::table;
-use schedlab_lab::machine::PRESETS;
-use schedlab_lab::{MachineFile, MachineSpec};
+use schedlab_run::{MachineFile, MachineSpec};
+use schedlab_sim::machine::PRESETS;
 use schedlab_workload::units;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ fn all() -> CliResult<Vec<MachineFile>> {
     let wrong = |error: String| CliError::usage(format!("a preset cannot be read: {error}"));
     let mut files: Vec<MachineFile> = PRESETS
         .iter()
-        .map(|(_, text)| MachineFile::parse(text).map_err(wrong))
+        .map(|(_, text)| schedlab_sim::machine::read(text).map_err(wrong))
         .collect::<CliResult<_>>()?;
     files.extend(machine::host().ok());
     Ok(files)

@@ -4,7 +4,8 @@
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{is_watched, say};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use schedlab_lab::{Failure, LaneError, Plan, PlannedRun};
+use schedlab_lab::{Failure, Plan, PlannedRun};
+use schedlab_run::LaneError;
 use std::collections::BTreeMap;
 
 /// A progress bar for a person; a pipe or a log gets nothing.

@@ -7,10 +7,11 @@ use crate::args::ReportArgs;
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::output::say;
+use schedlab_lab::ExperimentResult;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::validate::{Validation, ValidationResult};
-use schedlab_lab::{ExperimentResult, RunResult, SCHEMA_VERSION};
 use schedlab_report::{Limits, ModelNote, ReportError, ReportInput, StudyPage, ValidationInput};
+use schedlab_run::{RunResult, SCHEMA_VERSION};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -4,8 +4,9 @@
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, maybe_duration, number, percent};
-use schedlab_lab::{Expected, Experiment, ExperimentResult, FigureKind, GroupResult, RunResult};
+use schedlab_lab::{Experiment, ExperimentResult, FigureKind};
 use schedlab_metrics::stats::Summary;
+use schedlab_run::{Expected, GroupResult, RunResult};
 
 /// Tasks that a table shows; the others are counted.
 const TASKS_SHOWN: usize = 40;
@@ -335,7 +336,7 @@ mod tests {
     fn a_kind_of_warning_is_told_once() {
         let mut runs = [run("rr", 1), run("rr", 2), run("rr", 3)];
         for (index, run) in runs.iter_mut().take(2).enumerate() {
-            run.warnings = vec![schedlab_lab::Warning {
+            run.warnings = vec![schedlab_run::Warning {
                 code: "other-load".into(),
                 text: format!("{index} %"),
             }];

@@ -9,11 +9,12 @@ use crate::input;
 use crate::output::Out;
 use crate::table::{self, duration, maybe_duration, number};
 use schedlab_host::{HostLane, Output, PolicyOverride, RunCommand, run_command};
-use schedlab_lab::analysis as analysis_facts;
-use schedlab_lab::{CopyResult, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION, plan};
+use schedlab_run::analysis as analysis_facts;
 use schedlab_metrics::analysis::Context;
 use schedlab_metrics::stats::Summary;
 use schedlab_model::{CpuMask, Policy, SchedAttr, Workload};
+use schedlab_run::policy;
+use schedlab_run::{CopyResult, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION};
 use std::collections::BTreeMap;
 
 /// Source of a result that a trace gave.
@@ -112,7 +113,7 @@ fn command(args: &RunArgs, cpus: CpuMask) -> CliResult<RunCommand> {
             "write an rt-app file (dl-runtime, dl-period)",
         ));
     }
-    let priority = args.tasks.priority.unwrap_or(plan::RT_PRIORITY_DEFAULT);
+    let priority = args.tasks.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT);
     let rt_priority = if policy.is_rt() { priority } else { 0 };
     let mut command = RunCommand::new(args.command.clone());
     command.copies = args.copies.unwrap_or(1);

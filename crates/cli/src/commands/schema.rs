@@ -9,9 +9,10 @@ use crate::args::SchemaArgs;
 use crate::error::CliResult;
 use crate::output::Out;
 use schedlab_lab::claims::ClaimResult;
-use schedlab_lab::explain::ExplainResult;
 use schedlab_lab::validate::{Validation, ValidationResult};
-use schedlab_lab::{ExperimentResult, RunResult, Study};
+use schedlab_lab::{ExperimentResult, Study};
+use schedlab_run::RunResult;
+use schedlab_sim::explain::ExplainResult;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 

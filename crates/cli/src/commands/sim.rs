@@ -11,12 +11,12 @@ use crate::input::{self, Named};
 use crate::machine;
 use crate::made;
 use crate::output::Out;
-use schedlab_lab::plan::{self, PlannedRun};
-use schedlab_lab::{
-    ExecuteOptions, Experiment, Keep, Lane, Plan, RunRequest, RunResult, execute, run_and_check,
-};
+use schedlab_lab::plan::PlannedRun;
+use schedlab_lab::{ExecuteOptions, Experiment, Plan, execute, run_and_check};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{CpuMask, TraceSink};
+use schedlab_run::policy;
+use schedlab_run::{Keep, Lane, RunRequest, RunResult};
 use schedlab_sched::registry;
 
 /// Runs the command.
@@ -144,13 +144,13 @@ pub fn request(
     scheduler: &str,
     repetition: u32,
 ) -> CliResult<RunRequest> {
-    let (scheduler, policy) = plan::scheduler_of("sim", scheduler)?;
+    let (scheduler, policy) = policy::scheduler_of("sim", scheduler)?;
     known_scheduler(&scheduler)?;
     let mut workload = named.workload.clone();
     let mut parameters = named.parameters.clone();
     if let Some(policy) = policy {
-        let priority = args.tasks.priority.unwrap_or(plan::RT_PRIORITY_DEFAULT);
-        plan::apply_policy(&mut workload, policy, priority);
+        let priority = args.tasks.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT);
+        policy::apply_policy(&mut workload, policy, priority);
         parameters.insert("policy".into(), policy.name().into());
     }
     parameters.insert("cpus".into(), nr_cpus.to_string());

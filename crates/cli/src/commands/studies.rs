@@ -7,11 +7,12 @@ use crate::machine;
 use crate::made;
 use crate::output::say;
 use schedlab_lab::study::ExperimentSpec;
-use schedlab_lab::{Built, MachineSpec, Makers, Plan, PlanInput, Study, StudyError};
-use schedlab_sched::registry::MadeScheduler;
+use schedlab_lab::{Built, Makers, Plan, PlanInput, Study};
+use schedlab_run::{LaneError, MachineSpec, Schedulers, StudyError};
+use schedlab_sim::SimLane;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Studies as text, compiled in so that the program needs no other file.
 const BUILT_IN: [(&str, &str); 5] = [
@@ -122,19 +123,20 @@ impl Source {
             self.workload(name, parameters, nr_cpus).map_err(|error| error.text())
         };
         let machine = |name: &str| self.machine(name).map_err(|error| error.text());
-        let scheduler = |name: &str| self.scheduler(name).map_err(|error| error.text());
-        let make = Makers { workload: &build, machine: &machine, scheduler: &scheduler };
+        let make = Makers { workload: &build, machine: &machine, schedulers: self };
         plan.add_study(&self.study, input, make)
             .map_err(|error| placed(&self.name, &self.text, error, SCHEMA_HELP))
     }
 
-    /// The scheduler of a file, compiled; its path begins where the study lies.
-    fn scheduler(&self, name: &str) -> CliResult<Option<Arc<MadeScheduler>>> {
-        if !made::is_file(name) {
-            return Ok(None);
+    /// The lane with the scheduler called `name`: that of a file is compiled, and its path begins
+    /// where the study lies.
+    fn lane_with(&self, name: &str) -> CliResult<SimLane> {
+        let mut lane = SimLane::default();
+        if made::is_file(name) {
+            let folder = self.folder.clone().unwrap_or_default();
+            lane.made.push(made::find_at(name, &folder.join(name))?);
         }
-        let folder = self.folder.clone().unwrap_or_default();
-        made::find_at(name, &folder.join(name)).map(Some)
+        Ok(lane)
     }
 
     fn workload(
@@ -191,7 +193,7 @@ impl Source {
         } else {
             self.file(name)?
         };
-        schedlab_lab::machine::parse(&text)
+        schedlab_sim::machine::parse(&text)
             .map_err(|error| CliError::usage(format!("machine {name}: {error}")))
     }
 
@@ -206,6 +208,18 @@ impl Source {
         let text = input::read_text(&folder.join(name), input::FILE_BYTES_MAX)?;
         held(&self.files).insert(name.into(), text.clone());
         Ok(text)
+    }
+}
+
+impl Schedulers for Source {
+    fn check_name(&self, name: &str) -> Result<(), StudyError> {
+        let lane = self.lane_with(name).map_err(|error| StudyError::new(error.text(), ""))?;
+        lane.check_name(name)
+    }
+
+    fn check_tunables(&self, name: &str, tunables: &[(String, String)]) -> Result<(), LaneError> {
+        let lane = self.lane_with(name).map_err(|error| LaneError::Input(error.text()))?;
+        lane.check_tunables(name, tunables)
     }
 }
 
@@ -224,7 +238,7 @@ const SCHEMA_HELP: &str = "`schedlab schema experiment` prints what a study may 
 /// The error with file, line and column before it, and the line itself below; `help` if it says
 /// nothing itself.
 pub fn placed(name: &str, text: &str, error: StudyError, help: &str) -> CliError {
-    let error = error.located(text);
+    let error = schedlab_lab::document::located(error, text);
     let help = if error.help.is_empty() { help.into() } else { error.help.clone() };
     match error.span {
         Some(span) => CliError::at(name, text, span, error.text, help),

@@ -10,9 +10,9 @@ use crate::boundary::class::SchedClass;
 use crate::boundary::core::Core;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Tunable, TunableKind};
-use crate::boundary::weights::nice_weight;
 use crate::registry::{Claims, SchedulerInfo};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
+use schedlab_model::weights::nice_weight;
 use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 use std::collections::VecDeque;
 

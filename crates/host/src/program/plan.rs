@@ -3,8 +3,8 @@
 //! nothing left to check.
 
 use super::output::OutputFile;
-use schedlab_lab::program::Matcher;
 use schedlab_model::{Nanos, SchedAttr};
+use schedlab_run::program::Matcher;
 use std::path::PathBuf;
 
 use crate::sys::ExecImage;

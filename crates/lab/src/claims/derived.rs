@@ -5,7 +5,7 @@
 //! has no value of it.
 
 use super::evaluate::{is_named, line};
-use crate::{ProgressCurve, RunResult, Slice};
+use schedlab_run::{ProgressCurve, RunResult, Slice};
 use std::collections::BTreeMap;
 
 /// A measure made of a run's timeline or progress.

@@ -15,9 +15,9 @@
 
 use super::derived::{DERIVED, Derived};
 use super::expression::{Expr, MeasureRef, Operator, Series, Unary};
-use crate::study::unknown;
-use crate::{RunResult, StudyError, expect, values};
 use schedlab_metrics::stats;
+use schedlab_run::place::unknown;
+use schedlab_run::{RunResult, StudyError, expect, values};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The runs that a row is about.
@@ -254,7 +254,7 @@ impl Reading<'_, '_> {
             .filter(|(name, _)| name != "task")
             .map(|(name, value)| (name.as_str(), self.selected(value)))
             .collect();
-        let fits = |run: &&&crate::RunResult| {
+        let fits = |run: &&&schedlab_run::RunResult| {
             wanted.iter().all(|(name, value)| is_same(&values::dimension(run, name), value))
         };
         let runs: Vec<&RunResult> = self.scope.runs.iter().filter(fits).copied().collect();
@@ -311,7 +311,8 @@ fn one_condition(runs: &[&RunResult], measure: &MeasureRef) -> Result<(), String
 
 /// A counter of a scheduler that was loaded in a guest.
 fn counter(run: &RunResult, name: &str) -> Option<f64> {
-    let is_it = |setting: &&crate::Setting| setting.name.strip_prefix("vm.counter.") == Some(name);
+    let is_it =
+        |setting: &&schedlab_run::Setting| setting.name.strip_prefix("vm.counter.") == Some(name);
     run.machine.settings.iter().find(is_it)?.value.parse().ok()
 }
 
@@ -443,8 +444,10 @@ mod tests {
     #[test]
     fn a_run_in_counted_time_is_exact_and_has_counters() {
         let mut guest = run("vm", 1, 0, 10);
-        let setting =
-            |name: &str, value: &str| crate::Setting { name: name.into(), value: value.into() };
+        let setting = |name: &str, value: &str| schedlab_run::Setting {
+            name: name.into(),
+            value: value.into(),
+        };
         guest.machine.settings.push(setting("vm.counter.nr_moved", "7"));
         assert!(!evaluate(std::slice::from_ref(&guest), "nr_switches").unwrap().is_exact);
         guest.machine.settings.push(setting("vm.clock", "counted"));

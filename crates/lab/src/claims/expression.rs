@@ -162,7 +162,7 @@ impl Expr {
         match self {
             Self::Number(_) | Self::Variable(_) => Some(0),
             Self::Time(_) => Some(1),
-            Self::Measure(measure) => Some(match crate::values::unit(&measure.name) {
+            Self::Measure(measure) => Some(match schedlab_run::values::unit(&measure.name) {
                 "ns" => 1,
                 "1/s" => -1,
                 _ => 0,
@@ -333,7 +333,8 @@ fn named(input: &mut &str) -> Read<Expr> {
         let selectors = cut_err(terminated(inside, sign("]"))).parse_next(input)?;
         return Ok(Expr::Measure(MeasureRef { name: name.into(), selectors }));
     }
-    if name.contains('_') || crate::values::measure_names().iter().any(|known| known == name) {
+    if name.contains('_') || schedlab_run::values::measure_names().iter().any(|known| known == name)
+    {
         return Ok(Expr::Measure(MeasureRef { name: name.into(), selectors: Vec::new() }));
     }
     Ok(Expr::Variable(name.into()))

@@ -20,9 +20,10 @@ pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::Expr;
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
-use crate::StudyError;
 use crate::axis::{OneOrMore, Scalar};
-use crate::study::{ExperimentSpec, unknown};
+use crate::study::ExperimentSpec;
+use schedlab_run::StudyError;
+use schedlab_run::place::unknown;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

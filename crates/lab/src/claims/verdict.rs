@@ -11,7 +11,8 @@
 use super::bounds::Lies;
 use super::evaluate::Scope;
 use super::{Check, Claim, Row};
-use crate::{ExperimentResult, RunResult, values};
+use crate::ExperimentResult;
+use schedlab_run::{RunResult, values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -347,7 +348,7 @@ mod tests {
         let with_load = |switches: &[(&str, u32, u64)]| {
             let mut all = results(switches);
             for run in &mut all[0].runs {
-                run.warnings = vec![crate::Warning {
+                run.warnings = vec![schedlab_run::Warning {
                     code: "other-load".into(),
                     text: "Other processes used 40 %.".into(),
                 }];

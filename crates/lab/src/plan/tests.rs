@@ -46,9 +46,11 @@ fn planned(text: &str, host_cpus: u32, runs_max: usize) -> Result<Plan, StudyErr
         has_views: false,
     };
     let mut plan = Plan::default();
-    let machine = |name: &str| crate::machine::preset(name).ok_or(format!("no {name}"));
-    let make = Makers { workload: &hogs, machine: &machine, scheduler: &|_| Ok(None) };
-    plan.add_study(&Study::parse(text)?, &input, make).map_err(|error| error.located(text))?;
+    let machine = |name: &str| schedlab_sim::machine::preset(name).ok_or(format!("no {name}"));
+    let schedulers = &schedlab_sim::SimLane::default();
+    let make = Makers { workload: &hogs, machine: &machine, schedulers };
+    plan.add_study(&Study::parse(text)?, &input, make)
+        .map_err(|error| crate::document::located(error, text))?;
     Ok(plan)
 }
 

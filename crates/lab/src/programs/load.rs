@@ -6,8 +6,8 @@
 //! `cpuperf` has several rounds, of one job, of two, and so on: its jobs are taken in the order in
 //! which they were forked. Other runs are one round.
 
-use crate::RunResult;
 use schedlab_metrics::TaskMeasures;
+use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
 /// The jobs of a run in the order of their forks, all of them ended.

@@ -6,7 +6,7 @@
 //! of fork(2) more. A child prints its lines when it has done its work: blocks of lines stand in
 //! the order in which the children ended.
 
-use crate::RunResult;
+use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
 /// Nanoseconds of the unit in which times are printed.
@@ -33,7 +33,7 @@ fn children(run: &RunResult) -> Result<Vec<Child>, String> {
                     --keep` or a trace keeps it"
             .into());
     };
-    let child = |(number, curve): (usize, &&crate::ProgressCurve)| {
+    let child = |(number, curve): (usize, &&schedlab_run::ProgressCurve)| {
         let times_ns: Vec<u64> =
             curve.times_ns.iter().map(|time| time.saturating_sub(start_ns)).collect();
         let last = curve.times_ns.last().copied();
@@ -84,14 +84,14 @@ pub fn record_times_ms(run: &RunResult) -> Result<Vec<Vec<f64>>, String> {
 pub fn tsv_name(run: &RunResult) -> String {
     let nice = if run.workload == "sched_nice" { "nice-" } else { "" };
     let count = run.progress.iter().filter(|one| !one.times_ns.is_empty()).count();
-    format!("{nice}{}core-{count}process.tsv", crate::values::dimension(run, "cpus"))
+    format!("{nice}{}core-{count}process.tsv", schedlab_run::values::dimension(run, "cpus"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ProgressCurve;
     use schedlab_metrics::TaskMeasures;
+    use schedlab_run::ProgressCurve;
 
     /// A parent and two children, forked at 1 and 2 ms, four records each; the second ends first.
     fn run() -> RunResult {

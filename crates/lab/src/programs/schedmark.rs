@@ -6,7 +6,7 @@
 //! a blank. The wall time is the makespan; the switches are those of all tasks. Files are named by
 //! policy, type of work and load, as the study's `analyze` and `plot` read them.
 
-use crate::{RunResult, values};
+use schedlab_run::{RunResult, values};
 use std::fmt::Write as _;
 
 /// The file of a cell.

@@ -5,9 +5,10 @@
 //! means with the interval that a claim would have ([`crate::claims::Scope`]).
 
 use super::{FIVE, Form, GroupSpec, QUARTILE, SeriesSpec, StudyFigure, StudyTable};
+use crate::ExperimentResult;
 use crate::axis::Scalar;
 use crate::claims::{Expr, Found, Place, Scope, matches_template};
-use crate::{ExperimentResult, RunResult, values};
+use schedlab_run::{RunResult, values};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a panel holds.

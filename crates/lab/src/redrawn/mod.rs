@@ -16,8 +16,9 @@ pub use draw::{
 
 use crate::axis::{OneOrMore, Scalar};
 use crate::claims::{Expr, Place, check_number};
-use crate::study::{ExperimentSpec, unknown};
-use crate::{StudyError, place::Step};
+use crate::study::ExperimentSpec;
+use schedlab_run::place::unknown;
+use schedlab_run::{StudyError, place::Step};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

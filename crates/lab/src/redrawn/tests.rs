@@ -2,8 +2,9 @@
 //! Figures of a study filled with runs that are made by hand.
 
 use super::*;
-use crate::{Experiment, ExperimentResult, RunResult, Study};
+use crate::{Experiment, ExperimentResult, Study};
 use schedlab_metrics::TaskMeasures;
+use schedlab_run::RunResult;
 
 const HEAD: &str = r#"
 name = "S9"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The shape of a validation file (TOML), and the checks that need no machine.
 
-use crate::StudyError;
 use crate::axis::Scalar;
-use crate::study::unknown;
+use crate::document;
+use schedlab_run::StudyError;
+use schedlab_run::place::unknown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,8 +267,8 @@ pub struct Sweep {
 impl Validation {
     /// Reads a file. The error names the place, and for an unknown key the keys that exist.
     pub fn parse(text: &str) -> Result<Self, StudyError> {
-        let found: Self = toml::from_str(text).map_err(|error| StudyError::from_toml(&error))?;
-        found.check().map_err(|error| error.located(text))?;
+        let found: Self = toml::from_str(text).map_err(|error| document::from_toml(&error))?;
+        found.check().map_err(|error| document::located(error, text))?;
         Ok(found)
     }
 

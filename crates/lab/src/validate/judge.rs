@@ -15,8 +15,9 @@ use super::result::{
 use super::slices::{self, Equal, Sequence};
 use super::study::{Place, Wanted, has_control, model_of, swept};
 use super::values::{ALL_TASKS, deviation, limit, pooled, told, values};
-use crate::{ExperimentResult, RunResult};
+use crate::ExperimentResult;
 use schedlab_metrics::stats;
+use schedlab_run::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs of one seed.

@@ -10,7 +10,7 @@
 //! be an accident. Their names are matched by the renaming that fits best.
 
 use super::file::SliceRule;
-use crate::RunResult;
+use schedlab_run::RunResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -199,8 +199,8 @@ fn common(a: &[Stay], b: &[Stay], within_ns: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Slice;
     use schedlab_metrics::TaskMeasures;
+    use schedlab_run::Slice;
 
     const MS: u64 = 1_000_000;
     const RULE: SliceRule = SliceRule { gap_ns: 400_000, shortest_ns: 300_000, within_ns: 4 * MS };

@@ -7,8 +7,8 @@
 //! experiment's name.
 
 use super::file::{Control, LaneSpec, Metric, Pair, Sweep, Validation, WorkloadSpec};
-use crate::StudyError;
 use crate::axis::Scalar;
+use schedlab_run::StudyError;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -126,7 +126,7 @@ impl Validation {
         for kernel in &wanted.kernels {
             let known = self.pairs.iter().map(|pair| pair.kernel.as_str());
             if !known.clone().any(|name| name == kernel) {
-                return Err(crate::study::unknown("kernel", kernel, known));
+                return Err(schedlab_run::place::unknown("kernel", kernel, known));
             }
         }
         let mut generated = Generated {

@@ -2,8 +2,9 @@
 //! Judging runs that are made by hand.
 
 use super::*;
-use crate::{Experiment, ExperimentResult, RunResult};
+use crate::{Experiment, ExperimentResult};
 use schedlab_metrics::TaskMeasures;
+use schedlab_run::RunResult;
 
 const FILE: &str = r#"
 name = "v"

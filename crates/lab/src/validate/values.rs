@@ -7,8 +7,8 @@
 
 use super::file::{Metric, Tolerance};
 use super::slices::description;
-use crate::RunResult;
 use schedlab_metrics::{Distribution, TaskMeasures};
+use schedlab_run::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A description with more tasks is compared as one.

@@ -2,11 +2,9 @@
 //! Made-up results in the shapes of studies S0 and S1: a toy round robin, not schedlab's engine.
 //! Shared by the example and the structure test.
 
-use schedlab_lab::{
-    Experiment, ExperimentResult, FigureKind, MachineInfo, ProgressCurve, RunResult, Setting,
-    Slice, Warning,
-};
+use schedlab_lab::{Experiment, ExperimentResult, FigureKind};
 use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
+use schedlab_run::{MachineInfo, ProgressCurve, RunResult, Setting, Slice, Warning};
 
 const MS: u64 = 1_000_000;
 

@@ -16,8 +16,8 @@ use crate::group::Group;
 use crate::html::escape;
 use crate::order::panel_order;
 use crate::timeline::panel_title;
-use schedlab_lab::RunResult;
 use schedlab_metrics::Analysis;
+use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
 /// Runs of one experiment that are shown.

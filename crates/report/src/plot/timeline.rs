@@ -7,7 +7,7 @@ use super::{AXIS, FONTS, GRID, TEXT, text};
 use crate::style::COLOURS;
 use kuva::render::color::Color;
 use kuva::render::render::{Primitive, Scene, TextAnchor};
-use schedlab_lab::{RunResult, Slice};
+use schedlab_run::{RunResult, Slice};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 110.0;

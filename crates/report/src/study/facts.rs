@@ -4,7 +4,7 @@
 use crate::group::Group;
 use crate::html::escape;
 use crate::number::plural;
-use schedlab_lab::RunResult;
+use schedlab_run::RunResult;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
-    use schedlab_lab::Setting;
+    use schedlab_run::Setting;
 
     #[test]
     fn machine_and_throttling_are_named() {

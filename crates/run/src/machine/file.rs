@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machine files: a modelled machine as TOML or JSON.
+//! Machine files: the tables of a modelled machine, and the checks of their values.
 //!
 //! Every preset is such a file (`machines/` of the repository). What a file leaves out has the
 //! default of a flat machine. Nothing of a file is trusted: every value is checked, and the error
@@ -11,12 +11,12 @@ use schedlab_model::machine::{
 };
 use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{Costs, CpuId, CpuMask, Machine, Nanos, Preempt, Topology};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A machine file.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MachineFile {
     /// Name for results.
@@ -68,7 +68,8 @@ pub struct MachineFile {
 }
 
 /// CPUs: a shape of equal parts, or one entry a CPU in each of three lists.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TopologyTable {
     /// NUMA nodes. Default: 1.
@@ -98,7 +99,8 @@ pub struct TopologyTable {
 }
 
 /// Caches; a size of 0 leaves the cache out.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CachesTable {
     /// Bytes of a core's own cache.
@@ -119,7 +121,8 @@ pub struct CachesTable {
 }
 
 /// The block device.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DeviceTable {
     /// Requests served at the same time.
@@ -140,7 +143,8 @@ pub struct DeviceTable {
 }
 
 /// A source of interrupts.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InterruptTable {
     /// Name, such as `eth0`.
@@ -182,15 +186,6 @@ const COST_NS_MAX: u64 = NSEC_PER_SEC;
 const CLOCK_MHZ_MAX: u32 = 100_000;
 
 impl MachineFile {
-    /// Reads TOML, or JSON if the first letter is a brace.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        if text.trim_start().starts_with('{') {
-            serde_json::from_str(text).map_err(|error| error.to_string())
-        } else {
-            toml::from_str(text).map_err(|error| error.to_string())
-        }
-    }
-
     /// The machine that the file describes.
     pub fn spec(&self) -> Result<MachineSpec, String> {
         let mut machine = Machine::flat(1);

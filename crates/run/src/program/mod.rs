@@ -16,12 +16,12 @@ use crate::StudyError;
 use crate::place::Step as Place;
 use schedlab_model::{Nanos, Policy};
 use schedlab_workload::units;
-use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A program that is run as it is.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSpec {
     /// The program and its arguments. A name without `/` is looked for in PATH and in the system's
@@ -57,7 +57,8 @@ pub struct ProgramSpec {
 }
 
 /// A command before the program, or one that stays beside it.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SetupStep {
     /// The command, as `argv` of the program.
@@ -171,7 +172,7 @@ impl ProgramSpec {
     }
 
     /// Checks what can be known without a run; `known` are the names that braces may hold.
-    pub(crate) fn check(&self, known: &[String]) -> Result<(), StudyError> {
+    pub fn check(&self, known: &[String]) -> Result<(), StudyError> {
         let mut names = BTreeSet::new();
         for (index, figure) in self.figures.iter().enumerate() {
             let place = |error: StudyError| error.at(["figure".into(), index.into()]);
@@ -356,6 +357,3 @@ impl ProgramRun {
         self.spec.figures.iter().map(read).collect()
     }
 }
-
-#[cfg(test)]
-pub(crate) mod tests;

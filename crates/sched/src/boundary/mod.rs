@@ -4,7 +4,7 @@
 //! `class` has the callbacks and their contracts, `core` what a class sees, `flags` what callbacks
 //! are told, `explain` how a class gives its reasons, `options` its tunables (`tunable_names`:
 //! under the names that kernels give them), `domains` the scheduling domains, `hrtick` the timer
-//! that ends slices, `weights` the weights of nice values.
+//! that ends slices.
 
 pub mod class;
 pub mod core;
@@ -14,4 +14,3 @@ pub mod flags;
 pub mod hrtick;
 pub mod options;
 pub mod tunable_names;
-pub mod weights;

@@ -10,9 +10,10 @@
 
 use super::Fair;
 use super::entity::{CfsRq, Entity};
-use super::weights::{MAX_SHARES, MIN_SHARES, NICE_0_LOAD, of_shares, shares_of};
+use super::weights::{NICE_0_LOAD, of_shares, shares_of};
 use crate::boundary::core::Core;
 use crate::fair::rbtree::{NIL, Node};
+use schedlab_model::weights::{MAX_SHARES, MIN_SHARES};
 use schedlab_model::{CgroupSpec, CpuId, CpuMask};
 
 /// A control group.

@@ -7,16 +7,12 @@
 //! `set_se_shares`), sched_fair.c (`calc_delta_fair`).
 
 use super::rules::Rules;
-use crate::boundary::weights::NICE_WEIGHTS;
 pub use crate::fair::wmult::{LoadWeight, NICE_0_LOAD, calc_delta_mine};
+use schedlab_model::weights::{MAX_SHARES, MIN_SHARES, NICE_WEIGHTS};
 use schedlab_model::{Nanos, Policy, SchedAttr};
 
 /// Weight of a real-time task in the load of its CPU, up to 2.6.24.
 pub const RT_WEIGHT: u64 = 2 * NICE_WEIGHTS[0];
-/// Least shares of a group (MIN_SHARES).
-pub const MIN_SHARES: u64 = 2;
-/// Most shares of a group (MAX_SHARES).
-pub const MAX_SHARES: u64 = 1 << 18;
 /// 2^32 (WMULT_CONST).
 const WMULT_CONST: u64 = 1 << 32;
 

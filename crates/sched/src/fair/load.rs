@@ -11,10 +11,11 @@ use super::entity::{CfsRq, Entity};
 use super::pelt::{CAPACITY_SCALE, MIN_DIVIDER};
 use super::rbtree::NIL;
 use super::rules::{Algorithm, Reweight, Throttling};
-use super::weights::{LoadWeight, MIN_SHARES, scale_load_down};
+use super::weights::{LoadWeight, scale_load_down};
 use crate::boundary::core::Core;
 use schedlab_model::Nanos;
 use schedlab_model::time::NSEC_PER_MSEC;
+use schedlab_model::weights::MIN_SHARES;
 
 /// What else an update of load does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,19 +6,15 @@
 //! part of its behaviour up to 7.0, since 13 of the inverse weights are not what a division would
 //! give. 7.1 divides exactly, and averages with undiminished weights.
 
-use crate::boundary::weights::NICE_WEIGHTS;
+use schedlab_model::weights::{IDLE_WEIGHT, NICE_WEIGHTS, group_weight};
 use schedlab_model::{CgroupSpec, Nanos, Policy, SchedAttr};
 
 /// Bits by which a stored load weight is greater than the table's (SCHED_FIXEDPOINT_SHIFT).
 pub const LOAD_SHIFT: u32 = 10;
 /// Stored load weight of nice 0 (NICE_0_LOAD).
 pub const NICE_0_LOAD: u64 = 1024 << LOAD_SHIFT;
-/// Table weight of SCHED_IDLE tasks (WEIGHT_IDLEPRIO).
-pub const WEIGHT_IDLEPRIO: u64 = 3;
 /// 2^32 / 3 (WMULT_IDLEPRIO).
 const WMULT_IDLEPRIO: u32 = 1_431_655_765;
-/// Least shares of a group (MIN_SHARES).
-pub const MIN_SHARES: u64 = 2;
 
 /// 2^32 / weight of nice -20 to 19.
 pub const PRIO_TO_WMULT: [u32; 40] = [
@@ -59,7 +55,7 @@ impl LoadWeight {
     /// The weight of a task with these attributes (set_load_weight).
     pub fn of_task(attr: &SchedAttr) -> Self {
         if attr.policy == Policy::Idle {
-            return Self::new(WEIGHT_IDLEPRIO << LOAD_SHIFT, WMULT_IDLEPRIO);
+            return Self::new(IDLE_WEIGHT << LOAD_SHIFT, WMULT_IDLEPRIO);
         }
         let index = (i32::from(attr.nice) + 20) as usize;
         Self::new(NICE_WEIGHTS[index] << LOAD_SHIFT, PRIO_TO_WMULT[index])
@@ -145,18 +141,7 @@ pub fn calc_delta_fair(delta: Nanos, of: LoadWeight) -> u64 {
 
 /// Shares of a group, as a stored weight (cpu_weight_write_u64, cpu_weight_nice_write_s64).
 pub fn shares_of(group: &CgroupSpec) -> u64 {
-    match group.weight_nice {
-        Some(nice) => NICE_WEIGHTS[(i32::from(nice) + 20) as usize] << LOAD_SHIFT,
-        None => shares_from_cpu_weight(group.weight),
-    }
-}
-
-/// Shares of a group from its cpu.weight: the weight scaled so that 100 is nice 0, rounded to the
-/// nearest, as a stored weight (sched_weight_from_cgroup, 1 to 10000).
-pub const fn shares_from_cpu_weight(cpu_weight: u32) -> u64 {
-    let shares = (cpu_weight as u64 * 1024 + 50) / 100;
-    let least = if shares < MIN_SHARES { MIN_SHARES } else { shares };
-    (if least > 1 << 18 { 1 << 18 } else { least }) << LOAD_SHIFT
+    group_weight(group) << LOAD_SHIFT
 }
 
 #[cfg(test)]
@@ -227,7 +212,8 @@ mod tests {
     fn section_1_16_shares_of_cpu_weights() {
         let expected = [(1, 10), (50, 512), (100, 1024), (200, 2048), (10_000, 102_400)];
         for (cpu_weight, shares) in expected {
-            assert_eq!(shares_from_cpu_weight(cpu_weight), shares << LOAD_SHIFT);
+            let group = CgroupSpec { weight: cpu_weight, ..CgroupSpec::root() };
+            assert_eq!(shares_of(&group), shares << LOAD_SHIFT);
         }
     }
 

@@ -8,8 +8,8 @@
 //! Source: Linux 2.6.23.17 and 2.6.24, kernel/sched.c (`prio_to_weight`, `prio_to_wmult`,
 //! `calc_delta_mine`, `set_load_weight`), on a 64-bit machine, where WMULT_CONST is 2^32.
 
-use crate::boundary::weights::NICE_WEIGHTS;
 use crate::fair::weights::PRIO_TO_WMULT;
+use schedlab_model::weights::NICE_WEIGHTS;
 use schedlab_model::{Nanos, Policy, SchedAttr};
 
 /// Bits of an inverse weight (WMULT_SHIFT).

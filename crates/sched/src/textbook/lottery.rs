@@ -16,12 +16,12 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::boundary::options::{Tunable, TunableKind};
-use crate::boundary::weights::nice_weight;
 use crate::registry::{Claims, SchedulerInfo};
 use crate::textbook::Global;
 use crate::textbook::pool::Tickets;
 use crate::textbook::rr::QUANTUM;
 use crate::textbook::rules::{Discipline, TurnEnd};
+use schedlab_model::weights::nice_weight;
 use schedlab_model::{Nanos, TaskId};
 
 const COMPENSATION: Tunable = Tunable {

@@ -18,13 +18,13 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::boundary::weights::nice_weight;
 use crate::registry::{Claims, SchedulerInfo};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rules::{Discipline, Sequence, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
-use schedlab_model::{Nanos, Policy, TaskId};
+use schedlab_model::weights::task_weight;
+use schedlab_model::{Nanos, TaskId};
 
 /// SCX_SLICE_DFL.
 const SLICE_DEFAULT: Nanos = 20 * NSEC_PER_MSEC;
@@ -51,9 +51,6 @@ pub const INFO: SchedulerInfo = SchedulerInfo {
     },
 };
 
-/// Weight of SCHED_IDLE in the kernel (`WEIGHT_IDLEPRIO`, kernel/sched/sched.h).
-const WEIGHT_IDLE: u64 = 3;
-
 /// The kernel's weight `weight` on the scale of control groups, on which nice 0 has 100.
 fn scaled(weight: u64) -> i64 {
     ((weight * 100 + 512) / 1_024).clamp(1, 10_000) as i64
@@ -78,11 +75,7 @@ struct Vtime {
 
 impl Vtime {
     fn weight(core: &Core, task: TaskId) -> i64 {
-        let attr = &core.task(task).attr;
-        match attr.policy {
-            Policy::Idle => scaled(WEIGHT_IDLE),
-            _ => scaled(nice_weight(attr.nice)),
-        }
+        scaled(task_weight(&core.task(task).attr))
     }
 
     fn charge(&mut self, core: &Core, task: TaskId, ran: Nanos) {
@@ -171,7 +164,7 @@ impl Discipline for Vtime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boundary::weights::NICE_WEIGHTS;
+    use schedlab_model::weights::{IDLE_WEIGHT, NICE_WEIGHTS};
 
     #[test]
     fn weights_are_those_of_the_kernel() {
@@ -182,6 +175,6 @@ mod tests {
             2, 2, 1,
         ];
         assert_eq!(NICE_WEIGHTS.map(scaled), expected);
-        assert_eq!(scaled(WEIGHT_IDLE), 1);
+        assert_eq!(scaled(IDLE_WEIGHT), 1);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Stand-in for libbpf's bpf_helpers.h in native builds: the same macros and helpers under the same
- * names. Helpers are plain functions that the simulator provides (crates/scx/src/native, rt.c); a
+ * names. Helpers are plain functions that the simulator provides (crates/scx-native/src, rt.c); a
  * name that nobody provides is refused when the scheduler is loaded.
  *
  * Left out: helpers that no scheduler can call (networking, tracing of arguments). Loops bound by

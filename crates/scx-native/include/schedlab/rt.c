@@ -2,7 +2,7 @@
 /*
  * What a natively compiled scheduler gets from C: memory functions (nothing else is linked),
  * masks, trees, lists, locks, bits, and tables that the loader reads. Everything that needs
- * the modelled kernel or a map is in crates/scx/src/native.
+ * the modelled kernel or a map is in crates/scx-native/src.
  *
  * It is compiled with every scheduler and loaded once for each run: a run's state is in its copy.
  * Semantics: kernel/bpf/cpumask.c, kernel/bpf/helpers.c of Linux 6.18. The tree is not the
@@ -835,7 +835,7 @@ int schedlab_core_enum_value_exists(const char *name)
 	return exists(schedlab_enums, name, 0);
 }
 
-/* ---- layouts that the loader checks its own against (crates/scx/src/native/layout.rs) ---- */
+/* ---- layouts that the loader checks its own against (crates/scx-native/src/layout.rs) ---- */
 
 #define AT(field) __builtin_offsetof(struct task_struct, field)
 const u32 schedlab_task_layout[] = {

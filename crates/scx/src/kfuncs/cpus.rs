@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Kicks and performance of CPUs.
 
-use crate::core::consts::{CPUPERF_ONE, KICK_IDLE, KICK_PREEMPT, KICK_WAIT};
-use crate::core::kernel::Kernel;
-use crate::core::state::{Events, Kicks};
+use crate::consts::{CPUPERF_ONE, KICK_IDLE, KICK_PREEMPT, KICK_WAIT};
+use crate::kernel::Kernel;
+use crate::state::{Events, Kicks};
 use schedlab_model::CpuMask;
 
 impl Kernel<'_> {

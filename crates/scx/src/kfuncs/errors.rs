@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors, exits, dumps, and which callback may use which function.
 
-use crate::core::consts::ExitKind;
-use crate::core::kernel::Kernel;
-use crate::core::ops::{Callback, ExitInfo};
+use crate::consts::ExitKind;
+use crate::kernel::Kernel;
+use crate::ops::{Callback, ExitInfo};
 use schedlab_model::{CpuId, TaskId};
 
 /// Longest text of an exit (SCX_EXIT_MSG_LEN).

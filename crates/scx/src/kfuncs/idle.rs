@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Idle CPUs.
 
-use crate::core::consts::{EBUSY, EINVAL, PICK_IDLE_CORE, PICK_IDLE_IN_NODE, WAKE_SYNC};
-use crate::core::idle::{SyncWaker, Wish, next_of};
-use crate::core::kernel::Kernel;
+use crate::consts::{EBUSY, EINVAL, PICK_IDLE_CORE, PICK_IDLE_IN_NODE, WAKE_SYNC};
+use crate::idle::{SyncWaker, Wish, next_of};
+use crate::kernel::Kernel;
 use schedlab_model::{CpuId, CpuMask, TaskId};
 
 impl Kernel<'_> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Putting a task into a queue: at once for the task in hand, buffered in `ops.dispatch`.
 
-use crate::core::consts::{DSQ_INVALID, ENQ_DSQ_PRIQ, ENQ_INTERNAL_MASK};
-use crate::core::kernel::Kernel;
-use crate::core::ops::Callback;
-use crate::core::state::{Buffered, Direct};
+use crate::consts::{DSQ_INVALID, ENQ_DSQ_PRIQ, ENQ_INTERNAL_MASK};
+use crate::kernel::Kernel;
+use crate::ops::Callback;
+use crate::state::{Buffered, Direct};
 use schedlab_model::TaskId;
 
 /// Callbacks that may insert.

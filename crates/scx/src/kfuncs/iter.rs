@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Walks over queues (`bpf_for_each(scx_dsq, ...)`), and moving what they find.
 
-use crate::core::consts::{DSQ_FLAG_BUILTIN, DSQ_ITER_REV, EINVAL, ENOENT, ENQ_DSQ_PRIQ};
-use crate::core::consts::{DSQ_FLAG_LOCAL_ON, DSQ_LOCAL, ENQ_INTERNAL_MASK};
-use crate::core::dsq::is_later;
-use crate::core::kernel::Kernel;
-use crate::core::ops::Callback;
+use crate::consts::{DSQ_FLAG_BUILTIN, DSQ_ITER_REV, EINVAL, ENOENT, ENQ_DSQ_PRIQ};
+use crate::consts::{DSQ_FLAG_LOCAL_ON, DSQ_LOCAL, ENQ_INTERNAL_MASK};
+use crate::dsq::is_later;
+use crate::kernel::Kernel;
+use crate::ops::Callback;
 use schedlab_model::TaskId;
 
 /// A walk under way.

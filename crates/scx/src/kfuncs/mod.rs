@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions that sched_ext offers to schedulers (kfuncs), as methods of
-//! [`Kernel`](crate::core::kernel::Kernel).
+//! [`Kernel`](crate::kernel::Kernel).
 //!
 //! Source: Linux kernel/sched/ext.c and ext_idle.c, 6.18. Names are those of 6.13 and later without
 //! `scx_bpf_`; values are C's: negative error numbers, `bool`, counts. A misuse is an error of the

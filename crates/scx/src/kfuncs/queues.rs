@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Queues: creating, destroying, counting, taking from them.
 
-use crate::core::consts::{
+use crate::consts::{
     DSQ_FLAG_BUILTIN, DSQ_FLAG_LOCAL_ON, DSQ_LOCAL, DSQ_LOCAL_CPU_MASK, EEXIST, EINVAL, ENOENT,
 };
-use crate::core::kernel::Kernel;
-use crate::core::ops::Callback;
-use crate::core::task::NIL;
+use crate::kernel::Kernel;
+use crate::ops::Callback;
+use crate::task::NIL;
 use schedlab_model::TaskId;
 
 /// Callbacks that may sleep, where queues are created.

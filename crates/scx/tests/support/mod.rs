@@ -15,7 +15,7 @@ use schedlab_model::{
     TaskSpec, Workload,
 };
 use schedlab_sched::boundary::options::Options;
-use schedlab_scx::core::{INFO, Ops, stack};
+use schedlab_scx::{INFO, Ops, stack};
 
 /// One millisecond.
 pub const MS: Nanos = 1_000_000;

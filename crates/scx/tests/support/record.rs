@@ -3,7 +3,7 @@
 
 use super::{letter, time};
 use schedlab_model::{CgroupId, CpuId, CpuMask, TaskId};
-use schedlab_scx::core::{
+use schedlab_scx::{
     Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Kernel, Ops, OpsFault, OpsInfo,
     OpsResult,
 };

@@ -2,11 +2,11 @@
 //! Schedulers in Rust, each after an example of the kernel's tools/sched_ext.
 
 use schedlab_model::{CpuId, TaskId};
-use schedlab_scx::core::consts::{
+use schedlab_scx::consts::{
     DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_ON, ENQ_PREEMPT, KICK_IDLE, KICK_PREEMPT, OPS_ENQ_LAST,
     SLICE_DFL, SLICE_INF,
 };
-use schedlab_scx::core::{Callback, Callbacks, Kernel, Ops, OpsFault, OpsInfo, OpsResult};
+use schedlab_scx::{Callback, Callbacks, Kernel, Ops, OpsFault, OpsInfo, OpsResult};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 

@@ -3,9 +3,7 @@
 #![allow(clippy::type_complexity, reason = "each closure has the arguments of its callback")]
 
 use schedlab_model::{CpuId, TaskId};
-use schedlab_scx::core::{
-    Callback, Callbacks, InitTaskArgs, Kernel, Ops, OpsFault, OpsInfo, OpsResult,
-};
+use schedlab_scx::{Callback, Callbacks, InitTaskArgs, Kernel, Ops, OpsFault, OpsInfo, OpsResult};
 
 type OfTask = Box<dyn FnMut(&mut Kernel<'_>, TaskId) + Send>;
 type OfTaskFlags = Box<dyn FnMut(&mut Kernel<'_>, TaskId, u64) + Send>;

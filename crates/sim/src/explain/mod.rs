@@ -13,10 +13,11 @@ pub use result::{
     StatedCause, StatedContest, StatedDecision, StatedFact, StatedWait,
 };
 
-use crate::{Keep, LaneError, RunRequest, RunResult, SimLane};
+use crate::SimLane;
 use result::Names;
 use schedlab_engine::{Decision, Observer};
 use schedlab_model::{CpuId, CpuMask, Nanos, TaskId};
+use schedlab_run::{Keep, LaneError, RunRequest, RunResult};
 use schedlab_sched::Core;
 use schedlab_sched::boundary::explain::Explanation;
 use std::collections::BTreeSet;

@@ -9,7 +9,7 @@ use super::{Accel, Files, Guest, Qemu, Setup};
 use crate::lane::warning;
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash};
-use schedlab_lab::Warning;
+use schedlab_run::Warning;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

@@ -4,8 +4,8 @@
 
 use super::warning;
 use crate::table::duration;
-use schedlab_lab::Warning;
 use schedlab_metrics::RunMeasures;
+use schedlab_run::Warning;
 use schedlab_trace::{Facts, WakeSource};
 
 /// Everything that bears on the figures, in order of weight.

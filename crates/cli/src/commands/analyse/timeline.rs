@@ -2,9 +2,9 @@
 //! The timeline of a trace for the report: up to a number of slices, however long the trace is.
 
 use super::{Wanted, warning};
-use schedlab_lab::{ProgressCurve, Slice, SliceTracker, Warning};
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
+use schedlab_run::{ProgressCurve, Slice, SliceTracker, Warning};
 use std::collections::BTreeMap;
 
 /// Keeps slices and progress of the wanted tasks.

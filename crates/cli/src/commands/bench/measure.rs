@@ -195,7 +195,7 @@ fn modelled(args: &BenchArgs, nr_cpus: u32) -> CliResult<Machine> {
     };
     machine.hz = args.hz.unwrap_or(machine.hz);
     if let Some(costs) = &args.costs {
-        schedlab_lab::machine::set_costs(&mut machine, machine::costs(costs)?);
+        schedlab_run::machine::set_costs(&mut machine, machine::costs(costs)?);
     }
     Ok(machine)
 }

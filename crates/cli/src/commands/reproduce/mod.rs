@@ -18,8 +18,9 @@ use crate::machine;
 use crate::output::{AtomicFile, Out, say};
 use schedlab_lab::claims::{Check, ClaimResult, Evidence, judge};
 use schedlab_lab::identity::Program;
-use schedlab_lab::{ExperimentResult, Failure, PlannedRun, Watchdog};
+use schedlab_lab::{ExperimentResult, Failure, PlannedRun};
 use schedlab_report::StudyPage;
+use schedlab_sim::Watchdog;
 use std::path::Path;
 
 /// What came of a study.

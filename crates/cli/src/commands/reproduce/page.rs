@@ -77,7 +77,7 @@ fn with_changes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_lab::RunResult;
+    use schedlab_run::RunResult;
 
     const STUDY: &str = "name = \"S9\"\n[[experiment]]\nname = \"io\"\nworkload = \"io_bound\"\n\
                          parameters = { bytes = 5_000_000 }\n[experiment.quick]\n\

@@ -8,8 +8,9 @@
 
 use crate::error::{CliError, CliResult};
 use crate::output::AtomicFile;
+use schedlab_lab::ExperimentResult;
 use schedlab_lab::view::{Estimate, Table};
-use schedlab_lab::{ExperimentResult, RunResult, values};
+use schedlab_run::{RunResult, values};
 use schedlab_trace::parquet_table::{Column, ColumnKind, TableWriter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

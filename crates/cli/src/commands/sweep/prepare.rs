@@ -10,9 +10,11 @@ use crate::made;
 use crate::output::say;
 use schedlab_host::HostLane;
 use schedlab_lab::identity::{Program, plan_key, run_key};
-use schedlab_lab::{Lane, Plan, PlanInput, SimLane, Watchdog};
+use schedlab_lab::{Plan, PlanInput};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::Costs;
+use schedlab_run::Lane;
+use schedlab_sim::{SimLane, Watchdog};
 use schedlab_vm::VmLane;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,7 +94,7 @@ impl Settings {
             *field.ok_or_else(|| wrong(format!("no cost {name:?}")))? = *value;
         }
         let hz = self.hz.map(|hz| crate::input::hz(&hz.to_string()));
-        let preempt = self.preempt.as_deref().map(schedlab_lab::machine::preempt_by_name);
+        let preempt = self.preempt.as_deref().map(schedlab_run::machine::preempt_by_name);
         Ok(SimLane {
             hz: hz.transpose().map_err(wrong)?,
             costs,

@@ -7,10 +7,11 @@ use crate::error::CliResult;
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, number};
 use comfy_table::Cell;
+use schedlab_lab::ExperimentResult;
 use schedlab_lab::published::{ComparedRow, Comparison, Pair, typical_factor};
 use schedlab_lab::store::RunLog;
 use schedlab_lab::view::{CellValue, Estimate, METHOD, Table};
-use schedlab_lab::{ExperimentResult, values};
+use schedlab_run::values;
 use std::path::Path;
 
 /// Lists the runs, with what is stored of them.

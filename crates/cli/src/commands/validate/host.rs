@@ -9,8 +9,8 @@ use crate::input;
 use crate::machine;
 use crate::output::{AtomicFile, say};
 use schedlab_host::Calibration;
-use schedlab_lab::{LaneError, MachineFile};
 use schedlab_model::Costs;
+use schedlab_run::{LaneError, MachineFile};
 use std::io::Write;
 use std::path::Path;
 
@@ -57,7 +57,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("validation");
         let first = model(&output, false, 1).unwrap();
-        let spec = schedlab_lab::machine::parse(&first).unwrap();
+        let spec = schedlab_sim::machine::parse(&first).unwrap();
         assert!(first.contains("\"fork_ns\""), "{first}");
         assert_ne!(spec.machine.costs, Costs::DEFAULT);
         assert_eq!(model(&output, false, 1).unwrap(), first);

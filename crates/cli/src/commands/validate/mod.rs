@@ -17,9 +17,11 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::output::{AtomicFile, Out, say};
 use clap::Args;
+use schedlab_lab::ExperimentResult;
 use schedlab_lab::identity::Program;
 use schedlab_lab::validate::{Generated, Validation, ValidationResult, Verdict, Wanted, judge};
-use schedlab_lab::{ExperimentResult, SimLane, StudyError, Watchdog};
+use schedlab_run::StudyError;
+use schedlab_sim::{SimLane, Watchdog};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

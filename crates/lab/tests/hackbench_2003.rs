@@ -5,9 +5,11 @@
 //!
 //! `studies/hackbench-2003.toml` has all of it, at full size, beside the published figures.
 
-use schedlab_lab::{Lane, RunRequest, SimLane, Study, Watchdog, machine};
+use schedlab_lab::Study;
 use schedlab_metrics::RunTotals;
 use schedlab_model::CpuMask;
+use schedlab_run::{Lane, RunRequest};
+use schedlab_sim::{SimLane, Watchdog, machine};
 use std::sync::Arc;
 
 /// A quarter of the rounds: what comes after the start counts in any case.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The text of a study file: what its reader refuses, and where in it the place of an error is.
+
+use schedlab_run::StudyError;
+use schedlab_run::place::Step;
+use schedlab_workload::nearest;
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// `error` with its place in `text` looked up. The nearest place that exists counts.
+pub fn located(mut error: StudyError, text: &str) -> StudyError {
+    if error.span.is_none() && !error.path.is_empty() {
+        error.span = find(text, &error.path);
+    }
+    error
+}
+
+/// From the reader of TOML. An unknown key gets the nearest known one as a suggestion.
+pub fn from_toml(error: &toml::de::Error) -> StudyError {
+    let message = error.message();
+    let span = error.span();
+    let Some(rest) = message.strip_prefix("unknown field ") else {
+        return StudyError { text: message.trim_end().into(), span, ..StudyError::default() };
+    };
+    // "unknown field `a`, expected one of `b`, `c`": the words stand between backticks.
+    let words: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
+    let (found, known) = words.split_first().map_or(("", &[][..]), |(f, k)| (*f, k));
+    let guess = nearest(found, known.iter().copied())
+        .map_or_else(String::new, |word| format!(": did you mean `{word}`?"));
+    StudyError {
+        text: format!("no key is called `{found}` here{guess}"),
+        help: format!("allowed are {}", known.join(", ")),
+        span,
+        ..StudyError::default()
+    }
+}
+
+/// Bytes of the deepest part of `path` that the document has.
+fn find(text: &str, path: &[Step]) -> Option<Range<usize>> {
+    let table = DeTable::parse(text).ok()?;
+    let mut span = None;
+    let mut steps = path.iter();
+    let Step::Key(key) = steps.next()? else { return None };
+    let mut value = table.get_ref().get(key.as_str())?;
+    loop {
+        span = Some(value.span()).or(span);
+        let Some(step) = steps.next() else { return span };
+        let next = match (value.get_ref(), step) {
+            (DeValue::Table(table), Step::Key(key)) => table.get(key.as_str()),
+            (DeValue::Array(array), Step::Index(index)) => array.get(*index),
+            _ => None,
+        };
+        match next {
+            Some(next) => value = next,
+            None => return span,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "a = 1\n[[x]]\nn = [1,\n  \"\u{e4}\", 22]\n[[x]]\nb = { c = 3 }\n";
+
+    fn position(path: &[Step]) -> Option<(usize, usize)> {
+        let error = located(StudyError { path: path.to_vec(), ..StudyError::default() }, TEXT);
+        error.position(TEXT)
+    }
+
+    #[test]
+    fn paths_lead_to_lines_and_columns() {
+        assert_eq!(position(&["a".into()]), Some((1, 5)));
+        assert_eq!(position(&["x".into(), 0.into(), "n".into(), 2.into()]), Some((4, 8)));
+        assert_eq!(position(&["x".into(), 1.into(), "b".into(), "c".into()]), Some((6, 11)));
+        // What does not exist is shown at what would hold it.
+        let missing = position(&["x".into(), 0.into(), "zz".into()]).unwrap();
+        assert_eq!(missing.0, 2);
+        assert_eq!(position(&["zz".into()]), None);
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The boundary of the lanes: what a run is asked for, what comes of it, and what every lane does
+//! with its events on the way.
+//!
+//! `lane` has the request and the trait, `result` the result; `recorder` turns a lane's events into
+//! measures, with the help of `analysis` (what the analysis must know of the workload) and
+//! `launchers`; `expect` compares the measures with what the workload expects, `values` finds them
+//! by name. `machine` says what a modelled machine is, `policy` names the policies, `program` is
+//! somebody else's program as a workload; `pipeline` puts a sink on a thread of its own; `place`
+//! says where in a document an error is.
+//!
+//! No scheduler, no file format and no report is linked here, so that a lane needs none of them.
+
+pub mod analysis;
+pub mod expect;
+pub mod lane;
+pub mod launchers;
+pub mod machine;
+pub mod pipeline;
+pub mod place;
+pub mod policy;
+pub mod program;
+pub mod recorder;
+pub mod result;
+pub mod values;
+
+pub use expect::Expected;
+pub use lane::{Keep, Lane, LaneError, RunRequest, Schedulers};
+pub use machine::{MachineFile, MachineSpec};
+pub use place::StudyError;
+pub use recorder::{Recorded, Recorder, SliceTracker};
+pub use result::{
+    CopyResult, GroupResult, MachineInfo, ProgressCurve, RunResult, SCHEMA_VERSION, Setting, Slice,
+    Warning,
+};
