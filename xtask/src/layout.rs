@@ -40,6 +40,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "schedlab-guest",
+        &["schedlab-model", "schedlab-workload", "schedlab-trace", "schedlab-run", "schedlab-host"],
+    ),
+    (
         "schedlab-vm",
         &[
             "schedlab-model",
@@ -48,18 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-metrics",
             "schedlab-run",
             "schedlab-host",
-        ],
-    ),
-    (
-        "schedlab-guest",
-        &[
-            "schedlab-model",
-            "schedlab-workload",
-            "schedlab-trace",
-            "schedlab-metrics",
-            "schedlab-run",
-            "schedlab-host",
-            "schedlab-vm",
+            "schedlab-guest",
         ],
     ),
     ("schedlab-scx-native", &["schedlab-model", "schedlab-sched", "schedlab-scx"]),

@@ -2,7 +2,7 @@
 //! The three devices of a guest: memory shared with the lab, a port that pauses the machine, a port
 //! that ends it.
 
-use schedlab_vm::protocol::{
+use schedlab_guest::protocol::{
     BODY, DEBUG_EXIT_PORT, MAGIC, PAUSE_IN_TWO_SECONDS, PAUSE_PORT, SHARED_BYTES, word,
 };
 use std::fs::{self, OpenOptions};
@@ -90,7 +90,7 @@ impl Shared {
         }
         self.set_word(word::REPLY_LEN, reply.len() as u64);
         self.set_word(word::TRACE_LEN, trace.len() as u64);
-        self.set_word(word::STAGE, schedlab_vm::protocol::stage::DONE);
+        self.set_word(word::STAGE, schedlab_guest::protocol::stage::DONE);
     }
 }
 

@@ -10,7 +10,7 @@ mod devices;
 mod mounts;
 mod run;
 
-use schedlab_vm::protocol::{DEBUG_EXIT_DONE, stage, word};
+use schedlab_guest::protocol::{DEBUG_EXIT_DONE, stage, word};
 
 /// Boot work (late initialisation, calibration of the clock, first housekeeping) is over after this
 /// time; idle time costs nothing with a counted clock.

@@ -10,7 +10,7 @@
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
 use crate::kernel::{Kernel, Store};
-use crate::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC};
+use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC};
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash, settings, wire};

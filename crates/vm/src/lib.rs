@@ -2,8 +2,8 @@
 //! Real kernels under QEMU: boots one, plays a workload in it, and brings the trace back.
 //!
 //! [`VmLane`] is the lane. [`kernel`] finds kernels, fetches them and looks into them; [`qemu`]
-//! starts machines; [`protocol`] is what goes between the lab and the guest, whose init is
-//! `schedlab-guest`: the host lane itself.
+//! starts machines. What goes between the lab and the guest is in `schedlab-guest`, which is also the
+//! guest's init: the host lane itself.
 
 pub mod cache;
 pub mod error;
@@ -16,13 +16,11 @@ pub mod identity;
 pub mod initramfs;
 pub mod kernel;
 pub mod lane;
-pub mod protocol;
 pub mod qemu;
 pub mod settings;
 pub mod shared;
 mod sys;
 pub mod turns;
-pub mod wire;
 
 pub use cache::Cache;
 pub use error::VmError;

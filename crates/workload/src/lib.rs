@@ -6,6 +6,7 @@
 
 pub mod builtin;
 pub mod policy;
+#[cfg(feature = "rtapp")]
 pub mod rtapp;
 mod suggest;
 pub mod units;
@@ -17,5 +18,6 @@ mod testing;
 pub const SCHEMA: &str = include_str!("../../../docs/reference/workload.schema.json");
 
 pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
+#[cfg(feature = "rtapp")]
 pub use rtapp::{ReadError, ReadOutcome, Warning, WarningKind, read_rtapp, write_rtapp};
 pub use suggest::nearest;

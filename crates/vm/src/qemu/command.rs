@@ -118,7 +118,7 @@ impl Setup {
             "-object memory-backend-file,id=iv,share=on,mem-path=/proc/self/fd/{},size={} -device \
              ivshmem-plain,memdev=iv,master=on",
             fd::SHARED,
-            crate::protocol::SHARED_BYTES
+            schedlab_guest::protocol::SHARED_BYTES
         ));
         add(&format!("-chardev file,id=console,path=/proc/self/fd/{}", fd::CONSOLE));
         add("-serial chardev:console");

@@ -7,7 +7,7 @@
 use super::command::fd;
 use super::qmp::Qmp;
 use super::{Files, Qemu, Setup};
-use crate::protocol::{EXIT_DONE, stage};
+use schedlab_guest::protocol::{EXIT_DONE, stage};
 use crate::shared::SharedFile;
 use crate::{VmError, sys};
 use schedlab_host::sys as host;

@@ -12,7 +12,7 @@
 
 use super::command::{MEMORY_MIB, fd, memory_in_file};
 use super::{Files, Guest, Qemu, Setup};
-use crate::protocol::{SHARED_BYTES, stage, word};
+use schedlab_guest::protocol::{SHARED_BYTES, stage, word};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash, sys};
 use serde_json::json;
