@@ -3,6 +3,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schedlab_model::{Nanos, Policy};
+use schedlab_run::LaneKind;
 use std::path::{Path, PathBuf};
 
 /// A laboratory for Linux CPU schedulers: one workload, simulated and on the running kernel.
@@ -707,12 +708,12 @@ pub enum LaneArg {
 }
 
 impl LaneArg {
-    /// Its word.
-    pub const fn name(self) -> &'static str {
+    /// The lane.
+    pub const fn kind(self) -> LaneKind {
         match self {
-            Self::Sim => "sim",
-            Self::Host => "host",
-            Self::Vm => "vm",
+            Self::Sim => LaneKind::Sim,
+            Self::Host => LaneKind::Host,
+            Self::Vm => LaneKind::Vm,
         }
     }
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One request, played by the host lane.
 
+use schedlab_guest::protocol::{
+    BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES,
+};
+use schedlab_guest::wire;
 use schedlab_host::ext::{self, Loaded, Source};
 use schedlab_host::{HostLane, Pace};
 use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
 use schedlab_run::{LaneError, RunRequest, RunResult};
 use schedlab_trace::BinarySink;
-use schedlab_guest::protocol::{BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES};
-use schedlab_guest::wire;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;

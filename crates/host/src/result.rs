@@ -14,7 +14,8 @@ use schedlab_model::TraceSink;
 use schedlab_model::time::NSEC_PER_USEC;
 use schedlab_run::program::ProgramRun;
 use schedlab_run::{
-    CopyResult, Keep, Lane, LaneError, Recorder, RunRequest, RunResult, Warning, launchers,
+    CopyResult, Keep, Lane, LaneError, LaneKind, Recorder, RunRequest, RunResult, Warning,
+    launchers,
 };
 
 /// Measures that a run without a trace cannot give; they read 0 there.
@@ -22,8 +23,8 @@ pub const ABSENT_WITHOUT_TRACE: [&str; 7] =
     ["slice", "wait", "wakeup_latency", "nr_wakeups", "nr_migrations", "sleep_ns", "blocked_io_ns"];
 
 impl Lane for HostLane {
-    fn name(&self) -> &'static str {
-        "host"
+    fn kind(&self) -> LaneKind {
+        LaneKind::Host
     }
 
     fn is_parallel(&self) -> bool {
@@ -73,7 +74,7 @@ impl HostLane {
         let recorded = recorder.finish(&request.workload);
         let mut result = RunResult {
             source: outcome.source.into(),
-            ..RunResult::of(self.name(), request, recorded)
+            ..RunResult::of(self.kind(), request, recorded)
         };
         if outcome.source != SOURCE_BPF {
             result.measures = measures_without_trace(&outcome, nr_cpus);
@@ -115,7 +116,7 @@ fn run_of_program(
         warnings,
         copies: outcome.command.copies.into_iter().map(CopyResult::from).collect(),
         figures: outcome.figures,
-        ..RunResult::of("host", request, recorded)
+        ..RunResult::of(LaneKind::Host, request, recorded)
     })
 }
 

@@ -8,7 +8,7 @@ use crate::ExperimentResult;
 use crate::plan::Plan;
 use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
-use schedlab_run::{Lane, LaneError, RunRequest, RunResult, expect};
+use schedlab_run::{Lane, LaneError, LaneKind, RunRequest, RunResult, expect};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -93,22 +93,24 @@ pub fn execute_some(
     wanted: &dyn Fn(usize) -> bool,
     receive: &Receive<'_>,
 ) {
-    let lane_of = |name: &str| lanes.iter().copied().find(|lane| lane.name() == name);
+    let lane_of = |kind: LaneKind| lanes.iter().copied().find(|lane| lane.kind() == kind);
     let stopped = AtomicBool::new(false);
     let run_one = |run: usize| {
         let planned = &plan.runs[run];
-        let result = match lane_of(&planned.lane) {
+        let result = match lane_of(planned.lane) {
             Some(lane) => run_and_check(lane, &planned.request, &mut NullSink),
-            None => Err(LaneError::Unavailable(format!("there is no lane {:?}", planned.lane))),
+            None => {
+                Err(LaneError::Unavailable(format!("there is no lane {:?}", planned.lane.name())))
+            }
         };
         if receive(run, result).is_break() {
             stopped.store(true, Ordering::Relaxed);
         }
     };
     let goes_on = || !stopped.load(Ordering::Relaxed);
-    let is_serial = |name: &str| lane_of(name).is_some_and(|lane| !lane.is_parallel());
+    let is_serial = |kind: LaneKind| lane_of(kind).is_some_and(|lane| !lane.is_parallel());
     let parallel: Vec<usize> = (0..plan.runs.len())
-        .filter(|&run| !is_serial(&plan.runs[run].lane) && wanted(run))
+        .filter(|&run| !is_serial(plan.runs[run].lane) && wanted(run))
         .collect();
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -170,8 +172,8 @@ mod tests {
     }
 
     impl Lane for Echo {
-        fn name(&self) -> &'static str {
-            if self.parallel { "sim" } else { "host" }
+        fn kind(&self) -> LaneKind {
+            if self.parallel { LaneKind::Sim } else { LaneKind::Host }
         }
         fn is_parallel(&self) -> bool {
             self.parallel
@@ -185,7 +187,7 @@ mod tests {
         }
     }
 
-    fn plan(lane: &str, nr_runs: u64) -> Plan {
+    fn plan(lane: LaneKind, nr_runs: u64) -> Plan {
         let experiment = Experiment {
             name: "x".into(),
             study: String::new(),
@@ -198,7 +200,7 @@ mod tests {
             seed,
             ..RunRequest::new(Workload::new("w", vec![]), "s", CpuMask::first(1))
         };
-        let run = |seed| PlannedRun { experiment: 0, lane: lane.into(), request: request(seed) };
+        let run = |seed| PlannedRun { experiment: 0, lane, request: request(seed) };
         Plan {
             experiments: vec![experiment],
             runs: (1..=nr_runs).map(run).collect(),
@@ -212,7 +214,7 @@ mod tests {
 
     #[test]
     fn results_stand_in_the_plans_order_for_any_number_of_threads() {
-        let plan = plan("sim", 40);
+        let plan = plan(LaneKind::Sim, 40);
         let run = |threads| {
             execute(&plan, &[&lane(true)], ExecuteOptions { threads, seed: 1 }, &|_, _| {})
         };
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_real_machine_is_measured_in_shuffled_order_and_reported_in_plan_order() {
-        let plan = plan("host", 9);
+        let plan = plan(LaneKind::Host, 9);
         let host = lane(false);
         let outcome = execute(&plan, &[&host], ExecuteOptions { threads: 4, seed: 3 }, &|_, _| {});
         let order = host.order.into_inner().unwrap();
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn after_a_break_no_run_begins() {
-        let plan = plan("sim", 40);
+        let plan = plan(LaneKind::Sim, 40);
         let echo = lane(true);
         let options = ExecuteOptions { threads: 1, seed: 1 };
         execute_some(&plan, &[&echo], options, &|run| run != 1, &|run, _| match run {
@@ -263,8 +265,12 @@ mod tests {
 
     #[test]
     fn a_plan_for_a_lane_that_is_not_there_fails_by_name() {
-        let outcome =
-            execute(&plan("vm", 1), &[], ExecuteOptions { threads: 1, seed: 1 }, &|_, _| {});
+        let outcome = execute(
+            &plan(LaneKind::Vm, 1),
+            &[],
+            ExecuteOptions { threads: 1, seed: 1 },
+            &|_, _| {},
+        );
         assert!(outcome.failures[0].error.text().contains("\"vm\""));
     }
 }

@@ -7,7 +7,7 @@
 //! 180-4), because the sum also guards files.
 
 use crate::PlannedRun;
-use schedlab_run::RunResult;
+use schedlab_run::{LaneKind, RunResult};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
 
@@ -62,7 +62,7 @@ impl Program {
 pub fn run_key(run: &PlannedRun, lane: &str, program: &Program) -> String {
     let mut hasher = Hasher::default();
     let Program { version, models } = program;
-    if run.lane == "sim" {
+    if run.lane == LaneKind::Sim {
         let _ = write!(hasher, "{models:?} ");
     }
     // The parts are quoted by `Debug`, so no two runs can share a text.
@@ -70,7 +70,7 @@ pub fn run_key(run: &PlannedRun, lane: &str, program: &Program) -> String {
     let _ = write!(
         hasher,
         "{version:?} {:?} {lane:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {:?} {:?} {:?}",
-        run.lane,
+        run.lane.name(),
         request.workload,
         request.scheduler,
         request.tunables,
@@ -111,7 +111,7 @@ mod tests {
     fn run() -> PlannedRun {
         let task = TaskSpec::new("t", ProgramBuilder::new().run(1_000).build());
         let request = RunRequest::new(Workload::new("w", vec![task]), "s", CpuMask::first(1));
-        PlannedRun { experiment: 0, lane: "sim".into(), request }
+        PlannedRun { experiment: 0, lane: LaneKind::Sim, request }
     }
 
     /// A program without anything around it.
@@ -138,7 +138,7 @@ mod tests {
             of(&run(), "HZ 250", "2", "a"),
             of(&run(), "HZ 250", "1", "b"),
         ];
-        let measured = PlannedRun { lane: "host".into(), ..run() };
+        let measured = PlannedRun { lane: LaneKind::Host, ..run() };
         assert_eq!(of(&measured, "", "1", "a"), of(&measured, "", "1", "b"));
         let changes: [fn(&mut RunRequest); 11] = [
             |r| r.program = Some(std::sync::Arc::new(sleeper())),
@@ -159,7 +159,7 @@ mod tests {
             keys.push(key(&run));
         }
         let mut host = run();
-        host.lane = "host".into();
+        host.lane = LaneKind::Host;
         keys.push(key(&host));
         let count = keys.len();
         keys.sort();

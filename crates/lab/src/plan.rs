@@ -11,7 +11,7 @@ use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuMask, Nanos, Policy, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy, scheduler_of};
 use schedlab_run::program::{ProgramRun, Surroundings};
-use schedlab_run::{Keep, MachineSpec, RunRequest, Schedulers, StudyError};
+use schedlab_run::{Keep, LaneKind, MachineSpec, RunRequest, Schedulers, StudyError};
 use schedlab_workload::units;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub struct PlanInput {
     /// Seed of the first repetition; each further one adds 1.
     pub seed: u64,
     /// Only these lanes, if any is given.
-    pub lanes: Vec<String>,
+    pub lanes: Vec<LaneKind>,
     /// Repetitions on the host instead of the study's, if given.
     pub host_repetitions: Option<u32>,
     /// Most runs that a plan may have.
@@ -68,8 +68,8 @@ pub const RUNS_MAX_DEFAULT: usize = 100_000;
 pub struct PlannedRun {
     /// Index into [`Plan::experiments`].
     pub experiment: usize,
-    /// Name of the lane.
-    pub lane: String,
+    /// The lane.
+    pub lane: LaneKind,
     /// What the lane gets.
     pub request: RunRequest,
 }
@@ -106,6 +106,7 @@ struct Point<'p> {
     spec: &'p ExperimentSpec,
     runs_index: usize,
     runs: &'p RunsSpec,
+    lane: LaneKind,
     workload: &'p str,
     machine: Option<&'p NamedMachine>,
     values: &'p BTreeMap<String, String>,
@@ -137,7 +138,7 @@ impl Point<'_> {
         }
         let wrong = |text: String| StudyError::new(text, "").below("workload");
         let built = (make.workload)(self.workload, &self.given(), nr_cpus).map_err(wrong)?;
-        if self.runs.lane == "sim" {
+        if self.lane == LaneKind::Sim {
             built.workload.check(nr_cpus).map_err(|error| wrong(error.to_string()))?;
             if let Some((_, spec)) = self.machine {
                 spec.first_cpus(nr_cpus)
@@ -167,9 +168,8 @@ impl Point<'_> {
         make: Makers<'_>,
     ) -> Result<(String, Option<Policy>), StudyError> {
         let place = |error: StudyError| self.in_runs(error.at(["schedulers".into(), index.into()]));
-        let lane = &self.runs.lane;
-        let found = scheduler_of(lane, &self.runs.schedulers[index]).map_err(place)?;
-        if lane == "sim" {
+        let found = scheduler_of(self.lane, &self.runs.schedulers[index]).map_err(place)?;
+        if self.lane == LaneKind::Sim {
             make.schedulers.check_name(&found.0).map_err(place)?;
         }
         Ok(found)
@@ -227,7 +227,8 @@ impl Plan {
             for (runs_index, runs) in
                 spec.runs.iter().enumerate().filter(|(_, runs)| wanted(runs, input))
             {
-                for (workload, machine) in pairs(&spec.workloads(), &machines, runs) {
+                let lane = runs.kind()?;
+                for (workload, machine) in pairs(&spec.workloads(), &machines, lane) {
                     for varying in points(&inner) {
                         let mut values = fixed.clone();
                         values.extend(varying);
@@ -238,6 +239,7 @@ impl Plan {
                             spec,
                             runs_index,
                             runs,
+                            lane,
                             workload,
                             machine,
                             values,
@@ -269,7 +271,8 @@ impl Plan {
                 Some(seeds) => seeds.values()?.len(),
                 None => repetitions(runs, input) as usize,
             };
-            let machines = if runs.lane == "sim" { spec.machines().len().max(1) } else { 1 };
+            let machines =
+                if runs.kind()? == LaneKind::Sim { spec.machines().len().max(1) } else { 1 };
             let count = points.zip(sets).and_then(|(points, sets)| {
                 let workloads = spec.workloads().len();
                 product(vec![workloads, machines, runs.schedulers.len(), seeds, points, sets])
@@ -300,7 +303,7 @@ impl Plan {
     ) -> Result<(), StudyError> {
         let (spec, runs) = (point.spec, point.runs);
         let nr_cpus = point_cpus(point, input)?;
-        let Some(cpus) = lane_cpus(&runs.lane, nr_cpus, input) else {
+        let Some(cpus) = lane_cpus(point.lane, nr_cpus, input) else {
             let name = &self.experiments[point.experiment].name;
             let available = input.host_cpus.weight();
             let note =
@@ -321,7 +324,7 @@ impl Plan {
             let mut workload = built.workload.clone();
             if let Some(policy) = policy {
                 apply_policy(&mut workload, policy, RT_PRIORITY_DEFAULT);
-                if runs.lane == "sim" {
+                if point.lane == LaneKind::Sim {
                     parameters.insert("policy".into(), policy.name().into());
                 }
             }
@@ -354,7 +357,7 @@ impl Plan {
         make: Makers<'_>,
     ) -> Result<(), StudyError> {
         for tunables in tunable_sets(point.runs) {
-            if point.runs.lane == "sim" {
+            if point.lane == LaneKind::Sim {
                 let checked = make.schedulers.check_tunables(&request.scheduler, &tunables);
                 checked.map_err(|error| {
                     point.in_runs(StudyError::new(error.text(), "").below("set"))
@@ -384,13 +387,13 @@ impl Plan {
                 .collect(),
         };
         for (repetition, seed) in (0_u32..).zip(seeds) {
-            let keep_whole = point.runs.lane == "sim"
+            let keep_whole = point.lane == LaneKind::Sim
                 || repetition == 0
                 || point.has_claims
                 || point.spec.keep_each;
             self.runs.push(PlannedRun {
                 experiment: point.experiment,
-                lane: point.runs.lane.clone(),
+                lane: point.lane,
                 request: RunRequest {
                     seed,
                     repetition,
@@ -406,9 +409,9 @@ impl Plan {
     }
 
     /// Indices of the runs of lanes that cannot run in parallel, shuffled by `seed`.
-    pub fn host_order(&self, seed: u64, serial: impl Fn(&str) -> bool) -> Vec<usize> {
+    pub fn host_order(&self, seed: u64, serial: impl Fn(LaneKind) -> bool) -> Vec<usize> {
         let mut order: Vec<usize> =
-            (0..self.runs.len()).filter(|&run| serial(&self.runs[run].lane)).collect();
+            (0..self.runs.len()).filter(|&run| serial(self.runs[run].lane)).collect();
         let mut stream = Stream::new(seed, Purpose::Experiment, 0);
         // Fisher and Yates: every order is equally likely.
         for last in (1..order.len()).rev() {
@@ -459,8 +462,8 @@ fn until(spec: &ExperimentSpec) -> Result<Option<Nanos>, StudyError> {
 
 /// How often a point is run where no seeds are named.
 fn repetitions(runs: &RunsSpec, input: &PlanInput) -> u32 {
-    match (runs.lane.as_str(), input.host_repetitions) {
-        ("host", Some(repetitions)) => repetitions,
+    match (runs.lane == LaneKind::Host.name(), input.host_repetitions) {
+        (true, Some(repetitions)) => repetitions,
         _ => runs.repetitions.unwrap_or(1),
     }
 }
@@ -473,8 +476,8 @@ fn tunable_sets(runs: &RunsSpec) -> Vec<Vec<(String, String)>> {
 }
 
 /// The CPUs of a run; `None` where the machine has too few.
-fn lane_cpus(lane: &str, nr_cpus: u32, input: &PlanInput) -> Option<CpuMask> {
-    if lane != "host" {
+fn lane_cpus(lane: LaneKind, nr_cpus: u32, input: &PlanInput) -> Option<CpuMask> {
+    if lane != LaneKind::Host {
         return Some(CpuMask::first(nr_cpus));
     }
     let available = input.host_cpus.weight();
@@ -482,7 +485,7 @@ fn lane_cpus(lane: &str, nr_cpus: u32, input: &PlanInput) -> Option<CpuMask> {
 }
 
 fn wanted(runs: &RunsSpec, input: &PlanInput) -> bool {
-    input.lanes.is_empty() || input.lanes.contains(&runs.lane)
+    input.lanes.is_empty() || input.lanes.iter().any(|lane| lane.name() == runs.lane)
 }
 
 /// The machines of an experiment, each made once.
@@ -501,10 +504,10 @@ type NamedMachine = (String, Arc<MachineSpec>);
 fn pairs<'p>(
     workloads: &'p [String],
     machines: &'p [NamedMachine],
-    runs: &RunsSpec,
+    lane: LaneKind,
 ) -> Vec<(&'p str, Option<&'p NamedMachine>)> {
-    let machines: Vec<Option<&NamedMachine>> = match runs.lane.as_str() {
-        "sim" if !machines.is_empty() => machines.iter().map(Some).collect(),
+    let machines: Vec<Option<&NamedMachine>> = match lane {
+        LaneKind::Sim if !machines.is_empty() => machines.iter().map(Some).collect(),
         _ => vec![None],
     };
     let with = |workload: &'p String| {

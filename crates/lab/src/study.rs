@@ -9,9 +9,9 @@ use crate::document;
 use crate::published::Published;
 use crate::redrawn::{self, StudyFigure, StudyTable};
 use crate::{FigureKind, View};
-use schedlab_run::StudyError;
 use schedlab_run::place::{Step, unknown};
 use schedlab_run::program::ProgramSpec;
+use schedlab_run::{LaneKind, StudyError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,9 +133,6 @@ pub struct ExperimentSpec {
 const fn no_workload() -> OneOrMore {
     OneOrMore::Many(Vec::new())
 }
-
-/// Names of the lanes.
-pub const LANES: [&str; 3] = ["sim", "host", "vm"];
 
 /// Schedulers of one lane.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
@@ -471,10 +468,13 @@ impl RunsSpec {
     /// Most repetitions of a point.
     const REPETITIONS_MAX: u32 = 100_000;
 
+    /// The lane.
+    pub fn kind(&self) -> Result<LaneKind, StudyError> {
+        self.lane.parse().map_err(|error: StudyError| error.below("lane"))
+    }
+
     fn check(&self, has_seeds: bool) -> Result<(), StudyError> {
-        if !LANES.contains(&self.lane.as_str()) {
-            return Err(unknown("lane", &self.lane, LANES.into_iter()).below("lane"));
-        }
+        let lane = self.kind()?;
         if self.schedulers.is_empty() {
             return Err(
                 StudyError::new("`schedulers` is empty", "name one or more").below("schedulers")
@@ -493,7 +493,7 @@ impl RunsSpec {
             _ => Ok(()),
         }?;
         match self.hz {
-            Some(_) if self.lane != "sim" => {
+            Some(_) if lane != LaneKind::Sim => {
                 return Err(StudyError::new(
                     format!("`hz` stands with lane {}", self.lane),
                     "only a modelled kernel can have another HZ: move it to a lane sim",
@@ -509,7 +509,7 @@ impl RunsSpec {
             }
             _ => {}
         }
-        if self.lane == "host" && !self.set.is_empty() {
+        if lane == LaneKind::Host && !self.set.is_empty() {
             return Err(StudyError::new(
                 "`set` stands with lane host",
                 "this machine's own settings are not changed: move it to a lane sim or vm",

@@ -5,13 +5,57 @@
 //! gives the same shape of result whether the machine is modelled or real. What a lane cannot do it
 //! refuses by name; it never skips a part of the workload in silence.
 
+use crate::place::unknown;
 use crate::program::ProgramRun;
 use crate::{MachineSpec, RunResult, StudyError};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::{CpuMask, Nanos, TraceSink, Workload};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
+
+/// Where runs happen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LaneKind {
+    /// In the simulator.
+    Sim,
+    /// On the running kernel.
+    Host,
+    /// On a kernel in a virtual machine.
+    Vm,
+}
+
+impl LaneKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Sim, Self::Host, Self::Vm];
+
+    /// Its name in files, results and plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sim => "sim",
+            Self::Host => "host",
+            Self::Vm => "vm",
+        }
+    }
+}
+
+impl fmt::Display for LaneKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for LaneKind {
+    type Err = StudyError;
+
+    fn from_str(text: &str) -> Result<Self, StudyError> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| unknown("lane", text, Self::ALL.iter().map(|kind| kind.name())))
+    }
+}
 
 /// Which parts of a trace stay in the result, beside the measures. Slices and progress grow with
 /// the run.
@@ -88,7 +132,7 @@ impl RunRequest {
     }
 
     /// The error of a lane that has no programs, if the request has one.
-    pub fn refuse_program(&self, lane: &str) -> Result<(), LaneError> {
+    pub fn refuse_program(&self, lane: LaneKind) -> Result<(), LaneError> {
         let Some(program) = &self.program else { return Ok(()) };
         Err(LaneError::Input(format!(
             "program {:?}: lane {lane} plays workloads only; programs run in lane host",
@@ -133,8 +177,8 @@ impl std::error::Error for LaneError {}
 
 /// A place where runs happen.
 pub trait Lane: Sync {
-    /// `sim`, `host` or `vm`: the lane's name in results and plans.
-    fn name(&self) -> &'static str;
+    /// Which lane it is, in results and plans.
+    fn kind(&self) -> LaneKind;
 
     /// Whether runs on several threads at once give the same result as one after the other. True
     /// for a model; false for a real machine, where neighbours disturb.

@@ -25,7 +25,7 @@ pub mod result;
 pub mod values;
 
 pub use expect::Expected;
-pub use lane::{Keep, Lane, LaneError, RunRequest, Schedulers};
+pub use lane::{Keep, Lane, LaneError, LaneKind, RunRequest, Schedulers};
 pub use machine::{MachineFile, MachineSpec};
 pub use place::StudyError;
 pub use recorder::{Recorded, Recorder, SliceTracker};

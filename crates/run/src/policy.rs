@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Policies by name, and a workload under another policy than its own.
 
-use crate::StudyError;
 use crate::place::unknown;
+use crate::{LaneKind, StudyError};
 use schedlab_model::{Policy, Workload};
 
 /// Real-time priority where a study names only the policy: the least important one, so that the
@@ -50,15 +50,15 @@ pub const POLICIES: [Policy; 7] = [
 /// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host. In
 /// the vm lane an entry names kernel and scheduler (`6.18:wrr`) or policy (`6.18:FIFO`), which the
 /// lane takes apart itself.
-pub fn scheduler_of(lane: &str, text: &str) -> Result<(String, Option<Policy>), StudyError> {
+pub fn scheduler_of(lane: LaneKind, text: &str) -> Result<(String, Option<Policy>), StudyError> {
     let policy = |name: &str| {
         let names = POLICIES.iter().map(|policy| policy.name());
         policy_by_name(name).ok_or_else(|| unknown("policy", name, names))
     };
     match (lane, text.split_once(':')) {
-        ("sim", None) | ("vm", _) => Ok((text.into(), None)),
-        ("sim", Some((name, after))) => Ok((name.into(), Some(policy(after)?))),
-        _ => {
+        (LaneKind::Sim, None) | (LaneKind::Vm, _) => Ok((text.into(), None)),
+        (LaneKind::Sim, Some((name, after))) => Ok((name.into(), Some(policy(after)?))),
+        (LaneKind::Host, _) => {
             let found = policy(text)?;
             Ok((found.name().into(), Some(found)))
         }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn an_unknown_policy_is_refused_with_the_known_ones() {
-        let error = scheduler_of("host", "FAIR").unwrap_err().to_string();
+        let error = scheduler_of(LaneKind::Host, "FAIR").unwrap_err().to_string();
         assert!(error.contains("OTHER, FIFO, RR, BATCH, IDLE"), "{error}");
         assert_eq!(policy_by_name("sched_fifo"), Some(Policy::Fifo));
         assert_eq!(policy_by_name("normal"), Some(Policy::Normal));

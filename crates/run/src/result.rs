@@ -3,7 +3,7 @@
 //! the report reads.
 
 use crate::expect::Expected;
-use crate::{Recorded, RunRequest};
+use crate::{LaneKind, Recorded, RunRequest};
 use schedlab_metrics::{Analysis, RunMeasures};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -175,11 +175,11 @@ pub struct RunResult {
 impl RunResult {
     /// What every lane says of a run: what was asked for, and what was recorded. Machine, source
     /// and warnings are the lane's to tell.
-    pub fn of(lane: &str, request: &RunRequest, recorded: Recorded) -> Self {
+    pub fn of(lane: LaneKind, request: &RunRequest, recorded: Recorded) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             schedlab_version: env!("CARGO_PKG_VERSION").into(),
-            lane: lane.into(),
+            lane: lane.name().into(),
             scheduler: request.scheduler.clone(),
             workload: request.workload.name.clone(),
             parameters: request.parameters.clone(),

@@ -20,8 +20,8 @@ use schedlab_run::machine::{MachineSpec, set_costs};
 use schedlab_run::place::unknown;
 use schedlab_run::result::GroupResult;
 use schedlab_run::{
-    Lane, LaneError, MachineInfo, Recorder, RunRequest, RunResult, Schedulers, Setting, StudyError,
-    Warning,
+    Lane, LaneError, LaneKind, MachineInfo, Recorder, RunRequest, RunResult, Schedulers, Setting,
+    StudyError, Warning,
 };
 use schedlab_sched::Core;
 use schedlab_sched::boundary::explain::Explanation;
@@ -143,8 +143,8 @@ impl SimLane {
 }
 
 impl Lane for SimLane {
-    fn name(&self) -> &'static str {
-        "sim"
+    fn kind(&self) -> LaneKind {
+        LaneKind::Sim
     }
 
     fn is_parallel(&self) -> bool {
@@ -152,7 +152,7 @@ impl Lane for SimLane {
     }
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
-        request.refuse_program("sim")?;
+        request.refuse_program(self.kind())?;
         if self.tells_vruntime {
             return self.run_observed(request, sink, Some(&mut VruntimeOnly));
         }
@@ -222,7 +222,7 @@ impl SimLane {
             source: "simulated".into(),
             groups: groups(&request.workload, &outcome),
             warnings: warnings(&request.workload, &outcome),
-            ..RunResult::of("sim", request, recorded)
+            ..RunResult::of(self.kind(), request, recorded)
         })
     }
 }

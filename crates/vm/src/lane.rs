@@ -10,14 +10,14 @@
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
 use crate::kernel::{Kernel, Store};
-use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC};
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash, settings, wire};
+use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC};
 use schedlab_host::ext;
 use schedlab_model::{CpuMask, Op, Policy, TraceSink, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy};
-use schedlab_run::{Lane, LaneError, Recorder, RunRequest, RunResult, Setting, Warning};
+use schedlab_run::{Lane, LaneError, LaneKind, Recorder, RunRequest, RunResult, Setting, Warning};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -283,8 +283,8 @@ impl VmLane {
 }
 
 impl Lane for VmLane {
-    fn name(&self) -> &'static str {
-        "vm"
+    fn kind(&self) -> LaneKind {
+        LaneKind::Vm
     }
 
     fn is_parallel(&self) -> bool {
@@ -292,7 +292,7 @@ impl Lane for VmLane {
     }
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
-        request.refuse_program("vm")?;
+        request.refuse_program(self.kind())?;
         if let Some(spec) = &request.machine {
             return Err(LaneError::Input(format!(
                 "machine {:?}: a guest is QEMU's own machine; only the number of CPUs can be \
@@ -365,7 +365,7 @@ impl VmLane {
             source: guests.source,
             warnings: guests.warnings.into_iter().filter(means_something).collect(),
             machine: guests.machine,
-            ..RunResult::of(self.name(), request, recorded)
+            ..RunResult::of(self.kind(), request, recorded)
         };
         for task in result.measures.tasks.iter_mut().filter(|task| task.pid == 0) {
             let same = guests.measures.tasks.iter().find(|found| found.id == task.id);

@@ -2,8 +2,8 @@
 //! The lab's side of the memory shared with a guest: a file without a name, read and written with
 //! plain file calls while the guest does not run.
 
-use schedlab_guest::protocol::{BODY, MAGIC, SHARED_BYTES, stage, word};
 use crate::sys;
+use schedlab_guest::protocol::{BODY, MAGIC, SHARED_BYTES, stage, word};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

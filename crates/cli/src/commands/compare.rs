@@ -16,7 +16,7 @@ use schedlab_lab::plan::PlannedRun;
 use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Plan, execute};
 use schedlab_model::CpuMask;
 use schedlab_run::policy;
-use schedlab_run::{Keep, Lane, RunRequest};
+use schedlab_run::{Keep, Lane, LaneKind, RunRequest};
 
 /// Schedulers that are simulated when none is named.
 const DEFAULT_SCHEDULERS: [&str; 4] = ["linux-6.1", "linux-6.12", "rr", "fcfs"];
@@ -98,15 +98,15 @@ fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
     }
     let mut runs = Vec::new();
     for scheduler in schedulers {
-        runs.push(planned(args, named, "sim", scheduler, CpuMask::first(cpus(args)), 0)?);
+        runs.push(planned(args, named, LaneKind::Sim, scheduler, CpuMask::first(cpus(args)), 0)?);
     }
     for target in &args.vm {
-        runs.push(planned(args, named, "vm", target, CpuMask::first(cpus(args)), 0)?);
+        runs.push(planned(args, named, LaneKind::Vm, target, CpuMask::first(cpus(args)), 0)?);
     }
     let cpus: CpuMask = host_cpus.iter().take(cpus(args) as usize).collect();
     for policy in &args.host {
         for repetition in 0..args.repetitions.unwrap_or(REPETITIONS_DEFAULT) {
-            runs.push(planned(args, named, "host", policy, cpus, repetition)?);
+            runs.push(planned(args, named, LaneKind::Host, policy, cpus, repetition)?);
         }
     }
     let experiment = Experiment {
@@ -123,13 +123,13 @@ fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
 fn planned(
     args: &CompareArgs,
     named: &Named,
-    lane: &str,
+    lane: LaneKind,
     scheduler: &str,
     cpus: CpuMask,
     repetition: u32,
 ) -> CliResult<PlannedRun> {
     let (scheduler, policy) = policy::scheduler_of(lane, scheduler)?;
-    if lane == "sim" {
+    if lane == LaneKind::Sim {
         sim::known_scheduler(&scheduler)?;
     }
     let mut workload = named.workload.clone();
@@ -138,17 +138,17 @@ fn planned(
     if let Some(policy) = policy {
         let priority = args.tasks.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT);
         policy::apply_policy(&mut workload, policy, priority);
-        if lane == "sim" {
+        if lane == LaneKind::Sim {
             parameters.insert("policy".into(), policy.name().into());
         }
     }
     let tunables = match lane {
-        "sim" => tunables::of_scheduler(&args.machine.tunables, &scheduler)?,
+        LaneKind::Sim => tunables::of_scheduler(&args.machine.tunables, &scheduler)?,
         _ => Vec::new(),
     };
     Ok(PlannedRun {
         experiment: 0,
-        lane: lane.into(),
+        lane,
         request: RunRequest {
             tunables,
             parameters,

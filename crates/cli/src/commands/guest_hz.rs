@@ -5,7 +5,7 @@
 
 use crate::error::{CliError, CliResult};
 use schedlab_lab::Plan;
-use schedlab_run::MachineSpec;
+use schedlab_run::{LaneKind, MachineSpec};
 use schedlab_sim::SimLane;
 use schedlab_vm::VmLane;
 use schedlab_vm::lane::Target;
@@ -31,7 +31,8 @@ pub fn agree(plan: &mut Plan, guests: Option<&VmLane>, lane: &SimLane) -> CliRes
 /// HZ of each kernel of an experiment's guests.
 fn kernels(plan: &Plan, experiment: usize, guests: &VmLane) -> CliResult<BTreeMap<String, u32>> {
     let mut found = BTreeMap::new();
-    let runs = plan.runs.iter().filter(|run| run.experiment == experiment && run.lane == "vm");
+    let runs =
+        plan.runs.iter().filter(|run| run.experiment == experiment && run.lane == LaneKind::Vm);
     for run in runs {
         let name = Target::parse(&run.request.scheduler).kernel;
         if !found.contains_key(name) {
@@ -62,7 +63,10 @@ fn follow(
     let (name, hz) = kernels.iter().next()?;
     let is_one = kernels.values().all(|other| other == hz);
     let mut others = Vec::new();
-    let runs = plan.runs.iter_mut().filter(|run| run.experiment == experiment && run.lane == "sim");
+    let runs = plan
+        .runs
+        .iter_mut()
+        .filter(|run| run.experiment == experiment && run.lane == LaneKind::Sim);
     for run in runs {
         let machine = run.request.machine.as_ref().or(lane.machine.as_ref());
         let own = match machine {

@@ -16,7 +16,7 @@ use schedlab_lab::{ExecuteOptions, Experiment, Plan, execute, run_and_check};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{CpuMask, TraceSink};
 use schedlab_run::policy;
-use schedlab_run::{Keep, Lane, RunRequest, RunResult};
+use schedlab_run::{Keep, Lane, LaneKind, RunRequest, RunResult};
 use schedlab_sched::registry;
 
 /// Runs the command.
@@ -144,7 +144,7 @@ pub fn request(
     scheduler: &str,
     repetition: u32,
 ) -> CliResult<RunRequest> {
-    let (scheduler, policy) = policy::scheduler_of("sim", scheduler)?;
+    let (scheduler, policy) = policy::scheduler_of(LaneKind::Sim, scheduler)?;
     known_scheduler(&scheduler)?;
     let mut workload = named.workload.clone();
     let mut parameters = named.parameters.clone();
@@ -214,7 +214,7 @@ fn run_many(
         figures: Vec::new(),
         view: None,
     };
-    let planned = |request| PlannedRun { experiment: 0, lane: lane.name().into(), request };
+    let planned = |request| PlannedRun { experiment: 0, lane: lane.kind(), request };
     let plan = Plan {
         experiments: vec![experiment],
         runs: requests.into_iter().map(planned).collect(),

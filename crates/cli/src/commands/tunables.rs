@@ -6,7 +6,7 @@ use super::sim::known_scheduler;
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::made;
-use schedlab_run::policy;
+use schedlab_run::{LaneKind, policy};
 
 /// Scheduler, if one is named, tunable and value.
 type Setting<'t> = (Option<&'t str>, &'t str, &'t str);
@@ -39,7 +39,7 @@ pub fn check_schedulers<'s>(
 ) -> CliResult<()> {
     let mut running = Vec::new();
     for scheduler in schedulers {
-        running.push(policy::scheduler_of("sim", scheduler)?.0);
+        running.push(policy::scheduler_of(LaneKind::Sim, scheduler)?.0);
     }
     for text in texts {
         let (Some(scheduler), ..) = parse(text)? else { continue };

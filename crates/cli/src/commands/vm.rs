@@ -10,7 +10,7 @@ use crate::output::{self, Out};
 use clap::{Args, ValueEnum};
 use schedlab_lab::Plan;
 use schedlab_model::{CpuMask, Nanos};
-use schedlab_run::{LaneError, RunRequest, RunResult};
+use schedlab_run::{LaneError, LaneKind, RunRequest, RunResult};
 use schedlab_vm::lane::{KERNEL, Options};
 use schedlab_vm::{Clock, VmLane};
 use std::path::PathBuf;
@@ -135,7 +135,7 @@ fn lane(args: &VmArgs) -> CliResult<VmLane> {
 
 /// The lane for a plan, with counted time; `None` if no run of it is in a guest.
 pub fn lane_of(plan: &Plan) -> CliResult<Option<VmLane>> {
-    let is_wanted = plan.runs.iter().any(|run| run.lane == "vm");
+    let is_wanted = plan.runs.iter().any(|run| run.lane == LaneKind::Vm);
     let lane = || VmLane::new(Options::default(), say()).map_err(LaneError::from);
     Ok(is_wanted.then(lane).transpose()?)
 }

@@ -22,8 +22,8 @@ pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
 use crate::axis::{OneOrMore, Scalar};
 use crate::study::ExperimentSpec;
-use schedlab_run::StudyError;
 use schedlab_run::place::unknown;
+use schedlab_run::{LaneKind, StudyError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +103,7 @@ impl Place {
             Some((lane, scheduler)) => (lane, Some(scheduler.trim().to_string())),
             None => (text.trim(), None),
         };
-        crate::study::LANES.contains(&lane).then(|| Self { lane: lane.into(), scheduler })
+        lane.parse::<LaneKind>().is_ok().then(|| Self { lane: lane.into(), scheduler })
     }
 }
 

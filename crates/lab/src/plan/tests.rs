@@ -96,9 +96,9 @@ fn machines_are_a_dimension_of_models_alone() {
         )
         .replace("set = {", "# {");
     let plan = planned(&text, 2, 1000).unwrap();
-    let of = |lane: &'static str| plan.runs.iter().filter(move |run| run.lane == lane);
-    assert_eq!((of("sim").count(), of("host").count()), (2 * 2 * 2 * 3, 2 * 3));
-    assert!(of("host").all(|run| run.request.machine.is_none()));
+    let of = |lane: LaneKind| plan.runs.iter().filter(move |run| run.lane == lane);
+    assert_eq!((of(LaneKind::Sim).count(), of(LaneKind::Host).count()), (2 * 2 * 2 * 3, 2 * 3));
+    assert!(of(LaneKind::Host).all(|run| run.request.machine.is_none()));
     let laptop = &plan.runs[0].request;
     assert_eq!(laptop.parameters["machine"], "laptop");
     let spec = laptop.machine.as_ref().unwrap();
@@ -167,7 +167,8 @@ fn every_point_is_planned_once_a_scheduler_and_repetition() {
     assert_eq!(rr.workload.tasks[0].attr.policy, Policy::Rr);
     assert_eq!(rr.workload.tasks[0].attr.rt_priority, RT_PRIORITY_DEFAULT);
     assert_eq!(rr.parameters["work"], "1ms");
-    let host: Vec<&PlannedRun> = plan.runs.iter().filter(|run| run.lane == "host").collect();
+    let host: Vec<&PlannedRun> =
+        plan.runs.iter().filter(|run| run.lane == LaneKind::Host).collect();
     assert_eq!((host[0].request.seed, host[1].request.seed), (7, 8));
     assert!(!host[0].request.parameters.contains_key("policy"));
 }
@@ -175,12 +176,12 @@ fn every_point_is_planned_once_a_scheduler_and_repetition() {
 #[test]
 fn the_hosts_order_is_a_permutation_that_the_seed_decides() {
     let plan = plan(2);
-    let order = plan.host_order(1, |lane| lane == "host");
+    let order = plan.host_order(1, |lane| lane == LaneKind::Host);
     let mut sorted = order.clone();
     sorted.sort_unstable();
-    let host: Vec<usize> = (0..50).filter(|&run| plan.runs[run].lane == "host").collect();
+    let host: Vec<usize> = (0..50).filter(|&run| plan.runs[run].lane == LaneKind::Host).collect();
     assert_eq!(sorted, host);
     assert_ne!(order, host);
-    assert_eq!(order, plan.host_order(1, |lane| lane == "host"));
-    assert_ne!(order, plan.host_order(2, |lane| lane == "host"));
+    assert_eq!(order, plan.host_order(1, |lane| lane == LaneKind::Host));
+    assert_ne!(order, plan.host_order(2, |lane| lane == LaneKind::Host));
 }

@@ -7,9 +7,9 @@
 use super::command::fd;
 use super::qmp::Qmp;
 use super::{Files, Qemu, Setup};
-use schedlab_guest::protocol::{EXIT_DONE, stage};
 use crate::shared::SharedFile;
 use crate::{VmError, sys};
+use schedlab_guest::protocol::{EXIT_DONE, stage};
 use schedlab_host::sys as host;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -12,9 +12,9 @@
 
 use super::command::{MEMORY_MIB, fd, memory_in_file};
 use super::{Files, Guest, Qemu, Setup};
-use schedlab_guest::protocol::{SHARED_BYTES, stage, word};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash, sys};
+use schedlab_guest::protocol::{SHARED_BYTES, stage, word};
 use serde_json::json;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

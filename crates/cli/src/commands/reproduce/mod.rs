@@ -117,7 +117,7 @@ fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> Cli
     let (results, failures) = stored(&prepared, folder, begin, sim::threads(&args.machine))?;
     let nr_cpus = schedlab_host::allowed_cpus().weight();
     let missing = |lane: &str, check: &Check| missing(&prepared, &failures, lane, check);
-    let lanes: Vec<String> = args.lane.iter().map(|lane| lane.name().to_string()).collect();
+    let lanes: Vec<String> = args.lane.iter().map(|lane| lane.kind().to_string()).collect();
     let evidence = Evidence {
         study: &study.name,
         results: &results,
@@ -133,7 +133,7 @@ fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> Cli
 /// Why a check has no runs.
 fn missing(prepared: &Prepared, failures: &[Failure], lane: &str, check: &Check) -> Option<String> {
     let is_about = |run: &PlannedRun| {
-        run.lane == lane && check.is_about(&prepared.plan.experiments[run.experiment].name)
+        run.lane.name() == lane && check.is_about(&prepared.plan.experiments[run.experiment].name)
     };
     let failed = failures.iter().find(|failure| is_about(&prepared.plan.runs[failure.run]));
     if let Some(failure) = failed {

@@ -160,7 +160,7 @@ pub fn entry(prepared: &Prepared, index: usize, run: Option<&RunResult>) -> Mani
     let experiment = &prepared.plan.experiments[planned.experiment];
     ManifestRun {
         label: format!("{}: {}", experiment.name, planned.label()),
-        lane: planned.lane.clone(),
+        lane: planned.lane.to_string(),
         seed: planned.request.seed,
         key: prepared.keys[index].clone(),
         result_sha256: run.map(result_sum),

@@ -13,7 +13,7 @@ use schedlab_lab::identity::{Program, plan_key, run_key};
 use schedlab_lab::{Plan, PlanInput};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::Costs;
-use schedlab_run::Lane;
+use schedlab_run::{Lane, LaneKind, StudyError};
 use schedlab_sim::{SimLane, Watchdog};
 use schedlab_vm::VmLane;
 use schemars::JsonSchema;
@@ -67,8 +67,9 @@ impl Settings {
         Self {
             seed,
             host_cpus: schedlab_host::allowed_cpus().to_string(),
-            lane: (!wanted.is_empty())
-                .then(|| wanted.iter().map(|lane| lane.name()).collect::<Vec<_>>().join(",")),
+            lane: (!wanted.is_empty()).then(|| {
+                wanted.iter().map(|lane| lane.kind().name()).collect::<Vec<_>>().join(",")
+            }),
             host_repetitions: None,
             quick: false,
             analysis: None,
@@ -150,10 +151,11 @@ impl Prepared {
     ) -> CliResult<Self> {
         let mut lane = settings.lane()?;
         let host_cpus = crate::input::cpu_list(&settings.host_cpus).map_err(CliError::usage)?;
+        let lanes = settings.lane.iter().flat_map(|all| all.split(',')).map(str::parse);
         let input = PlanInput {
             host_cpus,
             seed: settings.seed,
-            lanes: settings.lane.iter().flat_map(|all| all.split(',')).map(String::from).collect(),
+            lanes: lanes.collect::<Result<_, StudyError>>()?,
             host_repetitions: settings.host_repetitions,
             runs_max,
             has_views: true,
@@ -173,7 +175,7 @@ impl Prepared {
                 plan.notes.join("; "),
             ));
         }
-        if settings.host.is_empty() && plan.runs.iter().any(|run| run.lane == "host") {
+        if settings.host.is_empty() && plan.runs.iter().any(|run| run.lane == LaneKind::Host) {
             let info = schedlab_host::machine::info(&host_cpus);
             settings.host = format!("{}, {}", info.cpu_model, info.kernel);
         }
@@ -187,13 +189,13 @@ impl Prepared {
             .iter()
             .map(|run| {
                 let of_file = lane.made.iter().find(|made| made.name == run.request.scheduler);
-                match (run.lane.as_str(), of_file) {
-                    ("sim", Some(made)) => {
+                match (run.lane, of_file) {
+                    (LaneKind::Sim, Some(made)) => {
                         run_key(run, &format!("{sim_text} {}", made.sum), program)
                     }
-                    ("sim", None) => run_key(run, &sim_text, program),
-                    ("vm", _) => run_key(run, &settings.vm, program),
-                    _ => run_key(run, &settings.host, program),
+                    (LaneKind::Sim, None) => run_key(run, &sim_text, program),
+                    (LaneKind::Vm, _) => run_key(run, &settings.vm, program),
+                    (LaneKind::Host, _) => run_key(run, &settings.host, program),
                 }
             })
             .collect();
@@ -225,12 +227,13 @@ impl Prepared {
 
     /// How many runs are where.
     pub fn counts(&self) -> String {
-        let count = |lane: &str| self.plan.runs.iter().filter(|run| run.lane == lane).count();
-        let guests = match count("vm") {
+        let count = |lane: LaneKind| self.plan.runs.iter().filter(|run| run.lane == lane).count();
+        let guests = match count(LaneKind::Vm) {
             0 => String::new(),
             count => format!(", {count} in virtual machines"),
         };
-        format!("{} runs simulated, {} on this machine{guests}", count("sim"), count("host"))
+        let [simulated, measured] = [LaneKind::Sim, LaneKind::Host].map(count);
+        format!("{simulated} runs simulated, {measured} on this machine{guests}")
     }
 }
 
@@ -249,7 +252,7 @@ fn analyse_first(plan: &mut Plan, lengths: Option<[u64; 2]>) {
 /// note.
 fn guests(plan: &mut Plan) -> Option<VmLane> {
     vm::lane_of(plan).unwrap_or_else(|error| {
-        plan.runs.retain(|run| run.lane != "vm");
+        plan.runs.retain(|run| run.lane != LaneKind::Vm);
         plan.notes.push(format!("{NO_GUESTS}: {}", error.text()));
         None
     })

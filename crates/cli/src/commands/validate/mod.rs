@@ -114,7 +114,7 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
     }
     let cpus = schedlab_host::allowed_cpus();
     Ok(Wanted {
-        lanes: args.lane.iter().map(|lane| lane.name().into()).collect(),
+        lanes: args.lane.iter().map(|lane| lane.kind().name().into()).collect(),
         kernels: args.kernel.clone(),
         quick: args.quick,
         repetitions: args.repetitions,
