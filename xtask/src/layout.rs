@@ -29,27 +29,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-run",
         ],
     ),
-    (
-        "schedlab-host",
-        &[
-            "schedlab-model",
-            "schedlab-workload",
-            "schedlab-trace",
-            "schedlab-metrics",
-            "schedlab-run",
-        ],
-    ),
-    (
-        "schedlab-guest",
-        &["schedlab-model", "schedlab-workload", "schedlab-trace", "schedlab-run", "schedlab-host"],
-    ),
+    ("schedlab-host", &["schedlab-model", "schedlab-workload", "schedlab-metrics", "schedlab-run"]),
+    ("schedlab-guest", &["schedlab-model", "schedlab-trace", "schedlab-run", "schedlab-host"]),
     (
         "schedlab-vm",
         &[
             "schedlab-model",
             "schedlab-workload",
             "schedlab-trace",
-            "schedlab-metrics",
             "schedlab-run",
             "schedlab-host",
             "schedlab-guest",
@@ -57,7 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("schedlab-scx-native", &["schedlab-model", "schedlab-sched", "schedlab-scx"]),
     ("schedlab-lab", &["schedlab-model", "schedlab-workload", "schedlab-metrics", "schedlab-run"]),
-    ("schedlab-report", &["schedlab-model", "schedlab-metrics", "schedlab-run", "schedlab-lab"]),
+    ("schedlab-report", &["schedlab-metrics", "schedlab-run", "schedlab-lab"]),
     (
         "schedlab",
         &[
@@ -90,6 +77,8 @@ const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
     ("schedlab-scx", "schedlab-trace"),
     ("schedlab-scx-native", "schedlab-engine"),
     ("schedlab-run", "schedlab-trace"),
+    ("schedlab-host", "schedlab-trace"),
+    ("schedlab-guest", "schedlab-workload"),
     ("schedlab-lab", "schedlab-sim"),
 ];
 
