@@ -59,6 +59,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "schedlab-lab",
             "schedlab-host",
             "schedlab-vm",
+            "schedlab-scx",
             "schedlab-scx-native",
             "schedlab-report",
         ],

@@ -26,7 +26,7 @@ const MACHINE_BYTES_MAX: u64 = 1 << 20;
 pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
     let machine = args.machine.as_deref().map(spec).transpose()?;
     Ok(SimLane {
-        made: Vec::new(),
+        schedulers: Vec::new(),
         machine: machine.map(Arc::new),
         hz: args.hz,
         preempt: args.preempt,

@@ -7,8 +7,8 @@ mod commands;
 mod error;
 mod input;
 mod machine;
-mod made;
 mod output;
+mod schedulers;
 mod table;
 
 use clap::Parser;

@@ -3,9 +3,7 @@
 
 use crate::objects::BlockedTask;
 use schedlab_model::{CgroupId, Machine, Nanos};
-use schedlab_sched::BandwidthStats;
-use schedlab_sched::boundary::options::Options;
-use schedlab_sched::registry::SchedulerInfo;
+use schedlab_sched::{BandwidthStats, Options, Scheduler};
 
 /// Everything that determines a run beside the workload.
 #[derive(Clone, Debug)]
@@ -13,7 +11,7 @@ pub struct SimConfig<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// The scheduler.
-    pub scheduler: &'a SchedulerInfo,
+    pub scheduler: &'a Scheduler,
     /// Its tunables.
     pub options: &'a Options,
     /// Seed of every random draw.

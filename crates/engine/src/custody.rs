@@ -18,7 +18,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let class = usize::from(self.core.task(task).class);
         self.error.get_or_insert_with(|| SimError::Scheduler {
             fault,
-            scheduler: self.scheduler.into(),
+            scheduler: self.config.scheduler.name.to_string(),
             class: self.classes.get(class).map_or("none", |class| class.name()).into(),
             callback,
             task: self.execs[task.index()].name.clone(),

@@ -71,8 +71,6 @@ pub(crate) struct Engine<'a, S> {
     pub error: Option<SimError>,
     /// Somebody watches the choices.
     pub watch: Option<Watch<'a>>,
-    /// The name of the scheduler.
-    pub scheduler: &'a str,
     /// Somebody watches the choices, locks or exits cost time, or a class is told of idle CPUs:
     /// most runs have none of it, and ask once a reschedule.
     pub has_followers: bool,
@@ -88,7 +86,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     pub fn new(
         workload: &'a Workload,
         config: &'a SimConfig<'a>,
-        (scheduler, classes): (&'a str, Vec<Box<dyn SchedClass>>),
+        classes: Vec<Box<dyn SchedClass>>,
         sink: S,
     ) -> Self {
         let machine = config.machine;
@@ -109,7 +107,6 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             config,
             sink,
             locks: Locks::new(&machine.costs, machine.nr_cpus(), &classes),
-            scheduler,
             has_followers: false,
             walks: Walks::new(&machine.costs, &classes),
             balance_from: stack::first_that_balances(&classes),
@@ -189,7 +186,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         self.core.requests_done();
         if let Some(what) = self.core.take_failure() {
-            let (scheduler, time_ns) = (self.scheduler.into(), self.core.now);
+            let scheduler = self.config.scheduler.name.to_string();
+            let time_ns = self.core.now;
             self.error.get_or_insert(SimError::Failed { scheduler, what, time_ns });
         }
     }

@@ -62,6 +62,8 @@ pub enum SimError {
     Workload(String),
     /// The machine is impossible.
     Machine(String),
+    /// The scheduler cannot be had on this machine or with these options.
+    Unavailable(String),
     /// The scheduler broke a rule.
     Scheduler {
         /// Which rule.
@@ -134,7 +136,7 @@ pub enum SimError {
 impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Workload(text) => f.write_str(text),
+            Self::Workload(text) | Self::Unavailable(text) => f.write_str(text),
             Self::Machine(text) => write!(f, "machine: {text}"),
             Self::Scheduler { fault, scheduler, class, callback, task, cpu, time_ns } => write!(
                 f,

@@ -50,21 +50,34 @@ pub use objects::BlockedTask;
 pub use observe::{Cause, Decision, Observer};
 
 use schedlab_model::{TraceSink, Workload};
-use schedlab_sched::SchedClass;
 use schedlab_sched::fair::tunables::has_autogroups;
 use std::borrow::Cow;
 
-/// Runs `workload` as `config` says. Every event goes to `sink`, at the end `end`.
+/// Runs `workload` as `config` says. Every event goes to `sink`, at the end `end`. The observer is
+/// told of every choice; the run is not changed by it.
 ///
-/// Fails if the workload does not fit the machine, or if the scheduler breaks a rule; the events
-/// up to that point have gone to the sink then.
+/// # Errors
+/// If the workload does not fit the machine, if the scheduler cannot be had, or if it breaks a rule;
+/// the events up to that point have gone to the sink then.
 pub fn simulate<S: TraceSink>(
     workload: &Workload,
     config: &SimConfig<'_>,
     sink: S,
+    observer: Option<&mut dyn Observer>,
 ) -> Result<SimOutcome, SimError> {
     let workload = &*grouped(workload, config)?;
-    checked(workload, config, sink)?.run()
+    workload
+        .check(config.machine.nr_cpus())
+        .map_err(|error| SimError::Workload(error.to_string()))?;
+    config.machine.check().map_err(SimError::Machine)?;
+    let scheduler = config.scheduler;
+    let classes = scheduler
+        .stack(config.options, config.machine, &workload.cgroups)
+        .map_err(SimError::Unavailable)?;
+    let mut engine = engine::Engine::new(workload, config, classes, sink);
+    refuse::check(workload, &scheduler.name, &engine.classes).map_err(SimError::Workload)?;
+    engine.watch = observer.map(|observer| observe::Watch::new(observer, config.machine.nr_cpus()));
+    engine.run()
 }
 
 /// The workload with the groups that the scheduler makes of its sessions, if it does.
@@ -77,78 +90,4 @@ pub fn grouped<'w>(
     }
     let grouped = workload.with_autogroups();
     grouped.map(Cow::Owned).map_err(|error| SimError::Workload(error.to_string()))
-}
-
-/// The same, with an observer of every choice. The run is not changed by it.
-pub fn simulate_observed<S: TraceSink>(
-    workload: &Workload,
-    config: &SimConfig<'_>,
-    sink: S,
-    observer: &mut dyn Observer,
-) -> Result<SimOutcome, SimError> {
-    let workload = &*grouped(workload, config)?;
-    let mut engine = checked(workload, config, sink)?;
-    engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
-    engine.run()
-}
-
-/// A scheduler that stands in no list: its name, and a stack of classes for one run.
-pub struct Prepared<'a> {
-    /// Name, for errors.
-    pub name: &'a str,
-    /// Classes, highest first.
-    pub classes: Vec<Box<dyn SchedClass>>,
-}
-
-/// Runs `workload` under a scheduler made at run time. `config.scheduler` says what it promises,
-/// and is not asked for its classes.
-pub fn simulate_prepared<S: TraceSink>(
-    workload: &Workload,
-    config: &SimConfig<'_>,
-    prepared: Prepared<'_>,
-    sink: S,
-) -> Result<SimOutcome, SimError> {
-    checked_with(workload, config, Some(prepared), sink)?.run()
-}
-
-/// The same, with an observer of every choice.
-pub fn simulate_prepared_observed<'a, S: TraceSink>(
-    workload: &'a Workload,
-    config: &'a SimConfig<'a>,
-    prepared: Prepared<'a>,
-    sink: S,
-    observer: &'a mut dyn Observer,
-) -> Result<SimOutcome, SimError> {
-    let mut engine = checked_with(workload, config, Some(prepared), sink)?;
-    engine.watch = Some(observe::Watch::new(observer, config.machine.nr_cpus()));
-    engine.run()
-}
-
-/// An engine for a workload that fits the machine and the scheduler.
-fn checked<'a, S: TraceSink>(
-    workload: &'a Workload,
-    config: &'a SimConfig<'a>,
-    sink: S,
-) -> Result<engine::Engine<'a, S>, SimError> {
-    checked_with(workload, config, None, sink)
-}
-
-fn checked_with<'a, S: TraceSink>(
-    workload: &'a Workload,
-    config: &'a SimConfig<'a>,
-    prepared: Option<Prepared<'a>>,
-    sink: S,
-) -> Result<engine::Engine<'a, S>, SimError> {
-    workload
-        .check(config.machine.nr_cpus())
-        .map_err(|error| SimError::Workload(error.to_string()))?;
-    config.machine.check().map_err(SimError::Machine)?;
-    let scheduler = config.scheduler;
-    let Prepared { name, classes } = prepared.unwrap_or_else(|| Prepared {
-        name: scheduler.name,
-        classes: (scheduler.build)(config.options, config.machine, &workload.cgroups),
-    });
-    let engine = engine::Engine::new(workload, config, (name, classes), sink);
-    refuse::check(workload, name, &engine.classes).map_err(SimError::Workload)?;
-    Ok(engine)
 }

@@ -31,7 +31,7 @@ fn case<'a>(workload: &'a Workload, name: &str, nr_cpus: u32, is_on: bool) -> Ca
     let scheduler = find(name).unwrap();
     let mut case = Case::new(workload, scheduler, nr_cpus);
     let value = u64::from(is_on);
-    case.options.set(scheduler.tunables, "sched_autogroup_enabled", value).unwrap();
+    case.options.set(&scheduler.tunables, "sched_autogroup_enabled", value).unwrap();
     case.until_ns = Some(8 * S);
     case
 }

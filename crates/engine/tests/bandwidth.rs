@@ -10,12 +10,13 @@ use common::{Case, MS, S};
 use schedlab_model::{
     CgroupId, CgroupSpec, Costs, CpuMax, Machine, Op, Preempt, SchedAttr, TaskSpec, Workload,
 };
-use schedlab_sched::registry::{SchedulerInfo, find};
+use schedlab_sched::Scheduler;
+use schedlab_sched::registry::find;
 
 const ALL: [&str; 6] =
     ["linux-6.1", "linux-6.6", "linux-6.12.0", "linux-6.12", "linux-6.18", "linux-7.1"];
 
-fn scheduler(name: &str) -> &'static SchedulerInfo {
+fn scheduler(name: &str) -> &'static Scheduler {
     find(name).expect("the scheduler is registered")
 }
 

@@ -10,11 +10,12 @@ use common::checks::{Broken, check_case, check_fair};
 use common::workloads::{all, burst, bursts, endless_hogs, nice, on, task};
 use common::{Case, MS, S};
 use schedlab_engine::{SchedulerFault, SimError};
-use schedlab_model::{CpuId, Machine, Policy, TaskId, TaskSpec, Workload};
+use schedlab_model::{CpuId, Machine, Policy, Preempt, TaskId, TaskSpec, Workload};
 use schedlab_sched::boundary::class::select_idle_cpu;
-use schedlab_sched::registry::{Claims, SchedulerInfo};
+use schedlab_sched::{Claims, Make, Scheduler};
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, TaskState, WakeFlags};
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What the class does wrong.
@@ -213,15 +214,17 @@ fn class(sin: Sin, machine: &Machine) -> Vec<Box<dyn SchedClass>> {
 /// A registry entry of its own, for each sin.
 macro_rules! canary {
     ($name:ident, $sin:ident) => {
-        const $name: SchedulerInfo = SchedulerInfo {
-            name: "canary",
-            summary: "round robin by CPU with a fault",
-            source: "this test",
-            leaves_out: "everything else",
+        static $name: LazyLock<Scheduler> = LazyLock::new(|| Scheduler {
+            name: "canary".into(),
+            summary: "round robin by CPU with a fault".into(),
+            source: "this test".into(),
+            leaves_out: "everything else".into(),
             claims: CLAIMS,
-            tunables: &[],
-            build: |_, machine, _| class(Sin::$sin, machine),
-        };
+            preempt: Preempt::Full,
+            tunables: Vec::new(),
+            digest: None,
+            make: Make::new(|_, machine, _| class(Sin::$sin, machine)),
+        });
     };
 }
 
@@ -384,7 +387,8 @@ fn shares_that_drift_from_fair_are_named() {
 
 #[test]
 fn a_cpu_that_idles_beside_a_waiting_task_is_named() {
-    let info = SchedulerInfo { claims: Claims { work_conserving: true, ..CLAIMS }, ..LEAVES_IDLE };
+    let info =
+        Scheduler { claims: Claims { work_conserving: true, ..CLAIMS }, ..LEAVES_IDLE.clone() };
     let workload = hogs(2, 40);
     let case = Case::new(&workload, &info, 2);
     let parts = ["CPU 1 idles", "hog-1"];

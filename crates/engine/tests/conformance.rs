@@ -11,16 +11,17 @@ use common::Case;
 use common::checks::{check_case, check_fair, check_starvation_free};
 use schedlab_model::machine::{InterruptArrivals, InterruptSource, Shape};
 use schedlab_model::{Costs, CpuMask, Machine, Preempt, Topology};
-use schedlab_sched::registry::{SCHEDULERS, SchedulerInfo};
+use schedlab_sched::Scheduler;
+use schedlab_sched::registry::SCHEDULERS;
 
 /// Runs `check` for every scheduler that `claims`, and reports all failures together.
 fn for_each(
-    claims: impl Fn(&SchedulerInfo) -> bool,
-    check: impl Fn(&'static SchedulerInfo, &mut Vec<String>),
+    claims: impl Fn(&Scheduler) -> bool,
+    check: impl Fn(&'static Scheduler, &mut Vec<String>),
 ) {
     let mut failures = Vec::new();
     let mut nr_checked = 0;
-    for &info in SCHEDULERS.iter().filter(|info| claims(info)) {
+    for info in SCHEDULERS.iter().filter(|info| claims(info)) {
         check(info, &mut failures);
         nr_checked += 1;
     }

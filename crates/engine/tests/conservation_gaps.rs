@@ -14,7 +14,8 @@ use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Amount, CpuMask, Op, Policy, SchedAttr, TaskId, TaskSpec, TraceSink, Workload,
 };
-use schedlab_sched::registry::{SCHEDULERS, SchedulerInfo, find};
+use schedlab_sched::Scheduler;
+use schedlab_sched::registry::{SCHEDULERS, find};
 
 /// Shortest gap that is told.
 const SHORTEST: u64 = MS / 2;
@@ -89,7 +90,7 @@ fn scenario(name: &str) -> Workload {
 const SCENARIOS: [&str; 4] = ["forked", "woken", "driven", "yields"];
 
 /// "0 late-balance 5000-6000": task 0 waited from 5 to 6 ms beside an idle CPU that took it then.
-fn gaps(scheduler: &SchedulerInfo, name: &str) -> Vec<String> {
+fn gaps(scheduler: &Scheduler, name: &str) -> Vec<String> {
     let workload = scenario(name);
     let mut case = Case::new(&workload, scheduler, 2);
     case.machine.hz = 1000;
@@ -186,7 +187,7 @@ fn the_gaps_of_each_scheduler_are_found_by_name() {
 #[test]
 fn one_queue_for_all_cpus_has_no_gap() {
     let mut nr_checked = 0;
-    for info in SCHEDULERS {
+    for info in SCHEDULERS.iter() {
         let is_textbook = info.claims.work_conserving && !info.name.starts_with("linux-");
         // The first CFS patch is a Linux too.
         if is_textbook && !info.name.starts_with("cfs-") {

@@ -19,7 +19,7 @@ fn run(
     workload.duration_ns = duration_ns;
     let machine = Machine { costs, ..Machine::flat(1) };
     let scheduler = registry::find("rr").expect("rr is registered");
-    let options = Options::defaults(scheduler.tunables);
+    let options = Options::defaults(&scheduler.tunables);
     let config = SimConfig {
         machine: &machine,
         scheduler,
@@ -28,7 +28,7 @@ fn run(
         until_ns,
         watchdog_ns: None,
     };
-    simulate(&workload, &config, NullSink)
+    simulate(&workload, &config, NullSink, None)
 }
 
 fn endless(op: Op) -> Program {

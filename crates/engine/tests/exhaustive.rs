@@ -17,7 +17,9 @@ use schedlab_model::{
     Amount, DeadlineParams, LoopCount, MutexProtocol, ObjectId, ObjectKind, ObjectSpec, Op, Policy,
     Program, SchedAttr, TaskSpec, Workload,
 };
-use schedlab_sched::registry::{SCHEDULERS, SchedulerInfo};
+use schedlab_sched::Scheduler;
+use schedlab_sched::registry::SCHEDULERS;
+use std::sync::Arc;
 
 const KINDS: [&str; 4] = ["nice 0", "nice 5", "FIFO 1", "DEADLINE"];
 const PROGRAMS: [&str; 5] = ["runs", "sleeps", "yields", "forks", "locks"];
@@ -102,7 +104,7 @@ const fn nr_cases(n: usize) -> usize {
 /// Runs every multiset of three `letters` under `schedulers`; returns the number of sets.
 fn exhaust(
     letters: &[Letter],
-    schedulers: &[&'static SchedulerInfo],
+    schedulers: &[&'static Arc<Scheduler>],
     prepare: impl Fn(&mut Case<'_>),
 ) -> usize {
     let mut failures = Vec::new();
@@ -129,7 +131,7 @@ fn exhaust(
 
 /// Every second scheduler of the registry from `first` on.
 fn half(first: usize) {
-    let schedulers: Vec<_> = SCHEDULERS.iter().copied().skip(first).step_by(2).collect();
+    let schedulers: Vec<_> = SCHEDULERS.iter().skip(first).step_by(2).collect();
     assert_eq!(exhaust(&alphabet(&KINDS[..3]), &schedulers, |_| {}), 37_820);
 }
 
@@ -149,12 +151,13 @@ fn under_the_others() {
 /// a mutex through which parameters are lent.
 #[test]
 fn under_the_full_stack() {
-    let has_deadline =
-        |info: &&SchedulerInfo| info.tunables.iter().any(|tunable| tunable.name == "dl_period_min");
-    let schedulers: Vec<_> = SCHEDULERS.iter().copied().filter(has_deadline).collect();
+    let has_deadline = |info: &&Arc<Scheduler>| {
+        info.tunables.iter().any(|tunable| tunable.name == "dl_period_min")
+    };
+    let schedulers: Vec<_> = SCHEDULERS.iter().filter(has_deadline).collect();
     assert!(schedulers.len() >= 5);
     let cases = exhaust(&alphabet(&[KINDS[0], KINDS[2], KINDS[3]]), &schedulers, |case| {
-        let tunables = case.scheduler.tunables;
+        let tunables = &case.scheduler.tunables;
         case.machine.hz = 1000;
         // A CPU may idle beside a task that is out of budget.
         case.judges_balance = false;

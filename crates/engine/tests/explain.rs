@@ -7,7 +7,7 @@ mod common;
 
 use common::workloads::{self, bursts, nice};
 use common::{Case, MS, Run};
-use schedlab_engine::{Cause, Decision, Observer, SimConfig, simulate_observed};
+use schedlab_engine::{Cause, Decision, Observer, SimConfig, simulate};
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{
     CgroupId, CgroupSpec, Costs, CpuId, EventKind, Machine, Nanos, SchedAttr, TaskSpec, Workload,
@@ -232,7 +232,7 @@ fn judge(case: &Case<'_>) -> (Judge, Run) {
         until_ns: case.until_ns,
         watchdog_ns: case.watchdog_ns,
     };
-    let outcome = simulate_observed(case.workload, &config, &mut trace, &mut judge).unwrap();
+    let outcome = simulate(case.workload, &config, &mut trace, Some(&mut judge)).unwrap();
     assert_eq!(outcome, plain.outcome, "{}", case.describe());
     assert!(trace.events == plain.trace.events, "being watched changes {}", case.describe());
     (judge, Run { outcome, trace })
@@ -265,7 +265,7 @@ fn what_is_explained_is_what_runs_and_the_rules_hold() {
     for nr_cpus in [1, 2] {
         let mut cases = workloads::all(nr_cpus);
         cases.push(groups());
-        for &scheduler in SCHEDULERS {
+        for scheduler in SCHEDULERS.iter() {
             let mut nr_judged = 0;
             for workload in &cases {
                 let mut case = Case::new(workload, scheduler, nr_cpus);
@@ -324,7 +324,7 @@ fn a_wrong_statement_is_refused() {
         watchdog_ns: None,
     };
     let mut first = First(None);
-    simulate_observed(&workload, &config, &mut MemorySink::default(), &mut first).unwrap();
+    simulate(&workload, &config, &mut MemorySink::default(), Some(&mut first)).unwrap();
     let decision = first.0.expect("the hogs take turns");
     let mut contest = decision.explanation.unwrap().contests.pop().unwrap();
     assert_eq!(contest.rule.kind(), "least");

@@ -147,7 +147,7 @@ fn a_server_without_runtime_serves_nobody() {
     let workload = Workload::new("server", vec![fifo(), fair()]);
     let info = find("linux-6.12").unwrap();
     let mut case = Case::new(&workload, info, 1);
-    case.options.set(info.tunables, "fair_server_runtime", 0).unwrap();
+    case.options.set(&info.tunables, "fair_server_runtime", 0).unwrap();
     case.until_ns = Some(3_000 * MS);
     case.watchdog_ns = None;
     assert_eq!(timeline(&case.run().unwrap()), "0A");
@@ -170,8 +170,8 @@ fn delayed_sleepers_do_not_keep_the_cpu_from_real_time_tasks() {
             let workload = Workload::new("delayed", tasks);
             for nr_cpus in [1, 2] {
                 let mut case = Case::new(&workload, info, nr_cpus);
-                case.options.set(info.tunables, "fair_server_runtime", 2 * MS).unwrap();
-                case.options.set(info.tunables, "fair_server_period", 8 * MS).unwrap();
+                case.options.set(&info.tunables, "fair_server_runtime", 2 * MS).unwrap();
+                case.options.set(&info.tunables, "fair_server_period", 8 * MS).unwrap();
                 case.machine.hz = 1000;
                 if let Err(broken) = check_case(&case) {
                     panic!("phase {phase}: {}", broken.text);

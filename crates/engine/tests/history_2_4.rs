@@ -13,7 +13,8 @@ use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{
     Costs, LoopCount, Machine, Op, Policy, Program, SchedAttr, TaskSpec, Workload,
 };
-use schedlab_sched::registry::{Claims, SchedulerInfo, find};
+use schedlab_sched::registry::find;
+use schedlab_sched::{Claims, Scheduler};
 
 fn endless() -> Program {
     ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000 * MS).end_loop().build()
@@ -33,7 +34,7 @@ fn simulate(tasks: Vec<TaskSpec>, options: &[(&str, u64)], until_ticks: u64) -> 
     let workload = Workload::new("vector", tasks);
     let mut case = Case::new(&workload, info, 1);
     for (name, value) in options {
-        case.options.set(info.tunables, name, *value).unwrap();
+        case.options.set(&info.tunables, name, *value).unwrap();
     }
     case.machine = Machine { hz: 100, ..case.machine };
     case.until_ns = Some(until_ticks * 10 * MS);
@@ -171,7 +172,7 @@ fn section_2_10_a_child_gives_its_rest_back() {
 fn it_conserves_work_where_nobody_yields() {
     let info = find("linux-2.4.18").unwrap();
     let claims = Claims { work_conserving: true, ..info.claims };
-    let claiming: &'static SchedulerInfo = Box::leak(Box::new(SchedulerInfo { claims, ..*info }));
+    let claiming = Scheduler { claims, ..Scheduler::clone(info) };
     let mut nr_checked = 0;
     for nr_cpus in [2, 4] {
         for workload in all(nr_cpus) {
@@ -179,7 +180,7 @@ fn it_conserves_work_where_nobody_yields() {
             if ops.any(|op| matches!(op, Op::Yield)) {
                 continue;
             }
-            let mut case = Case::new(&workload, claiming, nr_cpus);
+            let mut case = Case::new(&workload, &claiming, nr_cpus);
             case.machine = Machine { costs: Costs::ZERO, hz: 100, ..case.machine };
             check_case(&case).unwrap_or_else(|broken| panic!("{}", broken.text));
             nr_checked += 1;

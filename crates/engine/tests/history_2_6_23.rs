@@ -133,7 +133,7 @@ fn section_5_3_a_child_runs_before_its_parent() {
     assert_eq!(timeline(&run), "0A 3B 4A 16B 23A 34B");
     let workload = Workload::new("vector", vec![parent, child]);
     let mut case = case(&workload, FIRST, 1000, 25);
-    case.options.set(case.scheduler.tunables, "sched_child_runs_first", 0).unwrap();
+    case.options.set(&case.scheduler.tunables, "sched_child_runs_first", 0).unwrap();
     let run = case.run().unwrap();
     assert_eq!(timeline(&run), "0A 9B 20A");
 }
@@ -151,7 +151,7 @@ fn section_5_3_default_and_compatible_yield() {
     let workload = Workload::new("vector", tasks);
     let hog_share = |compat: u64| {
         let mut case = case(&workload, FIRST, 1000, 1_000);
-        case.options.set(case.scheduler.tunables, "sched_compat_yield", compat).unwrap();
+        case.options.set(&case.scheduler.tunables, "sched_compat_yield", compat).unwrap();
         let run = case.run().unwrap();
         measures(&case, &run).tasks[1].cpu_time_ns * 100 / run.trace.end_ns
     };

@@ -39,9 +39,9 @@ impl<'a> Setup<'a> {
         let mut case = Case::new(workload, info, self.nr_cpus);
         case.machine = Machine { hz: self.hz, ..case.machine };
         case.until_ns = Some(until_ms * MS);
-        case.options = Options::defaults(info.tunables);
+        case.options = Options::defaults(&info.tunables);
         for (name, value) in &self.set {
-            case.options.set(info.tunables, name, *value).unwrap();
+            case.options.set(&info.tunables, name, *value).unwrap();
         }
         let run = case.run().unwrap_or_else(|error| panic!("{error}"));
         let tasks = measures(&case, &run).tasks;

@@ -26,7 +26,7 @@ fn run(
     let workload = Workload::new("hrtick", tasks);
     let mut case = Case::new(&workload, info, 1);
     for (name, value) in set {
-        case.options.set(info.tunables, name, *value).expect("it has the feature");
+        case.options.set(&info.tunables, name, *value).expect("it has the feature");
     }
     case.machine = Machine { hz, ..case.machine };
     case.until_ns = Some(until_us * 1_000);

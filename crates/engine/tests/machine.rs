@@ -369,7 +369,7 @@ fn turns(bytes: u64) -> Run {
     let info = registry::find("rr").unwrap();
     let mut case = Case { machine: cached(), ..Case::new(&workload, info, 1) };
     let parse = |_: &str| Ok(MS);
-    case.options.set_text(info.tunables, "quantum", "1ms", parse).unwrap();
+    case.options.set_text(&info.tunables, "quantum", "1ms", parse).unwrap();
     case.run().unwrap()
 }
 

@@ -6,7 +6,7 @@ mod common;
 
 use common::workloads::{nice, policy, task};
 use common::{Case, MS, S};
-use schedlab_engine::{Decision, Observer, SimConfig, simulate_observed};
+use schedlab_engine::{Decision, Observer, SimConfig, simulate};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::trace::MemorySink;
@@ -72,7 +72,7 @@ fn ticks_taken_at_once_are_ticks_taken_one_by_one() {
         let workload = Workload::new("long", tasks.collect());
         let costs = if draw.below(2) == 0 { Costs::ZERO } else { Costs::DEFAULT };
         let hz = [100, 250, 1000][draw.below(3) as usize];
-        for info in SCHEDULERS {
+        for info in SCHEDULERS.iter() {
             let machine = Machine { hz, costs, ..Machine::flat(nr_cpus) };
             let until_ns = Some(2 * S);
             let case =
@@ -87,7 +87,7 @@ fn ticks_taken_at_once_are_ticks_taken_one_by_one() {
                 watchdog_ns: None,
             };
             let mut trace = MemorySink::default();
-            let one_by_one = simulate_observed(&workload, &config, &mut trace, &mut Blind).unwrap();
+            let one_by_one = simulate(&workload, &config, &mut trace, Some(&mut Blind)).unwrap();
             assert_eq!(at_once.outcome, one_by_one, "workload {number}, {}", case.describe());
             let same = at_once.trace.events == trace.events;
             assert!(same, "workload {number}, {}: another trace", case.describe());

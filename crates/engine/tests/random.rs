@@ -242,7 +242,7 @@ fn drawn_workloads_keep_the_rules() {
         draw.nr_cgroups = 1 + draw.below(4);
         let workload = draw.workload(number);
         let machine = draw.machine();
-        for info in SCHEDULERS {
+        for info in SCHEDULERS.iter() {
             // Linux balances load and not tasks: beside pinned, light or real-time tasks a CPU may
             // idle for many intervals of balancing, and no bound holds for every workload.
             let machine = machine.clone();

@@ -9,7 +9,7 @@ mod common;
 use common::checks::measures;
 use common::workloads::{burst, bursts, nice, on, policy, task};
 use common::{Case, MS, Run, S};
-use schedlab_engine::{Decision, Observer, SimConfig, simulate_observed};
+use schedlab_engine::{Decision, Observer, SimConfig};
 use schedlab_metrics::TaskMeasures;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::MemorySink;
@@ -44,7 +44,7 @@ fn simulate(
     let workload = Workload::new("vector", tasks);
     let mut case = Case::new(&workload, info, 1);
     for (name, value) in options {
-        case.options.set(info.tunables, name, *value).unwrap();
+        case.options.set(&info.tunables, name, *value).unwrap();
     }
     case.machine = Machine { hz, ..case.machine };
     case.until_ns = Some(until_ms * MS);
@@ -105,7 +105,7 @@ fn slots(
     let workload = Workload::new("slots", tasks);
     let mut case = Case::new(&workload, info, 1);
     for (name, value) in options {
-        case.options.set(info.tunables, name, *value).unwrap();
+        case.options.set(&info.tunables, name, *value).unwrap();
     }
     let machine = Machine { hz: 1_000, costs: Costs::ZERO, ..case.machine.clone() };
     let config = SimConfig {
@@ -117,7 +117,7 @@ fn slots(
         watchdog_ns: None,
     };
     let mut seen = Slots::default();
-    simulate_observed(&workload, &config, MemorySink::default(), &mut seen).unwrap();
+    schedlab_engine::simulate(&workload, &config, MemorySink::default(), Some(&mut seen)).unwrap();
     let ends = seen.stays.iter().skip(1).map(|stay| stay.2);
     let text: Vec<String> = seen
         .stays

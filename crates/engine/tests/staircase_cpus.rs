@@ -30,7 +30,7 @@ fn simulate(scheduler: &str, topology: Topology, tasks: Vec<TaskSpec>, until_ms:
     let workload = Workload::new("cpus", tasks);
     let mut case = Case::new(&workload, find(scheduler).unwrap(), topology.nr_cpus());
     case.machine = Machine { hz: 1_000, costs: Costs::ZERO, topology, ..case.machine };
-    case.options.set(case.scheduler.tunables, "cache_hot", 0).unwrap();
+    case.options.set(&case.scheduler.tunables, "cache_hot", 0).unwrap();
     case.until_ns = Some(until_ms * MS);
     case.run().unwrap_or_else(|error| panic!("{error}"))
 }

@@ -38,7 +38,7 @@ fn simulate(
     let info = find(scheduler).expect("the scheduler is registered");
     let workload = Workload::new("vector", tasks);
     let mut case = Case::new(&workload, info, 1);
-    case.options.set(info.tunables, "scaling_cpus", scaling_cpus).unwrap();
+    case.options.set(&info.tunables, "scaling_cpus", scaling_cpus).unwrap();
     case.machine = Machine { hz, ..case.machine };
     case.until_ns = Some(until_ms * MS);
     let run = case.run().unwrap_or_else(|error| panic!("{error}"));

@@ -58,7 +58,7 @@ fn simulate(
     let info = find(scheduler).expect("the scheduler is registered");
     let mut case = Case::new(workload, info, 1);
     for (name, value) in options {
-        case.options.set(info.tunables, name, *value).unwrap();
+        case.options.set(&info.tunables, name, *value).unwrap();
     }
     case.machine = Machine { hz: 100, ..case.machine };
     case.until_ns = until_ms.map(|ms| ms * MS);
@@ -457,7 +457,7 @@ fn members_rr_conforms() {
             for scheduler in ALL {
                 let info = find(scheduler).unwrap();
                 let mut case = Case::new(&workload, info, nr_cpus);
-                case.options.set(info.tunables, "members", 1).unwrap();
+                case.options.set(&info.tunables, "members", 1).unwrap();
                 case.machine = Machine { costs: Costs::DEFAULT, ..case.machine };
                 check_case(&case).unwrap_or_else(|broken| panic!("{}", broken.text));
             }

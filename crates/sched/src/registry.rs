@@ -1,177 +1,95 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The only list of schedulers. A new scheduler is one file and one line here.
+//! The only list of schedulers. A new scheduler is one file and one line here; a new kernel is a
+//! row of [`crate::kernels`].
 
-use crate::boundary::class::SchedClass;
-use crate::boundary::options::{Options, Tunable};
-use schedlab_model::{CgroupSpec, Machine};
+use crate::kernels::MODELS;
+use crate::scheduler::Scheduler;
+use crate::textbook::{fcfs, lottery, mlfq, multilevel, priority, rr, sjf, stride, vtime};
+use crate::{cfs_early, cfs_groups, o_n, o1, staircase, wrr};
+use schedlab_model::KernelVersion;
+use std::sync::{Arc, LazyLock};
 
-/// What a scheduler promises; the conformance suite holds it to that.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Claims {
-    /// No CPU stays idle while a task that may use it waits.
-    pub work_conserving: bool,
-    /// Every runnable task of equal importance runs again within bounded time.
-    pub starvation_free: bool,
-    /// Equal CPU hogs on one CPU get equal shares.
-    pub fair: bool,
-    /// It must be told the length of CPU bursts in advance.
-    pub needs_burst: bool,
-}
-
-/// Makes a stack of classes, highest priority first.
-pub type Build = fn(&Options, &Machine, &[CgroupSpec]) -> Vec<Box<dyn SchedClass>>;
-
-/// A scheduler's entry.
-#[derive(Clone, Copy, Debug)]
-pub struct SchedulerInfo {
-    /// Name: what it is faithful to.
-    pub name: &'static str,
-    /// One line for lists.
-    pub summary: &'static str,
-    /// Where its rules come from.
-    pub source: &'static str,
-    /// What it leaves out or simplifies.
-    pub leaves_out: &'static str,
-    /// What it promises.
-    pub claims: Claims,
-    /// Its tunables.
-    pub tunables: &'static [Tunable],
-    /// Makes its stack of classes, highest priority first.
-    pub build: Build,
-}
-
-/// A stack of classes for one run, or why there is none.
-pub type MadeStack = Result<Vec<Box<dyn SchedClass>>, String>;
-
-type MakeStack = dyn Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync;
-
-/// A scheduler that is no entry here because it is made at run time, from a file for example.
-pub struct MadeScheduler {
-    /// Name.
-    pub name: String,
-    /// What it promises, its tunables, and what its model leaves out; not its name.
-    pub like: &'static SchedulerInfo,
-    /// A sum of what it was made of: two with equal sums decide alike. Empty: not known.
-    pub sum: String,
-    make: Box<MakeStack>,
-}
-
-impl MadeScheduler {
-    /// A scheduler called `name`, of which `make` gives a fresh stack for each run.
-    pub fn new(
-        name: impl Into<String>,
-        like: &'static SchedulerInfo,
-        make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> MadeStack + Send + Sync + 'static,
-    ) -> Self {
-        Self { name: name.into(), like, sum: String::new(), make: Box::new(make) }
-    }
-
-    /// The same with a sum of what it was made of.
-    pub fn with_sum(self, sum: String) -> Self {
-        Self { sum, ..self }
-    }
-
-    /// Makes its stack of classes, highest priority first.
-    pub fn build(&self, options: &Options, machine: &Machine, cgroups: &[CgroupSpec]) -> MadeStack {
-        (self.make)(options, machine, cgroups)
-    }
-}
-
-impl std::fmt::Debug for MadeScheduler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MadeScheduler").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl PartialEq for MadeScheduler {
-    /// Names tell schedulers apart.
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for MadeScheduler {}
-
-/// All schedulers.
-pub const SCHEDULERS: &[&SchedulerInfo] = &[
-    &crate::textbook::fcfs::INFO,
-    &crate::textbook::sjf::SJF,
-    &crate::textbook::sjf::SJF_PREDICTED,
-    &crate::textbook::sjf::SRTF,
-    &crate::textbook::sjf::SRTF_PREDICTED,
-    &crate::textbook::priority::PRIORITY,
-    &crate::textbook::priority::PRIORITY_PREEMPTIVE,
-    &crate::textbook::priority::PRIORITY_RR,
-    &crate::textbook::rr::INFO,
-    &crate::textbook::multilevel::MULTILEVEL,
-    &crate::textbook::multilevel::MULTILEVEL_TIMESHARE,
-    &crate::textbook::mlfq::INFO,
-    &crate::textbook::lottery::INFO,
-    &crate::textbook::stride::INFO,
-    &crate::textbook::vtime::INFO,
-    &crate::wrr::WRR,
-    &crate::wrr::GROUP_WRR,
-    &crate::wrr::BASIC_WRR_AS_BUILT,
-    &crate::wrr::RMLFQ_DESIGN,
-    &crate::wrr::RMLFQ_AS_BUILT_64,
-    &crate::wrr::RMLFQ_AS_BUILT_32,
-    &crate::o_n::INFO,
-    &crate::o1::INFO_2_6_0,
-    &crate::o1::INFO_2_6_11,
-    &crate::o1::INFO_2_6_22,
-    &crate::staircase::RSDL_0_31,
-    &crate::staircase::SD_0_48,
-    &crate::cfs_early::INFO_V19,
-    &crate::cfs_early::INFO,
-    &crate::cfs_groups::INFO_2_6_24,
-    &crate::cfs_groups::INFO_2_6_32,
-    &crate::linux_6_1::INFO,
-    &crate::linux_6_12::INFO_6_6,
-    &crate::linux_6_12::INFO_6_12_0,
-    &crate::linux_6_12::INFO,
-    &crate::linux_6_12::INFO_6_18,
-    &crate::linux_6_12::INFO_7_1,
-    &crate::linux_6_12::INFO_7_2,
+/// Those that are not models of Linux 6.1 or later.
+const EARLY: &[fn() -> Scheduler] = &[
+    fcfs::scheduler,
+    sjf::sjf,
+    sjf::sjf_predicted,
+    sjf::srtf,
+    sjf::srtf_predicted,
+    priority::priority,
+    priority::priority_preemptive,
+    priority::priority_rr,
+    rr::scheduler,
+    multilevel::multilevel,
+    multilevel::multilevel_timeshare,
+    mlfq::scheduler,
+    lottery::scheduler,
+    stride::scheduler,
+    vtime::scheduler,
+    wrr::wrr,
+    wrr::group_wrr,
+    wrr::basic_wrr_as_built,
+    wrr::rmlfq_design,
+    wrr::rmlfq_as_built_64,
+    wrr::rmlfq_as_built_32,
+    o_n::scheduler,
+    o1::linux_2_6_0,
+    o1::linux_2_6_11,
+    o1::linux_2_6_22,
+    staircase::rsdl_0_31,
+    staircase::sd_0_48,
+    cfs_early::cfs_v19,
+    cfs_early::scheduler,
+    cfs_groups::linux_2_6_24,
+    cfs_groups::linux_2_6_32,
 ];
 
-/// The scheduler called `name`.
-pub fn find(name: &str) -> Option<&'static SchedulerInfo> {
-    SCHEDULERS.iter().copied().find(|info| info.name == name)
+/// All schedulers, in the order of lists.
+pub static SCHEDULERS: LazyLock<Vec<Arc<Scheduler>>> = LazyLock::new(|| {
+    let early = EARLY.iter().map(|scheduler| scheduler());
+    early.chain(MODELS.iter().map(|model| model.scheduler())).map(Arc::new).collect()
+});
+
+/// The scheduler called `name`; a kernel's also under its bare version (`6.12`).
+pub fn find(name: &str) -> Option<&'static Arc<Scheduler>> {
+    let exact = SCHEDULERS.iter().find(|scheduler| scheduler.name == name);
+    exact.or_else(|| {
+        let version: KernelVersion = name.parse().ok()?;
+        let name = format!("linux-{version}");
+        SCHEDULERS.iter().find(|scheduler| scheduler.name == name)
+    })
 }
 
-/// The models of the kernels just before and just after the one that `name` names as they do
-/// (`linux-6.14`), of which there is none; `None`: it names no kernel.
+/// Names of all schedulers, in the order of lists.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    SCHEDULERS.iter().map(|scheduler| scheduler.name.as_ref())
+}
+
+/// The models of the kernels just before and just after the one that `name` names (`linux-6.14`,
+/// `6.14`), of which there is none; `None`: it names no kernel.
 pub fn kernels_around(name: &str) -> Option<[Option<&'static str>; 2]> {
-    let wanted = kernel_version(name)?;
+    let wanted: KernelVersion = name.parse().ok()?;
     let versions = || {
-        let all = SCHEDULERS.iter().map(|info| (kernel_version(info.name), info.name));
-        all.filter_map(|(version, name)| Some((version?, name)))
+        let linux = names().filter(|name| name.starts_with("linux-"));
+        linux.filter_map(|name| Some((name.parse::<KernelVersion>().ok()?, name)))
     };
     let before = versions().filter(|(version, _)| *version < wanted).max();
     let after = versions().filter(|(version, _)| *version > wanted).min();
     Some([before, after].map(|found| found.map(|(_, name)| name)))
 }
 
-/// The numbers of a kernel's version; a series counts as its last release.
-fn kernel_version(name: &str) -> Option<[u32; 3]> {
-    let mut numbers = name.strip_prefix("linux-")?.split('.');
-    let mut number = || match numbers.next() {
-        Some(text) => text.parse().ok().map(Some),
-        None => Some(None),
-    };
-    let version = [number()??, number()??, number()?.unwrap_or(u32::MAX)];
-    numbers.next().is_none().then_some(version)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boundary::options::Options;
+    use schedlab_model::{Kernel, Preempt};
 
     #[test]
     fn a_kernel_without_a_model_lies_between_two() {
         let around = |name| kernels_around(name).unwrap().map(Option::unwrap_or_default);
         for (name, before, after) in [
             ("linux-6.14", "linux-6.12", "linux-6.18"),
+            ("6.14", "linux-6.12", "linux-6.18"),
             ("linux-6.12.5", "linux-6.12.0", "linux-6.12"),
             ("linux-5.15", "linux-2.6.32", "linux-6.1"),
             ("linux-2.4.20", "linux-2.4.18", "linux-2.6.0"),
@@ -180,18 +98,39 @@ mod tests {
         ] {
             assert_eq!(around(name), [before, after], "{name}");
         }
-        for name in ["6.14", "linux-", "linux-6", "linux-6.x", "linux-6.1.2.3", "linux-6.-1"] {
+        for name in ["rr", "linux-", "linux-6", "linux-6.x", "linux-6.1.2.3", "linux-6.-1"] {
             assert_eq!(kernels_around(name), None, "{name}");
         }
     }
 
     #[test]
+    fn a_kernel_has_one_name_in_every_lane() {
+        for name in ["6.12", "linux-6.12"] {
+            assert_eq!(find(name).unwrap().name, "linux-6.12");
+        }
+        assert_eq!(find("linux-6.16"), None);
+    }
+
+    #[test]
+    fn a_kernel_s_model_has_its_kernel_s_preemption() {
+        for scheduler in SCHEDULERS.iter().filter(|found| found.name.starts_with("linux-")) {
+            let version = scheduler.name.parse().expect("it is named after a version");
+            let kernel = Kernel::find(version).expect("the kernel is in the table");
+            assert_eq!(Some(scheduler.preempt), kernel.preempt, "{}", scheduler.name);
+        }
+        // The patch to 2.6.21 that became the fair class of 2.6.23; RSDL and SD were patches too.
+        for name in ["cfs-v19", "rsdl-0.31", "sd-0.48"] {
+            assert_eq!(find(name).unwrap().preempt, Preempt::None, "{name}");
+        }
+    }
+
+    #[test]
     fn names_are_unique_and_defaults_lie_in_range() {
-        for (index, info) in SCHEDULERS.iter().enumerate() {
-            assert!(SCHEDULERS[..index].iter().all(|other| other.name != info.name));
-            let mut options = Options::defaults(info.tunables);
-            for tunable in info.tunables {
-                options.set(info.tunables, tunable.name, tunable.default).unwrap();
+        for (index, scheduler) in SCHEDULERS.iter().enumerate() {
+            assert!(SCHEDULERS[..index].iter().all(|other| other.name != scheduler.name));
+            let mut options = Options::defaults(&scheduler.tunables);
+            for tunable in &scheduler.tunables {
+                options.set(&scheduler.tunables, &tunable.name, tunable.default).unwrap();
             }
         }
     }

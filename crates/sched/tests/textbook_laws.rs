@@ -66,11 +66,11 @@ fn claim_s3_20_sjf_is_optimal_among_all_orders() {
 fn claim_s3_20_srtf_beats_every_other_scheduler_in_mean_wait() {
     let arriving = [job(0, 9), job(1, 4), job(2, 9), job(3, 1), job(3, 5), job(17, 2)];
     let best = Experiment::new("srtf").run(&arriving).wait_sum();
-    for info in SCHEDULERS {
-        if !TEXTBOOK.contains(&info.name) {
+    for info in SCHEDULERS.iter() {
+        if !TEXTBOOK.contains(&&*info.name) {
             continue;
         }
-        let sum = Experiment::new(info.name).run(&arriving).wait_sum();
+        let sum = Experiment::new(&info.name).run(&arriving).wait_sum();
         assert!(best <= sum, "srtf {best}, {} {sum}", info.name);
     }
 }
@@ -332,8 +332,8 @@ fn yield_under_the_lottery_draws_anew() {
 
 #[test]
 fn equal_hogs_get_equal_shares_where_it_is_claimed() {
-    for info in SCHEDULERS.iter().filter(|info| TEXTBOOK.contains(&info.name)) {
-        let run = Experiment::new(info.name).until(30_000).run(&jobs(&[100_000; 3]));
+    for info in SCHEDULERS.iter().filter(|info| TEXTBOOK.contains(&&*info.name)) {
+        let run = Experiment::new(&info.name).until(30_000).run(&jobs(&[100_000; 3]));
         let shares: Vec<u64> = (0..3).map(|task| run.cpu_time(task)).collect();
         let even = shares.iter().all(|share| share.abs_diff(10_000) <= 200);
         // The lottery is even in expectation only, so it claims nothing and may be near.

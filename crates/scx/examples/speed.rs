@@ -9,12 +9,12 @@
 #[allow(dead_code, reason = "one scheduler is measured")]
 mod schedulers;
 
-use schedlab_engine::{Prepared, SimConfig, simulate_prepared};
+use schedlab_engine::{SimConfig, simulate};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::NullSink;
 use schedlab_model::{LoopCount, Machine, TaskSpec, Workload};
 use schedlab_sched::boundary::options::Options;
-use schedlab_scx::{INFO, stack};
+use schedlab_scx::named;
 
 /// CPU time of this process so far, s.
 fn cpu_s() -> f64 {
@@ -33,20 +33,18 @@ fn main() {
     let hogs = TaskSpec { instances: 32, ..TaskSpec::new("hog", hog) };
     let workload = Workload::new("J8", vec![hogs]);
     let machine = Machine::flat(8);
-    let options = Options::defaults(INFO.tunables);
+    let scheduler = named("vtime", || Ok(Box::new(schedulers::Simple::vtime())));
+    let options = Options::defaults(&scheduler.tunables);
     let config = SimConfig {
         machine: &machine,
-        scheduler: &INFO,
+        scheduler: &scheduler,
         options: &options,
         seed: 1,
         until_ns: Some(seconds * 1_000_000_000),
         watchdog_ns: None,
     };
-    let ops = Box::new(schedulers::Simple::vtime());
-    let classes = stack(ops, &options, &machine, &workload.cgroups);
     let before = cpu_s();
-    let prepared = Prepared { name: "vtime", classes };
-    let outcome = match simulate_prepared(&workload, &config, prepared, NullSink) {
+    let outcome = match simulate(&workload, &config, NullSink, None) {
         Ok(outcome) => outcome,
         Err(error) => panic!("{error}"),
     };

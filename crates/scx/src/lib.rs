@@ -36,5 +36,5 @@ pub use ops::{
     Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Ops, OpsFault, OpsInfo, OpsResult,
 };
 pub use options::{CoreVersion, ExtOptions, OnError};
-pub use stack::{INFO, made, stack, stack_checked};
+pub use stack::{named, scheduler, stack, stack_checked};
 pub use state::{Events, ExtState};

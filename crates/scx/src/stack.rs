@@ -15,19 +15,15 @@
 use super::class::ExtClass;
 use super::ops::{Ops, OpsInfo};
 use super::options::{self, CoreVersion, ExtOptions};
-use schedlab_model::{CgroupSpec, Machine};
-use schedlab_sched::SchedClass;
-use schedlab_sched::boundary::options::{Options, Tunable, concat};
+use schedlab_model::{CgroupSpec, Machine, Preempt};
 use schedlab_sched::deadline::tunables::EXT_SERVER;
-use schedlab_sched::linux_6_12::{INFO_6_18, KernelVersion, kernel_classes};
-use schedlab_sched::registry::{Claims, MadeScheduler, MadeStack, SchedulerInfo};
-
-const TUNABLES_6_18: [Tunable; options::TUNABLES.len() + INFO_6_18.tunables.len()] =
-    concat(options::TUNABLES, INFO_6_18.tunables);
+use schedlab_sched::{Claims, Make, Options, Scheduler, Stack, Tunable};
 
 /// Tunables: those of the core, and of the classes beside it.
-const TUNABLES: [Tunable; TUNABLES_6_18.len() + EXT_SERVER.len()] =
-    concat(&TUNABLES_6_18, EXT_SERVER);
+fn tunables() -> Vec<Tunable> {
+    let kernel = CoreVersion::V6_18.model().tunables();
+    [options::TUNABLES, &kernel, EXT_SERVER].concat()
+}
 
 /// A scheduler without callbacks: what the core does by itself.
 struct NoOps;
@@ -39,22 +35,31 @@ impl Ops for NoOps {
 }
 
 /// What all sched_ext schedulers have in common.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "sched_ext",
-    summary: "sched_ext without callbacks: one queue for each node, first come first served, 20 ms",
-    source: "Linux 6.18 and 7.1, kernel/sched/ext.c, ext_idle.c",
-    leaves_out: "sub-schedulers, hotplug, core scheduling, SCX_ENQ_IMMED, the wait of \
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "sched_ext".into(),
+        summary:
+            "sched_ext without callbacks: one queue for each node, first come first served, 20 ms"
+                .into(),
+        source: "Linux 6.18 and 7.1, kernel/sched/ext.c, ext_idle.c".into(),
+        leaves_out: "sub-schedulers, hotplug, core scheduling, SCX_ENQ_IMMED, the wait of \
                  SCX_KICK_WAIT, idle masks for each node, frequencies, the ext server of 7.1 \
-                 beside a scheduler that takes some tasks only (SCX_OPS_SWITCH_PARTIAL)",
-    claims: Claims {
-        work_conserving: false,
-        starvation_free: false,
-        fair: false,
-        needs_burst: false,
-    },
-    tunables: &TUNABLES,
-    build: |options, machine, cgroups| stack(Box::new(NoOps), options, machine, cgroups),
-};
+                 beside a scheduler that takes some tasks only (SCX_OPS_SWITCH_PARTIAL)"
+            .into(),
+        claims: Claims {
+            work_conserving: false,
+            starvation_free: false,
+            fair: false,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: tunables(),
+        digest: None,
+        make: Make::new(|options, machine, cgroups| {
+            stack(Box::new(NoOps), options, machine, cgroups)
+        }),
+    }
+}
 
 /// The stack around `ops`: deadline > real-time > ext, or, with SCX_OPS_SWITCH_PARTIAL, fair > ext.
 pub fn stack(
@@ -62,17 +67,14 @@ pub fn stack(
     options: &Options,
     machine: &Machine,
     cgroups: &[CgroupSpec],
-) -> Vec<Box<dyn SchedClass>> {
+) -> Stack {
     let settings = ExtOptions::from_options(options);
     let ext = ExtClass::new(ops, settings, machine, cgroups);
-    let version = match settings.core {
-        CoreVersion::V6_18 => KernelVersion::V6_18,
-        CoreVersion::V7_1 => KernelVersion::V7_1,
-    };
     let is_full = ext.is_full();
     // To 6.18 there are servers of fair tasks only; in full mode there are no such tasks.
-    let has_servers = !is_full || version == KernelVersion::V7_1;
-    let [deadline, rt, fair] = kernel_classes(version, has_servers, options, machine, cgroups);
+    let has_servers = !is_full || settings.core >= CoreVersion::V7_1;
+    let model = settings.core.model();
+    let [deadline, rt, fair] = model.classes(has_servers, options, machine, cgroups);
     if !is_full {
         vec![deadline, rt, fair, Box::new(ext)]
     } else if settings.needs_fair() {
@@ -82,15 +84,18 @@ pub fn stack(
     }
 }
 
-/// A scheduler that can be simulated by its name: `make` gives a fresh instance for each run, or
-/// says why it cannot.
-pub fn made(
+/// The scheduler called `name`: `make` gives a fresh instance for each run, or says why it cannot.
+pub fn named(
     name: impl Into<String>,
     make: impl Fn() -> Result<Box<dyn Ops>, String> + Send + Sync + 'static,
-) -> MadeScheduler {
-    MadeScheduler::new(name, &INFO, move |options, machine, cgroups| {
-        stack_checked(make()?, options, machine, cgroups)
-    })
+) -> Scheduler {
+    Scheduler {
+        name: name.into().into(),
+        make: Make::fallible(move |options, machine, cgroups| {
+            stack_checked(make()?, options, machine, cgroups)
+        }),
+        ..scheduler()
+    }
 }
 
 /// The stack around `ops`, or why the kernel would not take it.
@@ -99,7 +104,7 @@ pub fn stack_checked(
     options: &Options,
     machine: &Machine,
     cgroups: &[CgroupSpec],
-) -> MadeStack {
+) -> Result<Stack, String> {
     super::life::check(&ops.info(), ExtOptions::from_options(options).core)
         .map_err(|what| format!("sched_ext scheduler {:?}: {what}", ops.info().name))?;
     Ok(stack(ops, options, machine, cgroups))

@@ -9,12 +9,12 @@ mod support;
 #[allow(dead_code, reason = "only the workloads are of use here")]
 mod workloads;
 
-use schedlab_engine::{Prepared, SimConfig, SimOutcome, simulate_prepared};
+use schedlab_engine::{SimConfig, SimOutcome, simulate};
 use schedlab_model::machine::Shape;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{Costs, Event, Machine, ObjectId, TaskId, Topology, TraceSink, Workload};
 use schedlab_sched::boundary::options::Options;
-use schedlab_scx::{INFO, Ops, stack};
+use schedlab_scx::{Ops, scheduler};
 use schedlab_trace::TraceCheck;
 use support::MS;
 use support::schedulers::{Central, Global, Simple};
@@ -29,20 +29,18 @@ const SCHEDULERS: [(&str, Make); 4] = [
 ];
 
 fn run(workload: &Workload, machine: &Machine, core: u64, make: Make) -> (SimOutcome, MemorySink) {
-    let mut options = Options::defaults(INFO.tunables);
-    options.set(INFO.tunables, "scx_core", core).unwrap();
+    let mut options = Options::defaults(&scheduler().tunables);
+    options.set(&scheduler().tunables, "scx_core", core).unwrap();
     let config = SimConfig {
         machine,
-        scheduler: &INFO,
+        scheduler: &support::once(make()),
         options: &options,
         seed: 7,
         until_ns: None,
         watchdog_ns: None,
     };
-    let classes = stack(make(), &options, machine, &workload.cgroups);
     let mut trace = MemorySink::default();
-    let prepared = Prepared { name: "test", classes };
-    let outcome = simulate_prepared(workload, &config, prepared, &mut trace)
+    let outcome = simulate(workload, &config, &mut trace, None)
         .unwrap_or_else(|error| panic!("{} on {}: {error}", workload.name, machine.nr_cpus()));
     (outcome, trace)
 }

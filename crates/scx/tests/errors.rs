@@ -9,7 +9,7 @@ use schedlab_model::{CpuMask, TaskId};
 use schedlab_scx::consts::{
     DSQ_GLOBAL, DSQ_LOCAL, DSQ_LOCAL_ON, KICK_IDLE, KICK_PREEMPT, OPS_ENQ_LAST, SLICE_DFL,
 };
-use schedlab_scx::{Callback, Kernel, made};
+use schedlab_scx::{Callback, Kernel, named};
 use std::sync::{Arc, Mutex};
 use support::record::Recorded;
 use support::schedulers::{Global, SHARED};
@@ -218,9 +218,9 @@ fn schedulers_that_no_kernel_takes() {
     let error = case().run(late, Default::default()).error();
     assert!(error.contains("ops.init_task() failed (-1) for a[1000]: its fork fails"), "{error}");
     // One that is made at run time is refused before the run.
-    let maker = made("bad", || Ok(Box::new(Script { flags: 1 << 40, ..Script::default() })));
+    let scheduler = named("bad", || Ok(Box::new(Script { flags: 1 << 40, ..Script::default() })));
     let case = case();
-    let refusal = maker.build(&case.options, &case.machine, &case.workload.cgroups);
+    let refusal = scheduler.stack(&case.options, &case.machine, &case.workload.cgroups);
     assert!(refusal.is_err_and(|text| text.contains("flags 0x10000000000")));
 }
 

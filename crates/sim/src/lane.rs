@@ -4,11 +4,7 @@
 //! Every run's trace goes through the checker of the trace crate too: a model whose trace cannot
 //! have happened gives an error, never a number.
 
-use crate::machine;
-use schedlab_engine::{
-    Decision, Observer, Prepared, SimConfig, SimError, SimOutcome, simulate, simulate_observed,
-    simulate_prepared, simulate_prepared_observed,
-};
+use schedlab_engine::{Decision, Observer, SimConfig, SimError, SimOutcome, simulate};
 use schedlab_metrics::RunTotals;
 use schedlab_metrics::totals::settle;
 use schedlab_model::machine::SMT_SPEED_FULL;
@@ -23,10 +19,8 @@ use schedlab_run::{
     Lane, LaneError, LaneKind, MachineInfo, Recorder, RunRequest, RunResult, Schedulers, Setting,
     StudyError, Warning,
 };
-use schedlab_sched::Core;
 use schedlab_sched::boundary::explain::Explanation;
-use schedlab_sched::boundary::options::{Options, TunableKind};
-use schedlab_sched::registry::{self, MadeScheduler, SchedulerInfo};
+use schedlab_sched::{Core, Options, Scheduler, TunableKind, registry};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
 use std::collections::BTreeSet;
@@ -50,7 +44,7 @@ pub enum Watchdog {
 }
 
 impl Watchdog {
-    fn ns(self, scheduler: &SchedulerInfo) -> Option<Nanos> {
+    fn ns(self, scheduler: &Scheduler) -> Option<Nanos> {
         match self {
             Self::Auto => scheduler.claims.starvation_free.then_some(WATCHDOG_NS_DEFAULT),
             Self::Off => None,
@@ -69,25 +63,18 @@ pub struct SimLane {
     /// What things cost, instead of the machine's.
     pub costs: Option<Costs>,
     /// The preemption model instead of the machine's; without either it is that of the scheduler's
-    /// kernel ([`machine::default_preempt`]).
+    /// kernel ([`Scheduler::preempt`]).
     pub preempt: Option<Preempt>,
     /// Longest wait of a runnable task.
     pub watchdog: Watchdog,
     /// Whether sinks are told the virtual runtime of tasks ([`TraceSink::counter`]), where the
     /// scheduler has one. The run is the same, but slower.
     pub tells_vruntime: bool,
-    /// Schedulers made at run time, which requests name like those of the registry; a name that is
-    /// in both lists is theirs.
-    pub made: Vec<Arc<MadeScheduler>>,
+    /// Schedulers beside those of the registry, such as compiled ones; a name that is in both lists
+    /// is theirs.
+    pub schedulers: Vec<Arc<Scheduler>>,
     /// Version that results carry.
     pub schedlab_version: String,
-}
-
-/// The scheduler of a run.
-struct Chosen<'a> {
-    name: &'a str,
-    info: &'static SchedulerInfo,
-    made: Option<&'a MadeScheduler>,
 }
 
 /// Wants nothing but the virtual runtimes.
@@ -114,7 +101,7 @@ impl Default for SimLane {
             preempt: None,
             watchdog: Watchdog::Auto,
             tells_vruntime: false,
-            made: Vec::new(),
+            schedulers: Vec::new(),
             schedlab_version: env!("CARGO_PKG_VERSION").into(),
         }
     }
@@ -123,18 +110,14 @@ impl Default for SimLane {
 impl SimLane {
     /// The machine of a run: the request's, else the lane's, else a flat one, with as many CPUs as
     /// the request says.
-    fn machine(
-        &self,
-        request: &RunRequest,
-        scheduler: &SchedulerInfo,
-    ) -> Result<Machine, LaneError> {
+    fn machine(&self, request: &RunRequest, scheduler: &Scheduler) -> Result<Machine, LaneError> {
         let nr_cpus = request.cpus.weight();
         let flat = MachineSpec::flat(nr_cpus);
         let spec = request.machine.as_deref().or(self.machine.as_deref()).unwrap_or(&flat);
         let mut machine = spec.first_cpus(nr_cpus).map_err(LaneError::Input)?;
         machine.hz = self.hz.unwrap_or(machine.hz);
         let own = self.preempt.or(spec.preempt);
-        machine.preempt = own.unwrap_or_else(|| machine::default_preempt(scheduler));
+        machine.preempt = own.unwrap_or_else(|| scheduler.preempt);
         if let Some(costs) = self.costs {
             set_costs(&mut machine, costs);
         }
@@ -161,12 +144,16 @@ impl Lane for SimLane {
 }
 
 impl SimLane {
-    /// The scheduler of that name: one made at run time, or one of the registry.
-    fn find<'a>(&'a self, name: &'a str) -> Result<Chosen<'a>, LaneError> {
-        if let Some(made) = self.made.iter().find(|made| made.name == name) {
-            return Ok(Chosen { name, info: made.like, made: Some(made) });
-        }
-        Ok(Chosen { name, info: find_scheduler(name)?, made: None })
+    /// The scheduler of that name.
+    fn find(&self, name: &str) -> Result<&Arc<Scheduler>, LaneError> {
+        let own = self.schedulers.iter().find(|scheduler| scheduler.name == name);
+        own.or_else(|| registry::find(name)).ok_or_else(|| {
+            let names: Vec<&str> = registry::names().collect();
+            LaneError::Input(format!(
+                "no scheduler is called {name:?}: allowed: {}",
+                names.join(", ")
+            ))
+        })
     }
 
     /// The run, with an observer of every choice if there is one. It does not change the run.
@@ -176,12 +163,13 @@ impl SimLane {
         sink: &mut dyn TraceSink,
         observer: Option<&mut dyn Observer>,
     ) -> Result<RunResult, LaneError> {
-        let Chosen { name, info: scheduler, made } = self.find(&request.scheduler)?;
-        let options = options_of(name, scheduler, &request.tunables)?;
+        let scheduler = self.find(&request.scheduler)?;
+        let name = scheduler.name.as_ref();
+        let options = options_of(scheduler, &request.tunables)?;
         let nr_cpus = request.cpus.weight();
         let machine = self.machine(request, scheduler)?;
         request.workload.check(nr_cpus).map_err(|error| LaneError::Input(error.to_string()))?;
-        let mut settings = settings(&machine, name, scheduler, &options);
+        let mut settings = settings(&machine, scheduler, &options);
         settings.extend(memory_settings(&machine.memory, &request.workload));
         let config = SimConfig {
             machine: &machine,
@@ -197,7 +185,7 @@ impl SimLane {
         let mut recorder = Recorder::of_run(&grouped, &CpuMask::first(nr_cpus), request.keep);
         let mut check = TraceCheck::new();
         let sinks = &mut (&mut recorder, (&mut check, sink));
-        let outcome = simulate_any(made, &request.workload, &config, sinks, observer)?;
+        let outcome = simulate(&request.workload, &config, sinks, observer).map_err(lane_error)?;
         check.finish().map_err(|violation| {
             LaneError::Check(format!(
                 "scheduler {name:?}: {violation}; this is a defect of the model: please report it \
@@ -227,33 +215,11 @@ impl SimLane {
     }
 }
 
-/// Simulates under the scheduler of `config`, or one that was made at run time.
-fn simulate_any<S: TraceSink>(
-    made: Option<&MadeScheduler>,
-    workload: &Workload,
-    config: &SimConfig<'_>,
-    sink: S,
-    observer: Option<&mut dyn Observer>,
-) -> Result<SimOutcome, LaneError> {
-    let prepared = match made {
-        Some(made) => {
-            let classes = made.build(config.options, config.machine, &workload.cgroups);
-            Some(Prepared { name: &made.name, classes: classes.map_err(LaneError::Input)? })
-        }
-        None => None,
-    };
-    let simulated = match (prepared, observer) {
-        (Some(prepared), Some(observer)) => {
-            simulate_prepared_observed(workload, config, prepared, sink, observer)
-        }
-        (Some(prepared), None) => simulate_prepared(workload, config, prepared, sink),
-        (None, Some(observer)) => simulate_observed(workload, config, sink, observer),
-        (None, None) => simulate(workload, config, sink),
-    };
-    simulated.map_err(|error| match error {
+fn lane_error(error: SimError) -> LaneError {
+    match error {
         SimError::Scheduler { .. } | SimError::Failed { .. } => LaneError::Check(error.to_string()),
         _ => LaneError::Input(error.to_string()),
-    })
+    }
 }
 
 /// What was done to the groups with a limit.
@@ -342,12 +308,11 @@ fn warnings(workload: &Workload, outcome: &SimOutcome) -> Vec<Warning> {
 
 impl Schedulers for SimLane {
     fn check_name(&self, name: &str) -> Result<(), StudyError> {
-        let names = registry::SCHEDULERS.iter().map(|info| info.name);
-        self.find(name).map(|_| ()).map_err(|_| unknown("scheduler", name, names))
+        self.find(name).map(|_| ()).map_err(|_| unknown("scheduler", name, registry::names()))
     }
 
     fn check_tunables(&self, name: &str, tunables: &[(String, String)]) -> Result<(), LaneError> {
-        options_of(name, self.find(name)?.info, tunables).map(|_| ())
+        options_of(self.find(name)?, tunables).map(|_| ())
     }
 }
 
@@ -359,25 +324,14 @@ fn model_name(machine: &Machine) -> String {
     }
 }
 
-fn find_scheduler(name: &str) -> Result<&'static SchedulerInfo, LaneError> {
-    registry::find(name).ok_or_else(|| {
-        let names: Vec<&str> = registry::SCHEDULERS.iter().map(|info| info.name).collect();
-        LaneError::Input(format!("no scheduler is called {name:?}: allowed: {}", names.join(", ")))
-    })
-}
-
-/// The scheduler's defaults with the request's tunables; errors name it as it was `called`.
-fn options_of(
-    called: &str,
-    scheduler: &SchedulerInfo,
-    tunables: &[(String, String)],
-) -> Result<Options, LaneError> {
-    let mut options = Options::defaults(scheduler.tunables);
+/// The scheduler's defaults with the request's tunables.
+fn options_of(scheduler: &Scheduler, tunables: &[(String, String)]) -> Result<Options, LaneError> {
+    let mut options = Options::defaults(&scheduler.tunables);
     for (name, value) in tunables {
         let parse = |text: &str| units::parse_duration(text).map_err(|error| error.to_string());
-        options
-            .set_text(scheduler.tunables, name, value, parse)
-            .map_err(|error| LaneError::Input(format!("scheduler {called:?}: {error}")))?;
+        options.set_text(&scheduler.tunables, name, value, parse).map_err(|error| {
+            LaneError::Input(format!("scheduler {:?}: {error}", scheduler.name))
+        })?;
     }
     Ok(options)
 }
@@ -403,26 +357,19 @@ fn memory_settings(memory: &Memory, workload: &Workload) -> Vec<Setting> {
 }
 
 /// Everything of machine and scheduler that bears on the result.
-fn settings(
-    machine: &Machine,
-    called: &str,
-    scheduler: &SchedulerInfo,
-    options: &Options,
-) -> Vec<Setting> {
+fn settings(machine: &Machine, scheduler: &Scheduler, options: &Options) -> Vec<Setting> {
     let costs = Costs::NAMES.iter().map(|name| Setting {
         name: format!("costs.{name}"),
         value: machine.costs.field(name).unwrap_or_default().to_string(),
     });
     let tunables = scheduler.tunables.iter().map(|tunable| {
-        let value = options.get(tunable.name);
+        let value = options.get(&tunable.name);
         Setting {
-            name: format!("{called}.{}", tunable.name),
-            value: match tunable.kind {
+            name: format!("{}.{}", scheduler.name, tunable.name),
+            value: match &tunable.kind {
                 TunableKind::Time { .. } => units::format_duration(value),
                 TunableKind::Count { .. } => value.to_string(),
-                TunableKind::Choice(words) => {
-                    words.get(value as usize).map_or_else(String::new, |word| (*word).into())
-                }
+                TunableKind::Choice(words) => words.get(value as usize).unwrap_or_default().into(),
             },
         }
     });

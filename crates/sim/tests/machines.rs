@@ -157,11 +157,12 @@ fn the_preemption_model_is_the_options_then_the_machines_then_the_kernels() {
     assert_eq!(model(&old, "rr"), "none");
     let told = SimLane { preempt: Some(Preempt::Lazy), ..old };
     assert_eq!(model(&told, "rr"), "lazy");
-    // Debian builds no kernel since 6.1 with full preemption: a new one must get its model.
-    for info in SCHEDULERS.iter().filter(|info| info.name.starts_with("linux-6")) {
-        let model = machine::default_preempt(info);
-        assert_ne!(model, Preempt::Full, "{} has no model of its own", info.name);
+    // Neither a kernel nor a patch to one is a textbook scheduler.
+    let is_kernel = |name: &str| name.starts_with("linux-") || name == "cfs-v19";
+    for info in SCHEDULERS.iter().filter(|info| is_kernel(&info.name)) {
+        assert_ne!(model(&flat, &info.name), "full", "{}", info.name);
     }
+    assert_eq!([model(&flat, "linux-2.6.23"), model(&flat, "cfs-v19")], ["none", "none"]);
 }
 
 #[test]

@@ -3,18 +3,17 @@
 
 use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::results::{self, Expectations};
-use super::tunables;
 use super::{guest_hz, report, sim, sweep, vm};
 use crate::args::CompareArgs;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::machine;
-use crate::made;
 use crate::output::{Out, say};
+use crate::schedulers::Schedulers;
 use schedlab_host::HostLane;
 use schedlab_lab::plan::PlannedRun;
 use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Plan, execute};
-use schedlab_model::CpuMask;
+use schedlab_model::{CpuMask, Policy};
 use schedlab_run::policy;
 use schedlab_run::{Keep, Lane, LaneKind, RunRequest};
 
@@ -43,10 +42,10 @@ pub fn compare(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
 fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     let named = input::workload(text, &args.tasks, cpus(args))?;
     let mut lane = machine::sim_lane(&args.machine)?;
-    made::configure(&args.machine.scx, &args.machine.tunables);
+    let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
     let host = HostLane;
-    let mut plan = plan(args, &named)?;
-    lane.made = made::all();
+    let mut plan = plan(args, &known, &named)?;
+    lane.schedulers = known.compiled();
     let guests = vm::lane_of(&plan)?;
     guest_hz::agree(&mut plan, guests.as_ref(), &lane)?;
     plan.notes.iter().for_each(|note| say(format!("note: {note}")));
@@ -82,12 +81,12 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     expectations.check(&named.workload.name).and(finished)
 }
 
-fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
+fn plan(args: &CompareArgs, known: &Schedulers, named: &Named) -> CliResult<Plan> {
     let mut schedulers: Vec<&str> = args.scheduler.iter().map(String::as_str).collect();
     if schedulers.is_empty() && args.host.is_empty() && args.vm.is_empty() {
         schedulers.extend(DEFAULT_SCHEDULERS);
     }
-    tunables::check_schedulers(&args.machine.tunables, schedulers.iter().copied())?;
+    known.check_settings(schedulers.iter().copied())?;
     let host_cpus = schedlab_host::allowed_cpus();
     if !args.host.is_empty() && host_cpus.weight() < cpus(args) {
         return Err(CliError::new(
@@ -98,15 +97,23 @@ fn plan(args: &CompareArgs, named: &Named) -> CliResult<Plan> {
     }
     let mut runs = Vec::new();
     for scheduler in schedulers {
-        runs.push(planned(args, named, LaneKind::Sim, scheduler, CpuMask::first(cpus(args)), 0)?);
+        let scheduler = policy::scheduler_of(LaneKind::Sim, scheduler)?;
+        let found = known.find(&scheduler.0)?;
+        let scheduler = (found.name.to_string(), scheduler.1);
+        let cpus = CpuMask::first(cpus(args));
+        let mut run = planned(args, named, LaneKind::Sim, scheduler, cpus, 0);
+        run.request.tunables = known.tunables(&found);
+        runs.push(run);
     }
     for target in &args.vm {
-        runs.push(planned(args, named, LaneKind::Vm, target, CpuMask::first(cpus(args)), 0)?);
+        let target = policy::scheduler_of(LaneKind::Vm, target)?;
+        runs.push(planned(args, named, LaneKind::Vm, target, CpuMask::first(cpus(args)), 0));
     }
     let cpus: CpuMask = host_cpus.iter().take(cpus(args) as usize).collect();
     for policy in &args.host {
         for repetition in 0..args.repetitions.unwrap_or(REPETITIONS_DEFAULT) {
-            runs.push(planned(args, named, LaneKind::Host, policy, cpus, repetition)?);
+            let policy = policy::scheduler_of(LaneKind::Host, policy)?;
+            runs.push(planned(args, named, LaneKind::Host, policy, cpus, repetition));
         }
     }
     let experiment = Experiment {
@@ -124,14 +131,10 @@ fn planned(
     args: &CompareArgs,
     named: &Named,
     lane: LaneKind,
-    scheduler: &str,
+    (scheduler, policy): (String, Option<Policy>),
     cpus: CpuMask,
     repetition: u32,
-) -> CliResult<PlannedRun> {
-    let (scheduler, policy) = policy::scheduler_of(lane, scheduler)?;
-    if lane == LaneKind::Sim {
-        sim::known_scheduler(&scheduler)?;
-    }
+) -> PlannedRun {
     let mut workload = named.workload.clone();
     let mut parameters = named.parameters.clone();
     parameters.insert("cpus".into(), cpus.weight().to_string());
@@ -142,15 +145,10 @@ fn planned(
             parameters.insert("policy".into(), policy.name().into());
         }
     }
-    let tunables = match lane {
-        LaneKind::Sim => tunables::of_scheduler(&args.machine.tunables, &scheduler)?,
-        _ => Vec::new(),
-    };
-    Ok(PlannedRun {
+    PlannedRun {
         experiment: 0,
         lane,
         request: RunRequest {
-            tunables,
             parameters,
             seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
             repetition,
@@ -161,5 +159,5 @@ fn planned(
             },
             ..RunRequest::new(workload, scheduler, cpus)
         },
-    })
+    }
 }

@@ -2,13 +2,12 @@
 //! `schedlab explain`: why a task was chosen at a time, and who kept a task waiting.
 
 use super::sim;
-use super::tunables;
 use crate::args::{ExplainArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::machine;
-use crate::made;
 use crate::output::Out;
+use crate::schedulers::Schedulers;
 use crate::table::{self, counted, duration, number, percent};
 use schedlab_model::CpuId;
 use schedlab_sim::explain::{
@@ -24,7 +23,7 @@ const CPUS_SHOWN: usize = 8;
 /// Runs the command.
 pub fn explain(args: &ExplainArgs, out: &mut Out) -> CliResult<()> {
     let mut lane = machine::sim_lane(&args.machine)?;
-    made::configure(&args.machine.scx, &args.machine.tunables);
+    let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
     let [scheduler] = &args.scheduler[..] else {
@@ -33,9 +32,9 @@ pub fn explain(args: &ExplainArgs, out: &mut Out) -> CliResult<()> {
             "give one scheduler",
         ));
     };
-    tunables::check_schedulers(&args.machine.tunables, std::iter::once(scheduler.as_str()))?;
-    let request = sim::request(&sim_args(args), &named, nr_cpus, scheduler, 0)?;
-    lane.made = made::all();
+    known.check_settings(std::iter::once(scheduler.as_str()))?;
+    let request = sim::request(&sim_args(args), &known, &named, nr_cpus, scheduler, 0)?;
+    lane.schedulers = known.compiled();
     let query = Query {
         question: question(args),
         cpu: args.cpu.map(CpuId),

@@ -94,7 +94,7 @@ struct Listed {
 /// A series that can be fetched.
 #[derive(Serialize)]
 struct ListedSeries {
-    name: &'static str,
+    name: String,
     suite: &'static str,
     pinned: Option<&'static str>,
     about: &'static str,
@@ -103,13 +103,13 @@ struct ListedSeries {
 fn list(store: &Store, json: bool, out: &mut Out) -> CliResult<()> {
     let kernels = store.list().map_err(LaneError::from)?;
     if json {
-        let of = |series: &series::Series| ListedSeries {
-            name: series.name,
-            suite: series.suite,
-            pinned: series.pin.map(|pin| pin.version),
-            about: series.about,
+        let of = |series: series::Series| ListedSeries {
+            name: series.name(),
+            suite: series.image.suite,
+            pinned: series.image.pin.map(|pin| pin.version),
+            about: series.image.about,
         };
-        return out.json(&Listed { kernels, series: series::SERIES.iter().map(of).collect() });
+        return out.json(&Listed { kernels, series: series::all().map(of).collect() });
     }
     let mut rows = table::table(&["series", "release", "class", "sched_ext", "from"]);
     for kernel in &kernels {
@@ -121,10 +121,11 @@ fn list(store: &Store, json: bool, out: &mut Out) -> CliResult<()> {
             kernel.package.as_deref().unwrap_or("a file"),
         ]);
     }
-    for series in series::SERIES {
-        if kernels.iter().all(|kernel| kernel.series != series.name || kernel.package.is_none()) {
-            let get = format!("schedlab kernel get {}", series.name);
-            rows.add_row([series.name, "-", series.about, "", &get]);
+    for series in series::all() {
+        let name = series.name();
+        if kernels.iter().all(|kernel| kernel.series != name || kernel.package.is_none()) {
+            let get = format!("schedlab kernel get {name}");
+            rows.add_row([&name, "-", series.image.about, "", &get]);
         }
     }
     out.line(table::render(&rows))

@@ -8,9 +8,10 @@ use crate::output::Out;
 use crate::table;
 use schedlab_sched::boundary::options::{Tunable, TunableKind};
 use schedlab_sched::boundary::tunable_names;
-use schedlab_sched::registry::{self, SchedulerInfo};
+use schedlab_sched::{Scheduler, registry};
 use schedlab_workload::{BUILTINS, Builtin, units};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Runs the command.
 pub fn list(args: &ListArgs, out: &mut Out) -> CliResult<()> {
@@ -73,9 +74,9 @@ pub fn select<'t, T>(
     Ok(all.into_iter().filter(|entry| name(entry) == wanted).collect())
 }
 
-fn selected_schedulers(args: &ListArgs) -> CliResult<Vec<&'static SchedulerInfo>> {
-    let all = registry::SCHEDULERS.iter().copied();
-    select("scheduler", all, args.name.as_deref(), |info| info.name)
+fn selected_schedulers(args: &ListArgs) -> CliResult<Vec<&'static Arc<Scheduler>>> {
+    let all = registry::SCHEDULERS.iter();
+    select("scheduler", all, args.name.as_deref(), |info| &info.name)
 }
 
 fn schedulers(args: &ListArgs, out: &mut Out) -> CliResult<()> {
@@ -83,17 +84,17 @@ fn schedulers(args: &ListArgs, out: &mut Out) -> CliResult<()> {
     if !args.long && args.name.is_none() {
         let mut rows = table::table(&["scheduler", "rules"]);
         for info in selected {
-            rows.add_row([info.name, info.summary]);
+            rows.add_row([&info.name, &info.summary]);
         }
         return out.line(table::render(&rows));
     }
     for info in selected {
-        out.line(info.name)?;
+        out.line(&info.name)?;
         out.line(format!("  {}", info.summary))?;
         out.line(format!("  source:     {}", info.source))?;
         out.line(format!("  leaves out: {}", info.leaves_out))?;
         out.line(format!("  claims:     {}", claims(info).join(", ")))?;
-        for tunable in info.tunables {
+        for tunable in &info.tunables {
             let file = tunable_names::file_name(tunable);
             out.line(format!(
                 "  --set {}={}   {} ({}){}",
@@ -109,7 +110,7 @@ fn schedulers(args: &ListArgs, out: &mut Out) -> CliResult<()> {
     Ok(())
 }
 
-fn claims(info: &SchedulerInfo) -> Vec<&'static str> {
+fn claims(info: &Scheduler) -> Vec<&'static str> {
     let claims = info.claims;
     [
         (claims.work_conserving, "work conserving"),
@@ -124,22 +125,22 @@ fn claims(info: &SchedulerInfo) -> Vec<&'static str> {
 
 /// A tunable's value as it would be written.
 pub fn value_text(tunable: &Tunable, value: u64) -> String {
-    match tunable.kind {
+    match &tunable.kind {
         TunableKind::Time { .. } => units::format_duration(value),
         TunableKind::Count { .. } => value.to_string(),
         TunableKind::Choice(words) => {
-            words.get(value as usize).map_or_else(|| value.to_string(), |word| (*word).into())
+            words.get(value as usize).map_or_else(|| value.to_string(), Into::into)
         }
     }
 }
 
 fn range_text(tunable: &Tunable) -> String {
-    match tunable.kind {
+    match &tunable.kind {
         TunableKind::Time { min, max } => {
-            format!("{} to {}", units::format_duration(min), units::format_duration(max))
+            format!("{} to {}", units::format_duration(*min), units::format_duration(*max))
         }
         TunableKind::Count { min, max } => format!("{min} to {max}"),
-        TunableKind::Choice(words) => words.join(" | "),
+        TunableKind::Choice(words) => words.iter().collect::<Vec<_>>().join(" | "),
     }
 }
 
@@ -220,9 +221,9 @@ fn list_studies(args: &ListArgs, out: &mut Out) -> CliResult<()> {
 fn as_json(what: Listed, name: Option<&str>) -> CliResult<Value> {
     Ok(match what {
         Listed::Schedulers => {
-            let all = registry::SCHEDULERS.iter().copied();
-            let all = select("scheduler", all, name, |info| info.name)?;
-            all.into_iter().map(scheduler_json).collect()
+            let all = registry::SCHEDULERS.iter();
+            let all = select("scheduler", all, name, |info| &info.name)?;
+            all.into_iter().map(|scheduler| scheduler_json(scheduler)).collect()
         }
         Listed::Workloads => {
             let all = select("workload", BUILTINS.iter(), name, |b| b.name)?;
@@ -244,7 +245,7 @@ fn as_json(what: Listed, name: Option<&str>) -> CliResult<Value> {
     })
 }
 
-fn scheduler_json(info: &SchedulerInfo) -> Value {
+fn scheduler_json(info: &Scheduler) -> Value {
     let tunables: Vec<Value> = info
         .tunables
         .iter()

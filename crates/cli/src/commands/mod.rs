@@ -27,7 +27,6 @@ mod studies;
 mod sweep;
 mod trace_file;
 mod trace_input;
-mod tunables;
 mod validate;
 mod vm;
 mod vm_golden;

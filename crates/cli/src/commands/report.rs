@@ -183,9 +183,9 @@ fn model_notes(results: &[ExperimentResult]) -> Vec<ModelNote> {
         }
         if let Some(info) = schedlab_sched::registry::find(&run.scheduler) {
             notes.push(ModelNote {
-                scheduler: info.name.into(),
-                source: info.source.into(),
-                leaves_out: info.leaves_out.into(),
+                scheduler: info.name.to_string(),
+                source: info.source.to_string(),
+                leaves_out: info.leaves_out.to_string(),
             });
         }
     }

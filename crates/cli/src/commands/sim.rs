@@ -3,39 +3,36 @@
 
 use super::results::{self, Expectations};
 use super::trace_file::{OptionalTraceFile, SliceLines, TraceFormat};
-use super::tunables;
 use super::{analysis, report};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
-use crate::error::{CliError, CliResult, allowed_words};
+use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::machine;
-use crate::made;
 use crate::output::Out;
+use crate::schedulers::Schedulers;
 use schedlab_lab::plan::PlannedRun;
 use schedlab_lab::{ExecuteOptions, Experiment, Plan, execute, run_and_check};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{CpuMask, TraceSink};
 use schedlab_run::policy;
 use schedlab_run::{Keep, Lane, LaneKind, RunRequest, RunResult};
-use schedlab_sched::registry;
 
 /// Runs the command.
 pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     let mut lane = machine::sim_lane(&args.machine)?;
-    made::configure(&args.machine.scx, &args.machine.tunables);
+    let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
     let format = args.output.trace.as_deref().map(TraceFormat::of).transpose()?;
     lane.tells_vruntime = format == Some(TraceFormat::Perfetto);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
-    let schedulers = args.scheduler.iter().map(String::as_str);
-    tunables::check_schedulers(&args.machine.tunables, schedulers)?;
+    known.check_settings(args.scheduler.iter().map(String::as_str))?;
     let mut requests = Vec::new();
     for scheduler in &args.scheduler {
         for repetition in 0..args.repetitions {
-            requests.push(request(args, &named, nr_cpus, scheduler, repetition)?);
+            requests.push(request(args, &known, &named, nr_cpus, scheduler, repetition)?);
         }
     }
-    lane.made = made::all();
+    lane.schedulers = known.compiled();
     let one = requests.len() == 1;
     if !one && (args.output.print.slices || args.output.trace.is_some()) {
         return Err(CliError::usage_help(
@@ -112,40 +109,17 @@ pub fn keep(output: &OutputArgs) -> Keep {
     Keep { analysis: output.analysis.thresholds(), ..kept }
 }
 
-/// The scheduler must be known before anything runs: a slip in the last of five names must not cost
-/// the time of four runs.
-pub fn known_scheduler(name: &str) -> CliResult<()> {
-    if registry::find(name).is_some() {
-        return Ok(());
-    }
-    if made::is_file(name) {
-        return made::find(name).map(drop);
-    }
-    let names: Vec<&str> = registry::SCHEDULERS.iter().map(|info| info.name).collect();
-    let allowed = match registry::kernels_around(name) {
-        Some(around) => {
-            let models: Vec<&str> = around.into_iter().flatten().collect();
-            format!("nearest are {}; allowed: {}", models.join(" and "), names.join(", "))
-        }
-        None => allowed_words(name, &names),
-    };
-    Err(CliError::usage_help(
-        format!("no scheduler is called {name:?}: {allowed}"),
-        "`schedlab list schedulers` says what each is; a name with a / in it is a file with a \
-         scheduler for sched_ext",
-    ))
-}
-
 /// The request for one run.
 pub fn request(
     args: &SimArgs,
+    known: &Schedulers,
     named: &Named,
     nr_cpus: u32,
     scheduler: &str,
     repetition: u32,
 ) -> CliResult<RunRequest> {
     let (scheduler, policy) = policy::scheduler_of(LaneKind::Sim, scheduler)?;
-    known_scheduler(&scheduler)?;
+    let scheduler = known.find(&scheduler)?;
     let mut workload = named.workload.clone();
     let mut parameters = named.parameters.clone();
     if let Some(policy) = policy {
@@ -157,15 +131,14 @@ pub fn request(
     if let Some(machine) = &args.machine.machine {
         parameters.insert("machine".into(), machine.clone());
     }
-    let tunables = tunables::of_scheduler(&args.machine.tunables, &scheduler)?;
     Ok(RunRequest {
-        tunables,
+        tunables: known.tunables(&scheduler),
         parameters,
         seed: args.tasks.seed.wrapping_add(u64::from(repetition)),
         repetition,
         until_ns: args.tasks.until,
         keep: keep(&args.output),
-        ..RunRequest::new(workload, scheduler, CpuMask::first(nr_cpus))
+        ..RunRequest::new(workload, scheduler.name.as_ref(), CpuMask::first(nr_cpus))
     })
 }
 

@@ -4,11 +4,11 @@
 use crate::error::{CliError, CliResult};
 use crate::input::{self, WorkloadName};
 use crate::machine;
-use crate::made;
 use crate::output::say;
+use crate::schedulers::{self, Schedulers};
 use schedlab_lab::study::ExperimentSpec;
 use schedlab_lab::{Built, Makers, Plan, PlanInput, Study};
-use schedlab_run::{LaneError, MachineSpec, Schedulers, StudyError};
+use schedlab_run::{LaneError, MachineSpec, StudyError};
 use schedlab_sim::SimLane;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -117,26 +117,15 @@ impl Source {
         held(&self.files).clone()
     }
 
-    /// Adds the study's runs to a plan.
-    pub fn plan(&self, plan: &mut Plan, input: &PlanInput) -> CliResult<()> {
+    /// Adds the study's runs to a plan. Schedulers that are files are compiled as `known` says.
+    pub fn plan(&self, plan: &mut Plan, input: &PlanInput, known: &Schedulers) -> CliResult<()> {
         let build = |name: &str, parameters: &BTreeMap<String, String>, nr_cpus: u32| {
             self.workload(name, parameters, nr_cpus).map_err(|error| error.text())
         };
         let machine = |name: &str| self.machine(name).map_err(|error| error.text());
-        let make = Makers { workload: &build, machine: &machine, schedulers: self };
+        let make = Makers { workload: &build, machine: &machine, schedulers: &Beside(self, known) };
         plan.add_study(&self.study, input, make)
             .map_err(|error| placed(&self.name, &self.text, error, SCHEMA_HELP))
-    }
-
-    /// The lane with the scheduler called `name`: that of a file is compiled, and its path begins
-    /// where the study lies.
-    fn lane_with(&self, name: &str) -> CliResult<SimLane> {
-        let mut lane = SimLane::default();
-        if made::is_file(name) {
-            let folder = self.folder.clone().unwrap_or_default();
-            lane.made.push(made::find_at(name, &folder.join(name))?);
-        }
-        Ok(lane)
     }
 
     fn workload(
@@ -211,15 +200,31 @@ impl Source {
     }
 }
 
-impl Schedulers for Source {
+/// Schedulers whose files are named from where a study lies.
+struct Beside<'s>(&'s Source, &'s Schedulers);
+
+impl Beside<'_> {
+    /// The lane with the scheduler called `name`, compiled if it is a file.
+    fn lane_with(&self, name: &str) -> CliResult<SimLane> {
+        let Self(source, known) = self;
+        let mut lane = SimLane::default();
+        if schedulers::is_file(name) {
+            let folder = source.folder.clone().unwrap_or_default();
+            lane.schedulers.push(known.find_at(name, &folder.join(name))?);
+        }
+        Ok(lane)
+    }
+}
+
+impl schedlab_run::Schedulers for Beside<'_> {
     fn check_name(&self, name: &str) -> Result<(), StudyError> {
         let lane = self.lane_with(name).map_err(|error| StudyError::new(error.text(), ""))?;
-        lane.check_name(name)
+        schedlab_run::Schedulers::check_name(&lane, name)
     }
 
     fn check_tunables(&self, name: &str, tunables: &[(String, String)]) -> Result<(), LaneError> {
         let lane = self.lane_with(name).map_err(|error| LaneError::Input(error.text()))?;
-        lane.check_tunables(name, tunables)
+        schedlab_run::Schedulers::check_tunables(&lane, name, tunables)
     }
 }
 
@@ -276,7 +281,7 @@ mod tests {
             };
             let mut plan = Plan::default();
             for study in built_in().unwrap() {
-                study.plan(&mut plan, &input).unwrap();
+                study.plan(&mut plan, &input, &Schedulers::default()).unwrap();
             }
             // Programs of others have no tasks of ours.
             for run in plan.runs.iter().filter(|run| run.request.program.is_none()) {

@@ -9,7 +9,7 @@ use schedlab_model::{
     Amount, Costs, CpuId, CpuMask, Event, EventKind, LoopCount, Nanos, ObjectId, Op, Preempt,
     Program, TaskId, TraceSink,
 };
-use schedlab_sched::registry::SchedulerInfo;
+use schedlab_sched::Scheduler;
 use schedlab_trace::TraceCheck;
 
 /// A check that failed.
@@ -253,7 +253,7 @@ fn allowed(case: &Case<'_>, affinity: Option<CpuMask>) -> CpuMask {
 }
 
 /// Whether it is one of the Linux models, which have a queue for each CPU.
-pub fn is_linux(scheduler: &SchedulerInfo) -> bool {
+pub fn is_linux(scheduler: &Scheduler) -> bool {
     scheduler.name.starts_with("linux-")
 }
 
@@ -349,7 +349,7 @@ pub fn check_determinism(case: &Case<'_>, first: &Run) -> Checked {
 }
 
 /// Equal hogs on one CPU, each due 10 s of CPU time, get it within 2 %.
-pub fn check_fair(scheduler: &SchedulerInfo, nr_hogs: u32) -> Checked {
+pub fn check_fair(scheduler: &Scheduler, nr_hogs: u32) -> Checked {
     let workload = endless_hogs(nr_hogs);
     let due = 10 * S;
     let until_ns = Some(due * u64::from(nr_hogs));
@@ -371,7 +371,7 @@ pub fn check_fair(scheduler: &SchedulerInfo, nr_hogs: u32) -> Checked {
 pub const WAIT_MAX: Nanos = 2 * S;
 
 /// No task of equal importance waits longer than [`WAIT_MAX`].
-pub fn check_starvation_free(scheduler: &SchedulerInfo, nr_cpus: u32) -> Checked {
+pub fn check_starvation_free(scheduler: &Scheduler, nr_cpus: u32) -> Checked {
     let workload = endless_hogs(8);
     let case = Case {
         until_ns: Some(10 * S),

@@ -9,8 +9,8 @@ pub mod workloads;
 use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{Costs, EventKind, Machine, Nanos, TaskId, Workload};
+use schedlab_sched::Scheduler;
 use schedlab_sched::boundary::options::Options;
-use schedlab_sched::registry::SchedulerInfo;
 
 /// One millisecond.
 pub const MS: Nanos = 1_000_000;
@@ -22,7 +22,7 @@ pub const S: Nanos = 1_000 * MS;
 #[derive(Clone)]
 pub struct Case<'a> {
     pub workload: &'a Workload,
-    pub scheduler: &'a SchedulerInfo,
+    pub scheduler: &'a Scheduler,
     pub options: Options,
     pub machine: Machine,
     pub seed: u64,
@@ -40,11 +40,11 @@ pub struct Run {
 
 impl<'a> Case<'a> {
     /// `workload` under `scheduler` with its defaults, on `nr_cpus` CPUs where nothing costs time.
-    pub fn new(workload: &'a Workload, scheduler: &'a SchedulerInfo, nr_cpus: u32) -> Self {
+    pub fn new(workload: &'a Workload, scheduler: &'a Scheduler, nr_cpus: u32) -> Self {
         Self {
             workload,
             scheduler,
-            options: Options::defaults(scheduler.tunables),
+            options: Options::defaults(&scheduler.tunables),
             machine: Machine { costs: Costs::ZERO, ..Machine::flat(nr_cpus) },
             seed: 1,
             until_ns: None,
@@ -64,7 +64,7 @@ impl<'a> Case<'a> {
             until_ns: self.until_ns,
             watchdog_ns: self.watchdog_ns,
         };
-        let outcome = simulate(self.workload, &config, &mut trace)?;
+        let outcome = simulate(self.workload, &config, &mut trace, None)?;
         Ok(Run { outcome, trace })
     }
 

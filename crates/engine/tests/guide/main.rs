@@ -6,15 +6,15 @@
 
 mod weighted_rr;
 
-pub use schedlab_sched::{boundary, registry};
+pub use schedlab_sched::{boundary, registry, scheduler};
 
 use schedlab_engine::{SimConfig, SimOutcome, simulate};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{Costs, EventKind, Machine, Op, SchedAttr, TaskSpec, Workload};
-use schedlab_sched::{Options, SchedulerInfo};
-use weighted_rr::INFO;
+use schedlab_sched::Options;
+use std::sync::Arc;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/write-a-scheduler.md");
 const CODE: &str = include_str!("weighted_rr.rs");
@@ -32,15 +32,16 @@ type Slice = (String, u32, u64, u64);
 fn slices(nr_cpus: u32, tasks: Vec<TaskSpec>) -> (Vec<Slice>, SimOutcome) {
     let machine = Machine { costs: Costs::ZERO, ..Machine::flat(nr_cpus) };
     let mut sink = MemorySink::default();
+    let scheduler = weighted_rr::scheduler();
     let config = SimConfig {
         machine: &machine,
-        scheduler: &INFO,
-        options: &Options::defaults(INFO.tunables),
+        scheduler: &scheduler,
+        options: &Options::defaults(&scheduler.tunables),
         seed: 1,
         until_ns: None,
         watchdog_ns: Some(1_000 * NSEC_PER_MSEC),
     };
-    let outcome = simulate(&Workload::new("guide", tasks), &config, &mut sink).unwrap();
+    let outcome = simulate(&Workload::new("guide", tasks), &config, &mut sink, None).unwrap();
     let mut since = vec![0; nr_cpus as usize];
     let mut slices = Vec::new();
     for event in &sink.events {
@@ -128,14 +129,15 @@ fn yield_and_a_change_of_nice_keep_the_queue_whole() {
 
 #[test]
 fn its_name_is_free_and_its_entry_is_whole() {
-    assert!(registry::find(INFO.name).is_none(), "choose another example for the guide");
-    let mut all: Vec<&SchedulerInfo> = registry::SCHEDULERS.to_vec();
-    all.push(&INFO);
+    let own = weighted_rr::scheduler();
+    assert!(registry::find(&own.name).is_none(), "choose another example for the guide");
+    let mut all = registry::SCHEDULERS.to_vec();
+    all.push(Arc::new(own));
     for info in all {
         assert!(!info.summary.is_empty() && !info.source.is_empty(), "{}", info.name);
-        let mut options = Options::defaults(info.tunables);
-        for tunable in info.tunables {
-            options.set(info.tunables, tunable.name, tunable.default).unwrap();
+        let mut options = Options::defaults(&info.tunables);
+        for tunable in &info.tunables {
+            options.set(&info.tunables, &tunable.name, tunable.default).unwrap();
         }
     }
 }

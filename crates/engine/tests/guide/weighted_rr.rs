@@ -10,41 +10,45 @@ use crate::boundary::class::SchedClass;
 use crate::boundary::core::Core;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::weights::nice_weight;
-use schedlab_model::{CpuId, Nanos, Policy, TaskId};
+use schedlab_model::{CpuId, Nanos, Policy, Preempt, TaskId};
 use std::collections::VecDeque;
 
-const SLICE: Tunable = Tunable {
-    name: "slice",
-    kind: TunableKind::Time { min: NSEC_PER_MSEC, max: NSEC_PER_SEC },
-    default: 40 * NSEC_PER_MSEC,
-    text: "length of a turn at nice 0",
-};
+const SLICE: Tunable = Tunable::new(
+    "slice",
+    TunableKind::Time { min: NSEC_PER_MSEC, max: NSEC_PER_SEC },
+    40 * NSEC_PER_MSEC,
+    "length of a turn at nice 0",
+);
 
 /// Registry entry.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "weighted-rr",
-    summary: "round robin in turns as long as the nice value's weight says",
-    source: "docs/guide/write-a-scheduler.md",
-    leaves_out: "policies; balancing but for a CPU that runs dry",
-    claims: Claims {
-        // Only a CPU that runs dry looks for work elsewhere.
-        work_conserving: false,
-        starvation_free: true,
-        fair: true,
-        needs_burst: false,
-    },
-    tunables: &[SLICE],
-    build: |options, machine, _cgroups| {
-        vec![Box::new(WeightedRr {
-            slice_ns: options.get(SLICE.name),
-            queues: vec![VecDeque::new(); machine.nr_cpus() as usize],
-            ticks_left: Vec::new(),
-        })]
-    },
-};
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "weighted-rr".into(),
+        summary: "round robin in turns as long as the nice value's weight says".into(),
+        source: "docs/guide/write-a-scheduler.md".into(),
+        leaves_out: "policies; balancing but for a CPU that runs dry".into(),
+        claims: Claims {
+            // Only a CPU that runs dry looks for work elsewhere.
+            work_conserving: false,
+            starvation_free: true,
+            fair: true,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: vec![SLICE],
+        digest: None,
+        make: Make::new(|options, machine, _cgroups| {
+            vec![Box::new(WeightedRr {
+                slice_ns: options.get(&SLICE.name),
+                queues: vec![VecDeque::new(); machine.nr_cpus() as usize],
+                ticks_left: Vec::new(),
+            })]
+        }),
+    }
+}
 
 struct WeightedRr {
     slice_ns: Nanos,

@@ -4,6 +4,7 @@
 use super::*;
 use schedlab_engine::{SimError, SimOutcome};
 use schedlab_model::{MutexProtocol, Op};
+use schedlab_sched::Make;
 
 fn attempt(workload: &Workload, until_ns: Option<Nanos>) -> Result<SimOutcome, SimError> {
     let info = find("linux-6.12").expect("registered");
@@ -152,8 +153,8 @@ fn misuse_is_named() {
 #[test]
 fn what_no_scheduler_models_is_refused_by_name() {
     use schedlab_model::{CpuMax, DeadlineParams, Policy};
+    use schedlab_sched::Scheduler;
     use schedlab_sched::fair::{FairClass, rules::Rules};
-    use schedlab_sched::registry::SchedulerInfo;
     let mut made = workload(
         &[],
         vec![task(
@@ -187,12 +188,12 @@ fn what_no_scheduler_models_is_refused_by_name() {
     made.tasks[0].attr.policy = Policy::Deadline;
     made.tasks[0].attr.deadline =
         DeadlineParams { runtime_ns: MS, deadline_ns: 5 * MS, period_ns: 5 * MS, reclaim: false };
-    let fair_only = SchedulerInfo {
-        name: "fair-only",
-        build: |options, machine, groups| {
+    let fair_only = Scheduler {
+        name: "fair-only".into(),
+        make: Make::new(|options, machine, groups| {
             vec![Box::new(FairClass::new(Rules::LINUX_6_12, options, machine, groups))]
-        },
-        ..*find("linux-6.12").expect("registered")
+        }),
+        ..Scheduler::clone(find("linux-6.12").expect("registered"))
     };
     let text = Case::new(&made, &fair_only, 1).run().err().expect("refused").to_string();
     assert_eq!(text, "task \"t\": scheduler \"fair-only\" leaves out policy DEADLINE");

@@ -3,10 +3,54 @@
 
 use crate::boundary::tunable_names::{self, Meaning};
 use schedlab_model::Nanos;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// The words of a choice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Words {
+    /// Those of a scheduler that is part of the program.
+    Fixed(&'static [&'static str]),
+    /// Those that were read from a file.
+    Read(Vec<String>),
+}
+
+impl Words {
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Fixed(words) => words.len(),
+            Self::Read(words) => words.len(),
+        }
+    }
+
+    /// Whether there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The words in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let (fixed, read): (&[&'static str], &[String]) = match self {
+            Self::Fixed(words) => (words, &[]),
+            Self::Read(words) => (&[], words),
+        };
+        fixed.iter().copied().chain(read.iter().map(String::as_str))
+    }
+
+    /// The word of this number, from 0.
+    pub fn get(&self, index: usize) -> Option<&str> {
+        self.iter().nth(index)
+    }
+
+    /// The words in order, with commas.
+    pub fn joined(&self) -> String {
+        self.iter().collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// What a tunable's value may be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TunableKind {
     /// A time in ns, given with a unit (`10ms`).
     Time {
@@ -23,56 +67,39 @@ pub enum TunableKind {
         max: u64,
     },
     /// One of these words; the value is its index.
-    Choice(&'static [&'static str]),
+    Choice(Words),
+}
+
+impl TunableKind {
+    /// One of `words`.
+    pub const fn words(words: &'static [&'static str]) -> Self {
+        Self::Choice(Words::Fixed(words))
+    }
 }
 
 /// A tunable.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tunable {
     /// Name, without the unit that the kernel's file has at its end where it is a time.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Kind and range.
     pub kind: TunableKind,
     /// Default: ns, number, or index of the choice.
     pub default: u64,
     /// What it does.
-    pub text: &'static str,
+    pub text: Cow<'static, str>,
 }
 
-/// The tunables of two classes in one table; `N` is their number.
-pub const fn concat<const N: usize>(first: &[Tunable], second: &[Tunable]) -> [Tunable; N] {
-    assert!(first.len() + second.len() == N && N > 0, "N is the number of tunables");
-    let mut all = [if first.is_empty() { second[0] } else { first[0] }; N];
-    let mut index = 0;
-    while index < N {
-        all[index] = if index < first.len() { first[index] } else { second[index - first.len()] };
-        index += 1;
+impl Tunable {
+    /// A tunable of a scheduler that is part of the program.
+    pub const fn new(
+        name: &'static str,
+        kind: TunableKind,
+        default: u64,
+        text: &'static str,
+    ) -> Self {
+        Self { name: Cow::Borrowed(name), kind, default, text: Cow::Borrowed(text) }
     }
-    all
-}
-
-/// The same table with another default of `name`, which it has.
-pub const fn with_default<const N: usize>(
-    mut table: [Tunable; N],
-    name: &str,
-    default: u64,
-) -> [Tunable; N] {
-    let mut index = 0;
-    while !is_same(table[index].name, name) {
-        index += 1;
-    }
-    table[index].default = default;
-    table
-}
-
-/// Comparison of texts in constants.
-const fn is_same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut index = 0;
-    while index < a.len() && index < b.len() && a[index] == b[index] {
-        index += 1;
-    }
-    index == a.len() && index == b.len()
 }
 
 /// Why a tunable cannot be set.
@@ -93,26 +120,26 @@ impl std::error::Error for OptionError {}
 /// Values of a scheduler's tunables: the defaults, some of them replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    values: BTreeMap<&'static str, u64>,
+    values: BTreeMap<Cow<'static, str>, u64>,
 }
 
 impl Options {
     /// The defaults of `tunables`.
     pub fn defaults(tunables: &[Tunable]) -> Self {
-        Self { values: tunables.iter().map(|t| (t.name, t.default)).collect() }
+        Self { values: tunables.iter().map(|t| (t.name.clone(), t.default)).collect() }
     }
 
     /// Sets `name` to a value in ns, a number, or the index of a choice.
     pub fn set(&mut self, tunables: &[Tunable], name: &str, value: u64) -> Result<(), OptionError> {
         let tunable = find(tunables, name)?.tunable;
-        let (min, max) = match tunable.kind {
-            TunableKind::Time { min, max } | TunableKind::Count { min, max } => (min, max),
+        let (min, max) = match &tunable.kind {
+            TunableKind::Time { min, max } | TunableKind::Count { min, max } => (*min, *max),
             TunableKind::Choice(words) => (0, words.len() as u64 - 1),
         };
         if !(min..=max).contains(&value) {
             return Err(OptionError(format!("{name} is {value}, allowed are {min} to {max}")));
         }
-        self.values.insert(tunable.name, value);
+        self.values.insert(tunable.name.clone(), value);
         Ok(())
     }
 
@@ -136,7 +163,7 @@ impl Options {
             return Err(OptionError(tunable_names::unknown(tunables, bare)));
         }
         let Meaning { tunable, unit_ns } = find(tunables, name)?;
-        let value = match tunable.kind {
+        let value = match &tunable.kind {
             TunableKind::Time { .. } => match (unit_ns, text.parse::<Nanos>()) {
                 (Some(unit_ns), Ok(number)) => number.checked_mul(unit_ns).ok_or_else(|| {
                     OptionError(format!("{name} is {text:?}, which is too large"))
@@ -148,12 +175,12 @@ impl Options {
                 .map_err(|_| OptionError(format!("{name} is {text:?}, expected a whole number")))?,
             TunableKind::Choice(words) => {
                 let by_number = || numbered(words).then(|| text.parse().ok()).flatten();
-                words.iter().position(|word| *word == text).or_else(by_number).ok_or_else(|| {
-                    OptionError(format!("{name} is {text:?}, allowed are {}", words.join(", ")))
+                words.iter().position(|word| word == text).or_else(by_number).ok_or_else(|| {
+                    OptionError(format!("{name} is {text:?}, allowed are {}", words.joined()))
                 })? as u64
             }
         };
-        self.set(tunables, tunable.name, value)
+        self.set(tunables, &tunable.name, value)
     }
 
     /// The value of `name`. Panics if the scheduler did not declare it: that is a bug in its file.
@@ -162,14 +189,18 @@ impl Options {
     }
 
     /// Names and values in order of names.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        self.values.iter().map(|(name, value)| (*name, *value))
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
+        self.values.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 }
 
 /// Choices that the kernel's files hold as numbers, counted as here.
-fn numbered(words: &[&str]) -> bool {
-    matches!(words, ["no", "yes"] | ["off", "on"] | ["false", "true"] | ["none", "log", "linear"])
+fn numbered(words: &Words) -> bool {
+    let words: Vec<&str> = words.iter().collect();
+    matches!(
+        words[..],
+        ["no", "yes"] | ["off", "on"] | ["false", "true"] | ["none", "log", "linear"]
+    )
 }
 
 fn find<'t>(tunables: &'t [Tunable], name: &str) -> Result<Meaning<'t>, OptionError> {
@@ -182,18 +213,8 @@ mod tests {
     use super::*;
 
     const TUNABLES: &[Tunable] = &[
-        Tunable {
-            name: "slice",
-            kind: TunableKind::Time { min: 10, max: 1_000 },
-            default: 100,
-            text: "",
-        },
-        Tunable {
-            name: "count",
-            kind: TunableKind::Count { min: 0, max: 9 },
-            default: 3,
-            text: "",
-        },
+        Tunable::new("slice", TunableKind::Time { min: 10, max: 1_000 }, 100, ""),
+        Tunable::new("count", TunableKind::Count { min: 0, max: 9 }, 3, ""),
     ];
 
     fn set(name: &str, text: &str) -> Result<u64, String> {

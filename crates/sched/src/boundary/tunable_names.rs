@@ -110,7 +110,7 @@ pub(crate) fn meaning<'t>(tunables: &'t [Tunable], name: &str) -> Option<Meaning
     let by_file = FILES.iter().find(|(_, file)| stem(file) == given).map(|(own, _)| *own);
     let is_time = |tunable: &Tunable| matches!(tunable.kind, TunableKind::Time { .. });
     let is_meant = |tunable: &&Tunable| {
-        let own = stem(tunable.name);
+        let own = stem(&tunable.name);
         own == given
             || by_file.is_some_and(|by_file| by_file == own)
             || (is_time(tunable) && without_unit(own).0 == bare)
@@ -122,22 +122,24 @@ pub(crate) fn meaning<'t>(tunables: &'t [Tunable], name: &str) -> Option<Meaning
 
 /// A setting that the kernel makes by a value where the model has a tunable of its own:
 /// `sched_rt_runtime_us=-1` is no limit, `features=NO_NAME` one of the features.
-pub(crate) fn as_another(
-    tunables: &[Tunable],
+pub(crate) fn as_another<'t>(
+    tunables: &'t [Tunable],
     name: &str,
     text: &str,
-) -> Option<(&'static str, &'static str)> {
+) -> Option<(&'t str, &'t str)> {
     let own = |wanted: &str| tunables.iter().find(|tunable| tunable.name == wanted);
     match (stem(name), text) {
-        ("rt_runtime_us", "-1") => Some((own("rt_bandwidth")?.name, "off")),
+        ("rt_runtime_us", "-1") => Some((&own("rt_bandwidth")?.name, "off")),
         ("features", _) if own(name).is_none() => {
             let (feature, on) = match text.strip_prefix("NO_") {
                 Some(feature) => (feature, false),
                 None => (text, true),
             };
             let feature = own(feature)?;
-            match feature.kind {
-                TunableKind::Choice([no, yes]) => Some((feature.name, if on { *yes } else { *no })),
+            match &feature.kind {
+                TunableKind::Choice(words) if words.len() == 2 => {
+                    Some((&feature.name, words.get(usize::from(on))?))
+                }
                 _ => None,
             }
         }
@@ -152,7 +154,7 @@ pub(crate) fn is_features(name: &str) -> bool {
 
 /// The name of the kernel's file for a tunable, if it is not the tunable's own.
 pub fn file_name(tunable: &Tunable) -> Option<String> {
-    let own = stem(tunable.name);
+    let own = stem(&tunable.name);
     let (_, file) = FILES.iter().find(|(name, _)| *name == own)?;
     // What debugfs has without it, /proc/sys/kernel had with it.
     let was_sysctl = own != tunable.name && stem(file) == *file;
@@ -231,12 +233,12 @@ mod tests {
 
     fn set(scheduler: &str, name: &str, text: &str) -> Result<Options, String> {
         let info = registry::find(scheduler).expect("a scheduler of the registry");
-        let mut options = Options::defaults(info.tunables);
+        let mut options = Options::defaults(&info.tunables);
         let parse = |text: &str| match text.strip_suffix("ms") {
             Some(ms) => ms.parse::<Nanos>().map(|ms| ms * 1_000_000).map_err(|e| e.to_string()),
             None => Err("no unit".into()),
         };
-        options.set_text(info.tunables, name, text, parse).map_err(|error| error.to_string())?;
+        options.set_text(&info.tunables, name, text, parse).map_err(|error| error.to_string())?;
         Ok(options)
     }
 
@@ -317,11 +319,11 @@ mod tests {
     /// No two tunables of one scheduler answer to the same name.
     #[test]
     fn every_tunable_is_found_under_its_own_name_and_its_files() {
-        for info in SCHEDULERS {
-            for tunable in info.tunables {
+        for info in SCHEDULERS.iter() {
+            for tunable in &info.tunables {
                 let names = [Some(tunable.name.to_string()), file_name(tunable)];
                 for name in names.into_iter().flatten() {
-                    let found = meaning(info.tunables, &name).expect("it is declared").tunable;
+                    let found = meaning(&info.tunables, &name).expect("it is declared").tunable;
                     assert_eq!(found.name, tunable.name, "{} {name}", info.name);
                 }
             }

@@ -48,13 +48,14 @@ use crate::boundary::explain::{Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use crate::fair::wmult::LoadWeight;
-use crate::registry::{Claims, SchedulerInfo};
+use crate::kernels;
 use crate::rt::early::{RtQueues, SliceRule};
+use crate::scheduler::{Claims, Make, Scheduler};
 use account::Fair;
 use balance::LoadStats;
 use entity::{Class, Entity};
 use rules::{Rules, TUNABLES, TUNABLES_V19, Values};
-use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
 const CLAIMS: Claims = Claims {
     // An idle CPU sees an average of the loads of others, and may find a difference too small to
@@ -66,31 +67,44 @@ const CLAIMS: Claims = Claims {
 };
 
 /// Linux 2.6.23.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "linux-2.6.23",
-    summary: "Linux 2.6.23: real-time > fair (CFS by wait_runtime and fair_clock)",
-    source: "Linux 2.6.23.17, kernel/sched.c, sched_fair.c, sched_rt.c; the first slice of RR \
-             tasks from memory",
-    leaves_out: "the tick that nanosleep adds, NUMA nodes and shared caches in balancing, group \
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "linux-2.6.23".into(),
+        summary: "Linux 2.6.23: real-time > fair (CFS by wait_runtime and fair_clock)".into(),
+        source: "Linux 2.6.23.17, kernel/sched.c, sched_fair.c, sched_rt.c; the first slice of RR \
+             tasks from memory"
+            .into(),
+        leaves_out:
+            "the tick that nanosleep adds, NUMA nodes and shared caches in balancing, group \
                  scheduling (not configurable in this version), the limits of the runqueue clock; \
-                 a program is taken to exec when the launcher releases it",
-    claims: CLAIMS,
-    tunables: TUNABLES,
-    build: |options, machine, _| {
-        vec![Box::new(FairClock::new(Rules::LINUX_2_6_23, options, machine))]
-    },
-};
+                 a program is taken to exec when the launcher releases it"
+                .into(),
+        claims: CLAIMS,
+        preempt: kernels::preempt(KernelVersion::release(2, 6, 23)),
+        tunables: TUNABLES.to_vec(),
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            vec![Box::new(FairClock::new(Rules::LINUX_2_6_23, options, machine))]
+        }),
+    }
+}
 
 /// CFS v19.
-pub const INFO_V19: SchedulerInfo = SchedulerInfo {
-    name: "cfs-v19",
-    summary: "CFS v19 of July 2007: real-time > fair, with one constant granularity",
-    source: "kernel/sched_fair.c as merged for Linux 2.6.23-rc1; scaling by CPUs and runtime limit \
-             from memory, the rest as in Linux 2.6.23",
-    tunables: TUNABLES_V19,
-    build: |options, machine, _| vec![Box::new(FairClock::new(Rules::CFS_V19, options, machine))],
-    ..INFO
-};
+pub fn cfs_v19() -> Scheduler {
+    Scheduler {
+        name: "cfs-v19".into(),
+        summary: "CFS v19 of July 2007: real-time > fair, with one constant granularity".into(),
+        source:
+            "kernel/sched_fair.c as merged for Linux 2.6.23-rc1; scaling by CPUs and runtime limit \
+             from memory, the rest as in Linux 2.6.23"
+                .into(),
+        tunables: TUNABLES_V19.to_vec(),
+        make: Make::new(|options, machine, _| {
+            vec![Box::new(FairClock::new(Rules::CFS_V19, options, machine))]
+        }),
+        ..scheduler()
+    }
+}
 
 /// What a change of attributes under way changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -58,22 +58,22 @@ impl Rules {
 }
 
 const fn time(name: &'static str, text: &'static str) -> Tunable {
-    Tunable { name, kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC }, default: 0, text }
+    Tunable::new(name, TunableKind::Time { min: 0, max: NSEC_PER_SEC }, 0, text)
 }
 
 const fn switch(name: &'static str, default: u64, text: &'static str) -> Tunable {
-    Tunable { name, kind: TunableKind::Choice(&["no", "yes"]), default, text }
+    Tunable::new(name, TunableKind::words(&["no", "yes"]), default, text)
 }
 
 const fn features(default: u64) -> Tunable {
-    Tunable {
-        name: "sched_features",
-        kind: TunableKind::Count { min: 0, max: 63 },
+    Tunable::new(
+        "sched_features",
+        TunableKind::Count { min: 0, max: 63 },
         default,
-        text: "sum of feature bits: 1 sleepers are credited, 2 by the load that they would have \
+        "sum of feature bits: 1 sleepers are credited, 2 by the load that they would have \
                added, 4 as an average over ticks, 8 loads of CPUs are those over a tick, 16 a new \
                task starts with a debit, 32 its first wait does not count",
-    }
+    )
 }
 
 const LATENCY: Tunable =
@@ -93,16 +93,14 @@ const WAKEUP_GRANULARITY: Tunable = time(
 );
 const BATCH_WAKEUP_GRANULARITY: Tunable =
     time("sched_batch_wakeup_granularity", "the same for a waking SCHED_BATCH task; 0: 25 ms");
-const BATCH_WAKEUP_GRANULARITY_V19: Tunable = Tunable {
-    text: "the same for a waking SCHED_BATCH task; 0: 10 ticks",
-    ..BATCH_WAKEUP_GRANULARITY
-};
+const BATCH_WAKEUP_GRANULARITY_V19: Tunable =
+    time("sched_batch_wakeup_granularity", "the same for a waking SCHED_BATCH task; 0: 10 ticks");
 const RUNTIME_LIMIT: Tunable =
     time("sched_runtime_limit", "greatest wait_runtime, either way; 0: the default latency");
-const RUNTIME_LIMIT_V19: Tunable = Tunable {
-    text: "greatest wait_runtime, either way; 0: 4 times the default granularity",
-    ..RUNTIME_LIMIT
-};
+const RUNTIME_LIMIT_V19: Tunable = time(
+    "sched_runtime_limit",
+    "greatest wait_runtime, either way; 0: 4 times the default granularity",
+);
 const STAT_GRANULARITY: Tunable = time(
     "sched_stat_granularity",
     "accounts are brought up to date only where at least so much has passed",
@@ -195,11 +193,11 @@ impl Values {
     pub fn new(rules: &Rules, options: &Options, nr_cpus: u32, hz: u32) -> Self {
         let declared =
             |name: &str| options.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
-        let value = |tunable: &Tunable, default: Nanos| match declared(tunable.name) {
+        let value = |tunable: &Tunable, default: Nanos| match declared(&tunable.name) {
             None | Some(0) => default,
             Some(set) => set,
         };
-        let is_set = |tunable: &Tunable| declared(tunable.name) == Some(1);
+        let is_set = |tunable: &Tunable| declared(&tunable.name) == Some(1);
         let factor = 1 + u64::from(nr_cpus.max(1).ilog2());
         let tick = NSEC_PER_SEC / u64::from(hz);
         // The limit is fixed at boot, before anybody can write another latency.

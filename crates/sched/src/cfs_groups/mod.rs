@@ -50,16 +50,17 @@ use crate::boundary::class::SchedClass;
 use crate::boundary::core::{Core, PreemptCheck};
 use crate::boundary::explain::{Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use crate::boundary::options::{Options, Tunable, concat};
+use crate::boundary::options::Options;
 use crate::fair::rbtree::{NIL, Node};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::kernels;
 use crate::rt::early::{RtQueues, SliceRule};
 use crate::rt::queue::MAX_RT_PRIO;
 use crate::rt::{RtClass, RtOptions, tunables as rt};
+use crate::scheduler::{Claims, Make, Scheduler};
 use balance::Balance;
 use entity::{CfsRq, CpuFair, Entity, Habits};
 use rules::Rules;
-use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{CgroupSpec, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 use tunables::{TUNABLES_2_6_24, TUNABLES_2_6_32, Values};
 
 const CLAIMS: Claims =
@@ -68,39 +69,51 @@ const CLAIMS: Claims =
     Claims { work_conserving: false, starvation_free: true, fair: true, needs_burst: false };
 
 /// Linux 2.6.24.
-pub const INFO_2_6_24: SchedulerInfo = SchedulerInfo {
-    name: "linux-2.6.24",
-    summary: "Linux 2.6.24: real-time > fair (CFS by vruntime, whole shares on each CPU)",
-    source: "Linux 2.6.24, kernel/sched{,_fair}.c; include/linux/topology.h from memory",
-    leaves_out: "power saving, the limits of the runqueue clock, the refusal of groups in groups; \
-                 a program is taken to exec when the launcher releases it",
-    claims: CLAIMS,
-    tunables: TUNABLES_2_6_24,
-    build: |options, machine, cgroups| {
-        vec![Box::new(Fair::new(Rules::LINUX_2_6_24, options, machine, cgroups))]
-    },
-};
-
-const WITH_RT: [Tunable; TUNABLES_2_6_32.len() + rt::TUNABLES.len()] =
-    concat(TUNABLES_2_6_32, rt::TUNABLES);
+pub fn linux_2_6_24() -> Scheduler {
+    Scheduler {
+        name: "linux-2.6.24".into(),
+        summary: "Linux 2.6.24: real-time > fair (CFS by vruntime, whole shares on each CPU)"
+            .into(),
+        source: "Linux 2.6.24, kernel/sched{,_fair}.c; include/linux/topology.h from memory".into(),
+        leaves_out:
+            "power saving, the limits of the runqueue clock, the refusal of groups in groups; \
+                 a program is taken to exec when the launcher releases it"
+                .into(),
+        claims: CLAIMS,
+        preempt: kernels::preempt(KernelVersion::release(2, 6, 24)),
+        tunables: TUNABLES_2_6_24.to_vec(),
+        digest: None,
+        make: Make::new(|options, machine, cgroups| {
+            vec![Box::new(Fair::new(Rules::LINUX_2_6_24, options, machine, cgroups))]
+        }),
+    }
+}
 
 /// Linux 2.6.32.
-pub const INFO_2_6_32: SchedulerInfo = SchedulerInfo {
-    name: "linux-2.6.32",
-    summary: "Linux 2.6.32: real-time > fair (CFS with buddies, gentle sleepers, spread shares)",
-    source: "Linux 2.6.32.67, kernel/sched{,_fair}.c, sched_features.h, include/linux/topology.h",
-    leaves_out: "HRTICK, power saving, control groups of real-time tasks, scale_rt_power, the \
+pub fn linux_2_6_32() -> Scheduler {
+    Scheduler {
+        name: "linux-2.6.32".into(),
+        summary:
+            "Linux 2.6.32: real-time > fair (CFS with buddies, gentle sleepers, spread shares)"
+                .into(),
+        source:
+            "Linux 2.6.32.67, kernel/sched{,_fair}.c, sched_features.h, include/linux/topology.h"
+                .into(),
+        leaves_out: "HRTICK, power saving, control groups of real-time tasks, scale_rt_power, the \
                  details of idle CPUs without ticks; a program is taken to exec when the \
-                 launcher releases it",
-    tunables: &WITH_RT,
-    build: |options, machine, cgroups| {
-        vec![
-            Box::new(RtClass::new(&RtOptions::from_options(options), machine)),
-            Box::new(Fair::new(Rules::LINUX_2_6_32, options, machine, cgroups)),
-        ]
-    },
-    ..INFO_2_6_24
-};
+                 launcher releases it"
+            .into(),
+        preempt: kernels::preempt(KernelVersion::release(2, 6, 32)),
+        tunables: [TUNABLES_2_6_32, rt::TUNABLES].concat(),
+        make: Make::new(|options, machine, cgroups| {
+            vec![
+                Box::new(RtClass::new(&RtOptions::from_options(options), machine)),
+                Box::new(Fair::new(Rules::LINUX_2_6_32, options, machine, cgroups)),
+            ]
+        }),
+        ..linux_2_6_24()
+    }
+}
 
 /// The class.
 #[derive(Debug)]

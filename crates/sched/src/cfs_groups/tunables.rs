@@ -11,11 +11,11 @@ use schedlab_model::Nanos;
 use schedlab_model::time::NSEC_PER_SEC;
 
 const fn time(name: &'static str, default: Nanos, text: &'static str) -> Tunable {
-    Tunable { name, kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC }, default, text }
+    Tunable::new(name, TunableKind::Time { min: 0, max: NSEC_PER_SEC }, default, text)
 }
 
 const fn switch(name: &'static str, on: bool, text: &'static str) -> Tunable {
-    Tunable { name, kind: TunableKind::Choice(&["no", "yes"]), default: on as u64, text }
+    Tunable::new(name, TunableKind::words(&["no", "yes"]), on as u64, text)
 }
 
 const LATENCY: Tunable = time(
@@ -41,12 +41,12 @@ const MIGRATION_COST: Tunable = time(
     500_000,
     "a task that ran less long ago than this is cache-hot and not moved",
 );
-const NR_MIGRATE: Tunable = Tunable {
-    name: "sched_nr_migrate",
-    kind: TunableKind::Count { min: 1, max: 1024 },
-    default: 32,
-    text: "most tasks that one balancing looks at (the kernel looks at one more)",
-};
+const NR_MIGRATE: Tunable = Tunable::new(
+    "sched_nr_migrate",
+    TunableKind::Count { min: 1, max: 1024 },
+    32,
+    "most tasks that one balancing looks at (the kernel looks at one more)",
+);
 const CHILD_RUNS_FIRST: &str = "whether the child of a fork runs before its parent";
 const COMPAT_YIELD: Tunable = switch(
     "sched_compat_yield",
@@ -59,19 +59,19 @@ const SHARES_RATELIMIT: Tunable = time(
     "least time between two distributions of the shares of groups over the CPUs of a domain; 0: \
      0.25 ms, scaled",
 );
-const SHARES_THRESH: Tunable = Tunable {
-    name: "sched_shares_thresh",
-    kind: TunableKind::Count { min: 0, max: 1 << 18 },
-    default: 4,
-    text: "by how much the shares of a group on a CPU must differ to be changed",
-};
-const USER_GROUPS: Tunable = Tunable {
-    name: "group_basis",
-    kind: TunableKind::Choice(&["cgroup", "user"]),
-    default: 0,
-    text: "what the groups of a workload are: control groups (CONFIG_FAIR_CGROUP_SCHED), or users \
+const SHARES_THRESH: Tunable = Tunable::new(
+    "sched_shares_thresh",
+    TunableKind::Count { min: 0, max: 1 << 18 },
+    4,
+    "by how much the shares of a group on a CPU must differ to be changed",
+);
+const USER_GROUPS: Tunable = Tunable::new(
+    "group_basis",
+    TunableKind::words(&["cgroup", "user"]),
+    0,
+    "what the groups of a workload are: control groups (CONFIG_FAIR_CGROUP_SCHED), or users \
            (CONFIG_FAIR_USER_SCHED), where root, the root group, has twice the shares",
-};
+);
 
 const SYNC_WAKEUPS: Tunable = switch(
     "sync_wakeups",
@@ -80,14 +80,14 @@ const SYNC_WAKEUPS: Tunable = switch(
      those of recent kernels, whose every write gives it; in this kernel only one that blocks did",
 );
 
-const FEATURES_2_6_24: Tunable = Tunable {
-    name: "sched_features",
-    kind: TunableKind::Count { min: 0, max: 31 },
-    default: 7,
-    text: "sum of feature bits: 1 sleepers are credited (NEW_FAIR_SLEEPERS), 2 a waking task may \
+const FEATURES_2_6_24: Tunable = Tunable::new(
+    "sched_features",
+    TunableKind::Count { min: 0, max: 31 },
+    7,
+    "sum of feature bits: 1 sleepers are credited (NEW_FAIR_SLEEPERS), 2 a waking task may \
            preempt (WAKEUP_PREEMPT), 4 a new task waits for a slice (START_DEBIT), 8 tasks are \
            placed between the first and the last (TREE_AVG), 16 half a slice later (APPROX_AVG)",
-};
+);
 
 /// Tunables of 2.6.24.
 pub const TUNABLES_2_6_24: &[Tunable] = &[
@@ -226,13 +226,13 @@ impl Values {
         let declared =
             |name: &str| options.iter().find(|(n, _)| *n == name).map_or(0, |(_, value)| value);
         let factor = rules.scaling(nr_cpus);
-        let value = |tunable: &Tunable, default: Nanos, most: Nanos| match declared(tunable.name) {
+        let value = |tunable: &Tunable, default: Nanos, most: Nanos| match declared(&tunable.name) {
             0 => (default * factor).min(most),
             set => set,
         };
         let latency = value(&LATENCY, rules.latency, rules.scaled_max);
         let min_granularity = value(&MIN_GRANULARITY, rules.min_granularity, rules.scaled_max);
-        let written = declared(LATENCY.name) != 0 || declared(MIN_GRANULARITY.name) != 0;
+        let written = declared(&LATENCY.name) != 0 || declared(&MIN_GRANULARITY.name) != 0;
         let on = |name: &str| declared(name) == 1;
         Self {
             latency,
@@ -240,14 +240,14 @@ impl Values {
             wakeup_granularity: value(&WAKEUP_GRANULARITY, rules.wakeup_granularity, Nanos::MAX),
             // Writing either file computes it anew (`sched_nr_latency_handler`).
             nr_latency: if written { latency.div_ceil(min_granularity) } else { 5 },
-            migration_cost: declared(MIGRATION_COST.name),
-            nr_migrate: declared(NR_MIGRATE.name) as u32,
+            migration_cost: declared(&MIGRATION_COST.name),
+            nr_migrate: declared(&NR_MIGRATE.name) as u32,
             child_runs_first: on("sched_child_runs_first"),
-            compat_yield: on(COMPAT_YIELD.name),
+            compat_yield: on(&COMPAT_YIELD.name),
             shares_ratelimit: value(&SHARES_RATELIMIT, 250_000, Nanos::MAX),
-            shares_thresh: declared(SHARES_THRESH.name),
-            root_shares: if on(USER_GROUPS.name) { 2048 } else { 1024 },
-            features: Features::new(rules, on, declared(FEATURES_2_6_24.name)),
+            shares_thresh: declared(&SHARES_THRESH.name),
+            root_shares: if on(&USER_GROUPS.name) { 2048 } else { 1024 },
+            features: Features::new(rules, on, declared(&FEATURES_2_6_24.name)),
         }
     }
 }
@@ -269,7 +269,7 @@ impl Features {
             wakeup_sync: on("WAKEUP_SYNC"),
             wakeup_overlap: on("WAKEUP_OVERLAP"),
             wakeup_running: on("WAKEUP_RUNNING"),
-            sync_wakeups: on("SYNC_WAKEUPS") || on(SYNC_WAKEUPS.name),
+            sync_wakeups: on("SYNC_WAKEUPS") || on(&SYNC_WAKEUPS.name),
             affine_wakeups: !rules.is_later || on("AFFINE_WAKEUPS"),
             sync_less: on("SYNC_LESS"),
             sync_more: on("SYNC_MORE"),

@@ -13,45 +13,45 @@ use schedlab_model::Nanos;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
 
 /// Shortest period.
-pub const DL_PERIOD_MIN: Tunable = Tunable {
-    name: "dl_period_min",
-    kind: TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
-    default: 100 * NSEC_PER_USEC,
-    text: "shortest period of a DEADLINE task",
-};
+pub const DL_PERIOD_MIN: Tunable = Tunable::new(
+    "dl_period_min",
+    TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
+    100 * NSEC_PER_USEC,
+    "shortest period of a DEADLINE task",
+);
 
 /// Longest period.
-pub const DL_PERIOD_MAX: Tunable = Tunable {
-    name: "dl_period_max",
-    kind: TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
-    default: (1 << 22) * NSEC_PER_USEC,
-    text: "longest period of a DEADLINE task",
-};
+pub const DL_PERIOD_MAX: Tunable = Tunable::new(
+    "dl_period_max",
+    TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
+    (1 << 22) * NSEC_PER_USEC,
+    "longest period of a DEADLINE task",
+);
 
 /// Whether a timer ends budgets (HRTICK_DL, a feature of kernel/sched/features.h).
-pub const HRTICK_DL: Tunable = Tunable {
-    name: "HRTICK_DL",
-    kind: TunableKind::Choice(&["no", "yes"]),
-    default: 0,
-    text: "feature: a timer ends the budgets of DEADLINE tasks between ticks",
-};
+pub const HRTICK_DL: Tunable = Tunable::new(
+    "HRTICK_DL",
+    TunableKind::words(&["no", "yes"]),
+    0,
+    "feature: a timer ends the budgets of DEADLINE tasks between ticks",
+);
 
 /// CPU time of starving sched_ext tasks.
-pub const EXT_SERVER_RUNTIME: Tunable = Tunable {
-    name: "ext_server_runtime",
-    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
-    default: 50 * NSEC_PER_MSEC,
-    text: "fair-server: CPU time of starving sched_ext tasks in each ext_server_period; 0: none; \
+pub const EXT_SERVER_RUNTIME: Tunable = Tunable::new(
+    "ext_server_runtime",
+    TunableKind::Time { min: 0, max: NSEC_PER_SEC },
+    50 * NSEC_PER_MSEC,
+    "fair-server: CPU time of starving sched_ext tasks in each ext_server_period; 0: none; \
            counted by admission",
-};
+);
 
 /// Period of the ext server.
-pub const EXT_SERVER_PERIOD: Tunable = Tunable {
-    name: "ext_server_period",
-    kind: TunableKind::Time { min: NSEC_PER_MSEC, max: 4 * NSEC_PER_SEC },
-    default: NSEC_PER_SEC,
-    text: "fair-server: period of ext_server_runtime",
-};
+pub const EXT_SERVER_PERIOD: Tunable = Tunable::new(
+    "ext_server_period",
+    TunableKind::Time { min: NSEC_PER_MSEC, max: 4 * NSEC_PER_SEC },
+    NSEC_PER_SEC,
+    "fair-server: period of ext_server_runtime",
+);
 
 /// Tunables of the ext server.
 pub const EXT_SERVER: &[Tunable] = &[EXT_SERVER_RUNTIME, EXT_SERVER_PERIOD];
@@ -124,16 +124,16 @@ impl DlOptions {
     pub fn from_options(options: &Options, rules: DlRules) -> Self {
         let rt = RtOptions::from_options(options);
         // As long as the period or longer is the whole CPU: the kernel takes no longer runtime.
-        let period = options.get(RT_PERIOD.name);
-        let runtime = options.get(RT_RUNTIME.name).min(period);
+        let period = options.get(&RT_PERIOD.name);
+        let runtime = options.get(&RT_RUNTIME.name).min(period);
         let has_servers = matches!(rt.bandwidth, Bandwidth::FairServer { .. });
         let ext_server = (has_servers && rules.counts_ext_server).then(|| {
-            let period = options.get(EXT_SERVER_PERIOD.name);
-            (options.get(EXT_SERVER_RUNTIME.name).min(period), period)
+            let period = options.get(&EXT_SERVER_PERIOD.name);
+            (options.get(&EXT_SERVER_RUNTIME.name).min(period), period)
         });
         Self {
-            period_min: options.get(DL_PERIOD_MIN.name),
-            period_max: options.get(DL_PERIOD_MAX.name),
+            period_min: options.get(&DL_PERIOD_MIN.name),
+            period_max: options.get(&DL_PERIOD_MAX.name),
             limit: (rt.bandwidth != Bandwidth::Off).then_some((runtime, period)),
             server: match rt.bandwidth {
                 Bandwidth::FairServer { runtime, period } => {
@@ -143,7 +143,7 @@ impl DlOptions {
             },
             ext_server,
             grub: rules.grub,
-            hrtick: (options.get(HRTICK_DL.name) == 1).then_some(rules.hrtick),
+            hrtick: (options.get(&HRTICK_DL.name) == 1).then_some(rules.hrtick),
         }
     }
 

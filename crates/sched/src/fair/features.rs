@@ -12,12 +12,12 @@ use crate::balance::BalanceFeatures;
 use crate::boundary::options::{Options, Tunable, TunableKind};
 
 const fn feature(name: &'static str, text: &'static str) -> Tunable {
-    Tunable { name, kind: TunableKind::Choice(&["no", "yes"]), default: 1, text }
+    Tunable::new(name, TunableKind::words(&["no", "yes"]), 1, text)
 }
 
 /// One that is off when the kernel boots.
 const fn off(name: &'static str, text: &'static str) -> Tunable {
-    Tunable { default: 0, ..feature(name, text) }
+    Tunable::new(name, TunableKind::words(&["no", "yes"]), 0, text)
 }
 
 const HRTICK: Tunable = off("HRTICK", "feature: a timer ends slices between ticks, if others wait");
@@ -204,14 +204,14 @@ mod tests {
             ("linux-7.2", Rules::LINUX_7_2, newest),
         ];
         for (name, rules, tables) in all {
-            let tunables = registry::find(name).expect("it is in the registry").tunables;
+            let tunables = &registry::find(name).expect("it is in the registry").tunables;
             let defaults = Options::defaults(tunables);
             assert_eq!(rules.with_features(&defaults), rules, "{name}");
             for feature in tables.iter().copied().flatten() {
                 let mut options = defaults.clone();
                 let declared = tunables.iter().find(|t| t.name == feature.name);
                 let default = declared.expect("the scheduler has it").default;
-                options.set(tunables, feature.name, 1 - default).unwrap();
+                options.set(tunables, &feature.name, 1 - default).unwrap();
                 assert_ne!(rules.with_features(&options), rules, "{name} {}", feature.name);
             }
         }

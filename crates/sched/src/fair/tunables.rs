@@ -12,24 +12,24 @@ use schedlab_model::time::{NSEC_PER_SEC, NSEC_PER_USEC};
 const SCALING_WORDS: &[&str] = &["none", "log", "linear"];
 
 const fn time(name: &'static str, default: Nanos, text: &'static str) -> Tunable {
-    Tunable { name, kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC }, default, text }
+    Tunable::new(name, TunableKind::Time { min: 0, max: NSEC_PER_SEC }, default, text)
 }
 
 /// How times grow with the number of CPUs (tunable_scaling).
-pub const SCALING: Tunable = Tunable {
-    name: "tunable_scaling",
-    kind: TunableKind::Choice(SCALING_WORDS),
-    default: 1,
-    text: "how default times grow with the number of CPUs, at most 8: none, 1 + log2, or linear",
-};
+pub const SCALING: Tunable = Tunable::new(
+    "tunable_scaling",
+    TunableKind::words(SCALING_WORDS),
+    1,
+    "how default times grow with the number of CPUs, at most 8: none, 1 + log2, or linear",
+);
 
 /// Number of CPUs for the scaling.
-pub const SCALING_CPUS: Tunable = Tunable {
-    name: "scaling_cpus",
-    kind: TunableKind::Count { min: 0, max: 1024 },
-    default: 0,
-    text: "number of CPUs by which default times are scaled; 0: the machine's own",
-};
+pub const SCALING_CPUS: Tunable = Tunable::new(
+    "scaling_cpus",
+    TunableKind::Count { min: 0, max: 1024 },
+    0,
+    "number of CPUs by which default times are scaled; 0: the machine's own",
+);
 
 /// How long a task that ran counts as cache-hot (migration_cost_ns).
 pub const MIGRATION_COST: Tunable = time(
@@ -39,12 +39,12 @@ pub const MIGRATION_COST: Tunable = time(
 );
 
 /// Tasks that one balancing run looks at (nr_migrate).
-pub const NR_MIGRATE: Tunable = Tunable {
-    name: "nr_migrate",
-    kind: TunableKind::Count { min: 1, max: 1024 },
-    default: 32,
-    text: "most tasks that one load balancing looks at",
-};
+pub const NR_MIGRATE: Tunable = Tunable::new(
+    "nr_migrate",
+    TunableKind::Count { min: 1, max: 1024 },
+    32,
+    "most tasks that one load balancing looks at",
+);
 
 /// Period of CFS (latency_ns).
 pub const LATENCY: Tunable =
@@ -68,12 +68,12 @@ pub const WAKEUP_GRANULARITY: Tunable = time(
 );
 
 /// Whether the child of a fork runs before its parent (child_runs_first).
-pub const CHILD_RUNS_FIRST: Tunable = Tunable {
-    name: "child_runs_first",
-    kind: TunableKind::Choice(&["no", "yes"]),
-    default: 0,
-    text: "whether the child of a fork runs before its parent",
-};
+pub const CHILD_RUNS_FIRST: Tunable = Tunable::new(
+    "child_runs_first",
+    TunableKind::words(&["no", "yes"]),
+    0,
+    "whether the child of a fork runs before its parent",
+);
 
 /// Slice of EEVDF (base_slice_ns).
 pub const BASE_SLICE: Tunable = time(
@@ -83,20 +83,20 @@ pub const BASE_SLICE: Tunable = time(
 );
 
 /// CPU time that a queue takes from its group's pool at once (sched_cfs_bandwidth_slice_us).
-pub const BANDWIDTH_SLICE_US: Tunable = Tunable {
-    name: "sched_cfs_bandwidth_slice_us",
-    kind: TunableKind::Count { min: 1, max: 1_000_000 },
-    default: 5_000,
-    text: "CPU time in us that a CPU takes at once from what a group's cpu.max leaves",
-};
+pub const BANDWIDTH_SLICE_US: Tunable = Tunable::new(
+    "sched_cfs_bandwidth_slice_us",
+    TunableKind::Count { min: 1, max: 1_000_000 },
+    5_000,
+    "CPU time in us that a CPU takes at once from what a group's cpu.max leaves",
+);
 
 /// Whether the tasks of a session are a group (sched_autogroup_enabled).
-pub const AUTOGROUP: Tunable = Tunable {
-    name: "sched_autogroup_enabled",
-    kind: TunableKind::Choice(&["no", "yes"]),
-    default: 0,
-    text: "whether the tasks of a session that are in no control group are a group of their own",
-};
+pub const AUTOGROUP: Tunable = Tunable::new(
+    "sched_autogroup_enabled",
+    TunableKind::words(&["no", "yes"]),
+    0,
+    "whether the tasks of a session that are in no control group are a group of their own",
+);
 
 /// Whether `options` make a group of each session.
 pub fn has_autogroups(options: &Options) -> bool {
@@ -172,17 +172,17 @@ impl FairTunables {
     pub fn new(rules: &Rules, options: &Options, nr_cpus: u32) -> Self {
         let declared =
             |name: &str| options.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
-        let scaling_cpus = declared(SCALING_CPUS.name).unwrap_or(0);
+        let scaling_cpus = declared(&SCALING_CPUS.name).unwrap_or(0);
         let cpus = if scaling_cpus == 0 { nr_cpus } else { scaling_cpus as u32 };
-        let factor = scaling_factor(declared(SCALING.name).unwrap_or(SCALING.default), cpus);
-        let value = |tunable: &Tunable, default: Nanos| match declared(tunable.name) {
+        let factor = scaling_factor(declared(&SCALING.name).unwrap_or(SCALING.default), cpus);
+        let value = |tunable: &Tunable, default: Nanos| match declared(&tunable.name) {
             None | Some(0) => default,
             Some(set) => set,
         };
         let latency_ns = value(&LATENCY, 6_000_000 * factor);
         let min_granularity_ns = value(&MIN_GRANULARITY, 750_000 * factor);
-        let written = declared(LATENCY.name).unwrap_or(0) != 0
-            || declared(MIN_GRANULARITY.name).unwrap_or(0) != 0;
+        let written = declared(&LATENCY.name).unwrap_or(0) != 0
+            || declared(&MIN_GRANULARITY.name).unwrap_or(0) != 0;
         // Writing either file recomputes it (sched_update_scaling); else it is 8.
         let nr_latency = if written { latency_ns.div_ceil(min_granularity_ns) as u32 } else { 8 };
         let base_slice_ns = value(&BASE_SLICE, rules.base_slice_ns * factor);
@@ -192,13 +192,13 @@ impl FairTunables {
             idle_min_granularity_ns: value(&IDLE_MIN_GRANULARITY, 750_000),
             wakeup_granularity_ns: value(&WAKEUP_GRANULARITY, 1_000_000 * factor),
             nr_latency,
-            child_runs_first: declared(CHILD_RUNS_FIRST.name) == Some(1),
+            child_runs_first: declared(&CHILD_RUNS_FIRST.name) == Some(1),
             base_slice_ns,
             normalized_base_slice_ns: base_slice_ns / factor,
-            migration_cost_ns: declared(MIGRATION_COST.name).unwrap_or(MIGRATION_COST.default),
-            nr_migrate: declared(NR_MIGRATE.name).unwrap_or(NR_MIGRATE.default) as u32,
+            migration_cost_ns: declared(&MIGRATION_COST.name).unwrap_or(MIGRATION_COST.default),
+            nr_migrate: declared(&NR_MIGRATE.name).unwrap_or(NR_MIGRATE.default) as u32,
             bandwidth_slice_ns: NSEC_PER_USEC
-                * declared(BANDWIDTH_SLICE_US.name).unwrap_or(BANDWIDTH_SLICE_US.default),
+                * declared(&BANDWIDTH_SLICE_US.name).unwrap_or(BANDWIDTH_SLICE_US.default),
         }
     }
 }

@@ -44,29 +44,30 @@ use crate::boundary::core::{Core, TaskState};
 use crate::boundary::explain::{Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::kernels;
+use crate::scheduler::{Claims, Make, Scheduler};
 use arrays::{Arrays, Side};
 use balance::Balance;
 use rules::{MAX_PRIO, MAX_RT_PRIO, ON_RUNQUEUE_WEIGHT, Rules, Scale};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
-const SYNC_WAKEUPS: Tunable = Tunable {
-    name: "sync_wakeups",
-    kind: TunableKind::Choice(&["no", "yes"]),
-    default: 0,
-    text: "whether a synchronous wake-up on the waker's CPU preempts nobody; the modelled pipes \
+const SYNC_WAKEUPS: Tunable = Tunable::new(
+    "sync_wakeups",
+    TunableKind::words(&["no", "yes"]),
+    0,
+    "whether a synchronous wake-up on the waker's CPU preempts nobody; the modelled pipes \
            and sockets are those of recent kernels, whose every write is synchronous; in these \
            kernels only one that blocks was",
-};
+);
 
-const CACHE_DECAY: Tunable = Tunable {
-    name: "cache_decay",
-    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
-    default: 2 * NSEC_PER_MSEC,
-    text: "a task that was switched less long ago is not pulled by a busy CPU (cache_decay_ticks; \
+const CACHE_DECAY: Tunable = Tunable::new(
+    "cache_decay",
+    TunableKind::Time { min: 0, max: NSEC_PER_SEC },
+    2 * NSEC_PER_MSEC,
+    "a task that was switched less long ago is not pulled by a busy CPU (cache_decay_ticks; \
            the kernel computes 1 to 3 ms from the size of the cache)",
-};
+);
 
 const CLAIMS: Claims = Claims {
     work_conserving: true,
@@ -77,20 +78,26 @@ const CLAIMS: Claims = Claims {
 };
 
 /// Linux 2.6.0.
-pub const INFO_2_6_0: SchedulerInfo = SchedulerInfo {
-    name: "linux-2.6.0",
-    summary: "Linux 2.6.0: O(1), two arrays a CPU, sleep_avg and interactive credits",
-    source: "Linux 2.6.0, kernel/{sched,fork}.c",
-    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
+pub fn linux_2_6_0() -> Scheduler {
+    Scheduler {
+        name: "linux-2.6.0".into(),
+        summary: "Linux 2.6.0: O(1), two arrays a CPU, sleep_avg and interactive credits".into(),
+        source: "Linux 2.6.0, kernel/{sched,fork}.c".into(),
+        leaves_out:
+            "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
                  synchronous wake-ups that take a task to the waker's CPU; BATCH and IDLE are \
-                 OTHER",
-    claims: CLAIMS,
-    tunables: &[SYNC_WAKEUPS, CACHE_DECAY],
-    build: |options, machine, _| {
-        let cache_decay = options.get(CACHE_DECAY.name);
-        vec![Box::new(OrderOne::new(Rules::LINUX_2_6_0, options, cache_decay, machine))]
-    },
-};
+                 OTHER"
+                .into(),
+        claims: CLAIMS,
+        preempt: kernels::preempt(KernelVersion::release(2, 6, 0)),
+        tunables: vec![SYNC_WAKEUPS, CACHE_DECAY],
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            let cache_decay = options.get(&CACHE_DECAY.name);
+            vec![Box::new(OrderOne::new(Rules::LINUX_2_6_0, options, cache_decay, machine))]
+        }),
+    }
+}
 
 /// With domains an idle CPU sees an average of the loads of others, and may find a difference too
 /// small to act on. A hog that was woken and had to wait is interactive for a second or more, in
@@ -98,35 +105,47 @@ pub const INFO_2_6_0: SchedulerInfo = SchedulerInfo {
 const CLAIMS_OF_DOMAINS: Claims = Claims { work_conserving: false, fair: false, ..CLAIMS };
 
 /// Linux 2.6.11.
-pub const INFO_2_6_11: SchedulerInfo = SchedulerInfo {
-    name: "linux-2.6.11",
-    summary: "Linux 2.6.11: O(1), slices of 5 to 800 ms, sleep_avg without credits, domains",
-    source: "Linux 2.6.11, kernel/{sched,fork}.c, include/linux/topology.h",
-    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups; \
+pub fn linux_2_6_11() -> Scheduler {
+    Scheduler {
+        name: "linux-2.6.11".into(),
+        summary: "Linux 2.6.11: O(1), slices of 5 to 800 ms, sleep_avg without credits, domains"
+            .into(),
+        source: "Linux 2.6.11, kernel/{sched,fork}.c, include/linux/topology.h".into(),
+        leaves_out:
+            "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups; \
                  BATCH and IDLE are OTHER; a program is taken to exec when the launcher releases \
-                 it",
-    claims: CLAIMS_OF_DOMAINS,
-    tunables: &[SYNC_WAKEUPS, CACHE_HOT],
-    build: |options, machine, _| {
-        let cache_hot = options.get(CACHE_HOT.name);
-        vec![Box::new(OrderOne::new(Rules::LINUX_2_6_11, options, cache_hot, machine))]
-    },
-};
+                 it"
+            .into(),
+        claims: CLAIMS_OF_DOMAINS,
+        preempt: kernels::preempt(KernelVersion::release(2, 6, 11)),
+        tunables: vec![SYNC_WAKEUPS, CACHE_HOT],
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            let cache_hot = options.get(&CACHE_HOT.name);
+            vec![Box::new(OrderOne::new(Rules::LINUX_2_6_11, options, cache_hot, machine))]
+        }),
+    }
+}
 
 /// Linux 2.6.22.
-pub const INFO_2_6_22: SchedulerInfo = SchedulerInfo {
-    name: "linux-2.6.22",
-    summary: "Linux 2.6.22: O(1), sleep counts as it is, domains balanced by weight",
-    source: "Linux 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h",
-    leaves_out: "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
+pub fn linux_2_6_22() -> Scheduler {
+    Scheduler {
+        name: "linux-2.6.22".into(),
+        summary: "Linux 2.6.22: O(1), sleep counts as it is, domains balanced by weight".into(),
+        source: "Linux 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h".into(),
+        leaves_out:
+            "the tick that nanosleep adds, NUMA nodes, priority inheritance, control groups, \
                  the mark that a wait in a pipe is not interactive, the measured cache_hot_time; \
-                 IDLE is OTHER; a program is taken to exec when the launcher releases it",
-    build: |options, machine, _| {
-        let cache_hot = options.get(CACHE_HOT.name);
-        vec![Box::new(OrderOne::new(Rules::LINUX_2_6_22, options, cache_hot, machine))]
-    },
-    ..INFO_2_6_11
-};
+                 IDLE is OTHER; a program is taken to exec when the launcher releases it"
+                .into(),
+        preempt: kernels::preempt(KernelVersion::release(2, 6, 22)),
+        make: Make::new(|options, machine, _| {
+            let cache_hot = options.get(&CACHE_HOT.name);
+            vec![Box::new(OrderOne::new(Rules::LINUX_2_6_22, options, cache_hot, machine))]
+        }),
+        ..linux_2_6_11()
+    }
+}
 
 /// What woke a task, as far as it matters when it is picked (`activated`, `sleep_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -226,7 +245,7 @@ impl OrderOne {
         let nr_cpus = machine.nr_cpus();
         Self {
             scale: Scale::new(rules, machine.hz, nr_cpus),
-            honours_sync: options.get(SYNC_WAKEUPS.name) == 1,
+            honours_sync: options.get(&SYNC_WAKEUPS.name) == 1,
             arrays: Arrays::new(nr_cpus),
             tasks: Vec::new(),
             cpus: vec![FRESH; nr_cpus as usize],

@@ -24,7 +24,7 @@ impl Kernel {
 
     fn on(rules: Rules, topology: Topology) -> Self {
         let machine = Machine { hz: 1000, topology, ..Machine::flat(1) };
-        let options = Options::defaults(INFO_2_6_0.tunables);
+        let options = Options::defaults(&linux_2_6_0().tunables);
         let o1 = OrderOne::new(rules, &options, 2 * MS, &machine);
         Self { core: testing::core(&machine), o1 }
     }

@@ -39,56 +39,67 @@ use crate::boundary::core::{Core, LockDomain};
 use crate::boundary::explain::{Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::kernels;
+use crate::scheduler::{Claims, Make, Scheduler};
 use goodness::{Look, NOBODY, goodness, max_counter, nice_to_ticks, recalculated};
-use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
 const NO_YES: &[&str] = &["no", "yes"];
 
-const PREV_FIRST: Tunable = Tunable {
-    name: "prev_first",
-    kind: TunableKind::Choice(NO_YES),
-    default: 0,
-    text: "as in 2.4.0: the running task is looked at first and so wins ties, and sched_yield does \
+const PREV_FIRST: Tunable = Tunable::new(
+    "prev_first",
+    TunableKind::words(NO_YES),
+    0,
+    "as in 2.4.0: the running task is looked at first and so wins ties, and sched_yield does \
            not move it in the queue",
-};
+);
 
-const WAKE_TO: Tunable = Tunable {
-    name: "wake_to",
-    kind: TunableKind::Choice(&["head", "tail"]),
-    default: 0,
-    text: "end of the queue at which a woken or new task is put: head up to 2.4.17, tail in 2.4.22",
-};
+const WAKE_TO: Tunable = Tunable::new(
+    "wake_to",
+    TunableKind::words(&["head", "tail"]),
+    0,
+    "end of the queue at which a woken or new task is put: head up to 2.4.17, tail in 2.4.22",
+);
 
-const SYNC_WAKEUPS: Tunable = Tunable {
-    name: "sync_wakeups",
-    kind: TunableKind::Choice(NO_YES),
-    default: 0,
-    text: "whether a synchronous wake-up looks for no CPU; the modelled pipes and sockets are \
+const SYNC_WAKEUPS: Tunable = Tunable::new(
+    "sync_wakeups",
+    TunableKind::words(NO_YES),
+    0,
+    "whether a synchronous wake-up looks for no CPU; the modelled pipes and sockets are \
            those of recent kernels, whose every write is synchronous; in 2.4 only one that blocks \
            was",
-};
+);
 
 /// Registry entry.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "linux-2.4.18",
-    summary: "Linux 2.4: one queue for all CPUs, goodness() of every task at each choice, epochs",
-    source: "Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.0 and 2.4.22 as \
-             options; that 2.4.18 equals 2.4.17 is uncertain",
-    leaves_out: "every lock but the queue's, the tick that nanosleep adds, busy waiting of \
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "linux-2.4.18".into(),
+        summary:
+            "Linux 2.4: one queue for all CPUs, goodness() of every task at each choice, epochs"
+                .into(),
+        source: "Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.0 and 2.4.22 as \
+             options; that 2.4.18 equals 2.4.17 is uncertain"
+            .into(),
+        leaves_out: "every lock but the queue's, the tick that nanosleep adds, busy waiting of \
                  real-time sleepers, priority inheritance, control groups; BATCH and IDLE are \
-                 OTHER",
-    claims: Claims {
-        // A task that yields is not placed again: it may wait beside a CPU that goes idle for
-        // want of tasks that may run there.
-        work_conserving: false,
-        starvation_free: true,
-        fair: true,
-        needs_burst: false,
-    },
-    tunables: &[PREV_FIRST, WAKE_TO, SYNC_WAKEUPS],
-    build: |options, machine, _cgroups| vec![Box::new(GlobalQueue::new(options, machine))],
-};
+                 OTHER"
+            .into(),
+        claims: Claims {
+            // A task that yields is not placed again: it may wait beside a CPU that goes idle for
+            // want of tasks that may run there.
+            work_conserving: false,
+            starvation_free: true,
+            fair: true,
+            needs_burst: false,
+        },
+        preempt: kernels::preempt(KernelVersion::release(2, 4, 18)),
+        tunables: vec![PREV_FIRST, WAKE_TO, SYNC_WAKEUPS],
+        digest: None,
+        make: Make::new(|options, machine, _cgroups| {
+            vec![Box::new(GlobalQueue::new(options, machine))]
+        }),
+    }
+}
 
 const NONE: u32 = u32::MAX;
 
@@ -164,9 +175,9 @@ impl GlobalQueue {
     pub fn new(options: &Options, machine: &Machine) -> Self {
         Self {
             hz: machine.hz,
-            prev_first: options.get(PREV_FIRST.name) == 1,
-            wake_to_tail: options.get(WAKE_TO.name) == 1,
-            honours_sync: options.get(SYNC_WAKEUPS.name) == 1,
+            prev_first: options.get(&PREV_FIRST.name) == 1,
+            wake_to_tail: options.get(&WAKE_TO.name) == 1,
+            honours_sync: options.get(&SYNC_WAKEUPS.name) == 1,
             is_smp: machine.nr_cpus() > 1,
             head: NONE,
             tail: NONE,

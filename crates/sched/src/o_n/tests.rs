@@ -19,7 +19,7 @@ struct Kernel {
 impl Kernel {
     fn new(nr_cpus: u32) -> Self {
         let machine = Machine { hz: 100, ..Machine::flat(nr_cpus) };
-        let options = Options::defaults(INFO.tunables);
+        let options = Options::defaults(&scheduler().tunables);
         Self { core: testing::core(&machine), queue: GlobalQueue::new(&options, &machine) }
     }
 

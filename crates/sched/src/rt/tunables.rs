@@ -9,68 +9,68 @@ use schedlab_model::Nanos;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
 
 /// SCHED_RR slice.
-pub const RR_TIMESLICE_MS: Tunable = Tunable {
-    name: "rr_timeslice_ms",
-    kind: TunableKind::Count { min: 0, max: 100_000 },
-    default: 100,
-    text: "slice of SCHED_RR tasks in ms, rounded up to whole ticks; 0 is the default of 100",
-};
+pub const RR_TIMESLICE_MS: Tunable = Tunable::new(
+    "rr_timeslice_ms",
+    TunableKind::Count { min: 0, max: 100_000 },
+    100,
+    "slice of SCHED_RR tasks in ms, rounded up to whole ticks; 0 is the default of 100",
+);
 
 const WORDS: &[&str] = &["throttling", "off"];
 const WORDS_6_12: &[&str] = &["throttling", "off", "fair-server"];
 
 /// How lower classes are kept from starving, in kernels before 6.12.
-pub const RT_BANDWIDTH: Tunable = Tunable {
-    name: "rt_bandwidth",
-    kind: TunableKind::Choice(WORDS),
-    default: 0,
-    text: "what keeps real-time tasks from starving others (off: sched_rt_runtime_us = -1)",
-};
+pub const RT_BANDWIDTH: Tunable = Tunable::new(
+    "rt_bandwidth",
+    TunableKind::words(WORDS),
+    0,
+    "what keeps real-time tasks from starving others (off: sched_rt_runtime_us = -1)",
+);
 
 /// How lower classes are kept from starving, from 6.12 on.
-pub const RT_BANDWIDTH_6_12: Tunable = Tunable {
-    kind: TunableKind::Choice(WORDS_6_12),
-    default: 2,
-    text: "what keeps real-time tasks from starving others (kernels built with \
-           CONFIG_RT_GROUP_SCHED throttle)",
-    ..RT_BANDWIDTH
-};
+pub const RT_BANDWIDTH_6_12: Tunable = Tunable::new(
+    "rt_bandwidth",
+    TunableKind::words(WORDS_6_12),
+    2,
+    "what keeps real-time tasks from starving others (kernels built with \
+     CONFIG_RT_GROUP_SCHED throttle)",
+);
 
 /// Runtime of throttling.
-pub const RT_RUNTIME: Tunable = Tunable {
-    name: "rt_runtime",
-    kind: TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
-    default: 950 * NSEC_PER_MSEC,
-    text: "throttling: most CPU time of real-time tasks in each rt_period on each CPU; \
+pub const RT_RUNTIME: Tunable = Tunable::new(
+    "rt_runtime",
+    TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
+    950 * NSEC_PER_MSEC,
+    "throttling: most CPU time of real-time tasks in each rt_period on each CPU; \
            as long as rt_period or longer: never throttled",
-};
+);
 
 /// Period of throttling.
-pub const RT_PERIOD: Tunable = Tunable {
-    name: "rt_period",
-    kind: TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
-    default: NSEC_PER_SEC,
-    text: "throttling: period of rt_runtime",
-};
+pub const RT_PERIOD: Tunable = Tunable::new(
+    "rt_period",
+    TunableKind::Time { min: NSEC_PER_USEC, max: 4_000 * NSEC_PER_SEC },
+    NSEC_PER_SEC,
+    "throttling: period of rt_runtime",
+);
 
 /// Runtime of the fair server.
-pub const FAIR_SERVER_RUNTIME: Tunable = Tunable {
-    name: "fair_server_runtime",
-    kind: TunableKind::Time { min: 0, max: 4 * NSEC_PER_SEC },
-    default: 50 * NSEC_PER_MSEC,
-    text: "fair-server: CPU time of starving fair tasks in each fair_server_period; 0: none",
-};
+pub const FAIR_SERVER_RUNTIME: Tunable = Tunable::new(
+    "fair_server_runtime",
+    TunableKind::Time { min: 0, max: 4 * NSEC_PER_SEC },
+    50 * NSEC_PER_MSEC,
+    "fair-server: CPU time of starving fair tasks in each fair_server_period; 0: none",
+);
 
 /// Period of the fair server.
-pub const FAIR_SERVER_PERIOD: Tunable = Tunable {
-    name: "fair_server_period",
-    kind: TunableKind::Time { min: 100 * NSEC_PER_USEC, max: 4 * NSEC_PER_SEC },
-    default: NSEC_PER_SEC,
-    text: "fair-server: period of fair_server_runtime",
-};
+pub const FAIR_SERVER_PERIOD: Tunable = Tunable::new(
+    "fair_server_period",
+    TunableKind::Time { min: 100 * NSEC_PER_USEC, max: 4 * NSEC_PER_SEC },
+    NSEC_PER_SEC,
+    "fair-server: period of fair_server_runtime",
+);
 
 const fn feature(name: &'static str, default: u64, text: &'static str) -> Tunable {
-    Tunable { name, kind: TunableKind::Choice(&["no", "yes"]), default, text }
+    Tunable::new(name, TunableKind::words(&["no", "yes"]), default, text)
 }
 
 /// Features of kernel/sched/features.h that the class asks for; RT_PUSH_IPI is off from 7.1 on.
@@ -136,20 +136,20 @@ impl RtOptions {
     /// [`FEATURES`]; without these both are off.
     pub fn from_options(options: &Options) -> Self {
         // The words of the older list come first in the newer one.
-        let bandwidth = match WORDS_6_12[options.get(RT_BANDWIDTH.name) as usize] {
+        let bandwidth = match WORDS_6_12[options.get(&RT_BANDWIDTH.name) as usize] {
             "throttling" => Bandwidth::Throttling {
-                runtime: options.get(RT_RUNTIME.name),
-                period: options.get(RT_PERIOD.name),
+                runtime: options.get(&RT_RUNTIME.name),
+                period: options.get(&RT_PERIOD.name),
             },
-            "fair-server" if options.get(FAIR_SERVER_RUNTIME.name) > 0 => Bandwidth::FairServer {
-                runtime: options.get(FAIR_SERVER_RUNTIME.name),
-                period: options.get(FAIR_SERVER_PERIOD.name),
+            "fair-server" if options.get(&FAIR_SERVER_RUNTIME.name) > 0 => Bandwidth::FairServer {
+                runtime: options.get(&FAIR_SERVER_RUNTIME.name),
+                period: options.get(&FAIR_SERVER_PERIOD.name),
             },
             _ => Bandwidth::Off,
         };
         let is_set = |name: &str| options.iter().any(|(known, value)| known == name && value == 1);
         Self {
-            rr_timeslice_ms: options.get(RR_TIMESLICE_MS.name) as u32,
+            rr_timeslice_ms: options.get(&RR_TIMESLICE_MS.name) as u32,
             bandwidth,
             push_ipi: is_set("RT_PUSH_IPI"),
             runtime_share: is_set("RT_RUNTIME_SHARE"),

@@ -171,7 +171,7 @@ impl Runqueues for Staircase {
 
 #[cfg(test)]
 mod tests {
-    use super::super::variants::{RSDL_0_31, SD_0_48};
+    use super::super::variants::{rsdl_0_31, sd_0_48};
     use super::*;
     use crate::balance::early::Idle;
     use crate::boundary::class::SchedClass;
@@ -192,9 +192,9 @@ mod tests {
 
     impl Kernel {
         fn new(rules: Rules, nr_cpus: u32) -> Self {
-            let info = if rules == Rules::Sd { &SD_0_48 } else { &RSDL_0_31 };
+            let info = if rules == Rules::Sd { sd_0_48() } else { rsdl_0_31() };
             let machine = Machine { hz: 1_000, ..Machine::flat(nr_cpus) };
-            let staircase = Staircase::new(rules, &Options::defaults(info.tunables), &machine);
+            let staircase = Staircase::new(rules, &Options::defaults(&info.tunables), &machine);
             Self { core: testing::core(&machine), staircase }
         }
 

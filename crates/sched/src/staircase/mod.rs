@@ -55,7 +55,7 @@ use matrix::SLOTS;
 use schedlab_model::{CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
 use tasks::{Entry, Kind};
 use variants::Rules;
-pub use variants::{RSDL_0_31, SD_0_48};
+pub use variants::{rsdl_0_31, sd_0_48};
 
 /// No array.
 const NO_ARRAY: u8 = 2;
@@ -157,7 +157,7 @@ impl Staircase {
             idle: PrioLists::new(nr_cpus),
             tasks: Vec::new(),
             rqs: vec![Rq::NEW; nr_cpus as usize],
-            cache_hot: options.get(CACHE_HOT.name),
+            cache_hot: options.get(&CACHE_HOT.name),
             balancer: Balancer::new(versions::LINUX_2_6_22, machine),
         }
     }

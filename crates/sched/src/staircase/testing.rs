@@ -3,15 +3,15 @@
 
 use super::Staircase;
 use super::tasks::Entry;
-use super::variants::{RSDL_0_31, Rules, SD_0_48};
+use super::variants::{Rules, rsdl_0_31, sd_0_48};
 use crate::boundary::options::Options;
 use schedlab_model::{CpuId, Machine, SchedAttr, TaskId};
 
 /// Tasks of these nice values on CPU 0 at HZ=1000, none queued.
 pub(super) fn with_tasks(rules: Rules, nr_cpus: u32, nices: &[i8]) -> Staircase {
-    let info = if rules == Rules::Sd { &SD_0_48 } else { &RSDL_0_31 };
+    let info = if rules == Rules::Sd { sd_0_48() } else { rsdl_0_31() };
     let machine = Machine { hz: 1_000, ..Machine::flat(nr_cpus) };
-    let mut staircase = Staircase::new(rules, &Options::defaults(info.tunables), &machine);
+    let mut staircase = Staircase::new(rules, &Options::defaults(&info.tunables), &machine);
     for (index, nice) in nices.iter().enumerate() {
         let task = TaskId(index as u32);
         staircase.rt.add_task(task);

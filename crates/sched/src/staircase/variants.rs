@@ -5,9 +5,10 @@ use super::Staircase;
 use crate::balance::early::CACHE_HOT;
 use crate::boundary::core::Core;
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::kernels;
+use crate::scheduler::{Claims, Make, Scheduler};
 use schedlab_model::time::NSEC_PER_USEC;
-use schedlab_model::{Machine, Nanos};
+use schedlab_model::{KernelVersion, Machine, Nanos};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,33 +20,33 @@ pub(super) enum Rules {
 /// Interval of both, ms.
 const RR_INTERVAL_DEFAULT: u64 = 6;
 
-const RR_INTERVAL: Tunable = Tunable {
-    name: "rr_interval",
-    kind: TunableKind::Count { min: 0, max: 5_000 },
-    default: 0,
-    text: "time in a slot in ms at nice 0, half of it above, more below -6 (kernel.rr_interval); \
+const RR_INTERVAL: Tunable = Tunable::new(
+    "rr_interval",
+    TunableKind::Count { min: 0, max: 5_000 },
+    0,
+    "time in a slot in ms at nice 0, half of it above, more below -6 (kernel.rr_interval); \
            0: 6 times 1 + log2 of the number of CPUs",
-};
+);
 
-const INTERACTIVE: Tunable = Tunable {
-    name: "interactive",
-    kind: TunableKind::Choice(&["no", "yes"]),
-    default: 1,
-    text: "whether only its own history bounds the slots of a task that wakes, or also the slot \
+const INTERACTIVE: Tunable = Tunable::new(
+    "interactive",
+    TunableKind::words(&["no", "yes"]),
+    1,
+    "whether only its own history bounds the slots of a task that wakes, or also the slot \
            that its nice value has reached (kernel.interactive)",
-};
+);
 
-const SYNC_WAKEUPS: Tunable = Tunable {
-    name: "sync_wakeups",
-    kind: TunableKind::Choice(&["no", "yes"]),
-    default: 0,
-    text: "whether a synchronous wake-up on the waker's CPU preempts nobody; the modelled pipes \
+const SYNC_WAKEUPS: Tunable = Tunable::new(
+    "sync_wakeups",
+    TunableKind::words(&["no", "yes"]),
+    0,
+    "whether a synchronous wake-up on the waker's CPU preempts nobody; the modelled pipes \
            and sockets are those of recent kernels, whose every write is synchronous; in 2.6 only \
            one that blocks was",
-};
+);
 
 pub(super) fn honours_sync(options: &Options) -> bool {
-    options.get(SYNC_WAKEUPS.name) == 1
+    options.get(&SYNC_WAKEUPS.name) == 1
 }
 
 impl Rules {
@@ -61,7 +62,7 @@ impl Rules {
     pub fn interval(self, options: &Options, machine: &Machine) -> i64 {
         match self {
             Self::Rsdl => (RR_INTERVAL_DEFAULT * u64::from(machine.hz) / 1_000).max(1) as i64,
-            Self::Sd => match options.get(RR_INTERVAL.name) {
+            Self::Sd => match options.get(&RR_INTERVAL.name) {
                 0 => (RR_INTERVAL_DEFAULT * u64::from(1 + machine.nr_cpus().ilog2())) as i64,
                 ms => ms as i64,
             },
@@ -70,7 +71,7 @@ impl Rules {
 
     /// Whether SD's tunable `interactive` is on.
     pub fn interactive(self, options: &Options) -> bool {
-        self == Self::Sd && options.get(INTERACTIVE.name) == 1
+        self == Self::Sd && options.get(&INTERACTIVE.name) == 1
     }
 
     /// Length of the unit in which time in a slot is counted.
@@ -91,32 +92,49 @@ const CLAIMS: Claims = Claims {
 };
 
 /// SD 0.48, as in 2.6.22-ck1.
-pub const SD_0_48: SchedulerInfo = SchedulerInfo {
-    name: "sd-0.48",
-    summary: "Staircase Deadline 0.48 (2.6.22-ck1): 40 slots a rotation, no measuring of sleep",
-    source: "2.6.22-ck1 (Con Kolivas) on Linux 2.6.22, kernel/sched.c; several CPUs as \
+pub fn sd_0_48() -> Scheduler {
+    Scheduler {
+        name: "sd-0.48".into(),
+        summary: "Staircase Deadline 0.48 (2.6.22-ck1): 40 slots a rotation, no measuring of sleep"
+            .into(),
+        source: "2.6.22-ck1 (Con Kolivas) on Linux 2.6.22, kernel/sched.c; several CPUs as \
              linux-2.6.22, with the weights of the patch; from memory: which priority of a CPU \
-             counts when tasks are moved",
-    leaves_out: "SCHED_ISO; the tick that nanosleep adds, NUMA nodes, priority inheritance, \
+             counts when tasks are moved"
+            .into(),
+        leaves_out: "SCHED_ISO; the tick that nanosleep adds, NUMA nodes, priority inheritance, \
                  control groups, the measured cache_hot_time; a program is taken to exec when the \
                  launcher releases it; uncertain: what a child inherits of its parent's rotation, \
-                 turns of SCHED_IDLE (SCHED_IDLEPRIO)",
-    claims: CLAIMS,
-    tunables: &[RR_INTERVAL, INTERACTIVE, SYNC_WAKEUPS, CACHE_HOT],
-    build: |options, machine, _| vec![Box::new(Staircase::new(Rules::Sd, options, machine))],
-};
+                 turns of SCHED_IDLE (SCHED_IDLEPRIO)"
+            .into(),
+        claims: CLAIMS,
+        preempt: kernels::preempt(KernelVersion::release(2, 6, 22)),
+        tunables: vec![RR_INTERVAL, INTERACTIVE, SYNC_WAKEUPS, CACHE_HOT],
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            vec![Box::new(Staircase::new(Rules::Sd, options, machine))]
+        }),
+    }
+}
 
 /// RSDL 0.31, partly from memory.
-pub const RSDL_0_31: SchedulerInfo = SchedulerInfo {
-    name: "rsdl-0.31",
-    summary: "Rotating Staircase Deadline: quotas of tasks and of levels (partly from memory)",
-    source: "announcement of RSDL (linux-kernel, 4 March 2007); LWN, The Rotating Staircase \
+pub fn rsdl_0_31() -> Scheduler {
+    Scheduler {
+        name: "rsdl-0.31".into(),
+        summary: "Rotating Staircase Deadline: quotas of tasks and of levels (partly from memory)"
+            .into(),
+        source: "announcement of RSDL (linux-kernel, 4 March 2007); LWN, The Rotating Staircase \
              Deadline Scheduler; its code was not found: constants and details are from memory; \
-             several CPUs as linux-2.6.22, though it was a patch to 2.6.20 and 2.6.21-rc",
-    leaves_out: "uncertain: RR_INTERVAL of 6 ms, quotas below nice -6, where a level's rest goes, \
+             several CPUs as linux-2.6.22, though it was a patch to 2.6.20 and 2.6.21-rc"
+            .into(),
+        leaves_out:
+            "uncertain: RR_INTERVAL of 6 ms, quotas below nice -6, where a level's rest goes, \
                  fork and yield (those of SD are taken), turns of SCHED_RR; BATCH and IDLE are \
-                 OTHER; left out: as sd-0.48",
-    tunables: &[SYNC_WAKEUPS, CACHE_HOT],
-    build: |options, machine, _| vec![Box::new(Staircase::new(Rules::Rsdl, options, machine))],
-    ..SD_0_48
-};
+                 OTHER; left out: as sd-0.48"
+                .into(),
+        tunables: vec![SYNC_WAKEUPS, CACHE_HOT],
+        make: Make::new(|options, machine, _| {
+            vec![Box::new(Staircase::new(Rules::Rsdl, options, machine))]
+        }),
+        ..sd_0_48()
+    }
+}

@@ -8,27 +8,33 @@
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::EnqueueFlags;
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rules::{Discipline, Positions, TurnEnd};
-use schedlab_model::{Nanos, TaskId};
+use schedlab_model::{Nanos, Preempt, TaskId};
 
 /// Registry entry.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "fcfs",
-    summary: "first come, first served; no preemption",
-    source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling",
-    leaves_out: "policies, priorities and nice values are ignored",
-    claims: Claims {
-        work_conserving: true,
-        starvation_free: false,
-        fair: false,
-        needs_burst: false,
-    },
-    tunables: &[],
-    build: |_, machine, _| vec![Box::new(Global::new(Fifo::new("fcfs", None), machine.nr_cpus()))],
-};
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "fcfs".into(),
+        summary: "first come, first served; no preemption".into(),
+        source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling".into(),
+        leaves_out: "policies, priorities and nice values are ignored".into(),
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: false,
+            fair: false,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: vec![],
+        digest: None,
+        make: Make::new(|_, machine, _| {
+            vec![Box::new(Global::new(Fifo::new("fcfs", None), machine.nr_cpus()))]
+        }),
+    }
+}
 
 /// A FIFO queue, with or without a quantum.
 #[derive(Debug)]

@@ -16,44 +16,49 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::boundary::options::{Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Tickets;
 use crate::textbook::rr::QUANTUM;
 use crate::textbook::rules::{Discipline, TurnEnd};
 use schedlab_model::weights::nice_weight;
-use schedlab_model::{Nanos, TaskId};
+use schedlab_model::{Nanos, Preempt, TaskId};
 
-const COMPENSATION: Tunable = Tunable {
-    name: "compensation",
-    kind: TunableKind::Choice(&["off", "on"]),
-    default: 1,
-    text: "more tickets for a task that did not use its whole quantum",
-};
+const COMPENSATION: Tunable = Tunable::new(
+    "compensation",
+    TunableKind::words(&["off", "on"]),
+    1,
+    "more tickets for a task that did not use its whole quantum",
+);
 
 /// Registry entry.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "lottery",
-    summary: "lottery: each quantum goes to a ticket drawn at random; tickets follow nice",
-    source: "Waldspurger and Weihl: Lottery Scheduling, OSDI 1994",
-    leaves_out: "currencies, ticket transfers and inflation; policies and priorities are ignored",
-    // Shares are equal and waits are bounded only in expectation.
-    claims: Claims {
-        work_conserving: true,
-        starvation_free: false,
-        fair: false,
-        needs_burst: false,
-    },
-    tunables: &[QUANTUM, COMPENSATION],
-    build: |options, machine, _| {
-        let rules = Lottery {
-            quantum: options.get(QUANTUM.name),
-            compensates: options.get(COMPENSATION.name) == 1,
-            used: Vec::new(),
-        };
-        vec![Box::new(Global::new(rules, machine.nr_cpus()))]
-    },
-};
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "lottery".into(),
+        preempt: Preempt::Full,
+        summary: "lottery: each quantum goes to a ticket drawn at random; tickets follow nice"
+            .into(),
+        source: "Waldspurger and Weihl: Lottery Scheduling, OSDI 1994".into(),
+        leaves_out:
+            "currencies, ticket transfers and inflation; policies and priorities are ignored".into(), // Shares are equal and waits are bounded only in expectation.
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: false,
+            fair: false,
+            needs_burst: false,
+        },
+        tunables: vec![QUANTUM, COMPENSATION],
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            let rules = Lottery {
+                quantum: options.get(&QUANTUM.name),
+                compensates: options.get(&COMPENSATION.name) == 1,
+                used: Vec::new(),
+            };
+            vec![Box::new(Global::new(rules, machine.nr_cpus()))]
+        }),
+    }
+}
 
 /// Least part of a quantum that compensation counts, as a power of 1/2. It bounds the sum of all
 /// tickets: 4,194,304 tasks x 88,761 x 2^20 < 2^64.

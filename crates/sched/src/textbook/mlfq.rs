@@ -22,13 +22,13 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rr::QUANTUM_MAX;
 use crate::textbook::rules::{Discipline, Ring, Sequence, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{Nanos, TaskId};
+use schedlab_model::{Nanos, Preempt, TaskId};
 
 /// Most queues.
 const QUEUES_MAX: usize = 8;
@@ -44,27 +44,27 @@ const QUANTUM_NAMES: [&str; QUEUES_MAX] = [
 ];
 
 const fn quantum(queue: usize) -> Tunable {
-    Tunable {
-        name: QUANTUM_NAMES[queue],
-        kind: TunableKind::Time { min: 0, max: QUANTUM_MAX },
-        default: 0,
-        text: "quantum of this queue; 0: twice that of the queue above",
-    }
+    Tunable::new(
+        QUANTUM_NAMES[queue],
+        TunableKind::Time { min: 0, max: QUANTUM_MAX },
+        0,
+        "quantum of this queue; 0: twice that of the queue above",
+    )
 }
 
 const TUNABLES: &[Tunable] = &[
-    Tunable {
-        name: "queues",
-        kind: TunableKind::Count { min: 1, max: QUEUES_MAX as u64 },
-        default: 3,
-        text: "number of queues",
-    },
-    Tunable {
-        name: QUANTUM_NAMES[0],
-        kind: TunableKind::Time { min: 1, max: QUANTUM_MAX },
-        default: 8 * NSEC_PER_MSEC,
-        text: "quantum of queue 0",
-    },
+    Tunable::new(
+        "queues",
+        TunableKind::Count { min: 1, max: QUEUES_MAX as u64 },
+        3,
+        "number of queues",
+    ),
+    Tunable::new(
+        QUANTUM_NAMES[0],
+        TunableKind::Time { min: 1, max: QUANTUM_MAX },
+        8 * NSEC_PER_MSEC,
+        "quantum of queue 0",
+    ),
     quantum(1),
     quantum(2),
     quantum(3),
@@ -72,43 +72,56 @@ const TUNABLES: &[Tunable] = &[
     quantum(5),
     quantum(6),
     quantum(7),
-    Tunable {
-        name: "last-queue",
-        kind: TunableKind::Choice(&["rr", "fcfs"]),
-        default: 0,
-        text: "the last queue is round robin, or first come, first served",
-    },
-    Tunable {
-        name: "boost",
-        kind: TunableKind::Time { min: 0, max: 3_600 * NSEC_PER_SEC },
-        default: NSEC_PER_SEC,
-        text: "interval at which every task moves to queue 0; 0: never",
-    },
-    Tunable {
-        name: "entry",
-        kind: TunableKind::Count { min: 0, max: QUEUES_MAX as u64 - 1 },
-        default: 0,
-        text: "queue of new tasks; at most the last queue",
-    },
-    Tunable {
-        name: "accounting",
-        kind: TunableKind::Choice(&["turn", "allotment"]),
-        default: 0,
-        text: "a quantum counts for one turn, or for all stays in the queue together",
-    },
+    Tunable::new(
+        "last-queue",
+        TunableKind::words(&["rr", "fcfs"]),
+        0,
+        "the last queue is round robin, or first come, first served",
+    ),
+    Tunable::new(
+        "boost",
+        TunableKind::Time { min: 0, max: 3_600 * NSEC_PER_SEC },
+        NSEC_PER_SEC,
+        "interval at which every task moves to queue 0; 0: never",
+    ),
+    Tunable::new(
+        "entry",
+        TunableKind::Count { min: 0, max: QUEUES_MAX as u64 - 1 },
+        0,
+        "queue of new tasks; at most the last queue",
+    ),
+    Tunable::new(
+        "accounting",
+        TunableKind::words(&["turn", "allotment"]),
+        0,
+        "a quantum counts for one turn, or for all stays in the queue together",
+    ),
 ];
 
 /// Registry entry.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "mlfq",
-    summary: "multilevel feedback queue: using up a quantum leads to the next queue",
-    source: "Silberschatz, Galvin, Gagne: Operating System Concepts; Arpaci-Dusseau: Three Easy \
-             Pieces, chapter 8",
-    leaves_out: "policies, priorities and nice values are ignored",
-    claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
-    tunables: TUNABLES,
-    build: |options, machine, _| vec![Box::new(Global::new(Mlfq::new(options), machine.nr_cpus()))],
-};
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "mlfq".into(),
+        summary: "multilevel feedback queue: using up a quantum leads to the next queue".into(),
+        source:
+            "Silberschatz, Galvin, Gagne: Operating System Concepts; Arpaci-Dusseau: Three Easy \
+             Pieces, chapter 8"
+                .into(),
+        leaves_out: "policies, priorities and nice values are ignored".into(),
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: true,
+            fair: true,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: TUNABLES.to_vec(),
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            vec![Box::new(Global::new(Mlfq::new(options), machine.nr_cpus()))]
+        }),
+    }
+}
 
 /// Position of a waiting task: epoch, queue, place in the queue.
 type Key = (u64, u8, i64);

@@ -19,16 +19,16 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::EnqueueFlags;
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rr::{QUANTUM_DEFAULT, QUANTUM_MAX};
 use crate::textbook::rules::{Discipline, Positions, Ring, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{CpuId, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{CpuId, Nanos, Policy, Preempt, SchedAttr, TaskId};
 
 const fn quantum(name: &'static str, default: Nanos, text: &'static str) -> Tunable {
-    Tunable { name, kind: TunableKind::Time { min: 0, max: QUANTUM_MAX }, default, text }
+    Tunable::new(name, TunableKind::Time { min: 0, max: QUANTUM_MAX }, default, text)
 }
 const QUANTUM_REALTIME: Tunable =
     quantum("quantum-realtime", QUANTUM_DEFAULT, "of the real-time queue; 0: FCFS");
@@ -36,64 +36,72 @@ const QUANTUM_FOREGROUND: Tunable =
     quantum("quantum-foreground", QUANTUM_DEFAULT, "of the foreground queue; 0: FCFS");
 const QUANTUM_BACKGROUND: Tunable =
     quantum("quantum-background", 0, "of the background queue; 0: FCFS");
-const CYCLE: Tunable = Tunable {
-    name: "cycle",
-    kind: TunableKind::Time { min: 1_000, max: 3_600 * NSEC_PER_SEC },
-    default: 1_000 * NSEC_PER_MSEC,
-    text: "length of the cycle that the queues share",
-};
-const FOREGROUND_SHARE: Tunable = Tunable {
-    name: "foreground-share",
-    kind: TunableKind::Count { min: 0, max: 100 },
-    default: 80,
-    text: "part of each cycle that belongs to the foreground, per cent",
-};
+const CYCLE: Tunable = Tunable::new(
+    "cycle",
+    TunableKind::Time { min: 1_000, max: 3_600 * NSEC_PER_SEC },
+    1_000 * NSEC_PER_MSEC,
+    "length of the cycle that the queues share",
+);
+const FOREGROUND_SHARE: Tunable = Tunable::new(
+    "foreground-share",
+    TunableKind::Count { min: 0, max: 100 },
+    80,
+    "part of each cycle that belongs to the foreground, per cent",
+);
 
 /// Registry entry of fixed priority between queues.
-pub const MULTILEVEL: SchedulerInfo = SchedulerInfo {
-    name: "multilevel",
-    summary: "multilevel queue: real-time, foreground, background; fixed priority between them",
-    source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling",
-    leaves_out: "no order by priority or nice value within a queue",
-    claims: Claims {
-        work_conserving: true,
-        starvation_free: false,
-        fair: true,
-        needs_burst: false,
-    },
-    tunables: &[QUANTUM_REALTIME, QUANTUM_FOREGROUND, QUANTUM_BACKGROUND],
-    build: |options, machine, _| {
-        let quanta = [
-            rr_quantum(options, &QUANTUM_REALTIME),
-            rr_quantum(options, &QUANTUM_FOREGROUND),
-            rr_quantum(options, &QUANTUM_BACKGROUND),
-        ];
-        let rules = Multilevel { name: "multilevel", quanta, ..Multilevel::default() };
-        vec![Box::new(Global::new(rules, machine.nr_cpus()))]
-    },
-};
+pub fn multilevel() -> Scheduler {
+    Scheduler {
+        name: "multilevel".into(),
+        summary: "multilevel queue: real-time, foreground, background; fixed priority between them"
+            .into(),
+        source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling".into(),
+        leaves_out: "no order by priority or nice value within a queue".into(),
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: false,
+            fair: true,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: vec![QUANTUM_REALTIME, QUANTUM_FOREGROUND, QUANTUM_BACKGROUND],
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            let quanta = [
+                rr_quantum(options, &QUANTUM_REALTIME),
+                rr_quantum(options, &QUANTUM_FOREGROUND),
+                rr_quantum(options, &QUANTUM_BACKGROUND),
+            ];
+            let rules = Multilevel { name: "multilevel", quanta, ..Multilevel::default() };
+            vec![Box::new(Global::new(rules, machine.nr_cpus()))]
+        }),
+    }
+}
 
 /// Registry entry of shares of time between queues.
-pub const MULTILEVEL_TIMESHARE: SchedulerInfo = SchedulerInfo {
-    name: "multilevel-timeshare",
-    summary: "multilevel queue: foreground and background, each with its share of the time",
-    tunables: &[QUANTUM_FOREGROUND, QUANTUM_BACKGROUND, CYCLE, FOREGROUND_SHARE],
-    build: |options, machine, _| {
-        let foreground = rr_quantum(options, &QUANTUM_FOREGROUND);
-        let quanta = [foreground, foreground, rr_quantum(options, &QUANTUM_BACKGROUND)];
-        let length = options.get(CYCLE.name);
-        let share = u128::from(options.get(FOREGROUND_SHARE.name));
-        let foreground = (u128::from(length) * share / 100) as Nanos;
-        let cycle = Some(Cycle { length, foreground });
-        let rules =
-            Multilevel { name: "multilevel-timeshare", quanta, cycle, ..Default::default() };
-        vec![Box::new(Global::new(rules, machine.nr_cpus()))]
-    },
-    ..MULTILEVEL
-};
+pub fn multilevel_timeshare() -> Scheduler {
+    Scheduler {
+        name: "multilevel-timeshare".into(),
+        summary: "multilevel queue: foreground and background, each with its share of the time"
+            .into(),
+        tunables: vec![QUANTUM_FOREGROUND, QUANTUM_BACKGROUND, CYCLE, FOREGROUND_SHARE],
+        make: Make::new(|options, machine, _| {
+            let foreground = rr_quantum(options, &QUANTUM_FOREGROUND);
+            let quanta = [foreground, foreground, rr_quantum(options, &QUANTUM_BACKGROUND)];
+            let length = options.get(&CYCLE.name);
+            let share = u128::from(options.get(&FOREGROUND_SHARE.name));
+            let foreground = (u128::from(length) * share / 100) as Nanos;
+            let cycle = Some(Cycle { length, foreground });
+            let rules =
+                Multilevel { name: "multilevel-timeshare", quanta, cycle, ..Default::default() };
+            vec![Box::new(Global::new(rules, machine.nr_cpus()))]
+        }),
+        ..multilevel()
+    }
+}
 
 fn rr_quantum(options: &Options, tunable: &Tunable) -> Option<Nanos> {
-    Some(options.get(tunable.name)).filter(|quantum| *quantum > 0)
+    Some(options.get(&tunable.name)).filter(|quantum| *quantum > 0)
 }
 
 /// Number of a queue, 0 is the best.

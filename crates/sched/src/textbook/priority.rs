@@ -21,70 +21,85 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::{Ordered, Pool};
 use crate::textbook::rr::QUANTUM;
 use crate::textbook::rules::{Discipline, Positions, Ring, TurnEnd};
 use schedlab_model::time::NSEC_PER_SEC;
-use schedlab_model::{CpuId, Machine, Nanos, TaskId};
+use schedlab_model::{CpuId, Machine, Nanos, Preempt, TaskId};
 use std::collections::BTreeSet;
 
 /// Best level that aging can reach.
 const LEVEL_BEST: i32 = 0;
 
-const AGING: Tunable = Tunable {
-    name: "aging",
-    kind: TunableKind::Time { min: 0, max: 86_400 * NSEC_PER_SEC },
-    default: 0,
-    text: "waiting this long raises a task by one level; 0: no aging",
-};
-const AGING_RESET: Tunable = Tunable {
-    name: "aging-reset",
-    kind: TunableKind::Choice(&["dispatch", "block"]),
-    default: 0,
-    text: "when a raised task falls back to its own level",
-};
+const AGING: Tunable = Tunable::new(
+    "aging",
+    TunableKind::Time { min: 0, max: 86_400 * NSEC_PER_SEC },
+    0,
+    "waiting this long raises a task by one level; 0: no aging",
+);
+const AGING_RESET: Tunable = Tunable::new(
+    "aging-reset",
+    TunableKind::words(&["dispatch", "block"]),
+    0,
+    "when a raised task falls back to its own level",
+);
 
 /// Registry entry of priority scheduling without preemption.
-pub const PRIORITY: SchedulerInfo = SchedulerInfo {
-    name: "priority",
-    summary: "best priority first; no preemption; optional aging",
-    source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling",
-    leaves_out: "no time slices: equal priorities run first come, first served",
-    claims: Claims {
-        work_conserving: true,
-        starvation_free: false,
-        fair: false,
-        needs_burst: false,
-    },
-    tunables: &[AGING, AGING_RESET],
-    build: |options, machine, _| vec![Box::new(class("priority", false, None, options, machine))],
-};
+pub fn priority() -> Scheduler {
+    Scheduler {
+        name: "priority".into(),
+        summary: "best priority first; no preemption; optional aging".into(),
+        source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling".into(),
+        leaves_out: "no time slices: equal priorities run first come, first served".into(),
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: false,
+            fair: false,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: vec![AGING, AGING_RESET],
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            vec![Box::new(class("priority", false, None, options, machine))]
+        }),
+    }
+}
 
 /// Registry entry of preemptive priority scheduling.
-pub const PRIORITY_PREEMPTIVE: SchedulerInfo = SchedulerInfo {
-    name: "priority-preemptive",
-    summary: "best priority first; preemptive; optional aging",
-    build: |options, machine, _| {
-        vec![Box::new(class("priority-preemptive", true, None, options, machine))]
-    },
-    ..PRIORITY
-};
+pub fn priority_preemptive() -> Scheduler {
+    Scheduler {
+        name: "priority-preemptive".into(),
+        summary: "best priority first; preemptive; optional aging".into(),
+        make: Make::new(|options, machine, _| {
+            vec![Box::new(class("priority-preemptive", true, None, options, machine))]
+        }),
+        ..priority()
+    }
+}
 
 /// Registry entry of preemptive priority scheduling with round robin among equals.
-pub const PRIORITY_RR: SchedulerInfo = SchedulerInfo {
-    name: "priority-rr",
-    summary: "best priority first, round robin among equals; preemptive; optional aging",
-    leaves_out: "the quantum is the same at every priority",
-    claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
-    tunables: &[AGING, AGING_RESET, QUANTUM],
-    build: |options, machine, _| {
-        let quantum = Some(options.get(QUANTUM.name));
-        vec![Box::new(class("priority-rr", true, quantum, options, machine))]
-    },
-    ..PRIORITY
-};
+pub fn priority_rr() -> Scheduler {
+    Scheduler {
+        name: "priority-rr".into(),
+        summary: "best priority first, round robin among equals; preemptive; optional aging".into(),
+        leaves_out: "the quantum is the same at every priority".into(),
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: true,
+            fair: true,
+            needs_burst: false,
+        },
+        tunables: vec![AGING, AGING_RESET, QUANTUM],
+        make: Make::new(|options, machine, _| {
+            let quantum = Some(options.get(&QUANTUM.name));
+            vec![Box::new(class("priority-rr", true, quantum, options, machine))]
+        }),
+        ..priority()
+    }
+}
 
 fn class(
     name: &'static str,
@@ -97,8 +112,8 @@ fn class(
         name,
         preemptive,
         quantum,
-        aging: options.get(AGING.name),
-        reset_at_dispatch: options.get(AGING_RESET.name) == 0,
+        aging: options.get(&AGING.name),
+        reset_at_dispatch: options.get(&AGING_RESET.name) == 0,
         positions: Positions::default(),
         standings: Vec::new(),
         raises: BTreeSet::new(),

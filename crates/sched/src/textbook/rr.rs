@@ -8,11 +8,11 @@
 //! SCHED_RR counts ticks and is another scheduler.
 
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::fcfs::Fifo;
-use schedlab_model::Nanos;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
+use schedlab_model::{Nanos, Preempt};
 
 /// Default quantum: what Linux gives a SCHED_RR task (`RR_TIMESLICE`, include/linux/sched/rt.h).
 pub const QUANTUM_DEFAULT: Nanos = 100 * NSEC_PER_MSEC;
@@ -20,23 +20,32 @@ pub const QUANTUM_DEFAULT: Nanos = 100 * NSEC_PER_MSEC;
 pub const QUANTUM_MAX: Nanos = 3_600 * NSEC_PER_SEC;
 
 /// The tunable `quantum` of every scheduler with one quantum.
-pub const QUANTUM: Tunable = Tunable {
-    name: "quantum",
-    kind: TunableKind::Time { min: 1, max: QUANTUM_MAX },
-    default: QUANTUM_DEFAULT,
-    text: "longest stay on a CPU while others wait",
-};
+pub const QUANTUM: Tunable = Tunable::new(
+    "quantum",
+    TunableKind::Time { min: 1, max: QUANTUM_MAX },
+    QUANTUM_DEFAULT,
+    "longest stay on a CPU while others wait",
+);
 
 /// Registry entry.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "rr",
-    summary: "round robin: FIFO queue with a quantum",
-    source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling",
-    leaves_out: "policies, priorities and nice values are ignored",
-    claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
-    tunables: &[QUANTUM],
-    build: |options: &Options, machine, _| {
-        let quantum = options.get(QUANTUM.name);
-        vec![Box::new(Global::new(Fifo::new("rr", Some(quantum)), machine.nr_cpus()))]
-    },
-};
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "rr".into(),
+        summary: "round robin: FIFO queue with a quantum".into(),
+        source: "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling".into(),
+        leaves_out: "policies, priorities and nice values are ignored".into(),
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: true,
+            fair: true,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: vec![QUANTUM],
+        digest: None,
+        make: Make::new(|options: &Options, machine, _| {
+            let quantum = options.get(&QUANTUM.name);
+            vec![Box::new(Global::new(Fifo::new("rr", Some(quantum)), machine.nr_cpus()))]
+        }),
+    }
+}

@@ -15,12 +15,12 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rules::{Discipline, Positions, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{Machine, Nanos, TaskId};
+use schedlab_model::{Machine, Nanos, Preempt, TaskId};
 
 const SOURCE: &str = "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling";
 const LEAVES_OUT: &str = "policies, priorities and nice values are ignored";
@@ -32,63 +32,78 @@ const PREDICTED: Claims = Claims { needs_burst: false, ..EXACT };
 const PER_MILLE: u64 = 1_000;
 
 const TUNABLES: &[Tunable] = &[
-    Tunable {
-        name: "alpha",
-        kind: TunableKind::Count { min: 0, max: PER_MILLE },
-        default: PER_MILLE / 2,
-        text: "weight of the last burst in the prediction, per mille",
-    },
-    Tunable {
-        name: "tau0",
-        kind: TunableKind::Time { min: 0, max: 3_600 * NSEC_PER_SEC },
-        default: 10 * NSEC_PER_MSEC,
-        text: "prediction for a task's first burst",
-    },
+    Tunable::new(
+        "alpha",
+        TunableKind::Count { min: 0, max: PER_MILLE },
+        PER_MILLE / 2,
+        "weight of the last burst in the prediction, per mille",
+    ),
+    Tunable::new(
+        "tau0",
+        TunableKind::Time { min: 0, max: 3_600 * NSEC_PER_SEC },
+        10 * NSEC_PER_MSEC,
+        "prediction for a task's first burst",
+    ),
 ];
 
 /// Registry entry of shortest job first.
-pub const SJF: SchedulerInfo = SchedulerInfo {
-    name: "sjf",
-    summary: "shortest job (CPU burst) first, lengths known; no preemption",
-    source: SOURCE,
-    leaves_out: LEAVES_OUT,
-    claims: EXACT,
-    tunables: &[],
-    build: |_, machine, _| vec![Box::new(class("sjf", false, None, machine))],
-};
+pub fn sjf() -> Scheduler {
+    Scheduler {
+        name: "sjf".into(),
+        summary: "shortest job (CPU burst) first, lengths known; no preemption".into(),
+        source: SOURCE.into(),
+        leaves_out: LEAVES_OUT.into(),
+        claims: EXACT,
+        preempt: Preempt::Full,
+        tunables: vec![],
+        digest: None,
+        make: Make::new(|_, machine, _| vec![Box::new(class("sjf", false, None, machine))]),
+    }
+}
 
 /// Registry entry of shortest remaining time first.
-pub const SRTF: SchedulerInfo = SchedulerInfo {
-    name: "srtf",
-    summary: "shortest remaining time first, lengths known; preemptive",
-    build: |_, machine, _| vec![Box::new(class("srtf", true, None, machine))],
-    ..SJF
-};
+pub fn srtf() -> Scheduler {
+    Scheduler {
+        name: "srtf".into(),
+        summary: "shortest remaining time first, lengths known; preemptive".into(),
+        make: Make::new(|_, machine, _| vec![Box::new(class("srtf", true, None, machine))]),
+        ..sjf()
+    }
+}
 
 /// Registry entry of shortest job first with predicted bursts.
-pub const SJF_PREDICTED: SchedulerInfo = SchedulerInfo {
-    name: "sjf-predicted",
-    summary: "shortest job first by the exponential average of past bursts; no preemption",
-    source: SOURCE,
-    leaves_out: LEAVES_OUT,
-    claims: PREDICTED,
-    tunables: TUNABLES,
-    build: |options, machine, _| {
-        let average = Average::new(options);
-        vec![Box::new(class("sjf-predicted", false, Some(average), machine))]
-    },
-};
+pub fn sjf_predicted() -> Scheduler {
+    Scheduler {
+        name: "sjf-predicted".into(),
+        summary: "shortest job first by the exponential average of past bursts; no preemption"
+            .into(),
+        source: SOURCE.into(),
+        leaves_out: LEAVES_OUT.into(),
+        claims: PREDICTED,
+        preempt: Preempt::Full,
+        tunables: TUNABLES.to_vec(),
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            let average = Average::new(options);
+            vec![Box::new(class("sjf-predicted", false, Some(average), machine))]
+        }),
+    }
+}
 
 /// Registry entry of shortest remaining time first with predicted bursts.
-pub const SRTF_PREDICTED: SchedulerInfo = SchedulerInfo {
-    name: "srtf-predicted",
-    summary: "shortest remaining time first by the exponential average of past bursts; preemptive",
-    build: |options, machine, _| {
-        let average = Average::new(options);
-        vec![Box::new(class("srtf-predicted", true, Some(average), machine))]
-    },
-    ..SJF_PREDICTED
-};
+pub fn srtf_predicted() -> Scheduler {
+    Scheduler {
+        name: "srtf-predicted".into(),
+        summary:
+            "shortest remaining time first by the exponential average of past bursts; preemptive"
+                .into(),
+        make: Make::new(|options, machine, _| {
+            let average = Average::new(options);
+            vec![Box::new(class("srtf-predicted", true, Some(average), machine))]
+        }),
+        ..sjf_predicted()
+    }
+}
 
 fn class(
     name: &'static str,

@@ -19,27 +19,37 @@
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rr::QUANTUM;
 use crate::textbook::rules::{Discipline, TurnEnd};
 use schedlab_model::weights::nice_weight;
-use schedlab_model::{Nanos, TaskId};
+use schedlab_model::{Nanos, Preempt, TaskId};
 
 /// Registry entry.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "stride",
-    summary: "stride: proportional shares without chance; tickets follow nice",
-    source: "Waldspurger and Weihl: Stride Scheduling, MIT/LCS/TM-528, 1995",
-    leaves_out: "hierarchical strides, ticket transfers; policies and priorities are ignored",
-    claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
-    tunables: &[QUANTUM],
-    build: |options, machine, _| {
-        let rules = Stride { quantum: options.get(QUANTUM.name), ..Stride::default() };
-        vec![Box::new(Global::new(rules, machine.nr_cpus()))]
-    },
-};
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "stride".into(),
+        summary: "stride: proportional shares without chance; tickets follow nice".into(),
+        source: "Waldspurger and Weihl: Stride Scheduling, MIT/LCS/TM-528, 1995".into(),
+        leaves_out: "hierarchical strides, ticket transfers; policies and priorities are ignored"
+            .into(),
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: true,
+            fair: true,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: vec![QUANTUM],
+        digest: None,
+        make: Make::new(|options, machine, _| {
+            let rules = Stride { quantum: options.get(&QUANTUM.name), ..Stride::default() };
+            vec![Box::new(Global::new(rules, machine.nr_cpus()))]
+        }),
+    }
+}
 
 /// Pass of one ticket for one quantum (`stride1`). The paper has 2^20; with 2^50 the rounding of a
 /// turn is worth less than 0.1 ns of CPU time at quanta up to 1 s.

@@ -18,38 +18,49 @@ use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
-use crate::registry::{Claims, SchedulerInfo};
+use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rules::{Discipline, Sequence, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
 use schedlab_model::weights::task_weight;
-use schedlab_model::{Nanos, TaskId};
+use schedlab_model::{Nanos, Preempt, TaskId};
 
 /// SCX_SLICE_DFL.
 const SLICE_DEFAULT: Nanos = 20 * NSEC_PER_MSEC;
 
-const SLICE: Tunable = Tunable {
-    name: "slice",
-    kind: TunableKind::Time { min: 100 * NSEC_PER_USEC, max: 10 * NSEC_PER_SEC },
-    default: SLICE_DEFAULT,
-    text: "longest stay on a CPU while others wait",
-};
+const SLICE: Tunable = Tunable::new(
+    "slice",
+    TunableKind::Time { min: 100 * NSEC_PER_USEC, max: 10 * NSEC_PER_SEC },
+    SLICE_DEFAULT,
+    "longest stay on a CPU while others wait",
+);
 
 /// Registry entry.
-pub const INFO: SchedulerInfo = SchedulerInfo {
-    name: "vtime",
-    summary: "weighted virtual time, as the simplest of sched_ext's schedulers does it",
-    source: "scx_simple (Linux 6.12, tools/sched_ext), weights of kernel/sched/ext.c",
-    leaves_out: "one queue and one clock for all CPUs; slices end at their exact time; policies \
-                 but SCHED_IDLE are ignored",
-    claims: Claims { work_conserving: true, starvation_free: true, fair: true, needs_burst: false },
-    tunables: &[SLICE],
-    build: |options: &Options, machine, _| {
-        let rules = Vtime { slice: options.get(SLICE.name), ..Vtime::default() };
-        vec![Box::new(Global::new(rules, machine.nr_cpus()))]
-    },
-};
+pub fn scheduler() -> Scheduler {
+    Scheduler {
+        name: "vtime".into(),
+        summary: "weighted virtual time, as the simplest of sched_ext's schedulers does it".into(),
+        source: "scx_simple (Linux 6.12, tools/sched_ext), weights of kernel/sched/ext.c".into(),
+        leaves_out:
+            "one queue and one clock for all CPUs; slices end at their exact time; policies \
+                 but SCHED_IDLE are ignored"
+                .into(),
+        claims: Claims {
+            work_conserving: true,
+            starvation_free: true,
+            fair: true,
+            needs_burst: false,
+        },
+        preempt: Preempt::Full,
+        tunables: vec![SLICE],
+        digest: None,
+        make: Make::new(|options: &Options, machine, _| {
+            let rules = Vtime { slice: options.get(&SLICE.name), ..Vtime::default() };
+            vec![Box::new(Global::new(rules, machine.nr_cpus()))]
+        }),
+    }
+}
 
 /// The kernel's weight `weight` on the scale of control groups, on which nice 0 has 100.
 fn scaled(weight: u64) -> i64 {

@@ -42,10 +42,10 @@ use crate::boundary::options::Options;
 use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, TaskId};
 use transition::{Draw, PRIORITIES, decile, moved, stage};
 use tree::Tree;
-pub use variants::{
-    BASIC_WRR_AS_BUILT, GROUP_WRR, RMLFQ_AS_BUILT_32, RMLFQ_AS_BUILT_64, RMLFQ_DESIGN, WRR,
-};
 use variants::{Members, Refill, Variant};
+pub use variants::{
+    basic_wrr_as_built, group_wrr, rmlfq_as_built_32, rmlfq_as_built_64, rmlfq_design, wrr,
+};
 
 /// What the class keeps of a task.
 #[derive(Clone, Copy, Debug)]
@@ -97,9 +97,9 @@ impl WrrClass {
         Self {
             variant,
             members: Members::from_options(options),
-            user_priority: options.get(variants::PRIORITY.name) as u8,
-            foreground: ticks(options.get(variants::SLICE_FOREGROUND.name)),
-            background: ticks(options.get(variants::SLICE_BACKGROUND.name)),
+            user_priority: options.get(&variants::PRIORITY.name) as u8,
+            foreground: ticks(options.get(&variants::SLICE_FOREGROUND.name)),
+            background: ticks(options.get(&variants::SLICE_BACKGROUND.name)),
             is_background: cgroups.iter().map(|group| is_background(&group.path)).collect(),
             tree: Tree::new(nr_cpus, if variant.groups { cgroups } else { &[] }),
             tasks: Vec::new(),

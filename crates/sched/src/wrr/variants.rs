@@ -4,12 +4,12 @@
 use super::WrrClass;
 use super::transition::DrawRule;
 use crate::SchedClass;
-use crate::boundary::options::{Options, Tunable, TunableKind, concat};
+use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::fair::{FairClass, rules::Rules, tunables as fair};
-use crate::registry::{Claims, SchedulerInfo};
 use crate::rt::{RtClass, RtOptions, tunables as rt};
+use crate::scheduler::{Claims, Make, Scheduler};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{CgroupSpec, Machine, Policy};
+use schedlab_model::{CgroupSpec, Machine, Policy, Preempt};
 
 /// When a task that has used up its slice gets a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +55,7 @@ pub(super) enum Members {
 
 impl Members {
     pub fn from_options(options: &Options) -> Self {
-        if options.get(MEMBERS.name) == 0 { Self::Other } else { Self::Rr }
+        if options.get(&MEMBERS.name) == 0 { Self::Other } else { Self::Rr }
     }
 
     pub const fn policy(self) -> Policy {
@@ -67,44 +67,42 @@ impl Members {
 }
 
 /// Which policy stands for the study's SCHED_WRR.
-pub(super) const MEMBERS: Tunable = Tunable {
-    name: "members",
-    kind: TunableKind::Choice(&["other", "rr"]),
-    default: 0,
-    text: "whose tasks are the class's, as SCHED_WRR is no policy of Linux: those of SCHED_OTHER, \
+pub(super) const MEMBERS: Tunable = Tunable::new(
+    "members",
+    TunableKind::words(&["other", "rr"]),
+    0,
+    "whose tasks are the class's, as SCHED_WRR is no policy of Linux: those of SCHED_OTHER, \
            all of one priority, or those of SCHED_RR with their own",
-};
+);
 
 /// User priority where tasks have none.
-pub(super) const PRIORITY: Tunable = Tunable {
-    name: "priority",
-    kind: TunableKind::Count { min: 0, max: 99 },
-    default: 99,
-    text: "members=other: user priority of every member (sched_priority); the study's programs set \
+pub(super) const PRIORITY: Tunable = Tunable::new(
+    "priority",
+    TunableKind::Count { min: 0, max: 99 },
+    99,
+    "members=other: user priority of every member (sched_priority); the study's programs set \
            99",
-};
+);
 
 /// Slice of foreground tasks.
-pub(super) const SLICE_FOREGROUND: Tunable = Tunable {
-    name: "slice_foreground",
-    kind: TunableKind::Time { min: NSEC_PER_MSEC, max: 3_600 * NSEC_PER_SEC },
-    default: 100 * NSEC_PER_MSEC,
-    text: "slice of tasks in the foreground, cut to whole ticks, at least one; under rmlfq that of \
+pub(super) const SLICE_FOREGROUND: Tunable = Tunable::new(
+    "slice_foreground",
+    TunableKind::Time { min: NSEC_PER_MSEC, max: 3_600 * NSEC_PER_SEC },
+    100 * NSEC_PER_MSEC,
+    "slice of tasks in the foreground, cut to whole ticks, at least one; under rmlfq that of \
            the first decile, and what each further one adds",
-};
+);
 
 /// Slice of background tasks.
-pub(super) const SLICE_BACKGROUND: Tunable = Tunable {
-    name: "slice_background",
-    default: 10 * NSEC_PER_MSEC,
-    text: "slice of tasks in the background, cut to whole ticks, at least one: those in a control \
-           group whose path has b as its second character, such as /bg_non_interactive",
-    ..SLICE_FOREGROUND
-};
+pub(super) const SLICE_BACKGROUND: Tunable = Tunable::new(
+    "slice_background",
+    TunableKind::Time { min: NSEC_PER_MSEC, max: 3_600 * NSEC_PER_SEC },
+    10 * NSEC_PER_MSEC,
+    "slice of tasks in the background, cut to whole ticks, at least one: those in a control \
+     group whose path has b as its second character, such as /bg_non_interactive",
+);
 
 const OWN: &[Tunable] = &[MEMBERS, PRIORITY, SLICE_FOREGROUND, SLICE_BACKGROUND];
-const WITH_FAIR: [Tunable; OWN.len() + fair::CFS.len()] = concat(OWN, fair::CFS);
-const TUNABLES: [Tunable; WITH_FAIR.len() + rt::TUNABLES.len()] = concat(&WITH_FAIR, rt::TUNABLES);
 
 fn stack(
     variant: Variant,
@@ -121,99 +119,139 @@ fn stack(
     ]
 }
 
-/// Foreground 100 ms, background 10 ms, first in, first out.
-pub const WRR: SchedulerInfo = SchedulerInfo {
-    name: "wrr",
-    summary: "weighted round robin: real-time > WRR (100 ms foreground, 10 ms background) > fair",
-    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), Basic WRR as \
-             designed",
-    leaves_out: "SCHED_WRR is SCHED_OTHER or SCHED_RR; priority inheritance within the class; the \
-                 study has one CPU: choice of CPU and pulling are the lab's; the classes around it \
-                 are those of Linux 6.1, not 3.4",
-    claims: Claims {
-        // A task that a real-time task drives from its CPU waits there beside an idle one.
-        work_conserving: false,
-        starvation_free: true,
-        fair: true,
-        needs_burst: false,
-    },
-    tunables: &TUNABLES,
-    build: |options, machine, cgroups| stack(BASIC, options, machine, cgroups),
+const CLAIMS: Claims = Claims {
+    // A task that a real-time task drives from its CPU waits there beside an idle one.
+    work_conserving: false,
+    starvation_free: true,
+    fair: true,
+    needs_burst: false,
 };
+
+/// Foreground 100 ms, background 10 ms, first in, first out.
+pub fn wrr() -> Scheduler {
+    Scheduler {
+        name: "wrr".into(),
+        summary:
+            "weighted round robin: real-time > WRR (100 ms foreground, 10 ms background) > fair"
+                .into(),
+        source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), Basic WRR as \
+             designed"
+            .into(),
+        leaves_out:
+            "SCHED_WRR is SCHED_OTHER or SCHED_RR; priority inheritance within the class; the \
+                 study has one CPU: choice of CPU and pulling are the lab's; the classes around it \
+                 are those of Linux 6.1, not 3.4"
+                .into(),
+        claims: CLAIMS,
+        preempt: Preempt::Full,
+        tunables: [OWN, fair::CFS, rt::TUNABLES].concat(),
+        digest: None,
+        make: Make::new(|options, machine, cgroups| stack(BASIC, options, machine, cgroups)),
+    }
+}
 
 /// Control groups as entities.
-pub const GROUP_WRR: SchedulerInfo = SchedulerInfo {
-    name: "group-wrr",
-    summary: "WRR with control groups as entities: each group its turn, however many tasks it has",
-    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), Group WRR as \
-             designed; its code cannot work",
-    leaves_out: "as wrr; uncertain, for the study does not say: a group has the best priority of \
-                 what it holds and no slice of its own; cpu.weight does not count",
-    build: |options, machine, cgroups| {
-        stack(Variant { groups: true, ..BASIC }, options, machine, cgroups)
-    },
-    ..WRR
-};
+pub fn group_wrr() -> Scheduler {
+    Scheduler {
+        name: "group-wrr".into(),
+        summary:
+            "WRR with control groups as entities: each group its turn, however many tasks it has"
+                .into(),
+        source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), Group WRR as \
+             designed; its code cannot work"
+            .into(),
+        leaves_out:
+            "as wrr; uncertain, for the study does not say: a group has the best priority of \
+                 what it holds and no slice of its own; cpu.weight does not count"
+                .into(),
+        make: Make::new(|options, machine, cgroups| {
+            stack(Variant { groups: true, ..BASIC }, options, machine, cgroups)
+        }),
+        ..wrr()
+    }
+}
 
 /// The code of Basic WRR.
-pub const BASIC_WRR_AS_BUILT: SchedulerInfo = SchedulerInfo {
-    name: "basic-wrr-as-built",
-    summary: "WRR as its code is: user priority 0 is best, a waking task preempts if it is worse",
-    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), wrr_basic.c",
-    build: |options, machine, cgroups| {
-        let variant = Variant { user_priority_is_index: true, preempts_if_worse: true, ..BASIC };
-        stack(variant, options, machine, cgroups)
-    },
-    ..WRR
-};
+pub fn basic_wrr_as_built() -> Scheduler {
+    Scheduler {
+        name: "basic-wrr-as-built".into(),
+        summary:
+            "WRR as its code is: user priority 0 is best, a waking task preempts if it is worse"
+                .into(),
+        source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), wrr_basic.c"
+            .into(),
+        make: Make::new(|options, machine, cgroups| {
+            let variant =
+                Variant { user_priority_is_index: true, preempts_if_worse: true, ..BASIC };
+            stack(variant, options, machine, cgroups)
+        }),
+        ..wrr()
+    }
+}
 
 const RMLFQ_CLAIMS: Claims = Claims {
     // Only the running task ever moves, and at random.
     starvation_free: false,
     fair: false,
-    ..WRR.claims
+    ..CLAIMS
 };
 
 /// The text's RMLFQ.
-pub const RMLFQ_DESIGN: SchedulerInfo = SchedulerInfo {
-    name: "rmlfq-design",
-    summary: "WRR with slices of 100 to 1,000 ms by priority and random moves, as designed",
-    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), section 3.3",
-    leaves_out: "as wrr; uncertain readings: the slice is that of the priority moved to, \
-                 sched_yield does not draw",
-    claims: RMLFQ_CLAIMS,
-    build: |options, machine, cgroups| {
-        let variant = Variant { draws: Some(DrawRule::Design), ..BASIC };
-        stack(variant, options, machine, cgroups)
-    },
-    ..WRR
-};
+pub fn rmlfq_design() -> Scheduler {
+    Scheduler {
+        name: "rmlfq-design".into(),
+        summary: "WRR with slices of 100 to 1,000 ms by priority and random moves, as designed"
+            .into(),
+        source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), section 3.3"
+            .into(),
+        leaves_out: "as wrr; uncertain readings: the slice is that of the priority moved to, \
+                 sched_yield does not draw"
+            .into(),
+        claims: RMLFQ_CLAIMS,
+        make: Make::new(|options, machine, cgroups| {
+            let variant = Variant { draws: Some(DrawRule::Design), ..BASIC };
+            stack(variant, options, machine, cgroups)
+        }),
+        ..wrr()
+    }
+}
 
 const fn as_built(rule: DrawRule) -> Variant {
     Variant { draws: Some(rule), refill: Refill::BeforeMove, yield_draws: true, ..BASIC }
 }
 
 /// The code's RMLFQ without overflow.
-pub const RMLFQ_AS_BUILT_64: SchedulerInfo = SchedulerInfo {
-    name: "rmlfq-as-built-64",
-    summary: "RMLFQ as its code is, on a machine whose unsigned long does not overflow in it",
-    source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), wrr_RMLFQ.c",
-    leaves_out: "as wrr; uncertain: the constants of the build that the study measured (its \
-                 figure 10 shows a slice that the code does not give)",
-    build: |options, machine, cgroups| {
-        stack(as_built(DrawRule::AsBuilt64), options, machine, cgroups)
-    },
-    ..RMLFQ_DESIGN
-};
+pub fn rmlfq_as_built_64() -> Scheduler {
+    Scheduler {
+        name: "rmlfq-as-built-64".into(),
+        summary: "RMLFQ as its code is, on a machine whose unsigned long does not overflow in it"
+            .into(),
+        source: "Zenan Li: In Search of an Efficient Linux Process Scheduler (2021), wrr_RMLFQ.c"
+            .into(),
+        leaves_out: "as wrr; uncertain: the constants of the build that the study measured (its \
+                 figure 10 shows a slice that the code does not give)"
+            .into(),
+        make: Make::new(|options, machine, cgroups| {
+            stack(as_built(DrawRule::AsBuilt64), options, machine, cgroups)
+        }),
+        ..rmlfq_design()
+    }
+}
 
 /// The code's RMLFQ as a 32-bit compiler of its time made it.
-pub const RMLFQ_AS_BUILT_32: SchedulerInfo = SchedulerInfo {
-    name: "rmlfq-as-built-32",
-    summary: "RMLFQ as its code is with 32-bit unsigned long: promoted 1 time in 10, else demoted",
-    leaves_out: "as wrr; uncertain: the compiler of the study's kernel, which decides whether the \
-                 products wrap, and the constants of the build that it measured",
-    build: |options, machine, cgroups| {
-        stack(as_built(DrawRule::AsBuilt32), options, machine, cgroups)
-    },
-    ..RMLFQ_AS_BUILT_64
-};
+pub fn rmlfq_as_built_32() -> Scheduler {
+    Scheduler {
+        name: "rmlfq-as-built-32".into(),
+        summary:
+            "RMLFQ as its code is with 32-bit unsigned long: promoted 1 time in 10, else demoted"
+                .into(),
+        leaves_out:
+            "as wrr; uncertain: the compiler of the study's kernel, which decides whether the \
+                 products wrap, and the constants of the build that it measured"
+                .into(),
+        make: Make::new(|options, machine, cgroups| {
+            stack(as_built(DrawRule::AsBuilt32), options, machine, cgroups)
+        }),
+        ..rmlfq_as_built_64()
+    }
+}

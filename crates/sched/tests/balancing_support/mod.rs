@@ -25,7 +25,7 @@ pub fn kernel_with(rules: Rules, machine: &Machine, bandwidth: Bandwidth) -> Ker
 /// A kernel at HZ 250 whose scheduler has these tunables set otherwise.
 pub fn kernel_set(rules: Rules, topology: Topology, set: &[(&str, u64)]) -> Kernel<FairClass> {
     let machine = Machine { topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
-    let declared = registry::find(rules.name).expect("a registered scheduler").tunables;
+    let declared = &registry::find(rules.name).expect("a registered scheduler").tunables;
     let mut options = Options::defaults(declared);
     for (name, value) in set {
         options.set(declared, name, *value).expect("the scheduler has it");

@@ -68,10 +68,10 @@ impl Setup {
     pub fn build(self) -> Kernel {
         let machine = Machine { hz: self.hz, ..Machine::flat(self.nr_cpus) };
         let info = registry::find(self.rules.name).expect("a registered scheduler");
-        let mut options = Options::defaults(info.tunables);
-        options.set(info.tunables, "scaling_cpus", self.scaling_cpus).unwrap();
+        let mut options = Options::defaults(&info.tunables);
+        options.set(&info.tunables, "scaling_cpus", self.scaling_cpus).unwrap();
         for (name, value) in &self.set {
-            options.set(info.tunables, name, *value).unwrap();
+            options.set(&info.tunables, name, *value).unwrap();
         }
         let rules = self.rules.with_features(&options);
         let class = FairClass::new(rules, &options, &machine, &self.groups);

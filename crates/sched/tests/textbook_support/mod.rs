@@ -185,7 +185,7 @@ impl Job {
 
 /// What to run.
 pub struct Experiment {
-    scheduler: &'static registry::SchedulerInfo,
+    scheduler: &'static schedlab_sched::Scheduler,
     options: Options,
     nr_cpus: u32,
     until_ns: Option<Nanos>,
@@ -197,33 +197,33 @@ impl Experiment {
     /// The scheduler called `name` with its defaults on one CPU.
     pub fn new(name: &str) -> Self {
         let scheduler = registry::find(name).unwrap_or_else(|| panic!("no scheduler {name}"));
-        let options = Options::defaults(scheduler.tunables);
+        let options = Options::defaults(&scheduler.tunables);
         let costs = Costs::ZERO;
         Self { scheduler, options, nr_cpus: 1, until_ns: None, costs, hz: 250 }
     }
 
     /// Sets a tunable.
     pub fn set(mut self, name: &str, value: u64) -> Self {
-        self.options.set(self.scheduler.tunables, name, value).unwrap();
+        self.options.set(&self.scheduler.tunables, name, value).unwrap();
         self
     }
 
     /// Draws small values for every tunable that is a time, so that quanta, boosts, raises and
     /// parts of cycles fall together.
     pub fn short_quanta(&mut self, stream: &mut schedlab_model::random::Stream) {
-        for tunable in self.scheduler.tunables {
+        for tunable in &self.scheduler.tunables {
             let value = match tunable.kind {
                 TunableKind::Time { .. } => stream.between(1, 12) * MS,
                 TunableKind::Count { min, max } => stream.between(min, max),
-                TunableKind::Choice(words) => stream.below(words.len() as u64),
+                TunableKind::Choice(ref words) => stream.below(words.len() as u64),
             };
-            self.options.set(self.scheduler.tunables, tunable.name, value).unwrap();
+            self.options.set(&self.scheduler.tunables, &tunable.name, value).unwrap();
         }
     }
 
     /// Whether the best levels must run at every instant.
     fn keeps_levels(&self) -> bool {
-        let preemptive = ["priority-preemptive", "priority-rr"].contains(&self.scheduler.name);
+        let preemptive = ["priority-preemptive", "priority-rr"].contains(&&*self.scheduler.name);
         preemptive && self.options.get("aging") == 0
     }
 
@@ -253,7 +253,7 @@ impl Experiment {
             watchdog_ns: None,
         };
         let mut sink = MemorySink::default();
-        if let Err(error) = simulate(&workload, &config, &mut sink) {
+        if let Err(error) = simulate(&workload, &config, &mut sink, None) {
             panic!("{error}");
         }
         trace::read(jobs, self.nr_cpus, self.keeps_levels(), &sink)

@@ -7,15 +7,16 @@ pub mod schedulers;
 pub mod script;
 
 use record::Log;
-use schedlab_engine::{Prepared, SimConfig, SimError, SimOutcome, simulate_prepared};
+use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{
     Costs, EventKind, LoopCount, Machine, Nanos, Policy, Program, Release, SchedAttr, TaskId,
     TaskSpec, Workload,
 };
-use schedlab_sched::boundary::options::Options;
-use schedlab_scx::{INFO, Ops, stack};
+use schedlab_sched::{Make, Options, Scheduler};
+use schedlab_scx::{Ops, scheduler, stack};
+use std::sync::Mutex;
 
 /// One millisecond.
 pub const MS: Nanos = 1_000_000;
@@ -37,20 +38,33 @@ pub struct Ran {
     pub log: Log,
 }
 
+/// A scheduler named `test` for one run of `ops`, which the core takes unchecked.
+pub fn once(ops: Box<dyn Ops>) -> Scheduler {
+    let ops = Mutex::new(Some(ops));
+    Scheduler {
+        name: "test".into(),
+        make: Make::new(move |options, machine, cgroups| {
+            let ops = ops.lock().unwrap().take().expect("it is made for one run");
+            stack(ops, options, machine, cgroups)
+        }),
+        ..scheduler()
+    }
+}
+
 impl Case {
     /// `tasks` on `nr_cpus` CPUs without costs, HZ=250, until `until_ms`.
     pub fn new(nr_cpus: u32, until_ms: u64, tasks: Vec<TaskSpec>) -> Self {
         Self {
             workload: Workload::new("test", tasks),
             machine: Machine { costs: Costs::ZERO, hz: 250, ..Machine::flat(nr_cpus) },
-            options: Options::defaults(INFO.tunables),
+            options: Options::defaults(&scheduler().tunables),
             until_ns: until_ms * MS,
         }
     }
 
     /// The same with a tunable set.
     pub fn with(mut self, name: &str, value: u64) -> Self {
-        self.options.set(INFO.tunables, name, value).unwrap();
+        self.options.set(&scheduler().tunables, name, value).unwrap();
         self
     }
 
@@ -79,16 +93,14 @@ impl Case {
     pub fn run_boxed(&self, ops: Box<dyn Ops>, log: Log) -> Ran {
         let config = SimConfig {
             machine: &self.machine,
-            scheduler: &INFO,
+            scheduler: &once(ops),
             options: &self.options,
             seed: 1,
             until_ns: Some(self.until_ns),
             watchdog_ns: None,
         };
-        let classes = stack(ops, &self.options, &self.machine, &self.workload.cgroups);
         let mut trace = MemorySink::default();
-        let prepared = Prepared { name: "test", classes };
-        let result = simulate_prepared(&self.workload, &config, prepared, &mut trace);
+        let result = simulate(&self.workload, &config, &mut trace, None);
         Ran { result, trace, log }
     }
 }

@@ -6,8 +6,9 @@
 //! and checked by apt against the distribution's keyring, and each file against the lists. The
 //! address of the mirror is the one that the system uses.
 
-use super::series::{self, Pin, Series};
+use super::series::{self, Series};
 use crate::{Cache, VmError, hash};
+use schedlab_model::kernel::Pin;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -178,23 +179,23 @@ fn mirror_in(text: &str, label: &str) -> Option<String> {
 
 /// What to download: the pinned build, or the newest of the series.
 fn choose(apt: &Apt, series: &Series, say: &dyn Fn(&str)) -> Result<(String, String), VmError> {
-    if let Some(Pin { package, version, .. }) = series.pin
+    if let Some(Pin { package, version, .. }) = series.image.pin
         && apt.versions(package)?.iter().any(|found| found == version)
     {
         return Ok((package.into(), version.into()));
     }
     let names = apt.names()?;
-    let package = series::newest(series.name, names.lines()).ok_or_else(|| {
+    let package = series::newest(&series.name(), names.lines()).ok_or_else(|| {
         VmError::Unavailable(format!(
             "{} has no kernel of the series {} any more; another series, or the path of an image, \
              will do",
-            series.suite, series.name
+            series.image.suite, series.version
         ))
     })?;
-    if let Some(pin) = series.pin {
+    if let Some(pin) = series.image.pin {
         say(&format!(
             "{} {} has left {}: taking the newest of the series, {package}",
-            pin.package, pin.version, series.suite
+            pin.package, pin.version, series.image.suite
         ));
     }
     let version = apt.versions(package)?.into_iter().next();
@@ -204,15 +205,15 @@ fn choose(apt: &Apt, series: &Series, say: &dyn Fn(&str)) -> Result<(String, Str
 
 /// Fetches the kernel of a series.
 pub fn fetch(cache: &Cache, series: &Series, say: &dyn Fn(&str)) -> Result<Fetched, VmError> {
-    let apt = Apt::new(cache.dir(&format!("apt/{}", series.suite))?)?;
+    let apt = Apt::new(cache.dir(&format!("apt/{}", series.image.suite))?)?;
     let lock = apt.dir.join("lock");
     let lock = File::create(&lock).map_err(|error| VmError::file("write", &lock, &error))?;
     lock.lock().map_err(|error| VmError::file("lock", &apt.dir, &error))?;
-    apt.update(series.suite, say)?;
+    apt.update(series.image.suite, say)?;
     let (package, version) = choose(&apt, series, say)?;
     say(&format!("downloading {package} {version}"));
     let deb = apt.download(&package, &version)?;
-    let fetched = unpack(cache, &deb, &package, &version, series.pin);
+    let fetched = unpack(cache, &deb, &package, &version, series.image.pin);
     // It is checked and unpacked, or of no use.
     let _ = fs::remove_file(&deb);
     fetched

@@ -124,6 +124,7 @@ impl Store {
         if name.contains('/') || Path::new(name).is_file() {
             return self.add_file(Path::new(name), None);
         }
+        let name = name.strip_prefix("linux-").unwrap_or(name);
         match self.of_series(name)? {
             Some(kernel) => Ok(kernel),
             None => self.get(name, say),
@@ -140,7 +141,7 @@ impl Store {
     /// Fetches a kernel of a series from the distribution's archive.
     pub fn get(&self, name: &str, say: &dyn Fn(&str)) -> Result<Kernel, VmError> {
         let wanted = series::find(name)?;
-        let fetched = apt::fetch(&self.cache, wanted, say)?;
+        let fetched = apt::fetch(&self.cache, &wanted, say)?;
         let kernel = self.add_file(&fetched.image, Some(&fetched))?;
         Ok(kernel)
     }

@@ -5,13 +5,11 @@ use super::job::Job;
 use crate::args::{BenchArgs, BenchTrace};
 use crate::error::{CliError, CliResult, Exit};
 use crate::machine;
-use crate::made;
-use schedlab_engine::{Prepared, SimConfig, SimError, SimOutcome, simulate, simulate_prepared};
+use schedlab_engine::{SimConfig, SimError, SimOutcome, simulate};
 use schedlab_host::{machine as host_machine, procfs, sys};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{Machine, Preempt, TraceSink, Workload};
-use schedlab_sched::boundary::options::Options;
-use schedlab_sched::registry::{self, MadeScheduler};
+use schedlab_sched::{Options, Scheduler};
 use schedlab_trace::BinarySink;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -127,33 +125,28 @@ fn cpu_model() -> String {
     model.map_or_else(String::new, |rest| rest.trim_start_matches([':', '\t', ' ']).into())
 }
 
-/// Measures `job` under the scheduler called `scheduler` in this process.
-pub fn here(job: &Job, scheduler: &str, args: &BenchArgs) -> CliResult<BenchResult> {
+/// Measures `job` under `scheduler` in this process.
+pub fn here(job: &Job, scheduler: &Scheduler, args: &BenchArgs) -> CliResult<BenchResult> {
     let nr_cpus = args.cpus.unwrap_or(job.nr_cpus);
     let workload = job.workload(nr_cpus, args.tasks)?;
     let machine = modelled(args, nr_cpus)?;
-    let compiled = made::is_file(scheduler).then(|| made::find(scheduler)).transpose()?;
-    let info = match &compiled {
-        Some(made) => made.like,
-        None => registry::find(scheduler).expect("the caller has looked it up"),
-    };
-    let options = Options::defaults(info.tunables);
+    let options = Options::defaults(&scheduler.tunables);
     let config = SimConfig {
         machine: &machine,
-        scheduler: info,
+        scheduler,
         options: &options,
         seed: 1,
         until_ns: Some(args.until.unwrap_or(job.until_ns)),
         watchdog_ns: None,
     };
     let before = cpu_s();
-    let (outcome, trace_bytes) = run(&workload, &config, compiled.as_deref(), args.trace)?;
+    let (outcome, trace_bytes) = run(&workload, &config, args.trace)?;
     let after = cpu_s();
     Ok(BenchResult {
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
         job: job.name.clone(),
         text: job.text.clone(),
-        scheduler: info.name.into(),
+        scheduler: scheduler.name.to_string(),
         trace: args.trace.name().into(),
         machine: machine.name.clone(),
         nr_cpus,
@@ -203,15 +196,14 @@ fn modelled(args: &BenchArgs, nr_cpus: u32) -> CliResult<Machine> {
 fn run(
     workload: &Workload,
     config: &SimConfig<'_>,
-    compiled: Option<&MadeScheduler>,
     trace: BenchTrace,
 ) -> CliResult<(SimOutcome, u64)> {
     match trace {
-        BenchTrace::None => Ok((run_into(workload, config, compiled, NullSink)?, 0)),
+        BenchTrace::None => Ok((run_into(workload, config, NullSink)?, 0)),
         BenchTrace::Binary => {
             let file = tempfile::tempfile()?;
             let mut sink = BinarySink::new(file, config.machine.nr_cpus());
-            let outcome = run_into(workload, config, compiled, &mut sink)?;
+            let outcome = run_into(workload, config, &mut sink)?;
             let file = sink.finish()?;
             Ok((outcome, file.metadata()?.len()))
         }
@@ -221,14 +213,12 @@ fn run(
 fn run_into<S: TraceSink>(
     workload: &Workload,
     config: &SimConfig<'_>,
-    compiled: Option<&MadeScheduler>,
     sink: S,
 ) -> CliResult<SimOutcome> {
-    let failed = |error: SimError| CliError::new(Exit::Check, error.to_string(), "");
-    let Some(made) = compiled else { return simulate(workload, config, sink).map_err(failed) };
-    let classes = made.build(config.options, config.machine, &workload.cgroups);
-    let prepared = Prepared { name: &made.name, classes: classes.map_err(CliError::usage)? };
-    simulate_prepared(workload, config, prepared, sink).map_err(failed)
+    simulate(workload, config, sink, None).map_err(|error: SimError| match error {
+        SimError::Unavailable(text) => CliError::usage(text),
+        error => CliError::new(Exit::Check, error.to_string(), ""),
+    })
 }
 
 /// Measures the job called `name` under `scheduler` in a process of its own, as often as asked

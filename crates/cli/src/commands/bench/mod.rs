@@ -16,18 +16,20 @@ pub use measure::BenchResult;
 
 use crate::args::BenchArgs;
 use crate::error::{CliError, CliResult, allowed_words};
-use crate::made;
 use crate::output::Out;
+use crate::schedulers::Schedulers;
 use crate::table::{self, digits, number};
 use job::Job;
-use schedlab_sched::registry;
+use schedlab_sched::{Scheduler, registry};
+use std::sync::Arc;
 
 /// Runs the command.
 pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
-    made::configure(&args.scx, &[]);
-    let schedulers = schedulers(&args.scheduler)?;
+    let known = Schedulers::new(&args.scx, &[])?;
+    let schedulers = schedulers(&known, &args.scheduler)?;
     if let Some(curve) = args.curve {
-        return curve::curve(curve, &schedulers, args, out);
+        let names: Vec<&str> = schedulers.iter().map(|found| found.name.as_ref()).collect();
+        return curve::curve(curve, &names, args, out);
     }
     let mut jobs = Vec::new();
     for name in &args.jobs {
@@ -41,7 +43,7 @@ pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
         _ => {
             for scheduler in &schedulers {
                 for job in &jobs {
-                    results.push(in_processes(job, scheduler, args)?);
+                    results.push(in_processes(job, &scheduler.name, args)?);
                 }
             }
         }
@@ -56,14 +58,13 @@ pub fn bench(args: &BenchArgs, out: &mut Out) -> CliResult<()> {
 }
 
 /// The schedulers that are asked for, `all` among them or not, each once.
-fn schedulers(asked: &[String]) -> CliResult<Vec<&str>> {
+fn schedulers(known: &Schedulers, asked: &[String]) -> CliResult<Vec<Arc<Scheduler>>> {
     let mut names = Vec::new();
     for name in asked {
         if name == "all" {
-            names.extend(registry::SCHEDULERS.iter().map(|info| info.name));
+            names.extend(registry::SCHEDULERS.iter().cloned());
         } else {
-            super::sim::known_scheduler(name)?;
-            names.push(name.as_str());
+            names.push(known.find(name)?);
         }
     }
     let mut once = Vec::new();

@@ -16,6 +16,7 @@ use crate::args::ReproduceArgs;
 use crate::error::{CliError, CliResult};
 use crate::machine;
 use crate::output::{AtomicFile, Out, say};
+use crate::schedulers::Schedulers;
 use schedlab_lab::claims::{Check, ClaimResult, Evidence, judge};
 use schedlab_lab::identity::Program;
 use schedlab_lab::{ExperimentResult, Failure, PlannedRun};
@@ -112,7 +113,8 @@ fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> Cli
     };
     let study = source.study.clone();
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
-    let prepared = Prepared::of(source, settings, &Program::this(), runs_max)?;
+    let prepared =
+        Prepared::of(source, settings, &Program::this(), &Schedulers::default(), runs_max)?;
     prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let (results, failures) = stored(&prepared, folder, begin, sim::threads(&args.machine))?;
     let nr_cpus = schedlab_host::allowed_cpus().weight();

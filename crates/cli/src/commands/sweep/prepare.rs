@@ -6,8 +6,8 @@ use crate::commands::studies::Source;
 use crate::commands::{guest_hz, vm};
 use crate::error::{CliError, CliResult};
 use crate::machine;
-use crate::made;
 use crate::output::say;
+use crate::schedulers::Schedulers;
 use schedlab_host::HostLane;
 use schedlab_lab::identity::{Program, plan_key, run_key};
 use schedlab_lab::{Plan, PlanInput};
@@ -137,9 +137,9 @@ impl Prepared {
     pub fn new(args: &CompareArgs, path: &Path) -> CliResult<Self> {
         let source = Source::read(path)?;
         let lane = machine::sim_lane(&args.machine)?;
-        made::configure(&args.machine.scx, &[]);
+        let known = Schedulers::new(&args.machine.scx, &[])?;
         let settings = Settings::new(args.tasks.seed, args.sweep.lane.as_slice(), &lane);
-        Self::of(source, settings, &Program::this(), args.sweep.runs_max as usize)
+        Self::of(source, settings, &Program::this(), &known, args.sweep.runs_max as usize)
     }
 
     /// From a source and settings, with the keys that `program` gives.
@@ -147,6 +147,7 @@ impl Prepared {
         mut source: Source,
         mut settings: Settings,
         program: &Program,
+        known: &Schedulers,
         runs_max: usize,
     ) -> CliResult<Self> {
         let mut lane = settings.lane()?;
@@ -164,9 +165,9 @@ impl Prepared {
             source.study = source.study.quick();
         }
         let mut plan = Plan::default();
-        source.plan(&mut plan, &input)?;
+        source.plan(&mut plan, &input, known)?;
         analyse_first(&mut plan, settings.analysis);
-        lane.made = made::all();
+        lane.schedulers = known.compiled();
         let guests = guests(&mut plan);
         guest_hz::agree(&mut plan, guests.as_ref(), &lane)?;
         if plan.runs.is_empty() {
@@ -188,10 +189,12 @@ impl Prepared {
             .runs
             .iter()
             .map(|run| {
-                let of_file = lane.made.iter().find(|made| made.name == run.request.scheduler);
+                let mut compiled = lane.schedulers.iter();
+                let of_file = compiled.find(|found| found.name == run.request.scheduler);
                 match (run.lane, of_file) {
-                    (LaneKind::Sim, Some(made)) => {
-                        run_key(run, &format!("{sim_text} {}", made.sum), program)
+                    (LaneKind::Sim, Some(found)) => {
+                        let digest = found.digest.as_deref().unwrap_or_default();
+                        run_key(run, &format!("{sim_text} {digest}"), program)
                     }
                     (LaneKind::Sim, None) => run_key(run, &sim_text, program),
                     (LaneKind::Vm, _) => run_key(run, &settings.vm, program),

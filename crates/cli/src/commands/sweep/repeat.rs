@@ -12,6 +12,7 @@ use crate::commands::progress::Bar;
 use crate::commands::studies::Source;
 use crate::error::{CliError, CliResult};
 use crate::output::{Out, say};
+use crate::schedulers::Schedulers;
 use crate::table::{self, digits, duration, number};
 use schedlab_host::HostLane;
 use schedlab_lab::identity::Program;
@@ -72,7 +73,8 @@ fn prepare(then: &Manifest, runs_max: usize) -> CliResult<Prepared> {
     let source = Source::new(&then.experiment_file, then.experiment_text.clone(), None)?
         .with_files(then.workload_files.clone());
     let (made_by, this) = (then.program(), Program::this());
-    let prepared = Prepared::of(source, then.settings.clone(), &made_by, runs_max)?;
+    let prepared =
+        Prepared::of(source, then.settings.clone(), &made_by, &Schedulers::default(), runs_max)?;
     let is_other_program = made_by != this;
     if is_other_program {
         let name = |Program { version, models }| format!("schedlab {version} with models {models}");

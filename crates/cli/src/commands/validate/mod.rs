@@ -16,6 +16,7 @@ use crate::args::{LaneArg, VerdictArgs};
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::output::{AtomicFile, Out, say};
+use crate::schedulers::Schedulers;
 use clap::Args;
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::identity::Program;
@@ -132,7 +133,7 @@ fn prepare(
     let lane = SimLane { watchdog: Watchdog::Off, ..SimLane::default() };
     let settings = Settings::new(1, &[], &lane);
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
-    Prepared::of(source, settings, &Program::this(), runs_max)
+    Prepared::of(source, settings, &Program::this(), &Schedulers::default(), runs_max)
 }
 
 /// Writes the result, the report, and the tables for a page of the documentation.

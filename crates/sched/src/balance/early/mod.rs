@@ -46,13 +46,13 @@ use versions::Version;
 const NR_AVERAGES: usize = 5;
 
 /// When a task is cache-hot, up to 2.6.22.
-pub const CACHE_HOT: Tunable = Tunable {
-    name: "cache_hot",
-    kind: TunableKind::Time { min: 0, max: NSEC_PER_SEC },
-    default: 5 * NSEC_PER_MSEC / 2,
-    text: "a task that ran less long ago is pulled only by an idle CPU or after failed attempts \
+pub const CACHE_HOT: Tunable = Tunable::new(
+    "cache_hot",
+    TunableKind::Time { min: 0, max: NSEC_PER_SEC },
+    5 * NSEC_PER_MSEC / 2,
+    "a task that ran less long ago is pulled only by an idle CPU or after failed attempts \
            (cache_hot_time; 2.6.22 measures it at boot)",
-};
+);
 
 /// No CPU has such a load.
 const NO_LOAD: u64 = u64::MAX;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A natively compiled scheduler among the lab's: its options are tunables like any other's.
-//!
-//! Lists of tunables are made for schedulers that are known when the program is compiled, and live
-//! as long as it; so those made here are never freed. There is one for each scheduler of a command.
 
 use super::dwarf::Type;
 use super::error::NativeError;
@@ -10,31 +7,18 @@ use super::ops::NativeOps;
 use super::options::{self, Chosen, MachineWords};
 use super::program::Program;
 use super::{CompileOptions, NativeScheduler};
-use schedlab_sched::boundary::options::{Options, Tunable, TunableKind};
-use schedlab_sched::registry::{MadeScheduler, SchedulerInfo};
+use schedlab_sched::{Make, Options, Scheduler, Tunable, TunableKind, Words};
 use schedlab_scx::consts::SLICE_DFL;
-use schedlab_scx::{CoreVersion, ExtOptions, INFO, Ops, stack_checked};
+use schedlab_scx::{CoreVersion, ExtOptions, Ops, scheduler, stack_checked};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// Units at the end of a name, ns.
 const UNITS: &[(&str, u64)] = &[("_ns", 1), ("_us", 1_000), ("_ms", 1_000_000)];
 
-/// The `SCHEDLAB_KERNEL` of a core.
-fn kernel_of(version: CoreVersion) -> u32 {
-    match version {
-        CoreVersion::V6_18 => 618,
-        CoreVersion::V7_1 => 701,
-    }
-}
-
 /// What a name ends in counts, ns.
 fn unit_of(name: &str) -> Option<u64> {
     UNITS.iter().find(|(end, _)| name.ends_with(end)).map(|(_, ns)| *ns)
-}
-
-fn leaked(text: &str) -> &'static str {
-    Box::leak(text.to_owned().into_boxed_str())
 }
 
 /// An option as a tunable; `None`: it takes several values, or none.
@@ -48,24 +32,26 @@ fn tunable(name: &str, of: &Type, default: i128) -> Option<Tunable> {
         _ => return None,
     };
     let default = default as u64;
-    let text = "option of the scheduler";
-    let counted =
-        Tunable { name: leaked(name), kind: TunableKind::Count { min: 0, max }, default, text };
-    Some(match of {
-        Type::Bool => Tunable { kind: TunableKind::Choice(&["false", "true"]), ..counted },
+    let counted = (TunableKind::Count { min: 0, max }, default);
+    let (kind, default) = match of {
+        Type::Bool => (TunableKind::words(&["false", "true"]), default),
         Type::Enum { values, .. } if in_order(values) => {
-            let words: Vec<&'static str> = values.iter().map(|(word, _)| leaked(word)).collect();
-            Tunable { kind: TunableKind::Choice(words.leak()), ..counted }
+            let words = values.iter().map(|(word, _)| word.clone()).collect();
+            (TunableKind::Choice(Words::Read(words)), default)
         }
         Type::Int { .. } => match unit_of(name).map(|unit| (default.checked_mul(unit), unit)) {
-            Some((Some(default), unit)) if default <= i64::MAX as u64 => Tunable {
-                kind: TunableKind::Time { min: 0, max: max.saturating_mul(unit) },
-                default,
-                ..counted
-            },
+            Some((Some(default), unit)) if default <= i64::MAX as u64 => {
+                (TunableKind::Time { min: 0, max: max.saturating_mul(unit) }, default)
+            }
             _ => counted,
         },
         _ => counted,
+    };
+    Some(Tunable {
+        name: name.to_owned().into(),
+        kind,
+        default,
+        text: "option of the scheduler".into(),
     })
 }
 
@@ -85,7 +71,7 @@ struct Forms {
 
 impl Forms {
     fn of(&self, version: CoreVersion) -> Result<Arc<Program>, String> {
-        let kernel = kernel_of(version);
+        let kernel = version.kernel().series_number();
         let form = &self.forms[usize::from(version != CoreVersion::V6_18)];
         let made = form.get_or_init(|| {
             let options = CompileOptions { kernel, ..self.compile.clone() };
@@ -105,13 +91,13 @@ impl Forms {
         let text = |error: NativeError| error.to_string();
         let mut chosen = Chosen::parse(&program, &self.arrays).map_err(text)?;
         for tunable in tunables {
-            let value = given.get(tunable.name);
+            let value = given.get(&tunable.name);
             if value != tunable.default {
                 let unit = match tunable.kind {
-                    TunableKind::Time { .. } => unit_of(tunable.name).unwrap_or(1),
+                    TunableKind::Time { .. } => unit_of(&tunable.name).unwrap_or(1),
                     _ => 1,
                 };
-                chosen.set(tunable.name, i128::from(value / unit));
+                chosen.set(&tunable.name, i128::from(value / unit));
             }
         }
         Ok(Box::new(NativeOps::new(program, &chosen, machine).map_err(text)?))
@@ -129,38 +115,38 @@ impl NativeScheduler {
 
     /// The scheduler for the lab, called `name`: a run is given a copy of its own. `arrays`: values
     /// of options that take several.
-    pub fn made(
+    pub fn scheduler(
         &self,
         name: &str,
         arrays: &[(String, String)],
-    ) -> Result<MadeScheduler, NativeError> {
+    ) -> Result<Scheduler, NativeError> {
         Chosen::parse(&self.program, arrays)?;
         let own = own_tunables(&self.program);
-        let mut tunables = INFO.tunables.to_vec();
-        tunables.extend(own.iter().filter(|own| INFO.tunables.iter().all(|t| t.name != own.name)));
-        let source = leaked(&self.program.source.display().to_string());
-        let info = Box::leak(Box::new(SchedulerInfo {
-            name: leaked(name),
-            summary: "a scheduler for sched_ext, compiled for this machine",
-            source,
-            tunables: tunables.leak(),
-            ..INFO
-        }));
+        let like = scheduler();
+        let mut tunables = like.tunables.clone();
+        let is_new = |own: &&Tunable| like.tunables.iter().all(|core| core.name != own.name);
+        tunables.extend(own.iter().filter(is_new).cloned());
         let forms = Forms {
             source: self.program.source.clone(),
             compile: self.compile.clone(),
             arrays: arrays.to_vec(),
             forms: [OnceLock::new(), OnceLock::new()],
         };
-        let first = usize::from(self.program.kernel != kernel_of(CoreVersion::V6_18));
-        let _ = forms.forms[first].set(Ok(Arc::clone(&self.program)));
-        let sum = self.program.sum(arrays);
-        let made = MadeScheduler::new(name, info, move |options, machine, cgroups| {
-            let words = MachineWords { nr_cpus: machine.nr_cpus(), hz: machine.hz };
-            let ops = forms.ops(&own, options, words)?;
-            stack_checked(ops, options, machine, cgroups)
-        });
-        Ok(made.with_sum(sum))
+        let is_first = self.program.kernel == CoreVersion::V6_18.kernel().series_number();
+        let _ = forms.forms[usize::from(!is_first)].set(Ok(Arc::clone(&self.program)));
+        Ok(Scheduler {
+            name: name.to_owned().into(),
+            summary: "a scheduler for sched_ext, compiled for this machine".into(),
+            source: self.program.source.display().to_string().into(),
+            tunables,
+            digest: Some(self.program.sum(arrays)),
+            make: Make::fallible(move |options, machine, cgroups| {
+                let words = MachineWords { nr_cpus: machine.nr_cpus(), hz: machine.hz };
+                let ops = forms.ops(&own, options, words)?;
+                stack_checked(ops, options, machine, cgroups)
+            }),
+            ..like
+        })
     }
 }
 
@@ -180,7 +166,7 @@ fn own_tunables(program: &Program) -> Vec<Tunable> {
         }
         tunables.extend(tunable(name, &variable.of, default));
     }
-    tunables.sort_by_key(|tunable| tunable.name);
+    tunables.sort_by(|a, b| a.name.cmp(&b.name));
     tunables
 }
 

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The schedulers of Linux 6.1 and later: deadline tasks above real-time tasks above fair ones.
+//!
+//! A model is a row: its tunables, and the rules in which it differs from the one before, which
+//! stand in [`crate::fair::rules`] and [`crate::deadline::tunables`]. See [`crate::deadline`],
+//! [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and what is left out.
+
+use crate::SchedClass;
+use crate::boundary::options::{Options, Tunable};
+use crate::deadline::tunables::{self as dl, DlRules};
+use crate::deadline::{DlClass, DlOptions};
+use crate::fair::{FairClass, features, rules::Rules, tunables as fair};
+use crate::rt::{RtClass, RtOptions, tunables as rt};
+use crate::scheduler::{Claims, Make, Scheduler};
+use schedlab_model::{CgroupSpec, Kernel, KernelVersion, Machine, Preempt};
+
+/// A kernel's scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// The kernel.
+    pub version: KernelVersion,
+    /// What it is, without its name.
+    pub summary: &'static str,
+    /// Where its rules come from.
+    pub source: &'static str,
+    /// What it leaves out or simplifies.
+    pub leaves_out: &'static str,
+    /// Rules of the fair class.
+    pub fair: Rules,
+    /// Rules of the deadline class.
+    pub deadline: DlRules,
+    /// Tunables.
+    pub tunables: &'static [&'static [Tunable]],
+    /// Tunables whose default is not that of their table.
+    pub defaults: &'static [(&'static str, u64)],
+}
+
+const LEAVES_OUT: &str = "the threads of the stop class, core scheduling, NUMA balancing, \
+     cpu.idle groups, control groups of real-time tasks";
+
+/// Linux 6.1, with CFS.
+const LINUX_6_1: Model = Model {
+    version: KernelVersion::series(6, 1),
+    summary: "Linux 6.1: deadline > real-time (FIFO, RR) > fair (CFS)",
+    source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c",
+    leaves_out: LEAVES_OUT,
+    fair: Rules::LINUX_6_1,
+    deadline: DlRules::LINUX_6_1,
+    tunables: &[
+        fair::CFS,
+        rt::TUNABLES,
+        dl::TUNABLES,
+        features::BALANCE,
+        rt::FEATURES,
+        features::CFS,
+    ],
+    defaults: &[],
+};
+
+/// Linux 6.6, the first with EEVDF.
+const LINUX_6_6: Model = Model {
+    version: KernelVersion::series(6, 6),
+    summary: "Linux 6.6: deadline > real-time (FIFO, RR) > fair (EEVDF, first version)",
+    source: "Linux 6.6.87, kernel/sched/{deadline,rt,fair,topology}.c",
+    fair: Rules::LINUX_6_6,
+    deadline: DlRules::LINUX_6_6,
+    tunables: &[
+        fair::EEVDF,
+        dl::TUNABLES,
+        features::BALANCE,
+        rt::FEATURES,
+        rt::TUNABLES,
+        features::EEVDF_6_6,
+    ],
+    ..LINUX_6_1
+};
+
+/// Linux 6.12.0.
+const LINUX_6_12_0: Model = Model {
+    version: KernelVersion::release(6, 12, 0),
+    summary: "Linux 6.12.0: deadline > real-time, fair server > fair (EEVDF, delayed \
+              dequeue, custom slices)",
+    source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
+    fair: Rules::LINUX_6_12_0,
+    deadline: DlRules::LINUX_6_12,
+    tunables: &[
+        fair::EEVDF,
+        dl::TUNABLES,
+        features::BALANCE,
+        rt::FEATURES,
+        rt::TUNABLES_6_12,
+        features::EEVDF_6_12,
+    ],
+    ..LINUX_6_6
+};
+
+/// Linux 6.12, later releases.
+const LINUX_6_12: Model = Model {
+    version: KernelVersion::series(6, 12),
+    summary: "Linux 6.12 (later releases): deadline > real-time (FIFO, RR), fair server > fair \
+              (EEVDF)",
+    source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
+    fair: Rules::LINUX_6_12,
+    tunables: &[
+        fair::EEVDF,
+        dl::TUNABLES,
+        features::BALANCE,
+        rt::FEATURES,
+        rt::TUNABLES_6_12,
+        features::EEVDF_6_12,
+        features::PICK_BUDDY,
+    ],
+    ..LINUX_6_12_0
+};
+
+/// Linux 6.18.
+const LINUX_6_18: Model = Model {
+    version: KernelVersion::series(6, 18),
+    summary: "Linux 6.18: deadline > real-time, fair server > fair (EEVDF, shortest slice \
+              protects)",
+    source: "Linux 6.18.2, kernel/sched/{deadline,rt,fair,topology}.c",
+    fair: Rules::LINUX_6_18,
+    deadline: DlRules::LINUX_6_18,
+    ..LINUX_6_12
+};
+
+/// Linux 7.1.
+const LINUX_7_1: Model = Model {
+    version: KernelVersion::series(7, 1),
+    summary: "Linux 7.1: deadline > real-time, fair server > fair (EEVDF, exact arithmetic, new \
+              tasks do not preempt)",
+    source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
+    fair: Rules::LINUX_7_1,
+    deadline: DlRules::LINUX_7_1,
+    tunables: &[
+        fair::EEVDF,
+        dl::TUNABLES,
+        features::BALANCE,
+        rt::FEATURES,
+        rt::TUNABLES_6_12,
+        features::EEVDF_6_12,
+        features::PICK_BUDDY,
+        features::NEWIDLE,
+        dl::EXT_SERVER,
+    ],
+    defaults: &[("RT_PUSH_IPI", 0)],
+    ..LINUX_6_18
+};
+
+/// Linux 7.2 on an architecture that rearms timers late: both high-resolution ticks are on.
+const LINUX_7_2: Model = Model {
+    version: KernelVersion::series(7, 2),
+    summary: "Linux 7.2 as on x86: deadline > real-time, fair server > fair (EEVDF, a timer ends \
+              slices: HRTICK)",
+    source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5; \
+             which servers admission counts by the type information of 7.2.9",
+    leaves_out: "the threads of the stop class, core scheduling, NUMA balancing, \
+     cpu.idle groups, control groups of real-time tasks, the preference of a \
+     process's threads for one last-level cache (SCHED_CACHE), what a timer of HRTICK \
+     takes off the time slice of a SCHED_RR task",
+    fair: Rules::LINUX_7_2,
+    deadline: DlRules::LINUX_7_2,
+    tunables: &[
+        fair::EEVDF,
+        dl::TUNABLES,
+        features::BALANCE,
+        rt::FEATURES,
+        rt::TUNABLES_6_12,
+        features::EEVDF_6_12,
+        features::PICK_BUDDY,
+        features::NEWIDLE,
+    ],
+    defaults: &[("RT_PUSH_IPI", 0), ("HRTICK", 1), ("HRTICK_DL", 1)],
+    ..LINUX_7_1
+};
+
+/// Preemption model of the modelled kernel of this version.
+pub(crate) fn preempt(version: KernelVersion) -> Preempt {
+    let kernel = Kernel::find(version).expect("a modelled kernel is in the table");
+    kernel.preempt.expect("a modelled kernel has a known preemption model")
+}
+
+/// Every model, oldest first.
+pub const MODELS: [Model; 7] =
+    [LINUX_6_1, LINUX_6_6, LINUX_6_12_0, LINUX_6_12, LINUX_6_18, LINUX_7_1, LINUX_7_2];
+
+impl Model {
+    /// The model of exactly this kernel.
+    pub fn of(version: KernelVersion) -> Option<&'static Self> {
+        MODELS.iter().find(|model| model.version == version)
+    }
+
+    /// Tunables with this version's defaults.
+    pub fn tunables(&self) -> Vec<Tunable> {
+        let mut tunables = self.tunables.concat();
+        for (name, default) in self.defaults {
+            let tunable = tunables.iter_mut().find(|tunable| tunable.name == *name);
+            tunable.expect("a version gives defaults to tunables that it has").default = *default;
+        }
+        tunables
+    }
+
+    /// The classes of one run: deadline, real-time, fair. With `has_servers` deadline servers keep
+    /// real-time tasks from starving the others, where the version has them. The options are those
+    /// of [`Model::tunables`].
+    pub fn classes(
+        &self,
+        has_servers: bool,
+        options: &Options,
+        machine: &Machine,
+        cgroups: &[CgroupSpec],
+    ) -> [Box<dyn SchedClass>; 3] {
+        let rules = self.fair.with_features(options);
+        let mut deadline = DlOptions::from_options(options, self.deadline);
+        if !has_servers {
+            (deadline.server, deadline.ext_server) = (None, None);
+        }
+        [
+            Box::new(DlClass::new(deadline, machine)),
+            Box::new(RtClass::new(&RtOptions::from_options(options), machine)),
+            Box::new(FairClass::new(rules, options, machine, cgroups)),
+        ]
+    }
+
+    /// The scheduler for the registry.
+    pub fn scheduler(&'static self) -> Scheduler {
+        Scheduler {
+            name: format!("linux-{}", self.version).into(),
+            summary: self.summary.into(),
+            source: self.source.into(),
+            leaves_out: self.leaves_out.into(),
+            claims: Claims {
+                work_conserving: true,
+                starvation_free: true,
+                fair: true,
+                needs_burst: false,
+            },
+            preempt: preempt(self.version),
+            tunables: self.tunables(),
+            digest: None,
+            make: Make::new(|options, machine, cgroups| {
+                self.classes(true, options, machine, cgroups).into()
+            }),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A scheduler as the lab knows it: what it is called, what it promises, and how a run gets one.
+
+use crate::boundary::class::SchedClass;
+use crate::boundary::options::{Options, Tunable};
+use schedlab_model::{CgroupSpec, Machine, Preempt};
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a scheduler promises; the conformance suite holds it to that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claims {
+    /// No CPU stays idle while a task that may use it waits.
+    pub work_conserving: bool,
+    /// Every runnable task of equal importance runs again within bounded time.
+    pub starvation_free: bool,
+    /// Equal CPU hogs on one CPU get equal shares.
+    pub fair: bool,
+    /// It must be told the length of CPU bursts in advance.
+    pub needs_burst: bool,
+}
+
+/// Scheduling classes of one run, highest priority first.
+pub type Stack = Vec<Box<dyn SchedClass>>;
+
+type MakeStack = dyn Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Stack, String> + Send + Sync;
+
+/// Makes the stack of classes of one run from the tunables, the machine and the control groups.
+#[derive(Clone)]
+pub struct Make(Arc<MakeStack>);
+
+impl Make {
+    /// One that never fails.
+    pub fn new(
+        make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> Stack + Send + Sync + 'static,
+    ) -> Self {
+        Self::fallible(move |options, machine, cgroups| Ok(make(options, machine, cgroups)))
+    }
+
+    /// One that may refuse; the error says what was found and what is allowed.
+    pub fn fallible(
+        make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Stack, String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self(Arc::new(make))
+    }
+}
+
+impl fmt::Debug for Make {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Make")
+    }
+}
+
+/// A scheduler: one of the registry, or one that was compiled from a file.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    /// Name: what it is faithful to, or the file that it comes from.
+    pub name: Cow<'static, str>,
+    /// One line for lists.
+    pub summary: Cow<'static, str>,
+    /// Where its rules come from.
+    pub source: Cow<'static, str>,
+    /// What it leaves out or simplifies.
+    pub leaves_out: Cow<'static, str>,
+    /// What it promises.
+    pub claims: Claims,
+    /// Preemption model of the kernel that it is faithful to, for machines that name none.
+    pub preempt: Preempt,
+    /// Its tunables.
+    pub tunables: Vec<Tunable>,
+    /// What a compiled scheduler was made of: two with equal digests decide alike. `None` for those
+    /// that are part of the program.
+    pub digest: Option<String>,
+    /// Makes its stack of classes.
+    pub make: Make,
+}
+
+impl Scheduler {
+    /// A fresh stack of classes for one run, highest priority first.
+    ///
+    /// # Errors
+    /// If the scheduler cannot be had with these options or on this machine.
+    pub fn stack(
+        &self,
+        options: &Options,
+        machine: &Machine,
+        cgroups: &[CgroupSpec],
+    ) -> Result<Stack, String> {
+        (self.make.0)(options, machine, cgroups)
+    }
+}
+
+/// Names tell schedulers apart.
+impl PartialEq for Scheduler {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Scheduler {}
