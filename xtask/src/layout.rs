@@ -1,90 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The layout rule: dependencies between the crates point one way, and a new one is a decision.
 //!
-//! The lists below are that decision. To add an edge, add it here, with a line in ARCHITECTURE.md.
+//! The decision stands in ARCHITECTURE.md, in the two lists of its section about dependencies. They
+//! are compared with `cargo metadata`: what one of both lacks is a problem.
 
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// Allowed dependencies: crate, and the crates it may use.
-const ALLOWED: &[(&str, &[&str])] = &[
-    ("schedlab-model", &[]),
-    ("schedlab-sched", &["schedlab-model"]),
-    ("schedlab-engine", &["schedlab-model", "schedlab-sched"]),
-    ("schedlab-workload", &["schedlab-model"]),
-    ("schedlab-trace", &["schedlab-model"]),
-    ("schedlab-metrics", &["schedlab-model", "schedlab-trace"]),
-    ("schedlab-scx", &["schedlab-model", "schedlab-sched"]),
-    ("schedlab-run", &["schedlab-model", "schedlab-workload", "schedlab-metrics"]),
-    (
-        "schedlab-sim",
-        &[
-            "schedlab-model",
-            "schedlab-sched",
-            "schedlab-engine",
-            "schedlab-workload",
-            "schedlab-trace",
-            "schedlab-metrics",
-            "schedlab-run",
-        ],
-    ),
-    ("schedlab-host", &["schedlab-model", "schedlab-workload", "schedlab-metrics", "schedlab-run"]),
-    ("schedlab-guest", &["schedlab-model", "schedlab-trace", "schedlab-run", "schedlab-host"]),
-    (
-        "schedlab-vm",
-        &[
-            "schedlab-model",
-            "schedlab-workload",
-            "schedlab-trace",
-            "schedlab-run",
-            "schedlab-host",
-            "schedlab-guest",
-        ],
-    ),
-    ("schedlab-scx-native", &["schedlab-model", "schedlab-sched", "schedlab-scx"]),
-    ("schedlab-lab", &["schedlab-model", "schedlab-workload", "schedlab-metrics", "schedlab-run"]),
-    ("schedlab-report", &["schedlab-metrics", "schedlab-run", "schedlab-lab"]),
-    (
-        "schedlab",
-        &[
-            "schedlab-model",
-            "schedlab-sched",
-            "schedlab-engine",
-            "schedlab-workload",
-            "schedlab-trace",
-            "schedlab-metrics",
-            "schedlab-run",
-            "schedlab-sim",
-            "schedlab-lab",
-            "schedlab-host",
-            "schedlab-vm",
-            "schedlab-scx",
-            "schedlab-scx-native",
-            "schedlab-report",
-        ],
-    ),
-    ("xtask", &[]),
-];
+/// The page with the lists, and the heading of their section.
+const PAGE: &str = "ARCHITECTURE.md";
+const HEADING: &str = "## Dependencies point one way";
 
-/// Dependencies that tests may have beyond those: the worked examples of the textbook schedulers
-/// run in the simulator, and so do those of sched_ext; the engine's conformance suite judges traces
-/// with the checker and the measures of every lane; plans are tried in the simulator.
-const ALLOWED_IN_TESTS: &[(&str, &str)] = &[
-    ("schedlab-sched", "schedlab-engine"),
-    ("schedlab-engine", "schedlab-trace"),
-    ("schedlab-engine", "schedlab-metrics"),
-    ("schedlab-scx", "schedlab-engine"),
-    ("schedlab-scx", "schedlab-trace"),
-    ("schedlab-scx-native", "schedlab-engine"),
-    ("schedlab-run", "schedlab-trace"),
-    ("schedlab-host", "schedlab-trace"),
-    ("schedlab-guest", "schedlab-workload"),
-    ("schedlab-lab", "schedlab-sim"),
-];
+/// Crates by the name of their folder, with those that each one uses.
+type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// Crates of the repository that use one another although no list allows it.
+/// What may use what.
+#[derive(Debug, Default, PartialEq)]
+struct Layout {
+    /// In every build.
+    always: Edges,
+    /// In tests, beyond that.
+    in_tests: Edges,
+}
+
+/// Differences between the page and cargo.
 pub fn check(root: &Path) -> Result<Vec<String>, String> {
+    let text = std::fs::read_to_string(root.join(PAGE)).map_err(|e| format!("{PAGE}: {e}"))?;
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(root)
@@ -95,35 +38,106 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("cannot read cargo metadata: {error}"))?;
-    Ok(check_metadata(&metadata))
+    Ok(differences(&of_page(&text)?, &of_metadata(&metadata)))
 }
 
-fn check_metadata(metadata: &Value) -> Vec<String> {
+/// The lists of the page.
+fn of_page(text: &str) -> Result<Layout, String> {
+    let (_, rest) = text.split_once(HEADING).ok_or(format!("{PAGE}: no section {HEADING:?}"))?;
+    let section = rest.split("\n## ").next().unwrap_or(rest);
+    let mut lists: Vec<Vec<&str>> = Vec::new();
+    let mut is_in_list = false;
+    for line in section.lines() {
+        let was_in_list = std::mem::replace(&mut is_in_list, line.starts_with("    "));
+        match lists.last_mut().filter(|_| was_in_list) {
+            Some(list) if is_in_list => list.push(line.trim()),
+            _ if is_in_list => lists.push(vec![line.trim()]),
+            _ => {}
+        }
+    }
+    let [always, in_tests] = lists.as_slice() else {
+        return Err(format!("{PAGE}: {} lists under {HEADING:?} instead of 2", lists.len()));
+    };
+    no_circle(always)?;
+    Ok(Layout { always: edges(always)?, in_tests: edges(in_tests)? })
+}
+
+/// A crate and what it uses, of a line.
+fn edges_of(line: &str) -> Result<(&str, BTreeSet<String>), String> {
+    let wrong = || format!("{PAGE}: {line:?} is no line of a crate and what it uses");
+    let (from, uses) = line.split_once("  ").ok_or_else(wrong)?;
+    let uses = uses.trim().split(", ").filter(|name| *name != "nothing");
+    Ok((from, uses.map(String::from).collect()))
+}
+
+fn edges(list: &[&str]) -> Result<Edges, String> {
+    list.iter().map(|line| edges_of(line).map(|(from, uses)| (from.into(), uses))).collect()
+}
+
+/// Every crate stands after those that it uses, so that the list allows no circle.
+fn no_circle(list: &[&str]) -> Result<(), String> {
+    let mut earlier = BTreeSet::new();
+    for line in list {
+        let (from, uses) = edges_of(line)?;
+        if let Some(to) = uses.iter().find(|to| !earlier.contains(to.as_str())) {
+            return Err(format!("{PAGE}: {from} uses {to}, which stands in no earlier line"));
+        }
+        earlier.insert(from);
+    }
+    Ok(())
+}
+
+/// What cargo says.
+fn of_metadata(metadata: &Value) -> Layout {
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
-    let name = |package: &Value| package["name"].as_str().unwrap_or_default().to_string();
-    let members: Vec<String> = packages.iter().map(name).collect();
-    let mut problems = Vec::new();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    // A package need not be called like its folder.
+    let folders: BTreeMap<String, String> = packages
+        .iter()
+        .map(|package| {
+            let manifest = text(&package["manifest_path"]);
+            let folder = manifest.rsplit('/').nth(1).unwrap_or_default().to_string();
+            (text(&package["name"]), folder)
+        })
+        .collect();
+    let mut layout = Layout::default();
     for package in packages {
-        let from = name(package);
-        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == from) else {
-            problems.push(format!("{from}: a crate that xtask/src/layout.rs does not know"));
-            continue;
-        };
+        let from = &folders[&text(&package["name"])];
         let dependencies = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
-        for dependency in dependencies {
-            let to = name(dependency);
-            if !members.contains(&to) || to == from || allowed.contains(&to.as_str()) {
-                continue;
+        let uses = |in_tests: bool| -> BTreeSet<String> {
+            let wanted = dependencies.iter().filter(|one| (one["kind"] == "dev") == in_tests);
+            wanted.filter_map(|one| folders.get(&text(&one["name"])).cloned()).collect()
+        };
+        let always = uses(false);
+        let in_tests: BTreeSet<String> =
+            uses(true).into_iter().filter(|to| to != from && !always.contains(to)).collect();
+        if !in_tests.is_empty() {
+            layout.in_tests.insert(from.clone(), in_tests);
+        }
+        layout.always.insert(from.clone(), always);
+    }
+    layout
+}
+
+fn differences(page: &Layout, cargo: &Layout) -> Vec<String> {
+    let mut problems = Vec::new();
+    for from in page.always.keys().filter(|from| !cargo.always.contains_key(*from)) {
+        problems.push(format!("{PAGE} names a crate {from}, which is not in the workspace"));
+    }
+    for from in cargo.always.keys().filter(|from| !page.always.contains_key(*from)) {
+        problems.push(format!("{from}: a crate that {PAGE} does not name"));
+    }
+    let none = BTreeSet::new();
+    let lists = [(&page.always, &cargo.always, ""), (&page.in_tests, &cargo.in_tests, " in tests")];
+    for (page, cargo, when) in lists {
+        for from in page.keys().chain(cargo.keys().filter(|from| !page.contains_key(*from))) {
+            let [allowed, used] = [page, cargo].map(|edges| edges.get(from).unwrap_or(&none));
+            for to in used.difference(allowed) {
+                problems.push(format!("{from} uses {to}{when}, which {PAGE} does not allow"));
             }
-            let in_tests = dependency["kind"].as_str() == Some("dev");
-            if in_tests && ALLOWED_IN_TESTS.contains(&(from.as_str(), to.as_str())) {
-                continue;
+            for to in allowed.difference(used) {
+                problems.push(format!("{PAGE}: {from} does not use {to}{when}"));
             }
-            let kind = if in_tests { "its tests use" } else { "it uses" };
-            problems.push(format!(
-                "{from}: {kind} {to}, which the layout does not allow; allowed: {}",
-                allowed.join(", ")
-            ));
         }
     }
     problems
@@ -135,40 +149,57 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_crates_keep_to_the_layout() {
+    fn the_page_and_cargo_agree() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         let problems = check(root).unwrap();
         assert!(problems.is_empty(), "{}", problems.join("\n"));
     }
 
+    fn page(always: &str, in_tests: &str) -> Result<Layout, String> {
+        of_page(&format!(
+            "# A\n\n{HEADING}\n\n{always}\nTests:\n\n{in_tests}\n## B\n\n    no list\n"
+        ))
+    }
+
     #[test]
-    fn a_new_edge_is_refused_by_name() {
+    fn what_one_of_both_lacks_is_named() {
         let package = |name: &str, uses: &[(&str, Option<&str>)]| {
             let uses: Vec<Value> =
                 uses.iter().map(|(name, kind)| json!({"name": name, "kind": kind})).collect();
-            json!({"name": name, "dependencies": uses})
+            let folder = name.trim_start_matches("schedlab-");
+            let manifest = format!("/x/crates/{folder}/Cargo.toml");
+            json!({"name": name, "dependencies": uses, "manifest_path": manifest})
         };
         let metadata = json!({"packages": [
             package("schedlab-model", &[("serde", None), ("schedlab-sched", Some("dev"))]),
             package("schedlab-sched", &[("schedlab-model", None), ("schedlab-engine", None)]),
-            package("schedlab-engine", &[]),
+            package("schedlab-engine", &[("schedlab-model", Some("dev"))]),
             package("stranger", &[]),
         ]});
-        let problems = check_metadata(&metadata);
-        assert_eq!(problems.len(), 3, "{problems:?}");
-        assert!(problems[0].contains("schedlab-model: its tests use schedlab-sched"));
-        assert!(problems[1].contains("schedlab-sched: it uses schedlab-engine"));
-        assert!(problems[2].contains("stranger"));
+        let page = page(
+            "    model   nothing\n    sched   model\n    engine  model\n    gone    nothing\n",
+            "    engine  model\n    gone    engine\n",
+        );
+        assert_eq!(
+            differences(&page.unwrap(), &of_metadata(&metadata)),
+            [
+                "ARCHITECTURE.md names a crate gone, which is not in the workspace",
+                "stranger: a crate that ARCHITECTURE.md does not name",
+                "ARCHITECTURE.md: engine does not use model",
+                "sched uses engine, which ARCHITECTURE.md does not allow",
+                "ARCHITECTURE.md: gone does not use engine in tests",
+                "model uses sched in tests, which ARCHITECTURE.md does not allow",
+            ]
+        );
     }
 
-    /// Every edge goes to a crate that stands earlier, so that no list allows a circle.
     #[test]
-    fn the_lists_allow_no_circle() {
-        let level = |name: &str| ALLOWED.iter().position(|(known, _)| *known == name);
-        for (from, allowed) in ALLOWED {
-            for to in *allowed {
-                assert!(level(to) < level(from), "{from} -> {to}");
-            }
-        }
+    fn circles_and_what_is_no_list_are_refused() {
+        let circle = "    model   sched\n    sched   model\n";
+        let wrong = page(circle, "    model   sched\n").unwrap_err();
+        assert!(wrong.contains("model uses sched, which stands in no earlier line"), "{wrong}");
+        assert!(page("    model\n", "    model  sched\n").unwrap_err().contains("\"model\""));
+        assert!(page("", "    model  sched\n").unwrap_err().contains("1 lists"));
+        assert!(of_page("# A\n").unwrap_err().contains("no section"));
     }
 }
