@@ -28,7 +28,7 @@ demo: build ## Reproduce the studies in a few minutes, simulated and on this mac
 
 test: ## Run every test
 	@scripts/install.sh test
-	@scripts/test.sh
+	@cargo xtask test
 
 fmt: ## Format the code
 	cargo fmt --all

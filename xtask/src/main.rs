@@ -7,12 +7,15 @@ mod figures;
 mod instructions;
 mod layout;
 mod soak;
+mod sums;
+mod test;
 mod tidy;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: cargo xtask TASK
+  test    run every test and sum up
   tidy    check the style of every file
   layout  check the dependencies between the crates
   instructions [--bless]
@@ -39,6 +42,7 @@ const PURE: [&str; 7] = [
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
     let done = match task.as_str() {
+        "test" => passed(test::run(&root(), &target())),
         "tidy" => report(tidy::check_repository(&root())),
         "layout" => report(layout::check(&root())),
         "instructions" => instructions(),
@@ -60,6 +64,18 @@ fn main() -> ExitCode {
 fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     PathBuf::from(package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())).join("..")
+}
+
+/// Where cargo builds.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from)
+}
+
+fn passed(done: Result<bool, String>) -> bool {
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        false
+    })
 }
 
 fn report(problems: Result<Vec<String>, String>) -> bool {
@@ -102,8 +118,7 @@ fn instructions() -> bool {
     let bless = std::env::args().any(|argument| argument == "--bless");
     let mut build = cargo();
     build.args(["build", "--release", "--package", "schedlab"]);
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
-    let program = target.join("release/schedlab");
+    let program = target().join("release/schedlab");
     run(build) && report(instructions::check(&root(), &program, bless))
 }
 
@@ -112,8 +127,7 @@ fn figures() -> bool {
     let check = std::env::args().any(|argument| argument == "--check");
     let mut build = cargo();
     build.args(["build", "--package", "schedlab"]);
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
-    let program = target.join("debug/schedlab");
+    let program = target().join("debug/schedlab");
     run(build) && report(figures::figures(&root(), &program, check))
 }
 
@@ -129,8 +143,7 @@ fn soak() -> bool {
     };
     let mut build = cargo();
     build.args(["build", "--release", "--package", "schedlab"]);
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
-    let program = target.join("release/schedlab");
+    let program = target().join("release/schedlab");
     run(build) && run(Command::new(root().join("scripts/guest.sh"))) && report(soak.run(&program))
 }
 

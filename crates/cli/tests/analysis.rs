@@ -169,7 +169,7 @@ fn a_run_on_this_machine_is_analysed() {
     let run = json(&["run", workload.to_str().unwrap(), "--cpus", "0", "--analysis", "--json"]);
     if run["source"] != "bpf" {
         assert!(run.get("analysis").is_none());
-        return;
+        return schedlab_testing::skip("no trace of this machine can be recorded");
     }
     assert_it_holds(&run);
     assert!(blocked_ns(&run, "a", "m") > 1_000_000, "{}", run["analysis"]);

@@ -5,6 +5,7 @@
 
 mod common;
 use common::{Done, ok, schedlab};
+use schedlab_testing::skip;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ fn own(name: &str) -> String {
 fn has_clang() -> bool {
     let probe = schedlab(&["sim", "hogs", "--scheduler", &own("weighted.bpf.c"), "--until", "1ms"]);
     if probe.code == 3 {
-        eprintln!("SKIP compiled schedulers: {}", probe.stderr);
+        skip(&probe.stderr);
     }
     probe.code != 3
 }
@@ -155,11 +156,10 @@ fn the_repositorys_schedulers_run() {
 #[test]
 fn the_kernels_examples_run_unmodified() {
     let Some(directory) = std::env::var_os("SCHEDLAB_SCHED_EXT_EXAMPLES") else {
-        eprintln!(
-            "SKIP the_kernels_examples: SCHEDLAB_SCHED_EXT_EXAMPLES names no directory with them, \
-             and scripts/test.sh found no package linux-source-6.12"
+        return skip(
+            "SCHEDLAB_SCHED_EXT_EXAMPLES names no directory with them, and `cargo xtask test` \
+             found no package linux-source-6.12",
         );
-        return;
     };
     let mut nr_run = 0;
     for tree in fs::read_dir(directory).unwrap() {
@@ -196,7 +196,7 @@ fn package(name: &str, version: &str, into: &Path) -> Option<PathBuf> {
         path.is_file().then_some(path)
     });
     let Some(archive) = archive else {
-        eprintln!("SKIP {wanted}: {}", String::from_utf8_lossy(&info.stderr));
+        skip(format!("{wanted}: {}", String::from_utf8_lossy(&info.stderr)));
         return None;
     };
     let unpacked = Command::new("tar").arg("xzf").arg(archive).current_dir(into).status().ok()?;

@@ -264,7 +264,7 @@ fn real(number: u32, study: &str) -> Option<serde_json::Value> {
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert_eq!(place.left(), Vec::<String>::new());
     if let Some(why) = done.stderr.lines().find(|line| line.contains("not installed")) {
-        println!("SKIP: {why}");
+        schedlab_testing::skip(why);
         return None;
     }
     place.figures().first().cloned()

@@ -2,7 +2,7 @@
 //! The simulator and the running kernel play one workload to the same end: where policy and locks
 //! decide everything, the order of what the tasks do is the same in both.
 //!
-//! Real-time tasks on one CPU. Needs the right to set their policy; else `SKIP`.
+//! Real-time tasks on one CPU. Needs the right to set their policy, and is skipped without.
 
 use schedlab_host::{HostError, HostLane, HostRequest};
 use schedlab_model::program::ProgramBuilder;
@@ -13,6 +13,7 @@ use schedlab_model::{
 };
 use schedlab_run::{Lane, RunRequest};
 use schedlab_sim::SimLane;
+use schedlab_testing::skip;
 
 const MS: u64 = 1_000_000;
 const A: ObjectId = ObjectId(0);
@@ -64,7 +65,7 @@ fn same_order(workload: &Workload) -> Vec<String> {
 fn has_rights() -> bool {
     let has = schedlab_host::lane::is_root() && schedlab_host::lane::may_set_policies();
     if !has {
-        println!("SKIP parity: real-time policies need root and CAP_SYS_NICE");
+        skip("real-time policies need root and CAP_SYS_NICE");
     }
     has
 }
@@ -201,8 +202,7 @@ fn a_deadline_task_gets_its_share() {
     let outcome = match HostLane.play(&HostRequest::new(workload, 1), &mut MemorySink::default()) {
         Ok(outcome) => outcome,
         Err(error @ HostError::Unavailable(_)) => {
-            println!("SKIP parity: {error}");
-            return;
+            return skip(error);
         }
         Err(error) => panic!("{error}"),
     };

@@ -13,7 +13,7 @@
 //! Where the two part sooner, a number of decisions that they have in common stands here, and the
 //! reason in docs/reference/fidelity.md. Under `vtime` tasks begin with what they used before the
 //! run, so there the shares of the CPU are compared. Where there is no QEMU or no kernel the tests
-//! say SKIP and why.
+//! are skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -119,19 +119,18 @@ fn shares(turns: &[(String, u64)], ns: u64) -> BTreeMap<&str, f64> {
 
 /// `scheduler` and its `model` agree to the end on all workloads but those of `first`, on which
 /// they agree for as many decisions at least.
-fn agree(test: &str, scheduler: &str, model: &str, first: &[(&str, usize)]) {
-    agree_on(test, [scheduler, model], None, &EVERY, first);
+fn agree(scheduler: &str, model: &str, first: &[(&str, usize)]) {
+    agree_on([scheduler, model], None, &EVERY, first);
 }
 
 /// The same on some workloads, with an option.
 fn agree_on(
-    test: &str,
     [scheduler, model]: [&str; 2],
     option: Option<&str>,
     workloads: &[&str],
     first: &[(&str, usize)],
 ) {
-    if !kernel_ready(test, KERNEL) {
+    if !kernel_ready(KERNEL) {
         return;
     }
     let mut wrong = Vec::new();
@@ -168,43 +167,42 @@ fn agree_on(
 
 #[test]
 fn fifo_is_first_come_first_served() {
-    agree("fifo_is_first_come_first_served", "fifo", "fcfs", &[]);
+    agree("fifo", "fcfs", &[]);
 }
 
 #[test]
 fn round_robin() {
-    agree("round_robin", "rr", "rr", &[]);
+    agree("rr", "rr", &[]);
 }
 
 #[test]
 fn weighted_round_robin() {
-    agree("weighted_round_robin", "wrr", "wrr", &[]);
+    agree("wrr", "wrr", &[]);
 }
 
 #[test]
 fn groups_take_turns() {
-    agree("groups_take_turns", "group-wrr", "group-wrr", &[]);
+    agree("group-wrr", "group-wrr", &[]);
 }
 
 #[test]
 fn random_moves_draw_the_same_numbers() {
     let first = [(SLEEP, 12), (YIELD, 100)];
-    agree("random_moves_draw_the_same_numbers", "rmlfq", "rmlfq-design", &first);
+    agree("rmlfq", "rmlfq-design", &first);
 }
 
 #[test]
 fn feedback_queues() {
     let first = [(NICE, 60), (SLEEP, 12), (FORKS, 8)];
-    agree("feedback_queues", "mlfq", "mlfq", &first);
+    agree("mlfq", "mlfq", &first);
 }
 
 /// Boosts are counted from when the scheduler was loaded, in the model from the run's begin. That
 /// is why the two part under nice values: without boosts they do not.
 #[test]
 fn feedback_queues_without_boosts() {
-    let test = "feedback_queues_without_boosts";
     let workloads = [HOGS, NICE, GROUPS, YIELD];
-    agree_on(test, ["mlfq", "mlfq"], Some("boost=1h"), &workloads, &[]);
+    agree_on(["mlfq", "mlfq"], Some("boost=1h"), &workloads, &[]);
 }
 
 /// A stay of whole ticks is as long as they are but for a few microseconds, by which the way to the
@@ -214,9 +212,8 @@ fn feedback_queues_without_boosts() {
 /// With these intervals no quota comes out so, and they agree to the end.
 #[test]
 fn staircase_where_quotas_end_between_ticks() {
-    let test = "staircase_where_quotas_end_between_ticks";
     for option in ["rr_interval=10", "rr_interval=11", "rr_interval=13"] {
-        agree_on(test, ["sd", "sd-0.48"], Some(option), &[NICE], &[]);
+        agree_on(["sd", "sd-0.48"], Some(option), &[NICE], &[]);
     }
 }
 
@@ -226,12 +223,12 @@ fn staircase_where_quotas_end_between_ticks() {
 #[test]
 fn staircase() {
     let first = [(NICE, 12), (SLEEP, 12), (FORKS, 2)];
-    agree("staircase", "sd", "sd-0.48", &first);
+    agree("sd", "sd-0.48", &first);
 }
 
 #[test]
 fn virtual_time_shares_the_cpu_by_weight() {
-    if !kernel_ready("virtual_time_shares_the_cpu_by_weight", KERNEL) {
+    if !kernel_ready(KERNEL) {
         return;
     }
     // As long as all of them want the CPU, and long against a slice of 20 ms. Before the run

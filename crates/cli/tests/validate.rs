@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab validate`: hogs under the kernels' own CFS and EEVDF in guests against the models, and
 //! models that are wrong on purpose. Where QEMU, the guest's init or a kernel is missing, the tests
-//! say SKIP and why.
+//! are skipped.
 
 mod common;
 use common::{Done, kernel_ready, schedlab};
@@ -104,8 +104,8 @@ fn hogs(dir: &Path, kernel: &str, model: &str, more: &[&str]) -> Done {
 }
 
 /// The kernel's own scheduler is within the tolerances of its model, and not of wrong ones.
-fn agrees(test: &str, kernel: &str, model: &str) {
-    if !kernel_ready(test, kernel) {
+fn agrees(kernel: &str, model: &str) {
+    if !kernel_ready(kernel) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -133,23 +133,22 @@ fn agrees(test: &str, kernel: &str, model: &str) {
 
 #[test]
 fn linux_6_1_agrees_with_its_model() {
-    agrees("linux_6_1_agrees_with_its_model", "6.1", "linux-6.1");
+    agrees("6.1", "linux-6.1");
 }
 
 #[test]
 fn linux_6_12_agrees_with_its_model() {
-    agrees("linux_6_12_agrees_with_its_model", "6.12", "linux-6.12");
+    agrees("6.12", "linux-6.12");
 }
 
 #[test]
 fn linux_6_18_agrees_with_its_model() {
-    agrees("linux_6_18_agrees_with_its_model", "6.18", "linux-6.18");
+    agrees("6.18", "linux-6.18");
 }
 
 #[test]
 fn a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again() {
-    let test = "a_wrong_model_fails_by_name_and_stored_runs_are_not_run_again";
-    if !kernel_ready(test, "6.12") {
+    if !kernel_ready("6.12") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

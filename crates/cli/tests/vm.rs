@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab vm` and `schedlab kernel`, on real kernels under QEMU. Where QEMU, the guest's init or
-//! the archive is missing, the tests say SKIP and why. Nothing here depends on how busy the machine
+//! the archive is missing, the tests are skipped. Nothing here depends on how busy the machine
 //! is, and one test makes it busy.
 
 mod common;
@@ -24,8 +24,8 @@ fn setting<'r>(run: &'r Value, name: &str) -> &'r str {
 }
 
 /// Boots each kernel, runs twice, and compares the runs.
-fn boots_and_repeats(test: &str, kernel: &str) {
-    if !ready(test, kernel) {
+fn boots_and_repeats(kernel: &str) {
+    if !ready(kernel) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -57,22 +57,22 @@ fn boots_and_repeats(test: &str, kernel: &str) {
 
 #[test]
 fn linux_6_1_boots_and_repeats() {
-    boots_and_repeats("linux_6_1_boots_and_repeats", "6.1");
+    boots_and_repeats("6.1");
 }
 
 #[test]
 fn linux_6_12_boots_and_repeats() {
-    boots_and_repeats("linux_6_12_boots_and_repeats", "6.12");
+    boots_and_repeats("6.12");
 }
 
 #[test]
 fn linux_7_0_boots_and_repeats() {
-    boots_and_repeats("linux_7_0_boots_and_repeats", "7.0");
+    boots_and_repeats("7.0");
 }
 
 #[test]
 fn linux_7_2_boots_and_repeats() {
-    boots_and_repeats("linux_7_2_boots_and_repeats", "7.2");
+    boots_and_repeats("7.2");
 }
 
 /// One object of each scheduler of bpf/scx serves every kernel since 6.16: here those that the
@@ -81,7 +81,7 @@ fn linux_7_2_boots_and_repeats() {
 fn schedulers_load_on_the_kernels_between() {
     const ALL: [&str; 8] = ["fifo", "rr", "wrr", "group-wrr", "rmlfq", "mlfq", "sd", "vtime"];
     for kernel in ["6.16", "6.17", "6.19"] {
-        if !ready("schedulers_load_on_the_kernels_between", kernel) {
+        if !ready(kernel) {
             return;
         }
         let all = ALL.join(",");
@@ -116,8 +116,7 @@ fn beside_busy_loops<T>(work: impl FnOnce() -> T) -> T {
 
 #[test]
 fn the_trace_is_the_same_from_a_snapshot_from_a_boot_and_on_a_busy_host() {
-    let test = "the_trace_is_the_same_from_a_snapshot_from_a_boot_and_on_a_busy_host";
-    if !ready(test, "6.18") {
+    if !ready("6.18") {
         return;
     }
     let args = ["vm", "interactive", "--until", "300ms", "--kernel", "6.18", "--json"];
@@ -136,7 +135,7 @@ fn the_trace_is_the_same_from_a_snapshot_from_a_boot_and_on_a_busy_host() {
 
 #[test]
 fn a_golden_holds_until_a_decision_changes() {
-    if !ready("a_golden_holds_until_a_decision_changes", "6.18") {
+    if !ready("6.18") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -167,7 +166,7 @@ fn a_golden_holds_until_a_decision_changes() {
 
 #[test]
 fn sched_ext_schedulers_are_loaded_and_decide() {
-    if !ready("sched_ext_schedulers_are_loaded_and_decide", "6.18") {
+    if !ready("6.18") {
         return;
     }
     let args = ["vm", "hogs:n=3,work=30ms", "--kernel", "6.18", "--scheduler", "fifo", "--json"];
@@ -187,7 +186,7 @@ fn sched_ext_schedulers_are_loaded_and_decide() {
     let wrong = schedlab(&[&args[..], &["--set", "no_such_option=1"]].concat());
     assert_ne!(wrong.code, 0);
     assert!(wrong.stderr.contains("no_such_option"), "{}", wrong.stderr);
-    if ready("sched_ext_schedulers_are_loaded_and_decide", "6.12") {
+    if ready("6.12") {
         let old = schedlab(&["vm", "hogs", "--kernel", "6.12", "--scheduler", "rr"]);
         assert_eq!(old.code, 3, "{}", old.stderr);
         assert!(old.stderr.contains("without sched_ext"), "{}", old.stderr);
@@ -196,8 +195,7 @@ fn sched_ext_schedulers_are_loaded_and_decide() {
 
 #[test]
 fn slices_keep_to_the_schema_and_wrong_requests_are_refused() {
-    let test = "slices_keep_to_the_schema_and_wrong_requests_are_refused";
-    if !ready(test, "6.18") {
+    if !ready("6.18") {
         return;
     }
     let schema: Value = serde_json::from_str(&schedlab(&["schema", "slice"]).stdout).unwrap();
@@ -265,7 +263,7 @@ fn with_init(init: &Path) -> Command {
 
 #[test]
 fn a_guest_that_panics_or_hangs_is_an_error_with_its_last_lines() {
-    if !ready("a_guest_that_panics_or_hangs_is_an_error_with_its_last_lines", "6.18") {
+    if !ready("6.18") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -314,7 +312,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 #[test]
 fn a_killed_guest_is_an_error_and_a_killed_lab_leaves_no_guest() {
-    if !ready("a_killed_guest_is_an_error_and_a_killed_lab_leaves_no_guest", "6.18") {
+    if !ready("6.18") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -375,7 +373,7 @@ fn kernels_are_listed_with_what_they_can_do() {
 
 #[test]
 fn a_kernels_hz_is_its_own_and_dry_runs_count_guests() {
-    if !ready("a_kernels_hz_is_its_own_and_dry_runs_count_guests", "6.18") {
+    if !ready("6.18") {
         return;
     }
     let refused =
@@ -409,7 +407,7 @@ fn a_kernels_hz_is_its_own_and_dry_runs_count_guests() {
 /// A long run plays the workload several times under one loading of the scheduler.
 #[test]
 fn a_long_run_has_several_rounds() {
-    if !ready("a_long_run_has_several_rounds", "6.18") {
+    if !ready("6.18") {
         return;
     }
     let args =

@@ -34,8 +34,8 @@ fn file(name: &str) -> String {
 }
 
 /// The turns of these schedulers are those of the file.
-fn turns_are_as_written_down(test: &str, kernel: &str, schedulers: &str) {
-    if !kernel_ready(test, kernel) {
+fn turns_are_as_written_down(kernel: &str, schedulers: &str) {
+    if !kernel_ready(kernel) {
         return;
     }
     let blesses = std::env::var_os("SCHEDLAB_BLESS").is_some();
@@ -50,8 +50,8 @@ fn turns_are_as_written_down(test: &str, kernel: &str, schedulers: &str) {
 }
 
 /// The kernel's own class, and what else has no entry, decides the same twice.
-fn two_runs_are_equal(test: &str, kernel: &str, schedulers: &str) {
-    if !kernel_ready(test, kernel) {
+fn two_runs_are_equal(kernel: &str, schedulers: &str) {
+    if !kernel_ready(kernel) {
         return;
     }
     for line in checked(&file(NICE), kernel, schedulers, false) {
@@ -79,23 +79,23 @@ fn checked(workload: &str, kernel: &str, schedulers: &str, blesses: bool) -> Vec
 #[test]
 fn six_schedulers_on_6_18() {
     let six = "fifo,rr,wrr,group-wrr,rmlfq,mlfq";
-    turns_are_as_written_down("six_schedulers_on_6_18", "6.18", six);
+    turns_are_as_written_down("6.18", six);
 }
 
 #[test]
 fn some_schedulers_on_7_0() {
-    turns_are_as_written_down("some_schedulers_on_7_0", "7.0", "fifo,rr,wrr,group-wrr,rmlfq");
+    turns_are_as_written_down("7.0", "fifo,rr,wrr,group-wrr,rmlfq");
 }
 
 #[test]
 fn some_schedulers_on_7_2() {
-    turns_are_as_written_down("some_schedulers_on_7_2", "7.2", "fifo,rr,wrr,group-wrr,rmlfq");
+    turns_are_as_written_down("7.2", "fifo,rr,wrr,group-wrr,rmlfq");
 }
 
 #[test]
 fn kernels_own_classes_repeat() {
     for kernel in ["6.1", "6.12", "7.0", "7.2"] {
-        two_runs_are_equal("kernels_own_classes_repeat", kernel, "kernel");
+        two_runs_are_equal(kernel, "kernel");
     }
-    two_runs_are_equal("kernels_own_classes_repeat", "6.18", "kernel,sd,vtime");
+    two_runs_are_equal("6.18", "kernel,sd,vtime");
 }

@@ -294,10 +294,7 @@ mod tests {
         let needs = FileNeeds { any: true, reads: true, sync: true };
         let dir = match make_dir(None, needs, LEN) {
             Ok(dir) => dir,
-            Err(why) => {
-                println!("SKIP: {why}");
-                return;
-            }
+            Err(why) => return schedlab_testing::skip(why),
         };
         let mut files = TaskFiles::new(Some(dir.clone()), 3, LEN);
         files.open(&program(IoDirection::Read, true)).unwrap();

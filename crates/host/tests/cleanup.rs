@@ -110,8 +110,8 @@ fn victims() -> Vec<i32> {
 /// As root: a thousand endless FIFO hogs on every CPU of this machine, for half a second.
 fn thousand_hogs(has_rights: bool) {
     if !has_rights {
-        println!("SKIP a thousand FIFO hogs: real-time policies need CAP_SYS_NICE");
-        return;
+        let reason = "real-time policies need CAP_SYS_NICE";
+        return schedlab_testing::skip_named("a thousand FIFO hogs", reason);
     }
     let forever =
         ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();

@@ -47,8 +47,7 @@ fn policies_go_the_same_way_and_rights_are_dropped() {
     }
     let script = "test $(id -u) -ne 0 && chrt -p $$ | grep -q SCHED_FIFO";
     if std::process::Command::new("chrt").arg("-h").output().is_err() {
-        println!("SKIP: chrt is not installed");
-        return;
+        return schedlab_testing::skip("chrt is not installed");
     }
     let mut fifo = command(&["sh", "-c", script], 2);
     fifo.policy = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 5 });

@@ -12,6 +12,7 @@ use schedlab_model::{
     MemAccess, MemPattern, Op, Policy, SchedAttr, SwitchOut, TaskId, TaskSpec, Workload,
 };
 use schedlab_run::{Keep, Lane, RunRequest};
+use schedlab_testing::skip;
 use std::collections::BTreeMap;
 
 fn on_cpu0(workload: Workload) -> HostRequest {
@@ -194,7 +195,7 @@ fn io_waits_for_the_device_and_leaves_no_file() {
     let request = on_cpu0(Workload::new("io", vec![TaskSpec::new("io", program.build())]));
     let mut sink = MemorySink::default();
     match HostLane.play(&request, &mut sink) {
-        Err(error) if error.to_string().contains("O_DIRECT") => println!("SKIP: {error}"),
+        Err(error) if error.to_string().contains("O_DIRECT") => skip(error),
         Err(error) => panic!("{error}"),
         Ok(_) => {
             let blocked = sink.events.iter().filter(|event| {
@@ -228,8 +229,7 @@ fn weights_of_control_groups_share_the_cpu() {
         return;
     }
     if schedlab_host::cgroup::CpuController::detect().is_none() {
-        println!("SKIP: no cpu controller is mounted");
-        return;
+        return skip("no cpu controller is mounted");
     }
     let forever =
         ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
@@ -308,8 +308,7 @@ fn a_quota_limits_a_group() {
         return;
     }
     if schedlab_host::cgroup::CpuController::detect().is_none() {
-        println!("SKIP: no cpu controller is mounted");
-        return;
+        return skip("no cpu controller is mounted");
     }
     let forever =
         ProgramBuilder::new().begin_loop(LoopCount::Forever).run(1_000_000).end_loop().build();
@@ -351,8 +350,7 @@ fn deadline_tasks_run_and_too_many_are_not_admitted() {
     match HostLane.play(&request, &mut NullSink) {
         Ok(outcome) => assert_eq!(outcome.tasks[0].nr_progress, 3),
         Err(error) if error.to_string().contains("root domain") => {
-            println!("SKIP: {error}");
-            return;
+            return skip(error);
         }
         Err(error) => panic!("{error}"),
     }

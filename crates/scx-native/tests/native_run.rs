@@ -12,10 +12,7 @@ use std::path::Path;
 use support::{Case, MS, Ran, hog, nice};
 
 fn compile(name: &str) -> Option<NativeScheduler> {
-    if find_clang().is_err() {
-        eprintln!("SKIP: no clang in PATH");
-        return None;
-    }
+    find_clang().map_err(schedlab_testing::skip).ok()?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native").join(name);
     let options = CompileOptions { kernel: 618, ..CompileOptions::default() };
     Some(NativeScheduler::compile(&path, &options).unwrap())

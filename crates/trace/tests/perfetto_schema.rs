@@ -6,6 +6,7 @@
 
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{EventKind, TraceSink};
+use schedlab_testing::skip;
 use schedlab_trace::PerfettoSink;
 use schedlab_trace::synthetic::Synthetic;
 use std::io::Write;
@@ -110,7 +111,7 @@ fn the_official_schema_finds_every_event() {
     what.play(&mut (&mut memory as &mut dyn TraceSink, &mut sink));
     let found = match decode(&sink.finish().unwrap()) {
         Ok(found) => found,
-        Err(reason) => return eprintln!("SKIP perfetto_schema: {reason}"),
+        Err(reason) => return skip(reason),
     };
     let count =
         |is: fn(&EventKind) -> bool| memory.events.iter().filter(|event| is(&event.kind)).count();

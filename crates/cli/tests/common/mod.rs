@@ -52,11 +52,11 @@ pub fn done(output: &Output) -> Done {
     }
 }
 
-/// Whether guests with this kernel can run here; otherwise it says why the test is skipped.
+/// Whether guests with this kernel can run here; otherwise the test is skipped.
 #[allow(dead_code)]
-pub fn kernel_ready(test: &str, kernel: &str) -> bool {
+pub fn kernel_ready(kernel: &str) -> bool {
     let skip = |why: &str| {
-        println!("SKIP {test}: {}", why.split_whitespace().collect::<Vec<_>>().join(" "));
+        schedlab_testing::skip(why);
         false
     };
     if let Err(error) = schedlab_vm::qemu::Qemu::find() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the tests of the host lane share: what this machine can do, and small workloads.
 //!
-//! Tests that need root or BPF run wherever they can. Elsewhere they print `SKIP: reason`. In CI
+//! Tests that need root or BPF run wherever they can. Elsewhere they are skipped. In CI
 //! (CI=true) root is expected and BPF must load wherever the kernel has BTF: there a recorder that
 //! does not load is a failure, not a skip.
 
@@ -11,6 +11,7 @@ use schedlab_host::{HostLane, HostOutcome, HostRequest};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{LoopCount, Op, Program, TaskSpec, Workload};
+use schedlab_testing::skip;
 
 pub fn is_ci() -> bool {
     std::env::var("CI").as_deref() == Ok("true")
@@ -21,7 +22,7 @@ pub fn has_root() -> bool {
     let has = schedlab_host::lane::is_root();
     assert!(has || !is_ci(), "CI runs these tests as root");
     if !has {
-        println!("SKIP: needs root");
+        skip("needs root");
     }
     has
 }
@@ -31,7 +32,7 @@ pub fn has_nice() -> bool {
     let has = has_root() && schedlab_host::lane::may_set_policies();
     assert!(has || !is_ci(), "CI runs these tests with CAP_SYS_NICE");
     if !has {
-        println!("SKIP: needs CAP_SYS_NICE");
+        skip("needs CAP_SYS_NICE");
     }
     has
 }
@@ -49,7 +50,7 @@ pub fn has_bpf() -> bool {
         Err(error) => {
             let has_btf = std::path::Path::new("/sys/kernel/btf/vmlinux").exists();
             assert!(!(is_ci() && has_btf), "the BPF recorder does not work: {error}");
-            println!("SKIP: {error}");
+            skip(error);
             false
         }
     }

@@ -160,8 +160,7 @@ mod tests {
     #[test]
     fn a_real_kernel_can_be_read() {
         let Ok(btf) = std::fs::read("/sys/kernel/btf/vmlinux") else {
-            println!("SKIP a_real_kernel_can_be_read: this kernel has no BTF");
-            return;
+            return schedlab_testing::skip("this kernel has no BTF");
         };
         let has_ext = std::path::Path::new("/sys/kernel/sched_ext").exists();
         let found = ext_support(&btf);

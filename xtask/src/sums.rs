@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many tests passed, failed and were skipped, read from what their runners print.
+//!
+//! A test that cannot run on a machine prints `SKIP name: reason` (`schedlab_testing::skip`) and
+//! passes. It counts as skipped once, however often it says so, and not at all if it fails.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::AddAssign;
+
+/// Numbers of tests by their outcome.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sums {
+    /// Ran to their end.
+    pub passed: u64,
+    /// Found a defect, or did not compile.
+    pub failed: u64,
+    /// Could not run here.
+    pub skipped: u64,
+}
+
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Sums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// The line with which a test says that it is skipped: its name and the whole line.
+fn skip(line: &str) -> Option<(&str, &str)> {
+    let (name, _) = line.strip_prefix("SKIP ")?.split_once(": ")?;
+    Some((name, line))
+}
+
+/// The sums of a command that is one test of its own, and the line that skips it.
+pub fn of_step(log: &str, succeeded: bool) -> (Sums, Option<&str>) {
+    let none = Sums::default();
+    match log.lines().find_map(skip) {
+        _ if !succeeded => (Sums { failed: 1, ..none }, None),
+        Some((_, line)) => (Sums { skipped: 1, ..none }, Some(line)),
+        None => (Sums { passed: 1, ..none }, None),
+    }
+}
+
+/// The sums of `cargo test -- --show-output`, and the first line of each test that was skipped.
+pub fn of_cargo_test(log: &str) -> (Sums, Vec<&str>) {
+    let (mut sums, mut reasons) = (Sums::default(), Vec::new());
+    // Of the present test program: whose output follows, and which of its tests were skipped.
+    let (mut in_failures, mut block, mut skipped) = (false, None, BTreeSet::new());
+    for line in log.lines() {
+        if let Some(result) = line.strip_prefix("test result:") {
+            let nr_skipped = skipped.len() as u64;
+            sums += Sums {
+                passed: counted(result, "passed").saturating_sub(nr_skipped),
+                failed: counted(result, "failed"),
+                skipped: counted(result, "ignored") + nr_skipped,
+            };
+            (in_failures, block, skipped) = (false, None, BTreeSet::new());
+        } else if line == "successes:" || line == "failures:" {
+            (in_failures, block) = (line == "failures:", None);
+        } else if let Some(name) = output_of(line) {
+            block = Some(name);
+        } else if let Some((name, reason)) = skip(line).filter(|_| !in_failures)
+            && skipped.insert(block.unwrap_or(name))
+        {
+            reasons.push(reason);
+        }
+    }
+    (sums, reasons)
+}
+
+/// The test whose output begins after this line of libtest.
+fn output_of(line: &str) -> Option<&str> {
+    line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
+}
+
+/// The number before `what` in libtest's last line: ` ok. 3 passed; 0 failed; ...`.
+fn counted(result: &str, what: &str) -> u64 {
+    let mut words = result.split([' ', ';']).filter(|word| !word.is_empty());
+    let mut last = "";
+    let found = words.find_map(|word| {
+        let number = (word == what).then_some(last);
+        last = word;
+        number
+    });
+    found.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// The sums that node's test runner prints at its end (`# pass 5` or `ℹ pass 5`); `None`: it
+/// printed none.
+pub fn of_node(log: &str) -> Option<Sums> {
+    let number = |what: &str| {
+        log.lines().rev().find_map(|line| match *line.split(' ').collect::<Vec<_>>() {
+            [_, name, number] if name == what => number.parse::<u64>().ok(),
+            _ => None,
+        })
+    };
+    Some(Sums { passed: number("pass")?, failed: number("fail")?, skipped: number("skipped")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sums(passed: u64, failed: u64, skipped: u64) -> Sums {
+        Sums { passed, failed, skipped }
+    }
+
+    /// A test program's output as libtest prints it with `--show-output`.
+    fn program(successes: &str, failures: &str, result: &str) -> String {
+        let mut log = format!("\nrunning 5 tests\n..F..\nsuccesses:\n\n{successes}\n");
+        log += "successes:\n    a\n    b\n";
+        if !failures.is_empty() {
+            log += &format!("\nfailures:\n\n{failures}\n\nfailures:\n    c\n");
+        }
+        log + &format!("\ntest result: {result}; 0 measured; 0 filtered out\n")
+    }
+
+    #[test]
+    fn a_test_that_skips_itself_twice_counts_once() {
+        let a = "---- a stdout ----\nSKIP a: needs root\nSKIP a: needs CAP_SYS_NICE\n";
+        let b = "---- m::b stdout ----\nfirst\nSKIP m::b: no clang: none in PATH\n";
+        let log = program(&format!("{a}\n{b}"), "", "ok. 5 passed; 0 failed; 1 ignored");
+        let (found, reasons) = of_cargo_test(&log);
+        assert_eq!(found, sums(3, 0, 3));
+        assert_eq!(reasons, ["SKIP a: needs root", "SKIP m::b: no clang: none in PATH"]);
+    }
+
+    #[test]
+    fn a_test_of_the_same_name_in_another_program_counts_too() {
+        let a = program("---- a stdout ----\nSKIP a: x\n", "", "ok. 2 passed; 0 failed; 0 ignored");
+        assert_eq!(of_cargo_test(&format!("{a}{a}")).0, sums(2, 0, 2));
+    }
+
+    #[test]
+    fn a_failed_test_is_not_skipped_too() {
+        let failed = "---- c stdout ----\nSKIP c: no clang\nthread 'c' panicked\n";
+        let log = program("", failed, "FAILED. 4 passed; 1 failed; 0 ignored");
+        assert_eq!(of_cargo_test(&log), (sums(4, 1, 0), vec![]));
+    }
+
+    #[test]
+    fn only_the_whole_form_skips() {
+        let other = "---- a stdout ----\nSKIP: no name\nSKIP a\nskipped: SKIP a: b\nSKIPPED a: b\n";
+        let log = program(other, "", "ok. 5 passed; 0 failed; 0 ignored");
+        assert_eq!(of_cargo_test(&log), (sums(5, 0, 0), vec![]));
+    }
+
+    #[test]
+    fn parts_of_a_program_without_libtest_are_known_by_their_names() {
+        let log = "SKIP hogs: no rights\nSKIP hogs: none\nSKIP groups: no cgroups\nleft: nothing\n\
+                   test result: ok. 7 passed\n";
+        assert_eq!(of_cargo_test(log).0, sums(5, 0, 2));
+    }
+
+    #[test]
+    fn a_step_is_one_test() {
+        assert_eq!(of_step("all is well\n", true), (sums(1, 0, 0), None));
+        let skipped = "Compiling\nSKIP wasm: no node\nSKIP wasm: no target\n";
+        assert_eq!(of_step(skipped, true), (sums(0, 0, 1), Some("SKIP wasm: no node")));
+        assert_eq!(of_step(skipped, false), (sums(0, 1, 0), None));
+    }
+
+    #[test]
+    fn node_counts_for_itself() {
+        let log = "# tests 9\n# pass 7\n# fail 1\n# cancelled 0\n# skipped 1\n# duration_ms 3.5\n";
+        assert_eq!(of_node(log), Some(sums(7, 1, 1)));
+        assert_eq!(of_node(&log.replace('#', "\u{2139}")), Some(sums(7, 1, 1)));
+        assert_eq!(of_node("SKIP browser tests: no Chromium\n"), None);
+    }
+}
