@@ -4,7 +4,7 @@
 //! Rules: files of at most 1,000 lines, functions of at most 70, lines of at most 100 characters; a
 //! licence in every head; no unfinished work, no skipped tests, no debug output; no trailing
 //! blanks; no path of somebody's machine; every link of a document points to a file that is there;
-//! tests are skipped in one way.
+//! every table of a document has a head; tests are skipped in one way.
 
 use proc_macro2::Span;
 use std::fs;
@@ -110,6 +110,9 @@ fn check_file(name: &str, text: &str) -> Vec<String> {
         problems.extend(long_functions(text));
         problems.extend(own_skips(name, text));
     }
+    if ending(file) == "md" {
+        problems.extend(headless_tables(text));
+    }
     problems
 }
 
@@ -191,6 +194,24 @@ fn own_skips(name: &str, text: &str) -> Vec<String> {
     }
     let found = (1..).zip(text.lines()).filter(|(_, line)| line.contains("\"SKIP"));
     found.map(|(number, _)| format!(":{number}: skip a test with schedlab_testing::skip")).collect()
+}
+
+/// Rows of a table that follow no head, as where a blank line cuts it: they are shown as text.
+fn headless_tables(text: &str) -> Vec<String> {
+    let is_row = |line: &str| line.trim_start().starts_with('|');
+    let is_rule = |line: &str| is_row(line) && line.chars().all(|c| "|-: ".contains(c));
+    let mut problems = Vec::new();
+    let (mut in_code, mut was_row) = (false, false);
+    let mut lines = (1..).zip(text.lines()).peekable();
+    while let Some((number, line)) = lines.next() {
+        in_code ^= line.trim_start().starts_with("```");
+        let begins = !in_code && is_row(line) && !was_row;
+        if begins && !lines.peek().is_some_and(|(_, next)| is_rule(next)) {
+            problems.push(format!(":{number}: a row of a table without a head"));
+        }
+        was_row = is_row(line);
+    }
+    problems
 }
 
 /// Links of a document to files that are not there.
@@ -281,6 +302,14 @@ mod tests {
         assert_eq!(check_file("a.sh", "#!/bin/sh\n").len(), 1);
         assert_eq!(check_file("a.toml", "x = 1\n"), [""; 0]);
         assert_eq!(check_file("a.toml", "x = 1").len(), 1);
+    }
+
+    #[test]
+    fn tables_without_a_head_are_found() {
+        let table = "text\n| a | b |\n| --- | :-: |\n| 1 | 2 |\n";
+        assert_eq!(check_file("x.md", table), [""; 0]);
+        let cut = format!("{table}\n| 3 | 4 |\n| 5 | 6 |\n\n```\n| code |\n```\n");
+        assert_eq!(check_file("x.md", &cut), [":6: a row of a table without a head"]);
     }
 
     #[test]
