@@ -38,7 +38,7 @@ fn turns_are_as_written_down(kernel: &str, schedulers: &str) {
     if !kernel_ready(kernel) {
         return;
     }
-    let blesses = std::env::var_os("SCHEDLAB_BLESS").is_some();
+    let blesses = schedlab_testing::is_blessing();
     let _alone = blesses.then(|| FILE.lock().unwrap_or_else(PoisonError::into_inner));
     for workload in [HOGS, NICE].map(file) {
         for line in checked(&workload, kernel, schedulers, blesses) {
