@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Golden traces: what each of a few schedulers does with each of a few small scenarios, event by
-//! event. A change of behaviour shows as a changed line; `cargo xtask bless` accepts it.
+//! Golden traces: what each scheduler of the registry does with each of a few small scenarios,
+//! event by event. A change of behaviour shows as a changed line; `cargo xtask bless` accepts it,
+//! and writes those of a new scheduler.
 //!
 //! One file for each scenario and scheduler in tests/golden; a missing one, and one that no test
 //! makes, is an error.
@@ -14,38 +15,12 @@ use schedlab_model::{
     Amount, Costs, Event, EventKind, LoopCount, Machine, Nanos, Op, Policy, TaskId, TaskSpec,
     Workload,
 };
-use schedlab_sched::registry::find;
+use schedlab_sched::Scheduler;
+use schedlab_sched::registry::SCHEDULERS;
+use schedlab_testing::{golden, is_blessing};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
-
-/// Schedulers that have goldens: each family, the ages of the Linux fair class, and what Linux had
-/// before it.
-const SCHEDULERS: [&str; 23] = [
-    "fcfs",
-    "srtf",
-    "priority-rr",
-    "rr",
-    "mlfq",
-    "lottery",
-    "stride",
-    "vtime",
-    "wrr",
-    "rmlfq-design",
-    "linux-2.4.18",
-    "linux-2.6.0",
-    "linux-2.6.22",
-    "linux-2.6.24",
-    "linux-2.6.32",
-    "rsdl-0.31",
-    "sd-0.48",
-    "cfs-v19",
-    "linux-2.6.23",
-    "linux-6.1",
-    "linux-6.12",
-    "linux-7.1",
-    "linux-7.2",
-];
 
 /// A workload and the machine on which it runs.
 struct Scenario {
@@ -202,9 +177,8 @@ fn line(run: &Run, event: &Event) -> String {
     format!("{ms:>4}.{part:06} cpu{} {what}", event.cpu)
 }
 
-fn text(scenario: &Scenario, scheduler: &str) -> String {
-    let info = find(scheduler).expect("the scheduler is registered");
-    let mut case = Case::new(&scenario.workload, info, 1);
+fn text(scenario: &Scenario, scheduler: &Scheduler) -> String {
+    let mut case = Case::new(&scenario.workload, scheduler, 1);
     case.machine = scenario.machine.clone();
     case.until_ns = Some(scenario.until_ns);
     let run = case.run().unwrap_or_else(|error| panic!("{error}"));
@@ -229,28 +203,12 @@ fn expected_files() -> BTreeMap<String, String> {
     let scenarios = [hogs(), sleepers(), forks(), yields(), io(), policies(), changes(), costs()];
     let mut files = BTreeMap::new();
     for scenario in &scenarios {
-        for scheduler in SCHEDULERS {
-            let file = format!("{}.{scheduler}.txt", scenario.workload.name);
+        for scheduler in SCHEDULERS.iter() {
+            let file = format!("{}.{}.txt", scenario.workload.name, scheduler.name);
             files.insert(file, text(scenario, scheduler));
         }
     }
     files
-}
-
-/// The first line in which two texts differ.
-fn difference(golden: &str, found: &str) -> String {
-    let (mut a, mut b) = (golden.lines(), found.lines());
-    for number in 1.. {
-        match (a.next(), b.next()) {
-            (None, None) => break,
-            (a, b) if a == b => {}
-            (a, b) => {
-                let [a, b] = [a, b].map(|line| line.unwrap_or("(end of file)"));
-                return format!("line {number}\n  expected {a}\n  found    {b}");
-            }
-        }
-    }
-    "line ends differ".into()
 }
 
 fn names_in_directory() -> Vec<String> {
@@ -263,25 +221,16 @@ fn names_in_directory() -> Vec<String> {
 fn traces_are_as_before() {
     let files = expected_files();
     let stale = names_in_directory().into_iter().filter(|name| !files.contains_key(name));
-    let bless = std::env::var_os("SCHEDLAB_BLESS").is_some_and(|value| value == "1");
-    if bless {
-        std::fs::create_dir_all(directory()).unwrap();
-        for name in stale {
+    let mut problems = Vec::new();
+    for name in stale {
+        if is_blessing() {
             std::fs::remove_file(directory().join(name)).unwrap();
+        } else {
+            problems.push(format!("{name}: no scenario makes this file"));
         }
-        for (name, text) in &files {
-            std::fs::write(directory().join(name), text).unwrap();
-        }
-        return;
     }
-    let mut problems: Vec<String> =
-        stale.map(|name| format!("{name}: no scenario makes this file")).collect();
     for (name, found) in &files {
-        match std::fs::read_to_string(directory().join(name)) {
-            Ok(golden) if golden == *found => {}
-            Ok(golden) => problems.push(format!("{name}: {}", difference(&golden, found))),
-            Err(error) => problems.push(format!("{name}: {error}")),
-        }
+        problems.extend(golden(&directory().join(name), found).err());
     }
     assert!(
         problems.is_empty(),
