@@ -96,7 +96,8 @@ fn trial_divisions(count: usize) -> Vec<u64> {
         let primes_below = divisions.len() as u64;
         divisions.push(since_last + primes_below);
         since_last = 0;
-        for multiple in (number * number..limit).step_by(number) {
+        // The square of 65,536 is too large for 32 bits, and past every limit there.
+        for multiple in (number.saturating_mul(number)..limit).step_by(number) {
             if least_factor_rank[multiple] == 0 {
                 least_factor_rank[multiple] = primes_below as u32 + 1;
             }
