@@ -3,7 +3,7 @@
 # Installs what building and testing need on Debian 12 and Ubuntu 24.04 (and later ones).
 #
 #   scripts/install.sh          compiler for the recorder, libraries, the pinned Rust toolchain
-#   scripts/install.sh test     the same, a browser for the report, and programs that tests run
+#   scripts/install.sh test     the same, a browser for the report, and what tests run
 #
 # Safe to repeat: what is there stays, and a second run takes a second. Without root and sudo, or
 # without network, it says what is missing and how to get it.
@@ -156,5 +156,18 @@ if [ "$mode" = test ] && command -v apt-get >/dev/null; then
         say "the tests with hackbench and a database server will be skipped"
     need_packages glmark2-x11 xvfb libgl1-mesa-dri ||
         say "the test with a program that draws will be skipped"
+    need_packages python3-venv || true
+fi
+
+# Perfetto's own schema, for the test that reads a trace by it. Debian 12 lets nobody install into
+# the system's Python, so it has an environment of its own, of the Python that python3-venv is for.
+if [ "$mode" = test ]; then
+    python=${CARGO_TARGET_DIR:-target}/python
+    "$python/bin/python3" -c 'import perfetto' 2>/dev/null || {
+        say "installing the Python package perfetto"
+        mkdir -p "$(dirname "$python")" &&
+            /usr/bin/python3 -m venv --clear "$python" >/dev/null &&
+            "$python/bin/pip" install --quiet --disable-pip-version-check perfetto==0.59.1
+    } || say "the test with Perfetto's schema will be skipped"
 fi
 say "everything is there"

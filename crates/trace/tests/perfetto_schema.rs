@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Decodes a Perfetto trace with the official schema (the Python package `perfetto`), in which
 //! every field has a name and a type: a wrong field number shows as an unknown or missing field.
-//! Where the package is not installed the test says so and checks nothing (`pip install perfetto`;
-//! SCHEDLAB_PYTHON names the interpreter that has it).
+//! `scripts/install.sh test` installs the package into `python` in the target directory;
+//! SCHEDLAB_PYTHON names another interpreter that has it. Without the package the test is skipped.
 
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{EventKind, TraceSink};
@@ -10,6 +10,7 @@ use schedlab_testing::skip;
 use schedlab_trace::PerfettoSink;
 use schedlab_trace::synthetic::Synthetic;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Prints what it finds as `name=number` lines.
@@ -55,10 +56,12 @@ for name, count in sorted(found.items()):
 
 /// What the script prints, or why it could not run.
 fn decode(bytes: &[u8]) -> Result<String, String> {
-    let python = std::env::var("SCHEDLAB_PYTHON").unwrap_or_else(|_| "python3".into());
+    let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("python/bin/python3");
+    let named = std::env::var_os("SCHEDLAB_PYTHON").map(PathBuf::from);
+    let python = named.unwrap_or(installed);
     let probe = Command::new(&python).args(["-c", "import perfetto"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
-        return Err(format!("{python} has no package `perfetto`"));
+        return Err(format!("{} has no package `perfetto`", python.display()));
     }
     let mut child = Command::new(&python)
         .args(["-c", SCRIPT])
