@@ -10,6 +10,7 @@ mod soak;
 mod sums;
 mod test;
 mod tidy;
+mod wasm;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -24,20 +25,9 @@ const USAGE: &str = "usage: cargo xtask TASK
           make the figures of the documentation anew, or see that they are what is made now
   soak [--minutes 60] [--cpus 8] [--kernel 6.18] [--scheduler NAMES]
           hackbench for so long under each scheduler of bpf/scx in guests, on one CPU and on several
-  wasm    build the pure crates for wasm32
+  wasm    run the pure crates on wasm32 and compare the digests of traces and measures
   bless   accept the present output as the expected one (goldens, snapshots, schemas)
   ci      everything that continuous integration runs";
-
-/// Crates that use no file, clock, environment or thread, and so build for wasm32.
-const PURE: [&str; 7] = [
-    "schedlab-model",
-    "schedlab-workload",
-    "schedlab-sched",
-    "schedlab-engine",
-    "schedlab-trace",
-    "schedlab-metrics",
-    "schedlab-scx",
-];
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1).unwrap_or_default();
@@ -50,7 +40,7 @@ fn main() -> ExitCode {
         "soak" => soak(),
         "wasm" => wasm(),
         "bless" => bless(),
-        "ci" => run(Command::new(root().join(".ci/run"))),
+        "ci" => run(&mut Command::new(root().join(".ci/run"))),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -94,7 +84,7 @@ fn report(problems: Result<Vec<String>, String>) -> bool {
     }
 }
 
-fn run(mut command: Command) -> bool {
+fn run(command: &mut Command) -> bool {
     match command.current_dir(root()).status() {
         Ok(status) => status.success(),
         Err(error) => {
@@ -119,7 +109,7 @@ fn instructions() -> bool {
     let mut build = cargo();
     build.args(["build", "--release", "--package", "schedlab"]);
     let program = target().join("release/schedlab");
-    run(build) && report(instructions::check(&root(), &program, bless))
+    run(&mut build) && report(instructions::check(&root(), &program, bless))
 }
 
 /// Builds the program and makes the figures with it.
@@ -128,7 +118,7 @@ fn figures() -> bool {
     let mut build = cargo();
     build.args(["build", "--package", "schedlab"]);
     let program = target().join("debug/schedlab");
-    run(build) && report(figures::figures(&root(), &program, check))
+    run(&mut build) && report(figures::figures(&root(), &program, check))
 }
 
 /// Builds program and guest and lets the schedulers work for long.
@@ -144,28 +134,18 @@ fn soak() -> bool {
     let mut build = cargo();
     build.args(["build", "--release", "--package", "schedlab"]);
     let program = target().join("release/schedlab");
-    run(build) && run(Command::new(root().join("scripts/guest.sh"))) && report(soak.run(&program))
+    run(&mut build)
+        && run(&mut Command::new(root().join("scripts/guest.sh")))
+        && report(soak.run(&program))
 }
 
+/// Compares the pure crates on wasm32 with themselves on this machine.
 fn wasm() -> bool {
-    const TARGET: &str = "wasm32-unknown-unknown";
-    let libraries = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", TARGET])
-        .current_dir(root())
-        .output();
-    let installed = libraries.is_ok_and(|output| {
-        std::path::Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir()
-    });
-    if !installed {
-        println!("SKIP wasm: target {TARGET} is not installed; `rustup target add {TARGET}`");
+    if let Some(missing) = wasm::missing(&root()) {
+        println!("SKIP wasm: {missing}");
         return true;
     }
-    let mut command = cargo();
-    command.args(["build", "--target", TARGET, "--no-default-features"]);
-    for package in PURE {
-        command.args(["--package", package]);
-    }
-    run(command)
+    report(wasm::check(&root(), &target()))
 }
 
 /// Runs the tests in the mode in which they write what they expect.
@@ -176,7 +156,7 @@ fn bless() -> bool {
         .env("SCHEDLAB_BLESS", "1")
         .env("INSTA_UPDATE", "always")
         .env("INSTA_FORCE_PASS", "1");
-    let done = run(command);
+    let done = run(&mut command);
     eprintln!("look at what changed: git diff");
     done
 }
