@@ -3,7 +3,7 @@
 # Builds the init of the guests of `schedlab vm`, linked statically.
 #
 #   scripts/guest.sh            leaves it where schedlab of the same build finds it
-#   scripts/guest.sh DIRECTORY  and copies it there
+#   scripts/guest.sh DIRECTORY  and copies it there; further arguments go to cargo
 #
 # With --target, the flag that links statically does not touch what the rest of the build has made.
 # Paths of this machine do not go into the program: the same sources give the same guest, and runs
@@ -29,7 +29,7 @@ LIBBPF_SYS_LIBRARY_PATH=$(dirname "$libraries")
 export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-C target-feature=+crt-static \
 --remap-path-prefix=$PWD=. --remap-path-prefix=$cargo_home=cargo"
 CARGO_INCREMENTAL=0 cargo build --quiet --locked -p schedlab-guest --features static \
-    --profile guest --target $triple
+    --profile guest --target $triple "${@:2}"
 if [ $# -gt 0 ]; then
     install -m 755 "$target/$triple/guest/schedlab-guest" "$1/schedlab-guest.new"
     mv "$1/schedlab-guest.new" "$1/schedlab-guest"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Development tasks of the repository: `cargo xtask NAME`.
 
+mod build_time;
 mod chart;
 mod curves;
 mod figures;
@@ -21,6 +22,8 @@ const USAGE: &str = "usage: cargo xtask TASK
   layout  check the dependencies between the crates
   instructions [--bless]
           count the instructions of a switch against benchmarks/instructions.json
+  build-time
+          measure a clean `make build`, crate by crate, in a directory of its own
   figures [--check]
           make the figures of the documentation anew, or see that they are what is made now
   soak [--minutes 60] [--cpus 8] [--kernel 6.18] [--scheduler NAMES]
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         "tidy" => report(tidy::check_repository(&root())),
         "layout" => report(layout::check(&root())),
         "instructions" => instructions(),
+        "build-time" => passed(build_time::run(&root())),
         "figures" => figures(),
         "soak" => soak(),
         "wasm" => wasm(),
