@@ -111,8 +111,8 @@ fn instructions() -> bool {
     }
     let bless = std::env::args().any(|argument| argument == "--bless");
     let mut build = cargo();
-    build.args(["build", "--release", "--package", "schedlab"]);
-    let program = target().join("release/schedlab");
+    build.args(["build", "--profile", "dist", "--package", "schedlab"]);
+    let program = target().join("dist/schedlab");
     run(&mut build) && report(instructions::check(&root(), &program, bless))
 }
 
