@@ -38,7 +38,7 @@ lint: ## Check style without running tests
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo xtask tidy
 
-bless: ## Accept the present output as the expected one (goldens, snapshots, schemas)
+bless: ## Accept the present output as the expected one (goldens, snapshots, formats)
 	cargo xtask bless
 
 clean: ## Remove everything that was built

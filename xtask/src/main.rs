@@ -29,7 +29,7 @@ const USAGE: &str = "usage: cargo xtask TASK
   soak [--minutes 60] [--cpus 8] [--kernel 6.18] [--scheduler NAMES]
           hackbench for so long under each scheduler of bpf/scx in guests, on one CPU and on several
   wasm    run the pure crates on wasm32 and compare the digests of traces and measures
-  bless   accept the present output as the expected one (goldens, snapshots, schemas)
+  bless   accept the present output as the expected one (goldens, snapshots, formats)
   ci      everything that continuous integration runs";
 
 fn main() -> ExitCode {

@@ -119,37 +119,106 @@ pub fn measures() -> Vec<Measure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+    use std::path::Path;
 
-    /// The schema as the text of the published file.
-    fn text(kind: SchemaKind) -> String {
-        serde_json::to_string_pretty(&schema(kind).to_value()).unwrap() + "\n"
+    /// What a value of this schema looks like: `integer`, `[string]`, `Task | null`.
+    fn shape(schema: &Value) -> String {
+        let joined = |all: &[Value]| all.iter().map(shape).collect::<Vec<_>>().join(" | ");
+        if let Some(name) = schema["$ref"].as_str() {
+            return name.rsplit('/').next().unwrap_or(name).into();
+        }
+        if let Some(value) = schema.get("const") {
+            return value.to_string();
+        }
+        if let Some(all) = ["anyOf", "oneOf"].iter().find_map(|key| schema[*key].as_array()) {
+            return joined(all);
+        }
+        match &schema["type"] {
+            Value::Array(types) => {
+                let one = |kind: &Value| {
+                    let mut schema = schema.clone();
+                    schema["type"] = kind.clone();
+                    shape(&schema)
+                };
+                types.iter().map(one).collect::<Vec<_>>().join(" | ")
+            }
+            Value::String(kind) if kind == "array" => format!("[{}]", shape(&schema["items"])),
+            Value::String(kind) if kind == "object" => match properties("", schema) {
+                lines if lines.is_empty() => {
+                    format!("{{{}}}", shape(&schema["additionalProperties"]))
+                }
+                lines => format!("{{{}}}", lines.join(", ")),
+            },
+            Value::String(kind) => kind.clone(),
+            _ => "any".into(),
+        }
     }
 
-    /// `cargo xtask bless` sets the variable and so writes the files anew.
+    /// Every property of an object with its shape; `?`: it may be missing.
+    fn properties(prefix: &str, schema: &Value) -> Vec<String> {
+        let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let line = |(name, property): (&String, &Value)| {
+            let mark = if required.contains(&Value::from(name.as_str())) { "" } else { "?" };
+            format!("{prefix}{name}{mark}: {}", shape(property))
+        };
+        properties.map(line).collect()
+    }
+
+    /// What programs that read and write these formats rely on: each kind of document, each
+    /// definition that it has beyond those before it, and the shape of each property.
     #[test]
-    fn the_published_schemas_are_current() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
-        for (kind, name) in [
-            (SchemaKind::Result, "result.schema.json"),
-            (SchemaKind::Experiments, "experiments.schema.json"),
-            (SchemaKind::Slice, "slice.schema.json"),
-            (SchemaKind::Explain, "explain.schema.json"),
-            (SchemaKind::Experiment, "experiment.schema.json"),
-            (SchemaKind::Manifest, "manifest.schema.json"),
-            (SchemaKind::Tables, "tables.schema.json"),
-            (SchemaKind::Claims, "claims.schema.json"),
-            (SchemaKind::Validation, "validation.schema.json"),
-            (SchemaKind::ValidationResult, "validation-result.schema.json"),
-            (SchemaKind::Bench, "bench.schema.json"),
-        ] {
-            let path = format!("{folder}/{name}");
-            let current = text(kind);
-            if std::env::var_os("SCHEDLAB_BLESS").is_some() {
-                std::fs::write(&path, &current).unwrap();
+    fn the_formats_are_as_before() {
+        let mut text = String::new();
+        let mut known = BTreeSet::new();
+        for kind in SchemaKind::value_variants() {
+            if *kind == SchemaKind::Workload {
+                continue;
             }
-            let published = std::fs::read_to_string(&path).unwrap_or_default();
-            assert!(published == current, "{name} is out of date: run `cargo xtask bless`");
+            let name = kind.to_possible_value().unwrap();
+            let root = schema(*kind).to_value();
+            text += &format!("\n# schedlab schema {}: {}\n", name.get_name(), root["title"]);
+            let own = (root["title"].as_str().unwrap_or("document"), &root);
+            let definitions = root["$defs"].as_object().into_iter().flatten();
+            let definitions = definitions.map(|(name, definition)| (name.as_str(), definition));
+            for (name, definition) in std::iter::once(own).chain(definitions) {
+                let lines = match properties(&format!("{name}."), definition) {
+                    lines if lines.is_empty() => vec![format!("{name}: {}", shape(definition))],
+                    lines => lines,
+                };
+                let new = lines.into_iter().filter(|line| known.insert(line.clone()));
+                new.for_each(|line| text += &format!("{line}\n"));
+            }
         }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/goldens/formats.txt");
+        schedlab_testing::golden(Path::new(path), text.trim_start()).unwrap_or_else(|difference| {
+            panic!("a format changed; if that is meant, run `cargo xtask bless`: {difference}")
+        });
+    }
+
+    #[test]
+    fn shapes_are_told_apart() {
+        let of = |schema: Value| shape(&schema);
+        assert_eq!(
+            of(json!({"type": ["array", "null"], "items": {"type": "string"}})),
+            "[string] | null"
+        );
+        assert_eq!(
+            of(json!({"oneOf": [{"const": "holds"}, {"$ref": "#/$defs/Task"}]})),
+            "\"holds\" | Task"
+        );
+        let object = json!({
+            "type": "object", "required": ["a"],
+            "properties": {
+                "a": {"type": "integer"},
+                "b": {"type": "object", "additionalProperties": {"type": "number"}},
+            },
+        });
+        assert_eq!(of(object), "{a: integer, b?: {number}}");
+        assert_eq!(of(json!(true)), "any");
     }
 
     #[test]
