@@ -5,7 +5,6 @@
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::observe::Cause;
-use crate::stack;
 use schedlab_model::{CpuId, SchedAttr, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
@@ -103,7 +102,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Gives every task the class that its policy belongs to now.
     pub(crate) fn reclass(&mut self) {
-        stack::assign(&self.classes, &mut self.core);
+        self.stack.assign(&mut self.core);
         for task in (0..self.core.tasks.len() as u32).map(TaskId) {
             let t = self.core.task(task);
             let (attr, class, is_dead) = (t.attr, t.class, t.state == TaskState::Dead);

@@ -15,11 +15,11 @@ impl<S: TraceSink> Engine<'_, S> {
         task: TaskId,
         cpu: CpuId,
     ) {
-        let class = usize::from(self.core.task(task).class);
+        let class = self.stack.classes().get(usize::from(self.core.task(task).class));
         self.error.get_or_insert_with(|| SimError::Scheduler {
             fault,
             scheduler: self.config.scheduler.name.to_string(),
-            class: self.classes.get(class).map_or("none", |class| class.name()).into(),
+            class: class.map_or("none", |class| class.name()).into(),
             callback,
             task: self.execs[task.index()].name.clone(),
             cpu,
@@ -55,7 +55,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let waits = t.on_rq && !t.sched_delayed && t.cpu == cpu && t.cpus_allowed.contains(cpu);
             waits
                 && !self.core.is_running(id)
-                && !self.classes[usize::from(t.class)].is_throttled(&self.core, id)
+                && !self.stack.class(t.class).is_throttled(&self.core, id)
         })
     }
 
@@ -111,7 +111,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let cpu = t.cpu;
             held[cpu.index()] += 1;
             last[cpu.index()] = id;
-            let is_throttled = self.classes[usize::from(t.class)].is_throttled(&self.core, id);
+            let is_throttled = self.stack.class(t.class).is_throttled(&self.core, id);
             throttled[cpu.index()] |= is_throttled;
             let waits = !self.core.is_running(id) && !t.sched_delayed && !is_throttled;
             if is_throttled {

@@ -14,7 +14,7 @@ use crate::locks::Locks;
 use crate::objects::Objects;
 use crate::observe::{Cause, Watch};
 use crate::pace::Pace;
-use crate::stack;
+use crate::stack::Stack;
 use schedlab_model::arrivals::Arrival;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{
@@ -32,7 +32,7 @@ pub(crate) struct Engine<'a, S> {
     pub config: &'a SimConfig<'a>,
     pub sink: S,
     pub core: Core,
-    pub classes: Vec<Box<dyn SchedClass>>,
+    pub stack: Stack,
     pub costs: Costs,
     pub execs: Vec<Exec>,
     pub events: EventQueue,
@@ -44,8 +44,6 @@ pub(crate) struct Engine<'a, S> {
     pub has_plain_bursts: bool,
     /// Every class may have quiet ticks, and neither siblings nor kernel code make ticks differ.
     pub may_pass_ticks: bool,
-    /// Some class of the stack pulls before a pick.
-    pub pulls_before_pick: bool,
     /// Only where a task has a working set and the machine has caches.
     pub cold_caches: Option<ColdCaches>,
     /// Only on a machine where the locks of run queues cost anything.
@@ -76,10 +74,6 @@ pub(crate) struct Engine<'a, S> {
     pub has_followers: bool,
     /// What exits and waits for children walk through.
     pub walks: Option<Walks>,
-    /// The highest class that balances before every pick; none: behind the last one.
-    pub balance_from: u8,
-    /// Classes, by bit, that are told of idle CPUs.
-    pub idle_watchers: u8,
 }
 
 impl<'a, S: TraceSink> Engine<'a, S> {
@@ -92,7 +86,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         let machine = config.machine;
         let random = Stream::new(config.seed, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, workload.cgroups.clone(), random);
-        let classes = stack::build(classes, workload, &mut core);
+        let stack = Stack::new(classes, workload, &mut core);
         let half = config.watchdog_ns.unwrap_or(Nanos::MAX) / 2;
         let check_interval = half.clamp(1, NSEC_PER_SEC);
         let arrivals = workload.arrivals(config.seed);
@@ -106,19 +100,16 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             workload,
             config,
             sink,
-            locks: Locks::new(&machine.costs, machine.nr_cpus(), &classes),
+            locks: Locks::new(&machine.costs, machine.nr_cpus(), stack.lock_domain),
             has_followers: false,
-            walks: Walks::new(&machine.costs, &classes),
-            balance_from: stack::first_that_balances(&classes),
-            idle_watchers: stack::idle_watchers(&classes),
+            walks: Walks::new(&machine.costs, stack.walks_tasks),
             costs: machine.costs,
             execs: Vec::new(),
             events,
             burst_ends: BurstEnds::new(machine.nr_cpus()),
             has_plain_bursts,
-            may_pass_ticks: has_plain_bursts && classes.iter().all(|c| c.has_quiet_ticks()),
-            pulls_before_pick: classes.iter().any(|class| class.pulls_before_pick()),
-            classes,
+            may_pass_ticks: has_plain_bursts && stack.has_quiet_ticks,
+            stack,
             pace,
             kernel_mode,
             cold_caches: ColdCaches::new(machine, workload),
@@ -146,13 +137,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     #[inline]
     pub fn class(&mut self, class: u8) -> (&mut dyn SchedClass, &mut Core) {
         self.core.enter_class(class);
-        (self.classes[usize::from(class)].as_mut(), &mut self.core)
-    }
-
-    /// Number of classes.
-    #[inline]
-    pub fn nr_classes(&self) -> u8 {
-        self.classes.len() as u8
+        (self.stack.class_mut(class), &mut self.core)
     }
 
     #[inline]
@@ -194,7 +179,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
 
     /// Calls every class, highest first.
     pub fn each_class(&mut self, mut call: impl FnMut(&mut dyn SchedClass, &mut Core)) {
-        for index in 0..self.nr_classes() {
+        for index in 0..self.stack.len() {
             let (class, core) = self.class(index);
             call(class, core);
         }
@@ -208,7 +193,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.has_followers = self.watch.is_some()
             || self.locks.is_some()
             || self.walks.is_some()
-            || self.idle_watchers != 0;
+            || self.stack.idle_watchers != 0;
         if self.watch.is_some() {
             self.each_class(|class, _| class.will_be_asked());
         }
@@ -365,7 +350,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     /// What bandwidth control did to each group with a limit.
     fn bandwidth(&self) -> Vec<(CgroupId, BandwidthStats)> {
         let groups = (0..self.workload.cgroups.len() as u32).map(CgroupId);
-        let stats = |group| self.classes.iter().find_map(|c| c.bandwidth_stats(&self.core, group));
+        let stats =
+            |group| self.stack.classes().iter().find_map(|c| c.bandwidth_stats(&self.core, group));
         groups.filter_map(|group| Some((group, stats(group)?))).collect()
     }
 
@@ -375,7 +361,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     }
 
     fn notes(&self) -> Vec<(&'static str, String)> {
-        self.classes.iter().flat_map(|class| class.notes(&self.core)).collect()
+        self.stack.classes().iter().flat_map(|class| class.notes(&self.core)).collect()
     }
 
     /// Whether no task will ever run again, whatever timers of classes still come.

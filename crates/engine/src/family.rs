@@ -5,7 +5,7 @@
 //! goes through the children of the caller from the youngest on until it finds one that has
 //! exited. A program that waits for all its children calls it once for each: it is woken at each
 //! exit, looks for the one that it was woken for, and then through all that are left before it
-//! sleeps again. Where a class says so ([`schedlab_sched::SchedClass::walks_tasks`]) and the
+//! sleeps again. Where a class says so ([`schedlab_sched::ClassTraits::walks_tasks`]) and the
 //! machine has a price for a line (`task_line_ns`), this is done here; elsewhere an exit costs
 //! nothing and a task that waits for all its children wakes once, when the last one has exited.
 //!
@@ -26,7 +26,7 @@ use crate::engine::Engine;
 use crate::exec::Waiting;
 use crate::step::Next;
 use schedlab_model::{Costs, CpuId, EventKind, Nanos, Step, TaskId, TraceSink};
-use schedlab_sched::{SchedClass, TaskState};
+use schedlab_sched::TaskState;
 
 /// Lines of a task that an exit reads.
 const EXIT_LINES: Nanos = 2;
@@ -42,10 +42,10 @@ pub struct Walks {
 }
 
 impl Walks {
-    /// Those of a stack of classes, if they cost anything.
-    pub fn new(costs: &Costs, classes: &[Box<dyn SchedClass>]) -> Option<Self> {
-        let walks = classes.iter().any(|class| class.walks_tasks());
-        (walks && costs.task_line_ns > 0).then_some(Self { line_ns: costs.task_line_ns, owed: 0 })
+    /// Those of a scheduler, if it has them and they cost anything.
+    pub fn new(costs: &Costs, walks_tasks: bool) -> Option<Self> {
+        (walks_tasks && costs.task_line_ns > 0)
+            .then_some(Self { line_ns: costs.task_line_ns, owed: 0 })
     }
 
     /// What a walk through `nr` tasks takes, of each of which it reads `lines`.

@@ -75,7 +75,7 @@ pub fn simulate<S: TraceSink>(
         .stack(config.options, config.machine, &workload.cgroups)
         .map_err(SimError::Unavailable)?;
     let mut engine = engine::Engine::new(workload, config, classes, sink);
-    refuse::check(workload, &scheduler.name, &engine.classes).map_err(SimError::Workload)?;
+    refuse::check(workload, &scheduler.name, engine.stack.classes()).map_err(SimError::Workload)?;
     engine.watch = observer.map(|observer| observe::Watch::new(observer, config.machine.nr_cpus()));
     engine.run()
 }

@@ -32,7 +32,7 @@ use crate::clock::Due;
 use crate::engine::Engine;
 use crate::exec::Waiting;
 use schedlab_model::{Costs, CpuId, Nanos, TaskId, TraceSink};
-use schedlab_sched::{LockDomain, SchedClass, TaskState};
+use schedlab_sched::{LockDomain, TaskState};
 
 /// One lock.
 #[derive(Clone, Copy, Default, Debug)]
@@ -99,13 +99,12 @@ impl Taken {
 
 impl Locks {
     /// The locks of a stack of classes on `nr_cpus`, if they cost anything.
-    pub fn new(costs: &Costs, nr_cpus: u32, classes: &[Box<dyn SchedClass>]) -> Option<Self> {
+    pub fn new(costs: &Costs, nr_cpus: u32, domain: LockDomain) -> Option<Self> {
         // A kernel for one CPU has none of these locks.
         if !costs.has_locks() || nr_cpus == 1 {
             return None;
         }
-        let is_global = classes.iter().any(|class| class.lock_domain() == LockDomain::Global);
-        let nr_locks = if is_global { 1 } else { nr_cpus };
+        let nr_locks = if domain == LockDomain::Global { 1 } else { nr_cpus };
         Some(Self {
             hold_ns: costs.lock_hold_ns,
             transfer_ns: costs.lock_transfer_ns,

@@ -125,8 +125,8 @@ impl<S: TraceSink> Engine<'_, S> {
             let check = self.core.preempt_check(cpu, task);
             let facts = match check {
                 PreemptCheck::SameClass(curr) if curr != task && self.wants_facts(cpu) => {
-                    let class = usize::from(self.core.task(task).class);
-                    self.classes[class].explain_preempt(&self.core, task, curr)
+                    let class = self.stack.class(self.core.task(task).class);
+                    class.explain_preempt(&self.core, task, curr)
                 }
                 _ => Vec::new(),
             };
@@ -143,8 +143,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if !self.wants_facts(cpu) {
             return Vec::new();
         }
-        let class = usize::from(self.core.task(task).class);
-        self.classes[class].explain_task(&self.core, task)
+        self.stack.class(self.core.task(task).class).explain_task(&self.core, task)
     }
 
     /// The tick of `cpu` is over.
@@ -168,8 +167,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let now = self.core.now;
         for task in tasks.into_iter().flatten() {
-            let class = usize::from(self.core.task(task).class);
-            let facts = self.classes[class].explain_task(&self.core, task);
+            let class = self.stack.class(self.core.task(task).class);
+            let facts = class.explain_task(&self.core, task);
             let vruntime = facts.iter().find(|fact| fact.name == "vruntime");
             if let Some(Value::Number(value)) = vruntime.map(|fact| fact.value) {
                 self.sink.counter(now, task, "vruntime", value);
@@ -190,7 +189,7 @@ impl<S: TraceSink> Engine<'_, S> {
     #[cold]
     pub(crate) fn note_pick(&mut self, cpu: CpuId, class: u8) {
         if let Some(explanation) = self.watch.as_mut().and_then(|w| w.explanation.as_mut()) {
-            self.classes[usize::from(class)].explain_pick(&self.core, cpu, explanation);
+            self.stack.class(class).explain_pick(&self.core, cpu, explanation);
         }
     }
 

@@ -41,7 +41,7 @@ fn check_cpu_max(
     let path = &group.path;
     let taken = classes.iter().find(|class| class.takes_over(Policy::Normal));
     let fair = taken.or_else(|| classes.iter().find(|class| class.owns(Policy::Normal)));
-    if !fair.is_some_and(|class| class.enforces_cpu_max()) {
+    if !fair.is_some_and(|class| class.traits().enforces_cpu_max) {
         return Err(format!(
             "group {path:?}: scheduler {scheduler:?} leaves out cpu.max: take one of linux-6.1 and \
              later, or leave the limit out"

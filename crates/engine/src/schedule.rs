@@ -17,7 +17,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let prev = self.core.rq(cpu).curr;
         let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
-        if self.pulls_before_pick {
+        if self.stack.pulls_before_pick {
             self.pull_before_pick(cpu, prev);
         }
         let mut next = self.pick(cpu);
@@ -73,9 +73,9 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// Asks the class of `prev` and those below it, until one has something to run here.
     fn pull_before_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) {
-        let first = prev.map_or(self.nr_classes(), |prev| self.core.task(prev).class);
-        let first = first.min(self.balance_from);
-        for index in first..self.nr_classes() {
+        let first = prev.map_or(self.stack.len(), |prev| self.core.task(prev).class);
+        let first = first.min(self.stack.balance_from);
+        for index in first..self.stack.len() {
             let (class, core) = self.class(index);
             if class.balance(core, cpu) {
                 break;
@@ -85,7 +85,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// `cpu` has nothing to run. Returns whether a class has pulled something.
     fn newidle_balance(&mut self, cpu: CpuId) -> bool {
-        (0..self.nr_classes()).any(|index| {
+        (0..self.stack.len()).any(|index| {
             let (class, core) = self.class(index);
             class.newidle_balance(core, cpu)
         })
@@ -148,7 +148,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if watched {
             self.note_pick_begins(cpu);
         }
-        for index in 0..self.nr_classes() {
+        for index in 0..self.stack.len() {
             let (class, core) = self.class(index);
             let picked = class.pick_task(core, cpu);
             if watched {
@@ -227,7 +227,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Tells the classes that want to know it that `cpu` becomes idle or busy.
     #[inline(never)]
     fn tell_idle(&mut self, cpu: CpuId, idle: bool, again: bool) {
-        let mut watchers = self.idle_watchers;
+        let mut watchers = self.stack.idle_watchers;
         while watchers != 0 {
             let (class, core) = self.class(watchers.trailing_zeros() as u8);
             class.idle_changed(core, cpu, idle, again);

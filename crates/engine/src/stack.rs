@@ -6,7 +6,7 @@
 
 use schedlab_model::{MutexProtocol, ObjectKind, ObjectSpec, Op, Policy, Workload};
 use schedlab_sched::boundary::core::CLASSES_MAX;
-use schedlab_sched::{Core, SchedClass};
+use schedlab_sched::{Balances, Core, LockDomain, SchedClass};
 
 /// All policies.
 const POLICIES: [Policy; 7] = [
@@ -19,35 +19,104 @@ const POLICIES: [Policy; 7] = [
     Policy::Ext,
 ];
 
-/// Keeps of `classes` what a run of `workload` needs and tells `core` whose the policies are.
-pub(crate) fn build(
-    mut classes: Vec<Box<dyn SchedClass>>,
-    workload: &Workload,
-    core: &mut Core,
-) -> Vec<Box<dyn SchedClass>> {
-    let used = policies(workload);
-    let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
+/// The classes of a run, and what follows from their traits.
+pub(crate) struct Stack {
+    /// Highest first.
+    classes: Vec<Box<dyn SchedClass>>,
+    /// What the locks of run queues protect.
+    pub lock_domain: LockDomain,
+    /// Exits and waits for children look through lists of tasks.
+    pub walks_tasks: bool,
+    /// Some class pulls before a pick.
+    pub pulls_before_pick: bool,
+    /// The highest class that balances before every pick; none: behind the last one.
+    pub balance_from: u8,
+    /// Classes, by bit, that are told of idle CPUs.
+    pub idle_watchers: u8,
+    /// Every class may have quiet ticks.
+    pub has_quiet_ticks: bool,
+}
+
+impl Stack {
+    /// Keeps of `classes` what a run of `workload` needs and tells `core` whose the policies are.
+    pub fn new(
+        mut classes: Vec<Box<dyn SchedClass>>,
+        workload: &Workload,
+        core: &mut Core,
+    ) -> Self {
+        let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
+        leave_out(&mut classes, &policies(workload));
+        let lowest = classes.len() - 1;
+        for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {
+            // The number of a class that was left out is that of no other one.
+            let absent = if is_owned { CLASSES_MAX - 1 } else { lowest };
+            core.set_class_of(policy, owner(&classes, policy).unwrap_or(absent) as u8);
+        }
+        let traits: Vec<_> = classes.iter().map(|class| class.traits()).collect();
+        let is_global = traits.iter().any(|class| class.lock_domain == LockDomain::Global);
+        let always = traits.iter().position(|class| class.balances == Balances::Always);
+        let watching = traits.iter().enumerate().filter(|(_, class)| class.watches_idle);
+        Self {
+            lock_domain: if is_global { LockDomain::Global } else { LockDomain::Cpu },
+            walks_tasks: traits.iter().any(|class| class.walks_tasks),
+            pulls_before_pick: traits.iter().any(|class| class.balances != Balances::Never),
+            balance_from: always.unwrap_or(classes.len()) as u8,
+            idle_watchers: watching.fold(0, |bits, (index, _)| bits | 1 << index),
+            has_quiet_ticks: traits.iter().all(|class| class.has_quiet_ticks),
+            classes,
+        }
+    }
+
+    /// All classes, highest first.
+    #[inline]
+    pub fn classes(&self) -> &[Box<dyn SchedClass>] {
+        &self.classes
+    }
+
+    /// Number of classes.
+    #[inline]
+    pub fn len(&self) -> u8 {
+        self.classes.len() as u8
+    }
+
+    /// Class number `class`.
+    #[inline]
+    pub fn class(&self, class: u8) -> &dyn SchedClass {
+        self.classes[usize::from(class)].as_ref()
+    }
+
+    /// Class number `class`, for a callback.
+    #[inline]
+    pub fn class_mut(&mut self, class: u8) -> &mut dyn SchedClass {
+        self.classes[usize::from(class)].as_mut()
+    }
+
+    /// Asks the classes anew whose the policies are; those of classes that were left out stay so.
+    pub fn assign(&self, core: &mut Core) {
+        for policy in POLICIES {
+            if let Some(owner) = owner(&self.classes, policy) {
+                core.set_class_of(policy, owner as u8);
+            }
+        }
+    }
+}
+
+/// Leaves out the classes that do nothing where tasks have only the policies `used`; if that is all
+/// of them, none.
+fn leave_out(classes: &mut Vec<Box<dyn SchedClass>>, used: &[Policy]) {
     // A policy that two classes own is the higher one's; a third may take it over for a time only.
     let owner_of = |policy: Policy| classes.iter().position(|class| class.owns(policy));
-    let is_served = |class: &dyn SchedClass, index: usize| {
+    let is_needed = |(index, class): (usize, &Box<dyn SchedClass>)| {
         let serves = |policy: &&Policy| class.serves(**policy);
         let is_others = |policy: Policy| class.owns(policy) && owner_of(policy) != Some(index);
-        class.acts_without_tasks() || used.iter().filter(serves).any(|policy| !is_others(*policy))
+        class.traits().acts_without_tasks
+            || used.iter().filter(serves).any(|policy| !is_others(*policy))
     };
-    let numbered = classes.iter().enumerate();
-    let mut is_needed: Vec<bool> =
-        numbered.map(|(index, class)| is_served(class.as_ref(), index)).collect();
-    if is_needed.contains(&true) {
-        let mut needed = is_needed.drain(..);
+    let needed: Vec<bool> = classes.iter().enumerate().map(is_needed).collect();
+    if needed.contains(&true) {
+        let mut needed = needed.into_iter();
         classes.retain(|_| needed.next().unwrap_or(true));
     }
-    let lowest = classes.len() - 1;
-    for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {
-        // The number of a class that was left out is that of no other one.
-        let absent = if is_owned { CLASSES_MAX - 1 } else { lowest };
-        core.set_class_of(policy, owner(&classes, policy).unwrap_or(absent) as u8);
-    }
-    classes
 }
 
 /// Whose the tasks of `policy` are: those of the class that takes them over, or else of the highest
@@ -55,26 +124,6 @@ pub(crate) fn build(
 fn owner(classes: &[Box<dyn SchedClass>], policy: Policy) -> Option<usize> {
     let taken = classes.iter().position(|class| class.takes_over(policy));
     taken.or_else(|| classes.iter().position(|class| class.owns(policy)))
-}
-
-/// Asks the classes anew whose the policies are; those of classes that were left out stay so.
-pub(crate) fn assign(classes: &[Box<dyn SchedClass>], core: &mut Core) {
-    for policy in POLICIES {
-        if let Some(owner) = owner(classes, policy) {
-            core.set_class_of(policy, owner as u8);
-        }
-    }
-}
-
-/// The highest class that balances before every pick, or the number of classes.
-pub(crate) fn first_that_balances(classes: &[Box<dyn SchedClass>]) -> u8 {
-    classes.iter().position(|class| class.always_balances()).unwrap_or(classes.len()) as u8
-}
-
-/// The classes, by bit, that are told of idle CPUs.
-pub(crate) fn idle_watchers(classes: &[Box<dyn SchedClass>]) -> u8 {
-    let watching = classes.iter().enumerate().filter(|(_, class)| class.watches_idle());
-    watching.fold(0, |bits, (index, _)| bits | 1 << index)
 }
 
 /// The policies that a task may ever have.

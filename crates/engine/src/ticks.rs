@@ -46,7 +46,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let before = if watched { self.numbers_of(cpu, curr) } else { Vec::new() };
             let (class, core) = self.class(self.core.task(curr).class);
             class.task_tick(core, cpu, curr);
-            for index in 0..self.nr_classes() {
+            for index in 0..self.stack.len() {
                 let (class, core) = self.class(index);
                 class.tick_balance(core, cpu);
             }
@@ -80,7 +80,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let mut nr = u64::MAX;
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
-            for (index, class) in self.classes.iter().enumerate() {
+            for (index, class) in (0..).zip(self.stack.classes()) {
                 let own = self.own_task(curr, index);
                 nr = nr.min(class.quiet_ticks(&self.core, cpu, own));
                 if nr == 0 {
@@ -115,8 +115,8 @@ impl<S: TraceSink> Engine<'_, S> {
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
             self.outcome.nr_ticks += nr;
-            for index in 0..self.nr_classes() {
-                let own = self.own_task(curr, usize::from(index));
+            for index in 0..self.stack.len() {
+                let own = self.own_task(curr, index);
                 let (class, core) = self.class(index);
                 class.pass_ticks(core, cpu, own, nr);
             }
@@ -124,7 +124,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// `task` if it is of class number `index`.
-    fn own_task(&self, task: TaskId, index: usize) -> Option<TaskId> {
-        (usize::from(self.core.task(task).class) == index).then_some(task)
+    fn own_task(&self, task: TaskId, index: u8) -> Option<TaskId> {
+        (self.core.task(task).class == index).then_some(task)
     }
 }

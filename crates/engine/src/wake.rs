@@ -99,7 +99,7 @@ impl<S: TraceSink> Engine<'_, S> {
             last_cpu: cpu.0,
             name,
         });
-        for class in 0..self.nr_classes() {
+        for class in 0..self.stack.len() {
             let (class, core) = self.class(class);
             class.task_new(core, id);
         }

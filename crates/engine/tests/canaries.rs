@@ -12,8 +12,10 @@ use common::{Case, MS, S};
 use schedlab_engine::{SchedulerFault, SimError};
 use schedlab_model::{CpuId, Machine, Policy, Preempt, TaskId, TaskSpec, Workload};
 use schedlab_sched::boundary::class::select_idle_cpu;
-use schedlab_sched::{Claims, Make, Scheduler};
-use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, TaskState, WakeFlags};
+use schedlab_sched::{
+    Claims, Core, DequeueFlags, EnqueueFlags, Explain, Make, SchedClass, Scheduler, TaskState,
+    WakeFlags,
+};
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -90,11 +92,13 @@ impl Canary {
     }
 }
 
-impl SchedClass for Canary {
+impl Explain for Canary {
     fn name(&self) -> &'static str {
         "canary-class"
     }
+}
 
+impl SchedClass for Canary {
     fn owns(&self, _policy: Policy) -> bool {
         true
     }

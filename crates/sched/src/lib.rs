@@ -24,8 +24,9 @@ mod testing;
 pub mod textbook;
 pub mod wrr;
 
-pub use boundary::class::{BandwidthStats, SchedClass};
+pub use boundary::class::{Balances, ClassTraits, SchedClass};
 pub use boundary::core::{Core, LockDomain, PreemptCheck, Rq, Task, TaskState, TimerRequest};
+pub use boundary::explain::{BandwidthStats, Explain};
 pub use boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags, WakeKind};
 pub use boundary::options::{OptionError, Options, Tunable, TunableKind, Words};
 pub use scheduler::{Claims, Make, Scheduler, Stack};

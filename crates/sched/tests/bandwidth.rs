@@ -7,9 +7,8 @@ mod fair_kernel;
 use fair_kernel::{Kernel, MS, Setup, nice};
 use proptest::prelude::*;
 use schedlab_model::{CgroupId, CpuId, CpuMask, CpuMax, SchedAttr, TaskId, ids::ROOT_CGROUP};
-use schedlab_sched::BandwidthStats;
-use schedlab_sched::SchedClass;
 use schedlab_sched::fair::rules::Rules;
+use schedlab_sched::{BandwidthStats, Explain, SchedClass};
 
 const ALL: [Rules; 6] = [
     Rules::LINUX_6_1,

@@ -18,7 +18,9 @@ use super::watchdog::TIMER_WATCHDOG;
 use schedlab_model::{CgroupSpec, CpuId, Machine, Policy, SchedAttr, TaskId};
 use schedlab_sched::boundary::core::PreemptCheck;
 use schedlab_sched::boundary::explain::{Explanation, Fact};
-use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, WakeFlags};
+use schedlab_sched::{
+    Balances, ClassTraits, Core, DequeueFlags, EnqueueFlags, Explain, SchedClass, WakeFlags,
+};
 
 /// The timer of loading.
 const TIMER_LOAD: u64 = TIMER_OF_CORE | 2;
@@ -108,13 +110,44 @@ impl ExtClass {
     }
 }
 
-impl SchedClass for ExtClass {
+impl Explain for ExtClass {
     fn name(&self) -> &'static str {
         "ext"
     }
 
+    fn will_be_asked(&mut self) {
+        self.state.keep_notes();
+    }
+
+    fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
+        self.state.end_text.iter().map(|text| ("scx-disabled", text.clone())).collect()
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.state.explain_pick(core, cpu, into);
+    }
+
+    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
+        self.state.task_facts(task)
+    }
+}
+
+impl SchedClass for ExtClass {
     fn owns(&self, _policy: Policy) -> bool {
         false
+    }
+
+    fn traits(&self) -> ClassTraits {
+        let balances = if self.state.is_7_1() { Balances::Never } else { Balances::Always };
+        let callbacks = &self.state.info.callbacks;
+        ClassTraits {
+            balances,
+            watches_idle: true,
+            has_quiet_ticks: !callbacks.has(Callback::Tick),
+            // The kernel tells the scheduler the limits and leaves the rest to it.
+            enforces_cpu_max: callbacks.has(Callback::CgroupInit),
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn takes_over(&self, policy: Policy) -> bool {
@@ -124,10 +157,6 @@ impl SchedClass for ExtClass {
         let has_tasks =
             is_loading || matches!(self.state.status, Status::Enabling | Status::Enabled);
         has_tasks && (policy == Policy::Ext || (self.is_full && policy.is_fair()))
-    }
-
-    fn will_be_asked(&mut self) {
-        self.state.keep_notes();
     }
 
     fn run_begins(&mut self, core: &mut Core) {
@@ -244,18 +273,6 @@ impl SchedClass for ExtClass {
         self.with(core).settle();
     }
 
-    fn pulls_before_pick(&self) -> bool {
-        !self.state.is_7_1()
-    }
-
-    fn has_quiet_ticks(&self) -> bool {
-        !self.state.info.callbacks.has(Callback::Tick)
-    }
-
-    fn always_balances(&self) -> bool {
-        !self.state.is_7_1()
-    }
-
     fn balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         if self.state.is_7_1() || self.state.status == Status::Disabled {
             return false;
@@ -304,10 +321,6 @@ impl SchedClass for ExtClass {
 
     fn balance_callback(&mut self, core: &mut Core, cpu: CpuId) {
         self.on(core, cpu, false).settle();
-    }
-
-    fn watches_idle(&self) -> bool {
-        true
     }
 
     fn idle_changed(&mut self, core: &mut Core, cpu: CpuId, idle: bool, again: bool) {
@@ -439,27 +452,5 @@ impl SchedClass for ExtClass {
         let waits_elsewhere =
             self.state.task(task).dsq != local || self.state.has_flag(OPS_ENQ_LAST);
         waits_elsewhere && !core.is_running(task)
-    }
-
-    fn enforces_cpu_max(&self) -> bool {
-        // The kernel tells the scheduler the limits and leaves the rest to it.
-        self.state.info.callbacks.has(Callback::CgroupInit)
-    }
-
-    fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
-        self.state.end_text.iter().map(|text| ("scx-disabled", text.clone())).collect()
-    }
-
-    fn explain(&self, _core: &Core, task: TaskId) -> String {
-        let entity = &self.state.task(task).entity;
-        format!("slice {} ns, dsq_vtime {}", entity.slice(), entity.dsq_vtime())
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.state.explain_pick(core, cpu, into);
-    }
-
-    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
-        self.state.task_facts(task)
     }
 }

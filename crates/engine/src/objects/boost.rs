@@ -46,7 +46,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The absolute deadline of `task` as the deadline class has it.
     pub(super) fn deadline(&self, task: TaskId) -> Nanos {
         let class = usize::from(self.core.class_of(Policy::Deadline));
-        self.classes.get(class).map_or(0, |class| class.waiter_key(task))
+        self.stack.classes().get(class).map_or(0, |class| class.waiter_key(task))
     }
 
     /// The deadline task that lends `task`, with attributes `attr`, its parameters.

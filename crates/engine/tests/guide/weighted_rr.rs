@@ -8,6 +8,7 @@
 
 use crate::boundary::class::SchedClass;
 use crate::boundary::core::Core;
+use crate::boundary::explain::Explain;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Tunable, TunableKind};
 use crate::scheduler::{Claims, Make, Scheduler};
@@ -74,11 +75,13 @@ impl WeightedRr {
     }
 }
 
-impl SchedClass for WeightedRr {
+impl Explain for WeightedRr {
     fn name(&self) -> &'static str {
         "weighted-rr"
     }
+}
 
+impl SchedClass for WeightedRr {
     fn owns(&self, _policy: Policy) -> bool {
         true
     }
@@ -161,10 +164,5 @@ impl SchedClass for WeightedRr {
 
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
         self.turn_ticks(core, task) * core.tick_nsec
-    }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        let (left, turn) = (self.ticks_left[task.index()], self.turn_ticks(core, task));
-        format!("{left} of {turn} ticks left")
     }
 }

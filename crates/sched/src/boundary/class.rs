@@ -20,30 +20,76 @@
 //! own invariants and need not defend against the core.
 
 use crate::boundary::core::{Core, LockDomain, PreemptCheck};
-use crate::boundary::explain::{Contest, Explanation, Fact, Rule};
+use crate::boundary::explain::Explain;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
-use schedlab_model::{CgroupId, CpuId, Nanos, Policy, TaskId};
+use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 
-/// A scheduling class (`struct sched_class`). State of its own is indexed by task and CPU.
-pub trait SchedClass: Send {
-    /// Name for errors and explanations.
-    fn name(&self) -> &'static str;
+/// When [`SchedClass::balance`] is called before a pick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Balances {
+    /// It does nothing. A stack of such classes is spared the question at every switch.
+    Never,
+    /// If the previous task is of this class or a higher one.
+    BelowPrev,
+    /// Before every pick, also from idle and from lower classes.
+    Always,
+}
 
+/// What a class is during a whole run. The engine asks once, when it builds the stack, and leaves
+/// out the calls that would do nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClassTraits {
+    /// The class does something even in a run in which no task is ever of its policies. If not, the
+    /// engine leaves it out of the stack of such a run.
+    pub acts_without_tasks: bool,
+    /// What the lock that wake-ups and choices take protects. A stack in which one class says
+    /// `Global` has one lock. The machine says what it costs.
+    pub lock_domain: LockDomain,
+    /// The kernel looks at every task of the system when one exits, and at every child of a task
+    /// that waits for one. The machine says what that costs.
+    pub walks_tasks: bool,
+    /// When [`SchedClass::balance`] is called.
+    pub balances: Balances,
+    /// [`SchedClass::idle_changed`] is called.
+    pub watches_idle: bool,
+    /// [`SchedClass::quiet_ticks`] may be more than 0. A stack with a class that says no is not
+    /// asked at every tick.
+    pub has_quiet_ticks: bool,
+    /// The class keeps its tasks within the cpu.max of their groups. A workload with a limit is
+    /// refused if the class of SCHED_OTHER does not.
+    pub enforces_cpu_max: bool,
+}
+
+impl ClassTraits {
+    /// Those of a class that says nothing: a lock for each CPU, and no call that it must ask for.
+    pub const DEFAULT: Self = Self {
+        acts_without_tasks: true,
+        lock_domain: LockDomain::Cpu,
+        walks_tasks: false,
+        balances: Balances::Never,
+        watches_idle: false,
+        has_quiet_ticks: false,
+        enforces_cpu_max: false,
+    };
+}
+
+/// A scheduling class (`struct sched_class`). State of its own is indexed by task and CPU. What it
+/// says of its choices, which nothing here depends on, is the part of [`Explain`].
+pub trait SchedClass: Explain + Send {
     /// Whether tasks of `policy` belong to this class. The first class of a stack that says yes has
     /// them.
     fn owns(&self, policy: Policy) -> bool;
+
+    /// What stays the same during a run. Default: [`ClassTraits::DEFAULT`].
+    fn traits(&self) -> ClassTraits {
+        ClassTraits::DEFAULT
+    }
 
     /// Whether the class has tasks of `policy` although a higher class of the stack owns them, from
     /// now on; it says [`Core::request_reclass`] when the answer changes. A class that takes a
     /// policy over need not own it. Default: no.
     fn takes_over(&self, _policy: Policy) -> bool {
         false
-    }
-
-    /// Whether the class does anything in a run in which no task is ever of its policies. If not,
-    /// it is left out of the stack of such a run. Default: yes.
-    fn acts_without_tasks(&self) -> bool {
-        true
     }
 
     /// Whether it does something in a run with a task of `policy`. Default: if they are its own.
@@ -61,10 +107,6 @@ pub trait SchedClass: Send {
     ) -> Result<(), String> {
         Ok(())
     }
-
-    /// Somebody may ask in this run why the class chose; it may keep notes for that from now on.
-    /// Comes before anything else. Default: nothing.
-    fn will_be_asked(&mut self) {}
 
     /// The run begins, before any task exists. Default: nothing.
     fn run_begins(&mut self, _core: &mut Core) {}
@@ -99,18 +141,6 @@ pub trait SchedClass: Send {
     /// The running task of `cpu` calls sched_yield; the core reschedules afterwards. Default:
     /// nothing but that reschedule.
     fn yield_task(&mut self, _core: &mut Core, _cpu: CpuId) {}
-
-    /// What the lock that wake-ups and choices take protects; a stack in which one class says
-    /// `Global` has one lock. What it costs is the machine's. Default: each CPU has its own.
-    fn lock_domain(&self) -> LockDomain {
-        LockDomain::Cpu
-    }
-
-    /// Whether the kernel looks at every task of the system when one exits, and at every child of a
-    /// task that waits for one; what that costs is the machine's. Default: no.
-    fn walks_tasks(&self) -> bool {
-        false
-    }
 
     /// `task`, of this class, was queued on `cpu`, which runs `curr`, of this class too: calls
     /// [`Core::resched_curr`] if `curr` must give way. Required, since leaving it out is a
@@ -148,23 +178,6 @@ pub trait SchedClass: Send {
     /// has something to run here. Called from the class of the previous task downwards until one
     /// says yes. Default: no.
     fn balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
-        false
-    }
-
-    /// Whether [`SchedClass::balance`] ever does anything; a stack in which no class says so is
-    /// spared the question at every switch. Default: yes.
-    fn pulls_before_pick(&self) -> bool {
-        true
-    }
-
-    /// Whether [`SchedClass::balance`] is called before every pick, also from idle and from lower
-    /// classes; asked once. Default: no.
-    fn always_balances(&self) -> bool {
-        false
-    }
-
-    /// Whether [`SchedClass::idle_changed`] is called; asked once. Default: no.
-    fn watches_idle(&self) -> bool {
         false
     }
 
@@ -213,12 +226,6 @@ pub trait SchedClass: Send {
     /// running task if it is of this class. The engine then passes over them. Default: none.
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
         0
-    }
-
-    /// Whether [`SchedClass::quiet_ticks`] may ever be more than 0: a stack in which one class says
-    /// no is not asked at every tick. Default: no.
-    fn has_quiet_ticks(&self) -> bool {
-        false
     }
 
     /// `nr` ticks of busy `cpu` that were promised to be quiet have passed, in place of as many
@@ -309,63 +316,6 @@ pub trait SchedClass: Send {
     fn is_throttled(&self, _core: &Core, _task: TaskId) -> bool {
         false
     }
-
-    /// Whether the class keeps its tasks within the cpu.max of their groups. A workload with a
-    /// limit is refused if the class of SCHED_OTHER does not. Default: no.
-    fn enforces_cpu_max(&self) -> bool {
-        false
-    }
-
-    /// What bandwidth control has done to `group` so far; `None` if it has no limit. Default: none.
-    fn bandwidth_stats(&self, _core: &Core, _group: CgroupId) -> Option<BandwidthStats> {
-        None
-    }
-
-    /// What a reader of the result must know of this run: a short name for programs, and a
-    /// sentence. Default: nothing.
-    fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
-    /// Numbers that the class compares when it picks, for people: "vruntime 12.3 ms, ...".
-    /// Default: nothing to say.
-    fn explain(&self, _core: &Core, _task: TaskId) -> String {
-        String::new()
-    }
-
-    /// Why [`SchedClass::pick_task`] on `cpu` has just named whom it named, or nobody: the
-    /// candidates and the numbers that it compared. Called only when somebody asks, right after
-    /// that pick and before anything else. Default: one contest whose rule is not stated.
-    fn explain_pick(&self, _core: &Core, _cpu: CpuId, into: &mut Explanation) {
-        into.contests.push(Contest::nobody(self.name(), Rule::Unstated));
-    }
-
-    /// The numbers that decided whether `woken`, which has just become runnable, takes the CPU
-    /// where `curr` runs; both are of this class. Called only when somebody asks, after
-    /// [`SchedClass::wakeup_preempt`]. Default: none.
-    fn explain_preempt(&self, _core: &Core, _woken: TaskId, _curr: TaskId) -> Vec<Fact> {
-        Vec::new()
-    }
-
-    /// The numbers of `task` that the class goes by. Called only when somebody asks. Default: none.
-    fn explain_task(&self, _core: &Core, _task: TaskId) -> Vec<Fact> {
-        Vec::new()
-    }
-}
-
-/// What bandwidth control has done to a group: cpu.stat of cgroup v2.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BandwidthStats {
-    /// Periods that have ended while the period timer ran.
-    pub nr_periods: u64,
-    /// Those at whose end the group was throttled on some CPU.
-    pub nr_throttled: u64,
-    /// Time throttled, added up over the CPUs, ns.
-    pub throttled_ns: Nanos,
-    /// Periods in which the group used more than its quota (cpu.max.burst).
-    pub nr_bursts: u64,
-    /// CPU time used beyond the quota in those, ns.
-    pub burst_ns: Nanos,
 }
 
 /// The default choice of CPU: `prev` if idle and allowed, else the first idle allowed CPU after it,

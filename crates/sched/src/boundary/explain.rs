@@ -7,7 +7,8 @@
 //! program can check: a [`Rule`] names the facts that it orders by, so that a test can hold the
 //! choice to the numbers.
 
-use schedlab_model::{CgroupId, TaskId};
+use crate::boundary::core::Core;
+use schedlab_model::{CgroupId, CpuId, Nanos, TaskId};
 
 /// What a fact says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -219,4 +220,60 @@ impl Explanation {
     pub const fn new(limit: usize, focus: Option<TaskId>) -> Self {
         Self { contests: Vec::new(), limit, focus }
     }
+}
+
+/// What a class says of itself, for errors, results and whoever asks why it chose. Nothing here
+/// changes what it decides.
+pub trait Explain {
+    /// Name for errors and explanations.
+    fn name(&self) -> &'static str;
+
+    /// Somebody may ask in this run why the class chose; it may keep notes for that from now on.
+    /// Comes before anything else. Default: nothing.
+    fn will_be_asked(&mut self) {}
+
+    /// What a reader of the result must know of this run: a short name for programs, and a
+    /// sentence. Asked at its end. Default: nothing.
+    fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// What bandwidth control has done to `group` so far; `None` if it has no limit. Default: none.
+    fn bandwidth_stats(&self, _core: &Core, _group: CgroupId) -> Option<BandwidthStats> {
+        None
+    }
+
+    /// Why [`crate::SchedClass::pick_task`] on `cpu` has just named whom it named, or nobody: the
+    /// candidates and the numbers that it compared. Called only when somebody asks, right after
+    /// that pick and before anything else. Default: one contest whose rule is not stated.
+    fn explain_pick(&self, _core: &Core, _cpu: CpuId, into: &mut Explanation) {
+        into.contests.push(Contest::nobody(self.name(), Rule::Unstated));
+    }
+
+    /// The numbers that decided whether `woken`, which has just become runnable, takes the CPU
+    /// where `curr` runs; both are of this class. Called only when somebody asks, after
+    /// [`crate::SchedClass::wakeup_preempt`]. Default: none.
+    fn explain_preempt(&self, _core: &Core, _woken: TaskId, _curr: TaskId) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    /// The numbers of `task` that the class goes by. Called only when somebody asks. Default: none.
+    fn explain_task(&self, _core: &Core, _task: TaskId) -> Vec<Fact> {
+        Vec::new()
+    }
+}
+
+/// What bandwidth control has done to a group: cpu.stat of cgroup v2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BandwidthStats {
+    /// Periods that have ended while the period timer ran.
+    pub nr_periods: u64,
+    /// Those at whose end the group was throttled on some CPU.
+    pub nr_throttled: u64,
+    /// Time throttled, added up over the CPUs, ns.
+    pub throttled_ns: Nanos,
+    /// Periods in which the group used more than its quota (cpu.max.burst).
+    pub nr_bursts: u64,
+    /// CPU time used beyond the quota in those, ns.
+    pub burst_ns: Nanos,
 }

@@ -42,9 +42,9 @@ mod tests;
 mod tick;
 
 use crate::balance::early::{Balancer, versions};
-use crate::boundary::class::SchedClass;
+use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use crate::fair::wmult::LoadWeight;
@@ -184,13 +184,31 @@ impl FairClock {
     }
 }
 
-impl SchedClass for FairClock {
+impl Explain for FairClock {
     fn name(&self) -> &'static str {
         "rt and fair"
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        self.preempt_facts(core, woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core, task)
+    }
+}
+
+impl SchedClass for FairClock {
     fn owns(&self, policy: Policy) -> bool {
         policy.is_rt() || policy.is_fair()
+    }
+
+    fn traits(&self) -> ClassTraits {
+        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -310,14 +328,6 @@ impl SchedClass for FairClock {
         self.rebalance_ticks(core, cpu);
     }
 
-    fn pulls_before_pick(&self) -> bool {
-        false
-    }
-
-    fn has_quiet_ticks(&self) -> bool {
-        true
-    }
-
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
         let quiet = curr.map_or(u64::MAX, |curr| match self.fair.entity(curr).class {
             Class::Rt => self.rt.quiet_ticks(core, curr),
@@ -356,27 +366,5 @@ impl SchedClass for FairClock {
 
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
         self.rt.get_rr_interval(core, task)
-    }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        match self.fair.entity(task).class {
-            Class::Rt => format!("prio {}", core.task(task).prio),
-            Class::Fair => {
-                let (owed, key) = (self.fair.entity(task).wait_runtime, self.fair.key(task));
-                format!("wait_runtime {owed} ns, fair_key {key}")
-            }
-        }
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        self.preempt_facts(core, woken, curr)
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core, task)
     }
 }

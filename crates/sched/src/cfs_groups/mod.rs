@@ -46,9 +46,9 @@ mod weights;
 
 use crate::balance::early::look::rebalance_ticks;
 use crate::balance::early::moves::push_running;
-use crate::boundary::class::SchedClass;
+use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, PreemptCheck};
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use crate::fair::rbtree::{NIL, Node};
@@ -247,13 +247,40 @@ impl Fair {
     }
 }
 
-impl SchedClass for Fair {
+impl Explain for Fair {
     fn name(&self) -> &'static str {
         if self.rules.is_later { "fair" } else { "rt and fair" }
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        if Self::is_rt(core, woken) || Self::is_rt(core, curr) {
+            return vec![
+                Fact::number("running.prio", core.task(curr).prio),
+                Fact::number("woken.prio", core.task(woken).prio),
+            ];
+        }
+        self.preempt_facts(woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        match Self::is_rt(core, task) {
+            true => self.rt.facts(core, task),
+            false => self.facts_of(self.task_entity(task)),
+        }
+    }
+}
+
+impl SchedClass for Fair {
     fn owns(&self, policy: Policy) -> bool {
         policy.is_fair() || (policy.is_rt() && !self.rules.is_later)
+    }
+
+    fn traits(&self) -> ClassTraits {
+        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -411,14 +438,6 @@ impl SchedClass for Fair {
         }
     }
 
-    fn pulls_before_pick(&self) -> bool {
-        false
-    }
-
-    fn has_quiet_ticks(&self) -> bool {
-        true
-    }
-
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
         match curr.map_or(0, |curr| self.quiet_ticks_of(core, curr)) {
             nr if nr > 0 && self.nr_cpus > 1 => nr.min(self.quiet_balance_ticks(core, cpu)),
@@ -497,39 +516,5 @@ impl SchedClass for Fair {
         let e = self.task_entity(task);
         let ticks = self.slice(self.ent(e).cfs, e) / core.tick_nsec;
         ticks * core.tick_nsec
-    }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        if Self::is_rt(core, task) {
-            return format!("real-time, prio {}", core.task(task).prio);
-        }
-        let e = self.task_entity(task);
-        let se = self.ent(e);
-        let rq = self.rq(se.cfs);
-        let ahead = se.vruntime.wrapping_sub(rq.min_vruntime) as i64;
-        let ahead = if se.is_relative { se.vruntime as i64 } else { ahead };
-        let waits = if core.is_running(task) { "runs" } else { "waits" };
-        format!("{waits}, vruntime {ahead} ns beyond min_vruntime, weight {}", se.load.weight)
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        if Self::is_rt(core, woken) || Self::is_rt(core, curr) {
-            return vec![
-                Fact::number("running.prio", core.task(curr).prio),
-                Fact::number("woken.prio", core.task(woken).prio),
-            ];
-        }
-        self.preempt_facts(woken, curr)
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        match Self::is_rt(core, task) {
-            true => self.rt.facts(core, task),
-            false => self.facts_of(self.task_entity(task)),
-        }
     }
 }

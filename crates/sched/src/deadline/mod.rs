@@ -30,10 +30,10 @@ mod queue;
 mod serving;
 pub mod tunables;
 
-use crate::boundary::class::SchedClass;
+use crate::boundary::class::{Balances, ClassTraits, SchedClass};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domains;
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::hrtick::Hrticks;
 use active::Counted;
@@ -330,17 +330,38 @@ const fn token_of_hrtick(cpu: CpuId) -> u64 {
     SERVER | 1 << 32 | cpu.0 as u64
 }
 
-impl SchedClass for DlClass {
+impl Explain for DlClass {
     fn name(&self) -> &'static str {
         "deadline"
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_dl(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        vec![
+            Fact::ns("running.deadline", self.deadline(curr)),
+            Fact::ns("woken.deadline", self.deadline(woken)),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core.task(task).cpu, task)
+    }
+}
+
+impl SchedClass for DlClass {
     fn owns(&self, policy: Policy) -> bool {
         policy == Policy::Deadline
     }
 
-    fn acts_without_tasks(&self) -> bool {
-        false
+    fn traits(&self) -> ClassTraits {
+        ClassTraits {
+            acts_without_tasks: false,
+            balances: Balances::BelowPrev,
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn serves(&self, policy: Policy) -> bool {
@@ -567,27 +588,5 @@ impl SchedClass for DlClass {
 
     fn is_throttled(&self, _core: &Core, task: TaskId) -> bool {
         self.entity(task).throttled
-    }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        let entity = self.entity(task);
-        let held = if entity.throttled { ", out of budget until its next period" } else { "" };
-        let left = entity.deadline as i64 - core.now as i64;
-        format!("deadline in {left} ns, budget {} ns{held}", entity.runtime)
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_dl(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        vec![
-            Fact::ns("running.deadline", self.deadline(curr)),
-            Fact::ns("woken.deadline", self.deadline(woken)),
-        ]
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core.task(task).cpu, task)
     }
 }

@@ -36,9 +36,9 @@ pub mod weights;
 pub mod wmult;
 
 use crate::balance::{BalanceOptions, Balancer, FairQueues};
-use crate::boundary::class::{BandwidthStats, SchedClass};
+use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, PreemptCheck, TOUCHED_MIN_CPUS};
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{BandwidthStats, Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::hrtick::Hrticks;
 use crate::boundary::options::Options;
@@ -333,18 +333,36 @@ impl FairClass {
     }
 }
 
-impl SchedClass for FairClass {
+impl Explain for FairClass {
     fn name(&self) -> &'static str {
         "fair"
     }
 
+    fn bandwidth_stats(&self, core: &Core, group: CgroupId) -> Option<BandwidthStats> {
+        self.stats_of(core.now, group)
+    }
+
+    fn explain_pick(&self, _core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_fair(cpu, into);
+    }
+
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        self.preempt_facts(woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core, task)
+    }
+}
+
+impl SchedClass for FairClass {
     fn owns(&self, policy: Policy) -> bool {
         // Without a sched_ext scheduler, SCHED_EXT tasks are fair tasks.
         policy.is_fair() || policy == Policy::Ext
     }
 
-    fn acts_without_tasks(&self) -> bool {
-        false
+    fn traits(&self) -> ClassTraits {
+        ClassTraits { acts_without_tasks: false, enforces_cpu_max: true, ..ClassTraits::DEFAULT }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -454,10 +472,6 @@ impl SchedClass for FairClass {
         flags: WakeFlags,
     ) -> CpuId {
         self.with_balancer(|balancer, fair| balancer.select_task_rq(core, fair, task, prev, flags))
-    }
-
-    fn pulls_before_pick(&self) -> bool {
-        false
     }
 
     fn newidle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
@@ -576,14 +590,6 @@ impl SchedClass for FairClass {
             && self.is_hierarchy_throttled(self.ent(self.task_entity(task)).cfs)
     }
 
-    fn enforces_cpu_max(&self) -> bool {
-        true
-    }
-
-    fn bandwidth_stats(&self, core: &Core, group: CgroupId) -> Option<BandwidthStats> {
-        self.stats_of(core.now, group)
-    }
-
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
         let e = self.task_entity(task);
         let slice = match self.rules.algorithm {
@@ -592,22 +598,6 @@ impl SchedClass for FairClass {
             _ => self.ent(e).slice,
         };
         slice / core.tick_nsec * core.tick_nsec
-    }
-
-    fn explain(&self, _core: &Core, task: TaskId) -> String {
-        self.explain_entity(self.task_entity(task))
-    }
-
-    fn explain_pick(&self, _core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_fair(cpu, into);
-    }
-
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        self.preempt_facts(woken, curr)
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core, task)
     }
 }
 
@@ -636,27 +626,6 @@ impl FairClass {
         let depth = if parent == NIL { 0 } else { self.ent(parent).depth + 1 };
         let se = self.ent_mut(e);
         (se.cfs, se.parent, se.depth) = (q, parent, depth);
-    }
-
-    fn explain_entity(&self, e: u32) -> String {
-        let se = self.ent(e);
-        let q = self.rq(se.cfs);
-        let base = q.min_vruntime;
-        let relative = |v: u64| v.wrapping_sub(base) as i64;
-        let v = if se.v_relative && !se.on_rq { se.vruntime as i64 } else { relative(se.vruntime) };
-        if self.rules.algorithm == Algorithm::Cfs {
-            return format!("vruntime {v} ns beyond min_vruntime, weight {}", se.load.scaled);
-        }
-        let lag = self.avg_vruntime(se.cfs).wrapping_sub(se.vruntime) as i64;
-        let deadline = if se.rel_deadline { se.deadline as i64 } else { relative(se.deadline) };
-        format!(
-            "vruntime {v} ns and deadline {deadline} ns beyond min_vruntime, lag {lag} ns{}, \
-             slice {} ns, weight {}{}",
-            if lag >= 0 { " (eligible)" } else { "" },
-            se.slice,
-            se.load.scaled,
-            if se.delayed { ", dequeue delayed" } else { "" },
-        )
     }
 
     /// Whether `a`'s virtual runtime is less than `b`'s.

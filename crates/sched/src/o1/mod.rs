@@ -39,9 +39,9 @@ mod tests;
 mod tick;
 
 use crate::balance::early::CACHE_HOT;
-use crate::boundary::class::SchedClass;
+use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, TaskState};
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::kernels;
@@ -331,13 +331,34 @@ impl OrderOne {
     }
 }
 
-impl SchedClass for OrderOne {
+impl Explain for OrderOne {
     fn name(&self) -> &'static str {
         "o1"
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        vec![
+            Fact::number("running.prio", self.tasks[curr.index()].prio),
+            Fact::number("woken.prio", self.tasks[woken.index()].prio),
+        ]
+    }
+
+    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(task)
+    }
+}
+
+impl SchedClass for OrderOne {
     fn owns(&self, policy: Policy) -> bool {
         policy.is_rt() || policy.is_fair()
+    }
+
+    fn traits(&self) -> ClassTraits {
+        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -480,14 +501,6 @@ impl SchedClass for OrderOne {
         }
     }
 
-    fn pulls_before_pick(&self) -> bool {
-        false
-    }
-
-    fn has_quiet_ticks(&self) -> bool {
-        true
-    }
-
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
         match curr.map_or(u64::MAX, |curr| self.quiet_ticks_of(curr)) {
             nr if nr > 0 && core.nr_cpus() > 1 => nr.min(self.quiet_balance_ticks(core, cpu)),
@@ -533,26 +546,5 @@ impl SchedClass for OrderOne {
                 Nanos::from(ticks) * core.tick_nsec
             }
         }
-    }
-
-    fn explain(&self, _core: &Core, task: TaskId) -> String {
-        let entry = &self.tasks[task.index()];
-        let bonus = self.scale.current_bonus(entry.sleep_avg);
-        format!("prio {}, bonus {bonus}, {} ticks left", entry.prio, entry.time_slice)
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        vec![
-            Fact::number("running.prio", self.tasks[curr.index()].prio),
-            Fact::number("woken.prio", self.tasks[woken.index()].prio),
-        ]
-    }
-
-    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(task)
     }
 }

@@ -34,9 +34,9 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-use crate::boundary::class::SchedClass;
+use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, LockDomain};
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::kernels;
@@ -319,21 +319,36 @@ impl GlobalQueue {
     }
 }
 
-impl SchedClass for GlobalQueue {
+impl Explain for GlobalQueue {
     fn name(&self) -> &'static str {
         "2.4"
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        self.preempt_facts(core, woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(task, core.task(task).cpu)
+    }
+}
+
+impl SchedClass for GlobalQueue {
     fn owns(&self, policy: Policy) -> bool {
         policy.is_rt() || policy.is_fair()
     }
 
-    fn lock_domain(&self) -> LockDomain {
-        LockDomain::Global
-    }
-
-    fn walks_tasks(&self) -> bool {
-        true
+    fn traits(&self) -> ClassTraits {
+        ClassTraits {
+            lock_domain: LockDomain::Global,
+            walks_tasks: true,
+            has_quiet_ticks: true,
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -508,14 +523,6 @@ impl SchedClass for GlobalQueue {
         }
     }
 
-    fn pulls_before_pick(&self) -> bool {
-        false
-    }
-
-    fn has_quiet_ticks(&self) -> bool {
-        true
-    }
-
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {
         curr.map_or(u64::MAX, |curr| u64::try_from(self.counter(curr) - 1).unwrap_or(0))
     }
@@ -573,21 +580,5 @@ impl SchedClass for GlobalQueue {
             Policy::Fifo => 0,
             _ => self.tasks[task.index()].ticks as Nanos * core.tick_nsec,
         }
-    }
-
-    fn explain(&self, _core: &Core, task: TaskId) -> String {
-        format!("counter {} ticks of {}", self.counter(task), self.tasks[task.index()].ticks)
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        self.preempt_facts(core, woken, curr)
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(task, core.task(task).cpu)
     }
 }

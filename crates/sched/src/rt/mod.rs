@@ -22,10 +22,10 @@ pub(crate) mod queue;
 pub mod throttling;
 pub mod tunables;
 
-use crate::boundary::class::SchedClass;
+use crate::boundary::class::{Balances, ClassTraits, SchedClass};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domains;
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use cpupri::CpuPri;
 use queue::PrioLists;
@@ -209,17 +209,38 @@ impl RtClass {
     }
 }
 
-impl SchedClass for RtClass {
+impl Explain for RtClass {
     fn name(&self) -> &'static str {
         "rt"
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_rt(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        vec![
+            Fact::number("running.prio", core.task(curr).prio),
+            Fact::number("woken.prio", core.task(woken).prio),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core, task)
+    }
+}
+
+impl SchedClass for RtClass {
     fn owns(&self, policy: Policy) -> bool {
         policy == Policy::Fifo || (policy == Policy::Rr && self.owns_rr)
     }
 
-    fn acts_without_tasks(&self) -> bool {
-        false
+    fn traits(&self) -> ClassTraits {
+        ClassTraits {
+            acts_without_tasks: false,
+            balances: Balances::BelowPrev,
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn task_new(&mut self, _core: &mut Core, task: TaskId) {
@@ -406,33 +427,6 @@ impl SchedClass for RtClass {
     fn is_throttled(&self, core: &Core, task: TaskId) -> bool {
         let cpu = core.task(task).cpu;
         self.is_cpu_throttled(cpu) || core.served_cpus.contains(cpu)
-    }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        let t = core.task(task);
-        let mut text = format!("priority {}", t.attr.rt_priority);
-        if t.attr.policy == Policy::Rr {
-            text += &format!(", {} ticks of its slice left", self.task(task).time_slice);
-        }
-        if self.is_throttled(core, task) {
-            text += ", held back for lower classes";
-        }
-        text
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_rt(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        vec![
-            Fact::number("running.prio", core.task(curr).prio),
-            Fact::number("woken.prio", core.task(woken).prio),
-        ]
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core, task)
     }
 }
 

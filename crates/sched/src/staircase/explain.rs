@@ -105,26 +105,4 @@ impl Staircase {
         }
         facts
     }
-
-    /// The same in words.
-    pub(super) fn explain_text(&self, core: &Core, task: TaskId) -> String {
-        let entry = self.entry(task);
-        let unit = self.rules.unit_ns(core) as i64;
-        let time = format!(
-            "{} of {} ns left",
-            entry.left.saturating_mul(unit),
-            entry.quota.saturating_mul(unit)
-        );
-        match entry.kind {
-            Kind::Fifo => format!("real-time, prio {}", entry.rt_prio),
-            Kind::Rr => format!("real-time, prio {}, {time}", entry.rt_prio),
-            Kind::Normal | Kind::Batch => format!(
-                "slot {} of rotation {}, {} used, {time}",
-                entry.slot,
-                entry.rotation,
-                entry.used.count_ones()
-            ),
-            Kind::Idle => format!("runs when no other does, {time}"),
-        }
-    }
 }

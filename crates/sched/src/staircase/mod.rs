@@ -45,9 +45,9 @@ mod tick;
 mod variants;
 
 use crate::balance::early::{Balancer, CACHE_HOT, look, versions};
-use crate::boundary::class::SchedClass;
+use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use crate::rt::queue::PrioLists;
@@ -307,13 +307,36 @@ impl Staircase {
     }
 }
 
-impl SchedClass for Staircase {
+impl Explain for Staircase {
     fn name(&self) -> &'static str {
         self.rules.class_name()
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        let cpu = core.task(woken).cpu;
+        vec![
+            Fact::number("running.prio", self.prio(curr)),
+            Fact::number("woken.prio", self.prio(woken)),
+            Fact::flag("woken.active", self.is_active(cpu, woken)),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(core, task)
+    }
+}
+
+impl SchedClass for Staircase {
     fn owns(&self, policy: Policy) -> bool {
         policy.is_rt() || policy.is_fair()
+    }
+
+    fn traits(&self) -> ClassTraits {
+        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -454,18 +477,10 @@ impl SchedClass for Staircase {
         self.tick(core, cpu, curr);
     }
 
-    fn pulls_before_pick(&self) -> bool {
-        false
-    }
-
     fn tick_balance(&mut self, core: &mut Core, cpu: CpuId) {
         if core.nr_cpus() > 1 {
             look::rebalance_ticks(self, core, cpu);
         }
-    }
-
-    fn has_quiet_ticks(&self) -> bool {
-        true
     }
 
     fn quiet_ticks(&self, core: &Core, cpu: CpuId, curr: Option<TaskId>) -> u64 {
@@ -514,26 +529,5 @@ impl SchedClass for Staircase {
             _ => i64::from(SLOTS - entry.user),
         };
         (entry.quota * slots) as Nanos * self.rules.unit_ns(core)
-    }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        self.explain_text(core, task)
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        let cpu = core.task(woken).cpu;
-        vec![
-            Fact::number("running.prio", self.prio(curr)),
-            Fact::number("woken.prio", self.prio(woken)),
-            Fact::flag("woken.active", self.is_active(cpu, woken)),
-        ]
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(core, task)
     }
 }

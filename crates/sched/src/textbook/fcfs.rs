@@ -81,8 +81,4 @@ impl Discipline for Fifo {
     fn facts(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
         vec![Fact::number("position", self.positions.of(task))]
     }
-
-    fn explain(&self, _core: &Core, task: TaskId) -> String {
-        format!("queue position {}", self.positions.of(task))
-    }
 }

@@ -148,8 +148,4 @@ impl Discipline for Lottery {
     fn queue_facts(&self, _core: &Core) -> Vec<Fact> {
         vec![Fact::ns("quantum", self.quantum)]
     }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        format!("{} tickets", self.tickets(core, task))
-    }
 }

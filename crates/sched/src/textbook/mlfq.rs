@@ -338,9 +338,4 @@ impl Discipline for Mlfq {
         }
         facts
     }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        let used = self.standings[task.index()].used;
-        format!("queue {}, {used} ns of the quantum used before this turn", self.queue(core, task))
-    }
 }

@@ -38,9 +38,9 @@ pub mod sjf;
 pub mod stride;
 pub mod vtime;
 
-use crate::boundary::class::SchedClass;
+use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, LockDomain};
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::textbook::pool::Pool;
 use crate::textbook::rules::{Discipline, Ring, TurnEnd};
@@ -338,18 +338,36 @@ impl<D: Discipline> Global<D> {
     }
 }
 
-impl<D: Discipline> SchedClass for Global<D> {
+impl<D: Discipline> Explain for Global<D> {
     fn name(&self) -> &'static str {
         self.rules.name()
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_of(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        self.preempt_facts(core, woken, curr)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(core, task)
+    }
+}
+
+impl<D: Discipline> SchedClass for Global<D> {
     /// Textbooks know one kind of task: every policy belongs here.
     fn owns(&self, _policy: Policy) -> bool {
         true
     }
 
-    fn lock_domain(&self) -> LockDomain {
-        LockDomain::Global
+    fn traits(&self) -> ClassTraits {
+        ClassTraits {
+            lock_domain: LockDomain::Global,
+            has_quiet_ticks: true,
+            ..ClassTraits::DEFAULT
+        }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -491,14 +509,6 @@ impl<D: Discipline> SchedClass for Global<D> {
         }
     }
 
-    fn pulls_before_pick(&self) -> bool {
-        false
-    }
-
-    fn has_quiet_ticks(&self) -> bool {
-        true
-    }
-
     /// Turns end by timers.
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
         u64::MAX
@@ -506,21 +516,5 @@ impl<D: Discipline> SchedClass for Global<D> {
 
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
         self.rules.quantum(core, task).unwrap_or(0)
-    }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        self.rules.explain(core, task)
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        self.preempt_facts(core, woken, curr)
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(core, task)
     }
 }

@@ -238,9 +238,4 @@ impl Discipline for Multilevel {
             Some(cycle) => vec![Fact::number("owner", cycle.owner(core.now))],
         }
     }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        let queue = ["real-time", "foreground", "background"][usize::from(self.queue(core, task))];
-        format!("{queue} queue, position {}", self.positions.of(task))
-    }
 }

@@ -301,13 +301,4 @@ impl Discipline for Priority {
         }
         facts
     }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        let (level, base) = (self.level(core, task), Self::base(core, task));
-        if level == base {
-            format!("level {level}")
-        } else {
-            format!("level {level}, raised from {base}")
-        }
-    }
 }

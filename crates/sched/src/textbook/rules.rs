@@ -121,11 +121,6 @@ pub trait Discipline: Send {
     fn queue_facts(&self, _core: &Core) -> Vec<Fact> {
         Vec::new()
     }
-
-    /// What decides about `task`, for people. Default: nothing to say.
-    fn explain(&self, _core: &Core, _task: TaskId) -> String {
-        String::new()
-    }
 }
 
 /// Numbers that order tasks by when they were queued: a tail grows, a head falls.

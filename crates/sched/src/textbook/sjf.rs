@@ -246,14 +246,6 @@ impl Discipline for ShortestFirst {
         }
         facts
     }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        match (&self.average, self.remaining(core, task)) {
-            (None, Nanos::MAX) => "burst of unknown length".into(),
-            (None, ns) => format!("{ns} ns left of its burst"),
-            (Some(_), ns) => format!("{ns} ns left of its burst as predicted"),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -171,10 +171,4 @@ impl Discipline for Stride {
             Fact::number("tickets", account.tickets),
         ]
     }
-
-    fn explain(&self, _core: &Core, task: TaskId) -> String {
-        let account = &self.accounts[task.index()];
-        let ahead = (account.pass - self.global_pass) * account.tickets * 100 / STRIDE1;
-        format!("{} tickets, {ahead} % of a stride after the global pass", account.tickets)
-    }
 }

@@ -165,11 +165,6 @@ impl Discipline for Vtime {
             Fact::number("weight", Self::weight(core, task)),
         ]
     }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        let distance = self.accounts[task.index()].vtime - self.clock;
-        format!("weight {}, {distance} ns of virtual time from the clock", Self::weight(core, task))
-    }
 }
 
 #[cfg(test)]

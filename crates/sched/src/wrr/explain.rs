@@ -3,7 +3,7 @@
 //! the last draw.
 
 use super::WrrClass;
-use super::transition::{Outcome, decile, stage};
+use super::transition::{decile, stage};
 use super::tree::Member;
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
@@ -103,36 +103,5 @@ impl WrrClass {
             facts.push(Fact::word("last_move", draw.outcome.word()));
         }
         facts
-    }
-
-    /// The same in words.
-    pub(super) fn explain_text(&self, core: &Core, task: TaskId) -> String {
-        let entry = self.task(task);
-        let ground = if self.in_background(core, task) { "background" } else { "foreground" };
-        let slice = self.slice(core, task, entry.prio);
-        let mut text = format!(
-            "priority {} (0 is best), {ground}, {} of {slice} ticks left",
-            entry.prio, entry.ticks_left
-        );
-        if self.variant.draws.is_some() {
-            text += &format!(
-                ", decile {}, stage {}, {} slices here",
-                decile(entry.prio),
-                stage(entry.prio),
-                entry.times
-            );
-        }
-        if let Some(draw) = entry.draw {
-            let what = match draw.outcome {
-                Outcome::Promote => "promoted",
-                Outcome::Demote => "demoted",
-                Outcome::Stay => "stayed",
-            };
-            text += &format!(
-                "; {what} by a draw of {} (below {} promotes, above {} demotes)",
-                draw.drawn, draw.promotes_below, draw.demotes_above
-            );
-        }
-        text
     }
 }

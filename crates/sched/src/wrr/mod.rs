@@ -34,9 +34,9 @@ pub mod transition;
 mod tree;
 mod variants;
 
-use crate::boundary::class::{SchedClass, select_idle_cpu};
+use crate::boundary::class::{ClassTraits, SchedClass, select_idle_cpu};
 use crate::boundary::core::{Core, PreemptCheck};
-use crate::boundary::explain::{Explanation, Fact};
+use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, TaskId};
@@ -218,13 +218,34 @@ impl WrrClass {
     }
 }
 
-impl SchedClass for WrrClass {
+impl Explain for WrrClass {
     fn name(&self) -> &'static str {
         "wrr"
     }
 
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+        self.explain_pick_wrr(core, cpu, into);
+    }
+
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        vec![
+            Fact::number("running.prio", self.task(curr).prio),
+            Fact::number("woken.prio", self.task(woken).prio),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core, task)
+    }
+}
+
+impl SchedClass for WrrClass {
     fn owns(&self, policy: Policy) -> bool {
         policy == self.members.policy()
+    }
+
+    fn traits(&self) -> ClassTraits {
+        ClassTraits { has_quiet_ticks: true, ..ClassTraits::DEFAULT }
     }
 
     fn task_new(&mut self, core: &mut Core, task: TaskId) {
@@ -328,14 +349,6 @@ impl SchedClass for WrrClass {
         }
     }
 
-    fn pulls_before_pick(&self) -> bool {
-        false
-    }
-
-    fn has_quiet_ticks(&self) -> bool {
-        true
-    }
-
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, curr: Option<TaskId>) -> u64 {
         curr.map_or(u64::MAX, |curr| self.task(curr).ticks_left.saturating_sub(1))
     }
@@ -380,24 +393,5 @@ impl SchedClass for WrrClass {
 
     fn get_rr_interval(&self, core: &Core, task: TaskId) -> Nanos {
         self.slice(core, task, self.task(task).prio) * core.tick_nsec
-    }
-
-    fn explain(&self, core: &Core, task: TaskId) -> String {
-        self.explain_text(core, task)
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_wrr(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        vec![
-            Fact::number("running.prio", self.task(curr).prio),
-            Fact::number("woken.prio", self.task(woken).prio),
-        ]
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core, task)
     }
 }

@@ -14,7 +14,7 @@ use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::deadline::fair_server::StopRule;
 use schedlab_sched::deadline::{DlClass, DlOptions};
 use schedlab_sched::rt::{Bandwidth, RtClass, RtOptions};
-use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, SchedClass, WakeFlags, WakeKind};
+use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, Explain, SchedClass, WakeFlags, WakeKind};
 
 /// Index of the real-time class.
 pub const RT: usize = 1;
@@ -36,23 +36,30 @@ impl Filler {
     }
 }
 
-impl SchedClass for Filler {
+impl Explain for Filler {
     fn name(&self) -> &'static str {
         "filler"
     }
+}
+
+impl SchedClass for Filler {
     fn owns(&self, policy: Policy) -> bool {
         policy.is_fair()
     }
+
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _: EnqueueFlags) {
         core.add_nr_running(cpu, 1);
         self.queues[cpu.index()].push(task);
     }
+
     fn dequeue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _: DequeueFlags) -> bool {
         core.sub_nr_running(cpu, 1);
         self.queues[cpu.index()].retain(|queued| *queued != task);
         true
     }
+
     fn wakeup_preempt(&mut self, _: &mut Core, _: CpuId, _: TaskId, _: TaskId, _: WakeFlags) {}
+
     fn pick_task(&mut self, _: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.queues[cpu.index()].first().copied()
     }
