@@ -50,7 +50,8 @@ impl Stack {
         for (policy, is_owned) in POLICIES.into_iter().zip(is_owned) {
             // The number of a class that was left out is that of no other one.
             let absent = if is_owned { CLASSES_MAX - 1 } else { lowest };
-            core.set_class_of(policy, owner(&classes, policy).unwrap_or(absent) as u8);
+            let (class, is_taken_over) = owner(&classes, policy).unwrap_or((absent, false));
+            core.set_class_of(policy, class as u8, is_taken_over);
         }
         let traits: Vec<_> = classes.iter().map(|class| class.traits()).collect();
         let is_global = traits.iter().any(|class| class.lock_domain == LockDomain::Global);
@@ -94,8 +95,8 @@ impl Stack {
     /// Asks the classes anew whose the policies are; those of classes that were left out stay so.
     pub fn assign(&self, core: &mut Core) {
         for policy in POLICIES {
-            if let Some(owner) = owner(&self.classes, policy) {
-                core.set_class_of(policy, owner as u8);
+            if let Some((class, is_taken_over)) = owner(&self.classes, policy) {
+                core.set_class_of(policy, class as u8, is_taken_over);
             }
         }
     }
@@ -120,10 +121,11 @@ fn leave_out(classes: &mut Vec<Box<dyn SchedClass>>, used: &[Policy]) {
 }
 
 /// Whose the tasks of `policy` are: those of the class that takes them over, or else of the highest
-/// one that owns them.
-fn owner(classes: &[Box<dyn SchedClass>], policy: Policy) -> Option<usize> {
+/// one that owns them; and whether they are taken over.
+fn owner(classes: &[Box<dyn SchedClass>], policy: Policy) -> Option<(usize, bool)> {
     let taken = classes.iter().position(|class| class.takes_over(policy));
-    taken.or_else(|| classes.iter().position(|class| class.owns(policy)))
+    let owned = || classes.iter().position(|class| class.owns(policy));
+    taken.map(|class| (class, true)).or_else(|| owned().map(|class| (class, false)))
 }
 
 /// The policies that a task may ever have.

@@ -161,7 +161,6 @@ impl SchedClass for ExtClass {
 
     fn run_begins(&mut self, core: &mut Core) {
         self.state.class = core.current_class();
-        core.ext_class = Some(core.current_class());
         let options = self.state.options;
         if options.unload_at > 0 {
             core.start_timer(options.unload_at, TIMER_UNLOAD);

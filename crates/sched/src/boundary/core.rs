@@ -193,12 +193,6 @@ pub struct Core {
     pub idle_cpus: CpuMask,
     /// Runqueues by CPU.
     pub rqs: Vec<Rq>,
-    /// CPUs whose deadline class has something queued, which real-time tasks avoid.
-    pub deadline_cpus: CpuMask,
-    /// CPUs whose latest choice was a server's: real-time tasks let those it serves go first.
-    pub served_cpus: CpuMask,
-    /// The class of sched_ext schedulers, if the stack has it.
-    pub ext_class: Option<u8>,
     /// Tasks by id.
     pub tasks: Vec<Task>,
     /// Control groups; 0 is the root group.
@@ -212,6 +206,12 @@ pub struct Core {
     pub wake_flags: WakeFlags,
     /// Which policy belongs to which class of the stack, by policy number; filled by the engine.
     class_of_policy: [u8; 8],
+    /// Policies, by bit, that a class has taken over from the one that owns them.
+    taken_over: u8,
+    /// CPUs that each class claims; see [`Core::claim_cpu`].
+    claimed: [CpuMask; CLASSES_MAX],
+    /// CPUs whose latest choice was left to a class below the next one.
+    passed_down: CpuMask,
     timers: Vec<TimerRequest>,
     /// CPUs of which `nr_running` or `curr` has changed; see [`Core::take_touched`].
     touched: CpuMask,
@@ -262,15 +262,15 @@ impl Core {
             cpus: CpuMask::first(nr_cpus),
             idle_cpus: CpuMask::first(nr_cpus),
             rqs: vec![rq; nr_cpus as usize],
-            deadline_cpus: CpuMask::empty(),
-            served_cpus: CpuMask::empty(),
-            ext_class: None,
             tasks: Vec::new(),
             cgroups,
             random,
             work: Work::default(),
             wake_flags: WakeFlags::TIMER,
             class_of_policy: [0; 8],
+            taken_over: 0,
+            claimed: [CpuMask::empty(); CLASSES_MAX],
+            passed_down: CpuMask::empty(),
             timers: Vec::new(),
             touched: CpuMask::first(nr_cpus),
             tracks_touched: nr_cpus >= TOUCHED_MIN_CPUS,
@@ -535,6 +535,37 @@ impl Core {
         self.reclass = true;
     }
 
+    /// Says whether the calling class claims `cpu`: lower classes keep their tasks away from it, even
+    /// while it runs nothing of the class.
+    #[inline]
+    pub fn claim_cpu(&mut self, cpu: CpuId, is_claimed: bool) {
+        let claimed = &mut self.claimed[usize::from(self.current_class)];
+        if is_claimed { claimed.set(cpu) } else { claimed.clear(cpu) }
+    }
+
+    /// CPUs that classes above number `class` claim.
+    pub fn claimed_above(&self, class: u8) -> CpuMask {
+        let above = &self.claimed[..usize::from(class)];
+        above.iter().fold(CpuMask::empty(), |all, claimed| all.or(claimed))
+    }
+
+    /// The calling class names nobody on `cpu` because a class below the next one is to choose:
+    /// those in between name nobody either. Stands until it is set anew.
+    #[inline]
+    pub fn pass_pick_down(&mut self, cpu: CpuId, is_passed: bool) {
+        if is_passed {
+            self.passed_down.set(cpu);
+        } else if self.passed_down.contains(cpu) {
+            self.passed_down.clear(cpu);
+        }
+    }
+
+    /// Whether a higher class has left the latest choice of `cpu` to a lower one than the next.
+    #[inline]
+    pub fn is_pick_passed_down(&self, cpu: CpuId) -> bool {
+        self.passed_down.contains(cpu)
+    }
+
     /// Index of the class that is being called.
     #[inline]
     pub fn current_class(&self) -> u8 {
@@ -546,14 +577,23 @@ impl Core {
     pub fn class_of(&self, policy: Policy) -> u8 {
         self.class_of_policy[policy as usize]
     }
+
+    /// Whether a class has taken `policy` over from the one that owns it
+    /// ([`crate::SchedClass::takes_over`]).
+    pub fn is_taken_over(&self, policy: Policy) -> bool {
+        self.taken_over & 1 << policy as u8 != 0
+    }
 }
 
 /// The engine's side: what a class must not call.
 impl Core {
-    /// Says which class a policy belongs to.
+    /// Says which class a policy belongs to, and whether it has taken the policy over.
     #[doc(hidden)]
-    pub fn set_class_of(&mut self, policy: Policy, class: u8) {
+    pub fn set_class_of(&mut self, policy: Policy, class: u8, is_taken_over: bool) {
         self.class_of_policy[policy as usize] = class;
+        let bit = 1 << policy as u8;
+        self.taken_over =
+            if is_taken_over { self.taken_over | bit } else { self.taken_over & !bit };
     }
 
     /// Says which class is about to be called.

@@ -150,15 +150,11 @@ impl DlClass {
         }
     }
 
-    /// The queue of `cpu` has changed: so have its earliest deadline, and what real-time tasks may
-    /// see in it.
+    /// The queue of `cpu` has changed: so have its earliest deadline, and whether real-time
+    /// tasks avoid it.
     fn update_cpu(&mut self, core: &mut Core, cpu: CpuId) {
         self.cpudl.set(cpu, self.queues.earliest(cpu));
-        if self.queues.is_empty(cpu) {
-            core.deadline_cpus.clear(cpu);
-        } else {
-            core.deadline_cpus.set(cpu);
-        }
+        core.claim_cpu(cpu, !self.queues.is_empty(cpu));
     }
 
     /// Puts `task`, which has budget, among the runnable ones of `cpu`.

@@ -9,8 +9,8 @@
 //! has no server here.
 //!
 //! A class cannot name a task of another one. When the server's deadline is the earliest, this
-//! class names nobody and says so in [`Core::served_cpus`]; the real-time class then names nobody
-//! either, and the choice falls to the fair class.
+//! class names nobody and passes the choice down ([`Core::pass_pick_down`]); the real-time class then
+//! names nobody either, and the choice falls to the fair class.
 //!
 //! Source: Linux kernel/sched/deadline.c (__pick_task_dl, dl_server_start, dl_server_stop), 7.0
 //! with sched_init_dl_servers and kernel/sched/ext.c (ext_server_init, enqueue_task_scx).
@@ -66,8 +66,7 @@ impl Serving {
     /// Whether others than those that act should: a scheduler has taken all fair tasks, or has
     /// given them back.
     fn are_others_due(&self, core: &Core) -> bool {
-        let is_ext = core.ext_class == Some(core.class_of(Policy::Normal));
-        is_ext != self.is_ext && self.others.is_some()
+        core.is_taken_over(Policy::Normal) != self.is_ext && self.others.is_some()
     }
 
     /// The others act from now on.
@@ -183,12 +182,7 @@ impl DlClass {
             self.stop_server(core, cpu);
             first = self.queues.first(cpu);
         }
-        let served = first == Some(First::Server);
-        if served {
-            core.served_cpus.set(cpu);
-        } else if core.served_cpus.contains(cpu) {
-            core.served_cpus.clear(cpu);
-        }
+        core.pass_pick_down(cpu, first == Some(First::Server));
         match first {
             Some(First::Task(task)) => Some(task),
             _ => None,
@@ -210,10 +204,10 @@ impl DlClass {
     /// already (delayed dequeue), or a sched_ext scheduler keeps it for itself or for another CPU.
     /// The server stops, and others may run.
     pub(super) fn server_found_nobody(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        if !core.served_cpus.contains(cpu) {
+        if !core.is_pick_passed_down(cpu) {
             return false;
         }
-        core.served_cpus.clear(cpu);
+        core.pass_pick_down(cpu, false);
         if let Some(serving) = &mut self.serving
             && serving.is_ext
         {

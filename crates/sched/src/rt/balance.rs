@@ -52,7 +52,8 @@ impl RtClass {
     /// The CPUs that `task` may use whose work is least important, if less important than `task`.
     pub(super) fn lowest_cpus(&self, core: &Core, task: TaskId) -> Option<CpuMask> {
         let t = core.task(task);
-        self.cpupri.find(&t.cpus_allowed.and_not(&core.deadline_cpus), t.prio as usize)
+        let open = t.cpus_allowed.and_not(&core.claimed_above(t.class));
+        self.cpupri.find(&open, t.prio as usize)
     }
 
     /// Pushes the best waiting task of `cpu` to a CPU whose work is less important. True if it

@@ -16,7 +16,7 @@ impl RtClass {
     pub(super) fn explain_pick_rt(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let held_back = if self.is_cpu_throttled(cpu) {
             Some("real-time tasks have used their runtime of this period (sched_rt_runtime_us)")
-        } else if core.served_cpus.contains(cpu) {
+        } else if core.is_pick_passed_down(cpu) {
             Some("the fair server runs fair tasks ahead of real-time tasks")
         } else {
             None

@@ -295,7 +295,7 @@ impl SchedClass for RtClass {
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.update_curr(core, cpu);
         let first = self.queues.first(cpu)?;
-        if self.is_cpu_throttled(cpu) || core.served_cpus.contains(cpu) {
+        if self.is_cpu_throttled(cpu) || core.is_pick_passed_down(cpu) {
             return None;
         }
         core.queue_balance_callback(cpu);
@@ -426,7 +426,7 @@ impl SchedClass for RtClass {
 
     fn is_throttled(&self, core: &Core, task: TaskId) -> bool {
         let cpu = core.task(task).cpu;
-        self.is_cpu_throttled(cpu) || core.served_cpus.contains(cpu)
+        self.is_cpu_throttled(cpu) || core.is_pick_passed_down(cpu)
     }
 }
 

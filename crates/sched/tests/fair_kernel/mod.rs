@@ -77,7 +77,7 @@ impl Setup {
         let class = FairClass::new(rules, &options, &machine, &self.groups);
         let mut core = Core::new(&machine, self.groups, Stream::new(1, Purpose::Scheduler, 0));
         for policy in [Policy::Normal, Policy::Batch, Policy::Idle] {
-            core.set_class_of(policy, 0);
+            core.set_class_of(policy, 0, false);
         }
         Kernel {
             next_tick: core.tick_nsec,

@@ -110,10 +110,10 @@ impl<L: SchedClass> Kernel<L> {
         let random = Stream::new(1, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, vec![CgroupSpec::root()], random);
         for policy in [Policy::Normal, Policy::Batch, Policy::Idle] {
-            core.set_class_of(policy, NR_CLASSES - 1);
+            core.set_class_of(policy, NR_CLASSES - 1, false);
         }
         for policy in [Policy::Fifo, Policy::Rr] {
-            core.set_class_of(policy, RT as u8);
+            core.set_class_of(policy, RT as u8, false);
         }
         let server = match options.bandwidth {
             Bandwidth::FairServer { runtime, period } => {
