@@ -21,7 +21,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         self.change(task, attr);
         if !self.core.task(task).cpus_allowed.contains(cpu) {
-            self.execs[task.index()].must_move = true;
+            self.tasks[task].must_move = true;
             self.core.resched_curr(cpu);
         }
         self.drain();
@@ -31,8 +31,8 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn admit(&mut self, task: TaskId, attr: &SchedAttr) -> bool {
         let (class, core) = self.class(self.core.class_of(attr.policy));
         let Err(why) = class.admit(core, task, attr) else { return true };
-        let (task, time_ns) = (self.execs[task.index()].name.clone(), self.core.now);
-        self.error.get_or_insert(SimError::Refused { task, why, time_ns });
+        let (task, time_ns) = (self.tasks[task].name.clone(), self.core.now);
+        self.fail(SimError::Refused { task, why, time_ns });
         false
     }
 
@@ -103,7 +103,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Gives every task the class that its policy belongs to now.
     pub(crate) fn reclass(&mut self) {
         self.stack.assign(&mut self.core);
-        for task in (0..self.core.tasks.len() as u32).map(TaskId) {
+        for task in self.tasks.ids() {
             let t = self.core.task(task);
             let (attr, class, is_dead) = (t.attr, t.class, t.state == TaskState::Dead);
             if !is_dead && self.effective(task, &attr).1 != class {

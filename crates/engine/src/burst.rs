@@ -1,17 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The CPU burst of what a CPU runs: first its time in the kernel, then the program's own.
 
+use crate::cold_cache::ColdCaches;
 use crate::engine::Engine;
-use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
+use crate::kernel_mode::KernelMode;
+use crate::pace::Pace;
+use schedlab_model::{CpuId, Machine, Nanos, TaskId, TraceSink, Workload};
+
+/// What makes time on a CPU more than time.
+#[derive(Debug)]
+pub(crate) struct Cpus {
+    /// Only on a machine whose hardware threads slow each other.
+    pub pace: Option<Pace>,
+    pub kernel_mode: KernelMode,
+    /// Only where a task has a working set and the machine has caches.
+    pub cold_caches: Option<ColdCaches>,
+    has_plain_bursts: bool,
+}
+
+impl Cpus {
+    /// Those of `machine`, all idle.
+    pub fn new(machine: &Machine, workload: &Workload) -> Self {
+        let (pace, kernel_mode) = (Pace::new(machine), KernelMode::new(machine));
+        let has_plain_bursts = pace.is_none() && !kernel_mode.is_tracked();
+        let cold_caches = ColdCaches::new(machine, workload);
+        Self { pace, kernel_mode, cold_caches, has_plain_bursts }
+    }
+
+    /// No pace, and no time in the kernel to keep: a burst is a time and nothing else.
+    #[inline]
+    pub fn has_plain_bursts(&self) -> bool {
+        self.has_plain_bursts
+    }
+}
 
 impl<S: TraceSink> Engine<'_, S> {
     /// `task` begins, on `cpu`, a burst of `in_kernel` and then `ns` of work; a task that is busy
     /// until a wall time ends it no earlier.
     #[inline(always)]
     pub(crate) fn start_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
-        if self.has_plain_bursts {
-            let end = self.execs[task.index()].plain_end(self.core.now, in_kernel, ns);
-            self.burst_ends.set(cpu, end);
+        if self.cpus.has_plain_bursts() {
+            let end = self.tasks[task].plain_end(self.core.now, in_kernel, ns);
+            self.clock.burst_ends.set(cpu, end);
         } else {
             self.start_paced_burst(cpu, task, in_kernel, ns);
         }
@@ -26,11 +56,11 @@ impl<S: TraceSink> Engine<'_, S> {
         in_kernel: Nanos,
         ns: Nanos,
     ) {
-        let exec = &mut self.execs[task.index()];
+        let exec = &mut self.tasks[task];
         let in_kernel = std::mem::take(&mut exec.overhead).saturating_add(in_kernel);
-        if self.has_plain_bursts {
+        if self.cpus.has_plain_bursts() {
             let end = exec.plain_end(self.core.now, in_kernel, ns);
-            self.burst_ends.set(cpu, end);
+            self.clock.burst_ends.set(cpu, end);
         } else {
             self.start_paced_burst(cpu, task, in_kernel, ns);
         }
@@ -45,7 +75,7 @@ impl<S: TraceSink> Engine<'_, S> {
         in_kernel: Nanos,
         refill: Nanos,
     ) {
-        let ns = self.execs[task.index()].remaining.saturating_add(refill);
+        let ns = self.tasks[task].remaining.saturating_add(refill);
         self.start_owed_burst(cpu, task, in_kernel, ns);
     }
 
@@ -53,8 +83,8 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline]
     pub(crate) fn finish_burst(&mut self, cpu: CpuId, task: TaskId) {
         // A plain one that goes on with its program has come to its end.
-        if self.has_plain_bursts {
-            debug_assert!(self.burst_ends.get(cpu) <= self.core.now);
+        if self.cpus.has_plain_bursts() {
+            debug_assert!(self.clock.burst_ends.get(cpu) <= self.core.now);
         } else {
             self.start_paced_burst(cpu, task, 0, 0);
         }
@@ -65,9 +95,9 @@ impl<S: TraceSink> Engine<'_, S> {
     fn start_paced_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
         let now = self.core.now;
         let busy = in_kernel.saturating_add(ns);
-        let exec = &mut self.execs[task.index()];
+        let exec = &mut self.tasks[task];
         let wall = exec.wall_until;
-        let end = match &mut self.pace {
+        let end = match &mut self.cpus.pace {
             None => now.saturating_add(busy),
             Some(pace) => {
                 // With no work to do, what is ahead stays for the next burst.
@@ -76,9 +106,10 @@ impl<S: TraceSink> Engine<'_, S> {
             }
         };
         let end = wall.map_or(end, |wall| end.max(wall));
-        self.burst_ends.set(cpu, end);
-        if self.kernel_mode.is_tracked() {
-            let stretched = self.pace.as_ref().map_or(in_kernel, |p| p.stretch(cpu, in_kernel));
+        self.clock.burst_ends.set(cpu, end);
+        if self.cpus.kernel_mode.is_tracked() {
+            let stretched =
+                self.cpus.pace.as_ref().map_or(in_kernel, |p| p.stretch(cpu, in_kernel));
             self.enter_kernel(cpu, now.saturating_add(stretched).min(end));
         }
     }
@@ -86,36 +117,36 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The running task of `cpu` loses `ns` to an interrupt: its burst ends later.
     pub(crate) fn extend_burst(&mut self, cpu: CpuId, ns: Nanos) {
         let is_wall_bound = self.wall_until(cpu).is_some();
-        let end = match &mut self.pace {
+        let end = match &mut self.cpus.pace {
             // It spins for a lock, and its burst is put away.
-            Some(_) if self.burst_ends.get(cpu) == Nanos::MAX => Nanos::MAX,
+            Some(_) if self.clock.burst_ends.get(cpu) == Nanos::MAX => Nanos::MAX,
             Some(pace) if !is_wall_bound => pace.extend(cpu, ns),
-            _ => self.burst_ends.get(cpu).saturating_add(ns),
+            _ => self.clock.burst_ends.get(cpu).saturating_add(ns),
         };
-        self.burst_ends.set(cpu, end);
-        let until = self.kernel_mode.until(cpu);
+        self.clock.burst_ends.set(cpu, end);
+        let until = self.cpus.kernel_mode.until(cpu);
         if until > self.core.now {
-            self.kernel_mode.move_return(cpu, until.saturating_add(ns));
+            self.cpus.kernel_mode.move_return(cpu, until.saturating_add(ns));
         }
     }
 
     /// Until when what `cpu` runs is busy whatever it does, if it is.
     fn wall_until(&self, cpu: CpuId) -> Option<Nanos> {
         let curr = self.core.rq(cpu).curr?;
-        self.execs[curr.index()].wall_until
+        self.tasks[curr].wall_until
     }
 
     /// `cpu` goes from idle to busy or back: the other threads of its core change their speed.
     #[inline]
     pub(crate) fn core_busy(&mut self, cpu: CpuId, busy: bool) {
-        if self.pace.is_some() {
+        if self.cpus.pace.is_some() {
             self.repace_siblings(cpu, busy);
         }
     }
 
     fn repace_siblings(&mut self, cpu: CpuId, busy: bool) {
         let now = self.core.now;
-        let Some(pace) = &mut self.pace else { return };
+        let Some(pace) = &mut self.cpus.pace else { return };
         if !pace.set_busy(cpu, busy) {
             return;
         }
@@ -128,14 +159,14 @@ impl<S: TraceSink> Engine<'_, S> {
             if self.locks.as_ref().is_some_and(|locks| locks.spins(sibling)) {
                 continue;
             }
-            let in_kernel = self.kernel_mode.until(sibling).saturating_sub(now);
+            let in_kernel = self.cpus.kernel_mode.until(sibling).saturating_sub(now);
             let in_kernel = pace.at_full_speed(sibling, in_kernel);
             let end = pace.repace(sibling, now);
-            let end = self.execs[curr.index()].wall_until.map_or(end, |wall| end.max(wall));
-            self.burst_ends.set(sibling, end);
+            let end = self.tasks[curr].wall_until.map_or(end, |wall| end.max(wall));
+            self.clock.burst_ends.set(sibling, end);
             if in_kernel > 0 {
                 let until = now.saturating_add(pace.stretch(sibling, in_kernel)).min(end);
-                self.kernel_mode.move_return(sibling, until);
+                self.cpus.kernel_mode.move_return(sibling, until);
             }
         }
     }
@@ -143,8 +174,8 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The burst of `cpu`, which runs `task`, has come to its end.
     #[inline]
     pub(crate) fn burst_ended(&mut self, cpu: CpuId, task: TaskId) {
-        let Some(pace) = &self.pace else { return };
-        let exec = &mut self.execs[task.index()];
+        let Some(pace) = &self.cpus.pace else { return };
+        let exec = &mut self.tasks[task];
         if exec.wall_until.is_none() {
             exec.ahead += pace.excess(cpu, self.core.now);
         }
@@ -153,10 +184,10 @@ impl<S: TraceSink> Engine<'_, S> {
     /// `task` leaves `cpu`: keeps what is left of its burst, and since when it waits.
     #[inline]
     pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
-        let exec = &mut self.execs[task.index()];
+        let exec = &mut self.tasks[task];
         exec.runnable_since = self.core.now;
-        if self.has_plain_bursts {
-            let left = self.burst_ends.get(cpu).saturating_sub(self.core.now);
+        if self.cpus.has_plain_bursts() {
+            let left = self.clock.burst_ends.get(cpu).saturating_sub(self.core.now);
             exec.remaining = if exec.wall_until.is_some() { 0 } else { left };
         } else {
             self.keep_paced_rest(cpu, task);
@@ -167,22 +198,22 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline(never)]
     fn keep_paced_rest(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.core.now;
-        let exec = &mut self.execs[task.index()];
+        let exec = &mut self.tasks[task];
         // A task busy until a wall time has no CPU time left to use up, only time to pass.
-        exec.remaining = match &self.pace {
+        exec.remaining = match &self.cpus.pace {
             _ if exec.wall_until.is_some() => 0,
-            None => self.burst_ends.get(cpu).saturating_sub(now),
+            None => self.clock.burst_ends.get(cpu).saturating_sub(now),
             Some(pace) => {
                 let rest = pace.rest(cpu, now);
                 exec.ahead += rest.ahead;
                 rest.ns
             }
         };
-        if self.kernel_mode.is_tracked() {
+        if self.cpus.kernel_mode.is_tracked() {
             // Preempted in the kernel, it goes on there.
-            let in_kernel = self.kernel_mode.until(cpu).saturating_sub(now);
+            let in_kernel = self.cpus.kernel_mode.until(cpu).saturating_sub(now);
             let in_kernel =
-                self.pace.as_ref().map_or(in_kernel, |p| p.at_full_speed(cpu, in_kernel));
+                self.cpus.pace.as_ref().map_or(in_kernel, |p| p.at_full_speed(cpu, in_kernel));
             let in_kernel = in_kernel.min(exec.remaining);
             exec.remaining -= in_kernel;
             exec.overhead = exec.overhead.saturating_add(in_kernel);

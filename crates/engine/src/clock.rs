@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times to come: a heap of events, and the end of each CPU's current burst.
+//! Times to come: a heap of events, the end of each CPU's current burst, and the tick.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use std::collections::BinaryHeap;
@@ -339,6 +339,67 @@ impl BurstEnds {
         let down = |index: usize, level: &Vec<Node>| index * FAN_OUT + level[index].first as usize;
         let leaf = self.above.iter().rev().fold(0, down);
         CpuId(down(leaf, &self.leaves) as u32)
+    }
+}
+
+/// All times to come but those of interrupts.
+#[derive(Debug)]
+pub struct Clock {
+    pub events: EventQueue,
+    pub burst_ends: BurstEnds,
+    /// The next tick; one that no CPU is busy for is not taken.
+    next_tick: Nanos,
+    /// CPUs that do not run their idle task.
+    nr_busy: u32,
+}
+
+impl Clock {
+    /// Nothing runs on `nr_cpus` CPUs; the first tick comes at `next_tick`.
+    pub fn new(nr_cpus: u32, next_tick: Nanos) -> Self {
+        let (events, burst_ends) = (EventQueue::default(), BurstEnds::new(nr_cpus));
+        Self { events, burst_ends, next_tick, nr_busy: 0 }
+    }
+
+    /// When the next thing happens, `Nanos::MAX` if nothing does.
+    #[inline]
+    pub fn next_time(&self) -> Nanos {
+        let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
+        self.events.next_time().min(tick).min(self.burst_ends.first_time())
+    }
+
+    /// Whether busy CPUs take a tick at `now`.
+    #[inline]
+    pub fn ticks_at(&self, now: Nanos) -> bool {
+        self.next_tick == now && self.nr_busy > 0
+    }
+
+    /// `nr` ticks of `tick_nsec` have been taken.
+    #[inline]
+    pub fn ticked(&mut self, nr: u64, tick_nsec: Nanos) {
+        self.next_tick += nr * tick_nsec;
+    }
+
+    /// Whether all CPUs are idle.
+    pub fn is_idle(&self) -> bool {
+        self.nr_busy == 0
+    }
+
+    /// A CPU that was idle runs a task from `now` on. The first one starts the tick of `tick_nsec`
+    /// again, which comes `late`.
+    #[inline]
+    pub fn cpu_busy(&mut self, now: Nanos, tick_nsec: Nanos, late: Nanos) {
+        if self.nr_busy == 0 {
+            self.next_tick = (now.saturating_sub(late) / tick_nsec + 1) * tick_nsec + late;
+        }
+        self.nr_busy += 1;
+    }
+
+    /// `cpu` becomes idle: it has no burst to end.
+    #[inline]
+    pub fn cpu_idle(&mut self, cpu: CpuId) {
+        debug_assert!(self.nr_busy > 0, "CPU {cpu} becomes idle though none is busy");
+        self.nr_busy -= 1;
+        self.burst_ends.set(cpu, Nanos::MAX);
     }
 }
 

@@ -162,15 +162,15 @@ impl ColdCaches {
 impl<S: TraceSink> Engine<'_, S> {
     /// Bytes of the working set of `task`, if it has one and caches are modelled.
     pub(crate) fn working_set(&self, task: TaskId) -> Option<u64> {
-        self.cold_caches.as_ref()?;
-        let spec = self.execs[task.index()].spec as usize;
+        self.cpus.cold_caches.as_ref()?;
+        let spec = self.tasks[task].spec as usize;
         Some(self.workload.tasks[spec].working_set_bytes).filter(|bytes| *bytes > 0)
     }
 
     /// `task` leaves `cpu`: its working set is the last that was used there.
     pub(crate) fn caches_used(&mut self, cpu: CpuId, task: TaskId) {
         let bytes = self.working_set(task);
-        if let (Some(caches), Some(bytes)) = (&mut self.cold_caches, bytes) {
+        if let (Some(caches), Some(bytes)) = (&mut self.cpus.cold_caches, bytes) {
             caches.used(cpu, task, bytes);
         }
     }
@@ -178,7 +178,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// `task` comes to `cpu` from `last`: the time it will lose to refills.
     pub(crate) fn refill_caches(&mut self, cpu: CpuId, last: CpuId, task: TaskId) -> Nanos {
         let Some(bytes) = self.working_set(task) else { return 0 };
-        let caches = self.cold_caches.as_mut();
+        let caches = self.cpus.cold_caches.as_mut();
         let ns = caches.map_or(0, |caches| caches.refill_ns(cpu, last, task, bytes));
         self.outcome.cache_refill_ns += ns;
         ns

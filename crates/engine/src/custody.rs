@@ -3,10 +3,105 @@
 
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
+use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
 
+/// Program steps and reschedules at one instant before the run is taken to hang.
+const ROUNDS_MAX: u64 = 1_000_000;
+
+/// What the checks of a run remember.
+#[derive(Debug)]
+pub(crate) struct Custody {
+    next_check: Nanos,
+    /// A second, or half of the watchdog's limit if that is shorter.
+    check_interval: Nanos,
+    /// When all tasks were last checked, and what had been done by then (events and ticks).
+    last_check: (Nanos, u64),
+    /// CPUs that went idle beside counted tasks.
+    idle_suspects: Vec<CpuId>,
+    /// Steps and reschedules since time last moved.
+    rounds: u64,
+    /// Why the run ends early.
+    error: Option<SimError>,
+}
+
+impl Custody {
+    /// Of a run with this limit to waits.
+    pub fn new(watchdog_ns: Option<Nanos>) -> Self {
+        let half = watchdog_ns.unwrap_or(Nanos::MAX) / 2;
+        let check_interval = half.clamp(1, NSEC_PER_SEC);
+        Self {
+            next_check: check_interval,
+            check_interval,
+            last_check: (0, 0),
+            idle_suspects: Vec::new(),
+            rounds: 0,
+            error: None,
+        }
+    }
+
+    /// When all tasks are looked at next.
+    #[inline]
+    pub fn next_check(&self) -> Nanos {
+        self.next_check
+    }
+
+    /// Whether the run ends before the next instant.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Why the run ended early, if it did.
+    pub fn into_error(self) -> Option<SimError> {
+        self.error
+    }
+
+    /// `cpu` goes idle beside counted tasks.
+    #[inline]
+    pub fn suspect(&mut self, cpu: CpuId) {
+        self.idle_suspects.push(cpu);
+    }
+
+    #[inline]
+    pub fn has_suspects(&self) -> bool {
+        !self.idle_suspects.is_empty()
+    }
+
+    /// Time moves: programs and the scheduler may do as much again.
+    #[inline]
+    pub fn time_moves(&mut self) {
+        self.rounds = 0;
+    }
+}
+
 impl<S: TraceSink> Engine<'_, S> {
-    /// Remembers the first fault; the run ends before the next instant.
+    /// The run cannot go on: it ends before the next instant. Only the first reason counts.
+    pub(crate) fn fail(&mut self, error: SimError) {
+        self.custody.error.get_or_insert(error);
+    }
+
+    /// Ends the run if this instant never ends.
+    #[inline]
+    pub(crate) fn count_round(&mut self, cpu: CpuId) {
+        self.custody.rounds += 1;
+        if self.custody.rounds > ROUNDS_MAX {
+            self.report_hang(cpu);
+        }
+    }
+
+    /// An instant does not end; what `cpu` runs is named.
+    #[cold]
+    #[inline(never)]
+    fn report_hang(&mut self, cpu: CpuId) {
+        let task = match self.core.rq(cpu).curr {
+            Some(curr) => self.tasks[curr].name.clone(),
+            None => "none".into(),
+        };
+        self.fail(SimError::NoProgress { task, time_ns: self.core.now });
+    }
+
+    /// The scheduler broke a rule: the run ends before the next instant.
     #[cold]
     pub(crate) fn fault(
         &mut self,
@@ -16,12 +111,12 @@ impl<S: TraceSink> Engine<'_, S> {
         cpu: CpuId,
     ) {
         let class = self.stack.classes().get(usize::from(self.core.task(task).class));
-        self.error.get_or_insert_with(|| SimError::Scheduler {
+        self.fail(SimError::Scheduler {
             fault,
             scheduler: self.config.scheduler.name.to_string(),
             class: class.map_or("none", |class| class.name()).into(),
             callback,
-            task: self.execs[task.index()].name.clone(),
+            task: self.tasks[task].name.clone(),
             cpu,
             time_ns: self.core.now,
         });
@@ -39,7 +134,7 @@ impl<S: TraceSink> Engine<'_, S> {
             } else {
                 SchedulerFault::WrongCpu
             }
-        } else if !t.cpus_allowed.contains(cpu) && !self.execs[task.index()].must_move {
+        } else if !t.cpus_allowed.contains(cpu) && !self.tasks[task].must_move {
             SchedulerFault::ForbiddenCpu
         } else {
             return true;
@@ -50,7 +145,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// A task that waits on `cpu`'s runqueue and is not held back on purpose.
     fn waiting_task(&self, cpu: CpuId) -> Option<TaskId> {
-        (0..self.core.tasks.len() as u32).map(TaskId).find(|&id| {
+        self.tasks.ids().find(|&id| {
             let t = self.core.task(id);
             let waits = t.on_rq && !t.sched_delayed && t.cpu == cpu && t.cpus_allowed.contains(cpu);
             waits
@@ -66,7 +161,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.core.has_parked_resched() {
             return;
         }
-        while let Some(cpu) = self.idle_suspects.pop() {
+        while let Some(cpu) = self.custody.idle_suspects.pop() {
             let rq = self.core.rq(cpu);
             if rq.curr.is_some() || rq.nr_running == 0 {
                 continue;
@@ -83,27 +178,27 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn check_if_worth(&mut self) {
         const MANY: usize = 1_000;
         let nr_tasks = self.core.tasks.len();
-        let (checked_at, done_then) = self.last_check;
+        let (checked_at, done_then) = self.custody.last_check;
         let done = self.outcome.nr_events + self.outcome.nr_ticks;
         let longest = self.config.watchdog_ns.unwrap_or(Nanos::MAX) / 2;
-        let waited = self.core.now.saturating_add(self.check_interval) - checked_at;
+        let waited = self.core.now.saturating_add(self.custody.check_interval) - checked_at;
         let is_worth = nr_tasks <= MANY || done - done_then >= nr_tasks as u64 || waited > longest;
         if is_worth {
             self.check_all();
         } else {
-            self.next_check = self.core.now.saturating_add(self.check_interval);
+            self.custody.next_check = self.core.now.saturating_add(self.custody.check_interval);
         }
     }
 
     /// Once in each interval and at the end: counts against tasks held, and the watchdog.
     pub(crate) fn check_all(&mut self) {
-        self.next_check = self.core.now.saturating_add(self.check_interval);
-        self.last_check = (self.core.now, self.outcome.nr_events + self.outcome.nr_ticks);
+        self.custody.next_check = self.core.now.saturating_add(self.custody.check_interval);
+        self.custody.last_check = (self.core.now, self.outcome.nr_events + self.outcome.nr_ticks);
         let mut held = vec![0u32; self.core.rqs.len()];
         let mut throttled = vec![false; self.core.rqs.len()];
         let mut last = vec![TaskId(0); self.core.rqs.len()];
         let limit = self.config.watchdog_ns;
-        for id in (0..self.core.tasks.len() as u32).map(TaskId) {
+        for id in self.tasks.ids() {
             let t = self.core.task(id);
             if !t.on_rq {
                 continue;
@@ -116,9 +211,9 @@ impl<S: TraceSink> Engine<'_, S> {
             let waits = !self.core.is_running(id) && !t.sched_delayed && !is_throttled;
             if is_throttled {
                 // What is held back on purpose starves nobody: the wait counts from here.
-                self.execs[id.index()].runnable_since = self.core.now;
+                self.tasks[id].runnable_since = self.core.now;
             }
-            let since = self.execs[id.index()].runnable_since;
+            let since = self.tasks[id].runnable_since;
             if waits && limit.is_some_and(|limit| self.core.now - since > limit) {
                 self.fault(SchedulerFault::Starved, "pick_task", id, cpu);
             }

@@ -2,7 +2,9 @@
 //! What the engine knows of a task beside the scheduler's view: its program and its family.
 
 use crate::objects::Shared;
-use schedlab_model::{Interpreter, Nanos, ObjectId, TaskId};
+use schedlab_model::arrivals::Arrival;
+use schedlab_model::{Interpreter, Nanos, ObjectId, TaskId, Workload};
+use std::ops::{Index, IndexMut};
 
 /// Why a task sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,5 +68,77 @@ impl Exec {
     pub fn plain_end(&self, now: Nanos, in_kernel: Nanos, ns: Nanos) -> Nanos {
         let end = now.saturating_add(in_kernel).saturating_add(ns);
         self.wall_until.map_or(end, |wall| end.max(wall))
+    }
+}
+
+/// All tasks of a run.
+#[derive(Debug)]
+pub struct Tasks {
+    execs: Vec<Exec>,
+    /// Those that the launcher releases.
+    arrivals: Vec<Arrival>,
+    /// Forked so far of each description, for names.
+    nr_forked: Vec<u32>,
+    /// Those that have not exited, the arrivals to come included.
+    nr_live: u64,
+}
+
+impl Tasks {
+    /// Nobody exists yet; these are to come.
+    pub fn new(workload: &Workload, arrivals: Vec<Arrival>) -> Self {
+        let nr_live = arrivals.len() as u64;
+        Self { execs: Vec::new(), arrivals, nr_forked: vec![0; workload.tasks.len()], nr_live }
+    }
+
+    /// Arrival number `index`: its description and its name.
+    pub fn arrival(&self, index: u32) -> (u32, String) {
+        let arrival = &self.arrivals[index as usize];
+        (arrival.spec, arrival.name.clone())
+    }
+
+    /// One of description `spec` is forked: how many were before it.
+    pub fn fork(&mut self, spec: u32) -> u32 {
+        self.nr_live += 1;
+        let nr_forked = &mut self.nr_forked[spec as usize];
+        *nr_forked += 1;
+        *nr_forked - 1
+    }
+
+    /// The next task exists.
+    pub fn push(&mut self, exec: Exec) {
+        self.execs.push(exec);
+    }
+
+    /// One has exited.
+    pub fn exited(&mut self) {
+        assert!(self.nr_live > 0, "more tasks exit than were created");
+        self.nr_live -= 1;
+    }
+
+    /// Tasks that have not exited, those to be released included.
+    #[inline]
+    pub fn nr_live(&self) -> u64 {
+        self.nr_live
+    }
+
+    /// All that exist or existed.
+    pub fn ids(&self) -> impl Iterator<Item = TaskId> + use<> {
+        (0..self.execs.len() as u32).map(TaskId)
+    }
+}
+
+impl Index<TaskId> for Tasks {
+    type Output = Exec;
+
+    #[inline(always)]
+    fn index(&self, task: TaskId) -> &Exec {
+        &self.execs[task.index()]
+    }
+}
+
+impl IndexMut<TaskId> for Tasks {
+    #[inline(always)]
+    fn index_mut(&mut self, task: TaskId) -> &mut Exec {
+        &mut self.execs[task.index()]
     }
 }

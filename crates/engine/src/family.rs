@@ -57,7 +57,7 @@ impl Walks {
 impl<S: TraceSink> Engine<'_, S> {
     /// `task`, running on `cpu`, waits for all its children.
     pub(crate) fn wait_for_all(&mut self, cpu: CpuId, task: TaskId) -> Next {
-        let children = u64::from(self.execs[task.index()].children);
+        let children = u64::from(self.tasks[task].children);
         if children == 0 {
             return Next::Call;
         }
@@ -69,18 +69,18 @@ impl<S: TraceSink> Engine<'_, S> {
             shared.pending = Some(Step::JoinAll);
             self.charge(task, nr.saturating_mul(each));
         }
-        self.execs[task.index()].waiting = Waiting::Children;
+        self.tasks[task].waiting = Waiting::Children;
         self.emit(cpu, EventKind::Block { task, object: self.workload.trace_children() });
         Next::Block(TaskState::Sleeping)
     }
 
     /// A task has exited whose parent may wait for it: whether the parent wakes.
     pub(crate) fn walk_of_exit(&mut self, parent: TaskId) -> bool {
-        let nr_live = self.nr_live;
+        let nr_live = self.tasks.nr_live();
         let Some(walks) = &mut self.walks else { return false };
         walks.owed = walks.ns(nr_live, EXIT_LINES);
         self.shared(parent).reaped += 1;
-        let exec = &mut self.execs[parent.index()];
+        let exec = &mut self.tasks[parent];
         let waits = exec.waiting == Waiting::Children;
         if waits {
             // Those that exit before it runs find it awake.

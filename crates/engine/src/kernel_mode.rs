@@ -89,17 +89,17 @@ impl<S: TraceSink> Engine<'_, S> {
             self.core.park_resched(cpu);
             return true;
         }
-        self.kernel_mode.is_tracked() && self.put_off(cpu)
+        self.cpus.kernel_mode.is_tracked() && self.put_off(cpu)
     }
 
     fn put_off(&mut self, cpu: CpuId) -> bool {
         let now = self.core.now;
-        let at = self.kernel_mode.acts_at(cpu, now);
+        let at = self.cpus.kernel_mode.acts_at(cpu, now);
         if at <= now || self.core.rq(cpu).curr.is_none() {
             return false;
         }
         self.core.park_resched(cpu);
-        self.events.push(at, Due::ReturnToUser(cpu));
+        self.clock.events.push(at, Due::ReturnToUser(cpu));
         true
     }
 
@@ -114,23 +114,24 @@ impl<S: TraceSink> Engine<'_, S> {
     /// along is acted on when it returns.
     pub(crate) fn enter_kernel(&mut self, cpu: CpuId, until: Nanos) {
         let now = self.core.now;
-        self.kernel_mode.enter(cpu, now, until);
+        self.cpus.kernel_mode.enter(cpu, now, until);
         if until > now && self.core.rq(cpu).need_resched_lazy {
-            self.events.push(until, Due::ReturnToUser(cpu));
+            self.clock.events.push(until, Due::ReturnToUser(cpu));
         }
     }
 
     /// Whether a task that is asked to reschedule at the end of a system call is still in the
     /// kernel, since the call takes time: then the request is acted on as in any kernel code.
     pub(crate) fn stays_in_kernel(&self, cpu: CpuId) -> bool {
-        self.kernel_mode.is_tracked() && self.kernel_mode.until(cpu) > self.core.now
+        self.cpus.kernel_mode.is_tracked() && self.cpus.kernel_mode.until(cpu) > self.core.now
     }
 
     /// An interrupt of `cpu` ends, or the task's system call does: in user mode a lazy request is
     /// acted on; in the kernel it waits for the return to user mode.
     #[inline]
     pub(crate) fn interrupt_returns(&mut self, cpu: CpuId) {
-        if self.core.rq(cpu).need_resched_lazy && self.core.now >= self.kernel_mode.until(cpu) {
+        if self.core.rq(cpu).need_resched_lazy && self.core.now >= self.cpus.kernel_mode.until(cpu)
+        {
             self.core.resched_curr(cpu);
         }
     }
@@ -138,9 +139,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Lazy requests that came while their CPU's task is in the kernel wait for its return.
     pub(crate) fn await_lazy(&mut self) {
         while let Some(cpu) = self.core.take_lazy() {
-            let until = self.kernel_mode.until(cpu);
+            let until = self.cpus.kernel_mode.until(cpu);
             if until > self.core.now {
-                self.events.push(until, Due::ReturnToUser(cpu));
+                self.clock.events.push(until, Due::ReturnToUser(cpu));
             }
         }
     }
@@ -148,10 +149,11 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The burst of `cpu` has ended together with its time in the kernel, and it was asked to
     /// reschedule meanwhile: it does so before the program goes on.
     pub(crate) fn reschedules_on_return(&self, cpu: CpuId) -> bool {
-        if !self.kernel_mode.is_tracked() {
+        if !self.cpus.kernel_mode.is_tracked() {
             return false;
         }
         let rq = self.core.rq(cpu);
-        (rq.need_resched || rq.need_resched_lazy) && self.kernel_mode.until(cpu) == self.core.now
+        (rq.need_resched || rq.need_resched_lazy)
+            && self.cpus.kernel_mode.until(cpu) == self.core.now
     }
 }

@@ -209,10 +209,10 @@ impl<S: TraceSink> Engine<'_, S> {
         locks.granted[cpu.index()] = Some(taken.transfer_ns);
         self.count_lock(taken);
         self.core.park_resched(cpu);
-        self.events.push(begin, Due::LockTaken(cpu));
+        self.clock.events.push(begin, Due::LockTaken(cpu));
         if let Some(prev) = prev {
             self.keep_rest(cpu, prev);
-            self.burst_ends.set(cpu, Nanos::MAX);
+            self.clock.burst_ends.set(cpu, Nanos::MAX);
         }
         true
     }
@@ -223,7 +223,7 @@ impl<S: TraceSink> Engine<'_, S> {
             locks.spins[cpu.index()] = false;
         }
         if let Some(prev) = self.core.rq(cpu).curr {
-            let rest = self.execs[prev.index()].remaining;
+            let rest = self.tasks[prev].remaining;
             self.start_owed_burst(cpu, prev, 0, rest);
         }
         self.schedule(cpu);
@@ -240,7 +240,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return false;
         }
         self.core.tasks[task.index()].state = TaskState::Running;
-        self.execs[task.index()].waiting = Waiting::No;
+        self.tasks[task].waiting = Waiting::No;
         self.lock_wakeup(self.core.task(task).cpu, this_cpu, waker);
         true
     }
@@ -278,7 +278,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let taken = locks.take(wake.this_cpu, wake.this_cpu, now, lock.compared);
         let begin = now.saturating_add(taken.total());
-        self.events.push(begin, Due::WakeTaken(locks.keep(wake)));
+        self.clock.events.push(begin, Due::WakeTaken(locks.keep(wake)));
         self.count_lock(taken);
         self.pay_for_wakeup(wake.this_cpu, wake.waker, taken.total());
         true

@@ -26,7 +26,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         self.core.clear_resched(cpu);
         self.drain();
-        if self.error.is_some() {
+        if self.custody.has_failed() {
             return;
         }
         if followed {
@@ -105,7 +105,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Takes `prev` off the runqueue if it blocks, exits or must move; says how it leaves, and
     /// whether it must move.
     fn leave(&mut self, cpu: CpuId, prev: TaskId) -> (SwitchOut, bool) {
-        let exec = &mut self.execs[prev.index()];
+        let exec = &mut self.tasks[prev];
         let (yielded, must_move) = (std::mem::take(&mut exec.yielded), exec.must_move);
         let t = self.core.task(prev);
         let (state, class) = (t.state, t.class);
@@ -182,22 +182,17 @@ impl<S: TraceSink> Engine<'_, S> {
             }
             let rq = &mut self.core.rqs[cpu.index()];
             rq.idle_since = now;
-            self.nr_busy -= 1;
-            self.burst_ends.set(cpu, Nanos::MAX);
+            self.clock.cpu_idle(cpu);
             self.core_busy(cpu, false);
             if self.core.rq(cpu).nr_running == 0 {
                 self.core.idle_cpus.set(cpu);
             } else {
-                self.idle_suspects.push(cpu);
+                self.custody.suspect(cpu);
             }
             return;
         };
         if prev.is_none() {
-            if self.nr_busy == 0 {
-                let (tick, late) = (self.core.tick_nsec, self.core.timer_delay_ns);
-                self.next_tick = (now.saturating_sub(late) / tick + 1) * tick + late;
-            }
-            self.nr_busy += 1;
+            self.clock.cpu_busy(now, self.core.tick_nsec, self.core.timer_delay_ns);
             self.core_busy(cpu, true);
             self.core.idle_cpus.clear(cpu);
         }
@@ -206,7 +201,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_out(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>, out: SwitchOut) {
         self.keep_rest(cpu, prev);
-        if self.cold_caches.is_some() {
+        if self.cpus.cold_caches.is_some() {
             self.caches_used(cpu, prev);
         }
         let t = self.account(cpu, prev);
@@ -249,13 +244,13 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
         let mut cost = self.switch_cost(cpu, from_idle);
-        let exec = &mut self.execs[next.index()];
+        let exec = &mut self.tasks[next];
         let last = std::mem::replace(&mut exec.last_cpu, cpu.0);
         let has_run = std::mem::replace(&mut exec.has_run, true);
         if has_run && last != cpu.0 {
             cost += self.migration_cost(cpu, next, last);
         }
-        let refill = match self.cold_caches {
+        let refill = match self.cpus.cold_caches {
             Some(_) => self.refill_caches(cpu, CpuId(last), next),
             None => 0,
         };
@@ -302,7 +297,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The migration thread's work: `task` has left `cpu`, which its affinity forbids.
     fn move_away(&mut self, cpu: CpuId, task: TaskId) {
-        self.execs[task.index()].must_move = false;
+        self.tasks[task].must_move = false;
         let to = schedlab_sched::boundary::class::select_idle_cpu(&self.core, task, cpu);
         self.core.set_task_cpu(task, to);
         self.drain();

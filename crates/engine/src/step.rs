@@ -30,7 +30,7 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn step(&mut self, cpu: CpuId) {
         let task = self.core.rq(cpu).curr.expect("an idle CPU has no burst to end");
         self.burst_ended(cpu, task);
-        self.execs[task.index()].wall_until = None;
+        self.tasks[task].wall_until = None;
         if self.reschedules_on_return(cpu) {
             self.pause(cpu, task);
             self.schedule(cpu);
@@ -38,7 +38,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         loop {
             self.count_round(cpu);
-            if self.error.is_some() {
+            if self.custody.has_failed() {
                 return;
             }
             match self.step_once(cpu, task) {
@@ -49,7 +49,7 @@ impl<S: TraceSink> Engine<'_, S> {
                     return;
                 }
                 Next::BusyUntil(at) => {
-                    self.execs[task.index()].wall_until = Some(at);
+                    self.tasks[task].wall_until = Some(at);
                     self.start_burst(cpu, task, 0, 0);
                     return;
                 }
@@ -78,7 +78,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn leaves_call(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let rq = self.core.rq(cpu);
         let reschedules = rq.need_resched || rq.need_resched_lazy;
-        let leaves = reschedules || self.execs[task.index()].overhead > 0;
+        let leaves = reschedules || self.tasks[task].overhead > 0;
         if leaves {
             self.pause(cpu, task);
         }
@@ -94,12 +94,12 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
-        let exec = &mut self.execs[task.index()];
+        let exec = &mut self.tasks[task];
         exec.overhead = exec.overhead.saturating_add(ns);
     }
 
     fn step_once(&mut self, cpu: CpuId, task: TaskId) -> Next {
-        let exec = &mut self.execs[task.index()];
+        let exec = &mut self.tasks[task];
         let workload = self.workload;
         let program = &workload.tasks[exec.spec as usize].program;
         let pending = exec.shared.as_mut().and_then(|shared| shared.pending.take());
@@ -126,7 +126,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 let (class, core) = self.class(self.core.task(task).class);
                 class.yield_task(core, cpu);
                 self.drain();
-                self.execs[task.index()].yielded = true;
+                self.tasks[task].yielded = true;
                 Next::Yield
             }
             // The child exists, and may preempt, when the work of the fork is done.
@@ -183,14 +183,14 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     fn block_until(&mut self, task: TaskId, at: Nanos, state: TaskState) -> Next {
-        self.execs[task.index()].waiting = Waiting::Event;
-        self.events.push(at, Due::Wake(task));
+        self.tasks[task].waiting = Waiting::Event;
+        self.clock.events.push(at, Due::Wake(task));
         Next::Block(state)
     }
 
     fn timer(&mut self, task: TaskId, timer: u32, period_ns: Nanos, mode: TimerMode) -> Next {
         let now = self.core.now;
-        let boundary = &mut self.execs[task.index()].timers[timer as usize];
+        let boundary = &mut self.tasks[task].timers[timer as usize];
         *boundary = boundary.saturating_add(period_ns);
         let at = *boundary;
         if at > now {
@@ -221,12 +221,12 @@ impl<S: TraceSink> Engine<'_, S> {
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
         self.emit(cpu, EventKind::Exit { task });
-        self.nr_live -= 1;
+        self.tasks.exited();
         self.outcome.nr_exited += 1;
         let dead = Next::Block(TaskState::Dead);
-        let Some(parent) = self.execs[task.index()].parent else { return dead };
-        self.execs[parent.index()].children -= 1;
-        let is_last = self.uncount_child(parent, self.execs[task.index()].spec);
+        let Some(parent) = self.tasks[task].parent else { return dead };
+        self.tasks[parent].children -= 1;
+        let is_last = self.uncount_child(parent, self.tasks[task].spec);
         if self.walk_of_exit(parent) || is_last {
             self.charge(task, self.costs.wakeup_ns);
             self.wake(parent, cpu, Some(task));

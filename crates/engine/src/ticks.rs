@@ -15,11 +15,15 @@ use schedlab_model::{CpuId, TaskId, TraceSink};
 impl<S: TraceSink> Engine<'_, S> {
     /// The tick that is due, or several at once.
     pub(crate) fn tick(&mut self) {
-        let nr = if self.may_pass_ticks { self.nr_quiet_ticks() } else { 0 };
+        let nr = if self.stack.has_quiet_ticks && self.cpus.has_plain_bursts() {
+            self.nr_quiet_ticks()
+        } else {
+            0
+        };
         if nr > 0 {
             self.pass_ticks(nr);
         } else {
-            self.next_tick += self.core.tick_nsec;
+            self.clock.ticked(1, self.core.tick_nsec);
             self.take_tick();
         }
     }
@@ -29,9 +33,9 @@ impl<S: TraceSink> Engine<'_, S> {
         self.core.note_tick();
         let tick_ns = self.costs.tick_ns;
         // Every busy CPU loses as much, unless siblings or kernel code make a difference.
-        let is_uniform = self.has_plain_bursts;
+        let is_uniform = self.cpus.has_plain_bursts();
         if is_uniform {
-            self.burst_ends.move_all(tick_ns);
+            self.clock.burst_ends.move_all(tick_ns);
         }
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
@@ -67,7 +71,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn resched_after_tick(&mut self, cpu: CpuId) {
         self.core.park_resched(cpu);
         let at = self.core.now.saturating_add(self.costs.tick_resched_ns);
-        self.events.push(at, Due::ReturnToUser(cpu));
+        self.clock.events.push(at, Due::ReturnToUser(cpu));
     }
 
     /// How many ticks, from the one that is due, may be taken at once; 0: it is no quiet one.
@@ -94,11 +98,11 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Ticks, the one that is due included, before anything else happens; at least 1.
     fn nr_ticks_ahead(&self) -> u64 {
         let (now, tick) = (self.core.now, self.core.tick_nsec);
-        let next = self.events.next_time().min(self.interrupts.next_time());
-        let next = next.min(self.end_ns()).min(self.next_check);
+        let next = self.clock.events.next_time().min(self.interrupts.next_time());
+        let next = next.min(self.end_ns()).min(self.custody.next_check());
         let before_next = next.saturating_sub(now).div_ceil(tick);
         // Each tick puts the ends of bursts off; a burst that ends with a tick ends after it.
-        let room = self.burst_ends.first_time().saturating_sub(now);
+        let room = self.clock.burst_ends.first_time().saturating_sub(now);
         let before_end = match tick.checked_sub(self.costs.tick_ns) {
             Some(gain) if gain > 0 => room / gain + 1,
             _ => 1,
@@ -109,9 +113,9 @@ impl<S: TraceSink> Engine<'_, S> {
     fn pass_ticks(&mut self, nr: u64) {
         let tick = self.core.tick_nsec;
         self.core.now += (nr - 1) * tick;
-        self.next_tick += nr * tick;
+        self.clock.ticked(nr, tick);
         self.core.note_tick();
-        self.burst_ends.move_all(nr * self.costs.tick_ns);
+        self.clock.burst_ends.move_all(nr * self.costs.tick_ns);
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
             self.outcome.nr_ticks += nr;

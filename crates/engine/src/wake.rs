@@ -18,8 +18,7 @@ const BURST_STEPS_MAX: u32 = 10_000;
 impl<S: TraceSink> Engine<'_, S> {
     /// The launcher releases an arrival.
     pub(crate) fn release(&mut self, index: u32) {
-        let arrival = &self.arrivals[index as usize];
-        let (spec, name) = (arrival.spec, arrival.name.clone());
+        let (spec, name) = self.tasks.arrival(index);
         let allowed = self.workload.tasks[spec as usize].attr.affinity;
         let this_cpu =
             allowed.and_then(|mask| mask.and(&self.core.cpus).first_cpu()).unwrap_or(CpuId(0));
@@ -36,15 +35,13 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn fork(&mut self, cpu: CpuId, parent: TaskId, spec: u32) -> Next {
         if self.core.tasks.len() as u64 >= TASKS_MAX {
             let time_ns = self.core.now;
-            self.error.get_or_insert(SimError::TooManyTasks { max: TASKS_MAX, time_ns });
+            self.fail(SimError::TooManyTasks { max: TASKS_MAX, time_ns });
             return Next::Call;
         }
-        let number = self.nr_forked[spec as usize];
-        self.nr_forked[spec as usize] += 1;
+        let number = self.tasks.fork(spec);
         let name = format!("{}-{number}", self.workload.tasks[spec as usize].name);
-        self.nr_live += 1;
         let task = self.create(spec, name, cpu, Some(parent));
-        self.execs[parent.index()].children += 1;
+        self.tasks[parent].children += 1;
         self.count_child(parent, spec);
         self.charge(task, self.costs.child_start_ns);
         self.start(task, WakeKind::Fork, cpu, Some(parent));
@@ -80,7 +77,7 @@ impl<S: TraceSink> Engine<'_, S> {
         });
         let info = TaskInfo { name: name.clone(), spec: Some(spec), pid: 0 };
         self.sink.task(id, &info);
-        self.execs.push(Exec {
+        self.tasks.push(Exec {
             spec,
             interpreter: Interpreter::new(self.config.seed, id),
             remaining: 0,
@@ -125,7 +122,7 @@ impl<S: TraceSink> Engine<'_, S> {
             class.migrate_task_rq(core, task, cpu);
         }
         self.core.tasks[task.index()].cpu = cpu;
-        self.execs[task.index()].last_cpu = cpu.0;
+        self.tasks[task].last_cpu = cpu.0;
         self.emit(cpu, EventKind::Fork { task, parent });
         let enqueue = if flags.is_fork() { EnqueueFlags::INITIAL } else { EnqueueFlags::WAKEUP };
         self.activate(cpu, task, enqueue, flags);
@@ -175,7 +172,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.locks.is_some() && self.wakes_spinning(task, this_cpu, waker) {
             return;
         }
-        let exec = &mut self.execs[task.index()];
+        let exec = &mut self.tasks[task];
         exec.waiting = Waiting::No;
         exec.runnable_since = self.core.now;
         self.note_burst(task);
@@ -279,7 +276,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     #[inline(never)]
     fn look_ahead(&mut self, task: TaskId) {
-        let exec = &self.execs[task.index()];
+        let exec = &self.tasks[task];
         let program = &self.workload.tasks[exec.spec as usize].program;
         let burst =
             exec.interpreter.peek_burst(program, &self.config.machine.memory, BURST_STEPS_MAX);

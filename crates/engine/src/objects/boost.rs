@@ -20,7 +20,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Kernel priority and class of `task` with attributes `attr` and all that it holds.
     pub(crate) fn effective(&self, task: TaskId, attr: &SchedAttr) -> (i32, u8) {
         let normal = attr.kernel_prio();
-        let held = self.execs[task.index()].shared.iter().flat_map(|shared| &shared.held);
+        let held = self.tasks[task].shared.iter().flat_map(|shared| &shared.held);
         let prio = held.map(|id| self.lent_prio(*id)).fold(normal, i32::min);
         let policy = match prio {
             _ if prio == normal => attr.policy,
@@ -51,7 +51,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The deadline task that lends `task`, with attributes `attr`, its parameters.
     pub(crate) fn donor(&self, task: TaskId, attr: &SchedAttr) -> Option<TaskId> {
-        let held = self.execs[task.index()].shared.iter().flat_map(|shared| &shared.held);
+        let held = self.tasks[task].shared.iter().flat_map(|shared| &shared.held);
         let top = held.filter_map(|id| match &self.objects.objects[id.index()] {
             Object::Mutex(mutex) if mutex.protocol == MutexProtocol::Inherit => {
                 mutex.waiters.first().filter(|top| self.core.task(*top).prio < 0)
@@ -65,7 +65,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The one that lends it now.
     pub(crate) fn current_donor(&self, task: TaskId) -> Option<TaskId> {
-        self.execs[task.index()].shared.as_ref().and_then(|shared| shared.donor)
+        self.tasks[task].shared.as_ref().and_then(|shared| shared.donor)
     }
 
     /// Tells the deadline class of a change of the one that lends `task`, which is on no queue.
@@ -90,7 +90,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 break;
             }
             self.change(at, &attr);
-            let Waiting::On(object) = self.execs[at.index()].waiting else { break };
+            let Waiting::On(object) = self.tasks[at].waiting else { break };
             let deadline = if prio < 0 { self.deadline(at) } else { 0 };
             let Some(Object::Mutex(mutex)) = self.objects.objects.get_mut(object.index()) else {
                 break;

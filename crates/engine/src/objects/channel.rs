@@ -157,7 +157,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let channel = self.objects.channel(id);
         let mut writers = std::mem::take(&mut channel.writers);
         let fits = |writer: TaskId| {
-            let shared = self.execs[writer.index()].shared.as_ref();
+            let shared = self.tasks[writer].shared.as_ref();
             let pending = shared.and_then(|shared| shared.pending);
             matches!(pending, Some(Step::Send { bytes, .. }) if channel.room_for(bytes) > 0)
         };

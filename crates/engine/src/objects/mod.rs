@@ -132,7 +132,7 @@ impl Objects {
 impl<S: TraceSink> Engine<'_, S> {
     /// What `task` keeps for its use of objects.
     pub(crate) fn shared(&mut self, task: TaskId) -> &mut Shared {
-        self.execs[task.index()].shared.get_or_insert_default()
+        self.tasks[task].shared.get_or_insert_default()
     }
 
     /// Carries out a step that touches objects. `retried`: the task was woken in the midst of it.
@@ -174,7 +174,7 @@ impl<S: TraceSink> Engine<'_, S> {
         object: ObjectId,
         pending: Option<Step>,
     ) -> Next {
-        self.execs[task.index()].waiting = Waiting::On(object);
+        self.tasks[task].waiting = Waiting::On(object);
         if pending.is_some() {
             self.shared(task).pending = pending;
         }
@@ -192,8 +192,8 @@ impl<S: TraceSink> Engine<'_, S> {
     #[cold]
     fn misuse(&mut self, task: TaskId, object: ObjectId, what: &'static str) -> Next {
         let spec = &self.workload.objects[object.index()];
-        self.error.get_or_insert_with(|| SimError::Misuse {
-            task: self.execs[task.index()].name.clone(),
+        self.fail(SimError::Misuse {
+            task: self.tasks[task].name.clone(),
             what,
             object: format!("{} {:?}", spec.kind.name(), spec.name),
             time_ns: self.core.now,
@@ -203,7 +203,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// A task that exits may hold no mutex: nobody could ever unlock it.
     pub(crate) fn check_exit(&mut self, task: TaskId) {
-        let held = self.execs[task.index()].shared.as_ref().and_then(|s| s.held.first().copied());
+        let held = self.tasks[task].shared.as_ref().and_then(|s| s.held.first().copied());
         if let Some(mutex) = held {
             self.misuse(task, mutex, "exits while it holds");
         }
@@ -211,7 +211,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// `parent` has forked a task of description `spec`.
     pub(crate) fn count_child(&mut self, parent: TaskId, spec: u32) {
-        if self.objects.joins_one[self.execs[parent.index()].spec as usize] {
+        if self.objects.joins_one[self.tasks[parent].spec as usize] {
             let children = &mut self.shared(parent).children;
             match children.iter_mut().find(|(child, _)| *child == spec) {
                 Some((_, count)) => *count += 1,
@@ -222,7 +222,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// A child of description `spec` has exited. Returns whether `parent` waited for the last one.
     pub(crate) fn uncount_child(&mut self, parent: TaskId, spec: u32) -> bool {
-        let exec = &mut self.execs[parent.index()];
+        let exec = &mut self.tasks[parent];
         if exec.waiting == Waiting::Children {
             return exec.children == 0;
         }
@@ -243,7 +243,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if !self.shared(task).children.iter().any(lives) {
             return Next::Call;
         }
-        self.execs[task.index()].waiting = Waiting::ChildrenOf(spec);
+        self.tasks[task].waiting = Waiting::ChildrenOf(spec);
         self.emit(cpu, EventKind::Block { task, object: self.workload.trace_children() });
         Next::Block(TaskState::Sleeping)
     }

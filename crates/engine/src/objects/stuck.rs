@@ -33,12 +33,11 @@ impl fmt::Display for BlockedTask {
 impl<S: TraceSink> Engine<'_, S> {
     /// Every task that waits for another one, in order of their numbers.
     pub(crate) fn blocked_tasks(&self) -> Vec<BlockedTask> {
-        let all = (0..self.execs.len() as u32).map(TaskId);
-        all.filter_map(|task| self.blocked_task(task)).collect()
+        self.tasks.ids().filter_map(|task| self.blocked_task(task)).collect()
     }
 
     fn blocked_task(&self, task: TaskId) -> Option<BlockedTask> {
-        let exec = &self.execs[task.index()];
+        let exec = &self.tasks[task];
         let blocked = |act, object, holder| {
             Some(BlockedTask { task: exec.name.clone(), act, object, holder })
         };
@@ -69,7 +68,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn act_on(&self, task: TaskId, id: ObjectId) -> (&'static str, Option<String>) {
         match self.objects.objects.get(id.index()) {
             Some(Object::Mutex(mutex)) => {
-                let holder = mutex.holder.map(|holder| self.execs[holder.index()].name.clone());
+                let holder = mutex.holder.map(|holder| self.tasks[holder].name.clone());
                 ("waits for", holder)
             }
             Some(Object::Channel(channel)) if channel.readers.contains(task) => {
