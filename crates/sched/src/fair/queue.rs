@@ -501,48 +501,59 @@ impl FairClass {
     }
 
     pub(super) fn pick_task_fair(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
-        'again: loop {
-            let mut q = cpu.0;
-            if self.rq(q).nr_queued == 0 {
-                return None;
-            }
-            loop {
-                let mut curr = self.rq(q).curr;
-                if curr != NIL {
-                    if self.ent(curr).on_rq {
-                        self.update_curr(core, q);
-                    } else {
-                        curr = NIL;
-                    }
-                }
-                if self.bandwidth.is_some() && self.check_runtime(core, q) && self.ends_at(q) {
-                    continue 'again;
-                }
-                let e = match self.rules.algorithm {
-                    Algorithm::Cfs => self.pick_cfs(q, curr),
-                    _ => {
-                        let e = self.pick_next_eevdf(q);
-                        if e != NIL && self.ent(e).delayed {
-                            self.complete_delayed(core, cpu, e);
-                            continue 'again;
-                        }
-                        e
-                    }
-                };
-                assert!(e != NIL, "a queue of {} entities names none", self.rq(q).nr_queued);
-                if self.is_task(e) {
-                    if self.has_extras {
-                        if self.is_hierarchy_throttled(q) {
-                            self.throttle_task(core, cpu, e);
-                            continue 'again;
-                        }
-                        self.hrtick_pick(core, q, e);
-                    }
-                    return Some(self.entity_task(e));
-                }
-                q = self.ent(e).my_q;
+        while self.rq(cpu.0).nr_queued != 0 {
+            let picked = self.pick_from_root(core, cpu);
+            if picked.is_some() {
+                return picked;
             }
         }
+        None
+    }
+
+    /// Goes down from the root queue of `cpu` to the task to run. `None`: what it came to may not
+    /// run now and has left its queue, so that the choice begins anew.
+    #[inline(always)]
+    fn pick_from_root(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
+        let mut q = cpu.0;
+        loop {
+            let mut curr = self.rq(q).curr;
+            if curr != NIL {
+                if self.ent(curr).on_rq {
+                    self.update_curr(core, q);
+                } else {
+                    curr = NIL;
+                }
+            }
+            if self.bandwidth.is_some() && self.check_runtime(core, q) && self.ends_at(q) {
+                return None;
+            }
+            let e = match self.rules.algorithm {
+                Algorithm::Cfs => self.pick_cfs(q, curr),
+                _ => self.pick_next_eevdf(q),
+            };
+            assert!(e != NIL, "a queue of {} entities names none", self.rq(q).nr_queued);
+            if self.ent(e).delayed {
+                self.complete_delayed(core, cpu, e);
+                return None;
+            }
+            if self.is_task(e) {
+                let may_run = !self.has_extras || self.may_run(core, cpu, q, e);
+                return may_run.then(|| self.entity_task(e));
+            }
+            q = self.ent(e).my_q;
+        }
+    }
+
+    /// Whether task entity `e`, chosen in queue `q`, may run: if its group has used its quota, it
+    /// leaves. Else the high-resolution tick learns of the choice.
+    #[cold]
+    fn may_run(&mut self, core: &mut Core, cpu: CpuId, q: u32, e: u32) -> bool {
+        if self.is_hierarchy_throttled(q) {
+            self.throttle_task(core, cpu, e);
+            return false;
+        }
+        self.hrtick_pick(core, q, e);
+        true
     }
 
     /// `prev` stops running. Entities that it shares with `next` go on.
