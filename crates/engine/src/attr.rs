@@ -53,6 +53,7 @@ impl<S: TraceSink> Engine<'_, S> {
             core.dequeue_delayed(task);
         }
         let is_queued = self.core.task(task).on_rq;
+        debug_assert!(is_queued || !is_running, "task {task} runs on no queue");
         let moved = new_prio != old_prio;
         if is_running {
             self.account(cpu, task);
@@ -67,6 +68,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         class.attr_changing(core, task, attr);
         let cpus_allowed = attr.affinity.unwrap_or(core.cpus).and(&core.cpus);
+        assert!(!cpus_allowed.is_empty(), "the workload was checked: task {task} keeps a CPU");
         let t = &mut core.tasks[task.index()];
         let old_attr = std::mem::replace(&mut t.attr, *attr);
         t.prio = new_prio;
@@ -94,6 +96,7 @@ impl<S: TraceSink> Engine<'_, S> {
         } else if moved || is_lent_anew {
             class.prio_changed(core, cpu, task, old_prio);
         }
+        debug_assert_eq!(self.core.is_running(task), is_running, "task {task} was switched");
         self.drain();
         if self.watch.is_some() {
             self.note_cause(&Cause::Attr { task });
@@ -110,6 +113,10 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.change(task, &attr);
             }
         }
+        debug_assert!(self.tasks.ids().all(|task| {
+            let t = self.core.task(task);
+            t.state == TaskState::Dead || self.effective(task, &t.attr).1 == t.class
+        }));
         self.each_class(|class, core| class.reclassed(core));
         self.drain();
     }

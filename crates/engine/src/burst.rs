@@ -106,6 +106,7 @@ impl<S: TraceSink> Engine<'_, S> {
             }
         };
         let end = wall.map_or(end, |wall| end.max(wall));
+        debug_assert!(end >= now, "the burst of task {task} ends before it begins");
         self.clock.burst_ends.set(cpu, end);
         if self.cpus.kernel_mode.is_tracked() {
             let stretched =
@@ -116,6 +117,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The running task of `cpu` loses `ns` to an interrupt: its burst ends later.
     pub(crate) fn extend_burst(&mut self, cpu: CpuId, ns: Nanos) {
+        debug_assert!(self.core.rq(cpu).curr.is_some(), "idle CPU {cpu} has no burst to extend");
         let is_wall_bound = self.wall_until(cpu).is_some();
         let end = match &mut self.cpus.pace {
             // It spins for a lock, and its burst is put away.
@@ -184,6 +186,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// `task` leaves `cpu`: keeps what is left of its burst, and since when it waits.
     #[inline]
     pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
+        debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "the burst of CPU {cpu} is another's");
         let exec = &mut self.tasks[task];
         exec.runnable_since = self.core.now;
         if self.cpus.has_plain_bursts() {

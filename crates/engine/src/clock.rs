@@ -95,6 +95,7 @@ impl Line {
     fn pop_front(&mut self) -> Option<Entry> {
         let first = self.front().copied();
         self.gone += 1;
+        debug_assert!(self.gone <= self.entries.len(), "more events went than came");
         if self.gone >= self.entries.len() {
             self.entries.clear();
             self.gone = 0;
@@ -135,6 +136,7 @@ impl EventQueue {
     /// Adds an event.
     #[inline]
     pub fn push(&mut self, at: Nanos, due: Due) {
+        debug_assert!(self.sequence < 1 << 62, "the number of an event reaches into its phase");
         // One number orders by phase first, then by insertion.
         let order = (due.phase() << 62) | self.sequence;
         self.sequence += 1;
@@ -198,7 +200,10 @@ impl EventQueue {
         }
         let entry = if self.is_in_line() { self.line.pop_front() } else { self.heap.pop() };
         let next = |entry: Option<&Entry>| entry.map_or(u128::MAX, |entry| entry.key);
+        let before = self.first;
+        debug_assert_eq!(entry.map(|entry| entry.key), Some(before), "the first event is lost");
         self.first = next(self.line.front()).min(next(self.heap.peek()));
+        debug_assert!(self.first > before, "events came out of order");
         entry.map(|entry| entry.due)
     }
 }
@@ -237,6 +242,11 @@ impl Node {
         } else if at == before {
             self.first = self.first.min(slot as u32);
         }
+        debug_assert_eq!(self.times[self.first as usize], self.least, "the least time is another");
+        debug_assert!(
+            self.times.iter().all(|time| *time >= self.least),
+            "a lesser time was missed"
+        );
         self.least != before
     }
 
@@ -294,6 +304,10 @@ impl BurstEnds {
     /// Sets the end of `cpu`'s burst, which lies behind all moves so far.
     #[inline(always)]
     pub fn set(&mut self, cpu: CpuId, at: Nanos) {
+        debug_assert!(
+            at >= self.moved,
+            "the burst of CPU {cpu} ends before ticks that it has taken"
+        );
         let at = if at == Nanos::MAX { at } else { at - self.moved };
         let index = cpu.index();
         let node = &mut self.leaves[index / FAN_OUT];
@@ -376,6 +390,7 @@ impl Clock {
     /// `nr` ticks of `tick_nsec` have been taken.
     #[inline]
     pub fn ticked(&mut self, nr: u64, tick_nsec: Nanos) {
+        debug_assert!(self.nr_busy > 0, "no CPU is there to take the tick");
         self.next_tick += nr * tick_nsec;
     }
 
@@ -391,7 +406,13 @@ impl Clock {
         if self.nr_busy == 0 {
             self.next_tick = (now.saturating_sub(late) / tick_nsec + 1) * tick_nsec + late;
         }
+        debug_assert!(self.next_tick >= now, "the tick of a busy CPU is overdue");
         self.nr_busy += 1;
+    }
+
+    /// CPUs that do not run their idle task.
+    pub fn nr_busy(&self) -> u32 {
+        self.nr_busy
     }
 
     /// `cpu` becomes idle: it has no burst to end.

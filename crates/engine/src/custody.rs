@@ -3,8 +3,10 @@
 
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
+use crate::exec::Waiting;
 use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
+use schedlab_sched::TaskState;
 
 /// Program steps and reschedules at one instant before the run is taken to hang.
 const ROUNDS_MAX: u64 = 1_000_000;
@@ -190,8 +192,37 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
+    /// What the engine itself keeps must agree between instants, whatever a scheduler does.
+    fn check_own_state(&self) {
+        let (core, clock) = (&self.core, &self.clock);
+        let cpus = || (0..core.nr_cpus()).map(CpuId);
+        let nr_busy = cpus().filter(|cpu| core.rq(*cpu).curr.is_some()).count();
+        assert_eq!(clock.nr_busy() as usize, nr_busy, "busy CPUs are miscounted");
+        for cpu in cpus() {
+            let rq = core.rq(cpu);
+            assert_eq!(core.idle_cpus.contains(cpu), core.idle_cpu(cpu), "idle CPU {cpu}");
+            let parts: u32 = rq.class_nr_running.iter().sum();
+            assert_eq!(rq.nr_running, parts, "the classes' tasks of CPU {cpu} are not its tasks");
+            match rq.curr {
+                Some(curr) => assert!(self.is_on(cpu, curr), "task {curr} runs off CPU {cpu}"),
+                None => assert_eq!(clock.burst_ends.get(cpu), Nanos::MAX, "idle CPU {cpu}"),
+            }
+        }
+        for task in self.tasks.ids() {
+            let t = core.task(task);
+            assert!(t.class < self.stack.len(), "task {task} is of class {}", t.class);
+            assert!(!t.sched_delayed || t.on_rq, "task {task} is delayed on no queue");
+            // A CPU that spins to take its task off still has it.
+            let sleeps = t.state != TaskState::Running && !t.sched_delayed;
+            assert!(!(t.on_rq && sleeps) || self.is_spinning(t.cpu), "task {task} sleeps queued");
+            let waits = self.tasks[task].waiting != Waiting::No;
+            assert!(!waits || t.state != TaskState::Running, "task {task} waits and is runnable");
+        }
+    }
+
     /// Once in each interval and at the end: counts against tasks held, and the watchdog.
     pub(crate) fn check_all(&mut self) {
+        self.check_own_state();
         self.custody.next_check = self.core.now.saturating_add(self.custody.check_interval);
         self.custody.last_check = (self.core.now, self.outcome.nr_events + self.outcome.nr_ticks);
         let mut held = vec![0u32; self.core.rqs.len()];

@@ -94,6 +94,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
 
     #[inline]
     pub fn emit(&mut self, cpu: CpuId, kind: EventKind) {
+        debug_assert!(cpu.0 < self.core.nr_cpus(), "an event on CPU {cpu}, which does not exist");
         self.outcome.nr_events += 1;
         self.sink.event(&Event { time_ns: self.core.now, cpu, kind });
     }
@@ -109,12 +110,19 @@ impl<'a, S: TraceSink> Engine<'a, S> {
     #[inline(never)]
     fn drain_requests(&mut self) {
         while let Some(timer) = self.core.take_timer() {
+            assert!(
+                timer.at >= self.core.now,
+                "class {} asks for a timer in the past",
+                timer.class
+            );
+            assert!(timer.class < self.stack.len(), "a timer of class {} of no one", timer.class);
             let due = Due::ClassTimer { class: timer.class, token: timer.token };
             self.clock.events.push(timer.at, due);
         }
         let mut index = 0;
         while let Some((task, from, cpu)) = self.core.nth_move(index) {
             index += 1;
+            assert_ne!(from, cpu, "task {task} migrates to where it is");
             self.emit(cpu, EventKind::Migrate { task, from });
             let t = self.core.task(task);
             if !t.cpus_allowed.contains(cpu) {
@@ -169,6 +177,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             if now != self.core.now {
                 self.custody.time_moves();
             }
+            assert!(now >= self.core.now, "time goes back from {} to {now}", self.core.now);
             self.core.now = now;
             self.instant(now);
         }
@@ -181,6 +190,8 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.outcome.bandwidth = self.bandwidth();
         self.outcome.nr_tasks = self.core.tasks.len() as u64;
         self.outcome.nr_switches = self.core.rqs.iter().map(|rq| rq.nr_switches).sum();
+        self.tasks.check_counts(self.outcome.nr_exited);
+        assert!(self.outcome.nr_events >= self.outcome.nr_switches, "a switch left no event");
         self.sink.end(self.core.now);
         self.custody.into_error().map_or(Ok(self.outcome), Err)
     }
@@ -210,6 +221,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 Due::WakeTaken(number) => self.wake_taken(number),
             }
         }
+        debug_assert!(self.clock.events.next_time() > now, "an event was set for the past");
         if self.interrupts.next_time() == now {
             self.take_interrupts();
         }
@@ -225,6 +237,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         loop {
             self.reschedule_all();
+            debug_assert!(self.custody.has_failed() || self.core.next_resched().is_none());
             if !self.core.take_reclass() || self.custody.has_failed() {
                 break;
             }

@@ -104,9 +104,18 @@ impl Tasks {
         *nr_forked - 1
     }
 
-    /// The next task exists.
-    pub fn push(&mut self, exec: Exec) {
+    /// `task`, the next one, exists.
+    pub fn push(&mut self, task: TaskId, exec: Exec) {
+        assert_eq!(task.index(), self.execs.len(), "tasks are created in the order of their ids");
         self.execs.push(exec);
+    }
+
+    /// Everybody who was to come is alive or has exited.
+    pub fn check_counts(&self, nr_exited: u64) {
+        let forked: u64 = self.nr_forked.iter().map(|nr| u64::from(*nr)).sum();
+        let created = self.arrivals.len() as u64 + forked;
+        assert_eq!(self.nr_live + nr_exited, created, "tasks came from nowhere or were forgotten");
+        assert!(self.execs.len() as u64 <= created, "a task was created twice");
     }
 
     /// One has exited.

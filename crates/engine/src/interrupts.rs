@@ -67,6 +67,7 @@ impl<'a> Interrupts<'a> {
     /// Takes the first if it is due at `now`: its CPU and the time that it takes.
     fn pop_at(&mut self, now: Nanos) -> Option<(CpuId, Nanos)> {
         if self.next_time() != now {
+            debug_assert!(self.next_time() > now, "an interrupt was missed");
             return None;
         }
         let Reverse((_, index)) = self.heap.pop()?;

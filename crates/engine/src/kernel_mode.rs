@@ -48,6 +48,7 @@ impl KernelMode {
     /// The task of `cpu` is in the kernel from `now` until `until`.
     #[inline]
     pub fn enter(&mut self, cpu: CpuId, now: Nanos, until: Nanos) {
+        debug_assert!(until >= now, "the task of CPU {cpu} leaves the kernel before it enters");
         self.entered[cpu.index()] = now;
         self.until[cpu.index()] = until;
     }

@@ -220,7 +220,9 @@ impl<S: TraceSink> Engine<'_, S> {
     /// `cpu` has got the lock for which it spun: it chooses now.
     pub(crate) fn lock_taken(&mut self, cpu: CpuId) {
         if let Some(locks) = &mut self.locks {
-            locks.spins[cpu.index()] = false;
+            let spun = std::mem::take(&mut locks.spins[cpu.index()]);
+            assert!(spun, "CPU {cpu} gets a lock for which it does not spin");
+            assert!(locks.granted[cpu.index()].is_some(), "CPU {cpu} got no lock");
         }
         if let Some(prev) = self.core.rq(cpu).curr {
             let rest = self.tasks[prev].remaining;
@@ -287,6 +289,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The waker of late wake-up `number` has got the lock for which it spun.
     pub(crate) fn wake_taken(&mut self, number: u32) {
         let Some(locks) = &mut self.locks else { return };
+        debug_assert!(!locks.late_free.contains(&number), "late wake-up {number} came twice");
         locks.late_free.push(number);
         let LateWake { task, this_cpu, waker, sync } = locks.late[number as usize];
         self.set_wake_has_it(true);
@@ -297,6 +300,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     fn set_wake_has_it(&mut self, has_it: bool) {
         if let Some(locks) = &mut self.locks {
+            assert_ne!(locks.wake_has_it, has_it, "a late wake-up within another");
             locks.wake_has_it = has_it;
         }
     }
@@ -327,6 +331,7 @@ impl<S: TraceSink> Engine<'_, S> {
             // No switch pays for the hold.
             self.lose(cpu, pay.saturating_add(hold_ns));
         } else {
+            debug_assert_eq!(locks.owed, 0, "nobody has paid for the choice before");
             locks.owed = pay;
         }
     }

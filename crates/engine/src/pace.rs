@@ -101,6 +101,10 @@ impl Pace {
         let core = self.core(cpu);
         let nr_busy = &mut self.nr_busy[core];
         *nr_busy = if busy { *nr_busy + 1 } else { *nr_busy - 1 };
+        debug_assert!(
+            *nr_busy as usize <= self.threads[core].len(),
+            "core {core} has no thread left"
+        );
         self.speed(cpu) != before
     }
 
@@ -137,6 +141,7 @@ impl Pace {
         let left = self.cpus[cpu.index()].left_at(now).max(0);
         let ns = (left + WORK_PER_NS - 1) / WORK_PER_NS;
         let ahead = ns * WORK_PER_NS - left;
+        debug_assert!((0..WORK_PER_NS).contains(&ahead), "CPU {cpu} is {ahead} thousandths ahead");
         Rest { ns: Nanos::try_from(ns).unwrap_or(Nanos::MAX), ahead: ahead as u32 }
     }
 
@@ -149,7 +154,9 @@ impl Pace {
     /// Nanoseconds of work, rounded down, that `cpu` does in `ns` at its present speed.
     pub fn at_full_speed(&self, cpu: CpuId, ns: Nanos) -> Nanos {
         let work = u128::from(ns) * u128::from(self.cpus[cpu.index()].speed);
-        (work / u128::from(SMT_SPEED_FULL)) as Nanos
+        let ns_of_work = (work / u128::from(SMT_SPEED_FULL)) as Nanos;
+        debug_assert!(ns_of_work <= ns, "CPU {cpu} is faster than at full speed");
+        ns_of_work
     }
 
     /// Time that `ns` at full speed take on `cpu` at its present speed, rounded up.

@@ -3,6 +3,7 @@
 
 use crate::engine::Engine;
 use crate::error::SchedulerFault;
+use crate::exec::Waiting;
 use crate::observe::Cause;
 use schedlab_model::{CpuId, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use schedlab_sched::boundary::core::{Task, TaskState};
@@ -16,6 +17,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return;
         }
         let prev = self.core.rq(cpu).curr;
+        debug_assert!(prev.is_none_or(|prev| self.is_on(cpu, prev)), "CPU {cpu} runs {prev:?}");
         let (out, must_move) = prev.map_or((SwitchOut::Idle, false), |prev| self.leave(cpu, prev));
         if self.stack.pulls_before_pick {
             self.pull_before_pick(cpu, prev);
@@ -52,6 +54,12 @@ impl<S: TraceSink> Engine<'_, S> {
         if followed && self.watch.is_some() {
             self.note_cause(&Cause::Moved);
         }
+    }
+
+    /// Whether `task` is on the runqueue of `cpu`, waiting or running.
+    pub(crate) fn is_on(&self, cpu: CpuId, task: TaskId) -> bool {
+        let t = self.core.task(task);
+        t.on_rq && !t.sched_delayed && t.cpu == cpu
     }
 
     /// Tells whoever watches, and the locks, what `cpu` will run.
@@ -168,6 +176,8 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.has_followers && (prev.is_none() || next.is_none()) {
             self.tell_idle(cpu, next.is_none(), false);
         }
+        debug_assert_ne!(prev, next, "CPU {cpu} switches to what it runs");
+        debug_assert!(next.is_none_or(|next| self.is_on(cpu, next)), "CPU {cpu} gets {next:?}");
         self.emit(cpu, EventKind::Switch { prev, next, out });
         let now = self.core.now;
         let rq = &mut self.core.rqs[cpu.index()];
@@ -205,6 +215,7 @@ impl<S: TraceSink> Engine<'_, S> {
             self.caches_used(cpu, prev);
         }
         let t = self.account(cpu, prev);
+        debug_assert_eq!(out == SwitchOut::Dead, t.state == TaskState::Dead);
         if out.is_voluntary() {
             t.nr_voluntary_switches += 1;
         } else {
@@ -235,6 +246,7 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn account(&mut self, cpu: CpuId, task: TaskId) -> &mut Task {
         let now = self.core.now;
         let t = &mut self.core.tasks[task.index()];
+        debug_assert!(t.exec_start <= now, "task {task} has started to run in the future");
         let ran = now - t.exec_start;
         t.sum_exec_runtime += ran;
         t.exec_start = now;
@@ -245,6 +257,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn switch_in(&mut self, cpu: CpuId, next: TaskId, from_idle: bool) {
         let mut cost = self.switch_cost(cpu, from_idle);
         let exec = &mut self.tasks[next];
+        debug_assert_eq!(exec.waiting, Waiting::No, "task {next} runs while it waits");
         let last = std::mem::replace(&mut exec.last_cpu, cpu.0);
         let has_run = std::mem::replace(&mut exec.has_run, true);
         if has_run && last != cpu.0 {
@@ -297,6 +310,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// The migration thread's work: `task` has left `cpu`, which its affinity forbids.
     fn move_away(&mut self, cpu: CpuId, task: TaskId) {
+        debug_assert!(!self.core.task(task).on_rq, "task {task} moves while it is queued");
         self.tasks[task].must_move = false;
         let to = schedlab_sched::boundary::class::select_idle_cpu(&self.core, task, cpu);
         self.core.set_task_cpu(task, to);

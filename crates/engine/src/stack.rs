@@ -44,6 +44,8 @@ impl Stack {
         workload: &Workload,
         core: &mut Core,
     ) -> Self {
+        assert!(!classes.is_empty(), "a scheduler without a class");
+        assert!(classes.len() <= CLASSES_MAX, "too many classes");
         let is_owned = POLICIES.map(|policy| classes.iter().any(|class| class.owns(policy)));
         leave_out(&mut classes, &policies(workload));
         let lowest = classes.len() - 1;

@@ -29,6 +29,8 @@ impl<S: TraceSink> Engine<'_, S> {
     /// Goes on with the program of what `cpu` runs.
     pub(crate) fn step(&mut self, cpu: CpuId) {
         let task = self.core.rq(cpu).curr.expect("an idle CPU has no burst to end");
+        debug_assert!(self.clock.burst_ends.get(cpu) <= self.core.now, "a burst ends too early");
+        debug_assert_eq!(self.core.task(task).state, TaskState::Running, "task {task} goes on");
         self.burst_ended(cpu, task);
         self.tasks[task].wall_until = None;
         if self.reschedules_on_return(cpu) {
@@ -41,6 +43,7 @@ impl<S: TraceSink> Engine<'_, S> {
             if self.custody.has_failed() {
                 return;
             }
+            debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "CPU {cpu} has switched");
             match self.step_once(cpu, task) {
                 Next::Continue => {}
                 Next::Busy(ns) => {
@@ -164,6 +167,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The time of a call passes, `ns` beside what is owed already; then `step` is carried out.
     fn call_first(&mut self, task: TaskId, ns: Nanos, step: Step) -> Next {
         self.charge(task, ns);
+        debug_assert!(self.shared(task).pending.is_none(), "task {task} is in two calls at once");
         self.shared(task).pending = Some(step);
         Next::Call
     }
@@ -183,6 +187,8 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     fn block_until(&mut self, task: TaskId, at: Nanos, state: TaskState) -> Next {
+        debug_assert!(at >= self.core.now, "task {task} is to wake in the past");
+        debug_assert_eq!(self.tasks[task].waiting, Waiting::No, "task {task} waits twice");
         self.tasks[task].waiting = Waiting::Event;
         self.clock.events.push(at, Due::Wake(task));
         Next::Block(state)
@@ -225,6 +231,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.outcome.nr_exited += 1;
         let dead = Next::Block(TaskState::Dead);
         let Some(parent) = self.tasks[task].parent else { return dead };
+        assert!(self.tasks[parent].children > 0, "task {task} is no child of task {parent}");
         self.tasks[parent].children -= 1;
         let is_last = self.uncount_child(parent, self.tasks[task].spec);
         if self.walk_of_exit(parent) || is_last {

@@ -39,6 +39,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
+            debug_assert!(self.is_on(cpu, curr), "the tick finds task {curr} off its queue");
             self.outcome.nr_ticks += 1;
             if !is_uniform && tick_ns > 0 {
                 self.extend_burst(cpu, tick_ns);
@@ -114,6 +115,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let tick = self.core.tick_nsec;
         self.core.now += (nr - 1) * tick;
         self.clock.ticked(nr, tick);
+        debug_assert!(self.core.now < self.clock.events.next_time(), "ticks passed over an event");
+        debug_assert!(self.core.now < self.interrupts.next_time(), "ticks passed an interrupt");
         self.core.note_tick();
         self.clock.burst_ends.move_all(nr * self.costs.tick_ns);
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {

@@ -38,6 +38,7 @@ impl<S: TraceSink> Engine<'_, S> {
             self.fail(SimError::TooManyTasks { max: TASKS_MAX, time_ns });
             return Next::Call;
         }
+        debug_assert!(self.core.is_running(parent), "task {parent} forks while it does not run");
         let number = self.tasks.fork(spec);
         let name = format!("{}-{number}", self.workload.tasks[spec as usize].name);
         let task = self.create(spec, name, cpu, Some(parent));
@@ -54,6 +55,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let description = &self.workload.tasks[spec as usize];
         let attr = description.attr;
         let cpus_allowed = attr.affinity.unwrap_or(self.core.cpus).and(&self.core.cpus);
+        assert!(!cpus_allowed.is_empty(), "the workload was checked: task {id} has a CPU");
         self.core.tasks.push(Task {
             prio: attr.kernel_prio(),
             class: self.core.class_of(attr.policy),
@@ -77,25 +79,28 @@ impl<S: TraceSink> Engine<'_, S> {
         });
         let info = TaskInfo { name: name.clone(), spec: Some(spec), pid: 0 };
         self.sink.task(id, &info);
-        self.tasks.push(Exec {
-            spec,
-            interpreter: Interpreter::new(self.config.seed, id),
-            remaining: 0,
-            ahead: 0,
-            overhead: 0,
-            wall_until: None,
-            waiting: Waiting::No,
-            timers: vec![self.core.now; description.program.nr_timers as usize],
-            parent,
-            children: 0,
-            shared: None,
-            must_move: false,
-            yielded: false,
-            runnable_since: self.core.now,
-            has_run: false,
-            last_cpu: cpu.0,
-            name,
-        });
+        self.tasks.push(
+            id,
+            Exec {
+                spec,
+                interpreter: Interpreter::new(self.config.seed, id),
+                remaining: 0,
+                ahead: 0,
+                overhead: 0,
+                wall_until: None,
+                waiting: Waiting::No,
+                timers: vec![self.core.now; description.program.nr_timers as usize],
+                parent,
+                children: 0,
+                shared: None,
+                must_move: false,
+                yielded: false,
+                runnable_since: self.core.now,
+                has_run: false,
+                last_cpu: cpu.0,
+                name,
+            },
+        );
         for class in 0..self.stack.len() {
             let (class, core) = self.class(class);
             class.task_new(core, id);
@@ -106,6 +111,11 @@ impl<S: TraceSink> Engine<'_, S> {
     /// A created task becomes runnable for the first time.
     fn start(&mut self, task: TaskId, kind: WakeKind, this_cpu: CpuId, parent: Option<TaskId>) {
         let flags = WakeFlags { kind, sync: false, migrated: false, this_cpu, waker: parent };
+        debug_assert_eq!(
+            self.core.task(task).state,
+            TaskState::Sleeping,
+            "task {task} starts twice"
+        );
         self.note_burst(task);
         let attr = self.core.task(task).attr;
         if !self.admit(task, &attr) {
@@ -179,6 +189,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let mut flags =
             WakeFlags { kind: WakeKind::Wakeup, sync, migrated: false, this_cpu, waker };
         let t = self.core.task(task);
+        debug_assert_eq!(t.on_rq, t.sched_delayed, "task {task} is woken while it is runnable");
+        debug_assert_ne!(t.state, TaskState::Dead, "task {task} is woken after its exit");
         let prev = t.cpu;
         if t.sched_delayed {
             self.requeue_delayed(prev, task, flags);
@@ -204,6 +216,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn requeue_delayed(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) {
         self.emit(cpu, EventKind::Wakeup { task, waker: flags.waker });
         let t = &mut self.core.tasks[task.index()];
+        debug_assert_eq!(t.cpu, cpu, "task {task} is delayed on another CPU");
         t.sched_delayed = false;
         t.state = TaskState::Running;
         let (class, core) = self.class(self.core.task(task).class);
@@ -242,6 +255,8 @@ impl<S: TraceSink> Engine<'_, S> {
         flags: WakeFlags,
     ) {
         let t = &mut self.core.tasks[task.index()];
+        debug_assert!(!t.on_rq, "task {task} is put on a runqueue twice");
+        debug_assert_eq!(t.cpu, cpu, "task {task} is queued where it is not");
         t.state = TaskState::Running;
         let class = t.class;
         self.core.wake_flags = flags;

@@ -103,7 +103,9 @@ impl<S: TraceSink> Engine<'_, S> {
         let channel = self.objects.channel(id);
         let was_empty = channel.bytes == 0;
         let taken = channel.room_for(bytes);
+        debug_assert!(taken <= bytes, "more than the message goes into {id}");
         channel.bytes += taken;
+        debug_assert!(!channel.is_pipe() || channel.bytes <= channel.capacity, "{id} overflows");
         self.charge(task, self.device.copy_ns(taken));
         if taken > 0 {
             self.charge_lines(cpu, task, id, true);

@@ -174,6 +174,8 @@ impl<S: TraceSink> Engine<'_, S> {
         object: ObjectId,
         pending: Option<Step>,
     ) -> Next {
+        debug_assert_eq!(self.tasks[task].waiting, Waiting::No, "task {task} waits twice");
+        debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "task {task} blocks without a CPU");
         self.tasks[task].waiting = Waiting::On(object);
         if pending.is_some() {
             self.shared(task).pending = pending;
@@ -184,6 +186,8 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// `waker`, running on `cpu`, wakes `task`, and pays for it.
     fn wake_waiter(&mut self, cpu: CpuId, waker: TaskId, task: TaskId, sync: bool) {
+        let waiting = self.tasks[task].waiting;
+        debug_assert!(matches!(waiting, Waiting::On(_)), "task {task} does not wait: {waiting:?}");
         self.charge(waker, self.costs.wakeup_ns);
         self.wake_sync(task, cpu, Some(waker), sync);
     }
@@ -230,6 +234,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let Some(shared) = &mut exec.shared else { return false };
         match shared.children.iter_mut().find(|(child, _)| *child == spec) {
             Some((_, count)) => {
+                assert!(*count > 0, "an exit of a child that task {parent} does not have");
                 *count -= 1;
                 waits && *count == 0
             }

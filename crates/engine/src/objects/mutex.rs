@@ -3,6 +3,7 @@
 
 use super::queue::WaitQueue;
 use crate::engine::Engine;
+use crate::exec::Waiting;
 use crate::step::Next;
 use schedlab_model::{CpuId, MutexProtocol, ObjectId, Step, TaskId, TraceSink};
 
@@ -38,6 +39,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let mutex = self.objects.mutex(object);
         match mutex.holder {
             None => {
+                let is_left = mutex.inherits() && !mutex.waiters.is_empty();
+                debug_assert!(!is_left, "{object} was not handed over to its waiter");
                 mutex.holder = Some(task);
                 // A task that waited does not know whether others still do.
                 mutex.contended = retried;
@@ -67,6 +70,8 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// `task` has the mutex now.
     fn hold(&mut self, task: TaskId, object: ObjectId) {
+        debug_assert_eq!(self.objects.mutex(object).holder, Some(task), "{object} is another's");
+        debug_assert!(!self.shared(task).held.contains(&object), "{object} is held twice");
         self.shared(task).held.push(object);
         if let MutexProtocol::Ceiling { .. } = self.objects.mutex(object).protocol {
             self.adjust_own_priority(task);
@@ -90,8 +95,10 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// `task` gives up the mutex that it holds.
     pub(super) fn release_mutex(&mut self, cpu: CpuId, task: TaskId, object: ObjectId) {
+        debug_assert!(self.shared(task).held.contains(&object), "task {task} lost {object}");
         self.shared(task).held.retain(|held| *held != object);
         let mutex = self.objects.mutex(object);
+        debug_assert_eq!(mutex.holder, Some(task), "task {task} gives up {object} of another");
         mutex.holder = None;
         let was_contended = std::mem::take(&mut mutex.contended);
         let next = if was_contended { mutex.waiters.pop() } else { None };
@@ -104,6 +111,7 @@ impl<S: TraceSink> Engine<'_, S> {
             MutexProtocol::Ceiling { .. } => self.adjust_own_priority(task),
             MutexProtocol::Inherit => {
                 if let Some(next) = next {
+                    debug_assert_eq!(self.tasks[next].waiting, Waiting::On(object));
                     let mutex = self.objects.mutex(object);
                     mutex.holder = Some(next);
                     mutex.contended = !mutex.waiters.is_empty();

@@ -22,6 +22,7 @@ impl WaitQueue {
 
     /// The same, those of equal priority by `deadline`.
     pub fn push_by_deadline(&mut self, task: TaskId, prio: i32, deadline: Nanos) {
+        debug_assert!(!self.contains(task), "task {task} waits here twice");
         let key = (prio.min(FAIR_KEY), deadline);
         let at = self.waiters.partition_point(|(other, _)| *other <= key);
         self.waiters.insert(at, (key, task));

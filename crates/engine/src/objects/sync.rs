@@ -41,6 +41,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let Object::Barrier { parties, waiters } = &mut self.objects.objects[id.index()] else {
             unreachable!("the workload was checked: object {id} is a barrier");
         };
+        debug_assert!((waiters.len() as u32) < *parties, "barrier {id} was not opened");
         if (waiters.len() as u32) + 1 < *parties {
             waiters.push(task);
             self.charge(task, self.costs.syscall_ns);

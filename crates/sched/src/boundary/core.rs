@@ -600,6 +600,7 @@ impl Core {
     #[doc(hidden)]
     #[inline]
     pub fn enter_class(&mut self, class: u8) {
+        debug_assert!(usize::from(class) < CLASSES_MAX, "class {class} is called");
         self.current_class = class;
     }
 
@@ -607,6 +608,7 @@ impl Core {
     #[doc(hidden)]
     #[inline]
     pub fn next_resched(&self) -> Option<CpuId> {
+        debug_assert_eq!(self.resched_pending, self.resched_cpus.weight(), "requests miscounted");
         if self.resched_pending == 0 { None } else { self.resched_cpus.first_cpu() }
     }
 
@@ -615,6 +617,7 @@ impl Core {
     #[inline]
     pub fn clear_resched(&mut self, cpu: CpuId) {
         let rq = &mut self.rqs[cpu.index()];
+        debug_assert!(rq.need_resched || !self.resched_cpus.contains(cpu), "CPU {cpu} asks twice");
         rq.need_resched_lazy = false;
         if rq.need_resched {
             rq.need_resched = false;
