@@ -5,6 +5,10 @@
 //! order in which a real machine is measured is shuffled by the seed (`host_order`), so that a
 //! drift of the machine (heat, other load) does not fall on one scheduler alone.
 
+mod note;
+
+pub use note::Note;
+
 use crate::Experiment;
 use crate::study::{ExperimentSpec, RunsSpec, Study};
 use schedlab_model::random::{Purpose, Stream};
@@ -96,8 +100,8 @@ pub struct Plan {
     pub experiments: Vec<Experiment>,
     /// Runs, in the order of results.
     pub runs: Vec<PlannedRun>,
-    /// What this machine cannot do of the study, for people.
-    pub notes: Vec<String>,
+    /// What this machine cannot do of the study.
+    pub notes: Vec<Note>,
 }
 
 /// What a point of an experiment is made of, beside the scheduler.
@@ -305,9 +309,11 @@ impl Plan {
         let nr_cpus = point_cpus(point, input)?;
         let Some(cpus) = lane_cpus(point.lane, nr_cpus, input) else {
             let name = &self.experiments[point.experiment].name;
-            let available = input.host_cpus.weight();
-            let note =
-                format!("{name} is not measured: it needs {nr_cpus} CPUs, here are {available}");
+            let note = Note::TooFewCpus {
+                experiment: name.clone(),
+                needed: nr_cpus,
+                available: input.host_cpus.weight(),
+            };
             if !self.notes.contains(&note) {
                 self.notes.push(note);
             }

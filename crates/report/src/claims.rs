@@ -4,7 +4,7 @@
 
 use crate::html::{escape, slug};
 use crate::number::{duration, significant};
-use schedlab_lab::claims::{Answer, CheckResult, ClaimResult, Verdict};
+use schedlab_lab::claims::{CheckResult, ClaimResult, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -170,17 +170,17 @@ fn show(check: &CheckResult, value: f64) -> String {
 }
 
 fn answer(check: &CheckResult) -> String {
-    match (&check.answer, &check.reason) {
-        (Answer::Holds, _) => "holds".into(),
-        (Answer::DoesNotHold, _) => "does not hold".into(),
-        (Answer::CannotBeTold, Some(reason)) => format!("cannot be told: {}", escape(reason)),
-        (Answer::CannotBeTold, None) => "cannot be told".into(),
+    let text = check.answer.text();
+    match &check.reason {
+        Some(reason) => format!("{text}: {}", escape(&reason.to_string())),
+        None => text.into(),
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use schedlab_lab::claims::Answer;
 
     /// A claim with one number.
     pub fn claim(study: &str, id: &str, verdict: Verdict) -> ClaimResult {

@@ -5,6 +5,7 @@
 
 use crate::error::{CliError, CliResult};
 use schedlab_lab::Plan;
+use schedlab_lab::plan::Note;
 use schedlab_run::{LaneKind, MachineSpec};
 use schedlab_sim::SimLane;
 use schedlab_vm::VmLane;
@@ -53,13 +54,13 @@ fn refuse(asked: u32, kernels: &BTreeMap<String, u32>) -> CliResult<()> {
     ))
 }
 
-/// Gives models without a machine the kernels' HZ; a line about the others that have another.
+/// Gives models without a machine the kernels' HZ; a note about the others that have another.
 fn follow(
     plan: &mut Plan,
     experiment: usize,
     lane: &SimLane,
     kernels: &BTreeMap<String, u32>,
-) -> Option<String> {
+) -> Option<Note> {
     let (name, hz) = kernels.iter().next()?;
     let is_one = kernels.values().all(|other| other == hz);
     let mut others = Vec::new();
@@ -89,11 +90,10 @@ fn follow(
     if others.is_empty() {
         return None;
     }
-    let texts = |all: &[u32]| all.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    Some(format!(
-        "{}: models have HZ {}, kernel {name} in a guest has HZ {hz}: slices that end at ticks \
-         differ by that",
-        plan.experiments[experiment].name,
-        texts(&others)
-    ))
+    Some(Note::OtherHz {
+        experiment: plan.experiments[experiment].name.clone(),
+        models: others,
+        kernel: name.clone(),
+        hz: *hz,
+    })
 }

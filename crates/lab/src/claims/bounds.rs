@@ -56,6 +56,11 @@ impl Bounds {
         Ok(Self { low, high, is_open })
     }
 
+    /// From `-limit` to `limit`.
+    pub const fn about_zero(limit: f64) -> Self {
+        Self { low: -limit, high: limit, is_open: false }
+    }
+
     /// How `low` to `high` lies to them.
     pub fn lie(self, low: f64, high: f64) -> Lies {
         let (is_low_in, is_high_in) = (self.contains(low), self.contains(high));

@@ -13,6 +13,7 @@
 //! A simulated run, and one in counted time, repeats to the last bit: one is exact and needs no
 //! interval.
 
+use super::bounds::{Bounds, Lies};
 use super::derived::{DERIVED, Derived};
 use super::expression::{Expr, MeasureRef, Operator, Series, Unary};
 use schedlab_metrics::stats;
@@ -42,6 +43,26 @@ pub struct Found {
     pub nr_runs: usize,
     /// Runs in it during which others used the CPUs, with the first one's warning.
     pub disturbed: Option<Disturbed>,
+}
+
+impl Found {
+    /// The mean of some runs' values with Student's interval.
+    pub fn mean(values: &[f64]) -> Self {
+        let mean = stats::mean(values);
+        let half = stats::ci95_half_width(values);
+        Self {
+            value: mean,
+            ci95: half.map(|half| [mean - half, mean + half]),
+            nr_runs: values.len(),
+            ..Self::default()
+        }
+    }
+
+    /// How it lies to the bounds with its whole interval; `None`: too few runs for one.
+    pub fn lies(&self, bounds: Bounds) -> Option<Lies> {
+        let [low, high] = if self.is_exact { [self.value; 2] } else { self.ci95? };
+        Some(bounds.lie(low, high))
+    }
 }
 
 /// Runs that were not alone on their CPUs.

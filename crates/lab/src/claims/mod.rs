@@ -12,18 +12,20 @@ mod bounds;
 mod derived;
 mod evaluate;
 mod expression;
+mod reason;
 mod verdict;
 
-pub use bounds::Bounds;
+pub use bounds::{Bounds, Lies};
 pub use derived::DERIVED;
 pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::Expr;
+pub use reason::Reason;
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
 use crate::axis::{OneOrMore, Scalar};
 use crate::study::ExperimentSpec;
 use schedlab_run::place::unknown;
-use schedlab_run::{LaneKind, StudyError};
+use schedlab_run::{LaneKind, RunResult, StudyError, values};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +106,12 @@ impl Place {
             None => (text.trim(), None),
         };
         lane.parse::<LaneKind>().is_ok().then(|| Self { lane: lane.into(), scheduler })
+    }
+
+    /// Whether a run was made there.
+    pub fn has(&self, run: &RunResult) -> bool {
+        let is_its = |name: &String| values::scheduler_label(run) == *name;
+        run.lane == self.lane && self.scheduler.as_ref().is_none_or(is_its)
     }
 }
 

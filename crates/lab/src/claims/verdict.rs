@@ -9,16 +9,16 @@
 //! were answered does; and it cannot be told if none was answered.
 
 use super::bounds::Lies;
-use super::evaluate::Scope;
-use super::{Check, Claim, Row};
-use crate::ExperimentResult;
-use schedlab_run::{RunResult, values};
+use super::evaluate::{Found, Scope};
+use super::{Bounds, Check, Claim, Reason, Row};
+use crate::{ExperimentResult, Failure, Plan, PlannedRun};
+use schedlab_run::RunResult;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// What came of a claim.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every check was answered, and holds.
@@ -48,7 +48,7 @@ impl Verdict {
 }
 
 /// What came of a check at one place.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// The number lies within the bounds.
@@ -59,8 +59,19 @@ pub enum Answer {
     CannotBeTold,
 }
 
+impl Answer {
+    /// Its words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold => "does not hold",
+            Self::CannotBeTold => "cannot be told",
+        }
+    }
+}
+
 /// A check at one place.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct CheckResult {
     /// What the number is.
     pub what: String,
@@ -95,11 +106,12 @@ pub struct CheckResult {
     pub answer: Answer,
     /// Why it cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub reason: Option<Reason>,
 }
 
 /// A claim with its checks.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ClaimResult {
     /// The study.
     pub study: String,
@@ -133,8 +145,30 @@ pub struct Evidence<'e> {
     pub nr_cpus: u32,
     /// The lanes that were asked for; of others nothing is said. Empty: all.
     pub lanes: &'e [String],
-    /// Why an experiment or a lane has no runs here, where that is known.
-    pub missing: &'e dyn Fn(&str, &Check) -> Option<String>,
+    /// What was to be run, with what this machine cannot do.
+    pub plan: &'e Plan,
+    /// Runs of it without a result.
+    pub failures: &'e [Failure],
+}
+
+impl Evidence<'_> {
+    /// Why a check has no runs in a lane, where that is known.
+    fn why_missing(&self, lane: &str, check: &Check) -> Option<Reason> {
+        let experiments = &self.plan.experiments;
+        let is_about = |run: &PlannedRun| {
+            run.lane.name() == lane && check.is_about(&experiments[run.experiment].name)
+        };
+        let failed = self.failures.iter().find(|failure| is_about(&self.plan.runs[failure.run]));
+        if let Some(failure) = failed {
+            return Some(Reason::RunFailed(failure.error.text().into()));
+        }
+        if !experiments.iter().any(|experiment| check.is_about(&experiment.name)) {
+            return Some(Reason::NotInQuick);
+        }
+        let mut notes = self.plan.notes.iter();
+        let note = notes.find(|note| note.excuses(lane, |name| check.is_about(name)));
+        note.cloned().map(Reason::NotHere)
+    }
 }
 
 /// Judges the claims of a study.
@@ -160,8 +194,7 @@ fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
                 left_out.insert(lane.clone());
                 continue;
             }
-            let why_not = || (evidence.missing)(lane, check);
-            checks.push(answer(check, &row, &runs, evidence.nr_cpus, &why_not));
+            checks.push(look(check, row, &runs, evidence));
         }
     }
     let verdict = verdict(&checks);
@@ -180,71 +213,49 @@ fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
     }
 }
 
-fn answer(
-    check: &Check,
-    row: &Row,
-    runs: &[&RunResult],
-    nr_cpus: u32,
-    why_not: &dyn Fn() -> Option<String>,
-) -> CheckResult {
-    let fits = |run: &&&RunResult| {
-        let scheduler = &row.place.scheduler;
-        run.lane == row.place.lane
-            && scheduler.as_ref().is_none_or(|name| values::scheduler_label(run) == *name)
-    };
-    let scope = Scope { runs: runs.iter().filter(fits).copied().collect(), nr_cpus };
-    let mut result = CheckResult {
-        what: row.what.clone(),
-        lane: row.place.lane.clone(),
-        scheduler: row.place.scheduler.clone(),
-        value: row.value.clone(),
-        published: row.published,
-        holds: row.holds.clone(),
-        why: check.why.trim().into(),
-        found: None,
-        ci95: None,
-        is_exact: false,
-        is_time: row.expr.is_time(),
-        nr_runs: 0,
-        answer: Answer::CannotBeTold,
-        reason: None,
-    };
-    let found = match scope.evaluate(&row.expr) {
-        Ok(found) => found,
+/// A check at one place.
+fn look(check: &Check, row: Row, runs: &[&RunResult], evidence: Evidence<'_>) -> CheckResult {
+    let here: Vec<&RunResult> = runs.iter().copied().filter(|run| row.place.has(run)).collect();
+    let scope = Scope { runs: here, nr_cpus: evidence.nr_cpus };
+    let number = scope.evaluate(&row.expr);
+    let (answer, reason) = match &number {
+        Ok(found) => answer(found, row.bounds),
         Err(error) => {
-            result.reason = Some(why_not().filter(|_| scope.runs.is_empty()).unwrap_or(error));
-            return result;
+            let missing =
+                scope.runs.is_empty().then(|| evidence.why_missing(&row.place.lane, check));
+            let reason = missing.flatten().unwrap_or_else(|| Reason::NoValue(error.clone()));
+            (Answer::CannotBeTold, Some(reason))
         }
     };
-    result.found = Some(found.value);
-    result.ci95 = found.ci95;
-    result.is_exact = found.is_exact;
-    result.nr_runs = found.nr_runs;
-    let [low, high] = match (found.is_exact, found.ci95) {
-        (true, _) => [found.value; 2],
-        (false, Some(ends)) => ends,
-        (false, None) => {
-            result.reason = Some("one repetition has no interval: repeat it".into());
-            return result;
-        }
+    let found = number.as_ref().ok();
+    CheckResult {
+        what: row.what,
+        lane: row.place.lane,
+        scheduler: row.place.scheduler,
+        value: row.value,
+        published: row.published,
+        holds: row.holds,
+        why: check.why.trim().into(),
+        found: found.map(|found| found.value),
+        ci95: found.and_then(|found| found.ci95),
+        is_exact: found.is_some_and(|found| found.is_exact),
+        is_time: row.expr.is_time(),
+        nr_runs: found.map_or(0, |found| found.nr_runs),
+        answer,
+        reason,
+    }
+}
+
+/// What a number says of the bounds, and why it says nothing.
+fn answer(found: &Found, bounds: Bounds) -> (Answer, Option<Reason>) {
+    let reason = match (found.lies(bounds), &found.disturbed) {
+        (None, _) => Reason::OneRepetition,
+        (Some(Lies::Within), _) => return (Answer::Holds, None),
+        (Some(Lies::Outside), None) => return (Answer::DoesNotHold, None),
+        (Some(Lies::Across), None) => Reason::BoundAcross,
+        (Some(_), Some(by)) => Reason::Disturbed { by: by.clone(), nr_runs: found.nr_runs },
     };
-    let lies = row.bounds.lie(low, high);
-    result.answer = match (lies, found.disturbed) {
-        (Lies::Within, _) => Answer::Holds,
-        (Lies::Outside, None) => Answer::DoesNotHold,
-        (_, Some(disturbed)) => {
-            result.reason = Some(format!(
-                "{} of {} runs were disturbed, so this does not count against the claim: {}",
-                disturbed.nr_runs, found.nr_runs, disturbed.text
-            ));
-            Answer::CannotBeTold
-        }
-        (Lies::Across, None) => {
-            result.reason = Some("a bound lies within the interval: more repetitions tell".into());
-            Answer::CannotBeTold
-        }
-    };
-    result
+    (Answer::CannotBeTold, Some(reason))
 }
 
 fn verdict(checks: &[CheckResult]) -> Verdict {
@@ -260,8 +271,8 @@ fn verdict(checks: &[CheckResult]) -> Verdict {
 
 /// What was not answered, each reason once.
 fn reason(checks: &[CheckResult]) -> String {
-    let mut reasons: Vec<&str> = Vec::new();
-    for reason in checks.iter().filter_map(|check| check.reason.as_deref()) {
+    let mut reasons: Vec<String> = Vec::new();
+    for reason in checks.iter().filter_map(|check| check.reason.as_ref()).map(Reason::to_string) {
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -272,6 +283,7 @@ fn reason(checks: &[CheckResult]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Note;
     use crate::{Experiment, Study};
 
     fn results(switches: &[(&str, u32, u64)]) -> Vec<ExperimentResult> {
@@ -305,13 +317,23 @@ mod tests {
              experiment='x'\non={on}\nvalue='nr_switches'\nholds='9 .. 11'\nwhy='because'\n"
         );
         let study = Study::parse(&text).unwrap();
-        let missing = |lane: &str, _: &Check| Some(format!("there is no {lane}"));
+        let too_few = |experiment: &str| Note::TooFewCpus {
+            experiment: experiment.into(),
+            needed: 3,
+            available: 2,
+        };
+        let plan = Plan {
+            experiments: results.iter().map(|result| result.experiment.clone()).collect(),
+            runs: Vec::new(),
+            notes: vec![too_few("x1"), Note::NoGuests("no QEMU".into()), too_few("x")],
+        };
         let evidence = Evidence {
             study: "S",
             results,
             nr_cpus: 2,
             lanes: &lanes.iter().map(|lane| (*lane).to_string()).collect::<Vec<_>>(),
-            missing: &missing,
+            plan: &plan,
+            failures: &[],
         };
         judge(&study.claims, evidence).into_iter().next().unwrap()
     }
@@ -363,11 +385,16 @@ mod tests {
         assert_eq!(within.verdict, Verdict::Holds);
     }
 
+    /// The reason is that of the check's own experiment: x, not x1.
     #[test]
     fn what_was_not_measured_cannot_be_told() {
-        let claim = judged("['host a', 'vm']", &[("sim", 0, 10)]);
+        let claim = judged("['host a', 'vm', 'sim b']", &[("sim", 0, 10)]);
         assert_eq!(claim.verdict, Verdict::CannotBeTold);
-        assert_eq!(claim.reason, "there is no host; there is no vm");
+        assert_eq!(
+            claim.reason,
+            "x is not measured: it needs 3 CPUs, here are 2; runs in virtual machines are left \
+             out: no QEMU; no run of it gave a result"
+        );
         let one = judged("['host a']", &[("host", 0, 10)]);
         assert_eq!(one.verdict, Verdict::CannotBeTold);
         assert_eq!((one.checks[0].found, one.checks[0].nr_runs), (Some(10.0), 1));

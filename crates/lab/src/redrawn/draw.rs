@@ -169,11 +169,7 @@ fn fits(run: &RunResult, which: &BTreeMap<String, Scalar>, nr_cpus: u32) -> bool
 }
 
 fn at_place<'r>(runs: &[&'r RunResult], place: &Place) -> Vec<&'r RunResult> {
-    let is_there = |run: &&&RunResult| {
-        run.lane == place.lane
-            && place.scheduler.as_ref().is_none_or(|name| values::scheduler_label(run) == *name)
-    };
-    runs.iter().filter(is_there).copied().collect()
+    runs.iter().copied().filter(|run| place.has(run)).collect()
 }
 
 /// `linux-6.1, simulated`.

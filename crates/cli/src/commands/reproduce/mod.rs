@@ -10,16 +10,16 @@ mod show;
 use super::progress::{Unavailable, finish_with_failures};
 use super::report::{self, Judged};
 use super::studies::{self, Source};
-use super::sweep::{Begin, NO_GUESTS, Prepared, Settings, stored};
+use super::sweep::{Begin, Prepared, Settings, stored};
 use super::{results, sim};
 use crate::args::ReproduceArgs;
 use crate::error::{CliError, CliResult};
 use crate::machine;
 use crate::output::{AtomicFile, Out, say};
 use crate::schedulers::Schedulers;
-use schedlab_lab::claims::{Check, ClaimResult, Evidence, judge};
+use schedlab_lab::claims::{ClaimResult, Evidence, judge};
 use schedlab_lab::identity::Program;
-use schedlab_lab::{ExperimentResult, Failure, PlannedRun};
+use schedlab_lab::{ExperimentResult, Failure};
 use schedlab_report::StudyPage;
 use schedlab_sim::Watchdog;
 use std::path::Path;
@@ -118,40 +118,18 @@ fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> Cli
     prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let (results, failures) = stored(&prepared, folder, begin, sim::threads(&args.machine))?;
     let nr_cpus = schedlab_host::allowed_cpus().weight();
-    let missing = |lane: &str, check: &Check| missing(&prepared, &failures, lane, check);
     let lanes: Vec<String> = args.lane.iter().map(|lane| lane.kind().to_string()).collect();
     let evidence = Evidence {
         study: &study.name,
         results: &results,
         nr_cpus,
         lanes: &lanes,
-        missing: &missing,
+        plan: &prepared.plan,
+        failures: &failures,
     };
     let claims = judge(&study.claims, evidence);
     let page = page::of(&study, &results, nr_cpus);
     Ok(Reproduced { results, failures, claims, page })
-}
-
-/// Why a check has no runs.
-fn missing(prepared: &Prepared, failures: &[Failure], lane: &str, check: &Check) -> Option<String> {
-    let is_about = |run: &PlannedRun| {
-        run.lane.name() == lane && check.is_about(&prepared.plan.experiments[run.experiment].name)
-    };
-    let failed = failures.iter().find(|failure| is_about(&prepared.plan.runs[failure.run]));
-    if let Some(failure) = failed {
-        return Some(failure.error.text().to_string());
-    }
-    let has_experiment = prepared.plan.experiments.iter().any(|e| check.is_about(&e.name));
-    if !has_experiment {
-        return Some("a quick reproduction leaves it out".into());
-    }
-    let about = |note: &&String| {
-        let mut names = prepared.plan.experiments.iter().map(|experiment| &experiment.name);
-        names.any(|name| check.is_about(name) && note.starts_with(name.as_str()))
-    };
-    let notes = &prepared.plan.notes;
-    let without_guests = notes.iter().find(|note| lane == "vm" && note.starts_with(NO_GUESTS));
-    without_guests.or_else(|| notes.iter().find(about).filter(|_| lane != "sim")).cloned()
 }
 
 /// Writes the report, the claims and the results.

@@ -71,7 +71,7 @@ fn detail(claim: &ClaimResult, out: &mut Out) -> CliResult<()> {
             table::number(check.published.map_or_else(|| "-".into(), |value| show(check, value))),
             table::number(found(check)),
             Cell::new(&check.holds),
-            Cell::new(answer(check.answer)),
+            Cell::new(check.answer.text()),
         ]);
     }
     out.line(table::render(&rows))
@@ -98,14 +98,6 @@ fn show(check: &CheckResult, value: f64) -> String {
     match check.is_time && value >= 0.0 {
         true => duration(value.round() as u64),
         false => digits(value),
-    }
-}
-
-const fn answer(answer: Answer) -> &'static str {
-    match answer {
-        Answer::Holds => "holds",
-        Answer::DoesNotHold => "does not hold",
-        Answer::CannotBeTold => "cannot be told",
     }
 }
 

@@ -24,7 +24,7 @@ use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 pub use folder::Begin;
 use folder::Folder;
-pub use prepare::{NO_GUESTS, Prepared, Settings};
+pub use prepare::{Prepared, Settings};
 use schedlab_host::HostLane;
 use schedlab_lab::store::RunLog;
 use schedlab_lab::{ExecuteOptions, ExperimentResult, Failure, execute_some};

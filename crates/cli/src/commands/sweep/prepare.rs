@@ -10,6 +10,7 @@ use crate::output::say;
 use crate::schedulers::Schedulers;
 use schedlab_host::HostLane;
 use schedlab_lab::identity::{Program, plan_key, run_key};
+use schedlab_lab::plan::Note;
 use schedlab_lab::{Plan, PlanInput};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::Costs;
@@ -173,7 +174,7 @@ impl Prepared {
         if plan.runs.is_empty() {
             return Err(CliError::usage_help(
                 format!("{} has no run that this machine can do", source.name),
-                plan.notes.join("; "),
+                plan.notes.iter().map(Note::to_string).collect::<Vec<_>>().join("; "),
             ));
         }
         if settings.host.is_empty() && plan.runs.iter().any(|run| run.lane == LaneKind::Host) {
@@ -240,9 +241,6 @@ impl Prepared {
     }
 }
 
-/// How the note begins that tells why there are no runs in virtual machines.
-pub const NO_GUESTS: &str = "runs in virtual machines are left out";
-
 /// Asks for the analysis of the first run of each point.
 fn analyse_first(plan: &mut Plan, lengths: Option<[u64; 2]>) {
     let thresholds = lengths.map(|[starved_ns, wasted_ns]| Thresholds { starved_ns, wasted_ns });
@@ -256,7 +254,7 @@ fn analyse_first(plan: &mut Plan, lengths: Option<[u64; 2]>) {
 fn guests(plan: &mut Plan) -> Option<VmLane> {
     vm::lane_of(plan).unwrap_or_else(|error| {
         plan.runs.retain(|run| run.lane != LaneKind::Vm);
-        plan.notes.push(format!("{NO_GUESTS}: {}", error.text()));
+        plan.notes.push(Note::NoGuests(error.text()));
         None
     })
 }

@@ -20,6 +20,7 @@ use crate::schedulers::Schedulers;
 use clap::Args;
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::identity::Program;
+use schedlab_lab::plan::Note;
 use schedlab_lab::validate::{Generated, Validation, ValidationResult, Verdict, Wanted, judge};
 use schedlab_run::StudyError;
 use schedlab_sim::{SimLane, Watchdog};
@@ -94,7 +95,8 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     let (results, failures) = stored(&prepared, &output.join("runs"), begin, threads)?;
     results::warn(results.iter().flat_map(|result| &result.runs));
     let mut found = judge(&validation, &wanted, &results);
-    found.missing.splice(0..0, missing.into_iter().chain(prepared.plan.notes.clone()));
+    let notes = prepared.plan.notes.iter().map(Note::to_string);
+    found.missing.splice(0..0, missing.into_iter().chain(notes));
     found.missing.dedup();
     write(output, &validation, &found, &results)?;
     match args.verdicts.json {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why there is no answer: to a check of a claim, or to a metric of a validation.
+
+use super::Disturbed;
+use crate::plan::Note;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// Why there is no answer. In JSON it is its text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// A run failed, with what its lane says.
+    RunFailed(String),
+    /// A quick reproduction leaves the experiment out.
+    NotInQuick,
+    /// This machine cannot make the runs.
+    NotHere(Note),
+    /// The expression has no value, with what is missing.
+    NoValue(String),
+    /// One repetition has no interval.
+    OneRepetition,
+    /// Others used the CPUs during some of so many runs.
+    Disturbed {
+        /// Which runs, and how.
+        by: Disturbed,
+        /// Runs in the number.
+        nr_runs: usize,
+    },
+    /// A bound lies within the interval.
+    BoundAcross,
+    /// One pair of runs has no interval of this task.
+    OnePair {
+        /// The task.
+        unit: String,
+    },
+    /// The tolerance lies within the interval of this task.
+    ToleranceAcross(String),
+    /// Only one of kernel and model has this task.
+    NotInBoth {
+        /// The task.
+        unit: String,
+    },
+    /// No task has a value of the metric.
+    NoTask,
+    /// The tasks of the kernel got less CPU time than those of the model: others had the rest.
+    Crowded {
+        /// Part of the model's CPU time that they got.
+        percent: u32,
+    },
+    /// No wrong model was run.
+    NoWrongModel,
+    /// The metric accepts a wrong model.
+    Accepts {
+        /// The wrong model, with its tunables.
+        model: String,
+        /// Under this workload.
+        workload: String,
+    },
+    /// No setting was tried.
+    NoKnob,
+    /// A setting does not move the metric.
+    DoesNotMove {
+        /// The setting.
+        knob: String,
+        /// Under this workload.
+        workload: String,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RunFailed(text) | Self::NoValue(text) => f.write_str(text),
+            Self::NotInQuick => f.write_str("a quick reproduction leaves it out"),
+            Self::NotHere(note) => note.fmt(f),
+            Self::OneRepetition => f.write_str("one repetition has no interval: repeat it"),
+            Self::Disturbed { by, nr_runs } => write!(
+                f,
+                "{} of {nr_runs} runs were disturbed, so this does not count against the claim: {}",
+                by.nr_runs, by.text
+            ),
+            Self::BoundAcross => {
+                f.write_str("a bound lies within the interval: more repetitions tell")
+            }
+            Self::OnePair { unit } => write!(f, "{unit}: one pair of runs has no interval"),
+            Self::ToleranceAcross(unit) => {
+                write!(f, "the tolerance lies within the interval of {unit}")
+            }
+            Self::NotInBoth { unit } => write!(f, "{unit} is not in both, kernel and model"),
+            Self::NoTask => f.write_str("no task has such a value"),
+            Self::Crowded { percent } => write!(
+                f,
+                "others used this machine: the tasks got {percent} % of the CPU time of the model's"
+            ),
+            Self::NoWrongModel => {
+                f.write_str("no wrong model was run that it would have to reject")
+            }
+            Self::Accepts { model, workload } => write!(f, "it accepts {model} under {workload}"),
+            Self::NoKnob => f.write_str("no setting was tried that would have to move it"),
+            Self::DoesNotMove { knob, workload } => {
+                write!(f, "{knob} does not move it under {workload}")
+            }
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

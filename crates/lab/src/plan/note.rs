@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a plan says of this machine and a study.
+
+use std::fmt;
+
+/// What this machine cannot do of a study, or does otherwise.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// An experiment needs more CPUs than the runs may use.
+    TooFewCpus {
+        /// Name of the experiment.
+        experiment: String,
+        /// CPUs that it needs.
+        needed: u32,
+        /// CPUs that runs may use.
+        available: u32,
+    },
+    /// There are no runs in virtual machines, with the reason.
+    NoGuests(String),
+    /// Models stand beside a kernel whose ticks are others.
+    OtherHz {
+        /// Name of the experiment.
+        experiment: String,
+        /// Ticks a second of the models.
+        models: Vec<u32>,
+        /// Name of the kernel.
+        kernel: String,
+        /// Its ticks a second.
+        hz: u32,
+    },
+}
+
+impl Note {
+    /// Whether it says why a lane has no runs of the experiments that `is_about` chooses.
+    pub fn excuses(&self, lane: &str, is_about: impl Fn(&str) -> bool) -> bool {
+        match self {
+            Self::TooFewCpus { experiment, .. } => lane == "host" && is_about(experiment),
+            Self::NoGuests(_) => lane == "vm",
+            Self::OtherHz { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooFewCpus { experiment, needed, available } => write!(
+                f,
+                "{experiment} is not measured: it needs {needed} CPUs, here are {available}"
+            ),
+            Self::NoGuests(why) => write!(f, "runs in virtual machines are left out: {why}"),
+            Self::OtherHz { experiment, models, kernel, hz } => {
+                let models: Vec<String> = models.iter().map(u32::to_string).collect();
+                write!(
+                    f,
+                    "{experiment}: models have HZ {}, kernel {kernel} in a guest has HZ {hz}: \
+                     slices that end at ticks differ by that",
+                    models.join(", ")
+                )
+            }
+        }
+    }
+}
