@@ -9,21 +9,48 @@
 use crate::PlannedRun;
 use schedlab_run::{LaneKind, RunResult};
 use sha2::{Digest, Sha256};
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
 
-/// A SHA-256 sum that takes formatted text, so that large values need no copy.
+/// A SHA-256 sum of values, by their derived `Hash`: of each field its bytes, of a sequence its
+/// length first, of an enum the number of its variant first, so that no two values share a form and
+/// a field that a type gains is in it. Integers are little-endian and sizes have 64 bits whatever
+/// the machine; a test holds the form fast.
 #[derive(Default)]
-struct Hasher(Sha256);
+struct Sum(Sha256);
 
-impl fmt::Write for Hasher {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.update(text.as_bytes());
-        Ok(())
+macro_rules! little_endian {
+    ($($write:ident $type:ty,)*) => {$(
+        fn $write(&mut self, value: $type) {
+            self.write(&value.to_le_bytes());
+        }
+    )*};
+}
+
+impl Hasher for Sum {
+    little_endian!(write_u16 u16, write_u32 u32, write_u64 u64, write_i32 i32, write_i64 i64,);
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_i64(value as i64);
+    }
+
+    /// The first eight bytes of the sum.
+    fn finish(&self) -> u64 {
+        let bytes = self.0.clone().finalize();
+        bytes.iter().take(8).fold(0, |value, byte| (value << 8) | u64::from(*byte))
     }
 }
 
-impl Hasher {
-    fn finish(self) -> String {
+impl Sum {
+    fn hex(self) -> String {
         hex(&self.0.finalize())
     }
 }
@@ -57,42 +84,20 @@ impl Program {
     }
 }
 
-/// The key of a run by `program`; `lane` is all of the lane's settings as text. A measured run does
-/// not depend on the models.
-pub fn run_key(run: &PlannedRun, lane: &str, program: &Program) -> String {
-    let mut hasher = Hasher::default();
-    let Program { version, models } = program;
-    if run.lane == LaneKind::Sim {
-        let _ = write!(hasher, "{models:?} ");
-    }
-    // The parts are quoted by `Debug`, so no two runs can share a text.
-    let request = &run.request;
-    let _ = write!(
-        hasher,
-        "{version:?} {:?} {lane:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {:?} {:?} {:?}",
-        run.lane.name(),
-        request.workload,
-        request.scheduler,
-        request.tunables,
-        request.cpus.to_string(),
-        request.machine,
-        request.parameters,
-        request.seed,
-        request.repetition,
-        request.until_ns,
-        request.keep,
-        request.program,
-    );
-    hasher.finish()
+/// The key of a run by `program`; `settings` are all of the lane's that decide its runs. A measured
+/// run does not depend on the models.
+pub fn run_key(run: &PlannedRun, settings: &impl Hash, program: &Program) -> String {
+    let models = (run.lane == LaneKind::Sim).then_some(&program.models);
+    let mut sum = Sum::default();
+    (&program.version, models, run.lane, settings, &run.request).hash(&mut sum);
+    sum.hex()
 }
 
 /// The key of a plan: that of its runs, in order, and their experiments' names.
 pub fn plan_key<'k>(keys: impl Iterator<Item = (&'k str, &'k str)>) -> String {
-    let mut hasher = Hasher::default();
-    for (experiment, key) in keys {
-        let _ = writeln!(hasher, "{experiment:?} {key}");
-    }
-    hasher.finish()
+    let mut sum = Sum::default();
+    keys.for_each(|named| named.hash(&mut sum));
+    sum.hex()
 }
 
 /// The sum of a result, whatever version of the program wrote it.
@@ -126,20 +131,22 @@ mod tests {
             version: version.into(),
             models: models.into(),
         };
-        let of =
-            |run: &PlannedRun, lane, version, models| run_key(run, lane, &program(version, models));
-        let key = |run: &PlannedRun| of(run, "HZ 250", "1", "a");
+        let of = |run: &PlannedRun, hz: Option<u32>, version, models| {
+            run_key(run, &hz, &program(version, models))
+        };
+        let key = |run: &PlannedRun| of(run, Some(250), "1", "a");
         let base = key(&run());
         assert_eq!(base, key(&run()));
         assert_eq!(base.len(), 64);
         let mut keys = vec![
             base,
-            of(&run(), "HZ 100", "1", "a"),
-            of(&run(), "HZ 250", "2", "a"),
-            of(&run(), "HZ 250", "1", "b"),
+            of(&run(), Some(100), "1", "a"),
+            of(&run(), None, "1", "a"),
+            of(&run(), Some(250), "2", "a"),
+            of(&run(), Some(250), "1", "b"),
         ];
         let measured = PlannedRun { lane: LaneKind::Host, ..run() };
-        assert_eq!(of(&measured, "", "1", "a"), of(&measured, "", "1", "b"));
+        assert_eq!(of(&measured, None, "1", "a"), of(&measured, None, "1", "b"));
         let changes: [fn(&mut RunRequest); 11] = [
             |r| r.program = Some(std::sync::Arc::new(sleeper())),
             |r| r.machine = schedlab_sim::machine::preset("laptop").map(std::sync::Arc::new),
@@ -165,6 +172,26 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), count);
+    }
+
+    /// The form of values is this one, whatever compiler derives it: with another one every stored
+    /// run would be made again.
+    #[test]
+    fn values_have_one_form() {
+        #[derive(Hash)]
+        enum Choice {
+            _A,
+            B { number: u32, list: Vec<u16>, name: Option<&'static str>, small: i8 },
+        }
+        let mut sum = Sum::default();
+        Choice::B { number: 7, list: vec![1, 2], name: Some("ab"), small: -1 }.hash(&mut sum);
+        let first = u64::from_be_bytes(sum.0.clone().finalize()[..8].try_into().unwrap());
+        assert_eq!(sum.finish(), first);
+        let (one, two) = (1_u64.to_le_bytes(), 2_u64.to_le_bytes());
+        let list = [&two[..], &[1, 0, 2, 0]].concat();
+        let name = [&one[..], b"ab\xff"].concat();
+        let bytes = [&one[..], &7_u32.to_le_bytes(), &list, &name, &[0xff]].concat();
+        assert_eq!(sum.hex(), sha256(&bytes));
     }
 
     /// FIPS 180-4, the message "abc".

@@ -6,7 +6,7 @@ use crate::random::{Purpose, Stream};
 use crate::{Nanos, Workload};
 
 /// One task that the launcher releases.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Arrival {
     /// Index of its description in the workload.
     pub spec: u32,

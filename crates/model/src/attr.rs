@@ -50,7 +50,7 @@ impl Policy {
 }
 
 /// Parameters of SCHED_DEADLINE, times in nanoseconds: runtime <= deadline <= period.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DeadlineParams {
     /// Budget per period.
     pub runtime_ns: Nanos,
@@ -63,7 +63,7 @@ pub struct DeadlineParams {
 }
 
 /// What `sched_setattr`, `sched_setaffinity` and the cgroup files say of one task.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SchedAttr {
     /// Policy.
     pub policy: Policy,

@@ -2,7 +2,7 @@
 //! What a workload expects of its results, so that a file is a test.
 
 /// How a measure is compared with the value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Comparison {
     /// `<`
     Less,
@@ -45,7 +45,7 @@ impl Comparison {
 }
 
 /// Of what a measure is expected.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Subject {
     /// Of the whole run.
     Total,
@@ -56,7 +56,7 @@ pub enum Subject {
 
 /// An assertion on a measure of the results. Whether the measure exists is for those to say who
 /// know the measures; [`crate::Workload::check`] checks that a named task exists.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Expectation {
     /// Of what.
     pub subject: Subject,

@@ -13,7 +13,7 @@ pub use interrupts::{INTERVAL_NS_MIN, InterruptArrivals, InterruptSource};
 pub use preempt::Preempt;
 
 /// Which CPUs share what. Every vector has one entry a CPU.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Topology {
     /// Core number of each CPU; CPUs with equal numbers are SMT siblings.
     pub core: Vec<u32>,
@@ -115,7 +115,7 @@ fn nests(inner_name: &str, inner: &[u32], outer_name: &str, outer: &[u32]) -> Re
 }
 
 /// The shape of a machine of equal parts; every count is at least 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shape {
     /// NUMA nodes.
     pub nodes: u32,
@@ -133,7 +133,7 @@ pub struct Shape {
 ///
 /// A cost is charged to the task that runs when it arises (as the kernel's accounting does) and
 /// delays its program; it is reported as overhead.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Costs {
     /// Switching from one task to another, on the CPU that switches.
     pub context_switch_ns: Nanos,
@@ -323,7 +323,7 @@ impl Costs {
 }
 
 /// The block device: requests are served first come, first served by `queue_depth` servers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Device {
     /// Requests served at the same time, >= 1.
     pub queue_depth: u32,
@@ -352,7 +352,7 @@ impl Default for Device {
 
 /// A machine. CPU frequency and hotplug are left out: every CPU is there for the whole run and runs
 /// at one speed, but for what [`Machine::smt_speed`] takes.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Machine {
     /// Name for results.
     pub name: String,

@@ -14,7 +14,7 @@ use crate::interpreter::Step;
 use crate::program::{MemAccess, MemPattern};
 
 /// The memory as one task finds it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Memory {
     /// Largest buffer (bytes) that stays in the cache.
     pub cache_bytes: u64,

@@ -5,7 +5,7 @@
 use crate::trace::WaitKind;
 
 /// What a mutex does about priority inversion.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum MutexProtocol {
     /// Nothing: a normal mutex (PTHREAD_PRIO_NONE).
     #[default]
@@ -21,7 +21,7 @@ pub enum MutexProtocol {
 }
 
 /// What a channel is made of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ChannelKind {
     /// pipe(2).
     Pipe,
@@ -30,7 +30,7 @@ pub enum ChannelKind {
 }
 
 /// Kind of an object, and what it starts with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ObjectKind {
     /// A mutex, unlocked.
     Mutex {
@@ -144,7 +144,7 @@ impl ObjectKind {
 }
 
 /// An object of a workload.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ObjectSpec {
     /// Name, unique in the workload.
     pub name: String,

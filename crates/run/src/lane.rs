@@ -17,7 +17,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// Where runs happen.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LaneKind {
     /// In the simulator.
@@ -59,7 +59,7 @@ impl FromStr for LaneKind {
 
 /// Which parts of a trace stay in the result, beside the measures. Slices and progress grow with
 /// the run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Keep {
     /// Every slice: the CPU timeline.
     pub slices: bool,
@@ -81,7 +81,7 @@ impl Keep {
 }
 
 /// One run, complete in itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RunRequest {
     /// What to run. Policies and affinities stand in its tasks: a lane need not look at `scheduler`
     /// to learn them.

@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub const WATCHDOG_NS_DEFAULT: Nanos = 30_000_000_000;
 
 /// How long a runnable task may wait before a simulation stops with an error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Watchdog {
     /// [`WATCHDOG_NS_DEFAULT`] under a scheduler that claims to be free of starvation, else for
     /// ever: a scheduler that may starve a task does no wrong when it does.

@@ -11,7 +11,7 @@ use schedlab_model::{CpuMask, Nanos, Policy};
 pub const WEIGHT_NICE_0: u64 = 1024;
 
 /// From how long on a wait is a finding.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Thresholds {
     /// A runnable task that waits this long (ns) is starved.
     pub starved_ns: Nanos,

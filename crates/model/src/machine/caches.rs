@@ -5,7 +5,7 @@ use crate::Nanos;
 use crate::time::NSEC_PER_SEC;
 
 /// Sizes and speeds. A size of 0 means that the cache is not modelled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Caches {
     /// Bytes of a core's own cache (its largest private one), shared by its hardware threads.
     pub core_bytes: u64,

@@ -7,7 +7,7 @@ use crate::time::tick_nsec;
 use crate::{CpuId, CpuMask, Nanos};
 
 /// How the times of interrupts are drawn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum InterruptArrivals {
     /// At equal distances; CPU number c of n starts c/n of a distance later, so that they do not
     /// all meet.
@@ -18,7 +18,7 @@ pub enum InterruptArrivals {
 }
 
 /// A source of interrupts. Each costs its CPU `cost_ns + softirq_ns` and wakes nobody.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct InterruptSource {
     /// Name, such as `eth0`.
     pub name: String,

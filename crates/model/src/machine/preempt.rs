@@ -6,7 +6,7 @@
 
 /// When a CPU acts on a request to reschedule. A task in user mode gives way at once in the first
 /// three, which differ only while it is in the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Preempt {
     /// PREEMPT_NONE: in the kernel, at the end of the system call.
     None,

@@ -4,7 +4,7 @@
 use crate::random::Stream;
 
 /// An amount (of time in ns, or of bytes), constant or drawn anew each time the operation runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Amount {
     /// Always this.
     Constant(u64),

@@ -19,7 +19,7 @@ pub use check::{ProgramError, TIMELESS_STEPS_MAX};
 pub use op::{IoDirection, LoopCount, MemAccess, MemPattern, Op, TimerMode};
 
 /// A task's operations. A program that runs off its end exits.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Program {
     /// Operations in order; jumps are resolved.
     pub ops: Vec<Op>,

@@ -5,7 +5,7 @@ use super::Amount;
 use crate::{ObjectId, SchedAttr};
 
 /// How often a loop runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LoopCount {
     /// This many times (0 skips the body).
     Times(u64),
@@ -14,7 +14,7 @@ pub enum LoopCount {
 }
 
 /// How the deadline of a periodic timer moves on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TimerMode {
     /// rt-app's default: if the period has passed already, the next one counts from now.
     Relative,
@@ -23,7 +23,7 @@ pub enum TimerMode {
 }
 
 /// Direction of a transfer with the block device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum IoDirection {
     /// From the device.
     Read,
@@ -32,7 +32,7 @@ pub enum IoDirection {
 }
 
 /// How a program touches its memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MemAccess {
     /// Loads that do not depend on each other.
     Read,
@@ -43,7 +43,7 @@ pub enum MemAccess {
 }
 
 /// In which order a program touches its memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum MemPattern {
     /// By ascending address.
     Sequential,
@@ -55,7 +55,7 @@ pub enum MemPattern {
 ///
 /// What waits for another task names an object of the workload ([`crate::Workload::objects`]); the
 /// kind that each needs is checked by [`crate::Workload::check`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
     /// Uses this much CPU time (ns).
     Run(Amount),

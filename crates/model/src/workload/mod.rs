@@ -12,7 +12,7 @@ mod sessions;
 pub use sessions::SessionSpec;
 
 /// How a task comes into being at its release time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Release {
     /// Created by the launcher: the scheduler sees a fork (wake_up_new_task).
     #[default]
@@ -23,7 +23,7 @@ pub enum Release {
 }
 
 /// One kind of task.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TaskSpec {
     /// Name; instances and forks get `name-k` (k from 0) when there is more than one.
     pub name: String,
@@ -71,7 +71,7 @@ impl TaskSpec {
 }
 
 /// Limit of a group's CPU time (cpu.max of cgroup v2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CpuMax {
     /// CPU time that the group may use in each period, on all CPUs together; at least 1 ms.
     pub quota_ns: Nanos,
@@ -83,7 +83,7 @@ pub struct CpuMax {
 }
 
 /// A control group of the cpu controller.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct CgroupSpec {
     /// Path below the run's own group, such as `/a/b`; the root group is `/`.
     pub path: String,
@@ -114,7 +114,7 @@ impl CgroupSpec {
 pub const TASKS_MAX: u64 = 4_194_304;
 
 /// A workload.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Workload {
     /// Name for results and titles.
     pub name: String,

@@ -11,7 +11,7 @@ use crate::ids::ROOT_CGROUP;
 use crate::{CgroupId, Op};
 
 /// A session of tasks.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SessionSpec {
     /// Name.
     pub name: String,

@@ -165,7 +165,7 @@ pub struct InterruptTable {
 }
 
 /// A machine and what is said about it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MachineSpec {
     /// The machine. Its preemption model counts only if `preempt` is given.
     pub machine: Machine,

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A program that is run as it is.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSpec {
@@ -57,7 +57,7 @@ pub struct ProgramSpec {
 }
 
 /// A command before the program, or one that stays beside it.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SetupStep {
@@ -86,7 +86,7 @@ pub struct SetupStep {
 }
 
 /// A program at one point of an experiment.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ProgramRun {
     /// The program.
     pub spec: ProgramSpec,

@@ -23,7 +23,7 @@ pub const MANIFEST_NAME: &str = "manifest.json";
 /// Largest manifest that is read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Version of the shape.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// One run of a sweep.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -11,10 +11,10 @@ use crate::schedulers::Schedulers;
 use schedlab_host::HostLane;
 use schedlab_lab::identity::{Program, plan_key, run_key};
 use schedlab_lab::plan::Note;
-use schedlab_lab::{Plan, PlanInput};
+use schedlab_lab::{Plan, PlanInput, PlannedRun};
 use schedlab_metrics::analysis::Thresholds;
-use schedlab_model::Costs;
-use schedlab_run::{Lane, LaneKind, StudyError};
+use schedlab_model::{Costs, Preempt};
+use schedlab_run::{Lane, LaneKind};
 use schedlab_sim::{SimLane, Watchdog};
 use schedlab_vm::VmLane;
 use schemars::JsonSchema;
@@ -31,8 +31,10 @@ pub struct Settings {
     pub seed: u64,
     /// CPUs of the host that runs may use; their number is what `all` counts.
     pub host_cpus: String,
-    /// Only these lanes, separated by commas, if any was asked for.
-    pub lane: Option<String>,
+    /// Only these lanes, if any is named.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    pub lanes: Vec<LaneKind>,
     /// Repetitions on the host instead of the study's, if any were asked for.
     #[serde(default)]
     pub host_repetitions: Option<u32>,
@@ -68,9 +70,7 @@ impl Settings {
         Self {
             seed,
             host_cpus: schedlab_host::allowed_cpus().to_string(),
-            lane: (!wanted.is_empty()).then(|| {
-                wanted.iter().map(|lane| lane.kind().name()).collect::<Vec<_>>().join(",")
-            }),
+            lanes: wanted.iter().map(|lane| lane.kind()).collect(),
             host_repetitions: None,
             quick: false,
             analysis: None,
@@ -153,11 +153,10 @@ impl Prepared {
     ) -> CliResult<Self> {
         let mut lane = settings.lane()?;
         let host_cpus = crate::input::cpu_list(&settings.host_cpus).map_err(CliError::usage)?;
-        let lanes = settings.lane.iter().flat_map(|all| all.split(',')).map(str::parse);
         let input = PlanInput {
             host_cpus,
             seed: settings.seed,
-            lanes: lanes.collect::<Result<_, StudyError>>()?,
+            lanes: settings.lanes.clone(),
             host_repetitions: settings.host_repetitions,
             runs_max,
             has_views: true,
@@ -184,25 +183,7 @@ impl Prepared {
         if let Some(guests) = guests.as_ref().filter(|_| settings.vm.is_empty()) {
             settings.vm = guests.describe();
         }
-        let Settings { hz, costs, preempt, watchdog, .. } = &settings;
-        let sim_text = format!("{hz:?} {costs:?} {preempt:?} {watchdog}");
-        let keys: Vec<String> = plan
-            .runs
-            .iter()
-            .map(|run| {
-                let mut compiled = lane.schedulers.iter();
-                let of_file = compiled.find(|found| found.name == run.request.scheduler);
-                match (run.lane, of_file) {
-                    (LaneKind::Sim, Some(found)) => {
-                        let digest = found.digest.as_deref().unwrap_or_default();
-                        run_key(run, &format!("{sim_text} {digest}"), program)
-                    }
-                    (LaneKind::Sim, None) => run_key(run, &sim_text, program),
-                    (LaneKind::Vm, _) => run_key(run, &settings.vm, program),
-                    (LaneKind::Host, _) => run_key(run, &settings.host, program),
-                }
-            })
-            .collect();
+        let keys = keys(&plan, &lane, &settings, program);
         let names = plan.runs.iter().map(|run| plan.experiments[run.experiment].name.as_str());
         let plan_key = plan_key(names.zip(keys.iter().map(String::as_str)));
         Ok(Self { source, settings, plan, keys, plan_key, lane, guests })
@@ -239,6 +220,40 @@ impl Prepared {
         let [simulated, measured] = [LaneKind::Sim, LaneKind::Host].map(count);
         format!("{simulated} runs simulated, {measured} on this machine{guests}")
     }
+}
+
+/// What of a lane decides its runs, beside their requests.
+#[derive(Hash)]
+enum LaneSettings<'l> {
+    Sim {
+        hz: Option<u32>,
+        costs: Option<Costs>,
+        preempt: Option<Preempt>,
+        watchdog: Watchdog,
+        /// Digest of the source of a compiled scheduler.
+        digest: Option<&'l str>,
+    },
+    /// CPU model and kernel.
+    Host(&'l str),
+    /// QEMU and guest.
+    Vm(&'l str),
+}
+
+/// The key of each run.
+fn keys(plan: &Plan, lane: &SimLane, settings: &Settings, program: &Program) -> Vec<String> {
+    let SimLane { hz, costs, preempt, watchdog, .. } = *lane;
+    let key = |run: &PlannedRun| {
+        let mut compiled = lane.schedulers.iter();
+        let of_file = compiled.find(|found| found.name == run.request.scheduler);
+        let digest = of_file.and_then(|found| found.digest.as_deref());
+        let lane = match run.lane {
+            LaneKind::Sim => LaneSettings::Sim { hz, costs, preempt, watchdog, digest },
+            LaneKind::Vm => LaneSettings::Vm(&settings.vm),
+            LaneKind::Host => LaneSettings::Host(&settings.host),
+        };
+        run_key(run, &lane, program)
+    };
+    plan.runs.iter().map(key).collect()
 }
 
 /// Asks for the analysis of the first run of each point.
