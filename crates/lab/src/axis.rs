@@ -38,6 +38,13 @@ pub enum OneOrMore {
     Many(Vec<Scalar>),
 }
 
+impl Default for OneOrMore {
+    /// None at all: what an experiment has for a workload that runs a program.
+    fn default() -> Self {
+        Self::Many(Vec::new())
+    }
+}
+
 impl OneOrMore {
     /// The values, each once, as text.
     pub fn values(&self) -> Vec<String> {

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A study: a named list of experiments.
-#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
     /// Short name, such as `S0`.
@@ -43,7 +43,7 @@ pub struct Study {
 }
 
 /// One or more experiments over the same axes.
-#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentSpec {
     /// Name; `{axis}` stands for the value of an axis in `split`.
@@ -59,7 +59,7 @@ pub struct ExperimentSpec {
     pub figures: Vec<FigureKind>,
     /// A built-in workload, with parameters if need be (`hogs:n=4`), or the path of a file, seen
     /// from the study's file; or a list of them.
-    #[serde(default = "no_workload")]
+    #[serde(default)]
     pub workload: OneOrMore,
     /// Somebody else's program in place of the workload. Only for lane host.
     #[serde(default)]
@@ -129,10 +129,8 @@ pub struct ExperimentSpec {
     pub runs: Vec<RunsSpec>,
 }
 
-/// What an experiment has that runs a program.
-const fn no_workload() -> OneOrMore {
-    OneOrMore::Many(Vec::new())
-}
+/// Ticks a second that a modelled kernel can be built with.
+pub const HZ: [u32; 4] = [100, 250, 300, 1000];
 
 /// Schedulers of one lane.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
@@ -195,7 +193,7 @@ impl Study {
         self
     }
 
-    fn check(&self) -> Result<(), StudyError> {
+    pub(crate) fn check(&self) -> Result<(), StudyError> {
         if self.experiments.is_empty() {
             return Err(StudyError::new(
                 format!("study {:?} has no experiment", self.name),
@@ -465,6 +463,18 @@ impl ExperimentSpec {
 }
 
 impl RunsSpec {
+    /// Runs under `schedulers` in `lane`, once each.
+    pub fn new(lane: &str, schedulers: Vec<String>) -> Self {
+        Self {
+            lane: lane.into(),
+            schedulers,
+            repetitions: None,
+            hz: None,
+            set: BTreeMap::new(),
+            quick: true,
+        }
+    }
+
     /// Most repetitions of a point.
     const REPETITIONS_MAX: u32 = 100_000;
 
@@ -500,7 +510,7 @@ impl RunsSpec {
                 )
                 .below("hz"));
             }
-            Some(hz) if ![100, 250, 300, 1000].contains(&hz) => {
+            Some(hz) if !HZ.contains(&hz) => {
                 return Err(StudyError::new(
                     format!("`hz` is {hz}"),
                     "allowed are 100, 250, 300 and 1000",

@@ -7,6 +7,7 @@ use crate::machine;
 use crate::output::say;
 use crate::schedulers::{self, Schedulers};
 use schedlab_lab::study::ExperimentSpec;
+use schedlab_lab::validate::{Validation, ValidationStudy, Wanted};
 use schedlab_lab::{Built, Makers, Plan, PlanInput, Study};
 use schedlab_run::{LaneError, MachineSpec, StudyError};
 use schedlab_sim::SimLane;
@@ -72,14 +73,7 @@ impl Source {
     /// From a text; files are looked for in `folder`.
     pub fn new(name: &str, text: String, folder: Option<PathBuf>) -> CliResult<Self> {
         let study = Study::parse(&text).map_err(|error| placed(name, &text, error, SCHEMA_HELP))?;
-        Ok(Self {
-            name: name.into(),
-            text,
-            study,
-            folder,
-            files: Mutex::default(),
-            warned: Mutex::default(),
-        })
+        Ok(Self { folder, ..Self::with_study(name, text, study) })
     }
 
     /// From a file.
@@ -96,20 +90,51 @@ impl Source {
         self
     }
 
-    /// A study that was made by the program, with these workload files and no others. If it names
-    /// this machine, `this_machine` gives its model as the text of a machine file.
-    pub fn made(
+    /// A study made of a validation, with its workload files and no others. If it names this
+    /// machine, `this_machine` gives its model as the text of a machine file.
+    pub fn validation(
         name: &str,
         text: String,
-        mut files: BTreeMap<String, String>,
+        made: &ValidationStudy<'_>,
         this_machine: impl FnOnce() -> CliResult<String>,
     ) -> CliResult<Self> {
-        let source = Self::new(name, text, None)?;
-        let machines = source.study.experiments.iter().flat_map(ExperimentSpec::machines);
-        if machines.into_iter().any(|machine| machine == "host") {
+        let mut files = made.files.clone();
+        let mut machines = made.study.experiments.iter().flat_map(ExperimentSpec::machines);
+        if machines.any(|machine| machine == "host") {
             files.insert(THIS_MACHINE.into(), this_machine()?);
         }
+        Ok(Self::with_study(name, text, made.study.clone()).with_files(files))
+    }
+
+    /// That of a manifest: of an experiment file, or of a validation file if `wanted` says what of
+    /// it was run.
+    pub fn of_manifest(
+        name: &str,
+        text: String,
+        files: BTreeMap<String, String>,
+        wanted: Option<&Wanted>,
+    ) -> CliResult<Self> {
+        let source = match wanted {
+            None => Self::new(name, text, None)?,
+            Some(wanted) => {
+                let wrong = |error| placed(name, &text, error, SCHEMA_HELP_VALIDATION);
+                let validation = Validation::parse(&text).map_err(wrong)?;
+                let study = validation.study(wanted).map_err(wrong)?.study;
+                Self::with_study(name, text, study)
+            }
+        };
         Ok(source.with_files(files))
+    }
+
+    fn with_study(name: &str, text: String, study: Study) -> Self {
+        Self {
+            name: name.into(),
+            text,
+            study,
+            folder: None,
+            files: Mutex::default(),
+            warned: Mutex::default(),
+        }
     }
 
     /// The workload files that were read.
@@ -239,6 +264,9 @@ fn this_machine() -> CliResult<String> {
 
 /// What is said where an error of a study says nothing.
 const SCHEMA_HELP: &str = "`schedlab schema experiment` prints what a study may hold";
+
+/// The same for a validation.
+pub const SCHEMA_HELP_VALIDATION: &str = "`schedlab schema validation` prints what it may hold";
 
 /// The error with file, line and column before it, and the line itself below; `help` if it says
 /// nothing itself.

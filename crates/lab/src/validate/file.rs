@@ -3,6 +3,7 @@
 
 use crate::axis::Scalar;
 use crate::document;
+use crate::study::HZ;
 use schedlab_run::StudyError;
 use schedlab_run::place::unknown;
 use schemars::JsonSchema;
@@ -347,6 +348,11 @@ impl Validation {
     }
 }
 
+/// Whether a list of names that may be left empty means this one too.
+pub(super) fn means(names: &[String], name: &str) -> bool {
+    names.is_empty() || names.iter().any(|known| known == name)
+}
+
 /// There is one, and no two have one name.
 fn names<T>(list: &[T], key: &str, name: impl Fn(&T) -> &str) -> Result<(), StudyError> {
     if list.is_empty() {
@@ -457,18 +463,6 @@ impl WorkloadSpec {
         self.repetitions.map_or(Ok(()), check_repetitions)?;
         all.check_lanes(&self.lanes)
     }
-
-    /// Whether it runs in a lane.
-    pub fn is_in(&self, lane: &str) -> bool {
-        self.lanes.is_empty() || self.lanes.iter().any(|name| name == lane)
-    }
-}
-
-impl Control {
-    /// Whether it is made in a lane.
-    pub fn is_in(&self, lane: &str) -> bool {
-        self.lanes.is_empty() || self.lanes.iter().any(|name| name == lane)
-    }
 }
 
 impl Sweep {
@@ -493,6 +487,14 @@ impl Sweep {
             let mut known: Vec<&str> = vec!["hz", "set.TUNABLE"];
             known.extend(own.map(String::as_str));
             return Err(unknown("knob", &self.knob, known.into_iter()).below("knob"));
+        }
+        let is_hz = |value: &Scalar| HZ.iter().any(|hz| *value == Scalar::Number((*hz).into()));
+        if let Some(value) = self.values.iter().find(|value| self.knob == "hz" && !is_hz(value)) {
+            return Err(StudyError::new(
+                format!("a value of `hz` is {value}"),
+                "allowed are 100, 250, 300 and 1000",
+            )
+            .below("values"));
         }
         let models = all.pairs.iter().map(|pair| pair.model.as_str());
         match self.models.iter().position(|model| !models.clone().any(|known| known == model)) {

@@ -7,15 +7,17 @@
 //! and the knobs are looked at in the same way, and a metric that does not tell them from the
 //! right model loses its word.
 
-use super::file::{LaneSpec, Metric, Pair, Sweep, Tolerance, Validation};
+use super::file::{LaneSpec, Metric, Pair, Sweep, Tolerance, Validation, means};
 use super::result::{
     Comparison, ControlResult, MetricResult, SweepPoint, SweepResult, UnitResult, ValidationResult,
     Verdict,
 };
 use super::slices::{self, Equal, Sequence};
-use super::study::{Place, Wanted, has_control, model_of, swept};
+use super::study::{Case, CaseRuns, ValidationStudy};
 use super::values::{ALL_TASKS, deviation, limit, pooled, told, values};
 use crate::ExperimentResult;
+use crate::axis::Scalar;
+use crate::claims::{Bounds, Found, Lies, Place, Reason};
 use schedlab_metrics::stats;
 use schedlab_run::RunResult;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +29,9 @@ struct Both<'r> {
     model: &'r RunResult,
 }
 
+/// Runs by seed.
+type BySeed<'r> = BTreeMap<u64, &'r RunResult>;
+
 /// A metric over pairs of runs.
 struct Measured {
     /// Signed mean deviations on the scale of averaging, by unit.
@@ -35,7 +40,7 @@ struct Measured {
     units: Vec<UnitResult>,
     slices: Vec<Equal>,
     verdict: Verdict,
-    reason: String,
+    reason: Option<Reason>,
 }
 
 impl Measured {
@@ -45,10 +50,10 @@ impl Measured {
     }
 }
 
-/// Compares everything that is wanted and was run.
+/// Compares all that was run; `results` are those of the study's experiments, in their order.
 pub fn judge(
     validation: &Validation,
-    wanted: &Wanted,
+    made: &ValidationStudy<'_>,
     results: &[ExperimentResult],
 ) -> ValidationResult {
     let mut judge = Judge {
@@ -60,12 +65,12 @@ pub fn judge(
             comparisons: Vec::new(),
             controls: Vec::new(),
             sweeps: Vec::new(),
-            missing: Vec::new(),
+            missing: made.missing.clone(),
         },
     };
-    for place in validation.places(wanted) {
-        for pair in validation.pairs_in(place.lane, wanted) {
-            judge.compare(place, pair);
+    for runs in &made.cases {
+        for pair in &runs.pairs {
+            judge.compare(runs, pair);
         }
     }
     judge.discriminate();
@@ -79,29 +84,25 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// Runs of an experiment in a lane under a scheduler, by seed.
-    fn runs(&self, experiment: &str, lane: &str, scheduler: &str) -> BTreeMap<u64, &'a RunResult> {
-        let named = self.results.iter().filter(|result| result.experiment.name == experiment);
-        named
-            .flat_map(|result| &result.runs)
-            .filter(|run| run.lane == lane && run.scheduler == scheduler)
-            .map(|run| (run.seed, run))
-            .collect()
+    /// Runs of an experiment in a lane under a scheduler.
+    fn runs(&self, experiment: usize, lane: &str, scheduler: &str) -> BySeed<'a> {
+        let place = Place { lane: lane.into(), scheduler: Some(scheduler.into()) };
+        let runs = self.results.get(experiment).into_iter().flat_map(|result| &result.runs);
+        runs.filter(|run| place.has(run)).map(|run| (run.seed, run)).collect()
     }
 
-    fn compare(&mut self, place: Place<'_>, pair: &Pair) {
-        let lane = place.lane;
+    fn compare(&mut self, runs: &CaseRuns<'_>, pair: &Pair) {
+        let Case { workload, lane, nr_cpus } = runs.case;
         let scheduler = if lane.name == "vm" { pair.kernel.as_str() } else { "OTHER" };
-        let kernels = self.runs(&place.name(), &lane.name, scheduler);
-        let models = self.runs(&place.name(), "sim", &pair.model);
-        let both = both(&kernels, &models);
+        let kernels = self.runs(runs.experiment, &lane.name, scheduler);
+        let both = both(&kernels, &self.runs(runs.experiment, "sim", &pair.model));
         let mut comparison = Comparison {
             lane: lane.name.clone(),
             kernel: pair.kernel.clone(),
             release: both.first().map_or("", |both| &both.kernel.machine.kernel).into(),
             model: pair.model.clone(),
-            workload: place.workload.name.clone(),
-            nr_cpus: place.nr_cpus,
+            workload: workload.name.clone(),
+            nr_cpus,
             nr_runs: both.len() as u64,
             metrics: Vec::new(),
         };
@@ -110,17 +111,16 @@ impl<'a> Judge<'a> {
             return;
         }
         let disturbed = disturbed(lane, &both);
-        for metric in self.metrics(place) {
-            let Some(tolerance) = self.validation.tolerance(metric) else { continue };
-            let mut measured = self.measure(tolerance, &both);
-            if let Some(reason) = &disturbed {
-                measured.verdict = Verdict::CannotBeTold;
-                measured.reason = reason.clone();
-            }
+        for tolerance in self.tolerances(runs.case) {
+            let measured = self.measure(tolerance, &both);
+            let (verdict, reason) = match &disturbed {
+                Some(_) => (Verdict::CannotBeTold, disturbed.clone()),
+                None => (measured.verdict, measured.reason),
+            };
             comparison.metrics.push(MetricResult {
-                metric,
-                verdict: measured.verdict,
-                reason: measured.reason,
+                metric: tolerance.name,
+                verdict,
+                reason,
                 within: tolerance.within,
                 units: measured.units,
                 slices: measured.slices,
@@ -128,28 +128,25 @@ impl<'a> Judge<'a> {
         }
         self.found.comparisons.push(comparison);
         if disturbed.is_none() {
-            self.controls(place, pair, &kernels);
-            self.sweeps(place, pair, &kernels);
+            self.controls(runs, pair, &kernels);
+            self.sweeps(runs, pair, &kernels);
         }
     }
 
-    /// Metrics of a place, in the order of the file.
-    fn metrics(&self, place: Place<'_>) -> Vec<Metric> {
-        let all = self.validation.metrics.iter().map(|tolerance| tolerance.name);
-        let is_here =
-            |metric: &Metric| place.workload.metrics.contains(metric) && metric.fits(place.nr_cpus);
-        all.filter(is_here).collect()
+    /// Metrics of a case, in the order of the file.
+    fn tolerances(&self, case: Case<'_>) -> impl Iterator<Item = &'a Tolerance> {
+        let is_here = move |metric: Metric| {
+            case.workload.metrics.contains(&metric) && metric.fits(case.nr_cpus)
+        };
+        self.validation.metrics.iter().filter(move |tolerance| is_here(tolerance.name))
     }
 
     fn measure(&self, tolerance: &Tolerance, both: &[Both<'_>]) -> Measured {
-        let mut samples = match tolerance.name {
+        let samples = match tolerance.name {
             Metric::Slices => self.slices(both),
             _ => Samples::of(tolerance, both),
         };
-        let slices = std::mem::take(&mut samples.slices);
-        let mut measured = samples.summary(tolerance);
-        measured.slices = slices;
-        measured
+        samples.summary(tolerance)
     }
 
     fn slices(&self, both: &[Both<'_>]) -> Samples {
@@ -166,26 +163,24 @@ impl<'a> Judge<'a> {
         samples
     }
 
-    fn controls(&mut self, place: Place<'_>, pair: &Pair, kernels: &BTreeMap<u64, &RunResult>) {
-        let validation = self.validation;
-        let is_here = |control: &&super::Control| has_control(place, control);
-        for control in validation.controls.iter().filter(is_here) {
-            let models = self.runs(&place.control(control), "sim", &control.model);
-            let both = both(kernels, &models);
-            let Some(tolerance) = validation.tolerance(control.metric) else { continue };
+    fn controls(&mut self, runs: &CaseRuns<'_>, pair: &Pair, kernels: &BySeed<'_>) {
+        for (control, experiment) in &runs.controls {
+            let both = both(kernels, &self.runs(*experiment, "sim", &control.model));
+            let Some(tolerance) = self.validation.tolerance(control.metric) else { continue };
+            let model = control.label();
             if both.is_empty() {
-                let name = place.control(control);
+                let name = format!("{} control {model}", runs.case.name());
                 self.found.missing.push(format!("{name}: the wrong model was not run"));
                 continue;
             }
             let measured = self.measure(tolerance, &both);
             self.found.controls.push(ControlResult {
                 metric: control.metric,
-                lane: place.lane.name.clone(),
-                nr_cpus: place.nr_cpus,
+                lane: runs.case.lane.name.clone(),
+                nr_cpus: runs.case.nr_cpus,
                 kernel: pair.kernel.clone(),
                 workload: control.workload.clone(),
-                model: model_of(control),
+                model,
                 why: control.why.clone(),
                 deviation: measured.worst(),
                 is_rejected: measured.verdict == Verdict::Outside,
@@ -193,35 +188,35 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn sweeps(&mut self, place: Place<'_>, pair: &Pair, kernels: &BTreeMap<u64, &RunResult>) {
-        for sweep in &self.validation.sweeps {
-            if !sweep.models.is_empty() && !sweep.models.contains(&pair.model) {
-                continue;
-            }
-            for metric in swept(place, sweep) {
+    fn sweeps(&mut self, runs: &CaseRuns<'_>, pair: &Pair, kernels: &BySeed<'_>) {
+        let is_its = |(sweep, _): &&(&Sweep, Vec<usize>)| means(&sweep.models, &pair.model);
+        for (sweep, experiments) in runs.sweeps.iter().filter(is_its) {
+            let points: Vec<(&Scalar, Vec<Both<'_>>)> = sweep
+                .values
+                .iter()
+                .zip(experiments)
+                .map(|(value, at)| (value, both(kernels, &self.runs(*at, "sim", &pair.model))))
+                .filter(|(_, both)| !both.is_empty())
+                .collect();
+            for metric in runs.case.swept(sweep).filter(|_| !points.is_empty()) {
                 let Some(tolerance) = self.validation.tolerance(metric) else { continue };
-                let swept = self.swept(place, pair, kernels, (sweep, tolerance));
-                self.found.sweeps.extend(swept);
+                let swept = self.swept(runs.case, pair, (sweep, tolerance), &points);
+                self.found.sweeps.push(swept);
             }
         }
     }
 
     fn swept(
         &self,
-        place: Place<'_>,
+        case: Case<'_>,
         pair: &Pair,
-        kernels: &BTreeMap<u64, &RunResult>,
         (sweep, tolerance): (&Sweep, &Tolerance),
-    ) -> Option<SweepResult> {
+        runs: &[(&Scalar, Vec<Both<'_>>)],
+    ) -> SweepResult {
         let mut points = Vec::new();
         let mut by_unit: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for value in &sweep.values {
-            let models = self.runs(&place.sweep(sweep, value), "sim", &pair.model);
-            let both = both(kernels, &models);
-            if both.is_empty() {
-                continue;
-            }
-            let measured = self.measure(tolerance, &both);
+        for (value, both) in runs {
+            let measured = self.measure(tolerance, both);
             points.push(SweepPoint { value: value.to_string(), deviation: measured.worst() });
             for (unit, deviation) in measured.deviations {
                 by_unit.entry(unit).or_default().push(deviation);
@@ -232,16 +227,16 @@ impl<'a> Judge<'a> {
             let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             greatest - least
         };
-        (!points.is_empty()).then(|| SweepResult {
+        SweepResult {
             metric: tolerance.name,
-            lane: place.lane.name.clone(),
-            nr_cpus: place.nr_cpus,
+            lane: case.lane.name.clone(),
+            nr_cpus: case.nr_cpus,
             kernel: pair.kernel.clone(),
             workload: sweep.workload.clone(),
             knob: sweep.knob.clone(),
             points,
             moves: by_unit.values().any(|values| range(values) > limit(tolerance)),
-        })
+        }
     }
 
     /// Takes the word from metrics that accept a wrong model, or that nothing moves.
@@ -266,7 +261,7 @@ impl<'a> Judge<'a> {
                 let reason = doubt(&wrong, &knobs);
                 if let Some(reason) = reason.filter(|_| found.verdict == Verdict::Within) {
                     found.verdict = Verdict::DoesNotDiscriminate;
-                    found.reason = reason;
+                    found.reason = Some(reason);
                 }
             }
         }
@@ -274,25 +269,23 @@ impl<'a> Judge<'a> {
 }
 
 /// Why agreement of a metric says nothing.
-fn doubt(controls: &[&ControlResult], sweeps: &[&SweepResult]) -> Option<String> {
+fn doubt(controls: &[&ControlResult], sweeps: &[&SweepResult]) -> Option<Reason> {
     if controls.is_empty() {
-        return Some("no wrong model was run that it would have to reject".into());
+        return Some(Reason::NoWrongModel);
     }
     if let Some(accepted) = controls.iter().find(|control| !control.is_rejected) {
-        return Some(format!("it accepts {} under {}", accepted.model, accepted.workload));
+        let ControlResult { model, workload, .. } = accepted;
+        return Some(Reason::Accepts { model: model.clone(), workload: workload.clone() });
     }
     if sweeps.is_empty() {
-        return Some("no setting was tried that would have to move it".into());
+        return Some(Reason::NoKnob);
     }
-    let still = sweeps.iter().find(|sweep| !sweep.moves)?;
-    Some(format!("{} does not move it under {}", still.knob, still.workload))
+    let SweepResult { knob, workload, .. } = sweeps.iter().find(|sweep| !sweep.moves)?;
+    Some(Reason::DoesNotMove { knob: knob.clone(), workload: workload.clone() })
 }
 
 /// Runs of kernel and model with one seed.
-fn both<'r>(
-    kernels: &BTreeMap<u64, &'r RunResult>,
-    models: &BTreeMap<u64, &'r RunResult>,
-) -> Vec<Both<'r>> {
+fn both<'r>(kernels: &BySeed<'r>, models: &BySeed<'r>) -> Vec<Both<'r>> {
     let pair = |(seed, kernel): (&u64, &&'r RunResult)| {
         models.get(seed).map(|model| Both { kernel, model })
     };
@@ -300,18 +293,13 @@ fn both<'r>(
 }
 
 /// What others used of the machine, if it is too much to compare anything.
-fn disturbed(lane: &LaneSpec, both: &[Both<'_>]) -> Option<String> {
+fn disturbed(lane: &LaneSpec, both: &[Both<'_>]) -> Option<Reason> {
     let least = lane.cpu_time_least?;
     let sum = |of: fn(&Both<'_>) -> u64| both.iter().map(of).sum::<u64>() as f64;
     let kernel = sum(|both| both.kernel.measures.totals.cpu_time_ns);
     let model = sum(|both| both.model.measures.totals.cpu_time_ns);
     let part = kernel / model.max(1.0);
-    (part < least).then(|| {
-        format!(
-            "others used this machine: the tasks got {:.0} % of the CPU time of the model's",
-            part * 100.0
-        )
-    })
+    (part < least).then_some(Reason::Crowded { percent: (part * 100.0).round_ties_even() as u32 })
 }
 
 /// Deviations by unit, one a pair of runs.
@@ -361,46 +349,46 @@ impl Samples {
 
     fn summary(self, tolerance: &Tolerance) -> Measured {
         let metric = tolerance.name;
-        let limit = limit(tolerance);
+        let bounds = Bounds::about_zero(limit(tolerance));
         let mut measured = Measured {
             deviations: BTreeMap::new(),
             units: Vec::new(),
-            slices: Vec::new(),
+            slices: self.slices,
             verdict: Verdict::Within,
-            reason: String::new(),
+            reason: None,
         };
         let mut is_outside = false;
         for (unit, sample) in self.units {
-            let mean = stats::mean(&sample.deviations);
-            let Some(half) = stats::ci95_half_width(&sample.deviations) else {
-                measured.reason = format!("{unit}: one pair of runs has no interval");
+            let found = Found::mean(&sample.deviations);
+            let (Some(lies), Some([low, high])) = (found.lies(bounds), found.ci95) else {
+                measured.reason = Some(Reason::OnePair { unit });
                 continue;
             };
-            let [low, high] = distances(mean - half, mean + half);
-            is_outside |= low > limit;
-            if low <= limit && high > limit {
-                measured.reason = format!("the tolerance lies within the interval of {unit}");
+            match lies {
+                Lies::Within => {}
+                Lies::Outside => is_outside = true,
+                Lies::Across => measured.reason = Some(Reason::ToleranceAcross(unit.clone())),
             }
-            measured.deviations.insert(unit.clone(), mean);
+            measured.deviations.insert(unit.clone(), found.value);
             measured.units.push(UnitResult {
                 unit,
                 kernel: stats::mean(&sample.kernel),
                 model: stats::mean(&sample.model),
-                deviation: told(metric, mean),
-                ci95: [told(metric, low), told(metric, high)],
+                deviation: told(metric, found.value),
+                ci95: distances(low, high).map(|distance| told(metric, distance)),
             });
         }
-        if let Some(unit) = self.alone.first() {
-            measured.reason = format!("{unit} is not in both, kernel and model");
+        if let Some(unit) = self.alone.into_iter().next() {
+            measured.reason = Some(Reason::NotInBoth { unit });
         }
-        if measured.units.is_empty() && measured.reason.is_empty() {
-            measured.reason = "no task has such a value".into();
+        if measured.units.is_empty() {
+            measured.reason.get_or_insert(Reason::NoTask);
         }
         measured.units.sort_by(|a, b| b.deviation.total_cmp(&a.deviation));
         if is_outside {
             measured.verdict = Verdict::Outside;
-            measured.reason = String::new();
-        } else if !measured.reason.is_empty() {
+            measured.reason = None;
+        } else if measured.reason.is_some() {
             measured.verdict = Verdict::CannotBeTold;
         }
         measured

@@ -2,8 +2,8 @@
 //! How far models are from kernels.
 //!
 //! A validation is data: pairs of a kernel and its model, workloads, and for each metric how far
-//! the model may be off, with the reason, written down before anything runs. `study` makes an
-//! experiment file of it, so that its runs are planned, stored and resumed like any others;
+//! the model may be off, with the reason, written down before anything runs. `study` makes a
+//! study of it, so that its runs are planned, stored and resumed like any others;
 //! `slices` and `values` compare one run of the kernel with one of the model; `judge` makes a word
 //! of all of them: within, outside, cannot be told. A metric that accepts a model which is wrong
 //! on purpose, or that no setting of the model moves, does not discriminate: it agrees with
@@ -26,4 +26,4 @@ pub use result::{
     Comparison, ControlResult, MetricResult, SweepPoint, SweepResult, UnitResult, ValidationResult,
     Verdict,
 };
-pub use study::{Generated, Wanted};
+pub use study::{ValidationStudy, Wanted};

@@ -3,13 +3,12 @@
 
 use super::file::Metric;
 use super::slices::Equal;
+use crate::claims::Reason;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What is said of a metric.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every deviation, with its whole interval, is within the tolerance.
@@ -39,7 +38,7 @@ impl Verdict {
 }
 
 /// One task, or all of one description, in the kernel and in the model.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct UnitResult {
     /// Task, `child-*` for all of one description, or `all tasks`.
     pub unit: String,
@@ -56,15 +55,16 @@ pub struct UnitResult {
 }
 
 /// A metric of a comparison.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct MetricResult {
     /// The metric.
     pub metric: Metric,
     /// What is said of it.
     pub verdict: Verdict,
     /// Why it cannot be told, or does not discriminate.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub reason: Option<Reason>,
     /// Greatest deviation that is allowed.
     pub within: f64,
     /// By task, the one that is farthest off first.
@@ -75,7 +75,7 @@ pub struct MetricResult {
 }
 
 /// A workload under a kernel and under its model.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Comparison {
     /// `vm` or `host`.
     pub lane: String,
@@ -96,7 +96,7 @@ pub struct Comparison {
 }
 
 /// A model that is wrong on purpose.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ControlResult {
     /// The metric that must reject it.
     pub metric: Metric,
@@ -119,7 +119,7 @@ pub struct ControlResult {
 }
 
 /// A value of a knob.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct SweepPoint {
     /// The value.
     pub value: String,
@@ -128,7 +128,7 @@ pub struct SweepPoint {
 }
 
 /// How a setting of the model moves a metric.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct SweepResult {
     /// The metric.
     pub metric: Metric,
@@ -149,7 +149,7 @@ pub struct SweepResult {
 }
 
 /// A whole validation.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct ValidationResult {
     /// Name of the validation.
     pub name: String,
@@ -165,7 +165,58 @@ pub struct ValidationResult {
     pub missing: Vec<String>,
 }
 
+impl MetricResult {
+    /// By how much the unit that is farthest off differs, for people.
+    pub fn worst_text(&self) -> Option<String> {
+        self.units.first().map(|unit| self.metric.deviation_text(unit.deviation))
+    }
+
+    /// The verdict and its reason, for people: `cannot be told: no task has such a value`.
+    pub fn verdict_text(&self) -> String {
+        let verdict = self.verdict.text().to_lowercase();
+        match &self.reason {
+            None => verdict,
+            Some(why) => format!("{verdict}: {why}"),
+        }
+    }
+}
+
+impl SweepResult {
+    /// The deviation at each value, for people: `100: 3.1 %, 250: 0.2 %`.
+    pub fn points_text(&self) -> String {
+        let point = |point: &SweepPoint| {
+            format!("{}: {}", point.value, self.metric.deviation_text(point.deviation))
+        };
+        self.points.iter().map(point).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl ValidationResult {
+    /// The metrics that any comparison has.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let found = || self.comparisons.iter().flat_map(|comparison| &comparison.metrics);
+        let has = |metric: &Metric| found().any(|found| found.metric == *metric);
+        Metric::ALL.into_iter().filter(has).collect()
+    }
+
+    /// How many metrics have each verdict, for people.
+    pub fn verdicts_text(&self) -> String {
+        let of = |verdict: Verdict| {
+            format!("{} {}", self.with(verdict).len(), verdict.text().to_lowercase())
+        };
+        Verdict::ALL.map(of).join(", ")
+    }
+
+    /// How many wrong models are rejected.
+    pub fn nr_rejected(&self) -> usize {
+        self.controls.iter().filter(|control| control.is_rejected).count()
+    }
+
+    /// How many knobs move their metric.
+    pub fn nr_moving(&self) -> usize {
+        self.sweeps.iter().filter(|sweep| sweep.moves).count()
+    }
+
     /// Metrics with this verdict, each as `workload under 6.12 (vm, 1 CPU): slices`.
     pub fn with(&self, verdict: Verdict) -> Vec<String> {
         let mut names = Vec::new();

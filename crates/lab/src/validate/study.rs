@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A validation made into an experiment file.
+//! A validation as a study.
 //!
-//! Each place (workload, lane, number of CPUs) is an experiment with the kernels and their models;
+//! Each case (workload, lane, number of CPUs) is an experiment with the kernels and their models;
 //! each wrong model and each value of a knob is one of its own, simulated alone. So the store, the
-//! manifest and the order of runs are those of every experiment, and `judge` finds the runs by the
-//! experiment's name.
+//! manifest and the order of runs are those of every experiment.
 
-use super::file::{Control, LaneSpec, Metric, Pair, Sweep, Validation, WorkloadSpec};
-use crate::axis::Scalar;
+use super::file::{Control, LaneSpec, Metric, Pair, Sweep, Validation, WorkloadSpec, means};
+use crate::Study;
+use crate::axis::{OneOrMore, Scalar, SeedRange, Seeds};
+use crate::study::{ExperimentSpec, RunsSpec};
 use schedlab_run::StudyError;
+use schedlab_run::place::unknown;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// What of a validation is wanted.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Wanted {
     /// Only these lanes, if any is named.
     pub lanes: Vec<String>,
@@ -27,87 +32,90 @@ pub struct Wanted {
     pub host_release: Option<String>,
 }
 
-/// An experiment file, and the workload files that it names.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Generated {
-    /// The text (TOML).
-    pub text: String,
+/// A validation as a study, and which of its experiments hold the runs of each case.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ValidationStudy<'v> {
+    /// The experiments.
+    pub study: Study,
     /// Workloads (JSON) by name.
     pub files: BTreeMap<String, String>,
     /// What is left out, and why.
     pub missing: Vec<String>,
+    /// The cases that have a kernel.
+    pub(super) cases: Vec<CaseRuns<'v>>,
 }
 
 /// A workload in a lane with so many CPUs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'v> {
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Case<'v> {
     pub workload: &'v WorkloadSpec,
     pub lane: &'v LaneSpec,
     pub nr_cpus: u32,
 }
 
-impl Place<'_> {
-    /// Name of the experiment with kernels and models.
+/// A case with its kernels, and the experiments (by index) that hold its runs.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct CaseRuns<'v> {
+    pub case: Case<'v>,
+    pub pairs: Vec<&'v Pair>,
+    /// That of kernels and models.
+    pub experiment: usize,
+    /// Those of the wrong models.
+    pub controls: Vec<(&'v Control, usize)>,
+    /// Those of each value of a knob.
+    pub sweeps: Vec<(&'v Sweep, Vec<usize>)>,
+}
+
+impl Case<'_> {
+    /// Name of the experiment with kernels and models; those of wrong models and knobs begin so.
     pub fn name(&self) -> String {
         format!("{} {} {}", self.workload.name, self.lane.name, self.nr_cpus)
     }
 
-    /// Name of a wrong model's.
-    pub fn control(&self, control: &Control) -> String {
-        format!("{} control {}", self.name(), model_of(control))
+    /// Whether a control is made here.
+    fn has_control(&self, control: &Control) -> bool {
+        control.workload == self.workload.name
+            && means(&control.lanes, &self.lane.name)
+            && control.metric.fits(self.nr_cpus)
     }
 
-    /// Name of a value's.
-    pub fn sweep(&self, sweep: &Sweep, value: &Scalar) -> String {
-        format!("{} {}={value}", self.name(), sweep.knob)
-    }
-}
-
-/// A wrong model with its tunables, for people.
-pub(super) fn model_of(control: &Control) -> String {
-    let set: Vec<String> = control.set.iter().map(|(name, v)| format!("{name}={v}")).collect();
-    match set.is_empty() {
-        true => control.model.clone(),
-        false => format!("{} {}", control.model, set.join(",")),
+    /// Metrics that a sweep moves here.
+    pub fn swept<'s>(&self, sweep: &'s Sweep) -> impl Iterator<Item = Metric> + use<'s> {
+        let is_here = sweep.workload == self.workload.name;
+        let nr_cpus = self.nr_cpus;
+        sweep.metrics.iter().copied().filter(move |metric| is_here && metric.fits(nr_cpus))
     }
 }
 
-/// Whether a control is made at a place.
-pub(super) fn has_control(place: Place<'_>, control: &Control) -> bool {
-    control.workload == place.workload.name
-        && control.is_in(&place.lane.name)
-        && control.metric.fits(place.nr_cpus)
-}
-
-/// Metrics that a sweep moves at a place.
-pub(super) fn swept<'s>(place: Place<'_>, sweep: &'s Sweep) -> impl Iterator<Item = Metric> + 's {
-    let is_here = sweep.workload == place.workload.name;
-    let nr_cpus = place.nr_cpus;
-    sweep.metrics.iter().copied().filter(move |metric| is_here && metric.fits(nr_cpus))
+impl Control {
+    /// The wrong model with its tunables, for people.
+    pub(super) fn label(&self) -> String {
+        let set: Vec<String> = self.set.iter().map(|(name, v)| format!("{name}={v}")).collect();
+        match set.is_empty() {
+            true => self.model.clone(),
+            false => format!("{} {}", self.model, set.join(",")),
+        }
+    }
 }
 
 impl Validation {
-    /// The places that are wanted.
-    pub(super) fn places<'v>(&'v self, wanted: &Wanted) -> Vec<Place<'v>> {
-        let mut places = Vec::new();
-        for lane in &self.lanes {
-            if !wanted.lanes.is_empty() && !wanted.lanes.contains(&lane.name) {
-                continue;
-            }
-            for workload in &self.workloads {
-                let is_left_out = wanted.quick && workload.skip_quick;
-                if is_left_out || !workload.is_in(&lane.name) {
-                    continue;
-                }
-                let place = |nr_cpus: &u32| Place { workload, lane, nr_cpus: *nr_cpus };
-                places.extend(lane.cpus.iter().map(place));
+    /// The cases that are wanted.
+    fn cases<'v>(&'v self, wanted: &Wanted) -> Vec<Case<'v>> {
+        let mut cases = Vec::new();
+        for lane in self.lanes.iter().filter(|lane| means(&wanted.lanes, &lane.name)) {
+            let is_here = |workload: &&WorkloadSpec| {
+                !(wanted.quick && workload.skip_quick) && means(&workload.lanes, &lane.name)
+            };
+            for workload in self.workloads.iter().filter(is_here) {
+                let case = |nr_cpus: &u32| Case { workload, lane, nr_cpus: *nr_cpus };
+                cases.extend(lane.cpus.iter().map(case));
             }
         }
-        places
+        cases
     }
 
     /// The pairs whose kernel a lane can have.
-    pub(super) fn pairs_in(&self, lane: &LaneSpec, wanted: &Wanted) -> Vec<&Pair> {
+    fn pairs_in(&self, lane: &LaneSpec, wanted: &Wanted) -> Vec<&Pair> {
         let is_left_out = |pair: &Pair| wanted.quick && pair.skip_quick && lane.name != "host";
         let is_wanted = |pair: &&Pair| match wanted.kernels.is_empty() {
             true => !is_left_out(pair),
@@ -121,73 +129,86 @@ impl Validation {
         self.pairs.iter().filter(is_wanted).filter(is_here).collect()
     }
 
-    /// The experiment file. The error says which kernel is unknown, or that nothing is left.
-    pub fn generate(&self, wanted: &Wanted) -> Result<Generated, StudyError> {
-        for kernel in &wanted.kernels {
-            let known = self.pairs.iter().map(|pair| pair.kernel.as_str());
-            if !known.clone().any(|name| name == kernel) {
-                return Err(schedlab_run::place::unknown("kernel", kernel, known));
-            }
+    /// The study. The error says which kernel is unknown, or that nothing is left.
+    pub fn study(&self, wanted: &Wanted) -> Result<ValidationStudy<'_>, StudyError> {
+        let known = self.pairs.iter().map(|pair| pair.kernel.as_str());
+        let is_known = |name: &&String| known.clone().any(|known| known == *name);
+        if let Some(kernel) = wanted.kernels.iter().find(|name| !is_known(name)) {
+            return Err(unknown("kernel", kernel, known));
         }
-        let mut generated = Generated {
-            text: format!("name = {}\n", quoted(&self.name)),
+        let mut made = ValidationStudy {
+            study: Study { name: self.name.clone(), ..Study::default() },
             files: BTreeMap::new(),
             missing: Vec::new(),
+            cases: Vec::new(),
         };
-        for place in self.places(wanted) {
-            let pairs = self.pairs_in(place.lane, wanted);
-            if pairs.is_empty() {
-                generated.says_missing(place.lane, wanted);
-                continue;
+        for case in self.cases(wanted) {
+            let pairs = self.pairs_in(case.lane, wanted);
+            match pairs.is_empty() {
+                true => made.says_missing(case.lane, wanted),
+                false => self.add(case, pairs, wanted, &mut made),
             }
-            self.place(place, &pairs, wanted, &mut generated);
         }
-        if generated.files.is_empty() {
-            let why = generated.missing.join("; ");
+        if made.cases.is_empty() {
+            let why = made.missing.join("; ");
             return Err(StudyError::new(
                 "nothing is left to compare",
                 if why.is_empty() { "ask for more lanes or kernels".into() } else { why },
             ));
         }
-        Ok(generated)
+        Ok(made)
     }
 
-    fn place(&self, place: Place<'_>, pairs: &[&Pair], wanted: &Wanted, to: &mut Generated) {
-        let models: Vec<&str> = pairs.iter().map(|pair| pair.model.as_str()).collect();
-        let kernels: Vec<&str> = match place.lane.name.as_str() {
-            "vm" => pairs.iter().map(|pair| pair.kernel.as_str()).collect(),
-            _ => vec!["OTHER"],
+    fn add<'v>(
+        &'v self,
+        case: Case<'v>,
+        pairs: Vec<&'v Pair>,
+        wanted: &Wanted,
+        to: &mut ValidationStudy<'v>,
+    ) {
+        let name = case.name();
+        let models = || pairs.iter().map(|pair| pair.model.clone());
+        let kernels = match case.lane.name.as_str() {
+            "vm" => pairs.iter().map(|pair| pair.kernel.clone()).collect(),
+            _ => vec!["OTHER".into()],
         };
-        let mut experiment = Experiment { place, wanted, to };
-        let own = &place.workload.parameters;
-        experiment.begin(&place.name(), own);
-        experiment.runs("sim", &models, None, &BTreeMap::new());
-        experiment.runs(&place.lane.name, &kernels, None, &BTreeMap::new());
-        let mut done = Vec::new();
-        for control in self.controls.iter().filter(|control| has_control(place, control)) {
-            let name = place.control(control);
-            if !done.contains(&name) {
-                experiment.begin(&name, own);
-                experiment.runs("sim", &[&control.model], None, &control.set);
-                done.push(name);
-            }
+        let sim = RunsSpec::new("sim", models().collect());
+        let runs = vec![sim, RunsSpec::new(&case.lane.name, kernels)];
+        let own = &case.workload.parameters;
+        let experiment = to.experiment(case, wanted, name.clone(), own, runs);
+        let mut controls = Vec::new();
+        for control in self.controls.iter().filter(|control| case.has_control(control)) {
+            let name = format!("{name} control {}", control.label());
+            let mut runs = RunsSpec::new("sim", vec![control.model.clone()]);
+            let set = control.set.iter();
+            runs.set = set.map(|(name, v)| (name.clone(), OneOrMore::One(v.clone()))).collect();
+            controls.push((control, to.experiment(case, wanted, name, own, vec![runs])));
         }
-        for sweep in &self.sweeps {
-            if swept(place, sweep).next().is_none() {
+        let mut sweeps = Vec::new();
+        for sweep in self.sweeps.iter().filter(|sweep| case.swept(sweep).next().is_some()) {
+            let models: Vec<String> =
+                models().filter(|model| means(&sweep.models, model)).collect();
+            if models.is_empty() {
                 continue;
             }
-            let is_swept =
-                |model: &&&str| sweep.models.is_empty() || sweep.models.iter().any(|m| m == *model);
-            let models: Vec<&str> = models.iter().filter(is_swept).copied().collect();
-            for value in sweep.values.iter().filter(|_| !models.is_empty()) {
-                let name = place.sweep(sweep, value);
-                if done.contains(&name) {
-                    continue;
+            let with = |value: &Scalar| {
+                let mut runs = RunsSpec::new("sim", models.clone());
+                let mut parameters = own.clone();
+                match (sweep.knob.strip_prefix("set."), value) {
+                    (Some(tunable), _) => {
+                        runs.set.insert(tunable.into(), OneOrMore::One(value.clone()));
+                    }
+                    (None, Scalar::Number(hz)) if sweep.knob == "hz" => {
+                        runs.hz = u32::try_from(*hz).ok();
+                    }
+                    _ => drop(parameters.insert(sweep.knob.clone(), value.clone())),
                 }
-                experiment.knob(&name, sweep, value, &models);
-                done.push(name);
-            }
+                let name = format!("{name} {}={value}", sweep.knob);
+                to.experiment(case, wanted, name, &parameters, vec![runs])
+            };
+            sweeps.push((sweep, sweep.values.iter().map(with).collect()));
         }
+        to.cases.push(CaseRuns { case, pairs, experiment, controls, sweeps });
     }
 }
 
@@ -197,7 +218,7 @@ fn is_of_series(release: &str, series: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-impl Generated {
+impl ValidationStudy<'_> {
     fn says_missing(&mut self, lane: &LaneSpec, wanted: &Wanted) {
         let text = match &wanted.host_release {
             _ if lane.name != "host" => format!("lane {}: no kernel is left", lane.name),
@@ -208,76 +229,40 @@ impl Generated {
             self.missing.push(text);
         }
     }
-}
 
-/// Writes experiments of a place.
-struct Experiment<'a> {
-    place: Place<'a>,
-    wanted: &'a Wanted,
-    to: &'a mut Generated,
-}
-
-impl Experiment<'_> {
-    fn begin(&mut self, name: &str, parameters: &BTreeMap<String, Scalar>) {
-        let Place { workload, lane, nr_cpus } = self.place;
-        let (file, tasks) = filled(workload, parameters);
-        let own = workload.repetitions.unwrap_or(lane.repetitions);
-        let count = self.wanted.repetitions.unwrap_or(own);
-        let has_slices = workload.metrics.contains(&Metric::Slices) && nr_cpus == 1;
-        let _ = write!(
-            self.to.text,
-            "\n[[experiment]]\nname = {}\ntext = {}\nworkload = {}\nmachine = {}\n\
-             parameters = {{ cpus = {nr_cpus} }}\nseeds = {{ first = 1, count = {count} }}\n\
-             keep_slices = {has_slices}\nkeep_each = true\n",
-            quoted(name),
-            quoted(&workload.text),
-            quoted(&file),
-            quoted(&lane.machine),
-        );
-        self.to.files.insert(file, tasks);
-    }
-
-    fn runs(
+    /// Index of the experiment of this name, which is added if it is not there yet: two metrics may
+    /// have one wrong model or one knob.
+    fn experiment(
         &mut self,
-        lane: &str,
-        schedulers: &[&str],
-        hz: Option<&Scalar>,
-        set: &BTreeMap<String, Scalar>,
-    ) {
-        let names: Vec<String> = schedulers.iter().map(|name| quoted(name)).collect();
-        let text = &mut self.to.text;
-        let _ = write!(
-            text,
-            "\n[[experiment.runs]]\nlane = {}\nschedulers = [{}]\n",
-            quoted(lane),
-            names.join(", ")
-        );
-        if let Some(hz) = hz {
-            let _ = writeln!(text, "hz = {hz}");
+        case: Case<'_>,
+        wanted: &Wanted,
+        name: String,
+        parameters: &BTreeMap<String, Scalar>,
+        runs: Vec<RunsSpec>,
+    ) -> usize {
+        let all = &mut self.study.experiments;
+        if let Some(index) = all.iter().position(|known| known.name == name) {
+            return index;
         }
-        if !set.is_empty() {
-            let pairs = set.iter().map(|(name, value)| format!("{name} = {}", scalar(value)));
-            let _ = writeln!(text, "set = {{ {} }}", pairs.collect::<Vec<_>>().join(", "));
-        }
-    }
-
-    /// The models with a value of a knob.
-    fn knob(&mut self, name: &str, sweep: &Sweep, value: &Scalar, models: &[&str]) {
-        let own = &self.place.workload.parameters;
-        let none = BTreeMap::new();
-        if let Some(tunable) = sweep.knob.strip_prefix("set.") {
-            self.begin(name, own);
-            let set = BTreeMap::from([(tunable.to_string(), value.clone())]);
-            self.runs("sim", models, None, &set);
-        } else if sweep.knob == "hz" {
-            self.begin(name, own);
-            self.runs("sim", models, Some(value), &none);
-        } else {
-            let mut parameters = own.clone();
-            parameters.insert(sweep.knob.clone(), value.clone());
-            self.begin(name, &parameters);
-            self.runs("sim", models, None, &none);
-        }
+        let Case { workload, lane, nr_cpus } = case;
+        let (file, tasks) = filled(workload, parameters);
+        let count = wanted.repetitions.or(workload.repetitions).unwrap_or(lane.repetitions);
+        let one = |text: &str| OneOrMore::One(Scalar::Text(text.into()));
+        all.push(ExperimentSpec {
+            name,
+            text: workload.text.clone(),
+            workload: one(&file),
+            machine: Some(one(&lane.machine)),
+            parameters: BTreeMap::from([("cpus".into(), Scalar::Number(nr_cpus.into()))]),
+            seeds: Some(Seeds::Range(SeedRange { first: 1, count: count.into() })),
+            keep_slices: workload.metrics.contains(&Metric::Slices) && nr_cpus == 1,
+            keep_tasks: true,
+            keep_each: true,
+            runs,
+            ..ExperimentSpec::default()
+        });
+        self.files.insert(file, tasks);
+        all.len() - 1
     }
 }
 
@@ -292,16 +277,4 @@ fn filled(workload: &WorkloadSpec, parameters: &BTreeMap<String, Scalar>) -> (St
         }
     }
     (format!("{name}.json"), text)
-}
-
-/// A TOML string: JSON's form of one is one.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-fn scalar(value: &Scalar) -> String {
-    match value {
-        Scalar::Number(number) => number.to_string(),
-        Scalar::Text(text) => quoted(text),
-    }
 }

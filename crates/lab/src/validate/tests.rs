@@ -2,9 +2,13 @@
 //! Judging runs that are made by hand.
 
 use super::*;
+use crate::axis::{SeedRange, Seeds};
+use crate::claims::Reason;
+use crate::study::ExperimentSpec;
 use crate::{Experiment, ExperimentResult};
 use schedlab_metrics::TaskMeasures;
 use schedlab_run::RunResult;
+use std::collections::BTreeMap;
 
 const FILE: &str = r#"
 name = "v"
@@ -78,26 +82,38 @@ fn runs(lane: &str, scheduler: &str, delays: [u64; 5]) -> Vec<RunResult> {
     (1..).zip(delays).map(run).collect()
 }
 
-fn experiment(name: &str, runs: Vec<RunResult>) -> ExperimentResult {
-    let experiment = Experiment { name: name.into(), ..Experiment::default() };
-    ExperimentResult { experiment, runs }
+/// What is found of these runs of the study's experiments, by their names.
+fn found(wanted: &Wanted, mut runs: BTreeMap<&str, Vec<RunResult>>) -> ValidationResult {
+    let validation = validation();
+    let made = validation.study(wanted).unwrap();
+    let result = |spec: &ExperimentSpec| ExperimentResult {
+        experiment: Experiment { name: spec.name.clone(), ..Experiment::default() },
+        runs: runs.remove(spec.name.as_str()).unwrap_or_default(),
+    };
+    let results: Vec<ExperimentResult> = made.study.experiments.iter().map(result).collect();
+    assert!(runs.is_empty(), "no experiment is called {:?}", runs.keys());
+    judge(&validation, &made, &results)
 }
 
 /// The kernel's delays are about 10,000; those of model, wrong model and knob as given.
 fn judged(model: [u64; 5], wrong: u64, knob: u64) -> ValidationResult {
     let kernel = [10_000, 10_100, 9_900, 10_050, 9_950];
     let own = [runs("vm", "6.12", kernel), runs("sim", "linux-6.12", model)].concat();
-    let results = [
-        experiment("hogs vm 1", own),
-        experiment("hogs vm 1 control rr slice=9ms", runs("sim", "rr", [wrong; 5])),
-        experiment("hogs vm 1 n=1", runs("sim", "linux-6.12", [10_000; 5])),
-        experiment("hogs vm 1 n=2", runs("sim", "linux-6.12", [knob; 5])),
-    ];
-    judge(&validation(), &vm(), &results)
+    let runs = BTreeMap::from([
+        ("hogs vm 1", own),
+        ("hogs vm 1 control rr slice=9ms", runs("sim", "rr", [wrong; 5])),
+        ("hogs vm 1 n=1", runs("sim", "linux-6.12", [10_000; 5])),
+        ("hogs vm 1 n=2", runs("sim", "linux-6.12", [knob; 5])),
+    ]);
+    found(&vm(), runs)
 }
 
 fn verdict(found: &ValidationResult) -> Verdict {
     found.comparisons[0].metrics[0].verdict
+}
+
+fn reason(found: &ValidationResult) -> Option<Reason> {
+    found.comparisons[0].metrics[0].reason.clone()
 }
 
 #[test]
@@ -115,15 +131,15 @@ fn a_model_within_the_tolerance_is_within_and_one_without_is_outside() {
 fn a_tolerance_within_the_interval_cannot_be_told() {
     let found = judged([10_000, 15_000, 10_000, 15_000, 12_000], 30_000, 30_000);
     assert_eq!(verdict(&found), Verdict::CannotBeTold);
-    assert!(found.comparisons[0].metrics[0].reason.contains("interval of hog-0"));
+    assert_eq!(reason(&found), Some(Reason::ToleranceAcross("hog-0".into())));
 }
 
 #[test]
 fn a_metric_that_accepts_a_wrong_model_or_that_nothing_moves_says_nothing() {
     let accepting = judged([10_000; 5], 10_500, 30_000);
     assert_eq!(verdict(&accepting), Verdict::DoesNotDiscriminate);
-    let reason = &accepting.comparisons[0].metrics[0].reason;
-    assert!(reason.contains("it accepts rr slice=9ms under hogs"), "{reason}");
+    let (model, workload) = ("rr slice=9ms".into(), "hogs".into());
+    assert_eq!(reason(&accepting), Some(Reason::Accepts { model, workload }));
     let still = judged([10_000; 5], 30_000, 10_500);
     assert_eq!(verdict(&still), Verdict::DoesNotDiscriminate);
     assert!(!still.sweeps[0].moves && still.controls[0].is_rejected);
@@ -134,7 +150,7 @@ fn a_metric_that_accepts_a_wrong_model_or_that_nothing_moves_says_nothing() {
 #[test]
 fn without_a_wrong_model_agreement_says_nothing() {
     let own = [runs("vm", "6.12", [9_999; 5]), runs("sim", "linux-6.12", [9_999; 5])].concat();
-    let found = judge(&validation(), &vm(), &[experiment("hogs vm 1", own)]);
+    let found = found(&vm(), BTreeMap::from([("hogs vm 1", own)]));
     assert_eq!(verdict(&found), Verdict::DoesNotDiscriminate);
     assert_eq!(found.missing.len(), 1, "{:?}", found.missing);
 }
@@ -144,9 +160,9 @@ fn a_task_that_only_one_has_cannot_be_compared() {
     let mut kernel = runs("vm", "6.12", [10_000; 5]);
     kernel[2].measures.tasks[0].name = "hog-7".into();
     let own = [kernel, runs("sim", "linux-6.12", [10_000; 5])].concat();
-    let found = judge(&validation(), &vm(), &[experiment("hogs vm 1", own)]);
+    let found = found(&vm(), BTreeMap::from([("hogs vm 1", own)]));
     assert_eq!(verdict(&found), Verdict::CannotBeTold);
-    assert!(found.comparisons[0].metrics[0].reason.contains("hog-0 is not in both"));
+    assert_eq!(reason(&found), Some(Reason::NotInBoth { unit: "hog-0".into() }));
 }
 
 #[test]
@@ -161,18 +177,20 @@ fn runs_of_a_machine_that_others_use_say_nothing() {
         run.measures.totals.cpu_time_ns = 80;
     }
     let own = [kernel, runs("sim", "linux-6.18", [10_000; 5])].concat();
-    let found = judge(&validation(), &wanted, &[experiment("hogs host 1", own)]);
+    let found = found(&wanted, BTreeMap::from([("hogs host 1", own)]));
     assert_eq!(verdict(&found), Verdict::CannotBeTold);
-    let reason = &found.comparisons[0].metrics[0].reason;
-    assert!(reason.contains("80 % of the CPU time"), "{reason}");
+    let text = reason(&found).unwrap().to_string();
+    assert!(text.contains("80 % of the CPU time"), "{text}");
     assert!(found.missing[0].contains("hogs under 6.18 (host, 2 CPUs)"), "{:?}", found.missing);
 }
 
 #[test]
-fn what_is_made_is_an_experiment_file() {
+fn each_case_wrong_model_and_value_is_an_experiment() {
     let wanted = Wanted { host_release: Some("6.18.5-x".into()), ..Wanted::default() };
-    let made = validation().generate(&wanted).unwrap();
-    let study = crate::Study::parse(&made.text).unwrap();
+    let validation = validation();
+    let made = validation.study(&wanted).unwrap();
+    let study = &made.study;
+    study.check().unwrap();
     let names: Vec<&str> = study.experiments.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names.len(), 3 * 4, "{names:?}");
     for name in ["hogs vm 1", "hogs vm 1 control rr slice=9ms", "hogs host 2 n=1"] {
@@ -201,8 +219,7 @@ fn a_quick_validation_leaves_out_what_says_so_unless_it_is_asked_for() {
             host_release: Some("6.12.1".into()),
             ..Wanted::default()
         };
-        let made = validation.generate(&wanted).unwrap();
-        let study = crate::Study::parse(&made.text).unwrap();
+        let study = validation.study(&wanted).unwrap().study;
         study.experiments[0].runs[0].schedulers.clone()
     };
     assert_eq!(kernels("vm", &[], false), ["linux-6.12", "linux-6.18"]);
@@ -216,26 +233,27 @@ fn a_workload_may_have_runs_of_its_own_and_the_command_has_the_last_word() {
     let more = FILE.replace("parameters = {", "repetitions = 9\nparameters = {");
     for (text, asked, wanted) in [(FILE, None, 5), (&more, None, 9), (&more, Some(6), 6)] {
         let wanted_runs = Wanted { repetitions: asked, ..vm() };
-        let made = Validation::parse(text).unwrap().generate(&wanted_runs).unwrap();
-        let seeds = format!("seeds = {{ first = 1, count = {wanted} }}");
-        let experiments = made.text.matches("[[experiment]]").count();
-        assert_eq!(made.text.matches(&seeds).count(), experiments, "{}", made.text);
+        let study = Validation::parse(text).unwrap().study(&wanted_runs).unwrap().study;
+        for spec in &study.experiments {
+            assert_eq!(spec.seeds, Some(Seeds::Range(SeedRange { first: 1, count: wanted })));
+        }
     }
 }
 
 #[test]
 fn what_cannot_be_compared_is_said() {
-    let generate = |wanted: Wanted| validation().generate(&wanted);
+    let validation = validation();
+    let study = |wanted: Wanted| validation.study(&wanted);
     let here = |release: &str| Wanted {
         host_release: Some(release.into()),
         lanes: vec!["host".into()],
         ..Wanted::default()
     };
-    let error = generate(here("6.1.5")).unwrap_err();
+    let error = study(here("6.1.5")).unwrap_err();
     assert!(error.to_string().contains("kernel 6.1.5 has no model"), "{error}");
-    assert!(generate(here("6.12")).is_ok());
+    assert!(study(here("6.12")).is_ok());
     let unknown = Wanted { kernels: vec!["6.13".into()], ..vm() };
-    let error = generate(unknown).unwrap_err().to_string();
+    let error = study(unknown).unwrap_err().to_string();
     assert!(error.contains("did you mean `6.12`") || error.contains("6.12, 6.18"), "{error}");
 }
 
@@ -251,6 +269,7 @@ fn what_does_not_fit_is_refused_where_it_stands() {
         ("workload = \"hogs\"\nmodel", "workload = \"hog\"\nmodel", "did you mean `hogs`"),
         ("knob = \"n\"", "knob = \"m\"", "no knob is called \"m\""),
         ("values = [1, 2]", "values = [1]", "two values"),
+        ("knob = \"n\"\nvalues = [1, 2]", "knob = \"hz\"\nvalues = [100, 99]", "`hz` is 99"),
         ("cpus = [1, 2]", "cpus = []", "give one or more numbers"),
         ("[[control]]\nmetric = \"run", "[[control]]\nmetric = \"ran", "unknown variant"),
         ("kernel = \"6.18\"", "kernel = \"6.12\"", "two of [[pair]]"),

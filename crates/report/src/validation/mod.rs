@@ -16,7 +16,7 @@ use crate::sections::{footer, machine_section};
 use crate::warnings::warnings_section;
 use crate::write::write_whole;
 use crate::{ExperimentResult, ReportError};
-use schedlab_lab::validate::{Validation, ValidationResult, Verdict};
+use schedlab_lab::validate::{Validation, ValidationResult};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -97,19 +97,13 @@ pub fn write_validation(path: &Path, input: &ValidationInput<'_>) -> Result<(), 
 
 /// What came of it in two sentences.
 fn summary(found: &ValidationResult) -> String {
-    let of = |verdict: Verdict| {
-        format!("{} {}", found.with(verdict).len(), verdict.text().to_lowercase())
-    };
-    let verdicts: Vec<String> = Verdict::ALL.into_iter().map(of).collect();
-    let rejected = found.controls.iter().filter(|control| control.is_rejected).count();
-    let moving = found.sweeps.iter().filter(|sweep| sweep.moves).count();
     format!(
         "{} of models with kernels: {}. {} of {} are rejected, {} of {} move their metric.",
         plural(found.comparisons.len(), "comparison", "comparisons"),
-        verdicts.join(", "),
-        rejected,
+        found.verdicts_text(),
+        found.nr_rejected(),
         plural(found.controls.len(), "wrong model", "wrong models"),
-        moving,
+        found.nr_moving(),
         plural(found.sweeps.len(), "setting", "settings"),
     )
 }
@@ -118,8 +112,10 @@ fn summary(found: &ValidationResult) -> String {
 mod tests {
     use super::*;
     use crate::group::tests::{experiment, run};
+    use schedlab_lab::claims::Reason;
     use schedlab_lab::validate::{
         Comparison, ControlResult, Metric, MetricResult, SweepPoint, SweepResult, UnitResult,
+        Verdict,
     };
 
     const FILE: &str = include_str!("../../../../studies/validate.toml");
@@ -132,17 +128,21 @@ mod tests {
             deviation,
             ci95: [0.001, 0.02],
         };
-        let metric = |metric, verdict, reason: &str| MetricResult {
+        let metric = |metric, verdict, reason| MetricResult {
             metric,
             verdict,
-            reason: reason.into(),
+            reason,
             within: 0.05,
             units: vec![unit("hog-<0>", 0.012)],
             slices: Vec::new(),
         };
         let metrics = vec![
-            metric(Metric::CpuShare, Verdict::Outside, ""),
-            metric(Metric::Slices, Verdict::CannotBeTold, "others used <this> machine"),
+            metric(Metric::CpuShare, Verdict::Outside, None),
+            metric(
+                Metric::Slices,
+                Verdict::CannotBeTold,
+                Some(Reason::NotInBoth { unit: "<this>".into() }),
+            ),
         ];
         let comparison = Comparison {
             lane: "vm".into(),
@@ -206,7 +206,7 @@ mod tests {
             "1.20 pt",
             "25.00 %",
             "26.00 %",
-            "others used &lt;this&gt; machine",
+            "cannot be told: &lt;this&gt; is not in both",
             "ACCEPTED",
             "equal &lt;shares&gt;",
             "35.50 pt",

@@ -5,8 +5,7 @@ use crate::html::{escape, slug};
 use crate::legend::verdict_item;
 use crate::number::{duration, plural, significant};
 use schedlab_lab::validate::{
-    Comparison, Metric, MetricResult, SweepResult, UnitResult, Validation, ValidationResult,
-    Verdict,
+    Comparison, Metric, MetricResult, UnitResult, Validation, ValidationResult, Verdict,
 };
 use std::fmt::Write as _;
 
@@ -56,10 +55,7 @@ pub fn verdicts(found: &ValidationResult) -> String {
     for verdict in Verdict::ALL {
         out += &verdict_item(class(verdict), sign(verdict), verdict.text());
     }
-    let has = |metric: &Metric| {
-        found.comparisons.iter().any(|c| c.metrics.iter().any(|m| m.metric == *metric))
-    };
-    let columns: Vec<Metric> = Metric::ALL.into_iter().filter(has).collect();
+    let columns = found.metrics();
     out += "</ul>\n<div class=\"scroll\"><table class=\"verdicts\">\n<thead><tr><th>workload</th>\
             <th>kernel</th><th>model</th><th>where</th>";
     for metric in &columns {
@@ -89,13 +85,11 @@ fn cell(comparison: &Comparison, metric: Metric) -> String {
     let Some(found) = comparison.metrics.iter().find(|found| found.metric == metric) else {
         return "<td class=\"num none\"></td>".into();
     };
-    let worst = found.units.first();
-    let worst = worst.map_or("\u{2013}".into(), |unit| metric.deviation_text(unit.deviation));
-    let why = if found.reason.is_empty() { "" } else { ": " };
+    let verdict = found.verdict_text();
     format!(
-        "<td class=\"num\" title=\"{}{why}{}\">{worst} <span class=\"cell {}\">{}</span></td>",
-        found.verdict.text().to_lowercase(),
-        escape(&found.reason),
+        "<td class=\"num\" title=\"{}\">{} <span class=\"cell {}\">{}</span></td>",
+        escape(&verdict),
+        found.worst_text().unwrap_or_else(|| "\u{2013}".into()),
         class(found.verdict),
         sign(found.verdict)
     )
@@ -183,13 +177,9 @@ fn value(metric: Metric, value: f64) -> String {
 fn reasons(out: &mut String, comparison: &Comparison) {
     for found in &comparison.metrics {
         let label = found.metric.label();
-        if !found.reason.is_empty() {
-            let text = found.verdict.text().to_lowercase();
-            let _ = writeln!(
-                out,
-                "<p class=\"claim-note\"><b>{label}:</b> {text}: {}</p>",
-                escape(&found.reason)
-            );
+        if found.reason.is_some() {
+            let text = escape(&found.verdict_text());
+            let _ = writeln!(out, "<p class=\"claim-note\"><b>{label}:</b> {text}</p>");
         }
         if !found.slices.is_empty() {
             let runs = found.slices.iter().map(|equal| {
@@ -254,18 +244,11 @@ pub fn knobs(found: &ValidationResult) -> String {
             escape(&sweep.workload),
             escape(&sweep.kernel),
             place(&sweep.lane, sweep.nr_cpus),
-            points(sweep),
+            escape(&sweep.points_text()),
         );
     }
     out += "</tbody></table></div>\n</section>\n";
     out
-}
-
-fn points(sweep: &SweepResult) -> String {
-    let points = sweep.points.iter().map(|point| {
-        format!("{}: {}", escape(&point.value), sweep.metric.deviation_text(point.deviation))
-    });
-    points.collect::<Vec<_>>().join(", ")
 }
 
 /// The tolerances with their reasons, and what the workloads are.

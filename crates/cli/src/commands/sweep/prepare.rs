@@ -11,6 +11,7 @@ use crate::schedulers::Schedulers;
 use schedlab_host::HostLane;
 use schedlab_lab::identity::{Program, plan_key, run_key};
 use schedlab_lab::plan::Note;
+use schedlab_lab::validate::Wanted;
 use schedlab_lab::{Plan, PlanInput, PlannedRun};
 use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::{Costs, Preempt};
@@ -58,6 +59,9 @@ pub struct Settings {
     /// QEMU and guest of runs in virtual machines; empty where there are none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub vm: String,
+    /// What was wanted of a validation; the text is then a validation file's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Wanted>,
 }
 
 impl Settings {
@@ -84,6 +88,7 @@ impl Settings {
             },
             host: String::new(),
             vm: String::new(),
+            validation: None,
         }
     }
 

@@ -70,11 +70,16 @@ pub fn repeat(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
 
 /// The plan of the manifest, which must be the one that was run.
 fn prepare(then: &Manifest, runs_max: usize) -> CliResult<Prepared> {
-    let source = Source::new(&then.experiment_file, then.experiment_text.clone(), None)?
-        .with_files(then.workload_files.clone());
+    let Manifest { experiment_file, experiment_text, workload_files, settings, .. } = then;
+    let source = Source::of_manifest(
+        experiment_file,
+        experiment_text.clone(),
+        workload_files.clone(),
+        settings.validation.as_ref(),
+    )?;
     let (made_by, this) = (then.program(), Program::this());
     let prepared =
-        Prepared::of(source, then.settings.clone(), &made_by, &Schedulers::default(), runs_max)?;
+        Prepared::of(source, settings.clone(), &made_by, &Schedulers::default(), runs_max)?;
     let is_other_program = made_by != this;
     if is_other_program {
         let name = |Program { version, models }| format!("schedlab {version} with models {models}");

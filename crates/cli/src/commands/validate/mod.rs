@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab validate`: the models beside the kernels that they are models of.
 //!
-//! The validation file becomes an experiment file, whose runs are stored one by one in a directory
-//! below the output, so that the command goes on where it was stopped.
+//! The validation becomes a study, whose runs are stored one by one in a directory below the
+//! output, so that the command goes on where it was stopped.
 
 mod host;
 mod show;
@@ -10,7 +10,7 @@ mod show;
 use super::progress::{Unavailable, finish_with_failures};
 use super::report;
 use super::results;
-use super::studies::{self, Source};
+use super::studies::{self, SCHEMA_HELP_VALIDATION, Source};
 use super::sweep::{Begin, Prepared, Settings, stored};
 use crate::args::{LaneArg, VerdictArgs};
 use crate::error::{CliError, CliResult, Exit};
@@ -21,7 +21,7 @@ use clap::Args;
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::identity::Program;
 use schedlab_lab::plan::Note;
-use schedlab_lab::validate::{Generated, Validation, ValidationResult, Verdict, Wanted, judge};
+use schedlab_lab::validate::{Validation, ValidationResult, Verdict, Wanted, judge};
 use schedlab_run::StudyError;
 use schedlab_sim::{SimLane, Watchdog};
 use std::io::Write;
@@ -77,26 +77,24 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
         None => ("validate.toml".to_string(), BUILT_IN.to_string()),
         Some(path) => (path.display().to_string(), input::read_text(path, FILE_BYTES_MAX)?),
     };
-    let wrong = |error: StudyError| {
-        studies::placed(&name, &text, error, "`schedlab schema validation` prints what it may hold")
-    };
+    let wrong = |error: StudyError| studies::placed(&name, &text, error, SCHEMA_HELP_VALIDATION);
     let validation = Validation::parse(&text).map_err(wrong)?;
     let wanted = wanted(args)?;
-    let generated = validation.generate(&wanted).map_err(wrong)?;
-    let missing = generated.missing.clone();
+    let made = validation.study(&wanted).map_err(wrong)?;
     let output = args.verdicts.folder("validation");
     let repetitions = schedlab_host::REPETITIONS_DEFAULT;
     let this_machine = || host::model(output, args.verdicts.fresh, repetitions);
-    let prepared = prepare(&name, generated, this_machine)?;
+    let source = Source::validation(&name, text.clone(), &made, this_machine)?;
+    let prepared = prepare(source, wanted)?;
     prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let begin = Begin::of(&args.verdicts);
     let threads = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = args.threads.map_or_else(threads, usize::from);
     let (results, failures) = stored(&prepared, &output.join("runs"), begin, threads)?;
     results::warn(results.iter().flat_map(|result| &result.runs));
-    let mut found = judge(&validation, &wanted, &results);
+    let mut found = judge(&validation, &made, &results);
     let notes = prepared.plan.notes.iter().map(Note::to_string);
-    found.missing.splice(0..0, missing.into_iter().chain(notes));
+    found.missing.splice(made.missing.len()..made.missing.len(), notes);
     found.missing.dedup();
     write(output, &validation, &found, &results)?;
     match args.verdicts.json {
@@ -125,15 +123,10 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
     })
 }
 
-fn prepare(
-    name: &str,
-    generated: Generated,
-    this_machine: impl FnOnce() -> CliResult<String>,
-) -> CliResult<Prepared> {
-    let source = Source::made(name, generated.text, generated.files, this_machine)?;
+fn prepare(source: Source, wanted: Wanted) -> CliResult<Prepared> {
     // Wrong models may starve tasks: that is for the metrics to say.
     let lane = SimLane { watchdog: Watchdog::Off, ..SimLane::default() };
-    let settings = Settings::new(1, &[], &lane);
+    let settings = Settings { validation: Some(wanted), ..Settings::new(1, &[], &lane) };
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
     Prepared::of(source, settings, &Program::this(), &Schedulers::default(), runs_max)
 }
@@ -207,9 +200,18 @@ mod tests {
                 lanes: vec!["host".into()],
                 ..Wanted::default()
             };
-            let generated = validation.generate(&wanted).unwrap();
+            let made = validation.study(&wanted).unwrap();
             let this_machine = || Ok(serde_json::to_string(&crate::machine::host()?).unwrap());
-            let prepared = prepare("validate.toml", generated, this_machine).unwrap();
+            let text = BUILT_IN.to_string();
+            let source = Source::validation("validate.toml", text, &made, this_machine).unwrap();
+            let again = Source::of_manifest(
+                "validate.toml",
+                BUILT_IN.into(),
+                source.files(),
+                Some(&wanted),
+            );
+            let prepared = prepare(source, wanted.clone()).unwrap();
+            assert_eq!(prepare(again.unwrap(), wanted).unwrap().plan_key, prepared.plan_key);
             assert!(prepared.plan.runs.len() > 50, "{}", prepared.plan.runs.len());
             for run in &prepared.plan.runs {
                 run.request.workload.check(run.request.cpus.weight()).unwrap();

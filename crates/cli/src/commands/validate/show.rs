@@ -31,19 +31,10 @@ fn value(metric: Metric, value: f64) -> String {
     }
 }
 
-/// The metrics that any comparison has.
-fn columns(found: &ValidationResult) -> Vec<Metric> {
-    let has = |metric: &Metric| {
-        found.comparisons.iter().any(|c| c.metrics.iter().any(|m| m.metric == *metric))
-    };
-    Metric::ALL.into_iter().filter(has).collect()
-}
-
 fn cell(comparison: &Comparison, metric: Metric) -> String {
     let found = comparison.metrics.iter().find(|found| found.metric == metric);
     let shown = |found: &MetricResult| {
-        let worst = found.units.first().map(|unit| metric.deviation_text(unit.deviation));
-        format!("{}{}", worst.unwrap_or_else(|| "-".into()), mark(found.verdict))
+        format!("{}{}", found.worst_text().unwrap_or_else(|| "-".into()), mark(found.verdict))
     };
     found.map_or_else(String::new, shown)
 }
@@ -59,7 +50,7 @@ const PLACE: [&str; 4] = ["workload", "kernel", "model", "where"];
 
 /// Prints it.
 pub fn terminal(found: &ValidationResult, details: bool, out: &mut Out) -> CliResult<()> {
-    let columns = columns(found);
+    let columns = found.metrics();
     let heads: Vec<&str> = PLACE.into_iter().chain(columns.iter().map(|m| m.label())).collect();
     let mut rows = table::table(&heads);
     for comparison in &found.comparisons {
@@ -83,17 +74,12 @@ pub fn terminal(found: &ValidationResult, details: bool, out: &mut Out) -> CliRe
 }
 
 fn summary(found: &ValidationResult) -> String {
-    let of = |verdict: Verdict| {
-        let count = found.with(verdict).len();
-        format!("{count} {}", verdict.text().to_lowercase())
-    };
-    let verdicts: Vec<String> = Verdict::ALL.into_iter().map(of).collect();
-    let rejected = found.controls.iter().filter(|control| control.is_rejected).count();
-    let moving = found.sweeps.iter().filter(|sweep| sweep.moves).count();
     format!(
-        "{}; {rejected} of {} wrong models rejected, {moving} of {} knobs move their metric",
-        verdicts.join(", "),
+        "{}; {} of {} wrong models rejected, {} of {} knobs move their metric",
+        found.verdicts_text(),
+        found.nr_rejected(),
         found.controls.len(),
+        found.nr_moving(),
         found.sweeps.len()
     )
 }
@@ -128,9 +114,8 @@ fn detail(comparison: &Comparison, out: &mut Out) -> CliResult<()> {
         }
     }
     out.line(table::render(&rows))?;
-    for found in comparison.metrics.iter().filter(|found| !found.reason.is_empty()) {
-        let text = found.verdict.text();
-        out.line(format!("  {}: {text}: {}", found.metric.name(), found.reason))?;
+    for found in comparison.metrics.iter().filter(|found| found.reason.is_some()) {
+        out.line(format!("  {}: {}", found.metric.name(), found.verdict_text()))?;
     }
     Ok(())
 }
@@ -168,18 +153,11 @@ fn sweeps(sweeps: &[SweepResult], out: &mut Out) -> CliResult<()> {
             Cell::new(sweep.metric.name()),
             Cell::new(&sweep.workload),
             Cell::new(format!("{} ({})", sweep.kernel, sweep.lane)),
-            Cell::new(points(sweep)),
+            Cell::new(sweep.points_text()),
             Cell::new(if sweep.moves { "moves" } else { "DOES NOT MOVE" }),
         ]);
     }
     out.line(table::render(&rows))
-}
-
-fn points(sweep: &SweepResult) -> String {
-    let point = |point: &schedlab_lab::validate::SweepPoint| {
-        format!("{}: {}", point.value, sweep.metric.deviation_text(point.deviation))
-    };
-    sweep.points.iter().map(point).collect::<Vec<_>>().join(", ")
 }
 
 /// The tables in Markdown: tolerances, comparisons, wrong models, knobs.
@@ -190,7 +168,7 @@ pub fn markdown(validation: &Validation, found: &ValidationResult) -> String {
         let within = tolerance.name.deviation_text(tolerance.within);
         let _ = writeln!(text, "| {} | {within} | {why} |", tolerance.name.label());
     }
-    let columns = columns(found);
+    let columns = found.metrics();
     let heads: Vec<&str> = PLACE.into_iter().chain(columns.iter().map(|m| m.label())).collect();
     let _ = writeln!(text, "\n| {} |\n|{}", heads.join(" | "), " --- |".repeat(heads.len()));
     for comparison in &found.comparisons {
@@ -210,7 +188,7 @@ pub fn markdown(validation: &Validation, found: &ValidationResult) -> String {
             text,
             "| {knob} | {workload} | {} | {kernel} ({lane}) | {}{still} |",
             metric.label(),
-            points(sweep)
+            sweep.points_text()
         );
     }
     text
