@@ -474,21 +474,53 @@ test("curves hide a line by its legend and read values by keys", async () => {
   await page.keyboard.press("ArrowRight");
   const readout = figure.locator(".readout");
   assert.match(await readout.textContent(), /^n = 2, 2\sCPUs \(ms\): .*OTHER measured/);
-  const before = await ink(page, "#s1-2cpu-turnaround-n canvas");
-  await figure.locator(".legend button").first().click();
+  const line = figure.locator('.wide g[data-line="0"]:visible');
+  assert.equal(await line.count(), 2, "the line and its name at the end");
   const button = figure.locator(".legend button").first();
+  await button.click();
   assert.equal(await button.getAttribute("aria-pressed"), "false");
-  const now = await ink(page, "#s1-2cpu-turnaround-n canvas");
-  assert.notEqual(now.pixels, before.pixels);
+  assert.equal(await line.count(), 0);
+  await button.click();
+  assert.equal(await line.count(), 2);
+  await close(page);
+});
+
+test("the pointer reads values where it is", async () => {
+  const page = await open();
+  const chart = page.locator("#s1-2cpu-turnaround-n .wide svg");
+  await bring(chart);
+  const box = await chart.boundingBox();
+  const [low, high, left, right] = (await chart.getAttribute("data-x")).split(" ").map(Number);
+  const scale = box.width / (await chart.evaluate((svg) => svg.viewBox.baseVal.width));
+  const at = (n) => box.x + (left + ((n - low) / (high - low)) * (right - left)) * scale;
+  const readout = page.locator("#s1-2cpu-turnaround-n .readout");
+  for (const n of [3, 5]) {
+    await page.mouse.move(at(n) - 4, box.y + box.height / 2);
+    assert.match(await readout.textContent(), new RegExp(`^n = ${n}, `));
+    assert.equal(await chart.locator(".cursor").count(), 1);
+  }
+  await page.mouse.move(0, 0);
+  assert.equal(await chart.locator(".cursor").count(), 0);
+  const progress = page.locator("#s0-2cpu-4-progress");
+  const panel = progress.locator(".wide svg").first();
+  await bring(panel);
+  await panel.hover();
+  assert.match(
+    await progress.locator(".readout").textContent(),
+    /^[\d.]+ ms, linux-6.12, simulated: hog-0 [\d.]+ %/,
+  );
+  const panels = await progress.locator(".wide svg").count();
+  assert.equal(await progress.locator(".wide .cursor").count(), panels, "cursors are linked");
   await close(page);
 });
 
 test("progress panels share their axes", async () => {
   const page = await open();
   const ranges = await page.evaluate(() =>
-    schedlab.figures
-      .get("s0-2cpu-4-progress")
-      .charts.map(({ scales }) => [scales.x.min, scales.x.max, scales.y.min, scales.y.max]),
+    [...document.querySelectorAll("#s0-2cpu-4-progress .wide svg")].map((svg) => [
+      svg.dataset.x,
+      ...Array.from(svg.querySelectorAll("text.end"), (label) => label.textContent),
+    ]),
   );
   assert.ok(ranges.length >= 4);
   for (const range of ranges) assert.deepEqual(range, ranges[0]);
@@ -516,9 +548,10 @@ test("print shows every figure and no control", async () => {
   assert.ok(!(await page.locator(".toolbar").first().isVisible()));
   const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   assert.equal(paper, "rgb(255, 255, 255)", "paper is white even where the screen is dark");
-  for (const kind of ["timeline", "progress", "curves"]) {
-    const { pixels } = await ink(page, `figure.fig-${kind} canvas`);
-    assert.ok(pixels > 500, `${kind}: ${pixels} pixels`);
+  const { pixels } = await ink(page, "figure.fig-timeline canvas");
+  assert.ok(pixels > 500, `${pixels} pixels`);
+  for (const kind of ["progress", "curves", "boxes"]) {
+    assert.ok((await page.locator(`figure.fig-${kind} .picture svg:visible`).count()) > 0, kind);
   }
   const pdf = await page.pdf({ format: "A4" });
   assert.ok(pdf.length > 100_000, `${pdf.length} bytes of PDF`);

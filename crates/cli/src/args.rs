@@ -331,7 +331,7 @@ pub struct OutputArgs {
     /// Write a report of the run(s) to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write every figure (timeline, progress, box plots) as SVG and PNG into this directory.
+    /// Write every figure (timeline, progress, box plots) as SVG into this directory.
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
     /// The analysis.
@@ -517,7 +517,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", default_value_t = 100_000,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub runs_max: u32,
-    /// Also write every figure as SVG and PNG into the directory `plots` of the results.
+    /// Also write every figure as SVG into the directory `plots` of the results.
     #[arg(long)]
     pub plots: bool,
     /// Repeat the experiment of this manifest.json, and tell whether every result is the same.
@@ -534,7 +534,7 @@ pub struct ReportArgs {
     /// The HTML file to write.
     #[arg(long, short, default_value = "report.html")]
     pub output: PathBuf,
-    /// Also write every figure as SVG and PNG into this directory.
+    /// Also write every figure as SVG into this directory.
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
 }
@@ -764,7 +764,7 @@ pub struct ReproduceArgs {
     /// Seed of every random draw, and of the order of runs on this machine.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Also write every figure as SVG and PNG into the directory `plots`.
+    /// Also write every figure as SVG into the directory `plots`.
     #[arg(long)]
     pub plots: bool,
     /// The analysis.

@@ -157,7 +157,9 @@ fn the_tables_and_the_report_show_it() {
         assert!(shown.contains(text), "{text}: {shown}");
     }
     let html = std::fs::read_to_string(&report).unwrap();
-    assert!(html.contains("class=\"analysis\"") && html.contains("<svg class=\"curve\""));
+    let (_, analysis) =
+        html.split_once("<section class=\"analysis\"").expect("a section of its own");
+    assert!(analysis.contains("<svg class=\"chart\""), "the section has its figures");
 }
 
 /// On this machine, with what the machine allows: a trace, or counters and no analysis.

@@ -70,16 +70,6 @@ function pageColours() {
   };
 }
 
-/** A colour with an alpha from 0 to 1; `colour` is `#rrggbb`. */
-function withAlpha(colour, alpha) {
-  return (
-    colour +
-    Math.round(alpha * 255)
-      .toString(16)
-      .padStart(2, "0")
-  );
-}
-
 /** An element with attributes and text children. */
 function element(name, attributes, ...children) {
   const made = document.createElement(name);

@@ -21,9 +21,9 @@ async function makeFigure(figure) {
     case "timeline":
       return new Timeline(figure, data, await Promise.all(data.panels.map(readPanel)));
     case "progress":
-      return new Progress(figure, data, await Promise.all(data.panels.map(readProgress)));
+      return progress(figure, data, await Promise.all(data.panels.map(readProgress)));
     case "curves":
-      return new Curves(figure, data);
+      return curves(figure, data);
     default:
       return new Picture(data);
   }
@@ -96,6 +96,7 @@ function openTarget() {
 
 async function setUpReport() {
   setUpTables();
+  setUpLegends();
   window.addEventListener("hashchange", openTarget);
   const figures = [...document.querySelectorAll("figure.fig")];
   figures.forEach(setUpFigure);

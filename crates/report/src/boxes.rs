@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Box plots over tasks and repetitions: turnaround, run delay, wake-up latency.
 
+use crate::draw::{Axis, Chart, Form, Panel, Series, nice_end};
 use crate::figure::{Figure, Table};
 use crate::group::Group;
-use crate::html::escape;
 use crate::number::{TimeUnit, duration, plural, unit_for_all};
 use crate::order::config_order;
-use crate::plot::{Ink, boxes_scene, svg_inline};
 use crate::stats::five_numbers;
-use crate::style::{COLOURS, Styles};
+use crate::style::{Style, Styles};
+use schedlab_lab::redrawn::DrawnPoint;
 use schedlab_metrics::TaskMeasures;
 use serde::Serialize;
 use serde_json::json;
-use std::fmt::Write as _;
+
+/// Boxes of at most so many values each show the values.
+const DOTS_MAX: usize = 200;
 
 /// A measure of a task that is drawn as boxes.
 #[derive(Debug)]
@@ -64,8 +66,8 @@ pub struct OneBox {
     pub scheduler: String,
     /// `simulated` or `measured`.
     pub lane: String,
-    /// Colour on white.
-    pub colour: &'static str,
+    /// Colour.
+    pub style: Style,
     /// One value a task and repetition.
     pub values: Vec<f64>,
 }
@@ -94,7 +96,7 @@ pub fn box_pictures(group: &Group<'_>, styles: &Styles) -> Vec<BoxPicture> {
                     boxes.push(OneBox {
                         scheduler: line.label(),
                         lane: line.lane_words().to_string(),
-                        colour: COLOURS[styles.of(line).colour],
+                        style: styles.of(line),
                         values,
                     });
                 }
@@ -127,6 +129,54 @@ fn picture(measure: &TaskMeasure, mut boxes: Vec<OneBox>, n: u64, cpus: u64) -> 
     }
 }
 
+/// Boxes of quartiles, and every value as a dot where there are few.
+fn panel(picture: &BoxPicture) -> Panel {
+    let has_dots = picture.boxes.iter().all(|one| one.values.len() <= DOTS_MAX);
+    let mut series = Vec::new();
+    let mut top = 0.0_f64;
+    for (slot, one) in (0..).map(f64::from).zip(&picture.boxes) {
+        let Some(five) = five_numbers(&one.values) else { continue };
+        top = one.values.iter().copied().fold(top, f64::max);
+        let spread = Some([five.low, five.q1, five.q3, five.high]);
+        let whole = DrawnPoint { spread, ..DrawnPoint::plain(slot, five.median) };
+        let form = Form::Bars { part: 0, parts: 1 };
+        series.push(Series {
+            style: Some(one.style),
+            form,
+            points: vec![whole],
+            ..Series::default()
+        });
+        if has_dots {
+            let dots = one.values.iter().map(|value| DrawnPoint::plain(slot, *value));
+            let form = Form::Dots { r: 1.8 };
+            series.push(Series { form, points: dots.collect(), ..Series::default() });
+        }
+    }
+    let name = |one: &OneBox| format!("{}, {}", one.scheduler, short_lane(&one.lane));
+    Panel {
+        title: picture.heading.clone(),
+        height: 26.0 * picture.boxes.len() as f64,
+        along: Axis::Names(picture.boxes.iter().map(name).collect()),
+        value: Axis::numbers(&picture.label, 0.0, nice_end(top)),
+        is_lying: true,
+        series,
+        ..Panel::default()
+    }
+}
+
+fn short_lane(lane: &str) -> &str {
+    match lane {
+        "simulated" => "sim",
+        "measured" => "real",
+        other => other,
+    }
+}
+
+/// A picture as a file.
+pub fn box_file(picture: &BoxPicture) -> String {
+    Chart { title: String::new(), columns: 1, panels: vec![panel(picture)] }.file(720.0)
+}
+
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
@@ -138,7 +188,6 @@ pub fn boxes(group: &Group<'_>, styles: &Styles) -> Option<(Figure, BoxesData)> 
     if pictures.is_empty() {
         return None;
     }
-    let mut html = String::from("<div class=\"box-grid\">");
     let mut alternative = String::from("Box plots.");
     let mut table = Table {
         columns: [
@@ -161,18 +210,10 @@ pub fn boxes(group: &Group<'_>, styles: &Styles) -> Option<(Figure, BoxesData)> 
         rows: Vec::new(),
     };
     for picture in &pictures {
-        let id = format!("{}-box-{}", group.id, picture.key);
-        let _ = write!(
-            html,
-            "<div class=\"picture\"><h5>{}</h5><div class=\"wide\">{}</div>\
-             <div class=\"narrow\">{}</div></div>",
-            escape(&picture.heading),
-            svg_inline(&boxes_scene(picture, 520.0, Ink::Inline), &format!("{id}-wide")),
-            svg_inline(&boxes_scene(picture, 340.0, Ink::Inline), &format!("{id}-narrow")),
-        );
         describe(picture, &mut alternative, &mut table);
     }
-    html += "</div>";
+    let panels = pictures.iter().map(panel).collect();
+    let chart = Chart { title: String::new(), columns: 2, panels };
     let figure = Figure {
         id: format!("{}-boxes", group.id),
         kind: "boxes",
@@ -185,7 +226,7 @@ pub fn boxes(group: &Group<'_>, styles: &Styles) -> Option<(Figure, BoxesData)> 
         alternative,
         notices: Vec::new(),
         legend: String::new(),
-        picture: html,
+        picture: chart.page(520.0, Some(340.0)),
         half: false,
     };
     Some((figure, BoxesData { table }))
@@ -238,9 +279,9 @@ mod tests {
         let (figure, data) = boxes(&groups[0], &styles).unwrap();
         assert_eq!(data.table.rows.len(), 1);
         assert_eq!(figure.picture.matches("<svg").count(), 2);
-        let mut ids: Vec<&str> = figure.picture.split(" id=\"").skip(1).collect();
-        assert_eq!(ids.len(), 2);
-        ids.dedup_by_key(|rest| rest.split('"').next());
-        assert_eq!(ids.len(), 2, "ids would clash between pictures");
+        assert!(!figure.picture.contains(" id="), "ids would clash between pictures");
+        // The four values are dots, and there is one box.
+        assert_eq!(box_file(&pictures[0]).matches("h0").count(), 4);
+        assert_eq!(box_file(&pictures[0]).matches("median\" d").count(), 1);
     }
 }

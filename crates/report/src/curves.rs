@@ -2,13 +2,14 @@
 //! Mean turnaround and throughput against the number of tasks (study S1's two figures), simulated
 //! and measured on the same axes, with the 95 % confidence interval over repetitions as a band.
 
+use crate::draw::{Axis as ChartAxis, Chart, Panel, Series, Ticks};
 use crate::figure::{Figure, Table};
 use crate::group::Group;
-use crate::legend::line_legend;
 use crate::number::{duration, plural, significant, unit_for_all};
 use crate::order::config_order;
-use crate::style::{MARKERS, Style, Styles};
+use crate::style::{Style, Styles};
 use schedlab_lab::FigureKind;
+use schedlab_lab::redrawn::DrawnPoint;
 use schedlab_run::RunResult;
 use serde::Serialize;
 use serde_json::json;
@@ -40,16 +41,13 @@ pub struct Facet {
 /// One line; values align with [`Facet::n`], `None` where nothing was run.
 #[derive(Debug, Serialize)]
 pub struct Line {
-    /// Index of the configuration in the experiment; the legend refers to it.
-    pub config: usize,
     /// Scheduler.
     pub label: String,
     /// `simulated` or `measured`.
     pub lane: String,
-    /// Colour, dash.
+    /// Colour, marker, dash.
+    #[serde(skip)]
     pub style: Style,
-    /// Marker shape.
-    pub marker: &'static str,
     /// Means.
     pub mean: Vec<Option<f64>>,
     /// Lower ends of the intervals.
@@ -134,17 +132,56 @@ fn line(
         high.push(half.map(|(mean, half)| (mean + half) / axis.scale));
     }
     let line = &group.configs[config];
-    let style = styles.of(line);
     Line {
-        config,
         label: line.label(),
         lane: line.lane_words().to_string(),
-        style,
-        marker: MARKERS[style.marker],
+        style: styles.of(line),
         mean,
         low,
         high,
     }
+}
+
+/// The figure of some facets, all on one axis of values.
+pub fn curves_chart(title: &str, facets: &[Facet], y_label: &str) -> Chart {
+    let lines = || facets.iter().flat_map(|facet| &facet.lines);
+    let tops = lines().flat_map(|line| line.mean.iter().chain(&line.high)).flatten();
+    let top = tops.fold(0.0_f64, |top, value| top.max(*value)) * 1.06;
+    let series = |facet: &Facet, line: &Line| Series {
+        name: line.label.clone(),
+        note: line.lane.clone(),
+        style: Some(line.style),
+        points: (0..facet.n.len())
+            .filter_map(|at| {
+                let plain = DrawnPoint::plain(facet.n[at] as f64, line.mean[at]?);
+                let ci95 = line.low[at].zip(line.high[at]).map(|(low, high)| [low, high]);
+                Some(DrawnPoint { ci95, ..plain })
+            })
+            .collect(),
+        ..Series::default()
+    };
+    let panel = |facet: &Facet| {
+        let end = |n: Option<&u64>| n.map_or(0.0, |n| *n as f64);
+        let (first, last) = (end(facet.n.first()), end(facet.n.last()));
+        let pad = if last > first { (last - first) * 0.04 } else { 0.5 };
+        let cpus = facet.cpus as f64;
+        Panel {
+            title: if facets.len() > 1 { facet.title.clone() } else { String::new() },
+            height: 260.0,
+            along: ChartAxis::Numbers {
+                label: "tasks n".into(),
+                low: first - pad,
+                high: last + pad,
+                ticks: Ticks::Whole,
+            },
+            value: ChartAxis::numbers(y_label, 0.0, if top > 0.0 { top } else { 1.0 }),
+            rule: (cpus > first && cpus < last).then_some(cpus),
+            has_end_names: true,
+            series: facet.lines.iter().map(|line| series(facet, line)).collect(),
+            ..Panel::default()
+        }
+    };
+    Chart { title: title.into(), columns: 2, panels: facets.iter().map(panel).collect() }
 }
 
 /// The figure and its data; `None` if nothing can be drawn.
@@ -159,8 +196,7 @@ pub fn curves(
         return None;
     }
     let table = table(&facets, &axis);
-    let drawn: Vec<usize> =
-        facets.iter().flat_map(|facet| facet.lines.iter().map(|line| line.config)).collect();
+    let chart = curves_chart(group.title(), &facets, &axis.label);
     let most = group.cells.iter().map(|cell| cell.runs.len()).max().unwrap_or(1);
     let what = if axis.name == "turnaround" {
         "Mean time from release to exit against the number of tasks n, released together. With \
@@ -189,8 +225,8 @@ pub fn curves(
         ),
         alternative: alternative(&facets, &axis),
         notices: Vec::new(),
-        legend: line_legend(group, styles, &drawn),
-        picture: String::new(),
+        legend: chart.legend(),
+        picture: chart.page(520.0, Some(340.0)),
         half: facets.len() == 1,
     };
     Some((figure, CurvesData { y_label: axis.label, facets, table }))

@@ -27,14 +27,6 @@ pub enum ReportError {
         /// What the system said.
         source: io::Error,
     },
-    /// A picture could not be drawn.
-    #[error("cannot draw `{figure}` as PNG: {reason}; the SVG file holds the same figure")]
-    Png {
-        /// Figure's name.
-        figure: String,
-        /// What the drawing library said.
-        reason: String,
-    },
     /// Figure data could not be turned into JSON.
     #[error("cannot encode the data of figure `{figure}`: {source}")]
     Encode {

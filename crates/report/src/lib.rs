@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results to one self-contained HTML file, and to SVG and PNG plots.
+//! Results to one self-contained HTML file, and to figures as SVG files.
 //!
 //! The file loads nothing and sends nothing, reads on a phone and in print, in light and dark.
 //! Equal input gives equal bytes: there is no clock here, the caller passes any date.
 //!
 //! From results to page: [`group`](mod@group) sorts runs into cells, `pairs` finds what models
-//! what, `style` gives out colours; each figure has a module that selects and packs its data;
-//! `page` puts the sections in order; `assets/` holds the style sheet and the code that draws.
+//! what, `style` gives out colours; each figure has a module that says what it
+//! shows; `draw` draws it; `page` puts the sections in order; `assets/` holds the style sheets and
+//! the code of the page.
 
 mod agreement;
 mod analysis;
 mod boxes;
 mod claims;
 mod curves;
+mod draw;
 mod embed;
 mod error;
 mod figure;
@@ -24,7 +26,6 @@ mod number;
 mod order;
 mod page;
 mod pairs;
-mod plot;
 mod plots;
 mod progress;
 mod sections;

@@ -23,23 +23,21 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The page's style sheets; the last one overrides for phone and print.
-const STYLES: [&str; 5] = [
+const STYLES: [&str; 6] = [
     include_str!("../assets/page.css"),
+    include_str!("../assets/chart.css"),
     include_str!("../assets/figures.css"),
     include_str!("../assets/analysis.css"),
     include_str!("../assets/claims.css"),
     include_str!("../assets/media.css"),
 ];
-const UPLOT_STYLE: &str = include_str!("../vendor/uPlot.min.css");
-const UPLOT_CODE: &str = include_str!("../vendor/uPlot.iife.min.js");
-const UPLOT_LICENCE: &str = include_str!("../vendor/LICENSE-uPlot");
 
 /// The page's own code, in the order in which it must run.
 const CODE: [&str; 5] = [
     include_str!("../assets/data.js"),
     include_str!("../assets/tables.js"),
     include_str!("../assets/timeline.js"),
-    include_str!("../assets/lines.js"),
+    include_str!("../assets/charts.js"),
     include_str!("../assets/report.js"),
 ];
 
@@ -80,13 +78,8 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
     out += &definitions_section();
     out += "</main>\n";
     out += &footer(input.model_notes);
-    let _ = write!(
-        out,
-        "<!--\nuPlot 1.6.32\n{}\n-->\n<script>{UPLOT_CODE}</script>\n<script>\n\"use strict\";\n{}\
-         </script>\n</body>\n</html>\n",
-        UPLOT_LICENCE.trim(),
-        CODE.concat()
-    );
+    let _ =
+        write!(out, "<script>\n\"use strict\";\n{}</script>\n</body>\n</html>\n", CODE.concat());
     Ok(out)
 }
 
@@ -109,7 +102,7 @@ pub fn head(title: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n\
-         <style>\n{UPLOT_STYLE}\n{}</style>\n</head>\n<body>\n",
+         <style>\n{}</style>\n</head>\n<body>\n",
         escape(title),
         STYLES.concat()
     )
@@ -185,7 +178,7 @@ impl Caps {
             .iter()
             .filter(|group| has(group, FigureKind::Timeline))
             .flat_map(timeline_runs)
-            .map(|(_, run)| run.slices.len())
+            .map(|(_, _, run)| run.slices.len())
             .collect();
         let marks: Vec<usize> = groups
             .iter()

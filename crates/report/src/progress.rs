@@ -2,13 +2,16 @@
 //! Progress curves (study S0's second figure): how much of its work each task had done at each
 //! moment. One small panel a run, all on the same axes, a model beside the policy it models.
 
+use crate::draw::{Axis, Chart, Form, Panel as Plot, Series};
 use crate::embed::Packer;
 use crate::figure::Figure;
 use crate::group::Group;
-use crate::number::{count, duration, plural};
+use crate::number::{count, duration, plural, unit_for};
 use crate::order::{limit_panels, panel_order};
+use crate::style::{COLOURS, Style};
 use crate::timeline::{origin_ns, panel_title};
-use schedlab_run::RunResult;
+use schedlab_lab::redrawn::DrawnPoint;
+use schedlab_run::{ProgressCurve, RunResult};
 use serde::Serialize;
 
 /// Data of one figure.
@@ -58,38 +61,96 @@ pub fn progress_runs<'a>(group: &Group<'a>) -> Vec<(usize, String, &'a RunResult
         .collect()
 }
 
+/// A run's lines with the times of their marks, from the origin.
+struct Shown {
+    title: String,
+    lane: String,
+    lines: Vec<(Line, Vec<u64>)>,
+}
+
+impl Shown {
+    fn end_ns(&self) -> u64 {
+        self.lines.iter().filter_map(|(_, times)| times.last()).copied().max().unwrap_or(0)
+    }
+
+    fn pack(self) -> Panel {
+        let mut packer = Packer::default();
+        let mut tasks = Vec::new();
+        for (line, times) in self.lines {
+            packer.push_ascending(times);
+            tasks.push(line);
+        }
+        Panel { title: self.title, lane: self.lane, tasks, data: packer.finish() }
+    }
+}
+
+/// Runs that are drawn; each keeps at most `cap` marks.
+fn shown(group: &Group<'_>, cap: usize, notices: &mut Vec<String>) -> Vec<Shown> {
+    let mut runs = progress_runs(group);
+    limit_panels(&mut runs, notices);
+    let one = |(config, title, run): (usize, String, &RunResult)| {
+        let lane = group.configs[config].lane_words().to_string();
+        let lines = lines(&title, &lane, run, cap, notices);
+        Shown { title, lane, lines }
+    };
+    runs.into_iter().map(one).collect()
+}
+
+fn chart(group: &Group<'_>, runs: &[Shown]) -> Chart {
+    let end_ns = runs.iter().map(Shown::end_ns).max().unwrap_or(0).max(1);
+    let unit = unit_for(end_ns as f64 / 20.0);
+    let scaled = |ns: u64| ns as f64 / unit.ns as f64;
+    let series = |(index, (line, times)): (usize, &(Line, Vec<u64>))| {
+        let done = (0..).map(|marks: usize| marks as f64 * 100.0 / line.whole.max(1) as f64);
+        let all = std::iter::once(0).chain(times.iter().copied());
+        Series {
+            name: line.name.clone(),
+            style: Some(Style { dashed: index >= COLOURS.len(), ..Style::numbered(index) }),
+            form: Form::Track,
+            points: all.zip(done).map(|(ns, y)| DrawnPoint::plain(scaled(ns), y)).collect(),
+            ..Series::default()
+        }
+    };
+    let panel = |run: &Shown| Plot {
+        title: run.title.clone(),
+        note: run.lane.clone(),
+        height: 130.0,
+        along: Axis::numbers(&format!("elapsed ({})", unit.symbol), 0.0, scaled(end_ns)),
+        value: Axis::numbers("progress (%)", 0.0, 100.0),
+        series: run.lines.iter().enumerate().map(series).collect(),
+        ..Plot::default()
+    };
+    Chart {
+        title: group.title().into(),
+        columns: runs.len().min(4),
+        panels: runs.iter().map(panel).collect(),
+    }
+}
+
+/// The figure as a file; `None` if no run has progress.
+pub fn progress_file(group: &Group<'_>) -> Option<String> {
+    let runs = shown(group, usize::MAX, &mut Vec::new());
+    let chart = Chart { columns: 2, ..chart(group, &runs) };
+    (!runs.is_empty()).then(|| chart.file(460.0))
+}
+
 /// The figure and its data; `None` if no run has progress. Each run keeps at most `cap` marks.
 pub fn progress(group: &Group<'_>, cap: usize) -> Option<(Figure, ProgressData)> {
-    let mut runs = progress_runs(group);
+    let mut notices = Vec::new();
+    let runs = shown(group, cap, &mut notices);
     if runs.is_empty() {
         return None;
     }
-    let mut notices = Vec::new();
-    limit_panels(&mut runs, &mut notices);
-    let mut end_ns = 0;
-    let panels: Vec<Panel> = runs
-        .iter()
-        .map(|(config, title, run)| {
-            let lane = group.configs[*config].lane_words().to_string();
-            panel(title.clone(), lane, run, cap, &mut end_ns, &mut notices)
-        })
-        .collect();
     let mut alternative = format!(
         "Progress in percent against elapsed time for {}.",
-        plural(panels.len(), "run", "runs")
+        plural(runs.len(), "run", "runs")
     );
-    for (panel, (_, _, run)) in panels.iter().zip(&runs) {
-        let origin = origin_ns(run);
-        let ends: Vec<String> = run
-            .progress
-            .iter()
-            .filter_map(|curve| curve.times_ns.last())
-            .take(8)
-            .map(|end| duration(end.saturating_sub(origin) as f64))
-            .collect();
-        alternative +=
-            &format!(" {}, {}: tasks end at {}.", panel.title, panel.lane, ends.join(", "));
+    for run in &runs {
+        let ends = run.lines.iter().filter_map(|(_, times)| times.last()).take(8);
+        let ends: Vec<String> = ends.map(|end| duration(*end as f64)).collect();
+        alternative += &format!(" {}, {}: tasks end at {}.", run.title, run.lane, ends.join(", "));
     }
+    let chart = chart(group, &runs);
     let figure = Figure {
         id: format!("{}-progress", group.id),
         kind: "progress",
@@ -100,21 +161,23 @@ pub fn progress(group: &Group<'_>, cap: usize) -> Option<(Figure, ProgressData)>
             .into(),
         alternative,
         notices,
-        legend: String::new(),
-        picture: String::new(),
+        legend: chart.legend(),
+        picture: chart.page(280.0, Some(172.0)),
         half: false,
     };
+    let end_ns = runs.iter().map(Shown::end_ns).max().unwrap_or(0);
+    let panels = runs.into_iter().map(Shown::pack).collect();
     Some((figure, ProgressData { panels, end_ns }))
 }
 
-fn panel(
-    title: String,
-    lane: String,
+/// The lines of a run, thinned to `cap` marks with a notice.
+fn lines(
+    title: &str,
+    lane: &str,
     run: &RunResult,
     cap: usize,
-    end_ns: &mut u64,
     notices: &mut Vec<String>,
-) -> Panel {
+) -> Vec<(Line, Vec<u64>)> {
     let origin = origin_ns(run);
     let marks: usize = run.progress.iter().map(|curve| curve.times_ns.len()).sum();
     let most = run.progress.iter().map(|curve| curve.times_ns.len()).max().unwrap_or(0);
@@ -127,28 +190,21 @@ fn panel(
             count(marks as u64)
         ));
     }
-    let mut packer = Packer::default();
-    let mut tasks = Vec::new();
-    for curve in &run.progress {
-        let kept: Vec<u64> =
+    let line = |curve: &ProgressCurve| {
+        let times: Vec<u64> =
             thinned(&curve.times_ns, step).map(|time| time.saturating_sub(origin)).collect();
-        *end_ns = (*end_ns).max(kept.last().copied().unwrap_or(0));
         let named = run.measures.tasks.iter().find(|task| task.id == curve.task);
-        tasks.push(Line {
-            id: curve.task,
-            name: named
-                .filter(|task| !task.name.is_empty())
-                .map_or_else(|| format!("task {}", curve.task), |task| task.name.clone()),
-            count: kept.len(),
-            whole: most.div_ceil(step),
-        });
-        packer.push_ascending(kept);
-    }
-    Panel { title, lane, tasks, data: packer.finish() }
+        let name = named
+            .filter(|task| !task.name.is_empty())
+            .map_or_else(|| format!("task {}", curve.task), |task| task.name.clone());
+        let whole = most.div_ceil(step);
+        (Line { id: curve.task, name, count: times.len(), whole }, times)
+    };
+    run.progress.iter().map(line).collect()
 }
 
 /// Each `step`th time, counted so that the last of a full block is kept.
-pub fn thinned(times: &[u64], step: usize) -> impl Iterator<Item = u64> + '_ {
+fn thinned(times: &[u64], step: usize) -> impl Iterator<Item = u64> + '_ {
     let length = times.len();
     times
         .iter()

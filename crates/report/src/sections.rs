@@ -173,7 +173,7 @@ pub fn footer(notes: &[ModelNote]) -> String {
         out += "</dl>\n";
     }
     out += "<p class=\"made\">This page is one file: it loads nothing from anywhere and sends \
-        nothing. Line charts are drawn by uPlot (MIT), box plots by kuva (MIT).</p>\n</footer>\n";
+        nothing.</p>\n</footer>\n";
     out
 }
 

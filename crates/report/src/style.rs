@@ -9,25 +9,32 @@
 use crate::group::{Config, Group};
 use crate::order::config_order;
 use crate::pairs::twins_of;
-use serde::Serialize;
 
 /// The palette on white, in order of use. The style sheet holds the same order as `--c0` ...
 pub const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#666666", "#c9b800"];
 
-/// Marker shapes, one for each colour.
-pub const MARKERS: [&str; 8] =
-    ["circle", "square", "triangle", "diamond", "down", "cross", "plus", "star"];
+/// Number of marker shapes (`Path::marker`), one for each colour.
+const MARKERS: usize = 8;
 
 /// How a line looks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Style {
-    /// Index into [`COLOURS`] and, with it, the marker shape.
+    /// Index into [`COLOURS`].
     pub colour: usize,
-    /// Index into [`MARKERS`].
+    /// Number of the marker shape.
     pub marker: usize,
     /// Dashed with hollow markers: simulated.
     pub dashed: bool,
+}
+
+impl Style {
+    /// The look of the line with this number in its figure, solid. Past eight lines the colours
+    /// repeat with another marker.
+    pub fn numbered(index: usize) -> Style {
+        let marker = (index + index / COLOURS.len()) % MARKERS;
+        Style { colour: index % COLOURS.len(), marker, dashed: false }
+    }
 }
 
 /// The look of every configuration of the report.
@@ -76,9 +83,7 @@ impl Styles {
                 *next - 1
             }
         };
-        // Past eight lines the colours repeat with another marker.
-        let marker = (slot + slot / COLOURS.len()) % MARKERS.len();
-        let style = Style { colour: slot % COLOURS.len(), marker, dashed: config.is_simulated() };
+        let style = Style { dashed: config.is_simulated(), ..Style::numbered(slot) };
         self.known.push((config.clone(), style));
     }
 

@@ -3,21 +3,18 @@
 //! each configuration where nothing swept is a number. Error bars are the 95 % confidence intervals
 //! of the experiment's table; where there is one seed only there is none.
 
+use crate::draw::{Axis, Chart, Form, Panel, Series, Ticks, nice_end};
 use crate::figure::{Figure, Table};
 use crate::group::Group;
-use crate::html::{escape, slug};
-use crate::legend::swatch;
+use crate::html::slug;
 use crate::number::{duration, significant, unit_for_all};
-use crate::plot::{Ink, svg_inline, sweep_bars_scene, sweep_lines_scene};
-use crate::style::{COLOURS, MARKERS, Style};
+use crate::style::Style;
+use schedlab_lab::redrawn::DrawnPoint;
 use schedlab_lab::view::{self, METHOD, Row};
 use schedlab_run::values::{self, is_time};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-
-/// One point: x (or 0), mean, half of the interval.
-pub type Point = (f64, f64, Option<f64>);
 
 /// One configuration.
 #[derive(Debug)]
@@ -26,8 +23,8 @@ pub struct SweepLine {
     pub label: String,
     /// Look.
     pub style: Style,
-    /// Points by x.
-    pub points: Vec<Point>,
+    /// Means by x (0 without one).
+    pub points: Vec<DrawnPoint>,
 }
 
 /// One measure as a picture.
@@ -100,22 +97,21 @@ fn picture(table: &view::Table, x: Option<usize>, measure: usize) -> Option<Swee
             },
             None => 0.0,
         };
-        let half = estimate.ci95.map(|[_, high]| (high - estimate.mean) / scale);
-        let point = (at, estimate.mean / scale, half);
+        let ci95 = estimate.ci95.map(|ends| ends.map(|end| end / scale));
+        let point = DrawnPoint { ci95, ..DrawnPoint::plain(at, estimate.mean / scale) };
         let label = label(table, row, x);
         match lines.iter_mut().find(|line| line.label == label && x.is_some()) {
             Some(line) => line.points.push(point),
             None => {
                 let index = labels.iter().position(|known| *known == label).unwrap_or_default();
-                let marker = (index + index / COLOURS.len()) % MARKERS.len();
-                let style = Style { colour: index % COLOURS.len(), marker, dashed: false };
+                let style = Style::numbered(index);
                 lines.push(SweepLine { label, style, points: vec![point] });
             }
         }
     }
     lines.truncate(LINES_MAX);
     for line in &mut lines {
-        line.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     let x_label = axis.map(|(_, (_, label))| label);
     (!lines.is_empty()).then(|| SweepPicture { key: slug(name), y_label, x_label, lines, scale })
@@ -162,14 +158,15 @@ pub fn sweep_figures(group: &Group<'_>) -> Vec<(Figure, SweepData)> {
             Some(x) => format!("{} against {x}.", picture.y_label),
             None => format!("{}.", picture.y_label),
         };
+        let chart = sweep_chart(picture, group.title());
         let figure = Figure {
             kind: "sweep",
             title: what,
             caption: format!("{METHOD} Error bars are these intervals."),
             alternative: alternative(picture),
             notices: if cut { vec![notice] } else { Vec::new() },
-            legend: legend(picture),
-            picture: pictures_html(picture, &id),
+            legend: chart.legend(),
+            picture: chart.page(760.0, Some(340.0)),
             half: false,
             id,
         };
@@ -178,31 +175,61 @@ pub fn sweep_figures(group: &Group<'_>) -> Vec<(Figure, SweepData)> {
     sweep_pictures(group).iter().filter_map(figure).collect()
 }
 
-/// The picture in the two widths that the page shows.
-fn pictures_html(picture: &SweepPicture, id: &str) -> String {
-    let draw = |width: f64, name: &str| {
-        let scene = match picture.x_label {
-            Some(_) => sweep_lines_scene(picture, "", width, Ink::Inline),
-            None => sweep_bars_scene(picture, "", width, Ink::Inline),
-        };
-        svg_inline(&scene, &format!("{id}-{name}"))
+/// The picture: lines against x, or bars.
+pub fn sweep_chart(picture: &SweepPicture, title: &str) -> Chart {
+    let points = || picture.lines.iter().flat_map(|line| &line.points);
+    let high = nice_end(points().map(DrawnPoint::top).fold(0.0, f64::max));
+    let low = points().map(|point| point.y).fold(0.0, f64::min);
+    let value = Axis::numbers(&picture.y_label, low, high);
+    let panel = match &picture.x_label {
+        Some(label) => {
+            let (first, last) =
+                points().fold((f64::MAX, f64::MIN), |(low, high), p| (low.min(p.x), high.max(p.x)));
+            let pad = if last > first { (last - first) * 0.04 } else { 0.5 };
+            // There is no half task and no half CPU.
+            let is_whole = points().all(|point| point.x.fract() == 0.0);
+            Panel {
+                height: 300.0,
+                along: Axis::Numbers {
+                    label: label.clone(),
+                    low: first - pad,
+                    high: last + pad,
+                    ticks: if is_whole { Ticks::Whole } else { Ticks::Round },
+                },
+                value,
+                series: picture.lines.iter().map(line_series).collect(),
+                ..Panel::default()
+            }
+        }
+        None => Panel {
+            height: 26.0 * picture.lines.len() as f64,
+            along: Axis::Names(picture.lines.iter().map(|line| line.label.clone()).collect()),
+            value,
+            is_lying: true,
+            series: (0..).map(f64::from).zip(&picture.lines).map(bar_series).collect(),
+            ..Panel::default()
+        },
     };
-    format!(
-        "<div class=\"picture\"><div class=\"wide\">{}</div><div class=\"narrow\">{}</div></div>",
-        draw(760.0, "wide"),
-        draw(340.0, "narrow")
-    )
+    Chart { title: title.into(), columns: 1, panels: vec![panel] }
 }
 
-fn legend(picture: &SweepPicture) -> String {
-    if picture.x_label.is_none() {
-        return String::new();
+fn line_series(line: &SweepLine) -> Series {
+    Series {
+        name: line.label.clone(),
+        style: Some(line.style),
+        form: Form::Line { r: 4.0, dash: "" },
+        points: line.points.clone(),
+        ..Series::default()
     }
-    let mut out = String::from("<ul class=\"legend\" aria-label=\"Legend\">\n");
-    for line in &picture.lines {
-        let _ = writeln!(out, "<li>{}{}</li>", swatch(line.style), escape(&line.label));
+}
+
+fn bar_series((slot, line): (f64, &SweepLine)) -> Series {
+    Series {
+        style: Some(line.style),
+        form: Form::Bars { part: 0, parts: 1 },
+        points: line.points.iter().take(1).map(|point| DrawnPoint { x: slot, ..*point }).collect(),
+        ..Series::default()
     }
-    out + "</ul>\n"
 }
 
 fn alternative(picture: &SweepPicture) -> String {
@@ -221,12 +248,12 @@ fn alternative(picture: &SweepPicture) -> String {
                 text,
                 " {}: {} at {}, {} at {};",
                 line.label,
-                show(first.1),
-                significant(first.0),
-                show(last.1),
-                significant(last.0)
+                show(first.y),
+                significant(first.x),
+                show(last.y),
+                significant(last.x)
             ),
-            None => write!(text, " {}: {};", line.label, show(first.1)),
+            None => write!(text, " {}: {};", line.label, show(first.y)),
         };
     }
     text
@@ -308,10 +335,11 @@ mod tests {
         assert_eq!(pictures[0].x_label.as_deref(), Some("n"));
         let b = &pictures[0].lines[1];
         assert_eq!(b.label, "b");
-        let means: Vec<(f64, f64)> = b.points.iter().map(|point| (point.0, point.1)).collect();
+        let means: Vec<(f64, f64)> = b.points.iter().map(|point| (point.x, point.y)).collect();
         assert_eq!(means, [(1.0, 31.5), (2.0, 61.5), (4.0, 121.5)]);
         // Deviation of 31 and 32: sqrt(1/2); t(1) = 12.7062; half the interval 6.3531.
-        assert!((b.points[0].2.unwrap() - 6.353_1).abs() < 1e-3);
+        let half = b.points[0].ci95.unwrap()[1] - b.points[0].y;
+        assert!((half - 6.353_1).abs() < 1e-3);
         let (figure, data) = sweep_figures(&groups[0]).remove(0);
         let html = figure.render(1, &data).unwrap();
         assert!(html.contains("&lt;b&gt;a") && !html.contains("<b>a"));
@@ -340,7 +368,7 @@ mod tests {
         let results = [result(&["scheduler", "n"])];
         let pictures = sweep_pictures(&group_all(&results)[0]);
         for width in [760.0, 340.0] {
-            let svg = svg_inline(&sweep_lines_scene(&pictures[0], "", width, Ink::Inline), "x");
+            let svg = sweep_chart(&pictures[0], "").page(width, None);
             let texts: Vec<&str> = svg
                 .split("<text")
                 .skip(1)

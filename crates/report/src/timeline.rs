@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU timeline: who ran where and when (study S0's first figure). This file selects and packs
-//! the slices; assets/timeline.js draws them.
+//! The CPU timeline: who ran where and when (study S0's first figure). This file says what each
+//! run shows. assets/timeline.js draws that in the page, where a reader zooms into a million
+//! slices, and draw/timeline.rs as a still picture for a file.
 
 use crate::embed::Packer;
 use crate::figure::Figure;
@@ -50,13 +51,76 @@ pub struct PanelTask {
     pub release_ns: u64,
 }
 
-/// Runs of `group` that have a timeline, in drawing order.
-pub fn timeline_runs<'a>(group: &Group<'a>) -> Vec<(String, &'a RunResult)> {
+/// What a run shows.
+#[derive(Debug)]
+pub struct Timeline<'a> {
+    /// Scheduler, and what tells the run from the others.
+    pub title: String,
+    /// `simulated` or `measured`.
+    pub lane: String,
+    /// The run.
+    run: &'a RunResult,
+    /// By start.
+    pub slices: Vec<&'a Slice>,
+    /// CPUs of the slices, ascending.
+    pub cpus: Vec<u32>,
+    /// Tasks of the slices by their numbers.
+    pub tasks: Vec<PanelTask>,
+    /// The time that is called 0.
+    pub origin_ns: u64,
+    /// End of the run, from the origin.
+    pub end_ns: u64,
+}
+
+impl<'a> Timeline<'a> {
+    /// The whole of a run.
+    pub fn new(title: String, lane: String, run: &'a RunResult) -> Self {
+        let mut slices: Vec<&Slice> = run.slices.iter().collect();
+        slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.task));
+        let origin_ns = origin_ns(run);
+        let ends = slices.iter().map(|slice| slice.end_ns).chain([run.measures.totals.end_ns]);
+        let end_ns = ends.max().unwrap_or(0).saturating_sub(origin_ns);
+        let (cpus, tasks) = rows_of(run, &slices, origin_ns);
+        Timeline { title, lane, run, slices, cpus, tasks, origin_ns, end_ns }
+    }
+
+    /// Keeps the first `cap` slices, and says so if there are more.
+    fn limit(&mut self, cap: usize, notices: &mut Vec<String>) {
+        let whole = self.slices.len();
+        if whole <= cap {
+            return;
+        }
+        self.slices.truncate(cap);
+        let last = self.slices.last();
+        self.end_ns = last.map_or(0, |slice| slice.start_ns.saturating_sub(self.origin_ns));
+        (self.cpus, self.tasks) = rows_of(self.run, &self.slices, self.origin_ns);
+        notices.push(format!(
+            "The timeline of {} ({}) is cut after {}: it shows the first {} of {} slices, because \
+             the report would become too big to open. Measures and tables count all of them.",
+            self.title,
+            self.lane,
+            duration(self.end_ns as f64),
+            count(cap as u64),
+            count(whole as u64)
+        ));
+    }
+}
+
+/// CPUs and tasks of `slices`.
+fn rows_of(run: &RunResult, slices: &[&Slice], origin_ns: u64) -> (Vec<u32>, Vec<PanelTask>) {
+    let cpus = index_of(slices.iter().map(|slice| slice.cpu)).into_keys().collect();
+    (cpus, panel_tasks(run, slices, origin_ns))
+}
+
+/// Runs of `group` that have a timeline with title and lane, in drawing order.
+pub fn timeline_runs<'a>(group: &Group<'a>) -> Vec<(String, String, &'a RunResult)> {
     panel_order(group)
         .into_iter()
         .filter_map(|cell| {
             let run = cell.runs.iter().copied().find(|run| !run.slices.is_empty())?;
-            Some((panel_title(group, cell.config, cell.n, cell.cpus), run))
+            let title = panel_title(group, cell.config, cell.n, cell.cpus);
+            let lane = group.configs[cell.config].lane_words().to_string();
+            Some((title, lane, run))
         })
         .collect()
 }
@@ -83,8 +147,12 @@ pub fn timeline(group: &Group<'_>, cap: usize) -> Option<(Figure, TimelineData)>
     let mut notices = Vec::new();
     limit_panels(&mut runs, &mut notices);
     let panels: Vec<Panel> = runs
-        .iter()
-        .map(|(title, run)| panel(title.clone(), run, lane_words(group, run), cap, &mut notices))
+        .into_iter()
+        .map(|(title, lane, run)| {
+            let mut timeline = Timeline::new(title, lane, run);
+            timeline.limit(cap, &mut notices);
+            panel(timeline)
+        })
         .collect();
     let repetitions = group.cells.iter().any(|cell| cell.runs.len() > 1);
     let slices: usize = panels.iter().map(|panel| panel.count).sum();
@@ -111,14 +179,6 @@ pub fn timeline(group: &Group<'_>, cap: usize) -> Option<(Figure, TimelineData)>
     Some((figure, TimelineData { panels }))
 }
 
-fn lane_words(group: &Group<'_>, run: &RunResult) -> String {
-    group
-        .configs
-        .iter()
-        .find(|config| config.lane == run.lane)
-        .map_or(run.lane.clone(), |config| config.lane_words().to_string())
-}
-
 fn alternative(panels: &[Panel], slices: usize) -> String {
     let mut text = format!(
         "CPU timeline of {}, {} in all.",
@@ -137,39 +197,13 @@ fn alternative(panels: &[Panel], slices: usize) -> String {
     text
 }
 
-fn panel(
-    title: String,
-    run: &RunResult,
-    lane: String,
-    cap: usize,
-    notices: &mut Vec<String>,
-) -> Panel {
-    let mut slices: Vec<&Slice> = run.slices.iter().collect();
-    slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.task));
-    let origin = origin_ns(run);
-    let whole = slices.len();
-    let mut end_ns = run.measures.totals.end_ns.saturating_sub(origin);
-    if whole > cap {
-        slices.truncate(cap);
-        end_ns = slices.last().map_or(0, |slice| slice.start_ns.saturating_sub(origin));
-        notices.push(format!(
-            "The timeline of {title} ({lane}) is cut after {}: it shows the first {} of {} \
-             slices, because the report would become too big to open. Measures and tables count \
-             all of them.",
-            duration(end_ns as f64),
-            count(cap as u64),
-            count(whole as u64)
-        ));
-    } else {
-        let last = slices.iter().map(|slice| slice.end_ns.saturating_sub(origin)).max();
-        end_ns = end_ns.max(last.unwrap_or(0));
-    }
-    let tasks = panel_tasks(run, &slices, origin);
-    let cpus = index_of(slices.iter().map(|slice| slice.cpu));
+fn panel(timeline: Timeline<'_>) -> Panel {
+    let Timeline { title, lane, slices, cpus, tasks, origin_ns, end_ns, .. } = timeline;
     let ends = index_of(slices.iter().map(|slice| slice.end.clone()));
     let rows: BTreeMap<u32, u64> = tasks.iter().map(|task| task.id).zip(0..).collect();
+    let lanes: BTreeMap<u32, u64> = cpus.iter().copied().zip(0..).collect();
     let mut packer = Packer::default();
-    packer.push_ascending(slices.iter().map(|slice| slice.start_ns.saturating_sub(origin)));
+    packer.push_ascending(slices.iter().map(|slice| slice.start_ns.saturating_sub(origin_ns)));
     for slice in &slices {
         packer.push(slice.end_ns.saturating_sub(slice.start_ns));
     }
@@ -177,7 +211,7 @@ fn panel(
         packer.push(rows.get(&slice.task).copied().unwrap_or(0));
     }
     for slice in &slices {
-        packer.push(cpus[&slice.cpu]);
+        packer.push(lanes[&slice.cpu]);
     }
     for slice in &slices {
         packer.push(ends[&slice.end]);
@@ -185,7 +219,7 @@ fn panel(
     Panel {
         title,
         lane,
-        cpus: cpus.into_keys().collect(),
+        cpus,
         tasks,
         ends: ends.into_keys().collect(),
         count: slices.len(),
@@ -231,12 +265,13 @@ fn panel_tasks(run: &RunResult, slices: &[&Slice], origin: u64) -> Vec<PanelTask
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
 
-    fn slice(cpu: u32, task: u32, start_ns: u64, end_ns: u64) -> Slice {
+    /// A slice that ends by preemption.
+    pub fn slice(cpu: u32, task: u32, start_ns: u64, end_ns: u64) -> Slice {
         Slice { cpu, task, start_ns, end_ns, end: "preempted".into() }
     }
 

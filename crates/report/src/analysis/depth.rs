@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How many tasks were runnable: over time, and on each CPU.
 
-use super::curve::{SMALL, WIDE, curve_svg};
+use super::charts::{depth_panel, panel_html, small_html};
 use super::{number_cell, table_foot, table_head};
 use crate::number::{count, duration, significant};
 use schedlab_metrics::Analysis;
 use schedlab_metrics::analysis::Depth;
+use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
 /// CPUs that the table shows.
 const CPUS_MAX: usize = 256;
 
 /// The picture of the run and the table of its CPUs.
-pub fn depth_part(id: &str, analysis: &Analysis, end_ns: u64) -> String {
+pub fn depth_part(id: &str, run: &RunResult, analysis: &Analysis) -> String {
+    let end_ns = run.measures.totals.end_ns;
     let whole = &analysis.depth;
     let mut out = format!(
         "<p>Runnable tasks, those that run included: {} in the mean, {} at most (at {}).",
@@ -21,14 +23,14 @@ pub fn depth_part(id: &str, analysis: &Analysis, end_ns: u64) -> String {
         duration(whole.max_at_ns as f64)
     );
     out += " The line is the mean over short times, the area behind it the greatest number.</p>\n";
-    if let Some(curve) = &whole.curve {
+    if let Some(panel) = depth_panel(run, analysis) {
         let label = format!(
             "Runnable tasks over time: mean {}, p99 {}, at most {}.",
             significant(whole.mean),
             whole.p99,
             whole.max
         );
-        let _ = writeln!(out, "{}", curve_svg(curve, end_ns, WIDE, &label));
+        out += &panel_html(panel, &label);
     }
     let id = format!("{id}-depth");
     let mut heads = vec![("CPU", true), ("mean", true), ("median", true), ("p99", true)];
@@ -55,7 +57,7 @@ fn row(out: &mut String, depth: &Depth, end_ns: u64) {
     let idle = idle as f64 * 100.0 / whole.max(1) as f64;
     let picture = depth.curve.as_ref().map(|curve| {
         let label = format!("CPU {cpu}: {} runnable tasks at most.", depth.max);
-        curve_svg(curve, end_ns, SMALL, &label)
+        small_html(curve, end_ns, &label)
     });
     let _ = writeln!(
         out,

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The analysis of runs that were made with one: what each task did, who kept it waiting, how deep
-//! the run queues were, how tasks advanced, and what was found wrong. Pictures of plain SVG and
-//! tables that sort; no code of the page draws here.
+//! the run queues were, how tasks advanced, and what was found wrong. Pictures and
+//! tables that sort.
 
-mod curve;
+mod charts;
 mod depth;
 mod found;
-mod plots;
-mod progress;
 mod states;
 
-pub use plots::analysis_scenes;
+pub use charts::analysis_files;
 
 use crate::group::Group;
 use crate::html::escape;
+use crate::number::duration;
 use crate::order::panel_order;
 use crate::timeline::panel_title;
 use schedlab_metrics::Analysis;
+use schedlab_metrics::analysis::TaskAnalysis;
 use schedlab_run::RunResult;
 use std::fmt::Write as _;
 
@@ -42,12 +42,24 @@ pub fn analysis_section(group: &Group<'_>) -> String {
         let id = format!("{}-analysis-{number}", group.id);
         let _ = writeln!(out, "<h4>{}</h4>", escape(title));
         out += &states::states_part(&id, analysis);
-        out += &depth::depth_part(&id, analysis, run.measures.totals.end_ns);
-        out += &progress::progress_part(analysis, run.measures.totals.end_ns);
+        out += &depth::depth_part(&id, run, analysis);
+        out += &progress_part(run, analysis);
         out += &found::found_part(&id, analysis);
     }
     out += "</section>\n";
     out
+}
+
+/// The picture of the CPU time that tasks had got; empty if no task ran.
+fn progress_part(run: &RunResult, analysis: &Analysis) -> String {
+    let Some(panel) = charts::progress_panel(run, analysis) else { return String::new() };
+    let got = |task: &TaskAnalysis| {
+        let got = task.progress.as_ref()?.cpu_time_ns.last().copied()?;
+        Some(format!("{} {}", task.name, duration(got as f64)))
+    };
+    let words: Vec<String> = analysis.tasks.iter().filter_map(got).take(16).collect();
+    let label = format!("CPU time over time; at the end: {}.", words.join(", "));
+    format!("<p>CPU time that the tasks had got:</p>\n{}", charts::panel_html(panel, &label))
 }
 
 /// The first analysed run of each cell.
@@ -96,7 +108,7 @@ mod tests {
     use crate::group::tests::{experiment, run};
     use schedlab_metrics::analysis::{
         Antagonist, Antagonists, Curve, Depth, DepthTime, Findings, Lag, Progress, Starved,
-        StateTime, TaskAnalysis, Wasted,
+        StateTime, Wasted,
     };
 
     fn analysis() -> Analysis {
@@ -151,9 +163,10 @@ mod tests {
         assert!(html.contains("&lt;u&gt;") && html.contains("&lt;s&gt;"), "{html}");
         assert!(html.contains("style=\"width:60.000%\""), "{html}");
         assert_eq!(html.matches("<h4>").count(), 1);
-        assert_eq!(html.matches("<svg").count(), 3);
+        // Depth and CPU time in two widths, the key of depth's two series, the CPU's small picture.
+        assert_eq!(html.matches("<svg").count(), 2 + 2 + 2 + 1);
         let names: Vec<String> =
-            analysis_scenes(&group_all(&results)[0]).into_iter().map(|scene| scene.0).collect();
+            analysis_files(&group_all(&results)[0]).into_iter().map(|file| file.0).collect();
         assert_eq!(names, ["x-analysis-depth", "x-analysis-progress", "x-analysis-states"]);
     }
 
@@ -161,6 +174,6 @@ mod tests {
     fn without_an_analysis_there_is_no_section() {
         let results = [experiment("x", vec![run("sim", "rr", 1, 1)])];
         assert_eq!(analysis_section(&group_all(&results)[0]), "");
-        assert!(analysis_scenes(&group_all(&results)[0]).is_empty());
+        assert!(analysis_files(&group_all(&results)[0]).is_empty());
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of a study: the frame that every figure of the report has, around panels.
 
+use super::panels::study_chart;
 use super::tables::table_id;
 use super::verdicts::claim_link;
 use crate::claims::FiguresOf;
@@ -8,14 +9,12 @@ use crate::error::ReportError;
 use crate::figure::{Figure, Table};
 use crate::html::{escape, slug};
 use crate::number::significant;
-use crate::plot::{Ink, panels_scene, svg_inline};
-use kuva::render::render::Scene;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::redrawn::{Drawn, DrawnKind, DrawnTable};
 use serde::Serialize;
 use serde_json::json;
 
-/// Width of a picture on a wide page, in a narrow one and in a file.
+/// Width of the panels of a figure side by side, and of one on a phone.
 const WIDE: f64 = 1040.0;
 const NARROW: f64 = 340.0;
 
@@ -51,13 +50,14 @@ pub fn study_figures(
     Ok(out)
 }
 
-/// The figures as pictures for files, with their names.
-pub fn figure_scenes(figures: &[Drawn]) -> Vec<(String, Scene)> {
+/// The figures as files, with their names.
+pub fn figure_files(figures: &[Drawn]) -> Vec<(String, String)> {
     let with_panels = figures.iter().filter(|drawn| !drawn.panels.is_empty());
-    let scene = |drawn: &Drawn| {
-        (format!("study-{}", slug(&drawn.id)), panels_scene(drawn, WIDE, Ink::File))
+    let file = |drawn: &Drawn| {
+        let chart = study_chart(drawn);
+        (format!("study-{}", slug(&drawn.id)), chart.file(WIDE / chart.columns as f64))
     };
-    with_panels.map(scene).collect()
+    with_panels.map(file).collect()
 }
 
 /// Ids of the figures and tables that a claim rests on, by the claim.
@@ -75,14 +75,7 @@ pub fn of_claims(figures: &[Drawn], tables: &[DrawnTable]) -> FiguresOf {
 
 fn figure(drawn: &Drawn, claims: &[ClaimResult]) -> Figure {
     let id = id_of(drawn);
-    let draw = |width: f64, name: &str| {
-        svg_inline(&panels_scene(drawn, width, Ink::Inline), &format!("{id}-{name}"))
-    };
-    let picture = format!(
-        "<div class=\"picture\"><div class=\"wide\">{}</div><div class=\"narrow\">{}</div></div>",
-        draw(WIDE, "wide"),
-        draw(NARROW, "narrow")
-    );
+    let chart = study_chart(drawn);
     let mut caption = drawn.text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(source) =
         drawn.source.as_ref().filter(|_| drawn.panels.iter().any(|p| p.is_original))
@@ -104,19 +97,19 @@ fn figure(drawn: &Drawn, claims: &[ClaimResult]) -> Figure {
         caption += &format!(" Nothing was run here under {}.", drawn.missing.join("; "));
     }
     let links: Vec<String> = drawn.claims.iter().map(|id| claim_link(id, claims)).collect();
-    let legend = match links.is_empty() {
+    let claims = match links.is_empty() {
         true => String::new(),
         false => format!("<p class=\"fig-claims\">Bears on {}</p>\n", links.join(" ")),
     };
     Figure {
         id,
-        kind: "sweep",
+        kind: "study",
         title: format!("{}. {}.", drawn.id, drawn.title.trim_end_matches('.')),
         caption: caption.trim().into(),
         alternative: alternative(drawn),
         notices: Vec::new(),
-        legend,
-        picture,
+        legend: claims + &chart.legend(),
+        picture: chart.page(WIDE / chart.columns as f64, Some(NARROW)),
         half: false,
     }
 }
@@ -230,7 +223,7 @@ mod tests {
         let mut number = 0;
         let html = study_figures(std::slice::from_ref(&empty), &[], &mut number).unwrap();
         assert!(html.contains("No run gave anything to draw") && number == 0, "{html}");
-        assert!(figure_scenes(std::slice::from_ref(&empty)).is_empty());
-        assert_eq!(figure_scenes(&[drawn()])[0].0, "study-s1-f1");
+        assert!(figure_files(std::slice::from_ref(&empty)).is_empty());
+        assert_eq!(figure_files(&[drawn()])[0].0, "study-s1-f1");
     }
 }

@@ -8,11 +8,12 @@
 mod contents;
 mod facts;
 mod figures;
+mod panels;
 mod tables;
 mod verdicts;
 
 pub use contents::contents;
-pub use figures::{figure_scenes, study_figures};
+pub use figures::{figure_files, study_figures};
 pub use verdicts::verdict_summary;
 
 use crate::claims::study_claims;

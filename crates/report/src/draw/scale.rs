@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Axes of the panels: from a value to its place, and round values for ticks.
+//! From a value to its place, and round values for ticks.
 
 /// A linear or logarithmic axis.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -25,11 +25,6 @@ impl Scale {
         Self { low, high, from, to, is_log: true }
     }
 
-    /// The least value.
-    pub fn low(&self) -> f64 {
-        self.low
-    }
-
     /// Where a value lies; `None` below a logarithmic axis, and of what is no number.
     pub fn at(&self, value: f64) -> Option<f64> {
         let part = if self.is_log {
@@ -48,9 +43,9 @@ impl Scale {
         self.at(value.clamp(self.low, self.high)).unwrap_or(self.from)
     }
 
-    /// At most about `count` round values with their labels.
-    pub fn ticks(&self, count: usize) -> Vec<(f64, String)> {
-        if self.is_log { self.decades(count) } else { self.steps(count) }
+    /// At most about `count` round values with their labels; with `is_whole` no fractions.
+    pub fn ticks(&self, count: usize, is_whole: bool) -> Vec<(f64, String)> {
+        if self.is_log { self.decades(count) } else { self.steps(count, is_whole) }
     }
 
     fn decades(&self, count: usize) -> Vec<(f64, String)> {
@@ -61,8 +56,9 @@ impl Scale {
         values.map(|value| (value, label(value))).collect()
     }
 
-    fn steps(&self, count: usize) -> Vec<(f64, String)> {
-        let step = nice_step((self.high - self.low) / count.max(1) as f64);
+    fn steps(&self, count: usize, is_whole: bool) -> Vec<(f64, String)> {
+        let least = if is_whole { 1.0 } else { 0.0 };
+        let step = nice_step(((self.high - self.low) / count.max(1) as f64).max(least));
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
         (first..=last).map(|index| index as f64 * step).map(|v| (v, label(v))).collect()
@@ -99,7 +95,7 @@ mod tests {
     use super::*;
 
     fn labels(scale: Scale, count: usize) -> Vec<String> {
-        scale.ticks(count).into_iter().map(|tick| tick.1).collect()
+        scale.ticks(count, false).into_iter().map(|tick| tick.1).collect()
     }
 
     #[test]
