@@ -135,7 +135,7 @@ fn timeline(folder: &Path) -> Option<String> {
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut found = paths.filter(|path| path.to_string_lossy().ends_with("-timeline.svg"));
     let svg = std::fs::read_to_string(found.next()?).ok()?;
-    found.next().is_none().then_some(svg + "\n")
+    found.next().is_none().then_some(svg)
 }
 
 #[cfg(test)]

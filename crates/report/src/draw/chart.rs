@@ -345,3 +345,72 @@ pub fn dash_of(style: Style, form: Form) -> &'static str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(name: &str, note: &str, values: [f64; 3]) -> Series {
+        let points = (1..).map(f64::from).zip(values).map(|(x, y)| DrawnPoint::plain(x, y));
+        Series {
+            name: name.into(),
+            note: note.into(),
+            style: Some(Style::default()),
+            points: points.collect(),
+            ..Series::default()
+        }
+    }
+
+    fn chart(series: Vec<Series>) -> Chart {
+        let panel = Panel {
+            height: 100.0,
+            along: Axis::numbers("n", 0.0, 4.0),
+            value: Axis::numbers("s", 0.0, 10.0),
+            has_end_names: true,
+            series,
+            ..Panel::default()
+        };
+        Chart { title: "t".into(), columns: 2, panels: vec![panel.clone(), panel] }
+    }
+
+    #[test]
+    fn a_name_has_one_number_in_all_panels_and_stays_text() {
+        let chart = chart(vec![series("<b>", "sim", [1.0; 3]), series("<b>", "real", [2.0; 3])]);
+        let legend = chart.legend();
+        assert_eq!(legend.matches("<button").count(), 2, "{legend}");
+        let page = chart.page(500.0, None);
+        for line in ["data-line=\"0\"", "data-line=\"1\""] {
+            assert_eq!(legend.matches(line).count(), 1, "{legend}");
+            assert_eq!(page.matches(line).count(), 2 * 2, "in each panel a line and its name");
+        }
+        for text in [legend, page, chart.file(500.0)] {
+            assert!(text.contains("&lt;b&gt;") && !text.contains("<b>"), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_series_needs_no_legend() {
+        assert_eq!(chart(vec![series("a", "", [1.0; 3])]).legend(), "");
+    }
+
+    #[test]
+    fn names_at_the_ends_of_lines_lie_apart_and_only_where_there_is_room() {
+        let names = ["a1", "a2", "a3", "a4"];
+        let chart = chart(names.map(|name| series(name, "", [1.0, 2.0, 9.0])).into());
+        let heights = |page: &str| -> Vec<f64> {
+            let texts = page.split("<text class=\"named").skip(1).take(names.len());
+            let of = |text: &str| text.split("y=\"").nth(1)?.split('"').next()?.parse().ok();
+            texts.filter_map(of).collect()
+        };
+        let found = heights(&chart.page(500.0, None));
+        assert_eq!(found.len(), names.len());
+        assert!(found.windows(2).all(|pair| pair[1] - pair[0] >= 13.9), "{found:?}");
+        assert!(heights(&chart.page(340.0, None)).is_empty());
+    }
+
+    #[test]
+    fn the_page_knows_where_the_axis_lies() {
+        let page = chart(vec![series("a", "", [1.0; 3])]).page(340.0, None);
+        assert!(page.contains("data-panel=\"1\" data-x=\"0 4 34.0 326.0\""), "{page}");
+    }
+}
