@@ -4,7 +4,7 @@
 //! for an experiment with a panel for each run.
 
 use super::{RUNS_MAX, analysed_runs};
-use crate::draw::{Axis, Chart, Form, Panel, Series, nice_end};
+use crate::draw::{Axis, Chart, Form, Panel, Series, Ticks, nice_end};
 use crate::group::Group;
 use crate::number::unit_for;
 use crate::style::{COLOURS, Style};
@@ -81,7 +81,12 @@ fn curve_panel(curve: &Curve, end_ns: u64) -> Panel {
     Panel {
         height: 140.0,
         along,
-        value: Axis::numbers("runnable tasks", 0.0, nice_end(most.max(1.0))),
+        value: Axis::Numbers {
+            label: "runnable tasks".into(),
+            low: 0.0,
+            high: nice_end(most.max(1.0)),
+            ticks: Ticks::Whole,
+        },
         series: vec![
             series("most", 4, Form::Area, max),
             series("mean", 0, Form::Line { r: 0.0, dash: "" }, mean),

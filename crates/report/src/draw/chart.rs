@@ -364,7 +364,7 @@ mod tests {
     fn chart(series: Vec<Series>) -> Chart {
         let panel = Panel {
             height: 100.0,
-            along: Axis::numbers("n", 0.0, 4.0),
+            along: Axis::numbers("n", 0.0, 3.0),
             value: Axis::numbers("s", 0.0, 10.0),
             has_end_names: true,
             series,
@@ -411,6 +411,6 @@ mod tests {
     #[test]
     fn the_page_knows_where_the_axis_lies() {
         let page = chart(vec![series("a", "", [1.0; 3])]).page(340.0, None);
-        assert!(page.contains("data-panel=\"1\" data-x=\"0 4 34.0 326.0\""), "{page}");
+        assert!(page.contains("data-panel=\"1\" data-x=\"0 3 34.0 326.0\""), "{page}");
     }
 }

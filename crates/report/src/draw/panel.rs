@@ -184,7 +184,7 @@ fn axes(svg: &mut Svg, panel: &Panel, frame: &Frame, x: f64) {
     if !label_of(upright).is_empty() {
         svg.text("soft", (x + 2.0, top - 10.0), &fitted(label_of(upright), right - x));
     }
-    let room = ((right - left) / 46.0).floor().max(2.0) as usize;
+    let room = ((right - left) / 40.0).floor().max(3.0) as usize;
     for (value, label) in ticks_of(flat, across, room.min(12)) {
         let Some(at) = across.at(value) else { continue };
         if matches!(flat, Axis::Names(_)) {
