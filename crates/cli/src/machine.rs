@@ -32,7 +32,6 @@ pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
         preempt: args.preempt,
         costs: args.costs.as_deref().map(costs).transpose()?,
         watchdog: args.watchdog,
-        tells_vruntime: false,
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
     })
 }

@@ -42,6 +42,9 @@ pub(crate) struct Engine<'a, S> {
     pub outcome: SimOutcome,
     /// Somebody watches the choices.
     pub watch: Option<Watch<'a>>,
+    /// The sink wants virtual runtimes: at each choice those of the task that leaves and the one
+    /// that comes, at each tick that of the one that runs.
+    pub tells_vruntime: bool,
     /// Somebody watches the choices, locks or exits cost time, or a class is told of idle CPUs:
     /// most runs have none of it, and ask once a reschedule.
     pub has_followers: bool,
@@ -55,6 +58,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         sink: S,
     ) -> Self {
         let machine = config.machine;
+        let tells_vruntime = sink.wants_vruntime();
         let random = Stream::new(config.seed, Purpose::Scheduler, 0);
         let mut core = Core::new(machine, workload.cgroups.clone(), random);
         let stack = Stack::new(classes, workload, &mut core);
@@ -81,6 +85,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             custody: Custody::new(config.watchdog_ns),
             outcome: SimOutcome::default(),
             watch: None,
+            tells_vruntime,
             has_followers: false,
         }
     }
@@ -150,6 +155,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         let end_ns = self.end_ns();
         self.has_followers = self.watch.is_some()
+            || self.tells_vruntime
             || self.locks.is_some()
             || self.walks.is_some()
             || self.stack.idle_watchers != 0;

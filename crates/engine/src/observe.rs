@@ -10,7 +10,7 @@
 
 use crate::engine::Engine;
 use schedlab_model::{CpuId, Nanos, SwitchOut, TaskId, TraceSink};
-use schedlab_sched::boundary::explain::{Explanation, Fact, Value};
+use schedlab_sched::boundary::explain::{Explanation, Fact};
 use schedlab_sched::{Core, PreemptCheck};
 
 /// Why a CPU chose anew.
@@ -70,11 +70,6 @@ pub trait Observer {
     /// Whether facts are wanted about what happens at `now` on `cpu`: an empty explanation to be
     /// filled.
     fn wants(&mut self, now: Nanos, cpu: CpuId) -> Option<Explanation>;
-
-    /// Whether the sink is to be told the virtual runtime of tasks, where the scheduler has one.
-    fn wants_vruntime(&self) -> bool {
-        false
-    }
 
     /// A choice was made. `core` is the state right after it, before the switch.
     fn decided(&mut self, core: &Core, decision: Decision);
@@ -156,24 +151,6 @@ impl<S: TraceSink> Engine<'_, S> {
             }
         }
         self.note_cause(&Cause::Moved);
-        self.tell_vruntime([Some(task), None]);
-    }
-
-    /// Tells the sink the virtual runtime of tasks, if that is wanted: at each choice of the task
-    /// that leaves and the one that comes, at each tick of the one that runs.
-    fn tell_vruntime(&mut self, tasks: [Option<TaskId>; 2]) {
-        if !self.watch.as_ref().is_some_and(|watch| watch.observer.wants_vruntime()) {
-            return;
-        }
-        let now = self.core.now;
-        for task in tasks.into_iter().flatten() {
-            let class = self.stack.class(self.core.task(task).class);
-            let facts = class.explain_task(&self.core, task);
-            let vruntime = facts.iter().find(|fact| fact.name == "vruntime");
-            if let Some(Value::Number(value)) = vruntime.map(|fact| fact.value) {
-                self.sink.counter(now, task, "vruntime", value);
-            }
-        }
     }
 
     /// A round of picking begins on `cpu`.
@@ -202,7 +179,6 @@ impl<S: TraceSink> Engine<'_, S> {
         next: Option<TaskId>,
         out: SwitchOut,
     ) {
-        self.tell_vruntime([prev, next]);
         let Some(watch) = &mut self.watch else { return };
         let noted = watch.causes[cpu.index()].take();
         let left = out.is_voluntary() || out == SwitchOut::Yielded;

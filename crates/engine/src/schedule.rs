@@ -62,7 +62,7 @@ impl<S: TraceSink> Engine<'_, S> {
         t.on_rq && !t.sched_delayed && t.cpu == cpu
     }
 
-    /// Tells whoever watches, and the locks, what `cpu` will run.
+    /// Tells whoever watches, the sink and the locks what `cpu` will run.
     #[inline(never)]
     fn tell_choice(
         &mut self,
@@ -73,6 +73,11 @@ impl<S: TraceSink> Engine<'_, S> {
     ) {
         if self.watch.is_some() {
             self.note_decision(cpu, prev, next, out);
+        }
+        if self.tells_vruntime {
+            for task in [prev, next].into_iter().flatten() {
+                self.tell_vruntime(task);
+            }
         }
         if self.locks.is_some() {
             self.lock_choice(cpu, prev, next);
@@ -147,6 +152,15 @@ impl<S: TraceSink> Engine<'_, S> {
     #[inline(never)]
     fn pick_again(&mut self, cpu: CpuId) -> Option<TaskId> {
         self.pick(cpu)
+    }
+
+    /// Tells the sink the virtual runtime of `task`, if its class has one.
+    #[inline(never)]
+    pub(crate) fn tell_vruntime(&mut self, task: TaskId) {
+        let class = self.stack.class(self.core.task(task).class);
+        if let Some(vruntime) = class.vruntime(&self.core, task) {
+            self.sink.vruntime(self.core.now, task, vruntime);
+        }
     }
 
     /// Asks the classes, highest first.

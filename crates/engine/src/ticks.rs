@@ -60,6 +60,9 @@ impl<S: TraceSink> Engine<'_, S> {
             if watched {
                 self.note_tick(cpu, curr, before);
             }
+            if self.tells_vruntime {
+                self.tell_vruntime(curr);
+            }
             if self.costs.tick_resched_ns > 0 && self.core.rq(cpu).need_resched {
                 self.resched_after_tick(cpu);
             }
@@ -78,8 +81,8 @@ impl<S: TraceSink> Engine<'_, S> {
     /// How many ticks, from the one that is due, may be taken at once; 0: it is no quiet one.
     #[inline(never)]
     fn nr_quiet_ticks(&self) -> u64 {
-        // Whoever watches is told of every tick.
-        if self.watch.is_some() || self.core.next_resched().is_some() {
+        // Whoever watches is told of every tick, and so are sinks that want virtual runtimes.
+        if self.watch.is_some() || self.tells_vruntime || self.core.next_resched().is_some() {
             return 0;
         }
         let mut nr = u64::MAX;

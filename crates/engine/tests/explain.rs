@@ -8,16 +8,19 @@ mod common;
 use common::workloads::{self, bursts, nice};
 use common::{Case, MS, Run};
 use schedlab_engine::{Cause, Decision, Observer, SimConfig, simulate};
-use schedlab_model::trace::MemorySink;
+use schedlab_model::trace::{MemorySink, ObjectInfo, TaskInfo};
 use schedlab_model::{
-    CgroupId, CgroupSpec, Costs, CpuId, EventKind, Machine, Nanos, SchedAttr, TaskSpec, Workload,
+    CgroupId, CgroupSpec, Costs, CpuId, Event, EventKind, Machine, Nanos, ObjectId, SchedAttr,
+    TaskId, TaskSpec, TraceSink, Workload,
 };
 use schedlab_sched::Core;
 use schedlab_sched::boundary::explain::{
     Candidate, Contest, Explanation, Rule, Value, Who, number_in,
 };
 use schedlab_sched::registry::SCHEDULERS;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Wants everything and checks it as it comes.
 #[derive(Default)]
@@ -28,6 +31,10 @@ struct Judge {
     /// Preemptions by wake-up that were stated with numbers.
     nr_woken_facts: u64,
     nr_ticks: u64,
+    /// What the sink was told: task and virtual runtime; shared with it.
+    told: Rc<RefCell<Vec<(TaskId, i64)>>>,
+    /// Virtual runtimes that were stated after a tick and told.
+    nr_vruntimes: u64,
     switches: Vec<(Nanos, u32, Option<u32>, Option<u32>)>,
 }
 
@@ -47,12 +54,47 @@ impl Observer for Judge {
             Cause::Woken { facts, .. } => self.nr_woken_facts += u64::from(!facts.is_empty()),
             Cause::Tick { before, after } => {
                 self.nr_ticks += u64::from(!before.is_empty() && !after.is_empty());
+                let stated = decision.prev.zip(number_in(after, "vruntime"));
+                if let Some((task, vruntime)) = stated {
+                    let told = self.told.borrow();
+                    // At the tick, and at the choice that follows it.
+                    let mut last = told.iter().rev().filter(|one| one.0 == task).take(2);
+                    assert!(last.any(|one| one.1 == vruntime), "{time}: {vruntime} was not told");
+                    self.nr_vruntimes += 1;
+                }
             }
             _ => {}
         }
         if let Err(text) = self.check(&decision) {
             self.failures.push(format!("at {time} ns on CPU {cpu}: {text}: {decision:#?}"));
         }
+    }
+}
+
+/// A trace in memory that wants virtual runtimes.
+struct Listener {
+    trace: MemorySink,
+    told: Rc<RefCell<Vec<(TaskId, i64)>>>,
+}
+
+impl TraceSink for Listener {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        self.trace.task(id, info);
+    }
+    fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
+        self.trace.object(id, info);
+    }
+    fn event(&mut self, event: &Event) {
+        self.trace.event(event);
+    }
+    fn wants_vruntime(&self) -> bool {
+        true
+    }
+    fn vruntime(&mut self, _time_ns: Nanos, task: TaskId, value: i64) {
+        self.told.borrow_mut().push((task, value));
+    }
+    fn end(&mut self, end_ns: Nanos) {
+        self.trace.end(end_ns);
     }
 }
 
@@ -222,7 +264,7 @@ fn check_eevdf(contest: &Contest) -> Result<(), String> {
 /// Runs the case under observation.
 fn judge(case: &Case<'_>) -> (Judge, Run) {
     let mut judge = Judge::default();
-    let mut trace = MemorySink::default();
+    let mut sink = Listener { trace: MemorySink::default(), told: Rc::clone(&judge.told) };
     let plain = case.run().expect("the case runs");
     let config = SimConfig {
         machine: &case.machine,
@@ -232,7 +274,8 @@ fn judge(case: &Case<'_>) -> (Judge, Run) {
         until_ns: case.until_ns,
         watchdog_ns: case.watchdog_ns,
     };
-    let outcome = simulate(case.workload, &config, &mut trace, Some(&mut judge)).unwrap();
+    let outcome = simulate(case.workload, &config, &mut sink, Some(&mut judge)).unwrap();
+    let trace = sink.trace;
     assert_eq!(outcome, plain.outcome, "{}", case.describe());
     assert!(trace.events == plain.trace.events, "being watched changes {}", case.describe());
     (judge, Run { outcome, trace })
@@ -262,6 +305,7 @@ fn groups() -> Workload {
 fn what_is_explained_is_what_runs_and_the_rules_hold() {
     let mut failures = Vec::new();
     let mut rules: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut nr_vruntimes = 0;
     for nr_cpus in [1, 2] {
         let mut cases = workloads::all(nr_cpus);
         cases.push(groups());
@@ -279,6 +323,7 @@ fn what_is_explained_is_what_runs_and_the_rules_hold() {
                     _ => None,
                 });
                 assert!(switches.eq(judge.switches), "{}: other switches", case.describe());
+                nr_vruntimes += judge.nr_vruntimes;
                 for (rule, count) in judge.rules {
                     nr_judged += count;
                     *rules.entry(rule).or_default() += count;
@@ -292,6 +337,7 @@ fn what_is_explained_is_what_runs_and_the_rules_hold() {
     }
     let shown = failures.iter().take(2).cloned().collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} failures: {shown}", failures.len());
+    assert!(nr_vruntimes > 1000, "{nr_vruntimes} virtual runtimes");
     // Every rule was met, so that the checks above had something to refuse.
     for rule in ["alone", "least", "keeps", "named", "drawn", "empty"] {
         assert!(rules.get(rule).is_some_and(|count| *count > 20), "{rule}: {rules:?}");

@@ -228,10 +228,15 @@ pub trait TraceSink {
     /// One event.
     fn event(&mut self, event: &Event);
 
-    /// A number that a scheduler keeps of a task, such as its `vruntime` (ns). No part of the trace
-    /// proper: only a simulator that is asked for it tells it, and only a viewer's file has a place
-    /// for it.
-    fn counter(&mut self, _time_ns: Nanos, _task: TaskId, _name: &'static str, _value: i64) {}
+    /// Whether the sink has a place for virtual runtimes. A simulator asks once, before the run,
+    /// and computes none for a sink that has not. Default: no.
+    fn wants_vruntime(&self) -> bool {
+        false
+    }
+
+    /// The virtual runtime of a task (ns at nice 0), relative to the min_vruntime of its queue. No
+    /// part of the trace proper. Called only where [`TraceSink::wants_vruntime`].
+    fn vruntime(&mut self, _time_ns: Nanos, _task: TaskId, _value: i64) {}
 
     /// The run is over at `end_ns`. Called once, last.
     fn end(&mut self, _end_ns: Nanos) {}
@@ -287,8 +292,11 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
     fn event(&mut self, event: &Event) {
         (**self).event(event);
     }
-    fn counter(&mut self, time_ns: Nanos, task: TaskId, name: &'static str, value: i64) {
-        (**self).counter(time_ns, task, name, value);
+    fn wants_vruntime(&self) -> bool {
+        (**self).wants_vruntime()
+    }
+    fn vruntime(&mut self, time_ns: Nanos, task: TaskId, value: i64) {
+        (**self).vruntime(time_ns, task, value);
     }
     fn end(&mut self, end_ns: Nanos) {
         (**self).end(end_ns);
@@ -309,9 +317,12 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
         self.0.event(event);
         self.1.event(event);
     }
-    fn counter(&mut self, time_ns: Nanos, task: TaskId, name: &'static str, value: i64) {
-        self.0.counter(time_ns, task, name, value);
-        self.1.counter(time_ns, task, name, value);
+    fn wants_vruntime(&self) -> bool {
+        self.0.wants_vruntime() || self.1.wants_vruntime()
+    }
+    fn vruntime(&mut self, time_ns: Nanos, task: TaskId, value: i64) {
+        self.0.vruntime(time_ns, task, value);
+        self.1.vruntime(time_ns, task, value);
     }
     fn end(&mut self, end_ns: Nanos) {
         self.0.end(end_ns);

@@ -19,7 +19,6 @@ const BATCHES: usize = 4;
 enum Call {
     Task(TaskId, TaskInfo),
     Object(ObjectId, ObjectInfo),
-    Counter(Nanos, TaskId, &'static str, i64),
     End(Nanos),
 }
 
@@ -67,10 +66,6 @@ impl TraceSink for Sender {
         }
     }
 
-    fn counter(&mut self, time_ns: Nanos, task: TaskId, name: &'static str, value: i64) {
-        self.call(Call::Counter(time_ns, task, name, value));
-    }
-
     fn end(&mut self, end_ns: Nanos) {
         self.call(Call::End(end_ns));
     }
@@ -86,7 +81,6 @@ fn play<S: TraceSink>(sink: &mut S, full: &Receiver<Batch>, empty: &SyncSender<B
         match batch.then.take() {
             Some(Call::Task(id, info)) => sink.task(id, &info),
             Some(Call::Object(id, info)) => sink.object(id, &info),
-            Some(Call::Counter(at, task, name, value)) => sink.counter(at, task, name, value),
             Some(Call::End(end_ns)) => sink.end(end_ns),
             None => {}
         }

@@ -4,13 +4,12 @@
 //! Every run's trace goes through the checker of the trace crate too: a model whose trace cannot
 //! have happened gives an error, never a number.
 
-use schedlab_engine::{Decision, Observer, SimConfig, SimError, SimOutcome, simulate};
+use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate};
 use schedlab_metrics::RunTotals;
 use schedlab_metrics::totals::settle;
 use schedlab_model::machine::SMT_SPEED_FULL;
 use schedlab_model::{
-    Costs, CpuId, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink,
-    Workload,
+    Costs, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
 };
 use schedlab_run::machine::{MachineSpec, set_costs};
 use schedlab_run::place::unknown;
@@ -19,8 +18,7 @@ use schedlab_run::{
     Lane, LaneError, LaneKind, MachineInfo, Recorder, RunRequest, RunResult, Schedulers, Setting,
     StudyError, Warning,
 };
-use schedlab_sched::boundary::explain::Explanation;
-use schedlab_sched::{Core, Options, Scheduler, TunableKind, registry};
+use schedlab_sched::{Options, Scheduler, TunableKind, registry};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
 use std::collections::BTreeSet;
@@ -67,29 +65,11 @@ pub struct SimLane {
     pub preempt: Option<Preempt>,
     /// Longest wait of a runnable task.
     pub watchdog: Watchdog,
-    /// Whether sinks are told the virtual runtime of tasks ([`TraceSink::counter`]), where the
-    /// scheduler has one. The run is the same, but slower.
-    pub tells_vruntime: bool,
     /// Schedulers beside those of the registry, such as compiled ones; a name that is in both lists
     /// is theirs.
     pub schedulers: Vec<Arc<Scheduler>>,
     /// Version that results carry.
     pub schedlab_version: String,
-}
-
-/// Wants nothing but the virtual runtimes.
-struct VruntimeOnly;
-
-impl Observer for VruntimeOnly {
-    fn wants(&mut self, _now: Nanos, _cpu: CpuId) -> Option<Explanation> {
-        None
-    }
-
-    fn wants_vruntime(&self) -> bool {
-        true
-    }
-
-    fn decided(&mut self, _core: &Core, _decision: Decision) {}
 }
 
 impl Default for SimLane {
@@ -100,7 +80,6 @@ impl Default for SimLane {
             costs: None,
             preempt: None,
             watchdog: Watchdog::Auto,
-            tells_vruntime: false,
             schedulers: Vec::new(),
             schedlab_version: env!("CARGO_PKG_VERSION").into(),
         }
@@ -136,9 +115,6 @@ impl Lane for SimLane {
 
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError> {
         request.refuse_program(self.kind())?;
-        if self.tells_vruntime {
-            return self.run_observed(request, sink, Some(&mut VruntimeOnly));
-        }
         self.run_observed(request, sink, None)
     }
 }

@@ -20,6 +20,10 @@ pub(crate) fn put<const N: usize>(buffer: &mut [u8; N], mut at: usize, mut value
 /// Appends `value`.
 #[inline]
 pub(crate) fn push(buffer: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        buffer.push(value as u8);
+        return;
+    }
     let mut bytes = [0; MAX_VARINT];
     let length = put(&mut bytes, 0, value);
     buffer.extend_from_slice(&bytes[..length]);

@@ -18,7 +18,7 @@ const SCRIPT: &str = r#"
 import sys
 from collections import Counter
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
-trace, found, begun = Trace(), Counter(), set()
+trace, found, begun, names = Trace(), Counter(), set(), {}
 data = sys.stdin.buffer.read()
 trace.ParseFromString(data)
 for packet in trace.packet:
@@ -35,7 +35,18 @@ for packet in trace.packet:
     found["processes"] += len(packet.process_tree.processes)
     found["threads"] += sum(t.tid == t.tgid and t.name != "" for t in packet.process_tree.threads)
     event = packet.track_event
+    for clock in packet.clock_snapshot.clocks:
+        found["clocks"] += 1
+        found["delta_clock"] += clock.is_incremental * clock.clock_id
+    found["default_clock"] += packet.trace_packet_defaults.timestamp_clock_id
+    for name in packet.interned_data.event_names:
+        assert name.iid and name.iid not in names, name
+        names[name.iid] = name.name
     if packet.HasField("track_event"):
+        assert len(event.extra_counter_track_uuids) == len(event.extra_counter_values) <= 8, event
+        assert event.HasField("counter_value") == (event.type == TrackEvent.TYPE_COUNTER), event
+        found["counters"] += event.HasField("counter_value") + len(event.extra_counter_values)
+        assert not event.name_iid or event.name_iid in names, event
         assert event.track_uuid and packet.trusted_packet_sequence_id, packet
         found[TrackEvent.Type.Name(event.type)] += 1
         assert begun.isdisjoint(event.flow_ids), "an arrow begins once"
@@ -43,7 +54,7 @@ for packet in trace.packet:
         assert begun.issuperset(event.terminating_flow_ids), "an arrow ends after it begins"
         found["flows"] += len(event.flow_ids)
         found["flow_ends"] += len(event.terminating_flow_ids)
-        assert not (event.flow_ids or event.terminating_flow_ids) or event.name, event
+        assert not (event.flow_ids or event.terminating_flow_ids) or event.name_iid, event
     if packet.HasField("system_info"):
         found["linux"] += packet.system_info.utsname.sysname == "Linux"
 # Fields that the schema does not know are dropped when unknown fields are discarded.
@@ -130,6 +141,9 @@ fn the_official_schema_finds_every_event() {
         "processes=40".into(),
         "threads=40".into(),
         "linux=1".into(),
+        "clocks=2".into(),
+        "delta_clock=64".into(),
+        "default_clock=64".into(),
         "unknown_bytes=0".into(),
         format!("TYPE_SLICE_BEGIN={}", phases + blocks),
         format!("TYPE_SLICE_END={}", phases + blocks),

@@ -2,7 +2,7 @@
 //! `schedlab sim`: one workload under one or more modelled schedulers.
 
 use super::results::{self, Expectations};
-use super::trace_file::{OptionalTraceFile, SliceLines, TraceFormat};
+use super::trace_file::{OptionalTraceFile, SliceLines};
 use super::{analysis, report};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult};
@@ -21,8 +21,6 @@ use schedlab_run::{Keep, Lane, LaneKind, RunRequest, RunResult};
 pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     let mut lane = machine::sim_lane(&args.machine)?;
     let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
-    let format = args.output.trace.as_deref().map(TraceFormat::of).transpose()?;
-    lane.tells_vruntime = format == Some(TraceFormat::Perfetto);
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
     let named = input::workload(&args.workload, &args.tasks, nr_cpus)?;
     known.check_settings(args.scheduler.iter().map(String::as_str))?;

@@ -257,6 +257,12 @@ pub trait Explain {
         Vec::new()
     }
 
+    /// The virtual runtime of `task` (ns at nice 0), relative to the min_vruntime of its queue; the
+    /// class may be asked at every switch and tick. Default: none.
+    fn vruntime(&self, _core: &Core, _task: TaskId) -> Option<i64> {
+        None
+    }
+
     /// The numbers of `task` that the class goes by. Called only when somebody asks. Default: none.
     fn explain_task(&self, _core: &Core, _task: TaskId) -> Vec<Fact> {
         Vec::new()

@@ -108,14 +108,20 @@ impl Fair {
         }
     }
 
+    /// The virtual runtime of `e`, relative to the min_vruntime of its queue.
+    pub(super) fn relative_vruntime(&self, e: u32) -> i64 {
+        let se = self.ent(e);
+        match se.is_relative {
+            true => se.vruntime as i64,
+            false => se.vruntime.wrapping_sub(self.rq(se.cfs).min_vruntime) as i64,
+        }
+    }
+
     /// The numbers of `e`.
     pub(super) fn facts_of(&self, e: u32) -> Vec<Fact> {
         let se = self.ent(e);
         let rq = self.rq(se.cfs);
-        let vruntime = match se.is_relative {
-            true => se.vruntime as i64,
-            false => se.vruntime.wrapping_sub(rq.min_vruntime) as i64,
-        };
+        let vruntime = self.relative_vruntime(e);
         let mut facts =
             vec![Fact::vns("vruntime", vruntime), Fact::number("weight", se.load.weight)];
         if se.on_rq {

@@ -266,6 +266,11 @@ impl Explain for Fair {
         self.preempt_facts(woken, curr)
     }
 
+    fn vruntime(&self, core: &Core, task: TaskId) -> Option<i64> {
+        let e = self.task_entity(task);
+        (!Self::is_rt(core, task)).then(|| self.relative_vruntime(e))
+    }
+
     fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
         match Self::is_rt(core, task) {
             true => self.rt.facts(core, task),

@@ -156,17 +156,24 @@ impl FairClass {
         facts
     }
 
+    /// The virtual runtime of an entity, relative to the min_vruntime of its queue.
+    pub(super) fn relative_vruntime(&self, e: u32) -> i64 {
+        let se = self.ent(e);
+        // EEVDF leaves the mark on an entity that was placed anew.
+        if se.v_relative && !se.on_rq {
+            return se.vruntime as i64;
+        }
+        se.vruntime.wrapping_sub(self.rq(se.cfs).min_vruntime) as i64
+    }
+
     /// The numbers of an entity of a queue.
     pub(super) fn entity_facts(&self, e: u32) -> Vec<Fact> {
         let se = self.ent(e);
         let q = se.cfs;
         let base = self.rq(q).min_vruntime;
         let relative = |v: u64| v.wrapping_sub(base) as i64;
-        // EEVDF leaves the mark on an entity that was placed anew.
-        let vruntime =
-            if se.v_relative && !se.on_rq { se.vruntime as i64 } else { relative(se.vruntime) };
         let weight = Fact::number("weight", se.load.averaged);
-        let mut facts = vec![Fact::vns("vruntime", vruntime)];
+        let mut facts = vec![Fact::vns("vruntime", self.relative_vruntime(e))];
         if self.rules.algorithm == Algorithm::Cfs {
             facts.push(weight);
             if self.rq(q).curr == e {

@@ -350,6 +350,10 @@ impl Explain for FairClass {
         self.preempt_facts(woken, curr)
     }
 
+    fn vruntime(&self, _core: &Core, task: TaskId) -> Option<i64> {
+        Some(self.relative_vruntime(self.task_entity(task)))
+    }
+
     fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
         self.task_facts(core, task)
     }

@@ -14,36 +14,44 @@
 //! viewer sees on which CPU a task runs next.
 
 use crate::names::Names;
+use packets::{EventType, Packets, Unit};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::io::{self, Write};
 
+mod packets;
 mod proto;
 mod sched;
 #[cfg(test)]
 mod tests;
 
-/// Bytes gathered before a write.
-const BUFFER: usize = 1 << 16;
-/// One writer, one sequence of packets.
-const SEQUENCE_ID: u64 = 1;
-
 /// Kernel release that the state numbers belong to (any since 4.14 reads them alike).
 const RELEASE: &str = "6.12.0";
 
-/// TrackEvent.type.
-const SLICE_BEGIN: u64 = 1;
-const SLICE_END: u64 = 2;
-const INSTANT: u64 = 3;
-const COUNTER: u64 = 4;
-
-/// Track of a CPU's or a task's own things. Ids need only be unique within the file.
+/// The track of the run as a whole. The ids below are unique within the file, and short: most
+/// events name one.
 const TRACK_RUN: u64 = 1;
-const TRACK_CPU: u64 = 1 << 40;
-const TRACK_TASK: u64 = 2 << 40;
-const TRACK_PROGRESS: u64 = 3 << 40;
-const TRACK_VRUNTIME: u64 = 4 << 40;
+
+/// The counter of a CPU's runnable tasks.
+fn cpu_track(cpu: CpuId) -> u64 {
+    4 * (u64::from(cpu.0) + 1)
+}
+
+/// The track of a task's own things: phases, blocks, arrows.
+fn task_track(task: TaskId) -> u64 {
+    4 * (u64::from(task.0) + 1) + 1
+}
+
+/// The counter of a task's finished units.
+fn progress_track(task: TaskId) -> u64 {
+    4 * (u64::from(task.0) + 1) + 2
+}
+
+/// The counter of a task's virtual runtime.
+fn vruntime_track(task: TaskId) -> u64 {
+    4 * (u64::from(task.0) + 1) + 3
+}
 
 /// What the counters and phases need to know of a task.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +65,7 @@ struct TaskState {
     has_open_block: bool,
     has_progress_track: bool,
     has_vruntime_track: bool,
-    nr_progress: u64,
+    nr_progress: i64,
     /// The arrow that ends where it runs next.
     open_flow: Option<u64>,
 }
@@ -65,8 +73,8 @@ struct TaskState {
 /// Writes a Perfetto trace.
 #[derive(Debug)]
 pub struct PerfettoSink<W> {
-    writer: W,
-    buffer: Vec<u8>,
+    packets: Packets<W>,
+    has_counters: bool,
     names: Names,
     phases: Vec<Vec<String>>,
     tasks: Vec<TaskState>,
@@ -75,33 +83,28 @@ pub struct PerfettoSink<W> {
     nr_running: Vec<Option<i64>>,
     /// Arrows so far; the next one gets this number + 1.
     nr_flows: u64,
-    error: Option<io::Error>,
 }
 
 impl<W: Write> PerfettoSink<W> {
     /// Writes to `writer`; it buffers.
     pub fn new(writer: W) -> Self {
-        let mut sink = Self {
-            writer,
-            buffer: Vec::with_capacity(2 * BUFFER),
+        Self {
+            packets: Packets::new(writer, RELEASE),
+            has_counters: true,
             names: Names::default(),
             phases: Vec::new(),
             tasks: Vec::new(),
             bundles: Vec::new(),
             nr_running: Vec::new(),
             nr_flows: 0,
-            error: None,
-        };
-        sink.put(|packet| {
-            proto::number(packet, 13, 1); // sequence_flags: incremental state cleared
-            proto::message(packet, 45, |info| {
-                proto::message(info, 1, |utsname| {
-                    proto::bytes(utsname, 1, b"Linux");
-                    proto::bytes(utsname, 3, RELEASE.as_bytes());
-                });
-            });
-        });
-        sink
+        }
+    }
+
+    /// Whether the file has counters (`vruntime`, `nr_running`, progress), which are more than half
+    /// of it where tasks share CPUs. Default: yes.
+    pub fn with_counters(mut self, has_counters: bool) -> Self {
+        self.has_counters = has_counters;
+        self
     }
 
     /// Sets the kernel's priority (`SchedAttr::kernel_prio`) of each description of the workload;
@@ -123,78 +126,22 @@ impl<W: Write> PerfettoSink<W> {
         for cpu in 0..self.bundles.len() {
             self.flush_bundle(cpu);
         }
-        self.flush();
-        match self.error {
-            Some(error) => Err(error),
-            None => {
-                self.writer.flush()?;
-                Ok(self.writer)
-            }
-        }
-    }
-
-    fn flush(&mut self) {
-        if self.error.is_none()
-            && let Err(error) = self.writer.write_all(&self.buffer)
-        {
-            self.error = Some(error);
-        }
-        self.buffer.clear();
-    }
-
-    /// Appends a TracePacket.
-    #[inline]
-    fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        proto::message(&mut self.buffer, 1, |packet| {
-            proto::number(packet, 10, SEQUENCE_ID);
-            fill(packet);
-        });
-        if self.buffer.len() >= BUFFER {
-            self.flush();
-        }
-    }
-
-    fn put_track(&mut self, uuid: u64, fill: impl FnOnce(&mut Vec<u8>)) {
-        self.put(|packet| {
-            proto::message(packet, 60, |track| {
-                proto::number(track, 1, uuid);
-                fill(track);
-            });
-        });
-    }
-
-    fn put_track_event(
-        &mut self,
-        time_ns: Nanos,
-        kind: u64,
-        track: u64,
-        fill: impl FnOnce(&mut Vec<u8>),
-    ) {
-        self.put(|packet| {
-            proto::number(packet, 8, time_ns);
-            proto::message(packet, 11, |event| {
-                proto::number(event, 9, kind);
-                proto::number(event, 11, track);
-                fill(event);
-            });
-        });
+        self.packets.finish()
     }
 
     fn flush_bundle(&mut self, cpu: usize) {
         if self.bundles[cpu].is_empty() {
             return;
         }
-        let mut bundle = std::mem::take(&mut self.bundles[cpu]);
-        self.put(|packet| bundle.write(packet, cpu as u32));
-        self.bundles[cpu] = bundle;
+        let bundle = &mut self.bundles[cpu];
+        self.packets.put(|packet| bundle.write(packet, cpu as u32));
     }
 
     /// Makes room for the state of a CPU. False: the CPU is out of range.
     fn know_cpu(&mut self, cpu: CpuId) -> bool {
         if cpu.index() >= NR_CPUS_MAX {
             let what = format!("an event on CPU {cpu}; at most {NR_CPUS_MAX} CPUs are allowed");
-            let error = io::Error::new(io::ErrorKind::InvalidInput, what);
-            self.error.get_or_insert(error);
+            self.packets.fail(io::Error::new(io::ErrorKind::InvalidInput, what));
             return false;
         }
         if cpu.index() >= self.bundles.len() {
@@ -260,8 +207,7 @@ impl<W: Write> PerfettoSink<W> {
         self.nr_flows += 1;
         let flow = self.nr_flows;
         self.tasks[task.index()].open_flow = Some(flow);
-        self.put_track_event(time_ns, INSTANT, track, |event| {
-            proto::bytes(event, 23, b"wakes");
+        self.packets.put_event(time_ns, EventType::Instant, track, Some("wakes"), |event| {
             proto::fixed64(event, 47, flow);
         });
     }
@@ -271,8 +217,7 @@ impl<W: Write> PerfettoSink<W> {
         let state = self.tasks.get_mut(task.index());
         let Some(flow) = state.and_then(|state| state.open_flow.take()) else { return };
         let Some(track) = self.task_track(task) else { return };
-        self.put_track_event(time_ns, INSTANT, track, |event| {
-            proto::bytes(event, 23, b"woken");
+        self.packets.put_event(time_ns, EventType::Instant, track, Some("woken"), |event| {
             proto::fixed64(event, 48, flow);
         });
     }
@@ -281,7 +226,7 @@ impl<W: Write> PerfettoSink<W> {
     fn set_runnable(&mut self, time_ns: Nanos, task: TaskId, on: Option<CpuId>) {
         let Some(state) = self.tasks.get_mut(task.index()) else { return };
         let was = std::mem::replace(&mut state.runnable_on, on);
-        if was == on {
+        if was == on || !self.has_counters {
             return;
         }
         for (cpu, change) in [(was, -1), (on, 1)] {
@@ -292,31 +237,27 @@ impl<W: Write> PerfettoSink<W> {
     }
 
     fn count(&mut self, time_ns: Nanos, cpu: CpuId, change: i64) {
-        let track = TRACK_CPU + u64::from(cpu.0);
+        let track = cpu_track(cpu);
         if self.nr_running[cpu.index()].is_none() {
-            self.put_track(track, |track| {
-                proto::bytes(track, 2, format!("CPU {cpu} nr_running").as_bytes());
-                proto::message(track, 8, |counter| proto::number(counter, 3, 2)); // unit: count
-            });
+            let name = format!("CPU {cpu} nr_running");
+            self.packets.put_counter_track(track, None, &name, Unit::Count);
         }
         let value = self.nr_running[cpu.index()].unwrap_or(0) + change;
         self.nr_running[cpu.index()] = Some(value);
-        self.put_track_event(time_ns, COUNTER, track, |event| {
-            proto::number(event, 30, value as u64);
-        });
+        self.packets.count(time_ns, track, value);
     }
 
     /// The track of a task's phases, made when first needed.
     fn task_track(&mut self, task: TaskId) -> Option<u64> {
-        let track = TRACK_TASK + u64::from(task.0);
-        let name = self.names.get(task)?;
-        let (pid, comm) = (u64::from(name.pid), name.comm.clone());
-        if !std::mem::replace(&mut self.tasks[task.index()].has_track, true) {
-            self.put_track(track, |track| {
+        let track = task_track(task);
+        let state = self.tasks.get_mut(task.index())?;
+        if !std::mem::replace(&mut state.has_track, true) {
+            let name = self.names.get(task)?;
+            self.packets.put_track(track, |track| {
                 proto::message(track, 4, |thread| {
-                    proto::number(thread, 1, pid);
-                    proto::number(thread, 2, pid);
-                    proto::bytes(thread, 5, comm.as_bytes());
+                    proto::number(thread, 1, u64::from(name.pid));
+                    proto::number(thread, 2, u64::from(name.pid));
+                    proto::bytes(thread, 5, name.comm.as_bytes());
                 });
             });
         }
@@ -327,8 +268,7 @@ impl<W: Write> PerfettoSink<W> {
     fn close_block(&mut self, time_ns: Nanos, task: TaskId) {
         let Some(state) = self.tasks.get_mut(task.index()) else { return };
         if std::mem::replace(&mut state.has_open_block, false) {
-            let track = TRACK_TASK + u64::from(task.0);
-            self.put_track_event(time_ns, SLICE_END, track, |_| {});
+            self.packets.put_event(time_ns, EventType::SliceEnd, task_track(task), None, |_| {});
         }
     }
 
@@ -338,17 +278,14 @@ impl<W: Write> PerfettoSink<W> {
         self.tasks[task.index()].has_open_block = true;
         let what = self.names.object(object).unwrap_or("an unknown object");
         let name = format!("blocked on {what}");
-        self.put_track_event(time_ns, SLICE_BEGIN, track, |event| {
-            proto::bytes(event, 23, name.as_bytes());
-        });
+        self.packets.put_event(time_ns, EventType::SliceBegin, track, Some(&name), |_| {});
     }
 
     fn close_phase(&mut self, time_ns: Nanos, task: TaskId) {
         self.close_block(time_ns, task);
         let Some(state) = self.tasks.get_mut(task.index()) else { return };
         if std::mem::replace(&mut state.has_open_phase, false) {
-            let track = TRACK_TASK + u64::from(task.0);
-            self.put_track_event(time_ns, SLICE_END, track, |_| {});
+            self.packets.put_event(time_ns, EventType::SliceEnd, task_track(task), None, |_| {});
         }
     }
 
@@ -360,42 +297,18 @@ impl<W: Write> PerfettoSink<W> {
         let names = spec.and_then(|spec| self.phases.get(spec as usize));
         let name = names.and_then(|names| names.get(phase as usize)).cloned();
         let name = name.unwrap_or_else(|| format!("phase {phase}"));
-        self.put_track_event(time_ns, SLICE_BEGIN, track, |event| {
-            proto::bytes(event, 23, name.as_bytes());
-        });
-    }
-
-    /// A counter on the track of the task: the one number of its scheduler that is told.
-    fn vruntime(&mut self, time_ns: Nanos, task: TaskId, name: &str, value: i64) {
-        let Some(parent) = self.task_track(task) else { return };
-        let track = TRACK_VRUNTIME + u64::from(task.0);
-        let state = &mut self.tasks[task.index()];
-        if !std::mem::replace(&mut state.has_vruntime_track, true) {
-            self.put_track(track, |track| {
-                proto::number(track, 5, parent);
-                proto::bytes(track, 2, name.as_bytes());
-                proto::message(track, 8, |counter| proto::number(counter, 3, 1)); // unit: ns
-            });
-        }
-        self.put_track_event(time_ns, COUNTER, track, |event| {
-            proto::number(event, 30, value as u64);
-        });
+        self.packets.put_event(time_ns, EventType::SliceBegin, track, Some(&name), |_| {});
     }
 
     fn progress(&mut self, time_ns: Nanos, task: TaskId) {
         let Some(parent) = self.task_track(task) else { return };
-        let track = TRACK_PROGRESS + u64::from(task.0);
+        let track = progress_track(task);
         let state = &mut self.tasks[task.index()];
         state.nr_progress += 1;
-        let value = state.nr_progress;
         if !std::mem::replace(&mut state.has_progress_track, true) {
-            self.put_track(track, |track| {
-                proto::number(track, 5, parent);
-                proto::bytes(track, 2, b"progress");
-                proto::message(track, 8, |counter| proto::number(counter, 3, 2));
-            });
+            self.packets.put_counter_track(track, Some(parent), "progress", Unit::Count);
         }
-        self.put_track_event(time_ns, COUNTER, track, |event| proto::number(event, 30, value));
+        self.packets.count(time_ns, track, state.nr_progress);
     }
 }
 
@@ -404,8 +317,8 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
         self.names.add(id, info);
         self.tasks.push(TaskState::default());
         let Some(name) = self.names.get(id) else { return };
-        let (pid, comm) = (u64::from(name.pid), name.comm.clone());
-        self.put(|packet| {
+        let (pid, comm) = (u64::from(name.pid), &name.comm);
+        self.packets.put(|packet| {
             proto::message(packet, 2, |tree| {
                 proto::message(tree, 1, |process| {
                     proto::number(process, 1, pid);
@@ -425,7 +338,7 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
     }
 
     fn event(&mut self, event: &Event) {
-        if self.error.is_some() || !self.know_cpu(event.cpu) {
+        if self.packets.has_failed() || !self.know_cpu(event.cpu) {
             return;
         }
         let now = event.time_ns;
@@ -441,10 +354,10 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
                 }
             }
             EventKind::Phase { task, phase } => self.phase(now, task, phase),
-            EventKind::Progress { task } => self.progress(now, task),
+            EventKind::Progress { task } if self.has_counters => self.progress(now, task),
             EventKind::Block { task, object } => self.block(now, task, object),
             // The switch-out as dead says it.
-            EventKind::Exit { .. } => {}
+            EventKind::Exit { .. } | EventKind::Progress { .. } => {}
             EventKind::Lost { .. } => {
                 self.flush_bundle(event.cpu.index());
                 self.bundles[event.cpu.index()].lost();
@@ -452,10 +365,22 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
         }
     }
 
-    fn counter(&mut self, time_ns: Nanos, task: TaskId, name: &'static str, value: i64) {
-        if self.error.is_none() && name == "vruntime" {
-            self.vruntime(time_ns, task, name, value);
+    fn wants_vruntime(&self) -> bool {
+        self.has_counters
+    }
+
+    /// A counter below the track of the task.
+    fn vruntime(&mut self, time_ns: Nanos, task: TaskId, value: i64) {
+        if self.packets.has_failed() || !self.has_counters {
+            return;
         }
+        let Some(parent) = self.task_track(task) else { return };
+        let track = vruntime_track(task);
+        let state = &mut self.tasks[task.index()];
+        if !std::mem::replace(&mut state.has_vruntime_track, true) {
+            self.packets.put_counter_track(track, Some(parent), "vruntime", Unit::Ns);
+        }
+        self.packets.count(time_ns, track, value);
     }
 
     fn end(&mut self, end_ns: Nanos) {
@@ -464,9 +389,8 @@ impl<W: Write> TraceSink for PerfettoSink<W> {
         }
         // Stretches the trace to its end: a slice that is still open would else stop at the last
         // event.
-        self.put_track(TRACK_RUN, |track| proto::bytes(track, 2, b"run"));
-        self.put_track_event(end_ns, INSTANT, TRACK_RUN, |event| {
-            proto::bytes(event, 23, b"end of run");
-        });
+        self.packets.put_track(TRACK_RUN, |track| proto::bytes(track, 2, b"run"));
+        let name = Some("end of run");
+        self.packets.put_event(end_ns, EventType::Instant, TRACK_RUN, name, |_| {});
     }
 }

@@ -8,7 +8,6 @@ use super::proto;
 use crate::names::Name;
 use crate::varint;
 use schedlab_model::{Nanos, SwitchOut, TaskId};
-use std::collections::HashMap;
 
 /// Events after which a bundle is written.
 pub const BUNDLE_EVENTS: u32 = 4096;
@@ -22,8 +21,10 @@ pub struct Bundle {
     nr_events: u32,
     lost_events: bool,
     intern_table: Vec<u8>,
-    /// Place of each task's name in the table; looked up, never iterated.
-    interned: HashMap<Option<TaskId>, u64>,
+    /// Place + 1 of each task's name in the table, idle's first; 0: it is not there.
+    interned: Vec<u32>,
+    /// Places of `interned` that are not 0.
+    used: Vec<u32>,
     last_switch_ns: Nanos,
     switch_timestamp: Vec<u8>,
     switch_prev_state: Vec<u8>,
@@ -56,12 +57,18 @@ fn signed(value: i32) -> u64 {
 }
 
 impl Bundle {
+    /// The place of a task's name in the table.
     fn intern(&mut self, task: Option<TaskId>, comm: &str) -> u64 {
-        let next = self.interned.len() as u64;
-        *self.interned.entry(task).or_insert_with(|| {
+        let at = task.map_or(0, |task| task.index() + 1);
+        if at >= self.interned.len() {
+            self.interned.resize(at + 1, 0);
+        }
+        if self.interned[at] == 0 {
             proto::bytes(&mut self.intern_table, 5, comm.as_bytes());
-            next
-        })
+            self.used.push(at as u32);
+            self.interned[at] = self.used.len() as u32;
+        }
+        u64::from(self.interned[at] - 1)
     }
 
     /// Adds a switch to `next` (`None`: idle). True: the bundle is full.
@@ -137,7 +144,9 @@ impl Bundle {
             }
             proto::bytes_if_any(bundle, 4, &compact);
         });
-        self.interned.clear();
+        for at in self.used.drain(..) {
+            self.interned[at as usize] = 0;
+        }
         (self.last_switch_ns, self.last_waking_ns) = (0, 0);
         (self.nr_events, self.lost_events) = (0, false);
     }

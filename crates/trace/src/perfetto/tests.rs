@@ -2,6 +2,7 @@
 //! Decodes what the sink wrote with a reader of its own, and compares it with the events.
 //! `tests/perfetto_schema.rs` decodes it with the official schema.
 
+use super::packets::SEQUENCE_ID;
 use super::*;
 use crate::synthetic::Synthetic;
 use crate::varint;
@@ -62,6 +63,60 @@ impl Message {
     }
 }
 
+const SLICE_BEGIN: u64 = EventType::SliceBegin as u64;
+const SLICE_END: u64 = EventType::SliceEnd as u64;
+const INSTANT: u64 = EventType::Instant as u64;
+const COUNTER: u64 = EventType::Counter as u64;
+
+/// An event as the viewer reads it.
+#[derive(Debug)]
+struct TrackEvent {
+    time_ns: Nanos,
+    /// Empty where it has none.
+    name: String,
+    fields: Message,
+}
+
+/// The events of the file in order: times are added up, names looked up.
+fn events(packets: &[Message]) -> Vec<TrackEvent> {
+    let mut now = 0;
+    let mut names = BTreeMap::new();
+    let mut events = Vec::new();
+    for packet in packets {
+        for name in packet.messages(12).iter().flat_map(|interned| interned.messages(2)) {
+            let before = names.insert(name.number(1).unwrap(), name.text(2));
+            assert_eq!(before, None, "a name is written once");
+        }
+        for fields in packet.messages(11) {
+            let time = packet.number(8).unwrap();
+            let time_ns = match packet.number(58) {
+                None => {
+                    now += time;
+                    now
+                }
+                clock => {
+                    assert_eq!(clock, Some(6), "the clock of the switches");
+                    time
+                }
+            };
+            let name = fields.number(10).map(|number| names[&number].clone()).unwrap_or_default();
+            events.push(TrackEvent { time_ns, name, fields });
+        }
+    }
+    events
+}
+
+/// Track and value of each counter of an event.
+fn counters(event: &Message) -> Vec<(u64, i64)> {
+    let all = |field| event.numbers.get(&field).cloned().unwrap_or_default();
+    let tracks = [all(11), all(31)].concat();
+    let values = [all(30), all(12)].concat();
+    assert_eq!(tracks.len(), values.len());
+    // TrackEventData::kMaxNumExtraCounters of the viewer.
+    assert!((1..=9).contains(&tracks.len()));
+    tracks.into_iter().zip(values.into_iter().map(u64::cast_signed)).collect()
+}
+
 /// A switch as the viewer reads it: time, CPU, state of prev, pid of next.
 type Switch = (Nanos, u64, u64, u64);
 /// A wake-up: time, bundle's CPU, pid, target CPU, flags.
@@ -90,7 +145,12 @@ fn absolute(deltas: &[u64]) -> Vec<u64> {
 
 fn decode(bytes: &[u8]) -> Decoded {
     let mut all = Decoded::default();
-    for packet in Message::parse(bytes).messages(1) {
+    let packets = Message::parse(bytes).messages(1);
+    let clocks: Vec<_> =
+        packets[0].messages(6)[0].messages(1).iter().map(|c| (c.number(1), c.number(3))).collect();
+    assert_eq!(clocks, [(Some(6), None), (Some(64), Some(1))]);
+    assert_eq!(packets[0].messages(59)[0].number(58), Some(64));
+    for packet in &packets {
         assert_eq!(packet.number(10), Some(SEQUENCE_ID));
         for bundle in packet.messages(1) {
             let cpu = bundle.number(1).unwrap();
@@ -107,21 +167,26 @@ fn decode(bytes: &[u8]) -> Decoded {
             assert_eq!(before, None, "a track is described once");
         }
         for event in packet.messages(11) {
-            let (time, track) = (packet.number(8).unwrap(), event.number(11).unwrap());
+            let track = event.number(11).unwrap();
             assert!(all.track_names.contains_key(&track), "a track is described before its use");
-            let open = all.open_slices.entry(track).or_default();
-            match event.number(9).unwrap() {
-                SLICE_BEGIN => *open += 1,
-                SLICE_END => *open -= 1,
-                COUNTER => {
-                    let value = event.number(30).unwrap() as i64;
-                    all.counters.entry(track).or_default().push((time, value));
-                }
-                kind => assert_eq!(kind, INSTANT),
-            }
-            // A phase, and within it a block.
-            assert!((0..=2).contains(&all.open_slices[&track]));
         }
+    }
+    for TrackEvent { time_ns, fields, .. } in events(&packets) {
+        let track = fields.number(11).unwrap();
+        let open = all.open_slices.entry(track).or_default();
+        match fields.number(9).unwrap() {
+            SLICE_BEGIN => *open += 1,
+            SLICE_END => *open -= 1,
+            COUNTER => {
+                for (track, value) in counters(&fields) {
+                    assert!(all.track_names.contains_key(&track));
+                    all.counters.entry(track).or_default().push((time_ns, value));
+                }
+            }
+            kind => assert_eq!(kind, INSTANT),
+        }
+        // A phase, and within it a block.
+        assert!((0..=2).contains(&all.open_slices[&track]));
     }
     all
 }
@@ -189,8 +254,8 @@ fn every_switch_and_wakeup_is_there() {
         assert_eq!(got_wakings, wakings);
         assert_eq!(decoded.pids, (1..=u64::from(nr_tasks)).collect::<Vec<_>>());
         assert!(decoded.open_slices.values().all(|&open| open == 0));
-        // A block spells out its name: some 60 bytes with its end. So does an arrow.
-        assert!(bytes.len() < 60 * memory.events.len(), "{}", bytes.len() / memory.events.len());
+        // An arrow takes most: two instants with eight bytes of number each.
+        assert!(bytes.len() < 35 * memory.events.len(), "{}", bytes.len() / memory.events.len());
     }
 }
 
@@ -240,34 +305,77 @@ fn arrows_lead_from_the_waker_to_the_wakee() {
     }
     sink.end(12);
     let mut arrows = Vec::new();
-    for packet in Message::parse(&sink.finish().unwrap()).messages(1) {
-        for event in packet.messages(11).iter().filter(|e| e.number(9) == Some(INSTANT)) {
-            let ends = (event.number(47), event.number(48));
-            arrows.push((packet.number(8).unwrap(), event.number(11).unwrap(), ends));
+    for TrackEvent { time_ns, name, fields } in
+        events(&Message::parse(&sink.finish().unwrap()).messages(1))
+    {
+        if fields.number(9) == Some(INSTANT) {
+            let ends = (fields.number(47), fields.number(48));
+            arrows.push((time_ns, name, fields.number(11).unwrap(), ends));
         }
     }
     let want = [
-        (5, TRACK_TASK, (Some(1), None)),
-        (8, TRACK_TASK + 1, (None, Some(1))),
-        (12, TRACK_RUN, (None, None)),
+        (5, "wakes".into(), task_track(a), (Some(1), None)),
+        (8, "woken".into(), task_track(b), (None, Some(1))),
+        (12, "end of run".into(), TRACK_RUN, (None, None)),
     ];
     assert_eq!(arrows, want);
 }
 
-/// A scheduler's number is a counter below the task's own track; it may be negative.
+/// A scheduler's number is a counter below the task's own track; it may be negative. Of two at one
+/// instant the viewer can show the last one only.
 #[test]
 fn vruntime_is_a_counter_of_the_task() {
     let mut sink = PerfettoSink::new(Vec::new());
     sink.task(TaskId(0), &TaskInfo::default());
-    for (time, value) in [(1, 5), (4, -7)] {
-        sink.counter(time, TaskId(0), "vruntime", value);
+    assert!(sink.wants_vruntime());
+    for (time, value) in [(1, 5), (4, 9), (4, -7)] {
+        sink.vruntime(time, TaskId(0), value);
     }
-    sink.counter(5, TaskId(0), "something else", 1);
     sink.end(9);
     let decoded = decode(&sink.finish().unwrap());
-    assert_eq!(decoded.track_names[&TRACK_VRUNTIME], "vruntime");
-    assert_eq!(decoded.counters[&TRACK_VRUNTIME], [(1, 5), (4, -7)]);
+    let track = vruntime_track(TaskId(0));
+    assert_eq!(decoded.track_names[&track], "vruntime");
+    assert_eq!(decoded.counters[&track], [(1, 5), (4, -7)]);
     assert_eq!(decoded.counters.len(), 1);
+}
+
+/// More counters than one event takes, at one instant, and a recording whose time goes back.
+#[test]
+fn no_counter_is_left_out() {
+    let mut sink = PerfettoSink::new(Vec::new());
+    let times = [(3, 20), (7, 1), (5, 2)];
+    for id in 0..20 {
+        sink.task(TaskId(id), &TaskInfo::default());
+    }
+    for (time, nr_tasks) in times {
+        (0..nr_tasks).for_each(|id| sink.vruntime(time, TaskId(id), i64::from(id) - 10));
+    }
+    sink.end(9);
+    let decoded = decode(&sink.finish().unwrap());
+    for id in 0..20 {
+        let value = i64::from(id) - 10;
+        let with_it = times.iter().filter(|(_, nr_tasks)| id < *nr_tasks);
+        let want: Vec<_> = with_it.map(|(time, _)| (*time, value)).collect();
+        assert_eq!(decoded.counters[&vruntime_track(TaskId(id))], want);
+    }
+}
+
+/// Without counters the rest of the file is the same.
+#[test]
+fn counters_may_be_left_out() {
+    let what = Synthetic { seed: 5, nr_cpus: 2, nr_tasks: 20, nr_events: 5_000 };
+    let decoded = [true, false].map(|has_counters| {
+        let mut sink = PerfettoSink::new(Vec::new()).with_counters(has_counters);
+        what.play(&mut sink);
+        assert_eq!(sink.wants_vruntime(), has_counters);
+        sink.vruntime(sink.tasks.len() as u64, TaskId(0), 1);
+        decode(&sink.finish().unwrap())
+    });
+    assert!(decoded[1].counters.is_empty() && !decoded[0].counters.is_empty());
+    assert_eq!(decoded[0].switches, decoded[1].switches);
+    assert_eq!(decoded[0].wakings, decoded[1].wakings);
+    let has_slices = |one: &Decoded| one.track_names.keys().filter(|t| *t % 4 == 1).count();
+    assert_eq!(has_slices(&decoded[0]), has_slices(&decoded[1]));
 }
 
 /// The counter agrees with a count made from the events, and ends above or at 0 at all times.
@@ -276,7 +384,7 @@ fn runnable_tasks_are_counted() {
     let (memory, decoded, _) =
         traced(Synthetic { seed: 8, nr_cpus: 2, nr_tasks: 30, nr_events: 10_000 });
     let totals = |at: Nanos| -> i64 {
-        let counters = decoded.counters.iter().filter(|(track, _)| **track < TRACK_TASK);
+        let counters = decoded.counters.iter().filter(|(track, _)| **track % 4 == 0);
         counters
             .map(|(_, values)| {
                 values.iter().take_while(|v| v.0 <= at).last().map_or(0, |value| value.1)
@@ -323,19 +431,10 @@ fn blocks_are_slices_that_name_the_object() {
     }
     sink.end(9);
     let bytes = sink.finish().unwrap();
-    let slices: Vec<(u64, u64, String)> = Message::parse(&bytes)
-        .messages(1)
-        .iter()
-        .flat_map(|packet| {
-            let time = packet.number(8).unwrap_or(0);
-            packet.messages(11).into_iter().map(move |event| (time, event))
-        })
-        .filter(|(_, event)| matches!(event.number(9), Some(SLICE_BEGIN | SLICE_END)))
-        .map(|(time, event)| {
-            let kind = event.number(9).unwrap();
-            let name = if kind == SLICE_BEGIN { event.text(23) } else { String::new() };
-            (time, kind, name)
-        })
+    let slices: Vec<(u64, u64, String)> = events(&Message::parse(&bytes).messages(1))
+        .into_iter()
+        .map(|event| (event.time_ns, event.fields.number(9).unwrap(), event.name))
+        .filter(|event| [SLICE_BEGIN, SLICE_END].contains(&event.1))
         .collect();
     let begin = |time, name: &str| (time, SLICE_BEGIN, name.to_string());
     let end = |time| (time, SLICE_END, String::new());
@@ -366,15 +465,13 @@ fn phases_have_their_names_and_progress_counts_up() {
     }
     sink.end(9);
     let bytes = sink.finish().unwrap();
-    let names: Vec<String> = Message::parse(&bytes)
-        .messages(1)
-        .iter()
-        .flat_map(|packet| packet.messages(11))
-        .filter(|event| event.number(9) == Some(SLICE_BEGIN))
-        .map(|event| event.text(23))
+    let names: Vec<String> = events(&Message::parse(&bytes).messages(1))
+        .into_iter()
+        .filter(|event| event.fields.number(9) == Some(SLICE_BEGIN))
+        .map(|event| event.name)
         .collect();
     assert_eq!(names, ["warm-up", "phase 1"]);
     let decoded = decode(&bytes);
-    assert_eq!(decoded.counters[&TRACK_PROGRESS], [(3, 1), (4, 2)]);
-    assert_eq!((decoded.pids, decoded.open_slices[&TRACK_TASK]), (vec![77], 0));
+    assert_eq!(decoded.counters[&progress_track(TaskId(0))], [(3, 1), (4, 2)]);
+    assert_eq!((decoded.pids, decoded.open_slices[&task_track(TaskId(0))]), (vec![77], 0));
 }
