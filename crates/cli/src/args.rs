@@ -162,14 +162,7 @@ const EXAMPLES_EXPORT: &str = "Examples:
   schedlab export trace.txt trace.pftrace
   schedlab sim hogs --trace run.slt && schedlab export run.slt run.parquet
   schedlab export run.slt run.pftrace
-  schedlab export result.json slices.csv
-
-What the programs of the studies S0 and S1 would have printed, for the scripts that draw it:
-  schedlab sim sched:n=4 --json --keep > run.json && schedlab export run.json sched.tsv
-  schedlab export reproduction/S0 figures/ --format tsv --which scheduler=linux-6.1
-  schedlab sim cpuperf:max=8 --json | schedlab export - cpuperf.data
-  schedlab run multiload:n=3 --cpus 0 --json > run.json
-  schedlab export run.json - --format time";
+  schedlab export result.json slices.csv";
 
 const EXAMPLES_CALIBRATE: &str = "Examples:
   schedlab calibrate --output costs.txt
@@ -567,16 +560,13 @@ pub struct AnalyseArgs {
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// A trace (.slt, .parquet, .ndjson, or text of ftrace, `trace-cmd report` or `perf script`),
-    /// JSON results, or a directory of results.
+    /// or the JSON result of a run.
     pub input: PathBuf,
-    /// The file to write, or with `--format tsv` and `data` a directory; `-` is stdout.
+    /// The file to write; `-` is stdout.
     pub output: PathBuf,
     /// The format, if the file's ending does not tell it.
     #[arg(long, value_enum)]
     pub format: Option<crate::commands::ExportFormat>,
-    /// Of several runs those with this value, as in `--which scheduler=linux-6.1`; may be repeated.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub which: Vec<String>,
 }
 
 /// Arguments of `calibrate`.

@@ -4,8 +4,8 @@
 //! `study` reads what was asked (`axis`: what varies; `document`: where in the file a mistake is),
 //! `plan` makes single runs of it, `execute` runs them in their lanes, `experiment` groups them;
 //! `view` puts results into rows with intervals and differences. `claims` judges what a study says
-//! by the results of its experiments; `programs` prints a run as the studies' own programs would
-//! have, `redrawn` fills their own figures and tables; `validate` compares lanes with one another.
+//! by the results of its experiments; `redrawn` fills the studies' own figures and tables;
+//! `validate` compares lanes with one another.
 //! `store` keeps results on disk run by run, `identity` tells which run a stored one is.
 
 pub mod axis;
@@ -15,7 +15,6 @@ pub mod execute;
 pub mod experiment;
 pub mod identity;
 pub mod plan;
-pub mod programs;
 pub mod published;
 pub mod redrawn;
 pub mod store;

@@ -181,11 +181,6 @@ impl RunLog {
     }
 }
 
-/// The run of a line of a log, without its line feed; `None` if the line is damaged.
-pub fn result_of_line(line: &[u8]) -> Option<RunResult> {
-    serde_json::from_slice(parts(line)?.1).ok()
-}
-
 fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the stored run is damaged")
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab export`: a recorded trace into other formats, the timeline of a result into a table,
-//! or runs into what the studies' own programs print.
+//! `schedlab export`: a recorded trace into other formats, or the timeline of a result into a table.
 
-use super::programs;
 use super::trace_file::{TraceContext, TraceFile, TraceFormat};
 use super::trace_input::TraceInput;
 use crate::args::ExportArgs;
@@ -34,41 +32,18 @@ pub enum ExportFormat {
     Slt,
     /// Slices as comma-separated values.
     Csv,
-    /// Study S0, `sched` and `sched_nice`: number of the child, ms, percent. Into a directory: a
-    /// file for each run, named as the study's.
-    Tsv,
-    /// Study S1, `sched.py`: a directory with 0.data, 1.data ..., ms and number of the record.
-    Data,
-    /// Study S1, `load` and `multiload`: real, user and sys of each job, as bash's `time`.
-    Time,
-    /// Study S1, `cpuperf`: number of jobs, mean turnaround (s), jobs a second.
-    Cpuperf,
-    /// Study S2, `benchmark`: a directory with `cfs-cpu-light.dat` and 26 others, as time(1) prints
-    /// wall, user and system time, CPU use and switches.
-    Schedmark,
 }
 
 impl ExportFormat {
-    /// The format of traces; `None`: that of a study's program.
-    const fn of_traces(self) -> Option<TraceFormat> {
+    /// The format of traces.
+    const fn of_traces(self) -> TraceFormat {
         match self {
-            Self::Perfetto => Some(TraceFormat::Perfetto),
-            Self::Parquet => Some(TraceFormat::Parquet),
-            Self::Ndjson => Some(TraceFormat::Ndjson),
-            Self::Ftrace => Some(TraceFormat::Ftrace),
-            Self::Slt => Some(TraceFormat::Slt),
-            Self::Csv => Some(TraceFormat::Csv),
-            Self::Tsv | Self::Data | Self::Time | Self::Cpuperf | Self::Schedmark => None,
-        }
-    }
-
-    /// The format of a study's program that a name tells.
-    fn of_program(output: &Path) -> Option<Self> {
-        let ending = output.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        match ending.as_str() {
-            "tsv" => Some(Self::Tsv),
-            "data" => Some(Self::Cpuperf),
-            _ => None,
+            Self::Perfetto => TraceFormat::Perfetto,
+            Self::Parquet => TraceFormat::Parquet,
+            Self::Ndjson => TraceFormat::Ndjson,
+            Self::Ftrace => TraceFormat::Ftrace,
+            Self::Slt => TraceFormat::Slt,
+            Self::Csv => TraceFormat::Csv,
         }
     }
 }
@@ -76,26 +51,16 @@ impl ExportFormat {
 /// Runs the command.
 pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
     let to_stdout = args.output == Path::new("-");
-    let given = args.format.or_else(|| ExportFormat::of_program(&args.output));
-    let format = match given {
-        Some(format) => match format.of_traces() {
-            Some(format) => format,
-            None => return programs::export(args, format, out),
-        },
+    let format = match args.format {
+        Some(format) => format.of_traces(),
         None if to_stdout => {
             return Err(CliError::usage_help(
                 "stdout has no ending that tells the format",
-                "give --format perfetto, ndjson, ftrace, csv, tsv, time or cpuperf",
+                "give --format perfetto, ndjson, ftrace, slt or csv",
             ));
         }
         None => TraceFormat::of(&args.output)?,
     };
-    if !args.which.is_empty() {
-        return Err(CliError::usage_help(
-            "--which chooses among runs, and this format is of one trace",
-            "it goes with --format tsv, data, time and cpuperf",
-        ));
-    }
     if is_result(&args.input)? {
         return export_result(args, format, out);
     }

@@ -15,7 +15,6 @@ mod kernel;
 mod list;
 mod load;
 mod machines;
-mod programs;
 mod progress;
 mod report;
 mod reproduce;

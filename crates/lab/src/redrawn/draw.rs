@@ -334,7 +334,7 @@ fn record_series(records: &[Vec<f64>]) -> [Vec<DrawnSeries>; 2] {
 /// The two panels of the first run that kept its progress.
 fn records(runs: &[&RunResult], title: &str) -> Vec<DrawnPanel> {
     let Some(run) = runs.iter().find(|run| !run.progress.is_empty()) else { return Vec::new() };
-    let Ok(times) = crate::programs::record_times_ms(run) else { return Vec::new() };
+    let Some(times) = super::raw::record_times_ms(run) else { return Vec::new() };
     let kinds = [DrawnKind::Who, DrawnKind::Progress];
     let panel =
         |(kind, series)| DrawnPanel { kind, title: title.into(), is_original: false, series };
@@ -538,7 +538,7 @@ fn row(
     let policy = place.scheduler.as_deref().unwrap_or_default();
     let policy = policy.rsplit(':').next().unwrap_or_default();
     let raw = if spec.raw {
-        runs.iter().copied().map(crate::programs::time_line).collect()
+        runs.iter().copied().map(super::raw::time_line).collect()
     } else {
         Vec::new()
     };

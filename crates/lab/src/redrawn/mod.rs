@@ -6,6 +6,7 @@
 //! report draws what comes out. `[experiment.published]` gives a figure of lines by itself.
 
 mod draw;
+mod raw;
 #[cfg(test)]
 mod tests;
 

@@ -117,24 +117,6 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
     Ok(())
 }
 
-/// What a trace shows, with its progress and without its slices.
-pub fn run_of(path: &Path) -> CliResult<RunResult> {
-    let mut recorder = Recorder::new(1, Keep { progress: true, ..Keep::NOTHING });
-    let facts = TraceInput::open(path)?.read(Vec::new(), &mut recorder)?;
-    recorder.set_cpus(facts.nr_cpus);
-    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let recorded = recorder.finish(&Workload::new(&name, vec![]));
-    Ok(RunResult {
-        lane: "trace".into(),
-        scheduler: "recorded".into(),
-        workload: name,
-        machine: machine(&facts),
-        measures: recorded.measures,
-        progress: recorded.progress,
-        ..RunResult::default()
-    })
-}
-
 /// Reads one trace.
 fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliResult<Analysed> {
     let input = TraceInput::open(path)?;
