@@ -145,6 +145,7 @@ impl Schedulers {
             include: self.scx.include.clone(),
             sources: self.scx.source.clone(),
             kernel: core.kernel().series_number(),
+            cache: schedlab_vm::Cache::of_user().ok().map(|cache| cache.root().join("native")),
         };
         let native = NativeScheduler::compile(path, &options).map_err(refused)?;
         let arrays = native.array_options();

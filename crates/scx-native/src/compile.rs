@@ -5,6 +5,7 @@
 //! because BPF's arithmetic wraps, `-fno-strict-aliasing` because the kernel is compiled so. The
 //! headers are part of this program and are written to a private directory for the compiler.
 
+use super::cache::{Cache, Made, Slot};
 use super::error::NativeError;
 use super::object::ObjectFile;
 use std::fs;
@@ -58,6 +59,8 @@ pub struct CompileOptions {
     pub sources: Vec<PathBuf>,
     /// The modelled kernel: major * 100 + minor.
     pub kernel: u32,
+    /// Directory in which objects are kept between calls; `None`: they are not.
+    pub cache: Option<PathBuf>,
 }
 
 /// What the compiler made.
@@ -106,6 +109,11 @@ fn usual_includes(source: &Path) -> Vec<PathBuf> {
 
 /// Compiles `source` and what belongs to it.
 pub fn compile(source: &Path, options: &CompileOptions) -> Result<Compiled, NativeError> {
+    objects(source, options).map(|(objects, _)| Compiled { objects })
+}
+
+/// The objects, and for how many files the compiler was run; the others came from the cache.
+fn objects(source: &Path, options: &CompileOptions) -> Result<(Vec<ObjectFile>, u32), NativeError> {
     for path in options.sources.iter().map(PathBuf::as_path).chain([source]) {
         fs::metadata(path).map_err(|error| {
             NativeError::Refused(format!("cannot read the scheduler {}: {error}", path.display()))
@@ -127,17 +135,23 @@ pub fn compile(source: &Path, options: &CompileOptions) -> Result<Compiled, Nati
     write_headers(&shared, SHARED)?;
     let run_time = directory.path().join("rt.c");
     fs::write(&run_time, RUN_TIME).map_err(|error| internal("writing headers", error))?;
-    let mut includes = vec![own];
-    includes.extend(options.include.iter().cloned());
-    includes.extend(usual_includes(source));
-    includes.push(shared);
-    let job = Job { clang: &clang, includes: &includes, kernel: options.kernel };
-    let mut objects = vec![job.object(&run_time, &directory.path().join("rt.o"))?];
-    let files = std::iter::once(source).chain(options.sources.iter().map(PathBuf::as_path));
-    for (index, file) in files.enumerate() {
-        objects.push(job.object(file, &directory.path().join(format!("{index}.o")))?);
+    let mut users = options.include.clone();
+    users.extend(usual_includes(source));
+    let includes = [vec![own], users.clone(), vec![shared]].concat();
+    let mut job = Job {
+        clang: &clang,
+        directory: directory.path(),
+        includes,
+        users,
+        flags: flags(options.kernel),
+        cache: options.cache.as_deref().and_then(Cache::at),
+        nr_compiled: 0,
+    };
+    let mut objects = vec![job.object(&run_time, Path::new("rt.c"))?];
+    for file in [source].into_iter().chain(options.sources.iter().map(PathBuf::as_path)) {
+        objects.push(job.object(file, file)?);
     }
-    Ok(Compiled { objects })
+    Ok((objects, job.nr_compiled))
 }
 
 fn write_headers(directory: &Path, files: &[(&str, &str)]) -> Result<(), NativeError> {
@@ -157,8 +171,14 @@ fn internal(doing: &str, error: std::io::Error) -> NativeError {
 /// One compiler, several files.
 struct Job<'a> {
     clang: &'a Path,
-    includes: &'a [PathBuf],
-    kernel: u32,
+    /// What is made for the compiler, and by it.
+    directory: &'a Path,
+    /// All directories of headers in the order of the search; those of them that are the user's.
+    includes: Vec<PathBuf>,
+    users: Vec<PathBuf>,
+    flags: Vec<String>,
+    cache: Option<Cache>,
+    nr_compiled: u32,
 }
 
 /// What every file is compiled with.
@@ -193,25 +213,54 @@ const FLAGS: &[&str] = &[
     "-Werror=return-type",
 ];
 
+fn flags(kernel: u32) -> Vec<String> {
+    let own = ["-include", "schedlab/prelude.h", "-x", "c"];
+    let all = FLAGS.iter().chain(&own).map(|flag| (*flag).to_owned());
+    all.chain([format!("-DSCHEDLAB_KERNEL={kernel}")]).collect()
+}
+
 impl Job<'_> {
-    fn object(&self, source: &Path, into: &Path) -> Result<ObjectFile, NativeError> {
+    /// The object of `source`, which the cache knows as `name`: its own, or of an earlier call.
+    fn object(&mut self, source: &Path, name: &Path) -> Result<ObjectFile, NativeError> {
+        let contents = fs::read(source).unwrap_or_default();
+        let made = Made {
+            clang: self.clang,
+            flags: &self.flags,
+            source: name,
+            contents: &contents,
+            includes: &self.users,
+            headers: &[FILES, SHARED],
+        };
+        let slot = self.cache.as_ref().and_then(|cache| cache.slot(&made));
+        if let Some(bytes) = slot.as_ref().and_then(Slot::find) {
+            return ObjectFile::parse(&bytes);
+        }
+        let (into, rule) = (self.directory.join("object.o"), self.directory.join("object.d"));
+        self.compile(source, &into, &rule)?;
+        let bytes = fs::read(&into).map_err(|error| internal("reading the object", error))?;
+        if let (Some(slot), Ok(rule)) = (slot, fs::read_to_string(&rule)) {
+            slot.keep(&made, &rule, self.directory, &bytes);
+        }
+        self.nr_compiled += 1;
+        ObjectFile::parse(&bytes)
+    }
+
+    fn compile(&self, source: &Path, into: &Path, rule: &Path) -> Result<(), NativeError> {
         let mut command = Command::new(self.clang);
-        command.args(FLAGS).arg(format!("-DSCHEDLAB_KERNEL={}", self.kernel));
-        for include in self.includes {
+        command.args(&self.flags).arg("-MD").arg("-MF").arg(rule);
+        for include in &self.includes {
             command.arg("-I").arg(include);
         }
-        command.args(["-include", "schedlab/prelude.h", "-x", "c"]).arg(source);
-        command.arg("-o").arg(into).env("LC_ALL", "C");
+        command.arg(source).arg("-o").arg(into).env("LC_ALL", "C");
         let output = command.output().map_err(|error| {
             let clang = self.clang.display();
             NativeError::NoCompiler(format!("cannot start the compiler {clang}: {error}"))
         })?;
-        if !output.status.success() {
-            let messages = String::from_utf8_lossy(&output.stderr);
-            return Err(NativeError::Compile(condense(source, &messages)));
+        if output.status.success() {
+            return Ok(());
         }
-        let bytes = fs::read(into).map_err(|error| internal("reading the object", error))?;
-        ObjectFile::parse(&bytes)
+        let messages = String::from_utf8_lossy(&output.stderr);
+        Err(NativeError::Compile(condense(source, &messages)))
     }
 }
 
@@ -258,7 +307,64 @@ fn condense(source: &Path, messages: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::object::Use;
     use super::*;
+
+    /// Compiles a scheduler of two files, `x.bpf.c` and `x.h`, and says for how many clang was run.
+    fn runs(folder: &Path, cache: &Path, kernel: u32) -> u32 {
+        let options = CompileOptions {
+            kernel,
+            include: vec![folder.join("one"), folder.join("two")],
+            cache: Some(cache.to_owned()),
+            ..CompileOptions::default()
+        };
+        let source = folder.join("x.bpf.c");
+        let fresh = CompileOptions { cache: None, ..options.clone() };
+        let [kept, fresh] = [options, fresh].map(|options| objects(&source, &options).unwrap());
+        let code = |objects: &[ObjectFile]| -> Vec<Vec<u8>> {
+            let sections = objects.iter().flat_map(|object| &object.sections);
+            let text = sections.filter(|section| section.usage == Use::Text);
+            text.map(|section| section.bytes.clone()).collect()
+        };
+        assert_eq!(code(&kept.0), code(&fresh.0), "an object of the cache is what clang makes");
+        assert_eq!(fresh.1, 2);
+        kept.1
+    }
+
+    #[test]
+    fn a_second_call_does_not_run_clang_and_a_changed_header_does() {
+        if find_clang().is_err() {
+            return eprintln!("SKIP native compile: no clang in PATH");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (folder, cache) = (folder.path(), folder.path().join("cache"));
+        for name in ["one", "two"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        write("x.bpf.c", "#include <x.h>\nint f(void) { return X; }\n");
+        write("two/x.h", "#define X 1\n");
+        assert_eq!(runs(folder, &cache, 618), 2);
+        assert_eq!(runs(folder, &cache, 618), 0, "nothing has changed");
+        assert_eq!(runs(folder, &cache, 701), 2, "another option");
+        write("two/x.h", "#define X 2\n");
+        assert_eq!(runs(folder, &cache, 618), 1, "another header");
+        write("one/x.h", "#define X 3\n");
+        assert_eq!(runs(folder, &cache, 618), 1, "a header that is found before");
+        assert_eq!(runs(folder, &cache, 618), 0);
+        write("x.bpf.c", "#include <x.h>\nint f(void) { return X + 1; }\n");
+        assert_eq!(runs(folder, &cache, 618), 1, "another source");
+        for entry in fs::read_dir(&cache).unwrap() {
+            let path = entry.unwrap().path();
+            let mut bytes = fs::read(&path).unwrap();
+            *bytes.last_mut().unwrap() ^= 1;
+            fs::write(&path, bytes).unwrap();
+        }
+        assert_eq!(runs(folder, &cache, 618), 2, "damaged entries");
+        write("x.bpf.c", "#include <x.h>\nconst char *f(void) { return __TIME__; }\n");
+        assert_eq!(runs(folder, &cache, 618), 1);
+        assert_eq!(runs(folder, &cache, 618), 1, "what names the time is not kept");
+    }
 
     #[test]
     fn messages_are_condensed_to_the_errors() {

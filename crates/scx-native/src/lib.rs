@@ -10,6 +10,7 @@
 //! A scheduler compiled so may do anything that a program may; run only what you would run.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
+mod cache;
 mod compile;
 mod dwarf;
 mod error;
