@@ -4,6 +4,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schedlab_model::{Nanos, Policy};
 use schedlab_run::LaneKind;
+use schedlab_trace::Exporter;
 use std::path::{Path, PathBuf};
 
 /// A laboratory for Linux CPU schedulers: one workload, simulated and on the running kernel.
@@ -312,15 +313,27 @@ pub struct PrintArgs {
     pub slices: bool,
 }
 
+/// Where the trace of a run goes.
+#[derive(Debug, Default, Args)]
+pub struct TraceArgs {
+    /// The file.
+    #[arg(long = "trace", id = "trace", value_name = "FILE",
+          help = crate::commands::help_of_trace())]
+    pub file: Option<PathBuf>,
+    /// Leave the counters out of a Perfetto trace, for a smaller file and a quicker run.
+    #[arg(long, requires = "trace")]
+    pub no_counters: bool,
+}
+
 /// What a command prints and writes.
 #[derive(Debug, Default, Args)]
 pub struct OutputArgs {
     /// What stdout gets.
     #[command(flatten)]
     pub print: PrintArgs,
-    /// Write the trace: .pftrace (Perfetto), .parquet, .ndjson, .ftrace (text) or .slt (own).
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
+    /// The trace.
+    #[command(flatten)]
+    pub trace: TraceArgs,
     /// Write a report of the run(s) to this HTML file.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -565,8 +578,11 @@ pub struct ExportArgs {
     /// The file to write; `-` is stdout.
     pub output: PathBuf,
     /// The format, if the file's ending does not tell it.
-    #[arg(long, value_enum)]
-    pub format: Option<crate::commands::ExportFormat>,
+    #[arg(long, value_parser = crate::commands::format_parser())]
+    pub format: Option<&'static dyn Exporter>,
+    /// Leave the counters out of a Perfetto trace, for a smaller file.
+    #[arg(long)]
+    pub no_counters: bool,
 }
 
 /// Arguments of `calibrate`.

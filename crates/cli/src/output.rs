@@ -2,6 +2,7 @@
 //! Where output goes: data to stdout, talk to stderr, files whole or not at all.
 
 use crate::error::{CliError, CliResult};
+use schedlab_trace::export::Output;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -81,14 +82,23 @@ impl AtomicFile {
     }
 
     /// Makes the file appear under its name, with the rights that a new file gets.
-    pub fn commit(mut self) -> CliResult<()> {
-        let wrong = |error: &io::Error| CliError::file("write", &self.path, error);
-        self.file.flush().map_err(|error| wrong(&error))?;
-        let file = self.file.into_inner().map_err(|error| wrong(error.error()))?;
-        set_default_mode(&file).map_err(|error| wrong(&error))?;
-        file.persist(&self.path).map_err(|error| wrong(&error.error))?;
-        Ok(())
+    pub fn commit(self) -> CliResult<()> {
+        let Self { path, file } = self;
+        persist(file, &path).map_err(|error| CliError::file("write", &path, &error))
     }
+}
+
+impl Output for AtomicFile {
+    fn commit(self: Box<Self>) -> io::Result<()> {
+        persist(self.file, &self.path)
+    }
+}
+
+fn persist(file: BufWriter<NamedTempFile>, path: &Path) -> io::Result<()> {
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+    set_default_mode(&file)?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// Temporary files are made for their owner only; the finished one is a file like any other.

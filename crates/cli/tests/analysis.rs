@@ -128,16 +128,18 @@ fn affinity_is_no_violation() {
 fn a_perfetto_trace_has_the_virtual_runtimes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.pftrace");
-    let has_vruntime = |scheduler: &str| {
+    let has_vruntime = |scheduler: &str, more: &[&str]| {
         let args = ["sim", "hogs:n=3,work=20ms", "--scheduler", scheduler, "--json"];
         let plain = ok(&args).stdout;
-        let traced = ok(&[&args[..], &["--trace", path.to_str().unwrap()]].concat()).stdout;
+        let trace = ["--trace", path.to_str().unwrap()];
+        let traced = ok(&[&args[..], &trace, more].concat()).stdout;
         assert_eq!(plain, traced);
         let bytes = std::fs::read(&path).unwrap();
         bytes.windows(8).any(|window| window == b"vruntime")
     };
-    assert!(has_vruntime("linux-6.12") && has_vruntime("linux-6.1"));
-    assert!(!has_vruntime("fcfs"));
+    assert!(has_vruntime("linux-6.12", &[]) && has_vruntime("linux-6.1", &[]));
+    assert!(!has_vruntime("fcfs", &[]) && !has_vruntime("linux-6.12", &["--no-counters"]));
+    assert_eq!(schedlab(&["sim", "hogs", "--no-counters"]).code, 2);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub use expect::Expected;
 pub use lane::{Keep, Lane, LaneError, LaneKind, RunRequest, Schedulers};
 pub use machine::{MachineFile, MachineSpec};
 pub use place::StudyError;
-pub use recorder::{Recorded, Recorder, SliceTracker};
+pub use recorder::{Recorded, Recorder};
 pub use result::{
     CopyResult, GroupResult, MachineInfo, ProgressCurve, RunResult, SCHEMA_VERSION, Setting, Slice,
     Warning,

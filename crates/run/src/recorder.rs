@@ -9,65 +9,15 @@ use crate::{Keep, ProgressCurve, Slice, analysis, launchers};
 use schedlab_metrics::analysis::Context;
 use schedlab_metrics::{Analyser, Analysis, Collector, RunMeasures};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
-use schedlab_model::{
-    CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload,
-};
+use schedlab_model::{CpuMask, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload};
+use schedlab_trace::SliceTracker;
 use std::collections::BTreeMap;
 
-/// How a slice ended that the end of the run cut off.
-pub const END_RUNNING: &str = "running";
-
-/// Turns switches into slices as they pass. Memory: one entry a CPU.
-#[derive(Clone, Debug, Default)]
-pub struct SliceTracker {
-    /// Task on each CPU and when it came; `None` is idle.
-    current: Vec<Option<(TaskId, Nanos)>>,
-}
-
-impl SliceTracker {
-    fn slot(&mut self, cpu: CpuId) -> &mut Option<(TaskId, Nanos)> {
-        if self.current.len() <= cpu.index() {
-            self.current.resize(cpu.index() + 1, None);
-        }
-        &mut self.current[cpu.index()]
+impl From<schedlab_trace::Slice> for Slice {
+    fn from(slice: schedlab_trace::Slice) -> Self {
+        let schedlab_trace::Slice { cpu, task, start_ns, end_ns, end } = slice;
+        Self { cpu: cpu.0, task: task.0, start_ns, end_ns, end: end.name().into() }
     }
-
-    /// The slice that `event` ends. A task that ran before the recording began has no known start,
-    /// so its first slice is left out; one during which events were lost ends where knowledge does.
-    pub fn event(&mut self, event: &Event) -> Option<Slice> {
-        let (prev, next, out) = match event.kind {
-            EventKind::Switch { prev, next, out } => (prev, next, out),
-            EventKind::Lost { .. } => {
-                let (task, start_ns) = self.slot(event.cpu).take()?;
-                return Some(cut_off(event.cpu, task, start_ns, event.time_ns));
-            }
-            _ => return None,
-        };
-        let began = std::mem::replace(self.slot(event.cpu), next.map(|task| (task, event.time_ns)));
-        let (task, start_ns) = began.filter(|(task, _)| prev == Some(*task))?;
-        Some(Slice {
-            cpu: event.cpu.0,
-            task: task.0,
-            start_ns,
-            end_ns: event.time_ns,
-            end: out.name().into(),
-        })
-    }
-
-    /// The slices that the end of the run cuts off, by CPU.
-    pub fn end(&mut self, end_ns: Nanos) -> Vec<Slice> {
-        let current = std::mem::take(&mut self.current);
-        let running = current.into_iter().enumerate().filter_map(|(cpu, slot)| Some((cpu, slot?)));
-        running
-            .map(|(cpu, (task, start_ns))| cut_off(CpuId(cpu as u32), task, start_ns, end_ns))
-            .collect()
-    }
-}
-
-/// A slice whose end was not seen.
-fn cut_off(cpu: CpuId, task: TaskId, start_ns: Nanos, end_ns: Nanos) -> Slice {
-    let end_ns = end_ns.max(start_ns);
-    Slice { cpu: cpu.0, task: task.0, start_ns, end_ns, end: END_RUNNING.into() }
 }
 
 /// The sink of a lane: measures, slices, progress.
@@ -168,7 +118,7 @@ impl TraceSink for Recorder {
             analyser.event(event);
         }
         if self.keep.slices {
-            self.slices.extend(self.tracker.event(event));
+            self.slices.extend(self.tracker.event(event).map(Slice::from));
         }
         if let (true, EventKind::Progress { task }) = (self.keep.progress, event.kind) {
             self.progress.entry(task).or_default().push(event.time_ns);
@@ -181,7 +131,7 @@ impl TraceSink for Recorder {
             analyser.end(end_ns);
         }
         if self.keep.slices {
-            self.slices.extend(self.tracker.end(end_ns));
+            self.slices.extend(self.tracker.end(end_ns).into_iter().map(Slice::from));
         }
     }
 }
@@ -189,7 +139,7 @@ impl TraceSink for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_model::SwitchOut;
+    use schedlab_model::{CpuId, SwitchOut};
 
     fn switch(time_ns: Nanos, prev: Option<u32>, next: Option<u32>, out: SwitchOut) -> Event {
         let kind = EventKind::Switch { prev: prev.map(TaskId), next: next.map(TaskId), out };
@@ -218,7 +168,7 @@ mod tests {
         let kept = recorded(Keep::ALL);
         let seen: Vec<(u32, u64, u64, &str)> =
             kept.slices.iter().map(|s| (s.task, s.start_ns, s.end_ns, s.end.as_str())).collect();
-        assert_eq!(seen, [(0, 0, 4, "preempted"), (1, 4, 9, "sleeping"), (0, 11, 20, END_RUNNING)]);
+        assert_eq!(seen, [(0, 0, 4, "preempted"), (1, 4, 9, "sleeping"), (0, 11, 20, "running")]);
         assert_eq!(kept.progress, [ProgressCurve { task: 0, times_ns: vec![3] }]);
         assert_eq!(kept.measures.tasks[0].cpu_time_ns, 13);
     }
@@ -228,12 +178,5 @@ mod tests {
         let measured = recorded(Keep::NOTHING);
         assert!(measured.slices.is_empty() && measured.progress.is_empty());
         assert_eq!(measured.measures, recorded(Keep::ALL).measures);
-    }
-
-    #[test]
-    fn a_task_that_ran_before_the_recording_has_no_first_slice() {
-        let mut tracker = SliceTracker::default();
-        assert_eq!(tracker.event(&switch(5, Some(7), Some(8), SwitchOut::Preempted)), None);
-        assert_eq!(tracker.event(&switch(6, Some(8), None, SwitchOut::Dead)).unwrap().start_ns, 5);
     }
 }

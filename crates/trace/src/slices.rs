@@ -43,30 +43,62 @@ pub struct Slice {
     pub end: SliceEnd,
 }
 
+/// Turns switches into slices as they pass.
+#[derive(Clone, Debug, Default)]
+pub struct SliceTracker {
+    /// What runs on each CPU, and since when.
+    running: Vec<Option<(TaskId, Nanos)>>,
+}
+
+impl SliceTracker {
+    /// The slice that `event` ends. One during which events were lost ends where knowledge does.
+    #[inline]
+    pub fn event(&mut self, event: &Event) -> Option<Slice> {
+        let cpu = event.cpu.index();
+        match event.kind {
+            EventKind::Switch { prev, next, out } if cpu < NR_CPUS_MAX => {
+                if cpu >= self.running.len() {
+                    self.running.resize(cpu + 1, None);
+                }
+                let next = next.map(|task| (task, event.time_ns));
+                let (task, start_ns) = std::mem::replace(&mut self.running[cpu], next)?;
+                let (end_ns, end) = (event.time_ns, SliceEnd::Left(out));
+                (prev == Some(task)).then_some(Slice {
+                    cpu: event.cpu,
+                    task,
+                    start_ns,
+                    end_ns,
+                    end,
+                })
+            }
+            EventKind::Lost { .. } => self.close(cpu, event.time_ns),
+            _ => None,
+        }
+    }
+
+    /// The slices that the end of the run cuts off, by CPU.
+    pub fn end(&mut self, end_ns: Nanos) -> Vec<Slice> {
+        (0..self.running.len()).filter_map(|cpu| self.close(cpu, end_ns)).collect()
+    }
+
+    fn close(&mut self, cpu: usize, now: Nanos) -> Option<Slice> {
+        let (task, start_ns) = self.running.get_mut(cpu)?.take()?;
+        let (end_ns, end) = (now.max(start_ns), SliceEnd::Running);
+        Some(Slice { cpu: CpuId(cpu as u32), task, start_ns, end_ns, end })
+    }
+}
+
 /// The adapter. `F` gets each slice when it ends: in order of the ends, not of the starts.
 #[derive(Clone, Debug)]
 pub struct SliceSink<F> {
-    /// What runs on each CPU, and since when.
-    running: Vec<Option<(TaskId, Nanos)>>,
+    tracker: SliceTracker,
     callback: F,
 }
 
 impl<F: FnMut(Slice)> SliceSink<F> {
     /// An adapter that calls `callback`.
     pub fn new(callback: F) -> Self {
-        Self { running: Vec::new(), callback }
-    }
-
-    /// Gives the callback back.
-    pub fn into_inner(self) -> F {
-        self.callback
-    }
-
-    fn close(&mut self, cpu: usize, now: Nanos) {
-        if let Some((task, start_ns)) = self.running.get_mut(cpu).and_then(Option::take) {
-            let (end_ns, end) = (now.max(start_ns), SliceEnd::Running);
-            (self.callback)(Slice { cpu: CpuId(cpu as u32), task, start_ns, end_ns, end });
-        }
+        Self { tracker: SliceTracker::default(), callback }
     }
 }
 
@@ -75,35 +107,13 @@ impl<F: FnMut(Slice)> TraceSink for SliceSink<F> {
 
     #[inline]
     fn event(&mut self, event: &Event) {
-        let cpu = event.cpu.index();
-        match event.kind {
-            EventKind::Switch { prev, next, out } if cpu < NR_CPUS_MAX => {
-                if cpu >= self.running.len() {
-                    self.running.resize(cpu + 1, None);
-                }
-                let started = self.running[cpu].take();
-                if let (Some((task, start_ns)), Some(prev)) = (started, prev)
-                    && task == prev
-                {
-                    (self.callback)(Slice {
-                        cpu: event.cpu,
-                        task,
-                        start_ns,
-                        end_ns: event.time_ns,
-                        end: SliceEnd::Left(out),
-                    });
-                }
-                self.running[cpu] = next.map(|task| (task, event.time_ns));
-            }
-            EventKind::Lost { .. } => self.close(cpu, event.time_ns),
-            _ => {}
+        if let Some(slice) = self.tracker.event(event) {
+            (self.callback)(slice);
         }
     }
 
     fn end(&mut self, end_ns: Nanos) {
-        for cpu in 0..self.running.len() {
-            self.close(cpu, end_ns);
-        }
+        self.tracker.end(end_ns).into_iter().for_each(&mut self.callback);
     }
 }
 
@@ -149,6 +159,13 @@ mod tests {
         sink.end(12);
         let want = [(0, 1, 4, "preempted"), (1, 4, 6, "blocked-io"), (0, 9, 12, "running")];
         assert_eq!(slices, want);
+    }
+
+    #[test]
+    fn a_task_that_ran_before_the_recording_has_no_first_slice() {
+        let mut tracker = SliceTracker::default();
+        assert_eq!(tracker.event(&switch(5, Some(7), Some(8), SwitchOut::Preempted)), None);
+        assert_eq!(tracker.event(&switch(6, Some(8), None, SwitchOut::Dead)).unwrap().start_ns, 5);
     }
 
     /// A switch-out that was lost must not stretch the slice over what it hid.

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab export`: a recorded trace into other formats, or the timeline of a result into a table.
+//! `schedlab export`: a recorded trace into other formats, or the timeline of a result into a
+//! table.
 
-use super::trace_file::{TraceContext, TraceFile, TraceFormat};
+use super::trace_file::{TraceFile, format_of};
 use super::trace_input::TraceInput;
 use crate::args::ExportArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
 use crate::output::{AtomicFile, Out, say};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use schedlab_model::trace::NullSink;
 use schedlab_run::RunResult;
+use schedlab_trace::export::csv::{self, Line};
+use schedlab_trace::export::{self, EXPORTERS, Exporter, Holds, TraceContext};
 use schedlab_trace::{InputFormat, Reader, TraceCheck};
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,69 +21,47 @@ use std::path::Path;
 /// Largest result that is read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// What `export` writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum ExportFormat {
-    /// Perfetto: opens in ui.perfetto.dev.
-    Perfetto,
-    /// Parquet: one table of events, one of tasks beside it.
-    Parquet,
-    /// One JSON object a line.
-    Ndjson,
-    /// The text of the kernel's ftrace.
-    Ftrace,
-    /// The project's own log.
-    Slt,
-    /// Slices as comma-separated values.
-    Csv,
-}
-
-impl ExportFormat {
-    /// The format of traces.
-    const fn of_traces(self) -> TraceFormat {
-        match self {
-            Self::Perfetto => TraceFormat::Perfetto,
-            Self::Parquet => TraceFormat::Parquet,
-            Self::Ndjson => TraceFormat::Ndjson,
-            Self::Ftrace => TraceFormat::Ftrace,
-            Self::Slt => TraceFormat::Slt,
-            Self::Csv => TraceFormat::Csv,
-        }
-    }
+/// Reads `--format`.
+pub fn format_parser() -> impl TypedValueParser<Value = &'static dyn Exporter> {
+    let values = EXPORTERS.iter().map(|one| PossibleValue::new(one.name()).help(one.summary()));
+    PossibleValuesParser::new(values)
+        .map(|name| export::by_name(&name).expect("it is one of the values"))
 }
 
 /// Runs the command.
 pub fn export(args: &ExportArgs, out: &mut Out) -> CliResult<()> {
     let to_stdout = args.output == Path::new("-");
     let format = match args.format {
-        Some(format) => format.of_traces(),
+        Some(format) => format,
         None if to_stdout => {
+            let single = EXPORTERS.iter().filter(|one| one.second_file().is_none());
+            let names: Vec<&str> = single.map(|one| one.name()).collect();
             return Err(CliError::usage_help(
                 "stdout has no ending that tells the format",
-                "give --format perfetto, ndjson, ftrace, slt or csv",
+                format!("give --format {}", names.join(", ")),
             ));
         }
-        None => TraceFormat::of(&args.output)?,
+        None => format_of(&args.output)?,
     };
     if is_result(&args.input)? {
         return export_result(args, format, out);
     }
     if !to_stdout {
-        let done = export_trace(&args.input, &args.output, format)?;
+        let done = export_trace(args, &args.output, format)?;
         say(format!("wrote {}", args.output.display()));
         return done.check(&args.input);
     }
-    if format == TraceFormat::Parquet {
+    if format.second_file().is_some() {
         return Err(CliError::usage_help(
-            "Parquet is two files: events and tasks",
-            "give a file, such as run.parquet",
+            format!("{} writes two files, and stdout is one", format.name()),
+            format!("give a file, such as run.{}", format.endings()[0]),
         ));
     }
     // A converted trace is written whole before any of it goes out: an error in the middle of the
     // input must not look like the end of the trace.
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("trace");
-    let done = export_trace(&args.input, &path, format)?;
+    let done = export_trace(args, &path, format)?;
     let mut file = File::open(&path).map_err(|error| CliError::file("read", &path, &error))?;
     io::copy(&mut file, out)?;
     done.check(&args.input)
@@ -110,7 +92,8 @@ fn is_result(path: &Path) -> CliResult<bool> {
 
 /// A log says at its front what a writer must know; of other traces that is found out by reading
 /// them once before.
-fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<Converted> {
+fn export_trace(args: &ExportArgs, output: &Path, format: &dyn Exporter) -> CliResult<Converted> {
+    let input = &args.input;
     let mut names = Vec::new();
     let nr_cpus = match TraceInput::open(input)? {
         trace if trace.format() == InputFormat::Slt => log_cpus(input)?,
@@ -120,7 +103,9 @@ fn export_trace(input: &Path, output: &Path, format: TraceFormat) -> CliResult<C
             facts.nr_cpus
         }
     };
-    let mut written = TraceFile::create(output, format, &TraceContext::bare(nr_cpus))?;
+    let context =
+        TraceContext { has_counters: !args.no_counters, ..TraceContext::of_recording(nr_cpus) };
+    let mut written = TraceFile::create(output, format, &context)?;
     let mut check = TraceCheck::new();
     let trace = TraceInput::open(input)?;
     let facts = trace.read(names, &mut (&mut check, written.sink()))?;
@@ -139,9 +124,9 @@ pub fn log_cpus(path: &Path) -> CliResult<u32> {
 }
 
 /// The timeline that a result holds.
-fn export_result(args: &ExportArgs, format: TraceFormat, out: &mut Out) -> CliResult<()> {
+fn export_result(args: &ExportArgs, format: &dyn Exporter, out: &mut Out) -> CliResult<()> {
     let name = args.input.display();
-    if format != TraceFormat::Csv {
+    if format.holds() != Holds::Slices {
         return Err(CliError::usage_help(
             format!("{name} is a result: it has slices, but no events"),
             "write .csv, or record the events with `--trace run.slt` and export those",
@@ -171,11 +156,18 @@ fn export_result(args: &ExportArgs, format: TraceFormat, out: &mut Out) -> CliRe
 }
 
 fn write_slices(run: &RunResult, writer: &mut impl Write) -> io::Result<()> {
-    writer.write_all(super::trace_file::CSV_HEAD)?;
+    writer.write_all(csv::HEAD)?;
     for slice in &run.slices {
         let task = run.measures.tasks.iter().find(|task| task.id == slice.task);
-        let name = task.map_or("", |task| task.name.as_str());
-        super::trace_file::write_csv_line(writer, slice, name)?;
+        let line = Line {
+            cpu: slice.cpu,
+            task: slice.task,
+            name: task.map_or("", |task| task.name.as_str()),
+            start_ns: slice.start_ns,
+            end_ns: slice.end_ns,
+            end: &slice.end,
+        };
+        line.write(writer)?;
     }
     Ok(())
 }

@@ -32,10 +32,11 @@ mod vm_golden;
 
 pub use analysis::AnalysisArgs;
 pub use attach::AttachArgs;
-pub use export::ExportFormat;
+pub use export::format_parser;
 pub use kernel::KernelArgs;
 pub use load::LoadArgs;
 pub use schema::SchemaKind;
+pub use trace_file::help_of_trace;
 pub use validate::{EXAMPLES as EXAMPLES_VALIDATE, ValidateArgs};
 pub use vm::VmArgs;
 

@@ -23,7 +23,7 @@ const SOURCE_BPF: &str = "bpf";
 /// Runs the command.
 pub fn run(args: &RunArgs, out: &mut Out) -> CliResult<()> {
     let cpus = cpus(args)?;
-    if args.repetitions > 1 && (args.output.print.slices || args.output.trace.is_some()) {
+    if args.repetitions > 1 && (args.output.print.slices || args.output.trace.file.is_some()) {
         return Err(CliError::usage_help(
             format!("--slices and --trace show one run, here are {}", args.repetitions),
             "leave --repetitions out",
@@ -142,7 +142,7 @@ fn run_copies(
     let workload = Workload::new(name.rsplit('/').next().unwrap_or_default(), Vec::new());
     let last = cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
     let mut slices = SliceLines::new(args.output.print.slices.then_some(out), false);
-    let mut file = OptionalTraceFile::create(args.output.trace.as_deref(), &workload, last)?;
+    let mut file = OptionalTraceFile::create(&args.output.trace, &workload, last)?;
     let mut recorder = recorder(args, &command, &workload);
     let outcome = run_command(&command, &mut (&mut recorder, (&mut slices, file.sink())));
     slices.finish()?;

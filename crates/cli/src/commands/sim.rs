@@ -32,7 +32,7 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
     }
     lane.schedulers = known.compiled();
     let one = requests.len() == 1;
-    if !one && (args.output.print.slices || args.output.trace.is_some()) {
+    if !one && (args.output.print.slices || args.output.trace.file.is_some()) {
         return Err(CliError::usage_help(
             format!("--slices and --trace show one run, here are {}", requests.len()),
             "give one scheduler and one repetition",
@@ -159,9 +159,9 @@ pub fn run_one_into(
     more: &mut dyn TraceSink,
 ) -> CliResult<RunResult> {
     let nr_cpus = request.cpus.iter().last().map_or(0, |cpu| cpu.0 + 1);
-    let quits_early = lane.is_parallel() && output.trace.is_none();
+    let quits_early = lane.is_parallel() && output.trace.file.is_none();
     let mut slices = SliceLines::new(output.print.slices.then_some(out), quits_early);
-    let mut file = OptionalTraceFile::create(output.trace.as_deref(), &request.workload, nr_cpus)?;
+    let mut file = OptionalTraceFile::create(&output.trace, &request.workload, nr_cpus)?;
     let result = run_and_check(lane, request, &mut (&mut slices, (file.sink(), more)));
     // The reader of the slices may have gone; that decides before the run's own result.
     slices.finish()?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces that come into the program: from a file or stdin, in any format that can be read.
 
-use super::trace_file::tasks_path;
 use crate::error::{CliError, CliResult};
 use schedlab_model::TraceSink;
+use schedlab_trace::export::parquet::TASKS_ENDING;
 use schedlab_trace::input::{self, HEAD_LEN};
 use schedlab_trace::{Dialect, Facts, InputFormat, Place, ReadError, parquet};
 use std::fs::File;
@@ -57,7 +57,7 @@ impl<'p> TraceInput<'p> {
                 let open = |path: &Path| {
                     File::open(path).map_err(|error| CliError::file("read", path, &error))
                 };
-                parquet::read(open(path)?, open(&tasks_path(path))?, sink)
+                parquet::read(open(path)?, open(&path.with_extension(TASKS_ENDING))?, sink)
             }
             _ => input::read(format, io::Cursor::new(head).chain(rest), names, sink),
         };

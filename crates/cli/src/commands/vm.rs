@@ -93,7 +93,7 @@ pub fn vm(args: &VmArgs, out: &mut Out) -> CliResult<()> {
     let lane = lane(args)?;
     let requests = requests(args, &named)?;
     let one = requests.len() == 1;
-    if !one && (args.output.print.slices || args.output.trace.is_some()) {
+    if !one && (args.output.print.slices || args.output.trace.file.is_some()) {
         return Err(CliError::usage_help(
             format!("--slices and --trace show one run, here are {}", requests.len()),
             "give one kernel, one scheduler and --repetitions 1",
@@ -163,7 +163,7 @@ fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
         pairs?.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
     let repetitions = args.repetitions.unwrap_or(match args.clock {
         ClockArg::Counted => 1,
-        ClockArg::Live if args.output.print.slices || args.output.trace.is_some() => 1,
+        ClockArg::Live if args.output.print.slices || args.output.trace.file.is_some() => 1,
         ClockArg::Live => LIVE_REPETITIONS,
     });
     let mut requests = Vec::new();

@@ -51,8 +51,8 @@ pub fn time_line(run: &RunResult) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_run::result::ProgressCurve;
     use schedlab_metrics::TaskMeasures;
+    use schedlab_run::result::ProgressCurve;
 
     /// A parent and two children, forked at 1 and 2 ms.
     #[test]

@@ -4,7 +4,8 @@
 use super::{Wanted, warning};
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
-use schedlab_run::{ProgressCurve, Slice, SliceTracker, Warning};
+use schedlab_run::{ProgressCurve, Slice, Warning};
+use schedlab_trace::SliceTracker;
 use std::collections::BTreeMap;
 
 /// Keeps slices and progress of the wanted tasks.
@@ -79,7 +80,7 @@ impl TraceSink for Timeline {
             return;
         }
         if let Some(slice) = self.tracker.event(event) {
-            self.keep(slice);
+            self.keep(slice.into());
         }
         if let EventKind::Progress { task } = event.kind
             && self.nr_marks < self.limit
@@ -92,7 +93,7 @@ impl TraceSink for Timeline {
 
     fn end(&mut self, end_ns: Nanos) {
         for slice in self.tracker.end(end_ns) {
-            self.keep(slice);
+            self.keep(slice.into());
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::output::AtomicFile;
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::view::{Estimate, Table};
 use schedlab_run::{RunResult, values};
+use schedlab_trace::export::csv::quoted;
 use schedlab_trace::parquet_table::{Column, ColumnKind, TableWriter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,7 +132,7 @@ impl<'r> Long<'r> {
 
     fn write_csv(&self, file: &mut AtomicFile) -> io::Result<()> {
         let heads = FIXED.iter().map(|name| (*name).to_string()).chain(self.parameters.clone());
-        let heads: Vec<String> = heads.map(|head| quoted(&head)).collect();
+        let heads: Vec<String> = heads.map(|head| quoted(&head).into_owned()).collect();
         writeln!(file, "{},measure,unit,value", heads.join(","))?;
         self.each(|head, measure, value| {
             let Head { texts, run, cpus, seed, repetition, .. } = head;
@@ -214,15 +215,6 @@ fn push(columns: &mut [Column], head: &Head, measure: &str, value: f64) {
     }
     if let Some(Column::Float(values)) = columns.next() {
         values.push(value);
-    }
-}
-
-/// Quoted where it must be (RFC 4180).
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
     }
 }
 
