@@ -42,7 +42,12 @@ pub fn duration(ns: u64) -> String {
 
 /// A duration that may not have happened.
 pub fn maybe_duration(ns: Option<u64>) -> String {
-    ns.map_or_else(|| "-".into(), duration)
+    or_dash(ns, duration)
+}
+
+/// A value that a run may lack, as `show` gives it.
+pub fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".into(), show)
 }
 
 /// Four significant digits.

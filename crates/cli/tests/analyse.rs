@@ -152,7 +152,7 @@ fn bad_traces_are_refused_with_file_and_line() {
 }
 
 /// What two runs must have in common: the measures without what a text does not hold (the
-/// description in the workload, the pid 0 of simulated tasks).
+/// description in the workload, a process id) and what only the simulator knows.
 fn comparable(run: &Value) -> Value {
     let mut measures = run["measures"].clone();
     for task in measures["tasks"].as_array_mut().unwrap() {
@@ -162,6 +162,7 @@ fn comparable(run: &Value) -> Value {
         }
     }
     measures["totals"].as_object_mut().unwrap().remove("nr_launchers");
+    measures.as_object_mut().unwrap().remove("model");
     measures
 }
 

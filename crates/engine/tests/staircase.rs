@@ -189,7 +189,7 @@ fn section_4_7_nice_minus_10_0() {
 /// The longest wait of a task that does not sleep, ms, in the steady state.
 fn longest_wait(nices: &[i8], of: usize) -> u64 {
     let (_, tasks) = simulate("sd-0.48", 1_000, &[("rr_interval", 8)], hogs(nices), 60_000);
-    tasks[of].wait.ns_max / MS
+    tasks[of].wait.ns_max.unwrap() / MS
 }
 
 #[test]
@@ -386,7 +386,10 @@ fn section_4_1_rsdl_shares() {
 fn section_4_1_rsdl_longest_stays_and_waits() {
     let figures = |nices: &[i8]| {
         let (_, tasks) = simulate("rsdl-0.31", 1_000, &[], hogs(nices), 36_000);
-        tasks.iter().map(|task| (task.cpu_time_ns / MS, task.wait.ns_max / MS)).collect::<Vec<_>>()
+        tasks
+            .iter()
+            .map(|task| (task.cpu_time_ns / MS, task.wait.ns_max.unwrap() / MS))
+            .collect::<Vec<_>>()
     };
     // At nice 0 an epoch has 120 ms for a task. Beside nice 10 it waits for 60 ms at most, and
     // nice 10 for 180 ms at most.

@@ -10,17 +10,25 @@ use crate::pace::Pace;
 use crate::program::run_program;
 use crate::session::{RecorderChoice, SOURCE_BPF, warning};
 use schedlab_metrics::{RunMeasures, TaskMeasures, totals, user_system};
-use schedlab_model::TraceSink;
 use schedlab_model::time::NSEC_PER_USEC;
+use schedlab_model::{TraceSink, Workload};
 use schedlab_run::program::ProgramRun;
 use schedlab_run::{
     CopyResult, Keep, Lane, LaneError, LaneKind, Recorder, RunRequest, RunResult, Warning,
     launchers,
 };
 
-/// Measures that a run without a trace cannot give; they read 0 there.
-pub const ABSENT_WITHOUT_TRACE: [&str; 7] =
-    ["slice", "wait", "wakeup_latency", "nr_wakeups", "nr_migrations", "sleep_ns", "blocked_io_ns"];
+/// Measures that a run without a trace cannot give.
+pub const ABSENT_WITHOUT_TRACE: [&str; 8] = [
+    "slice",
+    "wait",
+    "wakeup_latency",
+    "nr_wakeups",
+    "nr_migrations",
+    "sleep_ns",
+    "blocked_io_ns",
+    "unaccounted_ns",
+];
 
 impl Lane for HostLane {
     fn kind(&self) -> LaneKind {
@@ -77,8 +85,7 @@ impl HostLane {
             ..RunResult::of(self.kind(), request, recorded)
         };
         if outcome.source != SOURCE_BPF {
-            result.measures = measures_without_trace(&outcome, nr_cpus);
-            launchers::leave_out(&mut result.measures, &request.workload, nr_cpus);
+            result.measures = measures_without_trace(&outcome, &request.workload, nr_cpus);
             result.analysis = None;
         }
         fill_pids(&mut result.measures, &outcome);
@@ -107,7 +114,7 @@ fn run_of_program(
     let host = outcome.command.host;
     let mut warnings = host.warnings.clone();
     if host.source != SOURCE_BPF {
-        recorded.measures = measures_without_trace(&host, nr_cpus);
+        recorded.measures = measures_without_trace(&host, &request.workload, nr_cpus);
         warnings.push(measures_absent());
     }
     Ok(RunResult {
@@ -123,17 +130,14 @@ fn run_of_program(
 fn measures_absent() -> Warning {
     warning(
         "measures-absent",
-        format!(
-            "Without a trace these measures are unknown and read 0: {}.",
-            ABSENT_WITHOUT_TRACE.join(", ")
-        ),
+        format!("Without a trace these measures are unknown: {}.", ABSENT_WITHOUT_TRACE.join(", ")),
     )
 }
 
 /// A task is announced as soon as it is known of, which can be before its process exists.
 fn fill_pids(measures: &mut RunMeasures, outcome: &HostOutcome) {
-    for task in measures.tasks.iter_mut().filter(|task| task.pid == 0) {
-        task.pid = outcome.tasks.iter().find(|t| t.id == task.id).map_or(0, |found| found.pid);
+    for task in measures.tasks.iter_mut().filter(|task| task.pid.is_none()) {
+        task.pid = outcome.tasks.iter().find(|t| t.id == task.id).map(|found| found.pid);
     }
 }
 
@@ -150,11 +154,19 @@ fn fill_user_system(measures: &mut RunMeasures, outcome: &HostOutcome, nr_cpus: 
 }
 
 /// What schedstat, wait4 and the tasks' own time stamps give.
-pub fn measures_without_trace(outcome: &HostOutcome, nr_cpus: u32) -> RunMeasures {
+pub fn measures_without_trace(
+    outcome: &HostOutcome,
+    workload: &Workload,
+    nr_cpus: u32,
+) -> RunMeasures {
+    let is_launcher = launchers::of_workload(workload);
     let mut tasks: Vec<TaskMeasures> = outcome.tasks.iter().map(task_measures).collect();
+    for task in &mut tasks {
+        task.is_launcher = is_launcher(task);
+    }
     let mut totals = totals::summarise(&mut tasks, nr_cpus, outcome.end_ns);
     totals.nr_lost_events = outcome.nr_lost_events;
-    RunMeasures { totals, tasks }
+    RunMeasures { totals, model: None, tasks }
 }
 
 fn task_measures(task: &TaskOutcome) -> TaskMeasures {
@@ -163,7 +175,7 @@ fn task_measures(task: &TaskOutcome) -> TaskMeasures {
         id: task.id,
         name: task.name.clone(),
         spec: task.spec,
-        pid: task.pid,
+        pid: Some(task.pid),
         release_ns: task.release_ns,
         first_run_ns: task.first_run_ns,
         exit_ns: task.ended_ns,

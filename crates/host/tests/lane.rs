@@ -4,7 +4,9 @@
 mod common;
 
 use common::{hogs, play, play_until, units};
+use schedlab_host::result::{ABSENT_WITHOUT_TRACE, measures_without_trace};
 use schedlab_host::{HostLane, HostOutcome, HostRequest, PolicyOverride, RecorderChoice};
+use schedlab_metrics::{Distribution, Measures, Reading, TaskMeasures};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::trace::{MemorySink, NullSink};
 use schedlab_model::{
@@ -260,8 +262,18 @@ fn without_bpf_the_result_says_so_and_leaves_out_what_it_cannot_know() {
     let progress = sink.events.iter().filter(|e| matches!(e.kind, EventKind::Progress { .. }));
     assert_eq!(progress.count(), 10);
     assert!(!sink.events.iter().any(|event| matches!(event.kind, EventKind::Switch { .. })));
-    let measures = schedlab_host::result::measures_without_trace(&outcome, 1);
+    let measures = measures_without_trace(&outcome, &Workload::new("w", Vec::new()), 1);
     assert!(measures.totals.makespan_ns.is_some() && measures.totals.cpu_time_ns > 9_800_000);
+    assert_eq!(measures.model, None, "only the simulator has its counters");
+    let absent = |task: &TaskMeasures| {
+        let read = |name| TaskMeasures::LIST.iter().find(|m| m.name == name).unwrap().read;
+        ABSENT_WITHOUT_TRACE.iter().all(|name| match read(*name)(task) {
+            Reading::Number(number) => number.is_none(),
+            Reading::Distribution(distribution) => distribution == Distribution::default(),
+            Reading::Word => false,
+        })
+    };
+    assert!(measures.tasks.iter().all(absent), "not known is not 0");
 }
 
 #[test]
@@ -274,7 +286,7 @@ fn the_lane_gives_a_result_with_settings_and_self_check() {
     let result = HostLane.run(&request, &mut NullSink).unwrap();
     assert_eq!((result.lane.as_str(), result.measures.tasks.len()), ("host", 2));
     assert_eq!(result.progress.iter().map(|curve| curve.times_ns.len()).sum::<usize>(), 10);
-    assert!(result.measures.tasks.iter().all(|task| task.pid != 0));
+    assert!(result.measures.tasks.iter().all(|task| task.pid.is_some()));
     let names: Vec<&str> =
         result.machine.settings.iter().map(|setting| setting.name.as_str()).collect();
     assert!(names.contains(&"calibration_error_ppm"));

@@ -187,10 +187,7 @@ fn compared(which: &BTreeMap<String, String>, pairs: Vec<Option<Pair>>) -> Compa
 /// Mean of a measure over the runs with these dimensions.
 fn mean(runs: &[RunResult], which: &BTreeMap<String, String>, measure: &str) -> Option<f64> {
     let fits = |run: &&RunResult| which.iter().all(|(n, v)| values::dimension(run, n) == *v);
-    let found = runs.iter().filter(fits).filter_map(|run| {
-        let all = values::run_values(run);
-        all.into_iter().find(|(name, _)| name == measure)?.1
-    });
+    let found = runs.iter().filter(fits).filter_map(|run| values::run_value(run, measure));
     let (count, sum) = found.fold((0_u32, 0.0), |(count, sum), value| (count + 1, sum + value));
     (count > 0).then(|| sum / f64::from(count))
 }

@@ -242,9 +242,8 @@ impl Group {
             .filter(|(name, _)| !is_key(name))
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        let all: BTreeMap<String, Option<f64>> = values::run_values(run).into_iter().collect();
         for (values, measure) in self.values.iter_mut().zip(measures) {
-            if let Some(value) = all.get(measure).copied().flatten() {
+            if let Some(value) = values::run_value(run, measure) {
                 let of_seed = values.entry(run.seed).or_default();
                 of_seed.entry(condition.clone()).or_default().push(value);
             }

@@ -6,7 +6,7 @@
 //! `studies/hackbench-2003.toml` has all of it, at full size, beside the published figures.
 
 use schedlab_lab::Study;
-use schedlab_metrics::RunTotals;
+use schedlab_metrics::RunMeasures;
 use schedlab_model::CpuMask;
 use schedlab_run::{Lane, RunRequest};
 use schedlab_sim::{SimLane, Watchdog, machine};
@@ -17,7 +17,7 @@ const LOOPS: &str = "25";
 
 /// A run; with so few rounds the ends of the tasks would hide what the list and the lock cost,
 /// unless they are left out (`ends`).
-fn totals(machine: &str, scheduler: &str, hz: u32, groups: &str, ends: bool) -> RunTotals {
+fn measures(machine: &str, scheduler: &str, hz: u32, groups: &str, ends: bool) -> RunMeasures {
     let mut spec = machine::preset(machine).unwrap();
     if !ends {
         spec.machine.costs.task_line_ns = 0;
@@ -29,26 +29,28 @@ fn totals(machine: &str, scheduler: &str, hz: u32, groups: &str, ends: bool) -> 
         RunRequest { machine: Some(Arc::new(spec)), ..RunRequest::new(workload, scheduler, cpus) };
     let lane = SimLane { hz: Some(hz), watchdog: Watchdog::Off, ..SimLane::default() };
     let run = lane.run(&request, &mut schedlab_model::trace::NullSink).unwrap();
-    run.measures.totals
+    run.measures
 }
 
 #[test]
 fn one_lock_and_one_list_cost_more_the_more_tasks_and_cpus_there_are() {
     let mut gaps = Vec::new();
     for machine in ["S3-a", "S3-c", "S3-d"] {
-        let run = |scheduler, hz| ["50", "200"].map(|n| totals(machine, scheduler, hz, n, false));
+        let run = |scheduler, hz| ["50", "200"].map(|n| measures(machine, scheduler, hz, n, false));
         let (old, new) = (run("linux-2.4.18", 100), run("linux-2.6.0", 1_000));
-        let seconds = |run: &RunTotals| run.last_phase_ns.unwrap() as f64 / 1e9;
-        let growth = |runs: &[RunTotals; 2]| seconds(&runs[1]) / seconds(&runs[0]);
+        let seconds = |run: &RunMeasures| run.totals.last_phase_ns.unwrap() as f64 / 1e9;
+        let growth = |runs: &[RunMeasures; 2]| seconds(&runs[1]) / seconds(&runs[0]);
         let gap = seconds(&old[1]) / seconds(&new[1]);
         println!("{machine}: growth {:.2} and {:.2}, gap {gap:.2}", growth(&old), growth(&new));
         // Four times the groups: four times the time, and more than that.
         assert!((3.2..4.8).contains(&growth(&new)), "{machine}: {}", growth(&new));
         assert!(growth(&old) > 5.0, "{machine}: {}", growth(&old));
         // The whole list is searched at each choice, and the bitmap is not a list.
-        assert!(old[1].nr_entries_scanned / old[1].nr_switches > 500, "{machine}");
-        assert_eq!(new[1].nr_entries_scanned, 0);
-        gaps.push((gap, old[1].lock_wait_ns as f64 / old[1].cpu_time_ns as f64));
+        let [old_counters, new_counters] = [&old[1], &new[1]].map(|run| run.model.unwrap());
+        let totals = &old[1].totals;
+        assert!(old_counters.nr_entries_scanned / totals.nr_switches > 500, "{machine}");
+        assert_eq!(new_counters.nr_entries_scanned, 0);
+        gaps.push((gap, old_counters.lock_wait_ns as f64 / totals.cpu_time_ns as f64));
     }
     println!("gaps and parts of the time that CPUs spin: {gaps:?}");
     let [one, four, eight] = gaps[..] else { panic!("three machines: {gaps:?}") };
@@ -61,7 +63,7 @@ fn one_lock_and_one_list_cost_more_the_more_tasks_and_cpus_there_are() {
 #[test]
 fn the_ends_of_tasks_cost_2_4_more_than_in_proportion() {
     let seconds = |scheduler, hz, groups, ends| {
-        totals("S3-a", scheduler, hz, groups, ends).last_phase_ns.unwrap() as f64 / 1e9
+        measures("S3-a", scheduler, hz, groups, ends).totals.last_phase_ns.unwrap() as f64 / 1e9
     };
     let walks = |groups| {
         let of = |ends| seconds("linux-2.4.18", 100, groups, ends);

@@ -12,7 +12,6 @@ use crate::run_delay::RunDelay;
 use crate::slice::Slices;
 use crate::switches::SwitchCounts;
 use crate::wakeup_latency::WakeupLatency;
-use crate::{TaskMeasures, response, turnaround};
 use schedlab_model::{CpuId, Nanos, SwitchOut};
 
 /// Account of one task.
@@ -21,13 +20,13 @@ pub(crate) struct Account {
     pub life: Life,
     /// How many losses had been reported when the task was last seen.
     pub epoch: u32,
-    sleep_ns: Nanos,
-    blocked_io_ns: Nanos,
-    unaccounted_ns: Nanos,
+    pub sleep_ns: Nanos,
+    pub blocked_io_ns: Nanos,
+    pub unaccounted_ns: Nanos,
     pub slices: Slices,
     pub run_delay: RunDelay,
     pub wakeup_latency: WakeupLatency,
-    switches: SwitchCounts,
+    pub switches: SwitchCounts,
     pub migrations: Migrations,
     pub nr_progress: u64,
     first_run_ns: Option<Nanos>,
@@ -124,35 +123,8 @@ impl Account {
         }
     }
 
-    /// The measures, `cpu_share` and what names the task left open.
-    pub fn measures(&self) -> TaskMeasures {
-        // What began before the recording has no length.
-        let life = &self.life;
-        let known = !life.is_release_unseen;
-        let first_run_ns = self.first_run_ns.filter(|_| known);
-        TaskMeasures {
-            release_ns: life.release_ns,
-            first_run_ns,
-            exit_ns: life.exit_ns,
-            response_ns: response::response_ns(life.release_ns, first_run_ns),
-            turnaround_ns: turnaround::turnaround_ns(life.release_ns, life.exit_ns)
-                .filter(|_| known),
-            is_release_unseen: life.is_release_unseen,
-            cpu_time_ns: self.slices.cpu_time_ns(),
-            run_delay_ns: self.run_delay.total_ns(),
-            sleep_ns: self.sleep_ns,
-            blocked_io_ns: self.blocked_io_ns,
-            unaccounted_ns: self.unaccounted_ns,
-            nr_voluntary_switches: self.switches.voluntary,
-            nr_involuntary_switches: self.switches.involuntary,
-            nr_migrations: self.migrations.0,
-            nr_wakeups: self.wakeup_latency.nr_wakeups(),
-            nr_progress: self.nr_progress,
-            wakeup_latency: self.wakeup_latency.samples().distribution(),
-            wait: self.run_delay.waits().distribution(),
-            slice: self.slices.samples().distribution(),
-            is_uncertain: life.is_uncertain,
-            ..TaskMeasures::default()
-        }
+    /// When it first ran; `None` if it never did, or before the recording began.
+    pub fn first_run_ns(&self) -> Option<Nanos> {
+        self.first_run_ns.filter(|_| !self.life.is_release_unseen)
     }
 }

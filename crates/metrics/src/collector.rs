@@ -8,8 +8,7 @@
 //! tasks that are not forked in it lived before (`is_release_unseen`).
 
 use crate::account::Account;
-use crate::makespan::Window;
-use crate::samples::Samples;
+use crate::facts::{TaskFacts, TraceFacts};
 use crate::{RunMeasures, TaskMeasures, totals};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::TaskInfo;
@@ -101,40 +100,35 @@ impl Collector {
     }
 
     /// The measures. Without a call of `end`, the run ends with its last event.
-    pub fn finish(mut self) -> RunMeasures {
+    pub fn finish(self) -> RunMeasures {
+        self.finish_without(|_| false)
+    }
+
+    /// The measures where some tasks are launchers: they only fork others and wait for them, and
+    /// the totals about jobs leave them out.
+    pub fn finish_without(mut self, is_launcher: impl Fn(&TaskMeasures) -> bool) -> RunMeasures {
         let end_ns = self.end_ns.unwrap_or(self.last_ns).max(self.last_ns);
         let mut tasks = Vec::with_capacity(self.accounts.len());
-        let (mut latencies, mut waits, mut slices) =
-            (Samples::merged(), Samples::merged(), Samples::merged());
-        for (id, (account, info)) in self.accounts.iter_mut().zip(self.infos).enumerate() {
+        for (id, (account, info)) in self.accounts.iter_mut().zip(&self.infos).enumerate() {
             if !account.life.is_released() {
                 continue;
             }
             let has_missed = account.epoch != self.epoch && !account.life.is_dead();
             account.life.is_uncertain |= has_missed;
             account.close(end_ns);
-            latencies.merge(account.wakeup_latency.samples());
-            waits.merge(account.run_delay.waits());
-            slices.merge(account.slices.samples());
-            tasks.push(TaskMeasures {
-                id: id as u32,
-                name: info.name,
-                spec: info.spec,
-                pid: info.pid,
-                ..account.measures()
-            });
+            let mut task = TaskMeasures::of(&TaskFacts { id: id as u32, info, account });
+            task.is_launcher = is_launcher(&task);
+            tasks.push(task);
         }
-        let mut totals = totals::summarise(&mut tasks, self.nr_cpus, end_ns);
-        totals.last_phase_ns = self
-            .last_phase_at
-            .and_then(|at| Window::of(&tasks, end_ns).and_then(|window| window.rest_ns(at)));
-        totals.nr_switches = self.nr_switches;
-        totals.nr_lost_events = self.nr_lost_events;
-        totals.nr_inconsistent_events = self.nr_inconsistent_events;
-        totals.wakeup_latency = latencies.distribution();
-        totals.wait = waits.distribution();
-        totals.slice = slices.distribution();
-        RunMeasures { totals, tasks }
+        let trace = TraceFacts {
+            accounts: &self.accounts,
+            nr_switches: self.nr_switches,
+            nr_lost_events: self.nr_lost_events,
+            nr_inconsistent_events: self.nr_inconsistent_events,
+            last_phase_at: self.last_phase_at,
+        };
+        let totals = totals::of_run(&mut tasks, self.nr_cpus, end_ns, Some(trace));
+        RunMeasures { totals, model: None, tasks }
     }
 }
 
@@ -219,7 +213,7 @@ mod tests {
         let times: Vec<_> = m.tasks.iter().map(|t| (t.cpu_time_ns, t.run_delay_ns)).collect();
         assert_eq!(times, [(10, 30), (20, 5), (10, 24)]);
         // The wake-up is one, though the sleep before it was not seen.
-        assert_eq!((m.tasks[1].nr_wakeups, m.tasks[1].wakeup_latency.ns_max), (1, 5));
+        assert_eq!([m.tasks[1].nr_wakeups, m.tasks[1].wakeup_latency.ns_max], [Some(1), Some(5)]);
         assert_eq!((m.totals.nr_inconsistent_events, m.totals.nr_uncertain_tasks), (0, 0));
         assert_eq!((m.totals.makespan_ns, m.totals.nr_exited), (None, 2));
     }
@@ -243,9 +237,9 @@ mod tests {
         s.switch(40, Some(1), None, SwitchOut::Sleeping).end(100);
         let m = measure(1, &s);
         let [a, b] = &m.tasks[..] else { panic!("two tasks") };
-        assert_eq!((a.cpu_time_ns, a.unaccounted_ns, a.is_uncertain), (0, 90, true));
-        assert_eq!((b.cpu_time_ns, b.unaccounted_ns, b.is_uncertain), (0, 40, true));
-        assert_eq!((b.sleep_ns, m.totals.cpu_time_ns), (60, 0));
+        assert_eq!((a.cpu_time_ns, a.unaccounted_ns, a.is_uncertain), (0, Some(90), true));
+        assert_eq!((b.cpu_time_ns, b.unaccounted_ns, b.is_uncertain), (0, Some(40), true));
+        assert_eq!((b.sleep_ns, m.totals.cpu_time_ns), (Some(60), 0));
         assert_eq!(m.totals.nr_inconsistent_events, 1);
     }
 }

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Idle capacity: CPU time that the machine had and the tasks of the run did not use.
 //!
-//! Formula: makespan_ns * CPUs - cpu_time_ns. Unit: ns; below 0 only by what tasks used before the
-//! first release and launchers after the last exit. `None` while a task lives on.
-//! Source: `analyze` of Shannon and Eller, "An Analysis of Linux Schedulers" (2015), which calls it
-//! wait time: wall * cores - user - system.
-//! Not: waiting. With more runnable tasks than CPUs it goes to 0 while run_delay_ns grows.
+//! It is no waiting: with more runnable tasks than CPUs it goes to 0 while run_delay_ns grows. It
+//! is below 0 only by what tasks used before the first release and launchers after the last exit.
 
+use crate::facts::OfRun;
+use crate::measure::{Measure, Unit};
+use crate::{makespan, slice};
 use schedlab_model::Nanos;
+
+/// [`crate::totals::settle`] computes it again where a lane changes what it is made of.
+pub(crate) const OF_RUN: OfRun<Option<i64>> = Measure {
+    unit: Unit::Ns,
+    formula: "makespan x CPUs - `cpu_time_ns`",
+    notes: "what the program of study S2 calls wait time; null while a task lives on",
+    source: "`analyze` of Shannon and Eller, An Analysis of Linux Schedulers, 2015: wall * cores - \
+             user - system",
+    value: |of| idle_capacity_ns(makespan::of_run(of), of.nr_cpus, slice::cpu_time_ns(of)),
+};
 
 /// Unused CPU time of `nr_cpus` CPUs over the makespan.
 pub fn idle_capacity_ns(

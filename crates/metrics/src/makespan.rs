@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makespan: from the first release to the last exit.
 //!
-//! Formula: max(exit_ns) - min(release_ns). Unit: ns. `None` while a released task lives on, or
-//! when one lived before the recording began.
-//! Source: M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max), taken from
-//! the first release so that an idle lead-in of a recording does not count.
-//! `last_phase_ns` is the same from the last begin of a phase: what benchmarks print that start
-//! their clock when everything is set up.
-//! Not: turnaround of the last task, which starts at that task's own release.
+//! It is not the turnaround of the last task, which starts at that task's own release. An idle
+//! lead-in of a recording does not count.
 
 use crate::TaskMeasures;
+use crate::facts::{OfRun, RunFacts};
+use crate::measure::{Measure, Unit};
 use schedlab_model::Nanos;
+
+/// Of the jobs.
+pub(crate) const OF_RUN: OfRun<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "last exit - first release",
+    notes: "null while a task lives on, or where one lived before the recording began",
+    source: "M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max)",
+    value: of_run,
+};
+
+/// From the last begin of a phase.
+pub(crate) const LAST_PHASE: OfRun<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "last exit - last begin of a phase",
+    notes: "what a benchmark prints that starts its clock when all is set up (`hackbench`); null \
+            without phases and while a task lives on",
+    source: "hackbench",
+    value: |of| of.window_of_all()?.rest_ns(of.trace.as_ref()?.last_phase_at?),
+};
+
+/// The makespan of the jobs.
+pub(crate) fn of_run(of: &RunFacts<'_>) -> Option<Nanos> {
+    of.window().and_then(|window| window.makespan_ns())
+}
 
 /// Window of a run: first release, and last exit or, while a task lives on, the end of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,11 +46,14 @@ pub struct Window {
 
 impl Window {
     /// The window of these tasks in a run that ended at `end_ns`; `None` without a task.
-    pub fn of(tasks: &[TaskMeasures], end_ns: Nanos) -> Option<Self> {
-        let start_ns = tasks.iter().map(|task| task.release_ns).min()?;
+    pub fn of<'t>(
+        tasks: impl Iterator<Item = &'t TaskMeasures> + Clone,
+        end_ns: Nanos,
+    ) -> Option<Self> {
+        let start_ns = tasks.clone().map(|task| task.release_ns).min()?;
         let is_whole = |task: &TaskMeasures| task.exit_ns.is_some() && !task.is_release_unseen;
-        let is_complete = tasks.iter().all(is_whole);
-        let last_exit = tasks.iter().filter_map(|task| task.exit_ns).max();
+        let is_complete = tasks.clone().all(is_whole);
+        let last_exit = tasks.filter_map(|task| task.exit_ns).max();
         let stop_ns = if is_complete { last_exit.unwrap_or(end_ns) } else { end_ns };
         Some(Self { start_ns, stop_ns, is_complete })
     }
@@ -65,11 +89,11 @@ mod tests {
     #[test]
     fn starts_at_the_first_release_and_needs_every_exit() {
         let task = |release_ns, exit_ns| TaskMeasures { release_ns, exit_ns, ..Default::default() };
-        let window = Window::of(&[task(7, Some(20)), task(5, Some(17))], 100).unwrap();
+        let window = Window::of([task(7, Some(20)), task(5, Some(17))].iter(), 100).unwrap();
         assert_eq!((window.makespan_ns(), window.rest_ns(8)), (Some(15), Some(12)));
-        let window = Window::of(&[task(7, None), task(5, Some(17))], 100).unwrap();
+        let window = Window::of([task(7, None), task(5, Some(17))].iter(), 100).unwrap();
         assert_eq!((window.makespan_ns(), window.length_ns()), (None, 95));
         assert_eq!(window.rest_ns(8), None);
-        assert_eq!(Window::of(&[], 100), None);
+        assert_eq!(Window::of([].iter(), 100), None);
     }
 }

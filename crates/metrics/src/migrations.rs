@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Migrations: moves of a task from one CPU to another.
 //!
-//! Formula: a count of sched_migrate_task events; a move at a wake-up counts, the first placement
-//! of a new task does not. Unit: moves.
-//! Source: Linux kernel/sched/core.c, `set_task_cpu`: `se.nr_migrations` of /proc/PID/sched.
-//! Not: the number of runs on another CPU than the last: a task may be moved twice between two
-//! runs.
+//! A move at a wake-up counts. A task may be moved twice between two runs: this is not the number
+//! of runs on another CPU than the last.
+
+use crate::facts::{OfRun, OfTask};
+use crate::measure::{Measure, Unit};
+
+/// Of one task.
+pub(crate) const OF_TASK: OfTask<Option<u64>> = Measure {
+    unit: Unit::Count,
+    formula: "moves to another CPU",
+    notes: "the first placement is none; null without a trace",
+    source: "Linux kernel/sched/core.c, `set_task_cpu`: `se.nr_migrations` of /proc/PID/sched",
+    value: |of| Some(of.account.migrations.0),
+};
+
+/// Of all tasks.
+pub(crate) const OF_RUN: OfRun<Option<u64>> = Measure {
+    unit: Unit::Count,
+    formula: "sum over tasks",
+    notes: "null without a trace",
+    source: OF_TASK.source,
+    value: |of| of.tasks.iter().map(|task| task.nr_migrations).sum(),
+};
 
 /// Moves of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,7 +52,7 @@ mod tests {
         s.fork(0, 0).migrate(2, 0, 0, 1).migrate(4, 0, 1, 0);
         s.switch(10, None, Some(0), SwitchOut::Idle).end(20);
         let m = measure(2, &s);
-        assert_eq!((m.tasks[0].nr_migrations, m.totals.nr_migrations), (2, 2));
+        assert_eq!((m.tasks[0].nr_migrations, m.totals.nr_migrations), (Some(2), Some(2)));
         assert_eq!(m.tasks[0].run_delay_ns, 10);
     }
 }

@@ -1,13 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Response time: from the release of a task until it first runs.
 //!
-//! Formula: first_run_ns - release_ns. Unit: ns. `None` for a task that never ran.
-//! Source: Silberschatz, Galvin and Gagne, Operating System Concepts, chapter "CPU Scheduling",
-//! where it is the time to the first answer; a scheduler's own part of it ends at the first
-//! instruction.
-//! Not: turnaround, nor wake-up latency (which is taken at every later wake-up).
+//! In textbooks it is the time to the first answer; a scheduler's own part of it ends at the first
+//! instruction. It is neither turnaround nor wake-up latency, which is taken at every later
+//! wake-up.
 
+use crate::Distribution;
+use crate::facts::{OfRun, OfTask, RunFacts};
+use crate::measure::{Measure, Unit};
 use schedlab_model::Nanos;
+
+/// Of one task.
+pub(crate) const OF_TASK: OfTask<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "`first_run_ns` - `release_ns`",
+    notes: "textbook response time; null: never ran",
+    source: "Silberschatz, Galvin and Gagne, Operating System Concepts, chapter CPU Scheduling",
+    value: |of| response_ns(of.account.life.release_ns, of.account.first_run_ns()),
+};
+
+/// Over the jobs.
+pub(crate) const OVER_JOBS: OfRun<Distribution> = Measure {
+    unit: Unit::Distribution,
+    formula: "over the tasks that ran",
+    notes: "",
+    source: OF_TASK.source,
+    value: over_jobs,
+};
+
+/// Mean over the jobs.
+pub(crate) const MEAN: OfRun<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "mean over tasks that ran",
+    notes: "null: none did",
+    source: OF_TASK.source,
+    value: |of| over_jobs(of).ns_mean,
+};
+
+fn over_jobs(of: &RunFacts<'_>) -> Distribution {
+    of.over_jobs(|task| task.response_ns)
+}
 
 /// Response time of a task released and first run at these times.
 pub fn response_ns(release_ns: Nanos, first_run_ns: Option<Nanos>) -> Option<Nanos> {
@@ -25,8 +57,8 @@ mod tests {
         let m = measure(1, &run::fcfs(&[24, 3, 3]));
         let responses: Vec<_> = m.tasks.iter().map(|task| task.response_ns).collect();
         assert_eq!(responses, [Some(0), Some(24), Some(27)]);
-        assert_eq!(m.totals.response_ns_mean, 17);
-        assert_eq!(m.totals.response.ns_max, 27);
+        assert_eq!(m.totals.response_ns_mean, Some(17));
+        assert_eq!(m.totals.response.ns_max, Some(27));
     }
 
     #[test]

@@ -1,15 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Run delay: time a task was runnable but not on a CPU.
 //!
-//! Formula: the sum, over every wait, of (switch-in - start of the wait). A wait starts at the
-//! release, at a wake-up from sleep, and at a switch-out in state R (preempted or yielded). A
-//! wake-up of a task that is still queued or running starts nothing. Unit: ns.
-//! Source: Linux kernel/sched/stats.h, `sched_info_enqueue` / `sched_info_arrive`; it is the second
-//! number of /proc/PID/schedstat and `cpu_delay_total` of taskstats.
 //! The single waits are kept too: their greatest is the longest a task was starved.
 
+use crate::Distribution;
+use crate::facts::{OfRun, OfTask};
+use crate::measure::{Measure, Unit};
 use crate::samples::Samples;
 use schedlab_model::Nanos;
+
+/// Of one task.
+pub(crate) const OF_TASK: OfTask<u64> = Measure {
+    unit: Unit::Ns,
+    formula: "sum of the times it was runnable and not on a CPU",
+    notes: "a wait starts at release, wake-up, preemption and yield, and ends at switch-in; a \
+            wake-up of a task that is still queued restarts nothing",
+    source: "Linux kernel/sched/stats.h, `sched_info_enqueue` and `sched_info_arrive`: second \
+             number of /proc/PID/schedstat, `cpu_delay_total` of taskstats",
+    value: |of| of.account.run_delay.total_ns,
+};
+
+/// The single waits of one task.
+pub(crate) const WAITS: OfTask<Distribution> = Measure {
+    unit: Unit::Distribution,
+    formula: "each single wait that `run_delay_ns` sums",
+    notes: "`wait.ns_max`: the longest it was starved",
+    source: OF_TASK.source,
+    value: |of| of.account.run_delay.waits.distribution(),
+};
+
+/// Of all tasks.
+pub(crate) const OF_RUN: OfRun<u64> = Measure {
+    unit: Unit::Ns,
+    formula: "sum over tasks",
+    notes: "",
+    source: OF_TASK.source,
+    value: |of| of.sum(|task| task.run_delay_ns),
+};
+
+/// Over the jobs.
+pub(crate) const OVER_JOBS: OfRun<Distribution> = Measure {
+    unit: Unit::Distribution,
+    formula: "over the tasks' `run_delay_ns`",
+    notes: "one value a task",
+    source: OF_TASK.source,
+    value: |of| of.over_jobs(|task| Some(task.run_delay_ns)),
+};
+
+/// The single waits of all tasks.
+pub(crate) const ALL_WAITS: OfRun<Distribution> = Measure {
+    unit: Unit::Distribution,
+    formula: "over all single waits of all tasks",
+    notes: "",
+    source: OF_TASK.source,
+    value: |of| of.merged(|account| &account.run_delay.waits),
+};
 
 /// Run delay of one task.
 #[derive(Clone, Debug, Default)]
@@ -30,16 +75,6 @@ impl RunDelay {
     pub fn wait_cut_off(&mut self, wait_ns: Nanos) {
         self.total_ns += wait_ns;
     }
-
-    /// Sum of all waits.
-    pub const fn total_ns(&self) -> Nanos {
-        self.total_ns
-    }
-
-    /// The single waits.
-    pub const fn waits(&self) -> &Samples {
-        &self.waits
-    }
 }
 
 #[cfg(test)]
@@ -53,7 +88,7 @@ mod tests {
         let m = measure(1, &run::fcfs(&[24, 3, 3]));
         let delays: Vec<_> = m.tasks.iter().map(|task| task.run_delay_ns).collect();
         assert_eq!(delays, [0, 24, 27]);
-        assert_eq!((m.totals.run_delay_ns, m.totals.run_delay.ns_mean), (51, 17));
+        assert_eq!((m.totals.run_delay_ns, m.totals.run_delay.ns_mean), (51, Some(17)));
     }
 
     /// Round robin, quantum 4, bursts 24, 3, 3: waits 6, 4, 7, mean 17/3 (Silberschatz).
@@ -73,9 +108,9 @@ mod tests {
         s.switch(50, Some(0), Some(1), SwitchOut::Preempted).end(60);
         let m = measure(1, &s);
         assert_eq!(m.tasks[1].run_delay_ns, 50);
-        assert_eq!((m.tasks[1].nr_wakeups, m.tasks[0].nr_wakeups), (0, 0));
+        assert_eq!((m.tasks[1].nr_wakeups, m.tasks[0].nr_wakeups), (Some(0), Some(0)));
         // Task 0 waits from 50 until the run ends: delay, but no finished wait.
-        assert_eq!((m.tasks[0].run_delay_ns, m.tasks[0].wait.count), (10, 1));
+        assert_eq!((m.tasks[0].run_delay_ns, m.tasks[0].wait.count), (10, Some(1)));
     }
 
     /// sched_yield leaves the task runnable: a wait starts.
@@ -87,7 +122,7 @@ mod tests {
         s.switch(9, Some(1), Some(0), SwitchOut::Sleeping).end(20);
         let m = measure(1, &s);
         assert_eq!(m.tasks[0].run_delay_ns, 4);
-        assert_eq!((m.tasks[1].run_delay_ns, m.tasks[1].sleep_ns), (5, 11));
-        assert_eq!(m.tasks[0].wait.ns_max, 4);
+        assert_eq!((m.tasks[1].run_delay_ns, m.tasks[1].sleep_ns), (5, Some(11)));
+        assert_eq!(m.tasks[0].wait.ns_max, Some(4));
     }
 }

@@ -204,18 +204,18 @@ impl Samples {
         let totals = self.totals();
         let n = totals.count;
         if n == 0 {
-            return Distribution::default();
+            return Distribution { count: Some(0), ..Distribution::default() };
         }
         let ranks = [n.div_ceil(2), n / 2 + 1, rank_of(n, 95), rank_of(n, 99)];
         let [low, high, p95, p99] = self.at_ranks(ranks, &totals);
         Distribution {
-            count: n,
-            ns_min: totals.min,
-            ns_mean: ((totals.sum + u128::from(n) / 2) / u128::from(n)) as u64,
-            ns_median: low.midpoint(high),
-            ns_p95: p95,
-            ns_p99: p99,
-            ns_max: totals.max,
+            count: Some(n),
+            ns_min: Some(totals.min),
+            ns_mean: Some(((totals.sum + u128::from(n) / 2) / u128::from(n)) as u64),
+            ns_median: Some(low.midpoint(high)),
+            ns_p95: Some(p95),
+            ns_p99: Some(p99),
+            ns_max: Some(totals.max),
         }
     }
 }
@@ -243,14 +243,15 @@ mod tests {
     fn few_values_are_exact() {
         let set: Samples = (1..=100).rev().collect();
         let d = set.distribution();
-        assert_eq!((d.count, d.ns_min, d.ns_mean, d.ns_max), (100, 1, 51, 100));
-        assert_eq!((d.ns_median, d.ns_p95, d.ns_p99), (50, 95, 99));
+        assert_eq!([d.count, d.ns_min, d.ns_mean, d.ns_max], [100, 1, 51, 100].map(Some));
+        assert_eq!([d.ns_median, d.ns_p95, d.ns_p99], [50, 95, 99].map(Some));
         let two: Samples = [10, 20].into_iter().collect();
-        assert_eq!(two.distribution().ns_median, 15);
+        assert_eq!(two.distribution().ns_median, Some(15));
         let one: Samples = [7].into_iter().collect();
         let d = one.distribution();
-        assert_eq!([d.ns_min, d.ns_mean, d.ns_median, d.ns_p95, d.ns_p99, d.ns_max], [7; 6]);
-        assert_eq!(Samples::default().distribution(), Distribution::default());
+        assert_eq!([d.ns_min, d.ns_mean, d.ns_median, d.ns_p95, d.ns_p99, d.ns_max], [Some(7); 6]);
+        let none = Distribution { count: Some(0), ..Distribution::default() };
+        assert_eq!(Samples::default().distribution(), none);
     }
 
     #[test]
@@ -284,10 +285,10 @@ mod tests {
         let d = set.distribution();
         let exact = |percent: u64| values[rank_of(50_000, percent) as usize - 1] as f64;
         for (got, percent) in [(d.ns_median, 50), (d.ns_p95, 95), (d.ns_p99, 99)] {
-            let error = (got as f64 - exact(percent)).abs() / exact(percent);
-            assert!(error <= 0.001, "p{percent}: {got}, error {error}");
+            let error = (got.unwrap() as f64 - exact(percent)).abs() / exact(percent);
+            assert!(error <= 0.001, "p{percent}: {got:?}, error {error}");
         }
-        assert_eq!((d.ns_min, d.ns_max), (values[0], values[49_999]));
+        assert_eq!([d.ns_min, d.ns_max], [values[0], values[49_999]].map(Some));
         let sum: u128 = values.iter().map(|&v| u128::from(v)).sum();
         assert_eq!(set.sum(), sum);
     }
@@ -311,6 +312,7 @@ mod tests {
                 (d.count, d.ns_min, d.ns_mean, d.ns_max)
             );
             for (got, want) in [(m.ns_median, d.ns_median), (m.ns_p99, d.ns_p99)] {
+                let (got, want) = (got.unwrap(), want.unwrap());
                 assert!(got.abs_diff(want) * 512 <= want, "{got} {want}");
             }
         }

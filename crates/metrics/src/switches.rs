@@ -1,13 +1,72 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Context switches.
 //!
-//! Formula: a count. A task's switch-out is voluntary exactly when the task was not runnable any
-//! more (it sleeps, waits for a device, or is dead); else it is involuntary, and sched_yield is
-//! that. A switch from idle to a task is a switch of the run, but of no task. Idle to idle is none.
-//! Source: Linux kernel/sched/core.c, `__schedule` (`switch_count`): nvcsw and nivcsw of
-//! getrusage(2) and of /proc/PID/status; nr_switches counts like `rq->nr_switches`.
+//! A task's switch-out is voluntary exactly when the task was not runnable any more (it sleeps,
+//! waits for a device, or is dead); else it is involuntary, and sched_yield is that. A switch from
+//! idle to a task is a switch of the run, but of no task. Idle to idle is none.
 
+use crate::facts::{OfRun, OfTask, RunFacts};
+use crate::measure::{Measure, Unit};
 use schedlab_model::SwitchOut;
+
+const SOURCE: &str = "Linux kernel/sched/core.c, `__schedule` (`switch_count`); getrusage(2)";
+
+/// Voluntary ones of one task.
+pub(crate) const VOLUNTARY: OfTask<u64> = Measure {
+    unit: Unit::Count,
+    formula: "switches out while not runnable (sleeping, blocked-io, exited)",
+    notes: "nvcsw of getrusage(2)",
+    source: SOURCE,
+    value: |of| of.account.switches.voluntary,
+};
+
+/// Involuntary ones of one task.
+pub(crate) const INVOLUNTARY: OfTask<u64> = Measure {
+    unit: Unit::Count,
+    formula: "switches out while runnable (preempted, yielded)",
+    notes: "nivcsw; sched_yield counts here, as in the kernel",
+    source: SOURCE,
+    value: |of| of.account.switches.involuntary,
+};
+
+/// All of a run.
+pub(crate) const OF_RUN: OfRun<u64> = Measure {
+    unit: Unit::Count,
+    formula: "switches to or from a task",
+    notes: "idle to a task counts here and for no task; without a recorder only the switches out \
+            are known",
+    source: "Linux kernel/sched/sched.h, `rq->nr_switches`",
+    value: |of| {
+        let without_trace = voluntary(of) + involuntary(of);
+        of.trace.as_ref().map_or(without_trace, |trace| trace.nr_switches)
+    },
+};
+
+/// Voluntary ones of all tasks.
+pub(crate) const VOLUNTARY_OF_RUN: OfRun<u64> = Measure {
+    unit: Unit::Count,
+    formula: "sum over tasks",
+    notes: "",
+    source: SOURCE,
+    value: voluntary,
+};
+
+/// Involuntary ones of all tasks.
+pub(crate) const INVOLUNTARY_OF_RUN: OfRun<u64> = Measure {
+    unit: Unit::Count,
+    formula: "sum over tasks",
+    notes: "",
+    source: SOURCE,
+    value: involuntary,
+};
+
+fn voluntary(of: &RunFacts<'_>) -> u64 {
+    of.sum(|task| task.nr_voluntary_switches)
+}
+
+fn involuntary(of: &RunFacts<'_>) -> u64 {
+    of.sum(|task| task.nr_involuntary_switches)
+}
 
 /// Switch-outs of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

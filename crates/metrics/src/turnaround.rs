@@ -1,13 +1,48 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Turnaround time: from the release of a task to its exit.
 //!
-//! Formula: exit_ns - release_ns = cpu_time + run_delay + sleep + blocked_io (+ unaccounted where
-//! events were lost). Unit: ns. `None` for a task that lives on.
-//! Source: Silberschatz, Galvin and Gagne, Operating System Concepts, chapter "CPU Scheduling".
-//! Exit is the switch that takes the task off its CPU for good (state dead); where the trace ends
-//! before it, the exit event itself.
+//! It is cpu_time + run_delay + sleep + blocked_io (+ unaccounted where events were lost). Exit is
+//! the switch that takes the task off its CPU for good (state dead); where the trace ends before
+//! it, the exit event itself.
 
+use crate::Distribution;
+use crate::facts::{OfRun, OfTask, RunFacts};
+use crate::measure::{Measure, Unit};
 use schedlab_model::Nanos;
+
+/// Of one task; what began before the recording has no length.
+pub(crate) const OF_TASK: OfTask<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "`exit_ns` - `release_ns`",
+    notes: "null: lives on",
+    source: "Silberschatz, Galvin and Gagne, Operating System Concepts, chapter CPU Scheduling",
+    value: |of| {
+        let life = &of.account.life;
+        turnaround_ns(life.release_ns, life.exit_ns).filter(|_| !life.is_release_unseen)
+    },
+};
+
+/// Over the jobs.
+pub(crate) const OVER_JOBS: OfRun<Distribution> = Measure {
+    unit: Unit::Distribution,
+    formula: "over the tasks that exited",
+    notes: "",
+    source: OF_TASK.source,
+    value: over_jobs,
+};
+
+/// Mean over the jobs.
+pub(crate) const MEAN: OfRun<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "mean over tasks that exited",
+    notes: "null: none did",
+    source: OF_TASK.source,
+    value: |of| over_jobs(of).ns_mean,
+};
+
+fn over_jobs(of: &RunFacts<'_>) -> Distribution {
+    of.over_jobs(|task| task.turnaround_ns)
+}
 
 /// Turnaround time of a task released and gone at these times.
 pub fn turnaround_ns(release_ns: Nanos, exit_ns: Option<Nanos>) -> Option<Nanos> {
@@ -25,15 +60,15 @@ mod tests {
         let m = measure(1, &run::fcfs(&[24, 3, 3]));
         let all: Vec<_> = m.tasks.iter().map(|task| task.turnaround_ns.unwrap()).collect();
         assert_eq!(all, [24, 27, 30]);
-        assert_eq!(m.totals.turnaround_ns_mean, 27);
-        assert_eq!(m.totals.turnaround.ns_median, 27);
+        assert_eq!(m.totals.turnaround_ns_mean, Some(27));
+        assert_eq!(m.totals.turnaround.ns_median, Some(27));
     }
 
     /// n equal jobs of length t one after another: the mean is t(n+1)/2.
     #[test]
     fn equal_jobs_one_after_another() {
         let m = measure(1, &run::fcfs(&[100; 9]));
-        assert_eq!(m.totals.turnaround_ns_mean, 100 * 10 / 2);
+        assert_eq!(m.totals.turnaround_ns_mean, Some(100 * 10 / 2));
     }
 
     #[test]

@@ -1,16 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! User and system time: which part of the CPU time was the program's, and which the kernel's.
 //!
-//! Host: ru_utime and ru_stime of wait4(2), from the task's release to its exit. The kernel splits
-//! its exact sum by what ticks found (kernel/sched/cputime.c, cputime_adjust), so the split of a
-//! short task is rough and the sum is not. Simulator: user time is what programs asked for and what
-//! cold caches cost them, system time the rest of the CPU time: switches, ticks, system calls,
-//! interrupts. Unit: ns. `None`: not known (a trace; a task without a wait4; in the simulator while
-//! a task lives on, and where hardware threads slow each other).
-//! Source: getrusage(2), wait4(2), `%U` and `%S` of time(1).
-//! Not: CPU time of the hypervisor or of other tasks' interrupts.
+//! No trace tells it: the lane fills it in. On the host the kernel splits its exact sum by what
+//! ticks found (kernel/sched/cputime.c, cputime_adjust), so the split of a short task is rough and
+//! the sum is not. CPU time of the hypervisor or of other tasks' interrupts is in neither.
 
 use crate::TaskMeasures;
+use crate::facts::{OfRun, OfTask};
+use crate::measure::{Measure, Unit};
+
+const SOURCE: &str = "getrusage(2), wait4(2), `%U` and `%S` of time(1)";
+
+/// User time of one task.
+pub(crate) const USER: OfTask<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "ru_utime of wait4(2) from release to exit",
+    notes: "null: not known (simulator, traces, tasks that were not reaped); [how it is \
+            split](#user-and-system-time)",
+    source: SOURCE,
+    value: |_| None,
+};
+
+/// System time of one task.
+pub(crate) const SYSTEM: OfTask<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "ru_stime of wait4(2) from release to exit",
+    notes: "null where `user_time_ns` is",
+    source: SOURCE,
+    value: |_| None,
+};
+
+/// User time of all tasks.
+pub(crate) const USER_OF_RUN: OfRun<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "host: sum over tasks; simulator: what programs asked for and cold caches cost them",
+    notes: "null: not known for every task; in the simulator while a task lives on, where hardware \
+            threads slow each other, and of tasks that are busy until a wall time",
+    source: SOURCE,
+    value: |of| of_tasks(of.tasks).map(|(user, _)| user),
+};
+
+/// System time of all tasks.
+pub(crate) const SYSTEM_OF_RUN: OfRun<Option<u64>> = Measure {
+    unit: Unit::Ns,
+    formula: "host: sum over tasks; simulator: the rest of `cpu_time_ns` (switches, ticks, system \
+              calls, interrupts)",
+    notes: "null where `user_time_ns` is",
+    source: SOURCE,
+    value: |of| of_tasks(of.tasks).map(|(_, system)| system),
+};
 
 /// Sums over all tasks; `None` unless every one knows its own.
 pub fn of_tasks(tasks: &[TaskMeasures]) -> Option<(u64, u64)> {

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! "Wait time" by the formula in the text of study S2, with its slip of the sign.
 //!
-//! Formula: makespan_ns * CPUs - user_time_ns + system_time_ns. Unit: ns. `None` while a task lives
-//! on, and where user and system time are not known.
-//! Source: Shannon and Eller, "An Analysis of Linux Schedulers" (2015), section Benchmarking. Its
-//! own first equation, solved for the wait time, has - system, as its program does:
-//! [`crate::idle_capacity`].
-//! Not: anything that a task waited for. It is here to be put beside the others.
+//! The study's own first equation, solved for the wait time, has - system, as its program does:
+//! [`crate::idle_capacity`]. No task waited for it; it is here to be put beside the others.
 
+use crate::facts::OfRun;
+use crate::measure::{Measure, Unit};
+use crate::{makespan, user_system};
 use schedlab_model::Nanos;
+
+/// [`crate::totals::settle`] computes it again where a lane knows user and system time.
+pub(crate) const OF_RUN: OfRun<Option<i64>> = Measure {
+    unit: Unit::Ns,
+    formula: "makespan x CPUs - `user_time_ns` + `system_time_ns`",
+    notes: "the formula in the text of study S2, whose sign of the system time is a slip; null \
+            while a task lives on, and where user and system time are not known",
+    source: "Shannon and Eller, An Analysis of Linux Schedulers, 2015, section Benchmarking",
+    value: |of| {
+        let (user, system) = user_system::of_tasks(of.tasks).unzip();
+        wait_as_reported_ns(makespan::of_run(of), of.nr_cpus, user, system)
+    },
+};
 
 /// The formula as printed.
 pub fn wait_as_reported_ns(

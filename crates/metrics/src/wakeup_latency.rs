@@ -1,14 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Wake-up latency: from a wake-up until the task runs.
 //!
-//! Formula: for each wake-up of a sleeping or blocked task, (next switch-in - wake-up). Unit: ns.
-//! Source: what cyclictest, schbench and `perf sched latency` measure; between the kernel's
-//! tracepoints sched_wakeup and sched_switch (include/trace/events/sched.h).
-//! Not: the release (that is the response time), nor a wait after preemption (that is run delay
+//! The release is no wake-up (that is the response time), nor is a preemption (that is run delay
 //! only).
 
+use crate::Distribution;
+use crate::facts::{OfRun, OfTask};
+use crate::measure::{Measure, Unit};
 use crate::samples::Samples;
 use schedlab_model::Nanos;
+
+/// Wake-ups of one task.
+pub(crate) const WAKEUPS: OfTask<Option<u64>> = Measure {
+    unit: Unit::Count,
+    formula: "wake-ups from sleep or from a device",
+    notes: "not the release; null without a trace",
+    source: "sched_wakeup (include/trace/events/sched.h)",
+    value: |of| Some(of.account.wakeup_latency.nr_wakeups),
+};
+
+/// Of one task.
+pub(crate) const OF_TASK: OfTask<Distribution> = Measure {
+    unit: Unit::Distribution,
+    formula: "for each wake-up, (switch-in - wake-up)",
+    notes: "",
+    source: "cyclictest, schbench, `perf sched latency`",
+    value: |of| of.account.wakeup_latency.samples.distribution(),
+};
+
+/// Of all tasks.
+pub(crate) const OF_RUN: OfRun<Distribution> = Measure {
+    unit: Unit::Distribution,
+    formula: "over all wake-ups of all tasks",
+    notes: "",
+    source: OF_TASK.source,
+    value: |of| of.merged(|account| &account.wakeup_latency.samples),
+};
 
 /// Wake-up latency of one task.
 #[derive(Clone, Debug, Default)]
@@ -39,16 +66,6 @@ impl WakeupLatency {
     pub fn forget(&mut self) {
         self.is_pending = false;
     }
-
-    /// Wake-ups from sleep or from a device.
-    pub const fn nr_wakeups(&self) -> u64 {
-        self.nr_wakeups
-    }
-
-    /// The latencies.
-    pub const fn samples(&self) -> &Samples {
-        &self.samples
-    }
 }
 
 #[cfg(test)]
@@ -71,9 +88,9 @@ mod tests {
         s.end(20_000);
         let task = &measure(1, &s).tasks[0];
         let d = task.wakeup_latency;
-        assert_eq!((task.nr_wakeups, d.count, d.ns_min, d.ns_max), (10, 10, 1, 10));
-        assert_eq!((d.ns_mean, d.ns_median, d.ns_p95), (6, 5, 10));
+        assert_eq!([task.nr_wakeups, d.count, d.ns_min, d.ns_max], [10, 10, 1, 10].map(Some));
+        assert_eq!([d.ns_mean, d.ns_median, d.ns_p95], [6, 5, 10].map(Some));
         assert_eq!(task.run_delay_ns, 3 + 5 + 55);
-        assert_eq!(task.wait.count, 12);
+        assert_eq!(task.wait.count, Some(12));
     }
 }

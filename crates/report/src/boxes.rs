@@ -38,7 +38,7 @@ const MEASURES: [TaskMeasure; 3] = [
     TaskMeasure {
         name: "mean wake-up latency of a task",
         key: "wakeup_latency_mean",
-        read: |task| (task.wakeup_latency.count > 0).then_some(task.wakeup_latency.ns_mean as f64),
+        read: |task| task.wakeup_latency.ns_mean.map(|ns| ns as f64),
     },
 ];
 

@@ -72,10 +72,8 @@ pub struct Axis {
 pub fn axis_of(kind: FigureKind, group: &Group<'_>) -> Option<Axis> {
     match kind {
         FigureKind::TurnaroundAgainstN => {
-            let read: fn(&RunResult) -> Option<f64> = |run| {
-                let ns = run.measures.totals.turnaround_ns_mean;
-                (ns > 0).then_some(ns as f64)
-            };
+            let read: fn(&RunResult) -> Option<f64> =
+                |run| run.measures.totals.turnaround_ns_mean.map(|ns| ns as f64);
             let all = group.cells.iter().flat_map(|cell| cell.runs.iter());
             let unit = unit_for_all(all.filter_map(|run| read(run)));
             Some(Axis {
@@ -87,7 +85,7 @@ pub fn axis_of(kind: FigureKind, group: &Group<'_>) -> Option<Axis> {
             })
         }
         FigureKind::ThroughputAgainstN => Some(Axis {
-            read: |run| Some(run.measures.totals.throughput_per_s).filter(|v| *v > 0.0),
+            read: |run| run.measures.totals.throughput_per_s.filter(|v| *v > 0.0),
             scale: 1.0,
             label: "throughput (tasks/s)".into(),
             name: "throughput",
@@ -289,7 +287,7 @@ mod tests {
 
     fn with_turnaround(n: u64, ns: u64) -> RunResult {
         let mut r = run("host", "OTHER", n, 1);
-        r.measures.totals.turnaround_ns_mean = ns;
+        r.measures.totals.turnaround_ns_mean = Some(ns);
         r
     }
 

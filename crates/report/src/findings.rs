@@ -6,7 +6,6 @@ use crate::group::{Cell, Group};
 use crate::number::{duration, percent_change, plural, significant};
 use crate::pairs::{MEASURES, Measure, Pair};
 use schedlab_lab::FigureKind;
-use schedlab_run::RunResult;
 use std::collections::BTreeSet;
 
 /// All sentences, in order.
@@ -64,8 +63,8 @@ fn reference(group: &Group<'_>) -> usize {
         .unwrap_or(0)
 }
 
-fn mean(cell: &Cell<'_>, read: fn(&RunResult) -> Option<f64>) -> Option<f64> {
-    cell.estimate(read).map(|e| e.mean)
+fn mean(cell: &Cell<'_>, measure: &Measure) -> Option<f64> {
+    cell.estimate(|run| measure.read(run)).map(|e| e.mean)
 }
 
 fn growth(group: &Group<'_>, cpus: u64) -> Option<String> {
@@ -76,7 +75,7 @@ fn growth(group: &Group<'_>, cpus: u64) -> Option<String> {
     if first == last {
         return None;
     }
-    let read = |n: u64, measure: &Measure| mean(group.cell(config, n, cpus)?, measure.read);
+    let read = |n: u64, measure: &Measure| mean(group.cell(config, n, cpus)?, measure);
     let (t0, t1) = (read(first, &MEASURES[0])?, read(last, &MEASURES[0])?);
     let (x0, x1) = (read(first, &MEASURES[2])?, read(last, &MEASURES[2])?);
     let line = &group.configs[config];
@@ -123,7 +122,7 @@ fn best_turnaround(group: &Group<'_>) -> Option<String> {
     let mut ranked: Vec<(f64, String)> = (0..group.configs.len())
         .filter(|c| group.configs[*c].is_simulated() != measured)
         .filter_map(|c| {
-            let value = mean(group.cell(c, n, cpus)?, MEASURES[0].read)?;
+            let value = mean(group.cell(c, n, cpus)?, &MEASURES[0])?;
             Some((value, group.configs[c].full_label()))
         })
         .collect();
@@ -194,12 +193,13 @@ mod tests {
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use crate::pairs::pairs_of;
+    use schedlab_run::RunResult;
 
     fn measured(n: u64, turnaround: u64, throughput: f64) -> RunResult {
         let mut r = run("host", "FIFO", n, 1);
         r.machine.kernel = "6.18.44".into();
-        r.measures.totals.turnaround_ns_mean = turnaround;
-        r.measures.totals.throughput_per_s = throughput;
+        r.measures.totals.turnaround_ns_mean = Some(turnaround);
+        r.measures.totals.throughput_per_s = Some(throughput);
         r
     }
 

@@ -7,18 +7,25 @@
 //! `rr`, which decide alike for tasks of one priority (sched(7)).
 
 use crate::group::{Cell, Config, Group};
-use schedlab_run::RunResult;
+use schedlab_run::{RunResult, values};
 
 /// A measure that both lanes give.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// Name for people.
     pub name: &'static str,
-    /// Reads it from a run.
-    pub read: fn(&RunResult) -> Option<f64>,
+    /// Name in results.
+    pub measure: &'static str,
     /// Where both sides are below this, their ratio says nothing (the run delay of a lone task
     /// may be 2 \u{b5}s here and 20 \u{b5}s there) and is left out. 0 for no such bound.
     pub floor: f64,
+}
+
+impl Measure {
+    /// Reads it from a run. Where nothing bounds it from below, 0 is left out: it has no ratio.
+    pub fn read(&self, run: &RunResult) -> Option<f64> {
+        values::run_value(run, self.measure).filter(|value| *value > 0.0 || self.floor > 0.0)
+    }
 }
 
 /// Times below 0.1 ms are those of the machinery, not of the policy.
@@ -29,40 +36,16 @@ pub const FLOOR_SWITCHES: f64 = 10.0;
 
 /// Measures compared between simulation and kernel.
 pub const MEASURES: [Measure; 6] = [
-    Measure {
-        name: "mean turnaround",
-        read: |run| some(run.measures.totals.turnaround_ns_mean),
-        floor: 0.0,
-    },
-    Measure {
-        name: "makespan",
-        read: |run| run.measures.totals.makespan_ns.map(|v| v as f64),
-        floor: 0.0,
-    },
-    Measure {
-        name: "throughput",
-        read: |run| Some(run.measures.totals.throughput_per_s).filter(|v| *v > 0.0),
-        floor: 0.0,
-    },
-    Measure {
-        name: "mean run delay",
-        read: |run| Some(run.measures.totals.run_delay.ns_mean as f64),
-        floor: FLOOR_NS,
-    },
-    Measure {
-        name: "mean response",
-        read: |run| Some(run.measures.totals.response_ns_mean as f64),
-        floor: FLOOR_NS,
-    },
-    Measure {
-        name: "switches",
-        read: |run| Some(run.measures.totals.nr_switches as f64),
-        floor: FLOOR_SWITCHES,
-    },
+    measure("mean turnaround", "turnaround_ns_mean", 0.0),
+    measure("makespan", "makespan_ns", 0.0),
+    measure("throughput", "throughput_per_s", 0.0),
+    measure("mean run delay", "run_delay_ns_mean", FLOOR_NS),
+    measure("mean response", "response_ns_mean", FLOOR_NS),
+    measure("switches", "nr_switches", FLOOR_SWITCHES),
 ];
 
-fn some(value: u64) -> Option<f64> {
-    (value > 0).then_some(value as f64)
+const fn measure(name: &'static str, measure: &'static str, floor: f64) -> Measure {
+    Measure { name, measure, floor }
 }
 
 /// Two cells with equal n and CPUs, one simulated, one measured.
@@ -80,8 +63,8 @@ impl Pair<'_> {
     /// Simulated by measured; `None` where a side is missing, the measured one is 0, or both are
     /// below the measure's floor.
     pub fn ratio(&self, measure: &Measure) -> Option<f64> {
-        let simulated = self.simulated.estimate(measure.read)?.mean;
-        let measured = self.measured.estimate(measure.read)?.mean;
+        let simulated = self.simulated.estimate(|run| measure.read(run))?.mean;
+        let measured = self.measured.estimate(|run| measure.read(run))?.mean;
         let told = measured.max(simulated) >= measure.floor;
         (measured > 0.0 && simulated.is_finite() && told).then(|| simulated / measured)
     }
@@ -252,8 +235,8 @@ mod tests {
     fn ratio_is_simulated_by_measured_and_absent_for_zero() {
         let mut sim = run("sim", "fcfs", 2, 1);
         let mut real = host("FIFO", "6.18.0");
-        sim.measures.totals.turnaround_ns_mean = 90;
-        real.measures.totals.turnaround_ns_mean = 100;
+        sim.measures.totals.turnaround_ns_mean = Some(90);
+        real.measures.totals.turnaround_ns_mean = Some(100);
         let results = [experiment("x", vec![sim, real])];
         let groups = group_all(&results);
         let pairs = pairs_of(&groups);
@@ -266,11 +249,11 @@ mod tests {
     fn a_ratio_of_next_to_nothing_is_left_out() {
         let mut sim = run("sim", "fcfs", 2, 1);
         let mut real = host("FIFO", "6.18.0");
-        sim.measures.totals.response_ns_mean = 2_000;
-        real.measures.totals.response_ns_mean = 99_000;
+        sim.measures.totals.response_ns_mean = Some(2_000);
+        real.measures.totals.response_ns_mean = Some(99_000);
         let mut results = [experiment("x", vec![sim, real])];
         assert_eq!(pairs_of(&group_all(&results))[0].ratio(&MEASURES[4]), None);
-        results[0].runs[1].measures.totals.response_ns_mean = 100_000;
+        results[0].runs[1].measures.totals.response_ns_mean = Some(100_000);
         assert_eq!(pairs_of(&group_all(&results))[0].ratio(&MEASURES[4]), Some(0.02));
     }
 }

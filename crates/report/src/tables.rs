@@ -8,86 +8,67 @@ use crate::number::{TimeUnit, duration, significant, unit_for_all};
 use crate::order::panel_order;
 use crate::stats::Estimate;
 use crate::style::Styles;
-use schedlab_run::RunResult;
+use schedlab_run::{RunResult, values};
 use std::fmt::Write as _;
 
-/// How a column shows its values.
-#[derive(Clone, Copy)]
-enum Show {
-    /// In the column's time unit.
-    Time,
-    /// As a plain number.
-    Plain,
-}
-
+/// A measure by its name, which says its unit.
 struct Column {
     head: &'static str,
+    measure: &'static str,
+}
+
+const fn column(head: &'static str, measure: &'static str) -> Column {
+    Column { head, measure }
+}
+
+impl Column {
+    fn is_time(&self) -> bool {
+        values::is_time(self.measure)
+    }
+
     /// Unit other than of time; empty for none.
-    unit: &'static str,
-    show: Show,
-    read: fn(&RunResult) -> Option<f64>,
+    fn unit(&self) -> &'static str {
+        match values::unit(self.measure) {
+            "1/s" => "1/s",
+            _ if self.measure == "utilisation" => "%",
+            _ => "",
+        }
+    }
+
+    fn read(&self, run: &RunResult) -> Option<f64> {
+        let percent = if self.unit() == "%" { 100.0 } else { 1.0 };
+        values::run_value(run, self.measure).map(|value| value * percent)
+    }
 }
 
-const fn time(head: &'static str, read: fn(&RunResult) -> Option<f64>) -> Column {
-    Column { head, unit: "", show: Show::Time, read }
-}
-
-const fn plain(
-    head: &'static str,
-    unit: &'static str,
-    read: fn(&RunResult) -> Option<f64>,
-) -> Column {
-    Column { head, unit, show: Show::Plain, read }
-}
-
-const MAKESPAN: Column = time("makespan", |run| run.measures.totals.makespan_ns.map(|v| v as f64));
-const TURNAROUND: Column = time("mean turnaround", |run| {
-    let totals = &run.measures.totals;
-    (totals.nr_exited > 0).then_some(totals.turnaround_ns_mean as f64)
-});
-const RESPONSE: Column =
-    time("mean response", |run| Some(run.measures.totals.response_ns_mean as f64));
-const THROUGHPUT: Column =
-    plain("throughput", "1/s", |run| Some(run.measures.totals.throughput_per_s));
-const SWITCHES: Column = plain("switches", "", |run| Some(run.measures.totals.nr_switches as f64));
-const JAIN: Column = plain("Jain", "", |run| Some(run.measures.totals.jain_index));
+const MAKESPAN: Column = column("makespan", "makespan_ns");
+const TURNAROUND: Column = column("mean turnaround", "turnaround_ns_mean");
+const RESPONSE: Column = column("mean response", "response_ns_mean");
+const THROUGHPUT: Column = column("throughput", "throughput_per_s");
+const SWITCHES: Column = column("switches", "nr_switches");
+const JAIN: Column = column("Jain", "jain_index");
 
 const SUMMARY: [Column; 6] = [MAKESPAN, TURNAROUND, RESPONSE, THROUGHPUT, SWITCHES, JAIN];
 
 const DETAIL: [Column; 17] = [
     MAKESPAN,
     TURNAROUND,
-    time("turnaround p95", |run| some_if(run.measures.totals.turnaround)),
+    column("turnaround p95", "turnaround_ns_p95"),
     RESPONSE,
-    time("mean run delay", |run| Some(run.measures.totals.run_delay.ns_mean as f64)),
-    time("max run delay", |run| Some(run.measures.totals.run_delay.ns_max as f64)),
-    time("longest wait", |run| {
-        let wait = run.measures.totals.wait;
-        (wait.count > 0).then_some(wait.ns_max as f64)
-    }),
-    time("wake-up latency p50", |run| wakeup(run, |d| d.ns_median)),
-    time("wake-up latency p99", |run| wakeup(run, |d| d.ns_p99)),
-    time("median slice", |run| {
-        let slice = run.measures.totals.slice;
-        (slice.count > 0).then_some(slice.ns_median as f64)
-    }),
+    column("mean run delay", "run_delay_ns_mean"),
+    column("max run delay", "run_delay_ns_max"),
+    column("longest wait", "wait_ns_max"),
+    column("wake-up latency p50", "wakeup_latency_ns_median"),
+    column("wake-up latency p99", "wakeup_latency_ns_p99"),
+    column("median slice", "slice_ns_median"),
     THROUGHPUT,
-    plain("utilisation", "%", |run| Some(run.measures.totals.utilisation * 100.0)),
+    column("utilisation", "utilisation"),
     SWITCHES,
-    plain("voluntary", "", |run| Some(run.measures.totals.nr_voluntary_switches as f64)),
-    plain("involuntary", "", |run| Some(run.measures.totals.nr_involuntary_switches as f64)),
-    plain("migrations", "", |run| Some(run.measures.totals.nr_migrations as f64)),
+    column("voluntary", "nr_voluntary_switches"),
+    column("involuntary", "nr_involuntary_switches"),
+    column("migrations", "nr_migrations"),
     JAIN,
 ];
-
-fn some_if(distribution: schedlab_metrics::Distribution) -> Option<f64> {
-    (distribution.count > 0).then_some(distribution.ns_p95 as f64)
-}
-
-fn wakeup(run: &RunResult, read: fn(&schedlab_metrics::Distribution) -> u64) -> Option<f64> {
-    let latency = &run.measures.totals.wakeup_latency;
-    (latency.count > 0).then(|| read(latency) as f64)
-}
 
 /// The summary: one row for each scheduler, lane, n and CPUs of each experiment. Rows below the
 /// greatest n of their experiment are marked `minor`; the page can hide them.
@@ -123,7 +104,7 @@ fn table(
         .filter_map(|column| {
             let values = || {
                 rows.iter()
-                    .flat_map(|(_, cell, _)| cell.runs.iter().filter_map(|r| (column.read)(r)))
+                    .flat_map(|(_, cell, _)| cell.runs.iter().filter_map(|run| column.read(run)))
             };
             values().next().map(|_| (column, unit_for_all(values())))
         })
@@ -138,7 +119,7 @@ fn table(
     heads.push(("lane".into(), false));
     heads.extend(["n", "CPUs", "runs"].map(|head| (head.to_string(), true)));
     for (column, unit) in &columns {
-        let symbol = if let Show::Time = column.show { unit.symbol } else { column.unit };
+        let symbol = if column.is_time() { unit.symbol } else { column.unit() };
         let unit = if symbol.is_empty() {
             String::new()
         } else {
@@ -185,7 +166,7 @@ fn row(
         let _ = write!(out, "<td class=\"num\" data-v=\"{value}\">{value}</td>");
     }
     for (column, unit) in columns {
-        match cell.estimate(column.read) {
+        match cell.estimate(|run| column.read(run)) {
             Some(estimate) => value_cell(out, column, *unit, estimate),
             None => *out += "<td class=\"num none\">\u{2013}</td>",
         }
@@ -195,10 +176,10 @@ fn row(
 
 fn value_cell(out: &mut String, column: &Column, unit: TimeUnit, estimate: Estimate) {
     let (mean, half) = (estimate.mean, estimate.ci95_half.filter(|half| *half > 0.0));
-    let (text, spread) = match column.show {
-        Show::Time => (significant(mean / unit.ns as f64), half.map(duration)),
-        Show::Plain if column.head == "Jain" => (format!("{mean:.3}"), half.map(significant)),
-        Show::Plain => (plain_number(mean), half.map(significant)),
+    let (text, spread) = match column.measure {
+        _ if column.is_time() => (significant(mean / unit.ns as f64), half.map(duration)),
+        "jain_index" => (format!("{mean:.3}"), half.map(significant)),
+        _ => (plain_number(mean), half.map(significant)),
     };
     let title = spread.map_or_else(String::new, |spread| {
         format!(" title=\"95 % confidence: \u{b1}{spread} over {} runs\"", estimate.count)

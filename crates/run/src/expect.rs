@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether a run met what its workload expects: `expect` of a workload file against the measures.
 //!
-//! Names are those of docs/reference/measures.md, read from the very types that hold the measures:
-//! a number such as `nr_switches`; a number of a distribution, `wakeup_latency_ns_p99` (or with a
-//! dot, `wakeup_latency.ns_p99`); and for a task, a number over all tasks of its description:
+//! Names are those of docs/reference/measures.md, as `schedlab_metrics` declares them: a number
+//! such as `nr_switches`; a number of a distribution, `wakeup_latency_ns_p99` (or with a dot,
+//! `wakeup_latency.ns_p99`); and for a task, a number over all tasks of its description:
 //! `turnaround_ns_mean`, `_min`, `_max`, `_sum`, and the quartiles `_q1`, `_median`, `_q3`. Values
 //! are compared in millionths, so that a number in a file is compared as it is written. Left out:
 //! expectations over several runs.
 
-use schedlab_metrics::{RunMeasures, RunTotals, TaskMeasures};
+use crate::values;
+use schedlab_metrics::{Measures, Number, RunMeasures, TaskMeasures};
 use schedlab_model::{Comparison, Expectation, Subject, Workload};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// What came of one expectation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -39,30 +39,19 @@ pub struct Expected {
 /// Numbers over all tasks of a description, by the end of the measure's name.
 const OVER_TASKS: [&str; 7] = ["_mean", "_min", "_max", "_sum", "_q1", "_median", "_q3"];
 
-/// How a measure is found.
-enum Found {
-    /// In the measures of one task or of the run.
-    One(Option<i128>),
-    /// No such measure, or no number.
-    Unknown,
-}
-
 /// Checks that the measures that a workload names exist, before anything runs.
 pub fn check(workload: &Workload) -> Result<(), String> {
-    let task = to_value(&TaskMeasures::default());
-    let run = to_value(&RunTotals::default());
     for expectation in &workload.expect {
         let measure = normal(&expectation.measure);
-        let (values, of, over_tasks) = match expectation.subject {
-            Subject::Total => (&run, "run", false),
-            Subject::Task(_) => (&task, "task", true),
+        let (names, of, over_tasks) = match expectation.subject {
+            Subject::Total => (values::measure_names(), "run", false),
+            Subject::Task(_) => (TaskMeasures::names(), "task", true),
         };
-        let known = |name: &str| !matches!(look_up(values, name), Found::Unknown);
+        let is_known = |name: &str| names.iter().any(|known| known == name);
         let stem = over_tasks.then(|| stem(&measure)).flatten();
-        if known(&measure) || stem.is_some_and(|(stem, _)| known(stem)) {
+        if is_known(&measure) || stem.is_some_and(|(stem, _)| is_known(stem)) {
             continue;
         }
-        let names = names(values);
         return Err(format!(
             "expectation of {:?}: no measure of a {of} is called so: allowed are {}{}",
             expectation.measure,
@@ -82,14 +71,10 @@ pub fn evaluate(workload: &Workload, measures: &RunMeasures) -> Vec<Expected> {
     if workload.expect.is_empty() {
         return Vec::new();
     }
-    let totals = to_value(&measures.totals);
     let one = |expectation: &Expectation| match &expectation.subject {
         Subject::Total => {
-            let found = match look_up(&totals, &normal(&expectation.measure)) {
-                Found::One(value) => value,
-                Found::Unknown => None,
-            };
-            outcome(expectation, found, None)
+            let found = measures.number(&normal(&expectation.measure)).flatten();
+            outcome(expectation, found.map(Number::millionths), None)
         }
         Subject::Task(name) => of_tasks(workload, measures, expectation, name),
     };
@@ -112,16 +97,7 @@ fn of_tasks(
         .iter()
         .filter(|task| task.name == name || description(task) == Some(name))
         .collect();
-    let values = |name: &str| -> Option<Vec<Option<i128>>> {
-        tasks
-            .iter()
-            .map(|task| match look_up(&to_value(task), name) {
-                Found::One(value) => Some(value),
-                Found::Unknown => None,
-            })
-            .collect()
-    };
-    if let Some(values) = values(&measure) {
+    if let Some(values) = values_of(&tasks, &measure) {
         let named = values.into_iter().zip(&tasks);
         let mut worst: Option<(Option<i128>, &str)> = None;
         for (value, task) in named {
@@ -134,10 +110,16 @@ fn of_tasks(
         return outcome(expectation, value.flatten(), task);
     }
     let over_all = stem(&measure).and_then(|(stem, end)| {
-        let values: Option<Vec<i128>> = values(stem)?.into_iter().collect();
+        let values: Option<Vec<i128>> = values_of(&tasks, stem)?.into_iter().collect();
         over(&values?, end)
     });
     outcome(expectation, over_all, None)
+}
+
+/// A measure of each of these tasks, in millionths; the outer `None`: there is no such measure.
+fn values_of(tasks: &[&TaskMeasures], name: &str) -> Option<Vec<Option<i128>>> {
+    let value = |task: &&TaskMeasures| Some(task.number(name)?.map(Number::millionths));
+    tasks.iter().map(value).collect()
 }
 
 /// Whether a task without the measure, or with this one, is further from what is expected.
@@ -173,21 +155,11 @@ fn from_millionths(value: i128) -> f64 {
     value as f64 / 1e6
 }
 
-/// Names of all measures of a task.
-pub fn task_measure_names() -> Vec<String> {
-    names(&to_value(&TaskMeasures::default()))
-}
-
 /// A measure of one task, or one over several by the end of its name; `None` where a task lacks it
 /// or it is no single number.
 pub fn number_of_tasks(tasks: &[&TaskMeasures], name: &str) -> Option<f64> {
-    let values = |name: &str| -> Option<Vec<i128>> {
-        let value = |task: &&TaskMeasures| match look_up(&to_value(task), name) {
-            Found::One(value) => value,
-            Found::Unknown => None,
-        };
-        tasks.iter().map(value).collect()
-    };
+    let values =
+        |name: &str| -> Option<Vec<i128>> { values_of(tasks, name)?.into_iter().collect() };
     let found = match values(name) {
         Some(found) if found.len() == 1 => Some(found[0]),
         _ => stem(name).and_then(|(stem, end)| over(&values(stem)?, end)),
@@ -231,63 +203,10 @@ fn normal(measure: &str) -> String {
     measure.replace('.', "_")
 }
 
-fn to_value(measures: &impl Serialize) -> Value {
-    // Plain structs of numbers and strings always have a JSON form.
-    serde_json::to_value(measures).unwrap_or_default()
-}
-
-/// The number called `name` in a set of measures, in millionths.
-fn look_up(values: &Value, name: &str) -> Found {
-    if let Some(value) = values.get(name)
-        && !value.is_object()
-    {
-        return number(value);
-    }
-    let members = values.as_object().into_iter().flatten();
-    let distributions = members.filter(|(_, value)| value.is_object());
-    for (distribution, fields) in distributions {
-        let field =
-            name.strip_prefix(distribution.as_str()).and_then(|rest| rest.strip_prefix('_'));
-        if let Some(value) = field.and_then(|field| fields.get(field)) {
-            return number(value);
-        }
-    }
-    Found::Unknown
-}
-
-fn number(value: &Value) -> Found {
-    match value {
-        Value::Null => Found::One(None),
-        Value::Number(number) => {
-            let whole = number.as_u64().map(i128::from).or(number.as_i64().map(i128::from));
-            let millionths = whole.map(|whole| whole * 1_000_000);
-            // Rounded: a share of 0.74 measured as 0.7399999996 is at least 0.74.
-            let rounded = || number.as_f64().map(|float| (float * 1e6).round() as i128);
-            Found::One(millionths.or_else(rounded))
-        }
-        _ => Found::Unknown,
-    }
-}
-
-/// Every name that [`look_up`] finds.
-fn names(values: &Value) -> Vec<String> {
-    let mut names = Vec::new();
-    for (name, value) in values.as_object().into_iter().flatten() {
-        match value {
-            Value::Object(fields) => {
-                names.extend(fields.keys().map(|field| format!("{name}_{field}")));
-            }
-            value if !matches!(number(value), Found::Unknown) => names.push(name.clone()),
-            _ => {}
-        }
-    }
-    names
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_metrics::Distribution;
+    use schedlab_metrics::{Distribution, RunTotals};
     use schedlab_model::TaskSpec;
     use schedlab_model::program::ProgramBuilder;
 
@@ -310,8 +229,8 @@ mod tests {
             spec: Some(spec),
             name: name.into(),
             turnaround_ns,
-            cpu_share,
-            wait: Distribution { count: 3, ns_max: 900, ..Distribution::default() },
+            cpu_share: Some(cpu_share),
+            wait: Distribution { count: Some(3), ns_max: Some(900), ..Distribution::default() },
             ..TaskMeasures::default()
         };
         let tasks = vec![
@@ -321,11 +240,11 @@ mod tests {
         ];
         let totals = RunTotals {
             nr_switches: 7,
-            jain_index: 0.9,
-            run_delay: Distribution { count: 2, ns_p99: 50, ..Distribution::default() },
+            jain_index: Some(0.9),
+            run_delay: Distribution { count: Some(2), ns_p99: Some(50), ..Distribution::default() },
             ..RunTotals::default()
         };
-        (workload, RunMeasures { totals, tasks })
+        (workload, RunMeasures { totals, model: None, tasks })
     }
 
     fn holds(task: &str, measure: &str, comparison: Comparison, value: f64) -> bool {
@@ -372,6 +291,18 @@ mod tests {
         measures.tasks.truncate(2);
         workload.expect = vec![expectation("b", "nr_wakeups", AtMost, 5.0)];
         assert!(!evaluate(&workload, &measures)[0].holds, "no such task ran");
+    }
+
+    /// A mean of nothing and a counter that the lane does not have are no 0.
+    #[test]
+    fn what_a_run_does_not_have_meets_nothing() {
+        for measure in ["turnaround_ns_mean", "nr_interrupts", "wakeup_latency.ns_max"] {
+            assert!(!holds("", measure, Comparison::AtMost, 5.0), "{measure}");
+        }
+        let (mut workload, mut measures) = measured();
+        measures.model = Some(Default::default());
+        workload.expect = vec![expectation("", "nr_interrupts", Comparison::AtMost, 5.0)];
+        assert!(evaluate(&workload, &measures)[0].holds, "a measured 0");
     }
 
     #[test]

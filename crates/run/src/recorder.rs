@@ -23,7 +23,6 @@ impl From<schedlab_trace::Slice> for Slice {
 /// The sink of a lane: measures, slices, progress.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    nr_cpus: u32,
     keep: Keep,
     collector: Collector,
     analyser: Option<Box<Analyser>>,
@@ -49,7 +48,6 @@ impl Recorder {
     /// A recorder for a run that may use `nr_cpus` CPUs.
     pub fn new(nr_cpus: u32, keep: Keep) -> Self {
         Self {
-            nr_cpus,
             keep,
             collector: Collector::new(nr_cpus),
             analyser: None,
@@ -75,15 +73,13 @@ impl Recorder {
 
     /// Sets the number of CPUs, where it is known only after the events: a trace of another tool.
     pub fn set_cpus(&mut self, nr_cpus: u32) {
-        self.nr_cpus = nr_cpus;
         self.collector.set_cpus(nr_cpus);
     }
 
     /// The result for a run of `workload`, whose launchers are left out of the totals. Call after
     /// `end`.
     pub fn finish(mut self, workload: &Workload) -> Recorded {
-        let mut measures = self.collector.finish();
-        launchers::leave_out(&mut measures, workload, self.nr_cpus);
+        let measures = self.collector.finish_without(launchers::of_workload(workload));
         self.slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.end_ns));
         Recorded {
             measures,

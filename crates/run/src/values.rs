@@ -2,13 +2,11 @@
 //! What a run is told apart by, and what it measured, both by name: `scheduler`, `cpus`, an axis;
 //! `turnaround_ns_mean`, `wakeup_latency_ns_p99`.
 //!
-//! Measures are read from the very shape that is printed as JSON, so that a new one needs no line
-//! here: a number of the totals has its own name, a number of a distribution the name of the
-//! distribution before its own.
+//! Names and units of measures are those that `schedlab_metrics` declares. A figure that a program
+//! printed has the unit that its name ends in.
 
-use crate::RunResult;
-use schedlab_metrics::{Distribution, RunMeasures, RunTotals};
-use serde_json::{Map, Value};
+use crate::{RunResult, expect};
+use schedlab_metrics::{Measures, ModelCounters, RunMeasures, RunTotals, TaskMeasures, Unit};
 use std::collections::BTreeMap;
 
 /// Measures that a table shows if nothing is said.
@@ -22,12 +20,13 @@ pub const MEASURES_DEFAULT: [&str; 5] = [
 
 /// Names of all measures of a run, in the order of the JSON.
 pub fn measure_names() -> Vec<String> {
-    flatten(&RunTotals::default()).into_iter().map(|(name, _)| name).collect()
+    RunMeasures::default().numbers().into_iter().map(|(name, _, _)| name).collect()
 }
 
 /// Every measure of a run; `None` where the run has no such value: nothing exited, nobody slept.
 pub fn measure_values(measures: &RunMeasures) -> Vec<(String, Option<f64>)> {
-    flatten(&measures.totals)
+    let numbers = measures.numbers().into_iter();
+    numbers.map(|(name, _, number)| (name, number.map(|number| number.as_f64()))).collect()
 }
 
 /// Every measure of a run, then the figures that its program printed.
@@ -37,55 +36,33 @@ pub fn run_values(run: &RunResult) -> Vec<(String, Option<f64>)> {
     values
 }
 
+/// A measure of a run, or a figure that its program printed; `None` where it has no such value.
+pub fn run_value(run: &RunResult, name: &str) -> Option<f64> {
+    match run.measures.number(name) {
+        Some(number) => number.map(|number| number.as_f64()),
+        None => run.figures.get(name).copied(),
+    }
+}
+
 /// Whether a measure is a time in nanoseconds.
 pub fn is_time(measure: &str) -> bool {
-    measure.split('_').any(|word| word == "ns")
+    unit_of(measure) == Unit::Ns
 }
 
-/// Unit of a measure, by the rule that names keep: `ns`, `1/s`, `count`, or 1 for a part of one.
+/// Unit of a measure: `ns`, `1/s`, `count`, or 1 for a part of one.
 pub fn unit(measure: &str) -> &'static str {
-    if is_time(measure) {
-        "ns"
-    } else if measure.ends_with("_per_s") {
-        "1/s"
-    } else if measure.starts_with("nr_") || measure.ends_with("_count") {
-        "count"
-    } else {
-        "1"
-    }
+    unit_of(measure).symbol()
 }
 
-fn flatten(totals: &RunTotals) -> Vec<(String, Option<f64>)> {
-    let Ok(Value::Object(totals)) = serde_json::to_value(totals) else { return Vec::new() };
-    let is_empty = |name: &str| totals.get(name).is_some_and(is_empty_distribution);
-    let mut values = Vec::new();
-    for (name, value) in &totals {
-        match value {
-            // A mean of nothing stands as 0.
-            Value::Number(number) => {
-                let of = name.strip_suffix("_ns_mean");
-                let value = number.as_f64().filter(|_| !of.is_some_and(is_empty));
-                values.push((name.clone(), value));
-            }
-            Value::Null => values.push((name.clone(), None)),
-            Value::Object(parts) => {
-                let has_values = !is_empty_distribution(value);
-                for (part, number) in parts {
-                    let joined = format!("{name}_{part}");
-                    let number = number.as_f64().filter(|_| has_values || part == "count");
-                    if !totals.contains_key(&joined) {
-                        values.push((joined, number));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    values
-}
-
-fn is_empty_distribution(value: &Value) -> bool {
-    value.get("count").and_then(Value::as_u64) == Some(0)
+/// The unit that a measure of a run or of tasks declares; that of any other name is the one of a
+/// program's figure.
+pub fn unit_of(measure: &str) -> Unit {
+    let of_run = || RunTotals::unit(measure).or_else(|| ModelCounters::unit(measure));
+    let of_task = || {
+        let stem = expect::stem(measure).map_or(measure, |(stem, _)| stem);
+        TaskMeasures::unit(measure).or_else(|| TaskMeasures::unit(stem))
+    };
+    of_run().or_else(of_task).unwrap_or_else(|| Unit::of_name(measure))
 }
 
 /// Scheduler as a study names it: `linux-6.12:FIFO` where a model's tasks got another policy.
@@ -136,21 +113,10 @@ pub fn condition(run: &RunResult) -> BTreeMap<String, String> {
     all
 }
 
-/// The parts of a distribution, for documentation: `ns_mean`, `ns_p99` ...
-pub fn distribution_parts() -> Vec<String> {
-    match serde_json::to_value(Distribution::default()) {
-        Ok(Value::Object(parts)) => names(parts),
-        _ => Vec::new(),
-    }
-}
-
-fn names(parts: Map<String, Value>) -> Vec<String> {
-    parts.into_iter().map(|(name, _)| name).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_metrics::Distribution;
 
     fn value(measures: &RunMeasures, name: &str) -> Option<f64> {
         measure_values(measures).into_iter().find(|(known, _)| known == name).unwrap().1
@@ -166,21 +132,39 @@ mod tests {
         sorted.sort();
         sorted.dedup();
         assert_eq!(sorted.len(), names.len(), "a name stands for one measure");
+    }
+
+    #[test]
+    fn units_are_those_that_measures_declare() {
+        for (name, wanted) in [
+            ("run_delay_ns_p99", "ns"),
+            ("wait_count", "count"),
+            ("throughput_per_s", "1/s"),
+            ("nr_lock_waits", "count"),
+            ("cpu_share_median", "1"),
+            ("sleep_ns_q1", "ns"),
+            ("frames_per_s", "1/s"),
+            ("pass_ns", "ns"),
+        ] {
+            assert_eq!(unit(name), wanted, "{name}");
+        }
         assert!(is_time("run_delay_ns_p99") && !is_time("throughput_per_s"));
-        assert!(distribution_parts().contains(&"ns_p99".to_string()));
     }
 
     #[test]
     fn what_did_not_happen_has_no_value() {
         let mut measures = RunMeasures::default();
         measures.totals.nr_switches = 4;
-        for absent in ["turnaround_ns_mean", "turnaround_ns_p99", "makespan_ns"] {
+        for absent in ["turnaround_ns_mean", "turnaround_ns_p99", "turnaround_count", "makespan_ns"]
+        {
             assert_eq!(value(&measures, absent), None, "{absent}");
         }
         assert_eq!(value(&measures, "nr_switches"), Some(4.0));
+        measures.totals.turnaround.count = Some(0);
         assert_eq!(value(&measures, "turnaround_count"), Some(0.0));
-        measures.totals.turnaround = Distribution { count: 1, ns_p99: 7, ..Default::default() };
-        measures.totals.turnaround_ns_mean = 5;
+        measures.totals.turnaround =
+            Distribution { count: Some(1), ns_p99: Some(7), ..Default::default() };
+        measures.totals.turnaround_ns_mean = Some(5);
         assert_eq!(value(&measures, "turnaround_ns_p99"), Some(7.0));
         assert_eq!(value(&measures, "turnaround_ns_mean"), Some(5.0));
     }

@@ -5,8 +5,8 @@
 //! have happened gives an error, never a number.
 
 use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate};
-use schedlab_metrics::RunTotals;
 use schedlab_metrics::totals::settle;
+use schedlab_metrics::{ModelCounters, RunTotals};
 use schedlab_model::machine::SMT_SPEED_FULL;
 use schedlab_model::{
     Costs, CpuMask, Machine, Memory, Nanos, Op, Preempt, SchedAttr, TaskSpec, TraceSink, Workload,
@@ -169,7 +169,7 @@ impl SimLane {
             ))
         })?;
         let mut recorded = recorder.finish(&request.workload);
-        tell_outcome(&mut recorded.measures.totals, &outcome);
+        recorded.measures.model = Some(counters(&outcome));
         if knows_work(&request.workload, &machine) {
             tell_user_time(&mut recorded.measures.totals, &outcome, nr_cpus);
         }
@@ -212,14 +212,16 @@ fn groups(workload: &Workload, outcome: &SimOutcome) -> Vec<GroupResult> {
 }
 
 /// What the engine knows and the trace does not.
-fn tell_outcome(totals: &mut RunTotals, outcome: &SimOutcome) {
-    totals.nr_interrupts = outcome.nr_interrupts;
-    totals.interrupt_ns = outcome.interrupt_ns;
-    totals.cache_refill_ns = outcome.cache_refill_ns;
-    totals.nr_entries_scanned = outcome.nr_entries_scanned;
-    totals.nr_lock_waits = outcome.nr_lock_waits;
-    totals.lock_wait_ns = outcome.lock_wait_ns;
-    totals.lock_transfer_ns = outcome.lock_transfer_ns;
+fn counters(outcome: &SimOutcome) -> ModelCounters {
+    ModelCounters {
+        nr_interrupts: outcome.nr_interrupts,
+        interrupt_ns: outcome.interrupt_ns,
+        cache_refill_ns: outcome.cache_refill_ns,
+        nr_entries_scanned: outcome.nr_entries_scanned,
+        nr_lock_waits: outcome.nr_lock_waits,
+        lock_wait_ns: outcome.lock_wait_ns,
+        lock_transfer_ns: outcome.lock_transfer_ns,
+    }
 }
 
 /// Whether what programs ask for is the CPU time that they get for themselves: not where hardware

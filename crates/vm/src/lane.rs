@@ -368,9 +368,9 @@ impl VmLane {
             machine: guests.machine,
             ..RunResult::of(self.kind(), request, recorded)
         };
-        for task in result.measures.tasks.iter_mut().filter(|task| task.pid == 0) {
+        for task in result.measures.tasks.iter_mut().filter(|task| task.pid.is_none()) {
             let same = guests.measures.tasks.iter().find(|found| found.id == task.id);
-            task.pid = same.map_or(0, |found| found.pid);
+            task.pid = same.and_then(|found| found.pid);
         }
         result.warnings.extend(io_warning(&request.workload));
         add_identity(&mut result, job, &trace);

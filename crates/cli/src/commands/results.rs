@@ -3,10 +3,11 @@
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
-use crate::table::{self, digits, duration, maybe_duration, number, percent};
+use crate::table::{self, digits, duration, maybe_duration, number, or_dash, percent};
 use schedlab_lab::{Experiment, ExperimentResult, FigureKind};
+use schedlab_metrics::ModelCounters;
 use schedlab_metrics::stats::Summary;
-use schedlab_run::{Expected, GroupResult, RunResult};
+use schedlab_run::{Expected, GroupResult, RunResult, values};
 
 /// Tasks that a table shows; the others are counted.
 const TASKS_SHOWN: usize = 40;
@@ -75,15 +76,11 @@ fn task_table(run: &RunResult) -> String {
             number(maybe_duration(task.turnaround_ns)),
             number(duration(task.cpu_time_ns)),
             number(duration(task.run_delay_ns)),
-            number(percent(task.cpu_share)),
+            number(or_dash(task.cpu_share, percent)),
             number(task.nr_voluntary_switches + task.nr_involuntary_switches),
             number(task.nr_involuntary_switches),
-            number(task.nr_migrations),
-            number(if task.wakeup_latency.count == 0 {
-                "-".into()
-            } else {
-                duration(task.wakeup_latency.ns_p99)
-            }),
+            number(or_dash(task.nr_migrations, |count| count.to_string())),
+            number(maybe_duration(task.wakeup_latency.ns_p99)),
         ]);
     }
     table::render(&rows)
@@ -92,28 +89,32 @@ fn task_table(run: &RunResult) -> String {
 /// The totals on one line.
 pub fn totals(run: &RunResult) -> String {
     let totals = &run.measures.totals;
-    let interrupts = match totals.nr_interrupts {
-        0 => String::new(),
-        count => format!(", {count} interrupts of {}", duration(totals.interrupt_ns)),
-    };
-    let refills = match totals.cache_refill_ns {
-        0 => String::new(),
-        ns => format!(", {} refilling caches", duration(ns)),
-    };
-    let locks = match totals.lock_wait_ns {
-        0 => String::new(),
-        ns => format!(", {} spinning for locks", duration(ns)),
-    };
     format!(
-        "makespan {}, throughput {}/s, utilisation {}, Jain index {:.3}, {} switches, \
-         {} migrations{interrupts}{refills}{locks}",
+        "makespan {}, throughput {}, utilisation {}, Jain index {}, {} switches, {} migrations{}",
         maybe_duration(totals.makespan_ns),
-        digits(totals.throughput_per_s),
-        percent(totals.utilisation),
-        totals.jain_index,
+        or_dash(totals.throughput_per_s, |value| format!("{}/s", digits(value))),
+        or_dash(totals.utilisation, percent),
+        or_dash(totals.jain_index, |index| format!("{index:.3}")),
         totals.nr_switches,
-        totals.nr_migrations
+        or_dash(totals.nr_migrations, |count| count.to_string()),
+        run.measures.model.as_ref().map_or_else(String::new, counters)
     )
+}
+
+/// What the simulator counted beside, where there was any.
+fn counters(model: &ModelCounters) -> String {
+    let mut text = String::new();
+    if model.nr_interrupts > 0 {
+        let ns = duration(model.interrupt_ns);
+        text += &format!(", {} interrupts of {ns}", model.nr_interrupts);
+    }
+    if model.cache_refill_ns > 0 {
+        text += &format!(", {} refilling caches", duration(model.cache_refill_ns));
+    }
+    if model.lock_wait_ns > 0 {
+        text += &format!(", {} spinning for locks", duration(model.lock_wait_ns));
+    }
+    text
 }
 
 /// An expectation that does not hold, and the run in which.
@@ -169,7 +170,7 @@ impl Expectations {
         }
         let mut rows = table::table(&["run", "task", "measure", "expected", "found", "in"]);
         for Unmet { run, expected } in self.unmet.iter().take(UNMET_MAX) {
-            let is_time = expected.measure.split(['_', '.']).any(|word| word == "ns");
+            let is_time = values::is_time(&expected.measure.replace('.', "_"));
             let show = |value: f64| match is_time && value >= 0.0 {
                 true => duration(value.round() as u64),
                 false => value.to_string(),
@@ -219,51 +220,45 @@ fn scheduler_label(run: &RunResult) -> String {
     }
 }
 
-/// Mean over repetitions, with half the width of the 95 % confidence interval where there are
-/// enough of them.
-fn mean(runs: &[&RunResult], measure: impl Fn(&RunResult) -> Option<f64>, time: bool) -> String {
-    let values: Vec<f64> = runs.iter().filter_map(|run| measure(run)).collect();
+/// Mean of a measure over repetitions, with half the width of the 95 % confidence interval where
+/// there are enough of them.
+fn mean(runs: &[&RunResult], measure: &str) -> String {
+    let values: Vec<f64> = runs.iter().filter_map(|run| values::run_value(run, measure)).collect();
     if values.is_empty() {
         return "-".into();
     }
     let summary = Summary::of(&values);
-    let show = |value: f64| if time { duration(value.round() as u64) } else { digits(value) };
+    let is_time = values::is_time(measure);
+    let show = |value: f64| if is_time { duration(value.round() as u64) } else { digits(value) };
     match summary.ci95_half_width {
         Some(half) if half > 0.0 => format!("{} \u{b1} {}", show(summary.mean), show(half)),
         _ => show(summary.mean),
     }
 }
 
+/// Columns of a comparison: their heads, and their measures.
+const COMPARED: [(&str, &str); 7] = [
+    ("turnaround", "turnaround_ns_mean"),
+    ("response", "response_ns_mean"),
+    ("makespan", "makespan_ns"),
+    ("throughput/s", "throughput_per_s"),
+    ("run delay", "run_delay_ns_mean"),
+    ("switches", "nr_switches"),
+    ("Jain", "jain_index"),
+];
+
 /// A table of schedulers, one row each, means over repetitions.
 pub fn comparison<'t>(runs: impl Iterator<Item = &'t RunResult>) -> String {
-    let mut output = table::table(&[
-        "lane",
-        "scheduler",
-        "runs",
-        "turnaround",
-        "response",
-        "makespan",
-        "throughput/s",
-        "run delay",
-        "switches",
-        "Jain",
-    ]);
+    let heads = COMPARED.map(|(head, _)| head);
+    let mut output = table::table(&[&["lane", "scheduler", "runs"], &heads[..]].concat());
     for row in rows(runs) {
-        let time = |measure: fn(&RunResult) -> Option<f64>| number(mean(&row.runs, measure, true));
-        let plain =
-            |measure: fn(&RunResult) -> Option<f64>| number(mean(&row.runs, measure, false));
-        output.add_row([
+        let start = [
             comfy_table::Cell::new(row.lane),
             comfy_table::Cell::new(&row.scheduler),
             number(row.runs.len()),
-            time(|run| Some(run.measures.totals.turnaround_ns_mean as f64)),
-            time(|run| Some(run.measures.totals.response_ns_mean as f64)),
-            time(|run| run.measures.totals.makespan_ns.map(|ns| ns as f64)),
-            plain(|run| Some(run.measures.totals.throughput_per_s)),
-            time(|run| Some(run.measures.totals.run_delay.ns_mean as f64)),
-            plain(|run| Some(run.measures.totals.nr_switches as f64)),
-            plain(|run| Some(run.measures.totals.jain_index)),
-        ]);
+        ];
+        let means = COMPARED.iter().map(|(_, measure)| number(mean(&row.runs, measure)));
+        output.add_row(start.into_iter().chain(means));
     }
     table::render(&output)
 }
@@ -318,7 +313,7 @@ mod tests {
     fn run(scheduler: &str, turnaround_ns_mean: u64) -> RunResult {
         let mut run =
             RunResult { lane: "sim".into(), scheduler: scheduler.into(), ..Default::default() };
-        run.measures.totals.turnaround_ns_mean = turnaround_ns_mean;
+        run.measures.totals.turnaround_ns_mean = Some(turnaround_ns_mean);
         run
     }
 

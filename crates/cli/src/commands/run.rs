@@ -153,7 +153,7 @@ fn run_copies(
     let measures = if is_recorded {
         recorded.measures
     } else {
-        schedlab_host::result::measures_without_trace(&outcome.host, cpus.weight())
+        schedlab_host::result::measures_without_trace(&outcome.host, &workload, cpus.weight())
     };
     Ok(RunResult {
         schema_version: SCHEMA_VERSION,

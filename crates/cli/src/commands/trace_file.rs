@@ -159,7 +159,7 @@ impl<'o> SliceLines<'o> {
 impl TraceSink for SliceLines<'_> {
     fn task(&mut self, _id: TaskId, info: &TaskInfo) {
         self.names.push(info.name.clone());
-        self.is_wanted.push(self.wanted.has(&info.name, info.pid));
+        self.is_wanted.push(self.wanted.has(&info.name, Some(info.pid).filter(|pid| *pid > 0)));
     }
 
     fn event(&mut self, event: &Event) {

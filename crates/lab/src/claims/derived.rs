@@ -5,6 +5,7 @@
 //! has no value of it.
 
 use super::evaluate::{is_named, line};
+use schedlab_metrics::Unit;
 use schedlab_run::{ProgressCurve, RunResult, Slice};
 use std::collections::BTreeMap;
 
@@ -15,6 +16,8 @@ pub struct Derived {
     pub name: &'static str,
     /// What it is.
     pub text: &'static str,
+    /// Unit.
+    pub unit: Unit,
     /// Whether it is one of tasks, chosen by `task=`.
     pub of_task: bool,
     /// Its value; the second argument chooses tasks by name.
@@ -27,18 +30,21 @@ pub const DERIVED: &[Derived] = &[
         name: "progress_r2_min",
         text: "how well a straight line through a task's progress against time fits: the least R^2 \
                of the run's tasks",
+        unit: Unit::Ratio("0 to 1"),
         of_task: false,
         value: |run, _| of_curves(run, progress_r2, f64::min),
     },
     Derived {
         name: "progress_gap_ns_max",
         text: "the longest time between two units of progress of one task, ns",
+        unit: Unit::Ns,
         of_task: false,
         value: |run, _| of_curves(run, progress_gap, f64::max),
     },
     Derived {
         name: "nr_running_max",
         text: "most tasks that were on a CPU at one moment",
+        unit: Unit::Count,
         of_task: false,
         value: |run, _| nr_running_max(&run.slices),
     },
@@ -46,6 +52,7 @@ pub const DERIVED: &[Derived] = &[
         name: "finish_spread",
         text: "the last exit by the first, from the first release on, less 1: 0 if all end \
                together",
+        unit: Unit::Ratio("0 and more"),
         of_task: false,
         value: |run, _| finish_spread(run),
     },
@@ -53,18 +60,21 @@ pub const DERIVED: &[Derived] = &[
         name: "slice_ns_mean_contended",
         text: "mean stay on a CPU while every task of the run was alive, that is before the first \
                exit, ns",
+        unit: Unit::Ns,
         of_task: false,
         value: |run, _| mean_slice(run, |_| true),
     },
     Derived {
         name: "cpu_share_contended",
         text: "the tasks' part of the CPU time that was used before the first exit, 0 to 1",
+        unit: Unit::Ratio("0 to 1"),
         of_task: true,
         value: cpu_share_contended,
     },
     Derived {
         name: "slice_ns_mean_contended",
         text: "mean stay of these tasks on a CPU before the first exit of any task, ns",
+        unit: Unit::Ns,
         of_task: true,
         value: |run, task| {
             let ids = ids(run, task);

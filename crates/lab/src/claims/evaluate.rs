@@ -16,7 +16,7 @@
 use super::bounds::{Bounds, Lies};
 use super::derived::{DERIVED, Derived};
 use super::expression::{Expr, MeasureRef, Operator, Series, Unary};
-use schedlab_metrics::stats;
+use schedlab_metrics::{Measures, TaskMeasures, stats};
 use schedlab_run::place::unknown;
 use schedlab_run::{RunResult, StudyError, expect, values};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,7 +111,7 @@ pub(super) fn check_measure(measure: &MeasureRef, figures: &[String]) -> Result<
     }
     let derived = DERIVED.iter().filter(|derived| derived.of_task == of_task);
     let mut known: Vec<String> = derived.map(|derived| derived.name.to_string()).collect();
-    known.extend(if of_task { expect::task_measure_names() } else { values::measure_names() });
+    known.extend(if of_task { TaskMeasures::names() } else { values::measure_names() });
     known.extend(figures.iter().filter(|_| !of_task).cloned());
     let is_known = |name: &str| known.iter().any(|known| known == name);
     if is_known(&measure.name)
@@ -347,10 +347,7 @@ fn value_of(run: &RunResult, name: &str, task: Option<&str>) -> Option<f64> {
         return (derived.value)(run, task.unwrap_or_default());
     }
     match task {
-        None => {
-            let all = values::run_values(run);
-            all.into_iter().find(|(known, _)| known == name)?.1
-        }
+        None => values::run_value(run, name),
         Some(task) => {
             let tasks = run.measures.tasks.iter();
             let tasks: Vec<_> = tasks.filter(|known| is_named(&known.name, task)).collect();
@@ -436,7 +433,6 @@ pub(super) fn line(xs: &[f64], ys: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_metrics::TaskMeasures;
 
     fn run(lane: &str, n: u32, repetition: u32, switches: u64) -> RunResult {
         let mut run = RunResult { lane: lane.into(), repetition, ..RunResult::default() };

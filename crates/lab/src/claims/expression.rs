@@ -14,6 +14,8 @@
 //! What stands in brackets is text up to the next comma: names of dimensions and their values.
 //! `evaluate` gives it its meaning.
 
+use super::derived::DERIVED;
+use schedlab_metrics::Unit;
 use schedlab_workload::units;
 use std::fmt;
 use winnow::combinator::{alt, cut_err, delimited, fail, opt, preceded, separated, terminated};
@@ -162,9 +164,9 @@ impl Expr {
         match self {
             Self::Number(_) | Self::Variable(_) => Some(0),
             Self::Time(_) => Some(1),
-            Self::Measure(measure) => Some(match schedlab_run::values::unit(&measure.name) {
-                "ns" => 1,
-                "1/s" => -1,
+            Self::Measure(measure) => Some(match unit_of(&measure.name) {
+                Unit::Ns => 1,
+                Unit::PerSecond => -1,
                 _ => 0,
             }),
             Self::Unary(Unary::Negate | Unary::Abs, inner) => inner.power_of_time(),
@@ -223,6 +225,12 @@ impl Expr {
             }
         }
     }
+}
+
+/// The unit that a measure of claims, of runs or of tasks declares.
+fn unit_of(measure: &str) -> Unit {
+    let derived = DERIVED.iter().find(|known| known.name == measure);
+    derived.map_or_else(|| schedlab_run::values::unit_of(measure), |known| known.unit)
 }
 
 /// Deepest nesting of brackets and signs.

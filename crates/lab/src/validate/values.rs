@@ -41,8 +41,8 @@ pub(super) fn values(
     pooled: &BTreeSet<String>,
 ) -> BTreeMap<String, f64> {
     if metric == Metric::NrMigrations {
-        let count = run.measures.totals.nr_migrations as f64;
-        return BTreeMap::from([(ALL_TASKS.to_string(), count)]);
+        let count = run.measures.totals.nr_migrations.map(|count| count as f64);
+        return count.map(|count| (ALL_TASKS.to_string(), count)).into_iter().collect();
     }
     let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for task in &run.measures.tasks {
@@ -67,12 +67,13 @@ const fn is_percentile(metric: Metric) -> bool {
 
 /// Value and weight.
 fn of_task(metric: Metric, task: &TaskMeasures) -> Option<(f64, f64)> {
-    let latency = |value: fn(&Distribution) -> u64| {
+    let latency = |value: fn(&Distribution) -> Option<u64>| {
         let latency = &task.wakeup_latency;
-        (latency.count >= WAKEUPS_MIN).then(|| (value(latency) as f64, latency.count as f64))
+        let count = latency.count.filter(|count| *count >= WAKEUPS_MIN)?;
+        Some((value(latency)? as f64, count as f64))
     };
     match metric {
-        Metric::CpuShare => Some((task.cpu_share, 1.0)),
+        Metric::CpuShare => task.cpu_share.map(|share| (share, 1.0)),
         Metric::NrSwitches => {
             Some(((task.nr_voluntary_switches + task.nr_involuntary_switches) as f64, 1.0))
         }
@@ -114,7 +115,8 @@ mod tests {
     }
 
     fn task(name: &str, delay: u64, count: u64, median: u64) -> TaskMeasures {
-        let wakeup_latency = Distribution { count, ns_median: median, ..Distribution::default() };
+        let wakeup_latency =
+            Distribution { count: Some(count), ns_median: Some(median), ..Distribution::default() };
         TaskMeasures {
             name: name.into(),
             run_delay_ns: delay,

@@ -3,8 +3,11 @@
 //! Shared by the example and the structure test.
 
 use schedlab_lab::{Experiment, ExperimentResult, FigureKind};
+use schedlab_metrics::samples::Samples;
 use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
-use schedlab_run::{MachineInfo, ProgressCurve, RunResult, Setting, Slice, Warning};
+use schedlab_run::{
+    MachineInfo, ProgressCurve, RunResult, SCHEMA_VERSION, Setting, Slice, Warning,
+};
 
 const MS: u64 = 1_000_000;
 
@@ -129,7 +132,7 @@ fn result(
                 turnaround_ns: Some(done_at[task]),
                 cpu_time_ns: work,
                 run_delay_ns: done_at[task].saturating_sub(work),
-                cpu_share: 1.0 / job.names.len() as f64,
+                cpu_share: Some(1.0 / job.names.len() as f64),
                 nr_involuntary_switches: mine.len() as u64 - 1,
                 nr_voluntary_switches: 1,
                 slice: distribution(mine),
@@ -144,7 +147,7 @@ fn result(
         Vec::new()
     };
     let mut run = RunResult {
-        schema_version: 1,
+        schema_version: SCHEMA_VERSION,
         schedlab_version: "0.1.0".into(),
         lane: line.lane.into(),
         scheduler: line.scheduler.into(),
@@ -152,7 +155,7 @@ fn result(
         seed: job.seed,
         source: if line.lane == "sim" { "simulated".into() } else { "bpf".into() },
         machine: machine(line, job.cpus),
-        measures: RunMeasures { totals, tasks },
+        measures: RunMeasures { totals, model: None, tasks },
         slices: if job.trace { slices.to_vec() } else { Vec::new() },
         progress,
         ..RunResult::default()
@@ -186,16 +189,16 @@ fn totals(tasks: &[TaskMeasures], slices: &[Slice], job: &Job<'_>) -> RunTotals 
         nr_tasks: n,
         nr_exited: n,
         makespan_ns: Some(makespan),
-        throughput_per_s: n as f64 * 1e9 / makespan as f64,
-        utilisation: busy as f64 / (makespan * u64::from(job.cpus)) as f64,
-        jain_index: 1.0,
+        throughput_per_s: Some(n as f64 * 1e9 / makespan as f64),
+        utilisation: Some(busy as f64 / (makespan * u64::from(job.cpus)) as f64),
+        jain_index: Some(1.0),
         cpu_time_ns: busy,
         run_delay_ns: delay.iter().sum(),
         nr_switches: slices.len() as u64,
         nr_voluntary_switches: n,
         nr_involuntary_switches: slices.len() as u64 - n,
-        turnaround_ns_mean: turnaround.iter().sum::<u64>() / n,
-        response_ns_mean: response.iter().sum::<u64>() / n,
+        turnaround_ns_mean: Some(turnaround.iter().sum::<u64>() / n),
+        response_ns_mean: Some(response.iter().sum::<u64>() / n),
         turnaround: distribution(turnaround),
         response: distribution(response),
         run_delay: distribution(delay),
@@ -204,21 +207,8 @@ fn totals(tasks: &[TaskMeasures], slices: &[Slice], job: &Job<'_>) -> RunTotals 
     }
 }
 
-fn distribution(mut values: Vec<u64>) -> Distribution {
-    values.sort_unstable();
-    if values.is_empty() {
-        return Distribution::default();
-    }
-    let at = |percent: usize| values[(values.len() - 1) * percent / 100];
-    Distribution {
-        count: values.len() as u64,
-        ns_min: values[0],
-        ns_mean: values.iter().sum::<u64>() / values.len() as u64,
-        ns_median: at(50),
-        ns_p95: at(95),
-        ns_p99: at(99),
-        ns_max: at(100),
-    }
+fn distribution(values: Vec<u64>) -> Distribution {
+    values.into_iter().collect::<Samples>().distribution()
 }
 
 /// A mark at each hundredth of the work.

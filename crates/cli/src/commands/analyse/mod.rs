@@ -36,8 +36,9 @@ pub struct Wanted(Vec<String>);
 
 impl Wanted {
     /// Whether a task is shown.
-    pub fn has(&self, name: &str, pid: u32) -> bool {
-        let is_it = |wanted: &String| wanted == name || wanted.parse() == Ok(pid);
+    pub fn has(&self, name: &str, pid: Option<u32>) -> bool {
+        let is_it =
+            |wanted: &String| wanted == name || (pid.is_some() && wanted.parse().ok() == pid);
         self.0.is_empty() || self.0.iter().any(is_it)
     }
 

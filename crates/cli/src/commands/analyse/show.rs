@@ -5,9 +5,9 @@ use super::Analysed;
 use crate::commands::results;
 use crate::error::CliResult;
 use crate::output::Out;
-use crate::table::{self, duration, number, percent};
+use crate::table::{self, duration, maybe_duration, number, or_dash, percent};
+use schedlab_metrics::TaskMeasures;
 use schedlab_metrics::cpu_use::CpuMeasures;
-use schedlab_metrics::{Distribution, TaskMeasures};
 
 /// Tasks that the table shows; the others are counted.
 const TASKS_SHOWN: usize = 40;
@@ -65,25 +65,23 @@ fn task_table(tasks: &[TaskMeasures]) -> String {
     let mut by_time: Vec<&TaskMeasures> = tasks.iter().collect();
     by_time.sort_by_key(|task| (std::cmp::Reverse(task.cpu_time_ns), task.id));
     for task in by_time.into_iter().take(TASKS_SHOWN) {
-        let of = |set: &Distribution, value: u64| match set.count {
-            0 => number("-"),
-            _ => number(duration(value)),
-        };
+        let time = |ns: Option<u64>| number(maybe_duration(ns));
+        let count = |count: Option<u64>| number(or_dash(count, |count| count.to_string()));
         rows.add_row([
             comfy_table::Cell::new(&task.name),
-            number(task.pid),
+            number(or_dash(task.pid, |pid| pid.to_string())),
             number(duration(task.cpu_time_ns)),
             number(duration(task.run_delay_ns)),
-            number(duration(task.sleep_ns)),
-            number(duration(task.blocked_io_ns)),
-            number(duration(task.unaccounted_ns)),
+            time(task.sleep_ns),
+            time(task.blocked_io_ns),
+            time(task.unaccounted_ns),
             number(task.nr_voluntary_switches + task.nr_involuntary_switches),
             number(task.nr_involuntary_switches),
-            number(task.nr_migrations),
-            number(task.nr_wakeups),
-            of(&task.wakeup_latency, task.wakeup_latency.ns_median),
-            of(&task.wakeup_latency, task.wakeup_latency.ns_p99),
-            of(&task.wait, task.wait.ns_max),
+            count(task.nr_migrations),
+            count(task.nr_wakeups),
+            time(task.wakeup_latency.ns_median),
+            time(task.wakeup_latency.ns_p99),
+            time(task.wait.ns_max),
         ]);
     }
     table::render(&rows)

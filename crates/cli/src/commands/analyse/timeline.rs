@@ -72,7 +72,7 @@ impl Timeline {
 
 impl TraceSink for Timeline {
     fn task(&mut self, _id: TaskId, info: &TaskInfo) {
-        self.is_wanted.push(self.wanted.has(&info.name, info.pid));
+        self.is_wanted.push(self.wanted.has(&info.name, Some(info.pid).filter(|pid| *pid > 0)));
     }
 
     fn event(&mut self, event: &Event) {

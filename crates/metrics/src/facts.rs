@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What measures are computed from: the account of a task, and the tasks of a run.
+
+use crate::account::Account;
+use crate::makespan::Window;
+use crate::measure::Measure;
+use crate::samples::Samples;
+use crate::{Distribution, TaskMeasures};
+use schedlab_model::Nanos;
+use schedlab_model::trace::TaskInfo;
+
+/// A measure of a task.
+pub(crate) type OfTask<T> = Measure<for<'f, 'a> fn(&'f TaskFacts<'a>) -> T>;
+
+/// A measure of a run.
+pub(crate) type OfRun<T> = Measure<for<'f, 'a> fn(&'f RunFacts<'a>) -> T>;
+
+/// A task whose account is closed.
+pub(crate) struct TaskFacts<'a> {
+    pub id: u32,
+    pub info: &'a TaskInfo,
+    pub account: &'a Account,
+}
+
+/// The tasks of a run.
+pub(crate) struct RunFacts<'a> {
+    /// Every task that was released.
+    pub tasks: &'a [TaskMeasures],
+    /// Those that are no launchers; all of them if no other task ran.
+    pub jobs: Vec<&'a TaskMeasures>,
+    pub nr_cpus: u32,
+    pub end_ns: Nanos,
+    /// `None`: the lane had no trace.
+    pub trace: Option<TraceFacts<'a>>,
+}
+
+/// What only a trace tells of a run.
+pub(crate) struct TraceFacts<'a> {
+    pub accounts: &'a [Account],
+    pub nr_switches: u64,
+    pub nr_lost_events: u64,
+    pub nr_inconsistent_events: u64,
+    /// When a phase began last.
+    pub last_phase_at: Option<Nanos>,
+}
+
+impl<'a> RunFacts<'a> {
+    /// The facts of a run of these tasks on `nr_cpus` CPUs.
+    pub fn new(
+        tasks: &'a [TaskMeasures],
+        nr_cpus: u32,
+        end_ns: Nanos,
+        trace: Option<TraceFacts<'a>>,
+    ) -> Self {
+        let mut jobs: Vec<&TaskMeasures> = tasks.iter().filter(|task| !task.is_launcher).collect();
+        if jobs.is_empty() {
+            jobs.extend(tasks);
+        }
+        Self { tasks, jobs, nr_cpus, end_ns, trace }
+    }
+
+    /// The window of the jobs; `None` without a task.
+    pub fn window(&self) -> Option<Window> {
+        Window::of(self.jobs.iter().copied(), self.end_ns)
+    }
+
+    /// The window of all tasks, launchers too.
+    pub fn window_of_all(&self) -> Option<Window> {
+        Window::of(self.tasks.iter(), self.end_ns)
+    }
+
+    /// Sum over all tasks.
+    pub fn sum(&self, value: fn(&TaskMeasures) -> u64) -> u64 {
+        self.tasks.iter().map(value).sum()
+    }
+
+    /// How many tasks there are of a kind.
+    pub fn count(&self, is: fn(&TaskMeasures) -> bool) -> u64 {
+        self.tasks.iter().filter(|task| is(task)).count() as u64
+    }
+
+    /// Distribution of one value a job; jobs without it are left out.
+    pub fn over_jobs(&self, value: fn(&TaskMeasures) -> Option<u64>) -> Distribution {
+        self.jobs.iter().copied().filter_map(value).collect::<Samples>().distribution()
+    }
+
+    /// Distribution of the samples of all tasks; unknown without a trace.
+    pub fn merged(&self, samples: fn(&Account) -> &Samples) -> Distribution {
+        let Some(trace) = &self.trace else { return Distribution::default() };
+        let mut all = Samples::merged();
+        for account in trace.accounts {
+            all.merge(samples(account));
+        }
+        all.distribution()
+    }
+}
