@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What makes a run the run it is, as a hash: by it a stored result is known again.
 //!
-//! The hash covers the program's version (of simulated runs also the sources of its models), the
-//! lane with its settings, the whole workload (not its name: a file may have changed), scheduler,
-//! tunables, machine, CPUs, parameters, seed, end and what stays in the result. SHA-256 (FIPS
-//! 180-4), because the sum also guards files.
+//! The hash covers the version of the results' shape, the program's version (of simulated runs also
+//! the sources of its models), the lane with its settings, the whole workload (not its name: a file
+//! may have changed), scheduler, tunables, machine, CPUs, parameters, seed, end and what stays in
+//! the result. SHA-256 (FIPS 180-4), because the sum also guards files.
 
 use crate::PlannedRun;
-use schedlab_run::{LaneKind, RunResult};
+use schedlab_run::{LaneKind, RunResult, SCHEMA_VERSION};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
@@ -89,7 +89,7 @@ impl Program {
 pub fn run_key(run: &PlannedRun, settings: &impl Hash, program: &Program) -> String {
     let models = (run.lane == LaneKind::Sim).then_some(&program.models);
     let mut sum = Sum::default();
-    (&program.version, models, run.lane, settings, &run.request).hash(&mut sum);
+    (SCHEMA_VERSION, &program.version, models, run.lane, settings, &run.request).hash(&mut sum);
     sum.hex()
 }
 

@@ -31,5 +31,5 @@ pub use place::StudyError;
 pub use recorder::{Recorded, Recorder};
 pub use result::{
     CopyResult, GroupResult, MachineInfo, ProgressCurve, RunResult, SCHEMA_VERSION, Setting, Slice,
-    Warning,
+    Warning, check_version,
 };

@@ -195,4 +195,24 @@ impl RunResult {
 }
 
 /// Version of the shape of [`RunResult`]; goes up when a field changes its meaning or goes away.
-pub const SCHEMA_VERSION: u32 = 1;
+///
+/// 2: the simulator's counters moved from `measures.totals` to `measures.model`, which other lanes
+/// lack; a measure without a value is null where it was 0.
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// Refuses the JSON of a run that has another version, before its shape is read. The error says
+/// what to do.
+pub fn check_version(run: &serde_json::Value) -> Result<(), String> {
+    let version = run.get("schema_version").and_then(serde_json::Value::as_u64);
+    let found = match version {
+        Some(version) if version == u64::from(SCHEMA_VERSION) => return Ok(()),
+        Some(version) => format!("schema_version is {version}"),
+        None => "it has no schema_version".into(),
+    };
+    let by = run.get("schedlab_version").and_then(serde_json::Value::as_str);
+    Err(format!(
+        "{found}, this program reads {SCHEMA_VERSION}: run the experiment again, or read the \
+         result with schedlab {}, which wrote it",
+        by.unwrap_or("of its version")
+    ))
+}

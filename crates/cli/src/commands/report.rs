@@ -11,7 +11,7 @@ use schedlab_lab::ExperimentResult;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::validate::{Validation, ValidationResult};
 use schedlab_report::{Limits, ModelNote, ReportError, ReportInput, StudyPage, ValidationInput};
-use schedlab_run::{RunResult, SCHEMA_VERSION};
+use schedlab_run::{RunResult, check_version};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -206,35 +206,22 @@ pub fn parse(path: &Path, text: &str) -> CliResult<Vec<ExperimentResult>> {
         serde_json::from_str(text).map_err(|error| wrong(format!("no JSON: {error}")))?;
     let is_experiments = value.get(0).is_some_and(|first| first.get("experiment").is_some());
     if is_experiments {
-        let results: Vec<ExperimentResult> =
-            serde_json::from_value(value).map_err(|error| wrong(error.to_string()))?;
-        results.iter().flat_map(|r| &r.runs).try_for_each(|run| check(run).map_err(wrong))?;
-        return Ok(results);
+        let runs = value.as_array().into_iter().flatten().filter_map(|one| one["runs"].as_array());
+        runs.flatten().try_for_each(check_version).map_err(wrong)?;
+        return serde_json::from_value(value).map_err(|error| wrong(error.to_string()));
     }
-    let runs: Vec<RunResult> = match value {
-        Value::Array(_) => serde_json::from_value(value),
-        one => serde_json::from_value(one).map(|run| vec![run]),
-    }
-    .map_err(|error| wrong(error.to_string()))?;
-    runs.iter().try_for_each(|run| check(run).map_err(wrong))?;
+    let values = if let Value::Array(runs) = value { runs } else { vec![value] };
+    values.iter().try_for_each(check_version).map_err(wrong)?;
+    let runs: Result<Vec<RunResult>, _> = values.into_iter().map(serde_json::from_value).collect();
+    let runs = runs.map_err(|error| wrong(error.to_string()))?;
     let workload = runs.first().map(|run| run.workload.clone()).unwrap_or_default();
     Ok(vec![results::own_experiment(&workload, runs)])
-}
-
-fn check(run: &RunResult) -> Result<(), String> {
-    if run.schema_version == SCHEMA_VERSION {
-        return Ok(());
-    }
-    Err(format!(
-        "schema_version is {}, this program reads {SCHEMA_VERSION}; the result was written by \
-         schedlab {}",
-        run.schema_version, run.schedlab_version
-    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_run::SCHEMA_VERSION;
 
     fn one() -> RunResult {
         RunResult { schema_version: SCHEMA_VERSION, workload: "w".into(), ..Default::default() }
@@ -259,12 +246,25 @@ mod tests {
         for text in ["", "{", "{}", "[1]", "\"x\"", "[{\"experiment\": 1}]"] {
             assert!(parse(Path::new("x.json"), text).is_err(), "{text}");
         }
-        let old = RunResult { schema_version: 99, ..one() };
-        let text = serde_json::to_string(&old).unwrap();
-        let CliError::Report { diagnostic, .. } = parse(Path::new("x.json"), &text).unwrap_err()
-        else {
-            panic!("expected a report");
-        };
-        assert!(diagnostic.to_string().contains("schema_version is 99"));
+    }
+
+    /// The counters of a first version's totals would be lost without a word.
+    #[test]
+    fn results_of_another_version_are_refused_with_what_to_do() {
+        let old = RunResult { schema_version: 1, schedlab_version: "0.0.9".into(), ..one() };
+        let experiments = vec![results::own_experiment("w", vec![one(), old.clone()])];
+        for text in
+            [serde_json::to_string(&old).unwrap(), serde_json::to_string(&experiments).unwrap()]
+        {
+            let CliError::Report { diagnostic, .. } =
+                parse(Path::new("x.json"), &text).unwrap_err()
+            else {
+                panic!("expected a report");
+            };
+            let error = diagnostic.to_string();
+            assert!(error.contains("schema_version is 1, this program reads 2"), "{error}");
+            assert!(error.contains("run the experiment again"), "{error}");
+            assert!(error.contains("schedlab 0.0.9"), "{error}");
+        }
     }
 }
