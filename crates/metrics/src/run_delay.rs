@@ -59,8 +59,8 @@ pub(crate) const ALL_WAITS: OfRun<Distribution> = Measure {
 /// Run delay of one task.
 #[derive(Clone, Debug, Default)]
 pub struct RunDelay {
-    total_ns: Nanos,
-    waits: Samples,
+    pub(crate) total_ns: Nanos,
+    pub(crate) waits: Samples,
 }
 
 impl RunDelay {

@@ -55,8 +55,8 @@ pub(crate) fn cpu_time_ns(of: &RunFacts<'_>) -> Nanos {
 /// Slices and CPU time of one task.
 #[derive(Clone, Debug, Default)]
 pub struct Slices {
-    cpu_time_ns: Nanos,
-    samples: Samples,
+    pub(crate) cpu_time_ns: Nanos,
+    pub(crate) samples: Samples,
 }
 
 impl Slices {

@@ -41,8 +41,8 @@ pub(crate) const OF_RUN: OfRun<Distribution> = Measure {
 #[derive(Clone, Debug, Default)]
 pub struct WakeupLatency {
     is_pending: bool,
-    nr_wakeups: u64,
-    samples: Samples,
+    pub(crate) nr_wakeups: u64,
+    pub(crate) samples: Samples,
 }
 
 impl WakeupLatency {
