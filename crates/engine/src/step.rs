@@ -123,7 +123,7 @@ impl<S: TraceSink> Engine<'_, S> {
             Step::RunWall(ns) => Next::BusyUntil(now.saturating_add(ns)),
             Step::Sleep(0) => Next::Call,
             Step::Sleep(ns) => self.sleep_until(task, now.saturating_add(ns)),
-            Step::Timer { timer, period_ns, mode } => self.timer(task, timer, period_ns, mode),
+            Step::Timer { timer, period, mode } => self.timer(task, timer, period, mode),
             Step::Io { direction, bytes, sync } => self.io(task, direction, bytes, sync),
             Step::Yield => {
                 let (class, core) = self.class(self.core.task(task).class);
@@ -138,7 +138,7 @@ impl<S: TraceSink> Engine<'_, S> {
             }
             Step::Fork { task: spec } => self.fork(cpu, task, spec),
             Step::JoinAll => self.wait_for_all(cpu, task),
-            Step::SetAttr { op } => {
+            Step::SetAttr(op) => {
                 if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
                     self.set_attr(cpu, task, attr);
                 }
@@ -253,7 +253,7 @@ fn is_syscall(step: &Step) -> bool {
             | Step::Yield
             | Step::Fork { .. }
             | Step::JoinAll
-            | Step::SetAttr { .. }
+            | Step::SetAttr(_)
             | Step::Exit
     )
 }

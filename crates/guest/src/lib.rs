@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes between the lab and a guest: `protocol` is the shared memory and what stands in it,
-//! `wire` a request as bytes. The program of this crate is the guest's init.
+//! What goes between the lab and a guest: the shared memory, requests and replies. The program of
+//! this crate is the guest's init.
 
 pub mod protocol;
-pub mod wire;

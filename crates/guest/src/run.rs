@@ -4,7 +4,6 @@
 use schedlab_guest::protocol::{
     BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES,
 };
-use schedlab_guest::wire;
 use schedlab_host::ext::{self, Loaded, Source};
 use schedlab_host::{HostLane, Pace};
 use schedlab_model::TraceSink;
@@ -89,7 +88,7 @@ fn play(
     trace: &mut Vec<u8>,
     reply: &mut GuestReply,
 ) -> Result<RunResult, LaneError> {
-    let request: GuestRequest = wire::decode(request)
+    let request: GuestRequest = GuestRequest::decode(request)
         .map_err(|error| LaneError::System(format!("the request cannot be read: {error}")))?;
     for (path, text) in &request.writes {
         fs::write(path, text).map_err(|error| {

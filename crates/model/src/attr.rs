@@ -5,6 +5,8 @@ use crate::{CgroupId, CpuMask, Nanos, ids::ROOT_CGROUP};
 
 /// Scheduling policy, with the kernel's numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
+#[cfg_attr(feature = "borsh", borsh(use_discriminant = true))]
 #[repr(u8)]
 pub enum Policy {
     /// SCHED_OTHER / SCHED_NORMAL.
@@ -51,6 +53,7 @@ impl Policy {
 
 /// Parameters of SCHED_DEADLINE, times in nanoseconds: runtime <= deadline <= period.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct DeadlineParams {
     /// Budget per period.
     pub runtime_ns: Nanos,
@@ -64,6 +67,7 @@ pub struct DeadlineParams {
 
 /// What `sched_setattr`, `sched_setaffinity` and the cgroup files say of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct SchedAttr {
     /// Policy.
     pub policy: Policy,

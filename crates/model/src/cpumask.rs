@@ -306,6 +306,28 @@ impl fmt::Debug for CpuMask {
     }
 }
 
+/// As a sequence of the CPUs' numbers.
+#[cfg(feature = "borsh")]
+impl borsh::BorshSerialize for CpuMask {
+    fn serialize<W: borsh::io::Write>(&self, writer: &mut W) -> borsh::io::Result<()> {
+        self.iter().map(|cpu| cpu.0).collect::<Vec<u32>>().serialize(writer)
+    }
+}
+
+#[cfg(feature = "borsh")]
+impl borsh::BorshDeserialize for CpuMask {
+    fn deserialize_reader<R: borsh::io::Read>(reader: &mut R) -> borsh::io::Result<Self> {
+        let cpus = Vec::<u32>::deserialize_reader(reader)?;
+        match cpus.iter().find(|cpu| **cpu as usize >= NR_CPUS_MAX) {
+            None => Ok(cpus.into_iter().map(CpuId).collect()),
+            Some(cpu) => Err(borsh::io::Error::new(
+                borsh::io::ErrorKind::InvalidData,
+                format!("CPU {cpu}: allowed are 0 to {}", NR_CPUS_MAX - 1),
+            )),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

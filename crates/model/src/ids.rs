@@ -7,6 +7,10 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        #[cfg_attr(
+            feature = "borsh",
+            derive(borsh::BorshSerialize, borsh::BorshDeserialize)
+        )]
         pub struct $name(pub u32);
 
         impl $name {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The words every other crate shares: time, ids, task attributes, programs, machine, trace events.
 //!
-//! This crate has no dependency, reads no file, clock or environment, and uses no floating point:
+//! This crate depends on nothing but the standard library (feature `borsh` adds derived binary
+//! encodings), reads no file, clock or environment, and uses no floating point:
 //! the same input gives the same bytes on every machine.
 
 pub mod arrivals;
@@ -26,12 +27,12 @@ pub use attr::{DeadlineParams, Policy, SchedAttr};
 pub use cpumask::CpuMask;
 pub use expect::{Comparison, Expectation, Subject};
 pub use ids::{CgroupId, CpuId, ObjectId, TaskId};
-pub use interpreter::{Interpreter, Step};
+pub use interpreter::Interpreter;
 pub use kernel::{Kernel, KernelVersion};
 pub use machine::{Costs, Machine, Preempt, Topology};
 pub use memory::Memory;
 pub use objects::{ChannelKind, MutexProtocol, ObjectKind, ObjectSpec};
-pub use program::{Amount, LoopCount, MemAccess, MemPattern, Op, Program, TimerMode};
+pub use program::{Amount, LoopCount, MemAccess, MemPattern, Op, Program, Step, TimerMode};
 pub use time::Nanos;
 pub use trace::{Event, EventKind, SwitchOut, TraceSink};
 pub use workload::{CgroupSpec, CpuMax, Release, TaskSpec, Workload};

@@ -10,8 +10,7 @@
 //! faults, and what another task left in the cache.
 
 use crate::Nanos;
-use crate::interpreter::Step;
-use crate::program::{MemAccess, MemPattern};
+use crate::program::{MemAccess, MemPattern, Step};
 
 /// The memory as one task finds it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -6,6 +6,7 @@ use crate::trace::WaitKind;
 
 /// What a mutex does about priority inversion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum MutexProtocol {
     /// Nothing: a normal mutex (PTHREAD_PRIO_NONE).
     #[default]
@@ -22,6 +23,7 @@ pub enum MutexProtocol {
 
 /// What a channel is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum ChannelKind {
     /// pipe(2).
     Pipe,
@@ -31,6 +33,7 @@ pub enum ChannelKind {
 
 /// Kind of an object, and what it starts with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum ObjectKind {
     /// A mutex, unlocked.
     Mutex {
@@ -145,6 +148,7 @@ impl ObjectKind {
 
 /// An object of a workload.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct ObjectSpec {
     /// Name, unique in the workload.
     pub name: String,

@@ -14,7 +14,6 @@ use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
 use crate::shared::SharedFile;
 use crate::{Cache, VmError, hash, settings};
 use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC};
-use schedlab_guest::wire;
 use schedlab_host::ext;
 use schedlab_model::{CpuMask, Op, Policy, TraceSink, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy};
@@ -271,14 +270,14 @@ impl VmLane {
             writes,
             soak_ns: self.options.soak.map(|soak| soak.as_nanos() as u64),
         };
-        let bytes = wire::encode(&message);
+        let bytes = message.encode();
         // The object is a part of its own.
         if let Some(ext) = &mut message.ext {
             ext.object.clear();
         }
         let object = ext_hash.as_deref().unwrap_or("none");
         let identity = identity::of_machine(&self.qemu, &setup, kernel, &self.initramfs)
-            .with_run(&wire::encode(&message), object);
+            .with_run(&message.encode(), object);
         Ok(Job { kernel, setup, request: bytes, identity })
     }
 }

@@ -297,7 +297,7 @@ impl<'a> Player<'a> {
                 self.waits.sleeps_alone();
                 sys::sleep_until_ns(sys::monotonic_ns().saturating_add(ns));
             }
-            Step::Timer { timer, period_ns, mode } => self.timer(timer, period_ns, mode),
+            Step::Timer { timer, period, mode } => self.timer(timer, period, mode),
             Step::Io { direction, bytes, sync } => {
                 self.waits.sleeps_alone();
                 let is_read = direction == IoDirection::Read;
@@ -311,7 +311,7 @@ impl<'a> Player<'a> {
             Step::Fork { task } => self.fork(task)?,
             Step::JoinAll => self.join(None),
             Step::Join { task } => self.join(Some(task)),
-            Step::SetAttr { op } => {
+            Step::SetAttr(op) => {
                 if let Some(Op::SetAttr(attr)) = program.ops.get(op as usize) {
                     self.set_attr(attr).map_err(Failure::at(8))?;
                 }

@@ -5,6 +5,7 @@ use crate::random::Stream;
 
 /// An amount (of time in ns, or of bytes), constant or drawn anew each time the operation runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Amount {
     /// Always this.
     Constant(u64),

@@ -16,10 +16,11 @@ mod op;
 pub use amount::Amount;
 pub use builder::ProgramBuilder;
 pub use check::{ProgramError, TIMELESS_STEPS_MAX};
-pub use op::{IoDirection, LoopCount, MemAccess, MemPattern, Op, TimerMode};
+pub use op::{IoDirection, LoopCount, MemAccess, MemPattern, Op, Step, TimerMode};
 
 /// A task's operations. A program that runs off its end exits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Program {
     /// Operations in order; jumps are resolved.
     pub ops: Vec<Op>,

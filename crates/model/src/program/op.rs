@@ -2,10 +2,12 @@
 //! The operations of a program.
 
 use super::Amount;
+use crate::random::Stream;
 use crate::{ObjectId, SchedAttr};
 
 /// How often a loop runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum LoopCount {
     /// This many times (0 skips the body).
     Times(u64),
@@ -15,6 +17,7 @@ pub enum LoopCount {
 
 /// How the deadline of a periodic timer moves on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum TimerMode {
     /// rt-app's default: if the period has passed already, the next one counts from now.
     Relative,
@@ -24,6 +27,7 @@ pub enum TimerMode {
 
 /// Direction of a transfer with the block device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum IoDirection {
     /// From the device.
     Read,
@@ -33,6 +37,7 @@ pub enum IoDirection {
 
 /// How a program touches its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum MemAccess {
     /// Loads that do not depend on each other.
     Read,
@@ -44,6 +49,7 @@ pub enum MemAccess {
 
 /// In which order a program touches its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum MemPattern {
     /// By ascending address.
     Sequential,
@@ -51,24 +57,29 @@ pub enum MemPattern {
     Random,
 }
 
-/// One operation.
+/// One operation. This is the only list of what a task can do: programs, their interpreter and the
+/// bytes that go to a guest all use it.
 ///
-/// What waits for another task names an object of the workload ([`crate::Workload::objects`]); the
-/// kind that each needs is checked by [`crate::Workload::check`].
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Op {
+/// `A` is an amount and `S` are scheduling attributes. A program holds `Op`, whose amounts are still
+/// to be drawn; the interpreter yields [`Step`], the same operation with its amounts drawn.
+///
+/// An operation that waits for another task names an object of the workload
+/// ([`crate::Workload::objects`]); [`crate::Workload::check`] checks that it is of the right kind.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
+pub enum Op<A = Amount, S = Box<SchedAttr>> {
     /// Uses this much CPU time (ns).
-    Run(Amount),
+    Run(A),
     /// Is busy until this much wall time (ns) has passed since the operation began.
-    RunWall(Amount),
+    RunWall(A),
     /// Sleeps this long (ns).
-    Sleep(Amount),
+    Sleep(A),
     /// Sleeps until the next period boundary of timer `timer` (numbered within the task).
     Timer {
         /// Timer number, an index below the task's count of timers.
         timer: u32,
         /// Period (ns), > 0.
-        period: Amount,
+        period: A,
         /// What happens after an overrun.
         mode: TimerMode,
     },
@@ -78,7 +89,7 @@ pub enum Op {
         /// Direction.
         direction: IoDirection,
         /// Bytes of this transfer.
-        bytes: Amount,
+        bytes: A,
         /// Whether the task waits for the device.
         sync: bool,
     },
@@ -161,7 +172,7 @@ pub enum Op {
     /// follows from the machine's [`crate::Memory`].
     Mem {
         /// Bytes.
-        bytes: Amount,
+        bytes: A,
     },
     /// Touches a buffer (rt-app's `memrun`). The CPU time follows from the machine's
     /// [`crate::Memory`].
@@ -175,21 +186,21 @@ pub enum Op {
         /// Distance of one access to the next of the sequential order, > 0.
         stride_bytes: u64,
         /// Number of accesses.
-        count: Amount,
+        count: A,
     },
     /// Writes one message into a channel (write(2)); waits while it does not fit.
     Send {
         /// A channel.
         channel: ObjectId,
         /// Bytes of the message.
-        bytes: Amount,
+        bytes: A,
     },
     /// Reads from a channel until this many bytes have come (read(2), repeated).
     Receive {
         /// A channel.
         channel: ObjectId,
         /// Bytes.
-        bytes: Amount,
+        bytes: A,
     },
     /// Waits until one object of a set is ready, as epoll_wait(2): a channel with bytes in it, a
     /// semaphore above 0. Takes nothing.
@@ -200,7 +211,7 @@ pub enum Op {
     /// Ends the task.
     Exit,
     /// Changes the task's own scheduling attributes (sched_setattr, sched_setaffinity).
-    SetAttr(Box<SchedAttr>),
+    SetAttr(S),
     /// Starts a loop; `end` is the index of its [`Op::LoopEnd`].
     LoopBegin {
         /// Repetitions.
@@ -219,7 +230,12 @@ pub enum Op {
     Progress,
 }
 
-impl Op {
+/// An operation as the interpreter yields it: every amount drawn (ns or bytes), and the attributes
+/// of [`Op::SetAttr`] as the index of the operation in [`super::Program::ops`]. Loop marks do not
+/// occur: the interpreter follows them.
+pub type Step = Op<u64, u32>;
+
+impl<A, S> Op<A, S> {
     /// The word for the operation in messages; rt-app's where it has one.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -256,7 +272,7 @@ impl Op {
     }
 
     /// The amount that the operation draws, if it has one.
-    pub const fn amount(&self) -> Option<&Amount> {
+    pub const fn amount(&self) -> Option<&A> {
         match self {
             Self::Run(amount) | Self::RunWall(amount) | Self::Sleep(amount) => Some(amount),
             Self::Timer { period, .. } => Some(period),
@@ -289,6 +305,79 @@ impl Op {
                 | Self::Receive { .. }
                 | Self::WaitAny { .. }
         )
+    }
+
+    /// Whether a task stops using the CPU at this operation of its own accord (its CPU burst ends).
+    /// Of the operations that wait for another task only those count that are there to wait: a lock
+    /// is mostly free, and a channel mostly has room.
+    pub const fn ends_burst(&self) -> bool {
+        match self {
+            Self::Sleep(_)
+            | Self::Timer { .. }
+            | Self::JoinAll
+            | Self::Join { .. }
+            | Self::Wait { .. }
+            | Self::Sync { .. }
+            | Self::Barrier { .. }
+            | Self::SemWait { .. }
+            | Self::Suspend { .. }
+            | Self::Receive { .. }
+            | Self::WaitAny { .. }
+            | Self::Exit => true,
+            Self::Io { sync, .. } => *sync,
+            _ => false,
+        }
+    }
+}
+
+impl Op {
+    /// The operation with its amount drawn from `stream`; `index` is its place in the program.
+    #[inline(never)]
+    pub(crate) fn draw(&self, index: u32, stream: &mut Stream) -> Step {
+        match *self {
+            Self::Run(amount) => Step::Run(amount.draw(stream)),
+            Self::RunWall(amount) => Step::RunWall(amount.draw(stream)),
+            Self::Sleep(amount) => Step::Sleep(amount.draw(stream)),
+            // A drawn period of 0 would make the task spin in no time.
+            Self::Timer { timer, period, mode } => {
+                Step::Timer { timer, period: period.draw(stream).max(1), mode }
+            }
+            Self::Io { direction, bytes, sync } => {
+                Step::Io { direction, bytes: bytes.draw(stream), sync }
+            }
+            Self::Yield => Step::Yield,
+            Self::Fork { task } => Step::Fork { task },
+            Self::JoinAll => Step::JoinAll,
+            Self::Join { task } => Step::Join { task },
+            Self::Lock { object } => Step::Lock { object },
+            Self::Unlock { object } => Step::Unlock { object },
+            Self::Wait { condvar, mutex } => Step::Wait { condvar, mutex },
+            Self::Signal { object } => Step::Signal { object },
+            Self::Broadcast { object } => Step::Broadcast { object },
+            Self::Sync { condvar, mutex } => Step::Sync { condvar, mutex },
+            Self::Barrier { object } => Step::Barrier { object },
+            Self::SemWait { object } => Step::SemWait { object },
+            Self::SemPost { object } => Step::SemPost { object },
+            Self::Suspend { object } => Step::Suspend { object },
+            Self::Resume { object } => Step::Resume { object },
+            Self::Mem { bytes } => Step::Mem { bytes: bytes.draw(stream) },
+            Self::MemRun { access, pattern, size_bytes, stride_bytes, count } => {
+                let count = count.draw(stream);
+                Step::MemRun { access, pattern, size_bytes, stride_bytes, count }
+            }
+            Self::Send { channel, bytes } => Step::Send { channel, bytes: bytes.draw(stream) },
+            Self::Receive { channel, bytes } => {
+                Step::Receive { channel, bytes: bytes.draw(stream) }
+            }
+            Self::WaitAny { set } => Step::WaitAny { set },
+            Self::Exit => Step::Exit,
+            Self::SetAttr(_) => Step::SetAttr(index),
+            Self::Phase(phase) => Step::Phase(phase),
+            Self::Progress => Step::Progress,
+            Self::LoopBegin { .. } | Self::LoopEnd { .. } => {
+                unreachable!("the interpreter follows loop marks")
+            }
+        }
     }
 
     /// Whether the operation uses CPU time or may wait. Fork counts as none, so that an endless

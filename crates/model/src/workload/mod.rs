@@ -13,6 +13,7 @@ pub use sessions::SessionSpec;
 
 /// How a task comes into being at its release time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Release {
     /// Created by the launcher: the scheduler sees a fork (wake_up_new_task).
     #[default]
@@ -24,6 +25,7 @@ pub enum Release {
 
 /// One kind of task.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct TaskSpec {
     /// Name; instances and forks get `name-k` (k from 0) when there is more than one.
     pub name: String,
@@ -72,6 +74,7 @@ impl TaskSpec {
 
 /// Limit of a group's CPU time (cpu.max of cgroup v2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct CpuMax {
     /// CPU time that the group may use in each period, on all CPUs together; at least 1 ms.
     pub quota_ns: Nanos,
@@ -84,6 +87,7 @@ pub struct CpuMax {
 
 /// A control group of the cpu controller.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct CgroupSpec {
     /// Path below the run's own group, such as `/a/b`; the root group is `/`.
     pub path: String,
@@ -115,6 +119,7 @@ pub const TASKS_MAX: u64 = 4_194_304;
 
 /// A workload.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Workload {
     /// Name for results and titles.
     pub name: String,
@@ -131,6 +136,7 @@ pub struct Workload {
     /// Ends the run at this time (ns) if it has not ended by itself.
     pub duration_ns: Option<Nanos>,
     /// What the results must be; the lanes do not look at it.
+    #[cfg_attr(feature = "borsh", borsh(skip))]
     pub expect: Vec<Expectation>,
 }
 

@@ -12,6 +12,7 @@ use crate::{CgroupId, Op};
 
 /// A session of tasks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct SessionSpec {
     /// Name.
     pub name: String,
