@@ -8,7 +8,7 @@
 //! integers by their names.
 
 use crate::error::HostError;
-use schedlab_workload::units::parse_duration;
+use schedlab_workload::units::{format_duration, parse_duration};
 
 /// Units of times in names.
 const UNITS: [(&str, u64); 4] =
@@ -171,13 +171,7 @@ impl OptionInfo {
                 .unwrap_or_else(|| value.to_string()),
             OptionKind::Integer => value.to_string(),
             OptionKind::Time => {
-                let unit = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
-                    .into_iter()
-                    .find(|(_, ns)| value != 0 && value % ns == 0);
-                unit.map_or_else(
-                    || format!("{value}ns"),
-                    |(unit, ns)| format!("{}{unit}", value / ns),
-                )
+                u64::try_from(value).map_or_else(|_| format!("{value}ns"), format_duration)
             }
         }
     }
