@@ -188,11 +188,11 @@ pub struct ExtState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sha2::{Digest, Sha256};
     use schedlab_model::program::{IoDirection, MemAccess, MemPattern};
     use schedlab_model::{
         Amount, CgroupId, DeadlineParams, LoopCount, ObjectId, Op, Policy, SchedAttr, TimerMode,
     };
+    use sha2::{Digest, Sha256};
 
     fn request() -> GuestRequest {
         GuestRequest {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The text of a study file: what its reader refuses, and where in it the place of an error is.
 
+use schedlab_model::suggest::nearest;
 use schedlab_run::StudyError;
 use schedlab_run::place::Step;
-use schedlab_workload::nearest;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod objects;
 pub mod program;
 pub mod random;
+pub mod suggest;
 pub mod time;
 pub mod trace;
 pub mod weights;

@@ -5,7 +5,7 @@
 //! a scheduler that nobody knows. Whoever finds it names the path in the document
 //! (`experiment`, 0, `axes`, `n`); who has the text looks up where in it that stands.
 
-use schedlab_workload::nearest;
+use schedlab_model::suggest::nearest;
 use std::fmt;
 use std::ops::Range;
 

@@ -8,7 +8,6 @@ pub mod builtin;
 pub mod policy;
 #[cfg(feature = "rtapp")]
 pub mod rtapp;
-mod suggest;
 pub mod units;
 
 #[cfg(test)]
@@ -20,4 +19,3 @@ pub const SCHEMA: &str = include_str!("../../../docs/reference/workload.schema.j
 pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
 #[cfg(feature = "rtapp")]
 pub use rtapp::{ReadError, ReadOutcome, Warning, WarningKind, read_rtapp, write_rtapp};
-pub use suggest::nearest;

@@ -4,7 +4,7 @@
 //! Strict, since the result is executed: a name that has no value and a brace without its pair are
 //! errors. `{{` and `}}` stand for braces.
 
-use schedlab_workload::nearest;
+use schedlab_model::suggest::nearest;
 use std::collections::BTreeMap;
 
 /// Name of the run's private directory.

@@ -9,8 +9,8 @@
 //! where some of them are set).
 
 use crate::boundary::options::{Tunable, TunableKind};
-use schedlab_model::Nanos;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_USEC};
+use schedlab_model::{Nanos, suggest};
 
 /// Where such files lie, and how `sysctl` writes them.
 const FOLDERS: &[&str] =
@@ -202,27 +202,10 @@ pub(crate) fn unknown(tunables: &[Tunable], name: &str) -> String {
 
 /// The name that `name` is most likely a slip for, in its own form or the file's.
 fn nearest(tunables: &[Tunable], name: &str) -> Option<String> {
-    let given: String = stem(name).to_ascii_lowercase().chars().take(60).collect();
     let all = tunables.iter().flat_map(|t| [Some(t.name.to_string()), file_name(t)]).flatten();
-    all.map(|word| (edits(&given, stem(&word)), word))
-        .filter(|(edits, word)| *edits <= stem(word).len().max(3) / 3)
-        .min_by_key(|(edits, _)| *edits)
-        .map(|(_, word)| word)
-}
-
-/// Letters to insert, delete or replace to make `to` of `from` (Levenshtein).
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.to_ascii_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, letter) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (column, wanted) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *wanted);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[to.len()]
+    let all: Vec<String> = all.collect();
+    let near = suggest::nearest(stem(name), all.iter().map(|word| stem(word)))?;
+    all.iter().find(|word| stem(word) == near).cloned()
 }
 
 #[cfg(test)]
@@ -328,10 +311,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn edits_are_counted() {
-        assert_eq!([edits("", "abc"), edits("abc", "abc"), edits("kitten", "sitting")], [3, 0, 3]);
     }
 }

@@ -2,9 +2,9 @@
 //! Parameters of built-in workloads: their types, and how text becomes a checked value.
 
 use crate::policy::{RT_PRIORITY_DEFAULT, has_nice, parse_policy};
-use crate::suggest::{did_you_mean, list};
 use crate::units::{self, UnitError};
 use schedlab_model::cpumask::NR_CPUS_MAX;
+use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::{CpuId, CpuMask, Nanos, Policy, SchedAttr};
 
 /// Type of a parameter: what is allowed.

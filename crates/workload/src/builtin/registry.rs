@@ -6,8 +6,8 @@ use super::{
     blocks, crowds, desktop, hackbench, s0_timeline, s1_turnaround, s2_benchmark, s4_processes,
     services,
 };
-use crate::suggest::{did_you_mean, list};
 use schedlab_model::Workload;
+use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::time::NSEC_PER_USEC;
 
 /// A built-in workload.

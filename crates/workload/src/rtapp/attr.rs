@@ -14,9 +14,9 @@ use super::json::{
 use crate::policy::{
     DL_RUNTIME_NS_MIN, POLICIES, RT_PRIORITY_DEFAULT, SLICE_NS_RANGE, has_nice, has_slice,
 };
-use crate::suggest::{did_you_mean, list};
 use jsonc_parser::ast::{ObjectProp, Value};
 use schedlab_model::cpumask::NR_CPUS_MAX;
+use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::{CgroupId, CpuId, CpuMask, DeadlineParams, Nanos, Policy, SchedAttr};
 use std::ops::Range;
 

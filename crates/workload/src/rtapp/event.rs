@@ -11,8 +11,8 @@ use super::json::{
 use super::keys::{ATTR_KEYS, Event, Meaning, meaning};
 use super::task::loop_count;
 use super::{memory, sync};
-use crate::suggest::{did_you_mean, list};
 use jsonc_parser::ast::{Object, ObjectProp, Value};
+use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::{Amount, LoopCount, Op, SchedAttr, TimerMode};
 use std::collections::BTreeMap;
 use std::ops::Range;

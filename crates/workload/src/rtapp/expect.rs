@@ -6,9 +6,9 @@
 use super::error::{Result, problem};
 use super::json::{Members, kind_name, object, span, string};
 use super::task::ReadTask;
-use crate::suggest::{did_you_mean, list};
 use crate::units::parse_duration;
 use jsonc_parser::ast::{Object, Value};
+use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::{Comparison, Expectation, Subject};
 use std::collections::BTreeMap;
 

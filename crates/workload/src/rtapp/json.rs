@@ -260,7 +260,7 @@ fn amount(value: &Value, name: &str, constant: fn(&Value, &str) -> Result<u64>) 
         }
         other => {
             let known = ["uniform", "exponential"];
-            let hint = crate::suggest::did_you_mean(other, known);
+            let hint = schedlab_model::suggest::did_you_mean(other, known);
             Err(problem(
                 span(kind),
                 format!("distribution {other:?} is not known"),
@@ -282,8 +282,8 @@ impl<'v, 'a> Members<'v, 'a> {
         for member in &object.properties {
             let found = key(member);
             if !allowed.contains(&found) {
-                let hint = crate::suggest::did_you_mean(found, allowed.iter().copied());
-                let allowed = crate::suggest::list(allowed.iter().copied());
+                let hint = schedlab_model::suggest::did_you_mean(found, allowed.iter().copied());
+                let allowed = schedlab_model::suggest::list(allowed.iter().copied());
                 return Err(problem(
                     key_span(member),
                     format!("{} knows no key {found:?}", shown(name)),

@@ -5,7 +5,7 @@
 //! by the beginning of their key, so that `run0`, `run1` and `runA` are all `run`: JSON wants keys
 //! to differ. Here a key may simply be repeated, too.
 
-use crate::suggest::{did_you_mean, list};
+use schedlab_model::suggest::{did_you_mean, list};
 
 /// An event of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,10 +9,10 @@ use super::error::{Result, WarningKind, problem};
 use super::json::{
     Members, byte_amount, bytes, count_amount, integer, key_span, object, span, string, wrong_kind,
 };
-use crate::suggest::{did_you_mean, list};
 use crate::units::BYTES_MAX;
 use jsonc_parser::ast::Value;
 use schedlab_model::program::IoDirection;
+use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::{Amount, MemAccess, MemPattern, Memory, Op};
 
 /// rt-app's default of `mem_buffer_size`.

@@ -10,9 +10,9 @@ use super::json::{
 };
 use super::keys::{ATTR_KEYS, Meaning, TASK_KEYS, meaning};
 use super::{Reader, global};
-use crate::suggest::did_you_mean;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use schedlab_model::program::ProgramError;
+use schedlab_model::suggest::did_you_mean;
 use schedlab_model::workload::TASKS_MAX;
 use schedlab_model::{Amount, LoopCount, Op, Program, Release, SchedAttr, TaskSpec};
 use std::collections::BTreeMap;

@@ -12,14 +12,14 @@ use super::trace_file::SliceLines;
 use super::trace_input::{TraceInput, format_name};
 use super::{analysis, export, report, results, sim};
 use crate::args::AnalyseArgs;
-use crate::error::{CliError, CliResult, did_you_mean};
+use crate::error::{CliError, CliResult};
 use crate::output::Out;
 use schedlab_metrics::TaskMeasures;
 use schedlab_metrics::analysis::{Context, SpecFacts, Thresholds};
 use schedlab_metrics::cpu_use::{CpuMeasures, CpuUse};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::NullSink;
-use schedlab_model::{CpuMask, Workload};
+use schedlab_model::{CpuMask, Workload, suggest};
 use schedlab_run::pipeline::on_own_thread;
 use schedlab_run::{Keep, MachineInfo, Recorder, RunResult, SCHEMA_VERSION, Setting, Warning};
 use schedlab_trace::{Facts, InputFormat};
@@ -50,7 +50,7 @@ impl Wanted {
                 continue;
             }
             let names: BTreeSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-            let guess = did_you_mean(wanted, names.iter().copied())
+            let guess = suggest::nearest(wanted, names.iter().copied())
                 .map(|name| format!(": did you mean `{name}`?"))
                 .unwrap_or_default();
             return Err(CliError::usage_help(
