@@ -4,6 +4,7 @@
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use schedlab_model::suggest::did_you_mean;
+use schedlab_run::file::FileError;
 use schedlab_run::{LaneError, StudyError};
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -167,6 +168,16 @@ impl From<LaneError> for CliError {
 impl From<StudyError> for CliError {
     fn from(error: StudyError) -> Self {
         Self::usage_help(error.text, error.help)
+    }
+}
+
+impl From<FileError> for CliError {
+    fn from(error: FileError) -> Self {
+        if error.source.kind() == io::ErrorKind::IsADirectory {
+            let text = format!("cannot write {}: it is a directory", error.path.display());
+            return Self::usage_help(text, "give the name of a file");
+        }
+        Self::file(error.what, &error.path, &error.source)
     }
 }
 

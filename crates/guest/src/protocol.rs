@@ -192,7 +192,7 @@ mod tests {
     use schedlab_model::{
         Amount, CgroupId, DeadlineParams, LoopCount, ObjectId, Op, Policy, SchedAttr, TimerMode,
     };
-    use sha2::{Digest, Sha256};
+    use schedlab_run::sha::sha256;
 
     fn request() -> GuestRequest {
         GuestRequest {
@@ -302,9 +302,7 @@ mod tests {
             ),
         ];
         for (bytes, sum) in sums {
-            let digest = Sha256::digest(&bytes);
-            let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            assert_eq!(found, sum, "{} bytes", bytes.len());
+            assert_eq!(sha256(&bytes), sum, "{} bytes", bytes.len());
         }
     }
 

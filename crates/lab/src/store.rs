@@ -11,17 +11,16 @@
 //! finished file does not tell in which order, on how many threads and in how many parts it was
 //! made. The directory is locked while it is written.
 
-use crate::identity::sha256;
 use schedlab_run::RunResult;
+use schedlab_run::file::AtomicFile;
+use schedlab_run::sha::sha256;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Name of the file in its directory.
 pub const LOG_NAME: &str = "runs.jsonl";
-/// The file while it is written anew.
-const LOG_NAME_NEW: &str = ".schedlab-runs.jsonl";
 
 const KEY: &str = "{\"key\":\"";
 const SUM: &str = "\",\"sha256\":\"";
@@ -145,39 +144,18 @@ impl RunLog {
     /// Writes the file anew with the lines of these keys alone, in their order; keys that are not
     /// there are passed over. The file is replaced at once or stays as it was.
     pub fn sort<'k>(&mut self, keys: impl Iterator<Item = &'k str>) -> io::Result<()> {
-        let new = self.path.with_file_name(LOG_NAME_NEW);
-        let result = self.write_sorted(&new, keys);
-        if result.is_err() {
-            let _ = std::fs::remove_file(&new);
-        }
-        result
-    }
-
-    fn write_sorted<'k>(
-        &mut self,
-        new: &Path,
-        keys: impl Iterator<Item = &'k str>,
-    ) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(true).open(new)?;
-        let mut writer = BufWriter::with_capacity(1 << 16, file);
+        let mut file = AtomicFile::create(&self.path)?;
         for key in keys {
             if self.contains(key) {
-                writer.write_all(&self.line(key)?)?;
+                file.write_all(&self.line(key)?)?;
             }
         }
-        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        std::fs::rename(new, &self.path)?;
-        *self = Self {
-            path: std::mem::take(&mut self.path),
-            file,
-            lines: BTreeMap::new(),
-            end: 0,
-            nr_damaged: self.nr_damaged,
-        };
-        self.file.seek(SeekFrom::Start(0))?;
-        self.scan()
+        file.sync()?;
+        file.commit()?;
+        let nr_damaged = self.nr_damaged;
+        let sorted = Self::open(self.path.parent().unwrap_or(Path::new(".")))?;
+        *self = Self { nr_damaged, ..sorted };
+        Ok(())
     }
 }
 

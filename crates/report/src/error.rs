@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can go wrong while a report is made: each text says what was found and what to do.
 
+use schedlab_run::file::FileError;
 use std::io;
 use std::path::PathBuf;
 
@@ -35,4 +36,14 @@ pub enum ReportError {
         /// What the encoder said.
         source: serde_json::Error,
     },
+}
+
+impl From<FileError> for ReportError {
+    fn from(FileError { path, source, .. }: FileError) -> Self {
+        if source.kind() == io::ErrorKind::IsADirectory {
+            Self::NotAFile { path }
+        } else {
+            Self::Write { path, source }
+        }
+    }
 }

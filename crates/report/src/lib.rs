@@ -37,7 +37,6 @@ mod tables;
 mod timeline;
 mod validation;
 mod warnings;
-mod write;
 
 pub use error::ReportError;
 pub use page::render_report;
@@ -47,6 +46,7 @@ pub use validation::{ValidationInput, render_validation, write_validation};
 
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::claims::ClaimResult;
+use schedlab_run::file::write_whole;
 use std::path::Path;
 
 /// What a model is faithful to and what it leaves out; printed at the end of the report.
@@ -100,5 +100,5 @@ pub struct ReportInput<'a> {
 
 /// Writes the report to `path`, whole or not at all.
 pub fn write_report(path: &Path, input: &ReportInput<'_>) -> Result<(), ReportError> {
-    write::write_whole(path, render_report(input)?.as_bytes())
+    Ok(write_whole(path, render_report(input)?.as_bytes())?)
 }

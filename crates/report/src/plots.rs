@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures as files.
 
+use crate::ReportInput;
 use crate::analysis::analysis_files;
 use crate::boxes::{box_file, box_pictures};
 use crate::curves::{Facet, axis_of, curves_chart, facets_of};
@@ -13,8 +14,8 @@ use crate::study::figure_files;
 use crate::style::Styles;
 use crate::sweep::{sweep_chart, sweep_pictures};
 use crate::timeline::{Timeline, timeline_runs};
-use crate::{ReportInput, write};
 use schedlab_lab::FigureKind;
+use schedlab_run::file::write_whole;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ pub fn write_plots(dir: &Path, input: &ReportInput<'_>) -> Result<Vec<PathBuf>, 
             unique = format!("{name}-{again}");
         }
         let path = dir.join(format!("{unique}.svg"));
-        write::write_whole(&path, svg.as_bytes())?;
+        write_whole(&path, svg.as_bytes())?;
         written.push(path);
     }
     Ok(written)

@@ -7,12 +7,13 @@
 //! `launchers`; `expect` compares the measures with what the workload expects, `values` finds them
 //! by name. `machine` says what a modelled machine is, `policy` names the policies, `program` is
 //! somebody else's program as a workload; `pipeline` puts a sink on a thread of its own; `place`
-//! says where in a document an error is.
+//! says where in a document an error is; `file` writes files whole or not at all, `sha` sums bytes.
 //!
 //! No scheduler, no file format and no report is linked here, so that a lane needs none of them.
 
 pub mod analysis;
 pub mod expect;
+pub mod file;
 pub mod lane;
 pub mod launchers;
 pub mod machine;
@@ -22,6 +23,8 @@ pub mod policy;
 pub mod program;
 pub mod recorder;
 pub mod result;
+#[cfg(feature = "sha")]
+pub mod sha;
 pub mod values;
 
 pub use expect::Expected;

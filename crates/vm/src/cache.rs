@@ -5,9 +5,11 @@
 //! Specification). Files are written beside their place and renamed, so that nobody ever sees half
 //! of one, and several runs may fill the cache at the same time.
 
-use crate::{VmError, hash};
+use crate::VmError;
+use schedlab_run::file::write_whole;
+use schedlab_run::sha::sha256;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -51,21 +53,11 @@ impl Cache {
         Ok(dir)
     }
 
-    /// Writes a file whole or not at all.
-    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), VmError> {
-        let wrong = |error| VmError::file("write", path, &error);
-        let dir = path.parent().unwrap_or(&self.root);
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(dir).map_err(wrong)?;
-        file.write_all(bytes).map_err(wrong)?;
-        file.persist(path).map_err(|error| wrong(error.error))?;
-        Ok(())
-    }
-
     /// Writes a file that has its content's hash as its name, unless it is there already.
     pub fn write_once(&self, path: &Path, bytes: &[u8]) -> Result<(), VmError> {
         match fs::metadata(path) {
             Ok(found) if found.len() == bytes.len() as u64 => Ok(()),
-            _ => self.write(path, bytes),
+            _ => Ok(write_whole(path, bytes)?),
         }
     }
 }
@@ -86,7 +78,7 @@ pub fn program_key(path: &Path) -> Option<String> {
         data.mtime(),
         data.mtime_nsec()
     );
-    (&magic == b"\x7fELF").then(|| hash::sha256(text.as_bytes()))
+    (&magic == b"\x7fELF").then(|| sha256(text.as_bytes()))
 }
 
 #[cfg(test)]

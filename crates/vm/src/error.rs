@@ -2,6 +2,7 @@
 //! What can go wrong with kernels and guests.
 
 use schedlab_run::LaneError;
+use schedlab_run::file::FileError;
 use std::io;
 use std::path::Path;
 
@@ -27,6 +28,12 @@ impl VmError {
     /// A file that cannot be used.
     pub fn file(what: &str, path: &Path, error: &io::Error) -> Self {
         Self::Unavailable(format!("cannot {what} {}: {error}", path.display()))
+    }
+}
+
+impl From<FileError> for VmError {
+    fn from(error: FileError) -> Self {
+        Self::file(error.what, &error.path, &error.source)
     }
 }
 

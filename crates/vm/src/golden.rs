@@ -241,7 +241,7 @@ mod tests {
             identity: identity.into(),
             kernel: "6.18.1".into(),
             qemu: "QEMU".into(),
-            trace: crate::hash::sha256(format!("{decisions:?}").as_bytes()),
+            trace: schedlab_run::sha::sha256(format!("{decisions:?}").as_bytes()),
             decisions,
         }
     }

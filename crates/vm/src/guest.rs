@@ -3,7 +3,9 @@
 
 use crate::cache::program_key;
 use crate::kernel::elf::Elf;
-use crate::{Cache, VmError, hash, initramfs};
+use crate::{Cache, VmError, initramfs};
+use schedlab_run::file::write_whole;
+use schedlab_run::sha::sha256;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -106,11 +108,11 @@ pub fn initramfs(cache: &Cache) -> Result<Initramfs, VmError> {
     let init = find()?;
     let bytes = fs::read(&init).map_err(|error| VmError::file("read", &init, &error))?;
     let archive = initramfs::pack(&bytes);
-    let sha256 = hash::sha256(&archive);
+    let sha256 = sha256(&archive);
     let path = archive_of(cache, &sha256)?;
     cache.write_once(&path, &archive)?;
     if let Some(note) = note_of(cache, &init)? {
-        cache.write(&note, sha256.as_bytes())?;
+        write_whole(&note, sha256.as_bytes())?;
     }
     Ok(Initramfs { path, sha256 })
 }

@@ -5,10 +5,12 @@
 //! resolution of CLOCK_MONOTONIC_COARSE is a tick (kernel/time/posix-timers.c). The answer is kept
 //! beside the kernel.
 
+use crate::VmError;
 use crate::kernel::Kernel;
 use crate::lane::VmLane;
 use schedlab_model::CpuMask;
 use schedlab_model::trace::NullSink;
+use schedlab_run::file::write_whole;
 use schedlab_run::{Lane, LaneError, RunRequest};
 use std::fs;
 
@@ -28,7 +30,7 @@ impl VmLane {
             return Ok(hz);
         }
         let hz = self.measure_hz(name, &kernel)?;
-        self.cache().write(&path, format!("{hz}\n").as_bytes())?;
+        write_whole(&path, format!("{hz}\n").as_bytes()).map_err(VmError::from)?;
         Ok(hz)
     }
 

@@ -5,9 +5,9 @@
 //! not in the list has no influence: the host, its load, the time of day.
 
 use crate::guest::Initramfs;
-use crate::hash;
 use crate::kernel::Kernel;
 use crate::qemu::{Files, Qemu, Setup};
+use schedlab_run::sha::sha256;
 use std::path::Path;
 
 /// The parts of an identity.
@@ -36,25 +36,33 @@ impl Identity {
     /// Whether a run boots or begins at a snapshot makes no difference.
     pub fn with_run(mut self, request: &[u8], object: &str) -> Self {
         self.parts.push(("object", object.into()));
-        self.parts.push(("request", hash::sha256(request)));
+        self.parts.push(("request", sha256(request)));
         self
     }
 
     /// The hash of all parts.
     pub fn sha256(&self) -> String {
-        hash::sha256_of_parts(self.parts.iter().map(|(name, value)| (*name, value.as_str())))
+        sha256_of_parts(self.parts.iter().map(|(name, value)| (*name, value.as_str())))
     }
 
     /// The hash of all parts but one.
     pub fn sha256_without(&self, left_out: &[&str]) -> String {
         let parts = self.parts.iter().filter(|(name, _)| !left_out.contains(name));
-        hash::sha256_of_parts(parts.map(|(name, value)| (*name, value.as_str())))
+        sha256_of_parts(parts.map(|(name, value)| (*name, value.as_str())))
     }
 
     /// Name and value of each part.
     pub fn parts(&self) -> &[(&'static str, String)] {
         &self.parts
     }
+}
+
+/// SHA-256 of named parts, in order; no two lists of parts give the same bytes.
+fn sha256_of_parts<'a>(parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let parts = parts.into_iter();
+    let text: String =
+        parts.map(|(name, value)| format!("{name} {} {value}\n", value.len())).collect();
+    sha256(text.as_bytes())
 }
 
 #[cfg(test)]
@@ -100,5 +108,11 @@ mod tests {
         let rest = ["boot", "qemu"];
         let other = of_machine(&newer, &setup, &image, &init);
         assert_eq!(base.sha256_without(&rest), other.sha256_without(&rest));
+    }
+
+    #[test]
+    fn parts_cannot_be_mistaken() {
+        let one = sha256_of_parts([("a", "b\nc 1 d")]);
+        assert_ne!(one, sha256_of_parts([("a", "b"), ("c", "d")]));
     }
 }

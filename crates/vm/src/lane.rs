@@ -12,11 +12,12 @@ use crate::identity::{self, Identity};
 use crate::kernel::{Kernel, Store};
 use crate::qemu::{Accel, Files, Guest, Qemu, Setup, live, snapshot};
 use crate::shared::SharedFile;
-use crate::{Cache, VmError, hash, settings};
+use crate::{Cache, VmError, settings};
 use schedlab_guest::protocol::{ExtRequest, GuestReply, GuestRequest, MAGIC};
 use schedlab_host::ext;
 use schedlab_model::{CpuMask, Op, Policy, TraceSink, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy};
+use schedlab_run::sha::sha256;
 use schedlab_run::{Lane, LaneError, LaneKind, Recorder, RunRequest, RunResult, Setting, Warning};
 use schedlab_trace::{Reader, binary};
 use std::collections::BTreeMap;
@@ -259,7 +260,7 @@ impl VmLane {
             )));
         }
         let setup = Setup { accel: self.accel(nr_cpus, kernel)?, nr_cpus };
-        let ext_hash = ext.as_ref().map(|ext: &ExtRequest| hash::sha256(&ext.object));
+        let ext_hash = ext.as_ref().map(|ext: &ExtRequest| sha256(&ext.object));
         let mut message = GuestRequest {
             workload: request.workload.clone(),
             ext,
@@ -335,7 +336,7 @@ fn add_identity(result: &mut RunResult, job: &Job<'_>, trace: &[u8]) {
     // The order of turns does not depend on the guest's build, nor on how a scheduler was compiled.
     let conditions = job.identity.sha256_without(&["initramfs", "object"]);
     add(result, "vm.turn_conditions", conditions);
-    add(result, "vm.trace", hash::sha256(trace));
+    add(result, "vm.trace", sha256(trace));
     add(result, "vm.clock", job.setup.accel.name());
     for (name, value) in job.identity.parts() {
         add(result, &format!("vm.{name}"), value);

@@ -10,7 +10,6 @@ pub mod error;
 pub mod golden;
 pub mod golden_file;
 pub mod guest;
-pub mod hash;
 mod hz;
 pub mod identity;
 pub mod initramfs;

@@ -4,14 +4,14 @@
 use crate::args::CalibrateArgs;
 use crate::error::CliResult;
 use crate::machine;
-use crate::output::{AtomicFile, Out, say};
+use crate::output::{Out, say};
 use crate::table::{self, duration, number};
 
 use schedlab_host::{Calibration, Figure};
 use schedlab_model::Costs;
 use schedlab_run::LaneError;
+use schedlab_run::file::write_whole;
 use serde_json::json;
-use std::io::Write;
 
 /// Runs the command.
 pub fn calibrate(args: &CalibrateArgs, out: &mut Out) -> CliResult<()> {
@@ -21,9 +21,7 @@ pub fn calibrate(args: &CalibrateArgs, out: &mut Out) -> CliResult<()> {
         say(format!("note: {note}"));
     }
     if let Some(path) = &args.output {
-        let mut file = AtomicFile::create(path)?;
-        file.write_all(costs_file(&found).as_bytes())?;
-        file.commit()?;
+        write_whole(path, costs_file(&found).as_bytes())?;
         say(format!("wrote {}: use it with --costs {}", path.display(), path.display()));
     }
     if args.json {

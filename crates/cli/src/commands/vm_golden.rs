@@ -7,15 +7,15 @@
 use super::vm::VmArgs;
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
-use crate::output::{self, AtomicFile};
+use crate::output;
 use schedlab_lab::run_and_check;
 use schedlab_model::TraceSink;
+use schedlab_run::file::write_whole;
 use schedlab_run::{RunRequest, RunResult};
 use schedlab_vm::golden::{self, Decisions, Entry, Goldens, Verdict};
 use schedlab_vm::golden_file::GoldenEntry as _;
 use schedlab_vm::turns::{Turns, TurnsEntry, TurnsFile};
 use schedlab_vm::{Clock, VmLane};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Largest file of goldens.
@@ -212,10 +212,7 @@ impl Golden {
                 Kind::Decisions(goldens) => goldens.text(),
                 Kind::Turns(file) => file.text(),
             };
-            let mut file = AtomicFile::create(&self.path)?;
-            file.write_all(text.as_bytes())
-                .map_err(|error| CliError::file("write", &self.path, &error))?;
-            return file.commit();
+            return Ok(write_whole(&self.path, text.as_bytes())?);
         }
         if self.differences.is_empty() {
             return Ok(());

@@ -14,9 +14,9 @@ use crate::number::plural;
 use crate::page::head;
 use crate::sections::{footer, machine_section};
 use crate::warnings::warnings_section;
-use crate::write::write_whole;
 use crate::{ExperimentResult, ReportError};
 use schedlab_lab::validate::{Validation, ValidationResult};
+use schedlab_run::file::write_whole;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -92,7 +92,7 @@ pub fn render_validation(input: &ValidationInput<'_>) -> String {
 
 /// Writes the page to `path`, whole or not at all.
 pub fn write_validation(path: &Path, input: &ValidationInput<'_>) -> Result<(), ReportError> {
-    write_whole(path, render_validation(input).as_bytes())
+    Ok(write_whole(path, render_validation(input).as_bytes())?)
 }
 
 /// What came of it in two sentences.

@@ -7,8 +7,9 @@
 //! address of the mirror is the one that the system uses.
 
 use super::series::{self, Series};
-use crate::{Cache, VmError, hash};
+use crate::{Cache, VmError};
 use schedlab_model::kernel::Pin;
+use schedlab_run::sha::sha256;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -227,7 +228,7 @@ fn unpack(
     pin: Option<Pin>,
 ) -> Result<Fetched, VmError> {
     let bytes = fs::read(deb).map_err(|error| VmError::file("read", deb, &error))?;
-    let sha256 = hash::sha256(&bytes);
+    let sha256 = sha256(&bytes);
     if let Some(pin) = pin.filter(|pin| pin.package == package && pin.version == version)
         && pin.sha256 != sha256
     {

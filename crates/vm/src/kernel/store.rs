@@ -6,7 +6,9 @@ use super::btf::{self, ExtSupport};
 use super::elf::Elf;
 use super::image::Image;
 use super::{apt, series};
-use crate::{Cache, VmError, hash};
+use crate::{Cache, VmError};
+use schedlab_run::file::write_whole;
+use schedlab_run::sha::sha256;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -149,7 +151,7 @@ impl Store {
     /// Takes a file into the store; what is there already is only looked up.
     pub fn add_file(&self, path: &Path, from: Option<&apt::Fetched>) -> Result<Kernel, VmError> {
         let bytes = fs::read(path).map_err(|error| VmError::file("read", path, &error))?;
-        let sha256 = hash::sha256(&bytes);
+        let sha256 = sha256(&bytes);
         let known = self.read_note(&self.note_file(&sha256)?);
         if let Some(kernel) = known.filter(|kernel| from.is_none() || kernel.package.is_some()) {
             return Ok(kernel);
@@ -182,7 +184,7 @@ impl Store {
         self.cache.write_once(&file, image.elf.as_deref().unwrap_or(&bytes))?;
         // The note comes last: a kernel with a note is complete.
         let note = serde_json::to_vec_pretty(&kernel).unwrap_or_default();
-        self.cache.write(&self.note_file(&sha256)?, &note)?;
+        write_whole(&self.note_file(&sha256)?, &note)?;
         Ok(kernel)
     }
 

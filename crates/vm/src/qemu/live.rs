@@ -8,8 +8,10 @@
 use super::{Accel, Files, Guest, Qemu, Setup};
 use crate::lane::warning;
 use crate::shared::SharedFile;
-use crate::{Cache, VmError, hash};
+use crate::{Cache, VmError};
 use schedlab_run::Warning;
+use schedlab_run::file::write_whole;
+use schedlab_run::sha::sha256;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +38,7 @@ pub fn accel(
     }
     let host = schedlab_host::machine::read("/proc/sys/kernel/osrelease").unwrap_or_default();
     let boot = schedlab_host::machine::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let key = hash::sha256(format!("{host}\n{boot}\n{}\n{kernel}", qemu.version).as_bytes());
+    let key = sha256(format!("{host}\n{boot}\n{}\n{kernel}", qemu.version).as_bytes());
     let path = cache.dir("kvm")?.join(key);
     if let Ok(verdict) = fs::read_to_string(&path) {
         return Ok(if verdict == "yes" { Accel::Kvm } else { Accel::Emulated });
@@ -46,7 +48,7 @@ pub fn accel(
     if !works {
         say("it does not: live guests are emulated");
     }
-    cache.write(&path, if works { b"yes" } else { b"no" })?;
+    write_whole(&path, if works { b"yes" } else { b"no" })?;
     Ok(if works { Accel::Kvm } else { Accel::Emulated })
 }
 

@@ -9,6 +9,7 @@ pub mod snapshot;
 
 use crate::cache::program_key;
 use crate::{Cache, VmError};
+use schedlab_run::file::write_whole;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -70,7 +71,7 @@ impl Qemu {
             return Ok(Self { program, version, number });
         }
         let found = Self::find()?;
-        cache.write(&known, found.version.as_bytes())?;
+        write_whole(&known, found.version.as_bytes())?;
         Ok(found)
     }
 

@@ -13,8 +13,9 @@
 use super::command::{MEMORY_MIB, fd, memory_in_file};
 use super::{Files, Guest, Qemu, Setup};
 use crate::shared::SharedFile;
-use crate::{Cache, VmError, hash, sys};
+use crate::{Cache, VmError, sys};
 use schedlab_guest::protocol::{SHARED_BYTES, stage, word};
+use schedlab_run::sha::sha256;
 use serde_json::json;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub fn ensure(
     boot_limit: Duration,
 ) -> Result<Snapshot, VmError> {
     let dir = cache.dir("snapshots")?;
-    let path = dir.join(hash::sha256(format!("{key} {FORMAT}").as_bytes()));
+    let path = dir.join(sha256(format!("{key} {FORMAT}").as_bytes()));
     let snapshot = Snapshot::at(&path);
     if snapshot.is_there() {
         // The newest use decides which one goes when there are too many.

@@ -15,12 +15,13 @@ use super::{results, sim};
 use crate::args::ReproduceArgs;
 use crate::error::{CliError, CliResult};
 use crate::machine;
-use crate::output::{AtomicFile, Out, say};
+use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use schedlab_lab::claims::{ClaimResult, Evidence, judge};
 use schedlab_lab::identity::Program;
 use schedlab_lab::{ExperimentResult, Failure};
 use schedlab_report::StudyPage;
+use schedlab_run::file::AtomicFile;
 use schedlab_sim::Watchdog;
 use std::path::Path;
 

@@ -7,9 +7,9 @@
 //! measure that a run does not have has no line.
 
 use crate::error::{CliError, CliResult};
-use crate::output::AtomicFile;
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::view::{Estimate, Table};
+use schedlab_run::file::AtomicFile;
 use schedlab_run::{RunResult, values};
 use schedlab_trace::export::csv::quoted;
 use schedlab_trace::parquet_table::{Column, ColumnKind, TableWriter};
@@ -63,7 +63,7 @@ pub fn write(results: &[ExperimentResult], folder: &Path) -> CliResult<Vec<Strin
 fn csv(path: &Path, write: impl Fn(&mut AtomicFile) -> io::Result<()>) -> CliResult<()> {
     let mut file = AtomicFile::create(path)?;
     write(&mut file).map_err(|error| CliError::file("write", path, &error))?;
-    file.commit()
+    Ok(file.commit()?)
 }
 
 /// Every run's values, one a line.

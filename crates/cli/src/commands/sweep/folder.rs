@@ -12,6 +12,7 @@ use crate::output::say;
 use crate::table::counted;
 use schedlab_lab::identity::Program;
 use schedlab_lab::store::{self, LOG_NAME, RunLog};
+use schedlab_run::file::UNFINISHED;
 use std::fs::File;
 use std::path::Path;
 
@@ -21,7 +22,7 @@ const FILES: [&str; 6] =
 
 /// Whether a file was being written when its writer was killed.
 fn is_unfinished(name: &str) -> bool {
-    name.starts_with(".schedlab-") || (name.starts_with(".report.html.") && name.ends_with(".part"))
+    name.starts_with(UNFINISHED)
 }
 
 /// What to do with what a directory holds.

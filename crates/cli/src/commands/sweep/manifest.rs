@@ -7,10 +7,11 @@
 use super::prepare::{Prepared, Settings};
 use crate::error::{CliError, CliResult};
 use crate::input;
-use crate::output::AtomicFile;
-use schedlab_lab::identity::{Program, result_sum, sha256};
+use schedlab_lab::identity::{Program, result_sum};
 use schedlab_lab::store::RunLog;
 use schedlab_lab::{Failure, View};
+use schedlab_run::file::AtomicFile;
+use schedlab_run::sha::sha256;
 use schedlab_run::{RunResult, values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,7 +139,7 @@ impl Manifest {
             .map_err(std::io::Error::from)
             .and_then(|()| file.write_all(b"\n"));
         written.map_err(|error| CliError::file("write", &path, &error))?;
-        file.commit()
+        Ok(file.commit()?)
     }
 }
 

@@ -7,11 +7,11 @@
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::machine;
-use crate::output::{AtomicFile, say};
+use crate::output::say;
 use schedlab_host::Calibration;
 use schedlab_model::Costs;
+use schedlab_run::file::write_whole;
 use schedlab_run::{LaneError, MachineFile};
-use std::io::Write;
 use std::path::Path;
 
 /// Its file below the output.
@@ -33,9 +33,7 @@ pub fn model(output: &Path, anew: bool, repetitions: u32) -> CliResult<String> {
     let text = serde_json::to_string_pretty(&file)
         .map_err(|error| CliError::usage(format!("the model of this machine: {error}")))?;
     std::fs::create_dir_all(output).map_err(|error| CliError::file("make", output, &error))?;
-    let mut written = AtomicFile::create(&path)?;
-    written.write_all(text.as_bytes()).map_err(|error| CliError::file("write", &path, &error))?;
-    written.commit()?;
+    write_whole(&path, text.as_bytes())?;
     Ok(text)
 }
 

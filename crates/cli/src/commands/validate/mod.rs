@@ -15,7 +15,7 @@ use super::sweep::{Begin, Prepared, Settings, stored};
 use crate::args::{LaneArg, VerdictArgs};
 use crate::error::{CliError, CliResult, Exit};
 use crate::input;
-use crate::output::{AtomicFile, Out, say};
+use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use clap::Args;
 use schedlab_lab::ExperimentResult;
@@ -23,8 +23,8 @@ use schedlab_lab::identity::Program;
 use schedlab_lab::plan::Note;
 use schedlab_lab::validate::{Validation, ValidationResult, Verdict, Wanted, judge};
 use schedlab_run::StudyError;
+use schedlab_run::file::write_whole;
 use schedlab_sim::{SimLane, Watchdog};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The validation that comes with the program.
@@ -140,8 +140,8 @@ fn write(
 ) -> CliResult<()> {
     let json =
         serde_json::to_string_pretty(found).map_err(|error| CliError::usage(error.to_string()))?;
-    file(&output.join("validation.json"), &(json + "\n"))?;
-    file(&output.join("tables.md"), &show::markdown(validation, found))?;
+    write_whole(&output.join("validation.json"), (json + "\n").as_bytes())?;
+    write_whole(&output.join("tables.md"), show::markdown(validation, found).as_bytes())?;
     say(format!("results: {}", output.display()));
     report::write_validation(
         &output.join("report.html"),
@@ -149,12 +149,6 @@ fn write(
         (validation, found),
         results,
     )
-}
-
-fn file(path: &Path, text: &str) -> CliResult<()> {
-    let mut file = AtomicFile::create(path)?;
-    file.write_all(text.as_bytes()).map_err(|error| CliError::file("write", path, &error))?;
-    file.commit()
 }
 
 /// The exit code, with the names of what is out.
