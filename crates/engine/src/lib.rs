@@ -57,8 +57,8 @@ use std::borrow::Cow;
 /// told of every choice; the run is not changed by it.
 ///
 /// # Errors
-/// If the workload does not fit the machine, if the scheduler cannot be had, or if it breaks a rule;
-/// the events up to that point have gone to the sink then.
+/// If the workload does not fit the machine, if the scheduler cannot be had, or if it breaks a
+/// rule; the events up to that point have gone to the sink then.
 pub fn simulate<S: TraceSink>(
     workload: &Workload,
     config: &SimConfig<'_>,

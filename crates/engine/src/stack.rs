@@ -109,13 +109,14 @@ impl Stack {
 fn leave_out(classes: &mut Vec<Box<dyn SchedClass>>, used: &[Policy]) {
     // A policy that two classes own is the higher one's; a third may take it over for a time only.
     let owner_of = |policy: Policy| classes.iter().position(|class| class.owns(policy));
-    let is_needed = |(index, class): (usize, &Box<dyn SchedClass>)| {
+    let is_needed = |index: usize| {
+        let class = &classes[index];
         let serves = |policy: &&Policy| class.serves(**policy);
         let is_others = |policy: Policy| class.owns(policy) && owner_of(policy) != Some(index);
         class.traits().acts_without_tasks
             || used.iter().filter(serves).any(|policy| !is_others(*policy))
     };
-    let needed: Vec<bool> = classes.iter().enumerate().map(is_needed).collect();
+    let needed: Vec<bool> = (0..classes.len()).map(is_needed).collect();
     if needed.contains(&true) {
         let mut needed = needed.into_iter();
         classes.retain(|_| needed.next().unwrap_or(true));

@@ -93,10 +93,9 @@ fn equal_input_gives_equal_bytes() {
 fn the_page_names_no_address() {
     let results = results::small();
     let html = render_report(&input(&results)).unwrap();
-    for (at, _) in html.match_indices("://") {
-        let before = &html[html.floor_char_boundary(at.saturating_sub(60))..at];
-        panic!("{before}");
-    }
+    let address = html.find("://");
+    let before = address.map(|at| &html[html.floor_char_boundary(at.saturating_sub(60))..at]);
+    assert_eq!(before, None);
     assert!(!html.contains("src=\"") && !html.contains("@import"));
 }
 

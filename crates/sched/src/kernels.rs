@@ -171,7 +171,6 @@ const LINUX_7_2: Model = Model {
         features::NEWIDLE,
     ],
     defaults: &[("RT_PUSH_IPI", 0), ("HRTICK", 1), ("HRTICK_DL", 1)],
-    ..LINUX_7_1
 };
 
 /// Preemption model of the modelled kernel of this version.

@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn a_second_call_does_not_run_clang_and_a_changed_header_does() {
         if find_clang().is_err() {
-            return eprintln!("SKIP native compile: no clang in PATH");
+            return schedlab_testing::skip("no clang in PATH");
         }
         let folder = tempfile::tempdir().unwrap();
         let (folder, cache) = (folder.path(), folder.path().join("cache"));

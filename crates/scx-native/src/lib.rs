@@ -6,8 +6,9 @@
 //! memory for each run, `guard` calls it and gets back out of it whatever it does, `host` says
 //! what it may call. See docs/reference/sched-ext-in-the-simulator.md.
 //!
-//! x86-64 Linux only, elsewhere the crate is empty: calls, relocations and signals are the machine's.
-//! A scheduler compiled so may do anything that a program may; run only what you would run.
+//! x86-64 Linux only, elsewhere the crate is empty: calls, relocations and signals are the
+//! machine's. A scheduler compiled so may do anything that a program may; run only what you would
+//! run.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod cache;

@@ -96,7 +96,7 @@ impl SimLane {
         let mut machine = spec.first_cpus(nr_cpus).map_err(LaneError::Input)?;
         machine.hz = self.hz.unwrap_or(machine.hz);
         let own = self.preempt.or(spec.preempt);
-        machine.preempt = own.unwrap_or_else(|| scheduler.preempt);
+        machine.preempt = own.unwrap_or(scheduler.preempt);
         if let Some(costs) = self.costs {
             set_costs(&mut machine, costs);
         }

@@ -2,8 +2,8 @@
 //! Real kernels under QEMU: boots one, plays a workload in it, and brings the trace back.
 //!
 //! [`VmLane`] is the lane. [`kernel`] finds kernels, fetches them and looks into them; [`qemu`]
-//! starts machines. What goes between the lab and the guest is in `schedlab-guest`, which is also the
-//! guest's init: the host lane itself.
+//! starts machines. What goes between the lab and the guest is in `schedlab-guest`, which is also
+//! the guest's init: the host lane itself.
 
 pub mod cache;
 pub mod error;

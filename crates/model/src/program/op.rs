@@ -60,8 +60,8 @@ pub enum MemPattern {
 /// One operation. This is the only list of what a task can do: programs, their interpreter and the
 /// bytes that go to a guest all use it.
 ///
-/// `A` is an amount and `S` are scheduling attributes. A program holds `Op`, whose amounts are still
-/// to be drawn; the interpreter yields [`Step`], the same operation with its amounts drawn.
+/// `A` is an amount and `S` are scheduling attributes. A program holds `Op`, whose amounts are
+/// still to be drawn; the interpreter yields [`Step`], the same operation with its amounts drawn.
 ///
 /// An operation that waits for another task names an object of the workload
 /// ([`crate::Workload::objects`]); [`crate::Workload::check`] checks that it is of the right kind.

@@ -18,11 +18,14 @@ const TASKS_MAX: usize = COLOURS.len();
 /// Width of a panel in a file.
 const WIDTH: f64 = 520.0;
 
+/// What draws one part of the analysis of a run; `None` if the run has nothing of it.
+type DrawPart = fn(&RunResult, &Analysis) -> Option<Panel>;
+
 /// The pictures of an experiment with their names, as files; none without an analysed run.
 pub fn analysis_files(group: &Group<'_>) -> Vec<(String, String)> {
-    let parts: [(&str, fn(&RunResult, &Analysis) -> Option<Panel>); 3] =
+    let parts: [(&str, DrawPart); 3] =
         [("depth", depth_panel), ("progress", progress_panel), ("states", states_panel)];
-    let file = |(name, part): (&str, fn(&RunResult, &Analysis) -> Option<Panel>)| {
+    let file = |(name, part): (&str, DrawPart)| {
         let runs = analysed_runs(group).into_iter().take(RUNS_MAX);
         let panels: Vec<Panel> = runs
             .filter_map(|(title, run, analysis)| Some(Panel { title, ..part(run, analysis)? }))

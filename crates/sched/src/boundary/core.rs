@@ -535,8 +535,8 @@ impl Core {
         self.reclass = true;
     }
 
-    /// Says whether the calling class claims `cpu`: lower classes keep their tasks away from it, even
-    /// while it runs nothing of the class.
+    /// Says whether the calling class claims `cpu`: lower classes keep their tasks away from it,
+    /// even while it runs nothing of the class.
     #[inline]
     pub fn claim_cpu(&mut self, cpu: CpuId, is_claimed: bool) {
         let claimed = &mut self.claimed[usize::from(self.current_class)];

@@ -9,8 +9,8 @@
 //! has no server here.
 //!
 //! A class cannot name a task of another one. When the server's deadline is the earliest, this
-//! class names nobody and passes the choice down ([`Core::pass_pick_down`]); the real-time class then
-//! names nobody either, and the choice falls to the fair class.
+//! class names nobody and passes the choice down ([`Core::pass_pick_down`]); the real-time class
+//! then names nobody either, and the choice falls to the fair class.
 //!
 //! Source: Linux kernel/sched/deadline.c (__pick_task_dl, dl_server_start, dl_server_stop), 7.0
 //! with sched_init_dl_servers and kernel/sched/ext.c (ext_server_init, enqueue_task_scx).

@@ -35,18 +35,20 @@ const COMPENSATION: Tunable = Tunable::new(
 pub fn scheduler() -> Scheduler {
     Scheduler {
         name: "lottery".into(),
-        preempt: Preempt::Full,
         summary: "lottery: each quantum goes to a ticket drawn at random; tickets follow nice"
             .into(),
         source: "Waldspurger and Weihl: Lottery Scheduling, OSDI 1994".into(),
-        leaves_out:
-            "currencies, ticket transfers and inflation; policies and priorities are ignored".into(), // Shares are equal and waits are bounded only in expectation.
+        leaves_out: "currencies, ticket transfers and inflation; policies and priorities are \
+                     ignored"
+            .into(),
+        // Shares are equal and waits are bounded only in expectation.
         claims: Claims {
             work_conserving: true,
             starvation_free: false,
             fair: false,
             needs_burst: false,
         },
+        preempt: Preempt::Full,
         tunables: vec![QUANTUM, COMPENSATION],
         digest: None,
         make: Make::new(|options, machine, _| {
