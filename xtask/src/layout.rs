@@ -2,7 +2,8 @@
 //! The layout rule: dependencies between the crates point one way, and a new one is a decision.
 //!
 //! The decision stands in ARCHITECTURE.md, in the two lists of its section about dependencies. They
-//! are compared with `cargo metadata`: what one of both lacks is a problem.
+//! are compared with `cargo metadata`: what one of both lacks is a problem. So is a function of the
+//! page's walk that its file does not have.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,9 @@ use std::process::Command;
 /// The page with the lists, and the heading of their section.
 const PAGE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Dependencies point one way";
+/// The heading of the table of functions that a command passes through, and its longest length.
+const WALK: &str = "## From argv to the report";
+const WALK_MAX: usize = 12;
 
 /// Crates by the name of their folder, with those that each one uses.
 type Edges = BTreeMap<String, BTreeSet<String>>;
@@ -38,13 +42,43 @@ pub fn check(root: &Path) -> Result<Vec<String>, String> {
     }
     let metadata: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("cannot read cargo metadata: {error}"))?;
-    Ok(differences(&of_page(&text)?, &of_metadata(&metadata)))
+    let mut problems = differences(&of_page(&text)?, &of_metadata(&metadata));
+    problems.extend(walk_problems(&text, |file| std::fs::read_to_string(root.join(file)).ok())?);
+    Ok(problems)
+}
+
+/// The lines of the page below a heading, up to the next one.
+fn section<'t>(text: &'t str, heading: &str) -> Result<&'t str, String> {
+    let (_, rest) = text.split_once(heading).ok_or(format!("{PAGE}: no section {heading:?}"))?;
+    Ok(rest.split("\n## ").next().unwrap_or(rest))
+}
+
+/// Functions of the walk that their files do not have; `read` gives the text of a file.
+fn walk_problems(text: &str, read: impl Fn(&str) -> Option<String>) -> Result<Vec<String>, String> {
+    let steps: Vec<Vec<&str>> = section(text, WALK)?
+        .lines()
+        .map(|line| line.split('`').collect::<Vec<_>>())
+        .filter(|parts| parts.len() >= 5 && parts[0] == "| ")
+        .collect();
+    let mut problems = Vec::new();
+    if steps.is_empty() || steps.len() > WALK_MAX {
+        problems.push(format!("{PAGE}: {} steps under {WALK:?}, allowed 1 to 12", steps.len()));
+    }
+    for step in steps {
+        let (function, file) = (step[1], step[3]);
+        let has = |text: String| {
+            ["(", "<"].iter().any(|next| text.contains(&format!("fn {function}{next}")))
+        };
+        if !read(file).is_some_and(has) {
+            problems.push(format!("{PAGE}: {file} has no function {function}"));
+        }
+    }
+    Ok(problems)
 }
 
 /// The lists of the page.
 fn of_page(text: &str) -> Result<Layout, String> {
-    let (_, rest) = text.split_once(HEADING).ok_or(format!("{PAGE}: no section {HEADING:?}"))?;
-    let section = rest.split("\n## ").next().unwrap_or(rest);
+    let section = section(text, HEADING)?;
     let mut lists: Vec<Vec<&str>> = Vec::new();
     let mut is_in_list = false;
     for line in section.lines() {
@@ -191,6 +225,24 @@ mod tests {
                 "model uses sched in tests, which ARCHITECTURE.md does not allow",
             ]
         );
+    }
+
+    #[test]
+    fn a_walk_through_functions_that_are_gone_is_refused() {
+        let page =
+            |rows: &str| format!("# A\n\n{WALK}\n\n| function | in |\n| --- | --- |\n{rows}");
+        let read = |file: &str| (file == "a.rs").then(|| "pub fn here() {}\n".to_string());
+        let problems = |rows: &str| walk_problems(&page(rows), read).unwrap();
+        assert!(problems("| `here` | `a.rs` | x |\n").is_empty());
+        assert_eq!(
+            problems("| `gone` | `a.rs` | x |\n| `here` | `b.rs` | x |\n"),
+            [
+                "ARCHITECTURE.md: a.rs has no function gone",
+                "ARCHITECTURE.md: b.rs has no function here"
+            ]
+        );
+        assert!(problems("")[0].contains("0 steps"));
+        assert!(problems(&"| `here` | `a.rs` | x |\n".repeat(13))[0].contains("13 steps"));
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl Schedulers {
             CliError::new(exit, error.to_string(), "")
         };
         let own = || self.settings.iter().filter(|set| set.is_for(name));
-        let core = own().filter(|set| set.name == "scx_core").last();
+        let core = own().rfind(|set| set.name == "scx_core");
         let core = core.and_then(|set| CoreVersion::by_name(&set.value)).unwrap_or_default();
         let options = CompileOptions {
             include: self.scx.include.clone(),
