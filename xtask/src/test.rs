@@ -20,6 +20,8 @@ struct Tests<'r> {
     logs: PathBuf,
     sums: Sums,
     failures: Vec<String>,
+    /// Who was skipped, and why. Shown at the end, next to their number.
+    skips: Vec<String>,
 }
 
 /// Runs all tests of the repository at `root`; `Ok(true)`: none failed.
@@ -36,7 +38,8 @@ pub fn run(root: &Path, target: &Path) -> Result<bool, String> {
     }
     fs::create_dir_all(&logs).map_err(io)?;
     fs::create_dir_all(root.join("target")).map_err(io)?;
-    let mut tests = Tests { root, logs, sums: Sums::default(), failures: Vec::new() };
+    let mut tests =
+        Tests { root, logs, sums: Sums::default(), failures: Vec::new(), skips: Vec::new() };
     let examples = tests.examples(target);
     tests.step("fmt", cargo(&["fmt", "--all", "--check"]))?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
@@ -46,6 +49,7 @@ pub fn run(root: &Path, target: &Path) -> Result<bool, String> {
     tests.step("guest", Command::new(root.join("scripts/guest.sh")))?;
     tests.cargo_test(examples)?;
     tests.browser()?;
+    tests.skips.iter().for_each(|line| println!("{line}"));
     if !tests.failures.is_empty() {
         let logs = tests.logs.display();
         println!("failed: {}; whole logs are in {logs}", tests.failures.join(", "));
@@ -91,7 +95,7 @@ impl Tests<'_> {
     fn step(&mut self, name: &str, command: Command) -> Result<(), String> {
         let (log, succeeded) = self.logged(name, command)?;
         let (sums, reason) = sums::of_step(&log, succeeded);
-        reason.into_iter().for_each(|line| println!("{line}"));
+        self.skips.extend(reason.map(String::from));
         self.sums += sums;
         if !succeeded {
             self.fail(name, &log.lines().collect::<Vec<_>>());
@@ -107,7 +111,7 @@ impl Tests<'_> {
         command.envs(examples.map(|examples| (EXAMPLES, examples)));
         let (log, succeeded) = self.logged("cargo-test", command)?;
         let (mut sums, reasons) = sums::of_cargo_test(&log);
-        reasons.iter().for_each(|line| println!("{line}"));
+        self.skips.extend(reasons.into_iter().map(String::from));
         if !succeeded {
             // Without a failed test, one did not compile or ended its process.
             sums.failed = sums.failed.max(1);
@@ -128,7 +132,7 @@ impl Tests<'_> {
         let (log, succeeded) =
             self.logged("browser", Command::new(self.root.join("tests/browser/run.sh")))?;
         let (of_step, reason) = sums::of_step(&log, succeeded);
-        reason.into_iter().for_each(|line| println!("{line}"));
+        self.skips.extend(reason.map(String::from));
         self.sums += sums::of_node(&log).unwrap_or(of_step);
         if !succeeded {
             self.fail("browser", &log.lines().collect::<Vec<_>>());
@@ -166,6 +170,7 @@ mod tests {
             logs: logs.path().into(),
             sums: Sums::default(),
             failures: Vec::new(),
+            skips: Vec::new(),
         };
         for (name, script) in [
             ("passes", "echo well; echo done >&2"),
