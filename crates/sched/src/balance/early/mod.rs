@@ -13,7 +13,7 @@
 //! [`select`] the CPU for a waking or new task, [`catch_up`] the ticks of idle CPUs.
 //!
 //! Not here, since it is another rule: 2.6.0, which compares numbers of tasks of all CPUs with what
-//! it saw last time (`linux_2_6/balance/counts.rs`); which tasks a CPU gives away, in which order,
+//! it saw last time (`o1/balance/counts.rs`); which tasks a CPU gives away, in which order,
 //! and the wake-ups of 2.6.11 and 2.6.32, which are with their schedulers. RSDL and SD, patches of
 //! 2.6.20 to 2.6.22, balance as 2.6.22. Later kernels look by measured load: [`crate::balance`].
 //!
