@@ -86,7 +86,7 @@ impl Tests<'_> {
 
     fn fail(&mut self, name: &str, shown: &[&str]) {
         for line in &shown[shown.len().saturating_sub(SHOWN_LINES)..] {
-            println!("{line}");
+            println!("    {line}");
         }
         self.failures.push(name.into());
     }
