@@ -5,8 +5,8 @@
 //! goes through the children of the caller from the youngest on until it finds one that has
 //! exited. A program that waits for all its children calls it once for each: it is woken at each
 //! exit, looks for the one that it was woken for, and then through all that are left before it
-//! sleeps again. Where a class says so ([`schedlab_sched::ClassTraits::walks_tasks`]) and the
-//! machine has a price for a line (`task_line_ns`), this is done here; elsewhere an exit costs
+//! sleeps again. If a class has [`schedlab_sched::ClassTraits::walks_tasks`] and the
+//! machine has a price for a line (`task_line_ns`), this module charges it; otherwise an exit costs
 //! nothing and a task that waits for all its children wakes once, when the last one has exited.
 //!
 //! How many lines a task is follows from `struct task_struct`, with lines of 32 bytes as on a

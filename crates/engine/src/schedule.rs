@@ -62,7 +62,7 @@ impl<S: TraceSink> Engine<'_, S> {
         t.on_rq && !t.sched_delayed && t.cpu == cpu
     }
 
-    /// Tells whoever watches, the sink and the locks what `cpu` will run.
+    /// Tells the observer, the sink and the locks which task `cpu` runs next.
     #[inline(never)]
     fn tell_choice(
         &mut self,

@@ -81,7 +81,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// How many ticks, from the one that is due, may be taken at once; 0: it is no quiet one.
     #[inline(never)]
     fn nr_quiet_ticks(&self) -> u64 {
-        // Whoever watches is told of every tick, and so are sinks that want virtual runtimes.
+        // An observer sees every tick, and so does a sink that wants virtual runtimes.
         if self.watch.is_some() || self.tells_vruntime || self.core.next_resched().is_some() {
             return 0;
         }

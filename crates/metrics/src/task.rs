@@ -86,7 +86,7 @@ pub(crate) const IS_RELEASE_UNSEEN: OfTask<bool> = Measure {
     value: |of| of.account.life.is_release_unseen,
 };
 
-/// Whether it only starts others; the workload says so, not the trace.
+/// Whether the task only starts other tasks, according to the workload.
 pub(crate) const IS_LAUNCHER: OfTask<bool> = Measure {
     unit: Unit::Flag,
     formula: "its program only forks others and waits for them",

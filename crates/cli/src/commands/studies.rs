@@ -265,7 +265,7 @@ fn this_machine() -> CliResult<String> {
 /// What is said where an error of a study says nothing.
 const SCHEMA_HELP: &str = "`schedlab schema experiment` prints what a study may hold";
 
-/// The same for a validation.
+/// Help for an error of a validation file that has none of its own.
 pub const SCHEMA_HELP_VALIDATION: &str = "`schedlab schema validation` prints what it may hold";
 
 /// The error with file, line and column before it, and the line itself below; `help` if it says

@@ -100,7 +100,7 @@ pub struct Series {
     pub style: Option<Style>,
     /// How it is drawn.
     pub form: Form,
-    /// Numbers, by x. Of [`Form::Band`] lines `ci95` is drawn as a band, of others as error bars.
+    /// Numbers, by x. A [`Form::Band`] draws `ci95` as a band; other forms draw it as error bars.
     pub points: Vec<DrawnPoint>,
 }
 
@@ -301,7 +301,7 @@ fn swatch(series: &Series) -> String {
     svg.for_page((30.0, 12.0), "").replacen("chart", "chart swatch", 1)
 }
 
-/// The same for what has a style and no series.
+/// A short stretch in `style`, for a legend entry without a series.
 pub fn style_swatch(style: Style) -> String {
     swatch(&Series { style: Some(style), ..Series::default() })
 }

@@ -67,7 +67,7 @@ fn scale_of(axis: &Axis, from: f64, to: f64) -> Scale {
     }
 }
 
-/// About `count` ticks of an axis of numbers, a tick for each name of others.
+/// About `count` ticks for an axis of numbers, one tick for each name for an axis of names.
 fn ticks_of(axis: &Axis, scale: &Scale, count: usize) -> Vec<(f64, String)> {
     match axis {
         Axis::Numbers { ticks, .. } => scale.ticks(count, *ticks == Ticks::Whole),
