@@ -3,8 +3,7 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-SCHEDLAB := $(TARGET)/release/schedlab
-# Where `make demo` leaves report.html, claims.json and the runs.
+# Where `make demo` leaves its reports, claims.json and the runs.
 OUT ?= reproduction
 
 .DEFAULT_GOAL := help
@@ -23,8 +22,8 @@ build: install ## Build the program: target/release/schedlab
 guest: ## Build what runs in the guests of `schedlab vm` (`make build` does it too)
 	@scripts/guest.sh
 
-demo: build ## Reproduce the studies in a few minutes, simulated and on this machine
-	@$(SCHEDLAB) reproduce --quick --output $(OUT)
+demo: ## Build, simulate, measure this machine and virtual machines (as ./lab demo)
+	@./lab demo $(OUT)
 
 test: ## Run every test
 	@scripts/install.sh test

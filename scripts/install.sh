@@ -40,12 +40,15 @@ as_root() {
     fi
 }
 
+# As root apt warns that its sandbox user cannot read root's files; nothing is wrong then.
+apt_options=(-qq -o APT::Sandbox::User=root)
+
 updated=
 update_lists() {
     [ -n "$updated" ] && return
     updated=1
     say "reading the package lists"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >/dev/null || true
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get "${apt_options[@]}" update >/dev/null || true
 }
 
 # Installs those of the given packages that are missing.
@@ -57,7 +60,7 @@ need_packages() {
     [ ${#missing[@]} = 0 ] && return
     update_lists
     say "installing ${missing[*]}"
-    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get "${apt_options[@]}" install -y \
         --no-install-recommends "${missing[@]}" >/dev/null; then
         say "could not install: ${missing[*]}"
         say "needs root (or sudo) and the network; by hand: apt-get install ${missing[*]}"
@@ -100,7 +103,7 @@ rustup_by_download() {
         curl -fsS --retry 2 --connect-timeout 20 -o "$folder/sum" "$base/rustup-init.sha256" &&
         echo "$(cut -d' ' -f1 "$folder/sum")  $folder/rustup-init" | sha256sum -c --quiet &&
         chmod +x "$folder/rustup-init" &&
-        "$folder/rustup-init" -y -q --no-modify-path --default-toolchain none
+        "$folder/rustup-init" -y -q --no-modify-path --default-toolchain none >/dev/null
     local status=$?
     rm -rf "$folder"
     return $status
