@@ -75,6 +75,7 @@ impl<S: TraceSink> Engine<'_, S> {
         in_kernel: Nanos,
         refill: Nanos,
     ) {
+        debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "CPU {cpu} runs another task");
         let ns = self.tasks[task].remaining.saturating_add(refill);
         self.start_owed_burst(cpu, task, in_kernel, ns);
     }
@@ -128,6 +129,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.clock.burst_ends.set(cpu, end);
         let until = self.cpus.kernel_mode.until(cpu);
         if until > self.core.now {
+            debug_assert!(!self.cpus.has_plain_bursts(), "CPU {cpu} is in a kernel not modelled");
             self.cpus.kernel_mode.move_return(cpu, until.saturating_add(ns));
         }
     }
@@ -184,16 +186,20 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     /// `task` leaves `cpu`: keeps what is left of its burst, and since when it waits.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
         debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "the burst of CPU {cpu} is another's");
         let exec = &mut self.tasks[task];
         exec.runnable_since = self.core.now;
+        let before = exec.remaining;
         if self.cpus.has_plain_bursts() {
             let left = self.clock.burst_ends.get(cpu).saturating_sub(self.core.now);
-            exec.remaining = if exec.wall_until.is_some() { 0 } else { left };
+            let left = if exec.wall_until.is_some() { 0 } else { left };
+            exec.remaining = left;
+            self.count_work(task, left < before);
         } else {
             self.keep_paced_rest(cpu, task);
+            self.count_work(task, self.tasks[task].remaining < before);
         }
     }
 

@@ -49,6 +49,8 @@ impl Lru {
         }
         let gone = self.sets.len() - kept;
         self.sets.drain(..gone);
+        let is_own = |set: &&(TaskId, u64)| set.0 == task;
+        debug_assert_eq!(self.sets.iter().filter(is_own).count(), 1, "sets of task {task}");
     }
 
     /// Bytes of `task`'s set of `bytes` that are not there any more.
@@ -150,6 +152,7 @@ impl ColdCaches {
             0 => in_core,
             size => self.llc(cpu).lost(task, bytes.min(size), size),
         };
+        debug_assert!(in_core.max(in_llc) <= bytes, "{in_core} and {in_llc} of {bytes} bytes");
         let is_local = home == node;
         let memory =
             if is_local { self.sizes.local_bytes_per_sec } else { self.sizes.remote_bytes_per_sec };
@@ -169,6 +172,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// `task` leaves `cpu`: its working set is the last that was used there.
     pub(crate) fn caches_used(&mut self, cpu: CpuId, task: TaskId) {
+        debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "another's set is used on CPU {cpu}");
         let bytes = self.working_set(task);
         if let (Some(caches), Some(bytes)) = (&mut self.cpus.cold_caches, bytes) {
             caches.used(cpu, task, bytes);

@@ -7,9 +7,14 @@ use crate::exec::Waiting;
 use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
 use schedlab_sched::TaskState;
+use schedlab_sched::boundary::core::{Rq, Task};
 
 /// Program steps and reschedules at one instant before the run is taken to hang.
 const ROUNDS_MAX: u64 = 1_000_000;
+
+/// Stays on a CPU in a row that leave no task time for its work before the run is taken to get
+/// nowhere: a switch costs as much as a slice lasts.
+const FRUITLESS_MAX: u32 = 100_000;
 
 /// What the checks of a run remember.
 #[derive(Debug)]
@@ -23,6 +28,8 @@ pub(crate) struct Custody {
     idle_suspects: Vec<CpuId>,
     /// Steps and reschedules since time last moved.
     rounds: u64,
+    /// Stays in a row that ended before the task came to its work.
+    fruitless: u32,
     /// Why the run ends early.
     error: Option<SimError>,
 }
@@ -38,6 +45,7 @@ impl Custody {
             last_check: (0, 0),
             idle_suspects: Vec::new(),
             rounds: 0,
+            fruitless: 0,
             error: None,
         }
     }
@@ -75,6 +83,12 @@ impl Custody {
     pub fn time_moves(&mut self) {
         self.rounds = 0;
     }
+
+    /// A task has come to the end of a burst.
+    #[inline]
+    pub fn bursts_end(&mut self) {
+        self.fruitless = 0;
+    }
 }
 
 impl<S: TraceSink> Engine<'_, S> {
@@ -89,6 +103,27 @@ impl<S: TraceSink> Engine<'_, S> {
         self.custody.rounds += 1;
         if self.custody.rounds > ROUNDS_MAX {
             self.report_hang(cpu);
+        }
+    }
+
+    /// `task` leaves its CPU, with less left of its burst than when it came if it has come to its
+    /// work; ends the run if nobody gets anywhere.
+    #[inline(always)]
+    pub(crate) fn count_work(&mut self, task: TaskId, has_worked: bool) {
+        let fruitless = if has_worked { 0 } else { self.custody.fruitless + 1 };
+        self.custody.fruitless = fruitless;
+        if fruitless > FRUITLESS_MAX {
+            self.report_no_work(task);
+        }
+    }
+
+    /// One that is busy until a wall time gets on by staying.
+    #[cold]
+    #[inline(never)]
+    fn report_no_work(&mut self, task: TaskId) {
+        self.custody.fruitless = 0;
+        if self.tasks[task].wall_until.is_none() {
+            self.fail(SimError::NoWork { nr_switches: FRUITLESS_MAX, time_ns: self.core.now });
         }
     }
 
@@ -218,6 +253,24 @@ impl<S: TraceSink> Engine<'_, S> {
             let waits = self.tasks[task].waiting != Waiting::No;
             assert!(!waits || t.state != TaskState::Running, "task {task} waits and is runnable");
         }
+    }
+
+    /// At the end: what is kept for each CPU adds up to what is kept for each task.
+    pub(crate) fn check_sums(&self) {
+        let core = &self.core;
+        let ran = |rq: &Rq| rq.class_exec_runtime.iter().sum::<Nanos>();
+        let by_cpu: Nanos = core.rqs.iter().map(ran).sum();
+        let by_task: Nanos = core.tasks.iter().map(|task| task.sum_exec_runtime).sum();
+        assert_eq!(by_cpu, by_task, "CPU time of all CPUs and of all tasks");
+        let switches: u64 = core.rqs.iter().map(|rq| rq.nr_switches).sum();
+        let nr_out = |t: &Task| t.nr_voluntary_switches + t.nr_involuntary_switches;
+        let left: u64 = core.tasks.iter().map(nr_out).sum();
+        assert!(left <= switches, "{left} of {switches} switches left a task");
+        let children: u64 = self.tasks.ids().map(|id| u64::from(self.tasks[id].children)).sum();
+        let lives = |id: &TaskId| core.task(*id).state != TaskState::Dead;
+        let forked = |id: &TaskId| self.tasks[*id].parent.is_some();
+        let living = self.tasks.ids().filter(|id| lives(id) && forked(id)).count();
+        assert_eq!(children, living as u64, "living children and those that parents count");
     }
 
     /// Once in each interval and at the end: counts against tasks held, and the watchdog.

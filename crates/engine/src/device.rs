@@ -34,6 +34,9 @@ impl DeviceQueue {
         let Reverse(free) = self.free_at.pop().expect("a device has at least one server");
         let done = free.max(now).saturating_add(service);
         self.free_at.push(Reverse(done));
+        debug_assert!(done >= now, "a request of {bytes} bytes is done before it comes");
+        let servers = self.device.queue_depth.max(1) as usize;
+        debug_assert_eq!(self.free_at.len(), servers, "servers of the device");
         done
     }
 

@@ -20,6 +20,10 @@ use schedlab_model::{
 };
 use schedlab_sched::{BandwidthStats, Core, SchedClass};
 
+/// When a run is over that nothing else ends: 292 years. A longer time may not be added to it
+/// without a look, and no single one is longer.
+const TIME_NS_MAX: Nanos = 1 << 63;
+
 /// A run under way.
 pub(crate) struct Engine<'a, S> {
     pub workload: &'a Workload,
@@ -154,6 +158,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             self.sink.object(ObjectId(id as u32), info);
         }
         let end_ns = self.end_ns();
+        let last_ns = end_ns.min(TIME_NS_MAX);
         self.has_followers = self.watch.is_some()
             || self.tells_vruntime
             || self.locks.is_some()
@@ -173,7 +178,11 @@ impl<'a, S: TraceSink> Engine<'a, S> {
             }
             // An interrupt alone keeps no run going: it wakes nobody.
             let now = now.min(self.interrupts.next_time());
-            if now >= end_ns {
+            if now >= last_ns {
+                if end_ns > TIME_NS_MAX {
+                    self.fail(SimError::TooLong { max_ns: TIME_NS_MAX });
+                    break;
+                }
                 self.core.now = end_ns;
                 if self.is_stuck() {
                     self.outcome.blocked = self.blocked_tasks();
@@ -189,6 +198,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         if !self.custody.has_failed() {
             self.check_all();
+            self.check_sums();
             self.each_class(|class, core| class.run_ends(core));
         }
         self.outcome.notes = self.notes();

@@ -2,6 +2,7 @@
 //! Why a simulation stops early.
 
 use crate::objects::BlockedTask;
+use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{CpuId, Nanos};
 use std::fmt;
 
@@ -106,6 +107,18 @@ pub enum SimError {
         /// When.
         time_ns: Nanos,
     },
+    /// Tasks only switch: each leaves its CPU before it comes to its work.
+    NoWork {
+        /// How often in a row.
+        nr_switches: u32,
+        /// When.
+        time_ns: Nanos,
+    },
+    /// Simulated time passed what a run can last.
+    TooLong {
+        /// The limit.
+        max_ns: Nanos,
+    },
     /// A program does what must not be done with an object.
     Misuse {
         /// The task.
@@ -155,6 +168,17 @@ impl fmt::Display for SimError {
                 f,
                 "task {task:?} went through a million steps at {time_ns} ns without time passing: \
                  give its loop some CPU time or sleep, or run with costs (--costs default)"
+            ),
+            Self::NoWork { nr_switches, time_ns } => write!(
+                f,
+                "{nr_switches} switches in a row left no task time for its work, up to {time_ns} \
+                 ns: a switch costs as much as a slice lasts; lower --costs, or set a longer slice"
+            ),
+            Self::TooLong { max_ns } => write!(
+                f,
+                "the run has passed {} years of simulated time: give tasks less to do, or end it \
+                 at a time (--until)",
+                max_ns / (365 * 86_400 * NSEC_PER_SEC)
             ),
             Self::Misuse { task, what, object, time_ns } => {
                 write!(f, "task {task:?} {what} {object}, at {time_ns} ns: mend its program")

@@ -69,6 +69,8 @@ impl<S: TraceSink> Engine<'_, S> {
             shared.pending = Some(Step::JoinAll);
             self.charge(task, nr.saturating_mul(each));
         }
+        debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "task {task} waits without a CPU");
+        debug_assert_eq!(self.tasks[task].waiting, Waiting::No, "task {task} waits twice");
         self.tasks[task].waiting = Waiting::Children;
         self.emit(cpu, EventKind::Block { task, object: self.workload.trace_children() });
         Next::Block(TaskState::Sleeping)
@@ -78,6 +80,7 @@ impl<S: TraceSink> Engine<'_, S> {
     pub(crate) fn walk_of_exit(&mut self, parent: TaskId) -> bool {
         let nr_live = self.tasks.nr_live();
         let Some(walks) = &mut self.walks else { return false };
+        debug_assert_eq!(walks.owed, 0, "nobody has paid for the exit before");
         walks.owed = walks.ns(nr_live, EXIT_LINES);
         self.shared(parent).reaped += 1;
         let exec = &mut self.tasks[parent];

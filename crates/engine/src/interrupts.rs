@@ -75,7 +75,10 @@ impl<'a> Interrupts<'a> {
         let source = &self.sources[line.source as usize];
         let next = now.saturating_add(source.next_interval_ns(&mut line.stream));
         self.heap.push(Reverse((next, index)));
-        Some((line.cpu, source.stolen_ns()))
+        debug_assert!(next > now, "source {} comes without end at {now}", line.source);
+        let due = (line.cpu, source.stolen_ns());
+        debug_assert_eq!(self.heap.len(), self.lines.len(), "a line has one interrupt to come");
+        Some(due)
     }
 }
 

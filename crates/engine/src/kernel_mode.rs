@@ -61,6 +61,8 @@ impl KernelMode {
 
     /// The return to user mode moves to `until`: interrupts or a sibling took time.
     pub fn move_return(&mut self, cpu: CpuId, until: Nanos) {
+        let entered = self.entered[cpu.index()];
+        debug_assert!(until >= entered, "CPU {cpu} is in the kernel from {entered} to {until}");
         self.until[cpu.index()] = until;
     }
 
@@ -96,6 +98,8 @@ impl<S: TraceSink> Engine<'_, S> {
     fn put_off(&mut self, cpu: CpuId) -> bool {
         let now = self.core.now;
         let at = self.cpus.kernel_mode.acts_at(cpu, now);
+        let until = self.cpus.kernel_mode.until(cpu);
+        debug_assert!((now..=until.max(now)).contains(&at), "at {at}, in the kernel to {until}");
         if at <= now || self.core.rq(cpu).curr.is_none() {
             return false;
         }
@@ -115,6 +119,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// along is acted on when it returns.
     pub(crate) fn enter_kernel(&mut self, cpu: CpuId, until: Nanos) {
         let now = self.core.now;
+        debug_assert!(self.core.rq(cpu).curr.is_some(), "CPU {cpu} enters the kernel idle");
         self.cpus.kernel_mode.enter(cpu, now, until);
         if until > now && self.core.rq(cpu).need_resched_lazy {
             self.clock.events.push(until, Due::ReturnToUser(cpu));

@@ -205,6 +205,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return false;
         }
         let Some((begin, taken)) = locks.queue_up(cpu, now) else { return false };
+        debug_assert!(begin > now, "CPU {cpu} spins at {now} for a lock that is free at {begin}");
         locks.spins[cpu.index()] = true;
         locks.granted[cpu.index()] = Some(taken.transfer_ns);
         self.count_lock(taken);
@@ -327,6 +328,7 @@ impl<S: TraceSink> Engine<'_, S> {
             let looks = Nanos::from(work.entries_scanned).saturating_mul(locks.entry_ns);
             let end = now.saturating_add(pay).saturating_add(hold_ns).saturating_add(looks);
             locks.idle_from[cpu.index()] = end;
+            debug_assert_eq!(locks.owed, 0, "CPU {cpu} idles, and nobody pays for its choice");
         } else if prev == next {
             // No switch pays for the hold.
             self.lose(cpu, pay.saturating_add(hold_ns));

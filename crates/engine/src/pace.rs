@@ -100,6 +100,7 @@ impl Pace {
         let before = self.speed(cpu);
         let core = self.core(cpu);
         let nr_busy = &mut self.nr_busy[core];
+        debug_assert!(busy || *nr_busy > 0, "CPU {cpu} of idle core {core} becomes idle");
         *nr_busy = if busy { *nr_busy + 1 } else { *nr_busy - 1 };
         debug_assert!(
             *nr_busy as usize <= self.threads[core].len(),
@@ -117,6 +118,7 @@ impl Pace {
     /// `cpu` begins `ns` of work of which `ahead` is done; gives the end.
     pub fn start(&mut self, cpu: CpuId, now: Nanos, ns: Nanos, ahead: u32) -> Nanos {
         let left = i128::from(ns) * WORK_PER_NS - i128::from(ahead);
+        debug_assert!(ns == 0 || left > 0, "{ahead} thousandths of {ns} ns are done on CPU {cpu}");
         self.cpus[cpu.index()] = Work { left, since: now, speed: self.speed(cpu) };
         self.cpus[cpu.index()].end()
     }
@@ -132,6 +134,7 @@ impl Pace {
     pub fn repace(&mut self, cpu: CpuId, now: Nanos) -> Nanos {
         let speed = self.speed(cpu);
         let work = &mut self.cpus[cpu.index()];
+        debug_assert!(now >= work.since, "CPU {cpu} changes its pace before {}", work.since);
         *work = Work { left: work.left_at(now), since: now, speed };
         work.end()
     }

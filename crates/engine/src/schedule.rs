@@ -224,6 +224,7 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 
     fn switch_out(&mut self, cpu: CpuId, prev: TaskId, next: Option<TaskId>, out: SwitchOut) {
+        debug_assert_ne!(next, Some(prev), "CPU {cpu} goes on with task {prev}");
         self.keep_rest(cpu, prev);
         if self.cpus.cold_caches.is_some() {
             self.caches_used(cpu, prev);
@@ -264,6 +265,12 @@ impl<S: TraceSink> Engine<'_, S> {
         let ran = now - t.exec_start;
         t.sum_exec_runtime += ran;
         t.exec_start = now;
+        debug_assert!(
+            t.sum_exec_runtime <= now - t.release_ns,
+            "task {task} ran {} ns of {} ns",
+            t.sum_exec_runtime,
+            now - t.release_ns
+        );
         self.core.rqs[cpu.index()].class_exec_runtime[usize::from(t.class)] += ran;
         t
     }
@@ -272,6 +279,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let mut cost = self.switch_cost(cpu, from_idle);
         let exec = &mut self.tasks[next];
         debug_assert_eq!(exec.waiting, Waiting::No, "task {next} runs while it waits");
+        debug_assert_eq!(self.core.task(next).state, TaskState::Running, "task {next} runs");
         let last = std::mem::replace(&mut exec.last_cpu, cpu.0);
         let has_run = std::mem::replace(&mut exec.has_run, true);
         if has_run && last != cpu.0 {
@@ -317,6 +325,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if self.working_set(next).is_some() {
             return 0;
         }
+        debug_assert_ne!(last, cpu.0, "task {next} has not migrated");
         let llc = &self.core.topology.llc;
         let shares = llc[last as usize] == llc[cpu.index()];
         if shares { self.costs.migration_ns } else { self.costs.migration_llc_ns }
@@ -325,8 +334,11 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The migration thread's work: `task` has left `cpu`, which its affinity forbids.
     fn move_away(&mut self, cpu: CpuId, task: TaskId) {
         debug_assert!(!self.core.task(task).on_rq, "task {task} moves while it is queued");
+        debug_assert!(self.tasks[task].must_move, "task {task} may stay on CPU {cpu}");
         self.tasks[task].must_move = false;
         let to = schedlab_sched::boundary::class::select_idle_cpu(&self.core, task, cpu);
+        let allowed = &self.core.task(task).cpus_allowed;
+        debug_assert!(allowed.contains(to), "task {task} moves to CPU {to} of {allowed:?}");
         self.core.set_task_cpu(task, to);
         self.drain();
         let enqueue = EnqueueFlags { moved: true, migrated: true, ..EnqueueFlags::NONE };

@@ -33,6 +33,7 @@ impl<S: TraceSink> Engine<'_, S> {
         debug_assert_eq!(self.core.task(task).state, TaskState::Running, "task {task} goes on");
         self.burst_ended(cpu, task);
         self.tasks[task].wall_until = None;
+        self.custody.bursts_end();
         if self.reschedules_on_return(cpu) {
             self.pause(cpu, task);
             self.schedule(cpu);
@@ -227,6 +228,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn exit(&mut self, cpu: CpuId, task: TaskId) -> Next {
         self.check_exit(task);
         self.emit(cpu, EventKind::Exit { task });
+        debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "task {task} exits without a CPU");
         self.tasks.exited();
         self.outcome.nr_exited += 1;
         let dead = Next::Block(TaskState::Dead);

@@ -122,6 +122,8 @@ impl<S: TraceSink> Engine<'_, S> {
         debug_assert!(self.core.now < self.interrupts.next_time(), "ticks passed an interrupt");
         self.core.note_tick();
         self.clock.burst_ends.move_all(nr * self.costs.tick_ns);
+        let first = self.clock.burst_ends.first_time();
+        debug_assert!(first >= self.core.now, "ticks passed the end of a burst at {first}");
         for cpu in (0..self.core.nr_cpus()).map(CpuId) {
             let Some(curr) = self.core.rq(cpu).curr else { continue };
             self.outcome.nr_ticks += nr;

@@ -19,6 +19,7 @@ impl<S: TraceSink> Engine<'_, S> {
     /// The launcher releases an arrival.
     pub(crate) fn release(&mut self, index: u32) {
         let (spec, name) = self.tasks.arrival(index);
+        debug_assert!(self.tasks.nr_live() > 0, "arrival {index} is of no one who was to come");
         let allowed = self.workload.tasks[spec as usize].attr.affinity;
         let this_cpu =
             allowed.and_then(|mask| mask.and(&self.core.cpus).first_cpu()).unwrap_or(CpuId(0));
@@ -232,6 +233,7 @@ impl<S: TraceSink> Engine<'_, S> {
     fn select_cpu(&mut self, task: TaskId, prev: CpuId, flags: WakeFlags) -> CpuId {
         let t = self.core.task(task);
         if t.nr_cpus_allowed == 1 {
+            debug_assert_eq!(t.cpus_allowed.weight(), 1, "CPUs of task {task} are miscounted");
             return t.cpus_allowed.first_cpu().expect("affinity was checked");
         }
         let (class, core) = self.class(t.class);

@@ -10,7 +10,7 @@ use common::checks::{Broken, check_case, check_fair};
 use common::workloads::{all, burst, bursts, endless_hogs, nice, on, task};
 use common::{Case, MS, S};
 use schedlab_engine::{SchedulerFault, SimError};
-use schedlab_model::{CpuId, Machine, Policy, Preempt, TaskId, TaskSpec, Workload};
+use schedlab_model::{Costs, CpuId, Machine, Policy, Preempt, TaskId, TaskSpec, Workload};
 use schedlab_sched::boundary::class::select_idle_cpu;
 use schedlab_sched::{
     Claims, Core, DequeueFlags, EnqueueFlags, Explain, Make, SchedClass, Scheduler, TaskState,
@@ -225,6 +225,7 @@ macro_rules! canary {
             leaves_out: "everything else".into(),
             claims: CLAIMS,
             preempt: Preempt::Full,
+            costs: Costs::DEFAULT,
             tunables: Vec::new(),
             digest: None,
             make: Make::new(|_, machine, _| class(Sin::$sin, machine)),

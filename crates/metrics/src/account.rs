@@ -123,6 +123,24 @@ impl Account {
         }
     }
 
+    /// Asserts what holds between the parts of a closed account of `task`; `life_ns` is the time
+    /// from its release to its end, where no event contradicts another.
+    pub fn assert_sums(&self, task: usize, life_ns: Option<Nanos>) {
+        let (cpu, delay) = (self.slices.cpu_time_ns, self.run_delay.total_ns);
+        if let Some(life_ns) = life_ns {
+            let parts = cpu + delay + self.sleep_ns + self.blocked_io_ns + self.unaccounted_ns;
+            assert_eq!(parts, life_ns, "task {task} lived {life_ns} ns, its parts are {self:?}");
+        }
+        let (slices, waits) = (self.slices.samples.sum(), self.run_delay.waits.sum());
+        assert!(slices <= u128::from(cpu), "slices of {slices} ns in {cpu} ns of task {task}");
+        assert!(waits <= u128::from(delay), "waits of {waits} ns in {delay} ns of task {task}");
+        let (nr_wakeups, latency) = (self.wakeup_latency.nr_wakeups, &self.wakeup_latency.samples);
+        let nr_runs = latency.count();
+        assert!(nr_runs <= nr_wakeups, "{nr_wakeups} wake-ups of task {task}, {nr_runs} runs");
+        let latency = latency.sum();
+        assert!(latency <= waits, "task {task} waited {latency} of {waits} ns after wake-ups");
+    }
+
     /// When it first ran; `None` if it never did, or before the recording began.
     pub fn first_run_ns(&self) -> Option<Nanos> {
         self.first_run_ns.filter(|_| !self.life.is_release_unseen)

@@ -116,6 +116,9 @@ impl Collector {
             let has_missed = account.epoch != self.epoch && !account.life.is_dead();
             account.life.is_uncertain |= has_missed;
             account.close(end_ns);
+            let stop_ns = account.life.exit_ns.unwrap_or(end_ns);
+            let life_ns = stop_ns.checked_sub(account.life.release_ns);
+            account.assert_sums(id, life_ns.filter(|_| self.nr_inconsistent_events == 0));
             let mut task = TaskMeasures::of(&TaskFacts { id: id as u32, info, account });
             task.is_launcher = is_launcher(&task);
             tasks.push(task);
@@ -138,6 +141,7 @@ impl TraceSink for Collector {
             self.nr_inconsistent_events += 1;
             return;
         }
+        debug_assert_eq!(self.infos.len(), self.accounts.len(), "an account belongs to a task");
         self.infos.push(info.clone());
         self.accounts.push(Account::new(self.epoch, self.is_attached));
     }

@@ -64,6 +64,8 @@ impl CpuUse {
         let end_ns = self.last_ns;
         for (cpu, now) in &mut self.cpus {
             book(cpu, now, end_ns);
+            let parts = cpu.busy_ns + cpu.idle_ns + cpu.unknown_ns;
+            assert_eq!(parts, end_ns, "the parts of a trace of {end_ns} ns are {cpu:?}");
         }
         (0..).zip(self.cpus).map(|(number, (cpu, _))| CpuMeasures { cpu: number, ..cpu }).collect()
     }

@@ -29,7 +29,7 @@ measures! {
         ns_p95: Option<u64> =
             part(Unit::Ns, "nearest rank: the least sample that at least 95 % do not exceed"),
         /// 99th percentile (nearest rank).
-        ns_p99: Option<u64> = part(Unit::Ns, "the same with 99 %"),
+        ns_p99: Option<u64> = part(Unit::Ns, "least sample that at least 99 % do not exceed"),
         /// Greatest.
         ns_max: Option<u64> = part(Unit::Ns, "greatest, exact"),
     }

@@ -13,7 +13,7 @@ use schedlab_model::Nanos;
 pub(crate) const OF_RUN: OfRun<Option<i64>> = Measure {
     unit: Unit::Ns,
     formula: "makespan x CPUs - `cpu_time_ns`",
-    notes: "what the program of study S2 calls wait time; null while a task lives on",
+    notes: "what the program of study S2 calls wait time; null while a task is alive",
     source: "`analyze` of Shannon and Eller, An Analysis of Linux Schedulers, 2015: wall * cores - \
              user - system",
     value: |of| idle_capacity_ns(makespan::of_run(of), of.nr_cpus, slice::cpu_time_ns(of)),

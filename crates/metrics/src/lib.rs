@@ -87,7 +87,7 @@ measures! {
         sleep_ns: Option<u64> = states::SLEEP,
         /// Time waiting for a device; `None` without a trace.
         blocked_io_ns: Option<u64> = states::BLOCKED_IO,
-        /// Time of its life that no event explains, because events were lost; 0 in a whole trace.
+        /// Time that no event accounts for, because events were lost; 0 in a complete trace.
         unaccounted_ns: Option<u64> = states::UNACCOUNTED,
         /// CPU time as a part of the CPU time all tasks of the run got, 0 to 1.
         cpu_share: Option<f64> = cpu_share::OF_TASK,
@@ -131,13 +131,13 @@ measures! {
         nr_launchers: u64 = census::LAUNCHERS,
         /// Tasks that exited.
         nr_exited: u64 = census::EXITED,
-        /// First release to last exit; `None` while a task lives on.
+        /// First release to last exit; `None` while a task is alive.
         makespan_ns: Option<u64> = makespan::OF_RUN,
-        /// Last begin of a phase to last exit; `None` without phases and while a task lives on.
+        /// Last begin of a phase to last exit; `None` without phases and while a task is alive.
         last_phase_ns: Option<u64> = makespan::LAST_PHASE,
-        /// Exited tasks a second of makespan (or of the run, while a task lives on).
+        /// Exited tasks a second of makespan (or of the run, while a task is alive).
         throughput_per_s: Option<f64> = throughput::OF_RUN,
-        /// Busy CPU time by (CPUs x makespan, or run time while a task lives on), 0 to 1.
+        /// Busy CPU time by (CPUs x makespan, or run time while a task is alive), 0 to 1.
         utilisation: Option<f64> = utilisation::OF_RUN,
         /// Jain's index of the tasks' CPU time, 1/n to 1; `None` without CPU time.
         jain_index: Option<f64> = jain_index::OF_RUN,
@@ -148,9 +148,9 @@ measures! {
         /// The part of it in the kernel; `None`: not known.
         system_time_ns: Option<u64> = user_system::SYSTEM_OF_RUN,
         /// CPU time that the machine had during the makespan and no task of the run used; `None`
-        /// while a task lives on.
+        /// while a task is alive.
         idle_capacity_ns: Option<i64> = idle_capacity::OF_RUN,
-        /// Study S2's "wait time" as its text has it; `None` while a task lives on, or where user
+        /// Study S2's "wait time" as its text has it; `None` while a task is alive, or where user
         /// and system time are not known.
         wait_as_reported_ns: Option<i64> = wait_as_reported::OF_RUN,
         /// Run delay of all tasks.
@@ -165,7 +165,7 @@ measures! {
         nr_migrations: Option<u64> = migrations::OF_RUN,
         /// Events lost by the recorder.
         nr_lost_events: u64 = losses::LOST,
-        /// Events that contradict what came before; 0 in a whole trace.
+        /// Events that contradict what came before; 0 in a complete trace.
         nr_inconsistent_events: u64 = losses::INCONSISTENT,
         /// Tasks with `is_uncertain`.
         nr_uncertain_tasks: u64 = losses::UNCERTAIN_TASKS,

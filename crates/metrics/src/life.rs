@@ -208,6 +208,7 @@ impl Life {
         }
         // The exit event was seen, the last switch-out was not: the task ended there.
         let stop = self.exit_event_ns.map_or(end_ns, |exit| exit.max(self.since_ns));
+        assert!(stop >= self.since_ns, "{:?} since {} ends at {stop}", self.state, self.since_ns);
         if self.exit_event_ns.is_some() {
             self.exit_ns = Some(stop);
         }

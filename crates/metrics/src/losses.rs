@@ -7,7 +7,7 @@ use crate::measure::{Measure, Unit};
 /// Whether a task's figures may be wrong.
 pub(crate) const IS_UNCERTAIN: OfTask<bool> = Measure {
     unit: Unit::Flag,
-    formula: "events were lost while it lived, or do not fit together",
+    formula: "events were lost while it lived, or contradict each other",
     notes: "its figures may be wrong",
     source: "",
     value: |of| of.account.life.is_uncertain,
@@ -26,7 +26,7 @@ pub(crate) const LOST: OfRun<u64> = Measure {
 pub(crate) const INCONSISTENT: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "events that contradict those before",
-    notes: "0 in a whole trace",
+    notes: "0 in a complete trace",
     source: "",
     value: |of| of.trace.as_ref().map_or(0, |trace| trace.nr_inconsistent_events),
 };

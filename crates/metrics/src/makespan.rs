@@ -13,7 +13,7 @@ use schedlab_model::Nanos;
 pub(crate) const OF_RUN: OfRun<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "last exit - first release",
-    notes: "null while a task lives on, or where one lived before the recording began",
+    notes: "null while a task is alive, or where one lived before the recording began",
     source: "M. Pinedo, Scheduling: Theory, Algorithms, and Systems, chapter 2 (C_max)",
     value: of_run,
 };
@@ -22,8 +22,8 @@ pub(crate) const OF_RUN: OfRun<Option<u64>> = Measure {
 pub(crate) const LAST_PHASE: OfRun<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "last exit - last begin of a phase",
-    notes: "what a benchmark prints that starts its clock when all is set up (`hackbench`); null \
-            without phases and while a task lives on",
+    notes: "the time that benchmarks print whose clock starts after set-up (`hackbench`); null \
+            without phases and while a task is alive",
     source: "hackbench",
     value: |of| of.window_of_all()?.rest_ns(of.trace.as_ref()?.last_phase_at?),
 };
@@ -33,7 +33,7 @@ pub(crate) fn of_run(of: &RunFacts<'_>) -> Option<Nanos> {
     of.window().and_then(|window| window.makespan_ns())
 }
 
-/// Window of a run: first release, and last exit or, while a task lives on, the end of the run.
+/// Window of a run: first release, and last exit or, while a task is alive, the end of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     /// First release.

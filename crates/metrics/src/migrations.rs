@@ -11,7 +11,7 @@ use crate::measure::{Measure, Unit};
 pub(crate) const OF_TASK: OfTask<Option<u64>> = Measure {
     unit: Unit::Count,
     formula: "moves to another CPU",
-    notes: "the first placement is none; null without a trace",
+    notes: "the first placement does not count; null without a trace",
     source: "Linux kernel/sched/core.c, `set_task_cpu`: `se.nr_migrations` of /proc/PID/sched",
     value: |of| Some(of.account.migrations.0),
 };

@@ -45,12 +45,12 @@ measures! {
         ),
         /// Time that modelled CPUs spun for these locks, mostly part of a task's CPU time.
         lock_wait_ns: u64 =
-            counter(Unit::Ns, "sum of these waits", "CPU time of what ran there"),
+            counter(Unit::Ns, "sum of these waits", "charged to the running task"),
         /// Time that they fetched them from the CPU that held them last.
         lock_transfer_ns: u64 = counter(
             Unit::Ns,
-            "sum of what it took to fetch locks that another CPU held last",
-            "CPU time of what ran there",
+            "time to fetch locks that another CPU held last",
+            "charged to the running task",
         ),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) const OVER_JOBS: OfRun<Distribution> = Measure {
 pub(crate) const MEAN: OfRun<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "mean over tasks that ran",
-    notes: "null: none did",
+    notes: "null if none",
     source: OF_TASK.source,
     value: |of| over_jobs(of).ns_mean,
 };

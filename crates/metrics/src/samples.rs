@@ -155,6 +155,7 @@ impl Samples {
 
     /// Adds every value of another set.
     pub fn merge(&mut self, other: &Self) {
+        let both = self.count() + other.count();
         for &value in &other.recent {
             self.record(value);
         }
@@ -169,6 +170,7 @@ impl Samples {
             }
         }
         self.folded.merge(&other.folded);
+        assert_eq!(self.count(), both, "values were lost between two sets");
     }
 
     /// Values at ascending `ranks` (1 = least) of a set without `recent` values, or with only them.
@@ -178,6 +180,7 @@ impl Samples {
             sorted.sort_unstable();
             return ranks.map(|rank| sorted[rank as usize - 1]);
         }
+        assert!(ranks.is_sorted() && ranks[0] > 0, "ranks {ranks:?} are not in order from 1");
         let mut values = [totals.max; N];
         let (mut seen, mut next) = (0, 0);
         for (octave, buckets) in self.octaves.iter().enumerate() {
@@ -189,6 +192,7 @@ impl Samples {
                 }
             }
         }
+        assert_eq!(seen, totals.count, "the buckets hold {seen} of {} values", totals.count);
         values
     }
 
@@ -208,10 +212,14 @@ impl Samples {
         }
         let ranks = [n.div_ceil(2), n / 2 + 1, rank_of(n, 95), rank_of(n, 99)];
         let [low, high, p95, p99] = self.at_ranks(ranks, &totals);
+        let order = [totals.min, low, high, p95, p99, totals.max];
+        assert!(order.is_sorted(), "least to greatest of {n} values: {order:?}");
+        let mean = ((totals.sum + u128::from(n) / 2) / u128::from(n)) as u64;
+        assert!((totals.min..=totals.max).contains(&mean), "the mean {mean} of {totals:?}");
         Distribution {
             count: Some(n),
             ns_min: Some(totals.min),
-            ns_mean: Some(((totals.sum + u128::from(n) / 2) / u128::from(n)) as u64),
+            ns_mean: Some(mean),
             ns_median: Some(low.midpoint(high)),
             ns_p95: Some(p95),
             ns_p99: Some(p99),

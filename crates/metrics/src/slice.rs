@@ -13,7 +13,7 @@ use schedlab_model::Nanos;
 /// CPU time of one task.
 pub(crate) const CPU_TIME: OfTask<u64> = Measure {
     unit: Unit::Ns,
-    formula: "sum of its stays on a CPU",
+    formula: "total time on CPUs",
     notes: "host: wall time on the CPU; the kernel's own figure (first number of schedstat) leaves \
             out time stolen by a hypervisor or by interrupts, where it accounts them",
     source: "between two sched_switch events of one CPU",

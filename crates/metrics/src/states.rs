@@ -28,7 +28,7 @@ pub(crate) const BLOCKED_IO: OfTask<Option<u64>> = Measure {
 /// Not explained.
 pub(crate) const UNACCOUNTED: OfTask<Option<u64>> = Measure {
     unit: Unit::Ns,
-    formula: "life that no event explains",
+    formula: "time that no event accounts for",
     notes: "above 0 only after lost events; null without a trace",
     source: "",
     value: |of| Some(of.account.unaccounted_ns),

@@ -33,8 +33,8 @@ pub(crate) const INVOLUNTARY: OfTask<u64> = Measure {
 pub(crate) const OF_RUN: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "switches to or from a task",
-    notes: "idle to a task counts here and for no task; without a recorder only the switches out \
-            are known",
+    notes: "a switch from idle counts here but for no task; without a recorder only the \
+            switches out are known",
     source: "Linux kernel/sched/sched.h, `rq->nr_switches`",
     value: |of| {
         let without_trace = voluntary(of) + involuntary(of);

@@ -62,7 +62,7 @@ pub(crate) const FIRST_RUN: OfTask<Option<u64>> = Measure {
 pub(crate) const EXIT: OfTask<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "its exit",
-    notes: "null: lives on",
+    notes: "null: still alive at the end",
     source: "",
     value: |of| of.account.life.exit_ns,
 };

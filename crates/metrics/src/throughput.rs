@@ -13,7 +13,7 @@ use schedlab_model::Nanos;
 pub(crate) const OF_RUN: OfRun<Option<f64>> = Measure {
     unit: Unit::PerSecond,
     formula: "`nr_exited` / makespan",
-    notes: "while a task lives on: by (end of run - first release); null: no time passed",
+    notes: "while a task is alive: divided by (end of run - first release); null: no time passed",
     source: "Silberschatz, Galvin and Gagne, Operating System Concepts, chapter CPU Scheduling",
     value: |of| throughput_per_s(census::exited(of), of.window()?.length_ns()),
 };

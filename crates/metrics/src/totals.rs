@@ -23,7 +23,13 @@ pub(crate) fn of_run(
     for task in tasks.iter_mut() {
         task.cpu_share = cpu_share::cpu_share(task.cpu_time_ns, cpu_time_ns);
     }
-    RunTotals::of(&RunFacts::new(tasks, nr_cpus, end_ns, trace))
+    let totals = RunTotals::of(&RunFacts::new(tasks, nr_cpus, end_ns, trace));
+    let RunTotals { nr_tasks, nr_launchers, nr_exited, nr_switches, .. } = totals;
+    assert_eq!(nr_tasks + nr_launchers, tasks.len() as u64, "{nr_launchers} are launchers");
+    assert!(nr_exited <= nr_tasks, "{nr_exited} of {nr_tasks} tasks exited");
+    let nr_out = totals.nr_voluntary_switches + totals.nr_involuntary_switches;
+    assert!(nr_out <= nr_switches, "{nr_out} of {nr_switches} switches left a task");
+    totals
 }
 
 /// Computes what follows from other totals; to be called again when one of those has changed.

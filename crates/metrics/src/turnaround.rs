@@ -14,7 +14,7 @@ use schedlab_model::Nanos;
 pub(crate) const OF_TASK: OfTask<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "`exit_ns` - `release_ns`",
-    notes: "null: lives on",
+    notes: "null: still alive at the end",
     source: "Silberschatz, Galvin and Gagne, Operating System Concepts, chapter CPU Scheduling",
     value: |of| {
         let life = &of.account.life;
@@ -35,7 +35,7 @@ pub(crate) const OVER_JOBS: OfRun<Distribution> = Measure {
 pub(crate) const MEAN: OfRun<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "mean over tasks that exited",
-    notes: "null: none did",
+    notes: "null if none",
     source: OF_TASK.source,
     value: |of| over_jobs(of).ns_mean,
 };

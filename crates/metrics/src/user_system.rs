@@ -33,8 +33,8 @@ pub(crate) const SYSTEM: OfTask<Option<u64>> = Measure {
 /// User time of all tasks.
 pub(crate) const USER_OF_RUN: OfRun<Option<u64>> = Measure {
     unit: Unit::Ns,
-    formula: "host: sum over tasks; simulator: what programs asked for and cold caches cost them",
-    notes: "null: not known for every task; in the simulator while a task lives on, where hardware \
+    formula: "host: sum over tasks; simulator: requested CPU time and cache refills",
+    notes: "null: not known for every task; in the simulator while a task is alive, where hardware \
             threads slow each other, and of tasks that are busy until a wall time",
     source: SOURCE,
     value: |of| of_tasks(of.tasks).map(|(user, _)| user),

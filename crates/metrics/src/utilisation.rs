@@ -12,8 +12,8 @@ use schedlab_model::Nanos;
 pub(crate) const OF_RUN: OfRun<Option<f64>> = Measure {
     unit: Unit::Ratio("0 to 1"),
     formula: "`cpu_time_ns` / (CPUs x makespan)",
-    notes: "while a task lives on: by (end of run - first release); other tasks of a host are not \
-            in it; null: no time passed",
+    notes: "while a task is alive: divided by (end of run - first release); other tasks of a \
+            host are not in it; null: no time passed",
     source: "Silberschatz, Galvin and Gagne, Operating System Concepts, chapter CPU Scheduling",
     value: |of| utilisation(slice::cpu_time_ns(of), of.nr_cpus, of.window_of_all()?.length_ns()),
 };

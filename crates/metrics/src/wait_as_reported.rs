@@ -13,8 +13,8 @@ use schedlab_model::Nanos;
 pub(crate) const OF_RUN: OfRun<Option<i64>> = Measure {
     unit: Unit::Ns,
     formula: "makespan x CPUs - `user_time_ns` + `system_time_ns`",
-    notes: "the formula in the text of study S2, whose sign of the system time is a slip; null \
-            while a task lives on, and where user and system time are not known",
+    notes: "the formula in the text of study S2, which has the wrong sign for system time; null \
+            while a task is alive, and where user and system time are not known",
     source: "Shannon and Eller, An Analysis of Linux Schedulers, 2015, section Benchmarking",
     value: |of| {
         let (user, system) = user_system::of_tasks(of.tasks).unzip();

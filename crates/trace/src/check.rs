@@ -171,6 +171,14 @@ impl TraceCheck {
         }
     }
 
+    /// Whether what `cpu` is known to run is a task that is known to run there.
+    fn is_in_step(&self, cpu: CpuId) -> bool {
+        let current = self.cpus.get(cpu.index()).filter(|slot| slot.epoch == self.epoch);
+        let current = current.and_then(|slot| slot.current);
+        let task = current.and_then(|id| self.tasks.get(id.index()));
+        task.is_none_or(|task| task.epoch != self.epoch || task.state == State::Running(cpu))
+    }
+
     fn switch(
         &mut self,
         cpu: CpuId,
@@ -320,6 +328,10 @@ impl TraceSink for TraceCheck {
                 event: self.nr_events,
             });
         }
+        debug_assert!(
+            self.violation.is_some() || self.is_in_step(event.cpu),
+            "after {event:?} the task and its CPU differ"
+        );
         self.nr_events += 1;
     }
 

@@ -67,6 +67,10 @@ impl Synthetic {
                 state.step();
             }
         }
+        let places = state.queues.iter().map(Vec::len).sum::<usize>() + state.sleeping.len();
+        let nr_current = state.current.iter().flatten().count();
+        let placed = places + nr_current + state.nr_dead;
+        assert_eq!(placed, state.cpu.len(), "a task is in one place at a time");
         state.now += 1_000;
         state.sink.end(state.now);
     }

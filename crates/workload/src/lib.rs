@@ -5,10 +5,12 @@
 //! [`schedlab_model::Workload::check`].
 
 pub mod builtin;
+pub mod name;
 pub mod policy;
 #[cfg(feature = "rtapp")]
 pub mod rtapp;
 pub mod units;
+pub mod warning;
 
 #[cfg(test)]
 mod testing;
@@ -17,5 +19,7 @@ mod testing;
 pub const SCHEMA: &str = include_str!("../../../docs/reference/workload.schema.json");
 
 pub use builtin::{BUILTINS, Builtin, BuiltinError, builtin};
+pub use name::{NotAPair, WorkloadName, pair};
 #[cfg(feature = "rtapp")]
-pub use rtapp::{ReadError, ReadOutcome, Warning, WarningKind, read_rtapp, write_rtapp};
+pub use rtapp::{ReadError, ReadOutcome, Warning, read_rtapp, write_rtapp};
+pub use warning::WarningKind;

@@ -90,6 +90,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 break;
             }
             self.change(at, &attr);
+            debug_assert_eq!(self.core.task(at).prio, prio, "task {at} has another priority");
             let Waiting::On(object) = self.tasks[at].waiting else { break };
             let deadline = if prio < 0 { self.deadline(at) } else { 0 };
             let Some(Object::Mutex(mutex)) = self.objects.objects.get_mut(object.index()) else {

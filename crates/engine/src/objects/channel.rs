@@ -102,6 +102,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
         let channel = self.objects.channel(id);
         let was_empty = channel.bytes == 0;
+        debug_assert!(bytes > 0 || !retried, "task {task} is woken to send nothing to {id}");
         let taken = channel.room_for(bytes);
         debug_assert!(taken <= bytes, "more than the message goes into {id}");
         channel.bytes += taken;

@@ -51,6 +51,10 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.misuse(task, object, "locks, though it holds it already,")
             }
             Some(holder) => {
+                debug_assert!(
+                    !mutex.waiters.contains(task),
+                    "task {task} waits for {object} twice"
+                );
                 mutex.contended = true;
                 let inherits = mutex.inherits();
                 self.charge(task, self.costs.syscall_ns);
@@ -112,6 +116,7 @@ impl<S: TraceSink> Engine<'_, S> {
             MutexProtocol::Inherit => {
                 if let Some(next) = next {
                     debug_assert_eq!(self.tasks[next].waiting, Waiting::On(object));
+                    debug_assert_ne!(next, task, "task {task} waits for {object}, which it holds");
                     let mutex = self.objects.mutex(object);
                     mutex.holder = Some(next);
                     mutex.contended = !mutex.waiters.is_empty();

@@ -48,6 +48,7 @@ impl<S: TraceSink> Engine<'_, S> {
             return self.block_on(cpu, task, id, None);
         }
         let waiters = std::mem::take(waiters);
+        debug_assert!(!waiters.contains(&task), "task {task} waits at barrier {id} and comes");
         self.wake_all(cpu, task, &waiters);
         Next::Call
     }

@@ -47,6 +47,7 @@ impl<S: TraceSink> Engine<'_, S> {
 
     /// `object` is ready: wakes all that wait for it among others.
     pub(super) fn wake_pollers(&mut self, cpu: CpuId, waker: TaskId, object: ObjectId) {
+        debug_assert!(self.objects.objects[object.index()].is_ready(), "{object} is not ready");
         let pollers = match self.objects.objects[object.index()].pollers() {
             Some(pollers) if !pollers.is_empty() => std::mem::take(pollers),
             _ => return,
@@ -60,7 +61,10 @@ impl<S: TraceSink> Engine<'_, S> {
     /// `task` waits at no other object of its set any more.
     fn forget_poller(&mut self, task: TaskId) {
         let workload = self.workload;
-        let Some(Step::WaitAny { set }) = self.shared(task).pending else { return };
+        let pending = self.shared(task).pending;
+        let Some(Step::WaitAny { set }) = pending else {
+            unreachable!("task {task} waits at a set, and then for {pending:?}");
+        };
         for id in &workload.wait_sets[set as usize] {
             if let Some(pollers) = self.objects.objects[id.index()].pollers() {
                 pollers.retain(|other| *other != task);

@@ -14,7 +14,7 @@ use crate::boundary::options::{Tunable, TunableKind};
 use crate::scheduler::{Claims, Make, Scheduler};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
 use schedlab_model::weights::nice_weight;
-use schedlab_model::{CpuId, Nanos, Policy, Preempt, TaskId};
+use schedlab_model::{Costs, CpuId, Nanos, Policy, Preempt, TaskId};
 use std::collections::VecDeque;
 
 const SLICE: Tunable = Tunable::new(
@@ -39,6 +39,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::DEFAULT,
         tunables: vec![SLICE],
         digest: None,
         make: Make::new(|options, machine, _cgroups| {

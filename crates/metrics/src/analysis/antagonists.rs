@@ -82,14 +82,21 @@ impl Waiter {
         }
     }
 
+    /// Time waited so far, whatever the CPU did meanwhile.
+    fn told_ns(&self) -> Nanos {
+        self.ran_ns + self.idle_ns + self.unnamed_ns
+    }
+
     fn book(&mut self, log: &StayLog, cpu: CpuId, now: Nanos) {
-        let span = (self.since_ns, now);
+        let (span, before) = ((self.since_ns, now), self.told_ns());
         let unseen = log.walk(cpu, span, |runs, ns| match runs {
             Runs::Task(task) => self.charge(task, ns),
             Runs::Idle => self.idle_ns += ns,
             Runs::Unknown => self.unnamed_ns += ns,
         });
         self.unnamed_ns += unseen;
+        let (waited, told) = (now.saturating_sub(self.since_ns), self.told_ns() - before);
+        debug_assert_eq!(told, waited, "a wait on CPU {cpu} from {} to {now}", self.since_ns);
         self.since_ns = now;
     }
 }
@@ -127,6 +134,8 @@ impl Witnesses {
     pub fn of(&self, id: TaskId, name: impl Fn(TaskId) -> String) -> Antagonists {
         let Some(waiter) = self.tasks.get(id.index()) else { return Antagonists::default() };
         let mut counters = waiter.counters.clone();
+        let counted: Nanos = counters.iter().map(|counter| counter.ns).sum();
+        assert_eq!(counted, waiter.ran_ns, "what ran while task {id} waited: {counters:?}");
         counters
             .sort_by_key(|counter| (std::cmp::Reverse(counter.ns - counter.error), counter.task));
         let named = counters.into_iter().take(NAMED_MAX).map(|counter| Antagonist {

@@ -148,6 +148,11 @@ impl Breakdown {
         rows.push(("blocked".into(), Some(other), task.blocked_other));
         rows.extend(rest.map(|(state, stays)| row(state, stays)));
         rows.push(row("unknown", task.unknown));
+        for (state, _, Stays { ns, count, ns_max }) in &rows {
+            let most = u128::from(*count) * u128::from(*ns_max);
+            let fits = ns_max <= ns && u128::from(*ns) <= most;
+            assert!(fits, "task {id}: {count} stays {state} of at most {ns_max} ns make {ns} ns");
+        }
         let life_ns = rows.iter().map(|(_, _, stays)| stays.ns).sum();
         let states = rows.into_iter().filter(|(_, _, stays)| stays.count > 0);
         let state = |(state, object, stays): (String, Option<ObjectInfo>, Stays)| StateTime {

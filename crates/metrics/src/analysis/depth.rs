@@ -146,6 +146,8 @@ impl Gauge {
 
     fn finish(mut self, cpu: Option<u32>, end_ns: Nanos) -> Depth {
         self.advance(end_ns);
+        let booked: Nanos = self.times.iter().sum();
+        assert_eq!(booked, self.since_ns, "time at all depths of CPU {cpu:?}");
         let length = self.since_ns.max(1);
         Depth {
             cpu,
@@ -206,6 +208,8 @@ impl Depths {
         if let Some(last) = nr_cpus.checked_sub(1) {
             self.cpu(CpuId(last as u32));
         }
+        let queued: u64 = self.cpus.iter().map(|gauge| gauge.value).sum();
+        assert_eq!(queued, self.all.value, "runnable tasks of all CPUs are not those of the run");
         let cpus = (0..).zip(self.cpus);
         let cpus = cpus.map(|(cpu, gauge)| gauge.finish(Some(cpu), end_ns)).collect();
         (self.all.finish(None, end_ns), cpus)

@@ -180,6 +180,7 @@ impl Follower {
     fn turn(&mut self, now: Nanos, cpu: CpuId, runs: Runs) -> Option<Turn> {
         let slot = self.slot(cpu);
         let was = std::mem::replace(slot, Cpu { runs, since_ns: now, ..*slot });
+        debug_assert!(was.since_ns <= now, "CPU {cpu} was {was:?} before {now}");
         (was.runs != runs).then_some(Turn { now, cpu, was: was.runs, since_ns: was.since_ns, runs })
     }
 
@@ -227,6 +228,7 @@ impl Follower {
     ) -> Option<Change> {
         let task = self.tasks.get_mut(id.index())?;
         let past = step(&mut task.life)?;
+        debug_assert!(past.ns <= now, "task {id} was {past:?} before {now}");
         let from = std::mem::replace(&mut task.cpu, cpu);
         let blocked_on = task.blocked_on.take();
         Some(Change { now, task: id, past, from, state: task.life.state, cpu, blocked_on })

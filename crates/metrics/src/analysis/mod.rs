@@ -179,6 +179,8 @@ impl Analyser {
         let name = |id: TaskId| self.names.get(id.index()).cloned().unwrap_or_default();
         let task = |id: &TaskId| {
             let (life_ns, states) = self.breakdown.states(*id);
+            let most = end_ns - self.follower.tasks[id.index()].life.release_ns;
+            assert!(life_ns <= most, "{life_ns} ns of {most} ns in the life of task {id}");
             TaskAnalysis {
                 id: id.0,
                 name: name(*id),

@@ -103,6 +103,7 @@ impl Series {
             slot.max = slot.max.max(self.value);
         }
         self.since_ns = now;
+        debug_assert!(self.values.len() <= self.bins.nr_max, "{} bins", self.values.len());
     }
 
     /// The curve up to the end of the run.
@@ -111,6 +112,8 @@ impl Series {
         let width = self.bins.width;
         let means = self.values.iter().enumerate().map(|(bin, value)| {
             let length = width.min(self.since_ns - bin as u64 * width);
+            let most = u128::from(value.max) * u128::from(length);
+            assert!(value.area <= most, "bin {bin} of {length} ns: {value:?}");
             value.area as f64 / length as f64
         });
         Curve {

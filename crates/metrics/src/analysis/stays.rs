@@ -35,6 +35,7 @@ impl StayLog {
             self.cpus.resize_with(at + 1, Log::default);
         }
         let past = &mut self.cpus[at].past;
+        debug_assert!(past.back().is_none_or(|last| last.0 <= turn.now), "{turn:?} after {past:?}");
         match past.back_mut() {
             // What was thought to run there turns out to be not known.
             Some(last) => last.1 = turn.was,

@@ -66,6 +66,7 @@ struct Queue {
 
 impl Queue {
     fn push(&mut self, id: TaskId, now: Nanos, cpu: CpuId) {
+        debug_assert!(!self.tasks[id.index()].is_waiting, "task {id} waits twice");
         let before = self.last.replace(id);
         let waiter = Waiter { is_waiting: true, cpu, since_ns: now, before, after: None };
         self.tasks[id.index()] = waiter;
@@ -76,7 +77,8 @@ impl Queue {
     }
 
     fn remove(&mut self, id: TaskId) {
-        let Waiter { before, after, .. } = std::mem::take(&mut self.tasks[id.index()]);
+        let Waiter { before, after, is_waiting, .. } = std::mem::take(&mut self.tasks[id.index()]);
+        debug_assert!(is_waiting, "task {id} does not wait");
         match before {
             Some(before) => self.tasks[before.index()].after = after,
             None => self.first = after,
@@ -133,6 +135,7 @@ impl Violations {
         let next = (turn.runs == Runs::Idle).then_some(turn.now);
         let was = std::mem::replace(&mut self.idle_since[at], next);
         self.nr_idle = self.nr_idle + usize::from(next.is_some()) - usize::from(was.is_some());
+        debug_assert_eq!(self.nr_idle, self.idle_since.iter().flatten().count(), "idle CPUs");
         if let Some(since_ns) = was.filter(|_| turn.was == Runs::Idle)
             && turn.now - since_ns >= self.found.threshold_ns()
         {

@@ -2,7 +2,9 @@
 //! A workload: tasks with programs and attributes, and the groups they run in.
 
 use crate::trace::{ObjectInfo, WaitKind};
-use crate::{Amount, CgroupId, Expectation, Nanos, ObjectId, ObjectSpec, Op, Program, SchedAttr};
+use crate::{
+    Amount, CgroupId, Expectation, LoopCount, Nanos, ObjectId, ObjectSpec, Op, Program, SchedAttr,
+};
 
 mod check;
 mod check_objects;
@@ -174,6 +176,14 @@ impl Workload {
     pub fn add_object(&mut self, object: ObjectSpec) -> ObjectId {
         self.objects.push(object);
         ObjectId(self.objects.len() as u32 - 1)
+    }
+
+    /// The first task that loops for ever, if the workload has no duration either: nothing in the
+    /// workload ends such a run.
+    pub fn endless_task(&self) -> Option<&TaskSpec> {
+        let endless = |op: &Op| matches!(op, Op::LoopBegin { count: LoopCount::Forever, .. });
+        let mut tasks = self.tasks.iter().filter(|_| self.duration_ns.is_none());
+        tasks.find(|task| task.program.ops.iter().any(endless))
     }
 
     /// What a trace calls the things on which tasks block, by the number of

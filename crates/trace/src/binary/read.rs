@@ -185,6 +185,9 @@ impl<R: Read> Reader<R> {
 
     #[cold]
     fn refill(&mut self, count: usize) -> Result<(), String> {
+        let (start, stop) = (self.start, self.stop);
+        assert!(start <= stop && stop <= self.buffer.len(), "unread bytes are {start} to {stop}");
+        assert!(count <= self.buffer.len(), "a record of {count} bytes is never whole");
         self.buffer.copy_within(self.start..self.stop, 0);
         self.base += self.start as u64;
         self.stop -= self.start;
@@ -268,11 +271,14 @@ impl<R: Read> Reader<R> {
             cpu
         };
         let running = self.running[cpu.index()];
+        debug_assert!(running <= u64::from(self.nr_tasks), "CPU {cpu} runs {running}, + 1");
         let known = Known { tasks: self.nr_tasks, objects: self.nr_objects, cpus: self.nr_cpus };
         let kind = decode_kind(&mut cursor, tag, known, running)?;
         if let EventKind::Switch { next, .. } = kind {
             self.running[cpu.index()] = next.map_or(0, |task| u64::from(task.0) + 1);
         }
+        debug_assert!(cursor.at <= RECORD_MAX, "an event of {} bytes", cursor.at);
+        debug_assert!(time_ns >= self.now, "{time_ns} ns after {} ns", self.now);
         self.start += cursor.at;
         self.now = time_ns;
         self.last_cpu = cpu;

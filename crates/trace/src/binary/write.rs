@@ -125,6 +125,7 @@ impl<W: Write> BinarySink<W> {
 
     /// Appends bytes; `bytes` is no longer than [`BUFFER`].
     fn append(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() <= BUFFER, "{} bytes at once", bytes.len());
         if self.length + bytes.len() > BUFFER {
             self.flush();
         }
@@ -230,7 +231,10 @@ impl<W: Write> BinarySink<W> {
     /// The record of an event is written; it takes `length` bytes.
     #[inline(always)]
     fn count(&mut self, time_ns: Nanos, cpu: CpuId, length: usize) {
+        debug_assert!((3..=RECORD_MAX).contains(&length), "a record of {length} bytes");
+        debug_assert!(time_ns >= self.last_ns, "{time_ns} ns after {} ns", self.last_ns);
         self.length += length;
+        debug_assert!(self.length <= BUFFER + RECORD_MAX, "{} bytes are buffered", self.length);
         self.nr_events += 1;
         (self.last_ns, self.last_cpu) = (time_ns, cpu);
     }

@@ -74,6 +74,12 @@ impl<T> Optional<T> {
         self.values.extend(value);
     }
 
+    /// Asserts that there are `nr` rows, and a value wherever one should be.
+    fn assert_rows(&self, nr: usize) {
+        let there = self.levels.iter().filter(|level| **level == 1).count();
+        assert_eq!((self.levels.len(), self.values.len()), (nr, there), "rows and values");
+    }
+
     fn clear(&mut self) {
         self.values.clear();
         self.levels.clear();
@@ -248,6 +254,13 @@ impl<W: Write + Send> ParquetSink<W> {
         if rows.time_ns.is_empty() {
             return Ok(());
         }
+        let nr = rows.time_ns.len();
+        assert_eq!([rows.cpu.len(), rows.kind.len()], [nr; 2], "columns of {nr} rows");
+        rows.task.assert_rows(nr);
+        rows.other_task.assert_rows(nr);
+        rows.out.assert_rows(nr);
+        rows.object.assert_rows(nr);
+        rows.detail.assert_rows(nr);
         let kinds = KINDS.map(ByteArray::from);
         let outs = SwitchOut::ALL.map(|out| ByteArray::from(out.name()));
         let word = |words: &[ByteArray], index: &u8| words[usize::from(*index)].clone();
@@ -280,6 +293,7 @@ impl<W: Write + Send> ParquetSink<W> {
         if rows.task.is_empty() {
             return Ok(());
         }
+        rows.spec.assert_rows(rows.task.len());
         let mut group = self.tasks.next_row_group()?;
         ints(&mut group, &rows.task)?;
         texts(&mut group, &rows.name, None)?;

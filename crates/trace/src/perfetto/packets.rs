@@ -236,6 +236,7 @@ impl<W: Write> Packets<W> {
         if self.counters.len() == COUNTERS_MAX {
             self.flush_counters();
         }
+        debug_assert!(self.counters.len() < COUNTERS_MAX, "{:?} was not written", self.counters);
         self.counters.push((track, value));
     }
 

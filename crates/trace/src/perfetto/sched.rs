@@ -82,6 +82,7 @@ impl Bundle {
             Some((task, name)) => (Some(task), name.comm.as_str(), name.pid, name.prio),
             None => (None, "swapper", 0, 120),
         };
+        debug_assert!(self.nr_events < BUNDLE_EVENTS, "a full bundle was not written");
         let index = self.intern(task, comm);
         varint::push(&mut self.switch_timestamp, time_ns.wrapping_sub(self.last_switch_ns));
         varint::push(&mut self.switch_prev_state, prev_state(out));
@@ -101,6 +102,7 @@ impl Bundle {
         target_cpu: u32,
         by_interrupt: bool,
     ) -> bool {
+        debug_assert!(self.nr_events < BUNDLE_EVENTS, "a full bundle was not written");
         let index = self.intern(Some(task), &name.comm);
         varint::push(&mut self.waking_timestamp, time_ns.wrapping_sub(self.last_waking_ns));
         varint::push(&mut self.waking_pid, u64::from(name.pid));
@@ -147,6 +149,7 @@ impl Bundle {
         for at in self.used.drain(..) {
             self.interned[at as usize] = 0;
         }
+        debug_assert!(self.interned.iter().all(|place| *place == 0), "a name keeps its place");
         (self.last_switch_ns, self.last_waking_ns) = (0, 0);
         (self.nr_events, self.lost_events) = (0, false);
     }

@@ -159,6 +159,24 @@ pub enum BuiltinError {
     },
 }
 
+impl BuiltinError {
+    /// Where to look.
+    pub fn help(&self) -> String {
+        match self {
+            Self::UnknownBuiltin { .. } => {
+                "`schedlab list workloads` shows all; a file must end in .json or contain a /"
+                    .into()
+            }
+            Self::UnknownParam { builtin, .. }
+            | Self::Twice { builtin, .. }
+            | Self::BadValue { builtin, .. }
+            | Self::Conflict { builtin, .. } => {
+                format!("`schedlab list workloads {builtin}` shows its parameters")
+            }
+        }
+    }
+}
+
 /// A checked value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Value {

@@ -7,10 +7,11 @@
 //! a branch of it.
 
 use super::Reader;
-use super::error::{Result, WarningKind, problem};
+use super::error::{Result, problem};
 use super::json::{
     boolean, duration, integer, key, key_span, kind_name, span, string, twice, wrong_kind,
 };
+use crate::WarningKind;
 use crate::policy::{
     DL_RUNTIME_NS_MIN, POLICIES, RT_PRIORITY_DEFAULT, SLICE_NS_RANGE, has_nice, has_slice,
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be wrong with a workload file, and where; and what was accepted without effect.
 
+use crate::WarningKind;
 use miette::{
     Diagnostic, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents,
 };
@@ -186,52 +187,6 @@ fn printable(text: &str) -> String {
         }
     }
     clean
-}
-
-/// What a [`Warning`] is about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WarningKind {
-    /// `calibration`: lanes calibrate themselves.
-    Calibration,
-    /// Logs, ftrace marks and plots: schedlab records a trace of its own.
-    Logging,
-    /// `lock_pages`, `frag`: no lane has anything for it.
-    Unused,
-    /// `nodes_membind`, `ref` of a `memrun`: memory belongs to no node and to no other task.
-    Memory,
-    /// `io_device`: the lane chooses the device.
-    IoDevice,
-    /// `resources`: rt-app itself creates resources where they are used.
-    Resources,
-    /// A key that the task's policy does not look at.
-    PolicyIgnores,
-    /// A custom slice outside what the kernel takes.
-    SliceClamped,
-    /// CPUs that the machine does not have, beside others that it has.
-    CpusAbsent,
-    /// An event key with a suffix that looks like a slip of the pen.
-    OddSuffix,
-    /// `delay` of a task that is also forked.
-    ForkIgnoresDelay,
-}
-
-impl WarningKind {
-    /// Short name for programs.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Calibration => "calibration-ignored",
-            Self::Logging => "logging-ignored",
-            Self::Unused => "setting-unused",
-            Self::Memory => "memory-placement-ignored",
-            Self::IoDevice => "io-device-ignored",
-            Self::Resources => "resources-ignored",
-            Self::PolicyIgnores => "policy-ignores-key",
-            Self::SliceClamped => "slice-clamped",
-            Self::CpusAbsent => "cpus-absent",
-            Self::OddSuffix => "odd-suffix",
-            Self::ForkIgnoresDelay => "fork-ignores-delay",
-        }
-    }
 }
 
 /// Something in the file that was accepted but has no effect, or another one than it seems.

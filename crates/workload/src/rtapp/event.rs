@@ -3,7 +3,7 @@
 
 use super::Reader;
 use super::attr::AttrKeys;
-use super::error::{Result, WarningKind, problem};
+use super::error::{Result, problem};
 use super::global;
 use super::json::{
     Members, duration_amount, key, key_span, object, span, string, twice, wrong_kind,
@@ -11,6 +11,7 @@ use super::json::{
 use super::keys::{ATTR_KEYS, Event, Meaning, meaning};
 use super::task::loop_count;
 use super::{memory, sync};
+use crate::WarningKind;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::{Amount, LoopCount, Op, SchedAttr, TimerMode};

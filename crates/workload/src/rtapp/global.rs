@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The file as a whole: `global`, `cgroups`, and the groups that tasks name.
 
-use super::error::{Result, WarningKind, problem};
+use super::error::{Result, problem};
 use super::json::{Members, boolean, duration, integer, key, key_span, object, span, string};
 use super::{Reader, attr, memory};
+use crate::WarningKind;
 use crate::units::{DURATION_NS_MAX, format_duration};
 use jsonc_parser::ast::Value;
 use schedlab_model::ids::ROOT_CGROUP;

@@ -5,10 +5,11 @@
 //! `memrun`, whose defaults for `stride` and `pattern` are chosen here.
 
 use super::Reader;
-use super::error::{Result, WarningKind, problem};
+use super::error::{Result, problem};
 use super::json::{
     Members, byte_amount, bytes, count_amount, integer, key_span, object, span, string, wrong_kind,
 };
+use crate::WarningKind;
 use crate::units::BYTES_MAX;
 use jsonc_parser::ast::Value;
 use schedlab_model::program::IoDirection;

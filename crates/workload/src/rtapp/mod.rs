@@ -23,9 +23,11 @@ mod sync;
 mod task;
 mod write;
 
-pub use error::{ReadError, Warning, WarningKind};
+pub use error::{ReadError, Warning};
+
 pub use write::write_rtapp;
 
+use crate::WarningKind;
 use error::{Problem, Result, position, problem};
 use json::{Members, object, span};
 use lenient::Filled;

@@ -2,7 +2,7 @@
 //! Tasks: properties, phases, and the program that follows from them.
 
 use super::attr::AttrKeys;
-use super::error::{Result, WarningKind, problem};
+use super::error::{Result, problem};
 use super::event::{Code, TaskEvents};
 use super::json::{
     boolean, bytes, duration_amount, integer, key, key_span, object, span, string, twice,
@@ -10,6 +10,7 @@ use super::json::{
 };
 use super::keys::{ATTR_KEYS, Meaning, TASK_KEYS, meaning};
 use super::{Reader, global};
+use crate::WarningKind;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use schedlab_model::program::ProgramError;
 use schedlab_model::suggest::did_you_mean;
