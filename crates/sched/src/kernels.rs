@@ -12,7 +12,7 @@ use crate::deadline::{DlClass, DlOptions};
 use crate::fair::{FairClass, features, rules::Rules, tunables as fair};
 use crate::rt::{RtClass, RtOptions, tunables as rt};
 use crate::scheduler::{Claims, Make, Scheduler};
-use schedlab_model::{CgroupSpec, Kernel, KernelVersion, Machine, Preempt};
+use schedlab_model::{CgroupSpec, Costs, Kernel, KernelVersion, Machine, Preempt};
 
 /// A kernel's scheduler.
 #[derive(Clone, Copy, Debug)]
@@ -24,29 +24,34 @@ pub struct Model {
     /// Where its rules come from.
     pub source: &'static str,
     /// What it leaves out or simplifies.
-    pub leaves_out: &'static str,
+    pub leaves_out: &'static [&'static str],
     /// Rules of the fair class.
     pub fair: Rules,
     /// Rules of the deadline class.
     pub deadline: DlRules,
-    /// Tunables.
-    pub tunables: &'static [&'static [Tunable]],
-    /// Tunables whose default is not that of their table.
+    /// Tunables, but for those that only some rules have ([`Model::tunables`]).
+    pub tunables: [&'static [Tunable]; 6],
+    /// Defaults that changed with this version, and stay so in later ones.
     pub defaults: &'static [(&'static str, u64)],
 }
 
 const LEAVES_OUT: &str = "the threads of the stop class, core scheduling, NUMA balancing, \
      cpu.idle groups, control groups of real-time tasks";
 
+/// Tunables of kernels with EEVDF.
+const fn eevdf(rt: &'static [Tunable], eevdf: &'static [Tunable]) -> [&'static [Tunable]; 6] {
+    [fair::EEVDF, dl::TUNABLES, features::BALANCE, rt::FEATURES, rt, eevdf]
+}
+
 /// Linux 6.1, with CFS.
 const LINUX_6_1: Model = Model {
     version: KernelVersion::series(6, 1),
     summary: "Linux 6.1: deadline > real-time (FIFO, RR) > fair (CFS)",
     source: "Linux 6.1.158, kernel/sched/{deadline,rt,fair,topology}.c",
-    leaves_out: LEAVES_OUT,
+    leaves_out: &[LEAVES_OUT],
     fair: Rules::LINUX_6_1,
     deadline: DlRules::LINUX_6_1,
-    tunables: &[
+    tunables: [
         fair::CFS,
         rt::TUNABLES,
         dl::TUNABLES,
@@ -64,14 +69,7 @@ const LINUX_6_6: Model = Model {
     source: "Linux 6.6.87, kernel/sched/{deadline,rt,fair,topology}.c",
     fair: Rules::LINUX_6_6,
     deadline: DlRules::LINUX_6_6,
-    tunables: &[
-        fair::EEVDF,
-        dl::TUNABLES,
-        features::BALANCE,
-        rt::FEATURES,
-        rt::TUNABLES,
-        features::EEVDF_6_6,
-    ],
+    tunables: eevdf(rt::TUNABLES, features::EEVDF_6_6),
     ..LINUX_6_1
 };
 
@@ -83,14 +81,7 @@ const LINUX_6_12_0: Model = Model {
     source: "Linux 6.12.0, kernel/sched/{deadline,rt,fair,topology}.c",
     fair: Rules::LINUX_6_12_0,
     deadline: DlRules::LINUX_6_12,
-    tunables: &[
-        fair::EEVDF,
-        dl::TUNABLES,
-        features::BALANCE,
-        rt::FEATURES,
-        rt::TUNABLES_6_12,
-        features::EEVDF_6_12,
-    ],
+    tunables: eevdf(rt::TUNABLES_6_12, features::EEVDF_6_12),
     ..LINUX_6_6
 };
 
@@ -101,15 +92,6 @@ const LINUX_6_12: Model = Model {
               (EEVDF)",
     source: "Linux 6.12.63, kernel/sched/{deadline,rt,fair,topology}.c",
     fair: Rules::LINUX_6_12,
-    tunables: &[
-        fair::EEVDF,
-        dl::TUNABLES,
-        features::BALANCE,
-        rt::FEATURES,
-        rt::TUNABLES_6_12,
-        features::EEVDF_6_12,
-        features::PICK_BUDDY,
-    ],
     ..LINUX_6_12_0
 };
 
@@ -132,17 +114,6 @@ const LINUX_7_1: Model = Model {
     source: "Linux 7.1.5, kernel/sched/{deadline,rt,fair,topology}.c",
     fair: Rules::LINUX_7_1,
     deadline: DlRules::LINUX_7_1,
-    tunables: &[
-        fair::EEVDF,
-        dl::TUNABLES,
-        features::BALANCE,
-        rt::FEATURES,
-        rt::TUNABLES_6_12,
-        features::EEVDF_6_12,
-        features::PICK_BUDDY,
-        features::NEWIDLE,
-        dl::EXT_SERVER,
-    ],
     defaults: &[("RT_PUSH_IPI", 0)],
     ..LINUX_6_18
 };
@@ -154,23 +125,15 @@ const LINUX_7_2: Model = Model {
               slices: HRTICK)",
     source: "Linux 7.2.9, kernel/sched/{core,fair,features.h}; deadline, rt, topology.c of 7.1.5; \
              which servers admission counts by the type information of 7.2.9",
-    leaves_out: "the threads of the stop class, core scheduling, NUMA balancing, \
-     cpu.idle groups, control groups of real-time tasks, the preference of a \
-     process's threads for one last-level cache (SCHED_CACHE), what a timer of HRTICK \
-     takes off the time slice of a SCHED_RR task",
+    leaves_out: &[
+        LEAVES_OUT,
+        "the preference of a process's threads for one last-level cache (SCHED_CACHE)",
+        "what a timer of HRTICK takes off the time slice of a SCHED_RR task",
+    ],
     fair: Rules::LINUX_7_2,
     deadline: DlRules::LINUX_7_2,
-    tunables: &[
-        fair::EEVDF,
-        dl::TUNABLES,
-        features::BALANCE,
-        rt::FEATURES,
-        rt::TUNABLES_6_12,
-        features::EEVDF_6_12,
-        features::PICK_BUDDY,
-        features::NEWIDLE,
-    ],
-    defaults: &[("RT_PUSH_IPI", 0), ("HRTICK", 1), ("HRTICK_DL", 1)],
+    defaults: &[("HRTICK", 1), ("HRTICK_DL", 1)],
+    ..LINUX_7_1
 };
 
 /// Preemption model of the modelled kernel of this version.
@@ -191,8 +154,17 @@ impl Model {
 
     /// Tunables with this version's defaults.
     pub fn tunables(&self) -> Vec<Tunable> {
+        let more = [
+            (self.fair.is_eevdf() && self.fair.pick_buddy, features::PICK_BUDDY),
+            (self.fair.features.balance.ni_random, features::NEWIDLE),
+            (self.deadline.counts_ext_server, dl::EXT_SERVER),
+        ];
         let mut tunables = self.tunables.concat();
-        for (name, default) in self.defaults {
+        for (_, list) in more.iter().filter(|(is_there, _)| *is_there) {
+            tunables.extend_from_slice(list);
+        }
+        let so_far = MODELS.iter().filter(|model| model.version <= self.version);
+        for (name, default) in so_far.flat_map(|model| model.defaults) {
             let tunable = tunables.iter_mut().find(|tunable| tunable.name == *name);
             tunable.expect("a version gives defaults to tunables that it has").default = *default;
         }
@@ -227,7 +199,7 @@ impl Model {
             name: format!("linux-{}", self.version).into(),
             summary: self.summary.into(),
             source: self.source.into(),
-            leaves_out: self.leaves_out.into(),
+            leaves_out: self.leaves_out.join(", ").into(),
             claims: Claims {
                 work_conserving: true,
                 starvation_free: true,
@@ -235,6 +207,7 @@ impl Model {
                 needs_burst: false,
             },
             preempt: preempt(self.version),
+            costs: Costs::DEFAULT,
             tunables: self.tunables(),
             digest: None,
             make: Make::new(|options, machine, cgroups| {

@@ -44,14 +44,28 @@ const EARLY: &[fn() -> Scheduler] = &[
     cfs_groups::linux_2_6_32,
 ];
 
+/// Short names that people type, and the schedulers that they stand for: the last of its kind.
+pub const ALIASES: &[(&str, &str)] = &[
+    ("fifo", "fcfs"),
+    ("o1", "linux-2.6.22"),
+    ("rsdl", "rsdl-0.31"),
+    ("sd", "sd-0.48"),
+    ("cfs", "linux-6.1"),
+    ("eevdf", "linux-7.2"),
+    ("linux", "linux-7.2"),
+];
+
 /// All schedulers, in the order of lists.
 pub static SCHEDULERS: LazyLock<Vec<Arc<Scheduler>>> = LazyLock::new(|| {
     let early = EARLY.iter().map(|scheduler| scheduler());
     early.chain(MODELS.iter().map(|model| model.scheduler())).map(Arc::new).collect()
 });
 
-/// The scheduler called `name`; a kernel's also under its bare version (`6.12`).
+/// The scheduler called `name`; a kernel's also under its bare version (`6.12`), some also under a
+/// short name ([`ALIASES`]).
 pub fn find(name: &str) -> Option<&'static Arc<Scheduler>> {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+    let name = alias.map_or(name, |(_, name)| name);
     let exact = SCHEDULERS.iter().find(|scheduler| scheduler.name == name);
     exact.or_else(|| {
         let version: KernelVersion = name.parse().ok()?;
@@ -109,6 +123,17 @@ mod tests {
             assert_eq!(find(name).unwrap().name, "linux-6.12");
         }
         assert_eq!(find("linux-6.16"), None);
+    }
+
+    #[test]
+    fn an_alias_stands_for_the_last_of_its_kind() {
+        for (alias, name) in ALIASES {
+            assert_eq!(find(alias).map(|found| &*found.name), Some(*name), "{alias}");
+            assert!(names().all(|known| known != *alias), "{alias} is a scheduler");
+        }
+        let newest = MODELS.last().map(|model| format!("linux-{}", model.version));
+        assert_eq!(find("linux").map(|found| found.name.to_string()), newest);
+        assert_eq!(find("eevdf"), find("linux"));
     }
 
     #[test]

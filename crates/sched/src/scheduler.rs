@@ -3,7 +3,7 @@
 
 use crate::boundary::class::SchedClass;
 use crate::boundary::options::{Options, Tunable};
-use schedlab_model::{CgroupSpec, Machine, Preempt};
+use schedlab_model::{CgroupSpec, Costs, Machine, Preempt};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -70,6 +70,9 @@ pub struct Scheduler {
     pub claims: Claims,
     /// Preemption model of the kernel that it is faithful to, for machines that name none.
     pub preempt: Preempt,
+    /// What things cost on machines that name no costs: nothing under schedulers of textbooks,
+    /// whose descriptions and exercises charge nothing.
+    pub costs: Costs,
     /// Its tunables.
     pub tunables: Vec<Tunable>,
     /// What a compiled scheduler was made of: two with equal digests decide alike. `None` for those

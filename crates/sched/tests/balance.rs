@@ -41,7 +41,7 @@ fn hogs_spread_at_fork() {
                 k.fork(hog());
             }
             k.run_until(SEC);
-            assert_eq!(nr_running(&k), expected, "{}, {hogs} hogs", rules.name);
+            assert_eq!(nr_running(&k), expected, "{rules:?}, {hogs} hogs");
         }
     }
 }
@@ -56,7 +56,7 @@ fn even_loads_stay_where_they_are() {
         let shares = shares(&mut k, &tasks, 10 * SEC);
         assert!(shares.iter().all(|share| (49..=51).contains(share)), "{shares:?}");
         let later: u64 = tasks.iter().map(|t| k.core.task(*t).nr_migrations).sum();
-        assert_eq!(moves, later, "{}: no task moves between even CPUs", rules.name);
+        assert_eq!(moves, later, "{rules:?}: no task moves between even CPUs");
     }
 }
 
@@ -73,11 +73,10 @@ fn three_hogs_on_two_cpus_rotate() {
             assert_eq!(shares.iter().sum::<u64>().div_ceil(10) * 10, 200, "{shares:?}");
             assert!(
                 shares.iter().all(|share| (60..=77).contains(share)),
-                "{} at HZ {hz}: {shares:?}",
-                rules.name
+                "{rules:?} at HZ {hz}: {shares:?}"
             );
             let moves: u64 = tasks.iter().map(|t| k.core.task(*t).nr_migrations).sum();
-            assert!((50..=200).contains(&moves), "{} at HZ {hz}: {moves} moves", rules.name);
+            assert!((50..=200).contains(&moves), "{rules:?} at HZ {hz}: {moves} moves");
             assert_eq!(k.core.idle_cpus.weight(), 0);
         }
     }
@@ -96,7 +95,7 @@ fn a_cpu_that_goes_idle_pulls_at_once() {
         }
         k.settle();
         k.run_until(k.core.now + 20 * MS);
-        assert_eq!(k.core.idle_cpus.weight(), 0, "{}: {:?}", rules.name, nr_running(&k));
+        assert_eq!(k.core.idle_cpus.weight(), 0, "{rules:?}: {:?}", nr_running(&k));
     }
 }
 
@@ -112,7 +111,7 @@ fn idle_cpus_are_found_by_a_busy_ones_tick() {
             k.set_attr(*task, hog());
         }
         k.run_until(k.core.now + 100 * MS);
-        assert_eq!(nr_running(&k), [1, 1, 1, 1], "{}", rules.name);
+        assert_eq!(nr_running(&k), [1, 1, 1, 1], "{rules:?}");
     }
 }
 
@@ -129,12 +128,12 @@ fn a_cpu_that_goes_idle_again_is_looked_after_at_its_idle_interval() {
         // CPU 2 idles; one of the tasks may move now, and a tick makes it.
         k.set_attr(moves[0], pinned(&[0, 2]));
         k.run_until(k.core.now + 12 * MS);
-        assert_eq!(k.core.task(moves[0]).cpu, CpuId(2), "{}", rules.name);
+        assert_eq!(k.core.task(moves[0]).cpu, CpuId(2), "{rules:?}");
         k.sleep(moves[0]);
         k.settle();
         k.set_attr(moves[1], pinned(&[0, 2]));
         k.run_until(k.core.now + 16 * MS);
-        assert_eq!(k.core.task(moves[1]).cpu, CpuId(2), "{}", rules.name);
+        assert_eq!(k.core.task(moves[1]).cpu, CpuId(2), "{rules:?}");
     }
 }
 
@@ -149,7 +148,7 @@ fn pinned_tasks_stay_and_the_others_make_room() {
             assert_eq!(k.core.task(*task).cpu, CpuId(0));
         }
         for task in &free {
-            assert_eq!(k.core.task(*task).cpu, CpuId(1), "{}", rules.name);
+            assert_eq!(k.core.task(*task).cpu, CpuId(1), "{rules:?}");
         }
     }
 }
@@ -176,7 +175,7 @@ fn hogs_use_whole_cores_before_hardware_threads() {
         k.run_until(2 * SEC);
         let cores: Vec<u32> =
             (0..4).map(|c| k.core.rqs[c].nr_running + k.core.rqs[c + 4].nr_running).collect();
-        assert_eq!(cores, [1, 1, 1, 1], "{}", rules.name);
+        assert_eq!(cores, [1, 1, 1, 1], "{rules:?}");
     }
 }
 
@@ -193,7 +192,7 @@ fn two_hogs_on_one_core_are_parted_by_stopping_one() {
         k.run_until(2 * SEC);
         let cores: Vec<u32> =
             (0..2).map(|c| k.core.rqs[c].nr_running + k.core.rqs[c + 2].nr_running).collect();
-        assert_eq!(cores, [1, 1], "{}", rules.name);
+        assert_eq!(cores, [1, 1], "{rules:?}");
     }
 }
 
@@ -206,7 +205,7 @@ fn caches_share_the_load_evenly() {
         }
         k.run_until(3 * SEC);
         let running = nr_running(&k);
-        assert_eq!(running, [2, 2, 2, 2], "{}", rules.name);
+        assert_eq!(running, [2, 2, 2, 2], "{rules:?}");
     }
 }
 
@@ -220,7 +219,7 @@ fn real_time_work_makes_a_cpu_smaller() {
         let shares = shares(&mut k, &tasks, 5 * SEC);
         assert_eq!(shares.iter().sum::<u64>().div_ceil(10) * 10, 100, "{shares:?}");
         for task in &tasks {
-            assert_eq!(k.core.task(*task).cpu, CpuId(1), "{}", rules.name);
+            assert_eq!(k.core.task(*task).cpu, CpuId(1), "{rules:?}");
         }
     }
 }
@@ -237,11 +236,11 @@ fn no_cpu_idles_beside_waiting_work() {
             let tasks: Vec<TaskId> =
                 [case % 3, case / 3 % 3, case / 9].into_iter().map(|n| k.fork(of(n))).collect();
             k.run_until(200 * MS);
-            check_work_conserved(&k, &tasks, &format!("{} case {case}", rules.name));
+            check_work_conserved(&k, &tasks, &format!("{rules:?} case {case}"));
             k.sleep(tasks[0]);
             k.settle();
             k.run_until(k.core.now + 200 * MS);
-            check_work_conserved(&k, &tasks, &format!("{} case {case} after sleep", rules.name));
+            check_work_conserved(&k, &tasks, &format!("{rules:?} case {case} after sleep"));
         }
     }
 }
@@ -294,7 +293,7 @@ fn random_lives_keep_custody_and_conserve_work() {
             assert_eq!(counted as usize, on_rq, "seed {seed}");
         }
         k.run_until(k.core.now + SEC);
-        check_work_conserved(&k, &tasks, &format!("{} seed {seed}", rules.name));
+        check_work_conserved(&k, &tasks, &format!("{rules:?} seed {seed}"));
     }
 }
 
@@ -313,7 +312,7 @@ fn fruitless_attempts_before_short_naps_become_rare_in_6_1() {
         k.run_until(k.core.now + MS / 2);
         k.sleep(napper);
         k.settle();
-        assert_eq!(nr_running(&k), [1, 1], "{}: pulled before the nap", rules.name);
+        assert_eq!(nr_running(&k), [1, 1], "{rules:?}: pulled before the nap");
         for task in &hogs {
             k.sleep(*task);
             k.settle();
@@ -321,7 +320,7 @@ fn fruitless_attempts_before_short_naps_become_rare_in_6_1() {
             k.wake(*task);
             k.settle();
         }
-        assert_eq!(nr_running(&k), [2, 0], "{}: bound to CPU 0 again", rules.name);
+        assert_eq!(nr_running(&k), [2, 0], "{rules:?}: bound to CPU 0 again");
         // Naps of 0.1 ms: nothing to pull, since the hogs may not move.
         for _ in 0..60 {
             k.wake(napper);
@@ -339,6 +338,6 @@ fn fruitless_attempts_before_short_naps_become_rare_in_6_1() {
         k.run_until(k.core.now + MS / 10);
         k.sleep(napper);
         k.settle();
-        assert_eq!(nr_running(&k) == [1, 1], pulls, "{}", rules.name);
+        assert_eq!(nr_running(&k) == [1, 1], pulls, "{rules:?}");
     }
 }

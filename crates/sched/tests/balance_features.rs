@@ -37,7 +37,7 @@ fn wa_idle_lets_idleness_decide() {
             k.fork(SchedAttr { nice: 19, ..pinned(&[2]) });
             k.run_until(k.core.now + 8 * MS);
             k.wake_with(task, WakeFlags { sync: true, ..wakeup(0, Some(waker)) });
-            assert_eq!(k.core.task(task).cpu, expected, "{} {value}", rules.name);
+            assert_eq!(k.core.task(task).cpu, expected, "{rules:?} {value}");
         }
     }
 }
@@ -55,7 +55,7 @@ fn wa_weight_lets_load_decide() {
             }
             k.run_until(k.core.now + 200 * MS);
             k.wake_with(task, wakeup(0, Some(waker)));
-            assert_eq!(k.core.task(task).cpu, expected, "{} {value}", rules.name);
+            assert_eq!(k.core.task(task).cpu, expected, "{rules:?} {value}");
         }
     }
 }
@@ -71,7 +71,7 @@ fn wa_bias_counts_the_load_left_behind_for_more() {
             k.fork(pinned(&[2]));
             k.run_until(k.core.now + 300 * MS);
             k.wake_with(task, wakeup(0, Some(waker)));
-            assert_eq!(k.core.task(task).cpu, expected, "{} {value}", rules.name);
+            assert_eq!(k.core.task(task).cpu, expected, "{rules:?} {value}");
         }
     }
 }
@@ -87,7 +87,7 @@ fn sis_util_spares_a_busy_cache_the_search() {
             let hogs: Vec<TaskId> = (0..15).map(|cpu| k.fork(pinned(&[cpu]))).collect();
             k.run_until(k.core.now + 500 * MS);
             k.wake_with(task, wakeup(2, Some(hogs[2])));
-            assert_eq!(k.core.task(task).cpu, expected, "{} {value}", rules.name);
+            assert_eq!(k.core.task(task).cpu, expected, "{rules:?} {value}");
         }
     }
 }
@@ -146,7 +146,7 @@ fn lb_min_leaves_small_tasks() {
             })
             .collect();
         // In ms: the first attempt of the busy CPU, and the second.
-        assert_eq!(left, [Some(12), Some(40)], "{}", rules.name);
+        assert_eq!(left, [Some(12), Some(40)], "{rules:?}");
     }
 }
 

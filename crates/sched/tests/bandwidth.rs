@@ -69,10 +69,10 @@ fn section_1_17_a_hog_with_20_of_100_ms() {
         assert!(kernel.class.is_throttled(&kernel.core, hog) && kernel.core.idle_cpu(CpuId(0)));
         kernel.run_until(250 * MS);
         let expected = "0A 20- 100A 120- 200A 220-";
-        assert_eq!(kernel.timeline(), expected, "{}", rules.name);
+        assert_eq!(kernel.timeline(), expected, "{rules:?}");
         let expected =
             BandwidthStats { nr_periods: 2, nr_throttled: 2, throttled_ns: 190 * MS, ..NONE };
-        assert_eq!(stats(&kernel, GROUP), expected, "{}", rules.name);
+        assert_eq!(stats(&kernel, GROUP), expected, "{rules:?}");
     }
 }
 
@@ -87,7 +87,7 @@ fn section_1_17_a_hog_with_10_of_100_ms() {
         kernel.hog(member(GROUP));
         kernel.run_until(350 * MS);
         let expected = "0A 12- 100A 108- 200A 212- 300A 308-";
-        assert_eq!(kernel.timeline(), expected, "{}", rules.name);
+        assert_eq!(kernel.timeline(), expected, "{rules:?}");
     }
 }
 
@@ -111,7 +111,7 @@ fn section_1_17_the_slice_can_be_set() {
                 // At 4 ms each takes 4 ms of the remaining 8, at 8 ms nothing is left.
                 ["0A 8-", "0B 8-"]
             };
-            assert_eq!(found, expected, "{} slice {slice} us", rules.name);
+            assert_eq!(found, expected, "{rules:?} slice {slice} us");
         }
     }
 }
@@ -125,8 +125,8 @@ fn section_1_17_two_cpus_draw_on_one_pool() {
         kernel.run_until(130 * MS);
         // At 8 ms CPU 0 takes 8 of the last 10 ms and CPU 1 the rest, which is 1 ms too little.
         // The refill pays 1 ms back for CPU 1 and 3 ms for CPU 0; 16 ms are left.
-        assert_eq!(timeline_of(&mut kernel, 0), "0A 16- 100A 112-", "{}", rules.name);
-        assert_eq!(timeline_of(&mut kernel, 1), "0B 8- 100B 108-", "{}", rules.name);
+        assert_eq!(timeline_of(&mut kernel, 0), "0A 16- 100A 112-", "{rules:?}");
+        assert_eq!(timeline_of(&mut kernel, 1), "0B 8- 100B 108-", "{rules:?}");
     }
 }
 
@@ -143,13 +143,13 @@ fn section_1_17_the_limit_of_a_parent_binds_its_children() {
         let outside = kernel.hog(nice(0));
         kernel.run_until(1_000 * MS);
         let share = kernel.ran(deep);
-        assert!((196 * MS..=204 * MS).contains(&share), "{}: {share} ns", rules.name);
-        assert_eq!(kernel.ran(outside), 1_000 * MS - share, "{}", rules.name);
-        assert_eq!(stats(&kernel, inner).nr_throttled, 0, "{}", rules.name);
-        assert!(stats(&kernel, GROUP).nr_throttled >= 9, "{}", rules.name);
+        assert!((196 * MS..=204 * MS).contains(&share), "{rules:?}: {share} ns");
+        assert_eq!(kernel.ran(outside), 1_000 * MS - share, "{rules:?}");
+        assert_eq!(stats(&kernel, inner).nr_throttled, 0, "{rules:?}");
+        assert!(stats(&kernel, GROUP).nr_throttled >= 9, "{rules:?}");
         kernel.run_until(1_090 * MS);
-        assert!(kernel.class.is_throttled(&kernel.core, deep), "{}", rules.name);
-        assert!(!kernel.class.is_throttled(&kernel.core, outside), "{}", rules.name);
+        assert!(kernel.class.is_throttled(&kernel.core, deep), "{rules:?}");
+        assert!(!kernel.class.is_throttled(&kernel.core, outside), "{rules:?}");
     }
 }
 
@@ -165,8 +165,8 @@ fn section_1_17_the_limit_of_a_child_leaves_the_rest_to_its_siblings() {
         let middle = kernel.hog(member(GROUP));
         kernel.run_until(2_000 * MS);
         let (deep, middle) = (kernel.ran(deep), kernel.ran(middle));
-        assert!(deep.abs_diff(400 * MS) <= 9 * MS, "{}: {deep} ns", rules.name);
-        assert!((deep + middle).abs_diff(1_200 * MS) <= 9 * MS, "{}: {middle} ns", rules.name);
+        assert!(deep.abs_diff(400 * MS) <= 9 * MS, "{rules:?}: {deep} ns");
+        assert!((deep + middle).abs_diff(1_200 * MS) <= 9 * MS, "{rules:?}: {middle} ns");
     }
 }
 
@@ -182,7 +182,7 @@ fn section_1_17_slack_is_handed_out_after_5_ms() {
         }
         kernel.run_until(90 * MS);
         let found = timeline_of(&mut kernel, 0);
-        assert_eq!(found, "0A 8- 13.200000A 16-", "{}", rules.name);
+        assert_eq!(found, "0A 8- 13.200000A 16-", "{rules:?}");
     }
 }
 
@@ -198,7 +198,7 @@ fn section_1_17_slack_waits_for_a_refill_that_is_near() {
         // A takes 5 ms at 84 ms, which starts the period timer: the refill is at 100 ms.
         kernel.run_until(110 * MS);
         let found = timeline_of(&mut kernel, 0);
-        assert!(found.starts_with("84A 92- 100A"), "{}: {found}", rules.name);
+        assert!(found.starts_with("84A 92- 100A"), "{rules:?}: {found}");
     }
 }
 
@@ -213,10 +213,10 @@ fn section_1_17_bursts() {
             kernel.sleeper(member(GROUP), &[150 * MS], 40 * MS);
             kernel.run_until(199 * MS);
             let expected = format!("0A 1- 150B {end}-");
-            assert_eq!(kernel.timeline(), expected, "{}", rules.name);
+            assert_eq!(kernel.timeline(), expected, "{rules:?}");
             kernel.run_until(201 * MS);
             let found = stats(&kernel, GROUP);
-            assert_eq!((found.nr_bursts, found.burst_ns), counted, "{}", rules.name);
+            assert_eq!((found.nr_bursts, found.burst_ns), counted, "{rules:?}");
         }
     }
 }
@@ -229,10 +229,10 @@ fn section_1_17_the_period_timer_stops_when_the_group_is_idle() {
         let mut kernel = limited(aligned(rules), 1, (20, 100, 0)).build();
         kernel.sleeper(member(GROUP), &[10 * MS, 1_030 * MS], 2 * MS);
         kernel.run_until(1_000 * MS);
-        assert_eq!(stats(&kernel, GROUP).nr_periods, 2, "{}", rules.name);
+        assert_eq!(stats(&kernel, GROUP).nr_periods, 2, "{rules:?}");
         kernel.run_until(1_150 * MS);
         // The queue had kept 1 ms: it asks for more at the tick of 1,032 ms.
-        assert_eq!(stats(&kernel, GROUP).nr_periods, 3, "{}", rules.name);
+        assert_eq!(stats(&kernel, GROUP).nr_periods, 3, "{rules:?}");
     }
 }
 
@@ -249,9 +249,9 @@ fn section_1_17_periods_begin_at_a_random_time() {
             idle.iter().map(|switch| switch.0).collect::<Vec<_>>()
         };
         let starts = first_refill();
-        assert_eq!(starts, first_refill(), "{}", rules.name);
+        assert_eq!(starts, first_refill(), "{rules:?}");
         let is_aligned = starts.contains(&(100 * MS));
-        assert_eq!(is_aligned, rules.name == "linux-6.1", "{}: {starts:?}", rules.name);
+        assert_eq!(is_aligned, rules == Rules::LINUX_6_1, "{rules:?}: {starts:?}");
     }
 }
 
@@ -264,16 +264,16 @@ fn section_1_17_a_wakeup_in_a_throttled_group_waits() {
         kernel.hog(member(GROUP));
         let sleeper = kernel.sleeper(member(GROUP), &[30 * MS], MS);
         kernel.run_until(29 * MS);
-        assert_eq!(kernel.timeline(), "0A 8-", "{}", rules.name);
+        assert_eq!(kernel.timeline(), "0A 8-", "{rules:?}");
         kernel.run_until(31 * MS);
-        assert!(kernel.class.is_throttled(&kernel.core, sleeper), "{}", rules.name);
-        assert_eq!(kernel.core.rqs[0].nr_running, 0, "{}", rules.name);
+        assert!(kernel.class.is_throttled(&kernel.core, sleeper), "{rules:?}");
+        assert_eq!(kernel.core.rqs[0].nr_running, 0, "{rules:?}");
         let outside = kernel.hog(nice(0));
         kernel.settle();
         kernel.run_until(99 * MS);
-        assert_eq!(kernel.ran(outside), 68 * MS, "{}", rules.name);
+        assert_eq!(kernel.ran(outside), 68 * MS, "{rules:?}");
         kernel.run_until(150 * MS);
-        assert!(kernel.ran(sleeper) == MS, "{}", rules.name);
+        assert!(kernel.ran(sleeper) == MS, "{rules:?}");
     }
 }
 
@@ -286,24 +286,24 @@ fn section_1_17_a_throttled_task_may_change() {
         let mut kernel = setup.build();
         let tasks = [kernel.hog(member(GROUP)), kernel.hog(member(GROUP))];
         kernel.run_until(20 * MS);
-        assert!(kernel.core.idle_cpu(CpuId(0)), "{}", rules.name);
+        assert!(kernel.core.idle_cpu(CpuId(0)), "{rules:?}");
         kernel.set_attr(tasks[0], SchedAttr { nice: 5, ..member(GROUP) });
-        assert!(kernel.class.is_throttled(&kernel.core, tasks[0]), "{}", rules.name);
-        assert!(kernel.core.idle_cpu(CpuId(0)), "{}", rules.name);
+        assert!(kernel.class.is_throttled(&kernel.core, tasks[0]), "{rules:?}");
+        assert!(kernel.core.idle_cpu(CpuId(0)), "{rules:?}");
         kernel.set_attr(tasks[0], member(free));
-        assert!(!kernel.class.is_throttled(&kernel.core, tasks[0]), "{}", rules.name);
+        assert!(!kernel.class.is_throttled(&kernel.core, tasks[0]), "{rules:?}");
         kernel.core.resched_curr(CpuId(0));
         let before = kernel.ran(tasks[0]);
         kernel.run_until(50 * MS);
-        assert_eq!(kernel.core.rqs[0].nr_running, 1, "{}", rules.name);
-        assert_eq!(kernel.ran(tasks[0]) - before, 30 * MS, "{}", rules.name);
+        assert_eq!(kernel.core.rqs[0].nr_running, 1, "{rules:?}");
+        assert_eq!(kernel.ran(tasks[0]) - before, 30 * MS, "{rules:?}");
         kernel.set_attr(tasks[0], member(GROUP));
         kernel.run_until(60 * MS);
-        assert!(kernel.core.idle_cpu(CpuId(0)), "{}: {}", rules.name, kernel.timeline());
+        assert!(kernel.core.idle_cpu(CpuId(0)), "{rules:?}: {}", kernel.timeline());
         kernel.run_until(190 * MS);
-        assert!(kernel.core.idle_cpu(CpuId(0)), "{}", rules.name);
+        assert!(kernel.core.idle_cpu(CpuId(0)), "{rules:?}");
         let ran: u64 = tasks.iter().map(|task| kernel.ran(*task)).sum();
-        assert!(ran.abs_diff(46 * MS) <= 8 * MS, "{}: {ran} ns", rules.name);
+        assert!(ran.abs_diff(46 * MS) <= 8 * MS, "{rules:?}: {ran} ns");
     }
 }
 
@@ -321,7 +321,7 @@ fn section_5_6_throttled_tasks_are_not_balanced() {
         kernel.hog(on(1, ROOT_CGROUP));
         kernel.run_until(900 * MS);
         for task in &tasks {
-            assert_eq!(kernel.core.task(*task).cpu, CpuId(0), "{}", rules.name);
+            assert_eq!(kernel.core.task(*task).cpu, CpuId(0), "{rules:?}");
         }
     }
 }

@@ -26,9 +26,9 @@ fn section_2_8_a_new_task_does_not_preempt_its_parent() {
         kernel.run_until(10 * MS);
         let child = kernel.fork(parent, nice(0));
         let (first, second) = (kernel.class.deadline(parent), kernel.class.deadline(child));
-        assert_eq!(first.wrapping_sub(second), 400_000, "{}", rules.name);
+        assert_eq!(first.wrapping_sub(second), 400_000, "{rules:?}");
         kernel.run_until(11 * MS);
-        assert_eq!(kernel.timeline(), expected, "{}", rules.name);
+        assert_eq!(kernel.timeline(), expected, "{rules:?}");
     }
 }
 
@@ -53,7 +53,7 @@ fn section_1_2_virtual_time_is_exact() {
         kernel.run_until(31 * MS);
         // The first tick comes at 1 ms.
         let ran = 68_266_666 + 10 * v;
-        assert_eq!(kernel.class.vruntime(hog).wrapping_sub(origin), ran, "{}", rules.name);
+        assert_eq!(kernel.class.vruntime(hog).wrapping_sub(origin), ran, "{rules:?}");
     }
 }
 
@@ -68,6 +68,6 @@ fn section_2_8_a_change_of_attributes_does_not_protect_anew() {
         kernel.run_until(MS + 500_000);
         kernel.set_attr(first, sliced(7 * MS));
         kernel.run_until(5 * MS);
-        assert_eq!(kernel.timeline(), expected, "{}", rules.name);
+        assert_eq!(kernel.timeline(), expected, "{rules:?}");
     }
 }

@@ -22,10 +22,10 @@ fn member(cgroup: CgroupId) -> SchedAttr {
     SchedAttr { cgroup, ..SchedAttr::default() }
 }
 
-fn assert_share(kernel: &Kernel, tasks: &[TaskId], of: u64, num: u64, den: u64, name: &str) {
+fn assert_share(kernel: &Kernel, tasks: &[TaskId], of: u64, num: u64, den: u64, rules: Rules) {
     let ran: u64 = tasks.iter().map(|task| kernel.ran(*task)).sum();
     let due = of * num / den;
-    assert!(ran.abs_diff(due) * 1000 < of, "{name}: {ran} ns instead of {due} of {of}");
+    assert!(ran.abs_diff(due) * 1000 < of, "{rules:?}: {ran} ns instead of {due} of {of}");
 }
 
 #[test]
@@ -41,11 +41,11 @@ fn section_1_16_groups_share_by_weight_on_one_cpu() {
         let c = [kernel.hog(nice(0))];
         let end = 100_000 * MS;
         kernel.run_until(end);
-        assert_share(&kernel, &a, end, 2, 4, rules.name);
-        assert_share(&kernel, &b, end, 1, 4, rules.name);
-        assert_share(&kernel, &c, end, 1, 4, rules.name);
+        assert_share(&kernel, &a, end, 2, 4, rules);
+        assert_share(&kernel, &b, end, 1, 4, rules);
+        assert_share(&kernel, &c, end, 1, 4, rules);
         for task in b {
-            assert_share(&kernel, &[task], end, 1, 12, rules.name);
+            assert_share(&kernel, &[task], end, 1, 12, rules);
         }
     }
 }
@@ -63,9 +63,9 @@ fn section_1_16_nested_groups_share_level_by_level() {
         let outside = kernel.hog(nice(0));
         let end = 100_000 * MS;
         kernel.run_until(end);
-        assert_share(&kernel, &[deep], end, 3, 8, rules.name);
-        assert_share(&kernel, &[middle], end, 1, 8, rules.name);
-        assert_share(&kernel, &[outside], end, 4, 8, rules.name);
+        assert_share(&kernel, &[deep], end, 3, 8, rules);
+        assert_share(&kernel, &[middle], end, 1, 8, rules);
+        assert_share(&kernel, &[outside], end, 4, 8, rules);
     }
 }
 
@@ -90,7 +90,7 @@ fn section_1_16_shares_follow_load_on_two_cpus() {
             let ran = kernel.ran(*task) - before[index];
             let due = if index < 2 { span / 3 } else { span * 2 / 3 };
             // The averages, and with them the weights, swing with the turns.
-            assert!(ran.abs_diff(due) * 50 < span, "{} task {index}: {ran} of {due}", rules.name);
+            assert!(ran.abs_diff(due) * 50 < span, "{rules:?} task {index}: {ran} of {due}");
         }
     }
 }
@@ -141,8 +141,8 @@ fn a_task_moves_between_groups_while_it_waits_runs_and_sleeps() {
         kernel.wake(sleeper);
         kernel.run_until(kernel.core.now + 100 * MS);
         let total: u64 = [a, b, c].iter().map(|task| kernel.ran(*task)).sum();
-        assert_eq!(total, kernel.core.now, "{}", rules.name);
-        assert_eq!(kernel.class.h_nr_running(CpuId(0)), 3, "{}", rules.name);
+        assert_eq!(total, kernel.core.now, "{rules:?}");
+        assert_eq!(kernel.class.h_nr_running(CpuId(0)), 3, "{rules:?}");
     }
 }
 
@@ -182,10 +182,10 @@ fn many_sleepers_in_nested_groups_on_four_cpus_lose_no_time() {
         }
         kernel.run_until(3_000 * MS);
         let ran: u64 = (0..24).map(|task| kernel.ran(TaskId(task))).sum();
-        assert_eq!(ran, wanted, "{}", rules.name);
+        assert_eq!(ran, wanted, "{rules:?}");
         for cpu in 0..4 {
-            assert_eq!(kernel.core.rqs[cpu].nr_running, 0, "{}", rules.name);
-            assert_eq!(kernel.class.h_nr_running(CpuId(cpu as u32)), 0, "{}", rules.name);
+            assert_eq!(kernel.core.rqs[cpu].nr_running, 0, "{rules:?}");
+            assert_eq!(kernel.class.h_nr_running(CpuId(cpu as u32)), 0, "{rules:?}");
         }
     }
 }

@@ -37,7 +37,7 @@ fn next_buddy_runs_what_woke_last_eevdf() {
             kernel.hog(nice(0));
             let long = SchedAttr { slice_ns: Some(20 * MS), ..nice(0) };
             kernel.sleeper(long, &[4_500_000], MS);
-            assert_eq!(timeline(kernel, 8), expected, "{} {value}", rules.name);
+            assert_eq!(timeline(kernel, 8), expected, "{rules:?} {value}");
         }
     }
 }
@@ -106,12 +106,12 @@ fn delay_zero_takes_positive_lag_from_who_stayed_queued() {
             kernel.hog(nice(0));
             kernel.hog(nice(0));
             kernel.run_until(7 * MS);
-            assert!(kernel.core.task(sleeper).sched_delayed, "{}", rules.name);
+            assert!(kernel.core.task(sleeper).sched_delayed, "{rules:?}");
             let before = kernel.class.vruntime(sleeper);
             kernel.run_until(7 * MS + 500_000);
-            assert!(!kernel.core.task(sleeper).sched_delayed, "{}", rules.name);
+            assert!(!kernel.core.task(sleeper).sched_delayed, "{rules:?}");
             let forward = kernel.class.vruntime(sleeper).wrapping_sub(before);
-            assert_eq!(forward, value * 500_000, "{} {value}", rules.name);
+            assert_eq!(forward, value * 500_000, "{rules:?} {value}");
         }
     }
 }

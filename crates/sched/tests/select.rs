@@ -32,7 +32,7 @@ fn a_waking_task_goes_back_to_its_idle_cpu() {
         let mut k = kernel(rules, 4);
         let task = sleeper(&mut k, 2);
         k.wake_with(task, wakeup(0, None));
-        assert_eq!(k.core.task(task).cpu, CpuId(2), "{}", rules.name);
+        assert_eq!(k.core.task(task).cpu, CpuId(2), "{rules:?}");
     }
 }
 
@@ -45,10 +45,10 @@ fn a_waking_task_whose_cpu_is_busy_finds_an_idle_one() {
         k.run_until(k.core.now + 100 * MS);
         assert_eq!(k.core.rq(CpuId(2)).curr, Some(busy));
         k.wake_with(tasks[0], wakeup(2, Some(busy)));
-        assert_eq!(k.core.task(tasks[0]).cpu, CpuId(0), "{}: where it was forked", rules.name);
+        assert_eq!(k.core.task(tasks[0]).cpu, CpuId(0), "{rules:?}: where it was forked");
         k.settle();
         k.wake_with(tasks[1], wakeup(2, Some(busy)));
-        assert_eq!(k.core.task(tasks[1]).cpu, CpuId(3), "{}: next after its own", rules.name);
+        assert_eq!(k.core.task(tasks[1]).cpu, CpuId(3), "{rules:?}: next after its own");
     }
 }
 
@@ -63,7 +63,7 @@ fn a_waking_task_follows_its_waker_to_another_cache_only_if_its_own_is_loaded() 
         assert_eq!(busy.len(), 3);
         k.wake_with(task, wakeup(0, Some(waker)));
         // Three tasks on its own CPU, one on the waker's: it follows, to that cache's idle CPU.
-        assert_eq!(k.core.task(task).cpu, CpuId(1), "{}", rules.name);
+        assert_eq!(k.core.task(task).cpu, CpuId(1), "{rules:?}");
     }
 }
 
@@ -76,7 +76,7 @@ fn smt_wakeup_prefers_an_idle_core() {
         k.run_until(k.core.now + 100 * MS);
         k.wake_with(task, wakeup(0, None));
         // CPU 2 is the sibling of the busy CPU 0; core 1 (CPUs 1 and 3) is idle.
-        assert_eq!(k.core.task(task).cpu, CpuId(1), "{}", rules.name);
+        assert_eq!(k.core.task(task).cpu, CpuId(1), "{rules:?}");
     }
 }
 
@@ -90,7 +90,7 @@ fn a_cpu_with_only_sched_idle_work_counts_as_idle() {
         let other = k.fork(pinned(&[1]));
         k.run_until(k.core.now + 100 * MS);
         k.wake_with(task, wakeup(1, Some(other)));
-        assert_eq!(k.core.task(task).cpu, CpuId(0), "{}", rules.name);
+        assert_eq!(k.core.task(task).cpu, CpuId(0), "{rules:?}");
         k.settle();
         assert_eq!(k.core.rq(CpuId(0)).curr, Some(task));
     }
@@ -106,8 +106,8 @@ fn section_5_5_sched_idle_work_counts_as_idle_for_others_only() {
         let other = k.fork(pinned(&[2]));
         k.run_until(k.core.now + 100 * MS);
         k.wake_with(task, wakeup(2, Some(other)));
-        let expected = if rules.name == "linux-7.1" { CpuId(1) } else { CpuId(0) };
-        assert_eq!(k.core.task(task).cpu, expected, "{}", rules.name);
+        let expected = if rules == Rules::LINUX_7_1 { CpuId(1) } else { CpuId(0) };
+        assert_eq!(k.core.task(task).cpu, expected, "{rules:?}");
     }
 }
 
@@ -122,12 +122,12 @@ fn a_waker_that_will_sleep_is_followed() {
         k.run_until(k.core.now + 200 * MS);
         // One task on each CPU: the loads are equal, so without the hint it stays.
         k.wake_with(task, wakeup(0, Some(waker)));
-        assert_eq!(k.core.task(task).cpu, CpuId(2), "{}", rules.name);
+        assert_eq!(k.core.task(task).cpu, CpuId(2), "{rules:?}");
         k.settle();
         k.sleep(task);
         k.run_until(k.core.now + 40 * MS);
         k.wake_with(task, WakeFlags { sync: true, ..wakeup(0, Some(waker)) });
-        assert_eq!(k.core.task(task).cpu, CpuId(0), "{}", rules.name);
+        assert_eq!(k.core.task(task).cpu, CpuId(0), "{rules:?}");
     }
 }
 
@@ -158,7 +158,7 @@ fn a_waker_of_many_is_not_followed() {
             }
             k.wake_with(task, wakeup(0, Some(waker)));
             let expected = if wide { CpuId(3) } else { CpuId(1) };
-            assert_eq!(k.core.task(task).cpu, expected, "{}, wide {wide}", rules.name);
+            assert_eq!(k.core.task(task).cpu, expected, "{rules:?}, wide {wide}");
         }
     }
 }
@@ -170,14 +170,14 @@ fn an_idle_waker_of_the_same_cache_is_taken_only_if_the_own_cpu_is_busy() {
         let task = sleeper(&mut k, 2);
         // A timer on idle CPU 1 wakes the task: its own idle CPU first.
         k.wake_with(task, wakeup(1, None));
-        assert_eq!(k.core.task(task).cpu, CpuId(2), "{}", rules.name);
+        assert_eq!(k.core.task(task).cpu, CpuId(2), "{rules:?}");
         k.settle();
         k.sleep(task);
         k.settle();
         k.fork(pinned(&[2]));
         k.run_until(k.core.now + 40 * MS);
         k.wake_with(task, wakeup(1, None));
-        assert_eq!(k.core.task(task).cpu, CpuId(1), "{}", rules.name);
+        assert_eq!(k.core.task(task).cpu, CpuId(1), "{rules:?}");
     }
 }
 
@@ -190,7 +190,7 @@ fn a_new_task_goes_to_the_emptier_cache() {
         }
         k.run_until(100 * MS);
         let task = k.fork(hog());
-        assert!(k.core.task(task).cpu >= CpuId(4), "{}", rules.name);
+        assert!(k.core.task(task).cpu >= CpuId(4), "{rules:?}");
     }
 }
 
@@ -202,11 +202,11 @@ fn new_tasks_stay_on_a_quiet_node() {
         let mut k = kernel_of(rules, topology, 250);
         // One eighth of a node's CPUs, that is one task, may be apart.
         let first = k.fork(hog());
-        assert!(k.core.task(first).cpu < CpuId(8), "{}", rules.name);
+        assert!(k.core.task(first).cpu < CpuId(8), "{rules:?}");
         let rest: Vec<TaskId> = (0..7).map(|_| k.fork(hog())).collect();
         let cpus: Vec<u32> = rest.iter().map(|task| k.core.task(*task).cpu.0).collect();
         let far = cpus.iter().filter(|cpu| **cpu >= 8).count();
-        assert!((3..=4).contains(&far), "{}: {cpus:?}", rules.name);
+        assert!((3..=4).contains(&far), "{rules:?}: {cpus:?}");
     }
 }
 
@@ -216,10 +216,10 @@ fn forks_respect_affinity() {
         let mut k = kernel_of(rules, two_caches(2), 250);
         for cpus in [&[3][..], &[1, 2], &[2, 3], &[0]] {
             let task = k.fork(pinned(cpus));
-            assert!(cpus.contains(&k.core.task(task).cpu.0), "{}", rules.name);
+            assert!(cpus.contains(&k.core.task(task).cpu.0), "{rules:?}");
         }
         let on = |cpu: u32| k.core.rq(CpuId(cpu)).nr_running;
-        assert_eq!([on(0), on(1), on(2), on(3)], [1, 1, 1, 1], "{}: idle ones first", rules.name);
+        assert_eq!([on(0), on(1), on(2), on(3)], [1, 1, 1, 1], "{rules:?}: idle ones first");
     }
 }
 

@@ -32,12 +32,16 @@ const UNKEPT: [&str; 6] =
 /// Environment variables that change what clang reads.
 const VARIABLES: [&str; 3] = ["CPATH", "C_INCLUDE_PATH", "CCC_OVERRIDE_OPTIONS"];
 
-/// SHA-256 in hexadecimal digits.
-fn sum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+/// The bytes of a sum as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+fn sum(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
 /// What is known of a compiler without starting it; `None`: it may be a script, or not clang.

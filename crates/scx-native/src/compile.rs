@@ -8,6 +8,8 @@
 use super::cache::{Cache, Made, Slot};
 use super::error::NativeError;
 use super::object::ObjectFile;
+use schedlab_model::KernelVersion;
+use schedlab_scx::CoreRules;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,16 +53,23 @@ pub const CLANG_VARIABLE: &str = "SCHEDLAB_CLANG";
 const VERSIONS: std::ops::RangeInclusive<u32> = 14..=30;
 
 /// How a scheduler is compiled.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct CompileOptions {
     /// Directories with headers of the scheduler's, before ours where names are theirs.
     pub include: Vec<PathBuf>,
     /// Further source files that belong to it.
     pub sources: Vec<PathBuf>,
-    /// The modelled kernel: major * 100 + minor.
-    pub kernel: u32,
+    /// The modelled kernel, one of [`schedlab_scx::CORES`].
+    pub kernel: KernelVersion,
     /// Directory in which objects are kept between calls; `None`: they are not.
     pub cache: Option<PathBuf>,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        let kernel = CoreRules::default().version;
+        Self { include: Vec::new(), sources: Vec::new(), kernel, cache: None }
+    }
 }
 
 /// What the compiler made.
@@ -213,10 +222,10 @@ const FLAGS: &[&str] = &[
     "-Werror=return-type",
 ];
 
-fn flags(kernel: u32) -> Vec<String> {
+fn flags(kernel: KernelVersion) -> Vec<String> {
     let own = ["-include", "schedlab/prelude.h", "-x", "c"];
     let all = FLAGS.iter().chain(&own).map(|flag| (*flag).to_owned());
-    all.chain([format!("-DSCHEDLAB_KERNEL={kernel}")]).collect()
+    all.chain([format!("-DSCHEDLAB_KERNEL={}", kernel.series_number())]).collect()
 }
 
 impl Job<'_> {
@@ -311,9 +320,9 @@ mod tests {
     use super::*;
 
     /// Compiles a scheduler of two files, `x.bpf.c` and `x.h`, and says for how many clang was run.
-    fn runs(folder: &Path, cache: &Path, kernel: u32) -> u32 {
+    fn runs(folder: &Path, cache: &Path, core: CoreRules) -> u32 {
         let options = CompileOptions {
-            kernel,
+            kernel: core.version,
             include: vec![folder.join("one"), folder.join("two")],
             cache: Some(cache.to_owned()),
             ..CompileOptions::default()
@@ -344,26 +353,27 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
         write("x.bpf.c", "#include <x.h>\nint f(void) { return X; }\n");
         write("two/x.h", "#define X 1\n");
-        assert_eq!(runs(folder, &cache, 618), 2);
-        assert_eq!(runs(folder, &cache, 618), 0, "nothing has changed");
-        assert_eq!(runs(folder, &cache, 701), 2, "another option");
+        let [old, new] = schedlab_scx::CORES;
+        assert_eq!(runs(folder, &cache, old), 2);
+        assert_eq!(runs(folder, &cache, old), 0, "nothing has changed");
+        assert_eq!(runs(folder, &cache, new), 2, "another option");
         write("two/x.h", "#define X 2\n");
-        assert_eq!(runs(folder, &cache, 618), 1, "another header");
+        assert_eq!(runs(folder, &cache, old), 1, "another header");
         write("one/x.h", "#define X 3\n");
-        assert_eq!(runs(folder, &cache, 618), 1, "a header that is found before");
-        assert_eq!(runs(folder, &cache, 618), 0);
+        assert_eq!(runs(folder, &cache, old), 1, "a header that is found before");
+        assert_eq!(runs(folder, &cache, old), 0);
         write("x.bpf.c", "#include <x.h>\nint f(void) { return X + 1; }\n");
-        assert_eq!(runs(folder, &cache, 618), 1, "another source");
+        assert_eq!(runs(folder, &cache, old), 1, "another source");
         for entry in fs::read_dir(&cache).unwrap() {
             let path = entry.unwrap().path();
             let mut bytes = fs::read(&path).unwrap();
             *bytes.last_mut().unwrap() ^= 1;
             fs::write(&path, bytes).unwrap();
         }
-        assert_eq!(runs(folder, &cache, 618), 2, "damaged entries");
+        assert_eq!(runs(folder, &cache, old), 2, "damaged entries");
         write("x.bpf.c", "#include <x.h>\nconst char *f(void) { return __TIME__; }\n");
-        assert_eq!(runs(folder, &cache, 618), 1);
-        assert_eq!(runs(folder, &cache, 618), 1, "what names the time is not kept");
+        assert_eq!(runs(folder, &cache, old), 1);
+        assert_eq!(runs(folder, &cache, old), 1, "what names the time is not kept");
     }
 
     #[test]

@@ -6,10 +6,13 @@
 //! for the length of a callback: so many runs go on side by side.
 
 use super::guard;
+use super::object::ObjectFile;
 use super::run::Run;
 use super::{helpers, kfuncs, storage};
+use schedlab_model::KernelVersion;
 use schedlab_scx::Kernel;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ptr::null_mut;
 
 /// A function for schedulers.
@@ -19,43 +22,38 @@ pub struct HostFn {
     pub name: &'static str,
     /// Its code.
     pub address: *const (),
-    /// First release that has it: major * 100 + minor.
-    pub since: u32,
-    /// First release that has it no more.
-    pub until: u32,
+    /// First release that has it.
+    pub since: KernelVersion,
 }
 
 // SAFETY: the address of a function is a constant.
 unsafe impl Sync for HostFn {}
 
 impl HostFn {
-    /// Whether a release has it. Names that are gone are kept for sources written for 6.12, whose
-    /// headers know no others: the function is the same.
-    pub fn exists_in(&self, kernel: u32) -> bool {
+    /// Whether a release has it. Names that are gone since 6.18 (`scx_bpf_consume`, and
+    /// `scx_bpf_dispatch*` for what is now `scx_bpf_dsq_*`) are kept for sources written for 6.12,
+    /// whose headers know no others: the function is the same.
+    pub fn exists_in(&self, kernel: KernelVersion) -> bool {
         self.since <= kernel
     }
 }
 
-/// Always.
-const EVER: u32 = 9999;
-
 macro_rules! functions {
-    ($($name:literal $(since $since:literal)? $(until $until:literal)? => $function:path,)*) => {
+    ($($name:literal $(since $major:literal $minor:literal)? => $function:path,)*) => {
         /// Every function, in order of names.
         pub static FUNCTIONS: &[HostFn] = &[$(HostFn {
             name: $name,
             address: $function as *const (),
-            since: functions!(@or 612 $($since)?),
-            until: functions!(@or EVER $($until)?),
+            since: functions!(@or_6_12 $($major $minor)?),
         },)*];
     };
-    (@or $default:tt $given:literal) => { $given };
-    (@or $default:tt) => { $default };
+    (@or_6_12) => { KernelVersion::series(6, 12) };
+    (@or_6_12 $major:literal $minor:literal) => { KernelVersion::series($major, $minor) };
 }
 
 functions! {
-    "__scx_bpf_dsq_insert_vtime" since 619 => kfuncs::dsq_insert_vtime_args,
-    "__scx_bpf_select_cpu_and" since 619 => kfuncs::select_cpu_and_args,
+    "__scx_bpf_dsq_insert_vtime" since 6 19 => kfuncs::dsq_insert_vtime_args,
+    "__scx_bpf_select_cpu_and" since 6 19 => kfuncs::select_cpu_and_args,
     "bpf_arena_alloc_pages" => storage::arena_alloc_pages,
     "bpf_arena_free_pages" => storage::arena_free_pages,
     "bpf_cgroup_acquire" => helpers::cgroup_acquire,
@@ -102,7 +100,7 @@ functions! {
     "bpf_strncmp" => helpers::strncmp,
     "bpf_task_acquire" => helpers::task_acquire,
     "bpf_task_from_pid" => helpers::task_from_pid,
-    "bpf_task_from_vpid" since 614 => helpers::task_from_pid,
+    "bpf_task_from_vpid" since 6 14 => helpers::task_from_pid,
     "bpf_task_release" => helpers::task_release,
     "bpf_task_storage_delete" => storage::task_storage_delete,
     "bpf_this_cpu_ptr" => helpers::this_cpu_ptr,
@@ -118,25 +116,25 @@ functions! {
     "schedlab_free" => helpers::free,
     "schedlab_map_lookup_elem" => storage::map_lookup_elem,
     "schedlab_task_storage_get" => storage::task_storage_get,
-    "scx_bpf_consume" until 618 => kfuncs::dsq_move_to_local,
-    "scx_bpf_cpu_curr" since 618 => kfuncs::cpu_curr,
-    "scx_bpf_cpu_node" since 615 => kfuncs::cpu_node,
+    "scx_bpf_consume" => kfuncs::dsq_move_to_local,
+    "scx_bpf_cpu_curr" since 6 18 => kfuncs::cpu_curr,
+    "scx_bpf_cpu_node" since 6 15 => kfuncs::cpu_node,
     "scx_bpf_cpu_rq" => kfuncs::cpu_rq,
     "scx_bpf_cpuperf_cap" => kfuncs::cpuperf_cap,
     "scx_bpf_cpuperf_cur" => kfuncs::cpuperf_cur,
     "scx_bpf_cpuperf_set" => kfuncs::cpuperf_set,
     "scx_bpf_create_dsq" => kfuncs::create_dsq,
     "scx_bpf_destroy_dsq" => kfuncs::destroy_dsq,
-    "scx_bpf_dispatch" until 618 => kfuncs::dsq_insert,
+    "scx_bpf_dispatch" => kfuncs::dsq_insert,
     "scx_bpf_dispatch_cancel" => kfuncs::dispatch_cancel,
-    "scx_bpf_dispatch_from_dsq" until 618 => kfuncs::dsq_move,
-    "scx_bpf_dispatch_from_dsq_set_slice" until 618 => kfuncs::dsq_move_set_slice,
-    "scx_bpf_dispatch_from_dsq_set_vtime" until 618 => kfuncs::dsq_move_set_vtime,
+    "scx_bpf_dispatch_from_dsq" => kfuncs::dsq_move,
+    "scx_bpf_dispatch_from_dsq_set_slice" => kfuncs::dsq_move_set_slice,
+    "scx_bpf_dispatch_from_dsq_set_vtime" => kfuncs::dsq_move_set_vtime,
     "scx_bpf_dispatch_nr_slots" => kfuncs::dispatch_nr_slots,
-    "scx_bpf_dispatch_vtime" until 618 => kfuncs::dsq_insert_vtime,
-    "scx_bpf_dispatch_vtime_from_dsq" until 618 => kfuncs::dsq_move_vtime,
+    "scx_bpf_dispatch_vtime" => kfuncs::dsq_insert_vtime,
+    "scx_bpf_dispatch_vtime_from_dsq" => kfuncs::dsq_move_vtime,
     "scx_bpf_dsq_insert" => kfuncs::dsq_insert,
-    "scx_bpf_dsq_insert___v2" since 619 => kfuncs::dsq_insert,
+    "scx_bpf_dsq_insert___v2" since 6 19 => kfuncs::dsq_insert,
     "scx_bpf_dsq_insert_vtime" => kfuncs::dsq_insert_vtime,
     "scx_bpf_dsq_move" => kfuncs::dsq_move,
     "scx_bpf_dsq_move_set_slice" => kfuncs::dsq_move_set_slice,
@@ -144,122 +142,51 @@ functions! {
     "scx_bpf_dsq_move_to_local" => kfuncs::dsq_move_to_local,
     "scx_bpf_dsq_move_vtime" => kfuncs::dsq_move_vtime,
     "scx_bpf_dsq_nr_queued" => kfuncs::dsq_nr_queued,
-    "scx_bpf_dsq_peek" since 619 => kfuncs::dsq_peek,
+    "scx_bpf_dsq_peek" since 6 19 => kfuncs::dsq_peek,
     "scx_bpf_dump_bstr" => kfuncs::dump_bstr,
     "scx_bpf_error_bstr" => kfuncs::error_bstr,
-    "scx_bpf_events" since 615 => kfuncs::events,
+    "scx_bpf_events" since 6 15 => kfuncs::events,
     "scx_bpf_exit_bstr" => kfuncs::exit_bstr,
     "scx_bpf_get_idle_cpumask" => kfuncs::get_idle_cpumask,
-    "scx_bpf_get_idle_cpumask_node" since 615 => kfuncs::get_idle_cpumask_node,
+    "scx_bpf_get_idle_cpumask_node" since 6 15 => kfuncs::get_idle_cpumask_node,
     "scx_bpf_get_idle_smtmask" => kfuncs::get_idle_smtmask,
-    "scx_bpf_get_idle_smtmask_node" since 615 => kfuncs::get_idle_smtmask_node,
+    "scx_bpf_get_idle_smtmask_node" since 6 15 => kfuncs::get_idle_smtmask_node,
     "scx_bpf_get_online_cpumask" => kfuncs::get_possible_cpumask,
     "scx_bpf_get_possible_cpumask" => kfuncs::get_possible_cpumask,
     "scx_bpf_kick_cpu" => kfuncs::kick_cpu,
-    "scx_bpf_locked_rq" since 618 => kfuncs::locked_rq,
+    "scx_bpf_locked_rq" since 6 18 => kfuncs::locked_rq,
     "scx_bpf_nr_cpu_ids" => kfuncs::nr_cpu_ids,
-    "scx_bpf_nr_node_ids" since 615 => kfuncs::nr_node_ids,
+    "scx_bpf_nr_node_ids" since 6 15 => kfuncs::nr_node_ids,
     "scx_bpf_pick_any_cpu" => kfuncs::pick_any_cpu,
-    "scx_bpf_pick_any_cpu_node" since 615 => kfuncs::pick_any_cpu_node,
+    "scx_bpf_pick_any_cpu_node" since 6 15 => kfuncs::pick_any_cpu_node,
     "scx_bpf_pick_idle_cpu" => kfuncs::pick_idle_cpu,
-    "scx_bpf_pick_idle_cpu_node" since 615 => kfuncs::pick_idle_cpu_node,
+    "scx_bpf_pick_idle_cpu_node" since 6 15 => kfuncs::pick_idle_cpu_node,
     "scx_bpf_put_cpumask" => kfuncs::put_cpumask,
     "scx_bpf_put_idle_cpumask" => kfuncs::put_cpumask,
     "scx_bpf_reenqueue_local" => kfuncs::reenqueue_local,
-    "scx_bpf_reenqueue_local___v2" since 619 => kfuncs::reenqueue_local,
-    "scx_bpf_select_cpu_and" since 616 => kfuncs::select_cpu_and,
+    "scx_bpf_reenqueue_local___v2" since 6 19 => kfuncs::reenqueue_local,
+    "scx_bpf_select_cpu_and" since 6 16 => kfuncs::select_cpu_and,
     "scx_bpf_select_cpu_dfl" => kfuncs::select_cpu_dfl,
     "scx_bpf_task_cgroup" => kfuncs::task_cgroup,
     "scx_bpf_task_cpu" => kfuncs::task_cpu,
     "scx_bpf_task_running" => kfuncs::task_running,
-    "scx_bpf_task_set_dsq_vtime" since 619 => kfuncs::task_set_dsq_vtime,
-    "scx_bpf_task_set_slice" since 619 => kfuncs::task_set_slice,
+    "scx_bpf_task_set_dsq_vtime" since 6 19 => kfuncs::task_set_dsq_vtime,
+    "scx_bpf_task_set_slice" since 6 19 => kfuncs::task_set_slice,
     "scx_bpf_test_and_clear_cpu_idle" => kfuncs::test_and_clear_cpu_idle,
 }
-
-/// Functions of rt.c that schedulers call by name, for lists.
-pub const OF_RUN_TIME: &[&str] = &[
-    "bpf_cpumask_acquire",
-    "bpf_cpumask_and",
-    "bpf_cpumask_any_and_distribute",
-    "bpf_cpumask_any_distribute",
-    "bpf_cpumask_clear",
-    "bpf_cpumask_clear_cpu",
-    "bpf_cpumask_copy",
-    "bpf_cpumask_create",
-    "bpf_cpumask_empty",
-    "bpf_cpumask_equal",
-    "bpf_cpumask_first",
-    "bpf_cpumask_first_and",
-    "bpf_cpumask_first_zero",
-    "bpf_cpumask_full",
-    "bpf_cpumask_intersects",
-    "bpf_cpumask_or",
-    "bpf_cpumask_populate",
-    "bpf_cpumask_release",
-    "bpf_cpumask_set_cpu",
-    "bpf_cpumask_setall",
-    "bpf_cpumask_subset",
-    "bpf_cpumask_test_and_clear_cpu",
-    "bpf_cpumask_test_and_set_cpu",
-    "bpf_cpumask_test_cpu",
-    "bpf_cpumask_weight",
-    "bpf_cpumask_xor",
-    "bpf_get_smp_processor_id",
-    "bpf_iter_bits_destroy",
-    "bpf_iter_bits_new",
-    "bpf_iter_bits_next",
-    "bpf_kptr_xchg",
-    "bpf_ktime_get_boot_ns",
-    "bpf_ktime_get_coarse_ns",
-    "bpf_ktime_get_ns",
-    "bpf_ktime_get_tai_ns",
-    "bpf_list_back",
-    "bpf_list_front",
-    "bpf_list_pop_back",
-    "bpf_list_pop_front",
-    "bpf_list_push_back_impl",
-    "bpf_list_push_front_impl",
-    "bpf_local_irq_restore",
-    "bpf_local_irq_save",
-    "bpf_loop",
-    "bpf_map_lookup_elem",
-    "bpf_obj_drop_impl",
-    "bpf_obj_new_impl",
-    "bpf_preempt_disable",
-    "bpf_preempt_enable",
-    "bpf_rbtree_add_impl",
-    "bpf_rbtree_first",
-    "bpf_rbtree_left",
-    "bpf_rbtree_remove",
-    "bpf_rbtree_right",
-    "bpf_rbtree_root",
-    "bpf_rcu_read_lock",
-    "bpf_rcu_read_unlock",
-    "bpf_refcount_acquire_impl",
-    "bpf_res_spin_lock",
-    "bpf_res_spin_unlock",
-    "bpf_spin_lock",
-    "bpf_spin_unlock",
-    "bpf_task_storage_get",
-    "scx_bpf_now",
-];
 
 /// Index of a function by its name.
 pub fn find(name: &str) -> Option<usize> {
     FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok()
 }
 
-/// Names of everything that a scheduler may call on a modelled kernel, sorted.
-pub fn names(kernel: u32) -> Vec<&'static str> {
+/// Names of everything that a scheduler may call on a modelled kernel: those of [`FUNCTIONS`], and
+/// the functions of rt.c, compiled, that bear names of the kernel.
+pub fn names(kernel: KernelVersion, run_time: &ObjectFile) -> BTreeSet<&str> {
     let own = FUNCTIONS.iter().filter(|function| function.exists_in(kernel));
-    let mut names: Vec<&str> = own
-        .map(|function| function.name)
-        .filter(|name| !name.starts_with("schedlab_"))
-        .chain(OF_RUN_TIME.iter().copied())
-        .collect();
-    names.sort_unstable();
-    names
+    let of_c = run_time.symbols.iter().filter(|symbol| symbol.is_function && !symbol.is_local);
+    let names = own.map(|function| function.name).chain(of_c.map(|symbol| symbol.name.as_str()));
+    names.filter(|name| name.starts_with("bpf_") || name.contains("scx_bpf_")).collect()
 }
 
 /// Address of what a call of an absent function reaches.
@@ -307,6 +234,8 @@ pub fn with<R>(f: impl FnOnce(&mut Kernel<'_>, &mut Run) -> R) -> R {
 
 #[cfg(test)]
 mod tests {
+    use super::super::compile::{CompileOptions, compile, find_clang};
+    use super::super::program::RUN_TIME;
     use super::*;
 
     #[test]
@@ -314,5 +243,21 @@ mod tests {
         assert!(FUNCTIONS.windows(2).all(|pair| pair[0].name < pair[1].name));
         assert!(find("scx_bpf_dsq_insert").is_some());
         assert!(find("bpf_redirect").is_none());
+    }
+
+    #[test]
+    fn the_reference_lists_every_function() {
+        if find_clang().is_err() {
+            return schedlab_testing::skip("no clang in PATH");
+        }
+        let newest = schedlab_model::kernel::KERNELS.last().unwrap().version;
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("x.bpf.c");
+        std::fs::write(&source, "").unwrap();
+        let compiled = compile(&source, &CompileOptions::default()).unwrap();
+        let page = include_str!("../../../docs/reference/sched-ext-in-the-simulator.md");
+        for name in names(newest, &compiled.objects[RUN_TIME]) {
+            assert!(page.contains(&format!("`{name}`")), "{name} is not in the reference");
+        }
     }
 }

@@ -78,8 +78,3 @@ impl NativeScheduler {
         Ok(Box::new(ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine)?))
     }
 }
-
-/// What a scheduler may call on a modelled kernel (major * 100 + minor), sorted.
-pub fn functions(kernel: u32) -> Vec<&'static str> {
-    host::names(kernel)
-}

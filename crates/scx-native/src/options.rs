@@ -284,13 +284,14 @@ fn enums(program: &Program, image: &Image) -> Result<BTreeMap<String, u64>, Nati
     let (section, offset) = program.run_time_symbol("schedlab_enums")?;
     let base = image.address(RUN_TIME, section, offset);
     let mut enums = BTreeMap::new();
+    let kernel = program.kernel.series_number();
     for index in 0.. {
         let entry = image.bytes(base + index * ENTRY, ENTRY as usize);
         let word = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().expect("eight"));
         if word(0) == 0 {
             break;
         }
-        if word(16) as u32 <= program.kernel {
+        if word(16) as u32 <= kernel {
             enums.insert(image.text_at(word(0)), word(8));
         }
     }

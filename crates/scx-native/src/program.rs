@@ -5,14 +5,15 @@
 //! flavour (`scx_bpf_dsq_insert___v1`) are looked up as libbpf looks them up, without what follows
 //! the last `___`. A weak name that the modelled kernel does not have is NULL, as in the kernel.
 
+use super::cache::hex;
 use super::compile::{CompileOptions, Compiled, compile};
 use super::dwarf::{Debug, Map, Variable, debug_address};
 use super::error::NativeError;
 use super::host::{self, HostFn};
 use super::object::{ObjectFile, Place, Relocation, Section, Use};
+use schedlab_model::KernelVersion;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Index of the run time among the objects.
@@ -38,8 +39,8 @@ pub enum Target {
 pub struct Program {
     /// The source, for messages.
     pub source: PathBuf,
-    /// The modelled kernel: major * 100 + minor.
-    pub kernel: u32,
+    /// The modelled kernel.
+    pub kernel: KernelVersion,
     /// Run time and scheduler.
     pub objects: Vec<ObjectFile>,
     /// What each symbol of each object stands for.
@@ -62,7 +63,7 @@ impl Program {
     /// debuggers read is part of it.
     pub fn sum(&self, arrays: &[(String, String)]) -> String {
         let mut hasher = Sha256::new();
-        hasher.update(format!("{} {arrays:?}", self.kernel));
+        hasher.update(format!("{} {arrays:?}", self.kernel.series_number()));
         for object in &self.objects {
             let loaded = |section: &&Section| matches!(section.usage, Use::Text | Use::Data);
             for section in object.sections.iter().filter(loaded) {
@@ -76,10 +77,7 @@ impl Program {
                 }
             }
         }
-        hasher.finalize().iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        hex(&hasher.finalize())
     }
 
     /// Compiles `source` for a modelled kernel and accounts for its names.
@@ -88,7 +86,7 @@ impl Program {
         Self::link(source, options.kernel, compiled)
     }
 
-    fn link(source: &Path, kernel: u32, compiled: Compiled) -> Result<Self, NativeError> {
+    fn link(source: &Path, kernel: KernelVersion, compiled: Compiled) -> Result<Self, NativeError> {
         let objects = compiled.objects;
         let (targets, absent) = resolve(source, kernel, &objects)?;
         let mut debug = Vec::new();
@@ -188,7 +186,7 @@ fn definitions(
 /// Binds every symbol; the names of what is absent.
 fn resolve(
     source: &Path,
-    kernel: u32,
+    kernel: KernelVersion,
     objects: &[ObjectFile],
 ) -> Result<(Vec<Vec<Target>>, Vec<String>), NativeError> {
     let defined = definitions(source, objects)?;
@@ -230,10 +228,10 @@ fn resolve(
     if missing.is_empty() {
         return Ok((targets, absent));
     }
-    Err(NativeError::Refused(refusal(source, kernel, &missing)))
+    Err(NativeError::Refused(refusal(source, kernel, objects, &missing)))
 }
 
-fn find(name: &str, kernel: u32, defined: &BTreeMap<String, Target>) -> Option<Target> {
+fn find(name: &str, kernel: KernelVersion, defined: &BTreeMap<String, Target>) -> Option<Target> {
     for name in [name, essential_name(name)] {
         if let Some(target) = defined.get(name) {
             return Some(*target);
@@ -247,27 +245,24 @@ fn find(name: &str, kernel: u32, defined: &BTreeMap<String, Target>) -> Option<T
     None
 }
 
-fn release(kernel: u32) -> String {
-    format!("{}.{}", kernel / 100, kernel % 100)
-}
-
-fn refusal(source: &Path, kernel: u32, missing: &BTreeSet<String>) -> String {
+fn refusal(
+    source: &Path,
+    kernel: KernelVersion,
+    objects: &[ObjectFile],
+    missing: &BTreeSet<String>,
+) -> String {
     let mut text = format!("{} calls what the simulator does not have:", source.display());
     for name in missing {
         text.push_str("\n  ");
         text.push_str(name);
         let known = host::find(essential_name(name)).map(|index| &host::FUNCTIONS[index]);
-        if let Some(HostFn { since, until, .. }) = known {
-            if kernel < *since {
-                text.push_str(&format!(" (of Linux {} and later)", release(*since)));
-            } else {
-                text.push_str(&format!(" (gone since Linux {})", release(*until)));
-            }
+        if let Some(HostFn { since, .. }) = known {
+            text.push_str(&format!(" (of Linux {since} and later)"));
         }
     }
-    text.push_str(&format!("\nThe modelled kernel is Linux {}; it has:\n ", release(kernel)));
+    text.push_str(&format!("\nThe modelled kernel is Linux {kernel}; it has:\n "));
     let mut column = 1;
-    for name in host::names(kernel) {
+    for name in host::names(kernel, &objects[RUN_TIME]) {
         if column + name.len() + 1 > 98 {
             text.push_str("\n ");
             column = 1;

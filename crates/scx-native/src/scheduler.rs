@@ -7,9 +7,10 @@ use super::ops::NativeOps;
 use super::options::{self, Chosen, MachineWords};
 use super::program::Program;
 use super::{CompileOptions, NativeScheduler};
+use schedlab_model::KernelVersion;
 use schedlab_sched::{Make, Options, Scheduler, Tunable, TunableKind, Words};
 use schedlab_scx::consts::SLICE_DFL;
-use schedlab_scx::{CoreVersion, ExtOptions, Ops, scheduler, stack_checked};
+use schedlab_scx::{CORES, ExtOptions, Ops, scheduler, stack_checked};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -60,20 +61,24 @@ fn in_order(values: &[(String, i64)]) -> bool {
     !values.is_empty() && (0..values.len() as i64).all(|wanted| numbers.next() == Some(wanted))
 }
 
-/// The compiled forms of a scheduler, one for each kernel that a run may model.
+/// The compiled forms of a scheduler, one for each of [`CORES`].
 #[derive(Debug)]
 struct Forms {
     source: PathBuf,
     compile: CompileOptions,
     arrays: Vec<(String, String)>,
-    forms: [OnceLock<Result<Arc<Program>, String>>; 2],
+    forms: [OnceLock<Result<Arc<Program>, String>>; CORES.len()],
 }
 
 impl Forms {
-    fn of(&self, version: CoreVersion) -> Result<Arc<Program>, String> {
-        let kernel = version.kernel().series_number();
-        let form = &self.forms[usize::from(version != CoreVersion::V6_18)];
-        let made = form.get_or_init(|| {
+    /// The form for a kernel.
+    fn slot(&self, kernel: KernelVersion) -> &OnceLock<Result<Arc<Program>, String>> {
+        let index = CORES.iter().position(|core| core.version == kernel);
+        &self.forms[index.expect("a scheduler is compiled for a modelled core")]
+    }
+
+    fn of(&self, kernel: KernelVersion) -> Result<Arc<Program>, String> {
+        let made = self.slot(kernel).get_or_init(|| {
             let options = CompileOptions { kernel, ..self.compile.clone() };
             let program = Program::compile(&self.source, &options);
             program.map(Arc::new).map_err(|error| error.to_string())
@@ -87,7 +92,7 @@ impl Forms {
         given: &Options,
         machine: MachineWords,
     ) -> Result<Box<dyn Ops>, String> {
-        let program = self.of(ExtOptions::from_options(given).core)?;
+        let program = self.of(ExtOptions::from_options(given).core.version)?;
         let text = |error: NativeError| error.to_string();
         let mut chosen = Chosen::parse(&program, &self.arrays).map_err(text)?;
         for tunable in tunables {
@@ -130,10 +135,9 @@ impl NativeScheduler {
             source: self.program.source.clone(),
             compile: self.compile.clone(),
             arrays: arrays.to_vec(),
-            forms: [OnceLock::new(), OnceLock::new()],
+            forms: Default::default(),
         };
-        let is_first = self.program.kernel == CoreVersion::V6_18.kernel().series_number();
-        let _ = forms.forms[usize::from(!is_first)].set(Ok(Arc::clone(&self.program)));
+        let _ = forms.slot(self.program.kernel).set(Ok(Arc::clone(&self.program)));
         Ok(Scheduler {
             name: name.to_owned().into(),
             summary: "a scheduler for sched_ext, compiled for this machine".into(),

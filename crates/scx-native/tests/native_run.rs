@@ -14,8 +14,7 @@ use support::{Case, MS, Ran, hog, nice};
 fn compile(name: &str) -> Option<NativeScheduler> {
     find_clang().map_err(schedlab_testing::skip).ok()?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native").join(name);
-    let options = CompileOptions { kernel: 618, ..CompileOptions::default() };
-    Some(NativeScheduler::compile(&path, &options).unwrap())
+    Some(NativeScheduler::compile(&path, &CompileOptions::default()).unwrap())
 }
 
 /// The scheduler as the class takes it.

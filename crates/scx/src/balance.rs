@@ -43,7 +43,7 @@ impl Ext<'_> {
         }
         if self.k.state.bypass {
             let bypass = self.k.state.dsqs.bypass(cpu);
-            if self.k.state.is_7_1() && self.k.consume(cpu, bypass) {
+            if self.k.state.options.core.bypasses_by_cpu && self.k.consume(cpu, bypass) {
                 return true;
             }
         } else if self.k.state.has(Callback::Dispatch) && self.dispatch(cpu, prev, global) {

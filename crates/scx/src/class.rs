@@ -95,7 +95,7 @@ impl ExtClass {
     }
 
     fn enq_flags(&mut self, task: TaskId, flags: EnqueueFlags) -> u64 {
-        let bits = self.state.bits;
+        let bits = self.state.options.core.bits;
         let selected = self.state.selected.take() == Some(task);
         let pairs = [
             (flags.wakeup, ENQ_WAKEUP | ENQ_NOCLOCK),
@@ -138,7 +138,8 @@ impl SchedClass for ExtClass {
     }
 
     fn traits(&self) -> ClassTraits {
-        let balances = if self.state.is_7_1() { Balances::Never } else { Balances::Always };
+        let balances =
+            if self.state.options.core.picks_balance { Balances::Never } else { Balances::Always };
         let callbacks = &self.state.info.callbacks;
         ClassTraits {
             balances,
@@ -273,7 +274,7 @@ impl SchedClass for ExtClass {
     }
 
     fn balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
-        if self.state.is_7_1() || self.state.status == Status::Disabled {
+        if self.state.options.core.picks_balance || self.state.status == Status::Disabled {
             return false;
         }
         // A class between that of the previous task and this one that has work ends the search.
@@ -293,9 +294,8 @@ impl SchedClass for ExtClass {
         if self.state.status == Status::Disabled {
             return None;
         }
-        let is_7_1 = self.state.is_7_1();
         let mut ext = self.on(core, cpu, true);
-        if is_7_1 {
+        if ext.k.state.options.core.picks_balance {
             ext.balance(cpu);
             ext.leave_rest_for(cpu);
         }

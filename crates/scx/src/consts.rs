@@ -4,8 +4,6 @@
 //! Source: Linux include/linux/sched/ext.h, kernel/sched/ext_internal.h, kernel/sched/sched.h, 6.12
 //! to 7.1.
 
-use super::options::CoreVersion;
-
 /// Slice of a task that nobody gave another one, ns (SCX_SLICE_DFL).
 pub const SLICE_DFL: u64 = 20_000_000;
 /// A slice that is never used up (SCX_SLICE_INF).
@@ -116,8 +114,6 @@ pub const OPS_HAS_CGROUP_WEIGHT: u64 = 1 << 16;
 pub const CPU_PREEMPT_RT: u32 = 0;
 /// To the deadline class (SCX_CPU_PREEMPT_DL).
 pub const CPU_PREEMPT_DL: u32 = 1;
-/// To the class of the migration thread (SCX_CPU_PREEMPT_STOP).
-pub const CPU_PREEMPT_STOP: u32 = 2;
 /// To another one (SCX_CPU_PREEMPT_UNKNOWN).
 pub const CPU_PREEMPT_UNKNOWN: u32 = 3;
 
@@ -127,8 +123,6 @@ pub const EPERM: i32 = 1;
 pub const ENOENT: i32 = 2;
 /// No such process.
 pub const ESRCH: i32 = 3;
-/// Out of memory.
-pub const ENOMEM: i32 = 12;
 /// Busy.
 pub const EBUSY: i32 = 16;
 /// Exists already.
@@ -158,26 +152,6 @@ pub struct EnqBits {
     pub migrated: u64,
     /// First enqueue (ENQUEUE_INITIAL).
     pub initial: u64,
-    /// 7.1: it must start at once or be enqueued again (SCX_ENQ_IMMED); 0: there is none.
-    pub immed: u64,
-}
-
-impl EnqBits {
-    /// Those of a kernel.
-    pub const fn of(version: CoreVersion) -> Self {
-        match version {
-            CoreVersion::V6_18 => {
-                Self { head: 0x10, cpu_selected: 0x400, migrated: 0x40, initial: 0x80, immed: 0 }
-            }
-            CoreVersion::V7_1 => Self {
-                head: 0x1_0000,
-                cpu_selected: 0x10_0000,
-                migrated: 0x4_0000,
-                initial: 0x8_0000,
-                immed: 1 << 33,
-            },
-        }
-    }
 }
 
 /// Kinds of ends (`enum scx_exit_kind`).

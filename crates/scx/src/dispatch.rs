@@ -73,7 +73,7 @@ impl Kernel<'_> {
         task.clear_direct_dispatch();
         task.ops_state = OpsState::None;
         let is_builtin = self.state.dsqs.is_builtin(dsq);
-        if self.state.is_7_1() {
+        if self.state.options.core.has_custody {
             self.note_custody(p, !is_builtin);
         }
         if is_builtin && let Some(cpu) = self.state.dsqs.local_cpu(dsq) {
@@ -97,14 +97,14 @@ impl Kernel<'_> {
         if queue.holds_priq() {
             self.scx_error(format!("DSQ ID 0x{id:016x} already had PRIQ-enqueued tasks"));
         }
-        if enq_flags & (self.state.bits.head | ENQ_PREEMPT) != 0 {
+        if enq_flags & (self.state.options.core.bits.head | ENQ_PREEMPT) != 0 {
             Place::Head
         } else {
             Place::Tail
         }
     }
 
-    /// 7.1: `p` came to a queue of the scheduler, or left its custody for one of the core's.
+    /// `p` came to a queue of the scheduler, or left its custody for one of the core's.
     fn note_custody(&mut self, p: TaskId, to_user: bool) {
         let task = self.state.task_mut(p);
         let was_in_custody = std::mem::replace(&mut task.in_custody, to_user);
@@ -120,8 +120,9 @@ impl Kernel<'_> {
             None => true,
             Some(curr) => self.core.task(curr).class > self.state.class,
         };
-        resched |= self.state.is_7_1() && self.state.cpu(cpu).goes_lower;
-        let may_preempt = !self.state.is_7_1() || !self.state.cpu(cpu).in_balance;
+        let picks_balance = self.state.options.core.picks_balance;
+        resched |= picks_balance && self.state.cpu(cpu).goes_lower;
+        let may_preempt = !picks_balance || !self.state.cpu(cpu).in_balance;
         if enq_flags & ENQ_PREEMPT != 0
             && may_preempt
             && let Some(curr) = curr
@@ -166,7 +167,7 @@ impl Kernel<'_> {
                 self.state.dsqs.remove(&mut self.state.tasks, at);
                 let local = self.state.dsqs.local(cpu);
                 self.state.dsqs.insert(&mut self.state.tasks, local, at, Place::Tail);
-                if self.state.is_7_1() {
+                if self.state.options.core.has_custody {
                     self.note_custody(p, false);
                 }
                 return true;
@@ -251,7 +252,7 @@ impl Kernel<'_> {
         let task = self.state.task(p);
         // Dequeued or enqueued again meanwhile: the scheduler has it in a new turn, or not at all.
         if task.ops_state != OpsState::Queued || task.qseq != qseq {
-            if self.state.is_7_1() {
+            if self.state.options.core.has_custody {
                 self.state.events.insert_not_owned += 1;
             }
             return;

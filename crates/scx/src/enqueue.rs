@@ -136,22 +136,22 @@ impl Ext<'_> {
         self.k.state.context.direct = Direct::Task(p);
         self.call(Callback::Enqueue, |ops, k| ops.enqueue(k, p, enq_flags));
         self.k.state.context.direct = Direct::No;
-        let is_7_1 = self.k.state.is_7_1();
+        let has_custody = self.k.state.options.core.has_custody;
         let task = self.k.state.task_mut(p);
         if task.ddsp_dsq_id != DSQ_INVALID {
             self.k.direct_dispatch(rq, p, enq_flags);
             return;
         }
         task.ops_state = OpsState::Queued;
-        task.in_custody = is_7_1;
+        task.in_custody = has_custody;
     }
 
     fn enqueue_bypassed(&mut self, rq: CpuId, p: TaskId, enq_flags: u64) {
-        let is_7_1 = self.k.state.is_7_1();
+        let by_cpu = self.k.state.options.core.bypasses_by_cpu;
         self.k.state.events.bypass_dispatch += 1;
-        let slice = if is_7_1 { SLICE_BYPASS } else { SLICE_DFL };
+        let slice = if by_cpu { SLICE_BYPASS } else { SLICE_DFL };
         self.k.state.task(p).entity.set_slice(slice);
-        let dsq = if is_7_1 { self.k.state.dsqs.bypass(rq) } else { self.k.global_at(rq) };
+        let dsq = if by_cpu { self.k.state.dsqs.bypass(rq) } else { self.k.global_at(rq) };
         self.k.dispatch_enqueue(dsq, p, enq_flags);
     }
 
@@ -186,13 +186,13 @@ impl Ext<'_> {
     /// `p` leaves the scheduler, which may have it.
     fn ops_dequeue(&mut self, p: TaskId, deq_flags: u64) {
         self.k.clear_runnable(p);
-        let is_7_1 = self.k.state.is_7_1();
+        let has_custody = self.k.state.options.core.has_custody;
         let task = self.k.state.task_mut(p);
         let was_queued = std::mem::replace(&mut task.ops_state, OpsState::None) == OpsState::Queued;
         let was_in_custody = std::mem::take(&mut task.in_custody);
-        if !is_7_1 && was_queued {
+        if !has_custody && was_queued {
             self.tell(Callback::Dequeue, |ops, k| ops.dequeue(k, p, deq_flags));
-        } else if is_7_1 && was_in_custody {
+        } else if has_custody && was_in_custody {
             let change = if deq_flags & DEQ_SLEEP == 0 { DEQ_SCHED_CHANGE } else { 0 };
             self.tell(Callback::Dequeue, |ops, k| ops.dequeue(k, p, deq_flags | change));
         }

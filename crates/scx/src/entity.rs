@@ -136,10 +136,4 @@ impl Entity {
         // SAFETY: as in `get`.
         unsafe { (*self.words.as_ptr()).disallow }
     }
-
-    /// Keeps the task out of the class.
-    pub fn set_disallow(&self, disallow: bool) {
-        // SAFETY: as in `get`.
-        unsafe { (*self.words.as_ptr()).disallow = disallow }
-    }
 }

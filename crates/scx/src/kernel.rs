@@ -6,7 +6,6 @@
 
 use super::consts::{PF_EXITING, PF_FORKNOEXEC};
 use super::entity::{Entity, Words};
-use super::options::CoreVersion;
 use super::state::{ExtState, OpsTimer};
 use schedlab_model::{CgroupId, CgroupSpec, CpuId, CpuMask, Nanos, Policy, TaskId, Topology};
 use schedlab_sched::Core;
@@ -34,7 +33,7 @@ pub struct TaskView<'k> {
 }
 
 impl TaskView<'_> {
-    /// As [`Kernel::task_flags`].
+    /// PF_* bits.
     pub fn flags(&self) -> u32 {
         flags_of(self.is_exiting || self.core.state == TaskState::Dead)
     }
@@ -148,11 +147,6 @@ impl Kernel<'_> {
         std::mem::take(&mut self.state.is_shown)
     }
 
-    /// PF_* bits.
-    pub fn task_flags(&self, p: TaskId) -> u32 {
-        self.task_view(p).flags()
-    }
-
     /// What the scheduler may store to: slice, virtual time, ...
     #[inline]
     pub fn entity(&self, p: TaskId) -> &Entity {
@@ -219,11 +213,6 @@ impl Kernel<'_> {
     /// Whether the class counts it as runnable (SCX_TASK_QUEUED).
     pub fn is_queued(&self, p: TaskId) -> bool {
         self.state.task(p).queued
-    }
-
-    /// Where it is in its life.
-    pub fn task_state(&self, p: TaskId) -> TaskState {
-        self.core.task(p).state
     }
 
     /// CPU time so far, ns, as of the last account of it.
@@ -336,11 +325,6 @@ impl Kernel<'_> {
     /// Cores, caches, nodes.
     pub fn topology(&self) -> &Topology {
         &self.core.topology
-    }
-
-    /// The kernel whose core is modelled.
-    pub fn version(&self) -> CoreVersion {
-        self.state.options.core
     }
 
     /// What `cpu` runs; outer `None`: there is no such CPU, which is an error of the scheduler.

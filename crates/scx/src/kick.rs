@@ -29,7 +29,9 @@ impl Kernel<'_> {
 
     fn kick_one(&mut self, cpu: CpuId, preempt: bool) {
         if let Some(curr) = self.core.rq(cpu).curr {
-            if self.state.is_7_1() && self.core.task(curr).class < self.state.class {
+            if self.state.options.core.kicks_spare_higher
+                && self.core.task(curr).class < self.state.class
+            {
                 return;
             }
             if preempt && self.is_ext(curr) {

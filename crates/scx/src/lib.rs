@@ -21,6 +21,7 @@ mod life;
 mod notes;
 pub mod ops;
 pub mod options;
+mod rules;
 mod run;
 mod stack;
 mod state;
@@ -35,6 +36,7 @@ pub use kfuncs::DsqIter;
 pub use ops::{
     Callback, Callbacks, CgroupInitArgs, ExitInfo, InitTaskArgs, Ops, OpsFault, OpsInfo, OpsResult,
 };
-pub use options::{CoreVersion, ExtOptions, OnError};
+pub use options::{ExtOptions, OnError, SCX_CORE};
+pub use rules::{CORES, CoreRules};
 pub use stack::{named, scheduler, stack, stack_checked};
 pub use state::{Events, ExtState};

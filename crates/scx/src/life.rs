@@ -7,41 +7,27 @@
 //! `p->scx.disallow` of tasks that existed before the scheduler.
 
 use super::consts::{
-    DEQ_MOVE, DEQ_SAVE, ENQ_MOVE, ENQ_RESTORE, EPROTO, ExitKind, MAX_ERRNO,
-    OPS_ALLOW_QUEUED_WAKEUP, OPS_ALWAYS_ENQ_IMMED, OPS_BUILTIN_IDLE_PER_NODE, OPS_ENQ_EXITING,
-    OPS_ENQ_LAST, OPS_ENQ_MIGRATION_DISABLED, OPS_HAS_CGROUP_WEIGHT, OPS_KEEP_BUILTIN_IDLE,
-    OPS_NAME_LEN, OPS_SWITCH_PARTIAL, SLICE_DFL, WATCHDOG_MAX_TIMEOUT_MS,
+    DEQ_MOVE, DEQ_SAVE, ENQ_MOVE, ENQ_RESTORE, EPROTO, ExitKind, MAX_ERRNO, OPS_ENQ_LAST,
+    OPS_KEEP_BUILTIN_IDLE, OPS_NAME_LEN, SLICE_DFL, WATCHDOG_MAX_TIMEOUT_MS,
 };
 use super::enqueue::Leaves;
 use super::ext::Ext;
 use super::ops::{Callback, Callbacks, CgroupInitArgs, InitTaskArgs, OpsInfo};
-use super::options::{CoreVersion, OnError};
+use super::options::OnError;
+use super::rules::CoreRules;
 use super::state::Status;
 use super::task::{Life, NIL, weight};
 use schedlab_model::{CgroupId, CpuId, Policy, TaskId};
 use schedlab_sched::boundary::core::TaskState;
 
-/// Every SCX_OPS_* bit of 6.18.
-const OPS_FLAGS_6_18: u64 = OPS_KEEP_BUILTIN_IDLE
-    | OPS_ENQ_LAST
-    | OPS_ENQ_EXITING
-    | OPS_SWITCH_PARTIAL
-    | OPS_ENQ_MIGRATION_DISABLED
-    | OPS_ALLOW_QUEUED_WAKEUP
-    | OPS_BUILTIN_IDLE_PER_NODE
-    | OPS_HAS_CGROUP_WEIGHT;
-
 /// Whether the kernel takes a scheduler with this data: what is wrong if not.
-pub fn check(info: &OpsInfo, core: CoreVersion) -> Result<(), String> {
+pub fn check(info: &OpsInfo, core: &CoreRules) -> Result<(), String> {
     if info.name.is_empty() || info.name.len() >= OPS_NAME_LEN {
         return Err(format!("its name {:?} must have 1 to {} bytes", info.name, OPS_NAME_LEN - 1));
     }
-    let known = match core {
-        CoreVersion::V6_18 => OPS_FLAGS_6_18,
-        CoreVersion::V7_1 => OPS_FLAGS_6_18 & !OPS_HAS_CGROUP_WEIGHT | OPS_ALWAYS_ENQ_IMMED,
-    };
-    if info.flags & !known != 0 {
-        return Err(format!("flags 0x{:x} are none that this kernel knows", info.flags & !known));
+    let unknown = info.flags & !core.ops_flags;
+    if unknown != 0 {
+        return Err(format!("flags 0x{unknown:x} are none that this kernel knows"));
     }
     if info.timeout_ms > WATCHDOG_MAX_TIMEOUT_MS {
         return Err(format!(
@@ -80,7 +66,7 @@ impl Ext<'_> {
     }
 
     fn try_load(&mut self) -> Result<(), String> {
-        check(&self.k.state.info, self.k.state.options.core)?;
+        check(&self.k.state.info, &self.k.state.options.core)?;
         let callbacks = self.k.state.info.callbacks;
         let keeps_idle = self.k.state.has_flag(OPS_KEEP_BUILTIN_IDLE);
         self.k.state.idle.is_on = keeps_idle || !callbacks.has(Callback::UpdateIdle);

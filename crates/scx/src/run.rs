@@ -67,7 +67,7 @@ impl Ext<'_> {
             if self.k.state.task(p).entity.slice() > 0 && !self.k.state.bypass {
                 // A higher class preempts it: it is the first to go on.
                 let local = self.k.state.dsqs.local(cpu);
-                let head = self.k.state.bits.head;
+                let head = self.k.state.options.core.bits.head;
                 self.k.dispatch_enqueue(local, p, head);
             } else {
                 let is_lower = next.is_none_or(|n| self.k.core.task(n).class > self.k.state.class);

@@ -14,15 +14,16 @@
 
 use super::class::ExtClass;
 use super::ops::{Ops, OpsInfo};
-use super::options::{self, CoreVersion, ExtOptions};
-use schedlab_model::{CgroupSpec, Machine, Preempt};
+use super::options::{self, ExtOptions};
+use super::rules::CoreRules;
+use schedlab_model::{CgroupSpec, Costs, Machine, Preempt};
 use schedlab_sched::deadline::tunables::EXT_SERVER;
 use schedlab_sched::{Claims, Make, Options, Scheduler, Stack, Tunable};
 
 /// Tunables: those of the core, and of the classes beside it.
 fn tunables() -> Vec<Tunable> {
-    let kernel = CoreVersion::V6_18.model().tunables();
-    [options::TUNABLES, &kernel, EXT_SERVER].concat()
+    let kernel = CoreRules::default().model().tunables();
+    [&options::tunables(), &*kernel, EXT_SERVER].concat()
 }
 
 /// A scheduler without callbacks: what the core does by itself.
@@ -53,6 +54,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::DEFAULT,
         tunables: tunables(),
         digest: None,
         make: Make::new(|options, machine, cgroups| {
@@ -71,10 +73,10 @@ pub fn stack(
     let settings = ExtOptions::from_options(options);
     let ext = ExtClass::new(ops, settings, machine, cgroups);
     let is_full = ext.is_full();
-    // To 6.18 there are servers of fair tasks only; in full mode there are no such tasks.
-    let has_servers = !is_full || settings.core >= CoreVersion::V7_1;
-    let model = settings.core.model();
-    let [deadline, rt, fair] = model.classes(has_servers, options, machine, cgroups);
+    // Without an ext server there are servers of fair tasks only, and no such tasks in full mode.
+    let has_servers = !is_full || settings.core.has_ext_server;
+    let [deadline, rt, fair] =
+        settings.core.model().classes(has_servers, options, machine, cgroups);
     if !is_full {
         vec![deadline, rt, fair, Box::new(ext)]
     } else if settings.needs_fair() {
@@ -105,7 +107,7 @@ pub fn stack_checked(
     machine: &Machine,
     cgroups: &[CgroupSpec],
 ) -> Result<Stack, String> {
-    super::life::check(&ops.info(), ExtOptions::from_options(options).core)
+    super::life::check(&ops.info(), &ExtOptions::from_options(options).core)
         .map_err(|what| format!("sched_ext scheduler {:?}: {what}", ops.info().name))?;
     Ok(stack(ops, options, machine, cgroups))
 }

@@ -3,12 +3,12 @@
 //!
 //! Source: `struct scx_rq`, `struct scx_sched`, `struct scx_dsp_ctx` of Linux 6.18.
 
-use super::consts::{DSP_DFL_MAX_BATCH, EnqBits, SLICE_INF, WATCHDOG_MAX_TIMEOUT_MS};
+use super::consts::{DSP_DFL_MAX_BATCH, SLICE_INF, WATCHDOG_MAX_TIMEOUT_MS};
 use super::dsq::Dsqs;
 use super::idle::IdleMasks;
 use super::notes::{Kick, Notes};
 use super::ops::{Callback, Callbacks, ExitInfo, OpsInfo};
-use super::options::{CoreVersion, ExtOptions};
+use super::options::ExtOptions;
 use super::task::{ExtTask, NIL};
 use schedlab_model::{CgroupSpec, CpuId, CpuMask, Machine, Nanos, TaskId, Topology};
 use std::collections::BTreeMap;
@@ -144,8 +144,6 @@ pub struct ExtState {
     pub live: Callbacks,
     /// Settings.
     pub options: ExtOptions,
-    /// Flags of the modelled kernel.
-    pub bits: EnqBits,
     /// Index of the class in the stack.
     pub class: u8,
     /// Life of the scheduler.
@@ -239,7 +237,6 @@ impl ExtState {
         };
         Self {
             live: Callbacks::default(),
-            bits: options.bits(),
             options,
             class: 0,
             status: Status::Disabled,
@@ -315,12 +312,6 @@ impl ExtState {
     #[inline]
     pub fn has_flag(&self, flag: u64) -> bool {
         self.info.flags & flag != 0
-    }
-
-    /// Whether the rules are those of 7.1.
-    #[inline]
-    pub fn is_7_1(&self) -> bool {
-        self.options.core == CoreVersion::V7_1
     }
 
     /// Takes what running `p` has used up to now off its slice; what is too much is not carried

@@ -67,8 +67,6 @@ pub struct ExtTask {
     pub reset_runnable_at: bool,
     /// 7.1: the scheduler has it, or a queue of the scheduler.
     pub in_custody: bool,
-    /// 7.1: it must start at once.
-    pub immed: bool,
     /// It has called exit (PF_EXITING).
     pub exiting: bool,
     /// Life.
@@ -109,7 +107,6 @@ impl ExtTask {
             queued: false,
             reset_runnable_at: true,
             in_custody: false,
-            immed: false,
             exiting: false,
             life: Life::None,
             ops_state: OpsState::None,

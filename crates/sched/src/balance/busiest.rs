@@ -6,7 +6,7 @@
 
 use super::detach::{Activity, Attempt};
 use super::stats::{GroupStats, GroupType, SCALE, is_highest};
-use super::{Balancer, FairQueues, Generation};
+use super::{Balancer, FairQueues};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domain;
 use schedlab_model::CpuId;
@@ -171,7 +171,7 @@ impl Balancer {
         totals: &mut Totals,
     ) -> Option<usize> {
         let groups = &self.domains.domain(attempt.domain).groups;
-        let generation = self.options.generation;
+        let by_core = self.options.rules.by_core;
         let mut busiest: Option<(usize, GroupStats)> = None;
         let mut index = attempt.local_group;
         for _ in 1..groups.len() {
@@ -182,7 +182,7 @@ impl Balancer {
                 continue;
             }
             let stats = self.classified(attempt, index, stats);
-            if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, generation)) {
+            if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, by_core)) {
                 busiest = Some((index, stats));
             }
         }
@@ -210,7 +210,7 @@ impl Balancer {
         let domain = self.domains.domain(attempt.domain);
         let pct = domain.imbalance_pct;
         let imbalanced = &self.imbalanced[attempt.domain as usize];
-        let generation = self.options.generation;
+        let by_core = self.options.rules.by_core;
         let mut busiest: Option<(usize, GroupStats)> = None;
         let (groups, local) = (&domain.groups[..], attempt.local_group);
         for (groups, first) in [(&groups[local + 1..], local + 1), (&groups[..local], 0)] {
@@ -221,7 +221,7 @@ impl Balancer {
                     continue;
                 }
                 let stats = stats.judged(pct, imbalanced[index], false);
-                if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, generation)) {
+                if busiest.as_ref().is_none_or(|(_, most)| stats.is_busier_than(most, by_core)) {
                     busiest = Some((index, stats));
                 }
             }
@@ -294,7 +294,7 @@ impl Balancer {
         let is_local = index == attempt.local_group;
         let imbalanced = self.imbalanced[attempt.domain as usize][index];
         let smt_balance =
-            attempt.is_idle() && !is_local && stats.is_smt_balance(self.options.generation);
+            attempt.is_idle() && !is_local && stats.is_smt_balance(self.options.rules.by_core);
         stats.judged(pct, imbalanced, smt_balance)
     }
 
@@ -307,10 +307,10 @@ impl Balancer {
         })
     }
 
-    /// Excess of tasks of the busiest group over the local one (6.12: for each core).
+    /// Excess of tasks of the busiest group over the local one, by core for each core.
     fn sibling_imbalance(&self, idle: bool, busiest: &GroupStats, local: &GroupStats) -> u32 {
         let excess = busiest.nr_running.saturating_sub(local.nr_running);
-        if self.options.generation < Generation::V6_12 {
+        if !self.options.rules.by_core {
             return excess;
         }
         if !idle || busiest.nr_running == 0 {

@@ -6,7 +6,7 @@
 //! stop after one task, as kernels built with CONFIG_PREEMPTION (PREEMPT_DYNAMIC included) do.
 
 use super::busiest::MigrationType;
-use super::{Balancer, FairQueues, Generation};
+use super::{Balancer, FairQueues};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domain;
 use schedlab_model::{CpuId, CpuMask, Policy, TaskId};
@@ -168,7 +168,7 @@ impl Balancer {
         let domain = self.domains.domain(attempt.domain);
         let group = &domain.groups[attempt.local_group];
         let members = group.span.and(&attempt.cpus);
-        let by_core = self.options.generation >= Generation::V6_12 && !domain.is_smt();
+        let by_core = self.options.rules.by_core && !domain.is_smt();
         let mut idle_thread = None;
         for cpu in members.iter().filter(|cpu| core.idle_cpu(*cpu)) {
             if !by_core || self.is_core_idle(core, cpu) {
@@ -245,9 +245,7 @@ impl Balancer {
                 MigrationType::Util => fair.task_util(task),
                 MigrationType::Task => 1,
             };
-            // 6.1 does not relax the limit on utilisation after failures.
-            let relaxes =
-                attempt.kind == MigrationType::Load || self.options.generation >= Generation::V6_12;
+            let relaxes = attempt.kind == MigrationType::Load || self.options.rules.relaxes_util;
             let bound = if relaxes { size >> failed.min(63) } else { size };
             let is_small = attempt.kind == MigrationType::Load && size < SMALL_LOAD && failed == 0;
             if !self.can_migrate(core, fair, attempt, task, src)
@@ -292,8 +290,10 @@ impl Balancer {
         task: TaskId,
         src: CpuId,
     ) -> bool {
-        let v6_18 = self.options.generation >= Generation::V6_18;
-        if v6_18 && core.task(task).sched_delayed && attempt.kind != MigrationType::Load {
+        if self.options.rules.leaves_delayed
+            && core.task(task).sched_delayed
+            && attempt.kind != MigrationType::Load
+        {
             return false;
         }
         if fair.is_throttled_on(core, task, src) || fair.is_throttled_on(core, task, attempt.dst) {

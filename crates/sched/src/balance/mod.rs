@@ -2,7 +2,7 @@
 //! Which CPU fair tasks run on: choice at wake-up and fork, and load balancing.
 //!
 //! The rules need only a few figures of the fair class ([`FairQueues`]), not its order of tasks, so
-//! CFS and EEVDF share them; [`Generation`] names the differences. Subjects: [`domains`] who
+//! CFS and EEVDF share them; [`BalanceRules`] names the differences. Subjects: [`domains`] who
 //! balances with whom, `select` wake-ups, `idlest` forks, `stats` statistics of groups, `busiest`
 //! whether, from where and how much, `sums` the same without asking every CPU, `detach` which
 //! tasks, `when` at which times, idle CPUs without a tick included.
@@ -142,17 +142,39 @@ pub struct CpuFigures {
     pub h_nr_running: u32,
 }
 
-/// Kernel generation whose rules hold.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Generation {
+/// What differs between versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BalanceRules {
+    /// Cores count, not only CPUs: idle CPUs relieve cores with several tasks, groups are compared
+    /// by tasks for each core, and a wholly idle core balances first (6.12).
+    pub by_core: bool,
+    /// Failures raise the limit on the utilisation that one attempt moves, not only on the load
+    /// (6.12).
+    pub relaxes_util: bool,
+    /// A fruitless attempt of a CPU about to go idle makes the next ones rarer (6.1).
+    pub fruitless_costs_more: bool,
+    /// Delayed sleepers move only to even out load (6.18).
+    pub leaves_delayed: bool,
+    /// A CPU with only SCHED_IDLE tasks does not count as idle for another of them (7.1).
+    pub idle_policy_waits: bool,
+}
+
+impl BalanceRules {
     /// 6.1.158.
-    V6_1,
+    pub const LINUX_6_1: Self = Self {
+        by_core: false,
+        relaxes_util: false,
+        fruitless_costs_more: true,
+        leaves_delayed: false,
+        idle_policy_waits: false,
+    };
     /// 6.12.63.
-    V6_12,
+    pub const LINUX_6_12: Self =
+        Self { by_core: true, relaxes_util: true, fruitless_costs_more: false, ..Self::LINUX_6_1 };
     /// 6.18.2.
-    V6_18,
+    pub const LINUX_6_18: Self = Self { leaves_delayed: true, ..Self::LINUX_6_12 };
     /// 7.1.5.
-    V7_1,
+    pub const LINUX_7_1: Self = Self { idle_policy_waits: true, ..Self::LINUX_6_18 };
 }
 
 /// Features of kernel/sched/features.h that placement and balancing ask for.
@@ -170,14 +192,15 @@ pub struct BalanceFeatures {
     pub sis_util: bool,
     /// LB_MIN: tasks of little load stay where they are.
     pub lb_min: bool,
-    /// NI_RANDOM: CPUs about to go idle look around as often as that has helped (7.0).
+    /// NI_RANDOM: CPUs about to go idle look around as often as that has helped (7.0). Kernels
+    /// that do not have it behave as without.
     pub ni_random: bool,
     /// NI_RATE: and the more often the rarer they are (7.1).
     pub ni_rate: bool,
 }
 
 impl BalanceFeatures {
-    /// As kernels boot.
+    /// As kernels before 7.0 boot.
     pub const DEFAULT: Self = Self {
         cache_hot_buddy: true,
         wa_idle: true,
@@ -185,16 +208,18 @@ impl BalanceFeatures {
         wa_bias: true,
         sis_util: true,
         lb_min: false,
-        ni_random: true,
-        ni_rate: true,
+        ni_random: false,
+        ni_rate: false,
     };
+    /// As 7.1 boots.
+    pub const LINUX_7_1: Self = Self { ni_random: true, ni_rate: true, ..Self::DEFAULT };
 }
 
 /// Settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceOptions {
     /// Rules.
-    pub generation: Generation,
+    pub rules: BalanceRules,
     /// Features.
     pub features: BalanceFeatures,
     /// How long after it ran a task counts as cache-hot (`migration_cost`, 500 us).
@@ -204,19 +229,6 @@ pub struct BalanceOptions {
     /// Modelled cost of one attempt of a CPU that is about to go idle, in ns. It is charged to no
     /// CPU; it decides whether an attempt is worth the expected idle time.
     pub newidle_cost: Nanos,
-}
-
-impl BalanceOptions {
-    /// The kernel's defaults.
-    pub fn new(generation: Generation) -> Self {
-        Self {
-            generation,
-            features: BalanceFeatures::DEFAULT,
-            migration_cost: 500_000,
-            nr_migrate: 32,
-            newidle_cost: 2_000,
-        }
-    }
 }
 
 /// How often the attempts of a CPU about to go idle found something, lately (from 7.0 on).
@@ -333,7 +345,7 @@ impl Balancer {
             llcs,
             nr_imbalanced: vec![0; imbalanced.len()],
             imbalanced,
-            sums: sums::Sums::new(options.generation, &domains),
+            sums: sums::Sums::new(options.rules.by_core, &domains),
             overload: false,
             nohz_next_balance: 0,
             nohz_needs_update: false,
@@ -355,8 +367,7 @@ impl Balancer {
         self.cpus[cpu.index()].push_cpu.is_some()
     }
 
-    /// Whether `cpu` is idle, or has only SCHED_IDLE work. From 7.1 on such work counts if `task`
-    /// is SCHED_IDLE, too.
+    /// Whether `cpu` is idle, or has only SCHED_IDLE work that gives way to `task`.
     #[inline]
     fn is_idle_for(&self, core: &Core, fair: &impl FairQueues, task: TaskId, cpu: CpuId) -> bool {
         core.idle_cpu(cpu)
@@ -368,7 +379,7 @@ impl Balancer {
     /// Whether a CPU that has only SCHED_IDLE work counts as idle for `task`.
     #[inline]
     fn counts_as_idle(&self, core: &Core, task: TaskId) -> bool {
-        self.options.generation < Generation::V7_1 || core.task(task).attr.policy != Policy::Idle
+        !self.options.rules.idle_policy_waits || core.task(task).attr.policy != Policy::Idle
     }
 
     /// Whether all hardware threads of the core of `cpu` are idle.

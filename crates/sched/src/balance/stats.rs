@@ -4,7 +4,7 @@
 //! Source: Linux kernel/sched/fair.c (update_sg_lb_stats, update_sg_wakeup_stats, group_classify,
 //! scale_rt_capacity, update_idle_cpu_scan).
 
-use super::{Balancer, FairQueues, Generation};
+use super::{Balancer, FairQueues};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Group;
 use crate::fair::pelt::decay;
@@ -100,11 +100,11 @@ impl GroupStats {
         self.idle_cpus = self.idle_cpus - old.idle_cpus + new.idle_cpus;
     }
 
-    /// From 6.12: a core with several runnable tasks is worth relieving when the balancing CPU,
-    /// which is not of it, is idle.
+    /// Whether this is a core with several runnable tasks, worth relieving when the balancing CPU,
+    /// which is not of it, is idle. `by_core`: see [`super::BalanceRules`].
     #[inline(always)]
-    pub fn is_smt_balance(&self, generation: Generation) -> bool {
-        generation >= Generation::V6_12 && self.is_core && self.h_nr_running > 1
+    pub fn is_smt_balance(&self, by_core: bool) -> bool {
+        by_core && self.is_core && self.h_nr_running > 1
     }
 
     /// Load for each unit of capacity.
@@ -129,20 +129,19 @@ impl GroupStats {
     /// Whether this group, which runs a fair task, replaces `busiest`, which comes before it, as
     /// the busiest (update_sd_pick_busiest).
     #[inline(always)]
-    pub fn is_busier_than(&self, busiest: &Self, generation: Generation) -> bool {
+    pub fn is_busier_than(&self, busiest: &Self, by_core: bool) -> bool {
         if self.kind != busiest.kind {
             return self.kind > busiest.kind;
         }
-        let v6_12 = generation >= Generation::V6_12;
         match self.kind {
             GroupType::Overloaded => self.avg_load > busiest.avg_load,
             GroupType::Imbalanced => false,
-            // The average load is not computed for these: 6.1 keeps the first, 6.12 the last unless
-            // it would leave a core for a single CPU.
+            // The average load is not computed for these: the first stays, or by core the last
+            // unless it would leave a core for a single CPU.
             GroupType::SmtBalance if self.idle_cpus == 0 && busiest.idle_cpus == 0 => {
-                v6_12 && !busiest.is_core
+                by_core && !busiest.is_core
             }
-            GroupType::FullyBusy => v6_12 && !busiest.is_core,
+            GroupType::FullyBusy => by_core && !busiest.is_core,
             GroupType::HasSpare | GroupType::SmtBalance => {
                 self.idle_cpus < busiest.idle_cpus
                     || (self.idle_cpus == busiest.idle_cpus && self.nr_running > busiest.nr_running)

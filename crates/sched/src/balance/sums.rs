@@ -15,7 +15,7 @@
 //! know of no group whose CPUs failed to balance because of affinity.
 
 use super::stats::{GroupStats, GroupType, SCALE, is_highest};
-use super::{Balancer, FairQueues, Generation};
+use super::{Balancer, FairQueues};
 use crate::boundary::core::{Core, TOUCHED_MIN_CPUS};
 use crate::boundary::domains::{Domain, Domains};
 
@@ -38,7 +38,7 @@ const EMPTY: Node = Node { load: 0, util: 0, overload: false, busiest: [NOBODY; 
 /// Sums of one domain.
 #[derive(Debug)]
 pub(super) struct DomainSums {
-    generation: Generation,
+    by_core: bool,
     imbalance_pct: u64,
     /// Figures of each group, for a busy CPU and, only where groups are cores, which idle CPUs
     /// relieve, for an idle one.
@@ -54,7 +54,7 @@ pub(super) struct DomainSums {
 
 impl DomainSums {
     /// Of `domain`, if it is worth it.
-    fn new(generation: Generation, domain: &Domain) -> Option<Self> {
+    fn new(by_core: bool, domain: &Domain) -> Option<Self> {
         if domain.weight < TOUCHED_MIN_CPUS {
             return None;
         }
@@ -67,10 +67,10 @@ impl DomainSums {
                 ..GroupStats::of_nobody(group)
             })
             .collect();
-        let has_cores = generation >= Generation::V6_12 && groups.iter().any(|g| g.is_core);
+        let has_cores = by_core && groups.iter().any(|g| g.is_core);
         let width = groups.len().next_power_of_two();
         Some(Self {
-            generation,
+            by_core,
             imbalance_pct: domain.imbalance_pct,
             nr_overloaded: vec![0; groups.len()],
             stats: [stats.clone(), if has_cores { stats } else { Vec::new() }],
@@ -90,7 +90,7 @@ impl DomainSums {
             if let Some(stats) = stats.get_mut(index) {
                 stats.exchange(old, new);
                 stats.overload = overload;
-                let relieves = is_idle && stats.is_smt_balance(self.generation);
+                let relieves = is_idle && stats.is_smt_balance(self.by_core);
                 stats.kind = stats.classify(self.imbalance_pct, false, relieves);
                 let is_overloaded = stats.kind == GroupType::Overloaded;
                 stats.avg_load = if is_overloaded { stats.load_by_capacity() } else { 0 };
@@ -157,7 +157,7 @@ impl DomainSums {
         }
         let stats = &self.stats[usize::from(is_idle && self.has_two())];
         let (a, b) = (&stats[first as usize], &stats[second as usize]);
-        if b.is_busier_than(a, self.generation) { second } else { first }
+        if b.is_busier_than(a, self.by_core) { second } else { first }
     }
 
     /// The busiest of the groups `from .. to`.
@@ -213,10 +213,10 @@ pub(super) struct Sums {
 
 impl Sums {
     /// Of the domains of a machine that are worth it.
-    pub fn new(generation: Generation, domains: &Domains) -> Self {
+    pub fn new(by_core: bool, domains: &Domains) -> Self {
         let numbers = 0..domains.nr_domains() as u32;
         let sums: Vec<Option<DomainSums>> =
-            numbers.clone().map(|n| DomainSums::new(generation, domains.domain(n))).collect();
+            numbers.clone().map(|n| DomainSums::new(by_core, domains.domain(n))).collect();
         let kept: Vec<u32> = numbers.filter(|number| sums[*number as usize].is_some()).collect();
         let nr_cpus = if kept.is_empty() { 0 } else { domains.nr_cpus() };
         Self { cpus: vec![GroupStats::NOTHING; nr_cpus as usize], domains: sums, kept }
@@ -295,11 +295,9 @@ mod tests {
     #[test]
     fn the_tree_finds_whom_a_search_in_order_finds() {
         let mut random = Stream::new(11, Purpose::Scheduler, 0);
-        for (generation, nr_cpus) in
-            [(Generation::V6_1, 32u32), (Generation::V6_12, 33), (Generation::V7_1, 100)]
-        {
+        for (by_core, nr_cpus) in [(false, 32u32), (true, 33), (true, 100)] {
             let domains = Domains::new(&Machine::flat(nr_cpus).topology);
-            let mut sums = DomainSums::new(generation, domains.domain(0)).unwrap();
+            let mut sums = DomainSums::new(by_core, domains.domain(0)).unwrap();
             for _ in 0..300 {
                 let changed = 1 + random.below(6);
                 let mut groups: Vec<u32> =
@@ -316,7 +314,7 @@ mod tests {
                     let index = (local + step) % nr_cpus as usize;
                     let stats = &sums.stats[0][index];
                     let is_busier =
-                        |other: usize| stats.is_busier_than(&sums.stats[0][other], generation);
+                        |other: usize| stats.is_busier_than(&sums.stats[0][other], by_core);
                     if stats.h_nr_running > 0 && found.is_none_or(is_busier) {
                         found = Some(index);
                     }

@@ -8,7 +8,7 @@
 //! _nohz_idle_balance, newidle_balance, update_newidle_cost, update_newidle_stats).
 
 use super::detach::Activity;
-use super::{BalanceFeatures, Balancer, FairQueues, Generation, NewidleRecord};
+use super::{BalanceFeatures, Balancer, FairQueues, NewidleRecord};
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Nanos};
 
@@ -238,12 +238,11 @@ impl Balancer {
                 .is_some_and(|moved| moved);
             let mut cost = self.options.newidle_cost;
             spent += cost;
-            if !pulled && self.options.generation == Generation::V6_1 {
-                // A fruitless attempt makes the next ones rarer.
+            if !pulled && self.options.rules.fruitless_costs_more {
                 let max = self.cpus[cpu.index()].domains[position].max_newidle_lb_cost;
                 cost = 3 * max / 2;
             }
-            if self.options.generation >= Generation::V7_1 {
+            if self.options.features.ni_random {
                 let successes = if pulled { stands_for } else { 0 };
                 self.cpus[cpu.index()].domains[position].newidle.note(
                     core.now,
@@ -267,8 +266,7 @@ impl Balancer {
     fn newidle_draw(&mut self, core: &mut Core, cpu: CpuId, position: usize) -> Option<u32> {
         let BalanceFeatures { ni_random, ni_rate, .. } = self.options.features;
         let record = &mut self.cpus[cpu.index()].domains[position].newidle;
-        let is_random = ni_random && self.options.generation >= Generation::V7_1;
-        if !is_random || record.ratio >= RATIO_SCALE {
+        if !ni_random || record.ratio >= RATIO_SCALE {
             return Some(1);
         }
         let weight = 1 + record.ratio;

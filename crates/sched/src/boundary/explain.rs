@@ -38,6 +38,11 @@ impl Fact {
         Self::with_unit(name, value, "")
     }
 
+    /// The priorities that a wake-up compares: of the running task and of the woken one.
+    pub fn prios(running: impl TryInto<i64>, woken: impl TryInto<i64>) -> Vec<Self> {
+        vec![Self::number("running.prio", running), Self::number("woken.prio", woken)]
+    }
+
     /// A time in ns.
     pub fn ns(name: &'static str, value: impl TryInto<i64>) -> Self {
         Self::with_unit(name, value, "ns")

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub enum Words {
     /// Those of a scheduler that is part of the program.
     Fixed(&'static [&'static str]),
-    /// Those that were read from a file.
+    /// Those that were read from a file or come from a table.
     Read(Vec<String>),
 }
 

@@ -52,6 +52,18 @@ const PLAIN_NS: &[&str] = &[
     "ext_server/period",
 ];
 
+/// What schedulers and their books call the longest stay on a CPU: who writes one of them may mean
+/// another.
+const SLICES: &[&str] = &[
+    "quantum",
+    "slice",
+    "base_slice",
+    "timeslice",
+    "time_slice",
+    "rr_timeslice_ms",
+    "rr_interval",
+];
+
 /// What is set otherwise, and how.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("preempt", "the preemption model is set with --preempt"),
@@ -204,8 +216,13 @@ pub(crate) fn unknown(tunables: &[Tunable], name: &str) -> String {
 fn nearest(tunables: &[Tunable], name: &str) -> Option<String> {
     let all = tunables.iter().flat_map(|t| [Some(t.name.to_string()), file_name(t)]).flatten();
     let all: Vec<String> = all.collect();
-    let near = suggest::nearest(stem(name), all.iter().map(|word| stem(word)))?;
-    all.iter().find(|word| stem(word) == near).cloned()
+    let slip = suggest::nearest(stem(name), all.iter().map(|word| stem(word)));
+    if let Some(near) = slip {
+        return all.iter().find(|word| stem(word) == near).cloned();
+    }
+    let is_slice = SLICES.contains(&stem(name));
+    let own = SLICES.iter().find(|slice| is_slice && all.iter().any(|word| word == *slice));
+    own.map(|slice| (*slice).to_owned())
 }
 
 #[cfg(test)]
@@ -213,6 +230,22 @@ mod tests {
     use super::*;
     use crate::boundary::options::Options;
     use crate::registry::{self, SCHEDULERS};
+
+    #[test]
+    fn another_scheduler_s_word_for_a_slice_is_answered_with_its_own() {
+        for (scheduler, given, own) in [
+            ("rr", "slice", "quantum"),
+            ("rr", "timeslice", "quantum"),
+            ("linux-6.12", "quantum", "base_slice"),
+            ("sd-0.48", "slice", "rr_interval"),
+        ] {
+            let tunables = &registry::find(scheduler).unwrap().tunables;
+            let text = unknown(tunables, given);
+            assert!(text.contains(&format!("did you mean `{own}`?")), "{scheduler}: {text}");
+        }
+        let none = unknown(&registry::find("fcfs").unwrap().tunables, "slice");
+        assert!(!none.contains("did you mean"), "{none}");
+    }
 
     fn set(scheduler: &str, name: &str, text: &str) -> Result<Options, String> {
         let info = registry::find(scheduler).expect("a scheduler of the registry");

@@ -4,7 +4,7 @@
 use super::FairClock;
 use super::entity::Class;
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use schedlab_model::{CpuId, TaskId};
 
 const LEFTMOST: Rule = Rule::Least {
@@ -12,9 +12,12 @@ const LEFTMOST: Rule = Rule::Least {
     text: "the least fair_key (fair_clock - wait_runtime), the leftmost of the tree",
 };
 
-impl FairClock {
-    /// The choice on `cpu`: the real-time class, and if that has nobody the fair one.
-    pub(super) fn explain_pick_of(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+impl Explain for FairClock {
+    fn name(&self) -> &'static str {
+        "rt and fair"
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         if self.balancer.is_pushing(cpu) {
             let why = "the migration thread runs, to push away what ran";
             into.contests.push(Contest::nobody("rt", Rule::HeldBack(why)));
@@ -51,14 +54,32 @@ impl FairClock {
                 running,
                 considered: true,
                 chosen: chosen == Some(task),
-                facts: self.task_facts(core, task),
+                facts: self.explain_task(core, task),
             });
         }
         into.contests.push(contest);
     }
 
-    /// The numbers of `task`.
-    pub(super) fn task_facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        let is_rt = |task: TaskId| self.fair.entity(task).class == Class::Rt;
+        if is_rt(woken) || is_rt(curr) {
+            return Fact::prios(core.task(curr).prio, core.task(woken).prio);
+        }
+        let rq = &self.fair.cfs[core.task(curr).cpu.index()];
+        let ideal = self.fair.values.ideal_runtime(&self.fair.rules, rq.nr_running);
+        let granularity = self.fair.niced_granularity(curr, self.wakeup_granularity(woken));
+        let mut facts = vec![
+            Fact::vns("running.fair_key", self.fair.key(curr)),
+            Fact::vns("woken.fair_key", self.fair.key(woken)),
+            Fact::ns("woken.wait_runtime", self.fair.entity(woken).wait_runtime),
+            Fact::vns("granularity", granularity),
+            Fact::ns("running.ran", self.fair.entity(curr).ran),
+        ];
+        facts.extend(ideal.map(|ideal| Fact::ns("ideal_runtime", ideal)));
+        facts
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
         let entity = self.fair.entity(task);
         if entity.class == Class::Rt {
             return self.rt.facts(core, task);
@@ -75,29 +96,6 @@ impl FairClock {
         } else {
             facts.push(Fact::ns("ran", entity.ran));
         }
-        facts
-    }
-
-    /// The numbers that decided whether `woken` takes the CPU from `curr`.
-    pub(super) fn preempt_facts(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        let is_rt = |task: TaskId| self.fair.entity(task).class == Class::Rt;
-        if is_rt(woken) || is_rt(curr) {
-            return vec![
-                Fact::number("running.prio", core.task(curr).prio),
-                Fact::number("woken.prio", core.task(woken).prio),
-            ];
-        }
-        let rq = &self.fair.cfs[core.task(curr).cpu.index()];
-        let ideal = self.fair.values.ideal_runtime(&self.fair.rules, rq.nr_running);
-        let granularity = self.fair.niced_granularity(curr, self.wakeup_granularity(woken));
-        let mut facts = vec![
-            Fact::vns("running.fair_key", self.fair.key(curr)),
-            Fact::vns("woken.fair_key", self.fair.key(woken)),
-            Fact::ns("woken.wait_runtime", self.fair.entity(woken).wait_runtime),
-            Fact::vns("granularity", granularity),
-            Fact::ns("running.ran", self.fair.entity(curr).ran),
-        ];
-        facts.extend(ideal.map(|ideal| Fact::ns("ideal_runtime", ideal)));
         facts
     }
 }

@@ -44,7 +44,6 @@ mod tick;
 use crate::balance::early::{Balancer, versions};
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use crate::fair::wmult::LoadWeight;
@@ -55,7 +54,7 @@ use account::Fair;
 use balance::LoadStats;
 use entity::{Class, Entity};
 use rules::{Rules, TUNABLES, TUNABLES_V19, Values};
-use schedlab_model::{CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
 const CLAIMS: Claims = Claims {
     // An idle CPU sees an average of the loads of others, and may find a difference too small to
@@ -81,6 +80,7 @@ pub fn scheduler() -> Scheduler {
                 .into(),
         claims: CLAIMS,
         preempt: kernels::preempt(KernelVersion::release(2, 6, 23)),
+        costs: Costs::DEFAULT,
         tunables: TUNABLES.to_vec(),
         digest: None,
         make: Make::new(|options, machine, _| {
@@ -181,24 +181,6 @@ impl FairClock {
             Class::Fair => self.dequeue_fair(core, cpu, task, sleep),
         }
         self.count_load(core, cpu, task, false);
-    }
-}
-
-impl Explain for FairClock {
-    fn name(&self) -> &'static str {
-        "rt and fair"
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        self.preempt_facts(core, woken, curr)
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core, task)
     }
 }
 

@@ -8,17 +8,20 @@
 use super::Fair;
 use super::entity::is_before;
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use crate::fair::rbtree::NIL;
-use schedlab_model::{CgroupId, CpuId};
+use schedlab_model::{CgroupId, CpuId, TaskId};
 
 const LEAST: Rule = Rule::Least { keys: &["vruntime"], text: "the least virtual run time" };
 const BUDDY: Rule =
     Rule::Named("a buddy, preempted or woken last: within the wakeup granularity of the least one");
 
-impl Fair {
-    /// The choice on `cpu`, level by level.
-    pub(super) fn explain_pick_of(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+impl Explain for Fair {
+    fn name(&self) -> &'static str {
+        if self.rules.is_later { "fair" } else { "rt and fair" }
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let mut q = self.root_queue(cpu);
         if self.balance.is_pushing(cpu) {
             let why = "the migration thread takes a task away first";
@@ -48,6 +51,27 @@ impl Fair {
         }
     }
 
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        if Self::is_rt(core, woken) || Self::is_rt(core, curr) {
+            return Fact::prios(core.task(curr).prio, core.task(woken).prio);
+        }
+        self.preempt_facts(woken, curr)
+    }
+
+    fn vruntime(&self, core: &Core, task: TaskId) -> Option<i64> {
+        let e = self.task_entity(task);
+        (!Self::is_rt(core, task)).then(|| self.relative_vruntime(e))
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        match Self::is_rt(core, task) {
+            true => self.rt.facts(core, task),
+            false => self.facts_of(self.task_entity(task)),
+        }
+    }
+}
+
+impl Fair {
     fn contest(&self, q: u32, chosen: u32, prev: Option<u32>, into: &Explanation) -> Contest {
         let rq = self.rq(q);
         let focus = into.focus.map(|task| self.task_entity(task));
@@ -143,11 +167,7 @@ impl Fair {
     }
 
     /// What the wake-up of `woken` compared with running `curr`, at the level that they share.
-    pub(super) fn preempt_facts(
-        &self,
-        woken: schedlab_model::TaskId,
-        curr: schedlab_model::TaskId,
-    ) -> Vec<Fact> {
+    pub(super) fn preempt_facts(&self, woken: TaskId, curr: TaskId) -> Vec<Fact> {
         let (se, pse) = self.matching(self.task_entity(curr), self.task_entity(woken));
         let base = self.rq(self.ent(se).cfs).min_vruntime;
         let relative = |e: u32| self.ent(e).vruntime.wrapping_sub(base) as i64;

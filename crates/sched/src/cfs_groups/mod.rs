@@ -48,7 +48,6 @@ use crate::balance::early::look::rebalance_ticks;
 use crate::balance::early::moves::push_running;
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, PreemptCheck};
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use crate::fair::rbtree::{NIL, Node};
@@ -60,7 +59,9 @@ use crate::scheduler::{Claims, Make, Scheduler};
 use balance::Balance;
 use entity::{CfsRq, CpuFair, Entity, Habits};
 use rules::Rules;
-use schedlab_model::{CgroupSpec, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{
+    CgroupSpec, Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId,
+};
 use tunables::{TUNABLES_2_6_24, TUNABLES_2_6_32, Values};
 
 const CLAIMS: Claims =
@@ -81,6 +82,7 @@ pub fn linux_2_6_24() -> Scheduler {
                 .into(),
         claims: CLAIMS,
         preempt: kernels::preempt(KernelVersion::release(2, 6, 24)),
+        costs: Costs::DEFAULT,
         tunables: TUNABLES_2_6_24.to_vec(),
         digest: None,
         make: Make::new(|options, machine, cgroups| {
@@ -104,6 +106,7 @@ pub fn linux_2_6_32() -> Scheduler {
                  launcher releases it"
             .into(),
         preempt: kernels::preempt(KernelVersion::release(2, 6, 32)),
+        costs: Costs::DEFAULT,
         tunables: [TUNABLES_2_6_32, rt::TUNABLES].concat(),
         make: Make::new(|options, machine, cgroups| {
             vec![
@@ -243,38 +246,6 @@ impl Fair {
             }
             PreemptCheck::Resched => core.resched_curr(cpu),
             PreemptCheck::Nothing => {}
-        }
-    }
-}
-
-impl Explain for Fair {
-    fn name(&self) -> &'static str {
-        if self.rules.is_later { "fair" } else { "rt and fair" }
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        if Self::is_rt(core, woken) || Self::is_rt(core, curr) {
-            return vec![
-                Fact::number("running.prio", core.task(curr).prio),
-                Fact::number("woken.prio", core.task(woken).prio),
-            ];
-        }
-        self.preempt_facts(woken, curr)
-    }
-
-    fn vruntime(&self, core: &Core, task: TaskId) -> Option<i64> {
-        let e = self.task_entity(task);
-        (!Self::is_rt(core, task)).then(|| self.relative_vruntime(e))
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        match Self::is_rt(core, task) {
-            true => self.rt.facts(core, task),
-            false => self.facts_of(self.task_entity(task)),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::DlClass;
 use super::queue::First;
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use schedlab_model::time::NSEC_PER_MSEC;
 use schedlab_model::{CpuId, TaskId};
 
@@ -15,9 +15,12 @@ const OUT_OF_BUDGET: &str = "tasks out of budget wait for their next period";
 
 const SERVED: &str = "the deadline of the fair server is earlier: fair tasks run";
 
-impl DlClass {
-    /// The choice on `cpu`.
-    pub(super) fn explain_pick_dl(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+impl Explain for DlClass {
+    fn name(&self) -> &'static str {
+        "deadline"
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let served = self.queues.first(cpu) == Some(First::Server);
         let first = self.queues.first_task(cpu).filter(|_| !served);
         let held_back: Vec<TaskId> = (0..self.tasks.len() as u32)
@@ -56,6 +59,19 @@ impl DlClass {
         into.contests.push(contest);
     }
 
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        vec![
+            Fact::ns("running.deadline", self.deadline(curr)),
+            Fact::ns("woken.deadline", self.deadline(woken)),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.task_facts(core.task(task).cpu, task)
+    }
+}
+
+impl DlClass {
     /// The numbers of `task`.
     pub(super) fn task_facts(&self, cpu: CpuId, task: TaskId) -> Vec<Fact> {
         let entity = self.entity(task);

@@ -33,7 +33,6 @@ pub mod tunables;
 use crate::boundary::class::{Balances, ClassTraits, SchedClass};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domains;
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::hrtick::Hrticks;
 use active::Counted;
@@ -324,27 +323,6 @@ fn token_of_inactive_server(cpu: CpuId, number: u32) -> u64 {
 /// Token of the high-resolution tick of `cpu`.
 const fn token_of_hrtick(cpu: CpuId) -> u64 {
     SERVER | 1 << 32 | cpu.0 as u64
-}
-
-impl Explain for DlClass {
-    fn name(&self) -> &'static str {
-        "deadline"
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_dl(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        vec![
-            Fact::ns("running.deadline", self.deadline(curr)),
-            Fact::ns("woken.deadline", self.deadline(woken)),
-        ]
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core.task(task).cpu, task)
-    }
 }
 
 impl SchedClass for DlClass {

@@ -20,7 +20,7 @@ use super::fair_server::FairServers;
 use super::queue::First;
 use super::{DlClass, DlOptions, token_of_inactive_server};
 use crate::boundary::core::Core;
-use schedlab_model::{CpuId, Nanos, Policy, TaskId};
+use schedlab_model::{CpuId, Policy, TaskId};
 
 /// How the bandwidth of a server counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -215,10 +215,5 @@ impl DlClass {
         }
         self.stop_server(core, cpu);
         true
-    }
-
-    /// Deadline of the server of `cpu` if it is queued, for tests.
-    pub fn server_deadline(&self, cpu: CpuId) -> Option<Nanos> {
-        self.queues.server(cpu)
     }
 }

@@ -105,7 +105,7 @@ fn section_2_8_a_failed_preemption_shortens_the_protection() {
         (class.ent_mut(0).deadline, class.ent_mut(0).vprot) = (7_000_000, 7_000_000);
         class.check_preempt(&mut core, CpuId(0), TaskId(1), TaskId(0), Wake::default());
         assert!(!core.rqs[0].need_resched);
-        assert_eq!(class.ent(0).vprot, end * 1_000_000, "{}", rules.name);
+        assert_eq!(class.ent(0).vprot, end * 1_000_000, "{rules:?}");
     }
 }
 
@@ -133,10 +133,10 @@ fn section_2_9_a_wakeup_completes_delayed_dequeues() {
         class.set_delayed(1);
         core.tasks[1].sched_delayed = true;
         class.check_preempt(&mut core, CpuId(0), TaskId(2), TaskId(0), Wake::default());
-        assert_eq!(core.tasks[1].on_rq, stays, "{}", rules.name);
-        assert_eq!(core.rqs[0].nr_running, 2 + u32::from(stays), "{}", rules.name);
+        assert_eq!(core.tasks[1].on_rq, stays, "{rules:?}");
+        assert_eq!(core.rqs[0].nr_running, 2 + u32::from(stays), "{rules:?}");
         // 6.18 asks whom it would pick, and that is the sleeper.
-        assert_eq!(core.rqs[0].need_resched, !stays, "{}", rules.name);
+        assert_eq!(core.rqs[0].need_resched, !stays, "{rules:?}");
     }
 }
 
@@ -149,7 +149,7 @@ fn section_2_5_a_delayed_sleeper_that_wakes_has_at_least_the_lag_with_which_it_s
         class.set_delayed(1);
         class.ent_mut(1).vlag = -5_000_000;
         class.requeue_delayed_entity(&mut core, 1);
-        assert_eq!(class.ent(1).vruntime, v, "{}", rules.name);
+        assert_eq!(class.ent(1).vruntime, v, "{rules:?}");
         assert!(!class.ent(1).delayed);
     }
     // The lag when it fell asleep is noted.

@@ -10,7 +10,9 @@ use super::rbtree::NIL;
 use super::rules::{Algorithm, Protection};
 use super::weights::calc_delta_fair;
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{
+    BandwidthStats, Candidate, Contest, Explain, Explanation, Fact, Rule, Who,
+};
 use schedlab_model::{CgroupId, CpuId, TaskId};
 
 const LEAST_VRUNTIME: Rule = Rule::Least { keys: &["vruntime"], text: "the least virtual runtime" };
@@ -23,9 +25,16 @@ const ALL_THROTTLED: Rule =
 const PUSHED: Rule =
     Rule::HeldBack("what runs is about to be pushed to another CPU (active balancing)");
 
-impl FairClass {
-    /// The choice on `cpu`, level by level.
-    pub(super) fn explain_pick_fair(&self, cpu: CpuId, into: &mut Explanation) {
+impl Explain for FairClass {
+    fn name(&self) -> &'static str {
+        "fair"
+    }
+
+    fn bandwidth_stats(&self, core: &Core, group: CgroupId) -> Option<BandwidthStats> {
+        self.stats_of(core.now, group)
+    }
+
+    fn explain_pick(&self, _core: &Core, cpu: CpuId, into: &mut Explanation) {
         if self.is_pushing(cpu) {
             into.contests.push(Contest::nobody("fair", PUSHED));
             return;
@@ -55,6 +64,56 @@ impl FairClass {
         }
     }
 
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        let (se, pse) = self.matching(self.task_entity(curr), self.task_entity(woken));
+        let base = self.rq(self.ent(se).cfs).min_vruntime;
+        let relative = |v: u64| v.wrapping_sub(base) as i64;
+        let (running, other) = (self.ent(se), self.ent(pse));
+        let mut facts = vec![
+            Fact::vns("running.vruntime", relative(running.vruntime)),
+            Fact::vns("woken.vruntime", relative(other.vruntime)),
+        ];
+        if self.rules.algorithm == Algorithm::Cfs {
+            let ahead = running.vruntime.wrapping_sub(other.vruntime) as i64;
+            let granularity = calc_delta_fair(self.tunables.wakeup_granularity_ns, other.load);
+            facts.push(Fact::vns("ahead", ahead));
+            facts.push(Fact::vns("must_exceed", granularity as i64));
+            return facts;
+        }
+        let q = running.cfs;
+        let average = self.avg_vruntime(q).wrapping_sub(base) as i64;
+        facts.extend([
+            Fact::vns("avg_vruntime", average),
+            Fact::flag("running.eligible", self.entity_eligible(q, se)),
+            Fact::flag("woken.eligible", self.entity_eligible(q, pse)),
+            Fact::vns("running.deadline", relative(running.deadline)),
+            Fact::vns("woken.deadline", relative(other.deadline)),
+            Fact::ns("running.slice", running.slice),
+            Fact::ns("woken.slice", other.slice),
+        ]);
+        facts
+    }
+
+    fn vruntime(&self, _core: &Core, task: TaskId) -> Option<i64> {
+        Some(self.relative_vruntime(self.task_entity(task)))
+    }
+
+    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
+        let e = self.task_entity(task);
+        let mut facts = self.entity_facts(e);
+        if self.is_hierarchy_throttled(self.ent(e).cfs) {
+            facts.push(Fact::flag("throttled", true));
+        }
+        if self.rules.is_eevdf() {
+            let q = self.ent(e).cfs;
+            let average = self.avg_vruntime(q).wrapping_sub(self.rq(q).min_vruntime) as i64;
+            facts.push(Fact::vns("avg_vruntime", average));
+        }
+        facts
+    }
+}
+
+impl FairClass {
     fn contest(&self, q: u32, curr: u32, chosen: u32, into: &Explanation) -> Contest {
         let rq = self.rq(q);
         let rule = match self.rules.algorithm {
@@ -197,52 +256,6 @@ impl FairClass {
         }
         if se.delayed {
             facts.push(Fact::flag("dequeue_delayed", true));
-        }
-        facts
-    }
-
-    /// What the wake-up of `woken` compared with running `curr`, at the level they share.
-    pub(super) fn preempt_facts(&self, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        let (se, pse) = self.matching(self.task_entity(curr), self.task_entity(woken));
-        let base = self.rq(self.ent(se).cfs).min_vruntime;
-        let relative = |v: u64| v.wrapping_sub(base) as i64;
-        let (running, other) = (self.ent(se), self.ent(pse));
-        let mut facts = vec![
-            Fact::vns("running.vruntime", relative(running.vruntime)),
-            Fact::vns("woken.vruntime", relative(other.vruntime)),
-        ];
-        if self.rules.algorithm == Algorithm::Cfs {
-            let ahead = running.vruntime.wrapping_sub(other.vruntime) as i64;
-            let granularity = calc_delta_fair(self.tunables.wakeup_granularity_ns, other.load);
-            facts.push(Fact::vns("ahead", ahead));
-            facts.push(Fact::vns("must_exceed", granularity as i64));
-            return facts;
-        }
-        let q = running.cfs;
-        let average = self.avg_vruntime(q).wrapping_sub(base) as i64;
-        facts.extend([
-            Fact::vns("avg_vruntime", average),
-            Fact::flag("running.eligible", self.entity_eligible(q, se)),
-            Fact::flag("woken.eligible", self.entity_eligible(q, pse)),
-            Fact::vns("running.deadline", relative(running.deadline)),
-            Fact::vns("woken.deadline", relative(other.deadline)),
-            Fact::ns("running.slice", running.slice),
-            Fact::ns("woken.slice", other.slice),
-        ]);
-        facts
-    }
-
-    /// The numbers of `task` now, with those of its queue that they are compared with.
-    pub(super) fn task_facts(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
-        let e = self.task_entity(task);
-        let mut facts = self.entity_facts(e);
-        if self.is_hierarchy_throttled(self.ent(e).cfs) {
-            facts.push(Fact::flag("throttled", true));
-        }
-        if self.rules.is_eevdf() {
-            let q = self.ent(e).cfs;
-            let average = self.avg_vruntime(q).wrapping_sub(self.rq(q).min_vruntime) as i64;
-            facts.push(Fact::vns("avg_vruntime", average));
         }
         facts
     }

@@ -142,6 +142,7 @@ impl Rules {
     pub fn with_features(mut self, options: &Options) -> Self {
         let on = |name: &str| options.iter().all(|(known, value)| known != name || value == 1);
         let is_set = |name: &str| options.iter().any(|(known, value)| known == name && value == 1);
+        let had = self.features.balance;
         self.features = Features {
             gentle_fair_sleepers: on("GENTLE_FAIR_SLEEPERS"),
             start_debit: on("START_DEBIT"),
@@ -163,8 +164,8 @@ impl Rules {
                 wa_bias: on("WA_BIAS"),
                 sis_util: on("SIS_UTIL"),
                 lb_min: is_set("LB_MIN"),
-                ni_random: on("NI_RANDOM"),
-                ni_rate: on("NI_RATE"),
+                ni_random: had.ni_random && on("NI_RANDOM"),
+                ni_rate: had.ni_rate && on("NI_RATE"),
             },
         };
         self.place_rel_deadline &= on("PLACE_REL_DEADLINE");

@@ -38,7 +38,6 @@ pub mod wmult;
 use crate::balance::{BalanceOptions, Balancer, FairQueues};
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, PreemptCheck, TOUCHED_MIN_CPUS};
-use crate::boundary::explain::{BandwidthStats, Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::hrtick::Hrticks;
 use crate::boundary::options::Options;
@@ -46,9 +45,7 @@ use bandwidth::Bandwidth;
 use entity::{CfsRq, CpuFair, Entity, TaskGroup};
 use rbtree::{NIL, Node, before};
 use rules::{Algorithm, Rules};
-use schedlab_model::{
-    CgroupId, CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId,
-};
+use schedlab_model::{CgroupSpec, CpuId, CpuMask, Machine, Nanos, Policy, SchedAttr, TaskId};
 use timeline::Timeline;
 use tunables::FairTunables;
 use weights::{LoadWeight, NICE_0_LOAD, shares_of};
@@ -128,10 +125,11 @@ impl FairClass {
             max_idle_balance_cost: tunables.migration_cost_ns,
         };
         let balance = BalanceOptions {
+            rules: rules.balance,
+            features: rules.features.balance,
             migration_cost: tunables.migration_cost_ns,
             nr_migrate: tunables.nr_migrate,
-            features: rules.features.balance,
-            ..BalanceOptions::new(rules.balance)
+            newidle_cost: 2_000,
         };
         let groups = cgroups.iter().map(|spec| TaskGroup { shares: shares_of(spec), load_avg: 0 });
         let bandwidth = Bandwidth::new(&rules, tunables.bandwidth_slice_ns, cgroups, nr_cpus);
@@ -330,32 +328,6 @@ impl FairClass {
         if may && !self.is_hierarchy_throttled(self.ent(pse).cfs) {
             self.set_next_buddy(pse);
         }
-    }
-}
-
-impl Explain for FairClass {
-    fn name(&self) -> &'static str {
-        "fair"
-    }
-
-    fn bandwidth_stats(&self, core: &Core, group: CgroupId) -> Option<BandwidthStats> {
-        self.stats_of(core.now, group)
-    }
-
-    fn explain_pick(&self, _core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_fair(cpu, into);
-    }
-
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        self.preempt_facts(woken, curr)
-    }
-
-    fn vruntime(&self, _core: &Core, task: TaskId) -> Option<i64> {
-        Some(self.relative_vruntime(self.task_entity(task)))
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core, task)
     }
 }
 

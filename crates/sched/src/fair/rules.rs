@@ -5,7 +5,7 @@
 
 use super::features::Features;
 use super::weights::LoadWeight;
-use crate::balance::Generation;
+use crate::balance::{BalanceFeatures, BalanceRules};
 use crate::boundary::hrtick::HrtickRule;
 use schedlab_model::Nanos;
 
@@ -84,8 +84,6 @@ pub enum Reweight {
 /// One version's rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rules {
-    /// Name for errors.
-    pub name: &'static str,
     /// Algorithm.
     pub algorithm: Algorithm,
     /// Features that can be turned off.
@@ -133,13 +131,12 @@ pub struct Rules {
     /// of the period.
     pub random_period_offset: bool,
     /// Rules of placement and load balancing.
-    pub balance: Generation,
+    pub balance: BalanceRules,
 }
 
 impl Rules {
     /// CFS as in 6.1.
     pub const LINUX_6_1: Self = Self {
-        name: "linux-6.1",
         algorithm: Algorithm::Cfs,
         features: Features::DEFAULT,
         base_slice_ns: 0,
@@ -162,11 +159,10 @@ impl Rules {
         hrtick: HrtickRule::LINUX_6_1,
         throttling: Throttling::Queues,
         random_period_offset: false,
-        balance: Generation::V6_1,
+        balance: BalanceRules::LINUX_6_1,
     };
     /// EEVDF as in 6.6.
     pub const LINUX_6_6: Self = Self {
-        name: "linux-6.6",
         algorithm: Algorithm::EevdfByVruntime,
         base_slice_ns: 750_000,
         pick_buddy: false,
@@ -177,7 +173,6 @@ impl Rules {
     };
     /// EEVDF as in 6.12.0.
     pub const LINUX_6_12_0: Self = Self {
-        name: "linux-6.12.0",
         algorithm: Algorithm::EevdfByDeadline,
         place_rel_deadline: true,
         preempt_short: true,
@@ -185,12 +180,11 @@ impl Rules {
         custom_slice: true,
         protection: Protection::RescheduleIneligible,
         hrtick: HrtickRule::LINUX_6_12,
-        balance: Generation::V6_12,
+        balance: BalanceRules::LINUX_6_12,
         ..Self::LINUX_6_6
     };
     /// EEVDF as in the later point releases of 6.12 (6.12.63).
     pub const LINUX_6_12: Self = Self {
-        name: "linux-6.12",
         base_slice_ns: 700_000,
         pick_buddy: true,
         yield_rule: YieldRule::ForfeitRequest,
@@ -201,15 +195,14 @@ impl Rules {
     };
     /// EEVDF as in 6.18.
     pub const LINUX_6_18: Self = Self {
-        name: "linux-6.18",
         protection: Protection::ShortestSlice,
         throttling: Throttling::Tasks,
-        balance: Generation::V6_18,
+        balance: BalanceRules::LINUX_6_18,
         ..Self::LINUX_6_12
     };
     /// EEVDF as in 7.1.
     pub const LINUX_7_1: Self = Self {
-        name: "linux-7.1",
+        features: Features { balance: BalanceFeatures::LINUX_7_1, ..Features::DEFAULT },
         only_picks_protect: true,
         wakeup: Wakeup::ByPick,
         lag_limit: LagLimit::LongestSlice,
@@ -217,15 +210,12 @@ impl Rules {
         exact_arithmetic: true,
         reweight: Reweight::ScaleAll,
         hrtick: HrtickRule::LINUX_7_1,
-        balance: Generation::V7_1,
+        balance: BalanceRules::LINUX_7_1,
         ..Self::LINUX_6_18
     };
     /// EEVDF as in 7.2, on an architecture that rearms timers late.
-    pub const LINUX_7_2: Self = Self {
-        name: "linux-7.2",
-        features: Features { hrtick: true, ..Features::DEFAULT },
-        ..Self::LINUX_7_1
-    };
+    pub const LINUX_7_2: Self =
+        Self { features: Features { hrtick: true, ..Self::LINUX_7_1.features }, ..Self::LINUX_7_1 };
 
     /// A weight with the arithmetic of this version.
     #[inline]

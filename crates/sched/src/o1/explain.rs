@@ -4,7 +4,7 @@
 use super::arrays::Side;
 use super::{OrderOne, Pick};
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use schedlab_model::{CpuId, TaskId};
 
 const BEST: Rule = Rule::Least {
@@ -12,9 +12,12 @@ const BEST: Rule = Rule::Least {
     text: "the head of the best list (least prio) of the active array",
 };
 
-impl OrderOne {
-    /// The choice on `cpu`: the tasks of both arrays.
-    pub(super) fn explain_pick_of(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+impl Explain for OrderOne {
+    fn name(&self) -> &'static str {
+        "o1"
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let Pick { task: chosen, prio: chosen_prio, swapped } = self.cpus[cpu.index()].pick;
         let curr = core.rq(cpu).curr;
         // The chosen one may stand in another list by now; it was the head of its old one.
@@ -54,7 +57,9 @@ impl OrderOne {
                 Fact::number("prio", prio),
                 Fact::number("position", position),
             ];
-            facts.extend(self.facts_of(task).into_iter().filter(|fact| fact.name != "prio"));
+            facts.extend(
+                self.explain_task(core, task).into_iter().filter(|fact| fact.name != "prio"),
+            );
             contest.candidates.push(Candidate {
                 who: Who::Task(task),
                 running,
@@ -66,8 +71,11 @@ impl OrderOne {
         into.contests.push(contest);
     }
 
-    /// The numbers of `task`.
-    pub(super) fn facts_of(&self, task: TaskId) -> Vec<Fact> {
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        Fact::prios(self.tasks[curr.index()].prio, self.tasks[woken.index()].prio)
+    }
+
+    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
         let entry = &self.tasks[task.index()];
         let mut facts = vec![Fact::number("prio", entry.prio)];
         if !entry.is_rt() {

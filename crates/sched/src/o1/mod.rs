@@ -41,7 +41,6 @@ mod tick;
 use crate::balance::early::CACHE_HOT;
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, TaskState};
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::kernels;
@@ -50,7 +49,7 @@ use arrays::{Arrays, Side};
 use balance::Balance;
 use rules::{MAX_PRIO, MAX_RT_PRIO, ON_RUNQUEUE_WEIGHT, Rules, Scale};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
 const SYNC_WAKEUPS: Tunable = Tunable::new(
     "sync_wakeups",
@@ -90,6 +89,7 @@ pub fn linux_2_6_0() -> Scheduler {
                 .into(),
         claims: CLAIMS,
         preempt: kernels::preempt(KernelVersion::release(2, 6, 0)),
+        costs: Costs::DEFAULT,
         tunables: vec![SYNC_WAKEUPS, CACHE_DECAY],
         digest: None,
         make: Make::new(|options, machine, _| {
@@ -118,6 +118,7 @@ pub fn linux_2_6_11() -> Scheduler {
             .into(),
         claims: CLAIMS_OF_DOMAINS,
         preempt: kernels::preempt(KernelVersion::release(2, 6, 11)),
+        costs: Costs::DEFAULT,
         tunables: vec![SYNC_WAKEUPS, CACHE_HOT],
         digest: None,
         make: Make::new(|options, machine, _| {
@@ -139,6 +140,7 @@ pub fn linux_2_6_22() -> Scheduler {
                  IDLE is OTHER; a program is taken to exec when the launcher releases it"
                 .into(),
         preempt: kernels::preempt(KernelVersion::release(2, 6, 22)),
+        costs: Costs::DEFAULT,
         make: Make::new(|options, machine, _| {
             let cache_hot = options.get(&CACHE_HOT.name);
             vec![Box::new(OrderOne::new(Rules::LINUX_2_6_22, options, cache_hot, machine))]
@@ -328,27 +330,6 @@ impl OrderOne {
         let prio = next.map_or(0, |next| self.tasks[next.index()].prio);
         self.cpus[cpu.index()].pick = Pick { task: next, prio, swapped };
         next
-    }
-}
-
-impl Explain for OrderOne {
-    fn name(&self) -> &'static str {
-        "o1"
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        vec![
-            Fact::number("running.prio", self.tasks[curr.index()].prio),
-            Fact::number("woken.prio", self.tasks[woken.index()].prio),
-        ]
-    }
-
-    fn explain_task(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(task)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{GlobalQueue, NONE};
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use schedlab_model::{CpuId, TaskId};
 
 const BEST: Rule = Rule::Greatest {
@@ -13,21 +13,12 @@ const BEST: Rule = Rule::Greatest {
 
 const NOT_TOLD: &str = "an idle CPU looks at the queue only when it is told of a task";
 
-impl GlobalQueue {
-    /// Tasks of the queue from the head on.
-    pub(super) fn queued(&self) -> impl Iterator<Item = TaskId> + '_ {
-        let mut at = self.head;
-        std::iter::from_fn(move || {
-            (at != NONE).then(|| {
-                let task = TaskId(at);
-                at = self.tasks[task.index()].next;
-                task
-            })
-        })
+impl Explain for GlobalQueue {
+    fn name(&self) -> &'static str {
+        "2.4"
     }
 
-    /// The choice on `cpu`: every task of the queue that may run there.
-    pub(super) fn explain_pick_of(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let state = &self.cpus[cpu.index()];
         let curr = core.rq(cpu).curr;
         let may_run = |task: &TaskId| self.can_schedule(core, task.0, cpu);
@@ -85,6 +76,31 @@ impl GlobalQueue {
         into.contests.push(contest);
     }
 
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        let cpu = core.task(curr).cpu;
+        let mm = Some(self.tasks[curr.index()].mm);
+        let of = |task: TaskId| self.goodness(&self.tasks[task.index()], cpu, mm);
+        vec![Fact::number("running.goodness", of(curr)), Fact::number("woken.goodness", of(woken))]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        self.facts_of(task, core.task(task).cpu)
+    }
+}
+
+impl GlobalQueue {
+    /// Tasks of the queue from the head on.
+    pub(super) fn queued(&self) -> impl Iterator<Item = TaskId> + '_ {
+        let mut at = self.head;
+        std::iter::from_fn(move || {
+            (at != NONE).then(|| {
+                let task = TaskId(at);
+                at = self.tasks[task.index()].next;
+                task
+            })
+        })
+    }
+
     /// The numbers of `task` for `cpu`.
     pub(super) fn facts_of(&self, task: TaskId, cpu: CpuId) -> Vec<Fact> {
         let entry = &self.tasks[task.index()];
@@ -103,13 +119,5 @@ impl GlobalQueue {
             facts.push(Fact::flag("ran_here", entry.processor == cpu.0));
         }
         facts
-    }
-
-    /// What the arrival of `woken` compared with running `curr`.
-    pub(super) fn preempt_facts(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        let cpu = core.task(curr).cpu;
-        let mm = Some(self.tasks[curr.index()].mm);
-        let of = |task: TaskId| self.goodness(&self.tasks[task.index()], cpu, mm);
-        vec![Fact::number("running.goodness", of(curr)), Fact::number("woken.goodness", of(woken))]
     }
 }

@@ -36,13 +36,12 @@ mod tests;
 
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, LockDomain};
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::kernels;
 use crate::scheduler::{Claims, Make, Scheduler};
 use goodness::{Look, NOBODY, goodness, max_counter, nice_to_ticks, recalculated};
-use schedlab_model::{CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
+use schedlab_model::{Costs, CpuId, KernelVersion, Machine, Nanos, Policy, SchedAttr, TaskId};
 
 const NO_YES: &[&str] = &["no", "yes"];
 
@@ -93,6 +92,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: kernels::preempt(KernelVersion::release(2, 4, 18)),
+        costs: Costs::DEFAULT,
         tunables: vec![PREV_FIRST, WAKE_TO, SYNC_WAKEUPS],
         digest: None,
         make: Make::new(|options, machine, _cgroups| {
@@ -316,24 +316,6 @@ impl GlobalQueue {
                 self.requeue(prev, true);
             }
         }
-    }
-}
-
-impl Explain for GlobalQueue {
-    fn name(&self) -> &'static str {
-        "2.4"
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        self.preempt_facts(core, woken, curr)
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(task, core.task(task).cpu)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::RtClass;
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use schedlab_model::{CpuId, Policy, TaskId};
 
 const BEST_PRIORITY: Rule = Rule::Least {
@@ -11,9 +11,12 @@ const BEST_PRIORITY: Rule = Rule::Least {
     text: "the best priority (least kernel prio), the head of its list",
 };
 
-impl RtClass {
-    /// The choice on `cpu`.
-    pub(super) fn explain_pick_rt(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+impl Explain for RtClass {
+    fn name(&self) -> &'static str {
+        "rt"
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let held_back = if self.is_cpu_throttled(cpu) {
             Some("real-time tasks have used their runtime of this period (sched_rt_runtime_us)")
         } else if core.is_pick_passed_down(cpu) {
@@ -39,7 +42,7 @@ impl RtClass {
                 contest.nr_omitted += 1;
                 continue;
             }
-            let mut facts = self.task_facts(core, task);
+            let mut facts = self.explain_task(core, task);
             facts.push(Fact::number("position", place.1));
             contest.candidates.push(Candidate {
                 who: Who::Task(task),
@@ -52,8 +55,11 @@ impl RtClass {
         into.contests.push(contest);
     }
 
-    /// The numbers of `task`.
-    pub(super) fn task_facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        Fact::prios(core.task(curr).prio, core.task(woken).prio)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
         let t = core.task(task);
         let mut facts = vec![
             Fact::number("prio", t.prio),

@@ -25,7 +25,6 @@ pub mod tunables;
 use crate::boundary::class::{Balances, ClassTraits, SchedClass};
 use crate::boundary::core::Core;
 use crate::boundary::domains::Domains;
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use cpupri::CpuPri;
 use queue::PrioLists;
@@ -206,27 +205,6 @@ impl RtClass {
             self.queues.requeue(task, true);
             core.resched_curr(cpu);
         }
-    }
-}
-
-impl Explain for RtClass {
-    fn name(&self) -> &'static str {
-        "rt"
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_rt(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        vec![
-            Fact::number("running.prio", core.task(curr).prio),
-            Fact::number("woken.prio", core.task(woken).prio),
-        ]
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core, task)
     }
 }
 

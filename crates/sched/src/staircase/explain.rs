@@ -5,7 +5,7 @@
 use super::tasks::Kind;
 use super::{FIRST_SLOT, Staircase, variants::Rules};
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use schedlab_model::{CpuId, TaskId};
 
 const BEST_SLOT: Rule = Rule::Least {
@@ -13,36 +13,12 @@ const BEST_SLOT: Rule = Rule::Least {
     text: "real-time first, then the best slot of the active array, the head of its list",
 };
 
-impl Staircase {
-    /// Tasks queued on `cpu` with their array (0 active, 1 expired), list and place in it, in the
-    /// order in which they would run.
-    fn places(&self, cpu: CpuId) -> Vec<(TaskId, [i32; 3])> {
-        let rq = self.rq(cpu);
-        let (active, expired) = (Self::lists(cpu, rq.active), Self::lists(cpu, rq.expired()));
-        let mut all: Vec<(TaskId, [i32; 3])> = Vec::new();
-        let groups = [
-            (&self.rt, cpu, 0, 0),
-            (&self.slots, active, 0, FIRST_SLOT),
-            (&self.slots, expired, 1, FIRST_SLOT),
-            // They wait for both arrays to be empty.
-            (&self.idle, cpu, 2, 0),
-        ];
-        for (lists, owner, array, first) in groups {
-            for task in lists.iter(owner) {
-                let (_, prio) = lists.position(task).expect("it is in this list");
-                let list = first + prio as i32;
-                let place = match all.last() {
-                    Some((_, [a, l, place])) if (*a, *l) == (array, list) => place + 1,
-                    _ => 0,
-                };
-                all.push((task, [array, list, place]));
-            }
-        }
-        all
+impl Explain for Staircase {
+    fn name(&self) -> &'static str {
+        self.rules.class_name()
     }
 
-    /// The choice on `cpu`.
-    pub(super) fn explain_pick_of(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let places = self.places(cpu);
         let rule = match places.len() {
             0 => Rule::Empty,
@@ -70,7 +46,7 @@ impl Staircase {
                 .zip(place)
                 .map(|(name, value)| Fact::number(name, value))
                 .collect();
-            facts.extend(self.facts_of(core, task));
+            facts.extend(self.explain_task(core, task));
             contest.candidates.push(Candidate {
                 who: Who::Task(task),
                 running,
@@ -82,8 +58,16 @@ impl Staircase {
         into.contests.push(contest);
     }
 
-    /// The numbers of `task`.
-    pub(super) fn facts_of(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        let cpu = core.task(woken).cpu;
+        vec![
+            Fact::number("running.prio", self.prio(curr)),
+            Fact::number("woken.prio", self.prio(woken)),
+            Fact::flag("woken.active", self.is_active(cpu, woken)),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
         let entry = self.entry(task);
         let unit = self.rules.unit_ns(core) as i64;
         let mut facts = vec![Fact::number("prio", self.prio(task))];
@@ -104,5 +88,34 @@ impl Staircase {
             facts.push(Fact::ns("quota", entry.quota.saturating_mul(unit)));
         }
         facts
+    }
+}
+
+impl Staircase {
+    /// Tasks queued on `cpu` with their array (0 active, 1 expired), list and place in it, in the
+    /// order in which they would run.
+    fn places(&self, cpu: CpuId) -> Vec<(TaskId, [i32; 3])> {
+        let rq = self.rq(cpu);
+        let (active, expired) = (Self::lists(cpu, rq.active), Self::lists(cpu, rq.expired()));
+        let mut all: Vec<(TaskId, [i32; 3])> = Vec::new();
+        let groups = [
+            (&self.rt, cpu, 0, 0),
+            (&self.slots, active, 0, FIRST_SLOT),
+            (&self.slots, expired, 1, FIRST_SLOT),
+            // They wait for both arrays to be empty.
+            (&self.idle, cpu, 2, 0),
+        ];
+        for (lists, owner, array, first) in groups {
+            for task in lists.iter(owner) {
+                let (_, prio) = lists.position(task).expect("it is in this list");
+                let list = first + prio as i32;
+                let place = match all.last() {
+                    Some((_, [a, l, place])) if (*a, *l) == (array, list) => place + 1,
+                    _ => 0,
+                };
+                all.push((task, [array, list, place]));
+            }
+        }
+        all
     }
 }

@@ -47,7 +47,6 @@ mod variants;
 use crate::balance::early::{Balancer, CACHE_HOT, look, versions};
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use crate::rt::queue::PrioLists;
@@ -304,29 +303,6 @@ impl Staircase {
             // Its time ran out between ticks.
             self.entitlement_is_over(cpu, task);
         }
-    }
-}
-
-impl Explain for Staircase {
-    fn name(&self) -> &'static str {
-        self.rules.class_name()
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        let cpu = core.task(woken).cpu;
-        vec![
-            Fact::number("running.prio", self.prio(curr)),
-            Fact::number("woken.prio", self.prio(woken)),
-            Fact::flag("woken.active", self.is_active(cpu, woken)),
-        ]
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(core, task)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::kernels;
 use crate::scheduler::{Claims, Make, Scheduler};
 use schedlab_model::time::NSEC_PER_USEC;
-use schedlab_model::{KernelVersion, Machine, Nanos};
+use schedlab_model::{Costs, KernelVersion, Machine, Nanos};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +108,7 @@ pub fn sd_0_48() -> Scheduler {
             .into(),
         claims: CLAIMS,
         preempt: kernels::preempt(KernelVersion::release(2, 6, 22)),
+        costs: Costs::DEFAULT,
         tunables: vec![RR_INTERVAL, INTERACTIVE, SYNC_WAKEUPS, CACHE_HOT],
         digest: None,
         make: Make::new(|options, machine, _| {

@@ -4,7 +4,7 @@
 
 use super::Global;
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use crate::textbook::pool::Pool;
 use crate::textbook::rules::Discipline;
 use schedlab_model::{CpuId, TaskId};
@@ -25,21 +25,12 @@ pub(super) enum Pick {
     Next(TaskId),
 }
 
-impl Pick {
-    /// The task that was picked.
-    pub fn task(self) -> Option<TaskId> {
-        match self {
-            Self::Nobody => None,
-            Self::Keeps(task) | Self::Outranks(task) | Self::Best(task) | Self::Next(task) => {
-                Some(task)
-            }
-        }
+impl<D: Discipline> Explain for Global<D> {
+    fn name(&self) -> &'static str {
+        self.rules.name()
     }
-}
 
-impl<D: Discipline> Global<D> {
-    /// The choice on `cpu`.
-    pub(super) fn explain_pick_of(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let pick = self.turns[cpu.index()].pick;
         let (chosen, considers_running) = match pick {
             Pick::Nobody => {
@@ -72,7 +63,7 @@ impl<D: Discipline> Global<D> {
             running: curr == Some(task),
             considered: (considers_running || running != Some(task)) && !gives_up(task),
             chosen: task == chosen,
-            facts: self.facts_of(core, task),
+            facts: self.explain_task(core, task),
         };
         let rule = match pick {
             Pick::Keeps(_) if self.rules.preemptive() => {
@@ -95,8 +86,17 @@ impl<D: Discipline> Global<D> {
         });
     }
 
-    /// The numbers of `task`.
-    pub(super) fn facts_of(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        if !self.rules.preemptive() {
+            return Vec::new();
+        }
+        vec![
+            Fact::number("running.rank", self.rules.rank(core, curr)),
+            Fact::number("woken.rank", self.rules.rank(core, woken)),
+        ]
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
         let mut facts = self.rules.facts(core, task);
         if self.rules.preemptive() {
             facts.push(Fact::number("rank", self.rules.rank(core, task)));
@@ -107,15 +107,16 @@ impl<D: Discipline> Global<D> {
         }
         facts
     }
+}
 
-    /// What the arrival of `woken` compared with running `curr`.
-    pub(super) fn preempt_facts(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        if !self.rules.preemptive() {
-            return Vec::new();
+impl Pick {
+    /// The task that was picked.
+    pub fn task(self) -> Option<TaskId> {
+        match self {
+            Self::Nobody => None,
+            Self::Keeps(task) | Self::Outranks(task) | Self::Best(task) | Self::Next(task) => {
+                Some(task)
+            }
         }
-        vec![
-            Fact::number("running.rank", self.rules.rank(core, curr)),
-            Fact::number("woken.rank", self.rules.rank(core, woken)),
-        ]
     }
 }

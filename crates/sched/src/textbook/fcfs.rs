@@ -12,7 +12,7 @@ use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rules::{Discipline, Positions, TurnEnd};
-use schedlab_model::{Nanos, Preempt, TaskId};
+use schedlab_model::{Costs, Nanos, Preempt, TaskId};
 
 /// Registry entry.
 pub fn scheduler() -> Scheduler {
@@ -28,6 +28,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: vec![],
         digest: None,
         make: Make::new(|_, machine, _| {

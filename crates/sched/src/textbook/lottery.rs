@@ -22,7 +22,7 @@ use crate::textbook::pool::Tickets;
 use crate::textbook::rr::QUANTUM;
 use crate::textbook::rules::{Discipline, TurnEnd};
 use schedlab_model::weights::nice_weight;
-use schedlab_model::{Nanos, Preempt, TaskId};
+use schedlab_model::{Costs, Nanos, Preempt, TaskId};
 
 const COMPENSATION: Tunable = Tunable::new(
     "compensation",
@@ -49,6 +49,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: vec![QUANTUM, COMPENSATION],
         digest: None,
         make: Make::new(|options, machine, _| {

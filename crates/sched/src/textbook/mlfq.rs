@@ -25,10 +25,10 @@ use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
-use crate::textbook::rr::QUANTUM_MAX;
+use crate::textbook::rr::{QUANTUM_MAX, QUANTUM_MIN};
 use crate::textbook::rules::{Discipline, Ring, Sequence, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{Nanos, Preempt, TaskId};
+use schedlab_model::{Costs, Nanos, Preempt, TaskId};
 
 /// Most queues.
 const QUEUES_MAX: usize = 8;
@@ -61,7 +61,7 @@ const TUNABLES: &[Tunable] = &[
     ),
     Tunable::new(
         QUANTUM_NAMES[0],
-        TunableKind::Time { min: 1, max: QUANTUM_MAX },
+        TunableKind::Time { min: QUANTUM_MIN, max: QUANTUM_MAX },
         8 * NSEC_PER_MSEC,
         "quantum of queue 0",
     ),
@@ -115,6 +115,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: TUNABLES.to_vec(),
         digest: None,
         make: Make::new(|options, machine, _| {

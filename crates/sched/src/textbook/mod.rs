@@ -40,7 +40,6 @@ pub mod vtime;
 
 use crate::boundary::class::{ClassTraits, SchedClass};
 use crate::boundary::core::{Core, LockDomain};
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::textbook::pool::Pool;
 use crate::textbook::rules::{Discipline, Ring, TurnEnd};
@@ -335,24 +334,6 @@ impl<D: Discipline> Global<D> {
                 self.set_turn_end(core, cpu, length);
             }
         }
-    }
-}
-
-impl<D: Discipline> Explain for Global<D> {
-    fn name(&self) -> &'static str {
-        self.rules.name()
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_of(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        self.preempt_facts(core, woken, curr)
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.facts_of(core, task)
     }
 }
 

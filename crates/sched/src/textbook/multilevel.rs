@@ -25,7 +25,7 @@ use crate::textbook::pool::Ordered;
 use crate::textbook::rr::{QUANTUM_DEFAULT, QUANTUM_MAX};
 use crate::textbook::rules::{Discipline, Positions, Ring, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{CpuId, Nanos, Policy, Preempt, SchedAttr, TaskId};
+use schedlab_model::{Costs, CpuId, Nanos, Policy, Preempt, SchedAttr, TaskId};
 
 const fn quantum(name: &'static str, default: Nanos, text: &'static str) -> Tunable {
     Tunable::new(name, TunableKind::Time { min: 0, max: QUANTUM_MAX }, default, text)
@@ -64,6 +64,7 @@ pub fn multilevel() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: vec![QUANTUM_REALTIME, QUANTUM_FOREGROUND, QUANTUM_BACKGROUND],
         digest: None,
         make: Make::new(|options, machine, _| {

@@ -27,7 +27,7 @@ use crate::textbook::pool::{Ordered, Pool};
 use crate::textbook::rr::QUANTUM;
 use crate::textbook::rules::{Discipline, Positions, Ring, TurnEnd};
 use schedlab_model::time::NSEC_PER_SEC;
-use schedlab_model::{CpuId, Machine, Nanos, Preempt, TaskId};
+use schedlab_model::{Costs, CpuId, Machine, Nanos, Preempt, TaskId};
 use std::collections::BTreeSet;
 
 /// Best level that aging can reach.
@@ -60,6 +60,7 @@ pub fn priority() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: vec![AGING, AGING_RESET],
         digest: None,
         make: Make::new(|options, machine, _| {

@@ -11,18 +11,20 @@ use crate::boundary::options::{Options, Tunable, TunableKind};
 use crate::scheduler::{Claims, Make, Scheduler};
 use crate::textbook::Global;
 use crate::textbook::fcfs::Fifo;
-use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{Nanos, Preempt};
+use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
+use schedlab_model::{Costs, Nanos, Preempt};
 
 /// Default quantum: what Linux gives a SCHED_RR task (`RR_TIMESLICE`, include/linux/sched/rt.h).
 pub const QUANTUM_DEFAULT: Nanos = 100 * NSEC_PER_MSEC;
+/// Shortest quantum that may be set: a switch costs more, so that nearly no work would be done.
+pub const QUANTUM_MIN: Nanos = NSEC_PER_USEC;
 /// Longest quantum that may be set.
 pub const QUANTUM_MAX: Nanos = 3_600 * NSEC_PER_SEC;
 
 /// The tunable `quantum` of every scheduler with one quantum.
 pub const QUANTUM: Tunable = Tunable::new(
     "quantum",
-    TunableKind::Time { min: 1, max: QUANTUM_MAX },
+    TunableKind::Time { min: QUANTUM_MIN, max: QUANTUM_MAX },
     QUANTUM_DEFAULT,
     "longest stay on a CPU while others wait",
 );
@@ -41,6 +43,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: vec![QUANTUM],
         digest: None,
         make: Make::new(|options: &Options, machine, _| {

@@ -20,7 +20,7 @@ use crate::textbook::Global;
 use crate::textbook::pool::Ordered;
 use crate::textbook::rules::{Discipline, Positions, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{Machine, Nanos, Preempt, TaskId};
+use schedlab_model::{Costs, Machine, Nanos, Preempt, TaskId};
 
 const SOURCE: &str = "Silberschatz, Galvin, Gagne: Operating System Concepts, CPU scheduling";
 const LEAVES_OUT: &str = "policies, priorities and nice values are ignored";
@@ -55,6 +55,7 @@ pub fn sjf() -> Scheduler {
         leaves_out: LEAVES_OUT.into(),
         claims: EXACT,
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: vec![],
         digest: None,
         make: Make::new(|_, machine, _| vec![Box::new(class("sjf", false, None, machine))]),
@@ -81,6 +82,7 @@ pub fn sjf_predicted() -> Scheduler {
         leaves_out: LEAVES_OUT.into(),
         claims: PREDICTED,
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: TUNABLES.to_vec(),
         digest: None,
         make: Make::new(|options, machine, _| {

@@ -25,7 +25,7 @@ use crate::textbook::pool::Ordered;
 use crate::textbook::rr::QUANTUM;
 use crate::textbook::rules::{Discipline, TurnEnd};
 use schedlab_model::weights::nice_weight;
-use schedlab_model::{Nanos, Preempt, TaskId};
+use schedlab_model::{Costs, Nanos, Preempt, TaskId};
 
 /// Registry entry.
 pub fn scheduler() -> Scheduler {
@@ -42,6 +42,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::ZERO,
         tunables: vec![QUANTUM],
         digest: None,
         make: Make::new(|options, machine, _| {

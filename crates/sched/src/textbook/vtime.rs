@@ -24,7 +24,7 @@ use crate::textbook::pool::Ordered;
 use crate::textbook::rules::{Discipline, Sequence, TurnEnd};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
 use schedlab_model::weights::task_weight;
-use schedlab_model::{Nanos, Preempt, TaskId};
+use schedlab_model::{Costs, Nanos, Preempt, TaskId};
 
 /// SCX_SLICE_DFL.
 const SLICE_DEFAULT: Nanos = 20 * NSEC_PER_MSEC;
@@ -53,6 +53,7 @@ pub fn scheduler() -> Scheduler {
             needs_burst: false,
         },
         preempt: Preempt::Full,
+        costs: Costs::DEFAULT,
         tunables: vec![SLICE],
         digest: None,
         make: Make::new(|options: &Options, machine, _| {

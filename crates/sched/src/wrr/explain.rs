@@ -6,7 +6,7 @@ use super::WrrClass;
 use super::transition::{decile, stage};
 use super::tree::Member;
 use crate::boundary::core::Core;
-use crate::boundary::explain::{Candidate, Contest, Explanation, Fact, Rule, Who};
+use crate::boundary::explain::{Candidate, Contest, Explain, Explanation, Fact, Rule, Who};
 use schedlab_model::{CgroupId, CpuId, TaskId};
 
 const BEST_PRIORITY: Rule = Rule::Least {
@@ -14,9 +14,12 @@ const BEST_PRIORITY: Rule = Rule::Least {
     text: "the best priority (least prio), the head of its list",
 };
 
-impl WrrClass {
-    /// The choice on `cpu`: with groups one contest a level.
-    pub(super) fn explain_pick_wrr(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
+impl Explain for WrrClass {
+    fn name(&self) -> &'static str {
+        "wrr"
+    }
+
+    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         let mut queue = cpu.0;
         loop {
             let contest = self.contest(core, cpu, queue, into);
@@ -29,6 +32,36 @@ impl WrrClass {
         }
     }
 
+    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
+        Fact::prios(self.task(curr).prio, self.task(woken).prio)
+    }
+
+    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
+        let entry = self.task(task);
+        let ground = if self.in_background(core, task) { "background" } else { "foreground" };
+        let mut facts = vec![
+            Fact::number("prio", entry.prio),
+            Fact::word("ground", ground),
+            Fact::number("ticks_left", entry.ticks_left),
+            Fact::number("slice_ticks", self.slice(core, task, entry.prio)),
+        ];
+        if self.variant.draws.is_none() {
+            return facts;
+        }
+        facts.push(Fact::number("decile", decile(entry.prio)));
+        facts.push(Fact::number("stage", stage(entry.prio)));
+        facts.push(Fact::number("times", entry.times));
+        if let Some(draw) = entry.draw {
+            facts.push(Fact::number("last_draw", draw.drawn));
+            facts.push(Fact::number("promotes_below", draw.promotes_below));
+            facts.push(Fact::number("demotes_above", draw.demotes_above));
+            facts.push(Fact::word("last_move", draw.outcome.word()));
+        }
+        facts
+    }
+}
+
+impl WrrClass {
     fn contest(&self, core: &Core, cpu: CpuId, queue: u32, into: &Explanation) -> Contest {
         let nr_members = self.tree.members(queue).count();
         let rule = match nr_members {
@@ -49,7 +82,7 @@ impl WrrClass {
                 continue;
             }
             let mut facts = match member {
-                Member::Task(task) => self.task_facts(core, task),
+                Member::Task(task) => self.explain_task(core, task),
                 Member::Group(_) => vec![Fact::number("prio", prio)],
             };
             facts.push(Fact::number("position", place.1));
@@ -78,30 +111,5 @@ impl WrrClass {
                 Who::Group(CgroupId(self.tree.group_of(queue).unwrap_or_default()))
             }
         }
-    }
-
-    /// The numbers of `task`.
-    pub(super) fn task_facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        let entry = self.task(task);
-        let ground = if self.in_background(core, task) { "background" } else { "foreground" };
-        let mut facts = vec![
-            Fact::number("prio", entry.prio),
-            Fact::word("ground", ground),
-            Fact::number("ticks_left", entry.ticks_left),
-            Fact::number("slice_ticks", self.slice(core, task, entry.prio)),
-        ];
-        if self.variant.draws.is_none() {
-            return facts;
-        }
-        facts.push(Fact::number("decile", decile(entry.prio)));
-        facts.push(Fact::number("stage", stage(entry.prio)));
-        facts.push(Fact::number("times", entry.times));
-        if let Some(draw) = entry.draw {
-            facts.push(Fact::number("last_draw", draw.drawn));
-            facts.push(Fact::number("promotes_below", draw.promotes_below));
-            facts.push(Fact::number("demotes_above", draw.demotes_above));
-            facts.push(Fact::word("last_move", draw.outcome.word()));
-        }
-        facts
     }
 }

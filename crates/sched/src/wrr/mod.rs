@@ -36,7 +36,6 @@ mod variants;
 
 use crate::boundary::class::{ClassTraits, SchedClass, select_idle_cpu};
 use crate::boundary::core::{Core, PreemptCheck};
-use crate::boundary::explain::{Explain, Explanation, Fact};
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use crate::boundary::options::Options;
 use schedlab_model::{CgroupSpec, CpuId, Machine, Nanos, Policy, TaskId};
@@ -215,27 +214,6 @@ impl WrrClass {
     /// Whether `cpu` runs a task of this class or a higher one, so that what waits there waits.
     fn is_held(core: &Core, cpu: CpuId, class: u8) -> bool {
         core.rq(cpu).curr.is_some_and(|curr| core.task(curr).class <= class)
-    }
-}
-
-impl Explain for WrrClass {
-    fn name(&self) -> &'static str {
-        "wrr"
-    }
-
-    fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
-        self.explain_pick_wrr(core, cpu, into);
-    }
-
-    fn explain_preempt(&self, _core: &Core, woken: TaskId, curr: TaskId) -> Vec<Fact> {
-        vec![
-            Fact::number("running.prio", self.task(curr).prio),
-            Fact::number("woken.prio", self.task(woken).prio),
-        ]
-    }
-
-    fn explain_task(&self, core: &Core, task: TaskId) -> Vec<Fact> {
-        self.task_facts(core, task)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::fair::{FairClass, rules::Rules, tunables as fair};
 use crate::rt::{RtClass, RtOptions, tunables as rt};
 use crate::scheduler::{Claims, Make, Scheduler};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC};
-use schedlab_model::{CgroupSpec, Machine, Policy, Preempt};
+use schedlab_model::{CgroupSpec, Costs, Machine, Policy, Preempt};
 
 /// When a task that has used up its slice gets a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -144,6 +144,7 @@ pub fn wrr() -> Scheduler {
                 .into(),
         claims: CLAIMS,
         preempt: Preempt::Full,
+        costs: Costs::DEFAULT,
         tunables: [OWN, fair::CFS, rt::TUNABLES].concat(),
         digest: None,
         make: Make::new(|options, machine, cgroups| stack(BASIC, options, machine, cgroups)),

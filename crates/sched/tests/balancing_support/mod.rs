@@ -8,7 +8,7 @@ use schedlab_model::{CgroupSpec, CpuId, Machine, SchedAttr, TaskId, Topology};
 use schedlab_sched::fair::FairClass;
 use schedlab_sched::fair::rules::Rules;
 use schedlab_sched::fair::tunables;
-use schedlab_sched::registry;
+use schedlab_sched::kernels::MODELS;
 use schedlab_sched::rt::Bandwidth;
 use schedlab_sched::{Options, WakeFlags, WakeKind};
 
@@ -25,7 +25,8 @@ pub fn kernel_with(rules: Rules, machine: &Machine, bandwidth: Bandwidth) -> Ker
 /// A kernel at HZ 250 whose scheduler has these tunables set otherwise.
 pub fn kernel_set(rules: Rules, topology: Topology, set: &[(&str, u64)]) -> Kernel<FairClass> {
     let machine = Machine { topology: topology.clone(), ..Machine::flat(topology.nr_cpus()) };
-    let declared = &registry::find(rules.name).expect("a registered scheduler").tunables;
+    let model = MODELS.iter().find(|model| model.fair == rules).expect("rules of a model");
+    let declared = &model.tunables();
     let mut options = Options::defaults(declared);
     for (name, value) in set {
         options.set(declared, name, *value).expect("the scheduler has it");

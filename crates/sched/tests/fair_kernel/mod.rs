@@ -9,7 +9,7 @@ use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CgroupId, CgroupSpec, CpuId, Machine, Nanos, Policy, SchedAttr, TaskId};
 use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::fair::{FairClass, rules::Rules};
-use schedlab_sched::registry;
+use schedlab_sched::kernels::{MODELS, Model};
 use schedlab_sched::{Core, DequeueFlags, EnqueueFlags, Options, SchedClass, WakeFlags, WakeKind};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -67,11 +67,15 @@ impl Setup {
 
     pub fn build(self) -> Kernel {
         let machine = Machine { hz: self.hz, ..Machine::flat(self.nr_cpus) };
-        let info = registry::find(self.rules.name).expect("a registered scheduler");
-        let mut options = Options::defaults(&info.tunables);
-        options.set(&info.tunables, "scaling_cpus", self.scaling_cpus).unwrap();
+        let is_like = |model: &&Model| {
+            let random_period_offset = model.fair.random_period_offset;
+            model.fair == Rules { random_period_offset, ..self.rules }
+        };
+        let tunables = MODELS.iter().find(is_like).expect("rules of a model").tunables();
+        let mut options = Options::defaults(&tunables);
+        options.set(&tunables, "scaling_cpus", self.scaling_cpus).unwrap();
         for (name, value) in &self.set {
-            options.set(&info.tunables, name, *value).unwrap();
+            options.set(&tunables, name, *value).unwrap();
         }
         let rules = self.rules.with_features(&options);
         let class = FairClass::new(rules, &options, &machine, &self.groups);
