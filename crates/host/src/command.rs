@@ -16,12 +16,12 @@ use crate::pace::Pace;
 use crate::plan::{Output, RunPlan, Work};
 use crate::procfs;
 use crate::recorder::convert::Names;
-use crate::session::{self, RecorderChoice, warning};
+use crate::session::{self, RecorderChoice};
 use crate::sys::ExecImage;
 use crate::traps::Watch;
 use schedlab_model::trace::{TaskInfo, TraceSink};
 use schedlab_model::{CpuMask, Event, EventKind, Nanos, SchedAttr, TaskId};
-use schedlab_run::CopyResult;
+use schedlab_run::{CopyResult, Warning};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
@@ -228,10 +228,7 @@ pub(crate) fn play(
     machine::add_run_settings(&mut host);
     let is_unknown = |task: &TaskOutcome| task.ended_ns.is_none();
     if host.source == session::SOURCE_SCHEDSTAT && host.tasks.iter().any(is_unknown) {
-        host.warnings.push(warning(
-            "measures-absent",
-            "Without a trace the wall time of a copy that ends before an earlier one is unknown.",
-        ));
+        host.warnings.push(Warning::wall_time_absent());
     }
     let copies =
         host.tasks.iter().zip(exits).map(|(task, exit)| copy_outcome(task, exit)).collect();

@@ -9,7 +9,7 @@ use crate::outcome::{self, HostOutcome, SelfCheck};
 use crate::pace::Pace;
 use crate::plan::{RunPlan, Work};
 use crate::recorder::convert::Names;
-use crate::session::{self, RecorderChoice, Session, warning};
+use crate::session::{self, RecorderChoice, Session};
 use crate::traps::Watch;
 use crate::{machine, procfs, refuse, sys, waiting};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
@@ -133,20 +133,10 @@ impl HostLane {
         let uses_rt = workload.tasks.iter().any(|task| task.attr.policy.is_rt());
         outcome.warnings.extend(watch.finish(uses_rt, &outcome));
         if adjustments.clamps_dropped {
-            outcome.warnings.push(warning(
-                "util-clamp",
-                "util_min and util_max were left out: this kernel has no CONFIG_UCLAMP_TASK.",
-            ));
+            outcome.warnings.push(Warning::util_clamp());
         }
         if adjustments.priority_capped {
-            outcome.warnings.push(warning(
-                "rt-priority-capped",
-                format!(
-                    "Real-time priorities above {} were lowered to it, so that the launcher can \
-                    end the run: the order among them is lost.",
-                    attr::TASK_PRIORITY_MAX
-                ),
-            ));
+            outcome.warnings.push(Warning::rt_priority_capped(attr::TASK_PRIORITY_MAX));
         }
         outcome.warnings.extend(waiting::warnings(&outcome, &memory, &plan.objects));
         outcome.machine = machine::info(&request.cpus);
@@ -272,50 +262,20 @@ pub fn collect(memory: &RunMemory, session: Session, has_specs: bool) -> HostOut
 /// What the run itself shows.
 fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut add = |code: &str, text: String| warnings.push(warning(code, text));
     if outcome.nr_lost_events > 0 {
-        add(
-            "lost-events",
-            format!(
-                "The recorder lost {} events; their times stand in the trace. Measures of the \
-                tasks concerned are uncertain.",
-                outcome.nr_lost_events
-            ),
-        );
+        warnings.push(Warning::lost_events(outcome.nr_lost_events));
     }
     if outcome.nr_inferred_events > 0 {
-        add(
-            "inferred-events",
-            format!(
-                "Switches and wake-ups of the run that the kernel did not trace: {} (seen around \
-                the threads of a hypervisor's agent). They were inferred when the task left the \
-                CPU again, with the scheduler's own time stamp; how a task left that left unseen \
-                can be wrong.",
-                outcome.nr_inferred_events
-            ),
-        );
+        warnings.push(Warning::inferred_events(outcome.nr_inferred_events));
     }
     if outcome.nr_lost_marks > 0 {
-        add(
-            "lost-marks",
-            format!(
-                "Tasks marked progress or waits faster than it could be read: {} marks are \
-                missing.",
-                outcome.nr_lost_marks
-            ),
-        );
+        warnings.push(Warning::lost_marks(outcome.nr_lost_marks));
     }
     if outcome.was_limited {
-        add("limit-reached", "The run did not end by itself: the limit ended it.".into());
+        warnings.push(Warning::limit_reached());
     }
     if outcome.nr_leftover > 0 {
-        add(
-            "leftover-processes",
-            format!(
-                "{} processes outlived the command that started them and were ended.",
-                outcome.nr_leftover
-            ),
-        );
+        warnings.push(Warning::leftover_processes(outcome.nr_leftover));
     }
     warnings.extend(check_warnings(outcome));
     warnings
@@ -324,30 +284,15 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
 /// What the run's check of its own numbers shows.
 fn check_warnings(outcome: &HostOutcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut add = |code: &str, text: String| warnings.push(warning(code, text));
     let check = &outcome.check;
     if let Some(ppm) = check.calibration_error_ppm.filter(|ppm| *ppm > CALIBRATION_ERROR_PPM_MAX) {
-        add(
-            "calibration",
-            format!(
-                "Run operations used {} % other CPU time than asked for (allowed: 2 %).",
-                ppm as f64 / 10_000.0
-            ),
-        );
+        warnings.push(Warning::calibration(ppm as f64 / 10_000.0));
     }
     let off = check.run_delay_error_ppm.unwrap_or(0);
     let per_wait = check.run_delay_error_ns_per_wait.unwrap_or(0);
     let missing = check.nr_waits_off.unwrap_or(0);
     if off > RUN_DELAY_ERROR_PPM_MAX || missing > 0 {
-        add(
-            "run-delay-mismatch",
-            format!(
-                "The trace's run delay differs from /proc/PID/schedstat by {} % ({per_wait} ns \
-                for each wait, {missing} waits on one side only; allowed: 0.1 %). Waits as short \
-                as that difference are not to be trusted, and none if waits are missing.",
-                off as f64 / 10_000.0
-            ),
-        );
+        warnings.push(Warning::run_delay_mismatch(off as f64 / 10_000.0, per_wait, missing));
     }
     if let Some(task) = outcome.tasks.iter().find(|task| {
         task.exit_code.is_some_and(|code| code < 0)
@@ -355,10 +300,7 @@ fn check_warnings(outcome: &HostOutcome) -> Vec<Warning> {
             && !outcome.was_limited
             && task.exit_code != Some(-libc::SIGKILL)
     }) {
-        add(
-            "task-crashed",
-            format!("Task {} was ended by signal {}.", task.name, -task.exit_code.unwrap_or(0)),
-        );
+        warnings.push(Warning::task_crashed(&task.name, -task.exit_code.unwrap_or(0)));
     }
     warnings
 }

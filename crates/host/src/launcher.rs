@@ -25,6 +25,7 @@ use crate::procfs;
 use crate::sys::{self, Pollable, RawSchedAttr};
 use schedlab_model::CpuMask;
 use stage::Staying;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::IntoRawFd;
@@ -49,6 +50,8 @@ struct Launcher<'a> {
     signals: i32,
     /// Commands that stay beside a program.
     staying: Vec<Staying>,
+    /// Processes that a command left running, and that were killed.
+    leftover: BTreeSet<u32>,
 }
 
 /// Body of the launcher process; `control` is the end of the pipe to read from. Never returns.
@@ -68,7 +71,8 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
         }
     };
     sys::raise_file_limit();
-    let mut launcher = Launcher { plan, memory, control, signals, staying: Vec::new() };
+    let mut launcher =
+        Launcher { plan, memory, control, signals, staying: Vec::new(), leftover: BTreeSet::new() };
     let result = launcher.whole_run();
     launcher.clean_up();
     match result {
@@ -401,22 +405,57 @@ impl Launcher<'_> {
     }
 
     /// Ends whoever still lives and reads everybody's last counters.
-    fn kill_and_count(&self) {
+    fn kill_and_count(&mut self) {
+        self.kill_below();
+        let mut nr_killed = 0;
         let mut index = 0;
         // A task that forks while it is being killed may still add one slot.
         while index < self.memory.nr_slots() {
-            for rest in index..self.memory.nr_slots() {
+            let nr_slots = self.memory.nr_slots();
+            for rest in (nr_killed..nr_slots).chain([index]) {
                 let pid = self.memory.slot(rest).pid.load(Ordering::Acquire);
                 if pid != 0 {
                     sys::kill_now(pid as i32);
                 }
             }
+            nr_killed = nr_slots;
             let slot = self.memory.slot(index);
             let pid = slot.pid.load(Ordering::Acquire);
             if pid != 0 {
                 count_and_reap(slot, pid);
             }
             index += 1;
+        }
+    }
+
+    /// Kills what the copies of a command have started, before anybody waits for a copy: under a
+    /// real-time policy a busy descendant can keep its killed parent from ever ending. What a
+    /// program's own steps have started stays, until they have ended it.
+    fn kill_below(&mut self) {
+        if !matches!(self.plan.work, Work::Command { .. }) {
+            return;
+        }
+        let copies: BTreeSet<u32> = (0..self.memory.nr_slots())
+            .map(|index| self.memory.slot(index).pid.load(Ordering::Acquire))
+            .collect();
+        for pid in &copies {
+            sys::kill_now(*pid as i32);
+        }
+        let mut seen = copies.clone();
+        // Who is to be killed forks no more: each round finds those that were forked before.
+        loop {
+            let below: Vec<u32> = match &self.plan.program {
+                None => procfs::descendants(sys::getpid()),
+                Some(_) => copies.iter().flat_map(|pid| procfs::descendants(*pid)).collect(),
+            };
+            let new: Vec<u32> = below.into_iter().filter(|pid| seen.insert(*pid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for pid in new.into_iter().filter(|pid| !procfs::has_ended(*pid)) {
+                self.leftover.insert(pid);
+                sys::kill_now(pid as i32);
+            }
         }
     }
 
@@ -445,8 +484,8 @@ impl Launcher<'_> {
     /// Leaves nothing behind: no process, no group, no file.
     fn clean_up(&mut self) {
         self.clear_stage();
-        let leftover = kill_descendants();
-        self.memory.header().nr_leftover.store(leftover, Ordering::Relaxed);
+        kill_descendants(&mut self.leftover);
+        self.memory.header().nr_leftover.store(self.leftover.len() as u32, Ordering::Relaxed);
         let usage = sys::usage_of_children();
         let used_us = usage.user_us + usage.system_us;
         self.memory.header().descendants_cpu_us.store(used_us, Ordering::Relaxed);
@@ -575,25 +614,24 @@ fn count_and_reap(slot: &Slot, pid: u32) {
     }
 }
 
-/// Kills and reaps whatever descends from the caller, orphans included; gives how many still lived.
-fn kill_descendants() -> u32 {
-    let mut killed = 0;
+/// Kills and reaps whatever descends from the caller, orphans included; adds those that still lived
+/// to `killed`.
+fn kill_descendants(killed: &mut BTreeSet<u32>) {
     loop {
-        let children = procfs::children(sys::getpid());
-        let mut found_alive = 0;
-        for pid in &children {
-            if !matches!(sys::wait_peek(Some(*pid), false), Ok(Some(_))) {
-                found_alive += 1;
-                sys::kill_now(*pid as i32);
+        for pid in procfs::descendants(sys::getpid()) {
+            if !procfs::has_ended(pid) && killed.insert(pid) {
+                sys::kill_now(pid as i32);
             }
         }
-        killed += found_alive;
-        match sys::wait_peek(None, true) {
-            Ok(Some(pid)) => {
-                let _ = sys::reap(pid);
-            }
+        // Waits for one, then takes all that have ended.
+        let mut ended = sys::wait_peek(None, true);
+        if !matches!(ended, Ok(Some(_))) {
             // No child is left.
-            _ => return killed,
+            return;
+        }
+        while let Ok(Some(pid)) = ended {
+            let _ = sys::reap(pid);
+            ended = sys::wait_peek(None, false);
         }
     }
 }

@@ -47,6 +47,11 @@ pub fn is_sleeping(pid: u32) -> bool {
     state(pid) == Some('S')
 }
 
+/// Whether the process has ended: it is gone, or a zombie.
+pub fn has_ended(pid: u32) -> bool {
+    matches!(state(pid), None | Some('Z' | 'X'))
+}
+
 /// Whether a process that has exited has yet to leave its CPU for good: until then the kernel calls
 /// it `running` (proc(5), /proc/PID/syscall), afterwards it is in no system call. A file that
 /// cannot be read says nothing.
@@ -91,10 +96,37 @@ pub fn threads(pid: u32) -> Vec<u32> {
     threads
 }
 
+/// Whether process ids are those that the kernel traces: not in a container. Where /proc does not
+/// say, they are taken for them.
+pub fn is_in_initial_pid_namespace() -> bool {
+    // PROC_PID_INIT_INO, include/linux/proc_ns.h.
+    const INITIAL: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").map_or(true, |link| link.as_os_str() == INITIAL)
+}
+
+/// Every process below `pid`: its children, theirs, and so on, each after its parent.
+pub fn descendants(pid: u32) -> Vec<u32> {
+    let mut found = children(pid);
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next];
+        for thread in threads(parent) {
+            let path = format!("/proc/{parent}/task/{thread}/children");
+            found.extend(numbers(&fs::read_to_string(path).unwrap_or_default()));
+        }
+        next += 1;
+    }
+    found
+}
+
+fn numbers(text: &str) -> impl Iterator<Item = u32> {
+    text.split_whitespace().filter_map(|field| field.parse().ok())
+}
+
 /// Children of a process with one thread.
 pub fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace().filter_map(|field| field.parse().ok()).collect()
+    numbers(&text).collect()
 }
 
 /// Name of a task (comm).

@@ -8,7 +8,7 @@ use crate::lane::{HostLane, HostRequest, LIMIT_NS_DEFAULT};
 use crate::outcome::{HostOutcome, TaskOutcome};
 use crate::pace::Pace;
 use crate::program::run_program;
-use crate::session::{RecorderChoice, SOURCE_BPF, warning};
+use crate::session::{RecorderChoice, SOURCE_BPF};
 use schedlab_metrics::{RunMeasures, TaskMeasures, totals, user_system};
 use schedlab_model::time::NSEC_PER_USEC;
 use schedlab_model::{TraceSink, Workload};
@@ -128,10 +128,7 @@ fn run_of_program(
 }
 
 fn measures_absent() -> Warning {
-    warning(
-        "measures-absent",
-        format!("Without a trace these measures are unknown: {}.", ABSENT_WITHOUT_TRACE.join(", ")),
-    )
+    Warning::measures_absent(&ABSENT_WITHOUT_TRACE.join(", "))
 }
 
 /// A task is announced as soon as it is known of, which can be before its process exists.

@@ -70,11 +70,6 @@ pub struct Session {
     pub warnings: Vec<Warning>,
 }
 
-/// A warning.
-pub fn warning(code: &str, text: impl Into<String>) -> Warning {
-    Warning { code: code.into(), text: text.into() }
-}
-
 /// The launcher process and the pipe it watches. Dropping it ends the run.
 struct Launcher {
     pid: u32,
@@ -174,13 +169,7 @@ impl Source {
         if choice == RecorderChoice::Bpf {
             return Err(failed);
         }
-        warnings.push(warning(
-            "no-bpf",
-            format!(
-                "{failed}. Run time, run delay and switches come from /proc and wait4 instead, \
-                times from the tasks themselves."
-            ),
-        ));
+        warnings.push(Warning::no_bpf(&failed.to_string()));
         Ok(Self::Own)
     }
 

@@ -4,7 +4,6 @@
 use crate::machine::{self, read};
 use crate::outcome::HostOutcome;
 use crate::procfs::{self, CpuTimes};
-use crate::session::warning;
 use crate::sys;
 use schedlab_model::CpuMask;
 use schedlab_run::Warning;
@@ -57,25 +56,10 @@ fn load_warnings(foreign_ns: u64, steal_ns: u64, capacity_ns: u64, tick_ns: u64)
     let mut warnings = Vec::new();
     let percent = |ns: u64| ns * 100 / capacity_ns;
     if percent(foreign_ns) >= FOREIGN_PERCENT_MAX && foreign_ns > 3 * tick_ns {
-        warnings.push(warning(
-            "other-load",
-            format!(
-                "Other processes used {} % of the run's CPUs ({} ms): they delay the tasks. Stop \
-                 them, or choose other CPUs.",
-                percent(foreign_ns),
-                foreign_ns / 1_000_000
-            ),
-        ));
+        warnings.push(Warning::other_load(percent(foreign_ns), foreign_ns / 1_000_000));
     }
     if percent(steal_ns) >= STEAL_PERCENT_MAX && steal_ns > 3 * tick_ns {
-        warnings.push(warning(
-            "steal",
-            format!(
-                "The hypervisor took {} % of the run's CPUs ({} ms): wall times are too long.",
-                percent(steal_ns),
-                steal_ns / 1_000_000
-            ),
-        ));
+        warnings.push(Warning::steal(percent(steal_ns), steal_ns / 1_000_000));
     }
     warnings
 }
@@ -83,63 +67,26 @@ fn load_warnings(foreign_ns: u64, steal_ns: u64, capacity_ns: u64, tick_ns: u64)
 /// Settings that change what a policy or a nice value means.
 fn setting_warnings(uses_rt: bool, cpus: &CpuMask) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut add = |code: &str, text: String| warnings.push(warning(code, text));
     if read("/proc/sys/kernel/sched_autogroup_enabled").as_deref() == Some("1") {
-        add(
-            "autogroup",
-            "Autogroup is on: nice values count only among tasks of one session, and \
-             load of another session competes as one group. Among the tasks of this run nice \
-             works. To switch it off: sysctl kernel.sched_autogroup_enabled=0."
-                .into(),
-        );
+        warnings.push(Warning::autogroup());
     }
     let number = |path| read(path).and_then(|text| text.parse::<i64>().ok());
     let runtime = number("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or(-1);
     let period = number("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
     if uses_rt && runtime >= 0 && runtime < period {
-        add(
-            "rt-throttling",
-            format!(
-                "Real-time tasks get at most {runtime} of every {period} us of a CPU \
-             (kernel.sched_rt_runtime_us): busy FIFO and RR tasks stand still for the rest, which \
-             costs wall time and adds involuntary switches."
-            ),
-        );
+        warnings.push(Warning::rt_throttling(runtime, period));
     }
     if let Some(governor) = machine::governor(cpus).filter(|name| name != "performance") {
-        add(
-            "frequency-scaling",
-            format!(
-                "CPU frequency may change during the run (governor {governor}): the same CPU time \
-                may do different work. Choose the governor performance."
-            ),
-        );
+        warnings.push(Warning::frequency_scaling(&governor));
     }
     if read("/sys/devices/system/cpu/smt/active").as_deref() == Some("1") && shares_cores(cpus) {
-        add(
-            "smt",
-            "CPUs of the run are hyperthreads that share cores, among themselves or with CPUs \
-             outside of it: speed depends on the neighbour."
-                .into(),
-        );
+        warnings.push(Warning::smt());
     }
     if let Some(name) = machine::sched_ext_scheduler() {
-        add(
-            "sched-ext",
-            format!(
-                "The sched_ext scheduler {name} is loaded: OTHER, BATCH and IDLE tasks may be \
-                its, not the kernel's own."
-            ),
-        );
+        warnings.push(Warning::sched_ext(&name));
     }
     if !crate::lane::is_root() && sys::timer_slack_ns() > 1 {
-        add(
-            "timer-slack",
-            format!(
-                "Timers of this process may fire up to {} ns late; tasks of the run ask for 1 ns.",
-                sys::timer_slack_ns()
-            ),
-        );
+        warnings.push(Warning::timer_slack(sys::timer_slack_ns()));
     }
     warnings
 }
@@ -155,6 +102,7 @@ fn shares_cores(cpus: &CpuMask) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_run::Code;
 
     #[test]
     fn load_and_steal_are_named_with_their_size() {
@@ -162,16 +110,14 @@ mod tests {
         let quiet = load_warnings(10_000_000, 0, 1_000_000_000, tick);
         assert!(quiet.is_empty());
         let loud = load_warnings(300_000_000, 50_000_000, 1_000_000_000, tick);
-        let codes: Vec<&str> = loud.iter().map(|warning| warning.code.as_str()).collect();
-        assert_eq!(codes, ["other-load", "steal"]);
-        assert!(loud[0].text.contains("30 %") && loud[1].text.contains("5 %"));
+        assert_eq!(loud, [Warning::other_load(30, 300), Warning::steal(5, 50)]);
     }
 
     #[test]
     fn throttling_is_named_only_for_real_time_tasks() {
         let cpus = machine::usable_cpus();
         let of = |uses_rt| {
-            setting_warnings(uses_rt, &cpus).iter().any(|warning| warning.code == "rt-throttling")
+            setting_warnings(uses_rt, &cpus).iter().any(|one| one.code == Code::RtThrottling)
         };
         assert!(!of(false));
         let runtime = read("/proc/sys/kernel/sched_rt_runtime_us");

@@ -5,7 +5,6 @@
 use crate::memory::{RunMemory, Slot};
 use crate::objects::Objects;
 use crate::outcome::HostOutcome;
-use crate::session::warning;
 use schedlab_run::Warning;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,29 +25,20 @@ pub fn warnings(outcome: &HostOutcome, memory: &RunMemory, objects: &Objects) ->
         },
     );
     if let Some(waits) = waits {
-        let (code, how) = if is_deadlocked {
-            ("deadlock", "No task could go on, so the run was ended. Each waited for another")
-        } else {
-            ("waiting-at-limit", "When the limit ended the run, tasks waited")
-        };
-        warnings.push(warning(code, format!("{how}: {waits}.")));
+        warnings.push(match is_deadlocked {
+            true => Warning::deadlock(&waits),
+            false => Warning::waiting_at_limit(&waits),
+        });
     }
     let plain = |task: &str, _: &Slot, object: &str| format!("{task} {object}");
     if let Some(who) = run.each(|slot| &slot.took_abandoned, plain) {
-        let text = format!("Tasks took over a mutex from one that had ended holding it: {who}.");
-        warnings.push(warning("mutex-abandoned", text));
+        warnings.push(Warning::mutex_abandoned(&who));
     }
     if let Some(who) = run.each(|slot| &slot.closed_channel, plain) {
-        let text = format!(
-            "Tasks ended early because everybody at the other end of a channel had ended: {who}."
-        );
-        warnings.push(warning("channel-closed", text));
+        warnings.push(Warning::channel_closed(&who));
     }
     for (name, asked, got) in objects.other_capacities() {
-        warnings.push(warning(
-            "channel-capacity",
-            format!("Channel {name:?} was to hold {asked} bytes; the kernel made it {got}."),
-        ));
+        warnings.push(Warning::channel_capacity(name, asked, got));
     }
     warnings
 }

@@ -6,6 +6,7 @@ mod common;
 use schedlab_host::{Output, PolicyOverride, RunCommand, run_command};
 use schedlab_model::Policy;
 use schedlab_model::trace::{MemorySink, NullSink};
+use schedlab_run::Code;
 use std::ffi::OsString;
 
 fn command(argv: &[&str], copies: u32) -> RunCommand {
@@ -75,5 +76,5 @@ fn what_a_command_leaves_running_is_ended_and_named() {
     let script = "sleep 1000 & exit 0";
     let outcome = run_command(&command(&["sh", "-c", script], 1), &mut NullSink).unwrap();
     assert_eq!(outcome.host.nr_leftover, 1);
-    assert!(outcome.host.warnings.iter().any(|warning| warning.code == "leftover-processes"));
+    assert!(outcome.host.warnings.iter().any(|warning| warning.code == Code::LeftoverProcesses));
 }

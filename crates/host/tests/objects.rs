@@ -12,6 +12,7 @@ use schedlab_model::{
     Amount, ChannelKind, CpuMask, EventKind, LoopCount, MutexProtocol, ObjectId, ObjectKind,
     ObjectSpec, Op, Policy, SwitchOut, TaskId, TaskSpec, TraceSink, Workload,
 };
+use schedlab_run::Code;
 use schedlab_trace::check::TraceCheck;
 
 const MS: u64 = 1_000_000;
@@ -50,7 +51,7 @@ fn progress(sink: &MemorySink) -> Vec<u32> {
     sink.events.iter().filter_map(of).collect()
 }
 
-fn warning<'a>(outcome: &'a HostOutcome, code: &str) -> Option<&'a str> {
+fn warning(outcome: &HostOutcome, code: Code) -> Option<&str> {
     outcome.warnings.iter().find(|w| w.code == code).map(|w| w.text.as_str())
 }
 
@@ -195,7 +196,7 @@ fn signals_wake_in_the_order_of_waiting_and_broadcast_wakes_all() {
     let workload = with_objects(tasks, &kinds);
     let (outcome, sink) = play(&on_one_cpu(workload));
     assert_eq!(progress(&sink), [1, 2, 3, 4, 1, 2, 3, 4]);
-    assert_eq!(warning(&outcome, "deadlock"), None);
+    assert_eq!(warning(&outcome, Code::Deadlock), None);
 }
 
 /// Low holds the mutex, high waits for it, medium would keep low from its CPU.
@@ -241,7 +242,7 @@ fn a_mutex_is_held_by_one_at_a_time() {
         let order = progress(&sink);
         assert_eq!(order.len(), 2_400);
         assert!(order.chunks(2).all(|pair| pair[0] == pair[1]), "two were inside at once");
-        assert_eq!(outcome.warnings.iter().find(|w| w.code.starts_with("mutex")), None);
+        assert_eq!(warning(&outcome, Code::MutexAbandoned), None);
     }
 }
 
@@ -310,7 +311,7 @@ fn a_deadlock_ends_the_run_and_is_named() {
         let workload = with_objects(vec![crossed("one", A, B), crossed("two", B, A)], &kinds);
         let (outcome, _) = play(&HostRequest::new(workload, 1));
         assert!(!outcome.was_limited && outcome.end_ns < 5_000 * MS, "{}", outcome.end_ns);
-        let text = warning(&outcome, "deadlock").expect("the deadlock is named");
+        let text = warning(&outcome, Code::Deadlock).expect("the deadlock is named");
         assert!(text.contains("one for mutex \"n\", held by two"), "{text}");
         assert!(text.contains("two for mutex \"m\", held by one"), "{text}");
     }
@@ -350,7 +351,7 @@ fn the_limit_ends_every_wait_and_names_the_waiting() {
     request.limit_ns = 300 * MS;
     let (outcome, _) = play(&request);
     assert!(outcome.was_limited && outcome.end_ns < 2_000 * MS, "{}", outcome.end_ns);
-    let text = warning(&outcome, "waiting-at-limit").expect("who waits is named");
+    let text = warning(&outcome, Code::WaitingAtLimit).expect("who waits is named");
     for part in [
         "s for semaphore \"sem\"",
         "r for pipe \"pipe\"",
@@ -378,7 +379,7 @@ fn what_a_task_leaves_behind_is_taken_over_and_named() {
         let (outcome, sink) =
             play(&HostRequest::new(with_objects(vec![careless, heir], &kinds), 1));
         assert_eq!(progress(&sink), [1]);
-        let text = warning(&outcome, "mutex-abandoned").unwrap();
+        let text = warning(&outcome, Code::MutexAbandoned).unwrap();
         assert!(text.contains("heir mutex \"m\""), "{text}");
     }
     let writer = task("writer", |program| {
@@ -390,7 +391,7 @@ fn what_a_task_leaves_behind_is_taken_over_and_named() {
     let (outcome, sink) =
         play(&HostRequest::new(with_objects(vec![writer, reader], &[("p", ObjectKind::PIPE)]), 1));
     assert_eq!(progress(&sink).len(), 0);
-    assert!(warning(&outcome, "channel-closed").unwrap().contains("reader pipe \"p\""));
+    assert!(warning(&outcome, Code::ChannelClosed).unwrap().contains("reader pipe \"p\""));
     assert!(outcome.tasks.iter().all(|task| task.exit_code == Some(0)));
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that appear under their name whole or not at all: written beside it, then renamed.
+//! Files that appear under their name whole or not at all: written beside it, then renamed; and
+//! text files, read up to a size.
 
 use schedlab_trace::export::Output;
+use schedlab_workload::units;
 use std::fmt;
 use std::fs::Permissions;
-use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::io::{self, BufWriter, IntoInnerError, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -36,6 +38,20 @@ impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
         error.source
     }
+}
+
+/// What to do about an error of the system with a file.
+pub fn help(error: &io::Error) -> &'static str {
+    match is_full(error) {
+        true => "make room, or write to another place",
+        false => "check that the path is right and that you may use it",
+    }
+}
+
+/// Whether a file could not grow: no space, no quota, or larger than a file may be.
+pub fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// A file that appears under its name when it is committed. One that is dropped before leaves
@@ -108,10 +124,82 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     file.commit()
 }
 
+/// Why a text file was not read.
+#[derive(Debug)]
+pub enum TextError {
+    /// The system refuses it.
+    File(FileError),
+    /// It has more bytes than this.
+    TooLarge(PathBuf, u64),
+    /// The byte at this offset is not UTF-8.
+    NotText(PathBuf, usize),
+}
+
+impl TextError {
+    /// What to do about it; empty where the text says it all.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::NotText(..) => "give a text file",
+            Self::File(_) | Self::TooLarge(..) => "",
+        }
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(error) => error.fmt(f),
+            Self::TooLarge(path, bytes_max) => write!(
+                f,
+                "{} is larger than {}, the most that is read",
+                path.display(),
+                units::format_bytes(*bytes_max)
+            ),
+            Self::NotText(path, byte) => {
+                write!(f, "{} is no text: byte {byte} is not UTF-8", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// Reads a text file of at most `bytes_max`; `-` is stdin.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, TextError> {
+    let wrong = |source| TextError::File(FileError { what: "read", path: path.into(), source });
+    let mut bytes = Vec::new();
+    let file: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(std::fs::File::open(path).map_err(wrong)?)
+    };
+    file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(wrong)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(TextError::TooLarge(path.into(), bytes_max));
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| TextError::NotText(path.into(), error.utf8_error().valid_up_to()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+
+    #[test]
+    fn a_text_file_has_a_size_and_only_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        fs::write(&path, "four").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap(), "four");
+        let error = read_text(&path, 3).unwrap_err().to_string();
+        assert!(error.ends_with("a.txt is larger than 3, the most that is read"), "{error}");
+        fs::write(&path, b"ab\xff").unwrap();
+        let error = read_text(&path, 4).unwrap_err();
+        assert!(error.to_string().ends_with("byte 2 is not UTF-8"), "{error}");
+        assert_eq!(error.help(), "give a text file");
+        assert!(matches!(read_text(folder.path(), 4), Err(TextError::File(_))));
+    }
 
     #[test]
     fn a_file_that_was_not_committed_never_appears() {

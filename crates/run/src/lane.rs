@@ -7,10 +7,12 @@
 
 use crate::place::unknown;
 use crate::program::ProgramRun;
-use crate::{MachineSpec, RunResult, StudyError};
+use crate::{MachineSpec, RunResult, StudyError, Warning, expect};
 use schedlab_metrics::analysis::Thresholds;
+use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{CpuMask, Nanos, TraceSink, Workload};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +20,8 @@ use std::sync::Arc;
 
 /// Where runs happen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
 pub enum LaneKind {
     /// In the simulator.
     Sim,
@@ -40,6 +43,15 @@ impl LaneKind {
             Self::Vm => "vm",
         }
     }
+
+    /// When a run ends that neither its workload nor its request ends. Simulated time costs less
+    /// than real time, and a person waits for the latter.
+    pub const fn endless_limit_ns(self) -> Nanos {
+        match self {
+            Self::Sim | Self::Vm => 10 * NSEC_PER_SEC,
+            Self::Host => 30 * NSEC_PER_SEC,
+        }
+    }
 }
 
 impl fmt::Display for LaneKind {
@@ -54,6 +66,76 @@ impl FromStr for LaneKind {
     fn from_str(text: &str) -> Result<Self, StudyError> {
         let found = Self::ALL.into_iter().find(|kind| kind.name() == text);
         found.ok_or_else(|| unknown("lane", text, Self::ALL.iter().map(|kind| kind.name())))
+    }
+}
+
+impl TryFrom<String> for LaneKind {
+    type Error = StudyError;
+
+    fn try_from(text: String) -> Result<Self, StudyError> {
+        text.parse()
+    }
+}
+
+impl From<LaneKind> for String {
+    fn from(lane: LaneKind) -> Self {
+        lane.name().into()
+    }
+}
+
+/// Where a result comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "String", into = "String")]
+pub enum Origin {
+    /// From a trace file.
+    #[default]
+    Trace,
+    /// From a run in this lane.
+    Lane(LaneKind),
+}
+
+impl Origin {
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Lane(lane) => lane.name(),
+        }
+    }
+}
+
+impl From<LaneKind> for Origin {
+    fn from(lane: LaneKind) -> Self {
+        Self::Lane(lane)
+    }
+}
+
+impl PartialEq<LaneKind> for Origin {
+    fn eq(&self, lane: &LaneKind) -> bool {
+        *self == Self::Lane(*lane)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl TryFrom<String> for Origin {
+    type Error = StudyError;
+
+    fn try_from(text: String) -> Result<Self, StudyError> {
+        let all = [Self::Trace].into_iter().chain(LaneKind::ALL.map(Self::Lane));
+        let found = all.clone().find(|origin| origin.name() == text);
+        found.ok_or_else(|| unknown("lane", &text, all.map(Self::name)))
+    }
+}
+
+impl From<Origin> for String {
+    fn from(origin: Origin) -> Self {
+        origin.name().into()
     }
 }
 
@@ -131,6 +213,19 @@ impl RunRequest {
         }
     }
 
+    /// The request with an end, and a warning that names the endless task, if a run of it would
+    /// never end in `lane`.
+    pub fn bounded(&self, lane: LaneKind) -> (Cow<'_, Self>, Option<Warning>) {
+        let task = match self.until_ns {
+            None => self.workload.endless_task(),
+            Some(_) => None,
+        };
+        let Some(task) = task else { return (Cow::Borrowed(self), None) };
+        let limit_ns = lane.endless_limit_ns();
+        let warning = Warning::endless(&task.name, limit_ns / NSEC_PER_SEC);
+        (Cow::Owned(Self { until_ns: Some(limit_ns), ..self.clone() }), Some(warning))
+    }
+
     /// The error of a lane that has no programs, if the request has one.
     pub fn refuse_program(&self, lane: LaneKind) -> Result<(), LaneError> {
         let Some(program) = &self.program else { return Ok(()) };
@@ -189,6 +284,24 @@ pub trait Lane: Sync {
     /// result's
     /// `source`.
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError>;
+}
+
+/// Runs a request, and compares the result with what its workload expects. A run that would never
+/// end gets an end, and its result a warning.
+pub fn run_and_check(
+    lane: &dyn Lane,
+    request: &RunRequest,
+    sink: &mut dyn TraceSink,
+) -> Result<RunResult, LaneError> {
+    expect::check(&request.workload).map_err(LaneError::Input)?;
+    let (bounded, warning) = request.bounded(lane.kind());
+    let mut result = lane.run(&bounded, sink)?;
+    result.warnings.extend(warning);
+    result.expectations = expect::evaluate(&request.workload, &result.measures);
+    if request.keep.totals_only {
+        result.measures.tasks = Vec::new();
+    }
+    Ok(result)
 }
 
 /// The schedulers that a lane can simulate, as far as a plan must know them.

@@ -5,7 +5,7 @@
 //! a scheduler that nobody knows. Whoever finds it names the path in the document
 //! (`experiment`, 0, `axes`, `n`); who has the text looks up where in it that stands.
 
-use schedlab_model::suggest::nearest;
+use schedlab_model::suggest::{did_you_mean, nearest};
 use std::fmt;
 use std::ops::Range;
 
@@ -93,4 +93,10 @@ pub fn unknown<'a>(
         format!("no {what} is called {found:?} here{guess}"),
         format!("allowed are {}", known.collect::<Vec<_>>().join(", ")),
     )
+}
+
+/// `did you mean `x`? ` if there is such a word, then the list of what is allowed.
+pub fn allowed_words(found: &str, allowed: &[&str]) -> String {
+    let guess = did_you_mean(found, allowed.iter().copied());
+    format!("{guess}allowed: {}", allowed.join(", "))
 }

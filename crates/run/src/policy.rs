@@ -3,7 +3,7 @@
 
 use crate::place::unknown;
 use crate::{LaneKind, StudyError};
-use schedlab_model::{Policy, Workload};
+use schedlab_model::{Op, Policy, SchedAttr, Workload};
 
 /// Real-time priority where a study names only the policy: the least important one, so that the
 /// kernel's own threads stay above the tasks.
@@ -12,16 +12,29 @@ pub const RT_PRIORITY_DEFAULT: u8 = 1;
 /// Puts every task that has no policy of its own (and every later change back to that policy) under
 /// `policy`; nice values stay, real-time policies get `rt_priority`.
 pub fn apply_policy(workload: &mut Workload, policy: Policy, rt_priority: u8) {
-    let apply = |attr: &mut schedlab_model::SchedAttr| {
+    for_each_attr(workload, |attr| {
         if attr.policy == Policy::Normal {
             attr.policy = policy;
             attr.rt_priority = if policy.is_rt() { rt_priority } else { 0 };
         }
-    };
+    });
+}
+
+/// Gives `nice` to every task with the default nice value, and to every later change back to it.
+pub fn apply_nice(workload: &mut Workload, nice: i8) {
+    for_each_attr(workload, |attr| {
+        if attr.nice == 0 {
+            attr.nice = nice;
+        }
+    });
+}
+
+/// The attributes that tasks start with, and those that their programs set.
+fn for_each_attr(workload: &mut Workload, apply: impl Fn(&mut SchedAttr)) {
     for task in &mut workload.tasks {
         apply(&mut task.attr);
         for op in &mut task.program.ops {
-            if let schedlab_model::Op::SetAttr(attr) = op {
+            if let Op::SetAttr(attr) = op {
                 apply(attr);
             }
         }
@@ -46,6 +59,16 @@ pub const POLICIES: [Policy; 7] = [
     Policy::Deadline,
     Policy::Ext,
 ];
+
+/// The policy whose rule a textbook scheduler has: for tasks of one priority both decide alike
+/// (sched(7)). `None`: it has that of no policy.
+pub fn textbook_policy(scheduler: &str) -> Option<Policy> {
+    match scheduler {
+        "fcfs" => Some(Policy::Fifo),
+        "rr" => Some(Policy::Rr),
+        _ => None,
+    }
+}
 
 /// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host. In
 /// the vm lane an entry names kernel and scheduler (`6.18:wrr`) or policy (`6.18:FIFO`), which the

@@ -3,7 +3,7 @@
 //! the report reads.
 
 use crate::expect::Expected;
-use crate::{LaneKind, Recorded, RunRequest};
+use crate::{LaneKind, Origin, Recorded, RunRequest, Warning};
 use schedlab_metrics::{Analysis, RunMeasures};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,16 +16,6 @@ pub struct Setting {
     pub name: String,
     /// Value as text.
     pub value: String,
-}
-
-/// Something that may falsify a result.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Warning {
-    /// Short name for programs, such as `rt-throttling`.
-    pub code: String,
-    /// Cause, consequence, next step.
-    pub text: String,
 }
 
 /// The machine a run used, real or modelled.
@@ -130,7 +120,7 @@ pub struct RunResult {
     /// schedlab's version.
     pub schedlab_version: String,
     /// `sim`, `host`, `vm`, or `trace` (read from a file).
-    pub lane: String,
+    pub lane: Origin,
     /// Scheduler (sim: registry name; host: policy such as `OTHER`; trace: `recorded`).
     pub scheduler: String,
     /// Workload name.
@@ -179,7 +169,7 @@ impl RunResult {
         Self {
             schema_version: SCHEMA_VERSION,
             schedlab_version: env!("CARGO_PKG_VERSION").into(),
-            lane: lane.name().into(),
+            lane: lane.into(),
             scheduler: request.scheduler.clone(),
             workload: request.workload.name.clone(),
             parameters: request.parameters.clone(),

@@ -5,7 +5,7 @@
 //! Names and units of measures are those that `schedlab_metrics` declares. A figure that a program
 //! printed has the unit that its name ends in.
 
-use crate::{RunResult, expect};
+use crate::{LaneKind, RunResult, expect};
 use schedlab_metrics::{Measures, ModelCounters, RunMeasures, RunTotals, TaskMeasures, Unit};
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ pub fn unit_of(measure: &str) -> Unit {
 /// Scheduler as a study names it: `linux-6.12:FIFO` where a model's tasks got another policy.
 pub fn scheduler_label(run: &RunResult) -> String {
     match run.parameters.get("policy") {
-        Some(policy) if run.lane == "sim" => format!("{}:{policy}", run.scheduler),
+        Some(policy) if run.lane == LaneKind::Sim => format!("{}:{policy}", run.scheduler),
         _ => run.scheduler.clone(),
     }
 }
@@ -76,7 +76,7 @@ pub fn scheduler_label(run: &RunResult) -> String {
 /// Value of a dimension; empty where the run has none.
 pub fn dimension(run: &RunResult, name: &str) -> String {
     match (name, run.parameters.get(name)) {
-        ("lane", _) => run.lane.clone(),
+        ("lane", _) => run.lane.to_string(),
         ("scheduler", _) => scheduler_label(run),
         ("workload", _) => run.workload.clone(),
         ("seed", _) => run.seed.to_string(),
@@ -179,10 +179,11 @@ mod tests {
 
     #[test]
     fn a_models_policy_belongs_to_its_name() {
-        let mut run = RunResult { lane: "sim".into(), scheduler: "x".into(), ..Default::default() };
+        let mut run =
+            RunResult { lane: LaneKind::Sim.into(), scheduler: "x".into(), ..Default::default() };
         run.parameters.insert("policy".into(), "RR".into());
         assert_eq!(dimension(&run, "scheduler"), "x:RR");
-        run.lane = "host".into();
+        run.lane = LaneKind::Host.into();
         assert_eq!(dimension(&run, "scheduler"), "x");
         assert_eq!((dimension(&run, "cpus"), dimension(&run, "n")), ("0".into(), "".into()));
     }

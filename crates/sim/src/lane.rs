@@ -22,6 +22,7 @@ use schedlab_sched::{Options, Scheduler, TunableKind, registry};
 use schedlab_trace::TraceCheck;
 use schedlab_workload::units;
 use std::collections::BTreeSet;
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// Longest wait of a runnable task under a scheduler that claims to be free of starvation, unless
@@ -58,8 +59,12 @@ pub struct SimLane {
     pub machine: Option<Arc<MachineSpec>>,
     /// Ticks a second instead of the machine's: 100, 250, 300 or 1000.
     pub hz: Option<u32>,
-    /// What things cost, instead of the machine's.
+    /// What things cost, instead of the machine's; without a machine either, it is what the
+    /// scheduler says ([`Scheduler::costs`]).
     pub costs: Option<Costs>,
+    /// Whether schedulers of textbooks pay a flat machine's default costs as all others do: in
+    /// experiments, which compare them with kernels.
+    pub charges_textbooks: bool,
     /// The preemption model instead of the machine's; without either it is that of the scheduler's
     /// kernel ([`Scheduler::preempt`]).
     pub preempt: Option<Preempt>,
@@ -78,6 +83,7 @@ impl Default for SimLane {
             machine: None,
             hz: None,
             costs: None,
+            charges_textbooks: false,
             preempt: None,
             watchdog: Watchdog::Auto,
             schedulers: Vec::new(),
@@ -87,20 +93,40 @@ impl Default for SimLane {
 }
 
 impl SimLane {
+    /// Whether this lane charges `scheduler` nothing although nobody said so, as a textbook does.
+    pub fn is_free(&self, scheduler: &Scheduler) -> bool {
+        self.machine.is_none()
+            && self.costs.is_none()
+            && !self.charges_textbooks
+            && scheduler.costs == Costs::ZERO
+    }
+
     /// The machine of a run: the request's, else the lane's, else a flat one, with as many CPUs as
     /// the request says.
     fn machine(&self, request: &RunRequest, scheduler: &Scheduler) -> Result<Machine, LaneError> {
         let nr_cpus = request.cpus.weight();
         let flat = MachineSpec::flat(nr_cpus);
-        let spec = request.machine.as_deref().or(self.machine.as_deref()).unwrap_or(&flat);
+        let named = request.machine.as_deref().or(self.machine.as_deref());
+        let spec = named.unwrap_or(&flat);
         let mut machine = spec.first_cpus(nr_cpus).map_err(LaneError::Input)?;
         machine.hz = self.hz.unwrap_or(machine.hz);
         let own = self.preempt.or(spec.preempt);
         machine.preempt = own.unwrap_or(scheduler.preempt);
-        if let Some(costs) = self.costs {
+        let own = (named.is_none() && !self.charges_textbooks).then_some(scheduler.costs);
+        let costs = self.costs.or(own);
+        if let Some(costs) = costs {
             set_costs(&mut machine, costs);
         }
         Ok(machine)
+    }
+}
+
+impl SimLane {
+    /// All of the lane that decides the runs of `scheduler`, beside their requests.
+    pub fn identity(&self, scheduler: &str) -> impl Hash + use<'_> {
+        let own = self.schedulers.iter().find(|found| found.name == scheduler);
+        let digest = own.and_then(|found| found.digest.as_deref());
+        (self.hz, self.costs, self.charges_textbooks, self.preempt, self.watchdog, digest)
     }
 }
 
@@ -255,14 +281,7 @@ fn warnings(workload: &Workload, outcome: &SimOutcome) -> Vec<Warning> {
         has_clamp(&task.attr) || task.program.ops.iter().any(sets)
     };
     if let Some(task) = workload.tasks.iter().find(clamps) {
-        warnings.push(Warning {
-            code: "util-clamp-ignored".into(),
-            text: format!(
-                "Task {:?} has util_min or util_max: the modelled CPUs have one speed, so they \
-                 change nothing.",
-                task.name
-            ),
-        });
+        warnings.push(Warning::util_clamp_ignored(&task.name));
     }
     let notes = outcome.notes.iter();
     warnings.extend(notes.map(|(code, text)| Warning { code: (*code).into(), text: text.clone() }));
@@ -273,13 +292,7 @@ fn warnings(workload: &Workload, outcome: &SimOutcome) -> Vec<Warning> {
             0 => String::new(),
             count => format!("; and {count} more"),
         };
-        warnings.push(Warning {
-            code: "deadlock".into(),
-            text: format!(
-                "Before its end every task of the run waited for ever: {}{more}.",
-                named.join("; ")
-            ),
-        });
+        warnings.push(Warning::deadlock_simulated(&format!("{}{more}", named.join("; "))));
     }
     warnings
 }
@@ -389,7 +402,16 @@ fn machine_settings(machine: &Machine) -> Vec<Setting> {
 mod tests {
     use super::*;
     use schedlab_model::program::ProgramBuilder;
-    use schedlab_model::{Amount, ObjectKind, ObjectSpec};
+    use schedlab_model::{Amount, ObjectKind, ObjectSpec, Policy};
+    use schedlab_run::Code;
+
+    #[test]
+    fn the_textbook_rules_of_policies_are_schedulers() {
+        for name in ["fcfs", "rr"] {
+            assert!(schedlab_run::policy::textbook_policy(name).is_some_and(Policy::is_rt));
+            assert!(registry::find(name).is_some(), "{name}");
+        }
+    }
 
     #[test]
     fn what_changes_nothing_and_who_waits_for_ever_is_said() {
@@ -404,8 +426,8 @@ mod tests {
         let request = RunRequest::new(workload, "linux-6.12", CpuMask::first(1));
         let result = SimLane::default().run(&request, &mut schedlab_model::trace::NullSink);
         let result = result.unwrap();
-        let codes: Vec<&str> = result.warnings.iter().map(|w| w.code.as_str()).collect();
-        assert_eq!(codes, ["util-clamp-ignored", "deadlock"]);
+        let codes: Vec<&Code> = result.warnings.iter().map(|one| &one.code).collect();
+        assert_eq!(codes, [&Code::UtilClampIgnored, &Code::Deadlock]);
         assert!(result.warnings[1].text.contains("task \"reader\" reads from pipe \"p\""));
         assert!(result.machine.setting("memory.dram_kib_ns").is_some());
     }

@@ -435,14 +435,8 @@ pub fn replay(trace: &[u8], sink: &mut dyn TraceSink) -> Result<(), LaneError> {
 /// Transfers need a device, and a guest has none.
 fn io_warning(workload: &Workload) -> Option<Warning> {
     let is_io = |op: &Op| matches!(op, Op::Io { .. });
-    workload.tasks.iter().any(|task| task.program.ops.iter().any(is_io)).then(|| {
-        warning(
-            "io-in-memory",
-            "Transfers (iorun) went to a file in the guest's memory: no task waited for a device, \
-             as it would elsewhere."
-                .into(),
-        )
-    })
+    let has_io = workload.tasks.iter().any(|task| task.program.ops.iter().any(is_io));
+    has_io.then(Warning::io_in_memory)
 }
 
 /// A guest has no neighbours, its sched_ext scheduler is the one that was asked for, and what its
@@ -450,12 +444,8 @@ fn io_warning(workload: &Workload) -> Option<Warning> {
 /// the trace differ by what lies between the two looks at the clock; the figures stay among the
 /// settings.
 fn means_something(warning: &Warning) -> bool {
-    !matches!(warning.code.as_str(), "other-load" | "steal" | "run-delay-mismatch" | "sched-ext")
-}
-
-/// A warning of the lane.
-pub(crate) fn warning(code: &str, text: String) -> Warning {
-    Warning { code: code.into(), text }
+    use schedlab_run::Code::{OtherLoad, RunDelayMismatch, SchedExt, Steal};
+    !matches!(warning.code, OtherLoad | Steal | RunDelayMismatch | SchedExt)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 pub mod cache;
 pub mod error;
 pub mod golden;
+pub mod golden_check;
 pub mod golden_file;
 pub mod guest;
 mod hz;

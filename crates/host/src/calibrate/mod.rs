@@ -8,6 +8,7 @@
 //! 95 %, and how far the repetitions lie apart. [`Method`] says how each figure comes about.
 
 mod device;
+mod file;
 mod methods;
 mod statistics;
 

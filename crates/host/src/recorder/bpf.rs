@@ -3,6 +3,7 @@
 
 use super::ring::{Control, Record, Rings};
 use crate::error::HostError;
+use crate::procfs;
 use crate::sys;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use std::cell::RefCell;
@@ -81,6 +82,13 @@ impl BpfRecorder {
         if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(HostError::Unavailable(
                 "BPF recorder: the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)".into(),
+            ));
+        }
+        if !procfs::is_in_initial_pid_namespace() {
+            return Err(HostError::Unavailable(
+                "BPF recorder: this process is in a PID namespace, as in a container, and does \
+                 not know the kernel's numbers of its tasks (docker run --pid=host shares them)"
+                    .into(),
             ));
         }
         libbpf_rs::set_print(None);

@@ -140,9 +140,3 @@ pub fn sched_yield() {
     // SAFETY: no memory is involved; cannot fail on Linux.
     unsafe { libc::sched_yield() };
 }
-
-/// The CPU the caller runs on right now.
-pub fn current_cpu() -> u32 {
-    // SAFETY: no memory is involved.
-    unsafe { libc::sched_getcpu().max(0) as u32 }
-}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Modelled machines: what a machine file says, and which part of a machine a run gets.
 
+pub mod costs_file;
 mod file;
 
 pub use file::{
@@ -39,6 +40,11 @@ impl MachineSpec {
         machine.interrupts.retain(|source| !source.cpus.and(&cpus).is_empty());
         Ok(machine)
     }
+}
+
+/// Whether `text` names a file and no machine that comes with the program.
+pub fn is_file(text: &str) -> bool {
+    text.contains('/') || text.ends_with(".toml") || text.ends_with(".json")
 }
 
 /// Gives `machine` other costs. Where everything is free, caches refill in no time too.

@@ -6,7 +6,6 @@
 //! host's kernel changes.
 
 use super::{Accel, Files, Guest, Qemu, Setup};
-use crate::lane::warning;
 use crate::shared::SharedFile;
 use crate::{Cache, VmError};
 use schedlab_run::Warning;
@@ -96,14 +95,7 @@ pub fn despite_races<T>(
 pub fn race_warning(nr_races: u32) -> Option<Warning> {
     (nr_races > 0).then(|| {
         let often = if nr_races == 1 { "once".into() } else { format!("{nr_races} times") };
-        warning(
-            "emulator-crash",
-            format!(
-                "The guest's kernel crashed {often} before this run because QEMU ran a \
-                 breakpoint (int3) that the kernel had taken out of its code: a flaw of emulation \
-                 with several CPUs, not of the kernel or its scheduler. The run was made again."
-            ),
-        )
+        Warning::emulator_crash(&often)
     })
 }
 
@@ -142,16 +134,7 @@ impl HostLoad {
 
 fn load_warning(foreign: u64, steal: u64, all: u64) -> Option<Warning> {
     let percent = (foreign + steal) * 100 / all.max(1);
-    (percent >= FOREIGN_PERCENT_MAX).then(|| {
-        warning(
-            "host-loaded",
-            format!(
-                "Others used {percent} % of the host's CPU time during the run: a live guest loses \
-                 that time unseen, and its slices and latencies are too long. Stop them, or use \
-                 the counted clock."
-            ),
-        )
-    })
+    (percent >= FOREIGN_PERCENT_MAX).then(|| Warning::host_loaded(percent))
 }
 
 fn times() -> Times {
@@ -190,8 +173,7 @@ mod tests {
     #[test]
     fn a_loaded_host_is_named_and_a_quiet_one_is_not() {
         assert_eq!(load_warning(5, 0, 100), None);
-        let found = load_warning(30, 5, 100).unwrap();
-        assert!(found.code == "host-loaded" && found.text.contains("35 %"), "{}", found.text);
+        assert_eq!(load_warning(30, 5, 100), Some(Warning::host_loaded(35)));
         assert!(times().all > 0);
     }
     /// What comes of runs that give `errors` one after the other, and then succeed; and how many

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long to simulate for a number of switches: found by runs that grow.
+//!
+//! Schedulers differ by three orders of magnitude in how often they switch, so that one simulated
+//! time for all is too short to measure the one and too long to wait for the other.
+
+use super::BenchResult;
+use schedlab_model::Nanos;
+
+/// Where growing ends, ns: a scheduler that preempts nobody never reaches any number of switches.
+const UNTIL_MAX_NS: Nanos = 100_000_000_000_000_000;
+/// CPU time of a pilot run after which growing ends, s.
+const PILOT_CPU_S_MAX: f64 = 2.0;
+
+/// A pilot run, and how long it was.
+pub struct Pilot {
+    /// What it measured.
+    pub result: BenchResult,
+    /// Simulated time, ns.
+    pub until_ns: Nanos,
+}
+
+/// Lengthens a run, from `from_ns` on, until it has `wanted` switches or takes too long. `run`
+/// measures a run of so much simulated time.
+pub fn grow<E>(
+    wanted: u64,
+    from_ns: Nanos,
+    run: impl Fn(Nanos) -> Result<BenchResult, E>,
+) -> Result<Pilot, E> {
+    let mut until_ns = from_ns;
+    loop {
+        let result = run(until_ns)?;
+        let enough = result.nr_switches >= wanted || result.run_cpu_s >= PILOT_CPU_S_MAX;
+        if enough || until_ns >= UNTIL_MAX_NS {
+            return Ok(Pilot { result, until_ns });
+        }
+        until_ns = next(until_ns, &result, wanted);
+    }
+}
+
+/// The next length to try: what the switches and the CPU time so far make likely, at least twice
+/// and at most 64 times the last one.
+fn next(until_ns: Nanos, last: &BenchResult, wanted: u64) -> Nanos {
+    let by_switches = wanted as f64 / last.nr_switches.max(1) as f64 * 1.1;
+    let by_cpu = PILOT_CPU_S_MAX / last.run_cpu_s.max(1e-3) * 1.1;
+    let factor = by_switches.min(by_cpu).clamp(2.0, 64.0);
+    ((until_ns as f64 * factor) as Nanos).min(UNTIL_MAX_NS)
+}
+
+/// Simulated time in which a job has about `wanted` switches: its own, `own_ns`, if nobody is ever
+/// preempted, that of a pilot run if more would take too long. `run` measures a run of the job.
+pub fn for_switches<E>(
+    own_ns: Nanos,
+    wanted: u64,
+    run: impl Fn(Nanos) -> Result<BenchResult, E>,
+) -> Result<Nanos, E> {
+    let pilot = grow(wanted / 16, own_ns / 1_000, run)?;
+    let (found, first) = (pilot.result.nr_switches, u64::from(pilot.result.nr_cpus));
+    if found <= first {
+        return Ok(own_ns);
+    }
+    if found < wanted / 16 {
+        return Ok(pilot.until_ns);
+    }
+    let scaled = pilot.until_ns as f64 * wanted as f64 / found as f64;
+    Ok((scaled as Nanos).clamp(1, UNTIL_MAX_NS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A job with a switch each `interval_ns` at most, whose switches cost 1 us each.
+    fn job(interval_ns: Nanos, until_ns: Nanos) -> Result<BenchResult, String> {
+        let nr_switches = until_ns / interval_ns;
+        let run_cpu_s = nr_switches as f64 * 1e-6;
+        Ok(BenchResult { nr_switches, run_cpu_s, nr_cpus: 1, ..BenchResult::default() })
+    }
+
+    #[test]
+    fn a_run_is_as_long_as_its_switches_need() {
+        let until = |interval| for_switches(8_000_000_000, 160_000, |ns| job(interval, ns));
+        assert_eq!(until(1_000_000), Ok(160_000 * 1_000_000));
+        assert_eq!(until(50), Ok(160_000 * 50));
+        // Nobody is preempted: the job's own time.
+        assert_eq!(until(Nanos::MAX), Ok(8_000_000_000));
+        assert!(for_switches(1, 1, |_| Err::<BenchResult, _>("no")).is_err());
+    }
+}
