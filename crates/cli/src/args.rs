@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line as types. `-h` gives one line an option, `--help` the long text and examples.
 
+use crate::complete;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::ArgValueCompleter;
+use schedlab_lab::store::Begin;
 use schedlab_model::{Nanos, Policy};
 use schedlab_run::LaneKind;
 use schedlab_trace::Exporter;
 use std::path::{Path, PathBuf};
 
-/// A laboratory for Linux CPU schedulers: one workload, simulated and on the running kernel.
+/// A laboratory for Linux CPU schedulers.
+///
+/// Runs one workload in a simulator of every scheduler that Linux has had, on the running kernel,
+/// and on other kernels in virtual machines, and measures all of them alike.
 #[derive(Debug, Parser)]
 #[command(name = "schedlab", version, propagate_version = true, max_term_width = 100)]
 #[command(after_long_help = EXAMPLES_TOP)]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -23,70 +30,70 @@ const EXAMPLES_TOP: &str = "Examples:
   schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER --report report.html
   schedlab doctor
 
-Exit codes: 0 ok, 1 a check failed, 2 usage or bad input, 3 this machine cannot do it.
-Data goes to stdout, talk to stderr.";
+Exit codes: 0 success, 1 a check failed, 2 wrong usage or bad input, 3 this machine lacks something.
+Results go to stdout, messages to stderr.";
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List schedulers, workloads, measures, studies and machines.
+    /// List schedulers, workloads, measures, studies and machines
     List(ListArgs),
-    /// Simulate a workload under one or more schedulers.
+    /// Simulate a workload under one or more schedulers
     #[command(after_long_help = EXAMPLES_SIM)]
     Sim(SimArgs),
-    /// Tell why a simulated scheduler chose a task, and who kept a task waiting.
+    /// Explain why a task waited, or why a scheduler chose a task
     #[command(after_long_help = EXAMPLES_EXPLAIN)]
     Explain(ExplainArgs),
-    /// Run a workload, or n copies of any command, on the running kernel.
+    /// Run a workload, or copies of a command, on the running kernel
     #[command(after_long_help = EXAMPLES_RUN)]
     Run(RunArgs),
-    /// Run a workload on real kernels in virtual machines, exactly repeatable.
+    /// Run a workload on other kernels in virtual machines, repeatably
     #[command(after_long_help = EXAMPLES_VM)]
     Vm(Box<crate::commands::VmArgs>),
-    /// Fetch and list the kernels for `vm`.
+    /// Fetch, list and remove the kernels for `vm`
     #[command(after_long_help = EXAMPLES_KERNEL)]
     Kernel(crate::commands::KernelArgs),
-    /// Run one workload under several schedulers, simulated and real, side by side.
+    /// Compare schedulers on one workload, simulated and measured
     #[command(after_long_help = EXAMPLES_COMPARE)]
     Compare(CompareArgs),
-    /// Make a report (one HTML file) and plots from results.
+    /// Make an HTML report and plots from stored results
     #[command(after_long_help = EXAMPLES_REPORT)]
     Report(ReportArgs),
-    /// Measure what a trace shows, whoever recorded it: ftrace, trace-cmd, perf or schedlab.
-    #[command(after_long_help = EXAMPLES_ANALYSE)]
+    /// Analyse a recorded trace (ftrace, trace-cmd, perf or schedlab)
+    #[command(after_long_help = EXAMPLES_ANALYSE, visible_alias = "analyze")]
     Analyse(AnalyseArgs),
-    /// Convert a recorded trace, or the timeline of a result, into another format.
+    /// Convert a trace, or the timeline of a result, to another format
     #[command(after_long_help = EXAMPLES_EXPORT)]
     Export(ExportArgs),
-    /// Measure what switches, wake-ups, forks and ticks cost on this machine.
+    /// Measure what switches, wake-ups, forks and ticks cost here
     #[command(after_long_help = EXAMPLES_CALIBRATE)]
     Calibrate(CalibrateArgs),
-    /// Measure how fast the simulator is: switches and events per second of CPU time, memory.
+    /// Measure the simulator's speed and memory use
     #[command(after_long_help = EXAMPLES_BENCH)]
     Bench(BenchArgs),
-    /// Put a sched_ext scheduler to work on this machine until Ctrl-C.
+    /// Load a sched_ext scheduler into this kernel until Ctrl-C
     #[command(after_long_help = EXAMPLES_LOAD)]
     Load(crate::commands::LoadArgs),
-    /// Show a task that runs already, and switch it to another policy.
+    /// Show or change the policy of a running task
     #[command(after_long_help = EXAMPLES_ATTACH)]
     Attach(crate::commands::AttachArgs),
-    /// Show what this machine can do, what is missing and how to get it.
+    /// Check what this machine can do and what is missing
     Doctor(DoctorArgs),
-    /// Run the studies' experiments again, and judge each of their claims.
+    /// Repeat the studies' experiments and judge their claims
     #[command(after_long_help = EXAMPLES_REPRODUCE)]
     Reproduce(ReproduceArgs),
-    /// Compare the models with the kernels that they are models of.
+    /// Compare the models with the kernels they model
     #[command(after_long_help = crate::commands::EXAMPLES_VALIDATE)]
     Validate(crate::commands::ValidateArgs),
-    /// Print the JSON schemas of what `--json` and `--slices` give.
+    /// Print the JSON schema of an output or input format
     Schema(SchemaArgs),
-    /// Print a completion script for a shell.
+    /// Print a completion script for a shell
     #[command(after_long_help = EXAMPLES_COMPLETION)]
     Completion(CompletionArgs),
 }
 
 const EXAMPLES_SIM: &str = "Examples:
-  schedlab sim hogs:n=4,work=100ms --scheduler rr --set slice=10ms
+  schedlab sim hogs:n=4,work=100ms --scheduler rr --set quantum=10ms
   schedlab sim sched --param n=4 --cpus 2 --hz 1000 --scheduler linux-6.1,linux-6.12
   schedlab sim hackbench --machine server-2x32 --preempt lazy
   schedlab sim my-workload.json --costs zero --json | jq .measures.totals
@@ -99,8 +106,8 @@ const EXAMPLES_REPRODUCE: &str = "Examples:
   schedlab reproduce S4 --lane sim --json | jq '.[] | {id, verdict}'
   schedlab reproduce my-study.toml
 
-The same command goes on where it was stopped. A claim HOLDS if the whole interval of each of its
-numbers lies within bounds that stand in the study's file; what was not measured never counts.";
+The same command resumes where it was stopped. A claim HOLDS if the confidence interval of each of
+its numbers lies within the bounds that the study's file sets. Only measured numbers count.";
 
 const EXAMPLES_EXPLAIN: &str = "Examples:
   schedlab explain interactive --until 2s                     (the longest wait of the run)
@@ -113,8 +120,8 @@ const EXAMPLES_RUN: &str = "Examples:
   schedlab run hogs:n=4,work=1s --cpus 0-1 --policy batch
   schedlab run my-workload.json --trace run.parquet --json
 
-Without root, FIFO, RR and negative nice values are refused by the kernel, and the numbers come from
-/proc instead of a trace; the result says so.";
+Without root, the kernel refuses FIFO, RR and negative nice values, and schedlab reads /proc instead
+of recording a trace. The result's `source` names what was used.";
 
 const EXAMPLES_VM: &str = "Examples:
   schedlab vm hogs:n=4 --kernel 6.12
@@ -123,28 +130,27 @@ const EXAMPLES_VM: &str = "Examples:
   schedlab vm hogs --kernel ./vmlinuz --trace run.pftrace
   schedlab vm hogs:n=4 --policy fifo --sysctl kernel.sched_rt_runtime_us=800000
 
-With the counted clock a run is the same every time, byte for byte, on any host; the identity
-that is printed names everything that it depends on. Needs qemu-system-x86_64, but neither root nor
-KVM.";
+With the counted clock, a run gives the same bytes every time, on any host. The printed identity
+names everything the run depends on. Needs qemu-system-x86_64, but neither root nor KVM.";
 
 const EXAMPLES_KERNEL: &str = "Examples:
   schedlab kernel list
   schedlab kernel get 6.1 6.12 6.18
   schedlab kernel get ./vmlinuz
 
-Kernels come from Debian's archive, checked by its signatures; the system's package sources stay as
-they are. They are kept in $SCHEDLAB_CACHE, else in ~/.cache/schedlab.";
+Kernels come from Debian's archive and are checked against its signatures. The system's package
+sources are not changed. Kernels are stored in $SCHEDLAB_CACHE [default: ~/.cache/schedlab].";
 
 const EXAMPLES_COMPARE: &str = "Examples:
   schedlab compare hogs:n=3 --scheduler rr,fcfs,linux-6.12
   schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER,FIFO --repetitions 5 \\
       --report report.html
-  schedlab compare experiment.toml --jobs 4 --output results/   (stop and go on at any time)
+  schedlab compare experiment.toml --jobs 4 --output results/   (can be stopped and resumed)
   schedlab compare experiment.toml --dry-run
   schedlab compare --manifest results/manifest.json
 
-An experiment file names schedulers, workloads, parameters, machines and seeds; `schedlab schema
-experiment` prints what it may hold, docs/guide/compare-schedulers.md goes through one.";
+An experiment file names schedulers, workloads, parameters, machines and seeds. `schedlab schema
+experiment` prints its schema, docs/guide/compare-schedulers.md walks through one.";
 
 const EXAMPLES_REPORT: &str = "Examples:
   schedlab sim hogs --scheduler rr,fcfs --json --keep | schedlab report -
@@ -156,8 +162,8 @@ const EXAMPLES_ANALYSE: &str = "Examples:
   schedlab analyse trace.txt --task hackbench --report trace.html
   schedlab analyse run.slt --cpus
 
-The events sched_switch and sched_wakeup are wanted at least; with sched_wakeup_new, sched_waking,
-sched_migrate_task and sched_process_fork, _exec and _exit every measure is there.";
+Record at least sched_switch and sched_wakeup. All measures need sched_wakeup_new, sched_waking,
+sched_migrate_task and sched_process_{fork,exec,exit} too.";
 
 const EXAMPLES_EXPORT: &str = "Examples:
   schedlab export trace.txt trace.pftrace
@@ -182,7 +188,7 @@ const EXAMPLES_LOAD: &str = "Examples:
   sudo schedlab load wrr --set slice_ms=50
   sudo schedlab load ./my.bpf.c --duration 10s
 
-It takes root and a kernel with sched_ext (6.16 or later); `schedlab sim` and `schedlab vm` try a
+Needs root and a kernel with sched_ext, 6.16 or later. `schedlab sim` and `schedlab vm` try a
 scheduler without either.";
 
 const EXAMPLES_ATTACH: &str = "Examples:
@@ -193,6 +199,7 @@ const EXAMPLES_ATTACH: &str = "Examples:
 
 const EXAMPLES_COMPLETION: &str = "Examples:
   schedlab completion bash > ~/.local/share/bash-completion/completions/schedlab
+  echo 'source <(schedlab completion bash)' >> ~/.bashrc
   schedlab completion zsh > ~/.zfunc/_schedlab
   schedlab completion fish > ~/.config/fish/completions/schedlab.fish";
 
@@ -214,15 +221,15 @@ pub enum Listed {
 /// Arguments of `list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// What to list; without it, everything in short.
+    /// What to list [default: an overview]
     #[arg(value_enum)]
     pub what: Option<Listed>,
-    /// Show one scheduler, workload, measure, study or machine only.
+    /// Show only the scheduler, workload, measure, study or machine of this name
     pub name: Option<String>,
-    /// Show sources, what is left out, tunables and parameters too.
+    /// Show sources, omissions, tunables and parameters too
     #[arg(long, short)]
     pub long: bool,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -230,22 +237,26 @@ pub struct ListArgs {
 /// The workload and what bends it.
 #[derive(Clone, Debug, Args)]
 pub struct WorkloadArgs {
-    /// Parameter of a built-in workload, as in `--param n=4`; may be repeated.
+    /// Set a parameter of the workload, such as n=4 (repeatable)
     #[arg(long = "param", short = 'p', value_name = "NAME=VALUE")]
     pub params: Vec<String>,
-    /// Policy of the tasks that name none: other, batch, idle, fifo, rr, ...
-    #[arg(long, value_parser = crate::input::policy)]
+    /// Policy of tasks that name none: other, batch, idle, fifo, rr
+    #[arg(long, value_name = "POLICY", value_parser = crate::input::policy)]
     pub policy: Option<Policy>,
-    /// Real-time priority that goes with `--policy fifo` and `rr`, 1 to 99.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=99), requires = "policy")]
+    /// Real-time priority for --policy fifo and rr, 1 to 99
+    #[arg(long, hide_short_help = true, value_name = "N",
+          value_parser = clap::value_parser!(u8).range(1..=99), requires = "policy")]
     pub priority: Option<u8>,
-    /// Nice value of the tasks that have none of their own, -20 to 19.
-    #[arg(long, value_parser = clap::value_parser!(i8).range(-20..=19), allow_hyphen_values = true)]
+    /// Nice value of tasks that set none, -20 to 19
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(i8).range(-20..=19), allow_hyphen_values = true)]
     pub nice: Option<i8>,
-    /// Seed of every random draw.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of every random draw
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// End the run at this time, such as 500ms or 2s, in place of the workload's own end.
+    /// End the run at this time, such as 500ms [default: the workload's end]
+    ///
+    /// A workload that never ends stops after 10 s of simulated time, or 30 s on this machine.
     #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
     pub until: Option<Nanos>,
 }
@@ -253,62 +264,76 @@ pub struct WorkloadArgs {
 /// The modelled machine.
 #[derive(Clone, Debug, Args)]
 pub struct MachineArgs {
-    /// The modelled machine: a preset (`schedlab list machines`), a file (.toml, .json), or `host`
-    /// for a model of this machine; without it a flat one.
-    #[arg(long, value_name = "PRESET|FILE|host")]
+    /// Modelled machine: a preset, host, or a file
+    ///
+    /// `schedlab list machines` lists the presets; `host` is a model of this machine; files are
+    /// .toml or .json. Without it, CPUs are equal and have no caches.
+    #[arg(long, value_name = "MACHINE",
+          add = ArgValueCompleter::new(complete::machines))]
     pub machine: Option<String>,
-    /// Ticks a second of the modelled kernel, instead of the machine's; 250 without a machine.
-    #[arg(long, value_parser = crate::input::hz)]
+    /// Timer ticks a second: 100, 250, 300 or 1000 [default: the machine's, or 250]
+    #[arg(long, hide_short_help = true, value_parser = crate::input::hz)]
     pub hz: Option<u32>,
-    /// When a CPU acts on a request to reschedule, instead of what the machine says; without
-    /// either, what the scheduler's kernel has in Debian, full for textbook schedulers.
-    #[arg(long, value_name = "none|voluntary|full|lazy",
+    /// Preemption model: none, voluntary, full or lazy
+    ///
+    /// The default is the machine's, or the scheduler's.
+    /// Decides when a CPU acts on a request to reschedule. Without --machine, a Linux model has the
+    /// preemption model of Debian's kernel, and a textbook scheduler has `full`.
+    #[arg(long, hide_short_help = true, value_name = "MODEL",
           value_parser = schedlab_run::machine::preempt_by_name)]
     pub preempt: Option<schedlab_model::Preempt>,
-    /// What switches, ticks and wake-ups cost, instead of the machine's: zero, default, or a file
-    /// of `schedlab calibrate`.
-    #[arg(long, value_name = "zero|default|FILE")]
+    /// Costs: zero, default or a file [default: the machine's]
+    ///
+    /// What switches, ticks, wake-ups and other acts of the kernel cost.
+    /// `zero`, `default`, or a file written by `schedlab calibrate`. Without --machine, textbook
+    /// schedulers have no costs and all others have the default ones.
+    #[arg(long, value_name = "COSTS")]
     pub costs: Option<String>,
-    /// Value of a tunable, as in `--set slice=10ms`, or of one scheduler's, as in
-    /// `--set linux-6.12:base_slice=3ms`; may be repeated.
-    #[arg(long = "set", short = 's', value_name = "[SCHEDULER:]TUNABLE=VALUE")]
+    /// Set a tunable, such as quantum=10ms (repeatable)
+    ///
+    /// `linux-6.12:base_slice=3ms` sets it for one of several schedulers only.
+    #[arg(long = "set", short = 's', value_name = "NAME=VALUE")]
     pub tunables: Vec<String>,
-    /// Threads to simulate on, all CPUs if nothing is said; the results do not depend on it.
-    #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N",
+    /// Threads to simulate on [default: one for each CPU]
+    ///
+    /// The number of threads does not change results.
+    #[arg(long, short = 'j', hide_short_help = true, visible_alias = "jobs", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Stop with an error when a runnable task has waited this long; `auto`: 30s under schedulers
-    /// that claim to starve nobody; `off` never stops.
-    #[arg(long, value_name = "TIME|auto|off", default_value = "auto",
+    /// Fail when a runnable task has waited this long
+    ///
+    /// `auto` is 30s under schedulers that claim to starve no task, and `off` under others.
+    #[arg(long, hide_short_help = true, value_name = "TIME", default_value = "auto",
           value_parser = crate::input::watchdog)]
     pub watchdog: schedlab_sim::Watchdog,
-    /// Schedulers that are files.
+    /// How a .bpf.c is compiled.
     #[command(flatten)]
     pub scx: ScxArgs,
 }
 
-/// How a scheduler that is a file (`--scheduler ./my_sched.bpf.c`) is compiled.
+/// How a native scheduler (`--scheduler ./my_sched.bpf.c`) is compiled.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ScxArgs {
-    /// Directory with headers of a scheduler that is a file, before the simulator's own; may be
-    /// repeated. `include` beside the scheduler is found by itself.
-    #[arg(long = "scx-include", value_name = "DIR")]
+    /// Extra include directory for a .bpf.c, searched first (repeatable)
+    ///
+    /// The directory `include` next to the scheduler is always searched.
+    #[arg(long = "scx-include", hide_short_help = true, value_name = "DIR")]
     pub include: Vec<PathBuf>,
-    /// Further source file of a scheduler that is a file; may be repeated.
-    #[arg(long = "scx-source", value_name = "FILE")]
+    /// Extra source file of a .bpf.c (repeatable)
+    #[arg(long = "scx-source", hide_short_help = true, value_name = "FILE")]
     pub source: Vec<PathBuf>,
 }
 
 /// What a command prints of its runs or traces.
 #[derive(Debug, Default, Args)]
 pub struct PrintArgs {
-    /// Print the result as JSON (see `schedlab schema`); several make an array.
+    /// Print the result as JSON; several results make an array
     #[arg(long, conflicts_with = "slices")]
     pub json: bool,
-    /// Keep the timeline and the progress in the JSON.
-    #[arg(long, requires = "json")]
+    /// Keep the timeline and the progress in the JSON
+    #[arg(long, hide_short_help = true, requires = "json")]
     pub keep: bool,
-    /// Print one JSON line a slice: cpu, task, name, start_ns, end_ns, end.
+    /// Print each slice as a line of JSON: who ran where and when
     #[arg(long, conflicts_with = "analysis")]
     pub slices: bool,
 }
@@ -316,12 +341,12 @@ pub struct PrintArgs {
 /// Where the trace of a run goes.
 #[derive(Debug, Default, Args)]
 pub struct TraceArgs {
-    /// The file.
+    /// The trace file.
     #[arg(long = "trace", id = "trace", value_name = "FILE",
           help = crate::commands::help_of_trace())]
     pub file: Option<PathBuf>,
-    /// Leave the counters out of a Perfetto trace, for a smaller file and a quicker run.
-    #[arg(long, requires = "trace")]
+    /// Omit the counters from a Perfetto trace: a smaller file, a faster run
+    #[arg(long, hide_short_help = true, requires = "trace")]
     pub no_counters: bool,
 }
 
@@ -334,10 +359,10 @@ pub struct OutputArgs {
     /// The trace.
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Write a report of the run(s) to this HTML file.
+    /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write every figure (timeline, progress, box plots) as SVG into this directory.
+    /// Write every figure as SVG into this directory
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
     /// The analysis.
@@ -348,23 +373,32 @@ pub struct OutputArgs {
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
 pub struct SimArgs {
-    /// A built-in workload, such as `hogs` or `hogs:n=4,work=100ms`, or the path of an rt-app file.
+    /// Built-in workload, such as hogs or hogs:n=4,work=100ms, or a file
+    ///
+    /// `schedlab list workloads` lists the built-in ones. Files are in rt-app's JSON
+    /// (docs/guide/write-a-workload.md).
+    #[arg(add = ArgValueCompleter::new(complete::workloads))]
     pub workload: String,
-    /// Schedulers by name, separated by commas; `schedlab list schedulers` shows them. A file
-    /// (`./my_sched.bpf.c`) is a scheduler for sched_ext, compiled for this machine.
+    /// Schedulers, separated by commas
+    ///
+    /// `schedlab list schedulers` lists them. A file (`./my_sched.bpf.c`) is a sched_ext scheduler,
+    /// compiled for the simulator.
     #[arg(
         long,
+        short = 'S',
         visible_alias = "schedulers",
         value_delimiter = ',',
         value_name = "NAME",
-        default_value = "linux-6.12"
+        default_value = "linux-6.12",
+        add = ArgValueCompleter::new(complete::schedulers)
     )]
     pub scheduler: Vec<String>,
-    /// CPUs of the modelled machine, its first; all of a machine that is named, else 1.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of CPUs [default: all CPUs of --machine, or 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cpus: Option<u32>,
-    /// Repetitions, each with the next seed.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Runs, each with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: u32,
     /// The workload.
     #[command(flatten)]
@@ -380,43 +414,49 @@ pub struct SimArgs {
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A built-in workload, such as `hogs` or `hogs:n=4,work=100ms`, or the path of an rt-app file.
+    /// Built-in workload, such as hogs or hogs:n=4,work=100ms, or a file
+    ///
+    /// `schedlab list workloads` lists the built-in ones. Files are in rt-app's JSON
+    /// (docs/guide/write-a-workload.md).
+    #[arg(add = ArgValueCompleter::new(complete::workloads))]
     pub workload: String,
-    /// The scheduler; `schedlab list schedulers` shows all.
-    #[arg(long, value_delimiter = ',', value_name = "NAME", default_value = "linux-6.12")]
+    /// Scheduler (`schedlab list schedulers`)
+    #[arg(long, short = 'S', value_delimiter = ',', value_name = "NAME",
+          default_value = "linux-6.12",
+          add = ArgValueCompleter::new(complete::schedulers))]
     pub scheduler: Vec<String>,
-    /// CPUs of the modelled machine, its first; all of a machine that is named, else 1.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of CPUs [default: all CPUs of --machine, or 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cpus: Option<u32>,
-    /// Explain what each CPU runs at this time: its last choice up to then.
+    /// Explain each CPU's last choice before this time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["task", "from", "to"],
           value_parser = crate::input::moment)]
     pub at: Option<Nanos>,
-    /// Explain the longest wait of the task of this name.
+    /// Explain the longest wait of this task
     #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
     pub task: Option<String>,
-    /// With --task: its nth wait, from 1, in place of the longest.
+    /// With --task: explain its nth wait instead of the longest
     #[arg(long, value_name = "N", requires = "task",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub nth: Option<u64>,
-    /// Explain every choice from this time on.
+    /// Explain every choice from this time on
     #[arg(long, value_name = "TIME", value_parser = crate::input::moment)]
     pub from: Option<Nanos>,
-    /// Explain every choice up to this time.
+    /// Explain every choice up to this time
     #[arg(long, value_name = "TIME", value_parser = crate::input::moment)]
     pub to: Option<Nanos>,
-    /// Only the choices of this CPU.
+    /// Explain only the choices of this CPU
     #[arg(long, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Most choices to show.
+    /// Maximum number of choices to show
     #[arg(long, default_value_t = 20, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub limit: u32,
-    /// Most waiting candidates of a choice to show.
+    /// Maximum number of candidates to show for each choice
     #[arg(long, default_value_t = 12, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub candidates: u32,
-    /// Print JSON (see `schedlab schema explain`).
+    /// Print JSON (`schedlab schema explain`)
     #[arg(long)]
     pub json: bool,
     /// The workload.
@@ -430,18 +470,20 @@ pub struct ExplainArgs {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A built-in workload or the path of an rt-app file; leave out to run a command.
-    #[arg(required_unless_present = "command")]
+    /// Built-in workload, such as hogs:n=4, or a file; omit it to run a command
+    #[arg(required_unless_present = "command",
+          add = ArgValueCompleter::new(complete::workloads))]
     pub workload: Option<String>,
-    /// Copies of the command to start at once.
+    /// Number of copies of the command, started together
     #[arg(short = 'n', long = "copies", value_name = "N", requires = "command",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub copies: Option<u32>,
-    /// Logical CPUs the tasks may use, such as 0 or 0-3,8; all of this process's by default.
+    /// CPUs that tasks may use, such as 0 or 0-3,8 [default: all]
     #[arg(long, value_name = "LIST", value_parser = crate::input::cpu_list)]
     pub cpus: Option<schedlab_model::CpuMask>,
-    /// Repetitions, each with the next seed.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Runs, each with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: u32,
     /// The workload.
     #[command(flatten)]
@@ -449,7 +491,7 @@ pub struct RunArgs {
     /// The output.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The command and its arguments, after `--`.
+    /// Command to run and its arguments, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
 }
@@ -457,24 +499,30 @@ pub struct RunArgs {
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// An experiment file (.toml), a built-in workload, or the path of an rt-app file.
-    #[arg(required_unless_present = "manifest")]
+    /// Built-in workload, workload file, or experiment file (.toml)
+    #[arg(required_unless_present = "manifest",
+          add = ArgValueCompleter::new(complete::workloads))]
     pub workload: Option<String>,
-    /// Schedulers to simulate, separated by commas; `NAME:POLICY` puts the tasks under a policy.
-    #[arg(long, visible_alias = "schedulers", value_delimiter = ',', value_name = "NAME")]
+    /// Schedulers to simulate, separated by commas
+    ///
+    /// `NAME:POLICY`, such as linux-6.12:FIFO, runs the tasks under a policy.
+    #[arg(long, short = 'S', visible_alias = "schedulers", value_delimiter = ',',
+          value_name = "NAME", add = ArgValueCompleter::new(complete::schedulers))]
     pub scheduler: Vec<String>,
-    /// Policies to measure on this machine, separated by commas, such as OTHER,FIFO.
+    /// Policies to measure on this machine, such as OTHER,FIFO
     #[arg(long, value_delimiter = ',', value_name = "POLICY")]
     pub host: Vec<String>,
-    /// Kernels to boot in virtual machines, separated by commas, such as 6.12,6.18:wrr
-    /// (`KERNEL[:SCHEDULER]`, see `schedlab vm`).
-    #[arg(long, value_delimiter = ',', value_name = "KERNEL")]
+    /// Kernels to measure in virtual machines, such as 6.12,6.18:wrr
+    ///
+    /// `KERNEL:SCHEDULER` loads a sched_ext scheduler (see `schedlab vm`).
+    #[arg(long, value_delimiter = ',', value_name = "KERNEL",
+          add = ArgValueCompleter::new(complete::kernels))]
     pub vm: Vec<String>,
-    /// CPUs, modelled and real; 1 if nothing is said.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of CPUs, modelled and real [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cpus: Option<u32>,
-    /// Repetitions on this machine; 3 if nothing is said.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Runs on this machine [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: Option<u32>,
     /// The workload.
     #[command(flatten)]
@@ -482,13 +530,13 @@ pub struct CompareArgs {
     /// The machine.
     #[command(flatten)]
     pub machine: MachineArgs,
-    /// Print the results as JSON; of an experiment file, the tables.
+    /// Print the results as JSON; for an experiment file, the tables
     #[arg(long)]
     pub json: bool,
-    /// Keep the timeline and the progress in the JSON.
-    #[arg(long, requires = "json")]
+    /// Keep the timeline and the progress in the JSON
+    #[arg(long, hide_short_help = true, requires = "json")]
     pub keep: bool,
-    /// Write a report to this HTML file.
+    /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// The analysis, of one workload: in the JSON and in the report.
@@ -503,44 +551,46 @@ pub struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Experiment files and manifests")]
 pub struct SweepArgs {
-    /// Directory for the results, run by run; by default the name of the experiment file with
-    /// `.results`. If it holds the same experiment, the command goes on where it was stopped.
+    /// Directory for the results [default: the file's name with .results]
+    ///
+    /// If it holds results of the same experiment, the command resumes there.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// List the runs, and run nothing.
-    #[arg(long)]
+    /// List the runs without running them
+    #[arg(long, hide_short_help = true)]
     pub dry_run: bool,
-    /// Go on with what the directory holds; an error if it holds nothing.
-    #[arg(long, conflicts_with = "fresh")]
+    /// Resume; fail if the directory holds no results
+    #[arg(long, hide_short_help = true, conflicts_with = "fresh")]
     pub resume: bool,
-    /// Throw away the results that the directory holds, whatever experiment they are of.
-    #[arg(long)]
+    /// Delete the results that the directory holds first
+    #[arg(long, hide_short_help = true)]
     pub fresh: bool,
-    /// Only the runs of this lane.
-    #[arg(long, value_enum)]
-    pub lane: Option<LaneArg>,
-    /// Most runs an experiment file may make.
-    #[arg(long, value_name = "N", default_value_t = 100_000,
+    /// Run only the runs of this lane
+    #[arg(long, hide_short_help = true, value_parser = lane())]
+    pub lane: Option<LaneKind>,
+    /// Maximum number of runs that a file may ask for
+    #[arg(long, hide_short_help = true, value_name = "N", default_value_t = 100_000,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub runs_max: u32,
-    /// Also write every figure as SVG into the directory `plots` of the results.
-    #[arg(long)]
+    /// Write every figure as SVG into the directory plots of the results
+    #[arg(long, hide_short_help = true)]
     pub plots: bool,
-    /// Repeat the experiment of this manifest.json, and tell whether every result is the same.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "fresh", "resume", "lane"])]
+    /// Repeat the experiment of a manifest.json and compare the results
+    #[arg(long, hide_short_help = true, value_name = "FILE",
+          conflicts_with_all = ["workload", "fresh", "resume", "lane"])]
     pub manifest: Option<PathBuf>,
 }
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Files with results (what `--json` printed); `-` is stdin.
+    /// Files with results, as printed by --json; - is stdin
     #[arg(required = true)]
     pub results: Vec<PathBuf>,
-    /// The HTML file to write.
+    /// HTML file to write
     #[arg(long, short, default_value = "report.html")]
     pub output: PathBuf,
-    /// Also write every figure as SVG into this directory.
+    /// Write every figure as SVG into this directory
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
 }
@@ -548,20 +598,22 @@ pub struct ReportArgs {
 /// Arguments of `analyse`.
 #[derive(Debug, Args)]
 pub struct AnalyseArgs {
-    /// Traces: text of ftrace, `trace-cmd report` or `perf script`, or .slt, .parquet or .ndjson;
-    /// told apart by their content. `-` is stdin.
+    /// Trace files; - is stdin
+    ///
+    /// Text from ftrace, `trace-cmd report` or `perf script`, or .slt, .parquet or .ndjson files of
+    /// schedlab. The content decides the format.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Show only tasks with this name or process id; may be repeated.
+    /// Show only tasks with this name or process id (repeatable)
     #[arg(long, value_name = "NAME|PID")]
     pub task: Vec<String>,
-    /// Show what each CPU did in place of the tasks.
+    /// Show CPUs instead of tasks
     #[arg(long, conflicts_with_all = ["slices", "task"])]
     pub cpus: bool,
     /// What stdout gets.
     #[command(flatten)]
     pub print: PrintArgs,
-    /// Write a report to this HTML file.
+    /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// The analysis.
@@ -572,15 +624,17 @@ pub struct AnalyseArgs {
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// A trace (.slt, .parquet, .ndjson, or text of ftrace, `trace-cmd report` or `perf script`),
-    /// or the JSON result of a run.
+    /// Trace, or JSON result of a run
+    ///
+    /// Traces are .slt, .parquet or .ndjson files, or text from ftrace, `trace-cmd report` or
+    /// `perf script`.
     pub input: PathBuf,
-    /// The file to write; `-` is stdout.
+    /// File to write; - is stdout
     pub output: PathBuf,
-    /// The format, if the file's ending does not tell it.
+    /// Format to write [default: by the ending of the file]
     #[arg(long, value_parser = crate::commands::format_parser())]
     pub format: Option<&'static dyn Exporter>,
-    /// Leave the counters out of a Perfetto trace, for a smaller file.
+    /// Omit the counters from a Perfetto trace: a smaller file
     #[arg(long)]
     pub no_counters: bool,
 }
@@ -588,15 +642,15 @@ pub struct ExportArgs {
 /// Arguments of `calibrate`.
 #[derive(Debug, Args)]
 pub struct CalibrateArgs {
-    /// Write the costs to this file, for `--costs FILE`.
+    /// Write the costs to this file, for --costs
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Times that everything is measured, 1 to 60; an interval wants 6, one takes 0.3 s.
+    /// Number of measurements, 0.3 s each; intervals need 6
     #[arg(long, value_name = "N", default_value_t = schedlab_host::REPETITIONS_DEFAULT,
           value_parser = clap::value_parser!(u32)
               .range(1..=i64::from(schedlab_host::REPETITIONS_MAX)))]
     pub repetitions: u32,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -637,59 +691,64 @@ pub enum BenchCurve {
 /// Arguments of `bench`.
 #[derive(Clone, Debug, Args)]
 pub struct BenchArgs {
-    /// Jobs: J1 (8 CPU-bound tasks, 1 CPU), J8 (32 CPU-bound tasks, 8 CPUs), P8 (32 tasks that run
-    /// 1 ms and sleep 4 ms, 8 CPUs), S1 (8 tasks that run 1 ms and block for 1 us, 1 CPU).
+    /// Jobs: J1, J8, P8, S1
+    ///
+    /// J1: 8 CPU-bound tasks on 1 CPU. J8: 32 CPU-bound tasks on 8 CPUs. P8: 32 tasks that run 1 ms
+    /// and sleep 4 ms, on 8 CPUs. S1: 8 tasks that run 1 ms and block for 1 us, on 1 CPU.
     #[arg(required_unless_present = "curve", value_name = "JOB")]
     pub jobs: Vec<String>,
-    /// Measure how the cost of a switch grows, in place of jobs.
+    /// Measure how the cost of a switch grows, instead of jobs
     #[arg(long, value_enum, conflicts_with_all = ["jobs", "cpus", "until"])]
     pub curve: Option<BenchCurve>,
-    /// Schedulers by name, separated by commas; `all` is every one that `schedlab list schedulers`
-    /// shows. A file (`./my_sched.bpf.c`) is a scheduler for sched_ext, compiled for this machine.
+    /// Schedulers, separated by commas; `all` for all of them
+    ///
+    /// `schedlab list schedulers` lists them. A file (`./my_sched.bpf.c`) is a sched_ext scheduler,
+    /// compiled for the simulator.
     #[arg(
         long,
+        short = 'S',
         visible_alias = "schedulers",
         value_name = "NAME",
         value_delimiter = ',',
         default_value = "linux-6.12"
     )]
     pub scheduler: Vec<String>,
-    /// Where the events go.
+    /// Where to write the events
     #[arg(long, value_enum, default_value_t = BenchTrace::None)]
     pub trace: BenchTrace,
-    /// CPUs of the modelled machine instead of the job's.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of CPUs [default: the job's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cpus: Option<u32>,
-    /// The modelled machine, of which the first CPUs are taken: a preset, `host`, or a file;
-    /// without it a flat one.
+    /// Modelled machine: a preset, host, or a file
     #[arg(long, value_name = "NAME|FILE")]
     pub machine: Option<String>,
-    /// Tasks instead of the job's.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
+    /// Number of tasks [default: the job's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_194_304))]
     pub tasks: Option<u32>,
-    /// Simulated time instead of the job's, such as 500ms or 2s.
+    /// Simulated time, such as 500ms [default: the job's]
     #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
     pub until: Option<Nanos>,
-    /// Simulate for as long as about this many switches need, instead of a time: schedulers with
-    /// long slices need more of it. With `--curve pick` at least, beyond the start; 200000 there.
+    /// Simulate about this many switches instead of a time
+    ///
+    /// Schedulers with long slices need more time for as many switches. With `--curve pick` it is
+    /// the minimum after the start [default there: 200000].
     #[arg(long, value_name = "N", conflicts_with = "until",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub switches: Option<u64>,
-    /// Ticks a second of the modelled kernel instead of the machine's; of a flat one 250.
+    /// Timer ticks a second [default: the machine's, or 250]
     #[arg(long, value_parser = crate::input::hz)]
     pub hz: Option<u32>,
-    /// What switches, ticks and wake-ups cost instead of what the machine says: zero, default, or a
-    /// file.
-    #[arg(long, value_name = "zero|default|FILE")]
+    /// Costs: zero, default or a file [default: the machine's]
+    #[arg(long, value_name = "COSTS")]
     pub costs: Option<String>,
-    /// Schedulers that are files.
+    /// How a .bpf.c is compiled.
     #[command(flatten)]
     pub scx: ScxArgs,
-    /// Processes to measure; medians are shown.
-    #[arg(long, short = 'n', default_value_t = 1,
+    /// Number of measurements; the medians are shown
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
-    /// Print JSON (see `schedlab schema bench`); several jobs make an array.
+    /// Print JSON (`schedlab schema bench`)
     #[arg(long)]
     pub json: bool,
 }
@@ -697,47 +756,38 @@ pub struct BenchArgs {
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Where a study's runs happen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum LaneArg {
-    /// Simulated only.
-    Sim,
-    /// On this machine only.
-    Host,
-    /// On real kernels in virtual machines only.
-    Vm,
-}
-
-impl LaneArg {
-    /// The lane.
-    pub const fn kind(self) -> LaneKind {
-        match self {
-            Self::Sim => LaneKind::Sim,
-            Self::Host => LaneKind::Host,
-            Self::Vm => LaneKind::Vm,
-        }
-    }
+/// Reads where a study's runs happen.
+pub fn lane() -> impl TypedValueParser<Value = LaneKind> {
+    let about = |lane: LaneKind| match lane {
+        LaneKind::Sim => "Simulated only",
+        LaneKind::Host => "On this machine only",
+        LaneKind::Vm => "On real kernels in virtual machines only",
+    };
+    let value = |lane: LaneKind| PossibleValue::new(lane.name()).help(about(lane));
+    PossibleValuesParser::new(LaneKind::ALL.map(value)).try_map(|name| name.parse::<LaneKind>())
 }
 
 /// What becomes of the verdicts of `reproduce` and `validate`, and of the runs behind them.
 #[derive(Debug, Args)]
 pub struct VerdictArgs {
-    /// Directory for report.html, the verdicts as JSON, and the runs, which the same command goes
-    /// on with; by default `reproduction` or `validation`.
+    /// Directory for report.html, verdicts and runs
+    ///
+    /// The same command continues with the runs that the directory holds. The default is
+    /// `reproduction` or `validation`, after the command.
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Throw away the runs that the directory holds.
+    /// Delete the runs that the directory holds first
     #[arg(long)]
     pub fresh: bool,
-    /// Print the numbers behind each verdict.
+    /// Print the numbers behind each verdict
     #[arg(long)]
     pub details: bool,
-    /// Print the verdicts as JSON (see `schedlab schema`: claims, validation-result).
+    /// Print the verdicts as JSON
     #[arg(long, conflicts_with = "details")]
     pub json: bool,
 }
@@ -747,30 +797,35 @@ impl VerdictArgs {
     pub fn folder(&self, own: &'static str) -> &Path {
         self.output.as_deref().unwrap_or(Path::new(own))
     }
+
+    /// What to do with what the directory holds: go on, unless it is to be thrown away.
+    pub fn begin(&self) -> Begin {
+        if self.fresh { Begin::Fresh } else { Begin::Any }
+    }
 }
 
 /// Arguments of `reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// Studies by name, or files; without any, all that are built in.
+    /// Studies by name, or files [default: all built-in studies]
     #[arg(value_name = "STUDY|FILE")]
     pub studies: Vec<String>,
-    /// Fewer points and repetitions, as the studies say: minutes instead of an hour.
+    /// Fewer points and repetitions: minutes instead of an hour
     #[arg(long)]
     pub quick: bool,
-    /// Only these lanes, separated by commas.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub lane: Vec<LaneArg>,
+    /// Run only these lanes, separated by commas
+    #[arg(long, value_parser = lane(), value_delimiter = ',')]
+    pub lane: Vec<LaneKind>,
     /// What becomes of the verdicts.
     #[command(flatten)]
     pub verdicts: VerdictArgs,
-    /// Repetitions on this machine instead of the studies'.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Runs on this machine [default: as the studies say]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: Option<u32>,
-    /// Seed of every random draw, and of the order of runs on this machine.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of every random draw and of the order of runs here
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Also write every figure as SVG into the directory `plots`.
+    /// Write every figure as SVG into the directory plots
     #[arg(long)]
     pub plots: bool,
     /// The analysis.
@@ -784,7 +839,7 @@ pub struct ReproduceArgs {
 /// Arguments of `schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Which schema.
+    /// Format
     #[arg(value_enum, default_value = "result")]
     pub which: crate::commands::SchemaKind,
 }
@@ -792,7 +847,7 @@ pub struct SchemaArgs {
 /// Arguments of `completion`.
 #[derive(Debug, Args)]
 pub struct CompletionArgs {
-    /// The shell.
+    /// Shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
 }

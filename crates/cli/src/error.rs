@@ -3,9 +3,10 @@
 //! what to do; it goes to stderr, so that stdout holds data only.
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
-use schedlab_model::suggest::did_you_mean;
-use schedlab_run::file::FileError;
+use schedlab_lab::LabError;
+use schedlab_run::file::{self, FileError, TextError, is_full};
 use schedlab_run::{LaneError, StudyError};
+use schedlab_workload::NotAPair;
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -78,25 +79,11 @@ impl CliError {
         Self::new(Exit::Usage, text, help)
     }
 
-    /// A mistake at a place of a text: file, line, column and the line itself are shown.
-    pub fn at(
-        file: &str,
-        text: &str,
-        span: std::ops::Range<usize>,
-        message: String,
-        help: String,
-    ) -> Self {
-        let error = schedlab_workload::ReadError::at(file, text, span, message, help);
-        Self::Report { exit: Exit::Usage, diagnostic: error }
-    }
-
     /// A file that cannot be read or written.
     pub fn file(what: &str, path: &std::path::Path, error: &io::Error) -> Self {
+        let exit = if is_full(error) { Exit::Unavailable } else { Exit::Usage };
         let text = format!("cannot {what} {}: {error}", path.display());
-        if is_full(error) {
-            return Self::new(Exit::Unavailable, text, "make room, or write to another place");
-        }
-        Self::usage_help(text, "check that the path is right and that you may use it")
+        Self::new(exit, text, file::help(error))
     }
 
     /// The text and the advice, on one line, for errors that become a part of another one.
@@ -171,9 +158,32 @@ impl From<StudyError> for CliError {
     }
 }
 
+impl From<LabError> for CliError {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Refused { text, help } => Self::usage_help(text, help),
+            LabError::Placed(error) => Self::Report { exit: Exit::Usage, diagnostic: error },
+            LabError::File(error) => error.into(),
+            LabError::Locked(_) => Self::new(Exit::Unavailable, error.to_string(), error.help()),
+        }
+    }
+}
+
+impl From<TextError> for CliError {
+    fn from(error: TextError) -> Self {
+        LabError::from(error).into()
+    }
+}
+
+impl From<NotAPair> for CliError {
+    fn from(error: NotAPair) -> Self {
+        LabError::from(error).into()
+    }
+}
+
 impl From<FileError> for CliError {
     fn from(error: FileError) -> Self {
-        if error.source.kind() == io::ErrorKind::IsADirectory {
+        if error.what == "write" && error.source.kind() == io::ErrorKind::IsADirectory {
             let text = format!("cannot write {}: it is a directory", error.path.display());
             return Self::usage_help(text, "give the name of a file");
         }
@@ -194,18 +204,6 @@ impl From<io::Error> for CliError {
             )
         }
     }
-}
-
-/// Whether a file could not grow: no space, no quota, or larger than a file may be.
-pub fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
-}
-
-/// `did you mean `x`? ` if there is such a word, then the list of what is allowed.
-pub fn allowed_words(found: &str, allowed: &[&str]) -> String {
-    let guess = did_you_mean(found, allowed.iter().copied());
-    format!("{guess}allowed: {}", allowed.join(", "))
 }
 
 #[cfg(test)]

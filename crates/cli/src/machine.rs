@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The modelled machine from the command line, and the file that holds its costs.
-//!
-//! A costs file has one `name = nanoseconds` a line; `#` begins a comment; what is not named keeps
-//! its default. `schedlab calibrate --output` writes such a file.
+//! The modelled machine from the command line.
 
 use crate::args::MachineArgs;
-use crate::error::{CliError, CliResult, Exit, allowed_words};
-use crate::input;
-use schedlab_model::{Costs, Nanos};
+use crate::error::{CliError, CliResult, Exit};
+use crate::output::say;
+use schedlab_model::Costs;
+use schedlab_run::file::read_text;
+use schedlab_run::machine::costs_file;
+use schedlab_run::place::allowed_words;
 use schedlab_run::{MachineFile, MachineSpec};
+use schedlab_sched::registry;
 use schedlab_sim::SimLane;
 use schedlab_sim::machine::PRESETS;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Largest costs file.
 const FILE_BYTES_MAX: u64 = 64 << 10;
-/// Largest single cost: a second. More is a slip of the unit.
-const COST_NS_MAX: Nanos = 1_000_000_000;
 
 /// Largest machine file: 1,024 CPUs in three lists take 20 kB.
 const MACHINE_BYTES_MAX: u64 = 1 << 20;
@@ -31,9 +31,24 @@ pub fn sim_lane(args: &MachineArgs) -> CliResult<SimLane> {
         hz: args.hz,
         preempt: args.preempt,
         costs: args.costs.as_deref().map(costs).transpose()?,
+        charges_textbooks: false,
         watchdog: args.watchdog,
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
     })
+}
+
+/// Says which of the named schedulers are simulated without costs although nobody asked for that.
+pub fn say_free<'s>(lane: &SimLane, names: impl Iterator<Item = &'s str>) {
+    let is_free = |name: &&str| registry::find(name).is_some_and(|found| lane.is_free(found));
+    let free: BTreeSet<&str> = names.filter(is_free).collect();
+    if !free.is_empty() {
+        let names: Vec<&str> = free.into_iter().collect();
+        say(format!(
+            "note: switches and ticks cost nothing under {}, as in textbooks; --costs default \
+             charges them",
+            names.join(", ")
+        ));
+    }
 }
 
 /// CPUs of a run: those asked for, else all of the machine that was named, else 1.
@@ -44,15 +59,10 @@ pub fn nr_cpus(lane: &SimLane, given: Option<u32>) -> CliResult<u32> {
     Ok(nr_cpus)
 }
 
-/// Whether `text` names a file and no preset.
-pub fn is_file(text: &str) -> bool {
-    text.contains('/') || text.ends_with(".toml") || text.ends_with(".json")
-}
-
 /// The machine that `text` names: `host`, a file, or a preset.
 pub fn spec(text: &str) -> CliResult<MachineSpec> {
-    if is_file(text) {
-        let content = input::read_text(Path::new(text), MACHINE_BYTES_MAX)?;
+    if schedlab_run::machine::is_file(text) {
+        let content = read_text(Path::new(text), MACHINE_BYTES_MAX)?;
         return schedlab_sim::machine::parse(&content).map_err(|error| {
             CliError::usage_help(
                 format!("machine file {text}: {error}"),
@@ -75,6 +85,24 @@ pub fn spec(text: &str) -> CliResult<MachineSpec> {
     })
 }
 
+/// The machines that a study may name.
+pub struct Machines;
+
+impl schedlab_lab::studies::Machines for Machines {
+    fn preset(&self, name: &str) -> Result<MachineSpec, String> {
+        spec(name).map_err(|error| error.text())
+    }
+
+    fn parse(&self, text: &str) -> Result<MachineSpec, String> {
+        schedlab_sim::machine::parse(text)
+    }
+
+    fn this_machine(&self) -> Result<String, String> {
+        let file = host().map_err(|error| error.text())?;
+        serde_json::to_string(&file).map_err(|error| error.to_string())
+    }
+}
+
 /// A model of this machine.
 pub fn host() -> CliResult<MachineFile> {
     schedlab_host::topology::this_machine().map_err(|error| this_machine_fails(&error))
@@ -94,8 +122,8 @@ pub fn costs(text: &str) -> CliResult<Costs> {
         "zero" => Ok(Costs::ZERO),
         "default" => Ok(Costs::DEFAULT),
         path if Path::new(path).exists() => {
-            let content = input::read_text(Path::new(path), FILE_BYTES_MAX)?;
-            parse_costs(&content).map_err(|(line, text)| {
+            let content = read_text(Path::new(path), FILE_BYTES_MAX)?;
+            costs_file::parse(&content).map_err(|(line, text)| {
                 CliError::usage_help(
                     format!("{path}, line {line}: {text}"),
                     "`schedlab calibrate --output FILE` writes a file of this form",
@@ -106,71 +134,5 @@ pub fn costs(text: &str) -> CliResult<Costs> {
             format!("--costs is {other:?}, which is no file"),
             "allowed are zero, default and the path of a file that `schedlab calibrate` wrote",
         )),
-    }
-}
-
-/// Reads a costs file; the error has the line's number.
-fn parse_costs(text: &str) -> Result<Costs, (usize, String)> {
-    let mut costs = Costs::DEFAULT;
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let wrong = |text: String| (index + 1, text);
-        let line = line.split('#').next().unwrap_or_default().trim();
-        if line.is_empty() {
-            continue;
-        }
-        let (name, value) =
-            line.split_once('=').map(|(name, value)| (name.trim(), value.trim())).ok_or_else(
-                || wrong(format!("{line:?} is not of the form `name = nanoseconds`")),
-            )?;
-        let field = costs.field_mut(name).ok_or_else(|| {
-            wrong(format!("no cost is called {name:?}: {}", allowed_words(name, &Costs::NAMES)))
-        })?;
-        *field = value.parse().ok().filter(|ns| *ns <= COST_NS_MAX).ok_or_else(|| {
-            wrong(format!("{name} is {value:?}, allowed are whole numbers, 0 to {COST_NS_MAX}"))
-        })?;
-        if seen.contains(&name) {
-            return Err(wrong(format!("{name} is given twice: give it once")));
-        }
-        seen.push(name);
-    }
-    Ok(costs)
-}
-
-/// A costs file with a remark at each cost.
-pub fn format_costs(costs: &Costs, head: &str, remark: impl Fn(&str) -> String) -> String {
-    let mut text: String = head.lines().map(|line| format!("# {line}\n")).collect();
-    for name in Costs::NAMES {
-        let value = costs.field(name).unwrap_or_default();
-        text += &format!("{name} = {value}  # {}\n", remark(name));
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_costs_file_reads_back() {
-        let mut costs = Costs::ZERO;
-        costs.fork_ns = 77;
-        assert_eq!(
-            parse_costs(&format_costs(&costs, "two\nlines", |name| format!("{name} = 5"))).unwrap(),
-            costs
-        );
-        let partial = parse_costs("tick_ns=5 # mine\n\n").unwrap();
-        assert_eq!((partial.tick_ns, partial.fork_ns), (5, Costs::DEFAULT.fork_ns));
-    }
-
-    #[test]
-    fn mistakes_are_shown_with_their_line() {
-        let error = |text| parse_costs(text).unwrap_err();
-        assert_eq!(error("tick_ns = 1\ntik_ns = 1").0, 2);
-        assert!(error("tik_ns = 1").1.contains("did you mean `tick_ns`?"));
-        assert!(error("tick_ns = 1us").1.contains("allowed are whole numbers"));
-        assert!(error("tick_ns = 1\ntick_ns = 2").1.contains("twice"));
-        assert!(error("tick_ns").1.contains("name = nanoseconds"));
-        assert!(error("tick_ns = 1000000001").1.contains("0 to 1000000000"));
     }
 }

@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod complete;
 mod error;
 mod input;
 mod machine;
@@ -11,10 +12,13 @@ mod output;
 mod schedulers;
 mod table;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Answers a shell that completes a command line, and ends there.
+    CompleteEnv::with_factory(args::Cli::command).complete();
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return error::usage(&error),

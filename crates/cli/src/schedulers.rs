@@ -6,11 +6,14 @@
 //! or `--set linux-6.12:base_slice=3ms` for one of them.
 
 use crate::args::ScxArgs;
-use crate::error::{CliError, CliResult, Exit, allowed_words};
-use crate::input;
-use schedlab_run::{LaneKind, policy};
+use crate::error::{CliError, CliResult, Exit};
+use crate::output::say;
+use schedlab_run::place::allowed_words;
+use schedlab_run::{LaneError, LaneKind, StudyError, policy};
 use schedlab_sched::{Scheduler, registry};
+use schedlab_sim::SimLane;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,10 +43,12 @@ pub struct Schedulers {
     scx: ScxArgs,
     settings: Vec<Setting>,
     compiled: RefCell<Vec<Compiled>>,
+    /// Other names of schedulers that a note has explained already.
+    said: RefCell<BTreeSet<String>>,
 }
 
 /// Whether a scheduler's name is that of a file.
-pub fn is_file(name: &str) -> bool {
+fn is_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".c")
 }
 
@@ -52,7 +57,7 @@ impl Schedulers {
     pub fn new(scx: &ScxArgs, tunables: &[String]) -> CliResult<Self> {
         let mut settings = Vec::new();
         for text in tunables {
-            let (name, value) = input::pair("--set", text)?;
+            let (name, value) = schedlab_workload::pair("--set", text)?;
             let (scheduler, name) = match name.split_once(':') {
                 Some((scheduler, name)) => (Some(scheduler.trim().to_owned()), name.trim()),
                 None => (None, name),
@@ -60,7 +65,7 @@ impl Schedulers {
             let (text, name, value) = (text.clone(), name.to_owned(), value.to_owned());
             settings.push(Setting { text, scheduler, name, value });
         }
-        Ok(Self { scx: scx.clone(), settings, compiled: RefCell::default() })
+        Ok(Self { scx: scx.clone(), settings, ..Self::default() })
     }
 
     /// The scheduler called `name`; that of a file is compiled if it is not yet. The error names
@@ -73,6 +78,9 @@ impl Schedulers {
     /// file, for example.
     pub fn find_at(&self, name: &str, path: &Path) -> CliResult<Arc<Scheduler>> {
         if let Some(scheduler) = registry::find(name) {
+            if scheduler.name != name && self.said.borrow_mut().insert(name.to_owned()) {
+                say(format!("note: {name} stands for {}", scheduler.name));
+            }
             return Ok(Arc::clone(scheduler));
         }
         if !is_file(name) {
@@ -127,7 +135,7 @@ impl Schedulers {
 
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     fn compile(&self, name: &str, path: &Path) -> CliResult<Compiled> {
-        use schedlab_scx::CoreVersion;
+        use schedlab_scx::{CORES, CoreRules, SCX_CORE};
         use schedlab_scx_native::{CompileOptions, NativeError, NativeScheduler};
         let refused = |error: NativeError| {
             let exit = match error {
@@ -139,12 +147,12 @@ impl Schedulers {
             CliError::new(exit, error.to_string(), "")
         };
         let own = || self.settings.iter().filter(|set| set.is_for(name));
-        let core = own().rfind(|set| set.name == "scx_core");
-        let core = core.and_then(|set| CoreVersion::by_name(&set.value)).unwrap_or_default();
+        let core = own().rfind(|set| set.name == SCX_CORE);
+        let core = core.and_then(|set| CoreRules::of(set.value.parse().ok()?));
         let options = CompileOptions {
             include: self.scx.include.clone(),
             sources: self.scx.source.clone(),
-            kernel: core.kernel().series_number(),
+            kernel: core.unwrap_or(&CORES[0]).version,
             cache: schedlab_vm::Cache::of_user().ok().map(|cache| cache.root().join("native")),
         };
         let native = NativeScheduler::compile(path, &options).map_err(refused)?;
@@ -165,6 +173,37 @@ impl Schedulers {
             format!("{name}: schedulers are compiled on x86-64 Linux only"),
             "",
         ))
+    }
+}
+
+/// Schedulers whose files are named from a folder: where a study lies.
+pub struct Beside<'s> {
+    /// The folder.
+    pub folder: &'s Path,
+    /// Those of the command.
+    pub known: &'s Schedulers,
+}
+
+impl Beside<'_> {
+    /// The lane with the scheduler called `name`, compiled if it is a file.
+    fn lane_with(&self, name: &str) -> CliResult<SimLane> {
+        let mut lane = SimLane::default();
+        if is_file(name) {
+            lane.schedulers.push(self.known.find_at(name, &self.folder.join(name))?);
+        }
+        Ok(lane)
+    }
+}
+
+impl schedlab_run::Schedulers for Beside<'_> {
+    fn check_name(&self, name: &str) -> Result<(), StudyError> {
+        let lane = self.lane_with(name).map_err(|error| StudyError::new(error.text(), ""))?;
+        schedlab_run::Schedulers::check_name(&lane, name)
+    }
+
+    fn check_tunables(&self, name: &str, tunables: &[(String, String)]) -> Result<(), LaneError> {
+        let lane = self.lane_with(name).map_err(|error| LaneError::Input(error.text()))?;
+        schedlab_run::Schedulers::check_tunables(&lane, name, tunables)
     }
 }
 

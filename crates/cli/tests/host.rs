@@ -5,6 +5,7 @@
 mod common;
 use common::{ok, schedlab, schedlab_in};
 use serde_json::Value;
+use std::process::Command;
 
 fn validator(kind: &str) -> jsonschema::Validator {
     let schema: Value = serde_json::from_str(&ok(&["schema", kind]).stdout).unwrap();
@@ -107,4 +108,26 @@ fn a_study_runs_on_this_machine() {
     let done = schedlab_in(folder.path(), &["reproduce", "bad.toml"]);
     assert_eq!(done.code, 2);
     assert!(done.stderr.contains("no key is called `lain`"), "{}", done.stderr);
+}
+
+/// In a PID namespace the recorder would wait for process ids that the kernel never traces, and
+/// show tasks that did nothing.
+#[test]
+fn in_a_container_the_numbers_come_from_proc() {
+    let unshare = ["--pid", "--fork", "--mount-proc"];
+    let can = Command::new("unshare").args(unshare).arg("true").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        return schedlab_testing::skip("PID namespaces need root and unshare");
+    }
+    let output = Command::new("unshare")
+        .args(unshare)
+        .arg(env!("CARGO_BIN_EXE_schedlab"))
+        .args(["run", "hogs:n=2,work=5ms", "--json"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let run: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    assert_eq!(run["source"], "schedstat", "{said}");
+    assert_eq!(run["measures"]["totals"]["nr_exited"], 2, "{said}");
+    assert!(said.contains("PID namespace"), "{said}");
 }

@@ -156,3 +156,30 @@ fn ctrl_c_leaves_nothing_and_the_sweep_goes_on() {
     let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(manifest["is_complete"], true);
 }
+
+/// A shell under FIFO leaves a busy child on its only CPU: the killed shell cannot end before that
+/// child does. Without the right to real-time policies there is nothing to try.
+#[test]
+fn a_real_time_hog_that_a_command_started_does_not_outlive_it() {
+    if !schedlab_host::lane::may_set_policies() {
+        return schedlab_testing::skip("real-time policies need CAP_SYS_NICE");
+    }
+    let mark = format!("{}-hog", std::process::id());
+    let cpu = schedlab_host::allowed_cpus().first_cpu().unwrap().0.to_string();
+    // The loop ends by itself, should nobody end it.
+    let script = "(end=$(($(date +%s) + 40)); while [ $(date +%s) -lt $end ]; do i=0; \
+                  while [ $i -lt 100000 ]; do i=$((i + 1)); done; done) & sleep 30";
+    let mut child = command()
+        .args(["run", "--policy", "fifo", "--cpus", &cpu, "--", "sh", "-c", script])
+        .env(MARK, &mark)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the hog", || marked(&mark).len() >= 4);
+    std::thread::sleep(Duration::from_millis(300));
+    let struck = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", "--", &struck]).status().unwrap().success());
+    wait_for("the end of the command", || child.try_wait().unwrap().is_some());
+    wait_for("the end of the hog", || marked(&mark).is_empty());
+}

@@ -107,10 +107,10 @@ x = "n"
 x_label = "hogs"
 y_label = "makespan (ms)"
 series = [{ label = "makespan", value = "makespan_ns / 1ms" }]
-[figure.original]
+[figure.published]
 source = "nobody"
 at = [1, 2]
-values = [[41, 86]]
+row = [{ where = { series = "makespan" }, values = [41, 86] }]
 
 [[figure]]
 id = "T-F2"
@@ -162,10 +162,10 @@ fn each_claim_gets_its_verdict_and_numbers() {
     let args = ["reproduce", path.as_str(), "--output", output, "--json"];
     let claims: Value = serde_json::from_str(&ok(&args).stdout).unwrap();
     let found = verdicts(&claims);
-    let wanted = ["holds", "holds-partly", "does-not-hold", "cannot-be-told", "holds"];
+    let wanted = ["holds", "partly-holds", "fails", "inconclusive", "holds"];
     let expected: Vec<(String, String)> = wanted
         .iter()
-        .chain(&["cannot-be-told"])
+        .chain(&["inconclusive"])
         .enumerate()
         .map(|(index, verdict)| (format!("T-{}", index + 1), (*verdict).to_string()))
         .collect();
@@ -179,7 +179,7 @@ fn each_claim_gets_its_verdict_and_numbers() {
     assert_eq!(claims[2]["checks"][0]["found"], 1.0);
     assert_eq!(claims[5]["reason"], "nothing runs");
     let report = std::fs::read_to_string(Path::new(output).join("report.html")).unwrap();
-    for part in ["claim-T-2", "HOLDS PARTLY", "Claims and verdicts", "what switching costs"] {
+    for part in ["claim-T-2", "PARTLY HOLDS", "Claims and verdicts", "what switching costs"] {
         assert!(report.contains(part), "{part}");
     }
     let stored = std::fs::read_to_string(Path::new(output).join("claims.json")).unwrap();
@@ -218,7 +218,7 @@ fn a_figure_that_cannot_be_drawn_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (old, new, wanted) in [
         ("form = \"points\"", "form = \"pie\"", "unknown variant `pie`"),
-        ("values = [[41, 86]]", "values = [[41]]", "`original` does not fit"),
+        ("values = [41, 86]", "values = [41]", "`published` does not fit"),
         ("x = \"n\"", "x = \"m\"", "no dimension is called \"m\""),
         ("id = \"T-F2\"", "id = \"T-F1\"", "two figures or tables are called"),
         ("nr_switches\" }]\ngroups", "switches\" }]\ngroups", "has no value here"),
@@ -252,7 +252,7 @@ fn the_same_command_goes_on_and_a_quick_one_is_another() {
     assert!(refused.stderr.contains("another experiment"), "{}", refused.stderr);
     let quick = ok(&[&args[..], &["--quick", "--fresh", "--details"]].concat());
     assert!(quick.stdout.contains("a quick reproduction leaves it out"), "{}", quick.stdout);
-    assert!(quick.stdout.contains("6 claims: 1 HOLDS, 1 HOLDS PARTLY"), "{}", quick.stdout);
+    assert!(quick.stdout.contains("6 claims: 1 HOLDS, 1 PARTLY HOLDS"), "{}", quick.stdout);
 }
 
 /// The first run of each point is analysed; results without are others.
@@ -334,11 +334,11 @@ fn without_guests_their_checks_cannot_be_told_and_say_why() {
     let run = done(&run);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let claims: Value = serde_json::from_str(&run.stdout).unwrap();
-    assert_eq!(claims[0]["verdict"], "holds-partly");
+    assert_eq!(claims[0]["verdict"], "partly-holds");
     let checks = claims[0]["checks"].as_array().unwrap();
     assert_eq!(
         (&checks[0]["answer"], &checks[1]["answer"]),
-        (&"holds".into(), &"cannot-be-told".into())
+        (&"holds".into(), &"inconclusive".into())
     );
     let reason = checks[1]["reason"].as_str().unwrap();
     assert!(reason.contains("no-qemu") && reason.contains("left out"), "{reason}");

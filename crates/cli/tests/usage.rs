@@ -125,7 +125,7 @@ fn help_is_short_with_h_and_long_with_help() {
         assert!(!short.contains("Examples:") && long.contains("Examples:"), "{command}");
         assert!(short.lines().count() < long.lines().count(), "{command}");
     }
-    assert!(ok(&["--help"]).stdout.contains("Exit codes: 0 ok, 1 a check failed"));
+    assert!(ok(&["--help"]).stdout.contains("Exit codes: 0 success, 1 a check failed"));
     assert!(ok(&["--version"]).stdout.starts_with("schedlab "));
 }
 
@@ -133,8 +133,22 @@ fn help_is_short_with_h_and_long_with_help() {
 fn every_shell_gets_a_completion_script() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = ok(&["completion", shell]).stdout;
-        assert!(script.contains("calibrate"), "{shell}");
+        assert!(script.contains("COMPLETE") && script.contains("schedlab"), "{shell}");
     }
+}
+
+#[test]
+fn a_shell_that_asks_gets_names_of_schedulers_and_workloads() {
+    let asked = |words: &[&str]| {
+        let mut command = command();
+        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+        done(&command.arg("--").args(words).output().unwrap()).stdout
+    };
+    let schedulers = asked(&["schedlab", "sim", "hogs", "--scheduler", "rr,linux-6.1"]);
+    assert!(schedulers.contains("rr,linux-6.18"), "{schedulers}");
+    assert!(asked(&["schedlab", "sim", "hog"]).contains("hogs"));
+    assert!(asked(&["schedlab", "sim", "hogs", "--machine", "lap"]).contains("laptop"));
+    assert!(asked(&["schedlab", "cal"]).contains("calibrate"));
 }
 
 #[test]
@@ -170,4 +184,87 @@ fn a_closed_pipe_is_no_error() {
         let done = done(&child.wait_with_output().unwrap());
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{args:?}");
     }
+}
+
+/// The subcommands, as `-h` lists them.
+fn subcommands() -> Vec<String> {
+    let help = ok(&["-h"]).stdout;
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = listed.take_while(|line| !line.is_empty());
+    names.filter_map(|line| line.split_whitespace().next().map(String::from)).collect()
+}
+
+#[test]
+fn short_help_fits_a_screen_of_80_columns() {
+    let commands = subcommands();
+    assert!(commands.len() > 15, "{commands:?}");
+    for name in commands.iter().filter(|name| *name != "help") {
+        let output = command().args([name, "-h"]).env("COLUMNS", "80").output();
+        let help = done(&output.unwrap()).stdout;
+        let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{name}: {wide:#?}");
+        assert!(help.lines().count() <= 48, "{name} has {} lines:\n{help}", help.lines().count());
+    }
+}
+
+/// The commands of a text that a person would type: `schedlab ...` in help texts, and `$ schedlab
+/// ...` or an indented `schedlab ...` in pages; without what stands behind a pipe, a redirection or
+/// a remark.
+fn examples(text: &str) -> Vec<String> {
+    let joined = text.replace("\\\n", " ");
+    let typed = joined.lines().filter(|line| line.starts_with("  ")).filter_map(|line| {
+        let line = line.trim();
+        let line = line.strip_prefix("$ ").unwrap_or(line);
+        let line = line.strip_prefix("sudo ").unwrap_or(line);
+        line.starts_with("schedlab ").then(|| line.to_owned())
+    });
+    let ends = [" | ", " > ", " < ", " && ", " # ", "  "];
+    let cut = |line: String| {
+        let end = ends.iter().filter_map(|end| line.find(end)).min().unwrap_or(line.len());
+        line[..end].to_owned()
+    };
+    typed.map(cut).filter(|line| !line.contains("...") && !line.contains('[')).collect()
+}
+
+/// The arguments of an example, read as a shell reads them.
+fn words(line: &str) -> Vec<String> {
+    let output = std::process::Command::new("sh")
+        .args(["-c", &format!("set -f; set -- {line}; printf '%s\\n' \"$@\"")])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().skip(1).map(String::from).collect()
+}
+
+/// `--help` behind all other options: whatever is unknown or out of range is refused before it.
+#[test]
+fn every_example_in_help_and_pages_is_understood() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut texts: Vec<(String, String)> = subcommands()
+        .iter()
+        .filter(|name| *name != "help")
+        .map(|name| (format!("{name} --help"), ok(&[name, "--help"]).stdout))
+        .collect();
+    for folder in ["", "docs", "docs/guide", "docs/reference"] {
+        for entry in std::fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "md") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                texts.push((path.display().to_string(), text));
+            }
+        }
+    }
+    let mut count = 0;
+    for (place, text) in &texts {
+        for example in examples(text) {
+            let mut args = words(&example);
+            let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+            args.insert(end, "--help".into());
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let done = schedlab(&args);
+            assert_eq!(done.code, 0, "{place}: {example}\n{}", done.stderr);
+            count += 1;
+        }
+    }
+    assert!(count > 100, "only {count} examples were found");
 }

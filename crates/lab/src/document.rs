@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The text of a study file: what its reader refuses, and where in it the place of an error is.
 
+use crate::LabError;
 use schedlab_model::suggest::nearest;
 use schedlab_run::StudyError;
 use schedlab_run::place::Step;
+use schedlab_workload::ReadError;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -13,6 +15,17 @@ pub fn located(mut error: StudyError, text: &str) -> StudyError {
         error.span = find(text, &error.path);
     }
     error
+}
+
+/// The error with file, line and column before it, and the line itself below; `help` if it says
+/// nothing itself.
+pub fn placed(name: &str, text: &str, error: StudyError, help: &str) -> LabError {
+    let error = located(error, text);
+    let help = if error.help.is_empty() { help.into() } else { error.help.clone() };
+    match error.span {
+        Some(span) => ReadError::at(name, text, span, error.text, help).into(),
+        None => LabError::refused(format!("{name}: {}", error.text), help),
+    }
 }
 
 /// From the reader of TOML. An unknown key gets the nearest known one as a suggestion.

@@ -6,9 +6,8 @@
 
 use crate::ExperimentResult;
 use crate::plan::Plan;
-use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
-use schedlab_run::{Lane, LaneError, LaneKind, RunRequest, RunResult, expect};
+use schedlab_run::{Lane, LaneError, LaneKind, RunResult, run_and_check};
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -44,21 +43,6 @@ pub struct Outcome {
 
 /// Told about each run as it ends; may be called from several threads.
 pub type Progress<'a> = dyn Fn(usize, Option<&LaneError>) + Sync + 'a;
-
-/// Runs a request, and compares the result with what its workload expects.
-pub fn run_and_check(
-    lane: &dyn Lane,
-    request: &RunRequest,
-    sink: &mut dyn TraceSink,
-) -> Result<RunResult, LaneError> {
-    expect::check(&request.workload).map_err(LaneError::Input)?;
-    let mut result = lane.run(request, sink)?;
-    result.expectations = expect::evaluate(&request.workload, &result.measures);
-    if request.keep.totals_only {
-        result.measures.tasks = Vec::new();
-    }
-    Ok(result)
-}
 
 /// Gets each run's result as it ends, from several threads at once; says whether to go on.
 pub type Receive<'a> = dyn Fn(usize, Result<RunResult, LaneError>) -> ControlFlow<()> + Sync + 'a;

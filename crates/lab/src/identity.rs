@@ -6,7 +6,8 @@
 //! may have changed), scheduler, tunables, machine, CPUs, parameters, seed, end and what stays in
 //! the result.
 
-use crate::PlannedRun;
+use crate::store::Settings;
+use crate::{Plan, PlannedRun};
 use schedlab_run::sha::{hex, sha256};
 use schedlab_run::{LaneKind, RunResult, SCHEMA_VERSION};
 use sha2::{Digest, Sha256};
@@ -74,11 +75,41 @@ impl Program {
 
 /// The key of a run by `program`; `settings` are all of the lane's that decide its runs. A measured
 /// run does not depend on the models.
-pub fn run_key(run: &PlannedRun, settings: &impl Hash, program: &Program) -> String {
+fn run_key(run: &PlannedRun, settings: &impl Hash, program: &Program) -> String {
     let models = (run.lane == LaneKind::Sim).then_some(&program.models);
     let mut sum = Sum::default();
     (SCHEMA_VERSION, &program.version, models, run.lane, settings, &run.request).hash(&mut sum);
     sum.hex()
+}
+
+/// What of a lane decides its runs, beside their requests.
+#[derive(Hash)]
+enum LaneSettings<'l, M> {
+    /// Of the lane that simulates.
+    Sim(M),
+    /// CPU model and kernel.
+    Host(&'l str),
+    /// QEMU and guest.
+    Vm(&'l str),
+}
+
+/// The key of each run of `plan` by `program`. `model` is all of the lane that simulates that
+/// decides the runs of a scheduler.
+pub fn run_keys<M: Hash>(
+    plan: &Plan,
+    settings: &Settings,
+    program: &Program,
+    model: impl Fn(&str) -> M,
+) -> Vec<String> {
+    let key = |run: &PlannedRun| {
+        let lane = match run.lane {
+            LaneKind::Sim => LaneSettings::Sim(model(&run.request.scheduler)),
+            LaneKind::Vm => LaneSettings::Vm(&settings.vm),
+            LaneKind::Host => LaneSettings::Host(&settings.host),
+        };
+        run_key(run, &lane, program)
+    };
+    plan.runs.iter().map(key).collect()
 }
 
 /// The key of a plan: that of its runs, in order, and their experiments' names.

@@ -5,12 +5,15 @@
 //! order in which a real machine is measured is shuffled by the seed (`host_order`), so that a
 //! drift of the machine (heat, other load) does not fall on one scheduler alone.
 
+mod hz;
 mod note;
 
+pub use hz::ModelTicks;
 pub use note::Note;
 
 use crate::Experiment;
 use crate::study::{ExperimentSpec, RunsSpec, Study};
+use schedlab_metrics::analysis::Thresholds;
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::{CpuMask, Nanos, Policy, Workload};
 use schedlab_run::policy::{RT_PRIORITY_DEFAULT, apply_policy, scheduler_of};
@@ -104,16 +107,21 @@ pub struct Plan {
     pub notes: Vec<Note>,
 }
 
+/// An entry of `runs`, with its place in the list.
+#[derive(Clone, Copy)]
+struct Entry<'p> {
+    index: usize,
+    runs: &'p RunsSpec,
+}
+
 /// What a point of an experiment is made of, beside the scheduler.
 struct Point<'p> {
     experiment: usize,
     spec: &'p ExperimentSpec,
-    runs_index: usize,
-    runs: &'p RunsSpec,
-    lane: LaneKind,
+    entry: Entry<'p>,
     workload: &'p str,
     machine: Option<&'p NamedMachine>,
-    values: &'p BTreeMap<String, String>,
+    values: BTreeMap<String, String>,
     /// Whether the study claims something, for which every repetition counts.
     has_claims: bool,
 }
@@ -131,7 +139,7 @@ impl Point<'_> {
 
     /// The error with a place below the entry of `runs`.
     fn in_runs(&self, error: StudyError) -> StudyError {
-        error.at(["runs".into(), self.runs_index.into()])
+        error.at(["runs".into(), self.entry.index.into()])
     }
 
     /// The workload, which must fit the machine.
@@ -142,7 +150,7 @@ impl Point<'_> {
         }
         let wrong = |text: String| StudyError::new(text, "").below("workload");
         let built = (make.workload)(self.workload, &self.given(), nr_cpus).map_err(wrong)?;
-        if self.lane == LaneKind::Sim {
+        if self.entry.runs.lane == LaneKind::Sim {
             built.workload.check(nr_cpus).map_err(|error| wrong(error.to_string()))?;
             if let Some((_, spec)) = self.machine {
                 spec.first_cpus(nr_cpus)
@@ -172,11 +180,92 @@ impl Point<'_> {
         make: Makers<'_>,
     ) -> Result<(String, Option<Policy>), StudyError> {
         let place = |error: StudyError| self.in_runs(error.at(["schedulers".into(), index.into()]));
-        let found = scheduler_of(self.lane, &self.runs.schedulers[index]).map_err(place)?;
-        if self.lane == LaneKind::Sim {
+        let Entry { runs, .. } = self.entry;
+        let lane = runs.lane;
+        let found = scheduler_of(lane, &runs.schedulers[index]).map_err(place)?;
+        if lane == LaneKind::Sim {
             make.schedulers.check_name(&found.0).map_err(place)?;
         }
         Ok(found)
+    }
+
+    /// What the scheduler of entry `index` gets, on `cpus`: without tunables, for the first seed.
+    fn request(
+        &self,
+        index: usize,
+        built: &Built,
+        cpus: CpuMask,
+        make: Makers<'_>,
+    ) -> Result<RunRequest, StudyError> {
+        let (scheduler, policy) = self.scheduler(index, make)?;
+        let nr_cpus = cpus.weight();
+        let mut parameters = built.parameters.clone();
+        parameters.insert("cpus".into(), nr_cpus.to_string());
+        if let Some((name, _)) = self.machine {
+            parameters.insert("machine".into(), name.clone());
+        }
+        let mut workload = built.workload.clone();
+        if let Some(policy) = policy {
+            apply_policy(&mut workload, policy, RT_PRIORITY_DEFAULT);
+            if self.entry.runs.lane == LaneKind::Sim {
+                parameters.insert("policy".into(), policy.name().into());
+            }
+        }
+        Ok(RunRequest {
+            program: self.program(&parameters, policy)?,
+            machine: machine_of(self, nr_cpus),
+            parameters,
+            until_ns: until(self.spec)?,
+            keep: Keep {
+                slices: self.spec.keep_slices,
+                progress: self.spec.keep_progress,
+                analysis: None,
+                totals_only: !self.spec.keep_tasks,
+            },
+            ..RunRequest::new(workload, scheduler, cpus)
+        })
+    }
+
+    /// Refuses tunables that the scheduler does not have.
+    fn check_tunables(
+        &self,
+        request: &RunRequest,
+        tunables: &[(String, String)],
+        make: Makers<'_>,
+    ) -> Result<(), StudyError> {
+        if self.entry.runs.lane != LaneKind::Sim {
+            return Ok(());
+        }
+        let checked = make.schedulers.check_tunables(&request.scheduler, tunables);
+        checked.map_err(|error| self.in_runs(StudyError::new(error.text(), "").below("set")))
+    }
+
+    /// The run of `request` with these tunables and this seed. On a real machine only the first
+    /// repetition keeps its timeline, unless claims or the file need it: repetitions are there for
+    /// the statistics.
+    fn run(
+        &self,
+        request: &RunRequest,
+        tunables: &[(String, String)],
+        (repetition, seed): (u32, u64),
+    ) -> PlannedRun {
+        let keeps_all = self.entry.runs.lane == LaneKind::Sim
+            || repetition == 0
+            || self.has_claims
+            || self.spec.keep_each;
+        let mut request = RunRequest {
+            seed,
+            repetition,
+            tunables: tunables.to_vec(),
+            keep: match keeps_all {
+                true => request.keep,
+                false => Keep { totals_only: request.keep.totals_only, ..Keep::NOTHING },
+            },
+            ..request.clone()
+        };
+        let named = tunables.iter().map(|(name, value)| (format!("set.{name}"), value.clone()));
+        request.parameters.extend(named);
+        PlannedRun { experiment: self.experiment, lane: self.entry.runs.lane, request }
     }
 }
 
@@ -218,6 +307,9 @@ impl Plan {
         }
         self.check_size(spec, &[&outer[..], &inner[..]].concat(), input)?;
         let machines = machines(spec, make)?;
+        let entries = entries(spec, input);
+        let (workloads, inner) = (spec.workloads(), points(&inner));
+        let has_claims = !study.claims.is_empty();
         for fixed in points(&outer) {
             let experiment = self.experiments.len();
             self.experiments.push(Experiment {
@@ -228,30 +320,18 @@ impl Plan {
                 figures: spec.figures.clone(),
                 view: (input.has_views || spec.has_view()).then(|| spec.view()),
             });
-            for (runs_index, runs) in
-                spec.runs.iter().enumerate().filter(|(_, runs)| wanted(runs, input))
-            {
-                let lane = runs.kind()?;
-                for (workload, machine) in pairs(&spec.workloads(), &machines, lane) {
-                    for varying in points(&inner) {
-                        let mut values = fixed.clone();
-                        values.extend(varying);
-                        let values = &values;
-                        let has_claims = !study.claims.is_empty();
-                        let point = Point {
-                            experiment,
-                            spec,
-                            runs_index,
-                            runs,
-                            lane,
-                            workload,
-                            machine,
-                            values,
-                            has_claims,
-                        };
-                        self.add_point(&point, input, make)?;
-                    }
-                }
+            // Of what varies, the axes vary fastest and the entries of `runs` slowest.
+            let things = entries.iter().flat_map(|entry| {
+                pairs(&workloads, &machines, entry.runs.lane).into_iter().map(|pair| (*entry, pair))
+            });
+            let combinations =
+                things.flat_map(|thing| inner.iter().map(move |varying| (thing, varying)));
+            for ((entry, (workload, machine)), varying) in combinations {
+                let values = fixed.iter().chain(varying);
+                let values = values.map(|(name, value)| (name.clone(), value.clone())).collect();
+                let point =
+                    Point { experiment, spec, entry, workload, machine, values, has_claims };
+                self.add_point(&point, input, make)?;
             }
         }
         Ok(())
@@ -276,7 +356,7 @@ impl Plan {
                 None => repetitions(runs, input) as usize,
             };
             let machines =
-                if runs.kind()? == LaneKind::Sim { spec.machines().len().max(1) } else { 1 };
+                if runs.lane == LaneKind::Sim { spec.machines().len().max(1) } else { 1 };
             let count = points.zip(sets).and_then(|(points, sets)| {
                 let workloads = spec.workloads().len();
                 product(vec![workloads, machines, runs.schedulers.len(), seeds, points, sets])
@@ -299,15 +379,17 @@ impl Plan {
         }
     }
 
+    /// Adds the runs of a point: each scheduler with each set of tunables, seeds fastest.
     fn add_point(
         &mut self,
         point: &Point<'_>,
         input: &PlanInput,
         make: Makers<'_>,
     ) -> Result<(), StudyError> {
-        let (spec, runs) = (point.spec, point.runs);
+        let Entry { runs, .. } = point.entry;
+        let lane = runs.lane;
         let nr_cpus = point_cpus(point, input)?;
-        let Some(cpus) = lane_cpus(point.lane, nr_cpus, input) else {
+        let Some(cpus) = lane_cpus(lane, nr_cpus, input) else {
             let name = &self.experiments[point.experiment].name;
             let note = Note::TooFewCpus {
                 experiment: name.clone(),
@@ -320,98 +402,23 @@ impl Plan {
             return Ok(());
         };
         let built = point.build(nr_cpus, make)?;
+        let seeds = seeds(point.spec, runs, input)?;
         for index in 0..runs.schedulers.len() {
-            let (scheduler, policy) = point.scheduler(index, make)?;
-            let mut parameters = built.parameters.clone();
-            parameters.insert("cpus".into(), nr_cpus.to_string());
-            if let Some((name, _)) = point.machine {
-                parameters.insert("machine".into(), name.clone());
+            let request = point.request(index, &built, cpus, make)?;
+            for tunables in tunable_sets(runs) {
+                point.check_tunables(&request, &tunables, make)?;
+                let numbered = (0_u32..).zip(seeds.iter().copied());
+                self.runs.extend(numbered.map(|seed| point.run(&request, &tunables, seed)));
             }
-            let mut workload = built.workload.clone();
-            if let Some(policy) = policy {
-                apply_policy(&mut workload, policy, RT_PRIORITY_DEFAULT);
-                if point.lane == LaneKind::Sim {
-                    parameters.insert("policy".into(), policy.name().into());
-                }
-            }
-            let program = point.program(&parameters, policy)?;
-            let request = RunRequest {
-                machine: machine_of(point, nr_cpus),
-                parameters,
-                seed: input.seed,
-                until_ns: until(spec)?,
-                keep: Keep {
-                    slices: spec.keep_slices,
-                    progress: spec.keep_progress,
-                    analysis: None,
-                    totals_only: !spec.keep_tasks,
-                },
-                program,
-                ..RunRequest::new(workload, scheduler, cpus)
-            };
-            self.add_tunables(point, &request, input, make)?;
         }
         Ok(())
     }
 
-    /// Adds `request` once each combination of the tunables.
-    fn add_tunables(
-        &mut self,
-        point: &Point<'_>,
-        request: &RunRequest,
-        input: &PlanInput,
-        make: Makers<'_>,
-    ) -> Result<(), StudyError> {
-        for tunables in tunable_sets(point.runs) {
-            if point.lane == LaneKind::Sim {
-                let checked = make.schedulers.check_tunables(&request.scheduler, &tunables);
-                checked.map_err(|error| {
-                    point.in_runs(StudyError::new(error.text(), "").below("set"))
-                })?;
-            }
-            let mut request = request.clone();
-            let named = tunables.iter().map(|(n, value)| (format!("set.{n}"), value.clone()));
-            request.parameters.extend(named);
-            request.tunables = tunables;
-            self.add_repetitions(point, &request, input)?;
+    /// Asks for the analysis of the first run of each point.
+    pub fn analyse_first(&mut self, thresholds: Option<Thresholds>) {
+        for run in self.runs.iter_mut().filter(|run| run.request.repetition == 0) {
+            run.request.keep.analysis = thresholds;
         }
-        Ok(())
-    }
-
-    /// Adds `request` once a seed. On a real machine only the first one keeps its timeline, unless
-    /// claims or the file need it: repetitions are there for the statistics.
-    fn add_repetitions(
-        &mut self,
-        point: &Point<'_>,
-        request: &RunRequest,
-        input: &PlanInput,
-    ) -> Result<(), StudyError> {
-        let seeds: Vec<u64> = match &point.spec.seeds {
-            Some(seeds) => seeds.values()?,
-            None => (0..repetitions(point.runs, input))
-                .map(|repetition| input.seed.wrapping_add(u64::from(repetition)))
-                .collect(),
-        };
-        for (repetition, seed) in (0_u32..).zip(seeds) {
-            let keep_whole = point.lane == LaneKind::Sim
-                || repetition == 0
-                || point.has_claims
-                || point.spec.keep_each;
-            self.runs.push(PlannedRun {
-                experiment: point.experiment,
-                lane: point.lane,
-                request: RunRequest {
-                    seed,
-                    repetition,
-                    keep: match keep_whole {
-                        true => request.keep,
-                        false => Keep { totals_only: request.keep.totals_only, ..Keep::NOTHING },
-                    },
-                    ..request.clone()
-                },
-            });
-        }
-        Ok(())
     }
 
     /// Indices of the runs of lanes that cannot run in parallel, shuffled by `seed`.
@@ -450,7 +457,7 @@ fn point_cpus(point: &Point<'_>, input: &PlanInput) -> Result<u32, StudyError> {
 /// The machine of a point, at the HZ of its entry of `runs`.
 fn machine_of(point: &Point<'_>, nr_cpus: u32) -> Option<Arc<MachineSpec>> {
     let named = point.machine.map(|(_, spec)| Arc::clone(spec));
-    let Some(hz) = point.runs.hz else { return named };
+    let Some(hz) = point.entry.runs.hz else { return named };
     let mut spec = named.map_or_else(|| MachineSpec::flat(nr_cpus), Arc::unwrap_or_clone);
     spec.machine.hz = hz;
     Some(Arc::new(spec))
@@ -466,9 +473,29 @@ fn until(spec: &ExperimentSpec) -> Result<Option<Nanos>, StudyError> {
     }
 }
 
+/// The entries of `runs` whose lane is wanted.
+fn entries<'p>(spec: &'p ExperimentSpec, input: &PlanInput) -> Vec<Entry<'p>> {
+    let wanted = spec.runs.iter().enumerate().filter(|(_, runs)| wanted(runs, input));
+    wanted.map(|(index, runs)| Entry { index, runs }).collect()
+}
+
+/// Seed of each repetition: those that the study names, else one after the other.
+fn seeds(
+    spec: &ExperimentSpec,
+    runs: &RunsSpec,
+    input: &PlanInput,
+) -> Result<Vec<u64>, StudyError> {
+    match &spec.seeds {
+        Some(seeds) => seeds.values(),
+        None => Ok((0..repetitions(runs, input))
+            .map(|repetition| input.seed.wrapping_add(u64::from(repetition)))
+            .collect()),
+    }
+}
+
 /// How often a point is run where no seeds are named.
 fn repetitions(runs: &RunsSpec, input: &PlanInput) -> u32 {
-    match (runs.lane == LaneKind::Host.name(), input.host_repetitions) {
+    match (runs.lane == LaneKind::Host, input.host_repetitions) {
         (true, Some(repetitions)) => repetitions,
         _ => runs.repetitions.unwrap_or(1),
     }
@@ -491,7 +518,7 @@ fn lane_cpus(lane: LaneKind, nr_cpus: u32, input: &PlanInput) -> Option<CpuMask>
 }
 
 fn wanted(runs: &RunsSpec, input: &PlanInput) -> bool {
-    input.lanes.is_empty() || input.lanes.iter().any(|lane| lane.name() == runs.lane)
+    input.lanes.is_empty() || input.lanes.contains(&runs.lane)
 }
 
 /// The machines of an experiment, each made once.

@@ -1,37 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures that somebody published, beside those that an experiment gives.
+//! Figures that somebody published, beside those of runs: of an experiment, of a study's figure, or
+//! of a check of a claim.
 //!
-//! Rows of values along one dimension. A row is compared value by value (simulated by published),
-//! by its growth from the first value to the last, and by its gap to the row that differs from it
-//! in what `against` names. The fit error is that of the whole: the square root of the mean square
-//! of ln(simulated / published), told as a factor. Signs do not cancel in it, and a value that is
-//! half counts as much as one that is double.
+//! An experiment's are rows of values along one dimension. A row is compared value by value
+//! (simulated by published), by its growth from the first value to the last, and by its gap to the
+//! row that differs from it in what `against` names. The fit error is that of the whole: the square
+//! root of the mean square of ln(simulated / published), told as a factor. Signs do not cancel in
+//! it, and a value that is half counts as much as one that is double.
 
 use crate::ExperimentResult;
 use crate::axis::Scalar;
 use schedlab_run::place::unknown;
 use schedlab_run::{RunResult, StudyError, values};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// Published figures of an experiment.
+/// Published figures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// Who published them, where.
     pub source: String,
-    /// The measure that they are.
+    /// Name of their panel in a figure, instead of `the study`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// Of an experiment: the measure that they are.
+    #[serde(default)]
     pub measure: String,
-    /// What 1 is in the measure's unit: 1000000000 where they are seconds and the measure
-    /// nanoseconds.
+    /// Of an experiment: what 1 is in the measure's unit, 1000000000 where they are seconds and the
+    /// measure nanoseconds.
     #[serde(default = "one")]
     pub unit: u64,
-    /// The dimension along which a row goes.
+    /// Of an experiment: the dimension along which a row goes.
+    #[serde(default)]
     pub along: String,
-    /// Its values.
+    /// Its values; of a figure of points or lines those of x.
+    #[serde(default)]
     pub at: Vec<Scalar>,
-    /// Values of dimensions by which the row is found that a row is compared with.
+    /// Of an experiment: values of dimensions by which the row is found that a row is compared
+    /// with.
     #[serde(default)]
     pub against: BTreeMap<String, Scalar>,
     /// The rows.
@@ -47,16 +55,108 @@ const fn one() -> u64 {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRow {
-    /// Dimensions and their values.
-    #[serde(rename = "where")]
+    /// Dimensions and their values; of a figure `series` and `group` with their labels; of a check
+    /// names of `each`.
+    #[serde(default, rename = "where")]
     pub which: BTreeMap<String, Scalar>,
-    /// One value for each of `at`, more than 0.
+    /// One value for each of `at`. Of a figure of records: the elapsed milliseconds of each record
+    /// of a process; of bars the number, of boxes the five from least to greatest.
     pub values: Vec<f64>,
 }
 
+/// What a check may have instead: its number, or one for each row of `each`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a number, a list of numbers, or a table with `row`")]
+pub(crate) enum Short {
+    One(f64),
+    Many(Vec<f64>),
+    Whole(Published),
+}
+
+impl From<Short> for Published {
+    fn from(short: Short) -> Self {
+        let values = match short {
+            Short::One(value) => vec![value],
+            Short::Many(values) => values,
+            Short::Whole(published) => return published,
+        };
+        Self {
+            source: String::new(),
+            title: String::new(),
+            measure: String::new(),
+            unit: 1,
+            along: String::new(),
+            at: Vec::new(),
+            against: BTreeMap::new(),
+            rows: vec![PublishedRow { which: BTreeMap::new(), values }],
+        }
+    }
+}
+
+/// Reads the figures of a check.
+pub(crate) fn of_check<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Published>, D::Error> {
+    Ok(Some(Short::deserialize(from)?.into()))
+}
+
 impl Published {
-    /// Checks names and numbers; `known` are the experiment's dimensions.
+    /// Values of the row with exactly these labels.
+    pub(crate) fn labelled(&self, labels: &[(&str, &str)]) -> Option<&[f64]> {
+        let is_it = |row: &&PublishedRow| {
+            let has = |(name, label): &(&str, &str)| {
+                row.which.get(*name).is_some_and(|found| found.to_string() == *label)
+            };
+            row.which.len() == labels.len() && labels.iter().all(has)
+        };
+        self.rows.iter().find(is_it).map(|row| row.values.as_slice())
+    }
+
+    /// Name of their panel in a figure.
+    pub(crate) fn panel_title(&self) -> &str {
+        if self.title.is_empty() { "the study" } else { &self.title }
+    }
+
+    /// The numbers of `at`; `None` if one is no number and no time.
+    pub(crate) fn places(&self) -> Option<Vec<f64>> {
+        let number = |at: &Scalar| Some(values::axis_value(&at.to_string())?.number);
+        self.at.iter().map(number).collect()
+    }
+
+    /// Whether nothing is given that only an experiment has.
+    pub(crate) fn is_plain(&self) -> bool {
+        let has_names = !self.measure.is_empty() || !self.along.is_empty();
+        !has_names && self.unit == 1 && self.against.is_empty()
+    }
+
+    /// The number of row `index` of a check with `count` rows, whose `each` has the values `point`.
+    pub(crate) fn of_row(
+        &self,
+        (index, count): (usize, usize),
+        point: &BTreeMap<String, String>,
+    ) -> Result<f64, StudyError> {
+        let is_meant = |row: &&PublishedRow| {
+            row.which.iter().all(|(name, value)| point.get(name) == Some(&value.to_string()))
+        };
+        let found: Vec<f64> =
+            self.rows.iter().filter(is_meant).flat_map(|row| row.values.iter().copied()).collect();
+        match found[..] {
+            [value] => Ok(value),
+            _ if found.len() == count => Ok(found[index]),
+            _ => Err(StudyError::new(
+                format!("`published` has {} numbers, `each` makes {count} rows", found.len()),
+                "give one number, or as many as there are rows",
+            )
+            .below("published")),
+        }
+    }
+
+    /// Checks names and numbers of an experiment's; `known` are its dimensions.
     pub(crate) fn check(&self, known: &[String], figures: &[String]) -> Result<(), StudyError> {
+        if self.measure.is_empty() || self.along.is_empty() {
+            return Err(StudyError::new(
+                "`published` lacks `measure` or `along`",
+                "say what the figures are, and along which dimension a row goes",
+            ));
+        }
         let mut measures = figures.to_vec();
         measures.extend(values::measure_names());
         if !measures.contains(&self.measure) {

@@ -137,7 +137,7 @@ pub const HZ: [u32; 4] = [100, 250, 300, 1000];
 #[serde(deny_unknown_fields)]
 pub struct RunsSpec {
     /// `sim`, `host` or `vm`.
-    pub lane: String,
+    pub lane: LaneKind,
     /// Sim: names of the registry, `name:POLICY` for tasks under another policy than their own.
     /// Host: policies. Vm: `KERNEL`, `KERNEL:POLICY`, or `KERNEL:SCHEDULER` for one that is loaded.
     pub schedulers: Vec<String>,
@@ -321,7 +321,7 @@ impl ExperimentSpec {
         if self.until.is_some() {
             return refuse("until", "a program ends by itself; give `limit` in its table");
         }
-        if let Some(at) = self.runs.iter().position(|runs| runs.lane != "host") {
+        if let Some(at) = self.runs.iter().position(|runs| runs.lane != LaneKind::Host) {
             return Err(StudyError::new(
                 format!("lane {} stands with a program", self.runs[at].lane),
                 "only this machine has programs: say lane = \"host\"",
@@ -407,7 +407,7 @@ impl ExperimentSpec {
     /// Names that take more than one value: what a table is sorted by if nothing is said.
     fn varying(&self) -> Vec<String> {
         let mut names = Vec::new();
-        let lanes: BTreeSet<&str> = self.runs.iter().map(|runs| runs.lane.as_str()).collect();
+        let lanes: BTreeSet<LaneKind> = self.runs.iter().map(|runs| runs.lane).collect();
         if lanes.len() > 1 {
             names.push("lane".to_string());
         }
@@ -446,7 +446,7 @@ impl ExperimentSpec {
     /// How the runs are put into a table.
     pub fn view(&self) -> View {
         let mut by = if self.by.is_empty() { self.varying() } else { self.by.clone() };
-        let lanes: BTreeSet<&str> = self.runs.iter().map(|runs| runs.lane.as_str()).collect();
+        let lanes: BTreeSet<LaneKind> = self.runs.iter().map(|runs| runs.lane).collect();
         // A model and a machine are never repetitions of one another.
         if lanes.len() > 1 && !by.iter().any(|name| name == "lane") {
             by.insert(0, "lane".into());
@@ -464,27 +464,15 @@ impl ExperimentSpec {
 
 impl RunsSpec {
     /// Runs under `schedulers` in `lane`, once each.
-    pub fn new(lane: &str, schedulers: Vec<String>) -> Self {
-        Self {
-            lane: lane.into(),
-            schedulers,
-            repetitions: None,
-            hz: None,
-            set: BTreeMap::new(),
-            quick: true,
-        }
+    pub fn new(lane: LaneKind, schedulers: Vec<String>) -> Self {
+        Self { lane, schedulers, repetitions: None, hz: None, set: BTreeMap::new(), quick: true }
     }
 
     /// Most repetitions of a point.
     const REPETITIONS_MAX: u32 = 100_000;
 
-    /// The lane.
-    pub fn kind(&self) -> Result<LaneKind, StudyError> {
-        self.lane.parse().map_err(|error: StudyError| error.below("lane"))
-    }
-
     fn check(&self, has_seeds: bool) -> Result<(), StudyError> {
-        let lane = self.kind()?;
+        let lane = self.lane;
         if self.schedulers.is_empty() {
             return Err(
                 StudyError::new("`schedulers` is empty", "name one or more").below("schedulers")

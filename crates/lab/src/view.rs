@@ -311,7 +311,7 @@ mod tests {
 
     fn run(scheduler: &str, n: u64, seed: u64, switches: u64) -> RunResult {
         let mut run = RunResult {
-            lane: "sim".into(),
+            lane: schedlab_run::LaneKind::Sim.into(),
             scheduler: scheduler.into(),
             seed,
             ..Default::default()

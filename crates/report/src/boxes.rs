@@ -65,7 +65,7 @@ pub struct OneBox {
     /// Scheduler.
     pub scheduler: String,
     /// `simulated` or `measured`.
-    pub lane: String,
+    pub lane: &'static str,
     /// Colour.
     pub style: Style,
     /// One value a task and repetition.
@@ -95,7 +95,7 @@ pub fn box_pictures(group: &Group<'_>, styles: &Styles) -> Vec<BoxPicture> {
                     let line = &group.configs[config];
                     boxes.push(OneBox {
                         scheduler: line.label(),
-                        lane: line.lane_words().to_string(),
+                        lane: line.lane_words(),
                         style: styles.of(line),
                         values,
                     });
@@ -152,7 +152,7 @@ fn panel(picture: &BoxPicture) -> Panel {
             series.push(Series { form, points: dots.collect(), ..Series::default() });
         }
     }
-    let name = |one: &OneBox| format!("{}, {}", one.scheduler, short_lane(&one.lane));
+    let name = |one: &OneBox| format!("{}, {}", one.scheduler, short_lane(one.lane));
     Panel {
         title: picture.heading.clone(),
         height: 26.0 * picture.boxes.len() as f64,
@@ -261,10 +261,11 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::Sim;
 
     #[test]
     fn boxes_hold_one_value_a_task_and_repetition_at_the_greatest_n() {
-        let mut big = run("sim", "rr", 2, 1);
+        let mut big = run(Sim, "rr", 2, 1);
         big.measures.tasks = (1..=2)
             .map(|i| TaskMeasures { turnaround_ns: Some(i * 1_000_000), ..TaskMeasures::default() })
             .collect();

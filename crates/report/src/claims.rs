@@ -21,7 +21,7 @@ pub fn study_claims(claims: &[ClaimResult], study: &str, figures: &FiguresOf) ->
         return String::new();
     }
     let mut out = format!(
-        "<div class=\"claims\" id=\"claims-{}\">\n<h3>Its claims</h3>\n<div class=\"scroll\">\
+        "<div class=\"claims\" id=\"claims-{}\">\n<h3>Claims</h3>\n<div class=\"scroll\">\
          <table class=\"claim-table\">\n<thead><tr><th>claim</th><th>what the study says</th>\
          <th>the study</th><th>here</th></tr></thead>\n<tbody>\n",
         slug(study)
@@ -42,9 +42,9 @@ pub fn study_claims(claims: &[ClaimResult], study: &str, figures: &FiguresOf) ->
 pub const fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
-        Verdict::HoldsPartly => "partly",
-        Verdict::DoesNotHold => "fails",
-        Verdict::CannotBeTold => "untold",
+        Verdict::PartlyHolds => "partly",
+        Verdict::Fails => "fails",
+        Verdict::Inconclusive => "inconclusive",
     }
 }
 
@@ -52,9 +52,9 @@ pub const fn class(verdict: Verdict) -> &'static str {
 pub const fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "\u{2713}",
-        Verdict::HoldsPartly => "\u{223c}",
-        Verdict::DoesNotHold => "\u{2717}",
-        Verdict::CannotBeTold => "?",
+        Verdict::PartlyHolds => "\u{223c}",
+        Verdict::Fails => "\u{2717}",
+        Verdict::Inconclusive => "?",
     }
 }
 
@@ -70,7 +70,8 @@ fn row(out: &mut String, claim: &ClaimResult, figures: &FiguresOf) {
         badge(claim.verdict),
         escape(&claim.text)
     );
-    for (head, text) in [("Remark", &claim.remark), ("Not told", &claim.reason)] {
+    let _ = write!(out, "<p class=\"claim-note\">{}</p>", escape(&claim.finding(show)));
+    for (head, text) in [("Remark", &claim.remark), ("Inconclusive", &claim.reason)] {
         if !text.is_empty() {
             let _ = write!(out, "<p class=\"claim-note\"><b>{head}:</b> {}</p>", escape(text));
         }
@@ -96,7 +97,7 @@ fn here(claim: &ClaimResult) -> String {
         let _ = write!(
             out,
             "<br><b>{value}</b> <span class=\"lane\">{} {}</span>",
-            escape(&check.lane),
+            check.lane,
             escape(check.scheduler.as_deref().unwrap_or_default())
         );
     }
@@ -138,7 +139,7 @@ fn checks(out: &mut String, checks: &[CheckResult]) {
              <td>{}</td></tr>",
             escape(&check.value),
             escape(&check.what),
-            escape(&check.lane),
+            check.lane,
             escape(scheduler),
             check.published.map_or_else(|| "\u{2013}".into(), |value| show(check, value)),
             check.found.map_or_else(|| "\u{2013}".into(), |value| show(check, value)),
@@ -186,7 +187,7 @@ pub(crate) mod tests {
     pub fn claim(study: &str, id: &str, verdict: Verdict) -> ClaimResult {
         let check = CheckResult {
             what: "a < b".into(),
-            lane: "host".into(),
+            lane: schedlab_run::LaneKind::Host,
             scheduler: Some("OTHER".into()),
             value: "nr_switches".into(),
             published: Some(2.1),
@@ -216,13 +217,13 @@ pub(crate) mod tests {
     fn every_claim_has_its_verdict_numbers_and_figures() {
         let claims = [
             claim("S0", "S0-1", Verdict::Holds),
-            claim("S1", "S1-1", Verdict::CannotBeTold),
-            claim("S0", "S0-2", Verdict::DoesNotHold),
+            claim("S1", "S1-1", Verdict::Inconclusive),
+            claim("S0", "S0-2", Verdict::Fails),
         ];
         let figure = ("figure-s0-f1".to_string(), "S0-F1".to_string());
         let figures = BTreeMap::from([("S0-2".to_string(), vec![figure])]);
         let page = study_claims(&claims, "S0", &figures);
-        assert!(page.contains("S0-1") && page.contains("DOES NOT HOLD") && !page.contains("S1-1"));
+        assert!(page.contains("S0-1") && page.contains("FAILS") && !page.contains("S1-1"));
         assert!(page.contains("2.03") && page.contains("a &lt; b"), "{page}");
         assert!(page.contains("no &lt;b&gt;") && page.contains("1.90 to 2.10"), "{page}");
         assert!(page.contains("fixed before"), "the reason for the bounds");

@@ -284,9 +284,10 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::{Host, Sim};
 
     fn with_turnaround(n: u64, ns: u64) -> RunResult {
-        let mut r = run("host", "OTHER", n, 1);
+        let mut r = run(Host, "OTHER", n, 1);
         r.measures.totals.turnaround_ns_mean = Some(ns);
         r
     }
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn an_experiment_without_the_measure_draws_nothing() {
-        let results = [experiment("x", vec![run("sim", "rr", 1, 1)])];
+        let results = [experiment("x", vec![run(Sim, "rr", 1, 1)])];
         let groups = group_all(&results);
         let styles = Styles::new(&groups);
         assert!(curves(&groups[0], &styles, FigureKind::TurnaroundAgainstN).is_none());

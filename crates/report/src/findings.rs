@@ -6,11 +6,14 @@ use crate::group::{Cell, Group};
 use crate::number::{duration, percent_change, plural, significant};
 use crate::pairs::{MEASURES, Measure, Pair};
 use schedlab_lab::FigureKind;
+use schedlab_lab::answer::{Contender, answer};
+use schedlab_run::{LaneKind, Origin};
 use std::collections::BTreeSet;
 
 /// All sentences, in order.
 pub fn findings(groups: &[Group<'_>], pairs: &[Pair<'_>]) -> Vec<String> {
-    let mut out = vec![scope(groups)];
+    let mut out: Vec<String> = groups.iter().filter_map(best).collect();
+    out.push(scope(groups));
     for group in groups {
         let figures = &group.result.experiment.figures;
         if figures.contains(&FigureKind::TurnaroundAgainstN)
@@ -24,12 +27,27 @@ pub fn findings(groups: &[Group<'_>], pairs: &[Pair<'_>]) -> Vec<String> {
     out
 }
 
+/// Who is best among the lines of an experiment with one point.
+fn best(group: &Group<'_>) -> Option<String> {
+    let is_one_point = group.cells.len() == group.configs.len() && group.cells.len() > 1;
+    let contenders: Vec<_> = group
+        .cells
+        .iter()
+        .map(|cell| Contender {
+            label: group.configs[cell.config].label(),
+            runs: cell.runs.clone(),
+        })
+        .collect();
+    let answer = is_one_point.then(|| answer(&contenders)).flatten()?;
+    Some(answer.text(duration, significant))
+}
+
 fn scope(groups: &[Group<'_>]) -> String {
     let runs = || groups.iter().flat_map(|g| g.cells.iter().flat_map(|c| c.runs.iter()));
-    let simulated = runs().filter(|run| run.lane == "sim").count();
+    let simulated = runs().filter(|run| run.lane == LaneKind::Sim).count();
     let total = runs().count();
     let kernels: BTreeSet<&str> = runs()
-        .filter(|run| run.lane != "sim" && !run.machine.kernel.is_empty())
+        .filter(|run| run.lane != LaneKind::Sim && !run.machine.kernel.is_empty())
         .map(|run| run.machine.kernel.as_str())
         .collect();
     let what = format!(
@@ -42,7 +60,7 @@ fn scope(groups: &[Group<'_>]) -> String {
     } else {
         format!("on kernel {}", kernels.into_iter().collect::<Vec<_>>().join(" and "))
     };
-    if total > 0 && runs().all(|run| run.lane == "trace") {
+    if total > 0 && runs().all(|run| run.lane == Origin::Trace) {
         let files = plural(total, "trace", "traces");
         return format!("{files}, recorded elsewhere and read from files.");
     }
@@ -193,10 +211,11 @@ mod tests {
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use crate::pairs::pairs_of;
+    use schedlab_run::LaneKind::Host;
     use schedlab_run::RunResult;
 
     fn measured(n: u64, turnaround: u64, throughput: f64) -> RunResult {
-        let mut r = run("host", "FIFO", n, 1);
+        let mut r = run(Host, "FIFO", n, 1);
         r.machine.kernel = "6.18.44".into();
         r.measures.totals.turnaround_ns_mean = Some(turnaround);
         r.measures.totals.throughput_per_s = Some(throughput);
@@ -206,7 +225,7 @@ mod tests {
     #[test]
     fn traces_were_not_measured_here() {
         let mut trace = measured(1, 5, 1.0);
-        trace.lane = "trace".into();
+        trace.lane = Origin::Trace;
         let results = [experiment("t", vec![trace])];
         let text = scope(&group_all(&results)).replace('\u{a0}', " ");
         assert_eq!(text, "1 trace, recorded elsewhere and read from files.");
@@ -215,7 +234,7 @@ mod tests {
     #[test]
     fn sentences_hold_the_numbers_of_the_data() {
         let mut sim = measured(4, 110_000_000, 10.0);
-        sim.lane = "sim".into();
+        sim.lane = LaneKind::Sim.into();
         sim.scheduler = "fcfs".into();
         let mut result = experiment(
             "S1",

@@ -5,14 +5,14 @@
 use crate::html::slug;
 use crate::stats::{Estimate, estimate};
 use schedlab_lab::ExperimentResult;
-use schedlab_run::RunResult;
+use schedlab_run::{LaneKind, Origin, RunResult};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One scheduler in one lane: one line of a figure.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// `sim`, `host` or `vm`.
-    pub lane: String,
+    /// A lane, or a trace.
+    pub lane: Origin,
     /// Scheduler or policy.
     pub scheduler: String,
     /// Parameters that tell it from another line with the same scheduler, such as `nice=5`;
@@ -23,7 +23,7 @@ pub struct Config {
 impl Config {
     /// Whether a model made the numbers.
     pub fn is_simulated(&self) -> bool {
-        self.lane == "sim"
+        self.lane == LaneKind::Sim
     }
 
     /// Scheduler and variant, for a legend; a policy needs no word before it.
@@ -36,13 +36,12 @@ impl Config {
     }
 
     /// The lane in words.
-    pub fn lane_words(&self) -> &str {
-        match self.lane.as_str() {
-            "sim" => "simulated",
-            "host" => "measured",
-            "vm" => "measured in a VM",
-            "trace" => "from a trace",
-            other => other,
+    pub const fn lane_words(&self) -> &'static str {
+        match self.lane {
+            Origin::Lane(LaneKind::Sim) => "simulated",
+            Origin::Lane(LaneKind::Host) => "measured",
+            Origin::Lane(LaneKind::Vm) => "measured in a VM",
+            Origin::Trace => "from a trace",
         }
     }
 
@@ -134,7 +133,7 @@ fn group_one(result: &ExperimentResult, id: String) -> Group<'_> {
     let mut cells: BTreeMap<(u64, u64, usize), Cell<'_>> = BTreeMap::new();
     for run in &result.runs {
         let config = Config {
-            lane: run.lane.clone(),
+            lane: run.lane,
             scheduler: run.scheduler.clone(),
             variant: variant_of(run, &variant_keys, workloads.len() > 1),
         };
@@ -181,7 +180,7 @@ fn variant_keys(runs: &[RunResult]) -> BTreeSet<String> {
         let mut met: BTreeMap<(&str, &str, u64, u64), Option<&String>> = BTreeMap::new();
         runs.iter().any(|run| {
             let value = run.parameters.get(key);
-            let point = (run.lane.as_str(), run.scheduler.as_str(), tasks_of(run), cpus_of(run));
+            let point = (run.lane.name(), run.scheduler.as_str(), tasks_of(run), cpus_of(run));
             *met.entry(point).or_insert(value) != value
         })
     };
@@ -200,9 +199,10 @@ fn variant_of(run: &RunResult, keys: &BTreeSet<String>, with_workload: bool) -> 
 pub(crate) mod tests {
     use super::*;
     use schedlab_lab::Experiment;
+    use schedlab_run::LaneKind::{Host, Sim};
 
     /// A run with what grouping looks at.
-    pub fn run(lane: &str, scheduler: &str, n: u64, cpus: u64) -> RunResult {
+    pub fn run(lane: LaneKind, scheduler: &str, n: u64, cpus: u64) -> RunResult {
         let mut run =
             RunResult { lane: lane.into(), scheduler: scheduler.into(), ..RunResult::default() };
         run.parameters.insert("n".into(), n.to_string());
@@ -230,10 +230,10 @@ pub(crate) mod tests {
         let results = [experiment(
             "S1",
             vec![
-                run("sim", "rr", 2, 1),
-                run("sim", "rr", 1, 1),
-                run("host", "RR", 1, 1),
-                run("host", "RR", 1, 1),
+                run(Sim, "rr", 2, 1),
+                run(Sim, "rr", 1, 1),
+                run(Host, "RR", 1, 1),
+                run(Host, "RR", 1, 1),
             ],
         )];
         let group = &group_all(&results)[0];
@@ -245,7 +245,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_parameter_that_separates_equal_runs_names_the_line() {
-        let mut a = run("sim", "rr", 1, 1);
+        let mut a = run(Sim, "rr", 1, 1);
         let mut b = a.clone();
         a.parameters.insert("slice".into(), "4ms".into());
         b.parameters.insert("slice".into(), "100ms".into());
@@ -259,7 +259,7 @@ pub(crate) mod tests {
 
     #[test]
     fn workloads_of_one_experiment_are_lines_of_their_own() {
-        let (mut a, mut b) = (run("sim", "rr", 1, 1), run("sim", "rr", 1, 1));
+        let (mut a, mut b) = (run(Sim, "rr", 1, 1), run(Sim, "rr", 1, 1));
         (a.workload, b.workload) = ("hogs".into(), "sched".into());
         let results = [experiment("x", vec![a, b])];
         let group = &group_all(&results)[0];
@@ -269,9 +269,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_policy_under_a_model_is_a_line_of_its_own() {
-        let mut fifo = run("sim", "linux-6.12", 1, 1);
+        let mut fifo = run(Sim, "linux-6.12", 1, 1);
         fifo.parameters.insert("policy".into(), "FIFO".into());
-        let results = [experiment("x", vec![run("sim", "linux-6.12", 1, 1), fifo])];
+        let results = [experiment("x", vec![run(Sim, "linux-6.12", 1, 1), fifo])];
         let labels: Vec<String> =
             group_all(&results)[0].configs.iter().map(Config::label).collect();
         assert_eq!(labels, ["linux-6.12", "linux-6.12 (FIFO)"]);
@@ -280,9 +280,9 @@ pub(crate) mod tests {
     #[test]
     fn equal_names_get_different_ids_and_empty_experiments_vanish() {
         let results = [
-            experiment("a b", vec![run("sim", "rr", 1, 1)]),
+            experiment("a b", vec![run(Sim, "rr", 1, 1)]),
             experiment("a", vec![]),
-            experiment("a/b", vec![run("sim", "rr", 1, 1)]),
+            experiment("a/b", vec![run(Sim, "rr", 1, 1)]),
         ];
         let ids: Vec<String> = group_all(&results).into_iter().map(|g| g.id).collect();
         assert_eq!(ids, ["a-b", "a-b-x2"]);
@@ -290,7 +290,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_machine_tells_the_cpus_where_no_parameter_does() {
-        let mut r = run("host", "OTHER", 1, 1);
+        let mut r = run(Host, "OTHER", 1, 1);
         r.parameters.insert("cpus".into(), "all".into());
         r.machine.nr_cpus = 7;
         assert_eq!(cpus_of(&r), 7);

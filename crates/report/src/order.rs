@@ -46,6 +46,7 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::{Host, Sim};
 
     #[test]
     fn panels_beyond_the_limit_are_dropped_with_a_notice() {
@@ -60,10 +61,10 @@ mod tests {
 
     #[test]
     fn model_and_policy_are_neighbours() {
-        let names = [("sim", "linux-6.1"), ("sim", "rr"), ("sim", "fcfs")];
-        let mut runs: Vec<_> = names.iter().map(|(l, s)| run(l, s, 1, 1)).collect();
+        let names = ["linux-6.1", "rr", "fcfs"];
+        let mut runs: Vec<_> = names.iter().map(|name| run(Sim, name, 1, 1)).collect();
         for policy in ["FIFO", "BATCH", "RR"] {
-            runs.push(run("host", policy, 1, 1));
+            runs.push(run(Host, policy, 1, 1));
         }
         let results = [experiment("x", runs)];
         let groups = group_all(&results);

@@ -9,7 +9,7 @@ use crate::findings::findings;
 use crate::group::{Group, group_all};
 use crate::html::escape;
 use crate::number::plural;
-use crate::pairs::pairs_of;
+use crate::pairs::{Pair, pairs_of};
 use crate::progress::progress_runs;
 use crate::sections::{definitions_section, footer, machine_section};
 use crate::study::{StudyPage, contents, study_page, verdict_summary};
@@ -58,7 +58,7 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
     out += "<main>\n";
     let studies = studies(input);
     if studies.is_empty() {
-        title(&mut out, input, &groups);
+        title(&mut out, input, &groups, &pairs);
         let _ = writeln!(
             out,
             "<p class=\"summary\" id=\"summary\">{}</p>",
@@ -73,7 +73,10 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
         page.reproduction(&mut out, input, &studies, &groups)?;
         summary(&mut out, &groups, &styles);
     }
-    out += &agreement_section(&pairs, &styles);
+    // Of models alone there is nothing to say; a study's contents name the section.
+    if !pairs.is_empty() || !studies.is_empty() {
+        out += &agreement_section(&pairs, &styles);
+    }
     out += &machine_section(&groups, input.command);
     out += &definitions_section();
     out += "</main>\n";
@@ -108,7 +111,7 @@ pub fn head(title: &str) -> String {
     )
 }
 
-fn title(out: &mut String, input: &ReportInput<'_>, groups: &[Group<'_>]) {
+fn title(out: &mut String, input: &ReportInput<'_>, groups: &[Group<'_>], pairs: &[Pair<'_>]) {
     let _ = writeln!(out, "<header>\n<h1>{}</h1>", escape(input.title));
     if let Some(date) = input.date {
         let _ = writeln!(out, "<p class=\"byline\">{}</p>", escape(date));
@@ -122,12 +125,9 @@ fn title(out: &mut String, input: &ReportInput<'_>, groups: &[Group<'_>]) {
             escape(&group.result.experiment.name)
         );
     }
-    for (id, text) in [
-        ("agreement", "Agreement"),
-        ("machine", "Machine"),
-        ("definitions", "Measures"),
-        ("models", "Models"),
-    ] {
+    let agreement = (!pairs.is_empty()).then_some(("agreement", "Agreement"));
+    let rest = [("machine", "Machine"), ("definitions", "Measures"), ("models", "Models")];
+    for (id, text) in agreement.into_iter().chain(rest) {
         let _ = write!(out, "<li><a href=\"#{id}\">{text}</a></li>");
     }
     *out += "</ul></nav>\n";
@@ -304,33 +304,11 @@ impl Page<'_> {
                 boxes::boxes(group, self.styles).map(|(figure, data)| figure.render(number, &data))
             }
         };
-        match html {
-            Some(html) => {
-                self.number = number;
-                *out += &html?;
-            }
-            None => *out += missing(kind),
+        // A figure without data is left out.
+        if let Some(html) = html {
+            self.number = number;
+            *out += &html?;
         }
         Ok(())
-    }
-}
-
-/// Why a figure that was asked for is not there.
-fn missing(kind: FigureKind) -> &'static str {
-    match kind {
-        FigureKind::Timeline => {
-            "<p class=\"notice\">No timeline: no run of this experiment kept its slices.</p>\n"
-        }
-        FigureKind::Progress => {
-            "<p class=\"notice\">No progress curves: no task of this experiment marks its \
-             progress.</p>\n"
-        }
-        FigureKind::TurnaroundAgainstN | FigureKind::ThroughputAgainstN => {
-            "<p class=\"notice\">No curve against n: no task of this experiment ended.</p>\n"
-        }
-        FigureKind::Boxes => {
-            "<p class=\"notice\">No box plots: no run of this experiment has measures of single \
-             tasks.</p>\n"
-        }
     }
 }

@@ -7,6 +7,8 @@
 //! `rr`, which decide alike for tasks of one priority (sched(7)).
 
 use crate::group::{Cell, Config, Group};
+use schedlab_model::{Policy, kernel::KernelVersion};
+use schedlab_run::policy::{policy_by_name, textbook_policy};
 use schedlab_run::{RunResult, values};
 
 /// A measure that both lanes give.
@@ -121,32 +123,37 @@ fn first_run<'a>(group: &'a Group<'_>, config: usize) -> Option<&'a RunResult> {
 }
 
 fn twin(config: &Config, kernel: &str, group: &Group<'_>) -> Option<usize> {
-    let policy = config.scheduler.trim_start_matches("SCHED_").to_ascii_uppercase();
-    let model = newest_model_for(kernel, group);
     let find = |accept: &dyn Fn(&Config) -> bool| {
         group.configs.iter().position(|c| c.is_simulated() && accept(c))
     };
-    let is_model = |c: &Config| Some(&c.scheduler) == model.as_ref();
-    let is_default = |c: &Config| model_policy(c).is_none_or(|p| p == "OTHER");
-    // The same name (a scheduler of one's own), then the kernel's model under the same policy.
-    let exact = find(&|c| c.scheduler == config.scheduler)
-        .or_else(|| find(&|c| is_model(c) && model_policy(c).as_deref() == Some(policy.as_str())));
-    exact.or_else(|| match policy.as_str() {
-        "FIFO" => find(&|c| ["fcfs", "fifo"].contains(&c.scheduler.as_str())),
-        "RR" => find(&|c| ["rr", "round-robin"].contains(&c.scheduler.as_str())),
-        "OTHER" | "NORMAL" | "BATCH" => {
-            let same_variant = |c: &Config| without_policy(c) == without_policy(config);
-            find(&|c| is_model(c) && is_default(c) && same_variant(c))
-                .or_else(|| find(&|c| is_model(c) && is_default(c)))
-        }
-        _ => None,
+    // A scheduler of one's own has the same name in both.
+    let same_name = find(&|c| c.scheduler == config.scheduler);
+    same_name.or_else(|| {
+        let policy = policy_by_name(&config.scheduler)?;
+        let model = newest_model_for(kernel, group);
+        let is_model = |c: &Config| model.is_some() && model_of(c) == model;
+        let is_default = |c: &Config| model_policy(c).is_none_or(|p| p == Policy::Normal);
+        let under_policy = find(&|c| is_model(c) && model_policy(c) == Some(policy));
+        under_policy.or_else(|| match policy {
+            Policy::Normal | Policy::Batch => {
+                let same_variant = |c: &Config| without_policy(c) == without_policy(config);
+                find(&|c| is_model(c) && is_default(c) && same_variant(c))
+                    .or_else(|| find(&|c| is_model(c) && is_default(c)))
+            }
+            _ => find(&|c| textbook_policy(&c.scheduler) == Some(policy)),
+        })
     })
 }
 
+/// The kernel that a configuration models, if it is a model of one.
+fn model_of(config: &Config) -> Option<KernelVersion> {
+    config.scheduler.parse().ok()
+}
+
 /// The policy a kernel model was run under, where its variant says so: `policy=FIFO`.
-fn model_policy(config: &Config) -> Option<String> {
+fn model_policy(config: &Config) -> Option<Policy> {
     let value = config.variant.split(", ").find_map(|part| part.strip_prefix("policy="))?;
-    Some(value.trim_start_matches("SCHED_").to_ascii_uppercase())
+    policy_by_name(value)
 }
 
 fn without_policy(config: &Config) -> String {
@@ -154,27 +161,12 @@ fn without_policy(config: &Config) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// The newest modelled `linux-A.B` that is not newer than `kernel`; with an unknown kernel, or
-/// one older than every model, none.
-fn newest_model_for(kernel: &str, group: &Group<'_>) -> Option<String> {
-    let running = version(kernel)?;
-    group
-        .configs
-        .iter()
-        .filter(|config| config.is_simulated())
-        .filter_map(|config| {
-            let modelled = version(config.scheduler.strip_prefix("linux-")?)?;
-            (modelled <= running).then(|| (modelled, config.scheduler.clone()))
-        })
-        .max()
-        .map(|(_, scheduler)| scheduler)
-}
-
-/// Major and minor number at the first digit of `text`.
-fn version(text: &str) -> Option<(u32, u32)> {
-    let start = text.find(|c: char| c.is_ascii_digit())?;
-    let mut parts = text[start..].split(|c: char| !c.is_ascii_digit());
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+/// The newest model of a series that is not newer than `kernel`'s; with an unknown kernel, or one
+/// older than every model, none.
+fn newest_model_for(kernel: &str, group: &Group<'_>) -> Option<KernelVersion> {
+    let running = KernelVersion::of_release(kernel)?.series_number();
+    let models = group.configs.iter().filter(|config| config.is_simulated()).filter_map(model_of);
+    models.filter(|model| model.series_number() <= running).max()
 }
 
 #[cfg(test)]
@@ -182,15 +174,16 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::{Host, Sim};
 
     fn host(scheduler: &str, kernel: &str) -> RunResult {
-        let mut r = run("host", scheduler, 2, 1);
+        let mut r = run(Host, scheduler, 2, 1);
         r.machine.kernel = kernel.into();
         r
     }
 
     fn twin_name(host_run: RunResult, sims: &[&str]) -> Option<String> {
-        let mut runs: Vec<RunResult> = sims.iter().map(|s| run("sim", s, 2, 1)).collect();
+        let mut runs: Vec<RunResult> = sims.iter().map(|s| run(Sim, s, 2, 1)).collect();
         runs.push(host_run);
         let results = [experiment("x", runs)];
         let groups = group_all(&results);
@@ -203,7 +196,7 @@ mod tests {
         let sims = ["linux-6.1", "linux-6.12", "linux-7.1", "rr", "fcfs"];
         let name = |policy, kernel| twin_name(host(policy, kernel), &sims);
         assert_eq!(name("OTHER", "6.18.44-cloud").as_deref(), Some("linux-6.12"));
-        assert_eq!(name("BATCH", "Linux 6.5.0").as_deref(), Some("linux-6.1"));
+        assert_eq!(name("BATCH", "6.5.0").as_deref(), Some("linux-6.1"));
         assert_eq!(name("OTHER", "5.10.0"), None);
         assert_eq!(name("OTHER", ""), None);
         assert_eq!(name("FIFO", "6.18.44").as_deref(), Some("fcfs"));
@@ -214,9 +207,9 @@ mod tests {
     #[test]
     fn a_model_run_under_the_policy_comes_before_the_textbook() {
         let mut runs: Vec<RunResult> =
-            ["rr", "linux-6.1", "linux-6.12"].iter().map(|s| run("sim", s, 2, 1)).collect();
+            ["rr", "linux-6.1", "linux-6.12"].iter().map(|s| run(Sim, s, 2, 1)).collect();
         for model in ["linux-6.1", "linux-6.12"] {
-            let mut under_rr = run("sim", model, 2, 1);
+            let mut under_rr = run(Sim, model, 2, 1);
             under_rr.parameters.insert("policy".into(), "RR".into());
             runs.push(under_rr);
         }
@@ -233,7 +226,7 @@ mod tests {
 
     #[test]
     fn ratio_is_simulated_by_measured_and_absent_for_zero() {
-        let mut sim = run("sim", "fcfs", 2, 1);
+        let mut sim = run(Sim, "fcfs", 2, 1);
         let mut real = host("FIFO", "6.18.0");
         sim.measures.totals.turnaround_ns_mean = Some(90);
         real.measures.totals.turnaround_ns_mean = Some(100);
@@ -247,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_ratio_of_next_to_nothing_is_left_out() {
-        let mut sim = run("sim", "fcfs", 2, 1);
+        let mut sim = run(Sim, "fcfs", 2, 1);
         let mut real = host("FIFO", "6.18.0");
         sim.measures.totals.response_ns_mean = Some(2_000);
         real.measures.totals.response_ns_mean = Some(99_000);

@@ -112,11 +112,12 @@ mod tests {
     use super::*;
     use crate::Limits;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::Sim;
     use schedlab_run::Slice;
 
     #[test]
     fn hostile_names_become_harmless_files_with_text_in_them() {
-        let mut r = run("sim", "<b>$x$", 1, 1);
+        let mut r = run(Sim, "<b>$x$", 1, 1);
         let end = "exited".to_string();
         r.slices = vec![Slice { cpu: 0, task: 0, start_ns: 0, end_ns: 5_000, end }];
         let mut result = experiment("../../<x>", vec![r]);

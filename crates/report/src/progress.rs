@@ -218,12 +218,13 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::Sim;
     use schedlab_run::ProgressCurve;
 
     #[test]
     fn thinning_keeps_the_end_and_is_announced() {
         assert_eq!(thinned(&[1, 2, 3, 4, 5], 2).collect::<Vec<_>>(), [2, 4, 5]);
-        let mut r = run("sim", "rr", 1, 1);
+        let mut r = run(Sim, "rr", 1, 1);
         r.progress = vec![ProgressCurve { task: 0, times_ns: (1..=100).collect() }];
         let results = [experiment("x", vec![r])];
         let groups = group_all(&results);
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn percent_is_of_the_most_any_task_did() {
-        let mut r = run("sim", "rr", 2, 1);
+        let mut r = run(Sim, "rr", 2, 1);
         r.progress = vec![
             ProgressCurve { task: 0, times_ns: vec![1, 2, 3, 4] },
             ProgressCurve { task: 1, times_ns: vec![2] },

@@ -5,13 +5,13 @@
 use crate::ModelNote;
 use crate::group::Group;
 use crate::html::escape;
-use schedlab_run::{MachineInfo, RunResult};
+use schedlab_run::{LaneKind, MachineInfo, Origin, RunResult};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 struct MachineUse<'a> {
     machine: &'a MachineInfo,
-    lane: &'a str,
+    lane: Origin,
     runs: usize,
     schedulers: BTreeSet<&'a str>,
     sources: BTreeSet<&'a str>,
@@ -63,12 +63,12 @@ fn machines<'a>(runs: impl Iterator<Item = &'a RunResult>) -> Vec<MachineUse<'a>
                 && a.cpu_model == b.cpu_model
                 && a.hz == b.hz
                 && a.settings == b.settings
-                && (run.lane == "sim" || a.kernel == b.kernel)
+                && (run.lane == LaneKind::Sim || a.kernel == b.kernel)
         };
         let index = out.iter().position(same).unwrap_or_else(|| {
             out.push(MachineUse {
                 machine: &run.machine,
-                lane: &run.lane,
+                lane: run.lane,
                 runs: 0,
                 schedulers: BTreeSet::new(),
                 sources: BTreeSet::new(),
@@ -90,7 +90,7 @@ fn machine(out: &mut String, used: &MachineUse<'_>, is_open: bool) {
     let each: Vec<String> = used.cpus.iter().map(u32::to_string).collect();
     let cpus = format!("{}\u{a0}{}", each.join(", "), if most == 1 { "CPU" } else { "CPUs" });
     let join = |set: &BTreeSet<&str>| set.iter().copied().collect::<Vec<_>>().join(", ");
-    let title = if used.lane == "sim" {
+    let title = if used.lane == LaneKind::Sim {
         format!("Modelled machine, {cpus}, under {}", join(&used.schedulers))
     } else {
         format!("{}, {cpus}, kernel {}", info.cpu_model, info.kernel)
@@ -182,12 +182,13 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::{Host, Sim};
     use schedlab_run::Setting;
 
     #[test]
     fn the_settings_of_many_machines_are_folded() {
         let machine = |index: u64| {
-            let mut one = run("sim", "rr", 1, 1);
+            let mut one = run(Sim, "rr", 1, 1);
             one.machine.settings = vec![Setting { name: "x".into(), value: index.to_string() }];
             one
         };
@@ -202,11 +203,11 @@ mod tests {
 
     #[test]
     fn modelled_machines_merge_over_schedulers_and_settings_are_escaped() {
-        let mut a = run("sim", "rr", 1, 1);
+        let mut a = run(Sim, "rr", 1, 1);
         a.machine.kernel = "rr".into();
-        let mut b = run("sim", "fcfs", 1, 1);
+        let mut b = run(Sim, "fcfs", 1, 1);
         b.machine.kernel = "fcfs".into();
-        let mut c = run("host", "RR", 1, 1);
+        let mut c = run(Host, "RR", 1, 1);
         c.machine.settings = vec![Setting { name: "<x>".into(), value: "</dd><script>".into() }];
         let results = [experiment("x", vec![a, b, c])];
         let groups = group_all(&results);

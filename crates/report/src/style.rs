@@ -101,14 +101,15 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::{Host, Sim};
 
     #[test]
     fn a_policy_has_the_colour_of_its_model_and_another_dash() {
-        let mut other = run("host", "OTHER", 1, 1);
+        let mut other = run(Host, "OTHER", 1, 1);
         other.machine.kernel = "6.18.0".into();
-        let mut batch = run("host", "BATCH", 1, 1);
+        let mut batch = run(Host, "BATCH", 1, 1);
         batch.machine.kernel = "6.18.0".into();
-        let results = [experiment("x", vec![run("sim", "linux-6.12", 1, 1), other, batch])];
+        let results = [experiment("x", vec![run(Sim, "linux-6.12", 1, 1), other, batch])];
         let groups = group_all(&results);
         let styles = Styles::new(&groups);
         let look: Vec<Style> = groups[0].configs.iter().map(|c| styles.of(c)).collect();
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn twenty_lines_differ_in_colour_or_marker() {
-        let runs = (0..20).map(|i| run("sim", &format!("s{i}"), 1, 1)).collect();
+        let runs = (0..20).map(|i| run(Sim, &format!("s{i}"), 1, 1)).collect();
         let results = [experiment("x", runs)];
         let groups = group_all(&results);
         let styles = Styles::new(&groups);

@@ -304,13 +304,14 @@ mod tests {
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use schedlab_lab::{ExperimentResult, View};
+    use schedlab_run::LaneKind::Sim;
 
     fn result(by: &[&str]) -> ExperimentResult {
         let mut runs = Vec::new();
         for (scheduler, factor) in [("<b>a", 1), ("b", 3)] {
             for n in [1, 2, 4] {
                 for seed in [1, 2] {
-                    let mut one = run("sim", scheduler, n, 1);
+                    let mut one = run(Sim, scheduler, n, 1);
                     one.seed = seed;
                     one.measures.totals.nr_switches = factor * n * 10 + seed;
                     runs.push(one);
@@ -393,7 +394,7 @@ mod tests {
 
     #[test]
     fn an_experiment_without_a_table_has_no_such_figure() {
-        let results = [experiment("x", vec![run("sim", "a", 1, 1)])];
+        let results = [experiment("x", vec![run(Sim, "a", 1, 1)])];
         assert!(sweep_figures(&group_all(&results)[0]).is_empty());
     }
 }

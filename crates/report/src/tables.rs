@@ -48,7 +48,10 @@ const THROUGHPUT: Column = column("throughput", "throughput_per_s");
 const SWITCHES: Column = column("switches", "nr_switches");
 const JAIN: Column = column("Jain", "jain_index");
 
-const SUMMARY: [Column; 6] = [MAKESPAN, TURNAROUND, RESPONSE, THROUGHPUT, SWITCHES, JAIN];
+const LATENCY_P99: Column = column("wake-up latency p99", "wakeup_latency_ns_p99");
+
+const SUMMARY: [Column; 7] =
+    [LATENCY_P99, TURNAROUND, RESPONSE, MAKESPAN, THROUGHPUT, SWITCHES, JAIN];
 
 const DETAIL: [Column; 17] = [
     MAKESPAN,
@@ -59,7 +62,7 @@ const DETAIL: [Column; 17] = [
     column("max run delay", "run_delay_ns_max"),
     column("longest wait", "wait_ns_max"),
     column("wake-up latency p50", "wakeup_latency_ns_median"),
-    column("wake-up latency p99", "wakeup_latency_ns_p99"),
+    LATENCY_P99,
     column("median slice", "slice_ns_median"),
     THROUGHPUT,
     column("utilisation", "utilisation"),
@@ -201,12 +204,13 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::Sim;
 
     #[test]
     fn rows_below_the_greatest_n_are_minor_and_empty_columns_vanish() {
         let results = [experiment(
             "S1",
-            vec![run("sim", "rr", 1, 1), run("sim", "rr", 2, 1), run("sim", "<i>", 2, 1)],
+            vec![run(Sim, "rr", 1, 1), run(Sim, "rr", 2, 1), run(Sim, "<i>", 2, 1)],
         )];
         let groups = group_all(&results);
         let html = summary_table(&groups, &Styles::new(&groups));

@@ -269,6 +269,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::{Host, Sim};
 
     /// A slice that ends by preemption.
     pub fn slice(cpu: u32, task: u32, start_ns: u64, end_ns: u64) -> Slice {
@@ -277,7 +278,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_run_beyond_the_cap_is_cut_with_a_notice() {
-        let mut r = run("sim", "rr", 2, 1);
+        let mut r = run(Sim, "rr", 2, 1);
         r.slices = (0..10).map(|i| slice(0, (i % 2) as u32, i * 10, i * 10 + 10)).collect();
         let results = [experiment("x", vec![r])];
         let groups = group_all(&results);
@@ -291,7 +292,7 @@ pub(crate) mod tests {
 
     #[test]
     fn slices_of_unknown_tasks_and_backward_times_do_no_harm() {
-        let mut r = run("host", "OTHER", 1, 1);
+        let mut r = run(Host, "OTHER", 1, 1);
         r.slices = vec![slice(3, 99, 500, 100), slice(1, 98, 20, u64::MAX)];
         let results = [experiment("x", vec![r])];
         let groups = group_all(&results);

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What may falsify the results, in words, before any figure: the runs' own warnings, and what
+//! What may distort the results, in words, before any figure: the runs' own warnings, and what
 //! the numbers themselves give away (lost events, tasks that did not end, coarse sources).
 
 use crate::group::Group;
 use crate::html::escape;
 use crate::number::{count, plural};
-use schedlab_run::RunResult;
+use schedlab_run::{Code, RunResult, Warning};
 use std::fmt::Write as _;
 
 /// One warning with the runs it bears on.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Noted {
-    /// Short name.
-    pub code: String,
-    /// Cause, consequence, next step.
-    pub text: String,
+    /// The warning.
+    pub warning: Warning,
     /// Experiments and lines it bears on, each once.
     pub places: Vec<String>,
     /// Number of runs.
@@ -29,11 +27,8 @@ pub fn collect(groups: &[Group<'_>]) -> Vec<Noted> {
             let config = &group.configs[cell.config];
             let place = format!("{}: {}", group.result.experiment.name, config.full_label());
             for run in &cell.runs {
-                for warning in &run.warnings {
-                    note(&mut noted, &warning.code, warning.text.clone(), &place);
-                }
-                for (code, text) in seen_in_numbers(run) {
-                    note(&mut noted, code, text, &place);
+                for warning in run.warnings.iter().cloned().chain(seen_in_numbers(run)) {
+                    note(&mut noted, warning, &place);
                 }
             }
         }
@@ -41,10 +36,10 @@ pub fn collect(groups: &[Group<'_>]) -> Vec<Noted> {
     noted
 }
 
-fn note(noted: &mut Vec<Noted>, code: &str, text: String, place: &str) {
-    let found = noted.iter().position(|n| n.code == code && n.text == text);
+fn note(noted: &mut Vec<Noted>, warning: Warning, place: &str) {
+    let found = noted.iter().position(|known| known.warning == warning);
     let index = found.unwrap_or_else(|| {
-        noted.push(Noted { code: code.into(), text, places: Vec::new(), runs: 0 });
+        noted.push(Noted { warning, places: Vec::new(), runs: 0 });
         noted.len() - 1
     });
     let entry = &mut noted[index];
@@ -54,50 +49,27 @@ fn note(noted: &mut Vec<Noted>, code: &str, text: String, place: &str) {
     }
 }
 
-fn seen_in_numbers(run: &RunResult) -> Vec<(&'static str, String)> {
+fn seen_in_numbers(run: &RunResult) -> Vec<Warning> {
     let totals = &run.measures.totals;
     let mut out = Vec::new();
-    if totals.nr_lost_events > 0 && !run.warnings.iter().any(|w| w.code.contains("lost")) {
-        out.push((
-            "lost-events",
-            format!(
-                "The recorder lost {}. Switches, slices and run delay of these runs are too low; \
-                 record again with fewer tasks or a greater buffer.",
-                plural(totals.nr_lost_events as usize, "event", "events")
-            ),
-        ));
+    let says_so = |one: &Warning| {
+        matches!(one.code, Code::LostEvents | Code::LostMarks | Code::TraceLostEvents)
+    };
+    if totals.nr_lost_events > 0 && !run.warnings.iter().any(says_so) {
+        let events = plural(totals.nr_lost_events as usize, "event", "events");
+        out.push(Warning::lost_events_counted(&events));
     }
     if totals.nr_inconsistent_events > 0 {
-        out.push((
-            "inconsistent-events",
-            format!(
-                "{} contradict what was recorded before them, which a whole recording never \
-                 does; {} may have wrong figures. Record again; if it happens without lost \
-                 events, the recorder has a fault.",
-                plural(totals.nr_inconsistent_events as usize, "event", "events"),
-                plural(totals.nr_uncertain_tasks as usize, "task", "tasks")
-            ),
-        ));
+        let events = plural(totals.nr_inconsistent_events as usize, "event", "events");
+        let tasks = plural(totals.nr_uncertain_tasks as usize, "task", "tasks");
+        out.push(Warning::inconsistent_events(&events, &tasks));
     }
     if totals.nr_exited < totals.nr_tasks {
-        out.push((
-            "unfinished-tasks",
-            format!(
-                "{} of {} tasks had not ended when the run did. Mean turnaround counts only those \
-                 that ended and there is no makespan; let the run last longer.",
-                count(totals.nr_tasks - totals.nr_exited),
-                count(totals.nr_tasks)
-            ),
-        ));
+        let unfinished = count(totals.nr_tasks - totals.nr_exited);
+        out.push(Warning::unfinished_tasks(&unfinished, &count(totals.nr_tasks)));
     }
     if run.source == "schedstat" {
-        out.push((
-            "no-recorder",
-            "These runs were measured without the event recorder, from /proc/PID/schedstat and \
-             the tasks' own time stamps: they have no timeline and no wake-up latency. Run as \
-             root on a kernel with BTF to get both."
-                .to_string(),
-        ));
+        out.push(Warning::no_recorder());
     }
     out
 }
@@ -106,10 +78,10 @@ fn seen_in_numbers(run: &RunResult) -> Vec<(&'static str, String)> {
 /// much other load they met are one thing to know, with two hundred figures behind it.
 fn by_code(noted: &[Noted]) -> Vec<Vec<&Noted>> {
     let mut codes: Vec<Vec<&Noted>> = Vec::new();
-    for warning in noted {
-        match codes.iter_mut().find(|same| same[0].code == warning.code) {
-            Some(same) => same.push(warning),
-            None => codes.push(vec![warning]),
+    for one in noted {
+        match codes.iter_mut().find(|same| same[0].warning.code == one.warning.code) {
+            Some(same) => same.push(one),
+            None => codes.push(vec![one]),
         }
     }
     codes
@@ -117,12 +89,12 @@ fn by_code(noted: &[Noted]) -> Vec<Vec<&Noted>> {
 
 /// One code: the first text in the open, every text with its runs behind a click.
 fn warning_item(same: &[&Noted]) -> String {
-    let runs: usize = same.iter().map(|warning| warning.runs).sum();
+    let runs: usize = same.iter().map(|one| one.runs).sum();
     let first = same[0];
     let mut out = format!(
         "<li><strong>{}</strong> {} <details><summary>in {}{}</summary>",
-        escape(&first.code),
-        escape(&first.text),
+        escape(first.warning.code.name()),
+        escape(&first.warning.text),
         plural(runs, "run", "runs"),
         if same.len() > 1 { "; the text is the first one's" } else { "" }
     );
@@ -130,9 +102,9 @@ fn warning_item(same: &[&Noted]) -> String {
         out += &escape(&first.places.join("; "));
     } else {
         out += "<ul>";
-        for warning in same {
-            let places = escape(&warning.places.join("; "));
-            let _ = write!(out, "<li>{places}: {}</li>", escape(&warning.text));
+        for one in same {
+            let places = escape(&one.places.join("; "));
+            let _ = write!(out, "<li>{places}: {}</li>", escape(&one.warning.text));
         }
         out += "</ul>";
     }
@@ -142,22 +114,22 @@ fn warning_item(same: &[&Noted]) -> String {
 
 /// The section's HTML; empty without warnings. Those with the codes of `meant` are left out: they
 /// say what the runs are made to do.
-pub fn warnings_section(groups: &[Group<'_>], meant: &[&str]) -> String {
+pub fn warnings_section(groups: &[Group<'_>], meant: &[Code]) -> String {
     let mut noted = collect(groups);
-    noted.retain(|one| !meant.contains(&one.code.as_str()));
+    noted.retain(|one| !meant.contains(&one.warning.code));
     if noted.is_empty() {
         return String::new();
     }
     let codes = by_code(&noted);
     let mut out = format!(
         "<section id=\"warnings\" class=\"warnings\" aria-labelledby=\"warnings-head\">\n\
-         <h2 id=\"warnings-head\">{} may falsify these results</h2>\n<ul>\n",
-        plural(codes.len(), "thing", "things")
+         <details><summary><h2 id=\"warnings-head\">{} about these results</h2></summary>\n<ul>\n",
+        plural(codes.len(), "warning", "warnings")
     );
     for same in &codes {
         out += &warning_item(same);
     }
-    out += "</ul>\n</section>\n";
+    out += "</ul>\n</details>\n</section>\n";
     out
 }
 
@@ -166,12 +138,12 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
-    use schedlab_run::Warning;
+    use schedlab_run::LaneKind::Host;
 
     #[test]
     fn equal_warnings_merge_and_numbers_speak_for_themselves() {
-        let mut a = run("host", "RR", 2, 1);
-        a.warnings = vec![Warning { code: "steal".into(), text: "<b>9 %".into() }];
+        let mut a = run(Host, "RR", 2, 1);
+        a.warnings = vec![Warning { code: Code::Steal, text: "<b>9 %".into() }];
         let mut b = a.clone();
         b.measures.totals.nr_lost_events = 3;
         b.measures.totals.nr_tasks = 2;
@@ -182,13 +154,13 @@ mod tests {
         let groups = group_all(&results);
         let noted = collect(&groups);
         assert_eq!(by_code(&noted)[0].len(), 2);
-        let shown = warnings_section(&groups, &["unfinished-tasks"]);
+        let shown = warnings_section(&groups, &[Code::UnfinishedTasks]);
         assert!(shown.contains("lost-events") && !shown.contains("unfinished-tasks"), "{shown}");
-        let codes: Vec<&str> = noted.iter().map(|n| n.code.as_str()).collect();
+        let codes: Vec<&str> = noted.iter().map(|one| one.warning.code.name()).collect();
         assert_eq!(codes, ["steal", "lost-events", "unfinished-tasks", "steal"]);
         assert_eq!((noted[0].runs, noted[0].places.len()), (2, 1));
         let html = warnings_section(&groups, &[]);
-        assert!(html.contains("3\u{a0}things may falsify") && html.contains("&lt;b&gt;9 %"));
+        assert!(html.contains("3\u{a0}warnings about") && html.contains("&lt;b&gt;9 %"));
         assert!(html.contains("1 of 2 tasks had not ended"));
     }
 }

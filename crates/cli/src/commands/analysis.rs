@@ -23,17 +23,20 @@ const NAMED: usize = 3;
 /// The options of the analysis.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AnalysisArgs {
-    /// Also analyse the trace: what each task did with its life, what it blocked on, who ran while
-    /// it waited, how deep the run queues were, lag, starvation, idle CPUs beside waiting tasks.
+    /// Analyse states, waits, antagonists and run queues too
+    ///
+    /// For each task: time in each state, what it blocked on, who ran while it waited, and lag. For
+    /// the run: depth of the run queues, starvation, and CPUs that idled while a task waited.
     #[arg(long)]
     pub analysis: bool,
-    /// With --analysis: a wait is listed as starvation from this length on; 100ms if nothing is
-    /// said.
-    #[arg(long, value_name = "TIME", requires = "analysis", value_parser = crate::input::duration)]
+    /// With --analysis: length of a wait that counts as starvation [default: 100ms]
+    #[arg(long, hide_short_help = true, value_name = "TIME", requires = "analysis",
+          value_parser = crate::input::duration)]
     pub starved_after: Option<Nanos>,
-    /// With --analysis: an idle CPU is listed if a task waited on another one for this long; 4ms
-    /// if nothing is said.
-    #[arg(long, value_name = "TIME", requires = "analysis", value_parser = crate::input::duration)]
+    /// With --analysis: how long a CPU idles while a task waits on another before it counts
+    /// [default: 4ms]
+    #[arg(long, hide_short_help = true, value_name = "TIME", requires = "analysis",
+          value_parser = crate::input::duration)]
     pub wasted_after: Option<Nanos>,
 }
 

@@ -13,25 +13,26 @@ use schedlab_run::LaneError;
 /// Arguments of `attach`.
 #[derive(Debug, Args)]
 pub struct AttachArgs {
-    /// Process or thread.
+    /// Process or thread id
     #[arg(required_unless_present = "list", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
-    /// Policy that it gets: other, batch, idle, fifo, rr, ext.
+    /// New policy: other, batch, idle, fifo, rr, ext
     #[arg(long, value_parser = crate::input::policy)]
     pub policy: Option<Policy>,
-    /// Real-time priority that it gets, 1 to 99, with fifo and rr.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=99))]
+    /// New real-time priority, 1 to 99, for fifo and rr
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub priority: Option<u8>,
-    /// Nice value that it gets, -20 to 19, with other, batch and ext.
-    #[arg(long, value_parser = clap::value_parser!(i8).range(-20..=19), allow_hyphen_values = true)]
+    /// New nice value, -20 to 19, for other, batch and ext
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i8).range(-20..=19),
+          allow_hyphen_values = true)]
     pub nice: Option<i8>,
-    /// Every thread of the process, not only that of this number.
+    /// Change every thread of the process
     #[arg(long)]
     pub threads: bool,
-    /// List the policies of this kernel.
+    /// List the policies of this kernel
     #[arg(long, conflicts_with_all = ["pid", "policy", "priority", "nice", "threads"])]
     pub list: bool,
-    /// Print JSON.
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -3,11 +3,10 @@
 
 use crate::args::CalibrateArgs;
 use crate::error::CliResult;
-use crate::machine;
 use crate::output::{Out, say};
 use crate::table::{self, duration, number};
 
-use schedlab_host::{Calibration, Figure};
+use schedlab_host::Figure;
 use schedlab_model::Costs;
 use schedlab_run::LaneError;
 use schedlab_run::file::write_whole;
@@ -21,7 +20,7 @@ pub fn calibrate(args: &CalibrateArgs, out: &mut Out) -> CliResult<()> {
         say(format!("note: {note}"));
     }
     if let Some(path) = &args.output {
-        write_whole(path, costs_file(&found).as_bytes())?;
+        write_whole(path, found.costs_file(env!("CARGO_PKG_VERSION")).as_bytes())?;
         say(format!("wrote {}: use it with --costs {}", path.display(), path.display()));
     }
     if args.json {
@@ -54,35 +53,4 @@ pub fn calibrate(args: &CalibrateArgs, out: &mut Out) -> CliResult<()> {
 /// Samples of a repetition, on average.
 fn samples_each(figure: &Figure) -> u64 {
     figure.nr_samples / u64::from(figure.nr_repetitions.max(1))
-}
-
-/// The costs as a file; a remark at each says how far it can be trusted.
-fn costs_file(found: &Calibration) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut head = format!(
-        "Costs measured by schedlab {version} `calibrate`, in ns: medians of repetitions.\n\
-         What is missing keeps its default.\n"
-    );
-    let devices = found.figures.iter().filter(|figure| Costs::DEFAULT.field(figure.name).is_none());
-    for figure in devices {
-        head += &format!(
-            "For [device] of a machine file: {} = {} ({})\n",
-            figure.name,
-            figure.median_ns,
-            trust(figure)
-        );
-    }
-    machine::format_costs(&found.costs, &head, |name| match found.figure(name) {
-        Some(figure) => trust(figure),
-        None => "not measured".into(),
-    })
-}
-
-/// How far a figure can be trusted, in a line.
-fn trust(figure: &Figure) -> String {
-    let interval = figure
-        .ci95_ns
-        .map_or_else(String::new, |(low, high)| format!("{low} to {high} with 95 %, "));
-    let (noise, count) = (figure.noise.name(), figure.nr_repetitions);
-    format!("{interval}{noise}, {count} repetitions")
 }

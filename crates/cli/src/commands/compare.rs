@@ -3,7 +3,7 @@
 
 use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::results::{self, Expectations};
-use super::{guest_hz, report, sim, sweep, vm};
+use super::{report, sim, sweep, vm};
 use crate::args::CompareArgs;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
@@ -12,7 +12,7 @@ use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use schedlab_host::HostLane;
 use schedlab_lab::plan::PlannedRun;
-use schedlab_lab::{ExecuteOptions, Experiment, FigureKind, Plan, execute};
+use schedlab_lab::{ExecuteOptions, Experiment, Plan, execute};
 use schedlab_model::{CpuMask, Policy};
 use schedlab_run::policy;
 use schedlab_run::{Keep, Lane, LaneKind, RunRequest};
@@ -42,13 +42,17 @@ pub fn compare(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
 fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     let named = input::workload(text, &args.tasks, cpus(args))?;
     let mut lane = machine::sim_lane(&args.machine)?;
+    // Where kernels are measured too, models have to pay as these do.
+    lane.charges_textbooks = !args.host.is_empty() || !args.vm.is_empty();
     let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
     let host = HostLane;
     let mut plan = plan(args, &known, &named)?;
     lane.schedulers = known.compiled();
     let guests = vm::lane_of(&plan)?;
-    guest_hz::agree(&mut plan, guests.as_ref(), &lane)?;
+    vm::agree_hz(&mut plan, guests.as_ref(), &lane)?;
     plan.notes.iter().for_each(|note| say(format!("note: {note}")));
+    let simulated = plan.runs.iter().filter(|run| run.lane == LaneKind::Sim);
+    machine::say_free(&lane, simulated.map(|run| run.request.scheduler.as_str()));
     let mut lanes: Vec<&dyn Lane> = vec![&lane, &host];
     lanes.extend(guests.as_ref().map(|lane| lane as &dyn Lane));
     let bar = Bar::new(&plan);
@@ -116,14 +120,7 @@ fn plan(args: &CompareArgs, known: &Schedulers, named: &Named) -> CliResult<Plan
             runs.push(planned(args, named, LaneKind::Host, policy, cpus, repetition));
         }
     }
-    let experiment = Experiment {
-        name: named.workload.name.clone(),
-        study: String::new(),
-        title: named.workload.name.clone(),
-        text: String::new(),
-        figures: vec![FigureKind::Timeline, FigureKind::Progress, FigureKind::Boxes],
-        view: None,
-    };
+    let experiment = Experiment::of_runs(&named.workload.name);
     Ok(Plan { experiments: vec![experiment], runs, notes: Vec::new() })
 }
 

@@ -6,10 +6,11 @@ use crate::args::{ExplainArgs, OutputArgs, SimArgs};
 use crate::error::{CliError, CliResult};
 use crate::input;
 use crate::machine;
-use crate::output::Out;
+use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use crate::table::{self, counted, duration, number, percent};
 use schedlab_model::CpuId;
+use schedlab_run::LaneKind;
 use schedlab_sim::explain::{
     self, CpuMeanwhile, ExplainResult, FactValue, Query, Question, StatedCandidate, StatedContest,
     StatedDecision, StatedFact, StatedWait,
@@ -35,12 +36,15 @@ pub fn explain(args: &ExplainArgs, out: &mut Out) -> CliResult<()> {
     known.check_settings(std::iter::once(scheduler.as_str()))?;
     let request = sim::request(&sim_args(args), &known, &named, nr_cpus, scheduler, 0)?;
     lane.schedulers = known.compiled();
+    machine::say_free(&lane, std::iter::once(request.scheduler.as_str()));
     let query = Query {
         question: question(args),
         cpu: args.cpu.map(CpuId),
         decisions_max: args.limit as usize,
         candidates_max: args.candidates as usize,
     };
+    let (request, warning) = request.bounded(LaneKind::Sim);
+    warning.iter().for_each(|warning| say(format!("warning: {}", warning.text)));
     let answer = explain::explain(&lane, &request, &query)?;
     if args.json {
         return out.json(&answer);

@@ -6,12 +6,12 @@ use super::trace_file::{TraceFile, format_of};
 use super::trace_input::TraceInput;
 use crate::args::ExportArgs;
 use crate::error::{CliError, CliResult, Exit};
-use crate::input;
 use crate::output::{Out, say};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use schedlab_model::trace::NullSink;
 use schedlab_run::RunResult;
 use schedlab_run::file::AtomicFile;
+use schedlab_run::file::read_text;
 use schedlab_trace::export::csv::{self, Line};
 use schedlab_trace::export::{self, EXPORTERS, Exporter, Holds, TraceContext};
 use schedlab_trace::{InputFormat, Reader, TraceCheck};
@@ -133,7 +133,7 @@ fn export_result(args: &ExportArgs, format: &dyn Exporter, out: &mut Out) -> Cli
             "write .csv, or record the events with `--trace run.slt` and export those",
         ));
     }
-    let text = input::read_text(&args.input, FILE_BYTES_MAX)?;
+    let text = read_text(&args.input, FILE_BYTES_MAX)?;
     let run: RunResult = serde_json::from_str(&text).map_err(|error| {
         CliError::usage_help(
             format!("{name} is no result of one run: {error}"),

@@ -14,7 +14,7 @@ use serde::Serialize;
 /// Arguments of `kernel`.
 #[derive(Debug, Args)]
 pub struct KernelArgs {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: KernelCommand,
 }
@@ -22,24 +22,24 @@ pub struct KernelArgs {
 /// What can be done with kernels.
 #[derive(Debug, Subcommand)]
 pub enum KernelCommand {
-    /// Fetch kernels from the distribution's archive, or take image files into the store.
+    /// Fetch kernels from Debian's archive, or copy image files into the store
     Get {
-        /// Series, such as 6.18, or paths of images (vmlinuz, vmlinux).
+        /// Series, such as 6.18, or image files (vmlinuz, vmlinux)
         #[arg(required = true, value_name = "SERIES|PATH")]
         kernels: Vec<String>,
-        /// Fetch even if a kernel of the series is there.
+        /// Fetch even if a kernel of the series is stored
         #[arg(long)]
         again: bool,
     },
-    /// Show the kernels that are there, and those that can be fetched.
+    /// List stored kernels and those that can be fetched
     List {
-        /// Print JSON.
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Remove kernels from the store.
+    /// Remove kernels from the store
     Remove {
-        /// Series or releases.
+        /// Series or releases
         #[arg(required = true, value_name = "SERIES|RELEASE")]
         kernels: Vec<String>,
     },

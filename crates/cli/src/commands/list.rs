@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab list`: schedulers, workloads, measures, studies, machines.
 
-use super::{machines, studies};
+use super::machines;
 use crate::args::{ListArgs, Listed};
-use crate::error::{CliError, CliResult, allowed_words};
+use crate::error::{CliError, CliResult};
 use crate::output::Out;
 use crate::table;
+use schedlab_lab::studies;
+use schedlab_run::place::allowed_words;
 use schedlab_sched::boundary::options::{Tunable, TunableKind};
 use schedlab_sched::boundary::tunable_names;
 use schedlab_sched::{Scheduler, registry};

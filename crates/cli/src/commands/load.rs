@@ -24,25 +24,25 @@ const ONCE: Duration = Duration::from_millis(500);
 /// Arguments of `load`.
 #[derive(Debug, Args)]
 pub struct LoadArgs {
-    /// A scheduler of bpf/scx (`schedlab load --list`), or a file: ./my.bpf.c, my.bpf.o.
+    /// Scheduler (`schedlab load --list`), or a file: ./my.bpf.c, my.bpf.o
     #[arg(required_unless_present = "list")]
     pub scheduler: Option<String>,
-    /// Value of an option, as in `--set slice_ms=50` or `--set slice=50ms`; may be repeated.
+    /// Set an option, such as slice_ms=50 or slice=50ms (repeatable)
     #[arg(long = "set", short = 's', value_name = "OPTION=VALUE")]
     pub settings: Vec<String>,
-    /// Unload after this time, such as 10s; without it at Ctrl-C.
+    /// Unload after this time, such as 10s [default: at Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
     pub duration: Option<Nanos>,
-    /// Load, look whether it works, unload.
+    /// Load the scheduler, check that it works, and unload it
     #[arg(long, conflicts_with = "duration")]
     pub once: bool,
-    /// List the schedulers.
+    /// List the schedulers
     #[arg(long, conflicts_with = "scheduler")]
     pub list: bool,
-    /// Show the scheduler's options and what it counts; loads nothing.
+    /// Show the scheduler's options and counters without loading it
     #[arg(long, conflicts_with_all = ["once", "duration", "list"])]
     pub describe: bool,
-    /// Print JSON: a line each second, or the list or description.
+    /// Print JSON: a line each second, or the list or description
     #[arg(long)]
     pub json: bool,
 }
@@ -51,7 +51,7 @@ pub struct LoadArgs {
 pub fn load(args: &LoadArgs, out: &mut Out) -> CliResult<()> {
     let Some(name) = &args.scheduler else { return list(args.json, out) };
     let source = Source::parse(name);
-    let settings = settings(&args.settings)?;
+    let settings = crate::input::pairs("--set", &args.settings)?;
     if args.describe {
         let description = ext::describe(&source).map_err(problem)?;
         return if args.json { out.json(&description) } else { describe(&description, out) };
@@ -79,16 +79,6 @@ pub fn load(args: &LoadArgs, out: &mut Out) -> CliResult<()> {
 
 fn problem(error: HostError) -> CliError {
     LaneError::from(error).into()
-}
-
-fn settings(texts: &[String]) -> CliResult<Vec<(String, String)>> {
-    texts
-        .iter()
-        .map(|text| {
-            let (name, value) = crate::input::pair("--set", text)?;
-            Ok((name.to_string(), value.to_string()))
-        })
-        .collect()
 }
 
 /// Receives something at Ctrl-C.

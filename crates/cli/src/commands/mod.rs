@@ -10,7 +10,6 @@ mod compare;
 mod doctor;
 mod explain;
 mod export;
-mod guest_hz;
 mod kernel;
 mod list;
 mod load;
@@ -20,9 +19,9 @@ mod report;
 mod reproduce;
 mod results;
 mod run;
+mod run_bar;
 mod schema;
 mod sim;
-mod studies;
 mod sweep;
 mod trace_file;
 mod trace_input;
@@ -43,7 +42,7 @@ pub use vm::VmArgs;
 use crate::args::{Cli, Command, CompletionArgs};
 use crate::error::CliResult;
 use crate::output::Out;
-use clap::CommandFactory;
+use clap_complete::env::Shells;
 use std::io::Write;
 
 /// Runs the subcommand.
@@ -71,8 +70,11 @@ pub fn run(cli: &Cli, out: &mut Out) -> CliResult<()> {
     }
 }
 
+/// The script by which the shell asks this program for completions.
 fn completion(args: &CompletionArgs, out: &mut Out) -> CliResult<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "schedlab", &mut script);
+    let shells = Shells::builtins();
+    let shell = shells.completer(&args.shell.to_string()).expect("clap completes for every shell");
+    shell.write_registration("COMPLETE", "schedlab", "schedlab", "schedlab", &mut script)?;
     Ok(out.write_all(&script)?)
 }

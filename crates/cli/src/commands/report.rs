@@ -2,17 +2,16 @@
 //! `schedlab report`: results to one HTML file and to plots. Also what other commands call to write
 //! a report of their own runs.
 
-use super::results;
 use crate::args::ReportArgs;
 use crate::error::{CliError, CliResult};
-use crate::input;
 use crate::output::say;
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::claims::ClaimResult;
+use schedlab_lab::experiment::read_results;
 use schedlab_lab::validate::{Validation, ValidationResult};
 use schedlab_report::{Limits, ModelNote, ReportError, ReportInput, StudyPage, ValidationInput};
-use schedlab_run::{RunResult, check_version};
-use serde_json::Value;
+use schedlab_run::LaneKind;
+use schedlab_run::file::read_text;
 use std::path::{Path, PathBuf};
 
 /// Largest results file: the demo's is a few megabytes.
@@ -22,8 +21,9 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 pub fn report(args: &ReportArgs) -> CliResult<()> {
     let mut all = Vec::new();
     for path in &args.results {
-        let text = input::read_text(path, FILE_BYTES_MAX)?;
-        all.extend(parse(path, &text)?);
+        let text = read_text(path, FILE_BYTES_MAX)?;
+        let name = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
+        all.extend(read_results(&name, &text)?);
     }
     let title = match &all[..] {
         [one] if !one.experiment.title.is_empty() => one.experiment.title.clone(),
@@ -176,7 +176,8 @@ pub fn command_line() -> String {
 /// What the models that were used are faithful to and leave out.
 fn model_notes(results: &[ExperimentResult]) -> Vec<ModelNote> {
     let mut notes: Vec<ModelNote> = Vec::new();
-    let simulated = results.iter().flat_map(|result| &result.runs).filter(|run| run.lane == "sim");
+    let simulated =
+        results.iter().flat_map(|result| &result.runs).filter(|run| run.lane == LaneKind::Sim);
     for run in simulated {
         if notes.iter().any(|note| note.scheduler == run.scheduler) {
             continue;
@@ -190,81 +191,4 @@ fn model_notes(results: &[ExperimentResult]) -> Vec<ModelNote> {
         }
     }
     notes
-}
-
-/// Reads results: one run, an array of runs, or an array of experiments.
-pub fn parse(path: &Path, text: &str) -> CliResult<Vec<ExperimentResult>> {
-    let name = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
-    let wrong = |what: String| {
-        CliError::usage_help(
-            format!("{name}: {what}"),
-            "give what `schedlab sim --json`, `compare --json` or `demo` wrote; `schedlab schema` \
-             prints its shape",
-        )
-    };
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| wrong(format!("no JSON: {error}")))?;
-    let is_experiments = value.get(0).is_some_and(|first| first.get("experiment").is_some());
-    if is_experiments {
-        let runs = value.as_array().into_iter().flatten().filter_map(|one| one["runs"].as_array());
-        runs.flatten().try_for_each(check_version).map_err(wrong)?;
-        return serde_json::from_value(value).map_err(|error| wrong(error.to_string()));
-    }
-    let values = if let Value::Array(runs) = value { runs } else { vec![value] };
-    values.iter().try_for_each(check_version).map_err(wrong)?;
-    let runs: Result<Vec<RunResult>, _> = values.into_iter().map(serde_json::from_value).collect();
-    let runs = runs.map_err(|error| wrong(error.to_string()))?;
-    let workload = runs.first().map(|run| run.workload.clone()).unwrap_or_default();
-    Ok(vec![results::own_experiment(&workload, runs)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use schedlab_run::SCHEMA_VERSION;
-
-    fn one() -> RunResult {
-        RunResult { schema_version: SCHEMA_VERSION, workload: "w".into(), ..Default::default() }
-    }
-
-    #[test]
-    fn every_shape_of_results_is_read() {
-        let path = Path::new("x.json");
-        let experiments = vec![results::own_experiment("w", vec![one(), one()])];
-        for (text, runs) in [
-            (serde_json::to_string(&one()).unwrap(), 1),
-            (serde_json::to_string(&vec![one(), one()]).unwrap(), 2),
-            (serde_json::to_string(&experiments).unwrap(), 2),
-        ] {
-            let parsed = parse(path, &text).unwrap();
-            assert_eq!((parsed.len(), parsed[0].runs.len()), (1, runs));
-        }
-    }
-
-    #[test]
-    fn other_files_are_refused() {
-        for text in ["", "{", "{}", "[1]", "\"x\"", "[{\"experiment\": 1}]"] {
-            assert!(parse(Path::new("x.json"), text).is_err(), "{text}");
-        }
-    }
-
-    /// The counters of a first version's totals would be lost without a word.
-    #[test]
-    fn results_of_another_version_are_refused_with_what_to_do() {
-        let old = RunResult { schema_version: 1, schedlab_version: "0.0.9".into(), ..one() };
-        let experiments = vec![results::own_experiment("w", vec![one(), old.clone()])];
-        for text in
-            [serde_json::to_string(&old).unwrap(), serde_json::to_string(&experiments).unwrap()]
-        {
-            let CliError::Report { diagnostic, .. } =
-                parse(Path::new("x.json"), &text).unwrap_err()
-            else {
-                panic!("expected a report");
-            };
-            let error = diagnostic.to_string();
-            assert!(error.contains("schema_version is 1, this program reads 2"), "{error}");
-            assert!(error.contains("run the experiment again"), "{error}");
-            assert!(error.contains("schedlab 0.0.9"), "{error}");
-        }
-    }
 }

@@ -4,10 +4,10 @@
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, maybe_duration, number, or_dash, percent};
-use schedlab_lab::{Experiment, ExperimentResult, FigureKind};
+use schedlab_lab::answer::{Contender, answer};
 use schedlab_metrics::ModelCounters;
 use schedlab_metrics::stats::Summary;
-use schedlab_run::{Expected, GroupResult, RunResult, values};
+use schedlab_run::{Code, Expected, GroupResult, LaneKind, Origin, RunResult, values};
 
 /// Tasks that a table shows; the others are counted.
 const TASKS_SHOWN: usize = 40;
@@ -194,7 +194,7 @@ impl Expectations {
 
 /// Runs that are repetitions of one another.
 struct Row<'t> {
-    lane: &'t str,
+    lane: Origin,
     scheduler: String,
     runs: Vec<&'t RunResult>,
 }
@@ -206,7 +206,7 @@ fn rows<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<Row<'t>> {
         let scheduler = scheduler_label(run);
         match rows.iter_mut().find(|row| row.lane == run.lane && row.scheduler == scheduler) {
             Some(row) => row.runs.push(run),
-            None => rows.push(Row { lane: &run.lane, scheduler, runs: vec![run] }),
+            None => rows.push(Row { lane: run.lane, scheduler, runs: vec![run] }),
         }
     }
     rows
@@ -215,7 +215,7 @@ fn rows<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<Row<'t>> {
 /// Scheduler, and the policy that a model was run under.
 fn scheduler_label(run: &RunResult) -> String {
     match run.parameters.get("policy") {
-        Some(policy) if run.lane == "sim" => format!("{} {policy}", run.scheduler),
+        Some(policy) if run.lane == LaneKind::Sim => format!("{} {policy}", run.scheduler),
         _ => run.scheduler.clone(),
     }
 }
@@ -236,8 +236,10 @@ fn mean(runs: &[&RunResult], measure: &str) -> String {
     }
 }
 
-/// Columns of a comparison: their heads, and their measures.
-const COMPARED: [(&str, &str); 7] = [
+/// Columns of a comparison: their heads, and their measures. One that no run has is left out.
+const COMPARED: [(&str, &str); 9] = [
+    ("latency p50", "wakeup_latency_ns_median"),
+    ("latency p99", "wakeup_latency_ns_p99"),
     ("turnaround", "turnaround_ns_mean"),
     ("response", "response_ns_mean"),
     ("makespan", "makespan_ns"),
@@ -247,20 +249,43 @@ const COMPARED: [(&str, &str); 7] = [
     ("Jain", "jain_index"),
 ];
 
-/// A table of schedulers, one row each, means over repetitions.
+/// Who is best, in a sentence, and a table of schedulers, one row each, means over repetitions.
 pub fn comparison<'t>(runs: impl Iterator<Item = &'t RunResult>) -> String {
-    let heads = COMPARED.map(|(head, _)| head);
+    let rows = rows(runs);
+    let has = |measure: &str| {
+        let mut runs = rows.iter().flat_map(|row| &row.runs);
+        runs.any(|run| values::run_value(run, measure).is_some())
+    };
+    let columns: Vec<(&str, &str)> = COMPARED.into_iter().filter(|(_, m)| has(m)).collect();
+    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
     let mut output = table::table(&[&["lane", "scheduler", "runs"], &heads[..]].concat());
-    for row in rows(runs) {
+    for row in &rows {
         let start = [
             comfy_table::Cell::new(row.lane),
             comfy_table::Cell::new(&row.scheduler),
             number(row.runs.len()),
         ];
-        let means = COMPARED.iter().map(|(_, measure)| number(mean(&row.runs, measure)));
+        let means = columns.iter().map(|(_, measure)| number(mean(&row.runs, measure)));
         output.add_row(start.into_iter().chain(means));
     }
-    table::render(&output)
+    let table = table::render(&output);
+    match best(rows) {
+        Some(sentence) => format!("{sentence}\n{table}"),
+        None => table,
+    }
+}
+
+/// `linux-6.12 has the lowest p99 wake-up latency: ...`.
+fn best(rows: Vec<Row<'_>>) -> Option<String> {
+    let mut contenders = Vec::new();
+    for row in rows {
+        let label = match row.lane {
+            Origin::Lane(LaneKind::Sim) => row.scheduler,
+            lane => format!("{} ({lane})", row.scheduler),
+        };
+        contenders.push(Contender { label, runs: row.runs });
+    }
+    Some(answer(&contenders)?.text(|ns| duration(ns.round() as u64), digits))
 }
 
 /// Tells what may falsify results: each kind of thing once, with the text of the first run that has
@@ -272,38 +297,23 @@ pub fn warn<'t>(runs: impl Iterator<Item = &'t RunResult>) {
 }
 
 fn warnings<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<String> {
-    let mut kinds: Vec<(&str, &str, u32)> = Vec::new();
+    let mut kinds: Vec<(&Code, &str, u32)> = Vec::new();
     let mut nr_runs = 0;
     for run in runs {
         nr_runs += 1;
         let mut seen = std::collections::BTreeSet::new();
-        for warning in run.warnings.iter().filter(|warning| seen.insert(&warning.code)) {
-            match kinds.iter_mut().find(|(code, _, _)| *code == warning.code) {
+        for warning in run.warnings.iter().filter(|warning| seen.insert(warning.code.name())) {
+            match kinds.iter_mut().find(|(code, _, _)| **code == warning.code) {
                 Some((_, _, count)) => *count += 1,
                 None => kinds.push((&warning.code, &warning.text, 1)),
             }
         }
     }
-    let line = |(code, text, count): (&str, &str, u32)| match nr_runs {
+    let line = |(code, text, count): (&Code, &str, u32)| match nr_runs {
         1 => format!("warning [{code}]: {text}"),
         _ => format!("warning [{code}], {count} of {nr_runs} runs, the first: {text}"),
     };
     kinds.into_iter().map(line).collect()
-}
-
-/// An experiment for runs that no study asked for.
-pub fn own_experiment(workload: &str, runs: Vec<RunResult>) -> ExperimentResult {
-    ExperimentResult {
-        experiment: Experiment {
-            name: workload.into(),
-            study: String::new(),
-            title: workload.into(),
-            text: String::new(),
-            figures: vec![FigureKind::Timeline, FigureKind::Progress, FigureKind::Boxes],
-            view: None,
-        },
-        runs,
-    }
 }
 
 #[cfg(test)]
@@ -311,8 +321,11 @@ mod tests {
     use super::*;
 
     fn run(scheduler: &str, turnaround_ns_mean: u64) -> RunResult {
-        let mut run =
-            RunResult { lane: "sim".into(), scheduler: scheduler.into(), ..Default::default() };
+        let mut run = RunResult {
+            lane: LaneKind::Sim.into(),
+            scheduler: scheduler.into(),
+            ..Default::default()
+        };
         run.measures.totals.turnaround_ns_mean = Some(turnaround_ns_mean);
         run
     }
@@ -321,7 +334,7 @@ mod tests {
     fn repetitions_share_a_row_with_their_mean_and_interval() {
         let runs = [run("rr", 1_000_000), run("fcfs", 5_000), run("rr", 3_000_000)];
         let text = comparison(runs.iter());
-        let line = text.lines().find(|line| line.contains("rr")).unwrap();
+        let line = text.lines().find(|line| line.starts_with(" sim   rr")).unwrap();
         // Two values: mean 2 ms, deviation 1.414 ms, t(1) = 12.71, interval 12.71 ms.
         assert!(line.contains("2.000 ms \u{b1} 12.71 ms"), "{text}");
         assert!(text.lines().any(|line| line.contains("fcfs") && line.contains("5.000 us")));
@@ -331,10 +344,8 @@ mod tests {
     fn a_kind_of_warning_is_told_once() {
         let mut runs = [run("rr", 1), run("rr", 2), run("rr", 3)];
         for (index, run) in runs.iter_mut().take(2).enumerate() {
-            run.warnings = vec![schedlab_run::Warning {
-                code: "other-load".into(),
-                text: format!("{index} %"),
-            }];
+            let text = format!("{index} %");
+            run.warnings = vec![schedlab_run::Warning { code: Code::OtherLoad, text }];
         }
         let lines = warnings(runs.iter());
         assert_eq!(lines, ["warning [other-load], 2 of 3 runs, the first: 0 %"]);

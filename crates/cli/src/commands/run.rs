@@ -14,7 +14,9 @@ use schedlab_metrics::stats::Summary;
 use schedlab_model::{CpuMask, Policy, SchedAttr, Workload};
 use schedlab_run::analysis as analysis_facts;
 use schedlab_run::policy;
-use schedlab_run::{CopyResult, LaneError, Recorder, RunRequest, RunResult, SCHEMA_VERSION};
+use schedlab_run::{
+    CopyResult, LaneError, LaneKind, Recorder, RunRequest, RunResult, SCHEMA_VERSION,
+};
 use std::collections::BTreeMap;
 
 /// Source of a result that a trace gave.
@@ -158,7 +160,7 @@ fn run_copies(
     Ok(RunResult {
         schema_version: SCHEMA_VERSION,
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
-        lane: "host".into(),
+        lane: LaneKind::Host.into(),
         scheduler: args.tasks.policy.unwrap_or_default().name().into(),
         workload: workload.name,
         parameters: command_parameters(args, &command),

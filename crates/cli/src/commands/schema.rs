@@ -2,16 +2,16 @@
 //! `schedlab schema`: the JSON schemas of workload files and of the program's output, the latter
 //! made from the very types that are printed; and the list of measures, as they are declared.
 
-use super::bench::BenchResult;
-use super::sweep::{Manifest, NamedTable};
 use crate::args::SchemaArgs;
 use crate::error::CliResult;
 use crate::output::Out;
 use schedlab_lab::claims::ClaimResult;
+use schedlab_lab::store::{Manifest, NamedTable};
 use schedlab_lab::validate::{Validation, ValidationResult};
 use schedlab_lab::{ExperimentResult, Study};
 use schedlab_metrics::{Distribution, Measures, ModelCounters, RunTotals, TaskMeasures};
 use schedlab_run::RunResult;
+use schedlab_sim::bench::BenchResult;
 use schedlab_sim::explain::ExplainResult;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;

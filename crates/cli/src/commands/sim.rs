@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab sim`: one workload under one or more modelled schedulers.
 
+use super::progress::Bar;
 use super::results::{self, Expectations};
+use super::run_bar::RunBar;
 use super::trace_file::{OptionalTraceFile, SliceLines};
 use super::{analysis, report};
 use crate::args::{MachineArgs, OutputArgs, SimArgs};
@@ -11,11 +13,11 @@ use crate::machine;
 use crate::output::Out;
 use crate::schedulers::Schedulers;
 use schedlab_lab::plan::PlannedRun;
-use schedlab_lab::{ExecuteOptions, Experiment, Plan, execute, run_and_check};
+use schedlab_lab::{ExecuteOptions, Experiment, ExperimentResult, Plan, execute};
 use schedlab_model::trace::NullSink;
 use schedlab_model::{CpuMask, TraceSink};
 use schedlab_run::policy;
-use schedlab_run::{Keep, Lane, LaneKind, RunRequest, RunResult};
+use schedlab_run::{Keep, Lane, LaneError, LaneKind, RunRequest, RunResult, run_and_check};
 
 /// Runs the command.
 pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
@@ -31,6 +33,7 @@ pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
         }
     }
     lane.schedulers = known.compiled();
+    machine::say_free(&lane, requests.iter().map(|request| request.scheduler.as_str()));
     let one = requests.len() == 1;
     if !one && (args.output.print.slices || args.output.trace.file.is_some()) {
         return Err(CliError::usage_help(
@@ -67,7 +70,7 @@ pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResu
         expectations.table().map(|table| out.line(table)).transpose()?;
     }
     if output.report.is_some() || output.plots.is_some() {
-        let results = [results::own_experiment(&workload, runs)];
+        let results = [ExperimentResult::of_runs(&workload, runs)];
         let plots = output.plots.as_deref();
         match &output.report {
             Some(path) => report::write(path, plots, &workload, &results)?,
@@ -162,7 +165,13 @@ pub fn run_one_into(
     let quits_early = lane.is_parallel() && output.trace.file.is_none();
     let mut slices = SliceLines::new(output.print.slices.then_some(out), quits_early);
     let mut file = OptionalTraceFile::create(&output.trace, &request.workload, nr_cpus)?;
-    let result = run_and_check(lane, request, &mut (&mut slices, (file.sink(), more)));
+    let bar = RunBar::new(lane.kind(), request);
+    let mut sinks = (&mut slices, (file.sink(), more));
+    let result = match bar.clock() {
+        Some(clock) => run_and_check(lane, request, &mut (clock, &mut sinks)),
+        None => run_and_check(lane, request, &mut sinks),
+    };
+    drop(bar);
     // The reader of the slices may have gone; that decides before the run's own result.
     slices.finish()?;
     let result = result?;
@@ -177,21 +186,16 @@ fn run_many(
     threads: usize,
     seed: u64,
 ) -> CliResult<Vec<RunResult>> {
-    let experiment = Experiment {
-        name: String::new(),
-        study: String::new(),
-        title: String::new(),
-        text: String::new(),
-        figures: Vec::new(),
-        view: None,
-    };
     let planned = |request| PlannedRun { experiment: 0, lane: lane.kind(), request };
     let plan = Plan {
-        experiments: vec![experiment],
+        experiments: vec![Experiment::default()],
         runs: requests.into_iter().map(planned).collect(),
         notes: Vec::new(),
     };
-    let outcome = execute(&plan, &[lane], ExecuteOptions { threads, seed }, &|_, _| {});
+    let bar = Bar::new(&plan);
+    let step = |run: usize, error: Option<&LaneError>| bar.step(&plan.runs[run], error);
+    let outcome = execute(&plan, &[lane], ExecuteOptions { threads, seed }, &step);
+    bar.finish();
     if let Some(failure) = outcome.failures.into_iter().next() {
         return Err(failure.error.into());
     }

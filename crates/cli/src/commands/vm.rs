@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab vm`: a workload on real kernels in guests.
 
-use super::vm_golden::{Golden, Seen};
+use super::vm_golden::Golden;
 use super::{results, sim};
 use crate::args::{OutputArgs, WorkloadArgs};
+use crate::complete;
 use crate::error::{CliError, CliResult};
 use crate::input::{self, Named};
 use crate::output::{self, Out};
 use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCompleter;
 use schedlab_lab::Plan;
+use schedlab_lab::plan::ModelTicks;
 use schedlab_model::{CpuMask, Nanos};
 use schedlab_run::{LaneError, LaneKind, RunRequest, RunResult};
-use schedlab_vm::lane::{KERNEL, Options};
+use schedlab_sim::SimLane;
+use schedlab_vm::golden_check::Seen;
+use schedlab_vm::lane::{KERNEL, Options, Target};
 use schedlab_vm::{Clock, VmLane};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,52 +37,57 @@ const LIVE_REPETITIONS: u32 = 5;
 /// Arguments of `vm`.
 #[derive(Debug, Args)]
 pub struct VmArgs {
-    /// A built-in workload, such as `hogs` or `hogs:n=4,work=100ms`, or the path of an rt-app file.
+    /// Built-in workload, such as hogs or hogs:n=4,work=100ms, or a file
+    #[arg(add = ArgValueCompleter::new(complete::workloads))]
     pub workload: String,
-    /// Kernels, separated by commas: a series (`schedlab kernel list`) or the path of an image.
-    #[arg(long, value_delimiter = ',', value_name = "SERIES|PATH", default_value = "6.12")]
+    /// Kernels, separated by commas: series (`schedlab kernel list`) or image files
+    #[arg(long, value_delimiter = ',', value_name = "KERNELS", default_value = "6.12",
+          add = ArgValueCompleter::new(complete::kernels))]
     pub kernel: Vec<String>,
-    /// Schedulers, separated by commas: `kernel` is the kernel's own; others are loaded with
-    /// sched_ext.
-    #[arg(long, visible_alias = "schedulers", value_delimiter = ',', value_name = "NAME",
+    /// Schedulers: `kernel` is the kernel's own, others use sched_ext
+    #[arg(long, short = 'S', visible_alias = "schedulers", value_delimiter = ',',
+          value_name = "NAME",
           default_value = KERNEL)]
     pub scheduler: Vec<String>,
-    /// CPUs of the guest.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Number of CPUs of the guest
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
     pub cpus: u32,
-    /// What the guest's time is.
+    /// Clock of the guest
     #[arg(long, value_enum, default_value_t)]
     pub clock: ClockArg,
-    /// Repetitions, each with the next seed; 1 with counted time, else 5.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Runs, each with the next seed [default: 1, or 5 with the live clock]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: Option<u32>,
-    /// Option of the sched_ext scheduler, as in `--set slice_ms=5`; may be repeated.
-    #[arg(long = "set", short = 's', value_name = "OPTION=VALUE")]
+    /// Set an option of the sched_ext scheduler, such as slice_ms=5 (repeatable)
+    #[arg(long = "set", short = 's', value_name = "NAME=VALUE")]
     pub options: Vec<String>,
-    /// Setting of the guest's kernel, as in `--sysctl kernel.sched_rt_runtime_us=950000`, or a
-    /// file's path in place of the name; may be repeated.
+    /// Set a sysctl of the guest, or a file by its path (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub sysctl: Vec<String>,
-    /// Boot anew instead of beginning at the cached snapshot of the booted guest.
-    #[arg(long)]
+    /// Boot the guest instead of restoring its cached snapshot
+    #[arg(long, hide_short_help = true)]
     pub no_snapshot: bool,
-    /// Longest real time of a boot, and of a run.
-    #[arg(long, value_name = "TIME", default_value = "5min", value_parser = crate::input::duration)]
+    /// Limit on the real time of a boot, and of a run
+    #[arg(long, hide_short_help = true, value_name = "TIME", default_value = "5min",
+          value_parser = crate::input::duration)]
     pub limit: Nanos,
-    /// Play the workload again and again for this much of the guest's time, under one loading of
-    /// the scheduler; what is shown is the first round.
-    #[arg(long, value_name = "TIME", value_parser = crate::input::duration,
+    /// Repeat the workload for this long without reloading the scheduler
+    ///
+    /// The result is that of the first round.
+    #[arg(long, hide_short_help = true, value_name = "TIME", value_parser = crate::input::duration,
           conflicts_with = "golden")]
     pub soak: Option<Nanos>,
-    /// Compare the decisions with those in this file; fail at the first that differs.
-    #[arg(long, value_name = "FILE")]
+    /// Compare the decisions with this file; fail at the first difference
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub golden: Option<PathBuf>,
-    /// Write the decisions into the file of --golden instead.
-    #[arg(long, requires = "golden")]
+    /// Write the decisions into the file of --golden
+    #[arg(long, hide_short_help = true, requires = "golden")]
     pub bless: bool,
-    /// With --bless: keep only who ran after whom and why each left the CPU, which holds for every
-    /// build of schedlab.
-    #[arg(long, requires = "bless")]
+    /// With --bless: keep only the order of tasks and the reasons of switches
+    ///
+    /// These are the same for every build of schedlab.
+    #[arg(long, hide_short_help = true, requires = "bless")]
     pub turns: bool,
     /// The workload.
     #[command(flatten)]
@@ -140,6 +150,16 @@ pub fn lane_of(plan: &Plan) -> CliResult<Option<VmLane>> {
     Ok(is_wanted.then(lane).transpose()?)
 }
 
+/// Makes the models of a plan agree with the kernels of its guests in ticks a second.
+pub fn agree_hz(plan: &mut Plan, guests: Option<&VmLane>, lane: &SimLane) -> CliResult<()> {
+    let Some(guests) = guests else { return Ok(()) };
+    let models = ModelTicks { hz: lane.hz, machine: lane.machine.as_deref() };
+    plan.agree_hz(models, |scheduler| {
+        let kernel = Target::parse(scheduler).kernel;
+        Ok((kernel.to_owned(), guests.hz(kernel)?))
+    })
+}
+
 /// Tells on stderr what takes long.
 pub fn say() -> Box<schedlab_vm::lane::Say> {
     Box::new(|text| output::say(format!("schedlab: {text}")))
@@ -147,7 +167,7 @@ pub fn say() -> Box<schedlab_vm::lane::Say> {
 
 /// A setting as a file of the guest and its text.
 fn write(text: &str) -> CliResult<(String, String)> {
-    let (name, value) = input::pair("--sysctl", text)?;
+    let (name, value) = schedlab_workload::pair("--sysctl", text)?;
     let path = match name.starts_with('/') {
         true => name.to_owned(),
         false => format!("/proc/sys/{}", name.replace('.', "/")),
@@ -157,10 +177,7 @@ fn write(text: &str) -> CliResult<(String, String)> {
 
 /// One request a kernel, scheduler and repetition.
 fn requests(args: &VmArgs, named: &Named) -> CliResult<Vec<RunRequest>> {
-    let pairs: CliResult<Vec<_>> =
-        args.options.iter().map(|text| input::pair("--set", text)).collect();
-    let tunables: Vec<(String, String)> =
-        pairs?.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let tunables = input::pairs("--set", &args.options)?;
     let repetitions = args.repetitions.unwrap_or(match args.clock {
         ClockArg::Counted => 1,
         ClockArg::Live if args.output.print.slices || args.output.trace.file.is_some() => 1,

@@ -18,7 +18,7 @@ use super::derived::{DERIVED, Derived};
 use super::expression::{Expr, MeasureRef, Operator, Series, Unary};
 use schedlab_metrics::{Measures, TaskMeasures, stats};
 use schedlab_run::place::unknown;
-use schedlab_run::{RunResult, StudyError, expect, values};
+use schedlab_run::{Code, LaneKind, RunResult, StudyError, expect, values};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The runs that a row is about.
@@ -75,10 +75,10 @@ pub struct Disturbed {
 }
 
 /// Warnings of a run that say that somebody else used its CPUs: other processes, the hypervisor.
-const DISTURBED: [&str; 2] = ["other-load", "steal"];
+const DISTURBED: [Code; 2] = [Code::OtherLoad, Code::Steal];
 
 fn disturbance(run: &RunResult) -> Option<&str> {
-    let warning = run.warnings.iter().find(|one| DISTURBED.contains(&one.code.as_str()))?;
+    let warning = run.warnings.iter().find(|one| DISTURBED.contains(&one.code))?;
     Some(&warning.text)
 }
 
@@ -304,7 +304,7 @@ impl Reading<'_, '_> {
 
 /// Whether a second run would give the same bits.
 fn repeats_exactly(run: &RunResult) -> bool {
-    run.lane == "sim" || run.machine.setting("vm.clock") == Some("counted")
+    run.lane == LaneKind::Sim || run.machine.setting("vm.clock") == Some("counted")
 }
 
 /// Equal as text, or as numbers and times.
@@ -433,8 +433,9 @@ pub(super) fn line(xs: &[f64], ys: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_run::LaneKind::{Host, Sim, Vm};
 
-    fn run(lane: &str, n: u32, repetition: u32, switches: u64) -> RunResult {
+    fn run(lane: LaneKind, n: u32, repetition: u32, switches: u64) -> RunResult {
         let mut run = RunResult { lane: lane.into(), repetition, ..RunResult::default() };
         run.parameters.insert("n".into(), n.to_string());
         run.measures.totals.nr_switches = switches;
@@ -448,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_simulated_run_is_exact() {
-        let runs = [run("sim", 1, 0, 10), run("sim", 2, 0, 25)];
+        let runs = [run(Sim, 1, 0, 10), run(Sim, 2, 0, 25)];
         let found = evaluate(&runs, "nr_switches[n=2] / nr_switches[n=1]").unwrap();
         assert_eq!((found.value, found.ci95, found.is_exact, found.nr_runs), (2.5, None, true, 2));
         assert_eq!(found.disturbed, None);
@@ -460,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_run_in_counted_time_is_exact_and_has_counters() {
-        let mut guest = run("vm", 1, 0, 10);
+        let mut guest = run(Vm, 1, 0, 10);
         let setting = |name: &str, value: &str| schedlab_run::Setting {
             name: name.into(),
             value: value.into(),
@@ -483,8 +484,8 @@ mod tests {
     fn the_interval_of_a_ratio_is_that_of_error_propagation() {
         let mut runs = Vec::new();
         for (index, (a, b)) in [(28, 9), (30, 10), (32, 11)].into_iter().enumerate() {
-            runs.push(run("host", 1, index as u32, b));
-            runs.push(run("host", 2, index as u32, a));
+            runs.push(run(Host, 1, index as u32, b));
+            runs.push(run(Host, 2, index as u32, a));
         }
         let found = evaluate(&runs, "nr_switches[n=2] / nr_switches[n=1]").unwrap();
         // d/da = 1/10, d/db = -3/10; variances of the means 4/3 and 1/3.
@@ -499,15 +500,15 @@ mod tests {
 
     #[test]
     fn one_measured_run_has_no_interval() {
-        let found = evaluate(&[run("host", 1, 0, 10)], "nr_switches").unwrap();
+        let found = evaluate(&[run(Host, 1, 0, 10)], "nr_switches").unwrap();
         assert_eq!((found.ci95, found.is_exact), (None, false));
-        let equal = [run("host", 1, 0, 10), run("host", 1, 1, 10)];
+        let equal = [run(Host, 1, 0, 10), run(Host, 1, 1, 10)];
         assert_eq!(evaluate(&equal, "nr_switches").unwrap().ci95, Some([10.0, 10.0]));
     }
 
     #[test]
     fn runs_of_several_conditions_are_no_sample() {
-        let runs = [run("sim", 1, 0, 10), run("sim", 2, 0, 25)];
+        let runs = [run(Sim, 1, 0, 10), run(Sim, 2, 0, 25)];
         let error = evaluate(&runs, "nr_switches").unwrap_err();
         assert!(error.contains("n = \"1\" and \"2\""), "{error}");
         assert!(evaluate(&runs, "nr_switches[n=3]").unwrap_err().contains("no run"));
@@ -516,7 +517,7 @@ mod tests {
 
     #[test]
     fn tasks_are_chosen_by_name() {
-        let mut one = run("sim", 1, 0, 10);
+        let mut one = run(Sim, 1, 0, 10);
         let task = |name: &str, cpu_time_ns| TaskMeasures {
             name: name.into(),
             cpu_time_ns,

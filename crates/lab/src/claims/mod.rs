@@ -4,14 +4,15 @@
 //! A claim is data: a sentence, the numbers that the study gives for it, and checks. A check names
 //! runs, an expression over their measures (`expression`), and the bounds within which the claim
 //! says it lies (`bounds`), fixed before anything runs, with the reason for them. `evaluate` makes
-//! a number with its interval of the runs, `verdict` a word of the number: holds, does not hold, or
-//! cannot be told here. What was not measured never counts as agreement. `derived` has the measures
-//! that only claims need.
+//! a number with its interval of the runs, `verdict` a word of the number: holds, fails, or is
+//! inconclusive. What was not measured never counts as agreement. `finding` says in a sentence what
+//! came of a claim. `derived` has the measures that only claims need.
 
 mod bounds;
 mod derived;
 mod evaluate;
 mod expression;
+mod finding;
 mod reason;
 mod verdict;
 
@@ -19,10 +20,12 @@ pub use bounds::{Bounds, Lies};
 pub use derived::DERIVED;
 pub use evaluate::{Disturbed, Found, Scope};
 pub use expression::Expr;
+pub use finding::summary;
 pub use reason::Reason;
 pub use verdict::{Answer, CheckResult, ClaimResult, Evidence, Verdict, judge};
 
 use crate::axis::{OneOrMore, Scalar};
+use crate::published::Published;
 use crate::study::ExperimentSpec;
 use schedlab_run::place::unknown;
 use schedlab_run::{LaneKind, RunResult, StudyError, values};
@@ -71,7 +74,8 @@ pub struct Check {
     /// The number: an expression over measures of the runs.
     pub value: String,
     /// What the study has for it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "crate::published::of_check")]
+    #[schemars(with = "Option<crate::published::Short>")]
     pub published: Option<Published>,
     /// The bounds within which the claim holds.
     pub holds: String,
@@ -79,21 +83,11 @@ pub struct Check {
     pub why: String,
 }
 
-/// The study's number, or one for each value of `each`.
-#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a number or a list of numbers")]
-pub enum Published {
-    /// One number.
-    One(f64),
-    /// By row of `each`.
-    Many(Vec<f64>),
-}
-
 /// Where a row looks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The lane.
-    pub lane: String,
+    pub lane: LaneKind,
     /// The scheduler; `None`: the value names it.
     pub scheduler: Option<String>,
 }
@@ -105,7 +99,7 @@ impl Place {
             Some((lane, scheduler)) => (lane, Some(scheduler.trim().to_string())),
             None => (text.trim(), None),
         };
-        lane.parse::<LaneKind>().is_ok().then(|| Self { lane: lane.into(), scheduler })
+        Some(Self { lane: lane.parse().ok()?, scheduler })
     }
 
     /// Whether a run was made there.
@@ -149,6 +143,8 @@ impl Check {
             })?;
             let bounds =
                 Bounds::parse(&holds).map_err(|text| StudyError::new(text, "").below("holds"))?;
+            let of_row = |all: &Published| all.of_row((index, sets.len()), set);
+            let published = self.published.as_ref().map(of_row).transpose()?;
             for (at, on) in self.on.iter().enumerate() {
                 let place = Place::parse(&fill(on)).ok_or_else(|| {
                     StudyError::new(
@@ -164,24 +160,11 @@ impl Check {
                     expr: expr.clone(),
                     holds: holds.clone(),
                     bounds,
-                    published: self.published(index, sets.len())?,
+                    published,
                 });
             }
         }
         Ok(rows)
-    }
-
-    fn published(&self, index: usize, count: usize) -> Result<Option<f64>, StudyError> {
-        match &self.published {
-            None => Ok(None),
-            Some(Published::One(value)) => Ok(Some(*value)),
-            Some(Published::Many(values)) if values.len() == count => Ok(Some(values[index])),
-            Some(Published::Many(values)) => Err(StudyError::new(
-                format!("`published` has {} numbers, `each` makes {count} rows", values.len()),
-                "give one number, or as many as there are rows",
-            )
-            .below("published")),
-        }
     }
 
     /// Whether the experiments that were made of one called `name` in the study are meant.
@@ -287,7 +270,7 @@ pub(crate) fn check(claims: &[Claim], experiments: &[ExperimentSpec]) -> Result<
 #[derive(Clone, PartialEq, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quick {
-    /// The experiment is left out, and what is claimed of it cannot be told.
+    /// The experiment is left out, and claims about it are inconclusive.
     #[serde(default)]
     pub skip: bool,
     /// Axes with other values.
@@ -307,6 +290,7 @@ pub struct Quick {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::Short;
 
     #[test]
     fn experiments_are_known_by_their_template() {
@@ -328,26 +312,33 @@ mod tests {
                 OneOrMore::Many(vec![Scalar::Number(2), Scalar::Number(4)]),
             )]),
             value: "nr_switches[n={n}] / {n}".into(),
-            published: Some(Published::Many(vec![1.5, 2.5])),
+            published: Some(Short::Many(vec![1.5, 2.5]).into()),
             holds: "0 .. {n}".into(),
             why: String::new(),
         };
         let rows = check.rows().unwrap();
         let found: Vec<_> = rows
             .iter()
-            .map(|row| (row.what.as_str(), row.place.lane.as_str(), row.published.unwrap()))
+            .map(|row| (row.what.as_str(), row.place.lane, row.published.unwrap()))
             .collect();
         assert_eq!(
             found,
             [
-                ("with 2", "sim", 1.5),
-                ("with 2", "host", 1.5),
-                ("with 4", "sim", 2.5),
-                ("with 4", "host", 2.5)
+                ("with 2", LaneKind::Sim, 1.5),
+                ("with 2", LaneKind::Host, 1.5),
+                ("with 4", LaneKind::Sim, 2.5),
+                ("with 4", LaneKind::Host, 2.5)
             ]
         );
         assert_eq!(rows[3].value, "nr_switches[n=4] / 4");
-        let wrong = Check { published: Some(Published::Many(vec![1.0])), ..check };
-        assert!(wrong.rows().unwrap_err().text.contains("has 1 numbers"));
+        let with = |text: &str| Check {
+            published: Some(toml::from_str::<Published>(text).unwrap()),
+            ..check.clone()
+        };
+        let whole =
+            with("source='s'\nrow=[{where={n=4}, values=[2.5]}, {where={n=2}, values=[1.5]}]");
+        assert_eq!(whole.rows().unwrap(), rows);
+        let wrong = with("source='s'\nrow=[{values=[1.0, 2.0, 3.0]}]");
+        assert!(wrong.rows().unwrap_err().text.contains("has 3 numbers"));
     }
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From numbers to words: what came of each check, and of each claim.
 //!
-//! A check is answered by its whole interval: within the bounds it holds, outside it does not, and
-//! where a bound lies in the interval more repetitions would have to tell. Runs during which others
-//! used the CPUs do not speak against a claim: what is outside the bounds then cannot be told. A
-//! claim holds if all
-//! its checks were answered and hold; partly, if some do; it does not hold if none of those that
-//! were answered does; and it cannot be told if none was answered.
+//! The whole interval answers a check: within the bounds the check holds, outside it fails, and
+//! where a bound lies in the interval it is inconclusive: more repetitions are needed. A number
+//! from runs during which other programs used the CPUs never fails a check: outside the bounds it
+//! is inconclusive. A claim holds if all its checks hold, and partly holds if some do. It fails if
+//! no check holds and some fail, and is inconclusive if all checks are.
 
 use super::bounds::Lies;
 use super::evaluate::{Found, Scope};
 use super::{Bounds, Check, Claim, Reason, Row};
 use crate::{ExperimentResult, Failure, Plan, PlannedRun};
-use schedlab_run::RunResult;
+use schedlab_run::{LaneKind, RunResult};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -21,28 +20,27 @@ use std::collections::BTreeSet;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every check was answered, and holds.
+    /// Every check holds.
     Holds,
-    /// Some hold; the others do not, or were not answered.
-    HoldsPartly,
-    /// None of those that were answered holds.
-    DoesNotHold,
-    /// No check was answered.
-    CannotBeTold,
+    /// Some checks hold; the others fail, or are inconclusive.
+    PartlyHolds,
+    /// Some checks fail, and none holds.
+    Fails,
+    /// Every check is inconclusive.
+    Inconclusive,
 }
 
 impl Verdict {
     /// All, best first.
-    pub const ALL: [Self; 4] =
-        [Self::Holds, Self::HoldsPartly, Self::DoesNotHold, Self::CannotBeTold];
+    pub const ALL: [Self; 4] = [Self::Holds, Self::PartlyHolds, Self::Fails, Self::Inconclusive];
 
     /// As it is printed.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Holds => "HOLDS",
-            Self::HoldsPartly => "HOLDS PARTLY",
-            Self::DoesNotHold => "DOES NOT HOLD",
-            Self::CannotBeTold => "CANNOT BE TOLD HERE",
+            Self::PartlyHolds => "PARTLY HOLDS",
+            Self::Fails => "FAILS",
+            Self::Inconclusive => "INCONCLUSIVE",
         }
     }
 }
@@ -54,9 +52,9 @@ pub enum Answer {
     /// The number lies within the bounds.
     Holds,
     /// It lies outside.
-    DoesNotHold,
+    Fails,
     /// It is not known well enough, or not at all.
-    CannotBeTold,
+    Inconclusive,
 }
 
 impl Answer {
@@ -64,8 +62,8 @@ impl Answer {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Holds => "holds",
-            Self::DoesNotHold => "does not hold",
-            Self::CannotBeTold => "cannot be told",
+            Self::Fails => "fails",
+            Self::Inconclusive => "inconclusive",
         }
     }
 }
@@ -76,7 +74,7 @@ pub struct CheckResult {
     /// What the number is.
     pub what: String,
     /// `sim`, `host` or `vm`.
-    pub lane: String,
+    pub lane: LaneKind,
     /// Scheduler, unless the value names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
@@ -104,7 +102,7 @@ pub struct CheckResult {
     pub nr_runs: usize,
     /// What came of it.
     pub answer: Answer,
-    /// Why it cannot be told.
+    /// Why it is inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub reason: Option<Reason>,
@@ -127,7 +125,7 @@ pub struct ClaimResult {
     pub remark: String,
     /// The word.
     pub verdict: Verdict,
-    /// Why it cannot be told, or what is missing.
+    /// Why checks are inconclusive.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The checks, each at each place.
@@ -144,7 +142,7 @@ pub struct Evidence<'e> {
     /// What `all` means.
     pub nr_cpus: u32,
     /// The lanes that were asked for; of others nothing is said. Empty: all.
-    pub lanes: &'e [String],
+    pub lanes: &'e [LaneKind],
     /// What was to be run, with what this machine cannot do.
     pub plan: &'e Plan,
     /// Runs of it without a result.
@@ -153,10 +151,10 @@ pub struct Evidence<'e> {
 
 impl Evidence<'_> {
     /// Why a check has no runs in a lane, where that is known.
-    fn why_missing(&self, lane: &str, check: &Check) -> Option<Reason> {
+    fn why_missing(&self, lane: LaneKind, check: &Check) -> Option<Reason> {
         let experiments = &self.plan.experiments;
         let is_about = |run: &PlannedRun| {
-            run.lane.name() == lane && check.is_about(&experiments[run.experiment].name)
+            run.lane == lane && check.is_about(&experiments[run.experiment].name)
         };
         let failed = self.failures.iter().find(|failure| is_about(&self.plan.runs[failure.run]));
         if let Some(failure) = failed {
@@ -178,7 +176,7 @@ pub fn judge(claims: &[Claim], evidence: Evidence<'_>) -> Vec<ClaimResult> {
 
 fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
     let mut checks = Vec::new();
-    let mut left_out: BTreeSet<String> = BTreeSet::new();
+    let mut left_out: BTreeSet<&str> = BTreeSet::new();
     for check in &claim.checks {
         let runs: Vec<&RunResult> = evidence
             .results
@@ -189,9 +187,9 @@ fn judge_one(claim: &Claim, evidence: Evidence<'_>) -> ClaimResult {
             .collect();
         // Whoever read the study has read its rows: there is no error left.
         for row in check.rows().unwrap_or_default() {
-            let lane = &row.place.lane;
-            if !evidence.lanes.is_empty() && !evidence.lanes.contains(lane) {
-                left_out.insert(lane.clone());
+            let lane = row.place.lane;
+            if !evidence.lanes.is_empty() && !evidence.lanes.contains(&lane) {
+                left_out.insert(lane.name());
                 continue;
             }
             checks.push(look(check, row, &runs, evidence));
@@ -222,9 +220,9 @@ fn look(check: &Check, row: Row, runs: &[&RunResult], evidence: Evidence<'_>) ->
         Ok(found) => answer(found, row.bounds),
         Err(error) => {
             let missing =
-                scope.runs.is_empty().then(|| evidence.why_missing(&row.place.lane, check));
+                scope.runs.is_empty().then(|| evidence.why_missing(row.place.lane, check));
             let reason = missing.flatten().unwrap_or_else(|| Reason::NoValue(error.clone()));
-            (Answer::CannotBeTold, Some(reason))
+            (Answer::Inconclusive, Some(reason))
         }
     };
     let found = number.as_ref().ok();
@@ -251,21 +249,21 @@ fn answer(found: &Found, bounds: Bounds) -> (Answer, Option<Reason>) {
     let reason = match (found.lies(bounds), &found.disturbed) {
         (None, _) => Reason::OneRepetition,
         (Some(Lies::Within), _) => return (Answer::Holds, None),
-        (Some(Lies::Outside), None) => return (Answer::DoesNotHold, None),
+        (Some(Lies::Outside), None) => return (Answer::Fails, None),
         (Some(Lies::Across), None) => Reason::BoundAcross,
         (Some(_), Some(by)) => Reason::Disturbed { by: by.clone(), nr_runs: found.nr_runs },
     };
-    (Answer::CannotBeTold, Some(reason))
+    (Answer::Inconclusive, Some(reason))
 }
 
 fn verdict(checks: &[CheckResult]) -> Verdict {
     let count = |answer| checks.iter().filter(|check| check.answer == answer).count();
-    let (holds, does_not) = (count(Answer::Holds), count(Answer::DoesNotHold));
+    let (holds, does_not) = (count(Answer::Holds), count(Answer::Fails));
     match (holds, does_not) {
-        (0, 0) => Verdict::CannotBeTold,
-        (0, _) => Verdict::DoesNotHold,
+        (0, 0) => Verdict::Inconclusive,
+        (0, _) => Verdict::Fails,
         (holds, _) if holds == checks.len() => Verdict::Holds,
-        _ => Verdict::HoldsPartly,
+        _ => Verdict::PartlyHolds,
     }
 }
 
@@ -285,9 +283,10 @@ mod tests {
     use super::*;
     use crate::plan::Note;
     use crate::{Experiment, Study};
+    use schedlab_run::LaneKind::{Host, Sim};
 
-    fn results(switches: &[(&str, u32, u64)]) -> Vec<ExperimentResult> {
-        let run = |(lane, repetition, count): &(&str, u32, u64)| {
+    fn results(switches: &[(LaneKind, u32, u64)]) -> Vec<ExperimentResult> {
+        let run = |(lane, repetition, count): &(LaneKind, u32, u64)| {
             let mut run = RunResult {
                 lane: (*lane).into(),
                 scheduler: "a".into(),
@@ -302,7 +301,7 @@ mod tests {
         vec![ExperimentResult { experiment, runs: switches.iter().map(run).collect() }]
     }
 
-    fn judged_in(lanes: &[&str], on: &str, switches: &[(&str, u32, u64)]) -> ClaimResult {
+    fn judged_in(lanes: &[LaneKind], on: &str, switches: &[(LaneKind, u32, u64)]) -> ClaimResult {
         judged_by(lanes, on, &results(switches))
     }
 
@@ -310,7 +309,7 @@ mod tests {
         judged_by(&[], on, results)
     }
 
-    fn judged_by(lanes: &[&str], on: &str, results: &[ExperimentResult]) -> ClaimResult {
+    fn judged_by(lanes: &[LaneKind], on: &str, results: &[ExperimentResult]) -> ClaimResult {
         let text = format!(
             "name='S'\n[[experiment]]\nname='x'\nworkload='hogs'\n[[experiment.runs]]\nlane='sim'\n\
              schedulers=['a']\n[[claim]]\nid='S-1'\ntext='t'\n[[claim.check]]\nwhat='w'\n\
@@ -327,76 +326,70 @@ mod tests {
             runs: Vec::new(),
             notes: vec![too_few("x1"), Note::NoGuests("no QEMU".into()), too_few("x")],
         };
-        let evidence = Evidence {
-            study: "S",
-            results,
-            nr_cpus: 2,
-            lanes: &lanes.iter().map(|lane| (*lane).to_string()).collect::<Vec<_>>(),
-            plan: &plan,
-            failures: &[],
-        };
+        let evidence =
+            Evidence { study: "S", results, nr_cpus: 2, lanes, plan: &plan, failures: &[] };
         judge(&study.claims, evidence).into_iter().next().unwrap()
     }
 
-    fn judged(on: &str, switches: &[(&str, u32, u64)]) -> ClaimResult {
+    fn judged(on: &str, switches: &[(LaneKind, u32, u64)]) -> ClaimResult {
         judged_in(&[], on, switches)
     }
 
     /// Whoever asks for one lane gets a verdict on that lane, and hears of the other.
     #[test]
     fn lanes_that_nobody_asked_for_do_not_count() {
-        let claim = judged_in(&["sim"], "['sim a', 'host a']", &[("sim", 0, 10)]);
+        let claim = judged_in(&[Sim], "['sim a', 'host a']", &[(Sim, 0, 10)]);
         assert_eq!((claim.verdict, claim.checks.len()), (Verdict::Holds, 1));
         assert_eq!(claim.reason, "lane host was not asked for");
-        let none = judged_in(&["sim"], "['host a']", &[("sim", 0, 10)]);
-        assert_eq!((none.verdict, none.checks.len()), (Verdict::CannotBeTold, 0));
+        let none = judged_in(&[Sim], "['host a']", &[(Sim, 0, 10)]);
+        assert_eq!((none.verdict, none.checks.len()), (Verdict::Inconclusive, 0));
     }
 
     #[test]
     fn a_claim_is_judged_by_all_its_places() {
         let both = "['sim a', 'host a']";
-        let host = |a, b| [("sim", 0, 10), ("host", 0, a), ("host", 1, b)];
+        let host = |a, b| [(Sim, 0, 10), (Host, 0, a), (Host, 1, b)];
         assert_eq!(judged(both, &host(10, 10)).verdict, Verdict::Holds);
-        assert_eq!(judged(both, &host(30, 30)).verdict, Verdict::HoldsPartly);
-        assert_eq!(judged("['host a']", &host(30, 30)).verdict, Verdict::DoesNotHold);
+        assert_eq!(judged(both, &host(30, 30)).verdict, Verdict::PartlyHolds);
+        assert_eq!(judged("['host a']", &host(30, 30)).verdict, Verdict::Fails);
         let wide = judged(both, &host(9, 11));
-        assert_eq!(wide.verdict, Verdict::HoldsPartly, "not told is not agreement");
+        assert_eq!(wide.verdict, Verdict::PartlyHolds, "not told is not agreement");
         assert!(wide.reason.contains("more repetitions"), "{}", wide.reason);
     }
 
     /// A machine that others used too says nothing against a claim; what holds there, holds.
     #[test]
     fn a_loaded_machine_does_not_refute() {
-        let with_load = |switches: &[(&str, u32, u64)]| {
+        let with_load = |switches: &[(LaneKind, u32, u64)]| {
             let mut all = results(switches);
             for run in &mut all[0].runs {
                 run.warnings = vec![schedlab_run::Warning {
-                    code: "other-load".into(),
+                    code: schedlab_run::Code::OtherLoad,
                     text: "Other processes used 40 %.".into(),
                 }];
             }
             judged_of("['host a']", &all)
         };
-        let outside = with_load(&[("host", 0, 30), ("host", 1, 30)]);
-        assert_eq!(outside.verdict, Verdict::CannotBeTold);
+        let outside = with_load(&[(Host, 0, 30), (Host, 1, 30)]);
+        assert_eq!(outside.verdict, Verdict::Inconclusive);
         assert!(outside.reason.contains("2 of 2 runs were disturbed"), "{}", outside.reason);
         assert!(outside.reason.contains("used 40 %"), "{}", outside.reason);
-        let within = with_load(&[("host", 0, 10), ("host", 1, 10)]);
+        let within = with_load(&[(Host, 0, 10), (Host, 1, 10)]);
         assert_eq!(within.verdict, Verdict::Holds);
     }
 
     /// The reason is that of the check's own experiment: x, not x1.
     #[test]
     fn what_was_not_measured_cannot_be_told() {
-        let claim = judged("['host a', 'vm', 'sim b']", &[("sim", 0, 10)]);
-        assert_eq!(claim.verdict, Verdict::CannotBeTold);
+        let claim = judged("['host a', 'vm', 'sim b']", &[(Sim, 0, 10)]);
+        assert_eq!(claim.verdict, Verdict::Inconclusive);
         assert_eq!(
             claim.reason,
             "x is not measured: it needs 3 CPUs, here are 2; runs in virtual machines are left \
              out: no QEMU; no run of it gave a result"
         );
-        let one = judged("['host a']", &[("host", 0, 10)]);
-        assert_eq!(one.verdict, Verdict::CannotBeTold);
+        let one = judged("['host a']", &[(Host, 0, 10)]);
+        assert_eq!(one.verdict, Verdict::Inconclusive);
         assert_eq!((one.checks[0].found, one.checks[0].nr_runs), (Some(10.0), 1));
         assert!(one.reason.contains("one repetition"), "{}", one.reason);
     }

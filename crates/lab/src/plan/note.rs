@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a plan says of this machine and a study.
 
+use schedlab_run::LaneKind;
 use std::fmt;
 
 /// What this machine cannot do of a study, or does otherwise.
@@ -32,10 +33,10 @@ pub enum Note {
 
 impl Note {
     /// Whether it says why a lane has no runs of the experiments that `is_about` chooses.
-    pub fn excuses(&self, lane: &str, is_about: impl Fn(&str) -> bool) -> bool {
+    pub fn excuses(&self, lane: LaneKind, is_about: impl Fn(&str) -> bool) -> bool {
         match self {
-            Self::TooFewCpus { experiment, .. } => lane == "host" && is_about(experiment),
-            Self::NoGuests(_) => lane == "vm",
+            Self::TooFewCpus { experiment, .. } => lane == LaneKind::Host && is_about(experiment),
+            Self::NoGuests(_) => lane == LaneKind::Vm,
             Self::OtherHz { .. } => false,
         }
     }

@@ -8,7 +8,7 @@ use super::{FIVE, Form, GroupSpec, QUARTILE, SeriesSpec, StudyFigure, StudyTable
 use crate::ExperimentResult;
 use crate::axis::Scalar;
 use crate::claims::{Expr, Found, Place, Scope, matches_template};
-use schedlab_run::{RunResult, values};
+use schedlab_run::{LaneKind, RunResult, values};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a panel holds.
@@ -174,10 +174,10 @@ fn at_place<'r>(runs: &[&'r RunResult], place: &Place) -> Vec<&'r RunResult> {
 
 /// `linux-6.1, simulated`.
 fn place_words(place: &Place) -> String {
-    let lane = match place.lane.as_str() {
-        "sim" => "simulated",
-        "host" => "this machine",
-        _ => "real kernel in a VM",
+    let lane = match place.lane {
+        LaneKind::Sim => "simulated",
+        LaneKind::Host => "this machine",
+        LaneKind::Vm => "real kernel in a VM",
     };
     place.scheduler.as_ref().map_or_else(|| lane.into(), |name| format!("{name}, {lane}"))
 }
@@ -215,7 +215,7 @@ pub fn figure(
         title: spec.title.trim().into(),
         text: spec.text.trim().into(),
         claims: spec.claims.clone(),
-        source: spec.original.as_ref().map(|original| original.source.clone()),
+        source: spec.published.as_ref().map(|published| published.source.clone()),
         columns: spec.columns,
         x_label: spec.x_label.clone(),
         y_label: spec.y_label.clone(),
@@ -253,42 +253,34 @@ pub fn figure(
 
 /// The panels of the original's values.
 fn originals(spec: &StudyFigure) -> Vec<DrawnPanel> {
-    let Some(original) = &spec.original else { return Vec::new() };
-    let panel = |kind, series| {
-        let title = original.title.clone();
-        DrawnPanel { kind, title, is_original: true, series }
+    let Some(published) = &spec.published else { return Vec::new() };
+    let title = || published.panel_title().to_string();
+    let panel = |kind, series| DrawnPanel { kind, title: title(), is_original: true, series };
+    let points = |series: (&str, &str)| -> Vec<DrawnPoint> {
+        match spec.form {
+            Form::Bars | Form::Boxes => (0..)
+                .zip(&spec.groups)
+                .filter_map(|(index, group)| {
+                    grouped(index, published.labelled(&[series, ("group", &group.label)])?)
+                })
+                .collect(),
+            _ => {
+                let values = published.labelled(&[series]).unwrap_or_default();
+                let places = published.places().unwrap_or_default();
+                places.iter().zip(values).map(|(x, y)| DrawnPoint::plain(*x, *y)).collect()
+            }
+        }
     };
-    match spec.form {
-        Form::Records => {
-            let [who, progress] = record_series(&original.records);
-            vec![panel(DrawnKind::Who, who), panel(DrawnKind::Progress, progress)]
-        }
-        Form::Points | Form::Lines => {
-            let rows = spec.series.iter().zip(&original.values);
-            let series = rows.map(|(series, values)| DrawnSeries {
-                label: series.label.clone(),
-                points: original
-                    .at
-                    .iter()
-                    .zip(values)
-                    .map(|(x, y)| DrawnPoint::plain(*x, *y))
-                    .collect(),
-            });
-            vec![panel(kind_of(spec.form), series.collect())]
-        }
-        Form::Bars | Form::Boxes if original.groups.is_empty() => Vec::new(),
-        Form::Bars | Form::Boxes => {
-            let rows = spec.series.iter().zip(&original.groups);
-            let series = rows.map(|(series, groups)| DrawnSeries {
-                label: series.label.clone(),
-                points: (0..)
-                    .zip(groups)
-                    .filter_map(|(index, group)| grouped(index, group))
-                    .collect(),
-            });
-            vec![panel(kind_of(spec.form), series.collect())]
-        }
+    if spec.form == Form::Records {
+        let times: Vec<&[f64]> = published.rows.iter().map(|row| row.values.as_slice()).collect();
+        let [who, progress] = record_series(&times);
+        return vec![panel(DrawnKind::Who, who), panel(DrawnKind::Progress, progress)];
     }
+    let series = spec.series.iter().map(|one| DrawnSeries {
+        label: one.label.clone(),
+        points: points(("series", &one.label)),
+    });
+    vec![panel(kind_of(spec.form), series.collect())]
 }
 
 /// What panels of a form hold; records have two of their own.
@@ -315,12 +307,13 @@ fn grouped(index: usize, numbers: &[f64]) -> Option<DrawnPoint> {
 }
 
 /// Of milliseconds by process: who had done a record when, and how much that was in percent.
-fn record_series(records: &[Vec<f64>]) -> [Vec<DrawnSeries>; 2] {
-    let most = records.iter().map(Vec::len).max().unwrap_or(1).max(1) as f64;
+fn record_series<T: AsRef<[f64]>>(records: &[T]) -> [Vec<DrawnSeries>; 2] {
+    let most = records.iter().map(|times| times.as_ref().len()).max().unwrap_or(1).max(1) as f64;
     let series = |y: &dyn Fn(usize, usize) -> f64| -> Vec<DrawnSeries> {
-        let one = |(number, times): (usize, &Vec<f64>)| DrawnSeries {
+        let one = |(number, times): (usize, &T)| DrawnSeries {
             label: format!("process {number}"),
             points: times
+                .as_ref()
                 .iter()
                 .enumerate()
                 .map(|(index, ms)| DrawnPoint::plain(*ms, y(number, index)))
@@ -418,7 +411,7 @@ pub fn published(result: &ExperimentResult) -> Option<Drawn> {
         let group = texts(&|name| !is_line_name(name), &spec.which);
         let label = texts(&is_line_name, &spec.which);
         for is_original in [true, false] {
-            let source = if is_original { "the study" } else { "here" };
+            let source = if is_original { published.panel_title() } else { "here" };
             let title = if group.is_empty() { source.into() } else { format!("{group}, {source}") };
             let at = panels.iter().position(|panel| panel.title == title).unwrap_or_else(|| {
                 let kind = DrawnKind::Lines;
@@ -544,7 +537,7 @@ fn row(
     };
     DrawnRow {
         label: group.label.clone(),
-        place: place.scheduler.clone().unwrap_or_else(|| place.lane.clone()),
+        place: place.scheduler.clone().unwrap_or_else(|| place.lane.to_string()),
         cells: spec.columns.iter().map(|c| number(runs, &c.value, nr_cpus)).collect(),
         references: references(spec, &group.label, policy),
         raw: raw.into_iter().flatten().collect(),

@@ -17,6 +17,7 @@ pub use draw::{
 
 use crate::axis::{OneOrMore, Scalar};
 use crate::claims::{Expr, Place, check_number};
+use crate::published::{Published, PublishedRow};
 use crate::study::ExperimentSpec;
 use schedlab_run::place::unknown;
 use schedlab_run::{StudyError, place::Step};
@@ -94,7 +95,7 @@ pub struct StudyFigure {
     pub groups: Vec<GroupSpec>,
     /// What the study has.
     #[serde(default)]
-    pub original: Option<Original>,
+    pub published: Option<Published>,
 }
 
 /// Something that is drawn for each x or in each group.
@@ -118,34 +119,6 @@ pub struct GroupSpec {
     /// The runs with these values.
     #[serde(rename = "where")]
     pub which: BTreeMap<String, Scalar>,
-}
-
-/// The values of the original figure.
-#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Original {
-    /// Name of its panel.
-    #[serde(default = "the_study")]
-    pub title: String,
-    /// Whose they are.
-    pub source: String,
-    /// Records: by process the elapsed milliseconds of each record.
-    #[serde(default)]
-    pub records: Vec<Vec<f64>>,
-    /// Points and lines: values of x.
-    #[serde(default)]
-    pub at: Vec<f64>,
-    /// Points and lines: for each series its values, or none where the original does not have it.
-    #[serde(default)]
-    pub values: Vec<Vec<f64>>,
-    /// Bars and boxes: for each series, for each group, the number, or the five of a box from least
-    /// to greatest. A series may be empty, and a group where the original does not have it.
-    #[serde(default)]
-    pub groups: Vec<Vec<Vec<f64>>>,
-}
-
-fn the_study() -> String {
-    "the study".into()
 }
 
 /// A table of a study.
@@ -328,7 +301,7 @@ impl StudyFigure {
             Form::Bars if self.groups.is_empty() => lacks("groups", "bars"),
             Form::Boxes if self.series.is_empty() => lacks("series", "boxes"),
             Form::Boxes if self.groups.is_empty() => lacks("groups", "boxes"),
-            _ => self.check_original(),
+            _ => self.check_published(),
         }
     }
 
@@ -343,39 +316,56 @@ impl StudyFigure {
         }
     }
 
-    /// The original has as many numbers as it must.
-    fn check_original(&self) -> Result<(), StudyError> {
-        let Some(original) = &self.original else { return Ok(()) };
-        let series = self.series.len();
-        let fits = match self.form {
-            Form::Records => !original.records.is_empty(),
-            Form::Points | Form::Lines => {
-                let is_row = |row: &Vec<f64>| row.is_empty() || row.len() == original.at.len();
-                original.values.len() == series && original.values.iter().all(is_row)
-            }
-            Form::Bars | Form::Boxes => {
-                let count = if self.form == Form::Boxes { FIVE.len() } else { 1 };
-                let is_group = |group: &Vec<f64>| {
-                    group.is_empty() || (group.len() == count && group.is_sorted())
-                };
-                let is_row = |row: &Vec<Vec<f64>>| {
-                    (row.is_empty() || row.len() == self.groups.len()) && row.iter().all(is_group)
-                };
-                original.groups.len() == series && original.groups.iter().all(is_row)
+    /// What the study has is of the figure's series and groups, with as many numbers as it must.
+    fn check_published(&self) -> Result<(), StudyError> {
+        let Some(published) = &self.published else { return Ok(()) };
+        let fits = |values: &[f64]| match self.form {
+            Form::Records => true,
+            Form::Points | Form::Lines => values.len() == published.at.len(),
+            Form::Bars => values.len() == 1,
+            Form::Boxes => values.len() == FIVE.len() && values.is_sorted(),
+        };
+        let nr_known = match self.form {
+            Form::Records => published.rows.iter().filter(|row| row.which.is_empty()).count(),
+            _ => {
+                let labels = self.labels().into_iter();
+                labels.filter(|labels| published.labelled(labels).is_some()).count()
             }
         };
-        let numbers = original.records.iter().chain(&original.values).flatten();
-        let numbers = numbers.chain(original.groups.iter().flatten().flatten());
-        if fits && numbers.chain(&original.at).all(|number| number.is_finite()) {
+        let is_good = |row: &PublishedRow| {
+            fits(&row.values) && row.values.iter().all(|number| number.is_finite())
+        };
+        if nr_known > 0
+            && nr_known == published.rows.len()
+            && published.rows.iter().all(is_good)
+            && published.is_plain()
+            && published.places().is_some()
+        {
             return Ok(());
         }
         Err(StudyError::new(
-            "`original` does not fit the form",
-            "records: `records`; points and lines: `at`, and in `values` for each series a list as \
-             long, or an empty one; bars and boxes: in `groups` for each series a list with one \
-             number, or five that rise, for each group",
+            "`published` does not fit the form",
+            "it has `source`, `title`, `at` and rows; records: `values` for each process; points \
+             and lines: `where` with the label of a `series`, a value for each of `at`; bars and \
+             boxes: `where` with the labels of a `series` and a `group`, one value or five that \
+             rise",
         )
-        .below("original"))
+        .below("published"))
+    }
+
+    /// What names each row of published values: a series, and with groups one of these.
+    fn labels(&self) -> Vec<Vec<(&str, &str)>> {
+        let mut all = Vec::new();
+        for series in self.series.iter().map(|series| ("series", series.label.as_str())) {
+            match self.form {
+                Form::Bars | Form::Boxes => {
+                    let groups = self.groups.iter().map(|group| ("group", group.label.as_str()));
+                    all.extend(groups.map(|group| vec![series, group]));
+                }
+                _ => all.push(vec![series]),
+            }
+        }
+        all
     }
 }
 

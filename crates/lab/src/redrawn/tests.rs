@@ -25,7 +25,7 @@ on = ["sim"]
 /// Tasks that first run after 1, 2, 3, 4, 5 times `unit` ms; the makespan is `unit` s.
 fn run(scheduler: &str, n: u64, unit: u64) -> RunResult {
     let mut run = RunResult {
-        lane: "sim".into(),
+        lane: schedlab_run::LaneKind::Sim.into(),
         scheduler: scheduler.into(),
         workload: "hogs".into(),
         ..RunResult::default()
@@ -60,7 +60,8 @@ fn a_measure_is_that_at_x_unless_it_names_another() {
          { label = \"a\", value = \"makespan_ns[scheduler=rr] / 1s\" },\n\
          { label = \"b\", value = \"makespan_ns[scheduler=fcfs] / \
          makespan_ns[scheduler=fcfs, n=1]\" },\n\
-         ]\n[figure.original]\nsource = \"s\"\nat = [1, 2]\nvalues = [[7, 9], []]\n",
+         ]\n[figure.published]\nsource = \"s\"\nat = [1, 2]\n\
+         row = [{ where = { series = \"a\" }, values = [7, 9] }]\n",
     );
     assert_eq!((found.panels.len(), found.panels[1].title.as_str()), (2, "simulated"));
     let ys = |panel: usize, series: usize| -> Vec<(f64, f64)> {
@@ -80,7 +81,8 @@ fn a_box_has_the_five_numbers_of_the_tasks() {
          { label = \"a\", value = \"response_ns_{q}[scheduler=rr, task=hog*] / 1ms\" }]\n\
          groups = [{ label = \"two\", where = { n = 2 } },\n\
          { label = \"none\", where = { n = 3 } }]\n\
-         [figure.original]\nsource = \"s\"\ngroups = [[[1, 2, 3, 4, 9], []]]\n",
+         [figure.published]\nsource = \"s\"\nrow = [\
+         { where = { series = \"a\", group = \"two\" }, values = [1, 2, 3, 4, 9] }]\n",
     );
     let [original, own] = [0, 1].map(|panel| &found.panels[panel].series[0].points);
     assert_eq!(original.len(), 1, "a group that the original does not have");
@@ -94,15 +96,29 @@ fn a_box_has_the_five_numbers_of_the_tasks() {
 fn an_original_that_does_not_fit_is_refused() {
     let boxes = "form = \"boxes\"\nseries = [{ label = \"a\", value = \"nr_switches\" }]\n\
                  groups = [{ label = \"g\", where = { n = 2 } }]\n\
-                 [figure.original]\nsource = \"s\"\n";
-    for wrong in ["[[[1, 2, 3]]]", "[[[5, 4, 3, 2, 1]]]", "[[[1, 2, 3, 4, 5]], []]"] {
-        let error = refused(&format!("{boxes}groups = {wrong}\n"));
-        assert!(error.contains("`original` does not fit the form"), "{wrong}: {error}");
+                 [figure.published]\nsource = \"s\"\n";
+    let row = |which: &str, values: &str| format!("{{ where = {{ {which} }}, values = {values} }}");
+    let known = "series = \"a\", group = \"g\"";
+    let five = "[1, 2, 3, 4, 5]";
+    let twice = [row(known, five), row(known, five)].join(", ");
+    for wrong in [
+        row(known, "[1, 2, 3]"),
+        row(known, "[5, 4, 3, 2, 1]"),
+        row("series = \"a\"", five),
+        row("series = \"b\", group = \"g\"", five),
+        twice,
+        String::new(),
+    ] {
+        let error = refused(&format!("{boxes}row = [{wrong}]\n"));
+        assert!(error.contains("`published` does not fit the form"), "{wrong}: {error}");
     }
+    let of_an_experiment = format!("{boxes}unit = 2\nrow = [{}]\n", row(known, five));
+    assert!(refused(&of_an_experiment).contains("does not fit"));
     let lines = "form = \"lines\"\nx = \"n\"\n\
-                 series = [{ label = \"a\", value = \"nr_switches\" }]\n[figure.original]\n\
+                 series = [{ label = \"a\", value = \"nr_switches\" }]\n[figure.published]\n\
                  source = \"s\"\nat = [1, 2]\n";
-    assert!(refused(&format!("{lines}values = [[1]]\n")).contains("does not fit"));
+    let short = format!("{lines}row = [{}]\n", row("series = \"a\"", "[1]"));
+    assert!(refused(&short).contains("does not fit"));
     assert!(refused("form = \"lines\"\nx = \"n\"\n").contains("`series` is empty"));
     let unknown = "form = \"boxes\"\n\
                    series = [{ label = \"a\", value = \"nothing_{q}[task=x]\" }]\n\

@@ -4,8 +4,8 @@
 use crate::axis::Scalar;
 use crate::document;
 use crate::study::HZ;
-use schedlab_run::StudyError;
 use schedlab_run::place::unknown;
+use schedlab_run::{LaneKind, StudyError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ pub struct Pair {
 #[serde(deny_unknown_fields)]
 pub struct LaneSpec {
     /// `vm` (counted time) or `host`.
-    pub name: String,
+    pub name: LaneKind,
     /// The machine of the model: a preset, or `host` for a model of this machine.
     pub machine: String,
     /// Numbers of CPUs; a workload runs with each.
@@ -214,7 +214,7 @@ pub struct WorkloadSpec {
     pub metrics: Vec<Metric>,
     /// Only in these lanes; in all if nothing is said.
     #[serde(default)]
-    pub lanes: Vec<String>,
+    pub lanes: Vec<LaneKind>,
     /// Whether `--quick` leaves it out.
     #[serde(default)]
     pub skip_quick: bool,
@@ -243,7 +243,7 @@ pub struct Control {
     pub set: BTreeMap<String, Scalar>,
     /// Only in these lanes; in all if nothing is said.
     #[serde(default)]
-    pub lanes: Vec<String>,
+    pub lanes: Vec<LaneKind>,
     /// What is wrong with it.
     pub why: String,
 }
@@ -285,7 +285,7 @@ impl Validation {
 
     fn check(&self) -> Result<(), StudyError> {
         names(&self.pairs, "pair", |pair| pair.kernel.as_str())?;
-        names(&self.lanes, "lane", |lane| lane.name.as_str())?;
+        names(&self.lanes, "lane", |lane| lane.name.name())?;
         names(&self.metrics, "metric", |metric| metric.name.name())?;
         names(&self.workloads, "workload", |workload| workload.name.as_str())?;
         each(&self.lanes, "lane", LaneSpec::check)?;
@@ -306,7 +306,7 @@ impl Validation {
         &self,
         metrics: &[Metric],
         workload: &str,
-        lanes: &[String],
+        lanes: &[LaneKind],
     ) -> Result<(), StudyError> {
         let all = self.workloads.iter().map(|workload| workload.name.as_str());
         let Some(found) = self.workloads.iter().find(|found| found.name == workload) else {
@@ -322,10 +322,11 @@ impl Validation {
         self.check_lanes(lanes)
     }
 
-    fn check_lanes(&self, lanes: &[String]) -> Result<(), StudyError> {
-        let known = self.lanes.iter().map(|lane| lane.name.as_str());
-        match lanes.iter().position(|lane| !known.clone().any(|name| name == lane)) {
-            Some(at) => Err(unknown("lane", &lanes[at], known).at(["lanes".into(), at.into()])),
+    fn check_lanes(&self, lanes: &[LaneKind]) -> Result<(), StudyError> {
+        let known = self.lanes.iter().map(|lane| lane.name);
+        match lanes.iter().position(|lane| !known.clone().any(|name| name == *lane)) {
+            Some(at) => Err(unknown("lane", lanes[at].name(), known.map(LaneKind::name))
+                .at(["lanes".into(), at.into()])),
             None => Ok(()),
         }
     }
@@ -349,8 +350,8 @@ impl Validation {
 }
 
 /// Whether a list of names that may be left empty means this one too.
-pub(super) fn means(names: &[String], name: &str) -> bool {
-    names.is_empty() || names.iter().any(|known| known == name)
+pub(super) fn means<T: PartialEq>(names: &[T], name: &T) -> bool {
+    names.is_empty() || names.contains(name)
 }
 
 /// There is one, and no two have one name.
@@ -395,8 +396,8 @@ impl LaneSpec {
     fn check(&self) -> Result<(), StudyError> {
         let wrong =
             |key: &str, text: String, help: &str| Err(StudyError::new(text, help).below(key));
-        if !["vm", "host"].contains(&self.name.as_str()) {
-            let text = format!("{:?} has no kernels", self.name);
+        if self.name == LaneKind::Sim {
+            let text = format!("{:?} has no kernels", self.name.name());
             return wrong("name", text, "allowed are `vm` and `host`");
         }
         if self.cpus.is_empty() || self.cpus.iter().any(|cpus| !(1..=1024).contains(cpus)) {

@@ -19,7 +19,7 @@ use crate::ExperimentResult;
 use crate::axis::Scalar;
 use crate::claims::{Bounds, Found, Lies, Place, Reason};
 use schedlab_metrics::stats;
-use schedlab_run::RunResult;
+use schedlab_run::{LaneKind, RunResult};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs of one seed.
@@ -85,19 +85,19 @@ struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     /// Runs of an experiment in a lane under a scheduler.
-    fn runs(&self, experiment: usize, lane: &str, scheduler: &str) -> BySeed<'a> {
-        let place = Place { lane: lane.into(), scheduler: Some(scheduler.into()) };
+    fn runs(&self, experiment: usize, lane: LaneKind, scheduler: &str) -> BySeed<'a> {
+        let place = Place { lane, scheduler: Some(scheduler.into()) };
         let runs = self.results.get(experiment).into_iter().flat_map(|result| &result.runs);
         runs.filter(|run| place.has(run)).map(|run| (run.seed, run)).collect()
     }
 
     fn compare(&mut self, runs: &CaseRuns<'_>, pair: &Pair) {
         let Case { workload, lane, nr_cpus } = runs.case;
-        let scheduler = if lane.name == "vm" { pair.kernel.as_str() } else { "OTHER" };
-        let kernels = self.runs(runs.experiment, &lane.name, scheduler);
-        let both = both(&kernels, &self.runs(runs.experiment, "sim", &pair.model));
+        let scheduler = if lane.name == LaneKind::Vm { pair.kernel.as_str() } else { "OTHER" };
+        let kernels = self.runs(runs.experiment, lane.name, scheduler);
+        let both = both(&kernels, &self.runs(runs.experiment, LaneKind::Sim, &pair.model));
         let mut comparison = Comparison {
-            lane: lane.name.clone(),
+            lane: lane.name,
             kernel: pair.kernel.clone(),
             release: both.first().map_or("", |both| &both.kernel.machine.kernel).into(),
             model: pair.model.clone(),
@@ -114,7 +114,7 @@ impl<'a> Judge<'a> {
         for tolerance in self.tolerances(runs.case) {
             let measured = self.measure(tolerance, &both);
             let (verdict, reason) = match &disturbed {
-                Some(_) => (Verdict::CannotBeTold, disturbed.clone()),
+                Some(_) => (Verdict::Inconclusive, disturbed.clone()),
                 None => (measured.verdict, measured.reason),
             };
             comparison.metrics.push(MetricResult {
@@ -165,7 +165,7 @@ impl<'a> Judge<'a> {
 
     fn controls(&mut self, runs: &CaseRuns<'_>, pair: &Pair, kernels: &BySeed<'_>) {
         for (control, experiment) in &runs.controls {
-            let both = both(kernels, &self.runs(*experiment, "sim", &control.model));
+            let both = both(kernels, &self.runs(*experiment, LaneKind::Sim, &control.model));
             let Some(tolerance) = self.validation.tolerance(control.metric) else { continue };
             let model = control.label();
             if both.is_empty() {
@@ -176,7 +176,7 @@ impl<'a> Judge<'a> {
             let measured = self.measure(tolerance, &both);
             self.found.controls.push(ControlResult {
                 metric: control.metric,
-                lane: runs.case.lane.name.clone(),
+                lane: runs.case.lane.name,
                 nr_cpus: runs.case.nr_cpus,
                 kernel: pair.kernel.clone(),
                 workload: control.workload.clone(),
@@ -195,7 +195,9 @@ impl<'a> Judge<'a> {
                 .values
                 .iter()
                 .zip(experiments)
-                .map(|(value, at)| (value, both(kernels, &self.runs(*at, "sim", &pair.model))))
+                .map(|(value, at)| {
+                    (value, both(kernels, &self.runs(*at, LaneKind::Sim, &pair.model)))
+                })
                 .filter(|(_, both)| !both.is_empty())
                 .collect();
             for metric in runs.case.swept(sweep).filter(|_| !points.is_empty()) {
@@ -229,7 +231,7 @@ impl<'a> Judge<'a> {
         };
         SweepResult {
             metric: tolerance.name,
-            lane: case.lane.name.clone(),
+            lane: case.lane.name,
             nr_cpus: case.nr_cpus,
             kernel: pair.kernel.clone(),
             workload: sweep.workload.clone(),
@@ -244,7 +246,7 @@ impl<'a> Judge<'a> {
         let ValidationResult { comparisons, controls, sweeps, .. } = &mut self.found;
         for comparison in comparisons {
             for found in &mut comparison.metrics {
-                let is_same = |metric: Metric, lane: &str, nr_cpus: u32, kernel: &str| {
+                let is_same = |metric: Metric, lane: LaneKind, nr_cpus: u32, kernel: &str| {
                     metric == found.metric
                         && lane == comparison.lane
                         && nr_cpus == comparison.nr_cpus
@@ -252,11 +254,11 @@ impl<'a> Judge<'a> {
                 };
                 let wrong: Vec<&ControlResult> = controls
                     .iter()
-                    .filter(|c| is_same(c.metric, &c.lane, c.nr_cpus, &c.kernel))
+                    .filter(|c| is_same(c.metric, c.lane, c.nr_cpus, &c.kernel))
                     .collect();
                 let knobs: Vec<&SweepResult> = sweeps
                     .iter()
-                    .filter(|s| is_same(s.metric, &s.lane, s.nr_cpus, &s.kernel))
+                    .filter(|s| is_same(s.metric, s.lane, s.nr_cpus, &s.kernel))
                     .collect();
                 let reason = doubt(&wrong, &knobs);
                 if let Some(reason) = reason.filter(|_| found.verdict == Verdict::Within) {
@@ -389,7 +391,7 @@ impl Samples {
             measured.verdict = Verdict::Outside;
             measured.reason = None;
         } else if measured.reason.is_some() {
-            measured.verdict = Verdict::CannotBeTold;
+            measured.verdict = Verdict::Inconclusive;
         }
         measured
     }

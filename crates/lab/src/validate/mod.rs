@@ -5,7 +5,7 @@
 //! the model may be off, with the reason, written down before anything runs. `study` makes a
 //! study of it, so that its runs are planned, stored and resumed like any others;
 //! `slices` and `values` compare one run of the kernel with one of the model; `judge` makes a word
-//! of all of them: within, outside, cannot be told. A metric that accepts a model which is wrong
+//! of all of them: within, outside, inconclusive. A metric that accepts a model which is wrong
 //! on purpose, or that no setting of the model moves, does not discriminate: it agrees with
 //! nothing.
 

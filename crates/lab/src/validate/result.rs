@@ -4,6 +4,7 @@
 use super::file::Metric;
 use super::slices::Equal;
 use crate::claims::Reason;
+use schedlab_run::LaneKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub enum Verdict {
     /// A deviation is outside with its whole interval.
     Outside,
     /// The tolerance lies in an interval, or something disturbed the runs.
-    CannotBeTold,
+    Inconclusive,
     /// The metric accepts a wrong model, or nothing moves it: agreement says nothing.
     DoesNotDiscriminate,
 }
@@ -24,14 +25,14 @@ pub enum Verdict {
 impl Verdict {
     /// All of them.
     pub const ALL: [Self; 4] =
-        [Self::Within, Self::Outside, Self::CannotBeTold, Self::DoesNotDiscriminate];
+        [Self::Within, Self::Outside, Self::Inconclusive, Self::DoesNotDiscriminate];
 
     /// Its words.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Within => "within",
             Self::Outside => "OUTSIDE",
-            Self::CannotBeTold => "cannot be told",
+            Self::Inconclusive => "inconclusive",
             Self::DoesNotDiscriminate => "does not discriminate",
         }
     }
@@ -61,7 +62,7 @@ pub struct MetricResult {
     pub metric: Metric,
     /// What is said of it.
     pub verdict: Verdict,
-    /// Why it cannot be told, or does not discriminate.
+    /// Why it is inconclusive, or does not discriminate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub reason: Option<Reason>,
@@ -78,7 +79,7 @@ pub struct MetricResult {
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Comparison {
     /// `vm` or `host`.
-    pub lane: String,
+    pub lane: LaneKind,
     /// Series of the kernel.
     pub kernel: String,
     /// Its release.
@@ -101,7 +102,7 @@ pub struct ControlResult {
     /// The metric that must reject it.
     pub metric: Metric,
     /// `vm` or `host`.
-    pub lane: String,
+    pub lane: LaneKind,
     /// CPUs.
     pub nr_cpus: u32,
     /// Series of the kernel that it is compared with.
@@ -133,7 +134,7 @@ pub struct SweepResult {
     /// The metric.
     pub metric: Metric,
     /// `vm` or `host`.
-    pub lane: String,
+    pub lane: LaneKind,
     /// CPUs.
     pub nr_cpus: u32,
     /// Series of the kernel that the model is compared with.
@@ -171,7 +172,7 @@ impl MetricResult {
         self.units.first().map(|unit| self.metric.deviation_text(unit.deviation))
     }
 
-    /// The verdict and its reason, for people: `cannot be told: no task has such a value`.
+    /// The verdict and its reason, for people: `inconclusive: no task has such a value`.
     pub fn verdict_text(&self) -> String {
         let verdict = self.verdict.text().to_lowercase();
         match &self.reason {

@@ -9,8 +9,8 @@ use super::file::{Control, LaneSpec, Metric, Pair, Sweep, Validation, WorkloadSp
 use crate::Study;
 use crate::axis::{OneOrMore, Scalar, SeedRange, Seeds};
 use crate::study::{ExperimentSpec, RunsSpec};
-use schedlab_run::StudyError;
 use schedlab_run::place::unknown;
+use schedlab_run::{LaneKind, StudyError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
     /// Only these lanes, if any is named.
-    pub lanes: Vec<String>,
+    pub lanes: Vec<LaneKind>,
     /// Only these kernels, if any is named.
     pub kernels: Vec<String>,
     /// Without what `skip_quick` says.
@@ -116,13 +116,14 @@ impl Validation {
 
     /// The pairs whose kernel a lane can have.
     fn pairs_in(&self, lane: &LaneSpec, wanted: &Wanted) -> Vec<&Pair> {
-        let is_left_out = |pair: &Pair| wanted.quick && pair.skip_quick && lane.name != "host";
+        let is_left_out =
+            |pair: &Pair| wanted.quick && pair.skip_quick && lane.name != LaneKind::Host;
         let is_wanted = |pair: &&Pair| match wanted.kernels.is_empty() {
             true => !is_left_out(pair),
             false => wanted.kernels.contains(&pair.kernel),
         };
         let is_here = |pair: &&Pair| match &wanted.host_release {
-            _ if lane.name != "host" => true,
+            _ if lane.name != LaneKind::Host => true,
             Some(release) => is_of_series(release, &pair.kernel),
             None => false,
         };
@@ -168,18 +169,18 @@ impl Validation {
     ) {
         let name = case.name();
         let models = || pairs.iter().map(|pair| pair.model.clone());
-        let kernels = match case.lane.name.as_str() {
-            "vm" => pairs.iter().map(|pair| pair.kernel.clone()).collect(),
+        let kernels = match case.lane.name {
+            LaneKind::Vm => pairs.iter().map(|pair| pair.kernel.clone()).collect(),
             _ => vec!["OTHER".into()],
         };
-        let sim = RunsSpec::new("sim", models().collect());
-        let runs = vec![sim, RunsSpec::new(&case.lane.name, kernels)];
+        let sim = RunsSpec::new(LaneKind::Sim, models().collect());
+        let runs = vec![sim, RunsSpec::new(case.lane.name, kernels)];
         let own = &case.workload.parameters;
         let experiment = to.experiment(case, wanted, name.clone(), own, runs);
         let mut controls = Vec::new();
         for control in self.controls.iter().filter(|control| case.has_control(control)) {
             let name = format!("{name} control {}", control.label());
-            let mut runs = RunsSpec::new("sim", vec![control.model.clone()]);
+            let mut runs = RunsSpec::new(LaneKind::Sim, vec![control.model.clone()]);
             let set = control.set.iter();
             runs.set = set.map(|(name, v)| (name.clone(), OneOrMore::One(v.clone()))).collect();
             controls.push((control, to.experiment(case, wanted, name, own, vec![runs])));
@@ -192,7 +193,7 @@ impl Validation {
                 continue;
             }
             let with = |value: &Scalar| {
-                let mut runs = RunsSpec::new("sim", models.clone());
+                let mut runs = RunsSpec::new(LaneKind::Sim, models.clone());
                 let mut parameters = own.clone();
                 match (sweep.knob.strip_prefix("set."), value) {
                     (Some(tunable), _) => {
@@ -221,7 +222,7 @@ fn is_of_series(release: &str, series: &str) -> bool {
 impl ValidationStudy<'_> {
     fn says_missing(&mut self, lane: &LaneSpec, wanted: &Wanted) {
         let text = match &wanted.host_release {
-            _ if lane.name != "host" => format!("lane {}: no kernel is left", lane.name),
+            _ if lane.name != LaneKind::Host => format!("lane {}: no kernel is left", lane.name),
             Some(release) => format!("lane host: this machine's kernel {release} has no model"),
             None => "lane host: this machine's kernel is not known".to_string(),
         };

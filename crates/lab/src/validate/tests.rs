@@ -7,6 +7,7 @@ use crate::claims::Reason;
 use crate::study::ExperimentSpec;
 use crate::{Experiment, ExperimentResult};
 use schedlab_metrics::TaskMeasures;
+use schedlab_run::LaneKind::{self, Host, Sim, Vm};
 use schedlab_run::RunResult;
 use std::collections::BTreeMap;
 
@@ -62,11 +63,11 @@ fn validation() -> Validation {
 }
 
 fn vm() -> Wanted {
-    Wanted { lanes: vec!["vm".into()], kernels: vec!["6.12".into()], ..Wanted::default() }
+    Wanted { lanes: vec![Vm], kernels: vec!["6.12".into()], ..Wanted::default() }
 }
 
 /// Five runs with these delays.
-fn runs(lane: &str, scheduler: &str, delays: [u64; 5]) -> Vec<RunResult> {
+fn runs(lane: LaneKind, scheduler: &str, delays: [u64; 5]) -> Vec<RunResult> {
     let run = |(seed, run_delay_ns): (u64, u64)| {
         let mut run = RunResult {
             lane: lane.into(),
@@ -98,12 +99,12 @@ fn found(wanted: &Wanted, mut runs: BTreeMap<&str, Vec<RunResult>>) -> Validatio
 /// The kernel's delays are about 10,000; those of model, wrong model and knob as given.
 fn judged(model: [u64; 5], wrong: u64, knob: u64) -> ValidationResult {
     let kernel = [10_000, 10_100, 9_900, 10_050, 9_950];
-    let own = [runs("vm", "6.12", kernel), runs("sim", "linux-6.12", model)].concat();
+    let own = [runs(Vm, "6.12", kernel), runs(Sim, "linux-6.12", model)].concat();
     let runs = BTreeMap::from([
         ("hogs vm 1", own),
-        ("hogs vm 1 control rr slice=9ms", runs("sim", "rr", [wrong; 5])),
-        ("hogs vm 1 n=1", runs("sim", "linux-6.12", [10_000; 5])),
-        ("hogs vm 1 n=2", runs("sim", "linux-6.12", [knob; 5])),
+        ("hogs vm 1 control rr slice=9ms", runs(Sim, "rr", [wrong; 5])),
+        ("hogs vm 1 n=1", runs(Sim, "linux-6.12", [10_000; 5])),
+        ("hogs vm 1 n=2", runs(Sim, "linux-6.12", [knob; 5])),
     ]);
     found(&vm(), runs)
 }
@@ -130,7 +131,7 @@ fn a_model_within_the_tolerance_is_within_and_one_without_is_outside() {
 #[test]
 fn a_tolerance_within_the_interval_cannot_be_told() {
     let found = judged([10_000, 15_000, 10_000, 15_000, 12_000], 30_000, 30_000);
-    assert_eq!(verdict(&found), Verdict::CannotBeTold);
+    assert_eq!(verdict(&found), Verdict::Inconclusive);
     assert_eq!(reason(&found), Some(Reason::ToleranceAcross("hog-0".into())));
 }
 
@@ -149,7 +150,7 @@ fn a_metric_that_accepts_a_wrong_model_or_that_nothing_moves_says_nothing() {
 
 #[test]
 fn without_a_wrong_model_agreement_says_nothing() {
-    let own = [runs("vm", "6.12", [9_999; 5]), runs("sim", "linux-6.12", [9_999; 5])].concat();
+    let own = [runs(Vm, "6.12", [9_999; 5]), runs(Sim, "linux-6.12", [9_999; 5])].concat();
     let found = found(&vm(), BTreeMap::from([("hogs vm 1", own)]));
     assert_eq!(verdict(&found), Verdict::DoesNotDiscriminate);
     assert_eq!(found.missing.len(), 1, "{:?}", found.missing);
@@ -157,28 +158,25 @@ fn without_a_wrong_model_agreement_says_nothing() {
 
 #[test]
 fn a_task_that_only_one_has_cannot_be_compared() {
-    let mut kernel = runs("vm", "6.12", [10_000; 5]);
+    let mut kernel = runs(Vm, "6.12", [10_000; 5]);
     kernel[2].measures.tasks[0].name = "hog-7".into();
-    let own = [kernel, runs("sim", "linux-6.12", [10_000; 5])].concat();
+    let own = [kernel, runs(Sim, "linux-6.12", [10_000; 5])].concat();
     let found = found(&vm(), BTreeMap::from([("hogs vm 1", own)]));
-    assert_eq!(verdict(&found), Verdict::CannotBeTold);
+    assert_eq!(verdict(&found), Verdict::Inconclusive);
     assert_eq!(reason(&found), Some(Reason::NotInBoth { unit: "hog-0".into() }));
 }
 
 #[test]
 fn runs_of_a_machine_that_others_use_say_nothing() {
-    let wanted = Wanted {
-        lanes: vec!["host".into()],
-        host_release: Some("6.18.5-x".into()),
-        ..Wanted::default()
-    };
-    let mut kernel = runs("host", "OTHER", [90_000; 5]);
+    let wanted =
+        Wanted { lanes: vec![Host], host_release: Some("6.18.5-x".into()), ..Wanted::default() };
+    let mut kernel = runs(Host, "OTHER", [90_000; 5]);
     for run in &mut kernel {
         run.measures.totals.cpu_time_ns = 80;
     }
-    let own = [kernel, runs("sim", "linux-6.18", [10_000; 5])].concat();
+    let own = [kernel, runs(Sim, "linux-6.18", [10_000; 5])].concat();
     let found = found(&wanted, BTreeMap::from([("hogs host 1", own)]));
-    assert_eq!(verdict(&found), Verdict::CannotBeTold);
+    assert_eq!(verdict(&found), Verdict::Inconclusive);
     let text = reason(&found).unwrap().to_string();
     assert!(text.contains("80 % of the CPU time"), "{text}");
     assert!(found.missing[0].contains("hogs under 6.18 (host, 2 CPUs)"), "{:?}", found.missing);
@@ -211,9 +209,9 @@ fn a_quick_validation_leaves_out_what_says_so_unless_it_is_asked_for() {
     let text =
         FILE.replacen("model = \"linux-6.12\"", "model = \"linux-6.12\"\nskip_quick = true", 1);
     let validation = Validation::parse(&text).unwrap();
-    let kernels = |lane: &str, kernels: &[&str], quick: bool| {
+    let kernels = |lane: LaneKind, kernels: &[&str], quick: bool| {
         let wanted = Wanted {
-            lanes: vec![lane.into()],
+            lanes: vec![lane],
             kernels: kernels.iter().map(ToString::to_string).collect(),
             quick,
             host_release: Some("6.12.1".into()),
@@ -222,10 +220,10 @@ fn a_quick_validation_leaves_out_what_says_so_unless_it_is_asked_for() {
         let study = validation.study(&wanted).unwrap().study;
         study.experiments[0].runs[0].schedulers.clone()
     };
-    assert_eq!(kernels("vm", &[], false), ["linux-6.12", "linux-6.18"]);
-    assert_eq!(kernels("vm", &[], true), ["linux-6.18"]);
-    assert_eq!(kernels("vm", &["6.12"], true), ["linux-6.12"]);
-    assert_eq!(kernels("host", &[], true), ["linux-6.12"], "a host has one kernel");
+    assert_eq!(kernels(Vm, &[], false), ["linux-6.12", "linux-6.18"]);
+    assert_eq!(kernels(Vm, &[], true), ["linux-6.18"]);
+    assert_eq!(kernels(Vm, &["6.12"], true), ["linux-6.12"]);
+    assert_eq!(kernels(Host, &[], true), ["linux-6.12"], "a host has one kernel");
 }
 
 #[test]
@@ -246,7 +244,7 @@ fn what_cannot_be_compared_is_said() {
     let study = |wanted: Wanted| validation.study(&wanted);
     let here = |release: &str| Wanted {
         host_release: Some(release.into()),
-        lanes: vec!["host".into()],
+        lanes: vec![Host],
         ..Wanted::default()
     };
     let error = study(here("6.1.5")).unwrap_err();

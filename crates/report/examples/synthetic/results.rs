@@ -5,8 +5,9 @@
 use schedlab_lab::{Experiment, ExperimentResult, FigureKind};
 use schedlab_metrics::samples::Samples;
 use schedlab_metrics::{Distribution, RunMeasures, RunTotals, TaskMeasures};
+use schedlab_run::LaneKind::{self, Host, Sim};
 use schedlab_run::{
-    MachineInfo, ProgressCurve, RunResult, SCHEMA_VERSION, Setting, Slice, Warning,
+    Code, MachineInfo, ProgressCurve, RunResult, SCHEMA_VERSION, Setting, Slice, Warning,
 };
 
 const MS: u64 = 1_000_000;
@@ -24,7 +25,7 @@ impl Noise {
 /// One line of the figures.
 #[derive(Clone, Copy)]
 struct Line {
-    lane: &'static str,
+    lane: LaneKind,
     scheduler: &'static str,
     /// Policy that a modelled kernel is run under, if not its default.
     policy: &'static str,
@@ -33,7 +34,7 @@ struct Line {
     noise: u64,
 }
 
-const fn line(lane: &'static str, scheduler: &'static str, slice_ns: u64, noise: u64) -> Line {
+const fn line(lane: LaneKind, scheduler: &'static str, slice_ns: u64, noise: u64) -> Line {
     Line { lane, scheduler, policy: "", slice_ns, noise }
 }
 
@@ -41,16 +42,16 @@ const fn line(lane: &'static str, scheduler: &'static str, slice_ns: u64, noise:
 const FOREVER_NS: u64 = u64::MAX / 4;
 
 const LINES: [Line; 10] = [
-    line("sim", "linux-6.1", 6 * MS, 0),
-    line("sim", "linux-6.12", 4 * MS, 0),
-    Line { policy: "FIFO", ..line("sim", "linux-6.12", FOREVER_NS, 0) },
-    Line { policy: "RR", ..line("sim", "linux-6.12", 100 * MS, 0) },
-    line("sim", "rr", 10 * MS, 0),
-    line("sim", "fcfs", FOREVER_NS, 0),
-    line("host", "OTHER", 4 * MS, 300),
-    line("host", "FIFO", FOREVER_NS, 0),
-    line("host", "RR", 100 * MS, 20),
-    line("host", "BATCH", 5 * MS, 300),
+    line(Sim, "linux-6.1", 6 * MS, 0),
+    line(Sim, "linux-6.12", 4 * MS, 0),
+    Line { policy: "FIFO", ..line(Sim, "linux-6.12", FOREVER_NS, 0) },
+    Line { policy: "RR", ..line(Sim, "linux-6.12", 100 * MS, 0) },
+    line(Sim, "rr", 10 * MS, 0),
+    line(Sim, "fcfs", FOREVER_NS, 0),
+    line(Host, "OTHER", 4 * MS, 300),
+    line(Host, "FIFO", FOREVER_NS, 0),
+    line(Host, "RR", 100 * MS, 20),
+    line(Host, "BATCH", 5 * MS, 300),
 ];
 
 struct Job<'a> {
@@ -66,7 +67,7 @@ struct Job<'a> {
 fn play(line: Line, job: &Job<'_>) -> RunResult {
     let n = job.names.len();
     let mut noise = Noise(job.seed * 977 + line.slice_ns % 1013 + u64::from(job.cpus));
-    let slow = if line.lane == "host" { 1000 + noise.below(12) } else { 1000 };
+    let slow = if line.lane == Host { 1000 + noise.below(12) } else { 1000 };
     let work = job.work_ns * slow / 1000;
     let mut left = vec![work; n];
     let mut done_at = vec![0_u64; n];
@@ -153,7 +154,7 @@ fn result(
         scheduler: line.scheduler.into(),
         workload: "hogs".into(),
         seed: job.seed,
-        source: if line.lane == "sim" { "simulated".into() } else { "bpf".into() },
+        source: if line.lane == Sim { "simulated".into() } else { "bpf".into() },
         machine: machine(line, job.cpus),
         measures: RunMeasures { totals, model: None, tasks },
         slices: if job.trace { slices.to_vec() } else { Vec::new() },
@@ -165,9 +166,9 @@ fn result(
     if !line.policy.is_empty() {
         run.parameters.insert("policy".into(), line.policy.into());
     }
-    if matches!(line.scheduler, "RR" | "FIFO") && line.lane == "host" {
+    if matches!(line.scheduler, "RR" | "FIFO") && line.lane == Host {
         run.warnings.push(Warning {
-            code: "rt-throttling".into(),
+            code: Code::RtThrottling,
             text: "kernel.sched_rt_runtime_us is 950000: real-time tasks may use at most 95 % of \
                    each second, so turnaround under FIFO and RR can be up to 5 % too long. Set it \
                    to -1 for the run."
@@ -227,7 +228,7 @@ fn curve(task: u32, slices: &[Slice], work: u64) -> ProgressCurve {
 
 fn machine(line: Line, cpus: u32) -> MachineInfo {
     let setting = |name: &str, value: &str| Setting { name: name.into(), value: value.into() };
-    if line.lane == "sim" {
+    if line.lane == Sim {
         return MachineInfo {
             cpu_model: "modelled".into(),
             nr_cpus: cpus,
@@ -292,7 +293,7 @@ fn s1(cpus: u32) -> ExperimentResult {
     for n in 1..=5 {
         let (names, weights) = (names(n), vec![1024; n]);
         for line in LINES {
-            let repetitions = if line.lane == "host" { 4 } else { 1 };
+            let repetitions = if line.lane == Host { 4 } else { 1 };
             for repetition in 0..repetitions {
                 let seed = 7 + u64::from(repetition) * 31 + n as u64;
                 let job = Job {
@@ -324,7 +325,7 @@ fn big(work_ns: u64, text: &str) -> ExperimentResult {
     let mut names = names(7);
     names.push("</script><img src=x onerror=alert(1)>".into());
     let weights = [1024, 1024, 820, 655, 526, 423, 335, 1024];
-    let line = line("sim", "linux-6.12", 100_000, 400);
+    let line = line(Sim, "linux-6.12", 100_000, 400);
     let job = Job { names: &names, work_ns, weights: &weights, cpus: 4, seed: 3, trace: true };
     let run = play(line, &job);
     experiment(

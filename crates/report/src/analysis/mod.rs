@@ -110,6 +110,7 @@ mod tests {
         Antagonist, Antagonists, Curve, Depth, DepthTime, Findings, Lag, Progress, Starved,
         StateTime, Wasted,
     };
+    use schedlab_run::LaneKind::Sim;
 
     fn analysis() -> Analysis {
         let state = |state: &str, object: Option<&str>, ns| StateTime {
@@ -151,10 +152,10 @@ mod tests {
 
     #[test]
     fn names_stay_text_and_parts_keep_their_size() {
-        let mut analysed = run("sim", "rr", 1, 1);
+        let mut analysed = run(Sim, "rr", 1, 1);
         analysed.analysis = Some(analysis());
         analysed.measures.totals.end_ns = 100;
-        let results = [experiment("x", vec![analysed, run("sim", "fcfs", 1, 1)])];
+        let results = [experiment("x", vec![analysed, run(Sim, "fcfs", 1, 1)])];
         let html = analysis_section(&group_all(&results)[0]);
         assert!(html.contains("&lt;i&gt;") && html.contains("mutex &lt;m&gt;"), "{html}");
         for tag in ["<i>", "<b>", "<u>", "<s>"] {
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn without_an_analysis_there_is_no_section() {
-        let results = [experiment("x", vec![run("sim", "rr", 1, 1)])];
+        let results = [experiment("x", vec![run(Sim, "rr", 1, 1)])];
         assert_eq!(analysis_section(&group_all(&results)[0]), "");
         assert!(analysis_files(&group_all(&results)[0]).is_empty());
     }

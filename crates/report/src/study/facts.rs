@@ -4,7 +4,7 @@
 use crate::group::Group;
 use crate::html::escape;
 use crate::number::plural;
-use schedlab_run::RunResult;
+use schedlab_run::{LaneKind, RunResult};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -29,8 +29,11 @@ pub fn facts(study: &str, groups: &[Group<'_>]) -> String {
         return String::new();
     }
     let mut out = String::from("<dl class=\"facts\">\n");
-    for (lane, head) in [("host", "measured"), ("vm", "measured in a guest"), ("sim", "simulated")]
-    {
+    for (lane, head) in [
+        (LaneKind::Host, "measured"),
+        (LaneKind::Vm, "measured in a guest"),
+        (LaneKind::Sim, "simulated"),
+    ] {
         let of_lane: Vec<&RunResult> =
             runs.iter().filter(|run| run.lane == lane).copied().collect();
         if !of_lane.is_empty() {
@@ -45,7 +48,7 @@ fn lane_words(runs: &[&RunResult]) -> String {
     let distinct = |read: &dyn Fn(&RunResult) -> String| -> Vec<String> {
         runs.iter().map(|run| read(run)).collect::<BTreeSet<_>>().into_iter().collect()
     };
-    let is_sim = runs[0].lane == "sim";
+    let is_sim = runs[0].lane == LaneKind::Sim;
     let mut parts = vec![plural(runs.len(), "run", "runs")];
     if is_sim {
         parts.push(format!("under {}", distinct(&|run| run.scheduler.clone()).join(", ")));
@@ -80,16 +83,17 @@ mod tests {
     use super::*;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
+    use schedlab_run::LaneKind::{Host, Sim};
     use schedlab_run::Setting;
 
     #[test]
     fn machine_and_throttling_are_named() {
-        let mut host = run("host", "RR", 10, 2);
+        let mut host = run(Host, "RR", 10, 2);
         host.machine.cpu_model = "A <b> CPU".into();
         (host.machine.nr_cpus, host.machine.hz) = (2, Some(250));
         host.machine.settings =
             vec![Setting { name: "kernel.sched_rt_runtime_us".into(), value: "950000".into() }];
-        let mut result = experiment("S2", vec![host, run("sim", "linux-6.1", 10, 2)]);
+        let mut result = experiment("S2", vec![host, run(Sim, "linux-6.1", 10, 2)]);
         result.experiment.study = "S2".into();
         let results = [result];
         let text = facts("S2", &group_all(&results));

@@ -2,12 +2,14 @@
 //! The page of a study in the report of a reproduction: what it is about, how it was measured, its
 //! figures and tables beside the original's values, its claims.
 //!
-//! `figures` and `tables` draw what the study's file asks for, `facts` says on which machines and
-//! how often it ran, `contents` and `verdicts` lead there.
+//! `fill` makes the page of a study and its results; `figures` and `tables` draw what the study's
+//! file asks for, `facts` says on which machines and how often it ran, `contents` and `verdicts`
+//! lead there.
 
 mod contents;
 mod facts;
 mod figures;
+mod fill;
 mod panels;
 mod tables;
 mod verdicts;
@@ -33,7 +35,7 @@ pub struct StudyPage {
     pub title: String,
     /// What it is about.
     pub text: String,
-    /// Its figures, drawn again.
+    /// The study's figures, redrawn.
     pub figures: Vec<Drawn>,
     /// Its tables.
     pub tables: Vec<DrawnTable>,
@@ -63,7 +65,7 @@ pub fn study_page(
     }
     out += &facts::facts(&page.name, groups);
     if !page.figures.is_empty() {
-        out += "<h3>Its figures, drawn again</h3>\n<div class=\"figures\">\n";
+        out += "<h3>The study's figures, redrawn</h3>\n<div class=\"figures\">\n";
         out += &study_figures(&page.figures, claims, number)?;
         out += "</div>\n";
     }

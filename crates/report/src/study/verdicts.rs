@@ -5,7 +5,7 @@ use super::page_id;
 use crate::claims::{class, sign};
 use crate::html::escape;
 use crate::legend::verdict_item;
-use schedlab_lab::claims::{ClaimResult, Verdict};
+use schedlab_lab::claims::{ClaimResult, Verdict, summary};
 use std::fmt::Write as _;
 
 /// The verdicts of all studies; nothing without a claim.
@@ -20,11 +20,13 @@ pub fn verdict_summary(claims: &[ClaimResult]) -> String {
         }
     }
     let mut out = String::from(
-        "<section id=\"claims\">\n<h2>Claims and verdicts</h2>\n<p>A claim holds if the whole \
-         interval of each of its numbers lies within bounds that were fixed beforehand; it holds \
-         partly if that is so for some of them. What was not measured never counts as \
-         agreement.</p>\n<ul class=\"legend\" aria-label=\"Legend\">",
+        "<section id=\"claims\">\n<h2>Claims and verdicts</h2>\n<p>A claim holds if the \
+         interval of each of its numbers lies within bounds that were fixed before the runs. It \
+         partly holds if only some do: it is mixed if others lie outside, and incomplete if others \
+         are inconclusive. What was not measured never counts as agreement.</p>\n<p>",
     );
+    out += &escape(&summary(claims));
+    out += ".</p>\n<ul class=\"legend\" aria-label=\"Legend\">";
     for verdict in Verdict::ALL {
         out += &verdict_item(class(verdict), sign(verdict), verdict.text());
     }

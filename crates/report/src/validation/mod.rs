@@ -16,6 +16,7 @@ use crate::sections::{footer, machine_section};
 use crate::warnings::warnings_section;
 use crate::{ExperimentResult, ReportError};
 use schedlab_lab::validate::{Validation, ValidationResult};
+use schedlab_run::Code;
 use schedlab_run::file::write_whole;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -71,7 +72,7 @@ pub fn render_validation(input: &ValidationInput<'_>) -> String {
     let _ = writeln!(out, "<p class=\"summary\" id=\"summary\">{}</p>", escape(&summary(found)));
     out += &tables::verdicts(found);
     // The tasks of a validation compute until the run is over.
-    out += &warnings_section(&groups, &["unfinished-tasks"]);
+    out += &warnings_section(&groups, &[Code::UnfinishedTasks]);
     out += &tables::comparisons(found);
     out += &tables::controls(found);
     out += &tables::knobs(found);
@@ -117,6 +118,7 @@ mod tests {
         Comparison, ControlResult, Metric, MetricResult, SweepPoint, SweepResult, UnitResult,
         Verdict,
     };
+    use schedlab_run::LaneKind::{Sim, Vm};
 
     const FILE: &str = include_str!("../../../../studies/validate.toml");
 
@@ -140,12 +142,12 @@ mod tests {
             metric(Metric::CpuShare, Verdict::Outside, None),
             metric(
                 Metric::Slices,
-                Verdict::CannotBeTold,
+                Verdict::Inconclusive,
                 Some(Reason::NotInBoth { unit: "<this>".into() }),
             ),
         ];
         let comparison = Comparison {
-            lane: "vm".into(),
+            lane: Vm,
             kernel: "6.12".into(),
             release: "6.12.117".into(),
             model: "linux-6.12".into(),
@@ -160,7 +162,7 @@ mod tests {
             comparisons: vec![comparison],
             controls: vec![ControlResult {
                 metric: Metric::CpuShare,
-                lane: "vm".into(),
+                lane: Vm,
                 nr_cpus: 1,
                 kernel: "6.12".into(),
                 workload: "<nice>".into(),
@@ -171,7 +173,7 @@ mod tests {
             }],
             sweeps: vec![SweepResult {
                 metric: Metric::CpuShare,
-                lane: "vm".into(),
+                lane: Vm,
                 nr_cpus: 1,
                 kernel: "6.12".into(),
                 workload: "<nice>".into(),
@@ -184,9 +186,9 @@ mod tests {
     }
 
     fn page(found: &ValidationResult) -> String {
-        let mut guest = run("vm", "6.12", 1, 1);
+        let mut guest = run(Vm, "6.12", 1, 1);
         guest.machine.kernel = "6.12.117<x>".into();
-        let results = [experiment("nice vm 1", vec![run("sim", "linux-6.12", 1, 1), guest])];
+        let results = [experiment("nice vm 1", vec![run(Sim, "linux-6.12", 1, 1), guest])];
         render_validation(&ValidationInput {
             title: "How <far>",
             command: "schedlab validate --kernel '6.12'",
@@ -206,7 +208,7 @@ mod tests {
             "1.20 pt",
             "25.00 %",
             "26.00 %",
-            "cannot be told: &lt;this&gt; is not in both",
+            "inconclusive: &lt;this&gt; is not in both",
             "ACCEPTED",
             "equal &lt;shares&gt;",
             "35.50 pt",

@@ -7,6 +7,7 @@ use crate::number::{duration, plural, significant};
 use schedlab_lab::validate::{
     Comparison, Metric, MetricResult, UnitResult, Validation, ValidationResult, Verdict,
 };
+use schedlab_run::LaneKind;
 use std::fmt::Write as _;
 
 /// Name of a verdict in the style sheet.
@@ -14,7 +15,7 @@ const fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Within => "holds",
         Verdict::Outside => "fails",
-        Verdict::CannotBeTold => "untold",
+        Verdict::Inconclusive => "inconclusive",
         Verdict::DoesNotDiscriminate => "partly",
     }
 }
@@ -24,7 +25,7 @@ const fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Within => "\u{2713}",
         Verdict::Outside => "\u{2717}",
-        Verdict::CannotBeTold => "?",
+        Verdict::Inconclusive => "?",
         Verdict::DoesNotDiscriminate => "~",
     }
 }
@@ -34,13 +35,13 @@ fn id_of(comparison: &Comparison) -> String {
     format!("compared-{}", slug(&format!("{workload} {kernel} {model} {lane} {nr_cpus}")))
 }
 
-fn place(lane: &str, nr_cpus: u32) -> String {
+fn place(lane: LaneKind, nr_cpus: u32) -> String {
     let lane = match lane {
-        "vm" => "guest",
-        "host" => "this machine",
-        other => other,
+        LaneKind::Vm => "guest",
+        LaneKind::Host => "this machine",
+        LaneKind::Sim => "sim",
     };
-    format!("{}, {}", escape(lane), plural(nr_cpus as usize, "CPU", "CPUs"))
+    format!("{lane}, {}", plural(nr_cpus as usize, "CPU", "CPUs"))
 }
 
 /// One row a comparison, one column a metric: the farthest deviation with its verdict.
@@ -70,7 +71,7 @@ pub fn verdicts(found: &ValidationResult) -> String {
             escape(&comparison.workload),
             escape(&comparison.kernel),
             escape(&comparison.model),
-            place(&comparison.lane, comparison.nr_cpus)
+            place(comparison.lane, comparison.nr_cpus)
         );
         for metric in &columns {
             out += &cell(comparison, *metric);
@@ -113,7 +114,7 @@ pub fn comparisons(found: &ValidationResult) -> String {
             if is_open(comparison) { " open" } else { "" },
             escape(&comparison.workload),
             escape(&comparison.kernel),
-            place(&comparison.lane, comparison.nr_cpus),
+            place(comparison.lane, comparison.nr_cpus),
             escape(&comparison.release),
             escape(&comparison.model),
             plural(comparison.nr_runs as usize, "pair", "pairs"),
@@ -173,7 +174,7 @@ fn value(metric: Metric, value: f64) -> String {
     }
 }
 
-/// Why something cannot be told, and how many slices are equal run by run.
+/// Why something is inconclusive, and how many slices are equal run by run.
 fn reasons(out: &mut String, comparison: &Comparison) {
     for found in &comparison.metrics {
         let label = found.metric.label();
@@ -215,7 +216,7 @@ pub fn controls(found: &ValidationResult) -> String {
             control.metric.label(),
             escape(&control.workload),
             escape(&control.kernel),
-            place(&control.lane, control.nr_cpus),
+            place(control.lane, control.nr_cpus),
             control.metric.deviation_text(control.deviation),
         );
     }
@@ -243,7 +244,7 @@ pub fn knobs(found: &ValidationResult) -> String {
             sweep.metric.label(),
             escape(&sweep.workload),
             escape(&sweep.kernel),
-            place(&sweep.lane, sweep.nr_cpus),
+            place(sweep.lane, sweep.nr_cpus),
             escape(&sweep.points_text()),
         );
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `schedlab analyse`: the measures, tables, slices and report of a trace, whoever recorded it.
+//! `schedlab analyse`: the measures, tables, slices and report of a recorded trace.
 //!
 //! One pass over the file in constant memory; only a timeline that was asked for grows with it, up
 //! to [`SLICES_MAX`] slices. What the trace does not show is told as warnings.
@@ -14,6 +14,7 @@ use super::{analysis, export, report, results, sim};
 use crate::args::AnalyseArgs;
 use crate::error::{CliError, CliResult};
 use crate::output::Out;
+use schedlab_lab::ExperimentResult;
 use schedlab_metrics::TaskMeasures;
 use schedlab_metrics::analysis::{Context, SpecFacts, Thresholds};
 use schedlab_metrics::cpu_use::{CpuMeasures, CpuUse};
@@ -21,7 +22,7 @@ use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::NullSink;
 use schedlab_model::{CpuMask, Workload, suggest};
 use schedlab_run::pipeline::on_own_thread;
-use schedlab_run::{Keep, MachineInfo, Recorder, RunResult, SCHEMA_VERSION, Setting, Warning};
+use schedlab_run::{Keep, MachineInfo, Origin, Recorder, RunResult, SCHEMA_VERSION, Setting};
 use schedlab_trace::{Facts, InputFormat};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -111,7 +112,7 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
         };
         let results: Vec<_> = runs
             .into_iter()
-            .map(|run| results::own_experiment(&run.workload.clone(), vec![run]))
+            .map(|run| ExperimentResult::of_runs(&run.workload.clone(), vec![run]))
             .collect();
         report::write(path, None, &title, &results)?;
     }
@@ -165,7 +166,7 @@ fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliRe
     let run = RunResult {
         schema_version: SCHEMA_VERSION,
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
-        lane: "trace".into(),
+        lane: Origin::Trace,
         scheduler: "recorded".into(),
         workload: name,
         machine: machine(&facts),
@@ -226,9 +227,4 @@ fn machine(facts: &Facts) -> MachineInfo {
         kernel: String::new(),
         settings,
     }
-}
-
-/// A warning.
-fn warning(code: &str, text: String) -> Warning {
-    Warning { code: code.into(), text }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The timeline of a trace for the report: up to a number of slices, however long the trace is.
 
-use super::{Wanted, warning};
+use super::Wanted;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
 use schedlab_run::{ProgressCurve, Slice, Warning};
@@ -56,16 +56,8 @@ impl Timeline {
         self.slices.sort_by_key(|slice| (slice.start_ns, slice.cpu, slice.end_ns));
         let progress = self.progress.into_iter();
         let progress = progress.map(|(task, times_ns)| ProgressCurve { task, times_ns }).collect();
-        let cut = (self.nr_left_out > 0 && self.limit > 0).then(|| {
-            warning(
-                "trace-timeline-cut",
-                format!(
-                    "the timeline holds the first {} slices, to {} ns; {} later ones are left out \
-                     of it, but are in every measure; --task shows one task over a longer time",
-                    self.limit, self.stops_at_ns, self.nr_left_out
-                ),
-            )
-        });
+        let cut = (self.nr_left_out > 0 && self.limit > 0)
+            .then(|| Warning::trace_timeline_cut(self.limit, self.stops_at_ns, self.nr_left_out));
         (self.slices, progress, cut)
     }
 }

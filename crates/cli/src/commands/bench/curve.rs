@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the cost of a switch grows with tasks and CPUs.
 
-use super::measure::{self, BenchResult};
-use super::pick;
+use super::{measure, pick};
 use crate::args::{BenchArgs, BenchCurve};
 use crate::error::{CliError, CliResult};
 use crate::output::Out;
 use crate::table::{self, digits, number};
+use schedlab_sim::bench::BenchResult;
 
 /// One point: CPUs, tasks, simulated milliseconds.
 type Point = (u32, u32, u64);

@@ -8,19 +8,18 @@
 
 mod curve;
 mod job;
-mod length;
 mod measure;
 mod pick;
 
-pub use measure::BenchResult;
-
 use crate::args::BenchArgs;
-use crate::error::{CliError, CliResult, allowed_words};
+use crate::error::{CliError, CliResult};
 use crate::output::Out;
 use crate::schedulers::Schedulers;
 use crate::table::{self, digits, number};
 use job::Job;
+use schedlab_run::place::allowed_words;
 use schedlab_sched::{Scheduler, registry};
+use schedlab_sim::bench::{BenchResult, length};
 use std::sync::Arc;
 
 /// Runs the command.
@@ -80,7 +79,11 @@ fn schedulers(known: &Schedulers, asked: &[String]) -> CliResult<Vec<Arc<Schedul
 fn in_processes(job: &Job, scheduler: &str, args: &BenchArgs) -> CliResult<BenchResult> {
     let mut more = Vec::new();
     if let Some(wanted) = args.switches {
-        let until_ns = length::for_switches(job, scheduler, wanted, args)?;
+        let plain = BenchArgs { until: None, ..args.clone() };
+        let until_ns = length::for_switches(job.until_ns, wanted, |until_ns| {
+            let more = [format!("--until={until_ns}ns")];
+            measure::in_process(&job.name, scheduler, &more, &plain)
+        })?;
         more.push(format!("--until={until_ns}ns"));
     }
     measure::in_processes(&job.name, scheduler, &more, args)

@@ -6,12 +6,12 @@
 //! program and its tasks cost to start is in both, and the first half has every task's first turn.
 
 use super::job::{self, Job};
-use super::length;
-use super::measure::{self, BenchResult, Steady};
+use super::measure;
 use crate::args::BenchArgs;
 use crate::error::CliResult;
 use crate::output::{Out, say};
 use crate::table::{self, digits, number};
+use schedlab_sim::bench::{BenchResult, length};
 
 /// Numbers of runnable tasks. A task alone is never switched.
 const TASKS: [u32; 6] = [2, 10, 100, 1_000, 10_000, 100_000];
@@ -56,28 +56,14 @@ fn point(
 ) -> CliResult<BenchResult> {
     let tasks = format!("--tasks={nr_tasks}");
     let goal = 2 * u64::from(nr_tasks) + 2 * wanted;
-    let pilot =
-        length::grow(job, scheduler, (goal, 1_000_000_000), std::slice::from_ref(&tasks), args)?;
-    let measured = |until_ns: u64| {
-        let more = [tasks.clone(), format!("--until={until_ns}ns")];
-        measure::in_processes(&job.name, scheduler, &more, args)
-    };
+    let more = |until_ns: u64| [tasks.clone(), format!("--until={until_ns}ns")];
+    let pilot = length::grow(goal, 1_000_000_000, |until_ns| {
+        measure::in_process(&job.name, scheduler, &more(until_ns), args)
+    })?;
+    let measured =
+        |until_ns: u64| measure::in_processes(&job.name, scheduler, &more(until_ns), args);
     let (half, whole) = (measured(pilot.until_ns / 2)?, measured(pilot.until_ns)?);
-    Ok(BenchResult { steady: steady(&half, &whole), ..whole })
-}
-
-/// What `whole` has beyond `half`; nothing if that is no switch.
-fn steady(half: &BenchResult, whole: &BenchResult) -> Option<Steady> {
-    let nr_switches = whole.nr_switches.checked_sub(half.nr_switches).filter(|nr| *nr > 0)?;
-    let entries = whole.nr_entries_scanned.saturating_sub(half.nr_entries_scanned);
-    let cpu_s = (whole.run_cpu_s - half.run_cpu_s).max(0.0);
-    Some(Steady {
-        nr_switches,
-        nr_ticks: whole.nr_ticks.saturating_sub(half.nr_ticks),
-        cpu_s,
-        ns_per_switch: cpu_s * 1e9 / nr_switches as f64,
-        entries_per_switch: entries as f64 / nr_switches as f64,
-    })
+    Ok(BenchResult { steady: whole.beyond(&half), ..whole })
 }
 
 fn render(results: &[BenchResult]) -> String {

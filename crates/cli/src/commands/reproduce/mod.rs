@@ -4,13 +4,11 @@
 //! Each study has a directory of its own below the output, where its runs are stored one by one, so
 //! that the command goes on where it was stopped.
 
-mod page;
 mod show;
 
 use super::progress::{Unavailable, finish_with_failures};
 use super::report::{self, Judged};
-use super::studies::{self, Source};
-use super::sweep::{Begin, Prepared, Settings, stored};
+use super::sweep::{Prepared, settings, stored};
 use super::{results, sim};
 use crate::args::ReproduceArgs;
 use crate::error::{CliError, CliResult};
@@ -19,6 +17,8 @@ use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use schedlab_lab::claims::{ClaimResult, Evidence, judge};
 use schedlab_lab::identity::Program;
+use schedlab_lab::store::{Begin, Settings};
+use schedlab_lab::studies::{self, Source};
 use schedlab_lab::{ExperimentResult, Failure};
 use schedlab_report::StudyPage;
 use schedlab_run::file::AtomicFile;
@@ -37,7 +37,7 @@ struct Reproduced {
 pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
     let sources = sources(&args.studies)?;
     let output = args.verdicts.folder("reproduction");
-    let begin = Begin::of(&args.verdicts);
+    let begin = args.verdicts.begin();
     let mut claims = Vec::new();
     let mut all = Vec::new();
     let mut failures = Vec::new();
@@ -57,7 +57,7 @@ pub fn reproduce(args: &ReproduceArgs, out: &mut Out) -> CliResult<()> {
     write(output, &names, &all, judged, args.plots)?;
     match args.verdicts.json {
         true => out.json(&claims)?,
-        false => show::table(&claims, args.verdicts.details, out)?,
+        false => show::table(&claims, &pages, args.verdicts.details, out)?,
     }
     out.finish_now()?;
     finish_with_failures(&failures, Unavailable::IsSaid)
@@ -110,26 +110,25 @@ fn one(args: &ReproduceArgs, source: Source, folder: &Path, begin: Begin) -> Cli
         quick: args.quick,
         host_repetitions: args.repetitions,
         analysis: args.analysis.thresholds().map(|t| [t.starved_ns, t.wasted_ns]),
-        ..Settings::new(args.seed, &args.lane, &lane)
+        ..settings(args.seed, &args.lane, &lane)
     };
     let study = source.study.clone();
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
     let prepared =
         Prepared::of(source, settings, &Program::this(), &Schedulers::default(), runs_max)?;
-    prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
+    prepared.sweep.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let (results, failures) = stored(&prepared, folder, begin, sim::threads(&args.machine))?;
     let nr_cpus = schedlab_host::allowed_cpus().weight();
-    let lanes: Vec<String> = args.lane.iter().map(|lane| lane.kind().to_string()).collect();
     let evidence = Evidence {
         study: &study.name,
         results: &results,
         nr_cpus,
-        lanes: &lanes,
-        plan: &prepared.plan,
+        lanes: &args.lane,
+        plan: &prepared.sweep.plan,
         failures: &failures,
     };
     let claims = judge(&study.claims, evidence);
-    let page = page::of(&study, &results, nr_cpus);
+    let page = StudyPage::of(&study, &results, nr_cpus);
     Ok(Reproduced { results, failures, claims, page })
 }
 

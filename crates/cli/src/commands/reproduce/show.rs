@@ -5,30 +5,39 @@ use crate::error::CliResult;
 use crate::output::Out;
 use crate::table::{self, digits, duration};
 use comfy_table::Cell;
-use schedlab_lab::claims::{Answer, CheckResult, ClaimResult, Verdict};
+use schedlab_lab::claims::{Answer, CheckResult, ClaimResult, summary};
+use schedlab_report::StudyPage;
 
 /// Longest sentence of a claim in the table, in characters; the report has it whole.
 const TEXT_MAX: usize = 76;
 
-/// Prints every claim with its verdict; with `details` its numbers too.
-pub fn table(claims: &[ClaimResult], details: bool, out: &mut Out) -> CliResult<()> {
-    let mut rows = table::table(&["claim", "verdict", "checks", "what the study says"]);
-    for claim in claims {
-        rows.add_row([
-            Cell::new(&claim.id),
-            Cell::new(claim.verdict.text()),
-            table::number(checks(claim)),
-            Cell::new(shortened(&claim.text)),
-        ]);
+/// Prints every claim with its verdict, study by study; with `details` its numbers too.
+pub fn table(
+    claims: &[ClaimResult],
+    studies: &[StudyPage],
+    details: bool,
+    out: &mut Out,
+) -> CliResult<()> {
+    for study in studies {
+        out.line(format!("{}: {}", study.name, study.title))?;
+        let mut rows = table::table(&["claim", "verdict", "checks", "what the study says"]);
+        for claim in claims.iter().filter(|claim| claim.study == study.name) {
+            rows.add_row([
+                Cell::new(&claim.id),
+                Cell::new(claim.verdict.text()),
+                table::number(checks(claim)),
+                Cell::new(shortened(&claim.text)),
+            ]);
+        }
+        out.line(table::render(&rows))?;
+        out.line("")?;
     }
-    out.line(table::render(&rows))?;
     if details {
         for claim in claims {
-            out.line("")?;
             detail(claim, out)?;
+            out.line("")?;
         }
     }
-    out.line("")?;
     out.line(summary(claims))
 }
 
@@ -53,9 +62,8 @@ fn shortened(text: &str) -> String {
 fn detail(claim: &ClaimResult, out: &mut Out) -> CliResult<()> {
     out.line(format!("{}  {}", claim.id, claim.verdict.text()))?;
     out.line(format!("  {}", claim.text))?;
-    for (head, text) in
-        [("study: ", &claim.numbers), ("remark: ", &claim.remark), ("not told: ", &claim.reason)]
-    {
+    out.line(format!("  finding: {}", claim.finding(show)))?;
+    for (head, text) in [("study: ", &claim.numbers), ("remark: ", &claim.remark)] {
         if !text.is_empty() {
             out.line(format!("  {head}{text}"))?;
         }
@@ -80,7 +88,7 @@ fn detail(claim: &ClaimResult, out: &mut Out) -> CliResult<()> {
 fn place(check: &CheckResult) -> String {
     match &check.scheduler {
         Some(scheduler) => format!("{} {scheduler}", check.lane),
-        None => check.lane.clone(),
+        None => check.lane.to_string(),
     }
 }
 
@@ -99,15 +107,6 @@ fn show(check: &CheckResult, value: f64) -> String {
         true => duration(value.round() as u64),
         false => digits(value),
     }
-}
-
-fn summary(claims: &[ClaimResult]) -> String {
-    let count = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-    let parts: Vec<String> = Verdict::ALL
-        .into_iter()
-        .map(|verdict| format!("{} {}", count(verdict), verdict.text()))
-        .collect();
-    format!("{} claims: {}", claims.len(), parts.join(", "))
 }
 
 #[cfg(test)]

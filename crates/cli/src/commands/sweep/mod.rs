@@ -2,37 +2,30 @@
 //! `schedlab compare EXPERIMENT.toml`: every run of an experiment file, on all CPUs, stored one by
 //! one, and made into tables and figures with intervals.
 //!
-//! `prepare` makes the plan, `folder` guards the directory of results, `manifest` describes a
-//! sweep so that it can be repeated, `repeat` does so, `show` prints tables, `export` writes them.
+//! `prepare` makes the plan and the lanes, `repeat` runs what a manifest describes, `show` prints
+//! tables.
 
-mod export;
-mod folder;
-mod manifest;
 mod prepare;
 mod repeat;
 mod show;
 
-pub use export::NamedTable;
-pub use manifest::Manifest;
+pub use prepare::{Prepared, settings};
 pub use repeat::repeat;
 
 use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::report;
 use super::results::{self, Expectations};
 use crate::args::{CompareArgs, SweepArgs};
-use crate::error::{CliError, CliResult, Exit};
+use crate::error::{CliError, CliResult};
 use crate::output::{Out, say};
-pub use folder::Begin;
-use folder::Folder;
-pub use prepare::{Prepared, Settings};
+use crate::table::counted;
 use schedlab_host::HostLane;
-use schedlab_lab::store::RunLog;
-use schedlab_lab::{ExecuteOptions, ExperimentResult, Failure, execute_some};
-use schedlab_run::Keep;
-use std::io;
-use std::ops::ControlFlow;
+use schedlab_lab::store::{Begin, Folder, LOG_NAME, RunLog, export, held};
+use schedlab_lab::{ExperimentResult, Failure};
+use schedlab_run::LaneError;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Whether the argument names an experiment file.
 pub fn is_experiment(text: &str) -> bool {
@@ -85,7 +78,7 @@ fn refuse_file_options(args: &CompareArgs) -> CliResult<()> {
 pub fn sweep(args: &CompareArgs, path: &str, out: &mut Out) -> CliResult<()> {
     refuse_file_options(args)?;
     let prepared = Prepared::new(args, Path::new(path))?;
-    prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
+    prepared.sweep.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let output = args.sweep.output.clone().unwrap_or_else(|| folder_of(path));
     if args.sweep.dry_run {
         return show::dry_run(&prepared, &output, out);
@@ -95,11 +88,10 @@ pub fn sweep(args: &CompareArgs, path: &str, out: &mut Out) -> CliResult<()> {
         (_, true) => Begin::Resume,
         _ => Begin::Any,
     };
-    let Folder { log, lock: _lock } = Folder::open(&output, &prepared, begin)?;
-    let log = Arc::new(Mutex::new(log));
+    let (log, _lock) = open(&prepared, &output, begin)?;
     let failures = run_missing(&prepared, &log, &output, threads(args))?;
     let mut log = held(&log);
-    let results = load(&prepared, &mut log, &output, false)?;
+    let results = prepared.sweep.load(&mut log, &output, false)?;
     results::warn(results.iter().flat_map(|result| &result.runs));
     finish(&prepared, &mut log, &results, &failures, &output, args)?;
     show::tables(&results, args.json, out)?;
@@ -113,7 +105,7 @@ pub fn sweep(args: &CompareArgs, path: &str, out: &mut Out) -> CliResult<()> {
     out.finish_now()?;
     let finished = finish_with_failures(&failures, Unavailable::IsSaid);
     // A failed check counts most.
-    expectations.check(&prepared.title()).and(finished)
+    expectations.check(&prepared.sweep.title()).and(finished)
 }
 
 /// Runs what `output` does not hold yet of an experiment file, stored run by run, and gives all
@@ -124,14 +116,25 @@ pub fn stored(
     begin: Begin,
     threads: usize,
 ) -> CliResult<(Vec<ExperimentResult>, Vec<Failure>)> {
-    let Folder { log, lock: _lock } = Folder::open(output, prepared, begin)?;
-    let log = Arc::new(Mutex::new(log));
+    let (log, _lock) = open(prepared, output, begin)?;
     let failures = run_missing(prepared, &log, output, threads)?;
     let mut log = held(&log);
-    let results = load(prepared, &mut log, output, true)?;
-    let files = [schedlab_lab::store::LOG_NAME.to_string()];
-    manifest::write(prepared, &mut log, &failures, output, &files)?;
+    let results = prepared.sweep.load(&mut log, output, true)?;
+    prepared.sweep.write_manifest(&mut log, &failures, output, &[LOG_NAME.into()])?;
     Ok((results, failures))
+}
+
+/// Opens the directory of a sweep; nobody else writes it as long as the file lives.
+fn open(prepared: &Prepared, output: &Path, begin: Begin) -> CliResult<(Arc<Mutex<RunLog>>, File)> {
+    let Folder { log, lock } = Folder::open(output, &prepared.sweep, begin)?;
+    if log.nr_damaged() > 0 {
+        say(format!(
+            "warning: damaged in {}: {}; their runs are run again",
+            output.join(LOG_NAME).display(),
+            counted(log.nr_damaged(), "line", "lines")
+        ));
+    }
+    Ok((Arc::new(Mutex::new(log)), lock))
 }
 
 /// `a/b.toml` gives `b.results`.
@@ -144,11 +147,6 @@ fn threads(args: &CompareArgs) -> usize {
     super::sim::threads(&args.machine)
 }
 
-/// A thread that panicked while it held the lock has not left half a line: lines are written whole.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Runs what the log does not hold yet.
 fn run_missing(
     prepared: &Prepared,
@@ -156,46 +154,21 @@ fn run_missing(
     output: &Path,
     threads: usize,
 ) -> CliResult<Vec<Failure>> {
-    let plan = &prepared.plan;
-    let stored: Vec<bool> = {
-        let log = held(log);
-        prepared.keys.iter().map(|key| log.contains(key)).collect()
-    };
-    let nr_stored = stored.iter().filter(|stored| **stored).count();
+    let plan = &prepared.sweep.plan;
+    let nr_stored = prepared.sweep.nr_stored(&held(log));
     prepared.announce(nr_stored, output);
     end_on_signal(log, plan.runs.len(), output);
     let bar = Bar::new(plan);
     bar.skip(nr_stored);
-    let failures = Mutex::new(Vec::new());
-    let broken: Mutex<Option<io::Error>> = Mutex::new(None);
     let host = HostLane;
-    let lanes = prepared.lanes(&host);
-    let options = ExecuteOptions { threads, seed: prepared.settings.seed };
-    execute_some(plan, &lanes, options, &|run| !stored[run], &|run, result| {
-        bar.step(&plan.runs[run], result.as_ref().err());
-        match result {
-            Ok(result) => {
-                if let Err(error) = held(log).append(&prepared.keys[run], &result) {
-                    held(&broken).get_or_insert(error);
-                    return ControlFlow::Break(());
-                }
-            }
-            Err(error) => {
-                let label = plan.runs[run].label();
-                held(&failures).push(Failure { run, label, error });
-            }
-        }
-        ControlFlow::Continue(())
-    });
+    let step = |run: usize, error: Option<&LaneError>| bar.step(&plan.runs[run], error);
+    let failures = prepared.sweep.run_missing(log, &prepared.lanes(&host), threads, &step);
     bar.finish();
-    if let Some(error) = broken.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    failures.map_err(|error| {
         let stored = held(log).len();
         say(format!("{stored} of {} runs are stored in {}", plan.runs.len(), output.display()));
-        return Err(CliError::file("write", &output.join(schedlab_lab::store::LOG_NAME), &error));
-    }
-    let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failures.sort_by_key(|failure| failure.run);
-    Ok(failures)
+        CliError::file("write", &output.join(LOG_NAME), &error)
+    })
 }
 
 /// Exit code of a program that Ctrl-C ended, as a shell tells it.
@@ -232,35 +205,6 @@ struct Written {
 
 static WRITTEN: Mutex<Option<Written>> = Mutex::new(None);
 
-/// Every stored result in the plan's order. Unless `has_tasks`, tasks are dropped where no figure
-/// needs them: a sweep may have a million.
-fn load(
-    prepared: &Prepared,
-    log: &mut RunLog,
-    output: &Path,
-    has_tasks: bool,
-) -> CliResult<Vec<ExperimentResult>> {
-    let path = output.join(schedlab_lab::store::LOG_NAME);
-    let wrong = |what| move |error: io::Error| CliError::file(what, &path, &error);
-    log.sort(prepared.keys.iter().map(String::as_str)).map_err(wrong.clone()("write"))?;
-    let experiments = prepared.plan.experiments.iter().cloned();
-    let mut results: Vec<ExperimentResult> =
-        experiments.map(|experiment| ExperimentResult { experiment, runs: Vec::new() }).collect();
-    for (planned, key) in prepared.plan.runs.iter().zip(&prepared.keys) {
-        if !log.contains(key) {
-            continue;
-        }
-        let mut run = log.read(key).map_err(wrong.clone()("read"))?;
-        let result = &mut results[planned.experiment];
-        let is_needed = has_tasks || planned.request.keep != Keep::NOTHING;
-        if !is_needed && result.experiment.figures.is_empty() {
-            run.measures.tasks = Vec::new();
-        }
-        result.runs.push(run);
-    }
-    Ok(results)
-}
-
 /// Writes everything that is made from the results.
 fn finish(
     prepared: &Prepared,
@@ -270,28 +214,23 @@ fn finish(
     output: &Path,
     args: &CompareArgs,
 ) -> CliResult<()> {
-    let mut files = vec![schedlab_lab::store::LOG_NAME.to_string()];
+    let mut files = vec![LOG_NAME.to_string()];
     if results.iter().all(|result| result.runs.is_empty()) {
         say("no run gave a result: there is nothing to report");
     } else {
         files.extend(export::write(results, output)?);
-        let title = prepared.title();
+        let title = prepared.sweep.title();
         let plots = args.sweep.plots.then(|| output.join("plots"));
         let own = output.join("report.html");
         // The command must not tell the number of threads: equal results, equal report.
-        let command = format!("schedlab compare {}", prepared.file_name());
+        let command = format!("schedlab compare {}", prepared.sweep.source.file_name());
         report::write_by(&own, plots.as_deref(), &title, results, &command)?;
         files.push("report.html".into());
         if let Some(path) = &args.report {
             report::write_by(path, None, &title, results, &command)?;
         }
     }
-    manifest::write(prepared, log, failures, output, &files)?;
+    prepared.sweep.write_manifest(log, failures, output, &files)?;
     say(format!("results: {}", output.display()));
     Ok(())
-}
-
-/// A failure of a check in the repetition of a sweep.
-fn check_failed(text: String, help: &str) -> CliError {
-    CliError::new(Exit::Check, text, help)
 }

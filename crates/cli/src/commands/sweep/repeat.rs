@@ -1,45 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab compare --manifest`: a sweep again, and whether it gives the same.
-//!
-//! A simulated result must be the same to the bit. A measured one cannot be: there the means of the
-//! measures then and now are told, and how far single runs are apart.
 
-use super::manifest::{self, Manifest, ManifestRun};
 use super::prepare::{Prepared, machine_is_default};
-use super::{check_failed, held, refuse, refuse_file_options, threads};
+use super::{refuse, refuse_file_options, threads};
 use crate::args::CompareArgs;
 use crate::commands::progress::Bar;
-use crate::commands::studies::Source;
-use crate::error::{CliError, CliResult};
+use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use crate::table::{self, digits, duration, number};
 use schedlab_host::HostLane;
 use schedlab_lab::identity::Program;
-use schedlab_lab::{ExecuteOptions, execute_some};
-use schedlab_metrics::stats;
+use schedlab_lab::store::Manifest;
+use schedlab_lab::store::repeat::{Repeated, drifts};
+use schedlab_lab::studies::Source;
 use schedlab_run::values;
-use serde::Serialize;
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::sync::Mutex;
 
 /// Runs that a table of differences shows.
 const SHOWN: usize = 20;
-
-/// How the repetition of one run went.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct Comparison {
-    label: String,
-    lane: String,
-    seed: u64,
-    /// Simulated: the sums are equal. Measured: `None`, they never are.
-    is_identical: Option<bool>,
-    /// Measures then and now.
-    measures: BTreeMap<String, [Option<f64>; 2]>,
-    /// Why there is no result now.
-    error: Option<String>,
-}
 
 /// Runs the command.
 pub fn repeat(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
@@ -62,9 +40,14 @@ pub fn repeat(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
         ));
     }
     let prepared = prepare(&then, args.sweep.runs_max as usize)?;
-    let now = run_all(&prepared, threads(args));
-    let compared: Vec<Comparison> =
-        then.runs.iter().zip(now).map(|(then, now)| compare(then, now)).collect();
+    let plan = &prepared.sweep.plan;
+    let bar = Bar::new(plan);
+    let host = HostLane;
+    let lanes = prepared.lanes(&host);
+    let compared = prepared
+        .sweep
+        .repeat(&then, &lanes, threads(args), &|run, error| bar.step(&plan.runs[run], error));
+    bar.finish();
     show(&compared, args.json, out)
 }
 
@@ -80,79 +63,19 @@ fn prepare(then: &Manifest, runs_max: usize) -> CliResult<Prepared> {
     let (made_by, this) = (then.program(), Program::this());
     let prepared =
         Prepared::of(source, settings.clone(), &made_by, &Schedulers::default(), runs_max)?;
-    let is_other_program = made_by != this;
-    if is_other_program {
+    if made_by != this {
         let name = |Program { version, models }| format!("schedlab {version} with models {models}");
         say(format!("note: the results are of {}, this is {}", name(made_by), name(this)));
     }
-    let is_same = prepared.plan_key == then.plan_key;
-    let labels = |index: usize| manifest::entry(&prepared, index, None).label;
-    let names_fit = then.runs.len() == prepared.plan.runs.len()
-        && then.runs.iter().enumerate().all(|(index, run)| run.label == labels(index));
-    let can_be_compared = is_same || (is_other_program && names_fit);
-    if !can_be_compared {
-        return Err(CliError::usage_help(
-            "the runs of the manifest are not those that its text gives",
-            "it was changed, or this program makes other runs of it: nothing can be compared",
-        ));
-    }
+    prepared.sweep.check_repeats(then)?;
     Ok(prepared)
 }
 
-fn run_all(prepared: &Prepared, threads: usize) -> Vec<ManifestRun> {
-    let plan = &prepared.plan;
-    let slots: Vec<Mutex<Option<ManifestRun>>> =
-        plan.runs.iter().map(|_| Mutex::new(None)).collect();
-    let bar = Bar::new(plan);
-    let host = HostLane;
-    let lanes = prepared.lanes(&host);
-    let options = ExecuteOptions { threads, seed: prepared.settings.seed };
-    execute_some(plan, &lanes, options, &|_| true, &|run, result| {
-        bar.step(&plan.runs[run], result.as_ref().err());
-        let error = result.as_ref().err().map(|error| error.text().to_string());
-        let entry = manifest::entry(prepared, run, result.as_ref().ok());
-        *held(&slots[run]) = Some(ManifestRun { error, ..entry });
-        ControlFlow::Continue(())
-    });
-    bar.finish();
-    let not_run = |run| ManifestRun {
-        error: Some("its thread ended before it did".into()),
-        ..manifest::entry(prepared, run, None)
-    };
-    let taken = slots
-        .iter()
-        .enumerate()
-        .map(|(run, slot)| held(slot).take().unwrap_or_else(|| not_run(run)));
-    taken.collect()
-}
-
-fn compare(then: &ManifestRun, now: ManifestRun) -> Comparison {
-    let is_identical = (then.lane == "sim").then(|| {
-        then.result_sha256 == now.result_sha256 && (then.error.is_some() == now.error.is_some())
-    });
-    let names = then.measures.keys().chain(now.measures.keys());
-    let measures = names
-        .map(|name| {
-            let values = [then.measures.get(name).copied(), now.measures.get(name).copied()];
-            (name.clone(), values)
-        })
-        .collect();
-    Comparison {
-        label: now.label,
-        lane: now.lane,
-        seed: now.seed,
-        is_identical,
-        measures,
-        error: now.error,
-    }
-}
-
-fn show(compared: &[Comparison], json: bool, out: &mut Out) -> CliResult<()> {
+fn show(compared: &[Repeated], json: bool, out: &mut Out) -> CliResult<()> {
     let simulated = compared.iter().filter(|one| one.is_identical.is_some()).count();
     let identical = compared.iter().filter(|one| one.is_identical == Some(true)).count();
-    let measured: Vec<&Comparison> =
-        compared.iter().filter(|one| one.is_identical.is_none()).collect();
-    let differing: Vec<&Comparison> =
+    let is_measured = compared.iter().any(|one| one.is_identical.is_none());
+    let differing: Vec<&Repeated> =
         compared.iter().filter(|one| one.is_identical == Some(false)).collect();
     if json {
         out.json(&compared)?;
@@ -163,15 +86,16 @@ fn show(compared: &[Comparison], json: bool, out: &mut Out) -> CliResult<()> {
         if !differing.is_empty() {
             out.line(differences(&differing))?;
         }
-        if !measured.is_empty() {
-            out.line(measured_table(&measured))?;
+        if is_measured {
+            out.line(measured_table(compared))?;
         }
     }
     out.finish_now()?;
     if differing.is_empty() {
         return Ok(());
     }
-    Err(check_failed(
+    Err(CliError::new(
+        Exit::Check,
         format!("{} of {simulated} simulated results are not what they were", differing.len()),
         "equal version, text, settings and seed must give equal results: if the version is the \
          same, please report it",
@@ -182,7 +106,7 @@ fn value_of(measure: &str, value: f64) -> String {
     if values::is_time(measure) { duration(value.round().max(0.0) as u64) } else { digits(value) }
 }
 
-fn differences(differing: &[&Comparison]) -> String {
+fn differences(differing: &[&Repeated]) -> String {
     let mut rows = table::table(&["run", "seed", "measure", "then", "now"]);
     for one in differing.iter().take(SHOWN) {
         let show = |name: &str, value: Option<f64>| {
@@ -208,8 +132,8 @@ fn differences(differing: &[&Comparison]) -> String {
 }
 
 /// Means then and now, and the distance of single runs.
-fn measured_table(measured: &[&Comparison]) -> String {
-    let failed = measured.iter().filter(|one| one.error.is_some()).count();
+fn measured_table(compared: &[Repeated]) -> String {
+    let failed = compared.iter().filter(|one| one.is_identical.is_none() && one.error.is_some());
     let mut rows = table::table(&[
         "measured",
         "runs",
@@ -219,28 +143,20 @@ fn measured_table(measured: &[&Comparison]) -> String {
         "run to run, median",
         "most",
     ]);
-    let mut pairs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
-    for (name, values) in measured.iter().flat_map(|one| &one.measures) {
-        if let [Some(then), Some(now)] = values {
-            pairs.entry(name).or_default().push((*then, *now));
-        }
-    }
-    for (name, pairs) in pairs {
-        let then: Vec<f64> = pairs.iter().map(|(then, _)| *then).collect();
-        let now: Vec<f64> = pairs.iter().map(|(_, now)| *now).collect();
-        let apart: Vec<f64> = pairs.iter().map(|(then, now)| relative(*then, *now).abs()).collect();
-        let most = apart.iter().copied().fold(0.0, f64::max);
+    for drift in drifts(compared) {
+        let [then, now] = drift.means.map(|mean| number(value_of(&drift.measure, mean)));
+        let [median, most] = drift.apart.map(|apart| number(table::percent(apart)));
         rows.add_row([
-            comfy_table::Cell::new(name),
-            number(pairs.len()),
-            number(value_of(name, stats::mean(&then))),
-            number(value_of(name, stats::mean(&now))),
-            number(format!("{:+.1} %", 100.0 * relative(stats::mean(&then), stats::mean(&now)))),
-            number(table::percent(stats::median(&apart))),
-            number(table::percent(most)),
+            comfy_table::Cell::new(&drift.measure),
+            number(drift.nr_runs),
+            then,
+            now,
+            number(format!("{:+.1} %", 100.0 * drift.difference)),
+            median,
+            most,
         ]);
     }
-    let without = match failed {
+    let without = match failed.count() {
         0 => String::new(),
         count => {
             let runs = table::counted(count as u64, "measured run", "measured runs");
@@ -248,9 +164,4 @@ fn measured_table(measured: &[&Comparison]) -> String {
         }
     };
     format!("{}{without}", table::render(&rows))
-}
-
-/// How far `now` is from `then`, as a part of `then`.
-fn relative(then: f64, now: f64) -> f64 {
-    if then == now { 0.0 } else { (now - then) / then.abs().max(f64::MIN_POSITIVE) }
 }

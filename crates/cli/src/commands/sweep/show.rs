@@ -2,28 +2,28 @@
 //! Tables of a sweep on the terminal and as JSON; the list of a dry run.
 
 use super::prepare::Prepared;
-use crate::commands::sweep::export;
 use crate::error::CliResult;
 use crate::output::{Out, say};
 use crate::table::{self, digits, duration, number};
 use comfy_table::Cell;
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::published::{ComparedRow, Comparison, Pair, typical_factor};
-use schedlab_lab::store::RunLog;
+use schedlab_lab::store::{LOG_NAME, RunLog, export};
 use schedlab_lab::view::{CellValue, Estimate, METHOD, Table};
 use schedlab_run::values;
 use std::path::Path;
 
 /// Lists the runs, with what is stored of them.
 pub fn dry_run(prepared: &Prepared, output: &Path, out: &mut Out) -> CliResult<()> {
-    let log = output.join(schedlab_lab::store::LOG_NAME);
+    let log = output.join(LOG_NAME);
     // Only looked at: a dry run makes no directory.
     let log = if log.exists() { RunLog::open(output).ok() } else { None };
     let mut stored = 0;
-    for (run, key) in prepared.plan.runs.iter().zip(&prepared.keys) {
+    let sweep = &prepared.sweep;
+    for (run, key) in sweep.plan.runs.iter().zip(&sweep.keys) {
         let is_stored = log.as_ref().is_some_and(|log| log.contains(key));
         stored += u64::from(is_stored);
-        let experiment = &prepared.plan.experiments[run.experiment].name;
+        let experiment = &sweep.plan.experiments[run.experiment].name;
         let mark = if is_stored { "  (stored)" } else { "" };
         out.line(format!("{experiment}: {} seed={}{mark}", run.label(), run.request.seed))?;
     }

@@ -10,28 +10,24 @@ mod show;
 use super::progress::{Unavailable, finish_with_failures};
 use super::report;
 use super::results;
-use super::studies::{self, SCHEMA_HELP_VALIDATION, Source};
-use super::sweep::{Begin, Prepared, Settings, stored};
-use crate::args::{LaneArg, VerdictArgs};
+use super::sweep::{Prepared, settings, stored};
+use crate::args::{VerdictArgs, lane};
 use crate::error::{CliError, CliResult, Exit};
-use crate::input;
 use crate::output::{Out, say};
 use crate::schedulers::Schedulers;
 use clap::Args;
 use schedlab_lab::ExperimentResult;
+use schedlab_lab::document::placed;
 use schedlab_lab::identity::Program;
 use schedlab_lab::plan::Note;
+use schedlab_lab::store::Settings;
+use schedlab_lab::studies::{SCHEMA_HELP_VALIDATION, STUDY_BYTES_MAX, Source, VALIDATION};
 use schedlab_lab::validate::{Validation, ValidationResult, Verdict, Wanted, judge};
-use schedlab_run::StudyError;
+use schedlab_run::file::read_text;
 use schedlab_run::file::write_whole;
+use schedlab_run::{LaneKind, StudyError};
 use schedlab_sim::{SimLane, Watchdog};
 use std::path::{Path, PathBuf};
-
-/// The validation that comes with the program.
-const BUILT_IN: &str = include_str!("../../../../../studies/validate.toml");
-
-/// Largest validation file.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Examples below the long help.
 pub const EXAMPLES: &str = "Examples:
@@ -40,33 +36,33 @@ pub const EXAMPLES: &str = "Examples:
   schedlab validate --json | jq '.comparisons[] | select(.kernel == \"6.12\") | .metrics'
   schedlab validate my-validation.toml
 
-Runs on real kernels in guests with counted time (lane vm) and on this machine's (lane host). The
-same command goes on where it was stopped. Exit code 1 if a model is outside of a tolerance, which
-are named, or if a metric accepts a model that is wrong on purpose.";
+Kernels run in guests with counted time (lane vm) and on this machine (lane host). The same command
+resumes where it was stopped. Exit code 1 if a model is outside a tolerance, or if a metric accepts
+a model that is wrong on purpose; the output names both.";
 
 /// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
-    /// A validation file (`schedlab schema validation`); without it the built-in one.
+    /// Validation file (`schedlab schema validation`) [default: the built-in one]
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Only kernels in these lanes, separated by commas: vm, host.
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub lane: Vec<LaneArg>,
-    /// Only these kernels, separated by commas.
+    /// Validate only against kernels in these lanes: vm, host
+    #[arg(long, value_parser = lane(), value_delimiter = ',')]
+    pub lane: Vec<LaneKind>,
+    /// Validate only against these kernels, separated by commas
     #[arg(long, value_delimiter = ',', value_name = "SERIES")]
     pub kernel: Vec<String>,
-    /// Without the kernels and workloads that the file leaves out of a quick look.
+    /// Omit the kernels and workloads that the file marks as slow
     #[arg(long)]
     pub quick: bool,
-    /// Runs of each kernel instead of the file's, 5 or more.
+    /// Runs of each kernel, 5 or more [default: as the file says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(5..=1000))]
     pub repetitions: Option<u32>,
     /// What becomes of the verdicts.
     #[command(flatten)]
     pub verdicts: VerdictArgs,
-    /// Threads to simulate on, all CPUs if nothing is said; the results do not depend on it.
-    #[arg(long, short = 'j', visible_alias = "jobs", value_name = "N",
+    /// Threads to simulate on [default: one for each CPU]
+    #[arg(long, short = 'j', hide_short_help = true, visible_alias = "jobs", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 }
@@ -74,10 +70,10 @@ pub struct ValidateArgs {
 /// Runs the command.
 pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     let (name, text) = match &args.file {
-        None => ("validate.toml".to_string(), BUILT_IN.to_string()),
-        Some(path) => (path.display().to_string(), input::read_text(path, FILE_BYTES_MAX)?),
+        None => ("validate.toml".to_string(), VALIDATION.to_string()),
+        Some(path) => (path.display().to_string(), read_text(path, STUDY_BYTES_MAX)?),
     };
-    let wrong = |error: StudyError| studies::placed(&name, &text, error, SCHEMA_HELP_VALIDATION);
+    let wrong = |error: StudyError| placed(&name, &text, error, SCHEMA_HELP_VALIDATION);
     let validation = Validation::parse(&text).map_err(wrong)?;
     let wanted = wanted(args)?;
     let made = validation.study(&wanted).map_err(wrong)?;
@@ -86,14 +82,14 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
     let this_machine = || host::model(output, args.verdicts.fresh, repetitions);
     let source = Source::validation(&name, text.clone(), &made, this_machine)?;
     let prepared = prepare(source, wanted)?;
-    prepared.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
-    let begin = Begin::of(&args.verdicts);
+    prepared.sweep.plan.notes.iter().for_each(|note| say(format!("note: {note}")));
     let threads = || std::thread::available_parallelism().map_or(1, |count| count.get());
     let threads = args.threads.map_or_else(threads, usize::from);
-    let (results, failures) = stored(&prepared, &output.join("runs"), begin, threads)?;
+    let (results, failures) =
+        stored(&prepared, &output.join("runs"), args.verdicts.begin(), threads)?;
     results::warn(results.iter().flat_map(|result| &result.runs));
     let mut found = judge(&validation, &made, &results);
-    let notes = prepared.plan.notes.iter().map(Note::to_string);
+    let notes = prepared.sweep.plan.notes.iter().map(Note::to_string);
     found.missing.splice(made.missing.len()..made.missing.len(), notes);
     found.missing.dedup();
     write(output, &validation, &found, &results)?;
@@ -107,7 +103,7 @@ pub fn validate(args: &ValidateArgs, out: &mut Out) -> CliResult<()> {
 }
 
 fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
-    if args.lane.contains(&LaneArg::Sim) {
+    if args.lane.contains(&LaneKind::Sim) {
         return Err(CliError::usage_help(
             "--lane sim: the models are simulated in any case",
             "name where the kernels run: vm, host",
@@ -115,7 +111,7 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
     }
     let cpus = schedlab_host::allowed_cpus();
     Ok(Wanted {
-        lanes: args.lane.iter().map(|lane| lane.kind().name().into()).collect(),
+        lanes: args.lane.clone(),
         kernels: args.kernel.clone(),
         quick: args.quick,
         repetitions: args.repetitions,
@@ -125,8 +121,8 @@ fn wanted(args: &ValidateArgs) -> CliResult<Wanted> {
 
 fn prepare(source: Source, wanted: Wanted) -> CliResult<Prepared> {
     // Wrong models may starve tasks: that is for the metrics to say.
-    let lane = SimLane { watchdog: Watchdog::Off, ..SimLane::default() };
-    let settings = Settings { validation: Some(wanted), ..Settings::new(1, &[], &lane) };
+    let lane = SimLane { watchdog: Watchdog::Off, charges_textbooks: true, ..SimLane::default() };
+    let settings = Settings { validation: Some(wanted), ..settings(1, &[], &lane) };
     let runs_max = schedlab_lab::plan::RUNS_MAX_DEFAULT;
     Prepared::of(source, settings, &Program::this(), &Schedulers::default(), runs_max)
 }
@@ -183,31 +179,36 @@ fn finish(found: &ValidationResult) -> CliResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machines;
+    use schedlab_lab::studies::Machines as _;
 
     #[test]
     fn the_built_in_validation_can_be_planned() {
-        let validation = Validation::parse(BUILT_IN).unwrap();
+        let validation = Validation::parse(VALIDATION).unwrap();
         for quick in [false, true] {
             let wanted = Wanted {
                 quick,
                 host_release: Some("6.18.5".into()),
-                lanes: vec!["host".into()],
+                lanes: vec![LaneKind::Host],
                 ..Wanted::default()
             };
             let made = validation.study(&wanted).unwrap();
-            let this_machine = || Ok(serde_json::to_string(&crate::machine::host()?).unwrap());
-            let text = BUILT_IN.to_string();
+            let this_machine = || Machines.this_machine();
+            let text = VALIDATION.to_string();
             let source = Source::validation("validate.toml", text, &made, this_machine).unwrap();
             let again = Source::of_manifest(
                 "validate.toml",
-                BUILT_IN.into(),
+                VALIDATION.into(),
                 source.files(),
                 Some(&wanted),
             );
             let prepared = prepare(source, wanted.clone()).unwrap();
-            assert_eq!(prepare(again.unwrap(), wanted).unwrap().plan_key, prepared.plan_key);
-            assert!(prepared.plan.runs.len() > 50, "{}", prepared.plan.runs.len());
-            for run in &prepared.plan.runs {
+            assert_eq!(
+                prepare(again.unwrap(), wanted).unwrap().sweep.plan_key,
+                prepared.sweep.plan_key
+            );
+            assert!(prepared.sweep.plan.runs.len() > 50, "{}", prepared.sweep.plan.runs.len());
+            for run in &prepared.sweep.plan.runs {
                 run.request.workload.check(run.request.cpus.weight()).unwrap();
             }
         }

@@ -10,6 +10,7 @@ use schedlab_lab::validate::{
     Comparison, ControlResult, Metric, MetricResult, SweepResult, UnitResult, Validation,
     ValidationResult, Verdict,
 };
+use schedlab_run::LaneKind;
 use std::fmt::Write as _;
 
 /// What stands behind a deviation, by verdict.
@@ -17,7 +18,7 @@ const fn mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Within => "",
         Verdict::Outside => " !",
-        Verdict::CannotBeTold => " ?",
+        Verdict::Inconclusive => " ?",
         Verdict::DoesNotDiscriminate => " ~",
     }
 }
@@ -59,7 +60,9 @@ pub fn terminal(found: &ValidationResult, details: bool, out: &mut Out) -> CliRe
         rows.add_row(cells);
     }
     out.line(table::render(&rows))?;
-    out.line("! outside of the tolerance, ? cannot be told, ~ tells no right model from a wrong")?;
+    out.line(
+        "! outside the tolerance, ? inconclusive, ~ does not tell a right model from a wrong one",
+    )?;
     if details {
         for comparison in &found.comparisons {
             detail(comparison, out)?;
@@ -202,8 +205,8 @@ fn controls_by_model(found: &ValidationResult) -> Vec<String> {
         let key = format!("| {model} | {workload} | {} |", metric.label());
         let accepted = if control.is_rejected { "" } else { " (accepted)" };
         let off = metric.deviation_text(control.deviation);
-        let place = match lane.as_str() {
-            "vm" => kernel.clone(),
+        let place = match lane {
+            LaneKind::Vm => kernel.clone(),
             _ => format!("{kernel} {lane} {nr_cpus}"),
         };
         let value = format!("{place}: {off}{accepted}");

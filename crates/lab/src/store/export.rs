@@ -6,10 +6,9 @@
 //! `workload`, `cpus`, `seed`, `repetition`, every other parameter, `measure`, `unit`, `value`. A
 //! measure that a run does not have has no line.
 
-use crate::error::{CliError, CliResult};
-use schedlab_lab::ExperimentResult;
-use schedlab_lab::view::{Estimate, Table};
-use schedlab_run::file::AtomicFile;
+use crate::ExperimentResult;
+use crate::view::{Estimate, Table};
+use schedlab_run::file::{AtomicFile, FileError};
 use schedlab_run::{RunResult, values};
 use schedlab_trace::export::csv::quoted;
 use schedlab_trace::parquet_table::{Column, ColumnKind, TableWriter};
@@ -47,23 +46,26 @@ pub fn tables(results: &[ExperimentResult]) -> Vec<NamedTable> {
 }
 
 /// Writes the files and gives their names.
-pub fn write(results: &[ExperimentResult], folder: &Path) -> CliResult<Vec<String>> {
+pub fn write(results: &[ExperimentResult], folder: &Path) -> Result<Vec<String>, FileError> {
     let names = ["results.csv", "results.parquet", "tables.csv"];
     let long = Long::new(results);
     csv(&folder.join(names[0]), |file| long.write_csv(file))?;
     let path = folder.join(names[1]);
-    let file = long
-        .write_parquet(AtomicFile::create(&path)?)
-        .map_err(|error| CliError::file("write", &path, &error))?;
+    let file = long.write_parquet(AtomicFile::create(&path)?).map_err(|source| FileError {
+        what: "write",
+        path,
+        source,
+    })?;
     file.commit()?;
     csv(&folder.join(names[2]), |file| write_tables(&tables(results), file))?;
     Ok(names.map(String::from).to_vec())
 }
 
-fn csv(path: &Path, write: impl Fn(&mut AtomicFile) -> io::Result<()>) -> CliResult<()> {
+fn csv(path: &Path, write: impl Fn(&mut AtomicFile) -> io::Result<()>) -> Result<(), FileError> {
     let mut file = AtomicFile::create(path)?;
-    write(&mut file).map_err(|error| CliError::file("write", path, &error))?;
-    Ok(file.commit()?)
+    let written = write(&mut file);
+    written.map_err(|source| FileError { what: "write", path: path.into(), source })?;
+    file.commit()
 }
 
 /// Every run's values, one a line.
@@ -101,7 +103,7 @@ impl<'r> Long<'r> {
         Head {
             texts: [
                 experiment.into(),
-                run.lane.clone(),
+                run.lane.to_string(),
                 values::scheduler_label(run),
                 run.workload.clone(),
             ],

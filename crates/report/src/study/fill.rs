@@ -1,33 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The page of a study in the report: its own figures and tables filled with the runs, and a figure
+//! What the page of a study holds: its own figures and tables filled with the runs, and a figure
 //! for each experiment that has published values.
 
+use super::StudyPage;
 use schedlab_lab::redrawn::{self, Drawn};
 use schedlab_lab::{ExperimentResult, Study};
-use schedlab_report::StudyPage;
 use std::collections::BTreeSet;
 
-/// The page of `study`.
-pub fn of(study: &Study, results: &[ExperimentResult], nr_cpus: u32) -> StudyPage {
-    let own = study.figures.iter();
-    let own = own.map(|spec| {
-        let drawn = redrawn::figure(&study.name, spec, results, nr_cpus);
-        with_changes(drawn, study, &spec.experiment.values(), results)
-    });
-    // A figure of the study's own that has the original's values makes theirs superfluous.
-    let is_drawn = |result: &&ExperimentResult| {
-        let mut with = study.figures.iter().filter(|figure| figure.original.is_some());
-        with.any(|figure| figure.experiment.values().contains(&result.experiment.name))
-    };
-    let published = results.iter().filter(|result| !is_drawn(result));
-    let published = published.filter_map(|result| published_figure(study, result));
-    let tables = study.tables.iter();
-    StudyPage {
-        name: study.name.clone(),
-        title: study.title.trim().into(),
-        text: study.text.trim().into(),
-        figures: own.chain(published).collect(),
-        tables: tables.map(|spec| redrawn::table(&study.name, spec, results, nr_cpus)).collect(),
+impl StudyPage {
+    /// The page of `study`, from the results of its experiments on a machine of `nr_cpus` CPUs.
+    pub fn of(study: &Study, results: &[ExperimentResult], nr_cpus: u32) -> Self {
+        let own = study.figures.iter();
+        let own = own.map(|spec| {
+            let drawn = redrawn::figure(&study.name, spec, results, nr_cpus);
+            with_changes(drawn, study, &spec.experiment.values(), results)
+        });
+        // A figure of the study's own that has the original's values makes theirs superfluous.
+        let is_drawn = |result: &&ExperimentResult| {
+            let mut with = study.figures.iter().filter(|figure| figure.published.is_some());
+            with.any(|figure| figure.experiment.values().contains(&result.experiment.name))
+        };
+        let published = results.iter().filter(|result| !is_drawn(result));
+        let published = published.filter_map(|result| published_figure(study, result));
+        let tables = study.tables.iter();
+        Self {
+            name: study.name.clone(),
+            title: study.title.trim().into(),
+            text: study.text.trim().into(),
+            figures: own.chain(published).collect(),
+            tables: tables
+                .map(|spec| redrawn::table(&study.name, spec, results, nr_cpus))
+                .collect(),
+        }
     }
 }
 
@@ -89,13 +93,14 @@ mod tests {
 
     fn text(bytes: &str) -> String {
         let study = Study::parse(STUDY).unwrap();
-        let mut run = RunResult { lane: "sim".into(), ..RunResult::default() };
+        let mut run =
+            RunResult { lane: schedlab_run::LaneKind::Sim.into(), ..RunResult::default() };
         run.parameters.insert("bytes".into(), bytes.into());
         let experiment = schedlab_lab::Experiment::default();
         let mut result = ExperimentResult { experiment, runs: vec![run] };
         result.experiment.name = "io".into();
         result.experiment.study = "S9".into();
-        of(&study, &[result], 1).figures[0].text.clone()
+        StudyPage::of(&study, &[result], 1).figures[0].text.clone()
     }
 
     #[test]

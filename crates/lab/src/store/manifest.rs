@@ -4,15 +4,13 @@
 //! It needs no other file: the texts of the experiment and of the workload files stand in it. It
 //! holds no date and no number of threads, so that equal sweeps have equal manifests.
 
-use super::prepare::{Prepared, Settings};
-use crate::error::{CliError, CliResult};
-use crate::input;
-use schedlab_lab::identity::{Program, result_sum};
-use schedlab_lab::store::RunLog;
-use schedlab_lab::{Failure, View};
-use schedlab_run::file::AtomicFile;
+use super::log::RunLog;
+use super::sweep::{Settings, Sweep};
+use crate::identity::{Program, result_sum};
+use crate::{Failure, LabError, View};
+use schedlab_run::file::{AtomicFile, FileError, read_text};
 use schedlab_run::sha::sha256;
-use schedlab_run::{RunResult, values};
+use schedlab_run::{LaneKind, RunResult, values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,7 +31,7 @@ pub struct ManifestRun {
     /// Experiment, lane, scheduler, workload and parameters, for people.
     pub label: String,
     /// `sim` or `host`.
-    pub lane: String,
+    pub lane: LaneKind,
     /// Seed.
     pub seed: u64,
     /// SHA-256 of all that determines the run.
@@ -80,18 +78,19 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    fn of(prepared: &Prepared) -> Self {
+    /// That of a sweep that begins.
+    pub fn of(sweep: &Sweep) -> Self {
         let Program { version, models } = Program::this();
         Self {
             schema_version: SCHEMA_VERSION,
             schedlab_version: version,
             models,
-            experiment_file: prepared.file_name(),
-            experiment_text: prepared.source.text.clone(),
-            workload_files: prepared.source.files(),
-            settings: prepared.settings.clone(),
-            plan_key: prepared.plan_key.clone(),
-            nr_runs: prepared.plan.runs.len() as u64,
+            experiment_file: sweep.source.file_name(),
+            experiment_text: sweep.source.text.clone(),
+            workload_files: sweep.source.files(),
+            settings: sweep.settings.clone(),
+            plan_key: sweep.plan_key.clone(),
+            nr_runs: sweep.plan.runs.len() as u64,
             is_complete: false,
             runs: Vec::new(),
             files: BTreeMap::new(),
@@ -104,7 +103,7 @@ impl Manifest {
     }
 
     /// Reads the manifest of a directory, if it has one.
-    pub fn read_from(folder: &Path) -> CliResult<Option<Self>> {
+    pub fn read_from(folder: &Path) -> Result<Option<Self>, LabError> {
         let path = folder.join(MANIFEST_NAME);
         if !path.exists() {
             return Ok(None);
@@ -113,10 +112,10 @@ impl Manifest {
     }
 
     /// Reads a manifest.
-    pub fn read(path: &Path) -> CliResult<Self> {
-        let text = input::read_text(path, FILE_BYTES_MAX)?;
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let text = read_text(path, FILE_BYTES_MAX)?;
         let wrong = |what: String| {
-            CliError::usage_help(
+            LabError::refused(
                 format!("{} is no manifest of a sweep: {what}", path.display()),
                 "`schedlab compare EXPERIMENT.toml` writes one; --fresh begins anew",
             )
@@ -132,70 +131,64 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn write(&self, folder: &Path) -> CliResult<()> {
+    /// Writes it into a directory.
+    pub fn write(&self, folder: &Path) -> Result<(), FileError> {
         let path = folder.join(MANIFEST_NAME);
         let mut file = AtomicFile::create(&path)?;
         let written = serde_json::to_writer_pretty(&mut file, self)
             .map_err(std::io::Error::from)
             .and_then(|()| file.write_all(b"\n"));
-        written.map_err(|error| CliError::file("write", &path, &error))?;
-        Ok(file.commit()?)
+        written.map_err(|source| FileError { what: "write", path, source })?;
+        file.commit()
     }
 }
 
-/// The manifest of a sweep that begins.
-pub fn begin(prepared: &Prepared, folder: &Path) -> CliResult<()> {
-    Manifest::of(prepared).write(folder)
-}
-
 /// The view's measures that a run has.
-pub fn measures(view: Option<&View>, run: &RunResult) -> BTreeMap<String, f64> {
+fn measures(view: Option<&View>, run: &RunResult) -> BTreeMap<String, f64> {
     let wanted = view.cloned().unwrap_or_default().measures();
     let all = values::run_values(run).into_iter();
     all.filter(|(name, _)| wanted.contains(name)).filter_map(|(n, v)| Some((n, v?))).collect()
 }
 
-/// What a manifest says of run number `index`, whose result is `run`.
-pub fn entry(prepared: &Prepared, index: usize, run: Option<&RunResult>) -> ManifestRun {
-    let planned = &prepared.plan.runs[index];
-    let experiment = &prepared.plan.experiments[planned.experiment];
-    ManifestRun {
-        label: format!("{}: {}", experiment.name, planned.label()),
-        lane: planned.lane.to_string(),
-        seed: planned.request.seed,
-        key: prepared.keys[index].clone(),
-        result_sha256: run.map(result_sum),
-        measures: run.map_or_else(BTreeMap::new, |run| measures(experiment.view.as_ref(), run)),
-        error: None,
+impl Sweep {
+    /// What a manifest says of run number `index`, whose result is `run`.
+    pub fn entry(&self, index: usize, run: Option<&RunResult>) -> ManifestRun {
+        let planned = &self.plan.runs[index];
+        let experiment = &self.plan.experiments[planned.experiment];
+        ManifestRun {
+            label: format!("{}: {}", experiment.name, planned.label()),
+            lane: planned.lane,
+            seed: planned.request.seed,
+            key: self.keys[index].clone(),
+            result_sha256: run.map(result_sum),
+            measures: run.map_or_else(BTreeMap::new, |run| measures(experiment.view.as_ref(), run)),
+            error: None,
+        }
     }
-}
 
-/// The manifest of a sweep whose runs were all tried.
-pub fn write(
-    prepared: &Prepared,
-    log: &mut RunLog,
-    failures: &[Failure],
-    folder: &Path,
-    files: &[String],
-) -> CliResult<()> {
-    let mut manifest = Manifest { is_complete: true, ..Manifest::of(prepared) };
-    for (index, key) in prepared.keys.iter().enumerate() {
-        let run = if log.contains(key) {
-            Some(
-                log.read(key)
-                    .map_err(|error| CliError::file("read the runs in", folder, &error))?,
-            )
-        } else {
-            None
-        };
-        let failure = failures.iter().find(|failure| failure.run == index);
-        let error = failure.map(|failure| failure.error.text().to_string());
-        manifest.runs.push(ManifestRun { error, ..entry(prepared, index, run.as_ref()) });
+    /// Writes the manifest after every run was tried; `files` are those beside it.
+    pub fn write_manifest(
+        &self,
+        log: &mut RunLog,
+        failures: &[Failure],
+        folder: &Path,
+        files: &[String],
+    ) -> Result<(), LabError> {
+        let mut manifest = Manifest { is_complete: true, ..Manifest::of(self) };
+        for (index, key) in self.keys.iter().enumerate() {
+            let wrong =
+                |source| FileError { what: "read the runs in", path: folder.into(), source };
+            let run = if log.contains(key) { Some(log.read(key).map_err(wrong)?) } else { None };
+            let failure = failures.iter().find(|failure| failure.run == index);
+            let error = failure.map(|failure| failure.error.text().to_string());
+            manifest.runs.push(ManifestRun { error, ..self.entry(index, run.as_ref()) });
+        }
+        for name in files {
+            let path = folder.join(name);
+            let bytes =
+                std::fs::read(&path).map_err(|source| FileError { what: "read", path, source })?;
+            manifest.files.insert(name.clone(), sha256(&bytes));
+        }
+        Ok(manifest.write(folder)?)
     }
-    for name in files {
-        let path = folder.join(name);
-        let bytes = std::fs::read(&path).map_err(|e| CliError::file("read", &path, &e))?;
-        manifest.files.insert(name.clone(), sha256(&bytes));
-    }
-    manifest.write(folder)
 }

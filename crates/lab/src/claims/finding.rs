@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What came of a claim, in one sentence, and of all claims, in one line.
+
+use super::{Answer, CheckResult, ClaimResult, Verdict};
+
+impl ClaimResult {
+    /// Checks with this answer.
+    fn count(&self, answer: Answer) -> usize {
+        self.checks.iter().filter(|check| check.answer == answer).count()
+    }
+
+    /// Whether some checks hold and others fail. A claim that partly holds otherwise is incomplete:
+    /// its other checks are inconclusive.
+    pub fn is_mixed(&self) -> bool {
+        self.verdict == Verdict::PartlyHolds && self.count(Answer::Fails) > 0
+    }
+
+    /// The finding in one sentence: how many checks hold, and the number that decides. `show`
+    /// writes a number of a check, with its unit.
+    pub fn finding(&self, show: impl Fn(&CheckResult, f64) -> String) -> String {
+        let number = |check: &CheckResult| {
+            let place = check.scheduler.as_deref().unwrap_or(check.lane.name());
+            let found = check.found.map_or_else(|| "unknown".into(), |value| show(check, value));
+            format!("{} is {found} under {place}", check.what)
+        };
+        let first = |answer| self.checks.iter().find(|check| check.answer == answer);
+        let wanted =
+            |check: &CheckResult| format!("{}, and should be {}", number(check), check.holds);
+        let (all, holds) = (self.checks.len(), self.count(Answer::Holds));
+        match (first(Answer::Holds), first(Answer::Fails)) {
+            (Some(check), None) if holds == all => {
+                let study = check.published.map(|value| show(check, value));
+                let study = study.map_or_else(String::new, |value| format!(" (study: {value})"));
+                match all {
+                    1 => format!("{}{study}.", number(check)),
+                    _ => format!("All {all} checks hold: {}{study}.", number(check)),
+                }
+            }
+            (Some(_), Some(fails)) => {
+                format!("{holds} of {all} checks hold, but {}.", wanted(fails))
+            }
+            (Some(_), None) => {
+                format!(
+                    "{holds} of {all} checks hold, the others are inconclusive: {}.",
+                    self.reason
+                )
+            }
+            (None, Some(fails)) => format!("No check holds: {}.", wanted(fails)),
+            (None, None) => format!("Inconclusive: {}.", self.reason),
+        }
+    }
+}
+
+/// How many claims have which verdict: `5 claims: 1 HOLDS, 2 PARTLY HOLDS (1 mixed, 1 incomplete),
+/// 1 FAILS, 1 INCONCLUSIVE`.
+pub fn summary(claims: &[ClaimResult]) -> String {
+    let of = |verdict| claims.iter().filter(move |claim| claim.verdict == verdict);
+    let part = |verdict: Verdict| {
+        let count = of(verdict).count();
+        let mixed = of(verdict).filter(|claim| claim.is_mixed()).count();
+        match verdict {
+            Verdict::PartlyHolds if count > 0 => {
+                format!("{count} {} ({mixed} mixed, {} incomplete)", verdict.text(), count - mixed)
+            }
+            _ => format!("{count} {}", verdict.text()),
+        }
+    };
+    let parts: Vec<String> = Verdict::ALL.into_iter().map(part).collect();
+    format!("{} claims: {}", claims.len(), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_run::LaneKind;
+
+    fn check(answer: Answer) -> CheckResult {
+        CheckResult {
+            what: "turnaround".into(),
+            lane: LaneKind::Sim,
+            scheduler: Some("rr".into()),
+            value: "x".into(),
+            published: Some(2.0),
+            holds: "1 .. 3".into(),
+            why: String::new(),
+            found: Some(4.0),
+            ci95: None,
+            is_exact: true,
+            is_time: false,
+            nr_runs: 1,
+            answer,
+            reason: None,
+        }
+    }
+
+    fn claim(verdict: Verdict, answers: &[Answer]) -> ClaimResult {
+        ClaimResult {
+            study: "T".into(),
+            id: "T-1".into(),
+            text: String::new(),
+            numbers: String::new(),
+            remark: String::new(),
+            verdict,
+            reason: "one repetition".into(),
+            checks: answers.iter().copied().map(check).collect(),
+        }
+    }
+
+    #[test]
+    fn a_finding_names_the_number_that_decides() {
+        use Answer::{Fails, Holds, Inconclusive};
+        let said = |verdict, answers: &[Answer]| {
+            claim(verdict, answers).finding(|_, value| value.to_string())
+        };
+        assert_eq!(said(Verdict::Holds, &[Holds]), "turnaround is 4 under rr (study: 2).");
+        assert!(said(Verdict::Holds, &[Holds, Holds]).starts_with("All 2 checks hold: turnaround"));
+        assert_eq!(
+            said(Verdict::PartlyHolds, &[Holds, Fails]),
+            "1 of 2 checks hold, but turnaround is 4 under rr, and should be 1 .. 3."
+        );
+        assert_eq!(
+            said(Verdict::PartlyHolds, &[Holds, Inconclusive]),
+            "1 of 2 checks hold, the others are inconclusive: one repetition."
+        );
+        assert!(said(Verdict::Fails, &[Fails]).starts_with("No check holds: turnaround is 4"));
+        assert_eq!(said(Verdict::Inconclusive, &[]), "Inconclusive: one repetition.");
+    }
+
+    #[test]
+    fn partly_is_mixed_or_incomplete() {
+        use Answer::{Fails, Holds, Inconclusive};
+        let claims = [
+            claim(Verdict::Holds, &[Holds]),
+            claim(Verdict::PartlyHolds, &[Holds, Fails]),
+            claim(Verdict::PartlyHolds, &[Holds, Inconclusive]),
+        ];
+        let expected = "3 claims: 1 HOLDS, 2 PARTLY HOLDS (1 mixed, 1 incomplete), 0 FAILS, \
+                        0 INCONCLUSIVE";
+        assert_eq!(summary(&claims), expected);
+    }
+}

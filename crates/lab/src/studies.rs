@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The studies that come with the program, those in files, and the workloads they name.
+
+use crate::document::placed;
+use crate::study::ExperimentSpec;
+use crate::validate::{Validation, ValidationStudy, Wanted};
+use crate::{Built, LabError, Makers, Plan, PlanInput, Study};
+use schedlab_model::Workload;
+use schedlab_run::file::read_text;
+use schedlab_run::machine::is_file;
+use schedlab_run::{Code, MachineSpec, Schedulers, Warning, expect};
+use schedlab_workload::WorkloadName;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Studies as text, compiled in so that the program needs no other file.
+const BUILT_IN: [(&str, &str); 5] = [
+    ("S0.toml", include_str!("../../../studies/S0.toml")),
+    ("S1.toml", include_str!("../../../studies/S1.toml")),
+    // Other people's data, claims and figures would make a study's own file too long to read.
+    (
+        "S2.toml",
+        concat!(
+            include_str!("../../../studies/S2.toml"),
+            "\n",
+            include_str!("../../../studies/S2-others.toml")
+        ),
+    ),
+    (
+        "S3.toml",
+        concat!(
+            include_str!("../../../studies/S3.toml"),
+            "\n",
+            include_str!("../../../studies/S3-figures.toml")
+        ),
+    ),
+    (
+        "S4.toml",
+        concat!(
+            include_str!("../../../studies/S4.toml"),
+            include_str!("../../../studies/S4-claims.toml"),
+            "\n",
+            include_str!("../../../studies/S4-figures.toml")
+        ),
+    ),
+];
+
+/// Name under which the model of this machine is kept; no file can have it.
+const THIS_MACHINE: &str = "/host";
+
+/// The validation that comes with the program.
+pub const VALIDATION: &str = include_str!("../../../studies/validate.toml");
+
+/// Largest file of a study or a validation.
+pub const STUDY_BYTES_MAX: u64 = 1 << 20;
+/// Largest workload file that is read; rt-app files are a few kilobytes.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// What is said where an error of a study says nothing.
+const SCHEMA_HELP: &str = "`schedlab schema experiment` prints what a study may hold";
+
+/// Help for an error of a validation file that has none of its own.
+pub const SCHEMA_HELP_VALIDATION: &str = "`schedlab schema validation` prints what it may hold";
+
+/// The modelled machines that a study may name. An error is a text for people.
+pub trait Machines {
+    /// The machine that comes with the program under this name.
+    fn preset(&self, name: &str) -> Result<MachineSpec, String>;
+
+    /// The machine that the text of a file describes.
+    fn parse(&self, text: &str) -> Result<MachineSpec, String>;
+
+    /// A model of this machine, as the text of a file.
+    fn this_machine(&self) -> Result<String, String>;
+}
+
+/// A study with its text, and the workload files it names.
+#[derive(Debug)]
+pub struct Source {
+    /// Name of the file as the user gave it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// What the text says.
+    pub study: Study,
+    /// Where the paths in it begin; `None`: no file is read, all there are stand in `files`.
+    folder: Option<PathBuf>,
+    /// Workload files by the path in the study.
+    files: Mutex<BTreeMap<String, String>>,
+    /// What in the workload files has no effect.
+    warnings: Mutex<Vec<Warning>>,
+}
+
+impl Source {
+    /// From a text; files are looked for in `folder`.
+    pub fn new(name: &str, text: String, folder: Option<PathBuf>) -> Result<Self, LabError> {
+        let study = Study::parse(&text).map_err(|error| placed(name, &text, error, SCHEMA_HELP))?;
+        Ok(Self { folder, ..Self::with_study(name, text, study) })
+    }
+
+    /// From a file.
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let text = read_text(path, STUDY_BYTES_MAX)?;
+        let folder = path.parent().map(PathBuf::from).unwrap_or_default();
+        Self::new(&path.display().to_string(), text, Some(folder))
+    }
+
+    /// The same with these workload files and no others.
+    pub fn with_files(mut self, files: BTreeMap<String, String>) -> Self {
+        self.folder = None;
+        self.files = Mutex::new(files);
+        self
+    }
+
+    /// A study made of a validation, with its workload files and no others. If it names this
+    /// machine, `this_machine` gives its model as the text of a machine file.
+    pub fn validation<E>(
+        name: &str,
+        text: String,
+        made: &ValidationStudy<'_>,
+        this_machine: impl FnOnce() -> Result<String, E>,
+    ) -> Result<Self, E> {
+        let mut files = made.files.clone();
+        let mut machines = made.study.experiments.iter().flat_map(ExperimentSpec::machines);
+        if machines.any(|machine| machine == "host") {
+            files.insert(THIS_MACHINE.into(), this_machine()?);
+        }
+        Ok(Self::with_study(name, text, made.study.clone()).with_files(files))
+    }
+
+    /// That of a manifest: of an experiment file, or of a validation file if `wanted` says what of
+    /// it was run.
+    pub fn of_manifest(
+        name: &str,
+        text: String,
+        files: BTreeMap<String, String>,
+        wanted: Option<&Wanted>,
+    ) -> Result<Self, LabError> {
+        let source = match wanted {
+            None => Self::new(name, text, None)?,
+            Some(wanted) => {
+                let wrong = |error| placed(name, &text, error, SCHEMA_HELP_VALIDATION);
+                let validation = Validation::parse(&text).map_err(wrong)?;
+                let study = validation.study(wanted).map_err(wrong)?.study;
+                Self::with_study(name, text, study)
+            }
+        };
+        Ok(source.with_files(files))
+    }
+
+    fn with_study(name: &str, text: String, study: Study) -> Self {
+        Self {
+            name: name.into(),
+            text,
+            study,
+            folder: None,
+            files: Mutex::default(),
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// The workload files that were read.
+    pub fn files(&self) -> BTreeMap<String, String> {
+        held(&self.files).clone()
+    }
+
+    /// Where the paths in it begin; empty where no file is read.
+    pub fn folder(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Name of the file without its folder: what is the same on every machine.
+    pub fn file_name(&self) -> String {
+        let name = Path::new(&self.name).file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// The warnings of the workload files that were read since the last call, each once.
+    pub fn take_warnings(&self) -> Vec<Warning> {
+        std::mem::take(&mut held(&self.warnings))
+    }
+
+    /// Adds the study's runs to a plan.
+    pub fn plan(
+        &self,
+        plan: &mut Plan,
+        input: &PlanInput,
+        machines: &dyn Machines,
+        schedulers: &dyn Schedulers,
+    ) -> Result<(), LabError> {
+        let build = |name: &str, parameters: &BTreeMap<String, String>, nr_cpus: u32| {
+            self.workload(name, parameters, nr_cpus).map_err(|error| error.text())
+        };
+        let machine = |name: &str| self.machine(name, machines);
+        let make = Makers { workload: &build, machine: &machine, schedulers };
+        plan.add_study(&self.study, input, make)
+            .map_err(|error| placed(&self.name, &self.text, error, SCHEMA_HELP))
+    }
+
+    fn workload(
+        &self,
+        name: &str,
+        given: &BTreeMap<String, String>,
+        nr_cpus: u32,
+    ) -> Result<Built, LabError> {
+        let pairs = given.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        match WorkloadName::parse(name)? {
+            WorkloadName::Builtin(name, own) => {
+                // What the study says of all workloads comes last: a parameter given twice is
+                // refused by name.
+                let all: Vec<(&str, &str)> = own.into_iter().chain(pairs).collect();
+                let parameters =
+                    all.iter().map(|(n, v)| ((*n).to_string(), (*v).to_string())).collect();
+                Ok(Built { workload: schedlab_workload::builtin(name, &all)?, parameters })
+            }
+            WorkloadName::File(path) => {
+                if let Some(name) = given.keys().next() {
+                    let path = path.display();
+                    let text = format!(
+                        "the file {path} has no parameter {name:?}: only built-in workloads have \
+                         any"
+                    );
+                    return Err(LabError::refused(text, ""));
+                }
+                let text = self.file(name)?;
+                let mut found = Vec::new();
+                let workload = rtapp(name, &text, nr_cpus, &mut found)?;
+                let mut warnings = held(&self.warnings);
+                for warning in found {
+                    if !warnings.contains(&warning) {
+                        warnings.push(warning);
+                    }
+                }
+                Ok(Built { workload, parameters: BTreeMap::new() })
+            }
+        }
+    }
+
+    /// A modelled machine. That of a file, and the model of this machine, are kept as text: a
+    /// manifest must say what they were.
+    fn machine(&self, name: &str, machines: &dyn Machines) -> Result<MachineSpec, String> {
+        let is_here = name == "host";
+        if !is_here && !is_file(name) {
+            return machines.preset(name);
+        }
+        let text = match (is_here, held(&self.files).get(THIS_MACHINE)) {
+            (true, Some(text)) => text.clone(),
+            (true, None) if self.folder.is_some() => machines.this_machine()?,
+            _ => String::new(),
+        };
+        let text = if is_here {
+            held(&self.files).insert(THIS_MACHINE.into(), text.clone());
+            text
+        } else {
+            self.file(name).map_err(|error| error.text())?
+        };
+        machines.parse(&text).map_err(|error| format!("machine {name}: {error}"))
+    }
+
+    /// Text of a workload or machine file, read once.
+    fn file(&self, name: &str) -> Result<String, LabError> {
+        if let Some(text) = held(&self.files).get(name) {
+            return Ok(text.clone());
+        }
+        let Some(folder) = &self.folder else {
+            let text = format!("the file {name} is not in the manifest");
+            return Err(LabError::refused(text, ""));
+        };
+        let text = read_text(&folder.join(name), FILE_BYTES_MAX)?;
+        held(&self.files).insert(name.into(), text.clone());
+        Ok(text)
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads the text of an rt-app file called `name`; what in it has no effect goes to `warnings`.
+pub fn rtapp(
+    name: &str,
+    text: &str,
+    nr_cpus: u32,
+    warnings: &mut Vec<Warning>,
+) -> Result<Workload, LabError> {
+    let read = schedlab_workload::read_rtapp(name, text, nr_cpus)?;
+    expect::check(&read.workload)
+        .map_err(|text| LabError::refused(format!("{name}: {text}"), ""))?;
+    warnings.extend(read.warnings.iter().map(|warning| Warning {
+        code: Code::File(warning.kind),
+        text: format!("{name}:{}:{}: {}", warning.line, warning.column, warning.text),
+    }));
+    Ok(read.workload)
+}
+
+/// The studies that come with the program.
+pub fn built_in() -> Result<Vec<Source>, LabError> {
+    BUILT_IN.iter().map(|(name, text)| Source::new(name, (*text).into(), None)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_sim::SimLane;
+
+    #[test]
+    fn the_built_in_studies_can_be_read() {
+        let studies = built_in().unwrap();
+        let found: Vec<(&str, usize)> =
+            studies.iter().map(|s| (s.study.name.as_str(), s.study.claims.len())).collect();
+        assert_eq!(found, [("S0", 18), ("S1", 11), ("S2", 19), ("S3", 22), ("S4", 20)]);
+    }
+
+    /// Those of the simulator.
+    struct Presets;
+
+    impl Machines for Presets {
+        fn preset(&self, name: &str) -> Result<MachineSpec, String> {
+            schedlab_sim::machine::preset(name).ok_or_else(|| format!("no machine {name}"))
+        }
+
+        fn parse(&self, text: &str) -> Result<MachineSpec, String> {
+            schedlab_sim::machine::parse(text)
+        }
+
+        fn this_machine(&self) -> Result<String, String> {
+            Err("not in this test".into())
+        }
+    }
+
+    #[test]
+    fn the_studies_can_be_planned_for_any_machine() {
+        for nr_cpus in [1, 2, 7, 128] {
+            let input = PlanInput {
+                host_cpus: schedlab_model::CpuMask::first(nr_cpus),
+                seed: 1,
+                lanes: Vec::new(),
+                host_repetitions: None,
+                runs_max: crate::plan::RUNS_MAX_DEFAULT,
+                has_views: false,
+            };
+            let mut plan = Plan::default();
+            for study in built_in().unwrap() {
+                study.plan(&mut plan, &input, &Presets, &SimLane::default()).unwrap();
+            }
+            // Programs of others have no tasks of ours.
+            for run in plan.runs.iter().filter(|run| run.request.program.is_none()) {
+                run.request.workload.check(run.request.cpus.weight()).unwrap();
+            }
+            let names: Vec<&str> = plan.experiments.iter().map(|e| e.name.as_str()).collect();
+            assert!(names.contains(&"S0-2cpu-4") && names.contains(&"S1-1cpu"), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn a_workload_file_is_read_once_and_warned_of_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("w.json");
+        let task = "{\"tasks\": {\"t\": {\"run\": 5}}, \"global\": \
+                    {\"gnuplot\": true}}";
+        std::fs::write(&file, task).unwrap();
+        let study = "name = 'x'\n[[experiment]]\nname = 'x'\nworkload = './w.json'\n\
+                     axes.cpus = [1, 2]\n[[experiment.runs]]\nlane = 'sim'\n\
+                     schedulers = ['rr', 'fcfs']\n";
+        let source = Source::new("x.toml", study.into(), Some(folder.path().into())).unwrap();
+        let input = PlanInput {
+            host_cpus: schedlab_model::CpuMask::first(2),
+            seed: 1,
+            lanes: Vec::new(),
+            host_repetitions: None,
+            runs_max: 10,
+            has_views: false,
+        };
+        let mut plan = Plan::default();
+        source.plan(&mut plan, &input, &Presets, &SimLane::default()).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let warnings = source.take_warnings();
+        assert!(!warnings.is_empty() && source.take_warnings().is_empty());
+        assert_eq!(source.files()["./w.json"], task);
+        let again = Source::of_manifest("x.toml", study.into(), source.files(), None).unwrap();
+        let mut same = Plan::default();
+        again.plan(&mut same, &input, &Presets, &SimLane::default()).unwrap();
+        assert_eq!(same, plan);
+    }
+}
