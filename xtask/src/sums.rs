@@ -76,6 +76,26 @@ pub fn of_cargo_test(log: &str) -> (Sums, Vec<&str>) {
     (sums, reasons)
 }
 
+/// What the failed tests of `cargo test -- --show-output` printed, and their names. Empty where no
+/// test failed, as when one does not compile.
+pub fn failures_of_cargo_test(log: &str) -> (Vec<&str>, Vec<&str>) {
+    let (mut printed, mut names) = (Vec::new(), Vec::new());
+    let mut in_failures = false;
+    for line in log.lines() {
+        match line {
+            "failures:" => in_failures = true,
+            "successes:" => in_failures = false,
+            _ if line.starts_with("test result:") => in_failures = false,
+            _ if in_failures => {
+                names.extend(output_of(line));
+                printed.push(line);
+            }
+            _ => {}
+        }
+    }
+    (printed, names)
+}
+
 /// The test whose output begins after this line of libtest.
 fn output_of(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
@@ -144,6 +164,18 @@ mod tests {
         let failed = "---- c stdout ----\nSKIP c: no clang\nthread 'c' panicked\n";
         let log = program("", failed, "FAILED. 4 passed; 1 failed; 0 ignored");
         assert_eq!(of_cargo_test(&log), (sums(4, 1, 0), vec![]));
+    }
+
+    #[test]
+    fn failed_tests_are_named_with_what_they_printed() {
+        let failed = "---- m::c stdout ----\nthread 'm::c' panicked\nleft: 1";
+        let good = program("---- a stdout ----\nfine\n", "", "ok. 5 passed; 0 failed; 0 ignored");
+        let bad = program("---- b stdout ----\nfine\n", failed, "FAILED. 4 passed; 1 failed");
+        let log = format!("{good}{bad}{good}");
+        let (printed, names) = failures_of_cargo_test(&log);
+        assert_eq!(names, ["m::c"]);
+        assert!(printed.contains(&"left: 1") && !printed.contains(&"fine"), "{printed:?}");
+        assert_eq!(failures_of_cargo_test(&good), (vec![], vec![]));
     }
 
     #[test]

@@ -120,8 +120,13 @@ impl Tests<'_> {
                     || line.starts_with("running ")
                     || line.bytes().all(|byte| matches!(byte, b'.' | b' '))
             };
-            let shown: Vec<&str> = log.lines().filter(|line| !is_talk(line)).collect();
+            let (printed, names) = sums::failures_of_cargo_test(&log);
+            let shown: Vec<&str> = match printed.is_empty() {
+                true => log.lines().filter(|line| !is_talk(line)).collect(),
+                false => printed,
+            };
             self.fail("cargo-test", &shown);
+            self.failures.extend(names.into_iter().map(String::from));
         }
         self.sums += sums;
         Ok(())
