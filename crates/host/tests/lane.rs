@@ -13,7 +13,7 @@ use schedlab_model::{
     Amount, CgroupId, CgroupSpec, CpuId, CpuMask, CpuMax, DeadlineParams, EventKind, LoopCount,
     MemAccess, MemPattern, Op, Policy, SchedAttr, SwitchOut, TaskId, TaskSpec, Workload,
 };
-use schedlab_run::{Keep, Lane, RunRequest};
+use schedlab_run::{Code, Keep, Lane, LaneKind, RunRequest};
 use schedlab_testing::skip;
 use std::collections::BTreeMap;
 
@@ -22,13 +22,24 @@ fn on_cpu0(workload: Workload) -> HostRequest {
     HostRequest { cpus, ..HostRequest::new(workload, 1) }
 }
 
+/// The recorder saw every event. Under heavy load it may miss some, which the outcome then says.
+fn is_complete(outcome: &HostOutcome, _: &MemorySink) -> bool {
+    outcome.nr_lost_events == 0 && outcome.check.nr_waits_off == Some(0)
+}
+
+/// What part of the run's time its only task had a CPU.
+fn share(outcome: &HostOutcome) -> f64 {
+    outcome.tasks[0].run_ns as f64 / outcome.end_ns as f64
+}
+
 #[test]
 fn hogs_use_what_they_were_asked_to_use_and_the_trace_agrees_with_the_kernel() {
     if !common::has_bpf() {
         return;
     }
-    let in_bounds = |outcome: &HostOutcome| {
-        outcome.tasks.iter().all(|task| (30_000_000..36_000_000).contains(&task.run_ns))
+    let in_bounds = |outcome: &HostOutcome, sink: &MemorySink| {
+        is_complete(outcome, sink)
+            && outcome.tasks.iter().all(|task| (30_000_000..36_000_000).contains(&task.run_ns))
     };
     let (outcome, sink) = play_until(&on_cpu0(hogs(3, 30, 1_000_000)), in_bounds);
     assert_eq!(outcome.source, "bpf");
@@ -71,7 +82,8 @@ fn switches_of_a_cpu_fit_together() {
         .build();
     let mut task = TaskSpec::new("sleeper", program);
     task.instances = 4;
-    let (outcome, sink) = play(&HostRequest::new(Workload::new("w", vec![task]), 1));
+    let request = HostRequest::new(Workload::new("w", vec![task]), 1);
+    let (outcome, sink) = play_until(&request, is_complete);
     let mut on_cpu: BTreeMap<CpuId, Option<TaskId>> = BTreeMap::new();
     let mut switches = 0;
     for event in &sink.events {
@@ -97,15 +109,18 @@ fn real_time_hogs_run_one_after_the_other_and_never_outrank_the_launcher() {
     request.workload.tasks[0].attr.policy = Policy::Fifo;
     request.workload.tasks[0].attr.rt_priority = 99;
     let (outcome, sink) = play(&request);
-    assert!(outcome.warnings.iter().any(|warning| warning.code == "rt-priority-capped"));
-    let mut order = Vec::new();
-    for event in &sink.events {
-        if let EventKind::Switch { next: Some(task), .. } = event.kind
-            && order.last() != Some(&task)
-        {
-            order.push(task);
-        }
-    }
+    assert!(outcome.warnings.iter().any(|warning| warning.code == Code::RtPriorityCapped));
+    // Units of work: a task that ends may sleep for a lock of the kernel, and come back.
+    let mut order: Vec<TaskId> = sink
+        .events
+        .iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Progress { task, .. } => Some(task),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order.len(), 30);
+    order.dedup();
     assert_eq!(order.len(), 3, "FIFO does not alternate: {order:?}");
 }
 
@@ -121,11 +136,11 @@ fn a_hog_that_never_ends_is_ended_at_the_limit_even_under_fifo() {
     let mut request = HostRequest::new(Workload::new("w", vec![hog]), 1);
     request.policy = Some(PolicyOverride { policy: Policy::Fifo, rt_priority: 97 });
     request.limit_ns = 300_000_000;
-    let (outcome, _) = play_until(&request, |outcome| outcome.end_ns < 900_000_000);
+    let (outcome, _) = play_until(&request, |outcome, _| outcome.end_ns < 900_000_000);
     assert!(outcome.was_limited);
     assert!(outcome.tasks.iter().all(|task| task.exit_code == Some(-9)));
     request.duration_ns = Some(50_000_000);
-    let (outcome, sink) = play_until(&request, |outcome| outcome.end_ns < 250_000_000);
+    let (outcome, sink) = play_until(&request, |outcome, _| outcome.end_ns < 250_000_000);
     assert!(!outcome.was_limited && sink.end_ns >= 50_000_000);
 }
 
@@ -144,8 +159,8 @@ fn forks_joins_yields_phases_and_attributes_are_played() {
     let mut child = TaskSpec::new("child", units(2, 500_000));
     child.instances = 0;
     child.attr.nice = 7;
-    let (outcome, sink) = play(&on_cpu0(Workload::new("family", vec![parent, child])));
-    assert_eq!(outcome.check.nr_waits_off, Some(0));
+    let request = on_cpu0(Workload::new("family", vec![parent, child]));
+    let (_, sink) = play_until(&request, is_complete);
     let names: Vec<&str> = sink.tasks.iter().map(|task| task.name.as_str()).collect();
     assert_eq!(names, ["parent", "child-0", "child-1"]);
     let parents = sink.events.iter().filter_map(|event| match event.kind {
@@ -176,12 +191,12 @@ fn a_yield_between_two_tasks_is_a_yield() {
     task.instances = 2;
     task.attr.policy = Policy::Rr;
     task.attr.rt_priority = 10;
-    let (_, sink) = play(&on_cpu0(Workload::new("w", vec![task])));
-    let yielded = sink
-        .events
-        .iter()
-        .filter(|event| matches!(event.kind, EventKind::Switch { out: SwitchOut::Yielded, .. }));
-    assert!(yielded.count() >= 30);
+    let is_yield =
+        |kind: &EventKind| matches!(kind, EventKind::Switch { out: SwitchOut::Yielded, .. });
+    // Of 40 some are preemptions where other real-time tasks are on the CPU.
+    play_until(&on_cpu0(Workload::new("w", vec![task])), |_, sink| {
+        sink.events.iter().filter(|event| is_yield(&event.kind)).count() >= 30
+    });
 }
 
 #[test]
@@ -217,7 +232,7 @@ fn release_times_are_kept() {
     let releases = |outcome: &HostOutcome| -> Vec<u64> {
         outcome.tasks.iter().map(|task| task.release_ns).collect()
     };
-    let (outcome, _) = play_until(&HostRequest::new(late, 1), |outcome| {
+    let (outcome, _) = play_until(&HostRequest::new(late, 1), |outcome, _| {
         releases(outcome).iter().zip(wanted).all(|(release, at)| *release < at + 15_000_000)
     });
     let releases = releases(&outcome);
@@ -245,7 +260,7 @@ fn weights_of_control_groups_share_the_cpu() {
         workload.cgroups.push(CgroupSpec::new(path, CgroupId(0), weight));
     }
     workload.duration_ns = Some(600_000_000);
-    play_until(&on_cpu0(workload), |outcome| {
+    play_until(&on_cpu0(workload), |outcome, _| {
         let [heavy, light] = [0, 1].map(|task| outcome.tasks[task].run_ns as f64);
         (0.68..0.82).contains(&(heavy / (heavy + light)))
     });
@@ -284,7 +299,7 @@ fn the_lane_gives_a_result_with_settings_and_self_check() {
         ..RunRequest::new(hogs(2, 5, 1_000_000), "OTHER", schedlab_host::allowed_cpus())
     };
     let result = HostLane.run(&request, &mut NullSink).unwrap();
-    assert_eq!((result.lane.as_str(), result.measures.tasks.len()), ("host", 2));
+    assert_eq!((result.lane, result.measures.tasks.len()), (LaneKind::Host.into(), 2));
     assert_eq!(result.progress.iter().map(|curve| curve.times_ns.len()).sum::<usize>(), 10);
     assert!(result.measures.tasks.iter().all(|task| task.pid.is_some()));
     let names: Vec<&str> =
@@ -330,17 +345,15 @@ fn a_quota_limits_a_group() {
     group.cpu_max = Some(CpuMax { quota_ns: 5_000_000, period_ns: 20_000_000, burst_ns: 0 });
     workload.cgroups.push(group);
     workload.duration_ns = Some(600_000_000);
-    let (outcome, _) = play(&on_cpu0(workload.clone()));
-    let share = outcome.tasks[0].run_ns as f64 / outcome.end_ns as f64;
-    // Less where other load is on the machine.
-    assert!((0.02..0.32).contains(&share), "a quarter was allowed, it had {share}");
-    // The run's own group can be limited too, and no group may have more than its parent.
+    // A quarter was allowed. Other load on the machine, the real-time tasks of the tests beside
+    // this one above all, leaves less.
+    play_until(&on_cpu0(workload.clone()), |outcome, _| (0.1..0.32).contains(&share(outcome)));
+    // The run's own group can be limited too, and no group may have more than its parent: a
+    // twentieth was allowed.
     workload.cgroups[0].cpu_max =
         Some(CpuMax { quota_ns: 1_000_000, period_ns: 20_000_000, burst_ns: 500_000 });
     workload.cgroups[1].cpu_max = None;
-    let (outcome, _) = play(&on_cpu0(workload));
-    let share = outcome.tasks[0].run_ns as f64 / outcome.end_ns as f64;
-    assert!((0.002..0.12).contains(&share), "a twentieth was allowed, it had {share}");
+    play_until(&on_cpu0(workload), |outcome, _| (0.01..0.12).contains(&share(outcome)));
 }
 
 #[test]

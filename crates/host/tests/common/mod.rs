@@ -84,12 +84,12 @@ pub fn play(request: &HostRequest) -> (HostOutcome, MemorySink) {
 /// defect spoils all of them.
 pub fn play_until(
     request: &HostRequest,
-    holds: impl Fn(&HostOutcome) -> bool,
+    holds: impl Fn(&HostOutcome, &MemorySink) -> bool,
 ) -> (HostOutcome, MemorySink) {
     let mut last = None;
     for _ in 0..10 {
         let (outcome, sink) = play(request);
-        if holds(&outcome) {
+        if holds(&outcome, &sink) {
             return (outcome, sink);
         }
         last = Some(outcome);
