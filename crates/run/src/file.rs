@@ -2,17 +2,19 @@
 //! Files that appear under their name whole or not at all: written beside it, then renamed; and
 //! text files, read up to a size.
 
+use rustix::fs::{AtFlags, CWD};
 use schedlab_trace::export::Output;
 use schedlab_workload::units;
 use std::fmt;
-use std::fs::Permissions;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, IntoInnerError, Read, Write};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// How the name begins that a file has while it is written. Such a file, with nobody who writes it,
-/// is what a killed process left.
+/// How the name of an unfinished file begins, on file systems that have no files without a name.
+/// A process that is killed there leaves such a file behind.
 pub const UNFINISHED: &str = ".schedlab-";
 
 /// A file that could not be written.
@@ -54,11 +56,76 @@ pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
+/// Where the bytes of an unfinished file go.
+enum Unfinished {
+    /// A file without a name (O_TMPFILE), and the directory that it is in. The kernel frees it when
+    /// its process ends, however it ends.
+    Nameless(File, PathBuf),
+    /// A file with a name of its own. Only a process that is not killed removes it.
+    Named(NamedTempFile),
+}
+
+impl Unfinished {
+    /// Begins a file in `folder` with the rights that a new file gets.
+    fn begin(folder: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.write(true).mode(0o666).custom_flags(rustix::fs::OFlags::TMPFILE.bits() as i32);
+        match options.open(folder) {
+            Ok(file) => Ok(Self::Nameless(file, folder.into())),
+            // Some file systems have no such files, and say it in several ways.
+            Err(_) => Ok(Self::Named(temporary_names().tempfile_in(folder)?)),
+        }
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            Self::Nameless(file, _) => file,
+            Self::Named(file) => file.as_file(),
+        }
+    }
+
+    /// Gives the file the name `path`, in place of a file that has it.
+    fn persist(self, path: &Path) -> io::Result<()> {
+        match self {
+            Self::Named(file) => {
+                file.persist(path)?;
+            }
+            Self::Nameless(file, folder) => {
+                // A link replaces no file, a renaming does: a name in between is needed.
+                let source = format!("/proc/self/fd/{}", file.as_raw_fd());
+                let linked = temporary_names().make_in(folder, |name| {
+                    let follow = AtFlags::SYMLINK_FOLLOW;
+                    Ok(rustix::fs::linkat(CWD, source.as_str(), CWD, name, follow)?)
+                })?;
+                linked.into_temp_path().persist(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for Unfinished {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+/// Names that nobody else has, for files with the rights that a new file gets.
+fn temporary_names() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED).permissions(Permissions::from_mode(0o666));
+    builder
+}
+
 /// A file that appears under its name when it is committed. One that is dropped before leaves
-/// nothing behind.
+/// nothing behind, nor does one whose process is killed where the file system allows it.
 pub struct AtomicFile {
     path: PathBuf,
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<Unfinished>,
 }
 
 impl AtomicFile {
@@ -73,11 +140,8 @@ impl AtomicFile {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let file = tempfile::Builder::new()
-            .prefix(UNFINISHED)
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
-            .map_err(|error| wrong("create a file beside", error))?;
+        let file =
+            Unfinished::begin(folder).map_err(|error| wrong("create a file beside", error))?;
         Ok(Self { path: path.into(), file: BufWriter::with_capacity(1 << 16, file) })
     }
 
@@ -85,15 +149,15 @@ impl AtomicFile {
     /// leaves a whole file too.
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
-        self.file.get_ref().as_file().sync_all()
+        self.file.get_ref().file().sync_all()
     }
 
     /// Makes the file appear under its name.
     pub fn commit(self) -> Result<(), FileError> {
         let Self { path, file } = self;
         let file = file.into_inner().map_err(IntoInnerError::into_error);
-        match file.and_then(|file| Ok(file.persist(&path)?)) {
-            Ok(_) => Ok(()),
+        match file.and_then(|file| file.persist(&path)) {
+            Ok(()) => Ok(()),
             Err(source) => Err(FileError { what: "write", path, source }),
         }
     }
@@ -207,12 +271,20 @@ mod tests {
         let path = folder.path().join("a.txt");
         let mut file = AtomicFile::create(&path).unwrap();
         file.write_all(b"half").unwrap();
+        // What a kill at this moment would leave.
+        let nr_named = usize::from(matches!(file.file.get_ref(), Unfinished::Named(_)));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), nr_named);
         drop(file);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         write_whole(&path, b"old").unwrap();
         write_whole(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let named = Unfinished::Named(temporary_names().tempfile_in(folder.path()).unwrap());
+        let mut file = AtomicFile { path: path.clone(), file: BufWriter::new(named) };
+        file.write_all(b"by name").unwrap();
+        file.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"by name");
         // The mask of the process decides, as for any new file.
         fs::write(folder.path().join("b.txt"), "").unwrap();
         let mode = |name| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
