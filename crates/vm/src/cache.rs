@@ -55,8 +55,8 @@ impl Cache {
 
     /// Writes a file that has its content's hash as its name, unless it is there already.
     pub fn write_once(&self, path: &Path, bytes: &[u8]) -> Result<(), VmError> {
-        match fs::metadata(path) {
-            Ok(found) if found.len() == bytes.len() as u64 => Ok(()),
+        match fs::read(path) {
+            Ok(found) if found == bytes => Ok(()),
             _ => Ok(write_whole(path, bytes)?),
         }
     }
@@ -92,6 +92,8 @@ mod tests {
         let kernels = cache.dir("kernels").unwrap();
         let path = kernels.join("x");
         cache.write_once(&path, b"abc").unwrap();
+        cache.write_once(&path, b"abcd").unwrap();
+        fs::write(&path, b"abXd").unwrap();
         cache.write_once(&path, b"abcd").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"abcd", "a damaged file is replaced");
         assert_eq!(fs::read_dir(&kernels).unwrap().count(), 1);

@@ -81,6 +81,7 @@ mod tests {
             package: None,
             package_sha256: None,
             sha256: "k".into(),
+            boot_sha256: "b".into(),
             is_elf: true,
             note: None,
             ext: ExtSupport::Yes,

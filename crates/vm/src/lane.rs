@@ -162,14 +162,16 @@ impl VmLane {
         &self.cache
     }
 
-    /// The kernel of this name, fetched if need be.
+    /// The kernel of this name, fetched if need be, and still what was fetched.
     pub fn kernel(&self, name: &str) -> Result<Kernel, VmError> {
         // One at a time: two runs must not fetch the same one.
         let mut kernels = self.kernels.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(known) = kernels.get(name) {
             return known.clone();
         }
-        let found = Store::new(self.cache.clone()).resolve(name, &*self.say);
+        let store = Store::new(self.cache.clone());
+        let found = store.resolve(name, &*self.say);
+        let found = found.and_then(|kernel| store.verify(&kernel).map(|()| kernel));
         kernels.insert(name.to_owned(), found.clone());
         found
     }

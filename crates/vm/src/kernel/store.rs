@@ -29,6 +29,8 @@ pub struct Kernel {
     pub package_sha256: Option<String>,
     /// SHA-256 of the image.
     pub sha256: String,
+    /// SHA-256 of the file that is booted: the image itself, or the program within it.
+    pub boot_sha256: String,
     /// Whether the unpacked ELF file is booted, and not the image itself.
     pub is_elf: bool,
     /// Why it is not, if it is not.
@@ -91,6 +93,25 @@ impl Store {
     pub fn boot_file(&self, kernel: &Kernel) -> Result<PathBuf, VmError> {
         let kind = if kernel.is_elf { "elf" } else { "image" };
         Ok(self.cache.dir(DIR)?.join(format!("{}.{kind}", kernel.sha256)))
+    }
+
+    /// Refuses a kernel whose file is no longer what was fetched: it would run under the identity
+    /// of another.
+    pub fn verify(&self, kernel: &Kernel) -> Result<(), VmError> {
+        let path = self.boot_file(kernel)?;
+        let bytes = fs::read(&path).map_err(|error| VmError::file("read", &path, &error))?;
+        let found = sha256(&bytes);
+        if found == kernel.boot_sha256 {
+            return Ok(());
+        }
+        Err(VmError::Input(format!(
+            "{} was changed after it was stored: its SHA-256 is {found}, that of kernel {} is {}. \
+             `schedlab kernel remove {}` removes it; then fetch it again",
+            path.display(),
+            kernel.release,
+            kernel.boot_sha256,
+            kernel.series
+        )))
     }
 
     fn note_file(&self, sha256: &str) -> Result<PathBuf, VmError> {
@@ -170,18 +191,20 @@ impl Store {
                 .and_then(|elf| elf.section(".BTF"))
                 .map_or(ExtSupport::Unknown, btf::ext_support)
         };
+        let boot = image.elf.as_deref().unwrap_or(&bytes);
         let kernel = Kernel {
             series,
             release: image.release,
             package: from.map(|from| from.package.clone()),
             package_sha256: from.map(|from| from.sha256.clone()),
             sha256: sha256.clone(),
+            boot_sha256: schedlab_run::sha::sha256(boot),
             is_elf: image.elf.is_ok(),
             note: image.elf.as_ref().err().cloned(),
             ext: image.elf.as_deref().map_or(ExtSupport::Unknown, support),
         };
         let file = self.boot_file(&kernel)?;
-        self.cache.write_once(&file, image.elf.as_deref().unwrap_or(&bytes))?;
+        self.cache.write_once(&file, boot)?;
         // The note comes last: a kernel with a note is complete.
         let note = serde_json::to_vec_pretty(&kernel).unwrap_or_default();
         write_whole(&self.note_file(&sha256)?, &note)?;
@@ -213,6 +236,29 @@ mod tests {
         for bad in ["", "x", "6", "6.", "99999.1"] {
             assert_eq!(series_of(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_kernel_that_was_changed_in_the_store_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(Cache::at(dir.path()));
+        let kernel = Kernel {
+            series: "6.12".into(),
+            release: "6.12.9".into(),
+            package: None,
+            package_sha256: None,
+            sha256: "image".into(),
+            boot_sha256: sha256(b"program"),
+            is_elf: true,
+            note: None,
+            ext: ExtSupport::Yes,
+        };
+        let path = store.boot_file(&kernel).unwrap();
+        fs::write(&path, b"program").unwrap();
+        store.verify(&kernel).unwrap();
+        fs::write(&path, b"Program").unwrap();
+        let error = store.verify(&kernel).unwrap_err().to_string();
+        assert!(error.contains("changed") && error.contains("kernel remove 6.12"), "{error}");
     }
 
     #[test]
