@@ -2,11 +2,13 @@
 //! Errors of the program and their exit codes. Every text says what was found, what is allowed and
 //! what to do; it goes to stderr, so that stdout holds data only.
 
+use crate::output::{printable, say, say_coloured};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use schedlab_lab::LabError;
 use schedlab_run::file::{self, FileError, TextError, is_full};
 use schedlab_run::{LaneError, StudyError};
 use schedlab_workload::NotAPair;
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -101,7 +103,12 @@ impl CliError {
     pub fn report(self) -> ExitCode {
         match self {
             Self::Report { exit, diagnostic } => {
-                crate::output::say(render(&*diagnostic, io::stderr().is_terminal()));
+                let plain = render(&*diagnostic, false);
+                let is_safe = matches!(printable(&plain), Cow::Borrowed(_));
+                match is_safe && io::stderr().is_terminal() {
+                    true => say_coloured(&render(&*diagnostic, true)),
+                    false => say(plain),
+                }
                 ExitCode::from(exit as u8)
             }
             Self::Silent(exit) => ExitCode::from(exit as u8),

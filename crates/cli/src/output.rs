@@ -2,7 +2,29 @@
 //! Where output goes: data to stdout, talk to stderr.
 
 use crate::error::CliResult;
+use std::borrow::Cow;
 use std::io::{self, BufWriter, IsTerminal, Write};
+
+/// `text` without what a terminal would obey: control characters other than line ends and tabs,
+/// and the marks that turn the direction of writing, which can hide what a name is, are written as
+/// `\u{1b}`. Names come from files of others.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut output = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_obeyed(c) {
+            true => output.extend(c.escape_unicode()),
+            false => output.push(c),
+        }
+    }
+    Cow::Owned(output)
+}
 
 /// Standard output, buffered. A reader that goes away ends the program without an error.
 pub struct Out {
@@ -25,9 +47,9 @@ impl Out {
         Ok(self.writer.flush()?)
     }
 
-    /// Writes `text` and a line end.
+    /// Writes `text`, made [`printable`], and a line end.
     pub fn line(&mut self, text: impl AsRef<str>) -> CliResult<()> {
-        self.writer.write_all(text.as_ref().as_bytes())?;
+        self.writer.write_all(printable(text.as_ref()).as_bytes())?;
         Ok(self.writer.write_all(b"\n")?)
     }
 
@@ -54,14 +76,32 @@ impl Write for Out {
     }
 }
 
-/// Says something to the person at the terminal. Where nobody can be told (a full disk behind
+/// Says something, made [`printable`], to the person at the terminal. Where nobody can be told (a full disk behind
 /// stderr, a closed pipe) the work goes on: `eprintln!` would end it in a panic.
 pub fn say(text: impl AsRef<str>) {
-    let line = format!("{}\n", text.as_ref());
-    let _ = io::stderr().write_all(line.as_bytes());
+    say_coloured(&printable(text.as_ref()));
+}
+
+/// Like [`say`], for a text that the program has coloured itself and that holds nothing of others
+/// that a terminal would obey.
+pub fn say_coloured(text: &str) {
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Whether a person watches stderr, so that a progress bar makes sense.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_gets_nothing_to_obey() {
+        let plain = "rr \u{b1} 2 ms\n\tnext";
+        assert!(matches!(printable(plain), Cow::Borrowed(text) if text == plain));
+        assert_eq!(printable("a\u{1b}]0;owned\u{7}b\r"), "a\\u{1b}]0;owned\\u{7}b\\u{d}");
+        assert_eq!(printable("x\u{9b}31m\u{202e}y"), "x\\u{9b}31m\\u{202e}y");
+    }
 }

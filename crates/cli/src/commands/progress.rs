@@ -2,7 +2,7 @@
 //! What a person sees while runs go on, and what is said of those that failed.
 
 use crate::error::{CliError, CliResult, Exit};
-use crate::output::{is_watched, say};
+use crate::output::{is_watched, printable, say};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use schedlab_lab::{Failure, Plan, PlannedRun};
 use schedlab_run::LaneError;
@@ -16,9 +16,14 @@ pub struct Bar {
 impl Bar {
     /// A bar for all runs of `plan`.
     pub fn new(plan: &Plan) -> Self {
+        Self::of_runs(plan.runs.len())
+    }
+
+    /// A bar for this many runs.
+    pub fn of_runs(count: usize) -> Self {
         let target =
             if is_watched() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(plan.runs.len() as u64), target);
+        let bar = ProgressBar::with_draw_target(Some(count as u64), target);
         let template = "{elapsed_precise} [{wide_bar}] {pos}/{len} {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
@@ -34,9 +39,15 @@ impl Bar {
 
     /// A run has ended.
     pub fn step(&self, run: &PlannedRun, error: Option<&LaneError>) {
+        self.step_called(&run.label(), error);
+    }
+
+    /// A run of this name has ended.
+    pub fn step_called(&self, name: &str, error: Option<&LaneError>) {
         self.bar.inc(1);
-        let label: String = run.label().chars().take(40).collect();
-        self.bar.set_message(if error.is_some() { format!("{label}: failed") } else { label });
+        let label: String = name.chars().take(40).collect();
+        let text = if error.is_some() { format!("{label}: failed") } else { label };
+        self.bar.set_message(printable(&text).into_owned());
     }
 
     /// Takes the bar away.
