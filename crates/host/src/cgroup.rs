@@ -89,15 +89,17 @@ pub const GROUP_PREFIX: &str = "schedlab-";
 
 impl Groups {
     /// Makes the groups of `specs`, with `has_rt[i]` telling whether group i will hold real-time
-    /// tasks. Nothing is made when there is only the root group, without a limit. Whatever was made
-    /// stays noted in `self`, so that it can be removed after a failure too.
+    /// tasks. Nothing is made when there is only the root group, without a limit and with the
+    /// default weight. Whatever was made stays noted in `self`, so that it can be removed after a failure too.
     pub fn create(
         &mut self,
         controller: Option<&CpuController>,
         specs: &[CgroupSpec],
         has_rt: &[bool],
     ) -> Result<(), String> {
-        if specs.len() <= 1 && specs.iter().all(|spec| spec.cpu_max.is_none()) {
+        let root = CgroupSpec::root();
+        let is_plain = |spec: &CgroupSpec| spec.cpu_max.is_none() && spec.weight == root.weight;
+        if specs.len() <= 1 && specs.iter().all(is_plain) {
             return Ok(());
         }
         let Some(controller) = controller else {
@@ -148,8 +150,8 @@ impl Groups {
         if index > 0 {
             write(&dir.join("cgroup.type"), "threaded").map_err(context)?;
             self.switch_on(&self.dirs[spec.parent.index()].clone())?;
-            write(&dir.join("cpu.weight"), &spec.weight.to_string()).map_err(context)?;
         }
+        write(&dir.join("cpu.weight"), &spec.weight.to_string()).map_err(context)?;
         Ok(dir.join(if index == 0 { "cgroup.procs" } else { "cgroup.threads" }))
     }
 

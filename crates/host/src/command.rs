@@ -16,6 +16,7 @@ use crate::pace::Pace;
 use crate::plan::{Output, RunPlan, Work};
 use crate::procfs;
 use crate::recorder::convert::Names;
+use crate::room;
 use crate::session::{self, RecorderChoice};
 use crate::sys::ExecImage;
 use crate::traps::Watch;
@@ -43,6 +44,8 @@ pub struct RunCommand {
     pub nice: i8,
     /// Custom slice (ns), for OTHER and BATCH on 6.12 and later.
     pub slice_ns: Option<Nanos>,
+    /// cpu.weight of a control group that holds all copies; `None`: they get no group.
+    pub weight: Option<u32>,
     /// CPUs that the copies may use.
     pub cpus: CpuMask,
     /// A run that has not ended by itself is ended after this (ns).
@@ -62,6 +65,7 @@ impl RunCommand {
             policy: None,
             nice: 0,
             slice_ns: None,
+            weight: None,
             cpus: machine::usable_cpus(),
             limit_ns: LIMIT_NS_DEFAULT,
             recorder: RecorderChoice::Auto,
@@ -185,6 +189,7 @@ pub fn run_command(
             attr: Box::new(attr),
             copies: command.copies,
             output: command.output,
+            weight: command.weight,
         },
         seed: 0,
         user: session::task_user(),
@@ -261,6 +266,7 @@ fn check(command: &RunCommand) -> Result<SchedAttr, HostError> {
     if !(-20..=19).contains(&command.nice) {
         return Err(HostError::Input(format!("nice is {}, allowed are -20 to 19", command.nice)));
     }
+    room::check(u64::from(command.copies), room::Kind::Command)?;
     lane::check_cpus(&command.cpus)?;
     lane::check_policy(command.policy)?;
     let mut attr =

@@ -175,6 +175,7 @@ fn allows_direct(dir: &Path) -> bool {
 /// Makes the run's private directory, owned by `user`, with an input file of `len` bytes. The text
 /// of an error names the places tried.
 pub fn make_dir(user: Option<(u32, u32)>, needs: FileNeeds, len: u64) -> Result<PathBuf, String> {
+    remove_dead();
     let mut tried = Vec::new();
     for parent in candidates() {
         match make_dir_in(&parent, user, needs, len) {
@@ -213,14 +214,16 @@ pub fn program_dir(is_of_another: bool) -> Result<PathBuf, String> {
     Ok(parent.join(format!("{PROGRAM_PREFIX}{pid}-{now}")))
 }
 
-/// Removes programs' directories whose callers are gone: these and their launchers were killed at
-/// once.
+/// Removes the directories of runs and programs whose processes are gone: their callers and
+/// launchers were killed at once.
 pub fn remove_dead() {
     for parent in candidates() {
         let Ok(entries) = fs::read_dir(parent) else { continue };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            let rest = name.to_str().and_then(|name| name.strip_prefix(PROGRAM_PREFIX));
+            let rest = name.to_str().and_then(|name| {
+                name.strip_prefix(PROGRAM_PREFIX).or_else(|| name.strip_prefix(DIR_PREFIX))
+            });
             let pid = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
             if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
                 // Somebody else's, or gone already: left as it is.

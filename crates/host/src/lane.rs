@@ -11,7 +11,7 @@ use crate::plan::{RunPlan, Work};
 use crate::recorder::convert::Names;
 use crate::session::{self, RecorderChoice, Session};
 use crate::traps::Watch;
-use crate::{machine, procfs, refuse, sys, waiting};
+use crate::{machine, procfs, refuse, room, sys, waiting};
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, Workload};
 use schedlab_run::Warning;
@@ -96,6 +96,7 @@ impl HostLane {
         let workload = effective_workload(request, &mut adjustments)?;
         let arrivals = workload.arrivals(request.seed);
         let names: Vec<String> = arrivals.iter().map(|arrival| arrival.name.clone()).collect();
+        room::check(arrivals.len() as u64, room::Kind::Task)?;
         let forks =
             workload.tasks.iter().any(|task| has_op(task, |op| matches!(op, Op::Fork { .. })));
         let sets =

@@ -23,7 +23,7 @@ use crate::plan::{Output, RunPlan, Work};
 use crate::player::{self, Failure, STAGES};
 use crate::procfs;
 use crate::sys::{self, Pollable, RawSchedAttr};
-use schedlab_model::CpuMask;
+use schedlab_model::{CgroupSpec, CpuMask};
 use stage::Staying;
 use std::collections::BTreeSet;
 use std::fs;
@@ -61,7 +61,7 @@ pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
     let [log, output] = outputs.unwrap_or([control; 2]);
     sys::close_others(&[control, log, output]);
     sys::set_name(c"schedlab-launch");
-    let started = sys::new_process_group().and_then(|()| sys::become_subreaper());
+    let started = sys::new_process_group().and_then(|()| sys::become_subreaper(true));
     let signals = started.and_then(|()| sys::end_signals_fd());
     let signals = match signals {
         Ok(fd) => fd,
@@ -139,8 +139,18 @@ impl Launcher<'_> {
     }
 
     fn make_groups_and_files(&mut self) -> Result<(), Stop> {
-        let Work::Tasks { workload, .. } = &self.plan.work else { return Ok(()) };
         let controller = CpuController::detect();
+        let workload = match &self.plan.work {
+            Work::Tasks { workload, .. } => workload,
+            Work::Command { weight: None, .. } => return Ok(()),
+            Work::Command { weight: Some(weight), attr, .. } => {
+                let spec = CgroupSpec { weight: *weight, ..CgroupSpec::root() };
+                let groups = &mut self.plan.groups;
+                return groups
+                    .create(controller.as_ref(), &[spec], &[attr.policy.is_rt()])
+                    .map_err(Stop::Failed);
+            }
+        };
         let mut has_rt = vec![false; workload.cgroups.len()];
         let mut needs = FileNeeds::default();
         for task in &workload.tasks {
@@ -218,7 +228,7 @@ impl Launcher<'_> {
         }
         player::wait_for_release(self.memory, index, word_of);
         let error = image.exec();
-        player::fail(slot, &Failure::at(9)(error));
+        player::fail(slot, &Failure::at(player::STAGE_EXECUTING)(error));
     }
 
     /// Waits until every task sleeps at its barrier.
@@ -467,18 +477,35 @@ impl Launcher<'_> {
                 continue;
             }
             let spec = slot.spec.load(Ordering::Relaxed);
-            let stage = slot.error_stage.load(Ordering::Relaxed) as usize;
+            let stage = slot.error_stage.load(Ordering::Relaxed);
             let error = io::Error::from_raw_os_error(slot.error_number.load(Ordering::Relaxed));
+            let help = self.help_for(stage, &error);
             let object = slot.error_object.load(Ordering::Relaxed).checked_sub(1);
             let object = object.and_then(|object| self.plan.objects.infos().get(object as usize));
             let object = object.map_or_else(String::new, |info| format!(" ({:?})", info.name));
             return Err(Stop::Failed(format!(
-                "task {index} ({}): {}{object}: {error}",
+                "task {index} ({}): {}{object}: {error}{help}",
                 self.plan.spec_name(spec),
-                STAGES.get(stage).copied().unwrap_or("unknown step")
+                STAGES.get(stage as usize).copied().unwrap_or("unknown step")
             )));
         }
         Ok(())
+    }
+
+    /// What to do about a command that the user of the tasks may not execute.
+    fn help_for(&self, stage: u32, error: &io::Error) -> String {
+        let (Some((uid, _)), io::ErrorKind::PermissionDenied) = (self.plan.user, error.kind())
+        else {
+            return String::new();
+        };
+        if stage != player::STAGE_EXECUTING {
+            return String::new();
+        }
+        format!(
+            ". Tasks do not run as root but as user {uid}, who must be able to execute the file \
+             and to enter each directory above it: chmod it, or copy it to a place such as \
+             /usr/local/bin"
+        )
     }
 
     /// Leaves nothing behind: no process, no group, no file.

@@ -31,6 +31,7 @@ pub mod program;
 pub mod recorder;
 pub mod refuse;
 pub mod result;
+mod room;
 pub mod session;
 pub mod sys;
 pub mod topology;

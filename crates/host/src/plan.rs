@@ -41,6 +41,8 @@ pub enum Work {
         copies: u32,
         /// Their output.
         output: Output,
+        /// cpu.weight of a control group that holds them all; `None`: they get no group.
+        weight: Option<u32>,
     },
 }
 

@@ -104,16 +104,21 @@ pub fn is_in_initial_pid_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").map_or(true, |link| link.as_os_str() == INITIAL)
 }
 
+/// Children of all threads of a process.
+pub fn children_of_threads(pid: u32) -> Vec<u32> {
+    let of_thread = |thread| {
+        let path = format!("/proc/{pid}/task/{thread}/children");
+        numbers(&fs::read_to_string(path).unwrap_or_default()).collect::<Vec<u32>>()
+    };
+    threads(pid).into_iter().flat_map(of_thread).collect()
+}
+
 /// Every process below `pid`: its children, theirs, and so on, each after its parent.
 pub fn descendants(pid: u32) -> Vec<u32> {
     let mut found = children(pid);
     let mut next = 0;
     while next < found.len() {
-        let parent = found[next];
-        for thread in threads(parent) {
-            let path = format!("/proc/{parent}/task/{thread}/children");
-            found.extend(numbers(&fs::read_to_string(path).unwrap_or_default()));
-        }
+        found.extend(children_of_threads(found[next]));
         next += 1;
     }
     found

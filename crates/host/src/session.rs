@@ -8,6 +8,7 @@ use crate::files;
 use crate::launcher;
 use crate::memory::{RunMemory, run_state};
 use crate::plan::RunPlan;
+use crate::procfs;
 use crate::recorder::convert::{Converter, Names, TraceAccount};
 use crate::recorder::merge::Merge;
 use crate::sys;
@@ -77,18 +78,23 @@ struct Launcher {
     pidfd: i32,
     control: i32,
     is_reaped: bool,
+    /// Children that this process had before the run.
+    children_before: Vec<u32>,
 }
 
 impl Launcher {
     fn start(plan: &mut RunPlan, memory: &RunMemory) -> Result<Self, HostError> {
         let failed = |what| move |error| HostError::system(what, &error);
         let (read, write) = sys::pipe().map_err(failed("making a pipe"))?;
+        let children_before = procfs::children_of_threads(sys::getpid());
+        // Should the launcher be killed, what its commands have started comes to this process.
+        sys::become_subreaper(true).map_err(failed("taking orphans in"))?;
         match sys::fork().map_err(failed("starting the launcher"))? {
             None => launcher::run(plan, memory, read),
             Some(pid) => {
                 sys::close(read);
                 let pidfd = sys::pidfd_open(pid).unwrap_or(-1);
-                Ok(Self { pid, pidfd, control: write, is_reaped: false })
+                Ok(Self { pid, pidfd, control: write, is_reaped: false, children_before })
             }
         }
     }
@@ -108,10 +114,11 @@ impl Launcher {
         self.is_reaped
     }
 
-    /// The launcher was killed before it could clean up: the kernel has killed its tasks; groups
-    /// and files are left.
+    /// The launcher was killed before it could clean up: the kernel has killed its tasks; what
+    /// these have started, groups and files are left.
     fn clean_up_after(&self, plan: &RunPlan) {
         sys::kill_now(-(self.pid as i32));
+        self.kill_orphans();
         if let Some(controller) = CpuController::detect() {
             cgroup::remove_stale(&controller);
         }
@@ -123,8 +130,32 @@ impl Launcher {
     }
 }
 
+impl Launcher {
+    /// Kills and reaps what has lost its parent to this process since the run began, until there
+    /// is no more: each that ends may leave children of its own.
+    fn kill_orphans(&self) {
+        loop {
+            let now = procfs::children_of_threads(sys::getpid());
+            let is_orphan = |pid: &u32| *pid != self.pid && !self.children_before.contains(pid);
+            let orphans: Vec<u32> = now.into_iter().filter(is_orphan).collect();
+            if orphans.is_empty() {
+                return;
+            }
+            for pid in &orphans {
+                sys::kill_now(*pid as i32);
+                procfs::descendants(*pid).into_iter().for_each(|pid| sys::kill_now(pid as i32));
+            }
+            for pid in orphans {
+                let _ = sys::wait_peek(Some(pid), true);
+                let _ = sys::reap(pid);
+            }
+        }
+    }
+}
+
 impl Drop for Launcher {
     fn drop(&mut self) {
+        let _ = sys::become_subreaper(false);
         sys::close(self.control);
         sys::close(self.pidfd);
         if !self.is_reaped {
@@ -331,8 +362,8 @@ fn check_end(launcher: &Launcher, plan: &RunPlan, memory: &RunMemory) -> Result<
         _ => {
             launcher.clean_up_after(plan);
             Err(HostError::System(
-                "the launcher process was killed before the run ended; its tasks, groups and files \
-                 were removed"
+                "the launcher process was killed before the run ended; its tasks, what they had \
+                 started, groups and files were removed"
                     .into(),
             ))
         }

@@ -27,6 +27,7 @@ pub mod result;
 #[cfg(feature = "sha")]
 pub mod sha;
 pub mod values;
+pub mod variant;
 pub mod warning;
 
 pub use expect::Expected;
@@ -38,4 +39,5 @@ pub use result::{
     CopyResult, GroupResult, MachineInfo, ProgressCurve, RunResult, SCHEMA_VERSION, Setting, Slice,
     check_version,
 };
+pub use variant::Variant;
 pub use warning::{Code, Warning};

@@ -3,7 +3,7 @@
 
 use crate::place::unknown;
 use crate::{LaneKind, StudyError};
-use schedlab_model::{Op, Policy, SchedAttr, Workload};
+use schedlab_model::{Nanos, Op, Policy, SchedAttr, Workload};
 
 /// Real-time priority where a study names only the policy: the least important one, so that the
 /// kernel's own threads stay above the tasks.
@@ -26,6 +26,13 @@ pub fn apply_nice(workload: &mut Workload, nice: i8) {
         if attr.nice == 0 {
             attr.nice = nice;
         }
+    });
+}
+
+/// Gives the custom slice `slice_ns` to every task that has none, and to every later change.
+pub fn apply_slice(workload: &mut Workload, slice_ns: Nanos) {
+    for_each_attr(workload, |attr| {
+        attr.slice_ns.get_or_insert(slice_ns);
     });
 }
 

@@ -88,7 +88,7 @@ pub struct GroupResult {
 }
 
 /// One copy of a command that was run on the host.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopyResult {
     /// Task number.

@@ -37,6 +37,9 @@ use std::io;
 use std::sync::atomic::Ordering;
 use waits::Waits;
 
+/// Number of the stage in which a copy becomes its command.
+pub const STAGE_EXECUTING: u32 = 9;
+
 /// What can fail in a task, by the number that a slot keeps.
 pub const STAGES: [&str; 24] = [
     "nothing",

@@ -70,7 +70,13 @@ pub fn run_program(
     let stage = commands.stage(&ready, dir)?;
     let output = Output::File(stage.output.fd());
     let mut plan = RunPlan {
-        work: Work::Command { image, attr: Box::new(attrs.of_run), copies: 1, output },
+        work: Work::Command {
+            image,
+            attr: Box::new(attrs.of_run),
+            copies: 1,
+            output,
+            weight: None,
+        },
         seed: request.seed,
         user: session::task_user(),
         tasks_set_own: lane::is_root() && !lane::may_set_policies(),

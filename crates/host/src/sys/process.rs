@@ -192,10 +192,11 @@ pub fn new_process_group() -> io::Result<()> {
     check(unsafe { libc::setpgid(0, 0) }.into()).map(drop)
 }
 
-/// Orphaned descendants become children of the caller.
-pub fn become_subreaper() -> io::Result<()> {
+/// Orphaned descendants become children of the caller, or (`false`) no longer do.
+pub fn become_subreaper(is_one: bool) -> io::Result<()> {
     // SAFETY: no memory is involved.
-    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1usize) }.into()).map(drop)
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, usize::from(is_one)) }.into())
+        .map(drop)
 }
 
 /// SIGKILL to the caller when its parent ends. A change of user clears it, so call it after.
