@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod complete;
+mod config;
 mod error;
 mod input;
 mod machine;
@@ -19,7 +20,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // Answers a shell that completes a command line, and ends there.
     CompleteEnv::with_factory(args::Cli::command).complete();
-    let cli = match args::Cli::try_parse() {
+    let argv = match config::with_defaults(&args::Cli::command(), std::env::args_os().collect()) {
+        Ok(argv) => argv,
+        Err(error) => return error.report(),
+    };
+    let cli = match args::Cli::try_parse_from(argv) {
         Ok(cli) => cli,
         Err(error) => return error::usage(&error),
     };

@@ -165,12 +165,11 @@ fn a_real_time_hog_that_a_command_started_does_not_outlive_it() {
         return schedlab_testing::skip("real-time policies need CAP_SYS_NICE");
     }
     let mark = format!("{}-hog", std::process::id());
-    let cpu = schedlab_host::allowed_cpus().first_cpu().unwrap().0.to_string();
     // The loop ends by itself, should nobody end it.
     let script = "(end=$(($(date +%s) + 40)); while [ $(date +%s) -lt $end ]; do i=0; \
                   while [ $i -lt 100000 ]; do i=$((i + 1)); done; done) & sleep 30";
     let mut child = command()
-        .args(["run", "--policy", "fifo", "--cpus", &cpu, "--", "sh", "-c", script])
+        .args(["run", "--policy", "fifo", "--cpus", "1", "--", "sh", "-c", script])
         .env(MARK, &mark)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -182,4 +181,69 @@ fn a_real_time_hog_that_a_command_started_does_not_outlive_it() {
     assert!(Command::new("kill").args(["-s", "TERM", "--", &struck]).status().unwrap().success());
     wait_for("the end of the command", || child.try_wait().unwrap().is_some());
     wait_for("the end of the hog", || marked(&mark).is_empty());
+}
+
+/// The launcher is killed in a way that it cannot answer; a process in a session of its own is left
+/// to the program.
+#[test]
+fn a_killed_launcher_leaves_no_process_of_another_session() {
+    let mark = format!("{}-launcher", std::process::id());
+    let script = "setsid sh -c 'sleep 40 & sleep 41' & sleep 42";
+    let mut child = command()
+        .args(["run", "--", "sh", "-c", script])
+        .env(MARK, &mark)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let command_of = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let nr_sleeping =
+        || marked(&mark).into_iter().filter(|pid| command_of(*pid).starts_with(b"sleep")).count();
+    wait_for("all sleepers", || nr_sleeping() == 3);
+    let parent = child.id();
+    let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let launcher = children.unwrap().split_whitespace().next().unwrap().to_owned();
+    assert!(Command::new("kill").args(["-s", "KILL", "--", &launcher]).status().unwrap().success());
+    wait_for("the end of the program", || child.try_wait().unwrap().is_some());
+    wait_for("the end of all processes", || marked(&mark).is_empty());
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(3) && text.contains("launcher"), "{text}");
+}
+
+/// An unfinished trace has no name yet, so that even a kill leaves no file. On file systems that
+/// have no such files it has one.
+#[test]
+fn a_killed_simulation_leaves_no_part_of_its_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = command()
+        .current_dir(folder.path())
+        .args(["sim", "hogs:n=4,work=10h", "--until", "10h", "--trace", "t.slt"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // A file of the folder is open under no name once the trace is being written.
+    let writes = || {
+        let Ok(files) = std::fs::read_dir(format!("/proc/{}/fd", child.id())) else { return false };
+        let targets = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+        targets.into_iter().any(|target| target.starts_with(folder.path()))
+    };
+    wait_for("the trace's file", writes);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().collect();
+    match has_nameless_files(folder.path()) {
+        true => assert!(left.is_empty(), "{left:?}"),
+        false => assert!(left.iter().all(|file| {
+            file.file_name().to_string_lossy().starts_with(schedlab_run::file::UNFINISHED)
+        })),
+    }
+}
+
+/// Whether the file system has files without a name (O_TMPFILE, open(2)).
+fn has_nameless_files(folder: &Path) -> bool {
+    use std::os::unix::fs::OpenOptionsExt;
+    const O_TMPFILE: i32 = 0o20_200_000;
+    std::fs::OpenOptions::new().write(true).custom_flags(O_TMPFILE).open(folder).is_ok()
 }

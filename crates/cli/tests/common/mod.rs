@@ -18,7 +18,8 @@ pub struct Done {
 /// The program, without colour.
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    command.env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE");
+    // The file of the person who tests gives no defaults.
+    command.env("NO_COLOR", "1").env_remove("CLICOLOR_FORCE").env("SCHEDLAB_CONFIG", "");
     command
 }
 
