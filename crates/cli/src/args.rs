@@ -2,12 +2,13 @@
 //! The command line as types. `-h` gives one line an option, `--help` the long text and examples.
 
 use crate::complete;
+use crate::input::Cpus;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::ArgValueCompleter;
 use schedlab_lab::store::Begin;
 use schedlab_model::{Nanos, Policy};
-use schedlab_run::LaneKind;
+use schedlab_run::{LaneKind, Variant};
 use schedlab_trace::Exporter;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ pub struct Cli {
 
 const EXAMPLES_TOP: &str = "Examples:
   schedlab sim hogs:n=4,work=100ms --scheduler rr,linux-6.12 --cpus 2
-  schedlab run -n 10 --policy fifo --cpus 0 -- ./prime 10000
+  schedlab run -n 10 --policy fifo --cpus 1 -- ./prime 10000
   schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER --report report.html
   schedlab doctor
 
@@ -55,7 +56,7 @@ pub enum Command {
     Kernel(crate::commands::KernelArgs),
     /// Compare schedulers on one workload, simulated and measured
     #[command(after_long_help = EXAMPLES_COMPARE)]
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Make an HTML report and plots from stored results
     #[command(after_long_help = EXAMPLES_REPORT)]
     Report(ReportArgs),
@@ -116,7 +117,7 @@ const EXAMPLES_EXPLAIN: &str = "Examples:
   schedlab explain hogs:n=3,work=50ms --from 10ms --to 20ms --json";
 
 const EXAMPLES_RUN: &str = "Examples:
-  schedlab run -n 10 --policy fifo --cpus 0 -- ./prime 10000
+  schedlab run -n 10 --policy fifo --cpus 1 -- ./prime 10000
   schedlab run hogs:n=4,work=1s --cpus 0-1 --policy batch
   schedlab run my-workload.json --trace run.parquet --json
 
@@ -143,6 +144,8 @@ sources are not changed. Kernels are stored in $SCHEDLAB_CACHE [default: ~/.cach
 
 const EXAMPLES_COMPARE: &str = "Examples:
   schedlab compare hogs:n=3 --scheduler rr,fcfs,linux-6.12
+  schedlab compare hogs:n=4 --scheduler rr --set quantum=1ms,10ms,100ms --report report.html
+  schedlab compare --host OTHER,FIFO,nice=5 --cpus 1 -- ./prime 10000
   schedlab compare sched:n=4 --scheduler linux-6.12 --host OTHER,FIFO --repetitions 5 \\
       --report report.html
   schedlab compare experiment.toml --jobs 4 --output results/   (can be stopped and resumed)
@@ -362,6 +365,13 @@ pub struct OutputArgs {
     /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Measures to show, separated by commas; all: every one
+    ///
+    /// `schedlab list measures` lists them. Without it the table has the usual ones, as many as the
+    /// terminal is wide.
+    #[arg(long, value_delimiter = ',', value_name = "MEASURE", hide_short_help = true,
+          add = ArgValueCompleter::new(complete::measures))]
+    pub columns: Vec<String>,
     /// Write every figure as SVG into this directory
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
@@ -393,8 +403,8 @@ pub struct SimArgs {
         add = ArgValueCompleter::new(complete::schedulers)
     )]
     pub scheduler: Vec<String>,
-    /// Number of CPUs [default: all CPUs of --machine, or 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// CPUs, such as 4 or 0-3 [default: all CPUs of --machine, or 1]
+    #[arg(long, value_name = "N|LIST", value_parser = crate::input::model_cpus)]
     pub cpus: Option<u32>,
     /// Runs, each with the next seed
     #[arg(long, value_name = "N", default_value_t = 1,
@@ -425,8 +435,8 @@ pub struct ExplainArgs {
           default_value = "linux-6.12",
           add = ArgValueCompleter::new(complete::schedulers))]
     pub scheduler: Vec<String>,
-    /// Number of CPUs [default: all CPUs of --machine, or 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// CPUs, such as 4 or 0-3 [default: all CPUs of --machine, or 1]
+    #[arg(long, value_name = "N|LIST", value_parser = crate::input::model_cpus)]
     pub cpus: Option<u32>,
     /// Explain each CPU's last choice before this time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["task", "from", "to"],
@@ -478,9 +488,11 @@ pub struct RunArgs {
     #[arg(short = 'n', long = "copies", value_name = "N", requires = "command",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub copies: Option<u32>,
-    /// CPUs that tasks may use, such as 0 or 0-3,8 [default: all]
-    #[arg(long, value_name = "LIST", value_parser = crate::input::cpu_list)]
-    pub cpus: Option<schedlab_model::CpuMask>,
+    /// CPUs that tasks may use, such as 2 or 0-3,8 [default: all]
+    ///
+    /// A number takes the first ones; a list names them. CPU 0 alone is 0-0.
+    #[arg(long, value_name = "N|LIST", value_parser = crate::input::cpus)]
+    pub cpus: Option<Cpus>,
     /// Runs, each with the next seed
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -499,8 +511,8 @@ pub struct RunArgs {
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// Built-in workload, workload file, or experiment file (.toml)
-    #[arg(required_unless_present = "manifest",
+    /// Built-in workload, workload file, or experiment file (.toml); omit it to run a command
+    #[arg(required_unless_present_any = ["manifest", "command"], conflicts_with = "command",
           add = ArgValueCompleter::new(complete::workloads))]
     pub workload: Option<String>,
     /// Schedulers to simulate, separated by commas
@@ -509,18 +521,24 @@ pub struct CompareArgs {
     #[arg(long, short = 'S', visible_alias = "schedulers", value_delimiter = ',',
           value_name = "NAME", add = ArgValueCompleter::new(complete::schedulers))]
     pub scheduler: Vec<String>,
-    /// Policies to measure on this machine, such as OTHER,FIFO
+    /// Policies to measure on this machine, such as OTHER,FIFO,nice=5
+    ///
+    /// A policy, `nice=N`, `slice=TIME` (Linux 6.12 and later) or `weight=N` (cpu.weight of a
+    /// control group for the run), or several joined by +: `BATCH+nice=5`. A command without --host
+    /// runs under OTHER, BATCH and FIFO.
     #[arg(long, value_delimiter = ',', value_name = "POLICY")]
-    pub host: Vec<String>,
+    pub host: Vec<Variant>,
     /// Kernels to measure in virtual machines, such as 6.12,6.18:wrr
     ///
     /// `KERNEL:SCHEDULER` loads a sched_ext scheduler (see `schedlab vm`).
     #[arg(long, value_delimiter = ',', value_name = "KERNEL",
           add = ArgValueCompleter::new(complete::kernels))]
     pub vm: Vec<String>,
-    /// Number of CPUs, modelled and real [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub cpus: Option<u32>,
+    /// CPUs, modelled and real, such as 2 or 0-1 [default: 1, of a command all]
+    ///
+    /// A number takes the first ones; a list names those of this machine.
+    #[arg(long, value_name = "N|LIST", value_parser = crate::input::cpus)]
+    pub cpus: Option<Cpus>,
     /// Runs on this machine [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub repetitions: Option<u32>,
@@ -536,6 +554,13 @@ pub struct CompareArgs {
     /// Keep the timeline and the progress in the JSON
     #[arg(long, hide_short_help = true, requires = "json")]
     pub keep: bool,
+    /// Measures to show, separated by commas; all: every one
+    ///
+    /// `schedlab list measures` lists them. Without it the table has the usual ones, as many as the
+    /// terminal is wide.
+    #[arg(long, value_delimiter = ',', value_name = "MEASURE", hide_short_help = true,
+          add = ArgValueCompleter::new(complete::measures))]
+    pub columns: Vec<String>,
     /// Write a report to this HTML file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -545,6 +570,14 @@ pub struct CompareArgs {
     /// The experiment file's own.
     #[command(flatten)]
     pub sweep: SweepArgs,
+    /// Number of copies of the command, started together
+    #[arg(short = 'n', long = "copies", value_name = "N", requires = "command",
+          hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub copies: Option<u32>,
+    /// Command to run on this machine and its arguments, after --
+    #[arg(last = true, value_name = "COMMAND",
+          conflicts_with_all = ["scheduler", "vm", "manifest"])]
+    pub command: Vec<std::ffi::OsString>,
 }
 
 /// What only an experiment file or a manifest has.
@@ -716,8 +749,8 @@ pub struct BenchArgs {
     /// Where to write the events
     #[arg(long, value_enum, default_value_t = BenchTrace::None)]
     pub trace: BenchTrace,
-    /// Number of CPUs [default: the job's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// CPUs, such as 4 or 0-3 [default: the job's]
+    #[arg(long, value_name = "N|LIST", value_parser = crate::input::model_cpus)]
     pub cpus: Option<u32>,
     /// Modelled machine: a preset, host, or a file
     #[arg(long, value_name = "NAME|FILE")]

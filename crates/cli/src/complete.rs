@@ -29,6 +29,12 @@ pub fn machines(current: &OsStr) -> Vec<CompletionCandidate> {
     with_files(current, of_list(current, known.chain([("host", "a model of this machine")])))
 }
 
+/// Names of measures.
+pub fn measures(current: &OsStr) -> Vec<CompletionCandidate> {
+    let names = schedlab_run::values::measure_names();
+    of_list(current, names.iter().map(|name| (name.as_str(), "")))
+}
+
 /// Names of kernels for guests, and files.
 pub fn kernels(current: &OsStr) -> Vec<CompletionCandidate> {
     let all: Vec<_> = series::all().map(|found| (found.name(), found.image.about)).collect();

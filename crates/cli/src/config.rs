@@ -74,7 +74,8 @@ fn with_defaults_of(
         let added = written(option, key, value).map_err(|what| wrong(what, ""))?;
         // The name of the subcommand is the first word after the program's.
         let mut longer = words.clone();
-        longer.splice(2..2, added.iter().map(OsString::from));
+        let end = 2 + said.len();
+        longer.splice(end..end, added.iter().map(OsString::from));
         match command.clone().try_get_matches_from(&longer) {
             Ok(_) => {
                 words = longer;
@@ -178,10 +179,10 @@ mod tests {
         let file = "hz = 1000\ncpus = 2\n[sim]\nscheduler = ['rr', 'fcfs']\ncpus = 4\njson = true";
         assert_eq!(
             read("schedlab sim hogs", file).unwrap(),
-            "schedlab sim --hz=1000 --json --scheduler=rr,fcfs --cpus=4 hogs"
+            "schedlab sim --cpus=4 --json --scheduler=rr,fcfs --hz=1000 hogs"
         );
         let chosen = read("schedlab sim hogs --cpus 1 -S rr", file).unwrap();
-        assert_eq!(chosen, "schedlab sim --hz=1000 --json hogs --cpus 1 -S rr");
+        assert_eq!(chosen, "schedlab sim --json --hz=1000 hogs --cpus 1 -S rr");
         assert_eq!(read("schedlab doctor", file).unwrap(), "schedlab doctor");
         let without = read("schedlab sim hogs --slices", file).unwrap();
         assert!(!without.contains("--json"), "{without}: --slices and --json exclude each other");

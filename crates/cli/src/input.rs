@@ -2,11 +2,11 @@
 //! What people type, checked: workloads, policies, CPUs, times.
 
 use crate::args::WorkloadArgs;
-use crate::error::{CliError, CliResult};
+use crate::error::{CliError, CliResult, Exit};
 use schedlab_lab::LabError;
 use schedlab_lab::studies::{self, FILE_BYTES_MAX};
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::{CpuId, CpuMask, Nanos, Policy, Workload};
+use schedlab_model::{CpuMask, Nanos, Policy, Workload};
 use schedlab_run::Warning;
 use schedlab_run::file::read_text;
 use schedlab_run::policy;
@@ -56,24 +56,67 @@ pub fn policy(text: &str) -> Result<Policy, String> {
     })
 }
 
-/// CPUs in the kernel's list format: `0-3,8`.
-pub fn cpu_list(text: &str) -> Result<CpuMask, String> {
-    let wrong = || format!("expected CPUs such as 0 or 0-3,8, each below {NR_CPUS_MAX}");
-    let number = |text: &str| {
-        text.trim().parse::<u32>().ok().filter(|n| (*n as usize) < NR_CPUS_MAX).ok_or_else(wrong)
-    };
-    let mut mask = CpuMask::empty();
-    for part in text.split(',') {
-        let (first, last) = match part.split_once('-') {
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(part)?, number(part)?),
-        };
-        if first > last {
-            return Err(format!("{part:?} runs backwards: write {last}-{first}"));
+/// What `--cpus` names: how many CPUs, or which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cpus {
+    /// This many, the first ones.
+    Count(u32),
+    /// These.
+    List(CpuMask),
+}
+
+impl Cpus {
+    /// How many.
+    pub fn count(&self) -> u32 {
+        match self {
+            Self::Count(count) => *count,
+            Self::List(mask) => mask.weight(),
         }
-        (first..=last).for_each(|cpu| mask.set(CpuId(cpu)));
     }
-    Ok(mask)
+
+    /// Those of this machine, which this process must be allowed to use.
+    pub fn on_this_machine(&self) -> CliResult<CpuMask> {
+        let allowed = schedlab_host::allowed_cpus();
+        let missing = match self {
+            Self::Count(count) if *count <= allowed.weight() => {
+                return Ok(allowed.iter().take(*count as usize).collect());
+            }
+            Self::Count(count) => format!("asks for {count}"),
+            Self::List(mask) if mask.and_not(&allowed).is_empty() => return Ok(*mask),
+            Self::List(mask) => format!("names {}", mask.and_not(&allowed)),
+        };
+        Err(CliError::new(
+            Exit::Unavailable,
+            format!("--cpus {missing}, but this process may use CPUs {allowed}"),
+            "ask only for those; `taskset -p $$` shows what a shell may use",
+        ))
+    }
+}
+
+/// A number of CPUs, or a list of them in the kernel's format: `4`, `0-3,8`.
+pub fn cpus(text: &str) -> Result<Cpus, String> {
+    let allowed = format!("allowed are 1 to {NR_CPUS_MAX} CPUs, or a list such as 0-3,8");
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) || text.is_empty() {
+        let list = text.parse::<CpuMask>();
+        return list.map(Cpus::List).map_err(|error| format!("{error}; {allowed}"));
+    }
+    match text.parse::<u32>() {
+        Ok(0) => Err(format!("{allowed}; CPU 0 alone is 0-0")),
+        Ok(count) if count as usize <= NR_CPUS_MAX => Ok(Cpus::Count(count)),
+        _ => Err(allowed),
+    }
+}
+
+/// The same for machines whose CPUs are numbered from 0, modelled ones and guests: their number.
+pub fn model_cpus(text: &str) -> Result<u32, String> {
+    match cpus(text)? {
+        Cpus::List(mask) if mask != CpuMask::first(mask.weight()) => Err(format!(
+            "the CPUs of a modelled machine and of a guest are numbered from 0: allowed are 1 to \
+             {NR_CPUS_MAX}, or a list from 0 on, such as 0-{}",
+            mask.weight().max(2) - 1
+        )),
+        cpus => Ok(cpus.count()),
+    }
 }
 
 /// Splits each `name=value` of `option`.
@@ -147,11 +190,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists_are_the_kernels() {
-        assert_eq!(cpu_list("0-2,8").unwrap().to_string(), "0-2,8");
-        for bad in ["", "a", "3-1", "0-", "-1", "1024", "0-99999999999"] {
-            assert!(cpu_list(bad).is_err(), "{bad}");
+    fn cpus_are_a_number_or_a_list() {
+        assert_eq!(cpus("4"), Ok(Cpus::Count(4)));
+        assert_eq!(cpus("0-2,8").unwrap().count(), 4);
+        assert_eq!(cpus("3-3").map(|cpus| cpus.count()), Ok(1));
+        for bad in ["", "a", "3-1", "0-", "-1", "1025", "0-99999999999", "+1", "1,"] {
+            assert!(cpus(bad).unwrap_err().contains("a list such as 0-3,8"), "{bad}");
         }
+        assert!(cpus("0").unwrap_err().contains("0-0"));
+        assert_eq!((model_cpus("3"), model_cpus("0-2")), (Ok(3), Ok(3)));
+        assert!(model_cpus("1-2").unwrap_err().contains("from 0 on, such as 0-1"));
     }
 
     #[test]

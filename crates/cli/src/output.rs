@@ -76,8 +76,8 @@ impl Write for Out {
     }
 }
 
-/// Says something, made [`printable`], to the person at the terminal. Where nobody can be told (a full disk behind
-/// stderr, a closed pipe) the work goes on: `eprintln!` would end it in a panic.
+/// Writes `text`, made [`printable`], to stderr. Where that fails (a full disk, a closed pipe) the
+/// work goes on: `eprintln!` would end it in a panic.
 pub fn say(text: impl AsRef<str>) {
     say_coloured(&printable(text.as_ref()));
 }

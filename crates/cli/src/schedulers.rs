@@ -48,7 +48,7 @@ pub struct Schedulers {
 }
 
 /// Whether a scheduler's name is that of a file.
-fn is_file(name: &str) -> bool {
+pub fn is_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".c")
 }
 

@@ -17,6 +17,70 @@ pub fn table(heads: &[&str]) -> Table {
     table
 }
 
+/// A table that fits its terminal: where it is too wide, its last columns are left out and named
+/// below it. In a pipe all columns stay.
+pub struct Fitted {
+    heads: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    /// Columns that always stay, from the first.
+    nr_kept: usize,
+}
+
+impl Fitted {
+    /// A table with these heads, the most important first, whose first `nr_kept` columns stay.
+    pub fn new<H: Into<String>>(heads: impl IntoIterator<Item = H>, nr_kept: usize) -> Self {
+        Self { heads: heads.into_iter().map(Into::into).collect(), rows: Vec::new(), nr_kept }
+    }
+
+    /// The same with all columns, which somebody has chosen.
+    #[must_use]
+    pub fn with_all_kept(mut self) -> Self {
+        self.nr_kept = usize::MAX;
+        self
+    }
+
+    /// Adds a row.
+    pub fn add(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+        debug_assert_eq!(self.rows.last().map(Vec::len), Some(self.heads.len()));
+    }
+
+    /// The table as text.
+    pub fn render(&self) -> String {
+        self.render_within(Table::new().width().map(usize::from))
+    }
+
+    fn render_within(&self, width: Option<usize>) -> String {
+        let mut nr_shown = self.heads.len();
+        loop {
+            let text = self.first_columns(nr_shown);
+            let is_wide = |width| text.lines().any(|line| line.chars().count() > width);
+            if nr_shown <= self.nr_kept || !width.is_some_and(is_wide) {
+                let hidden = &self.heads[nr_shown..];
+                return match hidden.is_empty() {
+                    true => text,
+                    false => format!(
+                        "{text}\n left out, for want of width: {} (--columns chooses)",
+                        hidden.join(", ")
+                    ),
+                };
+            }
+            nr_shown -= 1;
+        }
+    }
+
+    fn first_columns(&self, count: usize) -> String {
+        let mut table = Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(self.heads.iter().take(count).map(Cell::new));
+        for row in &self.rows {
+            table.add_row(row.iter().take(count).cloned());
+        }
+        render(&table)
+    }
+}
+
 /// A cell for a number.
 pub fn number(text: impl ToString) -> Cell {
     Cell::new(text.to_string()).set_alignment(CellAlignment::Right)
@@ -78,6 +142,20 @@ pub fn percent(part: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_columns_and_no_broken_words() {
+        let mut table = Fitted::new(["scheduler", "turnaround", "switches", "Jain"], 2);
+        table.add(["linux-6.12", "88.70 ms", "26.00", "1.000"].map(number));
+        let whole = table.render_within(None);
+        assert!(whole.contains("Jain") && whole.lines().count() == 2, "{whole}");
+        assert_eq!(table.render_within(Some(80)), whole);
+        let narrow = table.render_within(Some(36));
+        assert!(narrow.contains("switches") && !narrow.contains("1.000"), "{narrow}");
+        assert!(narrow.ends_with("left out, for want of width: Jain (--columns chooses)"));
+        assert!(table.render_within(Some(5)).contains("88.70 ms"), "the first two stay");
+        assert_eq!(table.with_all_kept().render_within(Some(5)), whole);
+    }
 
     #[test]
     fn durations_keep_four_digits() {

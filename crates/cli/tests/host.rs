@@ -14,7 +14,7 @@ fn validator(kind: &str) -> jsonschema::Validator {
 
 #[test]
 fn a_workload_runs_and_its_result_keeps_to_the_schema() {
-    let args = ["run", "hogs:n=3,work=5ms", "--cpus", "0", "--json"];
+    let args = ["run", "hogs:n=3,work=5ms", "--cpus", "1", "--json"];
     let run: Value = serde_json::from_str(&ok(&args).stdout).unwrap();
     let errors: Vec<String> =
         validator("result").iter_errors(&run).map(|error| error.to_string()).collect();
@@ -56,12 +56,13 @@ fn a_command_that_fails_is_a_failed_check() {
 #[test]
 fn what_cannot_be_run_is_refused_before_anything_starts() {
     for (args, code, wanted) in [
-        (vec!["run", "hogs", "--cpus", "1000"], 2, "--cpus names 1000"),
+        (vec!["run", "hogs", "--cpus", "1000"], 3, "--cpus asks for 1000"),
+        (vec!["run", "hogs", "--cpus", "1000-1001"], 3, "--cpus names 1000-1001"),
         (vec!["run", "--", "no-such-command-here"], 2, "no-such-command-here"),
         (vec!["run", "--param", "n=2", "--", "true"], 2, "--param is given"),
         (vec!["run", "--policy", "deadline", "--", "true"], 2, "runtime and a period"),
-        (vec!["compare", "hogs", "--host", "OTHER", "--cpus", "1024"], 3, "--cpus is 1024"),
-        (vec!["compare", "hogs", "--host", "FAIR"], 2, "no policy is called \"FAIR\""),
+        (vec!["compare", "hogs", "--host", "OTHER", "--cpus", "1024"], 3, "--cpus asks for 1024"),
+        (vec!["compare", "hogs", "--host", "FAIR"], 2, "no policy or attribute is called \"FAIR\""),
     ] {
         let done = schedlab(&args);
         assert_eq!(done.code, code, "{args:?}: {}{}", done.stdout, done.stderr);
@@ -130,4 +131,44 @@ fn in_a_container_the_numbers_come_from_proc() {
     assert_eq!(run["source"], "schedstat", "{said}");
     assert_eq!(run["measures"]["totals"]["nr_exited"], 2, "{said}");
     assert!(said.contains("PID namespace"), "{said}");
+}
+
+#[test]
+fn a_command_is_compared_under_several_attributes() {
+    if !schedlab_host::lane::may_set_policies() {
+        return schedlab_testing::skip("real-time policies need CAP_SYS_NICE");
+    }
+    let args = ["compare", "--host", "OTHER,FIFO,nice=5", "--repetitions", "2", "--cpus", "1"];
+    let done = schedlab(&[&args[..], &["-n", "2", "--json", "--", "sh", "-c", "exit 0"]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let runs: Vec<Value> = serde_json::from_str(&done.stdout).unwrap();
+    let names: Vec<&str> = runs.iter().map(|run| run["scheduler"].as_str().unwrap()).collect();
+    assert_eq!(names, ["OTHER", "OTHER", "FIFO", "FIFO", "nice=5", "nice=5"]);
+    assert!(runs.iter().all(|run| run["copies"].as_array().unwrap().len() == 2));
+    let failed = schedlab(&["compare", "--repetitions", "1", "--", "sh", "-c", "exit 3"]);
+    assert!(failed.code == 1 && failed.stderr.contains("exit code 0"), "{}", failed.stderr);
+    let mixed = schedlab(&["compare", "--scheduler", "rr", "--", "true"]);
+    assert!(mixed.code == 2 && mixed.stderr.contains("cannot be used with"), "{}", mixed.stderr);
+}
+
+#[test]
+fn a_program_that_its_user_cannot_reach_is_named_with_what_to_do() {
+    if !schedlab_host::lane::is_root() {
+        return schedlab_testing::skip("needs root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    std::fs::copy("/bin/true", &program).unwrap();
+    let done = schedlab(&["run", "--", program.to_str().unwrap()]);
+    assert!(done.code == 3 && done.stderr.contains("not run as root"), "{}", done.stderr);
+}
+
+#[test]
+fn more_processes_than_there_is_room_for_are_refused() {
+    let done = schedlab(&["run", "-n", "100000", "--", "true"]);
+    let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+    if pid_max.trim().parse::<u32>().unwrap() > 100_000 {
+        return schedlab_testing::skip("this machine may have room for 100,000 processes");
+    }
+    assert!(done.code == 3 && done.stderr.contains("there is room for"), "{}", done.stderr);
 }

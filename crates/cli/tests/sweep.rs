@@ -311,3 +311,27 @@ fn the_schema_of_experiment_files_is_the_programs() {
         assert_eq!(schedlab_in(folder.path(), &["compare", "small.toml"]).code, 2, "{to}");
     }
 }
+
+#[test]
+fn values_on_the_command_line_make_a_row_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["compare", "hogs:work=20ms", "-S", "rr,fcfs", "--set", "rr:quantum=1ms,5ms"];
+    let done = schedlab_in(folder.path(), &[&args[..], &["--param", "n=2,3", "--json"]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let runs: Vec<serde_json::Value> = serde_json::from_str(&done.stdout).unwrap();
+    let key = |run: &serde_json::Value| {
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
+        let parameters = &run["parameters"];
+        (text(&run["scheduler"]), text(&parameters["n"]), text(&parameters["set.quantum"]))
+    };
+    let keys: std::collections::BTreeSet<_> = runs.iter().map(key).collect();
+    let wanted = ["2", "3"].into_iter().flat_map(|n| {
+        [("rr", n, "1ms"), ("rr", n, "5ms"), ("fcfs", n, "-")]
+            .map(|(name, n, quantum)| (name.to_owned(), n.to_owned(), quantum.to_owned()))
+    });
+    assert_eq!(keys, wanted.collect());
+    let done = schedlab_in(folder.path(), &[&args[..], &["--report", "r.html"]].concat());
+    assert!(done.stdout.contains("rr quantum=1ms"), "{}", done.stdout);
+    let page = std::fs::read_to_string(folder.path().join("r.html")).unwrap();
+    assert!(page.contains("quantum (ms)"), "the report draws the measures against the quantum");
+}

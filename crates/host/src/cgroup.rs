@@ -90,7 +90,8 @@ pub const GROUP_PREFIX: &str = "schedlab-";
 impl Groups {
     /// Makes the groups of `specs`, with `has_rt[i]` telling whether group i will hold real-time
     /// tasks. Nothing is made when there is only the root group, without a limit and with the
-    /// default weight. Whatever was made stays noted in `self`, so that it can be removed after a failure too.
+    /// default weight. What was made stays noted in `self`, so that it can be removed after a
+    /// failure too.
     pub fn create(
         &mut self,
         controller: Option<&CpuController>,

@@ -300,6 +300,58 @@ impl fmt::Display for CpuMask {
     }
 }
 
+/// Why a text is no list of CPUs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CpuListError {
+    /// A part is neither a CPU nor a range of CPUs, each below [`NR_CPUS_MAX`].
+    NotCpus(String),
+    /// A range whose end comes before its begin.
+    Backwards(u32, u32),
+}
+
+impl fmt::Display for CpuListError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotCpus(part) => write!(
+                f,
+                "{part:?} names no CPUs: expected a list such as 0-3,8, with CPUs 0 to {}",
+                NR_CPUS_MAX - 1
+            ),
+            Self::Backwards(first, last) => {
+                write!(f, "{first}-{last} runs backwards: write {last}-{first}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CpuListError {}
+
+/// Reads the kernel's list format (Documentation/admin-guide/kernel-parameters.rst, cpu lists):
+/// `0-3,8`. The empty text is refused.
+impl std::str::FromStr for CpuMask {
+    type Err = CpuListError;
+
+    fn from_str(text: &str) -> Result<Self, CpuListError> {
+        let number = |text: &str| {
+            let wrong = || CpuListError::NotCpus(text.chars().take(20).collect());
+            // `parse` would take a sign.
+            let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = text.parse::<u32>().ok().filter(|_| is_plain);
+            number.filter(|cpu| (*cpu as usize) < NR_CPUS_MAX).ok_or_else(wrong)
+        };
+        let mut mask = Self::empty();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (number(first.trim())?, number(last.trim())?);
+            if first > last {
+                return Err(CpuListError::Backwards(first, last));
+            }
+            (first..=last).for_each(|cpu| mask.set(CpuId(cpu)));
+        }
+        Ok(mask)
+    }
+}
+
 impl fmt::Debug for CpuMask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CpuMask({self})")

@@ -9,7 +9,7 @@ use schedlab_workload::units;
 use std::fmt;
 use std::str::FromStr;
 
-/// Attributes that a variant may name, beside a policy.
+/// Attributes that a variant may name, in addition to a policy.
 const NAMES: [&str; 3] = ["nice", "slice", "weight"];
 
 /// Attributes that the tasks of a run get, where they have none of their own.

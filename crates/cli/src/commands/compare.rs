@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `schedlab compare`: one workload under several schedulers, simulated and on this machine.
 
+use super::compare_command::compare_command;
 use super::progress::{Bar, Unavailable, finish_with_failures};
 use super::results::{self, Expectations};
 use super::{report, sim, sweep, vm};
-use crate::args::CompareArgs;
+use crate::args::{CompareArgs, WorkloadArgs};
 use crate::error::{CliError, CliResult};
-use crate::input::{self, Named};
+use crate::input::{self, Cpus, Named};
 use crate::machine;
 use crate::output::{Out, say};
-use crate::schedulers::Schedulers;
+use crate::schedulers::{self, Schedulers};
 use schedlab_host::HostLane;
 use schedlab_lab::plan::PlannedRun;
-use schedlab_lab::{ExecuteOptions, Experiment, Plan, execute};
-use schedlab_model::{CpuMask, Policy};
-use schedlab_run::policy;
-use schedlab_run::{Keep, Lane, LaneKind, RunRequest};
+use schedlab_lab::{ExecuteOptions, Experiment, Plan, View, execute};
+use schedlab_model::CpuMask;
+use schedlab_run::{Keep, Lane, LaneKind, RunRequest, RunResult, Variant, policy, values};
+use schedlab_sim::SimLane;
 
 /// Schedulers that are simulated when none is named.
 const DEFAULT_SCHEDULERS: [&str; 4] = ["linux-6.1", "linux-6.12", "rr", "fcfs"];
@@ -24,12 +25,14 @@ const DEFAULT_SCHEDULERS: [&str; 4] = ["linux-6.1", "linux-6.12", "rr", "fcfs"];
 const REPETITIONS_DEFAULT: u32 = 3;
 
 fn cpus(args: &CompareArgs) -> u32 {
-    args.cpus.unwrap_or(1)
+    args.cpus.map_or(1, |cpus| cpus.count())
 }
 
 /// Runs the command.
 pub fn compare(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
+    results::check_columns(&args.columns)?;
     match &args.workload {
+        None if !args.command.is_empty() => compare_command(args, out),
         None => sweep::repeat(args, out),
         Some(text) if sweep::is_experiment(text) => sweep::sweep(args, text, out),
         Some(text) => {
@@ -39,15 +42,94 @@ pub fn compare(args: &CompareArgs, out: &mut Out) -> CliResult<()> {
     }
 }
 
+/// A value of each parameter and of each tunable that has several.
+#[derive(Clone, Debug, Default)]
+struct Combination {
+    /// As `--param` gives them.
+    params: Vec<String>,
+    /// As `--set` gives them.
+    tunables: Vec<String>,
+}
+
+/// What the command line varies: `--param n=1,2,4` and `--set quantum=1ms,10ms`.
+struct Varied {
+    /// Dimensions of the results, in the order of the command line.
+    names: Vec<String>,
+    combinations: Vec<Combination>,
+}
+
+impl Varied {
+    /// The values of one option; a comma separates them.
+    fn values(option: &str, text: &str) -> CliResult<(String, Vec<String>)> {
+        let (name, values) = schedlab_workload::pair(option, text)?;
+        let values = values.split(',').map(|value| format!("{name}={}", value.trim())).collect();
+        Ok((name.into(), values))
+    }
+
+    fn of(args: &CompareArgs) -> CliResult<Self> {
+        let mut varied = Self { names: Vec::new(), combinations: vec![Combination::default()] };
+        for text in &args.tasks.params {
+            let (name, values) = Self::values("--param", text)?;
+            varied.add(name, &values, |one| &mut one.params);
+        }
+        // In an option of a .bpf.c a comma separates the values of an array.
+        let has_file = args.scheduler.iter().any(|name| schedulers::is_file(name));
+        for text in &args.machine.tunables {
+            let (name, values) = match has_file {
+                true => (String::new(), vec![text.clone()]),
+                false => Self::values("--set", text)?,
+            };
+            let name = name.rsplit(':').next().unwrap_or_default();
+            varied.add(format!("set.{name}"), &values, |one| &mut one.tunables);
+        }
+        Ok(varied)
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        values: &[String],
+        of: fn(&mut Combination) -> &mut Vec<String>,
+    ) {
+        if values.len() > 1 {
+            self.names.push(name);
+        }
+        let all = std::mem::take(&mut self.combinations);
+        for combination in all {
+            for value in values {
+                let mut one = combination.clone();
+                of(&mut one).push(value.clone());
+                self.combinations.push(one);
+            }
+        }
+    }
+
+    /// How runs that differ in these dimensions are put into the report's table and curves.
+    fn view(&self, runs: &[RunResult], columns: &[String]) -> Option<View> {
+        if self.names.is_empty() {
+            return None;
+        }
+        let numeric = |name: &&String| {
+            runs.iter().all(|run| values::axis_value(&values::dimension(run, name)).is_some())
+        };
+        let measures = match columns {
+            [] => results::compared_measures(runs),
+            given => given.to_vec(),
+        };
+        let lane = runs.iter().any(|run| run.lane != runs[0].lane).then(|| "lane".to_owned());
+        let by = lane.into_iter().chain(["scheduler".to_owned()]).chain(self.names.iter().cloned());
+        let x = self.names.iter().find(numeric).cloned();
+        Some(View { by: by.collect(), measures, x, ..View::default() })
+    }
+}
+
 fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
-    let named = input::workload(text, &args.tasks, cpus(args))?;
+    let varied = Varied::of(args)?;
     let mut lane = machine::sim_lane(&args.machine)?;
     // Where kernels are measured too, models have to pay as these do.
     lane.charges_textbooks = !args.host.is_empty() || !args.vm.is_empty();
-    let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
     let host = HostLane;
-    let mut plan = plan(args, &known, &named)?;
-    lane.schedulers = known.compiled();
+    let (mut plan, named) = plan_all(args, text, &varied, &mut lane)?;
     let guests = vm::lane_of(&plan)?;
     vm::agree_hz(&mut plan, guests.as_ref(), &lane)?;
     plan.notes.iter().for_each(|note| say(format!("note: {note}")));
@@ -66,6 +148,9 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     for run in outcome.results.iter_mut().flat_map(|result| &mut result.runs) {
         run.warnings.extend(named.warnings.iter().cloned());
     }
+    for result in &mut outcome.results {
+        result.experiment.view = varied.view(&result.runs, &args.columns);
+    }
     let runs = || outcome.results.iter().flat_map(|result| &result.runs);
     results::warn(runs());
     let expectations = Expectations::of(runs());
@@ -73,7 +158,7 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
         let runs: Vec<_> = runs().cloned().collect();
         sim::print_json(&runs, args.keep, out)?;
     } else {
-        out.line(results::comparison(runs()))?;
+        out.line(results::comparison(runs(), &args.columns)?)?;
         expectations.table().map(|table| out.line(table)).transpose()?;
     }
     if let (Some(path), true) = (&args.report, runs().next().is_some()) {
@@ -85,62 +170,103 @@ fn compare_one(args: &CompareArgs, text: &str, out: &mut Out) -> CliResult<()> {
     expectations.check(&named.workload.name).and(finished)
 }
 
-fn plan(args: &CompareArgs, known: &Schedulers, named: &Named) -> CliResult<Plan> {
+/// The runs of all combinations, and the workload of the first; compiled schedulers go to `lane`.
+fn plan_all(
+    args: &CompareArgs,
+    text: &str,
+    varied: &Varied,
+    lane: &mut SimLane,
+) -> CliResult<(Plan, Named)> {
+    let mut runs = Vec::new();
+    let mut first = None;
+    let mut params_before = None;
+    for combination in &varied.combinations {
+        let tasks = WorkloadArgs { params: combination.params.clone(), ..args.tasks.clone() };
+        let named = input::workload(text, &tasks, cpus(args))?;
+        let known = Schedulers::new(&args.machine.scx, &combination.tunables)?;
+        runs.extend(simulated(args, &known, &named, varied)?);
+        // Tunables are those of models: kernels run once for each workload.
+        if params_before.as_ref() != Some(&combination.params) {
+            runs.extend(measured(args, &named)?);
+        }
+        params_before = Some(combination.params.clone());
+        if first.is_none() {
+            lane.schedulers = known.compiled();
+            first = Some(named);
+        }
+    }
+    let Some(named) = first else { return Err(CliError::usage("there is nothing to compare")) };
+    let experiment = Experiment::of_runs(&named.workload.name);
+    Ok((Plan { experiments: vec![experiment], runs, notes: Vec::new() }, named))
+}
+
+/// The runs of models.
+fn simulated(
+    args: &CompareArgs,
+    known: &Schedulers,
+    named: &Named,
+    varied: &Varied,
+) -> CliResult<Vec<PlannedRun>> {
     let mut schedulers: Vec<&str> = args.scheduler.iter().map(String::as_str).collect();
     if schedulers.is_empty() && args.host.is_empty() && args.vm.is_empty() {
         schedulers.extend(DEFAULT_SCHEDULERS);
     }
     known.check_settings(schedulers.iter().copied())?;
-    let host_cpus = schedlab_host::allowed_cpus();
-    if !args.host.is_empty() && host_cpus.weight() < cpus(args) {
-        return Err(CliError::new(
-            crate::error::Exit::Unavailable,
-            format!("--cpus is {}, but this process may use CPUs {host_cpus}", cpus(args)),
-            "give fewer CPUs, or leave --host out",
-        ));
-    }
     let mut runs = Vec::new();
     for scheduler in schedulers {
         let scheduler = policy::scheduler_of(LaneKind::Sim, scheduler)?;
         let found = known.find(&scheduler.0)?;
-        let scheduler = (found.name.to_string(), scheduler.1);
+        let variant = Variant { policy: scheduler.1, ..Variant::default() };
         let cpus = CpuMask::first(cpus(args));
-        let mut run = planned(args, named, LaneKind::Sim, scheduler, cpus, 0);
+        let mut run = planned(args, named, LaneKind::Sim, &found.name, &variant, cpus, 0);
         run.request.tunables = known.tunables(&found);
+        for (name, value) in &run.request.tunables {
+            let name = format!("set.{name}");
+            if varied.names.contains(&name) {
+                run.request.parameters.insert(name, value.clone());
+            }
+        }
         runs.push(run);
     }
+    Ok(runs)
+}
+
+/// The runs of kernels: in guests, and of this machine.
+fn measured(args: &CompareArgs, named: &Named) -> CliResult<Vec<PlannedRun>> {
+    let mut runs = Vec::new();
     for target in &args.vm {
-        let target = policy::scheduler_of(LaneKind::Vm, target)?;
-        runs.push(planned(args, named, LaneKind::Vm, target, CpuMask::first(cpus(args)), 0));
+        let target = policy::scheduler_of(LaneKind::Vm, target)?.0;
+        let cpus = CpuMask::first(cpus(args));
+        runs.push(planned(args, named, LaneKind::Vm, &target, &Variant::default(), cpus, 0));
     }
-    let cpus: CpuMask = host_cpus.iter().take(cpus(args) as usize).collect();
-    for policy in &args.host {
+    if args.host.is_empty() {
+        return Ok(runs);
+    }
+    let cpus = args.cpus.unwrap_or(Cpus::Count(1)).on_this_machine()?;
+    for variant in &args.host {
         for repetition in 0..args.repetitions.unwrap_or(REPETITIONS_DEFAULT) {
-            let policy = policy::scheduler_of(LaneKind::Host, policy)?;
-            runs.push(planned(args, named, LaneKind::Host, policy, cpus, repetition));
+            let label = variant.to_string();
+            runs.push(planned(args, named, LaneKind::Host, &label, variant, cpus, repetition));
         }
     }
-    let experiment = Experiment::of_runs(&named.workload.name);
-    Ok(Plan { experiments: vec![experiment], runs, notes: Vec::new() })
+    Ok(runs)
 }
 
 fn planned(
     args: &CompareArgs,
     named: &Named,
     lane: LaneKind,
-    (scheduler, policy): (String, Option<Policy>),
+    scheduler: &str,
+    variant: &Variant,
     cpus: CpuMask,
     repetition: u32,
 ) -> PlannedRun {
     let mut workload = named.workload.clone();
     let mut parameters = named.parameters.clone();
     parameters.insert("cpus".into(), cpus.weight().to_string());
-    if let Some(policy) = policy {
-        let priority = args.tasks.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT);
-        policy::apply_policy(&mut workload, policy, priority);
-        if lane == LaneKind::Sim {
-            parameters.insert("policy".into(), policy.name().into());
-        }
+    variant.apply(&mut workload, args.tasks.priority.unwrap_or(policy::RT_PRIORITY_DEFAULT));
+    if let (Some(policy), LaneKind::Sim) = (variant.policy, lane) {
+        parameters.insert("policy".into(), policy.name().into());
     }
     PlannedRun {
         experiment: 0,

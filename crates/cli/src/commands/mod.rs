@@ -7,6 +7,8 @@ mod attach;
 mod bench;
 mod calibrate;
 mod compare;
+mod compare_command;
+mod copies;
 mod doctor;
 mod explain;
 mod export;

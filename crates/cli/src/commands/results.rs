@@ -3,19 +3,21 @@
 
 use crate::error::{CliError, CliResult, Exit};
 use crate::output::{Out, say};
-use crate::table::{self, digits, duration, maybe_duration, number, or_dash, percent};
+use crate::table::{self, Fitted, digits, duration, maybe_duration, number, or_dash, percent};
 use schedlab_lab::answer::{Contender, answer};
-use schedlab_metrics::ModelCounters;
 use schedlab_metrics::stats::Summary;
+use schedlab_metrics::{Measures, ModelCounters, TaskMeasures, Unit};
+use schedlab_model::suggest;
 use schedlab_run::{Code, Expected, GroupResult, LaneKind, Origin, RunResult, values};
+use std::collections::BTreeSet;
 
 /// Tasks that a table shows; the others are counted.
 const TASKS_SHOWN: usize = 40;
 
-/// Prints one run: a head line, its tasks, its totals.
-pub fn one_run(run: &RunResult, out: &mut Out) -> CliResult<()> {
+/// Prints one run: a head line, its tasks with `columns` (none: the usual ones), its totals.
+pub fn one_run(run: &RunResult, columns: &[String], out: &mut Out) -> CliResult<()> {
     out.line(head(run))?;
-    out.line(task_table(run))?;
+    out.line(task_table(run, columns)?)?;
     let hidden = run.measures.tasks.len().saturating_sub(TASKS_SHOWN);
     if hidden > 0 {
         out.line(format!("... and {hidden} more tasks; --json shows all"))?;
@@ -56,34 +58,88 @@ fn head(run: &RunResult) -> String {
     )
 }
 
-fn task_table(run: &RunResult) -> String {
-    let mut rows = table::table(&[
-        "task",
-        "response",
-        "turnaround",
-        "CPU time",
-        "run delay",
-        "share",
-        "switches",
-        "invol.",
-        "migr.",
-        "latency p99",
-    ]);
-    for task in run.measures.tasks.iter().take(TASKS_SHOWN) {
-        rows.add_row([
-            comfy_table::Cell::new(&task.name),
-            number(maybe_duration(task.response_ns)),
-            number(maybe_duration(task.turnaround_ns)),
-            number(duration(task.cpu_time_ns)),
-            number(duration(task.run_delay_ns)),
-            number(or_dash(task.cpu_share, percent)),
-            number(task.nr_voluntary_switches + task.nr_involuntary_switches),
-            number(task.nr_involuntary_switches),
-            number(or_dash(task.nr_migrations, |count| count.to_string())),
-            number(maybe_duration(task.wakeup_latency.ns_p99)),
-        ]);
+/// Columns of the table of tasks: their heads and their measures.
+const OF_TASK: [(&str, &str); 9] = [
+    ("response", "response_ns"),
+    ("turnaround", "turnaround_ns"),
+    ("CPU time", "cpu_time_ns"),
+    ("run delay", "run_delay_ns"),
+    ("share", "cpu_share"),
+    ("latency p99", "wakeup_latency_ns_p99"),
+    ("vol.", "nr_voluntary_switches"),
+    ("invol.", "nr_involuntary_switches"),
+    ("migr.", "nr_migrations"),
+];
+
+/// What a table shows of each row: heads and measures. `wanted` names measures, or heads of
+/// `usual`; `all` is every one of `known`; nothing is `usual`.
+fn chosen(
+    wanted: &[String],
+    usual: &[(&str, &str)],
+    known: &[String],
+) -> CliResult<Vec<(String, String)>> {
+    let own = |(head, measure): &(&str, &str)| (head.to_string(), measure.to_string());
+    if wanted.is_empty() {
+        return Ok(usual.iter().map(own).collect());
     }
-    table::render(&rows)
+    if wanted == ["all"] {
+        return Ok(known.iter().map(|name| (name.clone(), name.clone())).collect());
+    }
+    let find = |name: &String| {
+        let is_it = |(head, measure): &&(&str, &str)| name == head || name == measure;
+        let found = usual.iter().find(is_it).map(own);
+        found.or_else(|| known.contains(name).then(|| (name.clone(), name.clone()))).ok_or_else(
+            || {
+                let guess = suggest::nearest(name, known.iter().map(String::as_str))
+                    .map_or_else(String::new, |name| format!(": did you mean `{name}`?"));
+                CliError::usage_help(
+                    format!("--columns: no measure here is called {name:?}{guess}"),
+                    "`schedlab list measures` lists them; `--columns all` shows all",
+                )
+            },
+        )
+    };
+    wanted.iter().map(find).collect()
+}
+
+/// Names of all measures of a task.
+fn task_measures() -> Vec<String> {
+    TaskMeasures::default().numbers().into_iter().map(|(name, _, _)| name).collect()
+}
+
+/// Refuses, before anything runs, columns that neither runs nor tasks have.
+pub fn check_columns(wanted: &[String]) -> CliResult<()> {
+    if chosen(wanted, &OF_TASK, &task_measures()).is_ok() {
+        return Ok(());
+    }
+    chosen(wanted, &COMPARED, &values::measure_names()).map(drop)
+}
+
+fn task_table(run: &RunResult, wanted: &[String]) -> CliResult<String> {
+    let columns = chosen(wanted, &OF_TASK, &task_measures())?;
+    let heads = columns.iter().map(|(head, _)| head.as_str());
+    let mut rows = Fitted::new(["task"].into_iter().chain(heads), 2);
+    if !wanted.is_empty() {
+        rows = rows.with_all_kept();
+    }
+    for task in run.measures.tasks.iter().take(TASKS_SHOWN) {
+        let cells = columns.iter().map(|(_, measure)| {
+            let value = task.number(measure).flatten();
+            number(or_dash(value, |value| shown(measure, value.as_f64())))
+        });
+        rows.add([comfy_table::Cell::new(&task.name)].into_iter().chain(cells));
+    }
+    Ok(rows.render())
+}
+
+/// A value of a measure for people.
+fn shown(measure: &str, value: f64) -> String {
+    match values::unit_of(measure) {
+        Unit::Ns => duration(value.round() as u64),
+        Unit::Count => format!("{value:.0}"),
+        Unit::Ratio(_) => percent(value),
+        _ => digits(value),
+    }
 }
 
 /// The totals on one line.
@@ -195,21 +251,43 @@ impl Expectations {
 /// Runs that are repetitions of one another.
 struct Row<'t> {
     lane: Origin,
-    scheduler: String,
+    label: String,
     runs: Vec<&'t RunResult>,
 }
 
-/// Groups repetitions, in order of first appearance.
+/// Groups repetitions, in order of first appearance. What differs between runs is in their labels:
+/// `rr quantum=1ms`.
 fn rows<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<Row<'t>> {
+    let runs: Vec<&RunResult> = runs.collect();
     let mut rows: Vec<Row<'t>> = Vec::new();
+    let varied = varied(&runs);
     for run in runs {
-        let scheduler = scheduler_label(run);
-        match rows.iter_mut().find(|row| row.lane == run.lane && row.scheduler == scheduler) {
+        let mut label = scheduler_label(run);
+        for name in &varied {
+            if let Some(value) = run.parameters.get(name) {
+                let name = name.strip_prefix("set.").unwrap_or(name);
+                label += &format!(" {name}={value}");
+            }
+        }
+        match rows.iter_mut().find(|row| row.lane == run.lane && row.label == label) {
             Some(row) => row.runs.push(run),
-            None => rows.push(Row { lane: run.lane, scheduler, runs: vec![run] }),
+            None => rows.push(Row { lane: run.lane, label, runs: vec![run] }),
         }
     }
     rows
+}
+
+/// Parameters of which runs have different values. The policy is in each label, and a command's
+/// nice value in the name of its variant.
+fn varied(runs: &[&RunResult]) -> Vec<String> {
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.parameters.keys()).collect();
+    let differs = |name: &&String| {
+        let mut values = runs.iter().filter_map(|run| run.parameters.get(*name));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    let is_shown = |name: &&String| !matches!(name.as_str(), "policy" | "nice");
+    names.into_iter().filter(is_shown).filter(differs).cloned().collect()
 }
 
 /// Scheduler, and the policy that a model was run under.
@@ -249,29 +327,45 @@ const COMPARED: [(&str, &str); 9] = [
     ("Jain", "jain_index"),
 ];
 
-/// Who is best, in a sentence, and a table of schedulers, one row each, means over repetitions.
-pub fn comparison<'t>(runs: impl Iterator<Item = &'t RunResult>) -> String {
+/// Measures of a comparison that a run has.
+pub fn compared_measures(runs: &[RunResult]) -> Vec<String> {
+    let has = |measure: &str| runs.iter().any(|run| values::run_value(run, measure).is_some());
+    let measures = COMPARED.into_iter().map(|(_, measure)| measure);
+    measures.filter(|measure| has(measure)).map(String::from).collect()
+}
+
+/// Names the best scheduler in a sentence, above a table with a row for each scheduler: means over
+/// repetitions, in the columns `wanted` (none: the usual ones).
+pub fn comparison<'t>(
+    runs: impl Iterator<Item = &'t RunResult>,
+    wanted: &[String],
+) -> CliResult<String> {
     let rows = rows(runs);
     let has = |measure: &str| {
         let mut runs = rows.iter().flat_map(|row| &row.runs);
         runs.any(|run| values::run_value(run, measure).is_some())
     };
-    let columns: Vec<(&str, &str)> = COMPARED.into_iter().filter(|(_, m)| has(m)).collect();
-    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
-    let mut output = table::table(&[&["lane", "scheduler", "runs"], &heads[..]].concat());
+    let mut columns = chosen(wanted, &COMPARED, &values::measure_names())?;
+    let is_list = !wanted.is_empty() && wanted != ["all"];
+    columns.retain(|(_, measure)| is_list || has(measure));
+    let heads = columns.iter().map(|(head, _)| head.as_str());
+    let mut output = Fitted::new(["lane", "scheduler", "runs"].into_iter().chain(heads), 4);
+    if !wanted.is_empty() {
+        output = output.with_all_kept();
+    }
     for row in &rows {
         let start = [
             comfy_table::Cell::new(row.lane),
-            comfy_table::Cell::new(&row.scheduler),
+            comfy_table::Cell::new(&row.label),
             number(row.runs.len()),
         ];
         let means = columns.iter().map(|(_, measure)| number(mean(&row.runs, measure)));
-        output.add_row(start.into_iter().chain(means));
+        output.add(start.into_iter().chain(means));
     }
-    let table = table::render(&output);
+    let table = output.render();
     match best(rows) {
-        Some(sentence) => format!("{sentence}\n{table}"),
-        None => table,
+        Some(sentence) => Ok(format!("{sentence}\n{table}")),
+        None => Ok(table),
     }
 }
 
@@ -280,8 +374,8 @@ fn best(rows: Vec<Row<'_>>) -> Option<String> {
     let mut contenders = Vec::new();
     for row in rows {
         let label = match row.lane {
-            Origin::Lane(LaneKind::Sim) => row.scheduler,
-            lane => format!("{} ({lane})", row.scheduler),
+            Origin::Lane(LaneKind::Sim) => row.label,
+            lane => format!("{} ({lane})", row.label),
         };
         contenders.push(Contender { label, runs: row.runs });
     }
@@ -301,7 +395,7 @@ fn warnings<'t>(runs: impl Iterator<Item = &'t RunResult>) -> Vec<String> {
     let mut nr_runs = 0;
     for run in runs {
         nr_runs += 1;
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for warning in run.warnings.iter().filter(|warning| seen.insert(warning.code.name())) {
             match kinds.iter_mut().find(|(code, _, _)| **code == warning.code) {
                 Some((_, _, count)) => *count += 1,
@@ -333,11 +427,34 @@ mod tests {
     #[test]
     fn repetitions_share_a_row_with_their_mean_and_interval() {
         let runs = [run("rr", 1_000_000), run("fcfs", 5_000), run("rr", 3_000_000)];
-        let text = comparison(runs.iter());
+        let text = comparison(runs.iter(), &[]).unwrap();
         let line = text.lines().find(|line| line.starts_with(" sim   rr")).unwrap();
         // Two values: mean 2 ms, deviation 1.414 ms, t(1) = 12.71, interval 12.71 ms.
         assert!(line.contains("2.000 ms \u{b1} 12.71 ms"), "{text}");
         assert!(text.lines().any(|line| line.contains("fcfs") && line.contains("5.000 us")));
+    }
+
+    #[test]
+    fn what_differs_is_in_the_label() {
+        let mut runs = [run("rr", 1), run("rr", 2), run("fcfs", 3)];
+        for (run, quantum) in runs.iter_mut().zip(["1ms", "5ms"]) {
+            run.parameters.insert("set.quantum".into(), quantum.into());
+            run.parameters.insert("n".into(), "4".into());
+        }
+        let text = comparison(runs.iter(), &[]).unwrap();
+        assert!(text.contains("rr quantum=1ms") && text.contains("rr quantum=5ms"), "{text}");
+        assert!(!text.contains("n=4"), "{text}");
+    }
+
+    #[test]
+    fn columns_can_be_chosen() {
+        let runs = [run("rr", 1_000)];
+        let wanted = ["turnaround", "makespan_ns"].map(String::from);
+        let text = comparison(runs.iter(), &wanted).unwrap();
+        assert!(text.contains("1.000 us") && text.contains("makespan"), "{text}");
+        assert!(!text.contains("Jain"), "{text}");
+        let error = comparison(runs.iter(), &["turnarund_ns_mean".into()]).unwrap_err().text();
+        assert!(error.contains("did you mean `turnaround_ns_mean`?"), "{error}");
     }
 
     #[test]
@@ -357,6 +474,6 @@ mod tests {
         let mut under = run("linux-6.12", 7);
         under.parameters.insert("policy".into(), "FIFO".into());
         let runs = [run("linux-6.12", 7), under];
-        assert!(comparison(runs.iter()).contains("linux-6.12 FIFO"));
+        assert!(comparison(runs.iter(), &[]).unwrap().contains("linux-6.12 FIFO"));
     }
 }

@@ -21,6 +21,7 @@ use schedlab_run::{Keep, Lane, LaneError, LaneKind, RunRequest, RunResult, run_a
 
 /// Runs the command.
 pub fn sim(args: &SimArgs, out: &mut Out) -> CliResult<()> {
+    results::check_columns(&args.output.columns)?;
     let mut lane = machine::sim_lane(&args.machine)?;
     let known = Schedulers::new(&args.machine.scx, &args.machine.tunables)?;
     let nr_cpus = machine::nr_cpus(&lane, args.cpus)?;
@@ -62,10 +63,10 @@ pub fn show(runs: Vec<RunResult>, output: &OutputArgs, out: &mut Out) -> CliResu
     } else if !output.print.slices {
         match &runs[..] {
             [one] => {
-                results::one_run(one, out)?;
+                results::one_run(one, &output.columns, out)?;
                 analysis::show(one, out)?;
             }
-            many => out.line(results::comparison(many.iter()))?,
+            many => out.line(results::comparison(many.iter(), &output.columns)?)?,
         }
         expectations.table().map(|table| out.line(table)).transpose()?;
     }

@@ -49,9 +49,9 @@ pub struct VmArgs {
           value_name = "NAME",
           default_value = KERNEL)]
     pub scheduler: Vec<String>,
-    /// Number of CPUs of the guest
-    #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// CPUs of the guest, such as 2 or 0-1; at most 64
+    #[arg(long, value_name = "N|LIST", default_value_t = 1,
+          value_parser = crate::input::model_cpus)]
     pub cpus: u32,
     /// Clock of the guest
     #[arg(long, value_enum, default_value_t)]

@@ -3,9 +3,8 @@
 
 use crate::policy::{RT_PRIORITY_DEFAULT, has_nice, parse_policy};
 use crate::units::{self, UnitError};
-use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::suggest::{did_you_mean, list};
-use schedlab_model::{CpuId, CpuMask, Nanos, Policy, SchedAttr};
+use schedlab_model::{CpuMask, Nanos, Policy, SchedAttr};
 
 /// Type of a parameter: what is allowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -367,7 +366,10 @@ fn parse_value(kind: Kind, text: &str) -> Result<Value, String> {
         }
         Kind::Priority => parse_count(text, 1, 99).map(Value::Number),
         Kind::Cpus if text == "all" => Ok(Value::Cpus(None)),
-        Kind::Cpus => parse_cpus(text).map(|mask| Value::Cpus(Some(mask))),
+        // A comma would end the parameter where the workload is named with its parameters.
+        Kind::Cpus => (text.replace('/', ",").parse::<CpuMask>())
+            .map(|mask| Value::Cpus(Some(mask)))
+            .map_err(|error| error.to_string()),
     }
 }
 
@@ -392,22 +394,4 @@ fn parse_nice(text: &str) -> Result<i8, String> {
         Ok(nice) if (-20..=19).contains(&nice) => Ok(nice),
         _ => Err(format!("{:?} is no nice value", text.chars().take(20).collect::<String>())),
     }
-}
-
-/// Reads the kernel's CPU list format, such as `0-3,8`; a slash may stand for the comma.
-fn parse_cpus(text: &str) -> Result<CpuMask, String> {
-    let mut mask = CpuMask::empty();
-    for part in text.split([',', '/']) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let cpu = |text: &str| match text.trim().parse::<usize>() {
-            Ok(cpu) if cpu < NR_CPUS_MAX => Ok(cpu as u32),
-            _ => Err(format!("CPUs are numbered 0 to {}", NR_CPUS_MAX - 1)),
-        };
-        let (first, last) = (cpu(first)?, cpu(last)?);
-        if first > last {
-            return Err(format!("the range {first}-{last} is empty"));
-        }
-        (first..=last).for_each(|cpu| mask.set(CpuId(cpu)));
-    }
-    Ok(mask)
 }

@@ -13,7 +13,8 @@ use schedlab_lab::identity::Program;
 use schedlab_lab::plan::Note;
 use schedlab_lab::store::{Settings, Sweep};
 use schedlab_lab::studies::Source;
-use schedlab_model::Costs;
+use schedlab_model::cpumask::CpuListError;
+use schedlab_model::{Costs, CpuMask};
 use schedlab_run::{Lane, LaneKind};
 use schedlab_sim::{SimLane, Watchdog};
 use schedlab_vm::VmLane;
@@ -103,7 +104,8 @@ impl Prepared {
         runs_max: usize,
     ) -> CliResult<Self> {
         let mut lane = lane(&settings)?;
-        let host_cpus = crate::input::cpu_list(&settings.host_cpus).map_err(CliError::usage)?;
+        let host_cpus: Result<CpuMask, CpuListError> = settings.host_cpus.parse();
+        let host_cpus = host_cpus.map_err(|error| CliError::usage(error.to_string()))?;
         let input = settings.input(host_cpus, runs_max);
         if settings.quick {
             source.study = source.study.quick();
