@@ -167,8 +167,8 @@ impl Chart {
     }
 }
 
-/// One line, its points and its place in the legend, which stands in the upper left corner: curves
-/// begin low.
+/// Draws a line, its points and its entry in the legend. The legend is in the upper left corner,
+/// because curves begin low.
 fn draw(out: &mut String, index: usize, line: &Line, x: Decades, y: Decades) {
     let colour = COLOURS[index % COLOURS.len()];
     let dashes = if index < COLOURS.len() { "" } else { " stroke-dasharray=\"5 2\"" };

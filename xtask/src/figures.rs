@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of the documentation, made anew: those of the pages about schedulers by the program
-//! itself, those of docs/reference/performance.md from stored results.
+//! Makes the figures of the documentation. The program draws those of the pages about schedulers;
+//! those of docs/reference/performance.md come from stored results.
 //!
-//! docs/images/schedulers/figures.json says which command makes which file; the page shows the file
-//! and, word by word, that command.
+//! docs/images/schedulers/figures.json names the command that makes each file. The page shows the
+//! file and exactly that command.
 
 use crate::curves;
 use serde_json::Value;

@@ -21,7 +21,7 @@ pub fn missing() -> Option<&'static str> {
     (!found).then_some("valgrind is not installed; install the package valgrind")
 }
 
-/// Counts and compares, or with `bless` writes the reference anew. Gives problems.
+/// Counts and compares, or with `bless` writes the reference. Returns the problems found.
 pub fn check(root: &Path, program: &Path, bless: bool) -> Result<Vec<String>, String> {
     let path = root.join(FILE);
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{FILE}: {error}"))?;

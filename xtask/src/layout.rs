@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The layout rule: dependencies between the crates point one way, and a new one is a decision.
 //!
-//! The decision stands in ARCHITECTURE.md, in the two lists of its section about dependencies. They
+//! The decision is in ARCHITECTURE.md, in the two lists of its section about dependencies. They
 //! are compared with `cargo metadata`: what one of both lacks is a problem. So is a function of the
 //! page's walk that its file does not have.
 
@@ -108,7 +108,7 @@ fn edges(list: &[&str]) -> Result<Edges, String> {
     list.iter().map(|line| edges_of(line).map(|(from, uses)| (from.into(), uses))).collect()
 }
 
-/// Every crate stands after those that it uses, so that the list allows no circle.
+/// Every crate follows those that it uses, so that the list allows no cycle.
 fn no_circle(list: &[&str]) -> Result<(), String> {
     let mut earlier = BTreeSet::new();
     for line in list {

@@ -12,22 +12,23 @@ mod sums;
 mod test;
 mod tidy;
 mod wasm;
+mod words;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: cargo xtask TASK
   test    run every test and sum up
-  tidy    check the style of every file
+  tidy    check the style and words of every file, and the messages of new commits
   layout  check the dependencies between the crates
   instructions [--bless]
           count the instructions of a switch against benchmarks/instructions.json
   build-time
           measure a clean `make build`, crate by crate, in a directory of its own
   figures [--check]
-          make the figures of the documentation anew, or see that they are what is made now
+          make the figures of the documentation, or check that they are up to date
   soak [--minutes 60] [--cpus 8] [--kernel 6.18] [--scheduler NAMES]
-          hackbench for so long under each scheduler of bpf/scx in guests, on one CPU and on several
+          run hackbench that long in guests under each scheduler of bpf/scx, on 1 and N CPUs
   wasm    run the pure crates on wasm32 and compare the digests of traces and measures
   bless   accept the present output as the expected one (goldens, snapshots, formats)
   ci      everything that continuous integration runs";
@@ -53,8 +54,8 @@ fn main() -> ExitCode {
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The repository's root: of the checkout that cargo runs this for, which need not be the one it
-/// was built in when several share a target directory.
+/// The root of the checkout that cargo runs this for. It may differ from the one that this program
+/// was built in, when several checkouts share a target directory.
 fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR");
     PathBuf::from(package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into())).join("..")
@@ -125,7 +126,7 @@ fn figures() -> bool {
     run(&mut build) && report(figures::figures(&root(), &program, check))
 }
 
-/// Builds program and guest and lets the schedulers work for long.
+/// Builds program and guest, and runs hackbench under each scheduler.
 fn soak() -> bool {
     let words: Vec<String> = std::env::args().skip(2).collect();
     let soak = match soak::Soak::parse(&words) {
@@ -143,7 +144,7 @@ fn soak() -> bool {
         && report(soak.run(&program))
 }
 
-/// Compares the pure crates on wasm32 with themselves on this machine.
+/// Runs the pure crates on wasm32 and on this machine, and compares the results.
 fn wasm() -> bool {
     if let Some(missing) = wasm::missing(&root()) {
         println!("SKIP wasm: {missing}");
@@ -152,7 +153,7 @@ fn wasm() -> bool {
     report(wasm::check(&root(), &target()))
 }
 
-/// Runs the tests in the mode in which they write what they expect.
+/// Runs the tests in the mode that writes the expected output.
 fn bless() -> bool {
     let mut command = cargo();
     command

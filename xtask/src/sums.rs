@@ -2,7 +2,7 @@
 //! How many tests passed, failed and were skipped, read from what their runners print.
 //!
 //! A test that cannot run on a machine prints `SKIP name: reason` (`schedlab_testing::skip`) and
-//! passes. It counts as skipped once, however often it says so, and not at all if it fails.
+//! passes. It counts as skipped once, however often it prints the line, and not at all if it fails.
 
 use std::collections::BTreeSet;
 use std::fmt;

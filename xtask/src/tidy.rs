@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The house style as a check: what a reviewer should not have to look for.
 //!
-//! Rules: files of at most 1,000 lines, functions of at most 70, lines of at most 100 characters; a
-//! licence in every head; no unfinished work, no skipped tests, no debug output; no trailing
-//! blanks; no path of somebody's machine; every link of a document points to a file that is there;
-//! every table of a document has a head; tests are skipped in one way.
+//! - Files have at most 1,000 lines, functions 70 lines, lines 100 characters.
+//! - Every source begins with its licence.
+//! - Unfinished work, ignored tests, debug output, trailing blanks and paths of one machine are
+//!   refused.
+//! - Links of pages point to files that exist, and tables of pages have a head.
+//! - Tests are skipped with `schedlab_testing::skip` only.
+//! - Pages, help texts, docstrings and commit messages use plain words (`words`).
 
+use crate::words::{Rules, commits};
 use proc_macro2::Span;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,14 +54,16 @@ pub fn check_repository(root: &Path) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     collect(root, &mut files).map_err(|error| format!("cannot list the files: {error}"))?;
     files.sort();
-    let mut problems = Vec::new();
+    let rules = Rules::read(root)?;
+    let mut problems = commits::check(root, &rules)?;
     for path in files {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         let Ok(text) = fs::read_to_string(&path) else {
             problems.push(format!("{name}: cannot be read as text"));
             continue;
         };
-        problems.extend(check_file(&name, &text).into_iter().map(|what| format!("{name}{what}")));
+        let found = check_file(&name, &text).into_iter().chain(rules.check_file(&name, &text));
+        problems.extend(found.map(|what| format!("{name}{what}")));
         if name.ends_with(".md") {
             problems.extend(dead_links(root, &name, &text));
         }
@@ -214,7 +220,7 @@ fn headless_tables(text: &str) -> Vec<String> {
     problems
 }
 
-/// Links of a document to files that are not there.
+/// Links of a page to files that do not exist.
 fn dead_links(root: &Path, name: &str, text: &str) -> Vec<String> {
     let folder = root.join(name).parent().unwrap_or(root).to_path_buf();
     let mut problems = Vec::new();

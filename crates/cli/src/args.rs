@@ -108,7 +108,7 @@ const EXAMPLES_REPRODUCE: &str = "Examples:
   schedlab reproduce my-study.toml
 
 The same command resumes where it was stopped. A claim HOLDS if the confidence interval of each of
-its numbers lies within the bounds that the study's file sets. Only measured numbers count.";
+its numbers is within the bounds that the study's file sets. Only measured numbers count.";
 
 const EXAMPLES_EXPLAIN: &str = "Examples:
   schedlab explain interactive --until 2s                     (the longest wait of the run)
