@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When the launcher releases which task: drawn once, here, so that every lane releases the same
-//! tasks at the same times under the same numbers and names.
+//! Release times of the tasks that the launcher starts. They are drawn once, here, so that every
+//! lane releases the same tasks at the same times, with the same numbers and names.
 
 use crate::random::{Purpose, Stream};
 use crate::{Nanos, Workload};
@@ -8,22 +8,23 @@ use crate::{Nanos, Workload};
 /// One task that the launcher releases.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Arrival {
-    /// Index of its description in the workload.
+    /// Index of its description in [`crate::Workload::tasks`].
     pub spec: u32,
     /// Which instance of the description, from 0.
     pub instance: u32,
-    /// When it is released.
+    /// Release time (ns since the start of the run).
     pub release_ns: Nanos,
     /// Its name: the description's, with `-instance` when there is more than one.
     pub name: String,
 }
 
 impl Workload {
-    /// Every task that the launcher releases, in order of release time; at equal times in order of
-    /// description and instance. Stream: [`Purpose::Arrival`], one for each description.
+    /// Returns every task that the launcher releases, in order of release time. Tasks with equal
+    /// times are in order of description, then of instance. Each description draws from its own
+    /// stream ([`Purpose::Arrival`]).
     ///
-    /// Without interarrival times each instance draws its own release time; with them the first
-    /// instance draws the release time and each later one the distance from the one before.
+    /// Without interarrival times each instance draws its own release time. With them the first
+    /// instance draws its release time, and each later one the time since the previous one.
     pub fn arrivals(&self, seed: u64) -> Vec<Arrival> {
         let mut arrivals = Vec::new();
         for (index, task) in self.tasks.iter().enumerate() {

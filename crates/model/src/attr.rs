@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Task attributes as `sched_setattr(2)` and the cgroup files know them.
+//! Scheduling attributes of a task, as in `sched_setattr(2)` and the files of its control group.
 
 use crate::{CgroupId, CpuMask, Nanos, ids::ROOT_CGROUP};
 
@@ -65,7 +65,8 @@ pub struct DeadlineParams {
     pub reclaim: bool,
 }
 
-/// What `sched_setattr`, `sched_setaffinity` and the cgroup files say of one task.
+/// Scheduling attributes of one task, as set by `sched_setattr(2)`, `sched_setaffinity(2)` and the
+/// files of its control group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct SchedAttr {
@@ -75,12 +76,13 @@ pub struct SchedAttr {
     pub nice: i8,
     /// `sched_priority`, 1 to 99 (99 is the most important) for FIFO and RR, else 0.
     pub rt_priority: u8,
-    /// Custom slice of a fair task (kernel 6.12 and later), or `None` for the scheduler's own.
+    /// Custom slice (ns) of a fair task (kernel 6.12 and later); `None`: the scheduler's default.
     pub slice_ns: Option<Nanos>,
-    /// Least utilisation that the frequency governor assumes of the task, 0 to 1024 (kernel 5.3 and
-    /// later, `sched_util_min`); `None`: the system's.
+    /// Least utilisation that the frequency governor assumes for the task, 0 to 1024
+    /// (`sched_util_min`, kernel 5.3 and later); `None`: the system's default.
     pub util_min: Option<u16>,
-    /// Greatest utilisation that it assumes, 0 to 1024 (`sched_util_max`).
+    /// Greatest utilisation that the governor assumes for the task, 0 to 1024 (`sched_util_max`);
+    /// `None`: the system's default.
     pub util_max: Option<u16>,
     /// SCHED_DEADLINE parameters.
     pub deadline: DeadlineParams,

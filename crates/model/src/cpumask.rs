@@ -10,8 +10,7 @@ const WORDS: usize = NR_CPUS_MAX / 64;
 
 /// A set of CPUs below [`NR_CPUS_MAX`], as the kernel's `cpumask_t`.
 ///
-/// Operations look only at the words that may hold a CPU, so that a small machine does not pay for
-/// the largest one.
+/// Operations look only at the words that may hold a CPU, so small machines are fast.
 #[derive(Clone, Copy)]
 pub struct CpuMask {
     words: [u64; WORDS],
@@ -34,24 +33,24 @@ impl std::hash::Hash for CpuMask {
 }
 
 impl CpuMask {
-    /// No CPU.
+    /// The empty set.
     pub const fn empty() -> Self {
         Self { words: [0; WORDS], used: 0 }
     }
 
-    /// The set whose CPUs are the bits of `words`, as in the kernel's mask.
+    /// The set with the CPUs whose bits are 1 in `words`, as in the kernel's mask.
     pub fn from_words(words: [u64; WORDS]) -> Self {
         let used = words.iter().rposition(|word| *word != 0).map_or(0, |last| last as u32 + 1);
         Self { words, used }
     }
 
-    /// Its CPUs as bits, as in the kernel's mask.
+    /// The CPUs of the set as bits, as in the kernel's mask.
     #[inline]
     pub fn words(&self) -> &[u64; WORDS] {
         &self.words
     }
 
-    /// CPUs `0 .. count`.
+    /// The CPUs from 0 to `count - 1`.
     pub fn first(count: u32) -> Self {
         let mut mask = Self::empty();
         for cpu in 0..count {
@@ -60,7 +59,7 @@ impl CpuMask {
         mask
     }
 
-    /// Exactly `cpu`.
+    /// The set with only `cpu`.
     pub fn only(cpu: CpuId) -> Self {
         let mut mask = Self::empty();
         mask.set(cpu);
@@ -73,7 +72,8 @@ impl CpuMask {
         &self.words[..(self.used as usize).min(WORDS)]
     }
 
-    /// Adds `cpu`. Panics if it is not below [`NR_CPUS_MAX`]; readers check before.
+    /// Adds `cpu`. Panics if it is not below [`NR_CPUS_MAX`]: callers check numbers from files
+    /// first.
     #[inline]
     pub fn set(&mut self, cpu: CpuId) {
         let word = cpu.index() / 64;
@@ -139,8 +139,8 @@ impl CpuMask {
         self.used_words().iter().zip(other.used_words()).any(|(a, b)| a & b != 0)
     }
 
-    /// The first CPU of this set from `start` on, wrapping round to below it, that is in `other`
-    /// too, if it is among the first `most` of this set in that order.
+    /// Returns the first CPU that is in both sets. The search starts at `start`, goes up and wraps
+    /// round, and looks at no more than the first `most` CPUs of this set.
     pub fn first_common_from(&self, start: CpuId, other: &Self, most: u32) -> Option<CpuId> {
         let end = self.used * 64;
         let start = start.0.min(end);
@@ -149,7 +149,8 @@ impl CpuMask {
             .or_else(|| self.first_common_between(0, start, other, &mut left))
     }
 
-    /// The same from `from` to below `to`; of `left` it takes the CPUs that it passes.
+    /// As [`Self::first_common_from`], from CPU `from` to below `to`. Each CPU that it passes
+    /// reduces `left` by one.
     fn first_common_between(
         &self,
         from: u32,
@@ -203,13 +204,13 @@ impl CpuMask {
         either
     }
 
-    /// CPUs in ascending order.
+    /// Iterates over the CPUs in ascending order.
     #[inline]
     pub fn iter(&self) -> Iter<'_> {
         Iter::between(&self.words, 0, self.used * 64)
     }
 
-    /// CPUs in ascending order starting at `start` and wrapping round to below it.
+    /// Iterates over the CPUs in ascending order from `start`, then over those below it.
     #[inline]
     pub fn iter_from(&self, start: CpuId) -> impl Iterator<Item = CpuId> + '_ {
         let end = self.used * 64;
@@ -222,10 +223,10 @@ impl CpuMask {
 #[derive(Clone, Debug)]
 pub struct Iter<'m> {
     words: &'m [u64; WORDS],
-    /// What is left of the word that ends before CPU `base + 64`.
+    /// Bits not yet returned of the word that ends before CPU `base + 64`.
     rest: u64,
     base: u32,
-    /// The first CPU that is not wanted any more.
+    /// The iteration ends before this CPU.
     end: u32,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a workload expects of its results, so that a file is a test.
+//! Expected results of a workload, so that a workload file can be a test.
 
-/// How a measure is compared with the value.
+/// How a measure is compared with a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Comparison {
     /// `<`
@@ -21,7 +21,7 @@ impl Comparison {
     pub const ALL: [Self; 5] =
         [Self::Less, Self::AtMost, Self::Equal, Self::AtLeast, Self::Greater];
 
-    /// The sign.
+    /// The operator, as in `<=`.
     pub const fn sign(self) -> &'static str {
         match self {
             Self::Less => "<",
@@ -32,7 +32,7 @@ impl Comparison {
         }
     }
 
-    /// Whether `found` stands in this relation to `value`.
+    /// Whether `found` is less than, equal to ... `value`, as this comparison requires.
     pub const fn holds(self, found: i128, value: i128) -> bool {
         match self {
             Self::Less => found < value,
@@ -44,27 +44,28 @@ impl Comparison {
     }
 }
 
-/// Of what a measure is expected.
+/// Which tasks an expectation is about.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Subject {
-    /// Of the whole run.
+    /// The whole run.
     Total,
-    /// Of every task of a description, by the description's name, or of one instance, by its own
-    /// (`name-3`).
+    /// Every task of a description, by the description's name (`name`); or one instance, by its own
+    /// name (`name-3`).
     Task(String),
 }
 
-/// An assertion on a measure of the results. Whether the measure exists is for those to say who
-/// know the measures; [`crate::Workload::check`] checks that a named task exists.
+/// An assertion about a measure in the results. [`crate::Workload::check`] checks that a named task
+/// exists. Only the crate metrics knows whether the measure exists.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Expectation {
-    /// Of what.
+    /// Whose measure it is.
     pub subject: Subject,
     /// Name of the measure as in docs/reference/measures.md, such as `run_delay_ns_p99`.
     pub measure: String,
-    /// Comparison, the measure on its left.
+    /// The comparison. The measure is its left side.
     pub comparison: Comparison,
-    /// The value on its right, in millionths of the measure's unit: exact where a float is not.
+    /// The right side, in millionths of the measure's unit. An integer, because a float would not
+    /// be exact.
     pub value_millionths: i128,
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ids. Each is a dense index from 0, so that state lies in vectors and never in hash maps.
+//! Ids. Each is an index that counts from 0 without gaps, so state is kept in vectors, not in hash
+//! maps.
 
 use std::fmt;
 
@@ -30,8 +31,8 @@ macro_rules! id {
 }
 
 id! {
-    /// A task, numbered in order of creation within a run. The idle task is no task: it is `None`
-    /// wherever a CPU's current task is named.
+    /// A task. Tasks are numbered in order of creation within a run. The idle task has no id: where
+    /// a CPU's current task is named, idle is `None`.
     TaskId
 }
 id! {
@@ -39,8 +40,8 @@ id! {
     CpuId
 }
 id! {
-    /// Something that tasks wait on: an index into the workload's objects. In a trace the numbers
-    /// after those are wait sets and the exit of children
+    /// An object that tasks wait for: an index into [`crate::Workload::objects`]. In a trace,
+    /// higher numbers are sets of objects and the exit of children
     /// ([`crate::Workload::trace_objects`]).
     ObjectId
 }

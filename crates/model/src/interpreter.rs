@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Walks a program. Every lane uses this one, so that all draw the same amounts in the same order.
+//! Walks through a program. All lanes use this interpreter, so all draw the same amounts in the
+//! same order.
 
 use crate::program::{LoopCount, Op, Program, Step};
 use crate::random::{Purpose, Stream};
 use crate::{Memory, Nanos, TaskId};
 
-/// Position in a program: program counter, loop counters, random stream.
+/// A position in a program: program counter, loop counters, random stream.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
     pc: u32,
-    /// Rounds left of each open loop, innermost last.
+    /// Remaining rounds of each open loop, innermost last.
     loops: Vec<LoopCount>,
     stream: Stream,
 }
 
 impl Interpreter {
-    /// At the start of a program, for task number `task` of the run with `seed`.
+    /// The start of a program, for task number `task` of the run with `seed`.
     pub fn new(seed: u64, task: TaskId) -> Self {
         Self {
             pc: 0,
@@ -24,7 +25,7 @@ impl Interpreter {
         }
     }
 
-    /// The next step. After [`Step::Exit`] it is `Exit` for ever.
+    /// Returns the next step. After [`Step::Exit`] it always returns `Exit`.
     // Without a call: the engine then goes on from each operation without a step in between.
     #[inline(always)]
     pub fn next(&mut self, program: &Program) -> Step {
@@ -66,9 +67,9 @@ impl Interpreter {
         self.loops.push(count);
     }
 
-    /// CPU time until the program next gives up the CPU of its own accord, on a machine with this
-    /// `memory`, drawn on a copy so that nothing moves. `None` when it does not within `steps_max`
-    /// steps.
+    /// Returns the CPU time (ns) that the program uses until it next blocks, yields or exits, on a
+    /// machine with this `memory`. It draws from a copy, so the position does not change. `None` if
+    /// the burst does not end within `steps_max` steps.
     pub fn peek_burst(&self, program: &Program, memory: &Memory, steps_max: u32) -> Option<Nanos> {
         let mut copy = self.clone();
         let mut burst: Nanos = 0;

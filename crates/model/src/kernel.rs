@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one table of kernels: every release that has a model or that a guest can boot.
+//! The table of kernels: every release that has a model or that a guest can boot.
 //!
-//! A new kernel is a row here; what its scheduler does otherwise than the one before stands with
-//! the schedulers.
+//! A new kernel is a row here. How its scheduler differs from earlier ones is defined in the crate
+//! sched.
 
 use crate::machine::Preempt;
 use std::fmt;
 use std::str::FromStr;
 
-/// Version of a kernel: a release (`6.12.63`) or a series (`6.12`), which counts as its last
+/// Version of a kernel: a release (`6.12.63`), or a series (`6.12`). A series counts as its last
 /// release.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KernelVersion {
@@ -18,12 +18,12 @@ pub struct KernelVersion {
 }
 
 impl KernelVersion {
-    /// Release `major.minor.patch`.
+    /// The release `major.minor.patch`.
     pub const fn release(major: u16, minor: u16, patch: u16) -> Self {
         Self { major, minor, patch }
     }
 
-    /// Series `major.minor`.
+    /// The series `major.minor`.
     pub const fn series(major: u16, minor: u16) -> Self {
         Self { major, minor, patch: u16::MAX }
     }
@@ -33,7 +33,7 @@ impl KernelVersion {
         self.major as u32 * 100 + self.minor as u32
     }
 
-    /// The version at the head of what `uname -r` prints, such as `6.12.63+deb13-amd64`.
+    /// Reads the version at the start of the output of `uname -r`, such as `6.12.63+deb13-amd64`.
     pub fn of_release(text: &str) -> Option<Self> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         text[..end].trim_end_matches('.').parse().ok()
@@ -47,14 +47,14 @@ impl fmt::Display for KernelVersion {
     }
 }
 
-/// The text is no version of a kernel.
+/// The text is not the version of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoVersion;
 
 impl FromStr for KernelVersion {
     type Err = NoVersion;
 
-    /// Reads `6.12`, `6.12.63`, and either behind `linux-`.
+    /// Reads `6.12`, `6.12.63`, `linux-6.12` or `linux-6.12.63`.
     fn from_str(text: &str) -> Result<Self, NoVersion> {
         let mut numbers = text.strip_prefix("linux-").unwrap_or(text).split('.');
         let mut number = || {
@@ -73,10 +73,10 @@ impl FromStr for KernelVersion {
     }
 }
 
-/// A package with the image of a kernel that was tested.
+/// A Debian package with a kernel image that was tested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pin {
-    /// Package.
+    /// Name of the package.
     pub package: &'static str,
     /// Version of the package.
     pub version: &'static str,
@@ -84,25 +84,25 @@ pub struct Pin {
     pub sha256: &'static str,
 }
 
-/// Where Debian has a kernel built for clouds.
+/// Where to find Debian's cloud build of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Image {
-    /// Suite of the archive.
+    /// Suite of Debian's archive, such as `bookworm`.
     pub suite: &'static str,
-    /// The tested build; `None`: the newest of the series.
+    /// The tested build; `None`: the newest build of the series.
     pub pin: Option<Pin>,
-    /// What it is of interest for.
+    /// Why users may want this kernel.
     pub about: &'static str,
 }
 
-/// A kernel.
+/// A kernel and what is known of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kernel {
-    /// Series, or a release whose rules are not those of its series.
+    /// A series; or a release, if its rules differ from those of its series.
     pub version: KernelVersion,
-    /// Preemption model of Debian's build for amd64, where it is known.
+    /// Preemption model of Debian's build for amd64; `None` if unknown.
     pub preempt: Option<Preempt>,
-    /// The image for guests, if there is one.
+    /// The image for guests; `None` if no guest can boot this kernel.
     pub image: Option<Image>,
 }
 
@@ -127,16 +127,21 @@ const fn pin(package: &'static str, version: &'static str, sha256: &'static str)
 
 /// Every kernel, oldest first.
 ///
-/// Preemption: 6.1 (Debian 12) and 6.12 (Debian 13) have CONFIG_PREEMPT_VOLUNTARY=y, 6.18
-/// (backports of Debian 13) has CONFIG_PREEMPT_LAZY=y, all beside CONFIG_PREEMPT_DYNAMIC=y: read
-/// from the packages linux-config-6.1 6.1.192-2, linux-config-6.12 6.12.117-1 and
-/// linux-image-6.18.9+deb13. 6.6 lies between two that agree; from 7.0 on lazy is the kernel's own
-/// default. 2.4 could not be preempted inside the kernel at all; from 2.6 up to 2.6.24 that was an
-/// option that distributions left off; 2.6.32 is what Red Hat Enterprise Linux 6 ran, with
-/// CONFIG_PREEMPT_VOLUNTARY=y (from memory).
+/// Preemption models, and how they are known:
 ///
-/// Images: the builds for clouds have what a guest needs built in (NVMe, serial line, PCI), full
-/// type information, and HZ=250.
+/// - 6.1 (Debian 12) and 6.12 (Debian 13) have CONFIG_PREEMPT_VOLUNTARY=y, 6.18 (backports of
+///   Debian 13) has CONFIG_PREEMPT_LAZY=y, all with CONFIG_PREEMPT_DYNAMIC=y. Read from the
+///   packages linux-config-6.1 6.1.192-2, linux-config-6.12 6.12.117-1 and
+///   linux-image-6.18.9+deb13.
+/// - 6.6 is between two that agree.
+/// - From 7.0 on lazy is the kernel's default.
+/// - 2.4 could not preempt a task inside the kernel. From 2.6 up to 2.6.24 this was an option that
+///   distributions left off.
+/// - 2.6.32 is the kernel of Red Hat Enterprise Linux 6, with CONFIG_PREEMPT_VOLUNTARY=y (from
+///   memory).
+///
+/// Images: the cloud builds have what a guest needs built in (NVMe, serial line, PCI), full type
+/// information, and HZ=250.
 pub const KERNELS: [Kernel; 18] = [
     release(2, 4, 18, Preempt::None),
     release(2, 6, 0, Preempt::None),
@@ -199,7 +204,7 @@ pub const KERNELS: [Kernel; 18] = [
 ];
 
 impl Kernel {
-    /// The kernel of exactly this version.
+    /// Finds the kernel of exactly this version.
     pub fn find(version: KernelVersion) -> Option<&'static Self> {
         KERNELS.iter().find(|kernel| kernel.version == version)
     }

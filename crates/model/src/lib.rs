@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The words every other crate shares: time, ids, task attributes, programs, machine, trace events.
+//! The types that all other crates share: time, ids, task attributes, programs, machines, trace
+//! events.
 //!
-//! This crate depends on nothing but the standard library (feature `borsh` adds derived binary
-//! encodings), reads no file, clock or environment, and uses no floating point:
-//! the same input gives the same bytes on every machine.
+//! This crate depends only on the standard library (its feature `borsh` adds binary encodings). It
+//! reads no file, clock or environment and uses no floating point, so the same input gives the same
+//! bytes on every machine.
 
 pub mod arrivals;
 pub mod attr;

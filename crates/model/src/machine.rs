@@ -12,10 +12,10 @@ pub use caches::Caches;
 pub use interrupts::{INTERVAL_NS_MIN, InterruptArrivals, InterruptSource};
 pub use preempt::Preempt;
 
-/// Which CPUs share what. Every vector has one entry a CPU.
+/// Which CPUs share cores, caches and memory. Every vector has one entry for each CPU.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Topology {
-    /// Core number of each CPU; CPUs with equal numbers are SMT siblings.
+    /// Core number of each CPU. CPUs with equal numbers are SMT siblings.
     pub core: Vec<u32>,
     /// Last-level-cache number of each CPU.
     pub llc: Vec<u32>,
@@ -33,8 +33,8 @@ impl Topology {
         }
     }
 
-    /// A machine of equal parts. Siblings are numbered apart, as x86 firmware does (CPU c and CPU
-    /// c + number of cores), or side by side.
+    /// A machine of equal parts. SMT siblings have distant numbers, as on x86 (CPU c and CPU c +
+    /// number of cores), or adjacent ones ([`Shape::siblings_apart`]).
     pub fn regular(shape: Shape) -> Self {
         let Shape { nodes, llcs_per_node, cores_per_llc, threads_per_core, siblings_apart } = shape;
         let nr_cores = nodes * llcs_per_node * cores_per_llc;
@@ -48,14 +48,14 @@ impl Topology {
         }
     }
 
-    /// The first `nr_cpus` CPUs, as with the kernel's `maxcpus=`.
+    /// Keeps only the first `nr_cpus` CPUs, as the kernel's `maxcpus=` does.
     pub fn first_cpus(&self, nr_cpus: u32) -> Self {
         let first = |level: &[u32]| level.iter().take(nr_cpus as usize).copied().collect();
         Self { core: first(&self.core), llc: first(&self.llc), node: first(&self.node) }
     }
 
-    /// Checks that there are 1 to 1,024 CPUs and that every core lies in one last-level cache and
-    /// every cache in one node, as the kernel requires.
+    /// Checks that there are 1 to 1,024 CPUs, that every core is within one last-level cache, and
+    /// every cache within one node, as the kernel requires.
     pub fn check(&self) -> Result<(), String> {
         let nr_cpus = self.core.len();
         if !(1..=NR_CPUS_MAX).contains(&nr_cpus) {
@@ -99,7 +99,7 @@ impl Topology {
     }
 }
 
-/// CPUs with one number of `inner` must have one number of `outer`.
+/// Checks that CPUs with equal numbers in `inner` have equal numbers in `outer`.
 fn nests(inner_name: &str, inner: &[u32], outer_name: &str, outer: &[u32]) -> Result<(), String> {
     let mut seen = std::collections::BTreeMap::new();
     for (cpu, (part, whole)) in inner.iter().zip(outer).enumerate() {
@@ -129,64 +129,67 @@ pub struct Shape {
     pub siblings_apart: bool,
 }
 
-/// What the machine, never a scheduler, charges, in nanoseconds of CPU time.
+/// CPU time (ns) of what the kernel does: switches, wake-ups, ticks, system calls. The machine
+/// charges it; a scheduler never does.
 ///
-/// A cost is charged to the task that runs when it arises (as the kernel's accounting does) and
-/// delays its program; it is reported as overhead.
+/// A cost is charged to the task that runs when it arises, as the kernel's accounting does. It
+/// delays that task's program and is reported as overhead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Costs {
     /// Switching from one task to another, on the CPU that switches.
     pub context_switch_ns: Nanos,
-    /// Each entry of a run queue that the pick looked at beyond the first.
+    /// Each entry of a run queue that the pick examined, after the first.
     pub pick_entry_ns: Nanos,
     /// Waking a task, on the waker's CPU.
     pub wakeup_ns: Nanos,
-    /// From the time for which a timer is set (a sleep, the tick, a scheduler's own) until what it
-    /// does is done: the interrupt, and the way through it. Nobody is charged: what runs, goes on.
+    /// Delay of a timer: from the time it is set for (the end of a sleep, a tick, a scheduler's own
+    /// timer) until its handler is done. It is charged to no task: the running task continues.
     pub timer_delay_ns: Nanos,
-    /// From the wake-up until an idle CPU runs its first instruction (interrupt and idle exit).
+    /// From the wake-up until an idle CPU executes its first instruction (interrupt and idle exit).
     pub idle_exit_ns: Nanos,
-    /// First run of a task on a CPU other than its last one, same last-level cache.
+    /// First run of a task on a CPU other than its last one, within the same last-level cache.
     pub migration_ns: Nanos,
-    /// The same across last-level caches.
+    /// First run of a task on a CPU with another last-level cache than its last one.
     pub migration_llc_ns: Nanos,
     /// One timer tick, on the CPU that takes it.
     pub tick_ns: Nanos,
-    /// From when a tick has charged what runs until its CPU chooses anew, if the tick asks for
-    /// that: the rest of the interrupt and the way out of it, a part of `tick_ns`. What ran is
-    /// charged with it, so a turn that is as long as some ticks is not used up at the last one.
+    /// The part of `tick_ns` after the tick has charged the running task: the rest of the interrupt
+    /// and the return from it. If the tick requests a reschedule, the CPU picks the next task only
+    /// after this time. The running task is charged for it. A quantum of exactly n ticks is
+    /// therefore not used up at the n-th tick.
     pub tick_resched_ns: Nanos,
-    /// Creating a task, on the parent's CPU. The child exists when it has passed.
+    /// Creating a task, on the parent's CPU. The child exists after this time.
     pub fork_ns: Nanos,
-    /// What a forked task does before its program begins (faults of memory that it shares with its
-    /// parent, setting up), on the CPU that runs it first.
+    /// Start of a forked task before its program begins (page faults of memory shared with its
+    /// parent, setup), on the CPU that runs it first.
     pub child_start_ns: Nanos,
-    /// What a task does between the end of its program and its end (giving back its memory), on its
-    /// CPU.
+    /// End of a task after its program (freeing its memory), on its CPU.
     pub exit_ns: Nanos,
     /// Any other system call of a program (sleep, yield, timer, I/O submission, exit).
     pub syscall_ns: Nanos,
-    /// A write into a pipe or a read from it, the call included; the copy comes beside
-    /// ([`Device::copy_kib_ns`]), as do the wake-ups.
+    /// A write to a pipe or a read from it, including the system call. The copy
+    /// ([`Device::copy_kib_ns`]) and the wake-ups are extra.
     pub pipe_ns: Nanos,
-    /// The same of a socket pair.
+    /// A write to a socket pair or a read from it, including the system call.
     pub socket_ns: Nanos,
-    /// How long a wake-up or a choice holds the lock of its run queue, beside
-    /// [`Costs::pick_entry_ns`] for each entry looked at under it. It is a part of `wakeup_ns` and
-    /// `context_switch_ns`, and all that a choice costs that keeps its task: it makes others wait.
+    /// How long a wake-up or a pick holds the lock of its run queue. [`Costs::pick_entry_ns`] is
+    /// added for each entry examined under the lock. This time is part of `wakeup_ns` and
+    /// `context_switch_ns`; a pick that keeps the running task costs nothing else. CPUs that need
+    /// the same lock wait.
     pub lock_hold_ns: Nanos,
-    /// Taking a run queue's lock, and the lines that it protects, from the CPU that held it last.
+    /// Taking a run queue's lock, and the cache lines that it protects, from the CPU that held it
+    /// last.
     pub lock_transfer_ns: Nanos,
     /// A transfer on a pipe or a socket pair whose other end was last used on another CPU: the
-    /// message and the channel's own lines lie in that CPU's cache.
+    /// message and the channel's data are in that CPU's cache.
     pub channel_transfer_ns: Nanos,
-    /// A line of a task's structure, where the kernel reads one of every task of a list: at an exit
-    /// and at a wait for children under Linux 2.4.
+    /// Reading a cache line of a task's structure, where the kernel reads one line for every task
+    /// of a list: at an exit, and at a wait for children under Linux 2.4.
     pub task_line_ns: Nanos,
 }
 
 impl Costs {
-    /// Everything is free: closed forms hold exactly.
+    /// All costs are 0, so textbook formulas hold exactly.
     pub const ZERO: Self = Self {
         context_switch_ns: 0,
         pick_entry_ns: 0,
@@ -209,10 +212,10 @@ impl Costs {
         task_line_ns: 0,
     };
 
-    /// Typical figures of a current x86 server, used when the host has not been calibrated.
-    /// Orders of magnitude from `perf bench sched pipe` and `lat_ctx` on such machines; `schedlab
-    /// calibrate` measures this machine's own. Locks and lines in other CPUs' caches are left out
-    /// of it: with a queue for each CPU they matter little, and no program can measure them alone.
+    /// Typical costs of a current x86 server, used when the host has not been calibrated. They are
+    /// orders of magnitude from `perf bench sched pipe` and `lat_ctx`; `schedlab calibrate`
+    /// measures this machine. Costs of locks and of cache lines on other CPUs are 0: with a queue
+    /// for each CPU they matter little, and no program can measure them alone.
     pub const DEFAULT: Self = Self {
         context_switch_ns: 1_200,
         pick_entry_ns: 20,
@@ -235,7 +238,8 @@ impl Costs {
         task_line_ns: 0,
     };
 
-    /// Names, in the order of the fields; a costs file has one `name = integer` a line.
+    /// Names of the costs, in the order of the fields. A costs file has one `name = integer` per
+    /// line.
     pub const NAMES: [&'static str; 19] = [
         "context_switch_ns",
         "pick_entry_ns",
@@ -258,8 +262,7 @@ impl Costs {
         "task_line_ns",
     ];
 
-    /// Costs that are the time of memory rather than of instructions: a faster clock does not
-    /// shorten them.
+    /// Costs that are caused by memory, not by instructions. A faster clock does not reduce them.
     pub const OF_MEMORY: [&'static str; 6] = [
         "pick_entry_ns",
         "migration_ns",
@@ -269,8 +272,8 @@ impl Costs {
         "task_line_ns",
     ];
 
-    /// These costs, told for a clock of `from_mhz`, at a clock of `to_mhz` (both >= 1), rounded to
-    /// the next nanosecond; those of memory stay.
+    /// Converts costs measured at a clock of `from_mhz` to a clock of `to_mhz` (both >= 1), rounded
+    /// to the nearest nanosecond. Costs caused by memory stay.
     pub fn at_clock(mut self, from_mhz: u32, to_mhz: u32) -> Self {
         for name in Self::NAMES {
             if !Self::OF_MEMORY.contains(&name)
@@ -284,12 +287,12 @@ impl Costs {
         self
     }
 
-    /// Whether CPUs that want the lock of one run queue wait for each other.
+    /// Whether CPUs wait for each other when they need the lock of the same run queue.
     pub const fn has_locks(&self) -> bool {
         self.lock_hold_ns > 0 || self.lock_transfer_ns > 0
     }
 
-    /// The field called `name`.
+    /// The cost called `name`, to be changed.
     pub fn field_mut(&mut self, name: &str) -> Option<&mut Nanos> {
         Some(match name {
             "context_switch_ns" => &mut self.context_switch_ns,
@@ -315,25 +318,25 @@ impl Costs {
         })
     }
 
-    /// The value called `name`.
+    /// The cost called `name`.
     pub fn field(&self, name: &str) -> Option<Nanos> {
         let mut copy = *self;
         copy.field_mut(name).map(|value| *value)
     }
 }
 
-/// The block device: requests are served first come, first served by `queue_depth` servers.
+/// The block device. `queue_depth` servers serve requests in order of arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Device {
     /// Requests served at the same time, >= 1.
     pub queue_depth: u32,
-    /// Fixed time of a read request.
+    /// Fixed time of a read request (ns).
     pub read_latency_ns: Nanos,
-    /// Fixed time of a write request that must reach the medium.
+    /// Fixed time (ns) of a write request that must reach the medium.
     pub write_latency_ns: Nanos,
-    /// Transfer speed of one server, >= 1.
+    /// Transfer speed of one server, bytes per second, >= 1.
     pub bytes_per_sec: u64,
-    /// CPU time to copy 1,024 bytes between program and page cache.
+    /// CPU time (ns) to copy 1,024 bytes between program and page cache.
     pub copy_kib_ns: Nanos,
 }
 
@@ -350,45 +353,46 @@ impl Default for Device {
     }
 }
 
-/// A machine. CPU frequency and hotplug are left out: every CPU is there for the whole run and runs
-/// at one speed, but for what [`Machine::smt_speed`] takes.
+/// A machine. CPU frequency and hotplug are not modelled: every CPU exists for the whole run and
+/// runs at one speed, except for the effect of busy siblings ([`Machine::smt_speed`]).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Machine {
-    /// Name for results.
+    /// Name shown in results.
     pub name: String,
     /// CPUs and what they share.
     pub topology: Topology,
     /// Ticks a second: 100, 250, 300 or 1000.
     pub hz: u32,
-    /// What things cost.
+    /// CPU time that the kernel takes.
     pub costs: Costs,
     /// The block device.
     pub device: Device,
-    /// What a program's own memory accesses cost.
+    /// CPU time of a program's own memory accesses.
     pub memory: Memory,
-    /// Speed of each hardware thread, in thousandths of its speed alone, while 2, 3, ... threads of
-    /// its core are busy; the last entry holds for more. Empty: threads do not slow each other.
+    /// Speed of each hardware thread of a core while 2, 3, ... threads of that core are busy, in
+    /// thousandths of its speed alone. The last entry also holds for more threads. Empty: threads
+    /// do not slow each other.
     pub smt_speed: Vec<u32>,
-    /// Caches, for tasks whose working set is known.
+    /// Cache sizes and speeds, for tasks with a known working set.
     pub caches: Caches,
     /// When a CPU acts on a request to reschedule.
     pub preempt: Preempt,
-    /// Under [`Preempt::Voluntary`]: distance of the points at which a system call might sleep,
-    /// from its begin (ns), >= 1.
+    /// Under [`Preempt::Voluntary`]: time (ns, >= 1) between two points of a system call at which
+    /// it might sleep, from the start of the call.
     pub preempt_point_ns: Nanos,
-    /// Interrupts that take time from what runs.
+    /// Interrupts that take CPU time.
     pub interrupts: Vec<InterruptSource>,
 }
 
-/// Distance of the points at which a system call might sleep, unless the machine says otherwise: an
-/// assumption, near the time of one page allocation and copy.
+/// Default of [`Machine::preempt_point_ns`]. An assumption: about the time to allocate and copy one
+/// page.
 pub const PREEMPT_POINT_NS_DEFAULT: Nanos = 2_000;
 
-/// Full speed of a hardware thread, in the unit of [`Machine::smt_speed`].
+/// Full speed of a hardware thread, as a value of [`Machine::smt_speed`].
 pub const SMT_SPEED_FULL: u32 = 1_000;
 
 impl Machine {
-    /// A flat machine at HZ=250 with default costs, preemptible everywhere, without interrupts.
+    /// A flat machine: HZ=250, default costs, preemptible everywhere, no interrupts.
     pub fn flat(nr_cpus: u32) -> Self {
         Self {
             name: "flat".into(),
@@ -410,7 +414,7 @@ impl Machine {
         self.topology.nr_cpus()
     }
 
-    /// Checks everything that the engine relies on.
+    /// Checks all values that the engine relies on. The error names the value and what is allowed.
     pub fn check(&self) -> Result<(), String> {
         self.topology.check()?;
         if ![100, 250, 300, 1000].contains(&self.hz) {

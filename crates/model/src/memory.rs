@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program's own memory accesses cost: CPU time from bytes and accesses.
+//! CPU time of a program's own memory accesses.
 //!
-//! Two levels: a buffer that fits the cache a task can use, and one that does not. Accesses in
-//! order run at the bandwidth of their level, because hardware prefetches them. Independent
-//! accesses in random order overlap, [`Memory::OVERLAP`] at a time. A chase in random order waits
-//! for each access. A line has [`Memory::LINE`] bytes; an access moves a whole line unless the next
-//! one falls into it too.
+//! There are two levels: a buffer that fits the cache, and one that does not. Sequential accesses
+//! run at the bandwidth of their level, because hardware prefetches them. Independent random
+//! accesses overlap, [`Memory::OVERLAP`] at a time. A random chase waits for each access. A line
+//! has [`Memory::LINE`] bytes. An access moves a whole line, unless the next one is in the same
+//! line.
+//!
 //! Left out: contention for bandwidth between CPUs, the smaller caches, remote NUMA nodes, page
 //! faults, and what another task left in the cache.
 
 use crate::Nanos;
 use crate::program::{MemAccess, MemPattern, Step};
 
-/// The memory as one task finds it.
+/// Cache size, and times of accesses, for one task.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Memory {
     /// Largest buffer (bytes) that stays in the cache.
     pub cache_bytes: u64,
-    /// CPU time for 1,024 bytes in order, in the cache.
+    /// CPU time (ns) of 1,024 sequential bytes in the cache.
     pub cache_kib_ns: Nanos,
-    /// CPU time for 1,024 bytes in order, beyond the cache.
+    /// CPU time (ns) of 1,024 sequential bytes beyond the cache.
     pub dram_kib_ns: Nanos,
-    /// CPU time of an access that waits for the one before it, in the cache.
+    /// CPU time (ns) of an access in the cache that depends on the previous one.
     pub cache_access_ns: Nanos,
-    /// The same beyond the cache.
+    /// CPU time (ns) of an access beyond the cache that depends on the previous one.
     pub dram_access_ns: Nanos,
 }
 
 impl Default for Memory {
-    /// Orders of magnitude of a current x86 server core, as lmbench's `bw_mem` and `lat_mem_rd`
-    /// give them: 30 and 10 GB/s, 20 and 90 ns.
+    /// A current x86 server core, as orders of magnitude from lmbench's `bw_mem` and `lat_mem_rd`:
+    /// 30 and 10 GB/s, 20 and 90 ns.
     fn default() -> Self {
         Self {
             cache_bytes: 16 << 20,
@@ -44,17 +45,17 @@ impl Default for Memory {
 impl Memory {
     /// Bytes of a cache line.
     pub const LINE: u64 = 64;
-    /// Independent accesses that are under way at the same time (line fill buffers of a core).
+    /// Independent accesses in flight at the same time (line fill buffers of a core).
     pub const OVERLAP: u64 = 10;
 
-    /// CPU time of `bytes` in order, in a buffer of `size_bytes`.
+    /// CPU time (ns) of `bytes` sequential bytes, in a buffer of `size_bytes`.
     fn stream_ns(&self, size_bytes: u64, bytes: u128) -> Nanos {
         let fits = size_bytes <= self.cache_bytes;
         let kib_ns = if fits { self.cache_kib_ns } else { self.dram_kib_ns };
         saturated((bytes * u128::from(kib_ns)).div_ceil(1024))
     }
 
-    /// CPU time of a step that touches memory; 0 for every other step.
+    /// CPU time (ns) of a step that accesses memory; 0 for every other step.
     pub fn cpu_ns(&self, step: &Step) -> Nanos {
         match *step {
             Step::Mem { bytes } => self.stream_ns(bytes, u128::from(bytes)),

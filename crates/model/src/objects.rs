@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tasks share and wait on: mutexes, condition variables, barriers, semaphores, events,
-//! channels.
+//! Objects that tasks share and wait for: mutexes, condition variables, barriers, semaphores,
+//! events, channels.
 
 use crate::trace::WaitKind;
 
-/// What a mutex does about priority inversion.
+/// What a mutex does against priority inversion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum MutexProtocol {
@@ -16,12 +16,12 @@ pub enum MutexProtocol {
     Inherit,
     /// The holder runs with at least this priority (PTHREAD_PRIO_PROTECT).
     Ceiling {
-        /// `sched_priority`, 1 to 99; no task above it may lock the mutex.
+        /// `sched_priority`, 1 to 99. No task with a higher priority may lock the mutex.
         rt_priority: u8,
     },
 }
 
-/// What a channel is made of.
+/// How a channel is implemented.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum ChannelKind {
@@ -31,34 +31,34 @@ pub enum ChannelKind {
     SocketPair,
 }
 
-/// Kind of an object, and what it starts with.
+/// Kind of an object, with its initial state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum ObjectKind {
     /// A mutex, unlocked.
     Mutex {
-        /// What it does about priority inversion.
+        /// What it does against priority inversion.
         protocol: MutexProtocol,
     },
     /// A condition variable.
     Condvar,
     /// A barrier.
     Barrier {
-        /// Tasks that must come before any goes on, >= 1.
+        /// Number of tasks that must arrive before all continue, >= 1.
         parties: u32,
     },
     /// A semaphore.
     Semaphore {
-        /// Its first value, at most [`SEM_VALUE_MAX`].
+        /// Its initial value, at most [`SEM_VALUE_MAX`].
         initial: u32,
     },
-    /// Something to suspend on: a resume wakes all that wait, and is lost if none does.
+    /// An event to suspend on. A resume wakes all waiting tasks; it has no effect if none waits.
     Event,
     /// A stream of bytes from writers to readers.
     Channel {
-        /// What it is made of.
+        /// How it is implemented.
         kind: ChannelKind,
-        /// Bytes it holds before a writer must wait, 1 to [`CHANNEL_BYTES_MAX`].
+        /// Bytes it can hold before a writer must wait, 1 to [`CHANNEL_BYTES_MAX`].
         capacity_bytes: u64,
     },
 }
@@ -66,23 +66,23 @@ pub enum ObjectKind {
 /// Greatest value of a semaphore (SEM_VALUE_MAX of glibc).
 pub const SEM_VALUE_MAX: u32 = i32::MAX as u32;
 
-/// Bytes in a pipe: 16 pages of 4,096 bytes (pipe(7), "Pipe capacity").
+/// Capacity of a pipe: 16 pages of 4,096 bytes (pipe(7), "Pipe capacity").
 pub const PIPE_BYTES: u64 = 65_536;
 
-/// Bytes of a message that a pipe takes whole or not at all (PIPE_BUF, pipe(7)).
+/// Largest message (bytes) that is written to a pipe whole or not at all (PIPE_BUF, pipe(7)).
 pub const PIPE_ATOMIC_BYTES: u64 = 4_096;
 
-/// Send buffer of a socket (net.core.wmem_default on x86-64), as the kernel counts memory.
+/// Size of a socket's send buffer (net.core.wmem_default on x86-64), in bytes of kernel memory.
 pub const SOCKET_SNDBUF_BYTES: u64 = 212_992;
 
-/// Largest piece in which a stream socket takes a message: SKB_MAX_ALLOC and 32 KiB of pages
-/// (`unix_stream_sendmsg`, net/unix/af_unix.c, 6.12).
+/// Largest piece (bytes) into which a stream socket splits a message: SKB_MAX_ALLOC plus 32 KiB of
+/// pages (`unix_stream_sendmsg`, net/unix/af_unix.c, 6.12).
 pub const SOCKET_PIECE_BYTES: u64 = 16_064 + 32_768;
 
-/// Memory that a message of `message` bytes takes in a socket: 256 bytes of `struct sk_buff`, data
-/// and 320 bytes of `struct skb_shared_info` in a slab of a power of two, and whole pages for what
-/// does not fit into one page with the latter (`unix_stream_sendmsg`; `truesize` in
-/// include/linux/skbuff.h, 6.12).
+/// Kernel memory (bytes) that a message of `message` bytes takes in a socket. It is 256 bytes of
+/// `struct sk_buff`, plus data and 320 bytes of `struct skb_shared_info` in a slab of a power of
+/// two. Data that does not fit into one page with the latter takes whole pages
+/// (`unix_stream_sendmsg`; `truesize` in include/linux/skbuff.h, 6.12).
 pub const fn socket_memory_bytes(message: u64) -> u64 {
     const PAGE: u64 = 4096;
     const SHARED: u64 = 320;
@@ -92,8 +92,8 @@ pub const fn socket_memory_bytes(message: u64) -> u64 {
     256 + if linear < 512 { 512 } else { linear } + in_pages.next_multiple_of(PAGE)
 }
 
-/// Bytes of messages of `message` bytes each that a send buffer of `sndbuf` bytes takes: one more
-/// is taken while the memory of those before is below it.
+/// How many bytes of messages of `message` bytes each fit into a send buffer of `sndbuf` bytes. The
+/// kernel accepts one more message while the memory of those before it is below `sndbuf`.
 pub const fn socket_payload_bytes(sndbuf: u64, message: u64) -> u64 {
     let piece = match message {
         0 => 1,
@@ -103,17 +103,17 @@ pub const fn socket_payload_bytes(sndbuf: u64, message: u64) -> u64 {
     sndbuf.div_ceil(socket_memory_bytes(piece)).saturating_mul(piece)
 }
 
-/// Largest capacity of a channel: what F_SETPIPE_SZ can ask for (fcntl(2)).
+/// Largest capacity of a channel: the largest value of F_SETPIPE_SZ (fcntl(2)).
 pub const CHANNEL_BYTES_MAX: u64 = 1 << 31;
 
 impl ObjectKind {
     /// A normal mutex.
     pub const MUTEX: Self = Self::Mutex { protocol: MutexProtocol::None };
 
-    /// A pipe of the kernel's default capacity.
+    /// A pipe with the kernel's default capacity.
     pub const PIPE: Self = Self::Channel { kind: ChannelKind::Pipe, capacity_bytes: PIPE_BYTES };
 
-    /// The word for the kind, in messages and traces.
+    /// Name of the kind in messages and traces.
     pub fn name(self) -> &'static str {
         WaitKind::from(self).name()
     }
@@ -123,7 +123,7 @@ impl ObjectKind {
         matches!(self, Self::Semaphore { .. } | Self::Channel { .. })
     }
 
-    /// Whether its numbers are allowed; else what is wrong.
+    /// Checks that the numbers of the kind are allowed. The error names the number and its range.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (what, found, allowed) = match *self {
             Self::Barrier { parties: 0 } => ("parties", 0, "1 and more".to_owned()),

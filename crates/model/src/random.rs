@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The seeded random numbers of a run: one stream for each (task, purpose), integers only.
+//! The seeded random numbers of a run: one stream for each pair of task and purpose, integers only.
 //!
 //! Generator: xoshiro256++ (Blackman and Vigna, 2019, public domain), seeded through SplitMix64
-//! (Steele, Lea and Flood, 2014). It stands here, in 30 lines, because the byte-exact repetition of
-//! a run must not depend on another crate's releases.
+//! (Steele, Lea and Flood, 2014). These 30 lines are part of this crate, because the exact
+//! repetition of a run must not depend on the releases of another crate.
 
-/// What a stream is used for. Adding a purpose or a task never moves another stream.
+/// What a stream is used for. A new purpose or task does not change the other streams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum Purpose {
@@ -13,11 +13,11 @@ pub enum Purpose {
     Program = 1,
     /// Release times of tasks.
     Arrival = 2,
-    /// Draws of a scheduler (lottery, random transitions).
+    /// Random choices of a scheduler (lottery, random transitions).
     Scheduler = 3,
-    /// Order of runs in an experiment.
+    /// Order of the runs of an experiment.
     Experiment = 4,
-    /// Times of interrupts; one stream a CPU and source.
+    /// Times of interrupts; one stream for each CPU and source.
     Interrupt = 5,
 }
 
@@ -45,7 +45,7 @@ impl Stream {
         Self { state }
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
@@ -60,7 +60,7 @@ impl Stream {
         result
     }
 
-    /// Uniform in `0 .. bound` (bound > 0) without bias (Lemire's method).
+    /// Returns a uniform value of `0 .. bound` (bound > 0) without bias (Lemire's method).
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "below(0) has no value to return");
         let mut product = u128::from(self.next_u64()) * u128::from(bound);
@@ -73,7 +73,7 @@ impl Stream {
         (product >> 64) as u64
     }
 
-    /// Uniform in `low ..= high`.
+    /// Returns a uniform value of `low ..= high`.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         assert!(low <= high, "between({low}, {high}) is empty");
         match (high - low).checked_add(1) {
@@ -82,7 +82,8 @@ impl Stream {
         }
     }
 
-    /// Exponential with the given mean, by inversion: mean * -ln(u), in 32-bit fixed point.
+    /// Returns an exponentially distributed value with this mean, by inversion: mean * -ln(u), in
+    /// 32-bit fixed point.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         // u in (0, 1] as a 64-bit fraction; the draw 0 stands for 2^-64.
         let u = self.next_u64().max(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! "Did you mean": the nearest of the allowed words.
+//! Suggestions for misspelt names ("did you mean").
 
-/// The allowed word nearest to `found`, if it is near enough to be a slip of the pen: at most a
-/// third of its letters differ; case, `_` and `-` do not count.
+/// Returns the allowed word nearest to `found` if it may be a misspelling: at most a third of its
+/// letters differ. Case, `_` and `-` do not count.
 pub fn nearest<'a>(found: &str, allowed: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Longer words are no slip; they would only cost time.
     if found.len() > 40 {
@@ -21,8 +21,8 @@ pub fn nearest<'a>(found: &str, allowed: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, word)| word)
 }
 
-/// Letters to insert, delete, replace or exchange with their neighbours to make `to` of `from`
-/// (optimal string alignment).
+/// Number of letters to insert, delete, replace or exchange with their neighbours to turn `from`
+/// into `to` (optimal string alignment).
 fn edits(from: &[char], to: &[char]) -> usize {
     // Distances of what begins `from` to what begins `to`: the last two rows.
     let mut before = Vec::new();
@@ -42,12 +42,12 @@ fn edits(from: &[char], to: &[char]) -> usize {
     last[to.len()]
 }
 
-/// The words as a list for people: `a, b, c`.
+/// The words as a list for messages: `a, b, c`.
 pub fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     words.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// `did you mean `x`? `, or nothing where no allowed word is near.
+/// Returns `did you mean `x`? `, or nothing if no allowed word is near.
 pub fn did_you_mean<'a>(found: &str, allowed: impl IntoIterator<Item = &'a str>) -> String {
     nearest(found, allowed).map(|word| format!("did you mean `{word}`? ")).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Time: integer nanoseconds since the start of the run.
 
-/// Nanoseconds. Unsigned because no event of a run lies before its start; differences that may be
-/// negative are `i64` and say so in their name.
+/// Nanoseconds since the start of the run, or a duration. Unsigned, because no event is before the
+/// start. Differences that may be negative are `i64`, and their names say it.
 pub type Nanos = u64;
 
 /// Nanoseconds in a microsecond.
@@ -12,7 +12,8 @@ pub const NSEC_PER_MSEC: Nanos = 1_000_000;
 /// Nanoseconds in a second.
 pub const NSEC_PER_SEC: Nanos = 1_000_000_000;
 
-/// Length of a tick at `hz`, rounded to the nearest nanosecond as the kernel's `TICK_NSEC` is.
+/// Length (ns) of a tick at `hz` ticks per second, rounded to the nearest nanosecond as the
+/// kernel's `TICK_NSEC`.
 pub const fn tick_nsec(hz: u32) -> Nanos {
     (NSEC_PER_SEC + hz as u64 / 2) / hz as u64
 }

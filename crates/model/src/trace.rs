@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Trace events: what every lane records, in one form.
 //!
-//! Order: events come in time order; at equal times in the order in which they happened.
+//! Events are in order of time. Events at the same time are in the order in which they happened.
 
 use crate::{ChannelKind, CpuId, Nanos, ObjectId, ObjectKind, TaskId};
 
-/// How a task left its CPU. The kernel counts the switch as voluntary exactly when the task was not
-/// runnable any more (Linux kernel/sched/core.c, `__schedule`): sched_yield counts as involuntary.
+/// Why a task left its CPU. As in the kernel (`__schedule` in kernel/sched/core.c), a switch is
+/// voluntary if the task was no longer runnable. A switch by sched_yield is involuntary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum SwitchOut {
-    /// The CPU was idle: no task left.
+    /// The CPU was idle: no task left it.
     Idle = 0,
-    /// Still runnable: its slice ended or another task came first.
+    /// Still runnable: its slice ended or the scheduler preferred another task.
     Preempted = 1,
     /// Still runnable: it called sched_yield.
     Yielded = 2,
-    /// Sleeps, waits for a timer or for another task.
+    /// Not runnable: it sleeps, or waits for a timer or another task.
     Sleeping = 3,
-    /// Waits for a device (uninterruptible).
+    /// Not runnable: it waits for a device (uninterruptible).
     BlockedIo = 4,
-    /// Has exited.
+    /// It has exited.
     Dead = 5,
 }
 
@@ -34,7 +34,7 @@ impl SwitchOut {
         matches!(self, Self::Sleeping | Self::BlockedIo | Self::Dead)
     }
 
-    /// A word for results: how the slice ended.
+    /// Name in results of how the slice ended.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -47,27 +47,27 @@ impl SwitchOut {
     }
 }
 
-/// What happened.
+/// What an event records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
-    /// The CPU changes from `prev` to `next`; `None` is the idle task. `out` tells how `prev` left.
+    /// The CPU switches from `prev` to `next`. `None` is the idle task. `out` is why `prev` left.
     Switch {
-        /// The task that leaves.
+        /// The task that leaves the CPU.
         prev: Option<TaskId>,
-        /// The task that comes.
+        /// The task that runs next.
         next: Option<TaskId>,
-        /// How `prev` left.
+        /// Why `prev` left.
         out: SwitchOut,
     },
-    /// `task` becomes runnable on the event's CPU after a sleep. `waker` is the task that woke it
-    /// (`None`: a timer or a device).
+    /// `task` becomes runnable on the event's CPU after a sleep. `waker` is the task that woke it;
+    /// `None` if a timer or a device did.
     Wakeup {
         /// The task that wakes.
         task: TaskId,
         /// The task that woke it.
         waker: Option<TaskId>,
     },
-    /// `task` is created by `parent` (`None`: the launcher), runnable on the event's CPU.
+    /// `parent` creates `task` (`None`: the launcher does). It is runnable on the event's CPU.
     Fork {
         /// The new task.
         task: TaskId,
@@ -83,7 +83,7 @@ pub enum EventKind {
     Migrate {
         /// The task.
         task: TaskId,
-        /// Where it was.
+        /// The CPU that it left.
         from: CpuId,
     },
     /// `task` enters phase number `phase` of its description.
@@ -98,20 +98,19 @@ pub enum EventKind {
         /// The task.
         task: TaskId,
     },
-    /// `task`, running on the event's CPU, is about to block on `object`. The switch out follows; a
-    /// task that sleeps, waits for a timer or for a device has no such event, for its switch out
-    /// says enough. In a recording of the kernel the wait may be over before the switch.
+    /// `task`, running on the event's CPU, is about to block on `object`. The switch follows. A
+    /// task that sleeps, or waits for a timer or a device, has no such event, because its switch
+    /// tells enough. In a recording of a kernel the wait may end before the switch.
     Block {
         /// The task.
         task: TaskId,
-        /// What it waits on, announced by [`TraceSink::object`].
+        /// The object it waits for, announced by [`TraceSink::object`].
         object: ObjectId,
     },
-    /// Events were lost on the event's CPU before this time; `count` of them. With `count` 0 none
-    /// was lost: the recording begins here, in the midst of things, and what came before is not
-    /// known.
+    /// `count` events of the event's CPU were lost before this time. A `count` of 0 means that the
+    /// recording of a running system begins here, and that earlier events are unknown.
     Lost {
-        /// How many.
+        /// Number of lost events.
         count: u32,
     },
 }
@@ -119,15 +118,15 @@ pub enum EventKind {
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// When (ns since the start of the run).
+    /// Time (ns since the start of the run).
     pub time_ns: Nanos,
-    /// On which CPU (for `Wakeup`, `Fork`, `Migrate`: the CPU the task is put on).
+    /// The CPU. For `Wakeup`, `Fork` and `Migrate` it is the CPU on which the task is placed.
     pub cpu: CpuId,
-    /// What.
+    /// What happened.
     pub kind: EventKind,
 }
 
-/// What the trace says of a task beside its events.
+/// Facts about a task that hold for the whole trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskInfo {
     /// Name, unique in the run.
@@ -138,7 +137,7 @@ pub struct TaskInfo {
     pub pid: u32,
 }
 
-/// What a task waits on.
+/// The kind of object that a task waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum WaitKind {
@@ -177,7 +176,7 @@ impl WaitKind {
         Self::Children,
     ];
 
-    /// The word for it.
+    /// Name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mutex => "mutex",
@@ -207,42 +206,42 @@ impl From<ObjectKind> for WaitKind {
     }
 }
 
-/// What the trace says of an object beside the events that name it.
+/// Facts about an object that hold for the whole trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ObjectInfo {
-    /// Name; of a wait set the names of its objects with `|` between them.
+    /// Name. The name of a set of objects is their names with `|` between them.
     pub name: String,
     /// Kind.
     pub kind: WaitKind,
 }
 
-/// Takes events as they come. A sink that keeps nothing costs nothing.
+/// Takes events as they happen.
 pub trait TraceSink {
-    /// A new task: called before the first event that names it, with ids in ascending order.
+    /// Announces a task, before the first event that names it. Ids ascend.
     fn task(&mut self, id: TaskId, info: &TaskInfo);
 
-    /// A new object: called before the first event that names it, with ids in ascending order. A
-    /// sink that has no place for it need not implement it.
+    /// Announces an object, before the first event that names it. Ids ascend. The default ignores
+    /// objects.
     fn object(&mut self, _id: ObjectId, _info: &ObjectInfo) {}
 
-    /// One event.
+    /// Takes one event.
     fn event(&mut self, event: &Event);
 
-    /// Whether the sink has a place for virtual runtimes. A simulator asks once, before the run,
-    /// and computes none for a sink that has not. Default: no.
+    /// Whether the sink uses virtual runtimes. A simulator asks once, before the run, and computes
+    /// none if the sink does not. Default: no.
     fn wants_vruntime(&self) -> bool {
         false
     }
 
-    /// The virtual runtime of a task (ns at nice 0), relative to the min_vruntime of its queue. No
-    /// part of the trace proper. Called only where [`TraceSink::wants_vruntime`].
+    /// Takes the virtual runtime of a task (ns at nice 0), relative to the min_vruntime of its
+    /// queue. Traces of events do not contain it. Called only if [`TraceSink::wants_vruntime`].
     fn vruntime(&mut self, _time_ns: Nanos, _task: TaskId, _value: i64) {}
 
-    /// The run is over at `end_ns`. Called once, last.
+    /// The run ended at `end_ns`. Called once, last.
     fn end(&mut self, _end_ns: Nanos) {}
 }
 
-/// Keeps nothing.
+/// A sink that keeps nothing.
 #[derive(Default, Debug, Clone, Copy)]
 pub struct NullSink;
 
@@ -251,7 +250,7 @@ impl TraceSink for NullSink {
     fn event(&mut self, _event: &Event) {}
 }
 
-/// Keeps everything in memory: for tests and short runs.
+/// A sink that keeps everything in memory, for tests and short runs.
 #[derive(Default, Debug, Clone)]
 pub struct MemorySink {
     /// Tasks by id.
@@ -303,7 +302,7 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
     }
 }
 
-/// Passes everything to two sinks.
+/// A pair of sinks: both take everything.
 impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn task(&mut self, id: TaskId, info: &TaskInfo) {
         self.0.task(id, info);

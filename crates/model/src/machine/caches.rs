@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Caches: how much they hold and how fast they refill after a move or after others ran.
+//! Caches: their sizes, and how fast they refill after a migration or after other tasks ran.
 
 use crate::Nanos;
 use crate::time::NSEC_PER_SEC;
 
-/// Sizes and speeds. A size of 0 means that the cache is not modelled.
+/// Sizes and speeds of caches. A size of 0 means that the cache is not modelled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Caches {
-    /// Bytes of a core's own cache (its largest private one), shared by its hardware threads.
+    /// Size (bytes) of the largest private cache of a core, shared by its hardware threads.
     pub core_bytes: u64,
-    /// Bytes of one last-level cache.
+    /// Size (bytes) of one last-level cache.
     pub llc_bytes: u64,
-    /// Speed at which a core refills its cache from the last-level cache, bytes a second, >= 1.
+    /// Speed at which a core refills its cache from the last-level cache, bytes per second, >= 1.
     pub llc_bytes_per_sec: u64,
-    /// Speed at which a core reads memory of its own node, bytes a second, >= 1.
+    /// Speed at which a core reads memory of its own node, bytes per second, >= 1.
     pub local_bytes_per_sec: u64,
-    /// Speed at which a core reads memory of another node, bytes a second, >= 1.
+    /// Speed at which a core reads memory of another node, bytes per second, >= 1.
     pub remote_bytes_per_sec: u64,
 }
 
 impl Caches {
-    /// No cache is modelled: nothing is ever cold.
+    /// No cache is modelled, and refills take no time.
     pub const NONE: Self = Self {
         core_bytes: 0,
         llc_bytes: 0,
@@ -37,8 +37,8 @@ impl Caches {
 }
 
 impl Default for Caches {
-    /// A current x86 server core: 1 MiB of its own, 32 MiB shared. The speeds are those of one core
-    /// reading in order, as lmbench's `bw_mem` gives them; orders of magnitude.
+    /// A current x86 server core with 1 MiB of its own and 32 MiB shared. The speeds are those of
+    /// one core reading sequentially, from lmbench's `bw_mem`; orders of magnitude.
     fn default() -> Self {
         Self { core_bytes: 1 << 20, llc_bytes: 32 << 20, ..Self::NONE }
     }

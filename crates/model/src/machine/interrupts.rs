@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts as a load: time that devices take from whatever runs.
+//! Interrupts as a load: CPU time that devices take from the running task.
 
 use super::{Machine, SMT_SPEED_FULL};
 use crate::random::Stream;
 use crate::time::tick_nsec;
 use crate::{CpuId, CpuMask, Nanos};
 
-/// How the times of interrupts are drawn.
+/// How the times between interrupts are chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum InterruptArrivals {
-    /// At equal distances; CPU number c of n starts c/n of a distance later, so that they do not
-    /// all meet.
+    /// At equal distances. CPU c of n starts later by c/n of the distance, so that the CPUs'
+    /// interrupts do not coincide.
     #[default]
     Periodic,
-    /// Exponential distances (a Poisson process), from a seeded stream of each CPU.
+    /// Exponentially distributed distances (a Poisson process), from a random stream for each CPU.
     Exponential,
 }
 
-/// A source of interrupts. Each costs its CPU `cost_ns + softirq_ns` and wakes nobody.
+/// A source of interrupts. Each interrupt takes `cost_ns + softirq_ns` of its CPU and wakes no
+/// task.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct InterruptSource {
     /// Name, such as `eth0`.
     pub name: String,
-    /// CPUs that take its interrupts, each at the full rate; CPUs that the machine has not are
-    /// left out.
+    /// CPUs that take its interrupts, each at the full rate. CPUs that the machine lacks are
+    /// ignored.
     pub cpus: CpuMask,
     /// Mean time between two interrupts on one CPU (ns), >= [`INTERVAL_NS_MIN`].
     pub interval_ns: Nanos,
-    /// Time of the handler.
+    /// Time of the interrupt handler (ns).
     pub cost_ns: Nanos,
-    /// Time of the softirq that it raises, at the handler's end.
+    /// Time (ns) of the softirq that it raises, after the handler.
     pub softirq_ns: Nanos,
-    /// How their times are drawn.
+    /// How the times between interrupts are chosen.
     pub arrivals: InterruptArrivals,
 }
 
-/// Least mean distance of interrupts: a million a second on one CPU.
+/// Least mean distance (ns): a million interrupts per second on one CPU.
 pub const INTERVAL_NS_MIN: Nanos = 1_000;
 
 impl InterruptSource {
-    /// Time from one interrupt to the next.
+    /// Draws the time (ns) from one interrupt to the next.
     pub fn next_interval_ns(&self, stream: &mut Stream) -> Nanos {
         match self.arrivals {
             InterruptArrivals::Periodic => self.interval_ns.max(1),
@@ -47,15 +48,15 @@ impl InterruptSource {
         }
     }
 
-    /// Time that one takes from the CPU.
+    /// CPU time (ns) that one interrupt takes.
     pub fn stolen_ns(&self) -> Nanos {
         self.cost_ns.saturating_add(self.softirq_ns)
     }
 }
 
 impl Machine {
-    /// Interrupts and ticks leave the tasks of `cpu` some time even while its siblings slow it down
-    /// most: else a burst there would never end.
+    /// Checks that interrupts and ticks leave the tasks of `cpu` some time, even while its siblings
+    /// slow it down most. Otherwise a burst there would never end.
     pub(super) fn check_time_left(&self, cpu: CpuId) -> Result<(), String> {
         // Parts of the CPU's time, in units of 2^-32, rounded up.
         let part =
@@ -78,7 +79,7 @@ impl Machine {
         ))
     }
 
-    /// Speed of `cpu` while its siblings slow it down most.
+    /// Speed of `cpu` while all its siblings are busy.
     fn slowest_speed(&self, cpu: CpuId) -> u32 {
         let own = self.topology.core[cpu.index()];
         let siblings = self.topology.core.iter().filter(|core| **core == own).count() - 1;

@@ -3,20 +3,20 @@
 
 use crate::random::Stream;
 
-/// An amount (of time in ns, or of bytes), constant or drawn anew each time the operation runs.
+/// An amount (of time in ns, or of bytes): constant, or drawn each time the operation runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Amount {
-    /// Always this.
+    /// Always this amount.
     Constant(u64),
-    /// Uniform, both ends included.
+    /// Uniformly distributed, both ends included.
     Uniform {
         /// Least value.
         low: u64,
         /// Greatest value.
         high: u64,
     },
-    /// Exponential.
+    /// Exponentially distributed.
     Exponential {
         /// Mean.
         mean: u64,
@@ -24,7 +24,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// Whether it has a value to draw: a uniform range must not be empty.
+    /// Whether a value can be drawn: the range of a uniform amount must not be empty.
     pub const fn is_valid(&self) -> bool {
         match *self {
             Self::Uniform { low, high } => low <= high,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Builds programs without counting indices by hand.
+//! Builds programs without computing the targets of jumps by hand.
 
 use super::{Amount, LoopCount, Op, Program};
 use crate::{Nanos, ObjectId};
 
-/// Builds programs without counting indices by hand.
+/// Builds a program without computing the targets of jumps by hand.
 #[derive(Default, Debug)]
 pub struct ProgramBuilder {
     program: Program,
@@ -17,7 +17,7 @@ impl ProgramBuilder {
         Self::default()
     }
 
-    /// Appends an operation (not a loop mark).
+    /// Appends an operation that is not the begin or end of a loop.
     pub fn op(&mut self, op: Op) -> &mut Self {
         if let Op::Timer { timer, .. } = op {
             self.program.nr_timers = self.program.nr_timers.max(timer + 1);
@@ -74,7 +74,7 @@ impl ProgramBuilder {
         self
     }
 
-    /// The program. Panics if a loop is still open.
+    /// Returns the program. Panics if a loop is still open.
     pub fn build(&mut self) -> Program {
         assert!(self.open_loops.is_empty(), "a loop is still open");
         std::mem::take(&mut self.program)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a program can be run at all: jumps, indices, amounts, loops that never end in no time.
+//! Checks that a program can run: jumps, indices, amounts, and endless loops that take no time.
 
 use super::{Amount, LoopCount, Op, Program};
 
 /// Why a program cannot be run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ProgramError {
-    /// A jump does not point at its counterpart.
+    /// A jump does not point to its matching begin or end.
     BadJump {
         /// Index of the operation.
         op: usize,
@@ -16,12 +16,12 @@ pub enum ProgramError {
         /// Index of the operation.
         op: usize,
     },
-    /// A fork names no task description.
+    /// A fork names a task description that does not exist.
     BadFork {
         /// Index of the operation.
         op: usize,
     },
-    /// A join names no task description.
+    /// A join names a task description that does not exist.
     BadJoin {
         /// Index of the operation.
         op: usize,
@@ -31,15 +31,15 @@ pub enum ProgramError {
         /// Index of the operation.
         op: usize,
     },
-    /// A uniform amount whose least value lies above its greatest.
+    /// A uniform amount whose least value is above its greatest.
     BadAmount {
         /// Index of the operation.
         op: usize,
     },
-    /// A loop runs for ever, or more than [`TIMELESS_STEPS_MAX`] steps, and no operation in it
-    /// takes time: no lane would ever get past it.
+    /// A loop runs for ever, or for more than [`TIMELESS_STEPS_MAX`] steps, and no operation in it
+    /// takes time. No lane would ever leave it.
     TimelessLoop {
-        /// Index of the loop's begin.
+        /// Index of the loop's first operation.
         op: usize,
     },
 }
@@ -58,8 +58,8 @@ impl ProgramError {
     }
 }
 
-/// Most steps in a row that may take no time at all (marks, changes of attributes, zero amounts).
-/// A real program of this size marks a few thousand records; a hostile one hangs the lane.
+/// Most steps in a row that may take no time (marks, changes of attributes, zero amounts). A real
+/// program of this kind marks a few thousand records; a hostile one would hang the lane.
 pub const TIMELESS_STEPS_MAX: u64 = 1_000_000;
 
 impl std::fmt::Display for ProgramError {
@@ -94,7 +94,7 @@ impl std::fmt::Display for ProgramError {
 impl std::error::Error for ProgramError {}
 
 impl Program {
-    /// Checks jumps, timers and forks; `nr_specs` is the number of task descriptions.
+    /// Checks jumps, timers, forks and joins. `nr_specs` is the number of task descriptions.
     pub fn check(&self, nr_specs: usize) -> Result<(), ProgramError> {
         for (index, op) in self.ops.iter().enumerate() {
             match op {
@@ -142,7 +142,7 @@ impl Program {
         self.check_loops_take_time()
     }
 
-    /// Refuses loops that spin without time passing in any lane. Jumps are checked already.
+    /// Refuses endless loops in which no time passes. Jumps must have been checked.
     fn check_loops_take_time(&self) -> Result<(), ProgramError> {
         // Open loops, innermost last; the first entry is the program itself.
         let mut open = vec![LoopBody::default()];
@@ -196,7 +196,7 @@ struct LoopBody {
 }
 
 impl LoopBody {
-    /// A round that forks and then waits takes the child's time.
+    /// Whether a round takes time. A round that forks and then waits takes the child's time.
     fn takes_time(&self) -> bool {
         self.time || (self.fork && self.join)
     }

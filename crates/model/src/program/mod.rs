@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a task does: a program of operations, the same for every lane.
 //!
-//! A program is a flat list; loops are jumps, so that an interpreter is a program counter and a
-//! stack of loop counters. Both the simulator and the host player interpret it and draw the same
-//! random amounts in the same order (stream: seed, [`Purpose::Program`], task number).
+//! A program is a flat list and loops are jumps, so an interpreter is a program counter and a stack
+//! of loop counters. Simulator and host interpret the same program and draw the same random amounts
+//! in the same order (stream: seed, [`Purpose::Program`], task number).
 
 #[allow(unused_imports)]
 use crate::random::Purpose;
@@ -18,11 +18,11 @@ pub use builder::ProgramBuilder;
 pub use check::{ProgramError, TIMELESS_STEPS_MAX};
 pub use op::{IoDirection, LoopCount, MemAccess, MemPattern, Op, Step, TimerMode};
 
-/// A task's operations. A program that runs off its end exits.
+/// The operations of a task. A program that reaches its end exits.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Program {
-    /// Operations in order; jumps are resolved.
+    /// Operations in order. The targets of jumps are resolved.
     pub ops: Vec<Op>,
     /// Number of periodic timers the operations name.
     pub nr_timers: u32,

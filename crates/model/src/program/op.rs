@@ -15,13 +15,13 @@ pub enum LoopCount {
     Forever,
 }
 
-/// How the deadline of a periodic timer moves on.
+/// When the next period of a periodic timer begins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum TimerMode {
     /// rt-app's default: if the period has passed already, the next one counts from now.
     Relative,
-    /// Period boundaries stay where they were planned, however late the task is.
+    /// Period boundaries stay as planned, however late the task is.
     Absolute,
 }
 
@@ -43,34 +43,36 @@ pub enum MemAccess {
     Read,
     /// Stores.
     Write,
-    /// Each load gives the address of the next (a list is followed).
+    /// Each load gives the address of the next, as when a list is followed.
     Chase,
 }
 
-/// In which order a program touches its memory.
+/// The order in which a program accesses its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum MemPattern {
-    /// By ascending address.
+    /// By ascending addresses.
     Sequential,
     /// In random order.
     Random,
 }
 
-/// One operation. This is the only list of what a task can do: programs, their interpreter and the
-/// bytes that go to a guest all use it.
+/// One operation. This is the only list of operations: programs, their interpreter and the bytes
+/// sent to a guest all use it.
 ///
-/// `A` is an amount and `S` are scheduling attributes. A program holds `Op`, whose amounts are
-/// still to be drawn; the interpreter yields [`Step`], the same operation with its amounts drawn.
+/// `A` is the type of amounts and `S` that of scheduling attributes. A program holds `Op`, whose
+/// amounts are not drawn yet. The interpreter returns [`Step`], the same operation with drawn
+/// amounts.
 ///
 /// An operation that waits for another task names an object of the workload
-/// ([`crate::Workload::objects`]); [`crate::Workload::check`] checks that it is of the right kind.
+/// ([`crate::Workload::objects`]). [`crate::Workload::check`] checks that the object is of the
+/// right kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Op<A = Amount, S = Box<SchedAttr>> {
-    /// Uses this much CPU time (ns).
+    /// Uses this much CPU time (ns) at full speed.
     Run(A),
-    /// Is busy until this much wall time (ns) has passed since the operation began.
+    /// Computes until this much wall time (ns) has passed since the operation began.
     RunWall(A),
     /// Sleeps this long (ns).
     Sleep(A),
@@ -80,11 +82,11 @@ pub enum Op<A = Amount, S = Box<SchedAttr>> {
         timer: u32,
         /// Period (ns), > 0.
         period: A,
-        /// What happens after an overrun.
+        /// When the next period begins after an overrun.
         mode: TimerMode,
     },
-    /// Transfers bytes with the block device. `sync`: waits for the device (O_SYNC);
-    /// otherwise copies through the page cache and goes on.
+    /// Transfers bytes with the block device. With `sync` it waits for the device (O_SYNC);
+    /// without, it copies through the page cache and continues.
     Io {
         /// Direction.
         direction: IoDirection,
@@ -107,7 +109,7 @@ pub enum Op<A = Amount, S = Box<SchedAttr>> {
         /// Index of the description.
         task: u32,
     },
-    /// Locks a mutex (pthread_mutex_lock). A task may not lock what it holds.
+    /// Locks a mutex (pthread_mutex_lock). A task may not lock a mutex that it holds.
     Lock {
         /// A mutex.
         object: ObjectId,
@@ -118,41 +120,41 @@ pub enum Op<A = Amount, S = Box<SchedAttr>> {
         object: ObjectId,
     },
     /// Releases the mutex, waits for a signal and locks the mutex again (pthread_cond_wait). The
-    /// task holds the mutex when it begins.
+    /// task must hold the mutex before.
     Wait {
         /// A condition variable.
         condvar: ObjectId,
-        /// The mutex that goes with it.
+        /// The mutex used with it.
         mutex: ObjectId,
     },
-    /// Wakes the task that has waited longest, if any does (pthread_cond_signal).
+    /// Wakes the task that has waited longest; no effect if none waits (pthread_cond_signal).
     Signal {
         /// A condition variable.
         object: ObjectId,
     },
-    /// Wakes all that wait (pthread_cond_broadcast).
+    /// Wakes all waiting tasks (pthread_cond_broadcast).
     Broadcast {
         /// A condition variable.
         object: ObjectId,
     },
-    /// Signals, then waits, with the mutex held between the two (rt-app's `sync`).
+    /// Signals, then waits, and holds the mutex in between (rt-app's `sync`).
     Sync {
         /// A condition variable.
         condvar: ObjectId,
-        /// The mutex that goes with it.
+        /// The mutex used with it.
         mutex: ObjectId,
     },
-    /// Waits until as many tasks have come as the barrier has parties (pthread_barrier_wait).
+    /// Waits until all parties of the barrier have arrived (pthread_barrier_wait).
     Barrier {
         /// A barrier.
         object: ObjectId,
     },
-    /// Takes one from a semaphore, or waits until there is one (sem_wait).
+    /// Decrements a semaphore, or waits until it is above 0 (sem_wait).
     SemWait {
         /// A semaphore.
         object: ObjectId,
     },
-    /// Adds one to a semaphore (sem_post).
+    /// Increments a semaphore (sem_post).
     SemPost {
         /// A semaphore.
         object: ObjectId,
@@ -162,20 +164,19 @@ pub enum Op<A = Amount, S = Box<SchedAttr>> {
         /// An event.
         object: ObjectId,
     },
-    /// Wakes all that suspended themselves on the event; with nobody there it is lost (rt-app's
-    /// `resume`).
+    /// Wakes all tasks that wait for the event; no effect if none waits (rt-app's `resume`).
     Resume {
         /// An event.
         object: ObjectId,
     },
-    /// Writes this many bytes of the task's own memory, in order (rt-app's `mem`). The CPU time
-    /// follows from the machine's [`crate::Memory`].
+    /// Writes this many bytes of the task's own memory sequentially (rt-app's `mem`). The machine's
+    /// [`crate::Memory`] determines the CPU time.
     Mem {
         /// Bytes.
         bytes: A,
     },
-    /// Touches a buffer (rt-app's `memrun`). The CPU time follows from the machine's
-    /// [`crate::Memory`].
+    /// Accesses a buffer (rt-app's `memrun`). The machine's [`crate::Memory`] determines the CPU
+    /// time.
     MemRun {
         /// Kind of access.
         access: MemAccess,
@@ -183,27 +184,27 @@ pub enum Op<A = Amount, S = Box<SchedAttr>> {
         pattern: MemPattern,
         /// Size of the buffer, > 0.
         size_bytes: u64,
-        /// Distance of one access to the next of the sequential order, > 0.
+        /// Distance (bytes) from one sequential access to the next, > 0.
         stride_bytes: u64,
         /// Number of accesses.
         count: A,
     },
-    /// Writes one message into a channel (write(2)); waits while it does not fit.
+    /// Writes one message to a channel (write(2)). Waits until it fits.
     Send {
         /// A channel.
         channel: ObjectId,
         /// Bytes of the message.
         bytes: A,
     },
-    /// Reads from a channel until this many bytes have come (read(2), repeated).
+    /// Reads from a channel until this many bytes have arrived (read(2), repeated).
     Receive {
         /// A channel.
         channel: ObjectId,
         /// Bytes.
         bytes: A,
     },
-    /// Waits until one object of a set is ready, as epoll_wait(2): a channel with bytes in it, a
-    /// semaphore above 0. Takes nothing.
+    /// Waits until one object of a set is ready, as epoll_wait(2) does: a channel that holds bytes,
+    /// or a semaphore above 0. It does not change the object.
     WaitAny {
         /// Index into [`crate::Workload::wait_sets`].
         set: u32,
@@ -224,19 +225,21 @@ pub enum Op<A = Amount, S = Box<SchedAttr>> {
         /// Index of the matching [`Op::LoopBegin`].
         begin: u32,
     },
-    /// A phase starts; index into [`crate::TaskSpec::phases`]. Takes no time; goes to the trace.
+    /// A phase starts; the number is an index into [`crate::TaskSpec::phases`]. Takes no time and
+    /// is recorded in the trace.
     Phase(u32),
-    /// One more unit of progress done (a record of study S0). Takes no time; goes to the trace.
+    /// The task has done one more unit of progress (a record of study S0). Takes no time and is
+    /// recorded in the trace.
     Progress,
 }
 
-/// An operation as the interpreter yields it: every amount drawn (ns or bytes), and the attributes
-/// of [`Op::SetAttr`] as the index of the operation in [`super::Program::ops`]. Loop marks do not
-/// occur: the interpreter follows them.
+/// An operation as the interpreter returns it. Amounts are drawn (ns or bytes). The attributes of
+/// [`Op::SetAttr`] are given as the index of the operation in [`super::Program::ops`]. Loop marks
+/// do not occur, because the interpreter follows them.
 pub type Step = Op<u64, u32>;
 
 impl<A, S> Op<A, S> {
-    /// The word for the operation in messages; rt-app's where it has one.
+    /// Name of the operation in messages; rt-app's name where it has one.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Run(_) => "run",
@@ -271,7 +274,7 @@ impl<A, S> Op<A, S> {
         }
     }
 
-    /// The amount that the operation draws, if it has one.
+    /// The amount that the operation draws; `None` if it draws none.
     pub const fn amount(&self) -> Option<&A> {
         match self {
             Self::Run(amount) | Self::RunWall(amount) | Self::Sleep(amount) => Some(amount),
@@ -285,8 +288,8 @@ impl<A, S> Op<A, S> {
         }
     }
 
-    /// Whether the operation needs objects of the workload: it acts on another task, or waits for
-    /// one.
+    /// Whether the operation needs objects of the workload, because it acts on another task or
+    /// waits for one.
     pub const fn uses_objects(&self) -> bool {
         matches!(
             self,
@@ -307,8 +310,8 @@ impl<A, S> Op<A, S> {
         )
     }
 
-    /// Whether a task stops using the CPU at this operation of its own accord (its CPU burst ends).
-    /// Of the operations that wait for another task only those count that are there to wait: a lock
+    /// Whether the operation ends the task's CPU burst: the task blocks, yields or exits. Of the
+    /// operations that may wait for another task only those count whose purpose is to wait. A lock
     /// is mostly free, and a channel mostly has room.
     pub const fn ends_burst(&self) -> bool {
         match self {
@@ -331,7 +334,7 @@ impl<A, S> Op<A, S> {
 }
 
 impl Op {
-    /// The operation with its amount drawn from `stream`; `index` is its place in the program.
+    /// Draws the amount from `stream`. `index` is the operation's index in the program.
     #[inline(never)]
     pub(crate) fn draw(&self, index: u32, stream: &mut Stream) -> Step {
         match *self {
@@ -380,8 +383,8 @@ impl Op {
         }
     }
 
-    /// Whether the operation uses CPU time or may wait. Fork counts as none, so that an endless
-    /// loop of forks, a fork bomb, is refused; the wait for a forked task is counted by the caller.
+    /// Whether the operation uses CPU time or may wait. A fork does not count, so that an endless
+    /// loop of forks (a fork bomb) is refused. The caller counts the wait for a forked task.
     pub(super) const fn takes_time(&self) -> bool {
         match self {
             Self::Run(amount) | Self::RunWall(amount) | Self::Sleep(amount) => {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that a lane relies on, checked.
+//! Checks all parts of a workload that the lanes rely on.
 
 use super::{CpuMax, TASKS_MAX, TaskSpec, Workload, WorkloadError};
 use crate::{Policy, SchedAttr, Subject};
 
 impl Workload {
-    /// Checks everything that a lane relies on: programs, objects, groups, attribute ranges,
-    /// affinity within `nr_cpus`, no cycle of forks.
+    /// Checks all parts that the lanes rely on: programs, objects, groups, ranges of attributes,
+    /// affinities within `nr_cpus`, and that no task forks itself through others.
     pub fn check(&self, nr_cpus: u32) -> Result<(), WorkloadError> {
         if self.nr_released() == 0 {
             return Err(WorkloadError(format!(
@@ -113,7 +113,7 @@ impl Workload {
         Ok(())
     }
 
-    /// A named task exists: a description, or an instance `name-k` of one.
+    /// Checks that each named task exists: a description, or an instance `name-k` of one.
     fn check_expectations(&self) -> Result<(), WorkloadError> {
         for expectation in &self.expect {
             let Subject::Task(name) = &expectation.subject else { continue };

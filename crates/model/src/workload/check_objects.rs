@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects, and that each operation names one of the kind it needs.
+//! Checks objects, and that each operation names an object of the right kind.
 //!
-//! Not checked, because it depends on what happens: whether a task holds the mutex it unlocks, and
-//! whether anybody ever wakes a task that waits. The lanes say so when it happens.
+//! Two things depend on the run and are not checked here: whether a task holds the mutex that it
+//! unlocks, and whether a waiting task is ever woken. The lanes report these when they happen.
 
 use super::{TaskSpec, Workload, WorkloadError};
 use crate::{MutexProtocol, ObjectId, ObjectKind, Op, Policy};
 
-/// What an operation needs of an object.
+/// The kind of object that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Mutex,
@@ -43,7 +43,7 @@ impl Need {
     }
 }
 
-/// The objects that an operation names, with what it needs of each.
+/// The objects that an operation names, with the kind that it needs of each.
 fn needs(op: &Op) -> [Option<(ObjectId, Need)>; 2] {
     let one = |object: &ObjectId, need| [Some((*object, need)), None];
     match op {
@@ -61,7 +61,7 @@ fn needs(op: &Op) -> [Option<(ObjectId, Need)>; 2] {
 }
 
 impl Workload {
-    /// Names and numbers of the objects, members of the wait sets.
+    /// Checks names and numbers of the objects, and the members of the sets.
     pub(super) fn check_objects(&self) -> Result<(), WorkloadError> {
         let mut names: Vec<&str> = self.objects.iter().map(|object| object.name.as_str()).collect();
         names.sort_unstable();
@@ -111,7 +111,7 @@ impl Workload {
         }
     }
 
-    /// The objects and sets that a task's operations name.
+    /// Checks the objects and sets that a task's operations name.
     pub(super) fn check_uses(&self, task: &TaskSpec) -> Result<(), String> {
         let mut priority = task.attr.rt_priority;
         let mut is_deadline = task.attr.policy == Policy::Deadline;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which task forks which: the tree, its size, its cycles.
+//! Which task forks which: the tree of forks, its size, and cycles.
 
 use super::{Workload, WorkloadError};
 
 impl Workload {
-    /// Number of tasks that the launcher starts and that they fork, directly or through others. A
-    /// fork in an endless loop counts once. Saturates; needs a workload without a cycle of forks.
+    /// Number of tasks that the launcher starts, plus those that they fork, directly or through
+    /// others. A fork in an endless loop counts once. The number saturates. There must be no cycle
+    /// of forks.
     pub fn nr_tasks_least(&self) -> u64 {
         // Tasks in one tree, by description; filled from the leaves up.
         let mut sizes: Vec<u64> = vec![1; self.tasks.len()];
@@ -17,7 +18,7 @@ impl Workload {
         })
     }
 
-    /// A chain of forks that comes back to where it started would never end.
+    /// Refuses a task that forks itself through others: such a run would never end.
     pub(super) fn check_forks(&self) -> Result<(), WorkloadError> {
         match self.fork_order() {
             Ok(_) => Ok(()),
@@ -34,8 +35,8 @@ impl Workload {
         }
     }
 
-    /// Task descriptions in an order in which each stands after all that it forks, or the tasks of
-    /// a cycle. Depth first with an own stack: files decide the depth.
+    /// Returns the task descriptions in an order in which each follows all that it forks; or else
+    /// the tasks of a cycle. Depth first with its own stack, because files decide the depth.
     pub fn fork_order(&self) -> Result<Vec<usize>, Vec<usize>> {
         let targets = |task: usize| {
             self.tasks[task].program.ops.iter().filter_map(|op| match op {
@@ -75,7 +76,7 @@ impl Workload {
     }
 }
 
-/// 1 + the trees of all forks of a program.
+/// 1 plus the trees of all forks of a program.
 fn tree_size(program: &crate::Program, sizes: &[u64]) -> u64 {
     let mut rounds = vec![1u64];
     let mut size: u64 = 1;

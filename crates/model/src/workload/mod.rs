@@ -13,15 +13,15 @@ mod sessions;
 
 pub use sessions::SessionSpec;
 
-/// How a task comes into being at its release time.
+/// How a task starts at its release time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub enum Release {
-    /// Created by the launcher: the scheduler sees a fork (wake_up_new_task).
+    /// The launcher creates it: the scheduler sees a fork (wake_up_new_task).
     #[default]
     Fork,
-    /// It exists and sleeps already; the scheduler sees a wake-up. Used where a model must start
-    /// from equal virtual times.
+    /// It exists and sleeps already: the scheduler sees a wake-up. For models that must start with
+    /// equal virtual times.
     Wakeup,
 }
 
@@ -31,27 +31,28 @@ pub enum Release {
 pub struct TaskSpec {
     /// Name; instances and forks get `name-k` (k from 0) when there is more than one.
     pub name: String,
-    /// Attributes it starts with.
+    /// Attributes at its start.
     pub attr: SchedAttr,
-    /// How many the launcher starts; 0 means that only forks create it.
+    /// How many the launcher starts; 0: only forks create this task.
     pub instances: u32,
-    /// Release time (ns) after the start of the run; drawn for each instance.
+    /// Release time (ns after the start of the run), drawn for each instance.
     pub release_ns: Amount,
-    /// Open arrivals: each instance after the first is released this long (ns) after the last one.
+    /// Open arrivals: time (ns) from the release of one instance to that of the next.
     pub interarrival_ns: Option<Amount>,
-    /// Kind of release.
+    /// How it starts.
     pub release: Release,
-    /// What it does.
+    /// Its program.
     pub program: Program,
-    /// Names of the phases that `Op::Phase` numbers.
+    /// Names of its phases; `Op::Phase` numbers them.
     pub phases: Vec<String>,
-    /// Bytes that it touches again and again, and finds cold after another task or on another CPU;
-    /// 0: not known, and nothing is charged for it.
+    /// Bytes that it accesses repeatedly. After a migration, or after another task ran, they must
+    /// be read into the cache again. 0: unknown, and no time is charged.
     pub working_set_bytes: u64,
-    /// A process with an address space of its own, and no thread of the workload's one process.
+    /// Whether it is a process with its own address space, instead of a thread of the workload's
+    /// one process.
     pub is_process: bool,
-    /// Its session, by index; `None`: that of those who fork it, or the launcher's. It counts only
-    /// where autogroups are on.
+    /// Index of its session; `None`: the session of the task that forks it, or the launcher's.
+    /// Sessions matter only with autogroups.
     pub session: Option<u32>,
 }
 
@@ -78,12 +79,12 @@ impl TaskSpec {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct CpuMax {
-    /// CPU time that the group may use in each period, on all CPUs together; at least 1 ms.
+    /// CPU time (ns) that the group may use in each period, on all CPUs together; at least 1 ms.
     pub quota_ns: Nanos,
-    /// Period, 1 ms to 1 s.
+    /// Period (ns), 1 ms to 1 s.
     pub period_ns: Nanos,
-    /// CPU time left over from earlier periods that the group may use in one period beside the
-    /// quota (cpu.max.burst); at most the quota.
+    /// Unused CPU time (ns) of earlier periods that the group may use in one period in addition to
+    /// the quota (cpu.max.burst); at most the quota.
     pub burst_ns: Nanos,
 }
 
@@ -97,7 +98,8 @@ pub struct CgroupSpec {
     pub parent: CgroupId,
     /// cpu.weight, 1 to 10000, default 100.
     pub weight: u32,
-    /// cpu.weight.nice, -20 to 19: the weight of a task with this nice value, in place of `weight`.
+    /// cpu.weight.nice, -20 to 19. If set, it replaces `weight`: the group weighs as a task with
+    /// this nice value.
     pub weight_nice: Option<i8>,
     /// cpu.max; `None`: no limit.
     pub cpu_max: Option<CpuMax>,
@@ -109,21 +111,21 @@ impl CgroupSpec {
         Self::new("/", CgroupId(0), 100)
     }
 
-    /// A group without a limit.
+    /// A group without a CPU limit.
     pub fn new(path: impl Into<String>, parent: CgroupId, weight: u32) -> Self {
         Self { path: path.into(), parent, weight, weight_nice: None, cpu_max: None }
     }
 }
 
-/// Most tasks of a run: the kernel's own limit on process ids (`PID_MAX_LIMIT`,
+/// Most tasks in a run: the kernel's limit of process ids (`PID_MAX_LIMIT`,
 /// include/linux/threads.h, 64-bit).
 pub const TASKS_MAX: u64 = 4_194_304;
 
-/// A workload.
+/// A workload: tasks, their groups and sessions, and the objects that they share.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[cfg_attr(feature = "borsh", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
 pub struct Workload {
-    /// Name for results and titles.
+    /// Name in results and titles.
     pub name: String,
     /// Kinds of task. `Op::Fork` names them by index.
     pub tasks: Vec<TaskSpec>,
@@ -131,18 +133,18 @@ pub struct Workload {
     pub cgroups: Vec<CgroupSpec>,
     /// Sessions that tasks name.
     pub sessions: Vec<SessionSpec>,
-    /// What tasks share and wait on. Operations name them by index.
+    /// Objects that tasks share and wait for. Operations name them by index.
     pub objects: Vec<ObjectSpec>,
     /// Sets of objects that `Op::WaitAny` names by index: channels and semaphores.
     pub wait_sets: Vec<Vec<ObjectId>>,
     /// Ends the run at this time (ns) if it has not ended by itself.
     pub duration_ns: Option<Nanos>,
-    /// What the results must be; the lanes do not look at it.
+    /// Expected results. The lanes ignore them.
     #[cfg_attr(feature = "borsh", borsh(skip))]
     pub expect: Vec<Expectation>,
 }
 
-/// Why a workload cannot be run.
+/// A workload cannot be run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorkloadError(
     /// What was found, what is allowed, what to do.
@@ -172,23 +174,23 @@ impl Workload {
         }
     }
 
-    /// Adds an object; gives the id by which operations name it.
+    /// Adds an object and returns its id.
     pub fn add_object(&mut self, object: ObjectSpec) -> ObjectId {
         self.objects.push(object);
         ObjectId(self.objects.len() as u32 - 1)
     }
 
-    /// The first task that loops for ever, if the workload has no duration either: nothing in the
-    /// workload ends such a run.
+    /// Returns the first task that loops for ever, if the workload has no duration either. Such a
+    /// run would never end.
     pub fn endless_task(&self) -> Option<&TaskSpec> {
         let endless = |op: &Op| matches!(op, Op::LoopBegin { count: LoopCount::Forever, .. });
         let mut tasks = self.tasks.iter().filter(|_| self.duration_ns.is_none());
         tasks.find(|task| task.program.ops.iter().any(endless))
     }
 
-    /// What a trace calls the things on which tasks block, by the number of
-    /// [`crate::EventKind::Block`]: the objects, then the wait sets, then, if any program joins
-    /// tasks, the exit of children.
+    /// Names in a trace of everything that tasks wait for, by the number in
+    /// [`crate::EventKind::Block`]: first the objects, then the sets of objects, then, if any
+    /// program joins tasks, the exit of children.
     pub fn trace_objects(&self) -> Vec<ObjectInfo> {
         let name_of = |id: &ObjectId| match self.objects.get(id.index()) {
             Some(object) => object.name.as_str(),
@@ -208,12 +210,12 @@ impl Workload {
         objects.chain(sets).chain(has_joins.then_some(children)).collect()
     }
 
-    /// The number of wait set `set` in a trace.
+    /// Number in a trace of the set of objects `set`.
     pub fn trace_set(&self, set: u32) -> ObjectId {
         ObjectId(self.objects.len() as u32 + set)
     }
 
-    /// The number of the exit of children in a trace.
+    /// Number in a trace of the exit of children.
     pub fn trace_children(&self) -> ObjectId {
         self.trace_set(self.wait_sets.len() as u32)
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sessions, and the groups that a kernel with autogroup makes of them.
+//! Sessions, and the groups that a kernel with autogroup makes for them.
 //!
-//! Each setsid(2) makes an autogroup with the shares of nice 0, or of what was written to
-//! /proc/PID/autogroup. A task is in it as long as its control group is the root group; a child is
-//! in its parent's session. Source: Linux kernel/sched/autogroup.c, 6.1. Left out: a task that
-//! calls setsid itself, and the way of exiting tasks back to the root group.
+//! Each setsid(2) makes an autogroup with the shares of nice 0, or of the value written to
+//! /proc/PID/autogroup. A task is in it while its control group is the root group. A child is in
+//! its parent's session. Source: Linux kernel/sched/autogroup.c, 6.1. Left out: a task that calls
+//! setsid itself, and how exiting tasks move back to the root group.
 
 use super::{CgroupSpec, Workload, WorkloadError};
 use crate::ids::ROOT_CGROUP;
@@ -44,8 +44,8 @@ impl Workload {
         Ok(())
     }
 
-    /// Session of each task description: its own, else that of those who fork it, else the
-    /// launcher's.
+    /// Session of each task description: its own; or else that of the tasks that fork it; or else
+    /// the launcher's.
     fn session_of_each(&self) -> Result<Vec<Session>, WorkloadError> {
         let order = self.fork_order().unwrap_or_default();
         // Found so far from those who create a task; `None`: nobody yet.
@@ -87,8 +87,8 @@ impl Workload {
         named.map_or("the launcher's".into(), |session| format!("{:?}", session.name))
     }
 
-    /// The workload as a kernel with autogroup sees it: tasks of the root group are in a group of
-    /// their session's. Fails where a task's session is not certain.
+    /// Returns the workload as a kernel with autogroup sees it: the tasks of the root group are in
+    /// a group of their session. Fails if tasks of different sessions fork the same task description.
     pub fn with_autogroups(&self) -> Result<Self, WorkloadError> {
         let sessions = self.session_of_each()?;
         let mut grouped = self.clone();
