@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Workloads: built-in ones with parameters, and files in rt-app's JSON.
 //!
-//! Reads no file, clock or environment: the caller hands in text. Everything that comes out passes
-//! [`schedlab_model::Workload::check`].
+//! This crate reads no file, clock or environment: the caller passes the text. Every workload it
+//! returns has passed [`schedlab_model::Workload::check`].
 
 pub mod builtin;
 pub mod name;

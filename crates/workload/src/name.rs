@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What names a workload: a built-in with parameters (`hogs:n=4,work=1s`), or the path of a file.
+//! The name of a workload: a built-in with parameters (`hogs:n=4,work=1s`), or the path of a file.
 
 use std::path::Path;
 
-/// What names a workload.
+/// The name of a workload, as a user writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkloadName<'t> {
     /// A built-in with parameters.
@@ -13,7 +13,7 @@ pub enum WorkloadName<'t> {
 }
 
 impl<'t> WorkloadName<'t> {
-    /// Tells files from built-ins: whatever ends in `.json` or contains a `/` is a path.
+    /// Distinguishes files from built-ins: text that ends in `.json` or contains a `/` is a path.
     pub fn parse(text: &'t str) -> Result<Self, NotAPair> {
         let is_path = text.contains('/') || text.to_ascii_lowercase().ends_with(".json");
         if is_path {
@@ -25,7 +25,7 @@ impl<'t> WorkloadName<'t> {
     }
 }
 
-/// A text that is no `name=value`.
+/// The text is not of the form `name=value`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{option} is {text:?}")]
 pub struct NotAPair {
@@ -34,13 +34,13 @@ pub struct NotAPair {
 }
 
 impl NotAPair {
-    /// What to write instead.
+    /// The form to write instead.
     pub fn help(&self) -> String {
         format!("write NAME=VALUE, as in {} n=4", self.option)
     }
 }
 
-/// Splits `name=value`, the value of `option`.
+/// Splits `name=value`, which is the value of `option`.
 pub fn pair<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str), NotAPair> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.trim(), value.trim())),
@@ -48,7 +48,7 @@ pub fn pair<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str), NotAP
     }
 }
 
-/// Splits `n=4,nice=0,5,work=1s` before each part that has a `=`: values may contain commas.
+/// Splits `n=4,nice=0,5,work=1s` before each part with a `=`, because values may contain commas.
 fn split_parameters(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;

@@ -17,14 +17,14 @@ pub const POLICIES: [Policy; 7] = [
 /// Real-time priority of a task that names FIFO or RR but no priority: rt-app's default.
 pub const RT_PRIORITY_DEFAULT: u8 = 10;
 
-/// Least and greatest custom slice the kernel keeps; it moves others to the nearer end
-/// (Linux 6.12 kernel/sched/syscalls.c, `__setparam_fair`).
+/// Least and greatest custom slice (ns). The kernel limits other values to this range (Linux 6.12
+/// kernel/sched/syscalls.c, `__setparam_fair`).
 pub const SLICE_NS_RANGE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
 
 /// Least budget of SCHED_DEADLINE, 2^10 ns (Linux kernel/sched/deadline.c, `__checkparam_dl`).
 pub const DL_RUNTIME_NS_MIN: Nanos = 1 << 10;
 
-/// The policy called `name`: `OTHER`, `SCHED_OTHER` or the kernel's `NORMAL`, in any case.
+/// Finds the policy called `name`: `OTHER`, `SCHED_OTHER` or the kernel's `NORMAL`, in any case.
 pub fn parse_policy(name: &str) -> Option<Policy> {
     let upper = name.to_ascii_uppercase();
     let bare = upper.strip_prefix("SCHED_").unwrap_or(&upper);
@@ -34,13 +34,13 @@ pub fn parse_policy(name: &str) -> Option<Policy> {
     }
 }
 
-/// Whether the policy has a nice value of its own: the fair ones and EXT, which hands the weight to
-/// the BPF scheduler.
+/// Whether tasks of the policy have a nice value: the fair policies, and EXT, whose BPF scheduler
+/// receives the weight.
 pub const fn has_nice(policy: Policy) -> bool {
     policy.is_fair() || matches!(policy, Policy::Ext)
 }
 
-/// Whether the kernel takes a custom slice with the policy (`fair_policy`, kernel/sched/sched.h:
+/// Whether the kernel accepts a custom slice with the policy (`fair_policy`, kernel/sched/sched.h:
 /// NORMAL and BATCH).
 pub const fn has_slice(policy: Policy) -> bool {
     matches!(policy, Policy::Normal | Policy::Batch)

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers with units, as people write them on a command line and in files: `100ms`, `64KiB`.
 //!
-//! Why a unit is demanded: rt-app counts in microseconds, the kernel in nanoseconds, studies in
-//! milliseconds; a bare `100` would be read as one of them by chance. Decimal fractions are exact:
-//! the parser works on integers and refuses what is finer than a nanosecond or a byte.
+//! A unit is required. rt-app counts in microseconds, the kernel in nanoseconds, studies in
+//! milliseconds, so the meaning of a bare `100` would be a guess. Decimal fractions are exact: the
+//! parser uses integers and refuses fractions of a nanosecond or a byte.
 
 use schedlab_model::Nanos;
 use std::fmt;
 
-/// Longest duration that is accepted: 3,650 days. Sums of a few dozen of them still fit in the 64
-/// bits of a [`Nanos`], so no lane needs to guard each addition.
+/// Longest accepted duration: 3,650 days. A sum of a few dozen such durations still fits in the 64
+/// bits of a [`Nanos`], so lanes need not check each addition.
 pub const DURATION_NS_MAX: Nanos = 3_650 * 86_400 * 1_000_000_000;
 
 /// Largest amount of bytes of one transfer: 1 TiB.
 pub const BYTES_MAX: u64 = 1 << 40;
 
-/// Units of time: suffix and length in nanoseconds. The first of equal ones is the one printed.
+/// Units of time: suffix and length in nanoseconds. Of equal units the first is printed.
 const TIME_UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
@@ -40,19 +40,19 @@ const BYTE_UNITS: [(&str, u64); 9] = [
     ("M", 1 << 20),
 ];
 
-/// Why a number with a unit cannot be read. The text says what is allowed.
+/// Why a number with a unit cannot be read. The text names what is allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UnitError {
-    /// Nothing was given.
+    /// The text is empty.
     Empty {
-        /// An example of what is wanted.
+        /// An example of a valid text.
         example: &'static str,
     },
-    /// No number stands at the start.
+    /// The text does not begin with a number.
     NotANumber {
         /// What was given.
         found: String,
-        /// An example of what is wanted.
+        /// An example of a valid text.
         example: &'static str,
     },
     /// A number below zero.
@@ -60,21 +60,21 @@ pub enum UnitError {
         /// What was given.
         found: String,
     },
-    /// A number without a unit.
+    /// The number has no unit.
     NoUnit {
         /// What was given.
         found: String,
-        /// The same number with some units.
+        /// The same number with several units.
         examples: String,
     },
-    /// A unit that is not known.
+    /// The unit is unknown.
     UnknownUnit {
         /// The unit that was given.
         unit: String,
         /// The units that are known.
         allowed: String,
     },
-    /// More digits than the smallest unit can hold.
+    /// A fraction of the smallest unit.
     TooFine {
         /// What was given.
         found: String,
@@ -116,10 +116,10 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-/// A kind of quantity: its units, its limits, how it is shown to people.
+/// A kind of quantity: its units, its limits, and how it is printed.
 struct Quantity {
     units: &'static [(&'static str, u64)],
-    /// Unit of a bare integer, where one is accepted.
+    /// Unit of an integer without a unit, if one is accepted.
     bare: Option<u64>,
     max: u64,
     max_text: &'static str,
@@ -219,7 +219,7 @@ impl Quantity {
     }
 }
 
-/// At most 40 characters of what was given: errors repeat hostile input only in part.
+/// Shortens the text to 40 characters, because errors repeat only a part of hostile input.
 fn shorten(text: &str) -> String {
     if text.chars().count() <= 40 {
         return text.into();

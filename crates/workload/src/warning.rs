@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the reader of rt-app's files warns of. Results name these too, and are read where no file
-//! is.
+//! Warnings of the reader of rt-app's files. Results contain them too, and are also read where no
+//! workload file exists.
 
 /// What a warning of the reader is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WarningKind {
-    /// `calibration`: lanes calibrate themselves.
+    /// `calibration`: has no effect, because lanes calibrate themselves.
     Calibration,
-    /// Logs, ftrace marks and plots: schedlab records a trace of its own.
+    /// Logs, ftrace marks and plots: have no effect, because schedlab records its own trace.
     Logging,
-    /// `lock_pages`, `frag`: no lane has anything for it.
+    /// `lock_pages`, `frag`: no lane supports them.
     Unused,
     /// `nodes_membind`, `ref` of a `memrun`: memory belongs to no node and to no other task.
     Memory,
@@ -17,15 +17,15 @@ pub enum WarningKind {
     IoDevice,
     /// `resources`: rt-app itself creates resources where they are used.
     Resources,
-    /// A key that the task's policy does not look at.
+    /// A key that has no effect under the task's policy.
     PolicyIgnores,
-    /// A custom slice outside what the kernel takes.
+    /// A custom slice outside the kernel's range.
     SliceClamped,
-    /// CPUs that the machine does not have, beside others that it has.
+    /// Some of the CPUs do not exist on the machine.
     CpusAbsent,
-    /// An event key with a suffix that looks like a slip of the pen.
+    /// An event key with a suffix that looks like a spelling mistake.
     OddSuffix,
-    /// `delay` of a task that is also forked.
+    /// `delay` of a task that is also forked: forked instances ignore it.
     ForkIgnoresDelay,
 }
 

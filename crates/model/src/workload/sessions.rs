@@ -88,7 +88,8 @@ impl Workload {
     }
 
     /// Returns the workload as a kernel with autogroup sees it: the tasks of the root group are in
-    /// a group of their session. Fails if tasks of different sessions fork the same task description.
+    /// a group of their session. Fails if tasks of different sessions fork the same task
+    /// description.
     pub fn with_autogroups(&self) -> Result<Self, WorkloadError> {
         let sessions = self.session_of_each()?;
         let mut grouped = self.clone();

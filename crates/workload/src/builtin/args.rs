@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parameters of built-in workloads: their types, and how text becomes a checked value.
+//! Parameters of built-in workloads: their types, and how a text is read and checked.
 
 use crate::policy::{RT_PRIORITY_DEFAULT, has_nice, parse_policy};
 use crate::units::{self, UnitError};
 use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::{CpuMask, Nanos, Policy, SchedAttr};
 
-/// Type of a parameter: what is allowed.
+/// Type of a parameter, with the allowed values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A whole number.
@@ -21,14 +21,14 @@ pub enum Kind {
         /// Least (ns); at most [`units::DURATION_NS_MAX`].
         min_ns: Nanos,
     },
-    /// A duration, or a word that stands for none.
+    /// A duration, or a word that means "none".
     DurationOr {
         /// Least (ns).
         min_ns: Nanos,
         /// The word.
         word: &'static str,
     },
-    /// A whole number, or a word that stands for no limit.
+    /// A whole number, or a word that means "no limit".
     CountOr {
         /// Least.
         min: u64,
@@ -62,7 +62,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What is allowed, for people.
+    /// Describes the allowed values for messages.
     pub fn allowed(&self) -> String {
         let at_least = |ns: Nanos| format!("a duration of {} or more", units::format_duration(ns));
         match self {
@@ -95,33 +95,33 @@ pub struct Param {
     pub name: &'static str,
     /// Type and range.
     pub kind: Kind,
-    /// Value when none is given, as it would be written.
+    /// Default, as a user would write it.
     pub default: &'static str,
-    /// Meaning, one line.
+    /// Meaning, in one line.
     pub help: &'static str,
 }
 
-/// Why a built-in workload cannot be made. The text says what was found, what is allowed.
+/// Why a built-in workload cannot be made. The text names what was found and what is allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BuiltinError {
     /// No built-in has this name.
     #[error("no built-in workload is called {found:?}: {hint}allowed: {allowed}")]
     UnknownBuiltin {
-        /// What was given.
+        /// The name that was given.
         found: String,
-        /// `did you mean ...? ` or nothing.
+        /// `did you mean ...? `, or nothing.
         hint: String,
-        /// Names of all.
+        /// Names of all built-ins.
         allowed: String,
     },
     /// The built-in has no such parameter.
     #[error("{builtin} has no parameter {found:?}: {hint}allowed: {allowed}")]
     UnknownParam {
-        /// Built-in.
+        /// The built-in.
         builtin: &'static str,
-        /// What was given.
+        /// The name that was given.
         found: String,
-        /// `did you mean ...? ` or nothing.
+        /// `did you mean ...? `, or nothing.
         hint: String,
         /// Names of its parameters.
         allowed: String,
@@ -129,37 +129,37 @@ pub enum BuiltinError {
     /// A parameter was given twice.
     #[error("{builtin}: parameter {param:?} is given twice: give it once")]
     Twice {
-        /// Built-in.
+        /// The built-in.
         builtin: &'static str,
-        /// Parameter.
+        /// The parameter.
         param: &'static str,
     },
     /// A value cannot be read or is out of range.
     #[error("{builtin}: {param}={found}: {why}; allowed: {allowed}")]
     BadValue {
-        /// Built-in.
+        /// The built-in.
         builtin: &'static str,
-        /// Parameter.
+        /// The parameter.
         param: &'static str,
-        /// What was given.
+        /// The value that was given.
         found: String,
         /// What is wrong.
         why: String,
         /// What is allowed.
         allowed: String,
     },
-    /// Values that do not go together.
+    /// Values that contradict each other.
     #[error("{builtin}: {why}")]
     Conflict {
-        /// Built-in.
+        /// The built-in.
         builtin: &'static str,
-        /// What does not go together, and what to do.
+        /// Which values contradict each other, and what to do.
         why: String,
     },
 }
 
 impl BuiltinError {
-    /// Where to look.
+    /// Names the command that shows more.
     pub fn help(&self) -> String {
         match self {
             Self::UnknownBuiltin { .. } => {
@@ -180,7 +180,7 @@ impl BuiltinError {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Value {
     Number(u64),
-    /// The word that stands for "none".
+    /// The word that means "none" or "no limit".
     NoLimit,
     Word(&'static str),
     Nices(Vec<i8>),
@@ -235,7 +235,7 @@ impl Args {
         Ok(Self { builtin, params, values, given: texts.iter().map(Option::is_some).collect() })
     }
 
-    /// An error about values that do not go together.
+    /// Makes an error about values that contradict each other.
     pub(super) fn conflict(&self, why: impl Into<String>) -> BuiltinError {
         BuiltinError::Conflict { builtin: self.builtin, why: why.into() }
     }
@@ -255,7 +255,7 @@ impl Args {
         self.has(name) && self.given[self.index(name)]
     }
 
-    /// A count, a duration in ns, or a number of bytes.
+    /// The value of a count, a duration (ns) or a number of bytes.
     pub(super) fn number(&self, name: &str) -> u64 {
         match self.values[self.index(name)] {
             Value::Number(number) => number,
@@ -263,12 +263,12 @@ impl Args {
         }
     }
 
-    /// A count that fits in 32 bits, as its range says.
+    /// The value of a count. Its range ensures that it fits in 32 bits.
     pub(super) fn count(&self, name: &str) -> u32 {
         u32::try_from(self.number(name)).expect("the range of a count lies within 32 bits")
     }
 
-    /// A number, or `None` where the word was given.
+    /// The number; `None` if the word was given.
     pub(super) fn number_or_none(&self, name: &str) -> Option<u64> {
         match self.values[self.index(name)] {
             Value::Number(number) => Some(number),
@@ -298,8 +298,8 @@ impl Args {
         self.nices(name)[0]
     }
 
-    /// Attributes from the parameters `policy`, `priority`, `nice` and `cpus`, as far as the
-    /// built-in has them. A value that would have no effect is refused when it was given.
+    /// Reads attributes from those of the parameters `policy`, `priority`, `nice` and `cpus` that
+    /// the built-in has. A value that was given but would have no effect is refused.
     pub(super) fn attr(&self) -> Result<SchedAttr, BuiltinError> {
         let mut attr = SchedAttr::default();
         if self.has("policy")

@@ -8,14 +8,14 @@ use schedlab_model::{
     Amount, LoopCount, Nanos, Op, Program, SchedAttr, TaskSpec, TimerMode, Workload,
 };
 
-/// End of a run that would never end by itself and for which none was given.
+/// Default end of a run that would not end by itself.
 const ENDLESS_RUN_NS: Nanos = 10 * NSEC_PER_SEC;
 
-/// CPU time that an endless hog asks for at once. It only sets how often a lane looks at its
-/// program; the demand has no gap between two requests.
+/// CPU time that an endless hog requests at once. It only determines how often a lane looks at the
+/// program. There is no gap between two requests.
 const HOG_CHUNK_NS: Nanos = 100 * NSEC_PER_MSEC;
 
-/// Uses the CPU: `work_ns` of it, or without end.
+/// Uses `work_ns` of CPU time; `None`: for ever.
 pub(super) fn hog_program(work_ns: Option<Nanos>) -> Program {
     let mut builder = ProgramBuilder::new();
     match work_ns {
@@ -24,13 +24,13 @@ pub(super) fn hog_program(work_ns: Option<Nanos>) -> Program {
     }
 }
 
-/// `until` as given; without it, [`ENDLESS_RUN_NS`] for a workload that never ends.
+/// Returns `until` as given. Without it, an endless workload gets [`ENDLESS_RUN_NS`].
 fn end_of_run(args: &Args, endless: bool) -> Option<Nanos> {
     args.number_or_none("until").or(endless.then_some(ENDLESS_RUN_NS))
 }
 
-/// `n` tasks that only use the CPU. With several nice values, the hogs take them in turn and those
-/// of one value form one kind of task.
+/// `n` tasks that only use the CPU. Several nice values are assigned to the tasks in turn; the
+/// tasks of one value form one kind of task.
 pub(super) fn hogs(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = args.attr()?;
     let work_ns = args.number_or_none("work");
@@ -66,8 +66,8 @@ pub(super) fn hogs(args: &Args) -> Result<Workload, BuiltinError> {
     Ok(workload)
 }
 
-/// `n` tasks that each run `run` once a `period`, by an absolute timer of their own, so that a late
-/// period does not move the later ones.
+/// `n` tasks that run for `run` once per `period`. Each has its own absolute timer, so a late
+/// period does not delay later ones.
 pub(super) fn periodic(args: &Args) -> Result<Workload, BuiltinError> {
     let cycles = args.number_or_none("cycles");
     let (run_ns, period_ns) = (args.number("run"), args.number("period"));
@@ -91,8 +91,8 @@ pub(super) fn periodic(args: &Args) -> Result<Workload, BuiltinError> {
     Ok(workload)
 }
 
-/// `n` endless hogs and `sleepers` tasks that think for exponentially distributed times and then
-/// work for a moment, as a person's terminal or editor does.
+/// `n` endless hogs, and `sleepers` tasks that sleep for exponentially distributed times and then
+/// work briefly, like a terminal or an editor.
 pub(super) fn interactive(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = args.attr()?;
     let hogs = args.count("n");

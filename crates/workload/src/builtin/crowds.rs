@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many jobs: arriving at random, or belonging to two groups.
+//! Many jobs: with random arrivals, or in two groups.
 //!
 //! `queue` is the workload of queueing theory (M/G/1 and M/G/m): Kleinrock, Queueing Systems,
 //! volume 2, chapter 4. `two_groups` is that of study S4's group scheduling: a user with one
-//! process beside a user with many.
+//! process and a user with many.
 
 use super::args::{Args, BuiltinError};
 use super::blocks::hog_program;
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{Amount, CgroupId, CgroupSpec, Op, SchedAttr, TaskSpec, Workload};
 
-/// `n` jobs whose CPU times have the mean `work`, arriving at exponentially distributed distances
-/// such that `servers` CPUs are busy for `load` percent of the time; with `load=0` all at once.
+/// `n` jobs whose CPU times have the mean `work`. They arrive at exponentially distributed
+/// intervals, such that `servers` CPUs are busy for `load` percent of the time. With `load=0` all
+/// arrive at once.
 pub(super) fn queue(args: &Args) -> Result<Workload, BuiltinError> {
     let mean = args.number("work");
     let work = match args.word("service") {
@@ -35,7 +36,7 @@ pub(super) fn queue(args: &Args) -> Result<Workload, BuiltinError> {
     Ok(Workload::new("queue", vec![job]))
 }
 
-/// `a` hogs in one control group and `b` in another, or side by side in the root group.
+/// `a` hogs in one control group and `b` in another; or all in the root group.
 pub(super) fn two_groups(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = args.attr()?;
     let is_background = args.word("b_group") == "background";

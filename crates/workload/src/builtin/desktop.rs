@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people feel on a desktop: a program that draws frames beside hogs, and a compilation.
+//! Desktop workloads: a program that draws frames next to hogs, and a compilation.
 //!
-//! `compile` is the tree of processes that `make -jN` starts: for each file a compiler driver that
-//! runs the compiler proper and the assembler, and at the end the linker. make's job slots are a
+//! `compile` is the tree of processes that `make -jN` starts. For each file a compiler driver runs
+//! the compiler proper and the assembler; at the end the linker runs. make's job slots are a
 //! semaphore, as its job server's pipe is (GNU make manual, "POSIX Jobserver Interaction").
 
 use super::args::{Args, BuiltinError};
@@ -14,9 +14,9 @@ use schedlab_model::{
     TimerMode, Workload,
 };
 
-/// A program that draws `fps` frames a second, and hogs. Each frame is one unit of progress. A
-/// frame that is late begins a new period at its end, so that the frames lost are `fps` times the
-/// duration, less the progress; the frame rate is progress by duration.
+/// A program that draws `fps` frames per second, and hogs. Each frame is one unit of progress.
+/// After a late frame a new period begins. The number of lost frames is therefore `fps` times the
+/// duration, minus the progress; the frame rate is progress divided by duration.
 pub(super) fn frame_loop(args: &Args) -> Result<Workload, BuiltinError> {
     let (fps, work_ns) = (args.number("fps"), args.number("work"));
     let period_ns = NSEC_PER_SEC / fps;
@@ -58,28 +58,30 @@ pub(super) fn frame_loop(args: &Args) -> Result<Workload, BuiltinError> {
 
 /// make's job slots.
 const SLOTS: ObjectId = ObjectId(0);
-/// Descriptions: make forks `cc` for each file and `ld` at the end, `cc` forks `cc1` and `as`.
+/// Indices of descriptions. make forks `cc` for each file and `ld` at the end; `cc` forks `cc1` and
+/// `as`.
 const CC: u32 = 1;
 const CC1: u32 = 2;
 const AS: u32 = 3;
 const LD: u32 = 4;
 
-/// CPU time of small programs: reading the makefile for one file, the driver's own work.
+/// CPU time of small programs: make's reading of the makefile for one file, and the driver's own
+/// work.
 const OVERHEAD_NS: u64 = 1_000_000;
-/// The assembler's part of a file's CPU time, and the linker's, as a divisor.
+/// Divisor: the assembler and the linker take this part of a file's CPU time.
 const AS_PART: u64 = 10;
 
-/// Files differ in length: half to three halves of the mean.
+/// The work of files varies: from half the mean to one and a half times the mean.
 fn around(mean: u64) -> Amount {
     Amount::Uniform { low: mean / 2, high: mean + mean / 2 }
 }
 
-/// A transfer of about so many bytes.
+/// A transfer of about this many bytes.
 fn transfer(direction: IoDirection, bytes: u64, sync: bool) -> Op {
     Op::Io { direction, bytes: around(bytes), sync }
 }
 
-/// make itself: a job for each file as long as there are slots, then the linker.
+/// make: starts a job for each file while slots are free, then the linker.
 fn make(files: u64) -> Program {
     ProgramBuilder::new()
         .begin_loop(LoopCount::Times(files))
@@ -115,7 +117,7 @@ fn stage(read: Op, work_ns: u64, written: u64) -> Program {
         .build()
 }
 
-/// The linker: reads every object file, writes the program.
+/// The linker: reads every object file and writes the program.
 fn ld(files: u64, work_ns: u64, object: u64) -> Program {
     ProgramBuilder::new()
         .begin_loop(LoopCount::Times(files))

@@ -13,7 +13,7 @@ use schedlab_model::{
     Program, SchedAttr, TaskSpec, Workload,
 };
 
-/// Most receivers: each has a channel and a description of its own.
+/// Most receivers. Each has its own channel and description.
 const RECEIVERS_MAX: u64 = 50_000;
 
 /// Largest message.
@@ -31,11 +31,11 @@ fn channel(name: String, pipe: bool, message: u64) -> ObjectSpec {
     ObjectSpec::new(name, kind)
 }
 
-/// What a worker tells the parent, and waits for, before it begins.
+/// The worker posts this when it is ready, and waits for the start.
 const READY: ObjectId = ObjectId(0);
 const WAKE: ObjectId = ObjectId(1);
 
-/// A worker: says that it is ready, waits for the start, then does `body` `loops` times.
+/// A worker: reports that it is ready, waits for the start, then executes `body` `loops` times.
 fn worker(loops: u64, body: &[Op]) -> Program {
     let mut builder = ProgramBuilder::new();
     builder.send(READY, 1).op(Op::WaitAny { set: 0 }).begin_loop(LoopCount::Times(loops));
@@ -99,11 +99,11 @@ pub(super) fn hackbench(args: &Args) -> Result<Workload, BuiltinError> {
     Ok(workload)
 }
 
-/// Bytes of the token: an `int`, as lat_ctx passes it on.
+/// Size (bytes) of the token: an `int`, as in lat_ctx.
 const TOKEN_BYTES: u64 = 4;
 
-/// `lat_ctx -s SIZE N`: processes in a ring of pipes pass on a token; whoever has it reads its
-/// working set. One unit of progress is one time round.
+/// `lat_ctx -s SIZE N`: processes in a ring of pipes pass on a token. The process that receives it
+/// reads its working set. One round is one unit of progress.
 pub(super) fn token_ring(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = SchedAttr { nice: args.nice("nice"), ..args.attr()? };
     let (n, size, rounds) = (args.count("n"), args.number("size"), args.number("rounds"));

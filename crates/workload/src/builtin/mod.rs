@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Built-in workloads with parameters. [`BUILTINS`] is the only list of them.
 //!
-//! Each reproduces a program that a study used, or is a building block for experiments. Sources
-//! stand at each builder; what a program did beside scheduling (output, parsing) is left out.
+//! Each reproduces a program of a study, or is a building block for experiments. Each builder names
+//! its source. What a program did besides scheduling (output, parsing) is left out.
 
 mod args;
 mod blocks;

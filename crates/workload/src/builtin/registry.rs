@@ -15,7 +15,7 @@ use schedlab_model::time::NSEC_PER_USEC;
 pub struct Builtin {
     /// Name.
     pub name: &'static str,
-    /// Study whose program it is, such as `S0`; empty for a building block.
+    /// Study from which the program is, such as `S0`; empty for a building block.
     pub study: &'static str,
     /// What it does, one line.
     pub summary: &'static str,
@@ -46,7 +46,7 @@ const MODE: Param =
     param("mode", Kind::Word { words: &["process", "thread"] }, "process", "what the tasks are");
 /// rt-app's default.
 const PRIORITY: Param = param("priority", Kind::Priority, "10", "priority under FIFO and RR");
-/// What the programs of studies S2 and S4 set.
+/// The priority that the programs of studies S2 and S4 set.
 const PRIORITY_MAX: Param = param("priority", Kind::Priority, "99", "priority under FIFO and RR");
 
 /// Every built-in workload: building blocks first, then the studies in their order.
@@ -478,7 +478,8 @@ pub const BUILTINS: &[Builtin] = &[
 /// study did.
 const PRIME_WORK_HELP: &str = "CPU time of one copy (83 ms on an AMD EPYC core)";
 
-/// The built-in called `name`, with `params` as `(name, value)`; the others have their defaults.
+/// Makes the built-in called `name`. `params` are pairs of name and value; other parameters have
+/// their defaults.
 ///
 /// ```
 /// let workload = schedlab_workload::builtin("hogs", &[("n", "4"), ("work", "100ms")]).unwrap();

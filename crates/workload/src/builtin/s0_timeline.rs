@@ -10,8 +10,8 @@ use super::args::{Args, BuiltinError};
 use schedlab_model::program::ProgramBuilder;
 use schedlab_model::{LoopCount, Op, Program, SchedAttr, TaskSpec, Workload};
 
-/// `total / resol` records of `resol` CPU time, each marked as progress. `nice`: the child sets its
-/// own nice value before the first record, as `nice(2)` does.
+/// A child does `total / resol` records of `resol` CPU time. Each record is marked as progress.
+/// `nice`: the child sets its own nice value before the first record, as with `nice(2)`.
 fn child_program(args: &Args, own_attr: Option<SchedAttr>) -> Result<Program, BuiltinError> {
     let (total_ns, resol_ns) = (args.number("total"), args.number("resol"));
     if !total_ns.is_multiple_of(resol_ns) {
@@ -31,7 +31,7 @@ fn child_program(args: &Args, own_attr: Option<SchedAttr>) -> Result<Program, Bu
         .build())
 }
 
-/// A task that only forks create.
+/// A task that only a fork creates.
 fn child(name: &str, attr: SchedAttr, program: Program) -> TaskSpec {
     TaskSpec { attr, instances: 0, ..TaskSpec::new(name, program) }
 }

@@ -16,8 +16,8 @@ pub(super) fn load(args: &Args) -> Result<Workload, BuiltinError> {
     Ok(Workload::new("load", vec![job]))
 }
 
-/// A shell that starts `n` such jobs in the background and waits. `cpus=0` is what the script does
-/// without `-m`: it pins itself, and so its jobs, to CPU 0.
+/// A shell that starts `n` such jobs in the background and waits. `cpus=0` is the script without
+/// `-m`: it pins itself, and therefore its jobs, to CPU 0.
 pub(super) fn multiload(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = SchedAttr { nice: args.nice("nice"), ..args.attr()? };
     let shell = ProgramBuilder::new()

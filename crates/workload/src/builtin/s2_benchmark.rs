@@ -51,8 +51,8 @@ pub(super) fn rw(args: &Args) -> Result<Workload, BuiltinError> {
     schedule(args, "rw", program)
 }
 
-/// `prime N FILE`: the same work as `prime`, and each time 128 primes are new a synchronous write
-/// of 512 bytes. The work between two writes grows as the program's does: see [`trial_divisions`].
+/// `prime N FILE`: the work of `prime`, with a synchronous write of 512 bytes after every 128
+/// primes. The work between two writes grows as in the original program: see [`trial_divisions`].
 pub(super) fn mixed(args: &Args) -> Result<Workload, BuiltinError> {
     let divisions = trial_divisions(args.number("primes") as usize);
     let total: u64 = divisions.iter().sum();
@@ -74,10 +74,10 @@ fn io(direction: IoDirection, bytes: u64, sync: bool) -> Op {
     Op::Io { direction, bytes: Amount::Constant(bytes), sync }
 }
 
-/// Modulo operations that `prime` does until it has found each of the first `count` primes, counted
-/// from the one before. It tries every number by all primes found so far, without stopping at the
-/// square root: a prime costs as many operations as there are primes below it, another number the
-/// rank of its least prime factor.
+/// For each of the first `count` primes: the modulo operations that `prime` does from the previous
+/// prime to this one. The program divides each number by all primes found so far, and does not stop
+/// at the square root. So a prime costs as many operations as there are smaller primes. Another
+/// number costs the rank of its least prime factor.
 fn trial_divisions(count: usize) -> Vec<u64> {
     // The n-th prime is below n (ln n + ln ln n) for n >= 6 (Rosser, 1939); 20 n covers n to 10^7.
     let limit = (count * 20).max(20);

@@ -4,8 +4,8 @@
 //! Source: `cpu_bound`, `io_bound`, `mixed` and `cpu_latency` of Zenan Li, "In Search of an
 //! Efficient Linux Process Scheduler" (2021). The parent sets the policy with the greatest
 //! priority, forks n children, which inherit it, and waits. The study's WRR policies are schedulers
-//! of their own; any policy may stand here. `mixed` is called `cpu_io_bound`, because study S2 has
-//! a `mixed` too.
+//! here, so any policy may be given. `mixed` is called `cpu_io_bound`, because study S2 has a
+//! `mixed` too.
 
 use super::args::{Args, BuiltinError};
 use schedlab_model::program::{IoDirection, ProgramBuilder};
@@ -25,8 +25,8 @@ fn parent(args: &Args, name: &str, child: Program) -> Result<Workload, BuiltinEr
     Ok(Workload::new(name, vec![parent, child]))
 }
 
-/// Appends the copying of `bytes` in blocks through the page cache: the study's files are opened
-/// without O_SYNC, so neither the read nor the write waits for the device.
+/// Appends operations that copy `bytes` in blocks through the page cache. The study opens files
+/// without O_SYNC, so neither read nor write waits for the device.
 fn copy(builder: &mut ProgramBuilder, bytes: u64, block: u64) {
     let io = |direction| Op::Io { direction, bytes: Amount::Constant(block), sync: false };
     builder
@@ -36,7 +36,7 @@ fn copy(builder: &mut ProgramBuilder, bytes: u64, block: u64) {
         .end_loop();
 }
 
-/// Each child estimates e by random points: CPU work only.
+/// Each child estimates e with random points: CPU work only.
 pub(super) fn cpu_bound(args: &Args) -> Result<Workload, BuiltinError> {
     parent(args, "cpu_bound", ProgramBuilder::new().run(args.number("work")).build())
 }
@@ -48,7 +48,7 @@ pub(super) fn io_bound(args: &Args) -> Result<Workload, BuiltinError> {
     parent(args, "io_bound", builder.build())
 }
 
-/// Each child does `rounds` rounds of a part of the work and a part of the copying.
+/// Each child does `rounds` rounds. A round is a part of the work and a part of the copying.
 pub(super) fn cpu_io_bound(args: &Args) -> Result<Workload, BuiltinError> {
     let rounds = args.number("rounds");
     let work_ns = args.number("work");
@@ -65,12 +65,12 @@ pub(super) fn cpu_io_bound(args: &Args) -> Result<Workload, BuiltinError> {
     parent(args, "cpu_io_bound", builder.end_loop().build())
 }
 
-/// As `cpu_bound`, but each child has a priority drawn from 1 to 99; the parent has the greatest.
-/// What counts is each child's response time: fork to first run.
+/// As `cpu_bound`, but each child has a priority drawn from 1 to 99, and the parent has the
+/// greatest. The measured value is each child's response time: fork to first run.
 ///
 /// The study's parent sets `rand() % 100` after each fork, unseeded, so every run has the same
-/// sequence; here it comes from `seed`. A child has its priority from the start: the study's runs
-/// at the parent's until the parent gets to change it.
+/// sequence; here it comes from `seed`. A child here has its priority from the start. In the study
+/// it has the parent's until the parent runs and changes it.
 pub(super) fn cpu_latency(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = args.attr()?;
     let mut stream = Stream::new(args.number("seed"), Purpose::Program, 0);

@@ -3,8 +3,8 @@
 //!
 //! Source of `schbench`: the program of that name by Chris Mason, version 1.0 (message threads, one
 //! think time, then work; a worker asks for the next request by posting its message thread). Left
-//! out: its per-CPU spin locks (`-L`), its fixed request rate and its pipe mode. A program knows no
-//! names of waiting tasks, so a message thread wakes the worker that has waited longest; schbench
+//! out: its per-CPU spin locks (`-L`), its fixed request rate and its pipe mode. A program cannot
+//! name a waiting task, so a message thread wakes the worker that has waited longest; schbench
 //! wakes the one that asked.
 //!
 //! `oltp` is a closed system: each client thinks, sends a transaction and waits for its answer. The
@@ -17,7 +17,7 @@ use schedlab_model::{
     Workload,
 };
 
-/// Message threads with semaphores, two for each: what its workers post, and what it posts.
+/// Message threads. Each has two semaphores: one that its workers post, and one that it posts.
 pub(super) fn schbench(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = SchedAttr { nice: args.nice("nice"), ..args.attr()? };
     let work = Amount::Constant(args.number("work"));
@@ -64,11 +64,11 @@ const LOG: ObjectId = ObjectId(2);
 /// Number of the first table's mutex.
 const TABLES: u32 = 3;
 
-/// Bytes of a transaction's text and of its answer.
+/// Size (bytes) of a transaction's text, and of its answer.
 const REQUEST_BYTES: u64 = 256;
 const ANSWER_BYTES: u64 = 1024;
 
-/// Clients and the threads of a server that serves whoever asks.
+/// Clients, and the threads of a server. A free thread serves the next client that asks.
 pub(super) fn oltp(args: &Args) -> Result<Workload, BuiltinError> {
     let attr = args.attr()?;
     let (servers, tables) = (args.count("servers"), args.count("tables"));
@@ -97,7 +97,7 @@ pub(super) fn oltp(args: &Args) -> Result<Workload, BuiltinError> {
     for task in &mut tasks {
         task.attr = attr;
     }
-    // The clients stand for people elsewhere: only the server has the nice value.
+    // The clients represent other machines: only the server has the nice value.
     tasks.iter_mut().skip(1).for_each(|task| task.attr.nice = args.nice("nice"));
     let mut workload = Workload::new("oltp", tasks);
     workload.objects = vec![
@@ -111,8 +111,8 @@ pub(super) fn oltp(args: &Args) -> Result<Workload, BuiltinError> {
     Ok(workload)
 }
 
-/// What server thread number `server` does for each request. Its statements go through the tables
-/// in turn; each server begins with another table.
+/// What server thread number `server` does for each request. Its statements use the tables in turn.
+/// Each server begins with another table.
 fn transaction(args: &Args, server: u32) -> Program {
     let (statements, tables) = (args.count("statements"), args.count("tables"));
     // Half of a statement's work is done under its table's lock.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attributes (`policy`, `priority`, `dl-*`, `util_*`, `cpus`, `taskgroup`) at a task, at a phase
+//! Attributes (`policy`, `priority`, `dl-*`, `util_*`, `cpus`, `taskgroup`) of a task, of a phase
 //! or in a `sched` event.
 //!
 //! Source: rt-app's src/rt-app_parse_config.c, `parse_sched_data`, with its older names of the
-//! SCHED_DEADLINE parameters (`runtime`, `period`, `deadline` at a task). `dl-reclaim` is a key of
-//! a branch of it.
+//! SCHED_DEADLINE parameters (`runtime`, `period`, `deadline` of a task). `dl-reclaim` is a key of
+//! one of its branches.
 
 use super::Reader;
 use super::error::{Result, problem};
@@ -21,18 +21,18 @@ use schedlab_model::suggest::{did_you_mean, list};
 use schedlab_model::{CgroupId, CpuId, CpuMask, DeadlineParams, Nanos, Policy, SchedAttr};
 use std::ops::Range;
 
-/// A value with its place.
+/// A value with its place in the file.
 type At<T> = Option<(T, Range<usize>)>;
 
-/// Attributes of a task that names none.
+/// Attributes of a task that sets none.
 pub(crate) fn default_attr(policy: Policy) -> SchedAttr {
     let rt_priority = if policy.is_rt() { RT_PRIORITY_DEFAULT } else { 0 };
     SchedAttr { policy, rt_priority, ..SchedAttr::default() }
 }
 
-/// The attributes that an object names.
+/// The attributes that an object of the file sets.
 pub(crate) struct AttrKeys {
-    /// Key of the object, for faults of what is not there.
+    /// Place of the object's key, for errors about missing members.
     place: Range<usize>,
     policy: At<Policy>,
     priority: At<i64>,
@@ -40,12 +40,12 @@ pub(crate) struct AttrKeys {
     period: At<Nanos>,
     deadline: At<Nanos>,
     reclaim: At<bool>,
-    /// The older names of the three.
+    /// The older names of the deadline parameters.
     old: Old,
-    /// The inner `None` takes the clamp away.
+    /// An inner `None` removes the clamp.
     util_min: At<Option<u16>>,
     util_max: At<Option<u16>>,
-    /// The inner `None` is `"all"`.
+    /// An inner `None` means `"all"`.
     cpus: At<Option<CpuMask>>,
     taskgroup: At<CgroupId>,
 }
@@ -62,7 +62,7 @@ struct Old {
 const UTIL_MAX: i64 = 1024;
 
 impl AttrKeys {
-    /// Nothing named yet in the object whose key stands at `place`.
+    /// No attributes yet, for the object whose key is at `place`.
     pub fn new(place: Range<usize>) -> Self {
         Self {
             place,
@@ -80,7 +80,7 @@ impl AttrKeys {
         }
     }
 
-    /// Takes in a member of a task that may be an older name of a parameter: `runtime`, `period` or
+    /// Reads a member of a task if it is an older name of a parameter: `runtime`, `period` or
     /// `deadline`.
     pub fn read_old(&mut self, member: &ObjectProp) -> Result<()> {
         let (name, value) = (key(member), &member.value);
@@ -98,17 +98,17 @@ impl AttrKeys {
         Ok(())
     }
 
-    /// Whether a `runtime` at the task is its budget.
+    /// Whether a `runtime` of the task is its deadline budget.
     pub fn takes_old_runtime(&self, attr: &SchedAttr) -> bool {
         attr.policy == Policy::Deadline && self.runtime.is_none() && self.old.runtime.is_some()
     }
 
-    /// Whether `cpus` is named.
+    /// Whether `cpus` is set.
     pub fn names_cpus(&self) -> bool {
         self.cpus.is_some()
     }
 
-    /// Whether nothing is named.
+    /// Whether no attribute is set.
     pub fn is_empty(&self) -> bool {
         self.policy.is_none()
             && self.priority.is_none()
@@ -122,7 +122,7 @@ impl AttrKeys {
             && self.taskgroup.is_none()
     }
 
-    /// Takes in a member whose key is one of [`super::keys::ATTR_KEYS`].
+    /// Reads a member whose key is in [`super::keys::ATTR_KEYS`].
     pub fn read(&mut self, reader: &mut Reader, member: &ObjectProp) -> Result<()> {
         let (name, value) = (key(member), &member.value);
         let again = match name {
@@ -150,7 +150,7 @@ impl AttrKeys {
         if again { Err(twice(member)) } else { Ok(()) }
     }
 
-    /// The attributes that follow from `base` and what is named here. A new policy brings its own
+    /// Returns `base` changed by the attributes that are set here. A new policy resets to its own
     /// defaults, as in rt-app: nice 0, real-time priority 10, no custom slice.
     pub fn apply(&self, reader: &mut Reader, base: &SchedAttr) -> Result<SchedAttr> {
         let mut attr = *base;
@@ -235,8 +235,8 @@ impl AttrKeys {
         Ok(())
     }
 
-    /// Budget, deadline and period with rt-app's defaults: period = runtime, deadline = period. The
-    /// older names count where the newer ones leave a value open.
+    /// Sets budget, deadline and period with rt-app's defaults: period = runtime, deadline =
+    /// period. An older name counts only if the newer one is missing.
     fn apply_deadline(&self, reader: &mut Reader, attr: &mut SchedAttr) -> Result<()> {
         let named = |value: &At<Nanos>, old: Nanos| value.as_ref().map_or(old, |(ns, _)| *ns);
         let or = |ns: Nanos, default: Nanos| if ns == 0 { default } else { ns };
@@ -303,7 +303,7 @@ fn set_priority(attr: &mut SchedAttr, priority: i64, place: &Range<usize>) -> Re
             format!("allowed are {low} to {high} ({what})"),
         ));
     }
-    // Both ranges lie within the types.
+    // Both ranges are within the types.
     match attr.policy {
         Policy::Fifo | Policy::Rr => attr.rt_priority = priority as u8,
         Policy::Deadline => {}
@@ -328,7 +328,7 @@ pub(crate) fn policy(value: &Value, name: &str) -> Result<Policy> {
     }
 }
 
-/// A utilisation clamp, 0 to 1024; -1 is none.
+/// A utilisation clamp, 0 to 1024; -1 means none.
 fn util(value: &Value, name: &str) -> Result<Option<u16>> {
     Ok(match integer(value, name, -1..=UTIL_MAX)? {
         -1 => None,
@@ -336,7 +336,7 @@ fn util(value: &Value, name: &str) -> Result<Option<u16>> {
     })
 }
 
-/// `nodes_membind`: memory has no nodes in a run, so that it is checked for its form only.
+/// Checks the form of `nodes_membind`. It has no effect, because memory has no nodes in a run.
 fn nodes(reader: &mut Reader, member: &ObjectProp) -> Result<()> {
     let (name, value) = (key(member), &member.value);
     let Value::Array(array) = value else {

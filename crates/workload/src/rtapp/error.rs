@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a workload file, and where; and what was accepted without effect.
+//! Errors of a workload file with their places, and warnings about members that have no effect.
 
 use crate::WarningKind;
 use miette::{
@@ -8,10 +8,10 @@ use miette::{
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes of a line that a snippet shows on each side of the fault: a hostile file may be one line.
+/// Bytes of a line that a snippet shows on each side of the error. A hostile file may be one line.
 const SNIPPET_BYTES: usize = 120;
 
-/// A fault at a place, before the file's name and text are joined to it.
+/// An error at a place of the file, without the file's name and text.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub span: Range<usize>,
@@ -21,7 +21,7 @@ pub(crate) struct Problem {
 
 pub(crate) type Result<T> = std::result::Result<T, Box<Problem>>;
 
-/// Makes a [`Problem`]. `message` says what was found; `help` what is allowed and what to do.
+/// Makes a [`Problem`]. `message` tells what was found; `help` what is allowed and what to do.
 pub(crate) fn problem(
     span: Range<usize>,
     message: impl Into<String>,
@@ -30,8 +30,8 @@ pub(crate) fn problem(
     Box::new(Problem { span, message: message.into(), help: help.into() })
 }
 
-/// Why a file is no workload: file, line, column, what was found, what to do, and a snippet for
-/// reports (this is a [`miette::Diagnostic`]).
+/// Why a file cannot be read as a workload: file, line, column, what was found, what to do, and a
+/// snippet for reports (this is a [`miette::Diagnostic`]).
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct ReadError {
@@ -53,7 +53,7 @@ pub struct ReadError {
 }
 
 impl ReadError {
-    /// An error at `span` (bytes) of `text`, for readers of other files that want the same look.
+    /// Makes an error at `span` (bytes) of `text`. For readers of other formats too.
     pub fn at(
         file: &str,
         text: &str,
@@ -92,7 +92,7 @@ pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// The lines around a fault, made safe for a terminal. Keeps a few hundred bytes and not the file.
+/// The lines around an error, made safe for a terminal. Keeps a few hundred bytes, not the file.
 #[derive(Debug)]
 struct Snippet {
     name: String,
@@ -103,7 +103,7 @@ struct Snippet {
     line: usize,
     /// Column of its first character, from 0.
     column: usize,
-    /// Offset in the file at which the faulty line, or what is shown of it, ends.
+    /// Offset in the file of the end of the faulty line, or of the part that is shown.
     line_end: usize,
 }
 
@@ -173,8 +173,8 @@ fn floor_char(text: &str, offset: usize) -> usize {
     offset
 }
 
-/// Replaces what could steer a terminal or reorder its text by as many `?` as it has bytes, so that
-/// offsets stay.
+/// Replaces characters that could control a terminal or reorder its text by `?`, as many as they
+/// have bytes, so that offsets stay.
 fn printable(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
@@ -189,7 +189,7 @@ fn printable(text: &str) -> String {
     clean
 }
 
-/// Something in the file that was accepted but has no effect, or another one than it seems.
+/// A member of the file that was accepted, but has no effect or an unexpected one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
     /// What it is about.
@@ -198,7 +198,7 @@ pub struct Warning {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What was found and what becomes of it.
+    /// What was found, and its effect.
     pub text: String,
 }
 

@@ -42,7 +42,7 @@ impl Code {
         self.places.extend(inner.places);
     }
 
-    /// Appends `inner` in a loop, or as it is when the count is 1.
+    /// Appends `inner` in a loop; without a loop if the count is 1.
     pub fn looped(&mut self, count: LoopCount, place: Range<usize>, inner: Code) {
         if count == LoopCount::Times(1) {
             self.append(inner);
@@ -61,7 +61,7 @@ impl Code {
     }
 }
 
-/// Names with numbers. The map keeps files with very many of them fast.
+/// Names with numbers. The map keeps large files fast.
 #[derive(Default)]
 pub(crate) struct Names {
     pub names: Vec<String>,
@@ -69,7 +69,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The number of `name`, a new one if it is new.
+    /// Returns the number of `name`. A new name gets the next number.
     pub fn intern(&mut self, name: &str) -> u32 {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -81,11 +81,11 @@ impl Names {
     }
 }
 
-/// What the events of one task share.
+/// Data that the events of one task share.
 pub(crate) struct TaskEvents {
     /// The task's name.
     task: String,
-    /// The task's own attributes, from which a `sched` event starts.
+    /// The task's own attributes. A `sched` event changes these.
     attr: SchedAttr,
     /// Phases.
     pub phases: Names,
@@ -93,7 +93,7 @@ pub(crate) struct TaskEvents {
     pub timers: Names,
     /// Place of each timer's first use.
     pub timer_places: Vec<Range<usize>>,
-    /// What the last `sched` event read leaves behind.
+    /// The attributes after the last `sched` event.
     pub leaves: Option<SchedAttr>,
 }
 
@@ -109,7 +109,7 @@ impl TaskEvents {
         }
     }
 
-    /// Reads the events among the members of `body`; `properties` are keys that others read.
+    /// Reads the events among the members of `body`. `properties` are keys that are read elsewhere.
     pub fn read(
         &mut self,
         reader: &mut Reader,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `expect`: what a workload expects of its results, so that a file is a test.
+//! `expect`: the results that a workload expects, so that a file can be a test.
 //!
-//! Which measures there are is not known here; the names are checked for their form only.
+//! This crate does not know the measures, so it checks only the form of their names.
 
 use super::error::{Result, problem};
 use super::json::{Members, kind_name, object, span, string};
@@ -21,7 +21,7 @@ pub(crate) const COMPARISONS: [(&str, Comparison); 5] = [
     ("above", Comparison::Greater),
 ];
 
-/// Most expectations of a file.
+/// Most expectations in a file.
 const EXPECTATIONS_MAX: usize = 1_000;
 /// Longest name of a measure.
 const MEASURE_BYTES_MAX: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) const DECIMALS: usize = 6;
 /// Millionths of a unit.
 pub(crate) const MILLION: i128 = 1_000_000;
 
-/// Reads the list; `tasks` are those of the file.
+/// Reads the list. `tasks` are the tasks of the file.
 pub(crate) fn read(value: &Value, tasks: &[ReadTask]) -> Result<Vec<Expectation>> {
     let Value::Array(array) = value else {
         return super::json::wrong_kind(value, "expect", "an array of objects");
@@ -93,7 +93,7 @@ fn read_one(
     Ok(())
 }
 
-/// A task by its name, or an instance or fork of one by its own, `name-k`.
+/// A task by its description's name; or one instance or fork of it, as `name-k`.
 fn task_name(value: &Value, names: &BTreeMap<&str, u32>) -> Result<String> {
     let name = string(value, "task")?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

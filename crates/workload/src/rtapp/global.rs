@@ -13,7 +13,7 @@ use schedlab_model::{CgroupId, CgroupSpec, CpuMax, Nanos};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Keys of `global`: what each is, and why it has no effect here; `None` for those that have one.
+/// Keys of `global`. Those without effect have a warning: its kind, and why.
 const GLOBAL_KEYS: [(&str, Option<(WarningKind, &str)>); 14] = [
     ("duration", None),
     ("default_policy", None),
@@ -43,7 +43,7 @@ const CPU_MAX_PERIOD_NS: Nanos = 100_000_000;
 /// Longest path of a group below the run's own.
 const GROUP_PATH_BYTES_MAX: usize = 1_000;
 
-/// Beginnings of the control files' names in a cgroup directory: no group may be called so.
+/// Prefixes of the control files in a cgroup directory. No group's name may begin so.
 const CONTROL_FILES: [&str; 9] =
     ["cgroup.", "cpu.", "cpuacct.", "cpuset.", "io.", "memory.", "pids.", "hugetlb.", "misc."];
 
@@ -71,7 +71,8 @@ pub(crate) fn read_global(reader: &mut Reader, value: &Value) -> Result<Option<N
     members.take("duration").map_or(Ok(None), read_duration)
 }
 
-/// rt-app counts seconds and means "until all tasks are done" by -1; a string has a unit.
+/// Reads a duration: a number of seconds as in rt-app, where -1 means "until all tasks are done",
+/// or a string with a unit.
 fn read_duration(value: &Value) -> Result<Option<Nanos>> {
     let ns = match value {
         Value::NumberLit(_) => {
@@ -91,7 +92,7 @@ fn read_duration(value: &Value) -> Result<Option<Nanos>> {
     Ok(Some(ns))
 }
 
-/// The groups of a workload; the root group is there from the start.
+/// The groups of a workload. The root group always exists.
 pub(crate) struct Groups {
     pub specs: Vec<CgroupSpec>,
     by_path: BTreeMap<String, CgroupId>,
@@ -103,7 +104,8 @@ impl Groups {
         Self { specs: vec![CgroupSpec::root()], by_path }
     }
 
-    /// The group at `path`, created with its parents when it is new. `""` and `"/"` are the root.
+    /// Returns the group at `path`. Creates it and its parents if they are new. `""` and `"/"` are
+    /// the root.
     pub fn intern(&mut self, path: &str, place: Range<usize>) -> Result<CgroupId> {
         if path.is_empty() {
             return Ok(ROOT_CGROUP);
@@ -225,7 +227,7 @@ fn within(value: &Value, name: &str, range: std::ops::RangeInclusive<Nanos>) -> 
     ))
 }
 
-/// Reads `sessions`: what differs from a session that only tasks name.
+/// Reads `sessions`: those that differ from the default session of a name.
 pub(crate) fn read_sessions(value: &Value) -> Result<Vec<SessionSpec>> {
     let mut sessions: Vec<SessionSpec> = Vec::new();
     for member in &object(value, "sessions")?.properties {
@@ -266,7 +268,7 @@ pub(crate) fn read_name(value: &Value) -> Result<String> {
 /// Longest name of a workload or a task.
 pub(crate) const NAME_CHARS_MAX: usize = 64;
 
-/// Names go into tables, file names and `comm`: printable, not too long.
+/// Checks a name. Names go into tables, file names and `comm`, so they must be printable and short.
 pub(crate) fn check_name(name: &str, place: Range<usize>, what: &str) -> Result<()> {
     let bad = name.chars().find(|c| !(c.is_alphanumeric() || " _-.:+@#()".contains(*c)));
     let fault = match bad {

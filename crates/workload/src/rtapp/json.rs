@@ -14,10 +14,10 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use schedlab_model::{Amount, Nanos};
 use std::ops::{Range, RangeInclusive};
 
-/// Largest file: far more than a person writes, and few enough operations for 32-bit indices.
+/// Largest file (bytes): far more than people write, and few enough operations for 32-bit indices.
 pub(crate) const TEXT_BYTES_MAX: usize = 16 << 20;
 
-/// The value that the text holds.
+/// Parses the text.
 pub(crate) fn parse(text: &str) -> Result<Value<'_>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(problem(
@@ -73,13 +73,13 @@ fn syntax_help(kind: &ParseErrorKind) -> &'static str {
     }
 }
 
-/// Where a value stands.
+/// Place of a value in the text.
 pub(crate) fn span(value: &impl Ranged) -> Range<usize> {
     let range = value.range();
     range.start..range.end
 }
 
-/// Where a member's key stands.
+/// Place of a member's key in the text.
 pub(crate) fn key_span(member: &ObjectProp) -> Range<usize> {
     span(&member.name)
 }
@@ -89,7 +89,7 @@ pub(crate) fn key<'v>(member: &'v ObjectProp) -> &'v str {
     member.name.as_str()
 }
 
-/// What kind of value it is, for people.
+/// Kind of a value, for messages.
 pub(crate) fn kind_name(value: &Value) -> &'static str {
     match value {
         Value::StringLit(_) => "a string",
@@ -101,7 +101,7 @@ pub(crate) fn kind_name(value: &Value) -> &'static str {
     }
 }
 
-/// What a key is called in a message: as it is written, but for the file itself, which has none.
+/// How a message names a key. The file itself has no key.
 fn shown(name: &str) -> String {
     if name.contains(' ') { name.into() } else { format!("`{name}`") }
 }
@@ -150,8 +150,8 @@ pub(crate) fn integer(value: &Value, name: &str, range: RangeInclusive<i64>) -> 
 const DURATION_FORMS: &str = "write microseconds as a whole number, or a string with a unit such \
                               as \"1500us\", \"1.5ms\" or \"250ns\"";
 
-/// The value as a constant duration: whole microseconds, as rt-app has it, or a string with a unit.
-/// `name` is the key.
+/// Reads a constant duration: whole microseconds, as in rt-app, or a string with a unit. `name` is
+/// the key.
 pub(crate) fn duration(value: &Value, name: &str) -> Result<Nanos> {
     match value {
         Value::NumberLit(literal) => {
@@ -205,7 +205,7 @@ pub(crate) fn byte_amount(value: &Value, name: &str) -> Result<Amount> {
     amount(value, name, bytes)
 }
 
-/// A number of things, constant or drawn.
+/// A count, constant or drawn.
 pub(crate) fn count_amount(value: &Value, name: &str) -> Result<Amount> {
     amount(value, name, |value, name| integer(value, name, 0..=i64::MAX).map(|n| n as u64))
 }
@@ -276,7 +276,7 @@ pub(crate) struct Members<'v, 'a> {
 }
 
 impl<'v, 'a> Members<'v, 'a> {
-    /// Refuses keys that are not `allowed` and keys that stand twice. `name`: what the object is.
+    /// Refuses keys that are not `allowed`, and keys that occur twice. `name` is the object's name.
     pub fn new(object: &'v Object<'a>, allowed: &[&str], name: &str) -> Result<Self> {
         let mut members: Vec<(&ObjectProp, bool)> = Vec::new();
         for member in &object.properties {
@@ -298,21 +298,21 @@ impl<'v, 'a> Members<'v, 'a> {
         Ok(Self { members })
     }
 
-    /// The value of `key`, once.
+    /// Returns the value of `key`, and marks it as used.
     pub fn take(&mut self, wanted: &str) -> Option<&'v Value<'a>> {
         let (member, taken) = self.members.iter_mut().find(|(member, _)| key(member) == wanted)?;
         *taken = true;
         Some(&member.value)
     }
 
-    /// The member of `key` with its place.
+    /// Returns the member of `key` with its place, and marks it as used.
     pub fn take_member(&mut self, wanted: &str) -> Option<&'v ObjectProp<'a>> {
         let (member, taken) = self.members.iter_mut().find(|(member, _)| key(member) == wanted)?;
         *taken = true;
         Some(member)
     }
 
-    /// Refuses keys that nobody took.
+    /// Refuses keys that were not used.
     fn refuse_rest(&self, name: &str, help: &str) -> Result<()> {
         match self.members.iter().find(|(_, taken)| !taken) {
             None => Ok(()),
@@ -325,7 +325,7 @@ impl<'v, 'a> Members<'v, 'a> {
     }
 }
 
-/// An error for a key that may stand once.
+/// An error for a key that may occur only once.
 pub(crate) fn twice(member: &ObjectProp) -> Box<super::error::Problem> {
     problem(
         key_span(member),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of the format: which are known, which are refused by name and why.
+//! The keys of the format: the known ones, and those that are refused, with the reason.
 //!
 //! Source: rt-app's doc/tutorial.txt and src/rt-app_parse_config.c (2026). rt-app recognises events
-//! by the beginning of their key, so that `run0`, `run1` and `runA` are all `run`: JSON wants keys
-//! to differ. Here a key may simply be repeated, too.
+//! by the beginning of their key, because keys in JSON should differ: `run0`, `run1` and `runA` are
+//! all `run`. Here a key may also simply be repeated.
 
 use schedlab_model::suggest::{did_you_mean, list};
 
@@ -89,7 +89,7 @@ pub(crate) const TASK_KEYS: [&str; 11] = [
     "deadline",
 ];
 
-/// Attributes: at a task, a phase, or in a `sched` event.
+/// Attributes: of a task, of a phase, or in a `sched` event.
 pub(crate) const ATTR_KEYS: [&str; 11] = [
     "policy",
     "priority",
@@ -123,13 +123,13 @@ const OLD_GRAMMAR: &str = "this is the grammar of rt-app before events (2014): w
 pub(crate) enum Meaning<'k> {
     /// A property that is read elsewhere.
     Property,
-    /// An event; `odd_suffix` is what follows its name where that looks like a slip.
+    /// An event. `odd_suffix` is the end of the key, if it looks like a spelling mistake.
     Event { event: Event, odd_suffix: Option<&'k str> },
     /// Refused: what was found, what to do.
     Refused { message: String, help: String },
 }
 
-/// The longest name that the key begins with.
+/// Finds the longest name with which the key begins.
 fn longest<T: Copy>(key: &str, names: &[(&'static str, T)]) -> Option<(&'static str, T)> {
     names
         .iter()
@@ -138,7 +138,8 @@ fn longest<T: Copy>(key: &str, names: &[(&'static str, T)]) -> Option<(&'static 
         .copied()
 }
 
-/// What `key` means in an object with these `properties`. `place` names the object for people.
+/// Meaning of `key` in an object with these `properties`. `place` is the object's name for
+/// messages.
 pub(crate) fn meaning<'k>(key: &'k str, properties: &[&str], place: &str) -> Meaning<'k> {
     if properties.contains(&key) {
         return Meaning::Property;
@@ -156,7 +157,7 @@ pub(crate) fn meaning<'k>(key: &'k str, properties: &[&str], place: &str) -> Mea
     }
 }
 
-/// The event that `key` stands for, by the longest name that it begins with.
+/// The event of `key`: the one with the longest name with which the key begins.
 pub(crate) fn event(key: &str) -> Option<Event> {
     longest(key, &EVENTS).map(|(_, event)| event)
 }

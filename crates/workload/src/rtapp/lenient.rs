@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Members without a value, as rt-app's example files have them: `"suspend",`.
+//! Members without a value, which occur in rt-app's example files: `"suspend",`.
 //!
-//! Source: rt-app's doc/workgen, which fills such members in before rt-app reads the file. Here the
-//! text gets `:null` after the key, and offsets are mapped back, so that messages name places of
-//! the file as it is. What a missing value means is for the event to say.
+//! Source: rt-app's doc/workgen, which fills in such members before rt-app reads the file. Here the
+//! text gets `:null` after the key. Offsets are mapped back, so messages name places of the
+//! original file. Each event decides what a missing value means.
 
 use std::borrow::Cow;
 
-/// What is put after a key that has no value.
+/// Inserted after a key without a value.
 const FILLER: &str = ":null";
 
 /// A text in which every member has a value.
 pub(crate) struct Filled<'t> {
     /// The text to parse.
     pub text: Cow<'t, str>,
-    /// Offsets in the original text at which [`FILLER`] was put in, ascending.
+    /// Offsets in the original text at which [`FILLER`] was inserted, ascending.
     at: Vec<usize>,
 }
 
 impl<'t> Filled<'t> {
-    /// Fills in what is missing. Text that is no JSON comes out in some shape that is none either.
+    /// Inserts the missing values. Text that is not JSON stays invalid.
     pub fn new(text: &'t str) -> Self {
         let at = keys_without_value(text.as_bytes());
         if at.is_empty() {
@@ -41,7 +41,7 @@ impl<'t> Filled<'t> {
         Self { text: Cow::Borrowed(text), at: Vec::new() }
     }
 
-    /// The place in the original text of an offset in the filled one.
+    /// Maps an offset of the filled text to the original text.
     pub fn original(&self, offset: usize) -> usize {
         // The n-th filler begins at its original offset plus the length of those before it.
         let (mut low, mut high) = (0, self.at.len());
@@ -60,7 +60,7 @@ impl<'t> Filled<'t> {
     }
 }
 
-/// Where a scan stands.
+/// What a scan expects next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expects {
     /// A key of the innermost object.

@@ -19,7 +19,7 @@ use schedlab_model::{Amount, MemAccess, MemPattern, Memory, Op};
 /// rt-app's default of `mem_buffer_size`.
 pub(crate) const MEM_BUFFER_BYTES: u64 = 4 << 20;
 
-/// `mem`: writes bytes into the task's buffer, from its start again when it is full.
+/// `mem`: writes bytes to the task's buffer, and begins at its start again when it is full.
 pub(crate) fn mem(reader: &Reader, value: &Value, name: &str) -> Result<Op> {
     let bytes = byte_amount(value, name)?;
     let size_bytes = reader.mem_buffer_bytes;
@@ -108,8 +108,8 @@ fn word<T: Copy>(value: &Value, name: &str, words: &[(&str, T)]) -> Result<T> {
     }
 }
 
-/// `iorun`. rt-app: a number of bytes, written through the page cache. schedlab: an object that
-/// says more.
+/// `iorun`. In rt-app it is a number of bytes, written through the page cache. schedlab also
+/// accepts an object with more keys.
 pub(crate) fn iorun(value: &Value, name: &str) -> Result<Op> {
     let Value::Object(body) = value else {
         let bytes = byte_amount(value, name)?;

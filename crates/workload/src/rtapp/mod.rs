@@ -3,11 +3,11 @@
 //!
 //! Source: rt-app (github.com/scheduler-tools/rt-app), doc/tutorial.txt and
 //! src/rt-app_parse_config.c as of May 2026. docs/reference/workload-format.md describes every key.
-//! What cannot be kept is refused by name, because a workload without a part of it is another
-//! workload; settings about rt-app's own logs are accepted with a warning.
+//! Members that have no equivalent are refused by name, because without them it would be another
+//! workload. Settings of rt-app's own logs are accepted with a warning.
 //!
-//! The reader treats files as hostile: bounded size, nesting and task counts; names that may become
-//! directories or thread names are checked; what goes to a terminal is cleaned.
+//! The reader treats files as hostile. Size, nesting and task counts are limited. Names that may
+//! become directories or thread names are checked. Text that goes to a terminal is cleaned.
 
 mod attr;
 mod error;
@@ -37,12 +37,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use task::ReadTask;
 
-/// A workload that was read, and what in its file has no effect.
+/// A workload that was read, and the warnings about its file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadOutcome {
     /// The workload; it passes [`Workload::check`].
     pub workload: Workload,
-    /// In file order.
+    /// Warnings, in file order.
     pub warnings: Vec<Warning>,
 }
 
@@ -108,11 +108,11 @@ pub fn read_rtapp(
 const KEYS: [&str; 9] =
     ["$schema", "name", "global", "cgroups", "sessions", "objects", "tasks", "expect", "resources"];
 
-/// What the parts of the reader share.
+/// State that the parts of the reader share.
 pub(crate) struct Reader<'t> {
-    /// The file as it is.
+    /// The original text.
     text: &'t str,
-    /// The file as it is parsed.
+    /// The text that is parsed, with missing values inserted.
     filled: &'t Filled<'t>,
     nr_cpus: u32,
     default_policy: Policy,
@@ -125,7 +125,7 @@ pub(crate) struct Reader<'t> {
     warnings: Vec<Warning>,
 }
 
-/// Most warnings that are kept: a file of a million odd keys needs no million lines.
+/// Most warnings that are kept, because a hostile file may cause millions.
 const WARNINGS_MAX: usize = 100;
 
 impl Reader<'_> {
@@ -198,15 +198,16 @@ impl Reader<'_> {
     }
 }
 
-/// The name of a file without directory and extension, as far as it is a name.
+/// The file's name without directory and extension, without characters that names may not have.
 fn name_of_file(file: &str) -> String {
     let base = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let stem = base.strip_suffix(".json").unwrap_or(base);
     if global::check_name(stem, 0..0, "workload").is_ok() { stem.into() } else { "workload".into() }
 }
 
-/// A timer whose `ref` does not begin with `unique` is one timer for all who name it; a task's
-/// timers are its own here. The two are the same while exactly one task uses it.
+/// Refuses a timer that several tasks share. In rt-app a timer whose `ref` does not begin with
+/// `unique` is one timer for all tasks that name it. Here a task's timers are its own. Both mean
+/// the same if only one task uses the timer.
 fn check_timers(tasks: &[ReadTask]) -> Result<()> {
     let mut forked = vec![false; tasks.len()];
     for op in tasks.iter().flat_map(|task| &task.spec.program.ops) {
@@ -235,7 +236,7 @@ fn check_timers(tasks: &[ReadTask]) -> Result<()> {
     Ok(())
 }
 
-/// Tasks of several instances are called `name-0`, `name-1`, ...: no other task may be.
+/// Refuses a task with the name of an instance: instances are called `name-0`, `name-1`, ...
 fn check_names(tasks: &[ReadTask]) -> Result<()> {
     let names: BTreeMap<&str, &ReadTask> =
         tasks.iter().map(|task| (task.spec.name.as_str(), task)).collect();
@@ -255,7 +256,7 @@ fn check_names(tasks: &[ReadTask]) -> Result<()> {
 
 type Places = (std::ops::Range<usize>, Vec<Vec<std::ops::Range<usize>>>);
 
-/// The model's own check last, so that nothing gets past the reader that a lane would refuse.
+/// Runs the model's own check last, so that every workload that is read can run in a lane.
 fn check_workload(workload: &Workload, nr_cpus: u32, places: Places) -> Result<()> {
     let (tasks_place, op_places) = places;
     if let Err(cycle) = workload.fork_order() {

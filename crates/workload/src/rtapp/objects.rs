@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects that tasks share: the `objects` section, and those that events name without it.
+//! Objects that tasks share: those of the `objects` section, and those that events name without it.
 //!
-//! rt-app has a name space for each kind of object and creates what an event names; a workload has
-//! one name space. So a name that events use for two kinds becomes two objects, the second with its
-//! kind in the name. Source: rt-app's src/rt-app_parse_config.c, `get_resource_index`.
+//! rt-app has a name space for each kind of object, and creates the objects that events name. A
+//! workload has one name space. So a name that events use for two kinds becomes two objects; the
+//! second has its kind in its name. Source: rt-app's src/rt-app_parse_config.c,
+//! `get_resource_index`.
 
 use super::error::{Result, problem};
 use super::json::{self, Members, integer, key, key_span, object, span, string};
@@ -16,7 +17,7 @@ use schedlab_model::{ChannelKind, MutexProtocol, ObjectId, ObjectKind, ObjectSpe
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// What an event needs.
+/// The kind of object that an event needs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Need {
     Mutex,
@@ -25,12 +26,12 @@ pub(crate) enum Need {
     Semaphore,
     Event,
     Channel,
-    /// Something that one can wait for without taking it.
+    /// An object that a task can wait for without changing it.
     Pollable,
 }
 
 impl Need {
-    /// The word for people, and in the names of objects that needed another one.
+    /// Name of the kind in messages, and in the names of objects that got another name.
     const fn name(self) -> &'static str {
         match self {
             Self::Mutex => "mutex",
@@ -56,14 +57,14 @@ impl Need {
     }
 }
 
-/// Capacity of a socket pair where none is given: the kernel's default send buffer
+/// Default capacity (bytes) of a socket pair: the kernel's default send buffer
 /// (net.core.wmem_default, 212,992 bytes on x86-64).
 pub(crate) const SOCKETPAIR_BYTES: u64 = 212_992;
 
-/// What the events of all tasks name, known before any of them is read.
+/// The objects that the events of all tasks name, found before any event is read.
 #[derive(Default)]
 pub(crate) struct Uses {
-    /// Users of each barrier: instances of the tasks, once for each event.
+    /// Users of each barrier: the number of instances of the tasks, added for each event.
     barriers: BTreeMap<String, u64>,
     /// Names of mutexes and condition variables.
     locks: BTreeSet<String>,
@@ -72,7 +73,7 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    /// Looks through all tasks. Faults of form are left to the reader proper.
+    /// Looks through all tasks. It ignores errors of form, which the reader finds later.
     pub fn of(tasks: &Object) -> Self {
         let mut uses = Self::default();
         for task in &tasks.properties {
@@ -139,13 +140,13 @@ impl Uses {
 #[derive(Default)]
 pub(crate) struct Objects {
     pub specs: Vec<ObjectSpec>,
-    /// How many of them stand in the `objects` section.
+    /// Number of objects in the `objects` section.
     declared: usize,
     by_name: BTreeMap<String, ObjectId>,
     implicit: BTreeMap<(Need, String), ObjectId>,
     /// What all events name.
     pub uses: Uses,
-    /// Whether mutexes inherit priorities where nothing else is said (rt-app's `pi_enabled`).
+    /// Whether mutexes inherit priorities by default (rt-app's `pi_enabled`).
     pub pi_enabled: bool,
     /// What `wait_any` events wait for.
     pub wait_sets: Vec<Vec<ObjectId>>,
@@ -153,7 +154,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// The number of a set of objects to wait for.
+    /// Returns the number of a set of objects to wait for.
     pub fn wait_set(&mut self, set: Vec<ObjectId>) -> u32 {
         let next = self.wait_sets.len() as u32;
         let number = *self.wait_set_numbers.entry(set.clone()).or_insert(next);
@@ -163,8 +164,8 @@ impl Objects {
         number
     }
 
-    /// Whether a `suspend` on `name` shares its condition variable and its mutex with other events,
-    /// as it does in rt-app whenever these have the same name.
+    /// Whether a `suspend` on `name` shares its condition variable and mutex with other events. In
+    /// rt-app it does if these have the same name.
     pub fn is_shared_event(&self, name: &str) -> bool {
         let is_declared_event = self
             .by_name
@@ -173,7 +174,7 @@ impl Objects {
         self.uses.locks.contains(name) && !is_declared_event
     }
 
-    /// The object called `name` that meets `need`; created when it may be.
+    /// Returns the object called `name` of the kind `need`. Creates it if that is allowed.
     pub fn resolve(&mut self, name: &str, need: Need, place: Range<usize>) -> Result<ObjectId> {
         if let Some(id) = self.by_name.get(name).filter(|id| id.index() < self.declared) {
             let kind = &self.specs[id.index()].kind;
@@ -238,7 +239,7 @@ impl Objects {
         ObjectKind::Mutex { protocol }
     }
 
-    /// How many tasks come to a barrier, counted as rt-app does.
+    /// Number of tasks that use a barrier, counted as rt-app does.
     fn users(&self, name: &str, place: &Range<usize>) -> Result<u32> {
         let users = self.uses.barriers.get(name).copied().unwrap_or(0);
         u32::try_from(users).ok().filter(|users| *users > 0).ok_or_else(|| {
@@ -254,7 +255,7 @@ impl Objects {
         })
     }
 
-    /// `name`, or with the kind behind it, as no other object is called.
+    /// Returns `name`, or `name` followed by the kind if another object has that name.
     fn unique_name(&self, name: &str, need: Need) -> String {
         let mut unique = name.to_string();
         let mut number = 1;
@@ -270,7 +271,7 @@ impl Objects {
     }
 }
 
-/// Words for kinds in the `objects` section.
+/// Names of kinds in the `objects` section.
 const KINDS: [&str; 7] =
     ["mutex", "condvar", "barrier", "semaphore", "event", "pipe", "socketpair"];
 

@@ -2,9 +2,10 @@
 //! Events that act on other tasks or wait for them: locks, condition variables, barriers,
 //! semaphores, suspend and resume, channels.
 //!
-//! Source: rt-app's src/rt-app.c, `run_event`. `suspend` waits on a condition variable, with a
-//! mutex of the same name held; `resume` broadcasts it. Where other events use that variable or
-//! mutex too, the two are read as exactly that, else as operations of their own on an event.
+//! Source: rt-app's src/rt-app.c, `run_event`. In rt-app `suspend` waits on a condition variable
+//! and holds a mutex of the same name; `resume` broadcasts it. If other events use that variable or
+//! mutex too, the two events are read as exactly these operations. Otherwise they are operations on
+//! an event object.
 
 use super::Reader;
 use super::error::{Result, problem};
@@ -15,7 +16,7 @@ use super::objects::Need;
 use jsonc_parser::ast::{ObjectProp, Value};
 use schedlab_model::{ObjectId, Op};
 
-/// Appends the operations of `event`, one of those that name objects. `task` is the task's name.
+/// Appends the operations of `event`, which names objects. `task` is the task's name.
 pub(crate) fn read(
     reader: &mut Reader,
     code: &mut Code,
@@ -60,7 +61,8 @@ fn named(reader: &mut Reader, value: &Value, name: &str, need: Need) -> Result<O
     reader.objects.resolve(string(value, name)?, need, span(value))
 }
 
-/// `{ "ref": condition variable, "mutex": mutex }`; rt-app calls what is not named `unknown`.
+/// Reads `{ "ref": condition variable, "mutex": mutex }`. rt-app's default for both names is
+/// `unknown`.
 fn condvar_and_mutex(
     reader: &mut Reader,
     value: &Value,

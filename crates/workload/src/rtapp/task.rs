@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks: properties, phases, and the program that follows from them.
+//! Tasks: properties and phases, and the program that they describe.
 
 use super::attr::AttrKeys;
 use super::error::{Result, problem};
@@ -25,7 +25,7 @@ pub(crate) struct ReadTask {
     /// Place of each operation.
     pub places: Vec<Range<usize>>,
     pub key_place: Range<usize>,
-    /// Place of `delay`, if it stands there.
+    /// Place of `delay`, if it is given.
     pub delay_place: Option<Range<usize>>,
     /// Timers by number: `ref` and the place of the first use.
     pub timers: Vec<(String, Range<usize>)>,
@@ -189,7 +189,7 @@ fn release(value: &Value) -> Result<Release> {
     }
 }
 
-/// -1 is without end, as in rt-app.
+/// A loop count; -1 means endless, as in rt-app.
 pub(crate) fn loop_count(value: &Value) -> Result<LoopCount> {
     Ok(match integer(value, "loop", -1..=i64::MAX)? {
         -1 => LoopCount::Forever,
@@ -197,7 +197,7 @@ pub(crate) fn loop_count(value: &Value) -> Result<LoopCount> {
     })
 }
 
-/// `is_budget`: a `runtime` here is the older name of `dl-runtime`.
+/// Refuses events next to phases. `is_budget`: a `runtime` here is the older name of `dl-runtime`.
 fn refuse_events_beside_phases(body: &Object, keys: &[&str], is_budget: bool) -> Result<()> {
     for member in &body.properties {
         if is_budget && key(member) == "runtime" {
@@ -220,14 +220,14 @@ fn refuse_events_beside_phases(body: &Object, keys: &[&str], is_budget: bool) ->
     Ok(())
 }
 
-/// A phase before it is known with which attributes it is entered.
+/// A phase, before the attributes at its start are known.
 struct Phase {
     number: u32,
     keys: AttrKeys,
     loops: LoopCount,
     place: Range<usize>,
     code: Code,
-    /// Attributes that a `sched` event in it leaves behind.
+    /// The attributes after a `sched` event in it.
     leaves: Option<SchedAttr>,
 }
 
@@ -266,20 +266,20 @@ fn read_phases(
     Ok(read)
 }
 
-/// What the program knows of its attributes at a point.
+/// The attributes at a point of the program.
 #[derive(Clone, PartialEq)]
 struct State {
     attr: SchedAttr,
-    /// Whether the affinity comes from a phase's `cpus`: the next phase without goes back to the
+    /// Whether a phase's `cpus` set the affinity. The next phase without `cpus` then restores the
     /// task's own.
     cpus_of_phase: bool,
 }
 
-/// For each phase: whether its attributes must be set at its start, and what they are then.
+/// For each phase: whether its attributes must be set at its start, and the attributes.
 type Entries = Vec<(bool, SchedAttr)>;
 
-/// Walks the phases once from `state`; rt-app's rules: attributes stay until a phase names others,
-/// only the affinity goes back to the task's own.
+/// Goes through the phases once, from `state`. rt-app's rules: attributes stay until a phase sets
+/// others. Only the affinity returns to the task's own.
 fn enter_phases(
     reader: &mut Reader,
     task: &SchedAttr,
@@ -317,7 +317,7 @@ fn emit_phases(
         code.looped(loops, place, round(phases, &first));
         return Ok(());
     }
-    // The second and later rounds begin with what the last phase left. Its warnings are known.
+    // Later rounds begin with the attributes of the last phase. Its warnings are known.
     let known = reader.warnings.len();
     let mut later = enter_phases(reader, task, phases, &mut state).map_err(|mut problem| {
         problem.help += ". This happens in the second round: attributes stay as the last phase \
@@ -381,7 +381,7 @@ fn check_program(task: &ReadTask, nr_specs: usize) -> Result<()> {
     })
 }
 
-/// Warns of a `delay` that forked instances do not have.
+/// Warns of a `delay` that has no effect on forked instances.
 pub(crate) fn warn_of_forked_delays(reader: &mut Reader, tasks: &[ReadTask]) {
     let forked: Vec<u32> = tasks
         .iter()

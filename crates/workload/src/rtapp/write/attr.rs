@@ -6,8 +6,8 @@ use super::json::{Json, Member, member, plain, text};
 use crate::policy::{has_nice, has_slice};
 use schedlab_model::{CpuMask, Policy, SchedAttr, Workload};
 
-/// The attributes, without those that a task described like `base` has anyhow as far as `util_*`,
-/// `cpus` and `taskgroup` go; policy and priority always stand where they are not the default.
+/// The attributes as members. `util_*`, `cpus` and `taskgroup` are left out if they equal those of
+/// `base`. Policy and priority are written unless they are the defaults.
 pub(super) fn attributes(workload: &Workload, attr: &SchedAttr, base: &SchedAttr) -> Vec<Member> {
     let mut members = Vec::new();
     if attr.policy != Policy::Normal {

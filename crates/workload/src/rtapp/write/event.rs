@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Programs as events.
+//! Writes programs as events.
 
 use super::attr;
 use super::json::{Json, Member, member, names, plain, text};
@@ -20,7 +20,7 @@ pub(super) enum Node<'p> {
     Loop(LoopCount, Vec<Node<'p>>),
 }
 
-/// The operations as a tree, with an own stack: files decide the depth.
+/// Converts the operations to a tree, with its own stack, because files decide the depth.
 pub(super) fn tree(ops: &[Op]) -> Vec<Node<'_>> {
     let mut open: Vec<(LoopCount, Vec<Node>)> = Vec::new();
     let mut nodes: Vec<Node> = Vec::new();
@@ -45,8 +45,8 @@ pub(super) struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// The body as named phases, if it is one: each begins with its mark, in order, and none is
-    /// marked deeper inside.
+    /// Returns the body as named phases, if it is a sequence of phases: each begins with its mark,
+    /// they are in order, and no phase is marked inside another.
     pub fn phases(&self, body: &[Node]) -> Option<Vec<Member>> {
         let mut phases: Vec<Member> = Vec::new();
         let mut rest = body;
@@ -130,7 +130,7 @@ impl Writer<'_> {
         (op.name(), value)
     }
 
-    /// The operations that name objects.
+    /// Writes the operations that name objects.
     fn with_objects(&self, op: &Op) -> Json {
         let condvar_and_mutex = |condvar: ObjectId, mutex: ObjectId| {
             Json::Short(vec![
@@ -172,7 +172,8 @@ impl Writer<'_> {
         self.workload.objects.get(id.index()).map_or("", |object| &object.name)
     }
 
-    /// The policy is always named: it takes every other attribute back to its default first.
+    /// Writes a `sched` event. It always names the policy, which resets every other attribute to
+    /// its default.
     fn sched(&self, attr: &SchedAttr) -> Json {
         let mut members = attr::attributes(self.workload, attr, &self.spec.attr);
         if attr.policy == Policy::Normal {
@@ -182,7 +183,7 @@ impl Writer<'_> {
     }
 }
 
-/// rt-app's own form where it says everything.
+/// Uses rt-app's own form if it is sufficient.
 fn io(direction: IoDirection, amount: &Amount, sync: bool) -> Json {
     if direction == IoDirection::Write && !sync && matches!(amount, Amount::Constant(_)) {
         return number(amount);
@@ -255,7 +256,7 @@ fn distribution(amount: &Amount, value: fn(u64) -> Json) -> Json {
     }
 }
 
-/// Numbers the keys that stand more than once: `run0`, `run1`.
+/// Numbers the keys that occur more than once: `run0`, `run1`.
 pub(super) fn unique(events: Vec<Event>) -> Vec<Member> {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     for (name, _) in &events {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! JSON values, and how they are printed.
+//! JSON values and their printed form.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ pub(super) enum Json {
     Plain(String),
     Text(String),
     List(Vec<String>),
-    /// One value a line.
+    /// Printed with one value per line.
     Array(Vec<Json>),
     Object(Vec<(String, Json)>),
-    /// On one line.
+    /// Printed on one line.
     Short(Vec<(String, Json)>),
 }
 

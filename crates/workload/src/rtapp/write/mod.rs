@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Prints a workload as a file that [`super::read_rtapp`] reads back to the same workload.
+//! Prints a workload as a file from which [`super::read_rtapp`] reads the same workload.
 //!
-//! Keys that JSON would see twice get a number (`run0`, `run1`), so that any JSON tool and, where
-//! no key of schedlab's own is used, rt-app itself reads the file. What a file cannot hold is left
-//! out: a nice value under a policy that has none.
+//! Keys that would occur twice get a number (`run0`, `run1`), so that any JSON tool can read the
+//! file. rt-app can read it too if it uses no key of schedlab's own. What a file cannot express is
+//! left out: a nice value under a policy that has none.
 
 mod attr;
 mod event;
@@ -21,7 +21,7 @@ use schedlab_model::{
     SchedAttr, Subject, TaskSpec, Workload,
 };
 
-/// The workload as the text of a file.
+/// Returns the text of the file.
 pub fn write_rtapp(workload: &Workload) -> String {
     let mut root = vec![member("name", text(workload.name.clone()))];
     if let Some(ns) = workload.duration_ns {
@@ -79,7 +79,7 @@ fn cgroup(group: &CgroupSpec) -> Member {
     (group.path.clone(), Json::Short(members))
 }
 
-/// An object's kind and what differs from the defaults of the kind.
+/// An object's kind, and the members that differ from the kind's defaults.
 fn object(kind: &ObjectKind) -> Vec<Member> {
     let mut members = vec![member("kind", text(kind.name()))];
     match *kind {
@@ -118,7 +118,7 @@ fn expectation(expectation: &Expectation) -> Json {
     Json::Short(members)
 }
 
-/// A duration where the measure is one and the value fits, else a decimal number.
+/// A duration if the measure is one and the value fits; otherwise a decimal number.
 fn value(measure: &str, millionths: i128) -> Json {
     let is_time = measure.split(['_', '.']).any(|word| word == "ns");
     let ns = u64::try_from(millionths / MILLION).ok().filter(|ns| *ns <= DURATION_NS_MAX);
