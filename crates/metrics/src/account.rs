@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the time of one task went.
+//! How a task spent its time.
 //!
-//! Each stay in a state ([`crate::life`]) is booked once, when it ends: on a CPU (cpu_time),
-//! runnable (run_delay), asleep (sleep), waiting for a device (blocked_io). Hence turnaround =
-//! cpu_time + run_delay + sleep + blocked_io, exactly. A stay that the events contradict (some were
-//! lost) is booked as `unaccounted`, so that the sum still holds and the hole is seen.
+//! Each stay in a state ([`crate::life`]) is added once, when it ends: to cpu_time (on a CPU),
+//! run_delay (runnable), sleep, or blocked_io (waiting for a device). So turnaround = cpu_time +
+//! run_delay + sleep + blocked_io, exactly. A stay that contradicts the events (some were lost) is
+//! added to `unaccounted`, so that the sum still holds and the gap is visible.
 
 use crate::life::{Life, Past, State, Step};
 use crate::migrations::Migrations;
@@ -14,11 +14,11 @@ use crate::switches::SwitchCounts;
 use crate::wakeup_latency::WakeupLatency;
 use schedlab_model::{CpuId, Nanos, SwitchOut};
 
-/// Account of one task.
+/// The account of one task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Account {
     pub life: Life,
-    /// How many losses had been reported when the task was last seen.
+    /// Number of reported losses when the last event of the task arrived.
     pub epoch: u32,
     pub sleep_ns: Nanos,
     pub blocked_io_ns: Nanos,
@@ -33,20 +33,20 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// An account of a task announced after `epoch` losses, in a recording that began with its
-    /// tasks or, `is_attached`, in the midst of things.
+    /// The account of a task that was announced after `epoch` losses. `is_attached`: the recording
+    /// began on a running system, not with its tasks.
     pub fn new(epoch: u32, is_attached: bool) -> Self {
         Self { epoch, life: Life::new(is_attached), ..Self::default() }
     }
 
-    /// Another task was found where this one ran: when it left is not known.
+    /// Another task was found on its CPU, so the time when it left is unknown.
     pub fn vanish(&mut self, now: Nanos, cpu: CpuId) {
         if let Some(past) = self.life.vanish(now, cpu) {
             self.book(past);
         }
     }
 
-    /// Books a stay that has ended.
+    /// Adds a stay that has ended.
     #[inline]
     fn book(&mut self, past: Past) {
         if !past.is_known {
@@ -66,7 +66,7 @@ impl Account {
         }
     }
 
-    /// Books what a step ended. False: the event did not fit.
+    /// Adds the stay that a step ended. Returns false if the event contradicts the state.
     #[inline]
     fn step(&mut self, step: Step) -> bool {
         if let Some(past) = step.past {
@@ -75,14 +75,14 @@ impl Account {
         step.fits
     }
 
-    /// Released by a fork. False: it had been released before.
+    /// The task is released by a fork. Returns false if it had been released before.
     pub fn fork(&mut self, now: Nanos) -> bool {
         let step = self.life.fork(now);
         self.step(step)
     }
 
-    /// Woken; the first wake-up of a task that was not forked is its release.
-    /// False: no task in this state can be woken.
+    /// The task is woken. The first wake-up of a task that was not forked is its release. Returns
+    /// false if a task in this state cannot be woken.
     #[inline]
     pub fn wakeup(&mut self, now: Nanos) -> bool {
         let step = self.life.wakeup(now);
@@ -96,7 +96,7 @@ impl Account {
         self.step(step)
     }
 
-    /// Begins to run. False: it was not runnable.
+    /// The task begins to run. Returns false if it was not runnable.
     #[inline]
     pub fn switch_in(&mut self, now: Nanos, cpu: CpuId) -> bool {
         self.first_run_ns.get_or_insert(now);
@@ -104,7 +104,7 @@ impl Account {
         self.step(step)
     }
 
-    /// Stops running. False: it did not run on this CPU.
+    /// The task stops running. Returns false if it did not run on this CPU.
     #[inline]
     pub fn switch_out(&mut self, now: Nanos, cpu: CpuId, out: SwitchOut) -> bool {
         self.switches.count(out);
@@ -112,7 +112,7 @@ impl Account {
         self.step(step)
     }
 
-    /// The run is over: closes the open stay.
+    /// The run ends: adds the open stay.
     pub fn close(&mut self, end_ns: Nanos) {
         let has_exited = self.life.has_exited();
         let Some(past) = self.life.close(end_ns) else { return };
@@ -123,8 +123,8 @@ impl Account {
         }
     }
 
-    /// Asserts what holds between the parts of a closed account of `task`; `life_ns` is the time
-    /// from its release to its end, where no event contradicts another.
+    /// Asserts that the parts of the closed account of `task` add up. `life_ns` is the time from
+    /// its release to its end; `None` if events contradict each other.
     pub fn assert_sums(&self, task: usize, life_ns: Option<Nanos>) {
         let (cpu, delay) = (self.slices.cpu_time_ns, self.run_delay.total_ns);
         if let Some(life_ns) = life_ns {
@@ -141,7 +141,7 @@ impl Account {
         assert!(latency <= waits, "task {task} waited {latency} of {waits} ns after wake-ups");
     }
 
-    /// When it first ran; `None` if it never did, or before the recording began.
+    /// When the task first ran; `None` if it never did, or did before the recording began.
     pub fn first_run_ns(&self) -> Option<Nanos> {
         self.first_run_ns.filter(|_| !self.life.is_release_unseen)
     }

@@ -13,7 +13,7 @@ pub(crate) const END: OfRun<u64> = Measure {
     value: |of| of.end_ns,
 };
 
-/// Jobs.
+/// Number of jobs.
 pub(crate) const TASKS: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "tasks that were released",
@@ -22,7 +22,7 @@ pub(crate) const TASKS: OfRun<u64> = Measure {
     value: |of| of.jobs.len() as u64,
 };
 
-/// Tasks that only start others.
+/// Number of tasks that only start others.
 pub(crate) const LAUNCHERS: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "tasks with `is_launcher`",
@@ -31,7 +31,7 @@ pub(crate) const LAUNCHERS: OfRun<u64> = Measure {
     value: |of| (of.tasks.len() - of.jobs.len()) as u64,
 };
 
-/// Jobs that are done.
+/// Number of jobs that have exited.
 pub(crate) const EXITED: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "tasks that exited",
@@ -40,7 +40,7 @@ pub(crate) const EXITED: OfRun<u64> = Measure {
     value: exited,
 };
 
-/// How many jobs have exited.
+/// Number of jobs that have exited.
 pub(crate) fn exited(of: &crate::facts::RunFacts<'_>) -> u64 {
     of.jobs.iter().filter(|task| task.exit_ns.is_some()).count() as u64
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Computes every measure from the event stream, as it passes.
+//! Computes every measure from the stream of events.
 //!
-//! Memory grows with the number of tasks and not with time. Idle is no task. Events that name a
-//! task which was never announced, or that contradict what came before, are counted and never
-//! fatal: a recording may have holes. Lost events mark every task that was alive then
-//! (`is_uncertain`). A loss of 0 events says that the recording begins in the midst of things:
-//! tasks that are not forked in it lived before (`is_release_unseen`).
+//! Memory grows with the number of tasks, not with time. The idle task does not count as a task.
+//! Events that name a task that was never announced, or that contradict earlier events, are counted
+//! and are not errors, because a recording may have gaps. Lost events mark every task that was
+//! alive then (`is_uncertain`). A loss of 0 events means that the recording began on a running
+//! system: tasks that are not forked in it lived before (`is_release_unseen`).
 
 use crate::account::Account;
 use crate::facts::{TaskFacts, TraceFacts};
@@ -14,40 +14,40 @@ use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
 
-/// The measuring sink.
+/// A sink that computes the measures.
 #[derive(Clone, Debug, Default)]
 pub struct Collector {
     nr_cpus: u32,
     infos: Vec<TaskInfo>,
     accounts: Vec<Account>,
-    /// What was seen to come to each CPU last.
+    /// The task that was last switched to on each CPU.
     running: Vec<Option<TaskId>>,
-    /// Whether the recording began in the midst of things.
+    /// Whether the recording began on a running system.
     is_attached: bool,
-    /// How often a loss was reported.
+    /// Number of reported losses.
     epoch: u32,
     nr_lost_events: u64,
     nr_inconsistent_events: u64,
     nr_switches: u64,
     last_ns: Nanos,
-    /// When a phase began last.
+    /// When the last phase began.
     last_phase_at: Option<Nanos>,
     end_ns: Option<Nanos>,
 }
 
 impl Collector {
-    /// A collector for a machine (or a part of one) with `nr_cpus` CPUs: the capacity of
+    /// A collector for a machine (or a part of one) with `nr_cpus` CPUs. They are the capacity in
     /// `utilisation`.
     pub fn new(nr_cpus: u32) -> Self {
         Self { nr_cpus, ..Self::default() }
     }
 
-    /// Sets the number of CPUs, where it is known only after the events.
+    /// Sets the number of CPUs, if it becomes known only after the events.
     pub fn set_cpus(&mut self, nr_cpus: u32) {
         self.nr_cpus = nr_cpus;
     }
 
-    /// The recording begins in the midst of things.
+    /// The recording begins on a running system.
     #[cold]
     fn attach(&mut self) {
         if !std::mem::replace(&mut self.is_attached, true) {
@@ -55,8 +55,8 @@ impl Collector {
         }
     }
 
-    /// Notes that `next` runs on `cpu`. Where another task than `prev` was thought to run, a switch
-    /// is missing: when that task left is not known.
+    /// Notes that `next` runs on `cpu`. If the task that ran there is not `prev`, a switch is
+    /// missing, and it is unknown when that task left.
     #[inline]
     fn note_running(&mut self, event: &Event, prev: Option<TaskId>, next: Option<TaskId>) {
         let slot = event.cpu.index();
@@ -72,7 +72,7 @@ impl Collector {
         }
     }
 
-    /// The account of a task, marked if events were lost since it was last seen.
+    /// Returns the account of a task, marked if events were lost since its last event.
     #[inline]
     fn account(&mut self, task: TaskId) -> Option<&mut Account> {
         let epoch = self.epoch;
@@ -92,20 +92,20 @@ impl Collector {
         }
     }
 
-    /// Applies `step` to the account of `task`; it tells whether the event fitted.
+    /// Applies `step` to the account of `task`. It returns whether the event fits.
     #[inline]
     fn apply(&mut self, task: TaskId, step: impl FnOnce(&mut Account) -> bool) {
         let fits = self.account(task).is_none_or(step);
         self.nr_inconsistent_events += u64::from(!fits);
     }
 
-    /// The measures. Without a call of `end`, the run ends with its last event.
+    /// Returns the measures. If `end` was not called, the run ends with its last event.
     pub fn finish(self) -> RunMeasures {
         self.finish_without(|_| false)
     }
 
-    /// The measures where some tasks are launchers: they only fork others and wait for them, and
-    /// the totals about jobs leave them out.
+    /// Returns the measures of a run in which some tasks are launchers: they only fork other tasks
+    /// and wait for them. Totals about jobs leave them out.
     pub fn finish_without(mut self, is_launcher: impl Fn(&TaskMeasures) -> bool) -> RunMeasures {
         let end_ns = self.end_ns.unwrap_or(self.last_ns).max(self.last_ns);
         let mut tasks = Vec::with_capacity(self.accounts.len());

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU share: which part of the CPU time that the run's tasks got went to one task.
+//! CPU share: a task's part of the CPU time that all tasks of the run got.
 //!
-//! The shares of a run sum to 1. A lone task that sleeps half the time has share 1.
+//! The shares of a run add up to 1. A lone task that sleeps half the time has a share of 1.
 
 use crate::facts::OfTask;
 use crate::measure::{Measure, Unit};
 use schedlab_model::Nanos;
 
-/// [`crate::totals::summarise`] fills it in: it needs every task.
+/// [`crate::totals::summarise`] sets it, because it needs every task.
 pub(crate) const OF_TASK: OfTask<Option<f64>> = Measure {
     unit: Unit::Ratio("0 to 1"),
     formula: "`cpu_time_ns` / sum over all tasks",
@@ -17,7 +17,7 @@ pub(crate) const OF_TASK: OfTask<Option<f64>> = Measure {
     value: |_| None,
 };
 
-/// Share of one task; `None` if no task had CPU time.
+/// Share of one task, 0 to 1; `None` if no task had CPU time.
 pub fn cpu_share(cpu_time_ns: Nanos, all_ns: Nanos) -> Option<f64> {
     (all_ns > 0).then(|| cpu_time_ns as f64 / all_ns as f64)
 }

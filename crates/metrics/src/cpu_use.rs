@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each CPU did: busy, idle, or not known.
+//! What each CPU did: busy, idle, or unknown.
 //!
-//! Formula: from one switch on a CPU to the next it is busy, if the first brought a task, or idle.
-//! Unknown is the time before the first switch, the time after events were lost on that CPU until
-//! its next switch, and the time before a switch whose `prev` is not what was seen to come. The
-//! three add up to the length of the trace. Unit: ns.
-//! Source: sched_switch (include/trace/events/sched.h); `perf sched map` draws the same.
-//! Not: the load of the machine where only some tasks are traced: idle is then "no task of the
-//! run".
+//! Formula: from one switch on a CPU to the next it is busy, if the first was to a task, or else
+//! idle. Three times are unknown: before the first switch; from lost events on that CPU until its
+//! next switch; and before a switch whose `prev` is not the task last switched to. Busy, idle and
+//! unknown add up to the length of the trace. Unit: ns. Source: sched_switch
+//! (include/trace/events/sched.h); `perf sched map` draws the same. This is not the load of the
+//! machine if only some tasks are traced: idle then means "no task of the run".
 
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::TaskInfo;
@@ -20,35 +19,35 @@ use serde::{Deserialize, Serialize};
 pub struct CpuMeasures {
     /// Number of the CPU.
     pub cpu: u32,
-    /// Time it ran a task.
+    /// Time during which it ran a task (ns).
     pub busy_ns: u64,
-    /// Time it ran none.
+    /// Time during which it ran no task (ns).
     pub idle_ns: u64,
-    /// Time of which no event tells what it did.
+    /// Time for which no event tells what it did (ns).
     pub unknown_ns: u64,
     /// Switches to or from a task.
     pub nr_switches: u64,
-    /// Tasks put on it by a wake-up.
+    /// Tasks placed on it by a wake-up.
     pub nr_wakeups: u64,
-    /// New tasks put on it.
+    /// New tasks placed on it.
     pub nr_forks: u64,
-    /// Tasks moved to it from another CPU.
+    /// Tasks that migrated to it from another CPU.
     pub nr_migrations_in: u64,
-    /// Switches that are missing, at least.
+    /// Lower bound of the number of missing switches.
     pub nr_missing_switches: u64,
-    /// Events lost on it, as far as the recorder counted them.
+    /// Events lost on it, as counted by the recorder.
     pub nr_lost_events: u64,
 }
 
-/// What a CPU is doing, and since when.
+/// What a CPU does now, and since when.
 #[derive(Clone, Copy, Debug, Default)]
 struct Now {
-    /// `None`: not known.
+    /// `None`: unknown.
     runs: Option<Option<TaskId>>,
     since_ns: Nanos,
 }
 
-/// The sink.
+/// A sink that measures CPUs.
 #[derive(Clone, Debug, Default)]
 pub struct CpuUse {
     cpus: Vec<(CpuMeasures, Now)>,
@@ -56,8 +55,8 @@ pub struct CpuUse {
 }
 
 impl CpuUse {
-    /// The measures of CPUs 0 to `nr_cpus` - 1, and of every other that had an event. Call after
-    /// `end`.
+    /// Returns the measures of CPUs 0 to `nr_cpus` - 1, and of every other CPU that had an event.
+    /// Call it after `end`.
     pub fn finish(mut self, nr_cpus: u32) -> Vec<CpuMeasures> {
         let wanted = (nr_cpus as usize).clamp(self.cpus.len(), NR_CPUS_MAX);
         self.cpus.resize(wanted, Default::default());
@@ -78,7 +77,7 @@ impl CpuUse {
     }
 }
 
-/// Books the interval that ends at `time_ns`.
+/// Adds the interval that ends at `time_ns`.
 fn book(cpu: &mut CpuMeasures, now: &mut Now, time_ns: Nanos) {
     let interval = time_ns.saturating_sub(now.since_ns);
     match now.runs {

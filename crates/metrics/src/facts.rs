@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What measures are computed from: the account of a task, and the tasks of a run.
+//! The data from which measures are computed: the account of a task, and the tasks of a run.
 
 use crate::account::Account;
 use crate::makespan::Window;
@@ -26,26 +26,26 @@ pub(crate) struct TaskFacts<'a> {
 pub(crate) struct RunFacts<'a> {
     /// Every task that was released.
     pub tasks: &'a [TaskMeasures],
-    /// Those that are no launchers; all of them if no other task ran.
+    /// The tasks that are not launchers; all tasks if only launchers ran.
     pub jobs: Vec<&'a TaskMeasures>,
     pub nr_cpus: u32,
     pub end_ns: Nanos,
-    /// `None`: the lane had no trace.
+    /// Data from the trace; `None` if the lane had no trace.
     pub trace: Option<TraceFacts<'a>>,
 }
 
-/// What only a trace tells of a run.
+/// Data of a run that only a trace has.
 pub(crate) struct TraceFacts<'a> {
     pub accounts: &'a [Account],
     pub nr_switches: u64,
     pub nr_lost_events: u64,
     pub nr_inconsistent_events: u64,
-    /// When a phase began last.
+    /// When the last phase began.
     pub last_phase_at: Option<Nanos>,
 }
 
 impl<'a> RunFacts<'a> {
-    /// The facts of a run of these tasks on `nr_cpus` CPUs.
+    /// The data of a run of these tasks on `nr_cpus` CPUs.
     pub fn new(
         tasks: &'a [TaskMeasures],
         nr_cpus: u32,
@@ -69,17 +69,17 @@ impl<'a> RunFacts<'a> {
         Window::of(self.tasks.iter(), self.end_ns)
     }
 
-    /// Sum over all tasks.
+    /// Sum over all tasks, launchers included.
     pub fn sum(&self, value: fn(&TaskMeasures) -> u64) -> u64 {
         self.tasks.iter().map(value).sum()
     }
 
-    /// How many tasks there are of a kind.
+    /// Number of tasks for which `is` is true.
     pub fn count(&self, is: fn(&TaskMeasures) -> bool) -> u64 {
         self.tasks.iter().filter(|task| is(task)).count() as u64
     }
 
-    /// Distribution of one value a job; jobs without it are left out.
+    /// Distribution of one value per job. Jobs without the value are left out.
     pub fn over_jobs(&self, value: fn(&TaskMeasures) -> Option<u64>) -> Distribution {
         self.jobs.iter().copied().filter_map(value).collect::<Samples>().distribution()
     }

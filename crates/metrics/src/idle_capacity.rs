@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Idle capacity: CPU time that the machine had and the tasks of the run did not use.
 //!
-//! It is no waiting: with more runnable tasks than CPUs it goes to 0 while run_delay_ns grows. It
-//! is below 0 only by what tasks used before the first release and launchers after the last exit.
+//! It is not waiting time: with more runnable tasks than CPUs it approaches 0 while run_delay_ns
+//! grows. It is negative only if tasks ran before the first release, or launchers after the last
+//! exit.
 
 use crate::facts::OfRun;
 use crate::measure::{Measure, Unit};
 use crate::{makespan, slice};
 use schedlab_model::Nanos;
 
-/// [`crate::totals::settle`] computes it again where a lane changes what it is made of.
+/// [`crate::totals::settle`] recomputes it if a lane changes the totals from which it is computed.
 pub(crate) const OF_RUN: OfRun<Option<i64>> = Measure {
     unit: Unit::Ns,
     formula: "makespan x CPUs - `cpu_time_ns`",
@@ -19,7 +20,7 @@ pub(crate) const OF_RUN: OfRun<Option<i64>> = Measure {
     value: |of| idle_capacity_ns(makespan::of_run(of), of.nr_cpus, slice::cpu_time_ns(of)),
 };
 
-/// Unused CPU time of `nr_cpus` CPUs over the makespan.
+/// Unused CPU time (ns) of `nr_cpus` CPUs during the makespan.
 pub fn idle_capacity_ns(
     makespan_ns: Option<Nanos>,
     nr_cpus: u32,

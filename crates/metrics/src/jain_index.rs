@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jain's fairness index of the tasks' CPU time.
 //!
-//! It is not weighted. With unequal nice values, equal shares are not what the scheduler is asked
-//! for; compare each task's cpu_share with its weight instead. Over a run that all tasks finish it
-//! only says how equal the demands were; it measures fairness in runs of fixed length.
+//! It is not weighted. With unequal nice values the scheduler should not give equal shares; compare
+//! each task's cpu_share with its weight instead. If all tasks finish, it only shows how equal
+//! their work was. It measures fairness in runs of fixed length.
 
 use crate::facts::OfRun;
 use crate::measure::{Measure, Unit};
 
-/// Of the jobs.
+/// Over the jobs.
 pub(crate) const OF_RUN: OfRun<Option<f64>> = Measure {
     unit: Unit::Ratio("1/n to 1"),
     formula: "(sum x)^2 / (n sum x^2), x = `cpu_time_ns`",
@@ -18,7 +18,7 @@ pub(crate) const OF_RUN: OfRun<Option<f64>> = Measure {
     value: |of| jain_index(of.jobs.iter().map(|task| task.cpu_time_ns)),
 };
 
-/// Jain's index of these amounts; `None` if all are 0.
+/// Jain's index of these amounts, 1/n to 1; `None` if all are 0.
 pub fn jain_index(amounts: impl Iterator<Item = u64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0u64, 0.0f64, 0.0f64);
     for amount in amounts {

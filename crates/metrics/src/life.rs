@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The states that a task goes through, as its events tell them.
+//! Derives the states of a task from its events.
 //!
-//! From its release to its exit a task is at every moment in exactly one state, and each stay in a
-//! state is handed out once, when it ends: whoever books the stays gets sums that add up to the
-//! life. A stay that the events contradict (some were lost) is handed out as not known, so that
-//! the sum still holds and the hole is seen.
+//! From its release to its exit a task is always in exactly one state. Each stay in a state is
+//! returned once, when it ends, so the caller's sums add up to the task's life. A stay that
+//! contradicts the events (some were lost) is returned as unknown, so that the sum still holds and
+//! the gap is visible.
 
 use schedlab_model::{CpuId, Nanos, SwitchOut};
 
 /// What a task is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum State {
-    /// Known by name only.
+    /// Announced, but not released.
     #[default]
     Unreleased,
-    /// Alive, but events are missing: not known until the next one.
+    /// Alive, but events are missing: unknown until the next event.
     Unknown,
     Queued,
     Running(CpuId),
@@ -33,34 +33,34 @@ impl State {
 /// A stay in a state that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Past {
-    /// The state; of a stay that is not known the one that was thought of.
+    /// The state; for an unknown stay the state that was assumed.
     pub state: State,
-    /// Its length; 0 before the release and after the death.
+    /// Its length (ns); 0 before the release and after the exit.
     pub ns: Nanos,
-    /// Whether the events bear it out.
+    /// Whether the events confirm it.
     pub is_known: bool,
 }
 
-/// What an event did to a task.
+/// The effect of an event on a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
-    /// The stay that it ended; none: the state goes on.
+    /// The stay that it ended; `None`: the state continues.
     pub past: Option<Past>,
-    /// Whether it fits what came before.
+    /// Whether the event fits the task's state.
     pub fits: bool,
 }
 
-/// One task from release to exit.
+/// The life of one task from release to exit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Life {
     pub state: State,
-    /// When the state began.
+    /// When the present state began.
     pub since_ns: Nanos,
     /// Whether a figure may be wrong because events were lost.
     pub is_uncertain: bool,
-    /// Whether the recording began in the midst of things, so that a task may have lived before.
+    /// Whether the recording began on a running system, so that the task may have lived before.
     is_attached: bool,
-    /// Whether it did: its release was not seen.
+    /// Whether the task lived before the recording, so that its release was not seen.
     pub is_release_unseen: bool,
     pub release_ns: Nanos,
     exit_event_ns: Option<Nanos>,
@@ -68,13 +68,13 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// A task announced in a recording that began with its tasks or, `is_attached`, in the midst
-    /// of things.
+    /// A task that was announced. `is_attached`: the recording began on a running system, not with
+    /// its tasks.
     pub fn new(is_attached: bool) -> Self {
         Self { is_attached, ..Self::default() }
     }
 
-    /// The recording turns out to begin in the midst of things.
+    /// The recording turns out to have begun on a running system.
     pub fn attach(&mut self) {
         self.is_attached |= self.state == State::Unreleased;
     }
@@ -87,8 +87,8 @@ impl Life {
         self.state == State::Dead
     }
 
-    /// The first event of a task that was not forked. True: the recording is attached, so the task
-    /// lived before it and nothing is wrong.
+    /// The first event of a task that was not forked. Returns true if the recording began on a
+    /// running system: the task lived before it, and nothing is wrong.
     fn first_seen(&mut self, now: Nanos) -> bool {
         self.release_ns = now;
         self.is_release_unseen = self.is_attached;
@@ -108,13 +108,14 @@ impl Life {
         past
     }
 
-    /// The same, where the events do not fit together.
+    /// Ends the present stay as unknown and begins another, because the events contradict each
+    /// other.
     fn contradict(&mut self, state: State, now: Nanos) -> Past {
         self.is_uncertain = true;
         Past { is_known: false, ..self.enter(state, now) }
     }
 
-    /// Released by a fork. It does not fit if it had been released before.
+    /// The task is released by a fork. The event does not fit if it had been released before.
     pub fn fork(&mut self, now: Nanos) -> Step {
         if self.state != State::Unreleased {
             self.is_uncertain = true;
@@ -124,8 +125,8 @@ impl Life {
         Step { past: Some(self.enter(State::Queued, now)), fits: true }
     }
 
-    /// Woken; the first wake-up of a task that was not forked is its release. A dead one cannot be
-    /// woken.
+    /// The task is woken. The first wake-up of a task that was not forked is its release. A task
+    /// that exited cannot be woken.
     #[inline]
     pub fn wakeup(&mut self, now: Nanos) -> Step {
         let past = match self.state {
@@ -141,7 +142,7 @@ impl Life {
         Step { past, fits: self.state != State::Dead }
     }
 
-    /// Begins to run. It fits if it was runnable.
+    /// The task begins to run. The event fits if it was runnable.
     #[inline]
     pub fn switch_in(&mut self, now: Nanos, cpu: CpuId) -> Step {
         let to = State::Running(cpu);
@@ -157,7 +158,7 @@ impl Life {
         }
     }
 
-    /// Stops running. It fits if it ran on this CPU.
+    /// The task stops running. The event fits if it ran on this CPU.
     #[inline]
     pub fn switch_out(&mut self, now: Nanos, cpu: CpuId, out: SwitchOut) -> Step {
         let to = match out {
@@ -186,12 +187,12 @@ impl Life {
         Step { past: Some(self.enter(to, now)), fits }
     }
 
-    /// Another task was found where this one ran: when it left is not known.
+    /// Another task was found on its CPU, so the time when it left is unknown.
     pub fn vanish(&mut self, now: Nanos, cpu: CpuId) -> Option<Past> {
         (self.state == State::Running(cpu)).then(|| self.contradict(State::Unknown, now))
     }
 
-    /// The exit event: the task still holds its CPU until it is switched out as dead.
+    /// The exit event: the task still has its CPU until it is switched out as dead.
     pub fn exit(&mut self, now: Nanos) {
         self.exit_event_ns = Some(now);
     }
@@ -201,7 +202,7 @@ impl Life {
         self.exit_event_ns.is_some()
     }
 
-    /// The run is over: the stay that its end cuts off.
+    /// The run ends. Returns the stay that is cut off.
     pub fn close(&mut self, end_ns: Nanos) -> Option<Past> {
         if matches!(self.state, State::Dead | State::Unreleased) {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is missing in a trace, and whose figures may be wrong for it.
+//! What is missing in a trace, and which tasks' figures may be wrong because of it.
 
 use crate::facts::{OfRun, OfTask};
 use crate::measure::{Measure, Unit};
@@ -22,7 +22,7 @@ pub(crate) const LOST: OfRun<u64> = Measure {
     value: |of| of.trace.as_ref().map_or(0, |trace| trace.nr_lost_events),
 };
 
-/// Events that cannot have happened so.
+/// Events that contradict earlier ones.
 pub(crate) const INCONSISTENT: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "events that contradict those before",

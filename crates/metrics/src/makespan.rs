@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Makespan: from the first release to the last exit.
 //!
-//! It is not the turnaround of the last task, which starts at that task's own release. An idle
-//! lead-in of a recording does not count.
+//! It is not the turnaround of the last task, which starts at that task's own release. Idle time at
+//! the start of a recording does not count.
 
 use crate::TaskMeasures;
 use crate::facts::{OfRun, RunFacts};
 use crate::measure::{Measure, Unit};
 use schedlab_model::Nanos;
 
-/// Of the jobs.
+/// Over the jobs.
 pub(crate) const OF_RUN: OfRun<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "last exit - first release",
@@ -18,7 +18,7 @@ pub(crate) const OF_RUN: OfRun<Option<u64>> = Measure {
     value: of_run,
 };
 
-/// From the last begin of a phase.
+/// From the start of the last phase.
 pub(crate) const LAST_PHASE: OfRun<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "last exit - last begin of a phase",
@@ -33,7 +33,8 @@ pub(crate) fn of_run(of: &RunFacts<'_>) -> Option<Nanos> {
     of.window().and_then(|window| window.makespan_ns())
 }
 
-/// Window of a run: first release, and last exit or, while a task is alive, the end of the run.
+/// Window of a run: from the first release to the last exit, or to the end of the run while a task
+/// is alive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     /// First release.
@@ -63,7 +64,7 @@ impl Window {
         self.stop_ns.saturating_sub(self.start_ns)
     }
 
-    /// What is left of the makespan at `at`: `last_phase_ns` of the last begin of a phase.
+    /// The part of the makespan after `at`. For the start of the last phase it is `last_phase_ns`.
     pub fn rest_ns(&self, at: Nanos) -> Option<Nanos> {
         self.is_complete.then_some(self.stop_ns.saturating_sub(at))
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a measure declares, and the list that makes a set of measures of such declarations.
+//! The declaration of a measure, and a macro that makes a set of measures from a list of
+//! declarations.
 //!
-//! Each measure is declared once, beside the code that computes it: unit, formula, notes, source.
-//! [`measures!`] takes a list of fields with their declarations and makes the struct that goes out
-//! as JSON, the function that fills it and [`Measures::LIST`]. Names in TOML files, tables, the
-//! JSON schema and docs/reference/measures.md all come from that list.
+//! Each measure is declared once, next to the code that computes it: unit, formula, notes, source.
+//! [`measures!`] takes a list of fields with their declarations. It makes the struct that is
+//! printed as JSON, the function that computes it, and [`Measures::LIST`]. Names in TOML files,
+//! tables, the JSON schema and docs/reference/measures.md come from that list.
 
 use crate::Distribution;
 
@@ -17,19 +18,19 @@ pub enum Unit {
     Count,
     /// Per second.
     PerSecond,
-    /// A part of one, or an index: no unit, but this range.
+    /// A ratio or an index without a unit, in this range.
     Ratio(&'static str),
     /// True or false.
     Flag,
-    /// A name or a number that counts nothing.
+    /// A name, or a number that is not a count.
     Label,
     /// A [`Distribution`] of nanoseconds.
     Distribution,
 }
 
 impl Unit {
-    /// Unit of a figure that a program prints, by the last part of the name that the study gives
-    /// it: `pass_ns`, `frames_per_s`, `nr_frames`. The names of measures keep the same rule.
+    /// Unit of a figure that a program prints, from the last part of the figure's name: `pass_ns`,
+    /// `frames_per_s`, `nr_frames`. Names of measures follow the same rule.
     pub fn of_name(name: &str) -> Self {
         if name.split('_').any(|word| word == "ns") {
             Self::Ns
@@ -64,12 +65,12 @@ impl Unit {
     }
 }
 
-/// A value of a measure; whole numbers are exact.
+/// A value of a measure. Whole numbers are exact.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Number {
     /// A whole number.
     Whole(i128),
-    /// Any other.
+    /// Any other number.
     Real(f64),
 }
 
@@ -82,7 +83,7 @@ impl Number {
         }
     }
 
-    /// In millionths, rounded: 0.7399999996 is 0.74.
+    /// The value in millionths, rounded: 0.7399999996 is 0.74.
     pub fn millionths(self) -> i128 {
         match self {
             Self::Whole(whole) => whole * 1_000_000,
@@ -91,10 +92,10 @@ impl Number {
     }
 }
 
-/// What a field of a set of measures holds.
+/// The value of a field in a set of measures.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reading {
-    /// A number; `None`: the run, or the task, has none.
+    /// A number; `None`: the run or the task has none.
     Number(Option<Number>),
     /// Several numbers.
     Distribution(Distribution),
@@ -102,7 +103,7 @@ pub enum Reading {
     Word,
 }
 
-/// A type of fields of a set of measures.
+/// A type that a field in a set of measures may have.
 pub(crate) trait Field {
     fn reading(&self) -> Reading;
 }
@@ -130,7 +131,7 @@ fields! {
     bool => |_value| Reading::Word;
 }
 
-/// The declaration of a measure, without its name: that is the field's in the list.
+/// The declaration of a measure without its name, which is the name of the field.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure<V> {
     /// Unit.
@@ -139,18 +140,19 @@ pub struct Measure<V> {
     pub formula: &'static str,
     /// When it is absent, and what it is not.
     pub notes: &'static str,
-    /// Where the definition is from: a book, a paper, a file of the kernel.
+    /// Origin of the definition: a book, a paper, a file of the kernel.
     pub source: &'static str,
-    /// What computes it; `()` where the lane knows it.
+    /// The function that computes it; `()` if the lane sets it.
     pub value: V,
 }
 
-/// A measure in a list.
+/// A measure in a list, with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Declared<S> {
-    /// Name, in JSON and in every file; of a distribution the begin of its parts' names.
+    /// Name, in JSON and in every file. For a distribution it is the first part of its numbers'
+    /// names.
     pub name: &'static str,
-    /// What it is, in a sentence; each line begins with a blank.
+    /// Meaning, in a sentence. Each line begins with a blank.
     pub meaning: &'static str,
     /// Unit.
     pub unit: Unit,
@@ -158,19 +160,20 @@ pub struct Declared<S> {
     pub formula: &'static str,
     /// When it is absent, and what it is not.
     pub notes: &'static str,
-    /// Where the definition is from.
+    /// Origin of the definition.
     pub source: &'static str,
-    /// Reads it from its set.
+    /// Reads it from a set of measures.
     pub read: fn(&S) -> Reading,
 }
 
-/// A set of measures that are read by name.
+/// A set of measures that can be read by name.
 pub trait Measures: Default + 'static {
     /// Every measure, in the order of the JSON.
     const LIST: &'static [Declared<Self>];
 
-    /// Every number with its name and unit: those of a distribution have its name before their own,
-    /// as in `wait_ns_p99`. A name that the set has itself is not that of a part, too.
+    /// Every number with its name and unit. Numbers of a distribution are called after it, as in
+    /// `wait_ns_p99`. If a measure of the set has such a name itself, the number of the
+    /// distribution is left out.
     fn numbers(&self) -> Vec<(String, Unit, Option<Number>)> {
         let mut numbers = Vec::new();
         for measure in Self::LIST {
@@ -192,7 +195,7 @@ pub trait Measures: Default + 'static {
         numbers
     }
 
-    /// The number of that name. The outer `None`: the set has no such measure.
+    /// The number with this name. The outer `None`: the set has no such measure.
     fn number(&self, name: &str) -> Option<Option<Number>> {
         for measure in Self::LIST {
             let Some(rest) = name.strip_prefix(measure.name) else { continue };
@@ -210,12 +213,12 @@ pub trait Measures: Default + 'static {
         None
     }
 
-    /// The names of all numbers.
+    /// Names of all numbers.
     fn names() -> Vec<String> {
         Self::default().numbers().into_iter().map(|(name, _, _)| name).collect()
     }
 
-    /// The unit of the measure of that name; `None`: the set has no such measure.
+    /// The unit of the measure with this name; `None`: the set has no such measure.
     fn unit(name: &str) -> Option<Unit> {
         Self::LIST.iter().find_map(|measure| {
             let rest = name.strip_prefix(measure.name)?;
@@ -228,8 +231,8 @@ pub trait Measures: Default + 'static {
     }
 }
 
-/// Makes a set of measures: `field: type = declaration`, with the meaning as doc comment. With
-/// `of FACTS` the declarations compute the set from those facts.
+/// Makes a set of measures from `field: type = declaration`. The doc comment is the meaning. With
+/// `of FACTS` the declarations compute the set from these facts.
 macro_rules! measures {
     ($(#[$head:meta])* $set:ident of $facts:ty {
         $($(#[doc = $meaning:literal])+ $field:ident: $type:ty = $measure:expr,)*
@@ -239,7 +242,7 @@ macro_rules! measures {
         }
 
         impl $set {
-            /// Computes every measure.
+            /// Computes every measure of the set.
             pub(crate) fn of(facts: &$facts) -> Self {
                 Self { $($field: ($measure.value)(facts),)* }
             }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Migrations: moves of a task from one CPU to another.
+//! Migrations of a task from one CPU to another.
 //!
-//! A move at a wake-up counts. A task may be moved twice between two runs: this is not the number
-//! of runs on another CPU than the last.
+//! A migration at a wake-up counts. A task may migrate twice between two slices, so this is not the
+//! number of slices on another CPU than the last.
 
 use crate::facts::{OfRun, OfTask};
 use crate::measure::{Measure, Unit};
@@ -25,15 +25,15 @@ pub(crate) const OF_RUN: OfRun<Option<u64>> = Measure {
     value: |of| of.tasks.iter().map(|task| task.nr_migrations).sum(),
 };
 
-/// Moves of one task.
+/// Migrations of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Migrations(
-    /// How many.
+    /// Number of migrations.
     pub u64,
 );
 
 impl Migrations {
-    /// Counts one move.
+    /// Counts one migration.
     #[inline]
     pub fn count(&mut self) {
         self.0 += 1;

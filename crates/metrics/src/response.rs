@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Response time: from the release of a task until it first runs.
 //!
-//! In textbooks it is the time to the first answer; a scheduler's own part of it ends at the first
-//! instruction. It is neither turnaround nor wake-up latency, which is taken at every later
-//! wake-up.
+//! Textbooks mean the time until a program's first answer; the scheduler's part of that ends at the
+//! first instruction. Response time is neither turnaround nor wake-up latency, which is measured at
+//! every later wake-up.
 
 use crate::Distribution;
 use crate::facts::{OfRun, OfTask, RunFacts};
@@ -41,7 +41,7 @@ fn over_jobs(of: &RunFacts<'_>) -> Distribution {
     of.over_jobs(|task| task.response_ns)
 }
 
-/// Response time of a task released and first run at these times.
+/// Response time (ns) of a task with this release and this first run.
 pub fn response_ns(release_ns: Nanos, first_run_ns: Option<Nanos>) -> Option<Nanos> {
     first_run_ns.map(|first| first.saturating_sub(release_ns))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Run delay: time a task was runnable but not on a CPU.
+//! Run delay: time during which a task was runnable but not on a CPU.
 //!
-//! The single waits are kept too: their greatest is the longest a task was starved.
+//! The single waits are recorded too. The greatest is the longest time that a task was starved.
 
 use crate::Distribution;
 use crate::facts::{OfRun, OfTask};
@@ -64,14 +64,14 @@ pub struct RunDelay {
 }
 
 impl RunDelay {
-    /// A wait of this length has ended with a switch-in.
+    /// A wait of this length ended, because the task runs.
     #[inline]
     pub fn wait_ended(&mut self, wait_ns: Nanos) {
         self.total_ns += wait_ns;
         self.waits.record(wait_ns);
     }
 
-    /// The run ended during a wait: its length counts as delay, but it is no whole wait.
+    /// The run ended during a wait. Its length counts as delay, but it is not a complete wait.
     pub fn wait_cut_off(&mut self, wait_ns: Nanos) {
         self.total_ns += wait_ns;
     }

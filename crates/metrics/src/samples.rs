@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A set of durations in bounded memory, from which percentiles are read.
+//! A set of durations in bounded memory, with percentiles.
 //!
-//! The first [`EXACT_SAMPLES`] values are kept as they are. After that they move into a log-linear
-//! histogram: 512 equal buckets an octave, exact below 1,024 ns, and a value read back lies within
-//! 1/1024 (0.098 %) of the true one. Count, sum, least and greatest are always exact.
+//! The first [`EXACT_SAMPLES`] values are kept as they are. With more values the set becomes a
+//! log-linear histogram with 512 equal buckets per octave. It is exact below 1,024 ns; other values
+//! are within 1/1024 (0.098 %) of the true ones. Count, sum, least and greatest value are always
+//! exact.
 //!
-//! The layout is that of HdrHistogram (G. Tene, hdrhistogram.org) with one difference: octaves are
-//! allocated when a value falls into them. A trace has three sets a task, most of them small and
-//! each spread over a few octaves; an HdrHistogram of the same precision takes some 180 kB a set up
-//! front.
+//! The layout is that of HdrHistogram (G. Tene, hdrhistogram.org), except that an octave is
+//! allocated when its first value arrives. A trace has three sets per task, most of them small and
+//! each within a few octaves; an HdrHistogram of the same precision takes some 180 kB per set from
+//! the start.
 
 use crate::Distribution;
 
-/// How many values a set keeps exactly before it turns into a histogram.
+/// Number of values that a set keeps exactly before it becomes a histogram.
 pub const EXACT_SAMPLES: usize = 1024;
 
-/// Exact values kept by a merged set: it exists once a run, so it may be larger.
+/// Number of exact values in a merged set. There is one per run, so it may be larger.
 const EXACT_MERGED: usize = 1 << 16;
 
 const SUB_BITS: u32 = 9;
-/// Buckets an octave.
+/// Buckets per octave.
 pub(crate) const SUB_BUCKETS: usize = 1 << SUB_BITS;
 /// Octave 0 holds 0..512, octave k holds 2^(8+k) .. 2^(9+k).
 const OCTAVES: usize = 64 - SUB_BITS as usize + 1;
@@ -29,16 +30,16 @@ type Octave = [u64; SUB_BUCKETS];
 /// A set of durations (ns).
 #[derive(Clone, Debug)]
 pub struct Samples {
-    /// The latest values, not yet folded into the rest.
+    /// The latest values, not yet added to the histogram.
     recent: Vec<u64>,
-    /// Values kept before `recent` is folded.
+    /// Number of values kept before `recent` is added to the histogram.
     recent_limit: usize,
     folded: Totals,
     /// Empty while every value is in `recent`.
     octaves: Vec<Option<Box<Octave>>>,
 }
 
-/// What is exact of any number of values.
+/// Statistics that are exact for any number of values.
 #[derive(Clone, Copy, Debug)]
 struct Totals {
     count: u64,
@@ -86,7 +87,7 @@ pub(crate) fn bucket_of(value: u64) -> (usize, usize) {
     (shift as usize + 1, (value >> shift) as usize - SUB_BUCKETS)
 }
 
-/// The value that stands for a bucket: its middle.
+/// The value that represents a bucket: its middle.
 pub(crate) fn value_of(octave: usize, bucket: usize) -> u64 {
     if octave == 0 {
         return bucket as u64;
@@ -96,7 +97,7 @@ pub(crate) fn value_of(octave: usize, bucket: usize) -> u64 {
 }
 
 impl Samples {
-    /// An empty set for merging others into.
+    /// An empty set that others are merged into.
     pub fn merged() -> Self {
         Self { recent_limit: EXACT_MERGED, ..Self::default() }
     }
@@ -124,8 +125,8 @@ impl Samples {
         self.octaves.is_empty()
     }
 
-    /// Adds a value. Values are folded into the histogram in batches: one at a time, with many sets
-    /// in use, each would miss the cache.
+    /// Adds a value. Values go into the histogram in batches, because with many sets in use single
+    /// values would miss the cache.
     #[inline]
     pub fn record(&mut self, value: u64) {
         if self.recent.len() >= self.recent_limit {
@@ -173,7 +174,7 @@ impl Samples {
         assert_eq!(self.count(), both, "values were lost between two sets");
     }
 
-    /// Values at ascending `ranks` (1 = least) of a set without `recent` values, or with only them.
+    /// Values at ascending `ranks` (1 = least). The set has no `recent` values, or only these.
     fn at_ranks<const N: usize>(&self, ranks: [u64; N], totals: &Totals) -> [u64; N] {
         if self.is_exact() {
             let mut sorted = self.recent.clone();
@@ -196,9 +197,9 @@ impl Samples {
         values
     }
 
-    /// Mean (rounded to the nearest), median (mean of the two middle values when the count is
-    /// even), p95 and p99 by nearest rank: the least value that at least so many percent do not
-    /// exceed.
+    /// Mean (rounded to the nearest), median (mean of the two middle values if the count is even),
+    /// p95 and p99 by nearest rank: the least value that at least this percentage of the values
+    /// does not exceed.
     pub fn distribution(&self) -> Distribution {
         if !self.is_exact() && !self.recent.is_empty() {
             let mut whole = self.clone();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Slices: a task's uninterrupted stays on a CPU.
 //!
-//! It is not the scheduler's target slice (a quantum), which a stay may exceed or miss. A stay that
-//! the end of the run cuts off is no slice, for its length is not known; it is CPU time.
+//! A slice is not the scheduler's quantum: it may be longer or shorter. A stay that the end of the
+//! run cuts off is CPU time but not a slice, because its length is unknown.
 
 use crate::Distribution;
 use crate::facts::{OfRun, OfTask, RunFacts};
@@ -60,14 +60,14 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// A stay of this length has ended with a switch-out.
+    /// A slice of this length ended with a switch.
     #[inline]
     pub fn ended(&mut self, stay_ns: Nanos) {
         self.cpu_time_ns += stay_ns;
         self.samples.record(stay_ns);
     }
 
-    /// The run ended during a stay.
+    /// The run ended during a stay on a CPU.
     pub fn cut_off(&mut self, stay_ns: Nanos) {
         self.cpu_time_ns += stay_ns;
     }

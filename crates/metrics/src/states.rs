@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time that a task neither ran nor waited for a CPU.
+//! Time during which a task neither ran nor waited for a CPU.
 //!
-//! With CPU time ([`crate::slice`]) and run delay ([`crate::run_delay`]) these add up to the
-//! turnaround, to the nanosecond.
+//! With CPU time ([`crate::slice`]) and run delay ([`crate::run_delay`]) these add up exactly to
+//! the turnaround.
 
 use crate::facts::OfTask;
 use crate::measure::{Measure, Unit};
@@ -25,7 +25,7 @@ pub(crate) const BLOCKED_IO: OfTask<Option<u64>> = Measure {
     value: |of| Some(of.account.blocked_io_ns),
 };
 
-/// Not explained.
+/// Time that no event explains.
 pub(crate) const UNACCOUNTED: OfTask<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "time that no event accounts for",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Statistics over repetitions of a run.
 //!
-//! Used at output only, on `f64`. The confidence interval is Student's for the mean, which assumes
-//! independent repetitions; with few of them and a skewed measure, look at the median and the range
-//! too. Left out: tests between two groups, which belong to where runs are compared.
+//! Used only at output, on `f64`. The confidence interval is Student's for the mean, which assumes
+//! independent repetitions. With few of them and a skewed measure, look at the median and the range
+//! too. Left out: tests between two groups, which are done where runs are compared.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summary of these values, in any order. Values that are not finite are left out.
+    /// Summarises these values, in any order. Values that are not finite are left out.
     pub fn of(values: &[f64]) -> Self {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -74,7 +74,7 @@ pub fn std_dev(values: &[f64]) -> f64 {
 }
 
 /// Half the width of the 95 % confidence interval of the mean, t * s / sqrt(n); `None` for fewer
-/// than two values, from which no spread can be told.
+/// than two values, because they have no spread.
 pub fn ci95_half_width(values: &[f64]) -> Option<f64> {
     let n = values.len();
     (n >= 2).then(|| t_975(n as u64 - 1) * std_dev(values) / (n as f64).sqrt())

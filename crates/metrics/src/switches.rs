@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Context switches.
 //!
-//! A task's switch-out is voluntary exactly when the task was not runnable any more (it sleeps,
-//! waits for a device, or is dead); else it is involuntary, and sched_yield is that. A switch from
-//! idle to a task is a switch of the run, but of no task. Idle to idle is none.
+//! A switch from a task is voluntary if the task was no longer runnable (it sleeps, waits for a
+//! device, or exited). Otherwise it is involuntary, also after sched_yield. A switch from idle to a
+//! task counts for the run, but for no task. Idle to idle does not count.
 
 use crate::facts::{OfRun, OfTask, RunFacts};
 use crate::measure::{Measure, Unit};
@@ -11,7 +11,7 @@ use schedlab_model::SwitchOut;
 
 const SOURCE: &str = "Linux kernel/sched/core.c, `__schedule` (`switch_count`); getrusage(2)";
 
-/// Voluntary ones of one task.
+/// Voluntary switches of one task.
 pub(crate) const VOLUNTARY: OfTask<u64> = Measure {
     unit: Unit::Count,
     formula: "switches out while not runnable (sleeping, blocked-io, exited)",
@@ -20,7 +20,7 @@ pub(crate) const VOLUNTARY: OfTask<u64> = Measure {
     value: |of| of.account.switches.voluntary,
 };
 
-/// Involuntary ones of one task.
+/// Involuntary switches of one task.
 pub(crate) const INVOLUNTARY: OfTask<u64> = Measure {
     unit: Unit::Count,
     formula: "switches out while runnable (preempted, yielded)",
@@ -29,7 +29,7 @@ pub(crate) const INVOLUNTARY: OfTask<u64> = Measure {
     value: |of| of.account.switches.involuntary,
 };
 
-/// All of a run.
+/// All switches of a run.
 pub(crate) const OF_RUN: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "switches to or from a task",
@@ -42,7 +42,7 @@ pub(crate) const OF_RUN: OfRun<u64> = Measure {
     },
 };
 
-/// Voluntary ones of all tasks.
+/// Voluntary switches of all tasks.
 pub(crate) const VOLUNTARY_OF_RUN: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "sum over tasks",
@@ -51,7 +51,7 @@ pub(crate) const VOLUNTARY_OF_RUN: OfRun<u64> = Measure {
     value: voluntary,
 };
 
-/// Involuntary ones of all tasks.
+/// Involuntary switches of all tasks.
 pub(crate) const INVOLUNTARY_OF_RUN: OfRun<u64> = Measure {
     unit: Unit::Count,
     formula: "sum over tasks",
@@ -68,17 +68,17 @@ fn involuntary(of: &RunFacts<'_>) -> u64 {
     of.sum(|task| task.nr_involuntary_switches)
 }
 
-/// Switch-outs of one task.
+/// Switches from one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SwitchCounts {
-    /// nvcsw.
+    /// Voluntary switches (nvcsw).
     pub voluntary: u64,
-    /// nivcsw.
+    /// Involuntary switches (nivcsw).
     pub involuntary: u64,
 }
 
 impl SwitchCounts {
-    /// Counts one switch-out.
+    /// Counts one switch from the task.
     #[inline]
     pub fn count(&mut self, out: SwitchOut) {
         if out.is_voluntary() {

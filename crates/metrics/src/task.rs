@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which task it is, when it lived, and what it reported itself.
+//! A task's identity, when it lived, and what it reported itself.
 
 use crate::facts::OfTask;
 use crate::measure::{Measure, Unit};
@@ -76,7 +76,7 @@ pub(crate) const PROGRESS: OfTask<u64> = Measure {
     value: |of| of.account.nr_progress,
 };
 
-/// Whether the recording began after it.
+/// Whether the task lived before the recording began.
 pub(crate) const IS_RELEASE_UNSEEN: OfTask<bool> = Measure {
     unit: Unit::Flag,
     formula: "it lived before the recording began (a trace of a running machine)",

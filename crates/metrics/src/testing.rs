@@ -5,7 +5,7 @@ use crate::{Collector, RunMeasures};
 use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 
-/// A trace, written down event by event. CPU 0 unless said otherwise.
+/// A trace, written event by event. The CPU is 0 by default.
 pub struct Script {
     pub nr_tasks: u32,
     /// Name and kind of the objects.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Throughput: tasks finished a second.
+//! Throughput: exited tasks per second.
 //!
-//! It is neither the inverse of one task's wall time nor work per second: tasks of unequal length
+//! It is neither the inverse of one task's wall time nor work per second: short and long tasks
 //! count alike.
 
 use crate::census;
@@ -18,7 +18,7 @@ pub(crate) const OF_RUN: OfRun<Option<f64>> = Measure {
     value: |of| throughput_per_s(census::exited(of), of.window()?.length_ns()),
 };
 
-/// Tasks a second; `None` if no time passed.
+/// Tasks per second; `None` if no time passed.
 pub fn throughput_per_s(nr_exited: u64, window_ns: Nanos) -> Option<f64> {
     (window_ns > 0).then(|| nr_exited as f64 * 1e9 / window_ns as f64)
 }

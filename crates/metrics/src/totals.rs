@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the tasks' measures to those of the run. Every lane uses this, also one that has no trace
-//! and filled in the tasks from /proc.
+//! Computes the measures of a run from those of its tasks. Every lane uses this, even one that has
+//! no trace and reads its tasks from /proc.
 
 use crate::facts::{RunFacts, TraceFacts};
 use crate::{RunTotals, TaskMeasures, cpu_share, idle_capacity, wait_as_reported};
 use schedlab_model::Nanos;
 
-/// The totals of tasks that were measured without a trace, and each task's `cpu_share`. What only a
-/// trace tells is absent, and `nr_lost_events` is 0.
+/// Computes the totals of tasks that were measured without a trace, and each task's `cpu_share`.
+/// Totals that only a trace has are absent, and `nr_lost_events` is 0.
 pub fn summarise(tasks: &mut [TaskMeasures], nr_cpus: u32, end_ns: Nanos) -> RunTotals {
     of_run(tasks, nr_cpus, end_ns, None)
 }
 
-/// The totals, and each task's `cpu_share`.
+/// Computes the totals, and each task's `cpu_share`.
 pub(crate) fn of_run(
     tasks: &mut [TaskMeasures],
     nr_cpus: u32,
@@ -32,7 +32,7 @@ pub(crate) fn of_run(
     totals
 }
 
-/// Computes what follows from other totals; to be called again when one of those has changed.
+/// Computes the totals that depend on other totals. Call it again after those have changed.
 pub fn settle(totals: &mut RunTotals, nr_cpus: u32) {
     let (makespan, user) = (totals.makespan_ns, totals.user_time_ns);
     let cpu_time_ns = totals.cpu_time_ns;

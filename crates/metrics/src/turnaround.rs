@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Turnaround time: from the release of a task to its exit.
 //!
-//! It is cpu_time + run_delay + sleep + blocked_io (+ unaccounted where events were lost). Exit is
-//! the switch that takes the task off its CPU for good (state dead); where the trace ends before
-//! it, the exit event itself.
+//! It is cpu_time + run_delay + sleep + blocked_io (+ unaccounted if events were lost). The exit is
+//! the last switch from the task (state dead); if the trace ends before it, the exit event.
 
 use crate::Distribution;
 use crate::facts::{OfRun, OfTask, RunFacts};
 use crate::measure::{Measure, Unit};
 use schedlab_model::Nanos;
 
-/// Of one task; what began before the recording has no length.
+/// Of one task; unknown if the task began before the recording.
 pub(crate) const OF_TASK: OfTask<Option<u64>> = Measure {
     unit: Unit::Ns,
     formula: "`exit_ns` - `release_ns`",
@@ -44,7 +43,7 @@ fn over_jobs(of: &RunFacts<'_>) -> Distribution {
     of.over_jobs(|task| task.turnaround_ns)
 }
 
-/// Turnaround time of a task released and gone at these times.
+/// Turnaround time (ns) of a task with this release and this exit.
 pub fn turnaround_ns(release_ns: Nanos, exit_ns: Option<Nanos>) -> Option<Nanos> {
     exit_ns.map(|exit| exit.saturating_sub(release_ns))
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! User and system time: which part of the CPU time was the program's, and which the kernel's.
+//! User and system time: the parts of the CPU time that the program and the kernel used.
 //!
-//! No trace tells it: the lane fills it in. On the host the kernel splits its exact sum by what
-//! ticks found (kernel/sched/cputime.c, cputime_adjust), so the split of a short task is rough and
-//! the sum is not. CPU time of the hypervisor or of other tasks' interrupts is in neither.
+//! Traces do not contain them; the lane sets them. On the host the kernel splits its exact sum by
+//! what ticks found (kernel/sched/cputime.c, cputime_adjust). For a short task the split is rough,
+//! but the sum is exact. Neither part contains CPU time of the hypervisor or of interrupts for
+//! other tasks.
 
 use crate::TaskMeasures;
 use crate::facts::{OfRun, OfTask};
@@ -50,7 +51,7 @@ pub(crate) const SYSTEM_OF_RUN: OfRun<Option<u64>> = Measure {
     value: |of| of_tasks(of.tasks).map(|(_, system)| system),
 };
 
-/// Sums over all tasks; `None` unless every one knows its own.
+/// Sums over all tasks; `None` unless all tasks have the values.
 pub fn of_tasks(tasks: &[TaskMeasures]) -> Option<(u64, u64)> {
     let known = tasks.iter().map(|task| Some((task.user_time_ns?, task.system_time_ns?)));
     let sum = known

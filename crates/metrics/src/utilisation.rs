@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Utilisation: which part of the CPUs' time the tasks of the run used.
+//! Utilisation: the part of the CPUs' time that the tasks of the run used.
 //!
-//! It is not the load of the machine: other tasks of a host are not in it.
+//! It is not the load of the machine: it leaves out other tasks of a host.
 
 use crate::facts::OfRun;
 use crate::measure::{Measure, Unit};
@@ -18,7 +18,7 @@ pub(crate) const OF_RUN: OfRun<Option<f64>> = Measure {
     value: |of| utilisation(slice::cpu_time_ns(of), of.nr_cpus, of.window_of_all()?.length_ns()),
 };
 
-/// Busy part of `nr_cpus` CPUs over `window_ns`; `None` without CPUs or time.
+/// Busy part of `nr_cpus` CPUs during `window_ns`; `None` without CPUs or time.
 pub fn utilisation(cpu_time_ns: Nanos, nr_cpus: u32, window_ns: Nanos) -> Option<f64> {
     let capacity = nr_cpus as f64 * window_ns as f64;
     (capacity > 0.0).then(|| cpu_time_ns as f64 / capacity)

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! "Wait time" by the formula in the text of study S2, with its slip of the sign.
+//! "Wait time" by the formula in the text of study S2, which has a wrong sign.
 //!
-//! The study's own first equation, solved for the wait time, has - system, as its program does:
-//! [`crate::idle_capacity`]. No task waited for it; it is here to be put beside the others.
+//! The study's own first equation, solved for the wait time, has "- system", as its program does:
+//! [`crate::idle_capacity`]. No task waited for this time; the measure exists to compare it with
+//! the others.
 
 use crate::facts::OfRun;
 use crate::measure::{Measure, Unit};
 use crate::{makespan, user_system};
 use schedlab_model::Nanos;
 
-/// [`crate::totals::settle`] computes it again where a lane knows user and system time.
+/// [`crate::totals::settle`] recomputes it when a lane sets user and system time.
 pub(crate) const OF_RUN: OfRun<Option<i64>> = Measure {
     unit: Unit::Ns,
     formula: "makespan x CPUs - `user_time_ns` + `system_time_ns`",
@@ -22,7 +23,7 @@ pub(crate) const OF_RUN: OfRun<Option<i64>> = Measure {
     },
 };
 
-/// The formula as printed.
+/// The formula as printed in the study.
 pub fn wait_as_reported_ns(
     makespan_ns: Option<Nanos>,
     nr_cpus: u32,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Wake-up latency: from a wake-up until the task runs.
 //!
-//! The release is no wake-up (that is the response time), nor is a preemption (that is run delay
-//! only).
+//! The release is not a wake-up (its wait is the response time), and neither is a preemption (its
+//! wait is run delay only).
 
 use crate::Distribution;
 use crate::facts::{OfRun, OfTask};
@@ -46,14 +46,14 @@ pub struct WakeupLatency {
 }
 
 impl WakeupLatency {
-    /// The task has been woken; its wait has just begun.
+    /// The task has been woken, and its wait has begun.
     #[inline]
     pub fn woken(&mut self) {
         self.is_pending = true;
         self.nr_wakeups += 1;
     }
 
-    /// A wait has ended with a switch-in; if a wake-up began it, it is a sample.
+    /// A wait ended, because the task runs. If a wake-up began it, it is a sample.
     #[inline]
     pub fn wait_ended(&mut self, wait_ns: Nanos) {
         if self.is_pending {
@@ -62,7 +62,7 @@ impl WakeupLatency {
         }
     }
 
-    /// What was seen so far does not hold together: forget the wake-up.
+    /// The events contradict each other: forgets the wake-up.
     pub fn forget(&mut self) {
         self.is_pending = false;
     }
