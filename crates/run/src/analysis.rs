@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the analysis of a trace must know of the workload that made it: weights, ranks, affinities
-//! and groups.
+//! Facts about the workload that the analysis of its trace needs: weights, ranks, affinities and
+//! groups.
 
 use schedlab_metrics::analysis::{Context, GroupFacts, SpecFacts, Thresholds};
 use schedlab_model::weights::{group_weight, task_weight};
 use schedlab_model::{CpuMask, SchedAttr, Workload};
 
-/// The facts of a task that starts with `attr` in a run on `cpus`.
+/// The facts about a task that starts with `attr` in a run on `cpus`.
 pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
     SpecFacts {
         weight: task_weight(attr),
@@ -17,7 +17,7 @@ pub fn facts(attr: &SchedAttr, cpus: &CpuMask) -> SpecFacts {
     }
 }
 
-/// The context of a run of `workload` on `cpus` that is recorded from its beginning.
+/// The context of a run of `workload` on `cpus` whose trace is complete.
 pub fn context(workload: &Workload, cpus: &CpuMask, thresholds: Thresholds) -> Context {
     let groups = workload.cgroups.iter().map(|group| GroupFacts {
         parent: group.parent.0,

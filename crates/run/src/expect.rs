@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a run met what its workload expects: `expect` of a workload file against the measures.
+//! Compares the measures of a run with `expect` of its workload file.
 //!
 //! Names are those of docs/reference/measures.md, as `schedlab_metrics` declares them: a number
-//! such as `nr_switches`; a number of a distribution, `wakeup_latency_ns_p99` (or with a dot,
-//! `wakeup_latency.ns_p99`); and for a task, a number over all tasks of its description:
+//! such as `nr_switches`; or a number of a distribution, `wakeup_latency_ns_p99` (or with a dot,
+//! `wakeup_latency.ns_p99`). For a task there are also numbers over all tasks of its description:
 //! `turnaround_ns_mean`, `_min`, `_max`, `_sum`, and the quartiles `_q1`, `_median`, `_q3`. Values
-//! are compared in millionths, so that a number in a file is compared as it is written. Left out:
-//! expectations over several runs.
+//! are compared in millionths, so that a decimal number in a file is exact. Left out: expectations
+//! over several runs.
 
 use crate::values;
 use schedlab_metrics::{Measures, Number, RunMeasures, TaskMeasures};
 use schedlab_model::{Comparison, Expectation, Subject, Workload};
 use serde::{Deserialize, Serialize};
 
-/// What came of one expectation.
+/// The result of one expectation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
-    /// Name of the measure as the workload has it.
+    /// Name of the measure, as in the workload.
     pub measure: String,
-    /// Task it is expected of; `None`: of the whole run.
+    /// The task whose measure it is; `None`: the measure is one of the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// `<`, `<=`, `==`, `>=` or `>`.
     pub comparison: String,
-    /// What it is compared with.
+    /// The value that the measure is compared with.
     pub value: f64,
-    /// What was measured; of several tasks the value that is furthest from what is expected.
-    /// `None`: a task does not have the measure, or there is no such task.
+    /// The measured value. Of several tasks, the value that is furthest from the expected one.
+    /// `None`: a task does not have the measure, or no such task exists.
     pub found: Option<f64>,
-    /// The task with that value, where there are several.
+    /// The task with that value, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_in: Option<String>,
     /// Whether the expectation is met.
     pub holds: bool,
 }
 
-/// Numbers over all tasks of a description, by the end of the measure's name.
+/// Ends of names of measures that mean a number over all tasks of a description.
 const OVER_TASKS: [&str; 7] = ["_mean", "_min", "_max", "_sum", "_q1", "_median", "_q3"];
 
-/// Checks that the measures that a workload names exist, before anything runs.
+/// Checks that the measures in a workload's expectations exist, before it runs.
 pub fn check(workload: &Workload) -> Result<(), String> {
     for expectation in &workload.expect {
         let measure = normal(&expectation.measure);
@@ -66,7 +66,7 @@ pub fn check(workload: &Workload) -> Result<(), String> {
     Ok(())
 }
 
-/// Compares the measures of a run with what its workload expects, in the workload's order.
+/// Compares the measures of a run with the workload's expectations, in the workload's order.
 pub fn evaluate(workload: &Workload, measures: &RunMeasures) -> Vec<Expected> {
     if workload.expect.is_empty() {
         return Vec::new();
@@ -81,7 +81,8 @@ pub fn evaluate(workload: &Workload, measures: &RunMeasures) -> Vec<Expected> {
     workload.expect.iter().map(one).collect()
 }
 
-/// An expectation of the tasks called `name`: instances and forks of a description, or one of them.
+/// Evaluates an expectation of the tasks called `name`: all instances and forks of a description,
+/// or one of them.
 fn of_tasks(
     workload: &Workload,
     measures: &RunMeasures,
@@ -116,13 +117,13 @@ fn of_tasks(
     outcome(expectation, over_all, None)
 }
 
-/// A measure of each of these tasks, in millionths; the outer `None`: there is no such measure.
+/// The measure of each of these tasks, in millionths. The outer `None`: there is no such measure.
 fn values_of(tasks: &[&TaskMeasures], name: &str) -> Option<Vec<Option<i128>>> {
     let value = |task: &&TaskMeasures| Some(task.number(name)?.map(Number::millionths));
     tasks.iter().map(value).collect()
 }
 
-/// Whether a task without the measure, or with this one, is further from what is expected.
+/// Whether a task with this value, or without the measure, is further from the expected value.
 fn is_worse(expectation: &Expectation, value: Option<i128>, known: Option<i128>) -> bool {
     let (Some(value), Some(known)) = (value, known) else { return known.is_some() };
     match expectation.comparison {
@@ -155,8 +156,8 @@ fn from_millionths(value: i128) -> f64 {
     value as f64 / 1e6
 }
 
-/// A measure of one task, or one over several by the end of its name; `None` where a task lacks it
-/// or it is no single number.
+/// A measure of one task, or one over several tasks, as the end of its name says. `None`: a task
+/// lacks it, or it is not a single number.
 pub fn number_of_tasks(tasks: &[&TaskMeasures], name: &str) -> Option<f64> {
     let values =
         |name: &str| -> Option<Vec<i128>> { values_of(tasks, name)?.into_iter().collect() };
@@ -167,7 +168,7 @@ pub fn number_of_tasks(tasks: &[&TaskMeasures], name: &str) -> Option<f64> {
     found.map(from_millionths)
 }
 
-/// One number of several; `None` without any.
+/// One number over several values; `None` without values.
 fn over(values: &[i128], end: &str) -> Option<i128> {
     let sum: i128 = values.iter().sum();
     match end {
@@ -181,8 +182,8 @@ fn over(values: &[i128], end: &str) -> Option<i128> {
     }
 }
 
-/// A quartile, between two values by linear interpolation (type 7 of Hyndman and Fan, The American
-/// Statistician 50, 1996), as box plots of common programs have them.
+/// A quartile, with linear interpolation between two values (type 7 of Hyndman and Fan, The
+/// American Statistician 50, 1996), as in box plots of common programs.
 fn quartile(values: &[i128], number: usize) -> Option<i128> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -193,12 +194,12 @@ fn quartile(values: &[i128], number: usize) -> Option<i128> {
     Some(low + (high - low) * rest / 4)
 }
 
-/// The name without the end that asks for a number over all tasks, and that end.
+/// Splits the name into the measure and the end that means a number over all tasks.
 pub fn stem(measure: &str) -> Option<(&str, &'static str)> {
     OVER_TASKS.into_iter().find_map(|end| measure.strip_suffix(end).map(|stem| (stem, end)))
 }
 
-/// `wakeup_latency.ns_p99` as `wakeup_latency_ns_p99`.
+/// Turns `wakeup_latency.ns_p99` into `wakeup_latency_ns_p99`.
 fn normal(measure: &str) -> String {
     measure.replace('.', "_")
 }

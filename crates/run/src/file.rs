@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that appear under their name whole or not at all: written beside it, then renamed; and
-//! text files, read up to a size.
+//! Writes files so that they appear complete or not at all: into a temporary file in the same
+//! directory, which is then renamed. Reads text files up to a maximum size.
 
 use rustix::fs::{AtFlags, CWD};
 use schedlab_trace::export::Output;
@@ -20,11 +20,11 @@ pub const UNFINISHED: &str = ".schedlab-";
 /// A file that could not be written.
 #[derive(Debug)]
 pub struct FileError {
-    /// What was tried, as a verb: `write`, `create a file beside`.
+    /// What was tried, as in `write` or `create a file beside`.
     pub what: &'static str,
     /// The file.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
@@ -42,7 +42,7 @@ impl From<FileError> for io::Error {
     }
 }
 
-/// What to do about an error of the system with a file.
+/// Advice about a system error with a file.
 pub fn help(error: &io::Error) -> &'static str {
     match is_full(error) {
         true => "make room, or write to another place",
@@ -50,7 +50,7 @@ pub fn help(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether a file could not grow: no space, no quota, or larger than a file may be.
+/// Whether a file could not grow: no space, quota exceeded, or the file would be too large.
 pub fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
@@ -129,8 +129,8 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Starts a file that will be `path`, with the rights that a new file gets. Fails where `path`
-    /// is a directory, and where nothing can be created beside it.
+    /// Starts a file that will be `path`, with the permissions of a new file. Fails if `path` is a
+    /// directory, or if its directory does not allow new files.
     pub fn create(path: &Path) -> Result<Self, FileError> {
         let wrong = |what, source| FileError { what, path: path.into(), source };
         if path.is_dir() {
@@ -145,8 +145,8 @@ impl AtomicFile {
         Ok(Self { path: path.into(), file: BufWriter::with_capacity(1 << 16, file) })
     }
 
-    /// Puts what was written on the disk, so that a crash of the machine right after the commit
-    /// leaves a whole file too.
+    /// Writes the content to the disk, so that it survives a crash of the machine right after the
+    /// commit.
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().file().sync_all()
@@ -179,7 +179,7 @@ impl Output for AtomicFile {
     }
 }
 
-/// Writes `bytes` to `path` and to the disk. Whoever reads `path` sees the old content or the new,
+/// Writes `bytes` to `path` and to the disk. A reader of `path` sees the old content or the new,
 /// never a part.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut file = AtomicFile::create(path)?;
@@ -188,19 +188,19 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     file.commit()
 }
 
-/// Why a text file was not read.
+/// Why a text file could not be read.
 #[derive(Debug)]
 pub enum TextError {
-    /// The system refuses it.
+    /// A system error.
     File(FileError),
-    /// It has more bytes than this.
+    /// It has more bytes than this limit.
     TooLarge(PathBuf, u64),
     /// The byte at this offset is not UTF-8.
     NotText(PathBuf, usize),
 }
 
 impl TextError {
-    /// What to do about it; empty where the text says it all.
+    /// Advice about the error; may be empty.
     pub fn help(&self) -> &'static str {
         match self {
             Self::NotText(..) => "give a text file",

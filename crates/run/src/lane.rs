@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The boundary between an experiment and the places where its runs happen.
+//! The interface between an experiment and the lanes in which its runs take place.
 //!
-//! A lane gets a request that is complete in itself (a checked workload, the CPUs, the seed) and
-//! gives the same shape of result whether the machine is modelled or real. What a lane cannot do it
-//! refuses by name; it never skips a part of the workload in silence.
+//! A lane gets a complete request (a checked workload, the CPUs, the seed). It returns a result of
+//! the same form, whether the machine is modelled or real. If a lane cannot do a part of the
+//! request, it returns an error that names the part; it never skips a part silently.
 
 use crate::place::unknown;
 use crate::program::ProgramRun;
@@ -18,7 +18,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Where runs happen.
+/// A lane: where runs take place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
@@ -32,7 +32,7 @@ pub enum LaneKind {
 }
 
 impl LaneKind {
-    /// Every kind.
+    /// Every lane.
     pub const ALL: [Self; 3] = [Self::Sim, Self::Host, Self::Vm];
 
     /// Its name in files, results and plans.
@@ -44,8 +44,8 @@ impl LaneKind {
         }
     }
 
-    /// When a run ends that neither its workload nor its request ends. Simulated time costs less
-    /// than real time, and a person waits for the latter.
+    /// When a run ends (ns) that would be endless, because neither its workload nor its request
+    /// sets an end: after 10 s of simulated time, or 30 s on the host.
     pub const fn endless_limit_ns(self) -> Nanos {
         match self {
             Self::Sim | Self::Vm => 10 * NSEC_PER_SEC,
@@ -83,12 +83,12 @@ impl From<LaneKind> for String {
     }
 }
 
-/// Where a result comes from.
+/// The origin of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Origin {
-    /// From a trace file.
+    /// Read from a trace file.
     #[default]
     Trace,
     /// From a run in this lane.
@@ -139,18 +139,18 @@ impl From<Origin> for String {
     }
 }
 
-/// Which parts of a trace stay in the result, beside the measures. Slices and progress grow with
-/// the run.
+/// The parts of a trace that the result contains besides the measures. Slices and progress grow
+/// with the length of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Keep {
     /// Every slice: the CPU timeline.
     pub slices: bool,
     /// The times of every unit of progress.
     pub progress: bool,
-    /// The analysis (states, antagonists, run queues), with what counts as a finding. It does not
-    /// grow with the run, but it takes time.
+    /// The analysis (states, antagonists, run queues), with its thresholds. Its size does not grow
+    /// with the length of the run, but it takes time.
     pub analysis: Option<Thresholds>,
-    /// Of the measures only those of the run as a whole, without each task's.
+    /// Only measures of the whole run, without those of each task.
     pub totals_only: bool,
 }
 
@@ -162,41 +162,43 @@ impl Keep {
     pub const ALL: Self = Self { slices: true, progress: true, ..Self::NOTHING };
 }
 
-/// One run, complete in itself.
+/// A complete description of one run.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RunRequest {
-    /// What to run. Policies and affinities stand in its tasks: a lane need not look at `scheduler`
-    /// to learn them.
+    /// The workload. Its tasks contain policies and affinities, so a lane need not derive them from
+    /// `scheduler`.
     pub workload: Workload,
-    /// Sim: name in the registry. Host: a label, such as the policy (`FIFO`), copied to the result.
+    /// Sim: name of the scheduler in the registry. Host: a label, such as the policy (`FIFO`),
+    /// which is copied to the result.
     pub scheduler: String,
-    /// Tunables of the scheduler, as text with units (`slice` = `5ms`). Only the sim lane has any.
+    /// Tunables of the scheduler, as text with units (`slice` = `5ms`). Only the sim lane has
+    /// tunables.
     pub tunables: Vec<(String, String)>,
-    /// CPUs that the run may use. Host: these logical CPUs, and no task may leave them. Sim: the
-    /// machine has as many CPUs as the set, numbered from 0.
+    /// CPUs that the run may use. Host: these logical CPUs; no task may leave them. Sim: the
+    /// machine has as many CPUs as the set has, numbered from 0.
     pub cpus: CpuMask,
-    /// The modelled machine, of which the run gets the first CPUs; `None`: the lane's own. Only the
-    /// sim lane has any.
+    /// The modelled machine, of which the run uses the first CPUs; `None`: the lane's default. Only
+    /// the sim lane has machines.
     pub machine: Option<Arc<MachineSpec>>,
-    /// Copied to the result: n, CPUs and whatever else is an axis of a figure.
+    /// Parameters that are copied to the result: n, CPUs and the other axes of figures.
     pub parameters: BTreeMap<String, String>,
-    /// Seed of every random draw.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Number of the repetition, from 0.
     pub repetition: u32,
-    /// Ends the run at this time (ns) if it has not ended before, in place of the workload's own
+    /// Ends the run at this time (ns) if it has not ended before. Replaces the workload's own
     /// duration.
     pub until_ns: Option<Nanos>,
-    /// What stays in the result.
+    /// The parts of the trace that the result contains.
     pub keep: Keep,
-    /// Somebody else's program in place of the workload, which then has a name and no task. Only
-    /// the host lane runs it.
+    /// A third-party program instead of the workload, which then has a name but no tasks. Only the
+    /// host lane can run it.
     pub program: Option<Arc<ProgramRun>>,
 }
 
 impl RunRequest {
-    /// The first run, with seed 1, of `workload` under `scheduler` on `cpus`: to its end, on the
-    /// lane's own machine, of which only the measures are kept.
+    /// A request to run `workload` under `scheduler` on `cpus`, to its end, with seed 1, on the
+    /// lane's default machine. Only measures are kept.
     pub fn new(workload: Workload, scheduler: impl Into<String>, cpus: CpuMask) -> Self {
         Self {
             workload,
@@ -213,8 +215,8 @@ impl RunRequest {
         }
     }
 
-    /// The request with an end, and a warning that names the endless task, if a run of it would
-    /// never end in `lane`.
+    /// Returns the request. If a run of it would never end in `lane`, the request gets an end, and
+    /// a warning names the endless task.
     pub fn bounded(&self, lane: LaneKind) -> (Cow<'_, Self>, Option<Warning>) {
         let task = match self.until_ns {
             None => self.workload.endless_task(),
@@ -226,7 +228,7 @@ impl RunRequest {
         (Cow::Owned(Self { until_ns: Some(limit_ns), ..self.clone() }), Some(warning))
     }
 
-    /// The error of a lane that has no programs, if the request has one.
+    /// Returns the error of a lane that cannot run programs, if the request has one.
     pub fn refuse_program(&self, lane: LaneKind) -> Result<(), LaneError> {
         let Some(program) = &self.program else { return Ok(()) };
         Err(LaneError::Input(format!(
@@ -236,22 +238,22 @@ impl RunRequest {
     }
 }
 
-/// Why a run gave no result. Each text says what was found, what is allowed and what to do.
+/// Why a run has no result. The text tells what was found, what is allowed and what to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LaneError {
     /// The request is wrong: an unknown scheduler, an impossible affinity, a tunable out of range.
     Input(String),
     /// The request asks for something that this lane or this machine cannot do.
     Unavailable(String),
-    /// A check of the run itself failed: a scheduler lost or starved a task, a measurement that
-    /// contradicts the kernel's own counters.
+    /// A check of the run failed: a scheduler lost or starved a task, or a measurement contradicts
+    /// the kernel's own counters.
     Check(String),
-    /// The system refused or broke something on the way (a file, a process).
+    /// The system refused or broke something during the run (a file, a process).
     System(String),
 }
 
 impl LaneError {
-    /// The text, without the kind.
+    /// The text of the error.
     pub fn text(&self) -> &str {
         match self {
             Self::Input(text)
@@ -270,19 +272,18 @@ impl fmt::Display for LaneError {
 
 impl std::error::Error for LaneError {}
 
-/// A place where runs happen.
+/// A lane: runs requests.
 pub trait Lane: Sync {
     /// Which lane it is, in results and plans.
     fn kind(&self) -> LaneKind;
 
-    /// Whether runs on several threads at once give the same result as one after the other. True
-    /// for a model; false for a real machine, where neighbours disturb.
+    /// Whether runs on several threads at once have the same results as one after the other. True
+    /// for a model; false for a real machine, where parallel runs disturb each other.
     fn is_parallel(&self) -> bool;
 
-    /// Runs `request`. Every event also goes to `sink`, in time order, with `end` at the end; a
-    /// lane that records no events (a host without rights) gives `sink` none and says so in the
-    /// result's
-    /// `source`.
+    /// Runs `request`. Every event also goes to `sink`, in order of time, and `end` at the end. A
+    /// lane without events (a host without the rights to record) sends none; the result's `source`
+    /// tells where its measures come from.
     fn run(&self, request: &RunRequest, sink: &mut dyn TraceSink) -> Result<RunResult, LaneError>;
 }
 
@@ -304,11 +305,11 @@ pub fn run_and_check(
     Ok(result)
 }
 
-/// The schedulers that a lane can simulate, as far as a plan must know them.
+/// The schedulers that a lane can simulate. Plans use this to check names and tunables.
 pub trait Schedulers {
-    /// Whether a scheduler of that name can be simulated; the error lists those that can.
+    /// Checks that a scheduler of that name can be simulated. The error lists those that can.
     fn check_name(&self, name: &str) -> Result<(), StudyError>;
 
-    /// Whether the scheduler takes these values for its tunables.
+    /// Checks that the scheduler accepts these values of its tunables.
     fn check_tunables(&self, name: &str, tunables: &[(String, String)]) -> Result<(), LaneError>;
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks that only start others: a shell, the parent of study S0's children.
+//! Launchers: tasks that only start other tasks, such as a shell or the parent of study S0's
+//! children.
 //!
-//! They live as long as the whole run. Counted as tasks, they would raise the mean turnaround and
-//! the throughput of every figure by a task that does no work; the studies count jobs only. They
-//! stay in the list of tasks, marked, and out of the totals.
+//! They live as long as the whole run. If they counted as tasks, the mean turnaround and the
+//! throughput would contain a task that does no work; the studies count jobs only. They are marked
+//! in the list of tasks, and left out of the totals.
 
 use schedlab_metrics::TaskMeasures;
 use schedlab_model::{Op, Program, Workload};
 
-/// Whether a program forks and does nothing else that takes time of its own.
+/// Whether a program forks and does nothing else that takes time.
 pub fn is_launcher(program: &Program) -> bool {
     let forks = program.ops.iter().any(|op| matches!(op, Op::Fork { .. }));
     let works = program.ops.iter().any(|op| {
@@ -28,7 +29,7 @@ pub fn is_launcher(program: &Program) -> bool {
     forks && !works
 }
 
-/// Tells which tasks of a run of `workload` are launchers.
+/// Returns a function that decides which tasks of a run of `workload` are launchers.
 pub fn of_workload(workload: &Workload) -> impl Fn(&TaskMeasures) -> bool {
     |task| {
         let spec = task.spec.and_then(|spec| workload.tasks.get(spec as usize));

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The boundary of the lanes: what a run is asked for, what comes of it, and what every lane does
-//! with its events on the way.
+//! The interface of the lanes: requests, results, and the processing of events that all lanes
+//! share.
 //!
-//! `lane` has the request and the trait, `result` the result, `warning` what may distort one;
-//! `recorder` turns a lane's events into measures, with the help of `analysis` (what the analysis
-//! must know of the workload) and `launchers`; `expect` compares the measures with what the
-//! workload expects, `values` finds them by name. `machine` says what a modelled machine is,
-//! `policy` names the policies, `program` is somebody else's program as a workload; `pipeline` puts
-//! a sink on a thread of its own; `place` says where in a document an error is; `file` writes files
-//! whole or not at all and reads texts, `sha` sums bytes.
+//! - `lane` has the request and the trait of a lane, `result` the result, `warning` what may
+//!   distort a result.
+//! - `recorder` computes measures from a lane's events. `analysis` and `launchers` give it what it
+//!   must know of the workload.
+//! - `expect` compares measures with the workload's expectations; `values` finds them by name.
+//! - `machine` reads modelled machines, `policy` has the names of policies, `program` describes
+//!   third-party programs as workloads.
+//! - `pipeline` runs a sink on its own thread, `place` finds the place of an error in a document,
+//!   `file` reads and writes files, `sha` computes hashes.
 //!
-//! No scheduler, no file format and no report is linked here, so that a lane needs none of them.
+//! This crate uses no scheduler, file format or report, so lanes need none of them.
 
 pub mod analysis;
 pub mod expect;

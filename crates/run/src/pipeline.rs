@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A sink on a thread of its own, so that a long trace is read and measured at the same time.
+//! Runs a sink on its own thread, so that a long trace is read and measured at the same time.
 //!
-//! Events go over in batches that are used again and again: the memory is a few batches, however
-//! long the trace. The sink sees the same calls in the same order.
+//! Events are passed in batches that are reused, so memory is a few batches, however long the trace
+//! is. The sink gets the same calls in the same order.
 
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{Event, Nanos, ObjectId, TaskId, TraceSink};
@@ -10,26 +10,26 @@ use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-/// Events of a batch: about 200 kB.
+/// Events per batch: about 200 kB.
 const BATCH_EVENTS: usize = 4_096;
-/// Batches between the threads.
+/// Number of batches between the threads.
 const BATCHES: usize = 4;
 
-/// A call that is no event.
+/// A call of the sink other than `event`.
 enum Call {
     Task(TaskId, TaskInfo),
     Object(ObjectId, ObjectInfo),
     End(Nanos),
 }
 
-/// Events, and the call that comes after them.
+/// Events, and the call that follows them.
 #[derive(Default)]
 struct Batch {
     events: Vec<Event>,
     then: Option<Call>,
 }
 
-/// The near end: takes calls and sends them over.
+/// The sending end: collects calls and sends them to the other thread.
 pub struct Sender {
     batch: Batch,
     full: SyncSender<Batch>,
@@ -39,7 +39,7 @@ pub struct Sender {
 impl Sender {
     fn send(&mut self) {
         let next = self.empty.try_recv().unwrap_or_default();
-        // If the sink's thread has panicked nobody listens; the panic is passed on at the end.
+        // If the sink's thread has panicked, nothing receives; the panic is passed on at the end.
         let _ = self.full.send(mem::replace(&mut self.batch, next));
     }
 
@@ -71,7 +71,7 @@ impl TraceSink for Sender {
     }
 }
 
-/// The far end: plays the calls until the near end is gone.
+/// The receiving end: calls the sink until the sender is dropped.
 fn play<S: TraceSink>(sink: &mut S, full: &Receiver<Batch>, empty: &SyncSender<Batch>) {
     for mut batch in full {
         for event in &batch.events {
@@ -88,12 +88,12 @@ fn play<S: TraceSink>(sink: &mut S, full: &Receiver<Batch>, empty: &SyncSender<B
     }
 }
 
-/// Lets `feed` call a sink whose calls reach `sink` on another thread. `sink` has had all of them
-/// when this returns what `feed` did.
+/// Calls `feed` with a sink that passes its calls to `sink` on another thread. Returns the result
+/// of `feed` after `sink` has received all calls.
 ///
 /// # Panics
 ///
-/// If `feed` or `sink` does.
+/// If `feed` or `sink` panics.
 pub fn on_own_thread<S: TraceSink + Send, T>(
     sink: &mut S,
     feed: impl FnOnce(&mut Sender) -> T,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors of study files, and the places in the file that they are about.
+//! Errors of study files, and their places in the file.
 //!
-//! A mistake may show only when a study meets a machine: an axis that its workload does not have,
-//! a scheduler that nobody knows. Whoever finds it names the path in the document
-//! (`experiment`, 0, `axes`, `n`); who has the text looks up where in it that stands.
+//! An error may appear only when a study meets a machine: an axis that its workload does not have,
+//! an unknown scheduler. The code that finds it names the path in the document (`experiment`, 0,
+//! `axes`, `n`). The code that has the text then finds the place of that path.
 
 use schedlab_model::suggest::{did_you_mean, nearest};
 use std::fmt;
@@ -37,9 +37,9 @@ pub struct StudyError {
     pub text: String,
     /// What is allowed and what to do; may be empty.
     pub help: String,
-    /// Where in the document, outermost step first.
+    /// Path in the document, outermost step first.
     pub path: Vec<Step>,
-    /// Where in the text (bytes), once that was looked up.
+    /// Place in the text (bytes), after it was looked up.
     pub span: Option<Range<usize>>,
 }
 
@@ -49,19 +49,19 @@ impl StudyError {
         Self { text: text.into(), help: help.into(), ..Self::default() }
     }
 
-    /// The same, below `step`: callers add their steps from the inside out.
+    /// Adds `step` in front of the path: callers add their steps from the inside out.
     pub fn below(mut self, step: impl Into<Step>) -> Self {
         self.path.insert(0, step.into());
         self
     }
 
-    /// The same, below several steps.
+    /// Adds several steps in front of the path.
     pub fn at<const N: usize>(mut self, steps: [Step; N]) -> Self {
         self.path.splice(0..0, steps);
         self
     }
 
-    /// Line and column (in characters), both from 1, of the place in `text`.
+    /// Line and column (in characters), both from 1, of the error's place in `text`.
     pub fn position(&self, text: &str) -> Option<(usize, usize)> {
         let start = self.span.as_ref()?.start.min(text.len());
         let before = &text.as_bytes()[..start];
@@ -81,7 +81,7 @@ impl fmt::Display for StudyError {
 
 impl std::error::Error for StudyError {}
 
-/// No `what` has that name; the help lists those that exist.
+/// An error about an unknown name. `what` is the kind of thing; the help lists the known names.
 pub fn unknown<'a>(
     what: &str,
     found: &str,
@@ -95,7 +95,7 @@ pub fn unknown<'a>(
     )
 }
 
-/// `did you mean `x`? ` if there is such a word, then the list of what is allowed.
+/// `did you mean `x`? ` if a similar word is allowed, then the list of allowed words.
 pub fn allowed_words(found: &str, allowed: &[&str]) -> String {
     let guess = did_you_mean(found, allowed.iter().copied());
     format!("{guess}allowed: {}", allowed.join(", "))

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies by name, and a workload under another policy than its own.
+//! Names of policies, and how a workload runs under another policy than its own.
 
 use crate::place::unknown;
 use crate::{LaneKind, StudyError};
 use schedlab_model::{Nanos, Op, Policy, SchedAttr, Workload};
 
-/// Real-time priority where a study names only the policy: the least important one, so that the
-/// kernel's own threads stay above the tasks.
+/// Default real-time priority if a study names only the policy: the least important one, so that
+/// the kernel's own threads stay above the tasks.
 pub const RT_PRIORITY_DEFAULT: u8 = 1;
 
-/// Puts every task that has no policy of its own (and every later change back to that policy) under
-/// `policy`; nice values stay, real-time policies get `rt_priority`.
+/// Sets `policy` for every task without its own policy, and for every later change back to that
+/// default. Nice values stay. Real-time policies get the priority `rt_priority`.
 pub fn apply_policy(workload: &mut Workload, policy: Policy, rt_priority: u8) {
     for_each_attr(workload, |attr| {
         if attr.policy == Policy::Normal {
@@ -20,7 +20,7 @@ pub fn apply_policy(workload: &mut Workload, policy: Policy, rt_priority: u8) {
     });
 }
 
-/// Gives `nice` to every task with the default nice value, and to every later change back to it.
+/// Sets `nice` for every task with the default nice value, and for every later change back to it.
 pub fn apply_nice(workload: &mut Workload, nice: i8) {
     for_each_attr(workload, |attr| {
         if attr.nice == 0 {
@@ -48,7 +48,7 @@ fn for_each_attr(workload: &mut Workload, apply: impl Fn(&mut SchedAttr)) {
     }
 }
 
-/// A policy by its name, with or without `SCHED_`, in any case.
+/// Finds a policy by its name, with or without `SCHED_`, in any case.
 pub fn policy_by_name(text: &str) -> Option<Policy> {
     let upper = text.to_ascii_uppercase();
     let name = upper.strip_prefix("SCHED_").unwrap_or(&upper);
@@ -56,7 +56,7 @@ pub fn policy_by_name(text: &str) -> Option<Policy> {
     POLICIES.into_iter().find(|policy| policy.name() == name)
 }
 
-/// Every policy, by the kernel's number.
+/// Every policy, in order of the kernel's numbers.
 pub const POLICIES: [Policy; 7] = [
     Policy::Normal,
     Policy::Fifo,
@@ -67,8 +67,8 @@ pub const POLICIES: [Policy; 7] = [
     Policy::Ext,
 ];
 
-/// The policy whose rule a textbook scheduler has: for tasks of one priority both decide alike
-/// (sched(7)). `None`: it has that of no policy.
+/// The policy with the same rule as a textbook scheduler: for tasks of one priority both decide
+/// alike (sched(7)). `None`: no policy has its rule.
 pub fn textbook_policy(scheduler: &str) -> Option<Policy> {
     match scheduler {
         "fcfs" => Some(Policy::Fifo),
@@ -77,9 +77,9 @@ pub fn textbook_policy(scheduler: &str) -> Option<Policy> {
     }
 }
 
-/// Scheduler name and policy of an entry: `linux-6.12:FIFO` in the sim lane, `FIFO` on the host. In
-/// the vm lane an entry names kernel and scheduler (`6.18:wrr`) or policy (`6.18:FIFO`), which the
-/// lane takes apart itself.
+/// Splits an entry of a list into scheduler and policy: `linux-6.12:FIFO` in the sim lane, `FIFO`
+/// on the host. In the vm lane an entry names a kernel and a scheduler (`6.18:wrr`) or policy
+/// (`6.18:FIFO`); the lane splits it itself.
 pub fn scheduler_of(lane: LaneKind, text: &str) -> Result<(String, Option<Policy>), StudyError> {
     let policy = |name: &str| {
         let names = POLICIES.iter().map(|policy| policy.name());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every lane does with its events: measures, and on request the timeline, the progress and
-//! the analysis.
+//! Computes from the events of a lane: measures, and on request the timeline, the progress and the
+//! analysis.
 //!
-//! Measures stream; memory grows with tasks only. Slices and progress grow with the run and are
-//! kept only when [`Keep`] asks for them.
+//! Measures are computed as events arrive; their memory grows only with the number of tasks. Slices
+//! and progress grow with the length of the run and are kept only if [`Keep`] asks for them.
 
 use crate::{Keep, ProgressCurve, Slice, analysis, launchers};
 use schedlab_metrics::analysis::Context;
@@ -31,7 +31,7 @@ pub struct Recorder {
     progress: BTreeMap<TaskId, Vec<Nanos>>,
 }
 
-/// What a [`Recorder`] gives at the end.
+/// The results of a [`Recorder`].
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recorded {
     /// Measures.
@@ -40,12 +40,12 @@ pub struct Recorded {
     pub slices: Vec<Slice>,
     /// Progress by task; empty unless kept.
     pub progress: Vec<ProgressCurve>,
-    /// The analysis; none unless kept.
+    /// The analysis; `None` unless kept.
     pub analysis: Option<Analysis>,
 }
 
 impl Recorder {
-    /// A recorder for a run that may use `nr_cpus` CPUs.
+    /// A recorder for a run on `nr_cpus` CPUs.
     pub fn new(nr_cpus: u32, keep: Keep) -> Self {
         Self {
             keep,
@@ -57,7 +57,7 @@ impl Recorder {
         }
     }
 
-    /// A recorder of a run of `workload` on `cpus`.
+    /// A recorder for a run of `workload` on `cpus`.
     pub fn of_run(workload: &Workload, cpus: &CpuMask, keep: Keep) -> Self {
         let recorder = Self::new(cpus.weight(), keep);
         match keep.analysis {
@@ -66,17 +66,18 @@ impl Recorder {
         }
     }
 
-    /// The same, which also analyses the trace.
+    /// Adds the analysis of the trace.
     pub fn with_analysis(self, context: Context) -> Self {
         Self { analyser: Some(Box::new(Analyser::new(context))), ..self }
     }
 
-    /// Sets the number of CPUs, where it is known only after the events: a trace of another tool.
+    /// Sets the number of CPUs, if it becomes known only after the events, as in a trace of another
+    /// tool.
     pub fn set_cpus(&mut self, nr_cpus: u32) {
         self.collector.set_cpus(nr_cpus);
     }
 
-    /// The result for a run of `workload`, whose launchers are left out of the totals. Call after
+    /// Returns the results of a run of `workload`. Totals leave out its launchers. Call it after
     /// `end`.
     pub fn finish(mut self, workload: &Workload) -> Recorded {
         let measures = self.collector.finish_without(launchers::of_workload(workload));

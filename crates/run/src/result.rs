@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results: what one run gives. The same shape for every lane; it is what `--json` prints and what
-//! the report reads.
+//! The result of one run, in the same form for every lane. `--json` prints it and the report reads
+//! it.
 
 use crate::expect::Expected;
 use crate::{LaneKind, Origin, Recorded, RunRequest, Warning};
@@ -8,7 +8,7 @@ use schedlab_metrics::{Analysis, RunMeasures};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A setting of the machine or the kernel that bears on the result.
+/// A setting of the machine or the kernel that influences the result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
@@ -24,18 +24,18 @@ pub struct Setting {
 pub struct MachineInfo {
     /// CPU model, or `modelled`.
     pub cpu_model: String,
-    /// CPUs the run could use.
+    /// Number of CPUs that the run could use.
     pub nr_cpus: u32,
-    /// Ticks a second, if known.
+    /// Ticks per second, if known.
     pub hz: Option<u32>,
-    /// Kernel release, or the scheduler that was modelled.
+    /// Kernel release, or the modelled scheduler.
     pub kernel: String,
-    /// Everything else that bears on the result.
+    /// Other settings that influence the result.
     pub settings: Vec<Setting>,
 }
 
 impl MachineInfo {
-    /// Value of the setting of this name.
+    /// Value of the setting with this name.
     pub fn setting(&self, name: &str) -> Option<&str> {
         let found = self.settings.iter().find(|setting| setting.name == name);
         found.map(|setting| setting.value.as_str())
@@ -50,9 +50,9 @@ pub struct Slice {
     pub cpu: u32,
     /// Task number.
     pub task: u32,
-    /// Start.
+    /// Start (ns).
     pub start_ns: u64,
-    /// End.
+    /// End (ns).
     pub end_ns: u64,
     /// How it ended: `preempted`, `yielded`, `sleeping`, `blocked-io`, `exited`, `running` (the run
     /// ended).
@@ -65,25 +65,25 @@ pub struct Slice {
 pub struct ProgressCurve {
     /// Task number.
     pub task: u32,
-    /// Times of the first, second, ... unit.
+    /// Times (ns) of the first, second, ... unit.
     pub times_ns: Vec<u64>,
 }
 
-/// What bandwidth control did to a control group: cpu.stat of cgroup v2.
+/// What bandwidth control did to a control group, as in cpu.stat of cgroup v2.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupResult {
     /// Path of the group.
     pub path: String,
-    /// Periods that ended while the group had tasks that ran or waited.
+    /// Periods that ended while the group had running or waiting tasks.
     pub nr_periods: u64,
     /// Periods at whose end the group was throttled on some CPU.
     pub nr_throttled: u64,
-    /// Time throttled, added up over the CPUs.
+    /// Time throttled (ns), summed over the CPUs.
     pub throttled_ns: u64,
     /// Periods in which the group used more than its quota (cpu.max.burst).
     pub nr_bursts: u64,
-    /// CPU time used beyond the quota in those.
+    /// CPU time (ns) beyond the quota in those periods.
     pub burst_ns: u64,
 }
 
@@ -95,37 +95,37 @@ pub struct CopyResult {
     pub task: u32,
     /// Process id.
     pub pid: u32,
-    /// Release to exit; `None` where nothing recorded the exit.
+    /// Release to exit (ns); `None` if the exit was not recorded.
     pub wall_ns: Option<u64>,
-    /// User time, by wait4(2), of the copy and of the children it waited for.
+    /// User time (ns) of the copy and of the children that it waited for, from wait4(2).
     pub user_ns: u64,
-    /// System time of the same.
+    /// System time (ns) of the copy and of the children that it waited for.
     pub system_ns: u64,
-    /// Time runnable but not running, of the copy's main thread.
+    /// Time (ns) that the copy's main thread was runnable but not running.
     pub run_delay_ns: u64,
     /// Voluntary switches.
     pub nr_voluntary_switches: u64,
     /// Involuntary switches.
     pub nr_involuntary_switches: u64,
-    /// Exit code, or minus the signal that ended it.
+    /// Exit code; or the negative number of the signal that ended it.
     pub exit_code: Option<i32>,
 }
 
-/// One run.
+/// The result of one run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunResult {
-    /// Version of this shape.
+    /// Version of this form, [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// schedlab's version.
     pub schedlab_version: String,
     /// `sim`, `host`, `vm`, or `trace` (read from a file).
     pub lane: Origin,
-    /// Scheduler (sim: registry name; host: policy such as `OTHER`; trace: `recorded`).
+    /// `sim`, `host`, `vm`; or `trace` for a trace read from a file.
     pub scheduler: String,
     /// Workload name.
     pub workload: String,
-    /// Parameters that this run was given, such as n and CPUs: the axes of figures.
+    /// Parameters of this run, such as n and CPUs: the axes of figures.
     pub parameters: BTreeMap<String, String>,
     /// Seed.
     pub seed: u64,
@@ -133,28 +133,28 @@ pub struct RunResult {
     pub repetition: u32,
     /// Machine.
     pub machine: MachineInfo,
-    /// How the numbers were got: `bpf`, `schedstat`, `simulated`, or the format of a trace.
+    /// Source of the numbers: `bpf`, `schedstat`, `simulated`, or the format of a trace.
     pub source: String,
-    /// What may falsify the result.
+    /// What may distort the result.
     pub warnings: Vec<Warning>,
     /// Measures.
     pub measures: RunMeasures,
-    /// The timeline, where it was kept.
+    /// The timeline, if it was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slice>,
     /// Progress of tasks that mark it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<ProgressCurve>,
-    /// What tasks did with their lives and who kept them waiting, where that was asked for.
+    /// The analysis: how tasks spent their time and what kept them waiting, if it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub analysis: Option<Analysis>,
-    /// Whether the run met what its workload expects, in the workload's order.
+    /// The workload's expectations with their results, in the workload's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expectations: Vec<Expected>,
-    /// Copies of a command, where a command was the workload.
+    /// Copies of a command, if the workload was a command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CopyResult>,
-    /// What a program of somebody else's printed, by the names that the experiment gives.
+    /// Figures from the output of a third-party program, by their names in the experiment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
     /// What bandwidth control did to each group with a cpu.max, in the simulator.
@@ -163,8 +163,8 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// What every lane says of a run: what was asked for, and what was recorded. Machine, source
-    /// and warnings are the lane's to tell.
+    /// A result with the parts that are the same in every lane: the request and what was recorded.
+    /// The lane adds machine, source and warnings.
     pub fn of(lane: LaneKind, request: &RunRequest, recorded: Recorded) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
@@ -184,14 +184,15 @@ impl RunResult {
     }
 }
 
-/// Version of the shape of [`RunResult`]; goes up when a field changes its meaning or goes away.
+/// Version of the form of [`RunResult`]. It increases when a field changes its meaning or is
+/// removed.
 ///
 /// 2: the simulator's counters moved from `measures.totals` to `measures.model`, which other lanes
-/// lack; a measure without a value is null where it was 0.
+/// lack; a measure without a value is null instead of 0.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// Refuses the JSON of a run that has another version, before its shape is read. The error says
-/// what to do.
+/// Refuses the JSON of a run of another version, before its fields are read. The error tells what
+/// to do.
 pub fn check_version(run: &serde_json::Value) -> Result<(), String> {
     let version = run.get("schema_version").and_then(serde_json::Value::as_u64);
     let found = match version {

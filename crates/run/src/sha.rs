@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! SHA-256 (FIPS 180-4) as text: what runs, files and guests are known by.
+//! SHA-256 (FIPS 180-4) as text. It identifies runs, files and guests.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// The bytes of a sum as hexadecimal digits.
+/// The bytes of a hash as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run is told apart by, and what it measured, both by name: `scheduler`, `cpus`, an axis;
-//! `turnaround_ns_mean`, `wakeup_latency_ns_p99`.
+//! Properties and measures of a run, by name: `scheduler`, `cpus`, an axis; `turnaround_ns_mean`,
+//! `wakeup_latency_ns_p99`.
 //!
-//! Names and units of measures are those that `schedlab_metrics` declares. A figure that a program
-//! printed has the unit that its name ends in.
+//! `schedlab_metrics` declares names and units of measures. The unit of a figure from a program's
+//! output is the end of its name.
 
 use crate::{LaneKind, RunResult, expect};
 use schedlab_metrics::{Measures, ModelCounters, RunMeasures, RunTotals, TaskMeasures, Unit};
 use std::collections::BTreeMap;
 
-/// Measures that a table shows if nothing is said.
+/// Measures that a table shows by default.
 pub const MEASURES_DEFAULT: [&str; 5] = [
     "turnaround_ns_mean",
     "run_delay_ns_mean",
@@ -23,20 +23,20 @@ pub fn measure_names() -> Vec<String> {
     RunMeasures::default().numbers().into_iter().map(|(name, _, _)| name).collect()
 }
 
-/// Every measure of a run; `None` where the run has no such value: nothing exited, nobody slept.
+/// Every measure of a run; `None` if the run has no such value, because no task exited or slept.
 pub fn measure_values(measures: &RunMeasures) -> Vec<(String, Option<f64>)> {
     let numbers = measures.numbers().into_iter();
     numbers.map(|(name, _, number)| (name, number.map(|number| number.as_f64()))).collect()
 }
 
-/// Every measure of a run, then the figures that its program printed.
+/// Every measure of a run, then the figures from its program's output.
 pub fn run_values(run: &RunResult) -> Vec<(String, Option<f64>)> {
     let mut values = measure_values(&run.measures);
     values.extend(run.figures.iter().map(|(name, value)| (name.clone(), Some(*value))));
     values
 }
 
-/// A measure of a run, or a figure that its program printed; `None` where it has no such value.
+/// A measure of a run, or a figure from its program's output; `None` if the run has no such value.
 pub fn run_value(run: &RunResult, name: &str) -> Option<f64> {
     match run.measures.number(name) {
         Some(number) => number.map(|number| number.as_f64()),
@@ -49,13 +49,13 @@ pub fn is_time(measure: &str) -> bool {
     unit_of(measure) == Unit::Ns
 }
 
-/// Unit of a measure: `ns`, `1/s`, `count`, or 1 for a part of one.
+/// Unit of a measure: `ns`, `1/s`, `count`, or `1` for a ratio.
 pub fn unit(measure: &str) -> &'static str {
     unit_of(measure).symbol()
 }
 
-/// The unit that a measure of a run or of tasks declares; that of any other name is the one of a
-/// program's figure.
+/// The declared unit of a measure of runs or tasks. Any other name is that of a program's figure,
+/// and has the unit at its end.
 pub fn unit_of(measure: &str) -> Unit {
     let of_run = || RunTotals::unit(measure).or_else(|| ModelCounters::unit(measure));
     let of_task = || {
@@ -65,7 +65,7 @@ pub fn unit_of(measure: &str) -> Unit {
     of_run().or_else(of_task).unwrap_or_else(|| Unit::of_name(measure))
 }
 
-/// Scheduler as a study names it: `linux-6.12:FIFO` where a model's tasks got another policy.
+/// The scheduler's name as in a study: `linux-6.12:FIFO` if a model's tasks got another policy.
 pub fn scheduler_label(run: &RunResult) -> String {
     match run.parameters.get("policy") {
         Some(policy) if run.lane == LaneKind::Sim => format!("{}:{policy}", run.scheduler),
@@ -73,7 +73,7 @@ pub fn scheduler_label(run: &RunResult) -> String {
     }
 }
 
-/// Value of a dimension; empty where the run has none.
+/// Value of a dimension; empty if the run has none.
 pub fn dimension(run: &RunResult, name: &str) -> String {
     match (name, run.parameters.get(name)) {
         ("lane", _) => run.lane.to_string(),
@@ -89,13 +89,13 @@ pub fn dimension(run: &RunResult, name: &str) -> String {
 /// A dimension's value on an axis.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AxisValue {
-    /// The number; of a time, nanoseconds.
+    /// The number; a time is in nanoseconds.
     pub number: f64,
     /// Whether it is a time.
     pub is_time: bool,
 }
 
-/// The value as a number, if it is one or a time with its unit.
+/// Reads the value as a number, or as a time with its unit.
 pub fn axis_value(text: &str) -> Option<AxisValue> {
     if let Ok(number) = text.parse::<f64>() {
         return number.is_finite().then_some(AxisValue { number, is_time: false });
@@ -104,7 +104,7 @@ pub fn axis_value(text: &str) -> Option<AxisValue> {
     Some(AxisValue { number: ns as f64, is_time: true })
 }
 
-/// All dimensions of a run but the seed, by which repetitions know one another.
+/// All dimensions of a run except the seed. Repetitions have equal ones.
 pub fn condition(run: &RunResult) -> BTreeMap<String, String> {
     let mut all = run.parameters.clone();
     for name in ["lane", "scheduler", "workload", "cpus"] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Warnings: what may distort a result, each with a code for programs and a text for people. This
-//! is the list of all of them; who finds one fills in its values.
+//! Warnings about results. Each has a code for programs and a text for people. This is the list of
+//! all warnings; the code that finds one fills in its values.
 
 use schedlab_workload::WarningKind;
 use serde::{Deserialize, Serialize};
@@ -22,19 +22,19 @@ macro_rules! warnings {
     ($($(#[$doc:meta])+ $variant:ident $code:literal {
         $($new:ident($($value:ident: $type:ty),*) $text:literal)*
     })+) => {
-        /// What a warning is about. Its text in files is its name.
+        /// The subject of a warning. Files contain its name.
         #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
         #[serde(from = "String", into = "String")]
         pub enum Code {
             $($(#[$doc])+ $variant,)+
-            /// The workload's file has something without effect, or with another than it seems.
+            /// The workload's file has a member without effect, or with an unexpected one.
             File(WarningKind),
-            /// One that this program does not give: the result is of another version.
+            /// A code that this version does not know: the result is of another version.
             Other(String),
         }
 
         impl Code {
-            /// Every code that this program gives, but for those of files.
+            /// Every code of this program, except those about files.
             const KNOWN: &[Self] = &[$(Self::$variant),+];
 
             /// Its name: lower-case words with hyphens.
@@ -112,8 +112,7 @@ warnings! {
     /// Timers fire late.
     TimerSlack "timer-slack" {
         timer_slack(slack_ns: u64)
-            "Timers of this process may fire up to {slack_ns} ns late; tasks of the run ask for 1 \
-             ns."
+            "Timers of this process may fire up to {slack_ns} ns late; tasks of the run set 1 ns."
     }
     /// The kernel has no utilisation clamps.
     UtilClamp "util-clamp" {
@@ -263,13 +262,13 @@ warnings! {
     TraceLostEvents "trace-lost-events" {
         trace_lost_events(nr: u64, nr_tasks: u64)
             "the recorder lost {nr} events or more; {nr_tasks} tasks are marked uncertain, and \
-             time that no event explains is booked as unaccounted; record with a larger buffer"
+             time that no event explains counts as unaccounted; record with a larger buffer"
     }
-    /// Tasks leave CPUs to which they never came.
+    /// Tasks leave CPUs on which the trace does not show them.
     TraceMissingSwitches "trace-missing-switches" {
         trace_missing_switches(nr: u64, of: u64)
-            "{nr} of {of} switches are by a task that was not seen to come to its CPU: at least \
-             so many switches are missing; the time in between is nobody's CPU time"
+            "{nr} of {of} switches are from a task that the trace does not show on that CPU: at \
+             least as many switches are missing; the time in between counts for no task"
     }
     /// The ring buffer overwrote older events.
     TraceOverwritten "trace-overwritten" {
@@ -277,22 +276,22 @@ warnings! {
             "the ring buffer overwrote {nr} older events before it was read: the trace shows the \
              last part of the recording only"
     }
-    /// Events do not fit earlier ones.
+    /// Events contradict earlier ones.
     TraceInconsistent "trace-inconsistent" {
         trace_inconsistent(nr: u64, nr_tasks: u64)
-            "{nr} events do not fit what came before them; {nr_tasks} tasks are marked uncertain"
+            "{nr} events contradict earlier ones; {nr_tasks} tasks are marked uncertain"
     }
     /// Lines are earlier than the line above.
     TraceTimeBack "trace-time-back" {
         trace_time_back(nr: u64, by: &str)
-            "{nr} lines are earlier than the line above, by up to {by}; they are taken at the \
-             latest time; record with trace_clock=mono"
+            "{nr} lines are earlier than the line above, by up to {by}; they get the time of that \
+             line; record with trace_clock=mono"
     }
     /// The unit of the times is unknown.
     TraceClockUnknown "trace-clock-unknown" {
         trace_clock_unknown()
-            "the times are whole numbers without a point: they are taken as nanoseconds, which is \
-             wrong for the trace clocks counter and x86-tsc; record with trace_clock=mono"
+            "the times are whole numbers without a decimal point: they are read as nanoseconds, \
+             which is wrong for the trace clocks counter and x86-tsc; record with trace_clock=mono"
     }
     /// The last line has no end.
     TraceCutOff "trace-cut-off" {
@@ -306,8 +305,8 @@ warnings! {
              decided, up to some microseconds early, and the first wake-up of each task may be \
              missing; record sched_wakeup too"
         trace_without_wakeups()
-            "the trace has no wake-ups: how long a task slept and how long it then waited cannot \
-             be told apart, and is booked as unaccounted; record sched_wakeup too"
+            "the trace has no wake-ups: sleep and the following wait cannot be distinguished, and \
+             count as unaccounted; record sched_wakeup too"
     }
     /// Tasks are older than the trace.
     TraceTasksBefore "trace-tasks-before" {
@@ -324,14 +323,13 @@ warnings! {
     /// Lines hold no event.
     TraceOtherLines "trace-other-lines" {
         trace_other_lines(nr: u64, line: u64, text: &str)
-            "{nr} lines hold no event and are passed over; the first is line {line}: {text:?}"
+            "{nr} lines contain no event and are ignored; the first is line {line}: {text:?}"
     }
     /// The timeline does not hold all slices.
     TraceTimelineCut "trace-timeline-cut" {
         trace_timeline_cut(nr: usize, end_ns: u64, nr_left_out: u64)
-            "the timeline holds the first {nr} slices, to {end_ns} ns; {nr_left_out} later ones \
-             are left out of it, but are in every measure; --task shows one task over a longer \
-             time"
+            "the timeline has the first {nr} slices, up to {end_ns} ns; {nr_left_out} later ones \
+             are left out, but all measures contain them; --task shows one task over a longer time"
     }
 }
 

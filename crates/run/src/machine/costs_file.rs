@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file that holds the costs of a modelled machine.
+//! The file with the costs of a modelled machine.
 //!
-//! It has one `name = nanoseconds` a line; `#` begins a comment; what is not named keeps its
-//! default. `schedlab calibrate --output` writes such a file.
+//! It has one `name = nanoseconds` per line. `#` begins a comment. Costs that are not named keep
+//! their defaults. `schedlab calibrate --output` writes such a file.
 
 use crate::place::allowed_words;
 use schedlab_model::{Costs, Nanos};
 
-/// Largest single cost: a second. More is a slip of the unit.
+/// Largest single cost: a second. A larger value is probably in the wrong unit.
 const COST_NS_MAX: Nanos = 1_000_000_000;
 
-/// Reads a costs file; the error has the line's number.
+/// Reads a costs file. The error contains the line's number.
 pub fn parse(text: &str) -> Result<Costs, (usize, String)> {
     let mut costs = Costs::DEFAULT;
     let mut seen: Vec<&str> = Vec::new();
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Result<Costs, (usize, String)> {
     Ok(costs)
 }
 
-/// A costs file with a remark at each cost.
+/// Formats a costs file with a remark for each cost.
 pub fn format(costs: &Costs, head: &str, remark: impl Fn(&str) -> String) -> String {
     let mut text: String = head.lines().map(|line| format!("# {line}\n")).collect();
     for name in Costs::NAMES {

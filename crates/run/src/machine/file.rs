@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Machine files: the tables of a modelled machine, and the checks of their values.
+//! Machine files: the tables that describe a modelled machine, and the checks of their values.
 //!
-//! Every preset is such a file (`machines/` of the repository). What a file leaves out has the
-//! default of a flat machine. Nothing of a file is trusted: every value is checked, and the error
-//! says what was found and what is allowed.
+//! Every preset is such a file (directory `machines/` of the repository). Missing values default to
+//! those of a flat machine. Every value is checked; the error names what was found and what is
+//! allowed.
 
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::machine::{
@@ -19,55 +19,56 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MachineFile {
-    /// Name for results.
+    /// Name in results.
     pub name: String,
-    /// What it is, in a line.
+    /// A description in one line.
     #[serde(default)]
     pub summary: String,
-    /// Where each fact comes from.
+    /// Sources of the facts.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// What is not known and was assumed.
+    /// Assumptions, where facts are unknown.
     #[serde(default)]
     pub assumptions: Vec<String>,
     /// CPUs and what they share: a shape, or three lists.
     pub topology: TopologyTable,
-    /// Speed of each hardware thread in thousandths while 2, 3, ... threads of its core are busy;
-    /// the last entry holds for more. Empty: threads do not slow each other.
+    /// Speed of each hardware thread of a core while 2, 3, ... threads of the core are busy, in
+    /// thousandths of its speed alone. The last entry also holds for more. Empty: threads do not
+    /// slow each other.
     #[serde(default)]
     pub smt_speed: Vec<u32>,
-    /// Ticks a second: 100, 250, 300 or 1000. Default: 250.
+    /// Ticks per second: 100, 250, 300 or 1000. Default: 250.
     #[serde(default)]
     pub hz: Option<u32>,
-    /// Clock of the CPUs in MHz: needed where the costs are those of another clock.
+    /// Clock of the CPUs in MHz. Needed if the costs were measured at another clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_mhz: Option<u32>,
-    /// Clock for which the costs hold: those of instructions are longer on a slower machine, those
-    /// of memory are not. Default: the machine's own.
+    /// Clock in MHz at which the costs were measured. On a slower machine the costs of instructions
+    /// are longer, those of memory are not. Default: the machine's own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs_clock_mhz: Option<u32>,
     /// Preemption model of its kernel: none, voluntary, full or lazy. Default: that of the
     /// scheduler's kernel.
     #[serde(default)]
     pub preempt: Option<String>,
-    /// Distance of the points at which a system call may be left under `voluntary`.
+    /// Under `voluntary`: time (ns) between two points at which a system call can be preempted.
     #[serde(default)]
     pub preempt_point_ns: Option<u64>,
     /// Caches.
     #[serde(default)]
     pub caches: CachesTable,
-    /// What things cost, by the names of a costs file.
+    /// Costs (ns), with the names of a costs file.
     #[serde(default)]
     pub costs: BTreeMap<String, u64>,
     /// The block device.
     #[serde(default)]
     pub device: DeviceTable,
-    /// Interrupts as a load.
+    /// Interrupts that take CPU time.
     #[serde(default, rename = "interrupt")]
     pub interrupts: Vec<InterruptTable>,
 }
 
-/// CPUs: a shape of equal parts, or one entry a CPU in each of three lists.
+/// The CPUs: a shape of equal parts, or three lists with one entry for each CPU.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -75,16 +76,16 @@ pub struct TopologyTable {
     /// NUMA nodes. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
-    /// Last-level caches of a node. Default: 1.
+    /// Last-level caches per node. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub llcs_per_node: Option<u32>,
-    /// Cores that share a last-level cache. Needed for a shape.
+    /// Cores that share a last-level cache. Required for a shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores_per_llc: Option<u32>,
-    /// Hardware threads of a core. Default: 1.
+    /// Hardware threads per core. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads_per_core: Option<u32>,
-    /// Numbers of siblings: `apart` (x86: CPU c and CPU c + cores) or `adjacent`. Default: apart.
+    /// Numbering of siblings: `apart` (x86: CPU c and CPU c + cores) or `adjacent`. Default: apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub siblings: Option<String>,
     /// Core number of each CPU; CPUs with equal numbers are siblings.
@@ -98,24 +99,24 @@ pub struct TopologyTable {
     pub node: Vec<u32>,
 }
 
-/// Caches; a size of 0 leaves the cache out.
+/// Cache sizes and speeds. A cache of size 0 is not modelled.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CachesTable {
-    /// Bytes of a core's own cache.
+    /// Size (bytes) of a core's own cache.
     #[serde(default)]
     pub core_bytes: Option<u64>,
-    /// Bytes of one last-level cache.
+    /// Size (bytes) of one last-level cache.
     #[serde(default)]
     pub llc_bytes: Option<u64>,
-    /// Refill of a core's cache from the last-level cache, bytes a second.
+    /// Speed of refilling a core's cache from the last-level cache, bytes per second.
     #[serde(default)]
     pub llc_bytes_per_sec: Option<u64>,
-    /// Refill from memory of the own node, bytes a second.
+    /// Speed of refilling it from memory of its own node, bytes per second.
     #[serde(default)]
     pub local_bytes_per_sec: Option<u64>,
-    /// Refill from memory of another node, bytes a second.
+    /// Speed of refilling it from memory of another node, bytes per second.
     #[serde(default)]
     pub remote_bytes_per_sec: Option<u64>,
 }
@@ -128,16 +129,16 @@ pub struct DeviceTable {
     /// Requests served at the same time.
     #[serde(default)]
     pub queue_depth: Option<u32>,
-    /// Fixed time of a read.
+    /// Fixed time of a read (ns).
     #[serde(default)]
     pub read_latency_ns: Option<u64>,
-    /// Fixed time of a write that must reach the medium.
+    /// Fixed time (ns) of a write that must reach the medium.
     #[serde(default)]
     pub write_latency_ns: Option<u64>,
-    /// Transfer speed of one server.
+    /// Transfer speed of one server, bytes per second.
     #[serde(default)]
     pub bytes_per_sec: Option<u64>,
-    /// CPU time to copy 1,024 bytes between program and page cache.
+    /// CPU time (ns) to copy 1,024 bytes between program and page cache.
     #[serde(default)]
     pub copy_kib_ns: Option<u64>,
 }
@@ -152,11 +153,11 @@ pub struct InterruptTable {
     /// CPUs that take them, such as `0-3,8`. Default: all.
     #[serde(default)]
     pub cpus: Option<String>,
-    /// Interrupts a second on each of these CPUs, 1 to 1,000,000.
+    /// Interrupts per second on each of these CPUs, 1 to 1,000,000.
     pub per_second: u64,
-    /// Time of the handler.
+    /// Time of the handler (ns).
     pub cost_ns: u64,
-    /// Time of the softirq at its end. Default: 0.
+    /// Time (ns) of the softirq after it. Default: 0.
     #[serde(default)]
     pub softirq_ns: u64,
     /// `periodic` or `exponential`. Default: periodic.
@@ -164,29 +165,29 @@ pub struct InterruptTable {
     pub arrivals: Option<String>,
 }
 
-/// A machine and what is said about it.
+/// A machine with its description.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MachineSpec {
     /// The machine. Its preemption model counts only if `preempt` is given.
     pub machine: Machine,
     /// Preemption model; `None`: that of the scheduler's kernel.
     pub preempt: Option<Preempt>,
-    /// What it is, in a line.
+    /// A description in one line.
     pub summary: String,
-    /// Where each fact comes from.
+    /// Sources of the facts.
     pub sources: Vec<String>,
-    /// What is not known and was assumed.
+    /// Assumptions, where facts are unknown.
     pub assumptions: Vec<String>,
 }
 
-/// Largest single cost or latency: a second. More is a slip of the unit.
+/// Largest single cost or latency: a second. A larger value is probably in the wrong unit.
 const COST_NS_MAX: u64 = NSEC_PER_SEC;
 
-/// Fastest clock: ten times what there is.
+/// Fastest clock: ten times that of existing CPUs.
 const CLOCK_MHZ_MAX: u32 = 100_000;
 
 impl MachineFile {
-    /// The machine that the file describes.
+    /// Checks the file and returns the machine that it describes.
     pub fn spec(&self) -> Result<MachineSpec, String> {
         let mut machine = Machine::flat(1);
         if self.name.trim().is_empty() {
@@ -220,7 +221,7 @@ impl MachineFile {
 }
 
 impl MachineFile {
-    /// The costs as they are at the machine's clock.
+    /// Converts the costs to the machine's clock.
     fn at_own_clock(&self, costs: Costs) -> Result<Costs, String> {
         let mhz = |name: &str, value: Option<u32>| match value {
             Some(mhz) => in_range(name, mhz.into(), 1, CLOCK_MHZ_MAX.into()).map(|_| value),
@@ -237,7 +238,7 @@ impl MachineFile {
     }
 }
 
-/// A preemption model by its word.
+/// Finds a preemption model by its name.
 pub fn preempt_by_name(name: &str) -> Result<Preempt, String> {
     Preempt::by_name(name).ok_or_else(|| {
         let names = Preempt::ALL.map(Preempt::name).join(", ");
@@ -411,7 +412,7 @@ impl InterruptTable {
     }
 }
 
-/// CPUs in the kernel's list format.
+/// Reads CPUs in the kernel's list format.
 fn cpu_list(text: &str) -> Result<CpuMask, String> {
     let wrong = || format!("`cpus` is {text:?}, expected CPUs such as 0 or 0-3,8");
     let mut mask = CpuMask::empty();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Modelled machines: what a machine file says, and which part of a machine a run gets.
+//! Modelled machines: the content of a machine file, and the part of a machine that a run uses.
 
 pub mod costs_file;
 mod file;
@@ -24,7 +24,7 @@ impl MachineSpec {
         }
     }
 
-    /// The machine's first `nr_cpus` CPUs, as with the kernel's `maxcpus=`.
+    /// The machine with its first `nr_cpus` CPUs, as with the kernel's `maxcpus=`.
     pub fn first_cpus(&self, nr_cpus: u32) -> Result<Machine, String> {
         let own = self.machine.nr_cpus();
         if nr_cpus > own {
@@ -42,12 +42,12 @@ impl MachineSpec {
     }
 }
 
-/// Whether `text` names a file and no machine that comes with the program.
+/// Whether `text` is the name of a file, not of a preset.
 pub fn is_file(text: &str) -> bool {
     text.contains('/') || text.ends_with(".toml") || text.ends_with(".json")
 }
 
-/// Gives `machine` other costs. Where everything is free, caches refill in no time too.
+/// Sets the costs of `machine`. If all costs are 0, caches refill in no time too.
 pub fn set_costs(machine: &mut Machine, costs: Costs) {
     machine.costs = costs;
     if costs == Costs::ZERO {

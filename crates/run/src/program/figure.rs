@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A number in what a program prints.
+//! A number that is read from a program's output.
 //!
-//! Found by a regular expression with one group, which holds the number. The regex crate matches in
-//! time linear in the text, whatever the pattern. Figures are measures beside the lab's own, so
-//! they keep the same rule for names: unit and qualifier last (`transactions_per_s`, `pass_ns`);
-//! times are nanoseconds, whatever the program prints.
+//! A regular expression with one group finds the number. The regex crate matches in time linear in
+//! the text, whatever the pattern. Figures are used like measures, so their names follow the same
+//! rule: unit and qualifier last (`transactions_per_s`, `pass_ns`). Times are converted to
+//! nanoseconds.
 
 use crate::{StudyError, values};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-/// How a figure is read.
+/// How a figure is read from the output.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// Its name among the measures: small letters, digits and `_`, the unit last; one with `ns`
-    /// is a time.
+    /// Its name: small letters, digits and `_`, the unit last. A name with `ns` is a time.
     pub name: String,
-    /// Regular expression (syntax of the regex crate, `^` and `$` at every line) whose only group
-    /// is the number.
+    /// Regular expression (syntax of the regex crate; `^` and `$` match at every line). Its only
+    /// group is the number.
     pub pattern: String,
-    /// Unit in which the program prints a time: `s`, `ms`, `us` or `ns`. Only for times.
+    /// Unit of a time in the output: `s`, `ms`, `us` or `ns`. Only for times.
     #[serde(default)]
     pub unit: Option<String>,
-    /// Which of several matches counts; default the last.
+    /// Which match is used if there are several; default: the last.
     #[serde(default)]
     pub pick: Pick,
 }
 
-/// Which of several matches counts.
+/// Which match is used if there are several.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -39,23 +38,23 @@ pub enum Pick {
     /// The last.
     #[default]
     Last,
-    /// The least number.
+    /// The least number of all matches.
     Min,
-    /// The greatest number.
+    /// The greatest number of all matches.
     Max,
-    /// The mean of all.
+    /// The mean of all matches.
     Mean,
-    /// The sum of all.
+    /// The sum of all matches.
     Sum,
 }
 
 /// Units of times and their nanoseconds.
 pub const UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
-/// Most bytes of memory that a compiled pattern may take.
+/// Most memory (bytes) that a compiled pattern may take.
 const COMPILED_MAX: usize = 1 << 20;
 
-/// A pattern, compiled.
+/// Compiles a pattern.
 pub(super) fn compile(pattern: &str) -> Result<Regex, StudyError> {
     regex::RegexBuilder::new(pattern).multi_line(true).size_limit(COMPILED_MAX).build().map_err(
         |error| {
@@ -69,7 +68,7 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, StudyError> {
     )
 }
 
-/// A pattern to look for.
+/// A compiled pattern.
 #[derive(Clone, Debug)]
 pub struct Matcher(Regex);
 
@@ -131,7 +130,7 @@ impl Figure {
         }
     }
 
-    /// The number in `output`.
+    /// Reads the number from `output`.
     pub fn read(&self, output: &str) -> Result<f64, String> {
         let regex = compile(&self.pattern).map_err(|error| error.to_string())?;
         let mut numbers = Vec::new();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Somebody else's program as the workload of an experiment, as data: how it starts, what has to
-//! run before and beside it, and how its figures are read from what it prints.
+//! A third-party program as the workload of an experiment: how it starts, which commands run before
+//! and next to it, and which figures are read from its output.
 //!
-//! This file holds the shape and the checks that need no machine. Every command is a list of
-//! words that goes to execve(2) as it stands: no shell reads it. `{name}` in a word stands for a
-//! parameter or axis of the run (`template`); `figure` reads numbers. The host lane runs it.
+//! This file has the data and the checks that need no machine. A command is a list of words for
+//! execve(2); no shell reads it. `{name}` in a word is replaced by a parameter or axis of the run
+//! (`template`); `figure` reads numbers. The host lane runs the program.
 
 mod figure;
 mod template;
@@ -19,30 +19,30 @@ use schedlab_workload::units;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A program that is run as it is.
+/// A third-party program and how to run it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProgramSpec {
-    /// The program and its arguments. A name without `/` is looked for in PATH and in the system's
-    /// directories of programs. `{axis}` stands for the value of a parameter or an axis, `{cpus}`
-    /// and `{seed}` for those of the run, `{dir}` for its private directory, `{number}` for a
-    /// number that no other run has at the same time; `{{` and `}}` are braces.
+    /// The program and its arguments. A name without `/` is searched in PATH and in the system's
+    /// directories of programs. `{axis}` is replaced by the value of a parameter or an axis,
+    /// `{cpus}` and `{seed}` by those of the run, `{dir}` by its private directory, `{number}` by a
+    /// number that no other run has at the same time. `{{` and `}}` are braces.
     pub argv: Vec<String>,
-    /// Debian packages that have the programs: named where one is not installed.
+    /// Debian packages that contain the programs. The error names them if one is not installed.
     #[serde(default)]
     pub packages: Vec<String>,
-    /// Variables of the environment, for every command. Beside them there are only PATH, LANG, and
-    /// HOME and TMPDIR, which are the private directory.
+    /// Environment variables of every command. The others are PATH, LANG, and HOME and TMPDIR,
+    /// which are the private directory.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// Directories made in the private one before anything runs, such as `data/test`.
+    /// Directories to create in the private one before the first command, such as `data/test`.
     #[serde(default)]
     pub directories: Vec<String>,
-    /// What runs before the program, in this order.
+    /// Commands that run before the program, in this order.
     #[serde(default)]
     pub setup: Vec<SetupStep>,
-    /// Commands that run when the program has ended, one after the other.
+    /// Commands that run after the program, in this order.
     #[serde(default)]
     pub teardown: Vec<Vec<String>>,
     /// The run fails if the program has not ended after this time; default `60s`.
@@ -51,36 +51,36 @@ pub struct ProgramSpec {
     /// The run fails if all of `setup` takes longer; default `60s`.
     #[serde(default)]
     pub setup_limit: Option<String>,
-    /// Numbers that are read from what the program prints, on standard output and error.
+    /// Numbers that are read from the program's standard output and error.
     #[serde(default, rename = "figure")]
     pub figures: Vec<Figure>,
 }
 
-/// A command before the program, or one that stays beside it.
+/// A command that runs before the program, or next to it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SetupStep {
-    /// The command, as `argv` of the program.
+    /// The command, in the form of the program's `argv`.
     pub argv: Vec<String>,
-    /// Whether it stays beside the program, such as a server, and is ended after it. Otherwise it
-    /// must end, with exit code 0, before the next step.
+    /// Whether it keeps running next to the program, such as a server, and is ended after it.
+    /// Otherwise it must exit with code 0 before the next step.
     #[serde(default)]
     pub stays: bool,
-    /// How often it is started: a number, or an axis in braces; default 1. This and what follows
-    /// only if it stays.
+    /// How often it is started: a number, or an axis in braces; default 1. This key and the
+    /// following ones require `stays`.
     #[serde(default)]
     pub count: Option<String>,
-    /// The next step waits until what this one prints has a match of this regular expression.
+    /// The next step waits until the output of this one matches this regular expression.
     #[serde(default)]
     pub ready_output: Option<String>,
     /// The next step waits until this file exists.
     #[serde(default)]
     pub ready_path: Option<String>,
-    /// Whether it runs under the run's policy, as the program does, instead of OTHER.
+    /// Whether it runs under the run's policy, like the program, instead of OTHER.
     #[serde(default)]
     pub has_policy: bool,
-    /// Whether what stays is killed in the end, instead of asked to end (SIGTERM) first.
+    /// Whether it is killed at the end, instead of being asked to end (SIGTERM) first.
     #[serde(default)]
     pub is_killed: bool,
 }
@@ -90,13 +90,13 @@ pub struct SetupStep {
 pub struct ProgramRun {
     /// The program.
     pub spec: ProgramSpec,
-    /// Values for the braces.
+    /// Values for the names in braces.
     pub values: BTreeMap<String, String>,
-    /// Policy of the program, and of the steps that want it.
+    /// Policy of the program, and of the steps with `has_policy`.
     pub policy: Policy,
 }
 
-/// Where a run takes place.
+/// Properties of a run that commands may contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Surroundings<'a> {
     /// Its private directory.
@@ -108,59 +108,59 @@ pub struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    /// Where nothing runs: to check what a study says.
+    /// For checks of a study, when nothing runs.
     pub const ANYWHERE: Self = Self { dir: "/", number: 1, seed: 1 };
 }
 
-/// A program with everything put in.
+/// A program with all names in braces replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadyProgram {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Variables of the environment.
     pub environment: BTreeMap<String, String>,
-    /// Directories, seen from the private one.
+    /// Directories, relative to the private one.
     pub directories: Vec<String>,
-    /// What runs before.
+    /// Commands that run before it.
     pub setup: Vec<ReadyStep>,
-    /// What runs after.
+    /// Commands that run after it.
     pub teardown: Vec<Vec<String>>,
-    /// Longest time of the program.
+    /// Longest time of the program (ns).
     pub limit_ns: Nanos,
-    /// Longest time of the setup.
+    /// Longest time of all of the setup (ns).
     pub setup_limit_ns: Nanos,
 }
 
-/// A step of the setup with everything put in.
+/// A step of the setup with all names in braces replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadyStep {
     /// The command.
     pub argv: Vec<String>,
     /// How often it is started.
     pub count: u32,
-    /// Whether it stays.
+    /// Whether it keeps running next to the program.
     pub stays: bool,
-    /// Pattern of its output to wait for.
+    /// Pattern of its output that the next step waits for.
     pub ready_output: Option<String>,
-    /// File to wait for.
+    /// File that the next step waits for.
     pub ready_path: Option<String>,
     /// Whether it runs under the run's policy.
     pub has_policy: bool,
-    /// Whether it is killed in the end.
+    /// Whether it is killed at the end.
     pub is_killed: bool,
 }
 
-/// Time limits unless told otherwise.
+/// Default of the time limits.
 const LIMIT_NS: Nanos = 60 * 1_000_000_000;
-/// Longest time that a limit may be: an hour.
+/// Longest time limit: an hour.
 const LIMIT_NS_MAX: Nanos = 3_600 * 1_000_000_000;
 /// Most processes that one step may start.
 pub const COUNT_MAX: u32 = 1_000;
-/// Longest list of words and of steps.
+/// Most words of a command, and most steps.
 const LIST_MAX: usize = 200;
 
 impl ProgramSpec {
-    /// Short name: the last part of the program's own.
+    /// Short name: the last part of the program's path.
     pub fn name(&self) -> String {
         let program = self.argv.first().map_or("", String::as_str);
         program.rsplit('/').next().unwrap_or_default().to_string()
@@ -171,7 +171,7 @@ impl ProgramSpec {
         self.figures.iter().map(|figure| figure.name.clone()).collect()
     }
 
-    /// Checks what can be known without a run; `known` are the names that braces may hold.
+    /// Checks what can be checked without a run. `known` are the names that braces may contain.
     pub fn check(&self, known: &[String]) -> Result<(), StudyError> {
         let mut names = BTreeSet::new();
         for (index, figure) in self.figures.iter().enumerate() {
@@ -206,20 +206,20 @@ impl ProgramSpec {
         for (name, text) in [("limit", &self.limit), ("setup_limit", &self.setup_limit)] {
             limit(text.as_deref()).map_err(|text| StudyError::new(text, "").below(name))?;
         }
-        // Every text is filled with some values: whatever is wrong with braces shows.
+        // Every text is filled with some values, so that errors with braces show.
         let values = known.iter().map(|name| (name.clone(), "1".to_string())).collect();
         let run = ProgramRun { spec: self.clone(), values, policy: Policy::Normal };
         run.ready(Surroundings::ANYWHERE).map(drop)
     }
 }
 
-/// Whether a path stays below the directory that it is seen from.
+/// Whether a relative path stays inside its directory.
 fn is_inside(path: &str) -> bool {
     let mut parts = path.split('/');
     !path.is_empty() && parts.all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
-/// A time limit as text.
+/// Reads a time limit.
 fn limit(text: Option<&str>) -> Result<Nanos, String> {
     let Some(text) = text else { return Ok(LIMIT_NS) };
     match units::parse_duration(text) {
@@ -280,7 +280,7 @@ fn count(text: &str) -> Result<u32, StudyError> {
     })
 }
 
-/// A command with everything put in.
+/// Replaces all names in braces of a command.
 fn words(
     argv: &[String],
     put: &dyn Fn(&str) -> Result<String, String>,
@@ -308,7 +308,7 @@ fn words(
 }
 
 impl ProgramRun {
-    /// Everything put in; the error has a path into the table `program`.
+    /// Replaces all names in braces. The error has a path into the table `program`.
     pub fn ready(&self, at: Surroundings<'_>) -> Result<ReadyProgram, StudyError> {
         let mut values = self.values.clone();
         values.insert(DIR.into(), at.dir.into());
@@ -351,7 +351,7 @@ impl ProgramRun {
         })
     }
 
-    /// What the program printed, as numbers by name; the error says which figure is missing.
+    /// Reads the figures from the output, by name. The error names the missing figure.
     pub fn figures(&self, output: &str) -> Result<BTreeMap<String, f64>, String> {
         let read = |figure: &Figure| Ok((figure.name.clone(), figure.read(output)?));
         self.spec.figures.iter().map(read).collect()

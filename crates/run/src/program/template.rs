@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Words with `{name}` in them.
 //!
-//! Strict, since the result is executed: a name that has no value and a brace without its pair are
-//! errors. `{{` and `}}` stand for braces.
+//! The result is executed, so the rules are strict: a name without a value and a single brace are
+//! errors. `{{` and `}}` are braces.
 
 use schedlab_model::suggest::nearest;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub const DIR: &str = "dir";
 /// Name of a number that no other run has at the same time.
 pub const NUMBER: &str = "number";
 
-/// `text` with the values put in.
+/// Replaces the names in `text` by their values.
 pub fn fill(text: &str, values: &BTreeMap<String, String>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
