@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The sim lane: a workload under a modelled scheduler on a modelled machine.
 //!
-//! Every run's trace goes through the checker of the trace crate too: a model whose trace cannot
-//! have happened gives an error, never a number.
+//! The checker of the crate trace checks every run. A model whose trace is impossible gives an
+//! error, never a number.
 
 use schedlab_engine::{Observer, SimConfig, SimError, SimOutcome, simulate};
 use schedlab_metrics::totals::settle;
@@ -25,20 +25,20 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Longest wait of a runnable task under a scheduler that claims to be free of starvation, unless
-/// told otherwise: as long as the watchdog of sched_ext waits at most.
+/// Default of the longest wait of a runnable task, under a scheduler that claims to be free of
+/// starvation: the longest timeout of sched_ext's watchdog.
 pub const WATCHDOG_NS_DEFAULT: Nanos = 30_000_000_000;
 
 /// How long a runnable task may wait before a simulation stops with an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Watchdog {
-    /// [`WATCHDOG_NS_DEFAULT`] under a scheduler that claims to be free of starvation, else for
-    /// ever: a scheduler that may starve a task does no wrong when it does.
+    /// [`WATCHDOG_NS_DEFAULT`] under a scheduler that claims to be free of starvation. Otherwise no
+    /// limit, because such a scheduler may starve a task.
     #[default]
     Auto,
-    /// For ever.
+    /// No limit.
     Off,
-    /// At most this long (ns), whatever the scheduler claims.
+    /// At most this long (ns), under every scheduler.
     After(Nanos),
 }
 
@@ -52,28 +52,28 @@ impl Watchdog {
     }
 }
 
-/// The modelled machine, but for the number of its CPUs: that is the request's.
+/// The modelled machine. The request gives the number of its CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SimLane {
-    /// The machine of requests that name none; `None`: a flat one.
+    /// The machine of requests without one; `None`: a flat machine.
     pub machine: Option<Arc<MachineSpec>>,
-    /// Ticks a second instead of the machine's: 100, 250, 300 or 1000.
+    /// Ticks per second, in place of the machine's: 100, 250, 300 or 1000.
     pub hz: Option<u32>,
-    /// What things cost, instead of the machine's; without a machine either, it is what the
-    /// scheduler says ([`Scheduler::costs`]).
+    /// Costs, in place of the machine's. Without either, the scheduler's default holds
+    /// ([`Scheduler::costs`]).
     pub costs: Option<Costs>,
-    /// Whether schedulers of textbooks pay a flat machine's default costs as all others do: in
-    /// experiments, which compare them with kernels.
+    /// Whether textbook schedulers are charged a flat machine's default costs, like all others: in
+    /// experiments that compare them with kernels.
     pub charges_textbooks: bool,
-    /// The preemption model instead of the machine's; without either it is that of the scheduler's
-    /// kernel ([`Scheduler::preempt`]).
+    /// The preemption model, in place of the machine's. Without either, it is that of the
+    /// scheduler's kernel ([`Scheduler::preempt`]).
     pub preempt: Option<Preempt>,
     /// Longest wait of a runnable task.
     pub watchdog: Watchdog,
-    /// Schedulers beside those of the registry, such as compiled ones; a name that is in both lists
-    /// is theirs.
+    /// Schedulers in addition to those of the registry, such as compiled ones. They replace those
+    /// of the registry with the same name.
     pub schedulers: Vec<Arc<Scheduler>>,
-    /// Version that results carry.
+    /// Version that results contain.
     pub schedlab_version: String,
 }
 
@@ -93,7 +93,7 @@ impl Default for SimLane {
 }
 
 impl SimLane {
-    /// Whether this lane charges `scheduler` nothing although nobody said so, as a textbook does.
+    /// Whether `scheduler` runs without costs by default, as a textbook scheduler.
     pub fn is_free(&self, scheduler: &Scheduler) -> bool {
         self.machine.is_none()
             && self.costs.is_none()
@@ -101,8 +101,8 @@ impl SimLane {
             && scheduler.costs == Costs::ZERO
     }
 
-    /// The machine of a run: the request's, else the lane's, else a flat one, with as many CPUs as
-    /// the request says.
+    /// The machine of a run: the request's, or else the lane's, or else a flat one. It has as many
+    /// CPUs as the request has.
     fn machine(&self, request: &RunRequest, scheduler: &Scheduler) -> Result<Machine, LaneError> {
         let nr_cpus = request.cpus.weight();
         let flat = MachineSpec::flat(nr_cpus);
@@ -122,7 +122,7 @@ impl SimLane {
 }
 
 impl SimLane {
-    /// All of the lane that decides the runs of `scheduler`, beside their requests.
+    /// Everything in the lane that influences runs of `scheduler`, except their requests.
     pub fn identity(&self, scheduler: &str) -> impl Hash + use<'_> {
         let own = self.schedulers.iter().find(|found| found.name == scheduler);
         let digest = own.and_then(|found| found.digest.as_deref());
@@ -146,7 +146,7 @@ impl Lane for SimLane {
 }
 
 impl SimLane {
-    /// The scheduler of that name.
+    /// Finds the scheduler with this name.
     fn find(&self, name: &str) -> Result<&Arc<Scheduler>, LaneError> {
         let own = self.schedulers.iter().find(|scheduler| scheduler.name == name);
         own.or_else(|| registry::find(name)).ok_or_else(|| {
@@ -158,7 +158,8 @@ impl SimLane {
         })
     }
 
-    /// The run, with an observer of every choice if there is one. It does not change the run.
+    /// Runs the request. The observer, if there is one, sees every pick and does not change the
+    /// run.
     pub fn run_observed(
         &self,
         request: &RunRequest,
@@ -224,7 +225,7 @@ fn lane_error(error: SimError) -> LaneError {
     }
 }
 
-/// What was done to the groups with a limit.
+/// What bandwidth control did to the groups with a limit.
 fn groups(workload: &Workload, outcome: &SimOutcome) -> Vec<GroupResult> {
     let limited = outcome.bandwidth.iter().map(|(group, stats)| GroupResult {
         path: workload.cgroups[group.index()].path.clone(),
@@ -237,7 +238,7 @@ fn groups(workload: &Workload, outcome: &SimOutcome) -> Vec<GroupResult> {
     limited.collect()
 }
 
-/// What the engine knows and the trace does not.
+/// Counters that the engine has and the trace does not contain.
 fn counters(outcome: &SimOutcome) -> ModelCounters {
     ModelCounters {
         nr_interrupts: outcome.nr_interrupts,
@@ -250,16 +251,16 @@ fn counters(outcome: &SimOutcome) -> ModelCounters {
     }
 }
 
-/// Whether what programs ask for is the CPU time that they get for themselves: not where hardware
-/// threads slow each other, and not for tasks that are busy until a wall time.
+/// Whether tasks get exactly the CPU time that their programs ask for. This is false if hardware
+/// threads slow each other, and for tasks that are busy until a wall time.
 fn knows_work(workload: &Workload, machine: &Machine) -> bool {
     let is_wall = |op: &Op| matches!(op, Op::RunWall(_));
     machine.smt_speed.iter().all(|speed| *speed == SMT_SPEED_FULL)
         && !workload.tasks.iter().any(|task| task.program.ops.iter().any(is_wall))
 }
 
-/// Splits the CPU time of all tasks, if all have ended: an unfinished burst has not used all that
-/// it asked for.
+/// Splits the CPU time of all tasks into user and system time, if all have ended. A task that has
+/// not ended did not use all the time that it asked for.
 fn tell_user_time(totals: &mut RunTotals, outcome: &SimOutcome, nr_cpus: u32) {
     if outcome.nr_exited == outcome.nr_tasks && outcome.nr_tasks > 0 {
         let user = outcome.work_ns.saturating_add(outcome.cache_refill_ns).min(totals.cpu_time_ns);
@@ -272,7 +273,7 @@ fn tell_user_time(totals: &mut RunTotals, outcome: &SimOutcome, nr_cpus: u32) {
 /// Most tasks that a warning names.
 const NAMED_MAX: usize = 8;
 
-/// What the result leaves out, or shows and its reader must know.
+/// Warnings about what the result leaves out, or what its reader must know.
 fn warnings(workload: &Workload, outcome: &SimOutcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let has_clamp = |attr: &SchedAttr| attr.util_min.is_some() || attr.util_max.is_some();
@@ -315,7 +316,7 @@ fn model_name(machine: &Machine) -> String {
     }
 }
 
-/// The scheduler's defaults with the request's tunables.
+/// The scheduler's defaults, changed by the request's tunables.
 fn options_of(scheduler: &Scheduler, tunables: &[(String, String)]) -> Result<Options, LaneError> {
     let mut options = Options::defaults(&scheduler.tunables);
     for (name, value) in tunables {
@@ -327,7 +328,7 @@ fn options_of(scheduler: &Scheduler, tunables: &[(String, String)]) -> Result<Op
     Ok(options)
 }
 
-/// The speeds of memory, where a program touches any.
+/// Settings of memory speed, if a program accesses memory.
 fn memory_settings(memory: &Memory, workload: &Workload) -> Vec<Setting> {
     let touches = |op: &Op| matches!(op, Op::Mem { .. } | Op::MemRun { .. });
     if !workload.tasks.iter().any(|task| task.program.ops.iter().any(touches)) {
@@ -347,7 +348,7 @@ fn memory_settings(memory: &Memory, workload: &Workload) -> Vec<Setting> {
     values.map(setting).into()
 }
 
-/// Everything of machine and scheduler that bears on the result.
+/// Settings of machine and scheduler that influence the result.
 fn settings(machine: &Machine, scheduler: &Scheduler, options: &Options) -> Vec<Setting> {
     let costs = Costs::NAMES.iter().map(|name| Setting {
         name: format!("costs.{name}"),
@@ -367,7 +368,7 @@ fn settings(machine: &Machine, scheduler: &Scheduler, options: &Options) -> Vec<
     tunables.chain(machine_settings(machine)).chain(costs).collect()
 }
 
-/// What of the machine bears on the result beside its costs.
+/// Settings of the machine that influence the result, except costs.
 fn machine_settings(machine: &Machine) -> Vec<Setting> {
     let topology = &machine.topology;
     let count = |level: &[u32]| level.iter().collect::<BTreeSet<_>>().len().to_string();

@@ -3,7 +3,7 @@
 
 use schedlab_run::{MachineFile, MachineSpec};
 
-/// The presets by name, each the text of its file.
+/// The presets: name, and the text of the file.
 pub const PRESETS: [(&str, &str); 11] = [
     ("laptop", include_str!("../../../machines/laptop.toml")),
     ("server-2x32", include_str!("../../../machines/server-2x32.toml")),
@@ -18,14 +18,14 @@ pub const PRESETS: [(&str, &str); 11] = [
     ("S4", include_str!("../../../machines/S4.toml")),
 ];
 
-/// The preset called `name`, in any case.
+/// Finds the preset called `name`, in any case.
 pub fn preset(name: &str) -> Option<MachineSpec> {
     let (_, text) = PRESETS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     // A test reads every preset.
     parse(text).ok()
 }
 
-/// A machine file: TOML, or JSON if the first letter is a brace.
+/// Reads a machine file: TOML, or JSON if it begins with a brace.
 pub fn read(text: &str) -> Result<MachineFile, String> {
     if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| error.to_string())
@@ -34,7 +34,7 @@ pub fn read(text: &str) -> Result<MachineFile, String> {
     }
 }
 
-/// A machine from the text of a file.
+/// Reads a machine from the text of a file.
 pub fn parse(text: &str) -> Result<MachineSpec, String> {
     read(text)?.spec()
 }

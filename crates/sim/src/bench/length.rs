@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long to simulate for a number of switches: found by runs that grow.
+//! Finds the simulated time in which a job makes a number of switches, with runs of growing length.
 //!
-//! Schedulers differ by three orders of magnitude in how often they switch, so that one simulated
-//! time for all is too short to measure the one and too long to wait for the other.
+//! Schedulers differ by three orders of magnitude in how often they switch. One simulated time for
+//! all would be too short to measure some and too long to wait for others.
 
 use super::BenchResult;
 use schedlab_model::Nanos;
 
-/// Where growing ends, ns: a scheduler that preempts nobody never reaches any number of switches.
+/// Longest simulated time (ns): a scheduler that never preempts does not reach every number of
+/// switches.
 const UNTIL_MAX_NS: Nanos = 100_000_000_000_000_000;
-/// CPU time of a pilot run after which growing ends, s.
+/// A pilot run that takes more CPU time (s) than this is the last.
 const PILOT_CPU_S_MAX: f64 = 2.0;
 
-/// A pilot run, and how long it was.
+/// A pilot run and its length.
 pub struct Pilot {
-    /// What it measured.
+    /// Its measurement.
     pub result: BenchResult,
-    /// Simulated time, ns.
+    /// Its simulated time (ns).
     pub until_ns: Nanos,
 }
 
-/// Lengthens a run, from `from_ns` on, until it has `wanted` switches or takes too long. `run`
-/// measures a run of so much simulated time.
+/// Lengthens a run from `from_ns` until it has `wanted` switches or takes too long. `run` measures
+/// a run of this simulated time.
 pub fn grow<E>(
     wanted: u64,
     from_ns: Nanos,
@@ -38,8 +39,8 @@ pub fn grow<E>(
     }
 }
 
-/// The next length to try: what the switches and the CPU time so far make likely, at least twice
-/// and at most 64 times the last one.
+/// The next length to try, estimated from switches and CPU time so far: at least twice and at most
+/// 64 times the last one.
 fn next(until_ns: Nanos, last: &BenchResult, wanted: u64) -> Nanos {
     let by_switches = wanted as f64 / last.nr_switches.max(1) as f64 * 1.1;
     let by_cpu = PILOT_CPU_S_MAX / last.run_cpu_s.max(1e-3) * 1.1;
@@ -47,8 +48,9 @@ fn next(until_ns: Nanos, last: &BenchResult, wanted: u64) -> Nanos {
     ((until_ns as f64 * factor) as Nanos).min(UNTIL_MAX_NS)
 }
 
-/// Simulated time in which a job has about `wanted` switches: its own, `own_ns`, if nobody is ever
-/// preempted, that of a pilot run if more would take too long. `run` measures a run of the job.
+/// Simulated time (ns) in which a job has about `wanted` switches. It is the job's own time,
+/// `own_ns`, if no task is ever preempted; and that of a pilot run if more would take too long.
+/// `run` measures a run of the job.
 pub fn for_switches<E>(
     own_ns: Nanos,
     wanted: u64,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast the simulator is: what a measured job gives, and how long to simulate it.
+//! The speed of the simulator: the result of a measured job, and how long to simulate it.
 //!
-//! A job is measured in a process of its own, whose CPU time and memory belong to that job alone:
-//! who starts the processes is the caller's affair. `length` finds the simulated time for a number
-//! of switches.
+//! A job is measured in its own process, so that CPU time and memory belong to that job alone. The
+//! caller starts the processes. `length` finds the simulated time for a number of switches.
 
 pub mod length;
 
@@ -11,46 +10,47 @@ use schedlab_metrics::stats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How fast a job was. Rates are per second of CPU time (user and system) of the whole process,
-/// start-up included, unless their name begins with `run_`.
+/// The speed of a job. Rates are per second of CPU time (user and system) of the whole process,
+/// start-up included. Rates whose names begin with `run_` leave the start-up out.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BenchResult {
     /// Version of schedlab.
     pub schedlab_version: String,
     /// Name in benchmarks/jobs.json.
     pub job: String,
-    /// What the job is.
+    /// A description of the job.
     pub text: String,
     /// Scheduler.
     pub scheduler: String,
-    /// `none`, or `binary`: the own log, written to a file.
+    /// `none`, or `binary`: schedlab's own log, written to a file.
     pub trace: String,
-    /// Name of the modelled machine; empty in results of before it could be chosen: flat.
+    /// Name of the modelled machine; empty (flat) in results of older versions.
     #[serde(default)]
     pub machine: String,
     /// CPUs of the modelled machine.
     pub nr_cpus: u32,
     /// Tasks.
     pub nr_tasks: u64,
-    /// Ticks a second of the modelled kernel.
+    /// Ticks per second of the modelled kernel.
     pub hz: u32,
     /// Simulated time, ns.
     pub simulated_ns: u64,
-    /// Dispatches: changes of what a CPU runs, to idle included.
+    /// Switches of what a CPU runs, those to idle included.
     pub nr_switches: u64,
     /// Ticks that busy CPUs took.
     pub nr_ticks: u64,
     /// Records of the trace, written or not.
     pub nr_records: u64,
-    /// What `events_per_cpu_s` counts: trace records and ticks. Every switch is one record.
+    /// Trace records and ticks, as counted by `events_per_cpu_s`. Every switch is one record.
     pub nr_events: u64,
-    /// Queue entries beyond the first that picks looked at, as the scheduler counts them: what
-    /// `pick_entry_ns` is charged for. 0 in results of before it was told.
+    /// Queue entries that picks examined, after the first of each, as counted by the scheduler
+    /// (`pick_entry_ns` is charged for each). 0 in results of older versions.
     #[serde(default)]
     pub nr_entries_scanned: u64,
     /// Length of the trace file; 0 without one.
     pub trace_bytes: u64,
-    /// CPU time of the whole process, s: median of the repetitions, as is all that follows.
+    /// CPU time of the whole process (s). This and all following times are medians of the
+    /// repetitions.
     pub cpu_s: f64,
     /// Part of it outside the simulation: loading the program, reading the job, compiling a
     /// `.bpf.c` that is not in the cache.
@@ -67,7 +67,7 @@ pub struct BenchResult {
     pub run_switches_per_cpu_s: f64,
     /// Events per second of CPU time of the simulation alone.
     pub run_events_per_cpu_s: f64,
-    /// With `--curve pick`: what the second half of the run took, in which no task starts.
+    /// With `--curve pick`: the second half of the run, in which no task starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<Steady>,
     /// Greatest resident memory of the process (VmHWM), bytes.
@@ -80,7 +80,8 @@ pub struct BenchResult {
     pub kernel: String,
 }
 
-/// The difference between a run and one of half the time: start-up of program and tasks is in both.
+/// The difference between a run and one of half its length. It contains no start-up of program or
+/// tasks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Steady {
     /// Switches.
@@ -91,12 +92,12 @@ pub struct Steady {
     pub cpu_s: f64,
     /// CPU time for each switch, ticks in between included, ns.
     pub ns_per_switch: f64,
-    /// Queue entries beyond the first that picks looked at, for each switch.
+    /// Queue entries that picks examined after the first of each, per switch.
     pub entries_per_switch: f64,
 }
 
 impl BenchResult {
-    /// Fills in the rates from counts and times.
+    /// Computes the rates from counts and times.
     pub fn with_rates(mut self) -> Self {
         // The kernel counts CPU time in microseconds; 0 would make a rate infinite.
         let rate = |count: u64, seconds: f64| count as f64 / seconds.max(1e-6);
@@ -108,7 +109,7 @@ impl BenchResult {
         self
     }
 
-    /// The medians of several processes that measured the same; one at least.
+    /// The medians of several measurements of the same job; at least one.
     pub fn median(results: &[Self]) -> Self {
         let median =
             |of: fn(&Self) -> f64| stats::median(&results.iter().map(of).collect::<Vec<_>>());
@@ -123,7 +124,7 @@ impl BenchResult {
         .with_rates()
     }
 
-    /// What this run has beyond `half` of it; nothing if that is no switch.
+    /// The difference between this run and `half` of it; `None` if it has no switch.
     pub fn beyond(&self, half: &Self) -> Option<Steady> {
         let nr_switches = self.nr_switches.checked_sub(half.nr_switches).filter(|nr| *nr > 0)?;
         let entries = self.nr_entries_scanned.saturating_sub(half.nr_entries_scanned);

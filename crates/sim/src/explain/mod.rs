@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a task was chosen at a time, and who kept a task waiting: questions about a simulated run.
+//! Answers questions about a simulated run: why a task was picked at a time, and what kept a task
+//! waiting.
 //!
-//! A run is simulated twice. The first time finds what was asked for (which choice, which wait);
-//! the second, which is the same to the nanosecond, asks the classes for their numbers there and
-//! nowhere else. So a question costs two plain runs, however long the queues are.
+//! The run is simulated twice. The first run finds the pick or the wait in question. The second is
+//! the same to the nanosecond, and asks the classes for their numbers only there. A question
+//! therefore costs two plain runs, however long the queues are.
 
 mod result;
 mod waits;
@@ -23,29 +24,29 @@ use schedlab_sched::boundary::explain::Explanation;
 use std::collections::BTreeSet;
 use waits::{Wait, WaitFinder, Wanted, Witness};
 
-/// What is asked of a run.
+/// A question about a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Question {
-    /// What each CPU runs at this time, and why: its last choice up to then.
+    /// What each CPU runs at this time, and why: its last pick up to then.
     At(Nanos),
-    /// Every choice from the first time to the second.
+    /// Every pick from the first time to the second.
     Between(Nanos, Nanos),
-    /// The nth wait of the task of this name, or its longest.
+    /// The n-th wait of the task with this name, or its longest.
     Task(String, Option<u64>),
     /// The longest wait of any task.
     LongestWait,
 }
 
-/// A question and how much of the answer is wanted.
+/// A question, and limits of the answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Query {
     /// The question.
     pub question: Question,
-    /// Only choices of this CPU.
+    /// Only picks of this CPU.
     pub cpu: Option<CpuId>,
-    /// Most choices in the answer.
+    /// Most picks in the answer.
     pub decisions_max: usize,
-    /// Most candidates of a choice, beside the chosen and the running.
+    /// Most candidates of a pick, in addition to the picked and the running task.
     pub candidates_max: usize,
 }
 
@@ -78,16 +79,16 @@ pub fn explain(
     }
 }
 
-/// Which choices are wanted.
+/// The picks that are wanted.
 #[derive(Debug)]
 enum Pick {
-    /// None; the last one of each CPU up to a time is counted.
+    /// None yet; counts up to the last one of each CPU before a time.
     Last(Nanos),
     /// These, by CPU and number.
     Numbered(BTreeSet<(u32, u64)>),
-    /// Those in a time.
+    /// Those between two times.
     Between(Nanos, Nanos),
-    /// Those on these CPUs in a time, the last one above all.
+    /// Those on these CPUs between two times; if there are too many, the last one is kept.
     During(CpuMask, Nanos, Nanos),
 }
 
@@ -99,13 +100,13 @@ struct Watcher {
     decisions_max: usize,
     candidates_max: usize,
     focus: Option<TaskId>,
-    /// Choices of each CPU so far.
+    /// Number of picks of each CPU so far.
     count: Vec<u64>,
-    /// Number of the last choice of each CPU up to the time asked for.
+    /// Number of the last pick of each CPU up to the time in question.
     last: Vec<Option<u64>>,
     decisions: Vec<Decision>,
     nr_omitted: u64,
-    /// CPUs that the focus may use, as of the last choice seen.
+    /// CPUs that the task in question may use, at the last pick.
     allowed: Option<CpuMask>,
 }
 
@@ -278,7 +279,7 @@ fn explain_wait(
     Ok(ExplainResult { wait: Some(stated), ..answer })
 }
 
-/// The wait, or why there is none.
+/// Returns the wait, or an error that tells why there is none.
 fn found(finder: &WaitFinder, wanted: &Wanted) -> Result<Wait, LaneError> {
     if let Some(wait) = &finder.found {
         return Ok(wait.clone());

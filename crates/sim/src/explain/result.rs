@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an explanation says, as data: the shape of `schedlab explain --json`.
+//! The answer to a question as data: the form of `schedlab explain --json`.
 
 use schedlab_engine::{Cause, Decision};
 use schedlab_model::TaskId;
@@ -7,7 +7,7 @@ use schedlab_sched::boundary::explain::{self, Fact, Value, Who};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Value of a number that was compared.
+/// Value of a compared number.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FactValue {
@@ -22,7 +22,7 @@ pub enum FactValue {
 /// A number that was compared.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatedFact {
-    /// Name, the kernel's noun where it has one.
+    /// Name; the kernel's name if it has one.
     pub name: String,
     /// Value.
     pub value: FactValue,
@@ -30,92 +30,92 @@ pub struct StatedFact {
     pub unit: String,
 }
 
-/// One of those among whom a class chose.
+/// One of the tasks or groups among which a class picked.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatedCandidate {
-    /// Number of the task; none for a control group.
+    /// Number of the task; `None` for a control group.
     pub task: Option<u32>,
     /// Name of the task, or path of the group.
     pub name: String,
-    /// It was running when the choice was made.
+    /// Whether it was running at the time of the pick.
     pub running: bool,
-    /// The rule took it into account; under EEVDF: it was eligible.
+    /// Whether the rule considered it; under EEVDF: whether it was eligible.
     pub considered: bool,
-    /// It was chosen.
+    /// Whether it was picked.
     pub chosen: bool,
     /// Its numbers.
     pub facts: Vec<StatedFact>,
 }
 
-/// The choice of one class, or of one level of control groups.
+/// The pick of one class, or within one control group.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatedContest {
     /// Class.
     pub class: String,
-    /// Path of the control group whose members were compared, where there are several groups.
+    /// Path of the control group whose members were compared, if there are several groups.
     pub group: Option<String>,
     /// Kind of rule: `alone`, `least`, `greatest`, `keeps`, `named`, `drawn`, `empty`,
     /// `held-back`.
     pub rule: String,
     /// The rule in words.
     pub rule_text: String,
-    /// Names of the numbers that a `least` or `greatest` goes by, the first one first; a `greatest`
-    /// wants the least in all but the first.
+    /// Names of the numbers that a `least` or `greatest` compares, most important first. `greatest`
+    /// takes the greatest of the first, and the least of all others.
     pub keys: Vec<String>,
-    /// Numbers of the queue as a whole.
+    /// Numbers of the whole queue.
     pub facts: Vec<StatedFact>,
-    /// Those among whom it chose.
+    /// The candidates.
     pub candidates: Vec<StatedCandidate>,
-    /// How many more there were.
+    /// Number of candidates that are not listed.
     pub nr_omitted: u64,
 }
 
-/// Why a CPU chose anew.
+/// Why a CPU picked a task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatedCause {
     /// `left`, `woken`, `tick`, `timer`, `attr` or `moved`.
     pub kind: String,
-    /// In words.
+    /// The cause in words.
     pub text: String,
-    /// The task that caused it, if one did.
+    /// The task that caused it, if any.
     pub task: Option<u32>,
-    /// What was compared; of a tick: after it.
+    /// Numbers that were compared; for a tick: after the tick.
     pub facts: Vec<StatedFact>,
-    /// Of a tick: the running task's numbers before it.
+    /// For a tick: the running task's numbers before the tick.
     pub facts_before: Vec<StatedFact>,
 }
 
-/// One choice of what a CPU runs.
+/// One pick of a CPU.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatedDecision {
-    /// When.
+    /// Time (ns).
     pub time_ns: u64,
-    /// Where.
+    /// CPU.
     pub cpu: u32,
-    /// What ran; none: idle.
+    /// The task that ran; `None`: idle.
     pub prev: Option<u32>,
     /// Its name.
     pub prev_name: Option<String>,
-    /// What runs; none: idle.
+    /// The task that runs next; `None`: idle.
     pub next: Option<u32>,
     /// Its name.
     pub next_name: Option<String>,
-    /// Why it was made.
+    /// Why the CPU picked.
     pub cause: StatedCause,
-    /// What the classes compared, from the highest to the one that chose.
+    /// The picks of the classes, from the highest to the one that found a task.
     pub contests: Vec<StatedContest>,
 }
 
-/// A task that ran while another one waited.
+/// A task that ran while another task waited.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RanMeanwhile {
     /// Number of the task.
     pub task: u32,
     /// Name.
     pub name: String,
-    /// For how long.
+    /// How long it ran (ns).
     pub ran_ns: u64,
-    /// In how many stays.
+    /// Number of its slices.
     pub nr_slices: u64,
 }
 
@@ -126,12 +126,12 @@ pub struct CpuMeanwhile {
     pub cpu: u32,
     /// Whether the task may run there.
     pub is_allowed: bool,
-    /// How long the task waited on this CPU's queue.
+    /// How long the task waited on this CPU's queue (ns).
     pub waited_here_ns: u64,
-    /// How long the CPU was idle during the wait.
+    /// How long the CPU was idle during the wait (ns).
     pub idle_ns: u64,
-    /// What ran there while the task waited on its queue (`waited_here_ns` above 0), else what ran
-    /// there during the wait; the longest first.
+    /// Tasks that ran there while the task waited on its queue; or, if `waited_here_ns` is 0,
+    /// during the wait. The longest is first.
     pub ran: Vec<RanMeanwhile>,
 }
 
@@ -142,28 +142,28 @@ pub struct StatedWait {
     pub task: u32,
     /// Name.
     pub name: String,
-    /// Which of its waits it was, from 1.
+    /// Which of the task's waits it was, from 1.
     pub nth: u64,
     /// How many waits it had in the run.
     pub nr_waits: u64,
-    /// When it became runnable, or lost its CPU.
+    /// When the task became runnable, or lost its CPU.
     pub start_ns: u64,
-    /// When it got a CPU; none: it still waited when the run ended.
+    /// When it got a CPU; `None`: it still waited when the run ended.
     pub end_ns: Option<u64>,
     /// How long it waited.
     pub wait_ns: u64,
-    /// Why it waited from then on: `released`, `woken`, `preempted` or `yielded`.
+    /// Why it began to wait: `released`, `woken`, `preempted` or `yielded`.
     pub began_by: String,
-    /// Who woke or released it; none: a timer, a device, the launcher.
+    /// The task that woke or released it; `None`: a timer, a device or the launcher.
     pub waker: Option<String>,
-    /// What the CPUs did meanwhile: its own first.
+    /// What the CPUs did during the wait; its own first.
     pub cpus: Vec<CpuMeanwhile>,
 }
 
 /// The answer to one question about a simulated run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainResult {
-    /// Version of this shape.
+    /// Version of this form, [`EXPLAIN_SCHEMA_VERSION`].
     pub schema_version: u32,
     /// schedlab's version.
     pub schedlab_version: String,
@@ -179,18 +179,18 @@ pub struct ExplainResult {
     pub end_ns: u64,
     /// The question in words.
     pub question: String,
-    /// The wait that was asked for.
+    /// The wait in question.
     pub wait: Option<StatedWait>,
-    /// Choices, in order of time.
+    /// Picks, in order of time.
     pub decisions: Vec<StatedDecision>,
-    /// How many choices of the question are left out of the list.
+    /// Number of picks that are left out.
     pub nr_decisions_omitted: u64,
 }
 
-/// Version of the shape of [`ExplainResult`].
+/// Version of the form of [`ExplainResult`].
 pub const EXPLAIN_SCHEMA_VERSION: u32 = 1;
 
-/// Turns numbers into names.
+/// Names for numbers.
 pub(super) struct Names<'t> {
     pub tasks: &'t [String],
     pub groups: Vec<&'t str>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The waits of tasks on run queues, and what the CPUs did during one of them.
 //!
-//! A wait begins at release, wake-up, preemption and yield, and ends when the task gets a CPU: the
-//! same as the measure `wait` (crates/metrics, run_delay). Memory: a few words a task and a CPU.
+//! A wait begins at a release, wake-up, preemption or yield, and ends when the task gets a CPU, as
+//! in the measure `wait` (crates/metrics, run_delay). Memory: a few words for each task and CPU.
 
 use super::result::{CpuMeanwhile, RanMeanwhile};
 use schedlab_model::trace::TaskInfo;
@@ -12,19 +12,19 @@ use std::collections::BTreeMap;
 /// One wait.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// Who.
+    /// The waiting task.
     pub task: TaskId,
     /// Which of its waits, from 1.
     pub nth: u64,
-    /// From.
+    /// Start (ns).
     pub start_ns: Nanos,
-    /// To; the end of the run if it never got a CPU.
+    /// End (ns); the end of the run if it never got a CPU.
     pub end_ns: Nanos,
     /// Whether it got a CPU.
     pub ended: bool,
     /// `released`, `woken`, `preempted`, `yielded`.
     pub began_by: &'static str,
-    /// Who woke it.
+    /// The task that woke it.
     pub waker: Option<TaskId>,
     /// CPUs on whose queues it waited.
     pub cpus: CpuMask,
@@ -36,12 +36,12 @@ impl Wait {
     }
 }
 
-/// Which wait is looked for.
+/// The wait to find.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wanted {
-    /// The longest of all tasks.
+    /// The longest wait of all tasks.
     Longest,
-    /// The longest of tasks of this name, or the nth of the one task that has it.
+    /// The longest wait of the tasks with this name, or the n-th wait of the only task with it.
     Of(String, Option<u64>),
 }
 
@@ -71,7 +71,7 @@ impl WaitFinder {
         }
     }
 
-    /// Whether any task has the name that is looked for.
+    /// Whether any task has the name.
     pub fn is_known(&self) -> bool {
         self.is_wanted.iter().any(|wanted| *wanted)
     }
@@ -158,7 +158,7 @@ impl TraceSink for WaitFinder {
     }
 }
 
-/// Books what each CPU did during one wait.
+/// Adds up what each CPU did during one wait.
 #[derive(Debug)]
 pub struct Witness {
     wait: Wait,
@@ -170,9 +170,9 @@ pub struct Witness {
     here_since: Nanos,
     waited_here: Vec<Nanos>,
     idle: Vec<Nanos>,
-    /// Time and stays by CPU and task, while the task waited on that very CPU.
+    /// Time and number of slices by CPU and task, while the task waited on that CPU.
     beside: BTreeMap<(u32, TaskId), (Nanos, u64)>,
-    /// The same during the whole wait.
+    /// Time and number of slices by CPU and task, during the whole wait.
     during: BTreeMap<(u32, TaskId), (Nanos, u64)>,
 }
 
@@ -191,13 +191,13 @@ impl Witness {
         }
     }
 
-    /// Length of the part of from..to within the wait and after `since`.
+    /// Length (ns) of the part of from..to that is within the wait and after `since`.
     fn overlap(&self, from: Nanos, to: Nanos, since: Nanos) -> Nanos {
         let from = from.max(self.wait.start_ns).max(since);
         to.min(self.wait.end_ns).saturating_sub(from)
     }
 
-    /// Books what `cpu` did up to `now`; `stays` counts the stay as over.
+    /// Adds what `cpu` did up to `now`. `stays` is 1 if its slice ended.
     fn book(&mut self, cpu: usize, now: Nanos, stays: u64) {
         let (task, since) = self.running[cpu];
         self.running[cpu].1 = now;
@@ -223,7 +223,7 @@ impl Witness {
         }
     }
 
-    /// The task waits on `cpu` from now on (`None`: nowhere).
+    /// The task waits on `cpu` from now on (`None`: on no CPU).
     fn move_to(&mut self, now: Nanos, cpu: Option<CpuId>) {
         if self.at == cpu {
             return;
@@ -239,7 +239,7 @@ impl Witness {
         self.at = cpu;
     }
 
-    /// What every CPU did, the task's own first.
+    /// Returns what every CPU did; the task's own first.
     pub fn finish(
         mut self,
         allowed: &CpuMask,
