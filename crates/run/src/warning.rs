@@ -284,8 +284,8 @@ warnings! {
     /// Lines are earlier than the line above.
     TraceTimeBack "trace-time-back" {
         trace_time_back(nr: u64, by: &str)
-            "{nr} lines are earlier than the line above, by up to {by}; they get the time of that \
-             line; record with trace_clock=mono"
+            "{nr} lines are earlier than the line above, by up to {by}; they get the \
+             latest time so far; record with trace_clock=mono"
     }
     /// The unit of the times is unknown.
     TraceClockUnknown "trace-clock-unknown" {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The schedulers of Linux 6.1 and later: deadline tasks above real-time tasks above fair ones.
 //!
-//! A model is a row: its tunables, and the rules in which it differs from the one before, which
-//! stand in [`crate::fair::rules`] and [`crate::deadline::tunables`]. See [`crate::deadline`],
-//! [`crate::rt`], [`crate::fair`] and [`crate::balance`] for the rules and what is left out.
+//! A model is a row with its tunables and the rules in which it differs from the previous one. The
+//! rules are in [`crate::fair::rules`] and [`crate::deadline::tunables`]. See [`crate::deadline`],
+//! [`crate::rt`], [`crate::fair`] and [`crate::balance`] for what they do and what is left out.
 
 use crate::SchedClass;
 use crate::boundary::options::{Options, Tunable};
@@ -19,9 +19,9 @@ use schedlab_model::{CgroupSpec, Costs, Kernel, KernelVersion, Machine, Preempt}
 pub struct Model {
     /// The kernel.
     pub version: KernelVersion,
-    /// What it is, without its name.
+    /// A description, without the name.
     pub summary: &'static str,
-    /// Where its rules come from.
+    /// Source of its rules.
     pub source: &'static str,
     /// What it leaves out or simplifies.
     pub leaves_out: &'static [&'static str],
@@ -29,9 +29,9 @@ pub struct Model {
     pub fair: Rules,
     /// Rules of the deadline class.
     pub deadline: DlRules,
-    /// Tunables, but for those that only some rules have ([`Model::tunables`]).
+    /// Tunables, except those that only some rules have ([`Model::tunables`]).
     pub tunables: [&'static [Tunable]; 6],
-    /// Defaults that changed with this version, and stay so in later ones.
+    /// Defaults that changed with this version. Later versions keep them.
     pub defaults: &'static [(&'static str, u64)],
 }
 
@@ -136,7 +136,7 @@ const LINUX_7_2: Model = Model {
     ..LINUX_7_1
 };
 
-/// Preemption model of the modelled kernel of this version.
+/// Preemption model of this kernel.
 pub(crate) fn preempt(version: KernelVersion) -> Preempt {
     let kernel = Kernel::find(version).expect("a modelled kernel is in the table");
     kernel.preempt.expect("a modelled kernel has a known preemption model")
@@ -147,12 +147,12 @@ pub const MODELS: [Model; 7] =
     [LINUX_6_1, LINUX_6_6, LINUX_6_12_0, LINUX_6_12, LINUX_6_18, LINUX_7_1, LINUX_7_2];
 
 impl Model {
-    /// The model of exactly this kernel.
+    /// Finds the model of exactly this kernel.
     pub fn of(version: KernelVersion) -> Option<&'static Self> {
         MODELS.iter().find(|model| model.version == version)
     }
 
-    /// Tunables with this version's defaults.
+    /// Tunables, with this version's defaults.
     pub fn tunables(&self) -> Vec<Tunable> {
         let more = [
             (self.fair.is_eevdf() && self.fair.pick_buddy, features::PICK_BUDDY),
@@ -171,9 +171,9 @@ impl Model {
         tunables
     }
 
-    /// The classes of one run: deadline, real-time, fair. With `has_servers` deadline servers keep
-    /// real-time tasks from starving the others, where the version has them. The options are those
-    /// of [`Model::tunables`].
+    /// The classes of one run: deadline, real-time, fair. With `has_servers`, deadline servers keep
+    /// real-time tasks from starving the others, if the version has them. The options are those of
+    /// [`Model::tunables`].
     pub fn classes(
         &self,
         has_servers: bool,
@@ -193,7 +193,7 @@ impl Model {
         ]
     }
 
-    /// The scheduler for the registry.
+    /// The scheduler, for the registry.
     pub fn scheduler(&'static self) -> Scheduler {
         Scheduler {
             name: format!("linux-{}", self.version).into(),

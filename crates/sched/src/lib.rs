@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler boundary, and every scheduler.
+//! All schedulers, and the interface between a scheduler and the engine.
 //!
-//! A scheduler is a stack of scheduling classes ([`SchedClass`]) in order of priority, as in
-//! Linux kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) and never
-//! the engine that drives it. [`boundary`] is what a class and the engine agree on; the other
-//! folders are algorithms; [`registry`] is the only list of schedulers.
+//! A scheduler is a stack of scheduling classes ([`SchedClass`]) in order of priority, as in Linux
+//! kernel/sched/. A class sees the shared state of the modelled kernel ([`Core`]) but not the
+//! engine. [`boundary`] is that interface; the other modules are algorithms; [`registry`] is the
+//! only list of schedulers.
 
 pub mod balance;
 pub mod boundary;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The only list of schedulers. A new scheduler is one file and one line here; a new kernel is a
+//! The only list of schedulers. A new scheduler is one file and one line here. A new kernel is a
 //! row of [`crate::kernels`].
 
 use crate::kernels::MODELS;
@@ -9,7 +9,7 @@ use crate::{cfs_early, cfs_groups, o_n, o1, staircase, wrr};
 use schedlab_model::KernelVersion;
 use std::sync::{Arc, LazyLock};
 
-/// Those that are not models of Linux 6.1 or later.
+/// Schedulers that are not models of Linux 6.1 or later.
 const EARLY: &[fn() -> Scheduler] = &[
     fcfs::scheduler,
     sjf::sjf,
@@ -44,7 +44,7 @@ const EARLY: &[fn() -> Scheduler] = &[
     cfs_groups::linux_2_6_32,
 ];
 
-/// Short names that people type, and the schedulers that they stand for: the last of its kind.
+/// Short names that people type, and the scheduler that each means: the latest of its kind.
 pub const ALIASES: &[(&str, &str)] = &[
     ("fifo", "fcfs"),
     ("o1", "linux-2.6.22"),
@@ -55,14 +55,14 @@ pub const ALIASES: &[(&str, &str)] = &[
     ("linux", "linux-7.2"),
 ];
 
-/// All schedulers, in the order of lists.
+/// All schedulers, in the order in which they are listed.
 pub static SCHEDULERS: LazyLock<Vec<Arc<Scheduler>>> = LazyLock::new(|| {
     let early = EARLY.iter().map(|scheduler| scheduler());
     early.chain(MODELS.iter().map(|model| model.scheduler())).map(Arc::new).collect()
 });
 
-/// The scheduler called `name`; a kernel's also under its bare version (`6.12`), some also under a
-/// short name ([`ALIASES`]).
+/// Finds the scheduler called `name`. Kernels are also found by their version alone (`6.12`), and
+/// some schedulers by a short name ([`ALIASES`]).
 pub fn find(name: &str) -> Option<&'static Arc<Scheduler>> {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, name)| name);
@@ -74,13 +74,13 @@ pub fn find(name: &str) -> Option<&'static Arc<Scheduler>> {
     })
 }
 
-/// Names of all schedulers, in the order of lists.
+/// Names of all schedulers, in the order in which they are listed.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     SCHEDULERS.iter().map(|scheduler| scheduler.name.as_ref())
 }
 
-/// The models of the kernels just before and just after the one that `name` names (`linux-6.14`,
-/// `6.14`), of which there is none; `None`: it names no kernel.
+/// For a kernel `name` without a model (`linux-6.14`, `6.14`): the models of the kernels just
+/// before and just after it. `None`: the name is not that of a kernel.
 pub fn kernels_around(name: &str) -> Option<[Option<&'static str>; 2]> {
     let wanted: KernelVersion = name.parse().ok()?;
     let versions = || {

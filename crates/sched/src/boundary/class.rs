@@ -24,44 +24,44 @@ use crate::boundary::explain::Explain;
 use crate::boundary::flags::{DequeueFlags, EnqueueFlags, WakeFlags};
 use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 
-/// When [`SchedClass::balance`] is called before a pick.
+/// When the core calls [`SchedClass::balance`] before a pick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Balances {
-    /// It does nothing. A stack of such classes is spared the question at every switch.
+    /// Never: the class does nothing there. A stack of such classes is not asked at switches.
     Never,
     /// If the previous task is of this class or a higher one.
     BelowPrev,
-    /// Before every pick, also from idle and from lower classes.
+    /// Before every pick, also after idle and after tasks of lower classes.
     Always,
 }
 
-/// What a class is during a whole run. The engine asks once, when it builds the stack, and leaves
-/// out the calls that would do nothing.
+/// Properties of a class that stay constant during a run. The engine reads them once, when it
+/// builds the stack, and omits calls that would do nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClassTraits {
-    /// The class does something even in a run in which no task is ever of its policies. If not, the
-    /// engine leaves it out of the stack of such a run.
+    /// Whether the class acts even in a run without tasks of its policies. If not, the engine
+    /// leaves it out of the stack of such a run.
     pub acts_without_tasks: bool,
-    /// What the lock that wake-ups and choices take protects. A stack in which one class says
-    /// `Global` has one lock. The machine says what it costs.
+    /// Which run queues share a lock that wake-ups and picks take. A stack in which one class has
+    /// `Global` has one lock. The machine defines its cost.
     pub lock_domain: LockDomain,
-    /// The kernel looks at every task of the system when one exits, and at every child of a task
-    /// that waits for one. The machine says what that costs.
+    /// Whether the kernel looks at every task of the system when a task exits, and at every child
+    /// of a task that waits for one. The machine defines the cost.
     pub walks_tasks: bool,
-    /// When [`SchedClass::balance`] is called.
+    /// When the core calls [`SchedClass::balance`].
     pub balances: Balances,
-    /// [`SchedClass::idle_changed`] is called.
+    /// Whether the core calls [`SchedClass::idle_changed`].
     pub watches_idle: bool,
-    /// [`SchedClass::quiet_ticks`] may be more than 0. A stack with a class that says no is not
-    /// asked at every tick.
+    /// Whether [`SchedClass::quiet_ticks`] may return more than 0. If a class of the stack has
+    /// none, the engine does not ask at every tick.
     pub has_quiet_ticks: bool,
-    /// The class keeps its tasks within the cpu.max of their groups. A workload with a limit is
-    /// refused if the class of SCHED_OTHER does not.
+    /// Whether the class enforces the cpu.max of groups. If the class of SCHED_OTHER does not, a
+    /// workload with a limit is refused.
     pub enforces_cpu_max: bool,
 }
 
 impl ClassTraits {
-    /// Those of a class that says nothing: a lock for each CPU, and no call that it must ask for.
+    /// The default: a lock for each CPU, and none of the optional calls.
     pub const DEFAULT: Self = Self {
         acts_without_tasks: true,
         lock_domain: LockDomain::Cpu,
@@ -73,32 +73,32 @@ impl ClassTraits {
     };
 }
 
-/// A scheduling class (`struct sched_class`). State of its own is indexed by task and CPU. What it
-/// says of its choices, which nothing here depends on, is the part of [`Explain`].
+/// A scheduling class (`struct sched_class`). Its own state is indexed by task and CPU. [`Explain`]
+/// has the callbacks that explain its decisions; nothing here depends on them.
 pub trait SchedClass: Explain + Send {
-    /// Whether tasks of `policy` belong to this class. The first class of a stack that says yes has
-    /// them.
+    /// Whether tasks of `policy` belong to this class. They belong to the first class of a stack
+    /// that returns true.
     fn owns(&self, policy: Policy) -> bool;
 
-    /// What stays the same during a run. Default: [`ClassTraits::DEFAULT`].
+    /// Properties that stay constant during a run. Default: [`ClassTraits::DEFAULT`].
     fn traits(&self) -> ClassTraits {
         ClassTraits::DEFAULT
     }
 
-    /// Whether the class has tasks of `policy` although a higher class of the stack owns them, from
-    /// now on; it says [`Core::request_reclass`] when the answer changes. A class that takes a
-    /// policy over need not own it. Default: no.
+    /// Whether the class takes over tasks of `policy` that a higher class of the stack owns. When
+    /// the answer changes, the class calls [`Core::request_reclass`]. A class that takes a policy
+    /// over need not own it. Default: no.
     fn takes_over(&self, _policy: Policy) -> bool {
         false
     }
 
-    /// Whether it does something in a run with a task of `policy`. Default: if they are its own.
+    /// Whether the class acts in a run with a task of `policy`. Default: if it owns the policy.
     fn serves(&self, policy: Policy) -> bool {
         self.owns(policy)
     }
 
-    /// `task` is about to start with `attr`, or to get them by sched_setattr; they are of this
-    /// class. A refusal says why and what to do, and ends the run. Default: admitted.
+    /// Called before `task` of this class starts with `attr`, or gets them by sched_setattr. An
+    /// error tells why they are refused and what to do, and ends the run. Default: accepted.
     fn admit(
         &mut self,
         _core: &Core,
@@ -108,25 +108,25 @@ pub trait SchedClass: Explain + Send {
         Ok(())
     }
 
-    /// The run begins, before any task exists. Default: nothing.
+    /// The run begins. No task exists yet. Default: nothing.
     fn run_begins(&mut self, _core: &mut Core) {}
 
-    /// The run is over; nothing that is asked for has any effect. Default: nothing.
+    /// The run has ended. Requests have no effect any more. Default: nothing.
     fn run_ends(&mut self, _core: &mut Core) {}
 
-    /// A task exists now (sched_fork). Makes room for it in the class's own state. Called for every
-    /// class of the stack, whatever class the task is in, in order of task ids. Default: nothing.
+    /// A new task exists (sched_fork). The class makes room for it in its own state. Called for
+    /// every class of the stack, whatever the task's class is, in order of task ids. Default:
+    /// nothing.
     fn task_new(&mut self, _core: &mut Core, _task: TaskId) {}
 
-    /// Takes custody of runnable `task` on `cpu`. Must count it with [`Core::add_nr_running`],
-    /// unless
-    /// `flags.delayed` (it is still counted). Required.
+    /// Puts runnable `task` on the queue of `cpu`. Must call [`Core::add_nr_running`], unless
+    /// `flags.delayed` is set (the task is still counted). Required.
     fn enqueue_task(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, flags: EnqueueFlags);
 
-    /// Gives up `task`, queued or running on `cpu`. Must uncount it with [`Core::sub_nr_running`].
-    /// Returning `false` delays it: the class keeps the task, still counted; the core sets
-    /// `sched_delayed` and leaves it `on_rq`. The class completes the dequeue later (in
-    /// [`SchedClass::pick_task`]) by uncounting the task and calling [`Core::dequeue_delayed`], or
+    /// Removes `task`, queued or running on `cpu`. Must call [`Core::sub_nr_running`]. Returns
+    /// `false` to delay the dequeue: the class keeps the task, which stays counted, and the core
+    /// sets `sched_delayed` and leaves it `on_rq`. Later the class completes the dequeue (in
+    /// [`SchedClass::pick_task`]) with [`Core::sub_nr_running`] and [`Core::dequeue_delayed`], or
     /// the task wakes before that (`EnqueueFlags::delayed`). Only a sleep that is not `special` may
     /// be delayed. A `special` sleep of a task whose dequeue is delayed completes it (before its
     /// class or affinity changes). Required.
@@ -138,13 +138,13 @@ pub trait SchedClass: Explain + Send {
         flags: DequeueFlags,
     ) -> bool;
 
-    /// The running task of `cpu` calls sched_yield; the core reschedules afterwards. Default:
-    /// nothing but that reschedule.
+    /// The running task of `cpu` calls sched_yield. The core reschedules afterwards. Default:
+    /// nothing else.
     fn yield_task(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
-    /// `task`, of this class, was queued on `cpu`, which runs `curr`, of this class too: calls
-    /// [`Core::resched_curr`] if `curr` must give way. Required, since leaving it out is a
-    /// decision.
+    /// `task` was queued on `cpu`, which runs `curr`; both are of this class. Calls
+    /// [`Core::resched_curr`] if `task` should preempt `curr`. Required, so that each class decides
+    /// this explicitly.
     fn wakeup_preempt(
         &mut self,
         core: &mut Core,
@@ -154,13 +154,13 @@ pub trait SchedClass: Explain + Send {
         flags: WakeFlags,
     );
 
-    /// Names the task of this class that `cpu` should run, or `None` if there is none. The running
-    /// task, if still runnable, is a candidate. Final. A class with one queue for several CPUs
-    /// moves the task here with [`Core::set_task_cpu`] first. Required.
+    /// Returns the task of this class that `cpu` should run, or `None` if it has none. The running
+    /// task is a candidate if it is still runnable. The core does not ask again. A class with one
+    /// queue for several CPUs first moves the task here with [`Core::set_task_cpu`]. Required.
     fn pick_task(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId>;
 
-    /// `prev` (of this class) stops running on `cpu`; `next` runs instead (`None`: idle). If `prev`
-    /// is still `on_rq` the class puts it back among the waiting. Default: nothing.
+    /// `prev` (of this class) stops running on `cpu`, and `next` runs instead (`None`: idle). If
+    /// `prev` is still `on_rq`, the class puts it back into its queue. Default: nothing.
     fn put_prev_task(
         &mut self,
         _core: &mut Core,
@@ -170,34 +170,34 @@ pub trait SchedClass: Explain + Send {
     ) {
     }
 
-    /// `task` (of this class) starts to run on `cpu`. `first`: it was picked; otherwise it goes on
-    /// running after a change of its attributes. Default: nothing.
+    /// `task` (of this class) starts to run on `cpu`. `first`: it was picked. Otherwise it
+    /// continues after a change of its attributes. Default: nothing.
     fn set_next_task(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _first: bool) {}
 
-    /// Before a pick: may pull tasks of this class to `cpu` (RT pull). Returns whether the class
-    /// has something to run here. Called from the class of the previous task downwards until one
-    /// says yes. Default: no.
+    /// Called before a pick: may pull tasks of this class to `cpu`, as RT does. Returns whether the
+    /// class has a task for this CPU. Called from the class of the previous task downwards, until
+    /// one returns true. Default: no.
     fn balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
         false
     }
 
-    /// `cpu` becomes idle, or busy with a task of any class, which starts right after. `again`: it
-    /// was idle and found nothing to run once more. Default: nothing.
+    /// `cpu` becomes idle; or a task of any class is about to start on it. `again`: it was idle,
+    /// and the pick found no task again. Default: nothing.
     fn idle_changed(&mut self, _core: &mut Core, _cpu: CpuId, _idle: bool, _again: bool) {}
 
-    /// `cpu` found nothing to run in any class: may pull. Returns whether it pulled; then the pick
-    /// is repeated. Default: no.
+    /// `cpu` found no task in any class: the class may pull one. Returns whether it did; then the
+    /// pick is repeated. Default: no.
     fn newidle_balance(&mut self, _core: &mut Core, _cpu: CpuId) -> bool {
         false
     }
 
-    /// After a reschedule of `cpu`, if the class has asked for it since the one before
-    /// ([`Core::queue_balance_callback`]): may push tasks away (RT push). Default: nothing.
+    /// Called after a reschedule of `cpu` if the class has requested it before
+    /// ([`Core::queue_balance_callback`]): may push tasks away, as RT does. Default: nothing.
     fn balance_callback(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
-    /// Chooses the CPU for a waking or new task that may use more than one CPU. Final; the core
-    /// refuses a CPU that the task may not use. Default: an idle allowed CPU, its own first, else
-    /// its own, else the lowest allowed.
+    /// Chooses the CPU for a waking or new task that may use more than one CPU. The core does not
+    /// ask again, and refuses a CPU that the task may not use. Default: an idle allowed CPU (its
+    /// own first), or else its own, or else the lowest allowed one.
     fn select_task_rq(
         &mut self,
         core: &mut Core,
@@ -208,32 +208,34 @@ pub trait SchedClass: Explain + Send {
         select_idle_cpu(core, task, prev)
     }
 
-    /// The waking task is about to move to `cpu`; it is on no queue. Default: nothing.
+    /// The waking task is about to move to `cpu`. It is in no queue. Default: nothing.
     fn migrate_task_rq(&mut self, _core: &mut Core, _task: TaskId, _cpu: CpuId) {}
 
-    /// `task` was woken on `cpu` and will not preempt at once: may push (RT). Default: nothing.
+    /// `task` was woken on `cpu` and does not preempt at once: the class may push it, as RT does.
+    /// Default: nothing.
     fn task_woken(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
 
-    /// The tick hits `cpu` while it runs `curr` (of this class). Default: nothing (no time slices).
+    /// A tick of `cpu` while it runs `curr` (of this class). Default: nothing (no time slices).
     fn task_tick(&mut self, _core: &mut Core, _cpu: CpuId, _curr: TaskId) {}
 
-    /// After [`SchedClass::task_tick`], for every class of the stack, on a CPU that is not idle:
-    /// periodic balancing. Default: nothing.
+    /// Called after [`SchedClass::task_tick`] for every class of the stack, on a CPU that is not
+    /// idle: periodic balancing. Default: nothing.
     fn tick_balance(&mut self, _core: &mut Core, _cpu: CpuId) {}
 
-    /// How many of the coming ticks of busy `cpu`, the one that is due included, do no more than
-    /// [`SchedClass::pass_ticks`] can do at once, if no other callback comes between. `curr` is the
-    /// running task if it is of this class. The engine then passes over them. Default: none.
+    /// How many of the next ticks of busy `cpu`, the due one included, do only what
+    /// [`SchedClass::pass_ticks`] can do for all of them at once, if no other callback comes
+    /// between. `curr` is the running task if it is of this class. The engine then processes these
+    /// ticks in one step. Default: none.
     fn quiet_ticks(&self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>) -> u64 {
         0
     }
 
-    /// `nr` ticks of busy `cpu` that were promised to be quiet have passed, in place of as many
-    /// calls of [`SchedClass::task_tick`] and [`SchedClass::tick_balance`]; it is the time of the
-    /// last one. May ask for nothing. Default: nothing.
+    /// `nr` quiet ticks of busy `cpu` have passed. This call replaces as many calls of
+    /// [`SchedClass::task_tick`] and [`SchedClass::tick_balance`]. The present time is that of the
+    /// last tick. It may make no requests. Default: nothing.
     fn pass_ticks(&mut self, _core: &Core, _cpu: CpuId, _curr: Option<TaskId>, _nr: u64) {}
 
-    /// A new task of this class is being forked on `cpu` (the parent's), before its CPU is chosen.
+    /// A new task of this class is forked on `cpu` (the parent's), before its own CPU is chosen.
     /// `parent` is `None` for the launcher. Default: nothing.
     fn task_fork(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _parent: Option<TaskId>) {
     }
@@ -241,12 +243,12 @@ pub trait SchedClass: Explain + Send {
     /// `task` has exited and left its CPU. Default: nothing.
     fn task_dead(&mut self, _core: &mut Core, _task: TaskId) {}
 
-    /// `task`, of whatever class, has exited and left its CPU; called for every class of the stack.
+    /// `task`, of any class, has exited and left its CPU. Called for every class of the stack.
     /// Default: nothing.
     fn task_exited(&mut self, _core: &mut Core, _task: TaskId) {}
 
-    /// `task`, which is of this class now, was of class number `old_class` and had the attributes
-    /// `old`: those in `core` are the new ones. It is on no queue yet. Default: nothing.
+    /// `task` is of this class now. Before, it was of class number `old_class` and had the
+    /// attributes `old`; `core` has the new ones. It is in no queue yet. Default: nothing.
     fn attr_changed(
         &mut self,
         _core: &mut Core,
@@ -256,15 +258,14 @@ pub trait SchedClass: Explain + Send {
     ) {
     }
 
-    /// All tasks have the class that they belong to since [`Core::request_reclass`]. Default:
-    /// nothing.
+    /// After [`Core::request_reclass`]: all tasks have their new classes. Default: nothing.
     fn reclassed(&mut self, _core: &mut Core) {}
 
-    /// `task` leaves this class for another (its attributes are the new ones). Default: nothing.
+    /// `task` leaves this class for another. Its attributes are the new ones. Default: nothing.
     fn switched_from(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId) {}
 
-    /// `task` comes from another class and is already queued if runnable. Default: reschedule if it
-    /// is running, else compare with what runs.
+    /// `task` comes from another class and is already queued if runnable. Default: reschedules its
+    /// CPU if it is running; otherwise compares it with the running task.
     fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         if core.task(task).on_rq {
             let is_first = core.preempt_check(cpu, task) != PreemptCheck::Nothing;
@@ -274,27 +275,30 @@ pub trait SchedClass: Explain + Send {
         }
     }
 
-    /// `task` stays in this class but its attributes changed from kernel priority `old_prio`.
-    /// Default: reschedule its CPU if it is queued.
+    /// `task` stays in this class, but its attributes changed. Its kernel priority was `old_prio`.
+    /// Default: reschedules its CPU if it is queued.
     fn prio_changed(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, _old_prio: i32) {
         if core.task(task).on_rq {
             core.resched_curr(cpu);
         }
     }
 
-    /// `task` holds a mutex that `donor`, a task of this class, waits for with inheritance: until
-    /// it is told `None` it runs with the parameters of `donor`. It is on no queue; its own class
-    /// may be another one. Only the class of SCHED_DEADLINE is told. Default: nothing.
+    /// `task` holds a mutex with priority inheritance, and `donor`, a task of this class, waits for
+    /// it. `task` runs with the parameters of `donor` until the next call with `None`. It is in no
+    /// queue, and may be of another class. Called only for the class of SCHED_DEADLINE. Default:
+    /// nothing.
     fn lend(&mut self, _core: &Core, _task: TaskId, _donor: Option<TaskId>) {}
 
-    /// By what waiters of this class and equal priority stand at a mutex with inheritance, the
-    /// least first. Asked of the class of SCHED_DEADLINE only. Default: nothing, first come first.
+    /// Orders waiters of this class with equal priority at a mutex with inheritance: the least key
+    /// is first. Called only for the class of SCHED_DEADLINE. Default: 0, so first come, first
+    /// served.
     fn waiter_key(&self, _task: TaskId) -> Nanos {
         0
     }
 
-    /// Attributes other than class are about to change from those in `core` to `attr`; the task is
-    /// on no queue. Default: nothing (the class reads `core.task(task).attr` when it needs them).
+    /// Attributes other than the class are about to change from those in `core` to `attr`. The task
+    /// is in no queue. Default: nothing (the class reads `core.task(task).attr` when it needs
+    /// them).
     fn attr_changing(
         &mut self,
         _core: &mut Core,
@@ -303,23 +307,23 @@ pub trait SchedClass: Explain + Send {
     ) {
     }
 
-    /// A timer that this class asked for with [`Core::start_timer`]. Default: nothing.
+    /// A timer of this class, started with [`Core::start_timer`], has expired. Default: nothing.
     fn timer(&mut self, _core: &mut Core, _token: u64) {}
 
-    /// The slice that sched_rr_get_interval(2) reports; 0: none. Default: 0.
+    /// The slice (ns) that sched_rr_get_interval(2) reports; 0: none. Default: 0.
     fn get_rr_interval(&self, _core: &Core, _task: TaskId) -> Nanos {
         0
     }
 
-    /// Whether the class holds `task` back on purpose (throttled), so that an idle CPU beside it is
-    /// no error. Default: no.
+    /// Whether the class holds `task` back on purpose (throttled), so that its CPU may be idle.
+    /// Default: no.
     fn is_throttled(&self, _core: &Core, _task: TaskId) -> bool {
         false
     }
 }
 
-/// The default choice of CPU: `prev` if idle and allowed, else the first idle allowed CPU after it,
-/// else `prev` if allowed, else the lowest allowed CPU.
+/// The default choice of CPU: `prev` if it is idle and allowed, or else the next idle allowed CPU
+/// after it, or else `prev` if allowed, or else the lowest allowed CPU.
 pub fn select_idle_cpu(core: &Core, task: TaskId, prev: CpuId) -> CpuId {
     let allowed = &core.task(task).cpus_allowed;
     if allowed.contains(prev) && core.idle_cpu(prev) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of the modelled kernel that every class may read, and the few things it may ask for.
+//! The state of the modelled kernel that all classes can read, and the requests that they can make.
 //!
 //! Counterparts: `struct task_struct` and `struct rq` (Linux kernel/sched/sched.h), reduced to what
-//! more than one class needs. What only one class needs lives in that class, indexed by task or
+//! more than one class needs. State of a single class is kept in that class, indexed by task or
 //! CPU.
 
 use crate::boundary::flags::WakeFlags;
@@ -12,7 +12,7 @@ use schedlab_model::{
     time::tick_nsec,
 };
 
-/// Where a task is in its life.
+/// State of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskState {
     /// Runnable or running (TASK_RUNNING).
@@ -33,7 +33,7 @@ pub struct Comm {
 }
 
 impl Comm {
-    /// The beginning of `name`, whole characters.
+    /// The name, cut to 15 bytes at the end of a character.
     pub fn new(name: &str) -> Self {
         let mut comm = Self::default();
         let mut end = name.len().min(comm.bytes.len());
@@ -51,20 +51,21 @@ impl Comm {
     }
 }
 
-/// What every class may know of a task.
+/// The state of a task that all classes can read.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Its attributes.
     pub attr: SchedAttr,
     /// Kernel priority, lower is more important: -1 DEADLINE, 0..=98 real-time, 100..=139 fair.
     pub prio: i32,
-    /// Index of its class in the stack; 0 is the class of highest priority.
+    /// Index of its class in the stack; 0 is the highest class.
     pub class: u8,
     /// State.
     pub state: TaskState,
-    /// Whether it is on a runqueue (also while it runs, also with a delayed dequeue).
+    /// Whether it is on a runqueue: also while it runs, and while its dequeue is delayed.
     pub on_rq: bool,
-    /// Dequeue delayed: it sleeps, but its class still holds it in the queue (`sched_delayed`).
+    /// Its dequeue is delayed: it sleeps, but its class still has it in the queue
+    /// (`sched_delayed`).
     pub sched_delayed: bool,
     /// The CPU whose runqueue it is on, or was on last.
     pub cpu: CpuId,
@@ -74,12 +75,13 @@ pub struct Task {
     pub cpus_allowed: CpuMask,
     /// Number of CPUs in `cpus_allowed`.
     pub nr_cpus_allowed: u32,
-    /// CPU time up to the last switch out; see [`Core::sum_exec_runtime`] for the running value.
+    /// CPU time (ns) up to its last switch out. [`Core::sum_exec_runtime`] also counts the present
+    /// stay.
     pub sum_exec_runtime: Nanos,
-    /// When it last started to run (meaningful while it runs).
+    /// When it last started to run (valid while it runs).
     pub exec_start: Nanos,
-    /// CPU time until it next gives up the CPU of its own accord, from `burst_at` on; `None`: not
-    /// known to end. Only filled for schedulers that claim `needs_burst`.
+    /// CPU time (ns) until it next blocks, yields or exits, counted from `burst_at`; `None`:
+    /// unknown or endless. Set only for schedulers with `needs_burst`.
     pub burst_ns: Option<Nanos>,
     /// `sum_exec_runtime` when `burst_ns` was set.
     pub burst_at: Nanos,
@@ -87,7 +89,7 @@ pub struct Task {
     pub nr_voluntary_switches: u64,
     /// Involuntary switches.
     pub nr_involuntary_switches: u64,
-    /// Moves between CPUs.
+    /// Migrations between CPUs.
     pub nr_migrations: u64,
     /// When it was released or created.
     pub release_ns: Nanos,
@@ -95,55 +97,55 @@ pub struct Task {
     pub comm: Comm,
 }
 
-/// What every class may know of a CPU's runqueue.
+/// The state of a CPU's runqueue that all classes can read.
 #[derive(Clone, Debug)]
 pub struct Rq {
     /// The running task; `None` is the idle task.
     pub curr: Option<TaskId>,
-    /// Runnable tasks, the running one included, as the classes count them with
+    /// Number of runnable tasks, the running one included, as counted with
     /// [`Core::add_nr_running`]. A task with a delayed dequeue counts.
     pub nr_running: u32,
-    /// A reschedule was asked for and has not happened yet.
+    /// Whether a requested reschedule has not happened yet.
     pub need_resched: bool,
-    /// A reschedule was asked for lazily: it happens when the task returns to user mode, or once
-    /// the next tick has made a full request of it (TIF_NEED_RESCHED_LAZY).
+    /// Whether a lazy reschedule was requested: it happens when the task returns to user mode, or
+    /// after the next tick has turned it into a full request (TIF_NEED_RESCHED_LAZY).
     pub need_resched_lazy: bool,
-    /// Classes, by bit, whose [`crate::SchedClass::balance_callback`] is to follow the next
+    /// Classes, by bit, that requested [`crate::SchedClass::balance_callback`] after the next
     /// reschedule.
     balance_callbacks: u8,
     /// Switches on this CPU.
     pub nr_switches: u64,
-    /// When the CPU became idle (meaningful while it is idle).
+    /// When the CPU became idle (valid while it is idle).
     pub idle_since: Nanos,
-    /// CPU time that each class of the stack has used here, by class index, up to the last switch
-    /// out; see [`Core::class_exec_runtime`].
+    /// CPU time (ns) of each class of the stack on this CPU, by class index, up to the last switch
+    /// out. [`Core::class_exec_runtime`] also counts the present stay.
     pub class_exec_runtime: [Nanos; CLASSES_MAX],
-    /// The part of `nr_running` that each class has counted.
+    /// The part of `nr_running` that each class counted.
     pub class_nr_running: [u32; CLASSES_MAX],
-    /// When each class's part last rose from 0 (meaningful while it is above 0).
+    /// When each class's part last rose from 0 (valid while it is above 0).
     pub class_running_since: [Nanos; CLASSES_MAX],
 }
 
-/// CPUs from which on it is remembered which of them have changed: on smaller machines asking all
-/// of them costs less.
+/// From this number of CPUs on, the core remembers which CPUs changed. On smaller machines it is
+/// faster to look at all of them.
 pub const TOUCHED_MIN_CPUS: u32 = 32;
 
 /// Most classes in a stack.
 pub const CLASSES_MAX: usize = 8;
 
-/// A timer that a class asks for.
+/// A timer that a class requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimerRequest {
-    /// When it comes.
+    /// When it expires.
     pub at: Nanos,
-    /// Class index in the stack.
+    /// Index of the class in the stack.
     pub class: u8,
-    /// Handed back to [`crate::SchedClass::timer`]; its meaning is the class's own. There is no
-    /// cancelling: a class keeps a generation in the token and ignores what is stale.
+    /// Passed to [`crate::SchedClass::timer`]; the class defines its meaning. Timers cannot be
+    /// cancelled: a class keeps a generation in the token and ignores old ones.
     pub token: u64,
 }
 
-/// Outcome of comparing a woken task with what a CPU runs.
+/// Result of comparing a woken task with the running task of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PreemptCheck {
     /// Both are of one class, which decides.
@@ -154,42 +156,42 @@ pub enum PreemptCheck {
     Nothing,
 }
 
-/// Work that a scheduler did since the engine last looked; the machine model puts a price on it.
+/// Work that a scheduler did since the engine last read it. The machine defines its cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Work {
     /// Queue entries examined beyond the first.
     pub entries_scanned: u32,
-    /// Of these, those that were looked at without the lock of the queue.
+    /// Those of them that were examined without the queue's lock.
     pub entries_unlocked: u32,
-    /// CPUs whose task was compared with a woken one, under the lock, beyond the first.
+    /// CPUs whose running task was compared with a woken one, under the lock, after the first.
     pub cpus_compared: u32,
 }
 
-/// Which run queues one lock protects.
+/// Which run queues share a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockDomain {
-    /// Each CPU's has its own lock.
+    /// Each CPU's queue has its own lock.
     Cpu,
-    /// One lock for all CPUs.
+    /// All queues share one lock.
     Global,
 }
 
-/// The shared state.
+/// The state of the modelled kernel that all classes share.
 #[derive(Debug)]
 pub struct Core {
-    /// Now.
+    /// Present time (ns).
     pub now: Nanos,
-    /// Ticks a second.
+    /// Ticks per second.
     pub hz: u32,
-    /// Length of a tick.
+    /// Length of a tick (ns).
     pub tick_nsec: Nanos,
-    /// How late timers come on this machine.
+    /// Delay of timers on this machine (ns).
     pub timer_delay_ns: Nanos,
     /// CPUs and what they share.
     pub topology: Topology,
     /// All CPUs.
     pub cpus: CpuMask,
-    /// CPUs that run their idle task and have nothing queued.
+    /// CPUs that run their idle task and have an empty queue.
     pub idle_cpus: CpuMask,
     /// Runqueues by CPU.
     pub rqs: Vec<Rq>,
@@ -197,42 +199,42 @@ pub struct Core {
     pub tasks: Vec<Task>,
     /// Control groups; 0 is the root group.
     pub cgroups: Vec<CgroupSpec>,
-    /// Random numbers for schedulers that draw.
+    /// Random numbers for schedulers.
     pub random: Stream,
-    /// Work done since the engine last looked.
+    /// Work since the engine last read it.
     pub work: Work,
-    /// Circumstances of the wake-up or fork under way: meaningful while a task is enqueued that
-    /// wakes, is new or has just been moved off a CPU that it may not use any more.
+    /// Circumstances of the present wake-up or fork. Valid while a task is enqueued that wakes, is
+    /// new, or was just moved off a CPU that it may not use any more.
     pub wake_flags: WakeFlags,
-    /// Which policy belongs to which class of the stack, by policy number; filled by the engine.
+    /// Index of the class that each policy belongs to, by policy number. The engine sets it.
     class_of_policy: [u8; 8],
     /// Policies, by bit, that a class has taken over from the one that owns them.
     taken_over: u8,
-    /// CPUs that each class claims; see [`Core::claim_cpu`].
+    /// CPUs that each class claims: [`Core::claim_cpu`].
     claimed: [CpuMask; CLASSES_MAX],
-    /// CPUs whose latest choice was left to a class below the next one.
+    /// CPUs whose latest pick was left to a class below the next one.
     passed_down: CpuMask,
     timers: Vec<TimerRequest>,
-    /// CPUs of which `nr_running` or `curr` has changed; see [`Core::take_touched`].
+    /// CPUs whose `nr_running` or `curr` changed: [`Core::take_touched`].
     touched: CpuMask,
     tracks_touched: bool,
     resched_cpus: CpuMask,
     resched_pending: u32,
-    /// CPUs whose request to reschedule stands but must wait.
+    /// Number of CPUs whose request to reschedule must wait.
     resched_parked: u32,
-    /// The machine's preemption model is the lazy one.
+    /// Whether the machine's preemption model is the lazy one.
     lazy_preempt: bool,
-    /// CPUs asked lazily that the engine has not looked at yet.
+    /// CPUs with a lazy request that the engine has not read yet.
     lazy_cpus: Vec<CpuId>,
     moves: Vec<(TaskId, CpuId, CpuId)>,
-    /// A class has said that the run cannot go on, and why.
+    /// Why the run cannot continue, if a class called [`Core::fail`].
     failure: Option<String>,
-    /// There are timers, moves or a failure that the engine has not looked at yet.
+    /// Whether there are timers, moves or a failure that the engine has not read yet.
     has_requests: bool,
-    /// A class has asked that all tasks be given their classes anew.
+    /// Whether a class called [`Core::request_reclass`].
     reclass: bool,
     current_class: u8,
-    /// Number of the latest tick, and its time: most questions are about that one.
+    /// Number and time of the latest tick, since most questions are about it.
     jiffy: u64,
     jiffy_start: Nanos,
 }
@@ -295,19 +297,19 @@ impl Core {
         self.rqs.len() as u32
     }
 
-    /// A task.
+    /// The state of a task.
     #[inline]
     pub fn task(&self, task: TaskId) -> &Task {
         &self.tasks[task.index()]
     }
 
-    /// A runqueue.
+    /// The runqueue of a CPU.
     #[inline]
     pub fn rq(&self, cpu: CpuId) -> &Rq {
         &self.rqs[cpu.index()]
     }
 
-    /// Ticks since the start: floor(now / tick).
+    /// Number of ticks since the start: floor(now / tick).
     #[inline]
     pub fn jiffies(&self) -> u64 {
         if self.now.wrapping_sub(self.jiffy_start) < self.tick_nsec {
@@ -324,7 +326,7 @@ impl Core {
         rq.curr.is_none() && rq.nr_running == 0
     }
 
-    /// `cpu` if `task` may run there, else the lowest CPU where it may.
+    /// Returns `cpu` if `task` may run there, or else the lowest CPU that it may use.
     #[inline]
     pub fn allowed_cpu(&self, task: TaskId, cpu: CpuId) -> CpuId {
         let allowed = &self.task(task).cpus_allowed;
@@ -334,13 +336,13 @@ impl Core {
         allowed.first_cpu().expect("affinity was checked to be within the machine")
     }
 
-    /// Whether `task` is what its CPU runs.
+    /// Whether `task` is running.
     #[inline]
     pub fn is_running(&self, task: TaskId) -> bool {
         self.rq(self.task(task).cpu).curr == Some(task)
     }
 
-    /// CPU time of `task` up to now.
+    /// CPU time (ns) of `task` up to now.
     #[inline]
     pub fn sum_exec_runtime(&self, task: TaskId) -> Nanos {
         let t = self.task(task);
@@ -351,7 +353,7 @@ impl Core {
         }
     }
 
-    /// CPU time that class number `class` has used on `cpu` up to now.
+    /// CPU time (ns) that class number `class` used on `cpu` up to now.
     #[inline]
     pub fn class_exec_runtime(&self, cpu: CpuId, class: u8) -> Nanos {
         let rq = self.rq(cpu);
@@ -362,21 +364,21 @@ impl Core {
         rq.class_exec_runtime[usize::from(class)] + running
     }
 
-    /// CPU time that classes above the fair one have used on `cpu` up to now. A stack may hold a
+    /// CPU time (ns) that classes above the fair class used on `cpu` up to now. A stack may have a
     /// class for SCHED_OTHER above the fair one.
     pub fn higher_exec_runtime(&self, cpu: CpuId) -> Nanos {
         (0..self.class_of(Policy::Batch)).map(|class| self.class_exec_runtime(cpu, class)).sum()
     }
 
-    /// CPU time left until `task` gives up the CPU of its own accord; `None` if it is not known to.
-    /// Only for schedulers that claim `needs_burst`.
+    /// CPU time (ns) until `task` blocks, yields or exits; `None` if unknown or endless. Only for
+    /// schedulers with `needs_burst`.
     pub fn burst_remaining(&self, task: TaskId) -> Option<Nanos> {
         let t = self.task(task);
         let used = self.sum_exec_runtime(task) - t.burst_at;
         t.burst_ns.map(|burst| burst.saturating_sub(used))
     }
 
-    /// Asks that `cpu` reschedules as soon as it can (sets TIF_NEED_RESCHED).
+    /// Requests that `cpu` reschedules as soon as possible (sets TIF_NEED_RESCHED).
     #[inline]
     pub fn resched_curr(&mut self, cpu: CpuId) {
         let rq = &mut self.rqs[cpu.index()];
@@ -387,9 +389,9 @@ impl Core {
         }
     }
 
-    /// Asks that the task of `cpu` gives way when it next returns to user mode (resched_curr_lazy):
-    /// what the fair class asks for its own tasks. On a machine whose kernel is not preempted
-    /// lazily, and on an idle CPU, it is [`Core::resched_curr`].
+    /// Requests that the task of `cpu` is preempted when it next returns to user mode
+    /// (resched_curr_lazy). The fair class requests this for its own tasks. On a machine without
+    /// the lazy preemption model, and on an idle CPU, this is [`Core::resched_curr`].
     #[inline]
     pub fn resched_curr_lazy(&mut self, cpu: CpuId) {
         if !self.lazy_preempt || self.rq(cpu).curr.is_none() {
@@ -403,25 +405,25 @@ impl Core {
         }
     }
 
-    /// Asks for the calling class's `balance_callback` after the next reschedule of `cpu`.
+    /// Requests the calling class's `balance_callback` after the next reschedule of `cpu`.
     #[inline]
     pub fn queue_balance_callback(&mut self, cpu: CpuId) {
         self.rqs[cpu.index()].balance_callbacks |= 1 << self.current_class;
     }
 
-    /// Whether it is remembered which CPUs have changed.
+    /// Whether the core remembers which CPUs changed.
     #[inline]
     pub fn tracks_touched(&self) -> bool {
         self.tracks_touched
     }
 
-    /// CPUs whose running task or whose number of tasks may have changed since the last call; at
-    /// first all of them. Only on machines of at least [`TOUCHED_MIN_CPUS`].
+    /// Returns the CPUs whose running task or number of tasks may have changed since the last call;
+    /// in the first call all CPUs. Only on machines of at least [`TOUCHED_MIN_CPUS`].
     pub fn take_touched(&mut self) -> CpuMask {
         std::mem::replace(&mut self.touched, CpuMask::empty())
     }
 
-    /// Something of `cpu` changes that [`Core::take_touched`] tells.
+    /// Notes a change of `cpu` for [`Core::take_touched`].
     #[doc(hidden)]
     #[inline]
     pub fn touch(&mut self, cpu: CpuId) {
@@ -436,7 +438,7 @@ impl Core {
         self.touched.set(cpu);
     }
 
-    /// Counts `count` more runnable tasks on `cpu` (`add_nr_running`).
+    /// Adds `count` to the number of runnable tasks of `cpu` (`add_nr_running`).
     #[inline]
     pub fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
         let class = usize::from(self.current_class);
@@ -450,7 +452,7 @@ impl Core {
         self.touch(cpu);
     }
 
-    /// Counts `count` fewer runnable tasks on `cpu` (`sub_nr_running`).
+    /// Subtracts `count` from the number of runnable tasks of `cpu` (`sub_nr_running`).
     #[inline]
     pub fn sub_nr_running(&mut self, cpu: CpuId, count: u32) {
         let rq = &mut self.rqs[cpu.index()];
@@ -465,8 +467,8 @@ impl Core {
         self.touch(cpu);
     }
 
-    /// Moves `task`, which is not running, to `cpu` (`set_task_cpu`). The class has taken it off
-    /// the old queue itself and puts it on the new one itself.
+    /// Moves `task`, which is not running, to `cpu` (`set_task_cpu`). The class itself removes it
+    /// from its old queue and adds it to the new one.
     pub fn set_task_cpu(&mut self, task: TaskId, cpu: CpuId) {
         let from = self.tasks[task.index()].cpu;
         if from != cpu {
@@ -478,8 +480,8 @@ impl Core {
         }
     }
 
-    /// Completes the delayed dequeue of `task`: it is on no runqueue any more. The class has
-    /// uncounted it.
+    /// Completes the delayed dequeue of `task`: it is no longer on a runqueue. The class has called
+    /// [`Core::sub_nr_running`].
     pub fn dequeue_delayed(&mut self, task: TaskId) {
         let t = &mut self.tasks[task.index()];
         assert!(t.sched_delayed && t.on_rq, "task {task} has no delayed dequeue to complete");
@@ -487,8 +489,8 @@ impl Core {
         t.on_rq = false;
     }
 
-    /// Compares `task`, just queued on `cpu`, with what the CPU runs (`wakeup_preempt`'s class
-    /// part).
+    /// Compares `task`, which was just queued on `cpu`, with its running task, by class (part of
+    /// `wakeup_preempt`).
     #[inline]
     pub fn preempt_check(&self, cpu: CpuId, task: TaskId) -> PreemptCheck {
         match self.rq(cpu).curr {
@@ -501,56 +503,56 @@ impl Core {
         }
     }
 
-    /// When a timer that is set for `at` comes. A machine's timers may be late
+    /// When a timer set for `at` expires. Timers of a machine may be late
     /// ([`schedlab_model::Costs::timer_delay_ns`]).
     #[inline]
     pub fn timer_comes(&self, at: Nanos) -> Nanos {
         at.max(self.now).saturating_add(self.timer_delay_ns)
     }
 
-    /// Whether a timer that was set for `at` has come, or comes now.
+    /// Whether a timer set for `at` has expired by now.
     #[inline]
     pub fn timer_has_come(&self, at: Nanos) -> bool {
         at.saturating_add(self.timer_delay_ns) <= self.now
     }
 
-    /// Asks for a timer of the calling class, set for `at`; see [`TimerRequest`].
+    /// Starts a timer of the calling class for `at`: [`TimerRequest`].
     pub fn start_timer(&mut self, at: Nanos, token: u64) {
         let at = self.timer_comes(at);
         self.timers.push(TimerRequest { at, class: self.current_class, token });
         self.has_requests = true;
     }
 
-    /// The calling class says that the run cannot go on: what happened, what to do. Only the first
-    /// text counts.
+    /// Ends the run: the calling class cannot continue. The text tells what happened and what to
+    /// do. Only the first call counts.
     pub fn fail(&mut self, what: String) {
         self.failure.get_or_insert(what);
         self.has_requests = true;
     }
 
-    /// The calling class takes over other policies than before
-    /// ([`crate::SchedClass::takes_over`]): before the next instant the engine asks every class and
-    /// moves the tasks, then calls [`crate::SchedClass::reclassed`].
+    /// The calling class takes over other policies than before ([`crate::SchedClass::takes_over`]).
+    /// Before the next instant the engine asks every class and moves the tasks, then calls
+    /// [`crate::SchedClass::reclassed`].
     pub fn request_reclass(&mut self) {
         self.reclass = true;
     }
 
-    /// Says whether the calling class claims `cpu`: lower classes keep their tasks away from it,
-    /// even while it runs nothing of the class.
+    /// Sets whether the calling class claims `cpu`. Lower classes keep their tasks away from a
+    /// claimed CPU, even while it runs no task of the class.
     #[inline]
     pub fn claim_cpu(&mut self, cpu: CpuId, is_claimed: bool) {
         let claimed = &mut self.claimed[usize::from(self.current_class)];
         if is_claimed { claimed.set(cpu) } else { claimed.clear(cpu) }
     }
 
-    /// CPUs that classes above number `class` claim.
+    /// CPUs claimed by classes above number `class`.
     pub fn claimed_above(&self, class: u8) -> CpuMask {
         let above = &self.claimed[..usize::from(class)];
         above.iter().fold(CpuMask::empty(), |all, claimed| all.or(claimed))
     }
 
-    /// The calling class names nobody on `cpu` because a class below the next one is to choose:
-    /// those in between name nobody either. Stands until it is set anew.
+    /// The calling class picks no task on `cpu`, because a class below the next one should pick.
+    /// Classes in between pick none either. Holds until it is set again.
     #[inline]
     pub fn pass_pick_down(&mut self, cpu: CpuId, is_passed: bool) {
         if is_passed {
@@ -560,34 +562,34 @@ impl Core {
         }
     }
 
-    /// Whether a higher class has left the latest choice of `cpu` to a lower one than the next.
+    /// Whether a higher class left the latest pick of `cpu` to a class below the next one.
     #[inline]
     pub fn is_pick_passed_down(&self, cpu: CpuId) -> bool {
         self.passed_down.contains(cpu)
     }
 
-    /// Index of the class that is being called.
+    /// Index of the class whose callback is running.
     #[inline]
     pub fn current_class(&self) -> u8 {
         self.current_class
     }
 
-    /// The class of `policy` in the stack.
+    /// Index of the class of `policy` in the stack.
     #[inline]
     pub fn class_of(&self, policy: Policy) -> u8 {
         self.class_of_policy[policy as usize]
     }
 
-    /// Whether a class has taken `policy` over from the one that owns it
+    /// Whether a class took `policy` over from the class that owns it
     /// ([`crate::SchedClass::takes_over`]).
     pub fn is_taken_over(&self, policy: Policy) -> bool {
         self.taken_over & 1 << policy as u8 != 0
     }
 }
 
-/// The engine's side: what a class must not call.
+/// For the engine. Classes must not call these.
 impl Core {
-    /// Says which class a policy belongs to, and whether it has taken the policy over.
+    /// Sets which class a policy belongs to, and whether the class took it over.
     #[doc(hidden)]
     pub fn set_class_of(&mut self, policy: Policy, class: u8, is_taken_over: bool) {
         self.class_of_policy[policy as usize] = class;
@@ -596,7 +598,7 @@ impl Core {
             if is_taken_over { self.taken_over | bit } else { self.taken_over & !bit };
     }
 
-    /// Says which class is about to be called.
+    /// Sets the class whose callback is about to run.
     #[doc(hidden)]
     #[inline]
     pub fn enter_class(&mut self, class: u8) {
@@ -629,7 +631,7 @@ impl Core {
         }
     }
 
-    /// The request to reschedule `cpu` stands, but is not to be acted on yet.
+    /// The request to reschedule `cpu` stays, but must wait.
     #[doc(hidden)]
     #[inline]
     pub fn park_resched(&mut self, cpu: CpuId) {
@@ -640,13 +642,13 @@ impl Core {
         }
     }
 
-    /// Whether a request to reschedule waits anywhere.
+    /// Whether any request to reschedule must wait.
     #[doc(hidden)]
     pub fn has_parked_resched(&self) -> bool {
         self.resched_parked > 0
     }
 
-    /// A request to reschedule `cpu` that was put off is to be acted on now.
+    /// The waiting request to reschedule `cpu` takes effect now.
     #[doc(hidden)]
     pub fn unpark_resched(&mut self, cpu: CpuId) {
         if self.rq(cpu).need_resched && !self.resched_cpus.contains(cpu) {
@@ -656,62 +658,62 @@ impl Core {
         }
     }
 
-    /// Classes, by bit, that have asked for their `balance_callback` on `cpu` since the last call.
+    /// Classes, by bit, that requested `balance_callback` on `cpu` since the last call.
     #[doc(hidden)]
     #[inline]
     pub fn take_balance_callbacks(&mut self, cpu: CpuId) -> u8 {
         std::mem::take(&mut self.rqs[cpu.index()].balance_callbacks)
     }
 
-    /// A CPU that was asked lazily since the last call.
+    /// A CPU with a lazy request since the last call.
     #[doc(hidden)]
     #[inline]
     pub fn take_lazy(&mut self) -> Option<CpuId> {
         self.lazy_cpus.pop()
     }
 
-    /// The oldest timer asked for and not yet taken.
+    /// The oldest timer request not yet taken.
     #[doc(hidden)]
     #[inline]
     pub fn take_timer(&mut self) -> Option<TimerRequest> {
         (!self.timers.is_empty()).then(|| self.timers.remove(0))
     }
 
-    /// Whether a class has asked for timers or moved tasks since the engine last looked.
+    /// Whether a class requested timers, moved tasks or failed since the engine last read it.
     #[doc(hidden)]
     #[inline]
     pub fn has_requests(&self) -> bool {
         self.has_requests
     }
 
-    /// What [`Core::fail`] was told.
+    /// The text of [`Core::fail`].
     #[doc(hidden)]
     pub fn take_failure(&mut self) -> Option<String> {
         self.failure.take()
     }
 
-    /// Whether [`Core::request_reclass`] was called since the last time.
+    /// Whether [`Core::request_reclass`] was called since the last call.
     #[doc(hidden)]
     #[inline]
     pub fn take_reclass(&mut self) -> bool {
         std::mem::take(&mut self.reclass)
     }
 
-    /// Move number `index` since [`Core::requests_done`], the oldest first: task, the CPU it came
-    /// from, the CPU it went to. One task may move more than once.
+    /// Move number `index` since [`Core::requests_done`], oldest first: task, old CPU, new CPU. One
+    /// task may move more than once.
     #[doc(hidden)]
     pub fn nth_move(&self, index: usize) -> Option<(TaskId, CpuId, CpuId)> {
         self.moves.get(index).copied()
     }
 
-    /// The engine has looked at all requests: forgets the moves.
+    /// The engine has read all requests: forgets the moves.
     #[doc(hidden)]
     pub fn requests_done(&mut self) {
         self.moves.clear();
         self.has_requests = false;
     }
 
-    /// A tick begins: its number is computed once for all CPUs.
+    /// A tick begins. Its number is computed once for all CPUs.
     #[doc(hidden)]
     #[inline]
     pub fn note_tick(&mut self) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scheduling domains: which CPUs balance with which, and how often.
 //!
-//! Built once from the machine's topology, smallest first: SMT (one core), MC (last-level cache),
-//! PKG (node), NUMA (machine); levels that add nothing are removed. A domain's groups are the spans
-//! of the domains below it. Domains and their masks are shared by the CPUs they span, so a machine
-//! of 1,024 CPUs takes a few hundred KiB.
+//! They are built once from the machine's topology, smallest first: SMT (one core), MC (last-level
+//! cache), PKG (node), NUMA (machine). Levels that add nothing are removed. A domain's groups are
+//! the spans of the domains below it. Domains and their masks are shared by the CPUs they span, so
+//! a machine of 1,024 CPUs takes a few hundred KiB.
 //!
 //! Source: Linux kernel/sched/topology.c (sd_init, cpu_attach_domain, build_sched_groups,
 //! build_sched_domains), 6.1.158 and 6.12.63. Left out: clusters inside a cache, asymmetric
-//! capacity, and NUMA distances: every node is near every other.
+//! capacity, and NUMA distances: all nodes are equally near.
 
 use schedlab_model::{CpuId, CpuMask, Topology};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub enum Level {
     Numa,
 }
 
-/// A set of CPUs that a domain balances as one.
+/// A set of CPUs that a domain balances as a unit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
     /// CPUs.
@@ -41,7 +41,8 @@ pub struct Group {
     pub is_core: bool,
 }
 
-/// A scheduling domain (`struct sched_domain`), without what changes while the system runs.
+/// A scheduling domain (`struct sched_domain`): the part that does not change while the system
+/// runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Domain {
     /// Level.
@@ -50,7 +51,7 @@ pub struct Domain {
     pub span: CpuMask,
     /// Number of CPUs.
     pub weight: u32,
-    /// Groups in order of their first CPU; together they are the span.
+    /// Groups, in order of their first CPU. Together they are the span.
     pub groups: Vec<Group>,
     /// Least imbalance that counts, in percent (imbalance_pct).
     pub imbalance_pct: u64,
@@ -58,9 +59,9 @@ pub struct Domain {
     pub cache_nice_tries: u32,
     /// SD_PREFER_SIBLING: the domain above spreads tasks over domains like this one.
     pub prefer_sibling: bool,
-    /// Each group is one CPU.
+    /// Whether each group is one CPU.
     pub has_single_cpus: bool,
-    /// Imbalance between nodes that is tolerated, in tasks; 0 below the NUMA levels that have one.
+    /// Tolerated imbalance between nodes, in tasks; 0 for domains without such a rule.
     pub imb_numa_nr: u32,
 }
 
@@ -75,23 +76,23 @@ impl Domain {
         2 * u64::from(self.weight)
     }
 
-    /// SD_SHARE_CPUCAPACITY: hardware threads of one core.
+    /// Whether its CPUs are hardware threads of one core (SD_SHARE_CPUCAPACITY).
     pub fn is_smt(&self) -> bool {
         self.level == Level::Smt
     }
 
-    /// SD_SHARE_PKG_RESOURCES (SD_SHARE_LLC): its CPUs share a cache.
+    /// Whether its CPUs share a cache (SD_SHARE_PKG_RESOURCES, SD_SHARE_LLC).
     pub fn shares_llc(&self) -> bool {
         self.level <= Level::Mc
     }
 
-    /// SD_NUMA, SD_SERIALIZE.
+    /// Whether it spans nodes (SD_NUMA, SD_SERIALIZE).
     pub fn is_numa(&self) -> bool {
         self.level == Level::Numa
     }
 }
 
-/// A domain as one CPU sees it.
+/// A domain with the position of one CPU in it.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuDomain {
     /// Index of the domain, for [`Domains::domain`].
@@ -175,8 +176,8 @@ impl Domains {
         self.of_cpu(cpu).iter().map(|entry| self.domain(entry.domain))
     }
 
-    /// Of the CPUs of `candidates` the nearest to `cpu`: itself, else the first one of its smallest
-    /// domain that has any, where `this_cpu`, on which the question is asked, comes first.
+    /// Of the CPUs in `candidates` the nearest to `cpu`: `cpu` itself; or else the first one of its
+    /// smallest domain with a candidate. There `this_cpu`, the CPU that asks, is preferred.
     pub fn nearest(&self, candidates: &CpuMask, cpu: CpuId, this_cpu: CpuId) -> Option<CpuId> {
         if candidates.contains(cpu) {
             return Some(cpu);
@@ -234,14 +235,15 @@ impl Domains {
     }
 }
 
-/// Domains come smallest first and share a cache only at the small end.
+/// Position of the largest domain that shares a cache. Domains are ordered by size, and only the
+/// smaller ones share a cache.
 fn llc_position(domains: &[Domain], chain: &[CpuDomain]) -> Option<usize> {
     chain.iter().rposition(|entry| domains[entry.domain as usize].shares_llc())
 }
 
 const LEVELS: [Level; 4] = [Level::Smt, Level::Mc, Level::Pkg, Level::Numa];
 
-/// Spans of each level before anything is removed.
+/// Spans of each level, before levels are removed.
 struct LevelSpans {
     /// Different spans of each level.
     spans: [Vec<CpuMask>; 4],
@@ -250,7 +252,7 @@ struct LevelSpans {
 }
 
 impl LevelSpans {
-    /// Each level's span lies within the next one's, as the kernel requires of an architecture.
+    /// Each level's span is within that of the next, as the kernel requires of an architecture.
     fn new(topology: &Topology) -> Self {
         let nr_cpus = topology.nr_cpus() as usize;
         let key = |cpu: usize| (topology.node[cpu], topology.llc[cpu], topology.core[cpu]);
@@ -287,7 +289,7 @@ impl LevelSpans {
     }
 
     /// Levels of `cpu` that are kept, with the number of their span. A level whose span equals that
-    /// of the level below goes (the lower one stays), and so does one of a single CPU.
+    /// of the level below is removed, and so is a level of a single CPU.
     fn chain(&self, cpu: CpuId) -> Vec<(Level, u32)> {
         let mut below = 1;
         let mut kept = Vec::new();
@@ -329,7 +331,7 @@ impl LevelSpans {
         }
     }
 
-    /// The group of a domain at `level` that holds `member`: the span of the level below.
+    /// The group that contains `member`, in a domain at `level`: the span of the level below.
     fn group(&self, member: CpuId, level: Level) -> Group {
         let below = self.chain(member).into_iter().rev().find(|(lower, _)| *lower < level);
         let span = match below {
@@ -346,8 +348,8 @@ impl LevelSpans {
         }
     }
 
-    /// Tasks by which nodes may differ: one for each cache of a node, or an eighth of its CPUs if
-    /// it has one cache.
+    /// How many tasks nodes may differ by: one for each cache of a node; or an eighth of its CPUs
+    /// if it has one cache.
     fn imb_numa_nr(&self, cpu: CpuId, level: Level) -> u32 {
         if level < Level::Pkg {
             return 0;

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a class chose: the numbers that it compared, as data.
+//! Explains the decisions of a class with the numbers that it compared, as data.
 //!
-//! The core asks right after [`crate::SchedClass::pick_task`], before the chosen task is taken off
-//! its queue: what stands there then are the numbers of that very choice. Nothing is computed or
-//! kept unless somebody asks. The text form for people is made elsewhere; here stand facts that a
-//! program can check: a [`Rule`] names the facts that it orders by, so that a test can hold the
-//! choice to the numbers.
+//! The core asks right after [`crate::SchedClass::pick_task`], before the picked task leaves its
+//! queue, so the numbers are those of that pick. Nothing is computed or kept unless an observer
+//! asks. Another crate makes the text for people. The facts here can be checked by a program: a
+//! [`Rule`] names the facts that it orders by, so a test can compare the pick with them.
 
 use crate::boundary::core::Core;
 use schedlab_model::{CgroupId, CpuId, Nanos, TaskId};
 
-/// What a fact says.
+/// Value of a fact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// A number, in the fact's unit; beyond 64 bits it stops at the end of the range.
+    /// A number, in the fact's unit, limited to the range of 64 bits.
     Number(i64),
     /// Yes or no.
     Flag(bool),
@@ -21,10 +20,10 @@ pub enum Value {
     Word(&'static str),
 }
 
-/// One thing that a class looked at.
+/// A value that a class compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fact {
-    /// Name, the kernel's noun where it has one.
+    /// Name; the kernel's name if it has one.
     pub name: &'static str,
     /// Value.
     pub value: Value,
@@ -38,7 +37,7 @@ impl Fact {
         Self::with_unit(name, value, "")
     }
 
-    /// The priorities that a wake-up compares: of the running task and of the woken one.
+    /// The priorities that a wake-up compares: those of the running and of the woken task.
     pub fn prios(running: impl TryInto<i64>, woken: impl TryInto<i64>) -> Vec<Self> {
         vec![Self::number("running.prio", running), Self::number("woken.prio", woken)]
     }
@@ -53,7 +52,7 @@ impl Fact {
         Self::with_unit(name, value, "vns")
     }
 
-    /// Yes or no.
+    /// A yes or no.
     pub const fn flag(name: &'static str, value: bool) -> Self {
         Self { name, value: Value::Flag(value), unit: "" }
     }
@@ -69,7 +68,7 @@ impl Fact {
     }
 }
 
-/// Who takes part in a choice.
+/// A candidate of a pick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Who {
     /// A task.
@@ -78,23 +77,23 @@ pub enum Who {
     Group(CgroupId),
 }
 
-/// One of those among whom a class chose.
+/// A candidate of a pick, with its numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// Who.
+    /// The task or group.
     pub who: Who,
-    /// It was running when the choice was made.
+    /// Whether it was running at the time of the pick.
     pub running: bool,
-    /// The rule took it into account; under EEVDF: it was eligible.
+    /// Whether the rule considered it; under EEVDF: whether it was eligible.
     pub considered: bool,
-    /// It was chosen.
+    /// Whether it was picked.
     pub chosen: bool,
     /// Its numbers.
     pub facts: Vec<Fact>,
 }
 
 impl Candidate {
-    /// The value of a number among its facts.
+    /// The value of the number called `name` among its facts.
     pub fn number(&self, name: &str) -> Option<i64> {
         number_in(&self.facts, name)
     }
@@ -108,47 +107,47 @@ pub fn number_in(facts: &[Fact], name: &str) -> Option<i64> {
     })
 }
 
-/// By which rule a class chose.
+/// The rule by which a class picked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
-    /// The class does not say.
+    /// The class does not tell.
     Unstated,
-    /// Nobody to choose from.
+    /// There was no candidate.
     Empty,
     /// The class holds its tasks back on purpose, for this reason.
     HeldBack(&'static str),
-    /// There was only one.
+    /// There was only one candidate.
     Alone,
-    /// Of those considered, the least in these facts, the first one first.
+    /// The candidate with the least value of these facts; earlier facts count first.
     Least {
         /// Names of the facts.
         keys: &'static [&'static str],
-        /// The same for people.
+        /// The facts in words.
         text: &'static str,
     },
-    /// Of those considered, the greatest in the first of these facts; of equals the least in the
-    /// others, the first one first.
+    /// The candidate with the greatest value of the first fact. If equal, the one with the least
+    /// value of the other facts; earlier facts count first.
     Greatest {
         /// Names of the facts.
         keys: &'static [&'static str],
-        /// The same for people.
+        /// The facts in words.
         text: &'static str,
     },
-    /// The running one goes on, for this reason.
+    /// The running task continues, for this reason.
     Keeps(&'static str),
-    /// Somebody was named in advance and may go before the others, for this reason.
+    /// A task was selected in advance and goes before the others, for this reason.
     Named(&'static str),
-    /// The holder of the ticket that was drawn: facts `first_ticket` and `tickets`.
+    /// The holder of the drawn ticket: facts `first_ticket` and `tickets`.
     Drawn {
-        /// Number of the ticket drawn, from 0.
+        /// The ticket's number, from 0.
         ticket: u64,
-        /// Tickets of all.
+        /// Number of all tickets.
         total: u64,
     },
 }
 
 impl Rule {
-    /// A word for programs.
+    /// Name of the rule, for programs.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Unstated => "unstated",
@@ -163,7 +162,7 @@ impl Rule {
         }
     }
 
-    /// A phrase for people.
+    /// Phrase for people.
     pub fn text(&self) -> String {
         match self {
             Self::Unstated => "the class does not say why".into(),
@@ -180,111 +179,113 @@ impl Rule {
     }
 }
 
-/// One choice: that of a class, or of one level of control groups within it.
+/// One pick: of a class, or within one control group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contest {
     /// The class.
     pub class: &'static str,
-    /// The control group whose members were compared; `None` where a class knows none.
+    /// The control group whose members were compared; `None` if the class has no groups.
     pub group: Option<CgroupId>,
     /// The rule.
     pub rule: Rule,
-    /// Numbers that belong to the queue and not to one of those in it.
+    /// Numbers of the whole queue, not of a candidate.
     pub facts: Vec<Fact>,
-    /// Those among whom it chose, in the order of the queue, the running one first.
+    /// The candidates, in the order of the queue, the running one first.
     pub candidates: Vec<Candidate>,
-    /// How many more there were.
+    /// Number of candidates that are not listed.
     pub nr_omitted: u64,
 }
 
 impl Contest {
-    /// A choice of nobody.
+    /// A pick of no task.
     pub const fn nobody(class: &'static str, rule: Rule) -> Self {
         Self { class, group: None, rule, facts: Vec::new(), candidates: Vec::new(), nr_omitted: 0 }
     }
 
-    /// The one that was chosen.
+    /// The candidate that was picked.
     pub fn chosen(&self) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| candidate.chosen)
     }
 }
 
-/// Takes what classes say of a choice.
+/// Collects the explanations of a pick.
 #[derive(Clone, Debug)]
 pub struct Explanation {
-    /// What they said, from the highest class and the outermost group inwards.
+    /// The picks, from the highest class and the outermost group inwards.
     pub contests: Vec<Contest>,
-    /// Most candidates of a contest beside the chosen, the running and the focus.
+    /// Most candidates of a pick that are listed, in addition to the picked, the running and the
+    /// focus.
     pub limit: usize,
-    /// A task that is shown even where others are left out.
+    /// A task that is always listed.
     pub focus: Option<TaskId>,
 }
 
 impl Explanation {
-    /// Of at most `limit` candidates a contest, and `focus`.
+    /// Lists at most `limit` candidates for each pick, and always `focus`.
     pub const fn new(limit: usize, focus: Option<TaskId>) -> Self {
         Self { contests: Vec::new(), limit, focus }
     }
 }
 
-/// What a class says of itself, for errors, results and whoever asks why it chose. Nothing here
-/// changes what it decides.
+/// Callbacks with which a class explains itself, for errors, results and observers. They do not
+/// change what it decides.
 pub trait Explain {
     /// Name for errors and explanations.
     fn name(&self) -> &'static str;
 
-    /// Somebody may ask in this run why the class chose; it may keep notes for that from now on.
-    /// Comes before anything else. Default: nothing.
+    /// An observer may ask in this run. The class may record data for its answers from now on.
+    /// Called first. Default: nothing.
     fn will_be_asked(&mut self) {}
 
-    /// What a reader of the result must know of this run: a short name for programs, and a
-    /// sentence. Asked at its end. Default: nothing.
+    /// Notes for the reader of the result: a short name for programs, and a sentence. Called at the
+    /// end of a run. Default: none.
     fn notes(&self, _core: &Core) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// What bandwidth control has done to `group` so far; `None` if it has no limit. Default: none.
+    /// Statistics of bandwidth control for `group`; `None` if it has no limit. Default: `None`.
     fn bandwidth_stats(&self, _core: &Core, _group: CgroupId) -> Option<BandwidthStats> {
         None
     }
 
-    /// Why [`crate::SchedClass::pick_task`] on `cpu` has just named whom it named, or nobody: the
-    /// candidates and the numbers that it compared. Called only when somebody asks, right after
-    /// that pick and before anything else. Default: one contest whose rule is not stated.
+    /// Explains the last [`crate::SchedClass::pick_task`] on `cpu`: the candidates, and the numbers
+    /// that it compared. Called only for an observer, right after the pick. Default: one pick
+    /// without a rule.
     fn explain_pick(&self, _core: &Core, _cpu: CpuId, into: &mut Explanation) {
         into.contests.push(Contest::nobody(self.name(), Rule::Unstated));
     }
 
-    /// The numbers that decided whether `woken`, which has just become runnable, takes the CPU
-    /// where `curr` runs; both are of this class. Called only when somebody asks, after
-    /// [`crate::SchedClass::wakeup_preempt`]. Default: none.
+    /// The numbers that decided whether `woken`, which just became runnable, preempts `curr`. Both
+    /// are of this class. Called only for an observer, after [`crate::SchedClass::wakeup_preempt`].
+    /// Default: none.
     fn explain_preempt(&self, _core: &Core, _woken: TaskId, _curr: TaskId) -> Vec<Fact> {
         Vec::new()
     }
 
-    /// The virtual runtime of `task` (ns at nice 0), relative to the min_vruntime of its queue; the
-    /// class may be asked at every switch and tick. Default: none.
+    /// The virtual runtime of `task` (ns at nice 0), relative to the min_vruntime of its queue. May
+    /// be called at every switch and tick. Default: `None`.
     fn vruntime(&self, _core: &Core, _task: TaskId) -> Option<i64> {
         None
     }
 
-    /// The numbers of `task` that the class goes by. Called only when somebody asks. Default: none.
+    /// The numbers of `task` on which the class's decisions depend. Called only for an observer.
+    /// Default: none.
     fn explain_task(&self, _core: &Core, _task: TaskId) -> Vec<Fact> {
         Vec::new()
     }
 }
 
-/// What bandwidth control has done to a group: cpu.stat of cgroup v2.
+/// Statistics of bandwidth control for a group, as in cpu.stat of cgroup v2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BandwidthStats {
-    /// Periods that have ended while the period timer ran.
+    /// Periods that ended while the period timer ran.
     pub nr_periods: u64,
-    /// Those at whose end the group was throttled on some CPU.
+    /// Periods at whose end the group was throttled on some CPU.
     pub nr_throttled: u64,
-    /// Time throttled, added up over the CPUs, ns.
+    /// Time throttled (ns), summed over the CPUs.
     pub throttled_ns: Nanos,
     /// Periods in which the group used more than its quota (cpu.max.burst).
     pub nr_bursts: u64,
-    /// CPU time used beyond the quota in those, ns.
+    /// CPU time (ns) beyond the quota in those periods.
     pub burst_ns: Nanos,
 }

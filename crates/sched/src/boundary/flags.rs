@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a class is called. Names follow ENQUEUE_*, DEQUEUE_* and WF_* of Linux kernel/sched/sched.h.
+//! Reasons of a call. Names follow ENQUEUE_*, DEQUEUE_* and WF_* of Linux kernel/sched/sched.h.
 
 use schedlab_model::{CpuId, TaskId};
 
@@ -73,18 +73,18 @@ pub enum WakeKind {
 pub struct WakeFlags {
     /// Wake-up or fork.
     pub kind: WakeKind,
-    /// The waker says that it is about to sleep (WF_SYNC).
+    /// The waker is about to sleep (WF_SYNC).
     pub sync: bool,
     /// The CPU changed in this wake-up (WF_MIGRATED).
     pub migrated: bool,
-    /// The CPU on which the wake-up happens: the waker's, or the one that takes the interrupt.
+    /// The CPU on which the wake-up happens: the waker's, or the one that handles the interrupt.
     pub this_cpu: CpuId,
     /// The task that wakes; `None` for a timer, a device or the launcher.
     pub waker: Option<TaskId>,
 }
 
 impl WakeFlags {
-    /// A timer of CPU 0 wakes.
+    /// A timer on CPU 0 wakes a task.
     pub const TIMER: Self = Self {
         kind: WakeKind::Wakeup,
         sync: false,

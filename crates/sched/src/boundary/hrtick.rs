@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The high-resolution tick (HRTICK): a timer of each CPU that ends a slice or a budget where it
-//! ends, not at the tick after it.
+//! The high-resolution tick (HRTICK): a timer of each CPU that ends a slice or a budget exactly,
+//! instead of at the next tick.
 //!
-//! One table of timers for each class that uses them. The engine's timers cannot be stopped:
-//! [`Hrticks`] remembers which time counts, and keeps no more than it must under way.
+//! Each class that uses it has one table of timers. The engine's timers cannot be stopped, so
+//! [`Hrticks`] remembers which time is valid, and starts as few timers as possible.
 //!
 //! Source: Linux kernel/sched/core.c (hrtick_start, hrtick, hrtick_schedule_exit, and hrtick_clear
 //! in `__schedule`), fair.c (hrtick_start_fair, hrtick_update, entity_tick), deadline.c
-//! (start_hrtick_dl, task_tick_dl), 6.1, 6.6, 6.12, 6.18, 7.2.9. Left out: that the timer is one of
-//! the CPU and not of the class (a timer of the fair class that comes while a real-time task runs
-//! takes a tick off its time slice under SCHED_RR, from 7.1 on), the correction by the load of
+//! (start_hrtick_dl, task_tick_dl), 6.1, 6.6, 6.12, 6.18, 7.2.9. Left out: that the timer belongs
+//! to the CPU and not to the class (a timer of the fair class that expires while a real-time task
+//! runs takes a tick off its time slice under SCHED_RR, from 7.1 on), the correction by the load of
 //! interrupts, and the time that the interrupt takes.
 
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Machine, Nanos};
 
-/// Least time from start to tick.
+/// Least time (ns) from start to expiry.
 const DELAY_MIN: Nanos = 10_000;
-/// A timer under way that comes this close to the new time stays as it is (7.1).
+/// A running timer is kept if it expires this close (ns) to the new time (7.1).
 const NEAR_ENOUGH: Nanos = 5_000;
 
-/// What distinguishes one version's high-resolution tick from another's.
+/// Differences between versions of the high-resolution tick.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HrtickRule {
-    /// Every reschedule stops the timer; else it goes on, whatever runs, until the CPU idles.
+    /// Every reschedule stops the timer. Otherwise it runs until the CPU is idle, whatever task
+    /// runs.
     pub stops_at_schedule: bool,
-    /// The timer starts anew when the running task is picked again.
+    /// The timer is restarted when the running task is picked again.
     pub restarts_on_repick: bool,
-    /// Of the fair class: the time to the virtual deadline; else what is left of the slice.
+    /// For the fair class: the timer runs until the virtual deadline; otherwise until the end of
+    /// the slice.
     pub until_deadline: bool,
-    /// Of the fair class: tasks that come and go start it anew only in short queues.
+    /// For the fair class: only in short queues do arriving and leaving tasks restart it.
     pub short_queues_only: bool,
 }
 
@@ -52,15 +54,15 @@ impl HrtickRule {
 
 #[derive(Clone, Copy, Debug)]
 struct CpuTimer {
-    /// When the tick is due, if it is.
+    /// When the tick is due; `None` if it is stopped.
     expires: Option<Nanos>,
     /// When it was started.
     started: Nanos,
-    /// The earliest timer of the engine under way.
+    /// The earliest timer of the engine that has not expired.
     pending: Option<Nanos>,
 }
 
-/// The timers of a class that has the feature.
+/// The timers of a class with this feature.
 #[derive(Debug)]
 pub struct Hrticks {
     rule: HrtickRule,
@@ -68,7 +70,7 @@ pub struct Hrticks {
 }
 
 impl Hrticks {
-    /// None is under way.
+    /// All timers are stopped.
     pub fn new(rule: HrtickRule, machine: &Machine) -> Box<Self> {
         let cpu = CpuTimer { expires: None, started: 0, pending: None };
         Box::new(Self { rule, cpus: vec![cpu; machine.nr_cpus() as usize] })
@@ -79,7 +81,7 @@ impl Hrticks {
         self.rule
     }
 
-    /// Whether the timer of `cpu` is under way. A CPU that idles has none.
+    /// Whether the timer of `cpu` runs. An idle CPU has none.
     pub fn is_active(&self, core: &Core, cpu: CpuId) -> bool {
         let timer = &self.cpus[cpu.index()];
         timer.expires.is_some() && core.rq(cpu).idle_since <= timer.started
@@ -90,7 +92,7 @@ impl Hrticks {
         self.cpus[cpu.index()].expires = None;
     }
 
-    /// The tick of `cpu` is to come after `delay`. `token` is what the engine hands back.
+    /// Starts the timer of `cpu`, to expire after `delay`. The engine passes `token` back.
     pub fn start(&mut self, core: &mut Core, cpu: CpuId, delay: Nanos, token: u64) {
         let at = core.now.saturating_add(delay.max(DELAY_MIN));
         let stays = !self.rule.stops_at_schedule
@@ -103,7 +105,7 @@ impl Hrticks {
         }
     }
 
-    /// A timer of the engine has come for `cpu`. Returns whether the tick is due.
+    /// A timer of the engine expired for `cpu`. Returns whether the tick is due.
     pub fn comes(&mut self, core: &mut Core, cpu: CpuId, token: u64) -> bool {
         let is_active = self.is_active(core, cpu);
         let timer = &mut self.cpus[cpu.index()];
@@ -121,7 +123,7 @@ impl Hrticks {
         false
     }
 
-    /// Sees to it that a timer of the engine comes no later than the tick.
+    /// Ensures that a timer of the engine expires no later than the tick.
     fn ask(&mut self, core: &mut Core, cpu: CpuId, token: u64) {
         let timer = &mut self.cpus[cpu.index()];
         let Some(at) = timer.expires else { return };

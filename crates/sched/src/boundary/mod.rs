@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a scheduling class and the modelled kernel core agree on.
+//! The interface between scheduling classes and the modelled kernel core.
 //!
-//! `class` has the callbacks and their contracts, and what is constant of a class; `core` what a
-//! class sees, `flags` what callbacks are told, `explain` how a class gives its reasons, `options`
-//! its tunables (`tunable_names`: under the names that kernels give them), `domains` the scheduling
-//! domains, `hrtick` the timer that ends slices.
+//! `class` has the callbacks with their contracts, and the constant properties of a class. `core`
+//! is the state that classes see, `flags` the reasons of calls, `explain` the explanations of
+//! decisions. `options` are tunables, `tunable_names` their names in kernels, `domains` the
+//! scheduling domains, `hrtick` the timer that ends slices.
 
 pub mod class;
 pub mod core;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tunables of schedulers, described as data so that the command line can list and check them.
+//! Tunables of schedulers, as data that the command line can list and check.
 
 use crate::boundary::tunable_names::{self, Meaning};
 use schedlab_model::Nanos;
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 /// The words of a choice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Words {
-    /// Those of a scheduler that is part of the program.
+    /// Words of a scheduler in this program.
     Fixed(&'static [&'static str]),
-    /// Those that were read from a file or come from a table.
+    /// Words that were read from a file or come from a table.
     Read(Vec<String>),
 }
 
@@ -24,7 +24,7 @@ impl Words {
         }
     }
 
-    /// Whether there is no word.
+    /// Whether there are no words.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -38,18 +38,18 @@ impl Words {
         fixed.iter().copied().chain(read.iter().map(String::as_str))
     }
 
-    /// The word of this number, from 0.
+    /// The word with this number, from 0.
     pub fn get(&self, index: usize) -> Option<&str> {
         self.iter().nth(index)
     }
 
-    /// The words in order, with commas.
+    /// The words in order, separated by commas.
     pub fn joined(&self) -> String {
         self.iter().collect::<Vec<_>>().join(", ")
     }
 }
 
-/// What a tunable's value may be.
+/// The allowed values of a tunable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TunableKind {
     /// A time in ns, given with a unit (`10ms`).
@@ -66,12 +66,12 @@ pub enum TunableKind {
         /// Greatest.
         max: u64,
     },
-    /// One of these words; the value is its index.
+    /// One of these words. The value is the word's index.
     Choice(Words),
 }
 
 impl TunableKind {
-    /// One of `words`.
+    /// A choice of `words`.
     pub const fn words(words: &'static [&'static str]) -> Self {
         Self::Choice(Words::Fixed(words))
     }
@@ -80,18 +80,19 @@ impl TunableKind {
 /// A tunable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tunable {
-    /// Name, without the unit that the kernel's file has at its end where it is a time.
+    /// Name. It omits the unit at the end of a kernel's file name, because times are given with a
+    /// unit.
     pub name: Cow<'static, str>,
     /// Kind and range.
     pub kind: TunableKind,
-    /// Default: ns, number, or index of the choice.
+    /// Default: a time in ns, a number, or the index of a word.
     pub default: u64,
     /// What it does.
     pub text: Cow<'static, str>,
 }
 
 impl Tunable {
-    /// A tunable of a scheduler that is part of the program.
+    /// A tunable of a scheduler in this program.
     pub const fn new(
         name: &'static str,
         kind: TunableKind,
@@ -102,10 +103,10 @@ impl Tunable {
     }
 }
 
-/// Why a tunable cannot be set.
+/// A tunable cannot be set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptionError(
-    /// What was found, what is allowed.
+    /// What was found, and what is allowed.
     pub String,
 );
 
@@ -129,7 +130,7 @@ impl Options {
         Self { values: tunables.iter().map(|t| (t.name.clone(), t.default)).collect() }
     }
 
-    /// Sets `name` to a value in ns, a number, or the index of a choice.
+    /// Sets `name` to a value: a time in ns, a number, or the index of a word.
     pub fn set(&mut self, tunables: &[Tunable], name: &str, value: u64) -> Result<(), OptionError> {
         let tunable = find(tunables, name)?.tunable;
         let (min, max) = match &tunable.kind {
@@ -143,9 +144,10 @@ impl Options {
         Ok(())
     }
 
-    /// Sets `name` from text: a word of a choice, a whole number, or a time whose unit the caller's
-    /// `parse_time` understands. The name may be that of the kernel's file; a number is then in the
-    /// unit that it ends in, and a switch is 0 or 1 as well ([`crate::boundary::tunable_names`]).
+    /// Sets `name` from text: a word of a choice, a whole number, or a time that the caller's
+    /// `parse_time` can read. The name may be that of the kernel's file. A bare number then has the
+    /// unit at the end of that name, and a switch may be 0 or 1
+    /// ([`crate::boundary::tunable_names`]).
     pub fn set_text(
         &mut self,
         tunables: &[Tunable],
@@ -183,7 +185,8 @@ impl Options {
         self.set(tunables, &tunable.name, value)
     }
 
-    /// The value of `name`. Panics if the scheduler did not declare it: that is a bug in its file.
+    /// The value of `name`. Panics if the scheduler did not declare it, which is a bug in the
+    /// scheduler.
     pub fn get(&self, name: &str) -> u64 {
         *self.values.get(name).unwrap_or_else(|| panic!("tunable {name:?} is not declared"))
     }
@@ -194,7 +197,7 @@ impl Options {
     }
 }
 
-/// Choices that the kernel's files hold as numbers, counted as here.
+/// Whether the kernel's file has this choice as a number with the same order.
 fn numbered(words: &Words) -> bool {
     let words: Vec<&str> = words.iter().collect();
     matches!(

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which tunable a name means: its own, or the one that the kernel's file has.
+//! Finds a tunable by its own name, or by the name of the kernel's file.
 //!
-//! A tunable is declared without the unit of its file (`base_slice`), for times are given with a
-//! unit. Whoever comes from a kernel writes what stands there: `base_slice_ns=3000000`,
-//! `kernel.sched_rt_runtime_us=-1`, `features=NO_RUN_TO_PARITY`. Both are understood.
-//! Source: kernel/sched/debug.c, kernel/sched/rt.c, kernel/sched/deadline.c and kernel/sysctl.c of
-//! the versions modelled. Left out: files that are no matter of a scheduler ([`elsewhere`] says
-//! where some of them are set).
+//! A tunable is declared without the unit of its file (`base_slice`), because times are given with
+//! a unit. Users of a kernel write what they see there: `base_slice_ns=3000000`,
+//! `kernel.sched_rt_runtime_us=-1`, `features=NO_RUN_TO_PARITY`. Both are understood. Source:
+//! kernel/sched/debug.c, kernel/sched/rt.c, kernel/sched/deadline.c and kernel/sysctl.c of the
+//! modelled versions. Left out: files that do not concern a scheduler ([`elsewhere`] tells where
+//! some of them are set).
 
 use crate::boundary::options::{Tunable, TunableKind};
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_USEC};
 use schedlab_model::{Nanos, suggest};
 
-/// Where such files lie, and how `sysctl` writes them.
+/// Directories of such files, and the form in which `sysctl` writes them.
 const FOLDERS: &[&str] =
     &["/proc/sys/kernel/", "/sys/kernel/debug/sched/", "kernel.", "kernel/", "debug/sched/"];
 
 /// Units at the end of a file's name.
 const UNITS: &[(&str, Nanos)] = &[("_ns", 1), ("_us", NSEC_PER_USEC), ("_ms", NSEC_PER_MSEC)];
 
-/// Tunables, without `sched_`, and the names of their files where those are not the same.
+/// Tunables, without `sched_`, and the names of their files if these differ.
 const FILES: &[(&str, &str)] = &[
     ("base_slice", "base_slice_ns"),
     ("latency", "latency_ns"),
@@ -43,7 +43,7 @@ const FILES: &[(&str, &str)] = &[
     ("ext_server_period", "ext_server/period"),
 ];
 
-/// Files whose names tell no unit although they hold ns, without `sched_`.
+/// Files in ns whose names do not end in a unit, without `sched_`.
 const PLAIN_NS: &[&str] = &[
     "shares_ratelimit",
     "fair_server/runtime",
@@ -52,8 +52,8 @@ const PLAIN_NS: &[&str] = &[
     "ext_server/period",
 ];
 
-/// What schedulers and their books call the longest stay on a CPU: who writes one of them may mean
-/// another.
+/// Names that schedulers and textbooks use for the longest stay on a CPU. A user may write one and
+/// mean another.
 const SLICES: &[&str] = &[
     "quantum",
     "slice",
@@ -64,7 +64,7 @@ const SLICES: &[&str] = &[
     "rr_interval",
 ];
 
-/// What is set otherwise, and how.
+/// Settings that are not tunables here, and how to set them.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("preempt", "the preemption model is set with --preempt"),
     ("nice", "nice values are set with --nice, or for each task in the workload"),
@@ -74,7 +74,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("cpu.max", "limits of control groups are part of the workload"),
 ];
 
-/// Features of kernel/sched/features.h that cannot matter here, and why.
+/// Features of kernel/sched/features.h that have no effect here, and why.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("NONTASK_CAPACITY", "the time of interrupts and of a hypervisor is nobody's load here"),
     ("TTWU_QUEUE", "a wake-up takes effect at once, whichever CPU carries it out"),
@@ -92,12 +92,12 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("PLACE_DEADLINE_INITIAL", "6.6 places a new task twice, the second time as any other"),
 ];
 
-/// What a name means.
+/// The tunable that a name means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meaning<'t> {
     /// The tunable.
     pub tunable: &'t Tunable,
-    /// What a number without a unit counts, ns: what the name says. `None`: it needs a unit.
+    /// Unit (ns) of a number without a unit, from the name. `None`: the number needs a unit.
     pub unit_ns: Option<Nanos>,
 }
 
@@ -106,13 +106,14 @@ fn stem(name: &str) -> &str {
     bare.strip_prefix("sched_").unwrap_or(bare)
 }
 
-/// A name without its unit, and that unit.
+/// Splits a name into the name without its unit, and the unit.
 fn without_unit(name: &str) -> (&str, Option<Nanos>) {
     let found = UNITS.iter().find_map(|(end, ns)| Some((name.strip_suffix(end)?, Some(*ns))));
     found.unwrap_or((name, None))
 }
 
-/// What `name` means among `tunables`: exactly that, or the kernel's file of that name.
+/// Finds the tunable that `name` means: the one with that name, or with a kernel's file of that
+/// name.
 pub(crate) fn meaning<'t>(tunables: &'t [Tunable], name: &str) -> Option<Meaning<'t>> {
     let given = stem(name);
     let (bare, mut unit_ns) = without_unit(given);
@@ -132,8 +133,8 @@ pub(crate) fn meaning<'t>(tunables: &'t [Tunable], name: &str) -> Option<Meaning
     Some(Meaning { tunable, unit_ns: if is_time(tunable) { unit_ns } else { None } })
 }
 
-/// A setting that the kernel makes by a value where the model has a tunable of its own:
-/// `sched_rt_runtime_us=-1` is no limit, `features=NO_NAME` one of the features.
+/// A setting that the kernel makes with a value, but the model with a tunable of its own:
+/// `sched_rt_runtime_us=-1` means no limit, `features=NO_NAME` switches a feature off.
 pub(crate) fn as_another<'t>(
     tunables: &'t [Tunable],
     name: &str,
@@ -159,12 +160,12 @@ pub(crate) fn as_another<'t>(
     }
 }
 
-/// Whether `name` is the file of features.
+/// Whether `name` is the kernel's file of features.
 pub(crate) fn is_features(name: &str) -> bool {
     stem(name) == "features"
 }
 
-/// The name of the kernel's file for a tunable, if it is not the tunable's own.
+/// The name of the kernel's file for a tunable, if it differs from the tunable's name.
 pub fn file_name(tunable: &Tunable) -> Option<String> {
     let own = stem(&tunable.name);
     let (_, file) = FILES.iter().find(|(name, _)| *name == own)?;
@@ -174,14 +175,14 @@ pub fn file_name(tunable: &Tunable) -> Option<String> {
     (file != tunable.name).then_some(file)
 }
 
-/// How to set what is no tunable of a scheduler but could be taken for one.
+/// How to set something that is not a tunable of a scheduler, but may be taken for one.
 fn elsewhere(name: &str) -> Option<&'static str> {
     let given = stem(name);
     ELSEWHERE.iter().find(|(other, _)| *other == given).map(|(_, how)| *how)
 }
 
-/// Why the feature `name`, given as itself or as `NO_` and itself, is none of `tunables`, if the
-/// reason is that it could not matter.
+/// Why the feature `name` (or `NO_` and its name) is not among `tunables`, if it has no effect
+/// here.
 pub(crate) fn without_effect(tunables: &[Tunable], name: &str) -> Option<String> {
     let has_features = tunables.iter().any(|tunable| tunable.name == "WAKEUP_PREEMPTION");
     let bare = name.strip_prefix("NO_").unwrap_or(name);
@@ -189,7 +190,7 @@ pub(crate) fn without_effect(tunables: &[Tunable], name: &str) -> Option<String>
     has_features.then(|| format!("feature {feature} cannot matter in this model: {why}; leave it"))
 }
 
-/// Why `name` is none of `tunables`: what was meant, perhaps, and all that are allowed.
+/// Error text for an unknown `name`: a suggestion, and the allowed names.
 pub(crate) fn unknown(tunables: &[Tunable], name: &str) -> String {
     if let Some(text) = without_effect(tunables, name) {
         return text;
@@ -212,7 +213,7 @@ pub(crate) fn unknown(tunables: &[Tunable], name: &str) -> String {
     }
 }
 
-/// The name that `name` is most likely a slip for, in its own form or the file's.
+/// The name for which `name` is probably a misspelling, in its own form or that of the file.
 fn nearest(tunables: &[Tunable], name: &str) -> Option<String> {
     let all = tunables.iter().flat_map(|t| [Some(t.name.to_string()), file_name(t)]).flatten();
     let all: Vec<String> = all.collect();
