@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A task gets other attributes (sched_setattr, sched_setaffinity) or another priority
+//! Changes of a task's attributes (sched_setattr, sched_setaffinity) and of its priority
 //! (`rt_mutex_setprio`).
 
 use crate::engine::Engine;
@@ -10,8 +10,8 @@ use schedlab_sched::boundary::core::TaskState;
 use schedlab_sched::{DequeueFlags, EnqueueFlags};
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// Gives `task`, which runs on `cpu`, the attributes `attr`. With nothing to change nothing
-    /// happens at all, as in the kernel.
+    /// Sets the attributes of `task`, which runs on `cpu`. If nothing changes, nothing happens, as
+    /// in the kernel.
     pub(crate) fn set_attr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) {
         if self.core.task(task).attr == *attr {
             return;
@@ -27,7 +27,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.drain();
     }
 
-    /// Whether the class of `attr` takes `task` with them; if not, that ends the run.
+    /// Asks the class of `attr` whether it accepts `task`. A refusal ends the run.
     pub(crate) fn admit(&mut self, task: TaskId, attr: &SchedAttr) -> bool {
         let (class, core) = self.class(self.core.class_of(attr.policy));
         let Err(why) = class.admit(core, task, attr) else { return true };
@@ -36,8 +36,8 @@ impl<S: TraceSink> Engine<'_, S> {
         false
     }
 
-    /// Gives `task`, whatever it does, the attributes `attr`, and the priority and class that
-    /// follow from them and from the mutexes it holds.
+    /// Sets the attributes of `task`, in any state. Its priority and class follow from them and
+    /// from the mutexes that it holds.
     pub(crate) fn change(&mut self, task: TaskId, attr: &SchedAttr) {
         let (new_prio, new_class) = self.effective(task, attr);
         let donor = self.donor(task, attr);
@@ -46,7 +46,8 @@ impl<S: TraceSink> Engine<'_, S> {
         let (cpu, old_class, old_prio) = (t.cpu, t.class, t.prio);
         let is_running = self.core.is_running(task);
         if t.sched_delayed && (new_prio != old_prio || new_class != old_class) {
-            // A sleeper whose dequeue is delayed leaves the queue now: its class may lose it.
+            // A sleeping task whose dequeue is delayed leaves the queue now, because its class may
+            // change.
             let (class, core) = self.class(old_class);
             let special = DequeueFlags { special: true, ..DequeueFlags::SLEEP };
             class.dequeue_task(core, cpu, task, special);
@@ -103,7 +104,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Gives every task the class that its policy belongs to now.
+    /// Updates the class of every task after a class took over policies.
     pub(crate) fn reclass(&mut self) {
         self.stack.assign(&mut self.core);
         for task in self.tasks.ids() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The CPU burst of what a CPU runs: first its time in the kernel, then the program's own.
+//! The CPU burst of the running task: first its time in the kernel, then that of the program.
 
 use crate::cold_cache::ColdCaches;
 use crate::engine::Engine;
@@ -7,19 +7,19 @@ use crate::kernel_mode::KernelMode;
 use crate::pace::Pace;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId, TraceSink, Workload};
 
-/// What makes time on a CPU more than time.
+/// State of CPUs that influences how long a burst takes.
 #[derive(Debug)]
 pub(crate) struct Cpus {
-    /// Only on a machine whose hardware threads slow each other.
+    /// `Some` only if hardware threads slow each other.
     pub pace: Option<Pace>,
     pub kernel_mode: KernelMode,
-    /// Only where a task has a working set and the machine has caches.
+    /// `Some` only if a task has a working set and the machine has caches.
     pub cold_caches: Option<ColdCaches>,
     has_plain_bursts: bool,
 }
 
 impl Cpus {
-    /// Those of `machine`, all idle.
+    /// The CPUs of `machine`, all idle.
     pub fn new(machine: &Machine, workload: &Workload) -> Self {
         let (pace, kernel_mode) = (Pace::new(machine), KernelMode::new(machine));
         let has_plain_bursts = pace.is_none() && !kernel_mode.is_tracked();
@@ -27,7 +27,8 @@ impl Cpus {
         Self { pace, kernel_mode, cold_caches, has_plain_bursts }
     }
 
-    /// No pace, and no time in the kernel to keep: a burst is a time and nothing else.
+    /// Whether a burst is only a time: siblings do not slow it, and time in the kernel does not
+    /// count.
     #[inline]
     pub fn has_plain_bursts(&self) -> bool {
         self.has_plain_bursts
@@ -35,8 +36,8 @@ impl Cpus {
 }
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// `task` begins, on `cpu`, a burst of `in_kernel` and then `ns` of work; a task that is busy
-    /// until a wall time ends it no earlier.
+    /// `task` begins a burst on `cpu`: `in_kernel`, then `ns` of work. A task that is busy until a
+    /// wall time ends the burst no earlier than that.
     #[inline(always)]
     pub(crate) fn start_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
         if self.cpus.has_plain_bursts() {
@@ -47,7 +48,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The same for a burst that begins with what `task` owes, and `in_kernel`.
+    /// `task` begins a burst that consists of its pending costs and `in_kernel`.
     #[inline(always)]
     pub(crate) fn start_owed_burst(
         &mut self,
@@ -66,7 +67,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The same with what is left of the burst that `task` did not bring to its end, and `refill`.
+    /// `task` resumes its unfinished burst after its pending costs and `refill`.
     #[inline(always)]
     pub(crate) fn resume_burst(
         &mut self,
@@ -80,10 +81,10 @@ impl<S: TraceSink> Engine<'_, S> {
         self.start_owed_burst(cpu, task, in_kernel, ns);
     }
 
-    /// `task`, which gives up `cpu`, has nothing left of its burst.
+    /// `task`, which leaves `cpu`, has finished its burst.
     #[inline]
     pub(crate) fn finish_burst(&mut self, cpu: CpuId, task: TaskId) {
-        // A plain one that goes on with its program has come to its end.
+        // A plain burst that continues with the program has ended.
         if self.cpus.has_plain_bursts() {
             debug_assert!(self.clock.burst_ends.get(cpu) <= self.core.now);
         } else {
@@ -91,7 +92,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The same where siblings slow each other or time in the kernel counts.
+    /// As [`Self::start_burst`], if siblings slow each other or time in the kernel counts.
     #[inline(never)]
     fn start_paced_burst(&mut self, cpu: CpuId, task: TaskId, in_kernel: Nanos, ns: Nanos) {
         let now = self.core.now;
@@ -101,7 +102,7 @@ impl<S: TraceSink> Engine<'_, S> {
         let end = match &mut self.cpus.pace {
             None => now.saturating_add(busy),
             Some(pace) => {
-                // With no work to do, what is ahead stays for the next burst.
+                // Without work, `ahead` stays for the next burst.
                 let ahead = if busy > 0 { std::mem::take(&mut exec.ahead) } else { 0 };
                 pace.start(cpu, now, busy, ahead)
             }
@@ -116,7 +117,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The running task of `cpu` loses `ns` to an interrupt: its burst ends later.
+    /// An interrupt takes `ns` from the running task of `cpu`: its burst ends later.
     pub(crate) fn extend_burst(&mut self, cpu: CpuId, ns: Nanos) {
         debug_assert!(self.core.rq(cpu).curr.is_some(), "idle CPU {cpu} has no burst to extend");
         let is_wall_bound = self.wall_until(cpu).is_some();
@@ -134,13 +135,13 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Until when what `cpu` runs is busy whatever it does, if it is.
+    /// The wall time until which the running task of `cpu` is busy, if it has one.
     fn wall_until(&self, cpu: CpuId) -> Option<Nanos> {
         let curr = self.core.rq(cpu).curr?;
         self.tasks[curr].wall_until
     }
 
-    /// `cpu` goes from idle to busy or back: the other threads of its core change their speed.
+    /// `cpu` becomes busy or idle: the other threads of its core change their speed.
     #[inline]
     pub(crate) fn core_busy(&mut self, cpu: CpuId, busy: bool) {
         if self.cpus.pace.is_some() {
@@ -175,7 +176,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The burst of `cpu`, which runs `task`, has come to its end.
+    /// The burst of `task` on `cpu` has ended.
     #[inline]
     pub(crate) fn burst_ended(&mut self, cpu: CpuId, task: TaskId) {
         let Some(pace) = &self.cpus.pace else { return };
@@ -185,7 +186,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task` leaves `cpu`: keeps what is left of its burst, and since when it waits.
+    /// `task` leaves `cpu`: records the rest of its burst, and since when it waits.
     #[inline(always)]
     pub(crate) fn keep_rest(&mut self, cpu: CpuId, task: TaskId) {
         debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "the burst of CPU {cpu} is another's");
@@ -203,12 +204,12 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The same where siblings slow each other or time in the kernel counts.
+    /// As [`Self::keep_rest`], if siblings slow each other or time in the kernel counts.
     #[inline(never)]
     fn keep_paced_rest(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.core.now;
         let exec = &mut self.tasks[task];
-        // A task busy until a wall time has no CPU time left to use up, only time to pass.
+        // A task that is busy until a wall time has no CPU time left to use; only time must pass.
         exec.remaining = match &self.cpus.pace {
             _ if exec.wall_until.is_some() => 0,
             None => self.clock.burst_ends.get(cpu).saturating_sub(now),
@@ -219,7 +220,7 @@ impl<S: TraceSink> Engine<'_, S> {
             }
         };
         if self.cpus.kernel_mode.is_tracked() {
-            // Preempted in the kernel, it goes on there.
+            // A task preempted in the kernel continues there.
             let in_kernel = self.cpus.kernel_mode.until(cpu).saturating_sub(now);
             let in_kernel =
                 self.cpus.pace.as_ref().map_or(in_kernel, |p| p.at_full_speed(cpu, in_kernel));

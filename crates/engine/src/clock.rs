@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Times to come: a heap of events, the end of each CPU's current burst, and the tick.
+//! Future times: a heap of events, the end of each CPU's burst, and the next tick.
 
 use schedlab_model::{CpuId, Nanos, TaskId};
 use std::collections::BinaryHeap;
 
-/// What happens at a time. The order of the variants is the order at one instant.
+/// An event. At one instant events are handled in the order of these variants.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Due {
     /// The launcher releases arrival number n.
     Release(u32),
     /// A sleeping or blocked task wakes.
     Wake(TaskId),
-    /// A timer of a class.
+    /// A timer of a class expires.
     ClassTimer {
-        /// Class.
+        /// Index of the class.
         class: u8,
-        /// The class's own.
+        /// The class's token.
         token: u64,
     },
-    /// The task of a CPU comes to a point where the kernel may be preempted.
+    /// The task of a CPU reaches a point where the kernel may preempt it.
     ReturnToUser(CpuId),
-    /// A CPU that spun for the lock of its run queue has got it.
+    /// A CPU gets the lock of its run queue after waiting.
     LockTaken(CpuId),
-    /// A wake-up whose waker spun for the lock of the run queue: its number among those.
+    /// A waker gets the lock of the run queue after waiting; the number of its wake-up.
     WakeTaken(u32),
 }
 
@@ -35,11 +35,11 @@ impl Due {
     }
 }
 
-/// An event of the queue. The order is that of `key` alone, greatest first: the heap's top is the
-/// least key.
+/// An event in the queue. Entries are ordered by `key` alone, greatest first, so the top of the
+/// heap is the least key.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Time, then phase, then number of insertion: from the highest bits down.
+    /// Time, phase and number of insertion, from the highest bits down.
     key: u128,
     due: Due,
 }
@@ -65,22 +65,22 @@ impl Ord for Entry {
     }
 }
 
-/// Gone entries that a [`Line`] keeps at most, beside as many as the others are.
+/// Most removed entries that a [`Line`] keeps, in addition to as many as it has others.
 const GONE_MAX: usize = 64;
 
-/// Events in order, which come at its end and go at its begin.
+/// Events in order. They are added at the end and removed at the start.
 ///
-/// Those that have gone stay in the vector for a while, until the others move up: that is seldom,
-/// and coming and going take a few steps, fewer than in a ring.
+/// Removed entries stay in the vector until the others are moved up. That is rare, so adding and
+/// removing take a few steps, fewer than in a ring.
 #[derive(Default, Debug)]
 struct Line {
     entries: Vec<Entry>,
-    /// How many have gone; fewer than there are entries, or 0.
+    /// Number of removed entries: fewer than there are entries, or 0.
     gone: usize,
 }
 
 impl Line {
-    /// Those that have not gone.
+    /// The entries that are not removed.
     #[inline]
     fn waiting(&self) -> &[Entry] {
         &self.entries[self.gone..]
@@ -114,13 +114,13 @@ impl Line {
 
 /// Events ordered by time, phase, and order of insertion.
 ///
-/// Sleeps of equal length end in the order in which they began. Events that come behind all others
-/// of the line are put at its end, which costs a few steps; only the rest goes through the heap.
+/// Sleeps of equal length end in the order in which they began. An event that is later than all
+/// others is appended to the line, which takes a few steps. Other events go through the heap.
 #[derive(Debug)]
 pub struct EventQueue {
     line: Line,
     heap: BinaryHeap<Entry>,
-    /// Key of the first event of both, the greatest number if there is none.
+    /// Key of the first event of both; the greatest number if there is none.
     first: u128,
     sequence: u64,
 }
@@ -147,9 +147,9 @@ impl EventQueue {
         }
     }
 
-    /// Adds an event that comes before the last one of the line, or begins the line. Of it and the
-    /// last one the later goes to the heap if the line stays in order: one that lies far ahead
-    /// would keep it from growing.
+    /// Adds an event that is earlier than the last one of the line, or the first of the line. The
+    /// later of this event and the last one goes to the heap, if the line stays in order. An event
+    /// far in the future would otherwise keep the line from growing.
     #[inline(never)]
     fn push_elsewhere(&mut self, mut entry: Entry) {
         self.first = self.first.min(entry.key);
@@ -164,7 +164,7 @@ impl EventQueue {
         self.heap.push(entry);
     }
 
-    /// Time of the first event, `Nanos::MAX` if there is none.
+    /// Time of the first event; `Nanos::MAX` if there is none.
     #[inline]
     pub fn next_time(&self) -> Nanos {
         (self.first >> 64) as Nanos
@@ -174,7 +174,7 @@ impl EventQueue {
         self.line.waiting().iter().chain(&self.heap).map(|entry| &entry.due)
     }
 
-    /// Whether a task is to be released or woken some time.
+    /// Whether an event will release or wake a task.
     pub fn wakes_somebody(&self) -> bool {
         let wakes = |due: &Due| matches!(due, Due::Release(_) | Due::Wake(_) | Due::WakeTaken(_));
         self.all().any(wakes)
@@ -186,13 +186,13 @@ impl EventQueue {
         first.is_some_and(|entry| matches!(entry.due, Due::ClassTimer { .. }))
     }
 
-    /// Whether the first event of all is that of the line.
+    /// Whether the first of all events is in the line.
     #[inline]
     fn is_in_line(&self) -> bool {
         self.line.front().is_some_and(|entry| entry.key == self.first)
     }
 
-    /// Takes the first event if it is due at `now`.
+    /// Removes and returns the first event if it is due at `now`.
     #[inline]
     pub fn pop_at(&mut self, now: Nanos) -> Option<Due> {
         if self.next_time() != now {
@@ -211,19 +211,19 @@ impl EventQueue {
 /// Children of a node of [`BurstEnds`].
 const FAN_OUT: usize = 8;
 
-/// Times of a few CPUs, or the least ones of a few nodes below.
+/// Times of a few CPUs, or the least times of a few nodes below.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     times: [Nanos; FAN_OUT],
     least: Nanos,
-    /// Which of them that is, the first of equals.
+    /// Index of the least time; the first of equal ones.
     first: u32,
 }
 
 impl Node {
     const NEVER: Self = Self { times: [Nanos::MAX; FAN_OUT], least: Nanos::MAX, first: 0 };
 
-    /// Sets one time; returns whether the least of all is another one.
+    /// Sets one time. Returns whether the least time changed.
     #[inline(always)]
     fn set(&mut self, slot: usize, at: Nanos) -> bool {
         let slot = slot % FAN_OUT;
@@ -263,25 +263,26 @@ impl Node {
     }
 }
 
-/// The least of one time a CPU. Ties go to the lower CPU.
+/// The least of one time per CPU. Of equal times the lower CPU is first.
 ///
-/// A tree of which each node knows the least of its children, so that a change costs at most a
-/// step for each level, and eight CPUs are one node. A tick takes the same time from every busy
-/// CPU: ends lie relative to a common `moved`, so that this costs one addition.
+/// It is a tree. Each node knows the least time of its children, so a change takes at most one step
+/// per level; eight CPUs are one node. A tick takes the same time from every busy CPU. Ends are
+/// relative to a common `moved`, so this is one addition.
 #[derive(Debug)]
 pub struct BurstEnds {
-    /// Times of the CPUs, less `moved`.
+    /// Times of the CPUs, minus `moved`.
     leaves: Vec<Node>,
-    /// Those of the nodes below, level by level up to a single one; none if there is one leaf.
+    /// Least times of the nodes below, level by level up to a single node; empty if there is one
+    /// leaf.
     above: Vec<Vec<Node>>,
-    /// The least of all.
+    /// The least time of all.
     least: Nanos,
-    /// By how much all ends have been moved.
+    /// The time by which all ends were moved.
     moved: Nanos,
 }
 
 impl BurstEnds {
-    /// No CPU has an end.
+    /// No CPU has an end yet.
     pub fn new(nr_cpus: u32) -> Self {
         let mut width = (nr_cpus as usize).div_ceil(FAN_OUT).max(1);
         let leaves = vec![Node::NEVER; width];
@@ -297,11 +298,11 @@ impl BurstEnds {
     #[inline]
     pub fn get(&self, cpu: CpuId) -> Nanos {
         let node = &self.leaves[cpu.index() / FAN_OUT];
-        // One that never comes stays where it is.
+        // An end that never happens does not move.
         node.times[cpu.index() % FAN_OUT].saturating_add(self.moved)
     }
 
-    /// Sets the end of `cpu`'s burst, which lies behind all moves so far.
+    /// Sets the end of `cpu`'s burst.
     #[inline(always)]
     pub fn set(&mut self, cpu: CpuId, at: Nanos) {
         debug_assert!(
@@ -321,7 +322,7 @@ impl BurstEnds {
         }
     }
 
-    /// The least time of leaf `index` is another one.
+    /// Updates the nodes above after the least time of leaf `index` changed.
     #[inline(never)]
     fn set_above(&mut self, mut index: usize, mut least: Nanos) {
         for level in &mut self.above {
@@ -335,7 +336,7 @@ impl BurstEnds {
         self.least = least;
     }
 
-    /// All ends come `ns` later.
+    /// Moves all ends by `ns`.
     #[inline]
     pub fn move_all(&mut self, ns: Nanos) {
         self.moved += ns;
@@ -356,25 +357,25 @@ impl BurstEnds {
     }
 }
 
-/// All times to come but those of interrupts.
+/// All future times except interrupts.
 #[derive(Debug)]
 pub struct Clock {
     pub events: EventQueue,
     pub burst_ends: BurstEnds,
-    /// The next tick; one that no CPU is busy for is not taken.
+    /// The next tick. It is not taken while no CPU is busy.
     next_tick: Nanos,
     /// CPUs that do not run their idle task.
     nr_busy: u32,
 }
 
 impl Clock {
-    /// Nothing runs on `nr_cpus` CPUs; the first tick comes at `next_tick`.
+    /// All of `nr_cpus` CPUs are idle. The first tick is at `next_tick`.
     pub fn new(nr_cpus: u32, next_tick: Nanos) -> Self {
         let (events, burst_ends) = (EventQueue::default(), BurstEnds::new(nr_cpus));
         Self { events, burst_ends, next_tick, nr_busy: 0 }
     }
 
-    /// When the next thing happens, `Nanos::MAX` if nothing does.
+    /// Time of the next event, tick or end of a burst; `Nanos::MAX` if there is none.
     #[inline]
     pub fn next_time(&self) -> Nanos {
         let tick = if self.nr_busy > 0 { self.next_tick } else { Nanos::MAX };
@@ -387,7 +388,7 @@ impl Clock {
         self.next_tick == now && self.nr_busy > 0
     }
 
-    /// `nr` ticks of `tick_nsec` have been taken.
+    /// `nr` ticks of length `tick_nsec` were taken.
     #[inline]
     pub fn ticked(&mut self, nr: u64, tick_nsec: Nanos) {
         debug_assert!(self.nr_busy > 0, "no CPU is there to take the tick");
@@ -399,8 +400,8 @@ impl Clock {
         self.nr_busy == 0
     }
 
-    /// A CPU that was idle runs a task from `now` on. The first one starts the tick of `tick_nsec`
-    /// again, which comes `late`.
+    /// An idle CPU runs a task from `now` on. If it is the first busy CPU, the tick of `tick_nsec`
+    /// restarts, and is `late` later.
     #[inline]
     pub fn cpu_busy(&mut self, now: Nanos, tick_nsec: Nanos, late: Nanos) {
         if self.nr_busy == 0 {
@@ -415,7 +416,7 @@ impl Clock {
         self.nr_busy
     }
 
-    /// `cpu` becomes idle: it has no burst to end.
+    /// `cpu` becomes idle: it has no burst.
     #[inline]
     pub fn cpu_idle(&mut self, cpu: CpuId) {
         debug_assert!(self.nr_busy > 0, "CPU {cpu} becomes idle though none is busy");

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Cold caches: what a task with a known working set must fetch again when it is switched in.
+//! Cold caches: the data that a task with a known working set must read again when it is switched
+//! in.
 //!
-//! Each core's cache and each last-level cache keeps the working sets that were used there, least
-//! recently used first. A set of `w` bytes that others of `n` bytes in all were used after has lost
-//! `n + w - c` bytes (at least 0, at most `w`) in a cache of `c` bytes. A set that is larger than a
-//! cache counts as the cache's size. What a task lost in the last-level cache comes from memory, at
-//! the speed of its home node, where it first ran, or of another one; what it lost in the core's
-//! cache alone comes from the last-level cache. A move takes the set along: nothing stays behind.
-//! The first run is free: a cold start is part of the program.
+//! Each core's cache and each last-level cache remembers the working sets that were used in it, in
+//! order of last use. A set of `w` bytes, after which other sets of `n` bytes in total were used,
+//! has lost `n + w - c` bytes (at least 0, at most `w`) in a cache of `c` bytes. A set larger than
+//! a cache counts with the cache's size. Data lost in the last-level cache is read from memory: at
+//! the speed of the home node, where the task first ran, or at that of another node. Data lost only
+//! in the core's cache is read from the last-level cache. A migration moves the whole set: nothing
+//! remains in the old cache. The first run is free, because a cold start is part of the program.
 //!
-//! Such a task pays this in place of the fixed costs of a migration, which stand for a small set.
-//! Left out: what tasks that run at the same time take from each other, sharing of pages, and the
-//! order in which a program touches its set.
+//! Such a task is charged this time instead of the fixed costs of a migration, which represent a
+//! small set. Left out: what tasks that run at the same time take from each other, shared pages,
+//! and the order in which a program accesses its set.
 
 use crate::engine::Engine;
 use schedlab_model::machine::Caches;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId, Topology, TraceSink, Workload};
 
-/// Working sets that one cache remembers; older ones count as gone.
+/// Working sets that one cache remembers. Older ones count as lost.
 const SETS_MAX: usize = 1024;
 
-/// Working sets in one cache, the last used at the end.
+/// Working sets in one cache, the last used one at the end.
 #[derive(Clone, Default, Debug)]
 struct Lru {
     sets: Vec<(TaskId, u64)>,
@@ -28,7 +29,7 @@ struct Lru {
 
 impl Lru {
     fn remove(&mut self, task: TaskId) {
-        // Tasks that run often stand near the end.
+        // Tasks that run often are near the end.
         if let Some(index) = self.sets.iter().rposition(|(id, _)| *id == task) {
             self.sets.remove(index);
         }
@@ -53,7 +54,7 @@ impl Lru {
         debug_assert_eq!(self.sets.iter().filter(is_own).count(), 1, "sets of task {task}");
     }
 
-    /// Bytes of `task`'s set of `bytes` that are not there any more.
+    /// Bytes of `task`'s set of `bytes` that the cache has lost.
     fn lost(&self, task: TaskId, bytes: u64, size: u64) -> u64 {
         let mut newer: u64 = 0;
         for (id, used) in self.sets.iter().rev() {
@@ -82,7 +83,7 @@ fn one_each(level: &[u32]) -> Vec<Lru> {
 }
 
 impl ColdCaches {
-    /// `None` where no task has a working set, or no cache is modelled.
+    /// `None` if no task has a working set, or no cache is modelled.
     pub fn new(machine: &Machine, workload: &Workload) -> Option<Self> {
         let sizes = machine.caches;
         let has_sets = workload.tasks.iter().any(|task| task.working_set_bytes > 0);
@@ -130,7 +131,7 @@ impl ColdCaches {
         }
     }
 
-    /// Time that `task` loses on `cpu` to refills, having run on `last` before.
+    /// Time (ns) that `task` loses on `cpu` to refills, if it last ran on `last`.
     pub fn refill_ns(&mut self, cpu: CpuId, last: CpuId, task: TaskId, bytes: u64) -> Nanos {
         if self.homes.len() <= task.index() {
             self.homes.resize(task.index() + 1, None);
@@ -163,14 +164,14 @@ impl ColdCaches {
 }
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// Bytes of the working set of `task`, if it has one and caches are modelled.
+    /// Size (bytes) of the working set of `task`; `None` if it has none or caches are not modelled.
     pub(crate) fn working_set(&self, task: TaskId) -> Option<u64> {
         self.cpus.cold_caches.as_ref()?;
         let spec = self.tasks[task].spec as usize;
         Some(self.workload.tasks[spec].working_set_bytes).filter(|bytes| *bytes > 0)
     }
 
-    /// `task` leaves `cpu`: its working set is the last that was used there.
+    /// `task` leaves `cpu`: its working set was the last one used there.
     pub(crate) fn caches_used(&mut self, cpu: CpuId, task: TaskId) {
         debug_assert_eq!(self.core.rq(cpu).curr, Some(task), "another's set is used on CPU {cpu}");
         let bytes = self.working_set(task);
@@ -179,7 +180,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task` comes to `cpu` from `last`: the time it will lose to refills.
+    /// `task` runs on `cpu` after `last`: returns the time (ns) that it loses to refills.
     pub(crate) fn refill_caches(&mut self, cpu: CpuId, last: CpuId, task: TaskId) -> Nanos {
         let Some(bytes) = self.working_set(task) else { return 0 };
         let caches = self.cpus.cold_caches.as_mut();

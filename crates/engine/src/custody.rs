@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Distrust of the scheduler: every answer is checked, and nothing it holds may get lost.
+//! Checks of the scheduler: every answer is checked, and no task may get lost.
 
 use crate::engine::Engine;
 use crate::error::{SchedulerFault, SimError};
@@ -9,33 +9,33 @@ use schedlab_model::{CpuId, Nanos, TaskId, TraceSink};
 use schedlab_sched::TaskState;
 use schedlab_sched::boundary::core::{Rq, Task};
 
-/// Program steps and reschedules at one instant before the run is taken to hang.
+/// Program steps and reschedules at one instant after which the run counts as hanging.
 const ROUNDS_MAX: u64 = 1_000_000;
 
-/// Stays on a CPU in a row that leave no task time for its work before the run is taken to get
-/// nowhere: a switch costs as much as a slice lasts.
+/// Number of successive slices without work after which the run counts as making no progress: a
+/// switch costs as much as a slice lasts.
 const FRUITLESS_MAX: u32 = 100_000;
 
-/// What the checks of a run remember.
+/// State of the checks of a run.
 #[derive(Debug)]
 pub(crate) struct Custody {
     next_check: Nanos,
-    /// A second, or half of the watchdog's limit if that is shorter.
+    /// A second; or half of the watchdog's limit if that is shorter.
     check_interval: Nanos,
-    /// When all tasks were last checked, and what had been done by then (events and ticks).
+    /// When all tasks were last checked, and the number of events and ticks up to then.
     last_check: (Nanos, u64),
-    /// CPUs that went idle beside counted tasks.
+    /// CPUs that became idle although they have runnable tasks.
     idle_suspects: Vec<CpuId>,
-    /// Steps and reschedules since time last moved.
+    /// Steps and reschedules since time last advanced.
     rounds: u64,
-    /// Stays in a row that ended before the task came to its work.
+    /// Successive slices that ended before the task began its work.
     fruitless: u32,
     /// Why the run ends early.
     error: Option<SimError>,
 }
 
 impl Custody {
-    /// Of a run with this limit to waits.
+    /// Checks of a run with this limit of waits.
     pub fn new(watchdog_ns: Option<Nanos>) -> Self {
         let half = watchdog_ns.unwrap_or(Nanos::MAX) / 2;
         let check_interval = half.clamp(1, NSEC_PER_SEC);
@@ -50,7 +50,7 @@ impl Custody {
         }
     }
 
-    /// When all tasks are looked at next.
+    /// When all tasks are checked next.
     #[inline]
     pub fn next_check(&self) -> Nanos {
         self.next_check
@@ -67,7 +67,7 @@ impl Custody {
         self.error
     }
 
-    /// `cpu` goes idle beside counted tasks.
+    /// `cpu` becomes idle although it has runnable tasks.
     #[inline]
     pub fn suspect(&mut self, cpu: CpuId) {
         self.idle_suspects.push(cpu);
@@ -78,13 +78,13 @@ impl Custody {
         !self.idle_suspects.is_empty()
     }
 
-    /// Time moves: programs and the scheduler may do as much again.
+    /// Time advances: resets the count of steps.
     #[inline]
     pub fn time_moves(&mut self) {
         self.rounds = 0;
     }
 
-    /// A task has come to the end of a burst.
+    /// A task has finished a burst: resets the count of slices without work.
     #[inline]
     pub fn bursts_end(&mut self) {
         self.fruitless = 0;
@@ -92,12 +92,12 @@ impl Custody {
 }
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// The run cannot go on: it ends before the next instant. Only the first reason counts.
+    /// The run cannot continue and ends before the next instant. Only the first error counts.
     pub(crate) fn fail(&mut self, error: SimError) {
         self.custody.error.get_or_insert(error);
     }
 
-    /// Ends the run if this instant never ends.
+    /// Counts a step; ends the run if this instant does not end.
     #[inline]
     pub(crate) fn count_round(&mut self, cpu: CpuId) {
         self.custody.rounds += 1;
@@ -106,8 +106,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task` leaves its CPU, with less left of its burst than when it came if it has come to its
-    /// work; ends the run if nobody gets anywhere.
+    /// `task` leaves its CPU. `has_worked`: its burst became shorter. Ends the run if no task makes
+    /// progress.
     #[inline(always)]
     pub(crate) fn count_work(&mut self, task: TaskId, has_worked: bool) {
         let fruitless = if has_worked { 0 } else { self.custody.fruitless + 1 };
@@ -117,7 +117,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// One that is busy until a wall time gets on by staying.
+    /// Reports that no task makes progress. A task that is busy until a wall time makes progress by
+    /// running.
     #[cold]
     #[inline(never)]
     fn report_no_work(&mut self, task: TaskId) {
@@ -127,7 +128,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// An instant does not end; what `cpu` runs is named.
+    /// Reports that an instant does not end. Names the running task of `cpu`.
     #[cold]
     #[inline(never)]
     fn report_hang(&mut self, cpu: CpuId) {
@@ -138,7 +139,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.fail(SimError::NoProgress { task, time_ns: self.core.now });
     }
 
-    /// The scheduler broke a rule: the run ends before the next instant.
+    /// Reports that the scheduler broke a rule. The run ends before the next instant.
     #[cold]
     pub(crate) fn fault(
         &mut self,
@@ -159,7 +160,7 @@ impl<S: TraceSink> Engine<'_, S> {
         });
     }
 
-    /// Whether `cpu` may run `task`, which class number `class` picked. Faults if not.
+    /// Checks that `cpu` may run `task`, which class number `class` picked.
     #[inline(always)]
     pub(crate) fn check_pick(&mut self, cpu: CpuId, task: TaskId, class: u8) -> bool {
         let t = self.core.task(task);
@@ -180,7 +181,7 @@ impl<S: TraceSink> Engine<'_, S> {
         false
     }
 
-    /// A task that waits on `cpu`'s runqueue and is not held back on purpose.
+    /// A task that waits on `cpu`'s runqueue and is not throttled.
     fn waiting_task(&self, cpu: CpuId) -> Option<TaskId> {
         self.tasks.ids().find(|&id| {
             let t = self.core.task(id);
@@ -191,9 +192,9 @@ impl<S: TraceSink> Engine<'_, S> {
         })
     }
 
-    /// At the end of an instant: CPUs that went idle beside counted tasks must have a reason.
+    /// At the end of an instant, checks CPUs that became idle although they have runnable tasks.
     /// While a reschedule must wait for the end of a system call, a scheduler with one queue may
-    /// have meant the task for that CPU: the suspects are judged when it has rescheduled.
+    /// have chosen the task for that CPU. The check then waits until that CPU has rescheduled.
     pub(crate) fn check_idle_suspects(&mut self) {
         if self.core.has_parked_resched() {
             return;
@@ -209,9 +210,9 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// An interval is over. Many tasks are checked only when as much has been done since the last
-    /// time, so that the check adds no more than a constant to each event; the watchdog's promise
-    /// is kept whatever happens.
+    /// Checks all tasks after an interval. With many tasks it does so only after as much other
+    /// work, so that the check adds only a constant to each event. The watchdog's limit always
+    /// holds.
     pub(crate) fn check_if_worth(&mut self) {
         const MANY: usize = 1_000;
         let nr_tasks = self.core.tasks.len();
@@ -227,7 +228,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// What the engine itself keeps must agree between instants, whatever a scheduler does.
+    /// Checks between instants that the engine's own state is consistent, whatever a scheduler
+    /// does.
     fn check_own_state(&self) {
         let (core, clock) = (&self.core, &self.clock);
         let cpus = || (0..core.nr_cpus()).map(CpuId);
@@ -255,7 +257,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// At the end: what is kept for each CPU adds up to what is kept for each task.
+    /// Checks at the end that the sums over CPUs equal those over tasks.
     pub(crate) fn check_sums(&self) {
         let core = &self.core;
         let ran = |rq: &Rq| rq.class_exec_runtime.iter().sum::<Nanos>();
@@ -273,7 +275,7 @@ impl<S: TraceSink> Engine<'_, S> {
         assert_eq!(children, living as u64, "living children and those that parents count");
     }
 
-    /// Once in each interval and at the end: counts against tasks held, and the watchdog.
+    /// Checks once per interval and at the end: counts of tasks, and the watchdog.
     pub(crate) fn check_all(&mut self) {
         self.check_own_state();
         self.custody.next_check = self.core.now.saturating_add(self.custody.check_interval);
@@ -294,7 +296,7 @@ impl<S: TraceSink> Engine<'_, S> {
             throttled[cpu.index()] |= is_throttled;
             let waits = !self.core.is_running(id) && !t.sched_delayed && !is_throttled;
             if is_throttled {
-                // What is held back on purpose starves nobody: the wait counts from here.
+                // A throttled task is not starved: its wait counts from here.
                 self.tasks[id].runnable_since = self.core.now;
             }
             let since = self.tasks[id].runnable_since;

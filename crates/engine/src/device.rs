@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The block device: `queue_depth` servers, requests first come, first served.
+//! The block device: `queue_depth` servers, which serve requests in order of arrival.
 
 use schedlab_model::machine::Device;
 use schedlab_model::program::IoDirection;
@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 pub struct DeviceQueue {
     device: Device,
-    /// When each server is free again.
+    /// When each server becomes free.
     free_at: BinaryHeap<Reverse<Nanos>>,
 }
 
@@ -22,7 +22,7 @@ impl DeviceQueue {
         Self { device, free_at: std::iter::repeat_n(Reverse(0), servers).collect() }
     }
 
-    /// Submits a request at `now`; says when it is done.
+    /// Submits a request at `now`. Returns the time at which it is done.
     pub fn submit(&mut self, now: Nanos, direction: IoDirection, bytes: u64) -> Nanos {
         let latency = match direction {
             IoDirection::Read => self.device.read_latency_ns,
@@ -40,7 +40,7 @@ impl DeviceQueue {
         done
     }
 
-    /// CPU time to copy `bytes` between program and page cache.
+    /// CPU time (ns) to copy `bytes` between program and page cache.
     pub fn copy_ns(&self, bytes: u64) -> Nanos {
         let ns = u128::from(bytes) * u128::from(self.device.copy_kib_ns) / 1024;
         Nanos::try_from(ns).unwrap_or(Nanos::MAX)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The main loop: time moves from instant to instant.
+//! The main loop: advances time from instant to instant.
 
 use crate::burst::Cpus;
 use crate::clock::{Clock, Due};
@@ -20,11 +20,11 @@ use schedlab_model::{
 };
 use schedlab_sched::{BandwidthStats, Core, SchedClass};
 
-/// When a run is over that nothing else ends: 292 years. A longer time may not be added to it
-/// without a look, and no single one is longer.
+/// Latest end of a run: 292 years. No single duration is longer, so its sum with the present time
+/// cannot overflow.
 const TIME_NS_MAX: Nanos = 1 << 63;
 
-/// A run under way.
+/// A running simulation.
 pub(crate) struct Engine<'a, S> {
     pub workload: &'a Workload,
     pub config: &'a SimConfig<'a>,
@@ -35,22 +35,22 @@ pub(crate) struct Engine<'a, S> {
     pub tasks: Tasks,
     pub clock: Clock,
     pub cpus: Cpus,
-    /// Only on a machine where the locks of run queues cost anything.
+    /// `Some` only if locks of run queues cost time on this machine.
     pub locks: Option<Locks>,
-    /// What exits and waits for children walk through.
+    /// `Some` only if exits and waits for children look through lists of tasks.
     pub walks: Option<Walks>,
     pub interrupts: Interrupts<'a>,
     pub device: DeviceQueue,
     pub objects: Objects,
     pub custody: Custody,
     pub outcome: SimOutcome,
-    /// Somebody watches the choices.
+    /// State for the observer, if there is one.
     pub watch: Option<Watch<'a>>,
-    /// The sink wants virtual runtimes: at each choice those of the task that leaves and the one
-    /// that comes, at each tick that of the one that runs.
+    /// Whether the sink uses virtual runtimes: at each pick those of the leaving and the picked
+    /// task, at each tick that of the running task.
     pub tells_vruntime: bool,
-    /// Somebody watches the choices, locks or exits cost time, or a class is told of idle CPUs:
-    /// most runs have none of it, and ask once a reschedule.
+    /// Whether there is an observer, locks or exits cost time, or a class watches idle CPUs. Most
+    /// runs have none of these, so one test per reschedule suffices.
     pub has_followers: bool,
 }
 
@@ -94,7 +94,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
     }
 
-    /// A class and the state it works on.
+    /// A class, and the state that its callbacks get.
     #[inline]
     pub fn class(&mut self, class: u8) -> (&mut dyn SchedClass, &mut Core) {
         self.core.enter_class(class);
@@ -108,7 +108,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.sink.event(&Event { time_ns: self.core.now, cpu, kind });
     }
 
-    /// Takes over what classes asked for in a callback: timers and moves.
+    /// Processes requests that classes made in a callback: timers and moves.
     #[inline(always)]
     pub fn drain(&mut self) {
         if self.core.has_requests() {
@@ -176,7 +176,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
                 self.report_stuck();
                 break;
             }
-            // An interrupt alone keeps no run going: it wakes nobody.
+            // An interrupt alone does not keep a run going, because it wakes no task.
             let now = now.min(self.interrupts.next_time());
             if now >= last_ns {
                 if end_ns > TIME_NS_MAX {
@@ -212,12 +212,12 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.custody.into_error().map_or(Ok(self.outcome), Err)
     }
 
-    /// When the run is over at the latest.
+    /// Latest end of the run.
     pub fn end_ns(&self) -> Nanos {
         self.config.until_ns.or(self.workload.duration_ns).unwrap_or(Nanos::MAX)
     }
 
-    /// One round at an instant; the order is the crate's documentation.
+    /// One round at an instant. The crate's documentation defines the order.
     fn instant(&mut self, now: Nanos) {
         while let Some(due) = self.clock.events.pop_at(now) {
             match due {
@@ -270,7 +270,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
     }
 
-    /// Reschedules until no CPU is left that was asked to.
+    /// Reschedules until no CPU has a request.
     #[inline(always)]
     fn reschedule_all(&mut self) {
         while let Some(cpu) = self.core.next_resched() {
@@ -285,7 +285,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
     }
 
-    /// Nothing is due any more though tasks live: somebody waits for ever.
+    /// Reports that nothing is due although tasks are alive: they wait for ever.
     fn report_stuck(&mut self) {
         if let Some(id) = self.runnable_task() {
             let cpu = self.core.task(id).cpu;
@@ -294,7 +294,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         }
         let blocked = self.blocked_tasks();
         if !blocked.is_empty() {
-            // Timers of classes may have come after the last task went to sleep.
+            // Timers of classes may have expired after the last task went to sleep.
             let time_ns = self.core.rqs.iter().map(|rq| rq.idle_since).max().unwrap_or(0);
             self.fail(SimError::Deadlock { blocked, time_ns });
         }
@@ -305,7 +305,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         ids.find(|id| self.core.task(*id).on_rq && !self.core.task(*id).sched_delayed)
     }
 
-    /// What bandwidth control did to each group with a limit.
+    /// Statistics of bandwidth control for each group with a limit.
     fn bandwidth(&self) -> Vec<(CgroupId, BandwidthStats)> {
         let groups = (0..self.workload.cgroups.len() as u32).map(CgroupId);
         let stats =
@@ -313,7 +313,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         groups.filter_map(|group| Some((group, stats(group)?))).collect()
     }
 
-    /// Whether nothing but timers of classes is to come, and nobody is there for them to serve.
+    /// Whether only timers of classes are due, and no task can profit from them.
     fn waits_for_nobody(&self) -> bool {
         self.clock.is_idle() && self.clock.events.next_is_class_timer() && self.is_stuck()
     }
@@ -322,7 +322,7 @@ impl<'a, S: TraceSink> Engine<'a, S> {
         self.stack.classes().iter().flat_map(|class| class.notes(&self.core)).collect()
     }
 
-    /// Whether no task will ever run again, whatever timers of classes still come.
+    /// Whether no task will ever run again, even if timers of classes expire.
     fn is_stuck(&self) -> bool {
         self.clock.is_idle()
             && !self.clock.events.wakes_somebody()

@@ -6,16 +6,16 @@ use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_model::{CpuId, Nanos};
 use std::fmt;
 
-/// What a scheduler did wrong.
+/// A rule that a scheduler broke.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SchedulerFault {
-    /// It named a task that runs on another CPU.
+    /// It picked a task that runs on another CPU.
     PickedTwice,
-    /// It named a task that is not runnable, or belongs to another class.
+    /// It picked a task that is not runnable, or belongs to another class.
     PickedNotRunnable,
     /// It put or ran a task on a CPU that the task may not use.
     ForbiddenCpu,
-    /// It named a task that is on another CPU's runqueue.
+    /// It picked a task that is on another CPU's runqueue.
     WrongCpu,
     /// A CPU stays idle although a runnable task waits on its runqueue.
     Lost,
@@ -28,7 +28,7 @@ pub enum SchedulerFault {
 }
 
 impl SchedulerFault {
-    /// Name for programs and tests.
+    /// Name, for programs and tests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::PickedTwice => "picked-twice",
@@ -63,7 +63,7 @@ pub enum SimError {
     Workload(String),
     /// The machine is impossible.
     Machine(String),
-    /// The scheduler cannot be had on this machine or with these options.
+    /// The scheduler cannot run on this machine or with these options.
     Unavailable(String),
     /// The scheduler broke a rule.
     Scheduler {
@@ -71,77 +71,77 @@ pub enum SimError {
         fault: SchedulerFault,
         /// Scheduler.
         scheduler: String,
-        /// Class.
+        /// The class.
         class: String,
-        /// Callback whose answer was wrong.
+        /// The callback whose answer was wrong.
         callback: &'static str,
-        /// Task concerned.
+        /// The task.
         task: String,
-        /// CPU concerned.
+        /// The CPU.
         cpu: CpuId,
-        /// When.
+        /// Time (ns).
         time_ns: Nanos,
     },
-    /// A class says that the run cannot go on.
+    /// A class reports that the run cannot continue.
     Failed {
         /// Scheduler.
         scheduler: String,
         /// What happened.
         what: String,
-        /// When.
+        /// Time (ns).
         time_ns: Nanos,
     },
-    /// A class did not admit a task.
+    /// A class refused a task.
     Refused {
         /// The task.
         task: String,
         /// Why, and what to do.
         why: String,
-        /// When.
+        /// Time (ns).
         time_ns: Nanos,
     },
     /// Programs ran too many steps without time passing.
     NoProgress {
-        /// A task that did.
+        /// One such task.
         task: String,
-        /// When.
+        /// Time (ns).
         time_ns: Nanos,
     },
-    /// Tasks only switch: each leaves its CPU before it comes to its work.
+    /// Tasks only switch: each leaves its CPU before it begins its work.
     NoWork {
-        /// How often in a row.
+        /// Number of such switches in a row.
         nr_switches: u32,
-        /// When.
+        /// Time (ns).
         time_ns: Nanos,
     },
-    /// Simulated time passed what a run can last.
+    /// The simulated time exceeds the limit.
     TooLong {
-        /// The limit.
+        /// The limit (ns).
         max_ns: Nanos,
     },
-    /// A program does what must not be done with an object.
+    /// A program uses an object in a way that is not allowed.
     Misuse {
         /// The task.
         task: String,
-        /// What it does to it.
+        /// What it does with the object.
         what: &'static str,
         /// Kind and name of the object.
         object: String,
-        /// When.
+        /// Time (ns).
         time_ns: Nanos,
     },
-    /// Every task that lives waits for another one, for ever.
+    /// Every task waits for another one, for ever.
     Deadlock {
-        /// Who waits for what.
+        /// The tasks, and what they wait for.
         blocked: Vec<BlockedTask>,
-        /// When.
+        /// Time (ns).
         time_ns: Nanos,
     },
     /// More tasks than a run may have.
     TooManyTasks {
         /// The limit.
         max: u64,
-        /// When.
+        /// Time (ns).
         time_ns: Nanos,
     },
 }
@@ -191,7 +191,7 @@ impl fmt::Display for SimError {
     }
 }
 
-/// Most tasks that the text of a deadlock names.
+/// Most tasks that a deadlock's text names.
 const BLOCKED_NAMED_MAX: usize = 8;
 
 fn write_deadlock(

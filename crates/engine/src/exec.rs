@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the engine knows of a task beside the scheduler's view: its program and its family.
+//! The engine's state of a task in addition to [`schedlab_sched::Task`]: its program and its
+//! relatives.
 
 use crate::objects::Shared;
 use schedlab_model::arrivals::Arrival;
@@ -9,51 +10,51 @@ use std::ops::{Index, IndexMut};
 /// Why a task sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
-    /// It does not.
+    /// It does not sleep.
     No,
-    /// For a time or the device: one event is under way.
+    /// For a time or the device: one event will wake it.
     Event,
     /// For its children.
     Children,
     /// For its children of one description.
     ChildrenOf(u32),
-    /// On an object or a wait set, by its number in the trace.
+    /// On an object or a set of objects, by its number in the trace.
     On(ObjectId),
 }
 
-/// A task's execution.
+/// The execution of a task.
 #[derive(Debug)]
 pub struct Exec {
     /// Index of its description.
     pub spec: u32,
     /// Position in its program.
     pub interpreter: Interpreter,
-    /// CPU time until the program goes on, while it does not run.
+    /// CPU time (ns) left of its burst, while it does not run.
     pub remaining: Nanos,
-    /// Part of the last nanosecond of its next burst that is done already, in thousandths: what
-    /// rounding to whole nanoseconds has left over on a hardware thread.
+    /// The part of the last nanosecond of its next burst that is already done, in thousandths,
+    /// because bursts on hardware threads are rounded to whole nanoseconds.
     pub ahead: u32,
-    /// Cost that arose and was not yet charged to its CPU time.
+    /// Cost (ns) that is not yet charged to its CPU time.
     pub overhead: Nanos,
     /// Busy until this wall time.
     pub wall_until: Option<Nanos>,
     /// What it waits for.
     pub waiting: Waiting,
-    /// Boundary of each periodic timer.
+    /// Next period boundary of each timer.
     pub timers: Vec<Nanos>,
     /// Parent.
     pub parent: Option<TaskId>,
-    /// Children that live.
+    /// Number of living children.
     pub children: u32,
-    /// What it keeps for its use of objects; `None` before the first.
+    /// State for its use of objects; `None` before the first use.
     pub shared: Option<Box<Shared>>,
-    /// It must leave its CPU, which its new affinity forbids.
+    /// Whether it must leave its CPU, because its new affinity excludes it.
     pub must_move: bool,
-    /// It called sched_yield and has not been rescheduled since.
+    /// Whether it called sched_yield and was not rescheduled since.
     pub yielded: bool,
-    /// Since when it is runnable without running (meaningful while it waits).
+    /// Since when it is runnable but not running (valid while it waits).
     pub runnable_since: Nanos,
-    /// It has run before.
+    /// Whether it has run before.
     pub has_run: bool,
     /// The CPU it ran on last.
     pub last_cpu: u32,
@@ -62,8 +63,8 @@ pub struct Exec {
 }
 
 impl Exec {
-    /// When a burst ends that begins now, where nothing but time counts: `in_kernel`, then `ns` of
-    /// work; one that is busy until a wall time ends no earlier.
+    /// When a plain burst ends that begins now: `in_kernel`, then `ns` of work. A task that is busy
+    /// until a wall time ends it no earlier than that.
     #[inline]
     pub fn plain_end(&self, now: Nanos, in_kernel: Nanos, ns: Nanos) -> Nanos {
         let end = now.saturating_add(in_kernel).saturating_add(ns);
@@ -75,28 +76,28 @@ impl Exec {
 #[derive(Debug)]
 pub struct Tasks {
     execs: Vec<Exec>,
-    /// Those that the launcher releases.
+    /// The tasks that the launcher releases.
     arrivals: Vec<Arrival>,
-    /// Forked so far of each description, for names.
+    /// Number of forked tasks of each description, for names.
     nr_forked: Vec<u32>,
-    /// Those that have not exited, the arrivals to come included.
+    /// Tasks that have not exited, future arrivals included.
     nr_live: u64,
 }
 
 impl Tasks {
-    /// Nobody exists yet; these are to come.
+    /// No task exists yet; `arrivals` will be released.
     pub fn new(workload: &Workload, arrivals: Vec<Arrival>) -> Self {
         let nr_live = arrivals.len() as u64;
         Self { execs: Vec::new(), arrivals, nr_forked: vec![0; workload.tasks.len()], nr_live }
     }
 
-    /// Arrival number `index`: its description and its name.
+    /// Description and name of arrival number `index`.
     pub fn arrival(&self, index: u32) -> (u32, String) {
         let arrival = &self.arrivals[index as usize];
         (arrival.spec, arrival.name.clone())
     }
 
-    /// One of description `spec` is forked: how many were before it.
+    /// Counts a fork of description `spec`. Returns the number of forks before it.
     pub fn fork(&mut self, spec: u32) -> u32 {
         self.nr_live += 1;
         let nr_forked = &mut self.nr_forked[spec as usize];
@@ -104,13 +105,13 @@ impl Tasks {
         *nr_forked - 1
     }
 
-    /// `task`, the next one, exists.
+    /// Adds `task`, whose id is the next one.
     pub fn push(&mut self, task: TaskId, exec: Exec) {
         assert_eq!(task.index(), self.execs.len(), "tasks are created in the order of their ids");
         self.execs.push(exec);
     }
 
-    /// Everybody who was to come is alive or has exited.
+    /// Checks that every expected task is alive or has exited.
     pub fn check_counts(&self, nr_exited: u64) {
         let forked: u64 = self.nr_forked.iter().map(|nr| u64::from(*nr)).sum();
         let created = self.arrivals.len() as u64 + forked;
@@ -118,19 +119,19 @@ impl Tasks {
         assert!(self.execs.len() as u64 <= created, "a task was created twice");
     }
 
-    /// One has exited.
+    /// Counts an exit.
     pub fn exited(&mut self) {
         assert!(self.nr_live > 0, "more tasks exit than were created");
         self.nr_live -= 1;
     }
 
-    /// Tasks that have not exited, those to be released included.
+    /// Tasks that have not exited, future arrivals included.
     #[inline]
     pub fn nr_live(&self) -> u64 {
         self.nr_live
     }
 
-    /// All that exist or existed.
+    /// All tasks that exist or have exited.
     pub fn ids(&self) -> impl Iterator<Item = TaskId> + use<> {
         (0..self.execs.len() as u32).map(TaskId)
     }

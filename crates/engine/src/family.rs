@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What ending a task costs where the kernel looks through lists of tasks for it.
+//! The cost of exits and waits for children, if the kernel looks through lists of tasks.
 //!
-//! In Linux 2.4 an exit looks at every task of the system, for children to give away, and wait4()
-//! goes through the children of the caller from the youngest on until it finds one that has
-//! exited. A program that waits for all its children calls it once for each: it is woken at each
-//! exit, looks for the one that it was woken for, and then through all that are left before it
-//! sleeps again. If a class has [`schedlab_sched::ClassTraits::walks_tasks`] and the
-//! machine has a price for a line (`task_line_ns`), this module charges it; otherwise an exit costs
-//! nothing and a task that waits for all its children wakes once, when the last one has exited.
+//! In Linux 2.4 an exit looks at every task of the system, to find children that need another
+//! parent. wait4() goes through the children of the caller, youngest first, until it finds one that
+//! has exited. A program that waits for all its children calls it once for each child. It is woken
+//! at each exit, finds the exited child, and then looks through all others before it sleeps again.
+//! This module charges that time if a class has [`schedlab_sched::ClassTraits::walks_tasks`] and
+//! the machine has a cost for a cache line (`task_line_ns`). Otherwise an exit costs nothing, and a
+//! task that waits for all its children wakes once, when the last one has exited.
 //!
-//! How many lines a task is follows from `struct task_struct`, with lines of 32 bytes as on a
-//! Pentium III: the walk of an exit reads `next_task` and `p_opptr`, which lie in two, that of a
-//! wait `state`, `exit_signal` and `p_osptr`, which lie in three. A structure begins at a multiple
-//! of 8 KiB, so that few of them fit into a cache.
+//! The number of cache lines per task follows from `struct task_struct`, with lines of 32 bytes as
+//! on a Pentium III. An exit reads `next_task` and `p_opptr`, which are in two lines; a wait reads
+//! `state`, `exit_signal` and `p_osptr`, which are in three. A structure begins at a multiple of 8
+//! KiB, so few of them fit into a cache.
 //!
-//! An exit that finds a child is taken to find it at the end of the list. The walk of an exit is
-//! paid by the task that comes after it, as the switch is.
+//! The search after an exit is assumed to find the child at the end of the list. The next task on
+//! the CPU is charged for the search of an exit, as for the switch.
 //!
 //! Source: Linux 2.4.17, kernel/exit.c (`forget_original_parent`, `sys_wait4`),
 //! include/linux/sched.h (`struct task_struct`). Left out: tasklist_lock and the big kernel lock,
-//! which both hold meanwhile; tasks that have exited and that nobody has waited for yet; a wait for
-//! children of one description.
+//! which are held meanwhile; exited tasks for which no task has waited yet; a wait for children of
+//! one description.
 
 use crate::engine::Engine;
 use crate::exec::Waiting;
@@ -28,27 +28,27 @@ use crate::step::Next;
 use schedlab_model::{Costs, CpuId, EventKind, Nanos, Step, TaskId, TraceSink};
 use schedlab_sched::TaskState;
 
-/// Lines of a task that an exit reads.
+/// Cache lines of a task that an exit reads.
 const EXIT_LINES: Nanos = 2;
-/// Lines of a child that a wait reads.
+/// Cache lines of a child that a wait reads.
 const WAIT_LINES: Nanos = 3;
 
-/// Walks through lists of tasks, on a machine and under a scheduler that have them.
+/// Searches through lists of tasks, if machine and scheduler have them.
 #[derive(Debug)]
 pub struct Walks {
     line_ns: Nanos,
-    /// What the exit before the switch under way took.
+    /// Time (ns) of the exit before the present switch.
     owed: Nanos,
 }
 
 impl Walks {
-    /// Those of a scheduler, if it has them and they cost anything.
+    /// `Some` if the scheduler has such searches and they cost time.
     pub fn new(costs: &Costs, walks_tasks: bool) -> Option<Self> {
         (walks_tasks && costs.task_line_ns > 0)
             .then_some(Self { line_ns: costs.task_line_ns, owed: 0 })
     }
 
-    /// What a walk through `nr` tasks takes, of each of which it reads `lines`.
+    /// Time (ns) of a search through `nr` tasks that reads `lines` of each.
     const fn ns(&self, nr: u64, lines: Nanos) -> Nanos {
         nr.saturating_mul(lines).saturating_mul(self.line_ns)
     }
@@ -76,7 +76,7 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Block(TaskState::Sleeping)
     }
 
-    /// A task has exited whose parent may wait for it: whether the parent wakes.
+    /// A task has exited, and its parent may wait for it. Returns whether the parent wakes.
     pub(crate) fn walk_of_exit(&mut self, parent: TaskId) -> bool {
         let nr_live = self.tasks.nr_live();
         let Some(walks) = &mut self.walks else { return false };
@@ -92,7 +92,7 @@ impl<S: TraceSink> Engine<'_, S> {
         waits
     }
 
-    /// What the task that comes owes for the exit of the one before it.
+    /// Time (ns) that the next task is charged for the exit of the previous one.
     #[inline(never)]
     pub(crate) fn walk_debt(&mut self) -> Nanos {
         self.walks.as_mut().map_or(0, |walks| std::mem::take(&mut walks.owed))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts as a load: each takes time from what its CPU runs.
+//! Interrupts as a load: each takes time from the running task of its CPU.
 //!
-//! The kernel without IRQ_TIME_ACCOUNTING (Debian's) counts that time as CPU time of the task that
-//! was interrupted; so does the engine. An idle CPU handles its interrupt too: a task that it would
-//! run meanwhile waits for the rest.
+//! A kernel without IRQ_TIME_ACCOUNTING (such as Debian's) counts that time as CPU time of the
+//! interrupted task; so does the engine. An idle CPU handles its interrupts too: a task that it
+//! should run meanwhile waits for their end.
 
 use crate::engine::Engine;
 use schedlab_model::machine::{InterruptArrivals, InterruptSource};
@@ -12,7 +12,7 @@ use schedlab_model::{CpuId, Machine, Nanos, TraceSink};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One source on one CPU.
+/// A source on one CPU.
 #[derive(Debug)]
 struct Line {
     source: u32,
@@ -20,13 +20,13 @@ struct Line {
     stream: Stream,
 }
 
-/// Interrupts to come, ordered by time, then by source and CPU.
+/// Future interrupts, ordered by time, then by source and CPU.
 #[derive(Debug)]
 pub struct Interrupts<'a> {
     sources: &'a [InterruptSource],
     lines: Vec<Line>,
     heap: BinaryHeap<Reverse<(Nanos, u32)>>,
-    /// Until when each CPU handles interrupts while it is idle; empty without sources.
+    /// When each idle CPU has handled its interrupts; empty without sources.
     pub busy_until: Vec<Nanos>,
 }
 
@@ -58,13 +58,14 @@ impl<'a> Interrupts<'a> {
         Self { sources, lines, heap, busy_until: vec![0; nr_handled] }
     }
 
-    /// Time of the first, `Nanos::MAX` without any.
+    /// Time of the first interrupt; `Nanos::MAX` without any.
     #[inline]
     pub fn next_time(&self) -> Nanos {
         self.heap.peek().map_or(Nanos::MAX, |Reverse((at, _))| *at)
     }
 
-    /// Takes the first if it is due at `now`: its CPU and the time that it takes.
+    /// Removes the first interrupt if it is due at `now`. Returns its CPU and the time that it
+    /// takes.
     fn pop_at(&mut self, now: Nanos) -> Option<(CpuId, Nanos)> {
         if self.next_time() != now {
             debug_assert!(self.next_time() > now, "an interrupt was missed");
@@ -99,7 +100,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Rest of the interrupts that an idle `cpu` handles, for the task that it runs next.
+    /// Time (ns) that idle `cpu` still needs for interrupts, before the next task runs.
     pub(crate) fn interrupt_rest(&self, cpu: CpuId) -> Nanos {
         let until = self.interrupts.busy_until.get(cpu.index());
         until.map_or(0, |until| until.saturating_sub(self.core.now))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Preemption models: how long a request to reschedule waits while the task is in the kernel.
 //!
-//! A task is in the kernel from the begin of a system call, or of its switch in, until that cost
-//! has passed; then it is in user mode. Under `full` nothing waits and nothing here is used.
+//! A task is in the kernel from the start of a system call, or from the switch to it, until that
+//! cost has passed; then it is in user mode. Under `full` no request waits, and nothing here is
+//! used.
 //!
 //! Source: Linux kernel/Kconfig.preempt, kernel/entry/common.c (exit_to_user_mode_loop,
 //! irqentry_exit), kernel/sched/core.c (resched_curr_lazy, sched_tick), 6.12 and 6.13.
@@ -11,7 +12,7 @@ use crate::clock::Due;
 use crate::engine::Engine;
 use schedlab_model::{CpuId, Machine, Nanos, Preempt, TraceSink};
 
-/// Where each CPU's task is.
+/// Whether each CPU's task is in the kernel, and until when.
 #[derive(Debug)]
 pub struct KernelMode {
     model: Preempt,
@@ -34,13 +35,13 @@ impl KernelMode {
         }
     }
 
-    /// Whether a reschedule can ever have to wait.
+    /// Whether a reschedule may have to wait on this machine.
     #[inline]
     pub fn is_tracked(&self) -> bool {
         self.model != Preempt::Full
     }
 
-    /// Whether the fair class asks lazily.
+    /// Whether the fair class makes lazy requests.
     pub fn is_lazy(&self) -> bool {
         self.model == Preempt::Lazy
     }
@@ -59,14 +60,14 @@ impl KernelMode {
         self.until[cpu.index()]
     }
 
-    /// The return to user mode moves to `until`: interrupts or a sibling took time.
+    /// The return to user mode moves to `until`, because interrupts or a sibling took time.
     pub fn move_return(&mut self, cpu: CpuId, until: Nanos) {
         let entered = self.entered[cpu.index()];
         debug_assert!(until >= entered, "CPU {cpu} is in the kernel from {entered} to {until}");
         self.until[cpu.index()] = until;
     }
 
-    /// When a full request to reschedule is acted on.
+    /// When a full request to reschedule takes effect.
     fn acts_at(&self, cpu: CpuId, now: Nanos) -> Nanos {
         let (entered, until) = (self.entered[cpu.index()], self.until[cpu.index()]);
         if now >= until {
@@ -84,8 +85,8 @@ impl KernelMode {
 }
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// Whether the reschedule of `cpu` must wait because its task is in the kernel. Then it is put
-    /// off until that ends.
+    /// Whether the reschedule of `cpu` must wait because its task is in the kernel. If so, it is
+    /// postponed.
     #[inline]
     pub(crate) fn puts_off(&mut self, cpu: CpuId) -> bool {
         if self.locks.is_some() && self.is_spinning(cpu) {
@@ -108,15 +109,15 @@ impl<S: TraceSink> Engine<'_, S> {
         true
     }
 
-    /// A point at which the task of `cpu` may be preempted again. The task may be another one by
-    /// now: then a request that is still there is put off anew.
+    /// The task of `cpu` reaches a point at which it may be preempted. It may be another task by
+    /// now; then a request that is still there is postponed again.
     pub(crate) fn return_to_user(&mut self, cpu: CpuId) {
         self.core.unpark_resched(cpu);
         self.interrupt_returns(cpu);
     }
 
-    /// The task of `cpu` is in the kernel from now until `until`; a lazy request that it brings
-    /// along is acted on when it returns.
+    /// The task of `cpu` is in the kernel from now until `until`. A lazy request that already
+    /// exists takes effect at its return.
     pub(crate) fn enter_kernel(&mut self, cpu: CpuId, until: Nanos) {
         let now = self.core.now;
         debug_assert!(self.core.rq(cpu).curr.is_some(), "CPU {cpu} enters the kernel idle");
@@ -126,14 +127,14 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Whether a task that is asked to reschedule at the end of a system call is still in the
-    /// kernel, since the call takes time: then the request is acted on as in any kernel code.
+    /// Whether a task with a request to reschedule is still in the kernel at the end of a system
+    /// call, because the call takes time. The request then takes effect as in other kernel code.
     pub(crate) fn stays_in_kernel(&self, cpu: CpuId) -> bool {
         self.cpus.kernel_mode.is_tracked() && self.cpus.kernel_mode.until(cpu) > self.core.now
     }
 
-    /// An interrupt of `cpu` ends, or the task's system call does: in user mode a lazy request is
-    /// acted on; in the kernel it waits for the return to user mode.
+    /// An interrupt of `cpu`, or the task's system call, ends. In user mode a lazy request takes
+    /// effect; in the kernel it waits for the return to user mode.
     #[inline]
     pub(crate) fn interrupt_returns(&mut self, cpu: CpuId) {
         if self.core.rq(cpu).need_resched_lazy && self.core.now >= self.cpus.kernel_mode.until(cpu)
@@ -142,7 +143,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Lazy requests that came while their CPU's task is in the kernel wait for its return.
+    /// New lazy requests wait for the return to user mode, if their CPU's task is in the kernel.
     pub(crate) fn await_lazy(&mut self) {
         while let Some(cpu) = self.core.take_lazy() {
             let until = self.cpus.kernel_mode.until(cpu);
@@ -152,8 +153,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The burst of `cpu` has ended together with its time in the kernel, and it was asked to
-    /// reschedule meanwhile: it does so before the program goes on.
+    /// Whether the burst of `cpu` ended together with its time in the kernel, with a request to
+    /// reschedule. The CPU then reschedules before the program continues.
     pub(crate) fn reschedules_on_return(&self, cpu: CpuId) -> bool {
         if !self.cpus.kernel_mode.is_tracked() {
             return false;

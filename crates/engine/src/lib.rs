@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The modelled kernel core: clock, ticks, wake-ups, schedule(), fork and exit, a block device, the
-//! costs of the machine, and checks of what a scheduler does.
+//! costs of the machine, and checks of a scheduler's answers.
 //!
-//! The engine drives a stack of scheduling classes (kernel/sched/core.c is its counterpart) and
-//! never names one. The same input gives the same events on every machine.
+//! The engine calls a stack of scheduling classes, as kernel/sched/core.c does, and knows none of
+//! them by name. The same input gives the same events on every machine.
 //!
 //! # Order of simultaneous events
 //!
 //! At one instant the engine handles, in this order:
 //!
 //! 1. releases, wake-ups by timers, completions of the device: in the order in which they were set;
-//! 2. timers of scheduling classes and ends of kernel code that may not be preempted, in the order
+//! 2. timers of scheduling classes, and ends of kernel code that may not be preempted: in the order
 //!    in which they were set; then interrupts of the machine's sources;
 //! 3. the tick, CPU by CPU in ascending order: `task_tick`, then `tick_balance` of every class;
-//! 4. ends of CPU bursts, CPU by CPU: the program goes on; a task that blocks, yields or exits
-//!    reschedules its CPU there and then, and so does a system call that asked for a reschedule;
-//! 5. reschedules asked for, CPU by CPU, until none is left; then, if a class takes over other
-//!    policies than before, tasks get their class anew, and step 5 comes again.
+//! 4. ends of CPU bursts, CPU by CPU: the program continues; a task that blocks, yields or exits
+//!    reschedules its CPU at once, and so does a system call after which a reschedule is requested;
+//! 5. requested reschedules, CPU by CPU, until none is left; then, if a class takes over other
+//!    policies than before, the class of every task is determined again, and step 5 is repeated.
 //!
-//! What steps 4 and 5 set for the same instant is handled in another round at that instant.
+//! Events that steps 4 and 5 set for the same instant are handled in another round at that instant.
 
 mod attr;
 mod burst;
@@ -53,12 +53,12 @@ use schedlab_model::{TraceSink, Workload};
 use schedlab_sched::fair::tunables::has_autogroups;
 use std::borrow::Cow;
 
-/// Runs `workload` as `config` says. Every event goes to `sink`, at the end `end`. The observer is
-/// told of every choice; the run is not changed by it.
+/// Simulates `workload` as `config` describes. Every event goes to `sink`, and `end` at the end.
+/// The observer, if there is one, sees every pick and does not change the run.
 ///
 /// # Errors
-/// If the workload does not fit the machine, if the scheduler cannot be had, or if it breaks a
-/// rule; the events up to that point have gone to the sink then.
+/// If the workload does not fit the machine, if the scheduler cannot run, or if it breaks a rule.
+/// The sink then has the events up to that point.
 pub fn simulate<S: TraceSink>(
     workload: &Workload,
     config: &SimConfig<'_>,
@@ -80,7 +80,7 @@ pub fn simulate<S: TraceSink>(
     engine.run()
 }
 
-/// The workload with the groups that the scheduler makes of its sessions, if it does.
+/// The workload with the groups for its sessions, if the scheduler makes such groups.
 pub fn grouped<'w>(
     workload: &'w Workload,
     config: &SimConfig<'_>,

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locks of run queues: what a wake-up or a choice holds, and who spins meanwhile.
+//! Locks of run queues: how long wake-ups and picks hold them, and which CPUs wait meanwhile.
 //!
-//! A scheduler says what one lock protects ([`schedlab_sched::LockDomain`]): the queue of one CPU
-//! (`rq->lock`, from 2.5.2 on), or the one queue of all (`runqueue_lock` of 2.4). An operation
-//! holds it for `lock_hold_ns` and for `pick_entry_ns` for each entry that it looked at under it;
-//! taking it from another CPU costs `lock_transfer_ns` before that. A CPU that comes while it is
-//! held spins. Spinning and the transfer are CPU time of what runs there, like any cost. The hold
-//! is a part of what a wake-up and a switch cost; a choice that keeps its task costs just that.
+//! The scheduler defines what a lock protects ([`schedlab_sched::LockDomain`]): the queue of one
+//! CPU (`rq->lock`, from 2.5.2 on), or the queue of all CPUs (`runqueue_lock` of 2.4). An operation
+//! holds it for `lock_hold_ns`, and for `pick_entry_ns` for each entry that it examines. Taking it
+//! from another CPU first costs `lock_transfer_ns`. A CPU that needs a held lock spins. Spinning
+//! and transfer are CPU time of the running task, like any cost. The hold is part of the cost of a
+//! wake-up or a switch; a pick that keeps the running task costs only that.
 //!
-//! Those who come at one time get the lock in the order in which the engine comes to them (the head
-//! of `lib.rs`), those who come later in the order of time: it is fair, as later kernels' locks
-//! are. A spinning CPU of 2.4 could be overtaken, which moves the wait from one to the other.
+//! CPUs that need the lock at the same time get it in the engine's order (the head of `lib.rs`);
+//! later ones in order of time. The lock is fair, as locks of later kernels are. In 2.4 a spinning
+//! CPU could be overtaken, which moves the wait from one CPU to another.
 //!
-//! A CPU that spins before a choice chooses when it has the lock, among what is runnable then: all
-//! that became runnable meanwhile takes part, and a request to reschedule that came meanwhile is
-//! done with. Until then it runs the task that it is about to take off, which may be woken before
-//! it has left. How long a choice will hold the lock is known when it has searched: those who queue
-//! up behind it count with the entries of the choice before.
+//! A CPU that spins before a pick picks when it has the lock, among the tasks that are runnable
+//! then. Requests to reschedule that arrived meanwhile are done. Until then it runs the task that
+//! it is about to take off; that task may be woken before it has left. How long a pick will hold
+//! the lock is known only after its search. CPUs that wait for it assume as many entries as in the
+//! pick before.
 //!
-//! With one lock for all a wake-up takes effect when its waker has the lock; with one a CPU it
-//! takes effect at once, and the waker spins after that.
+//! With one lock for all CPUs a wake-up takes effect when its waker has the lock. With a lock per
+//! CPU it takes effect at once, and the waker spins after that.
 //!
-//! Several operations of one CPU at one instant follow each other. What a system call costs passes
-//! after its effect, so all operations lie a little earlier than their time, on all CPUs alike.
+//! Several operations of one CPU at one instant follow each other. The cost of a system call passes
+//! after its effect, so on all CPUs operations are slightly early.
 //!
 //! Source: Linux 2.4.17 and 2.6.0, kernel/sched.c (try_to_wake_up, schedule, reschedule_idle,
 //! schedule_tail). Left out: locks taken by balancing, ticks, changes of attributes, the launcher;
@@ -39,55 +39,56 @@ use schedlab_sched::{LockDomain, TaskState};
 struct Lock {
     /// Until when it is held.
     free_at: Nanos,
-    /// Who held it last.
+    /// The CPU that held it last.
     holder: Option<CpuId>,
-    /// Entries that the last choice under it looked at: what the next one is taken to.
+    /// Entries that the last pick under it examined: the estimate for the next one.
     entries: u32,
-    /// CPUs that the last wake-up under it compared: likewise.
+    /// CPUs that the last wake-up under it compared: the estimate for the next one.
     compared: u32,
 }
 
 /// A wake-up that waits for a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct LateWake {
-    /// Who is woken.
+    /// The task that is woken.
     pub task: TaskId,
-    /// Where the waker runs.
+    /// The waker's CPU.
     pub this_cpu: CpuId,
     /// The waker, if it is a task.
     pub waker: Option<TaskId>,
-    /// It is about to sleep.
+    /// Whether the waker is about to sleep.
     pub sync: bool,
 }
 
-/// All locks of a run, on a machine where they cost anything.
+/// All locks of a run, if they cost time on this machine.
 #[derive(Debug)]
 pub struct Locks {
     hold_ns: Nanos,
     transfer_ns: Nanos,
     entry_ns: Nanos,
-    /// One, or one a CPU.
+    /// One lock, or one for each CPU.
     locks: Vec<Lock>,
-    /// CPUs that spin for a choice, and those that have got the lock for it: what fetching it took.
+    /// Whether each CPU spins before a pick; and for those that have the lock, the time of its
+    /// transfer.
     spins: Vec<bool>,
     granted: Vec<Option<Nanos>>,
-    /// Wake-ups whose wakers spin, and the places of this list that are free.
+    /// Wake-ups whose wakers spin; and the free places of this list.
     late: Vec<LateWake>,
     late_free: Vec<u32>,
-    /// The wake-up under way has the lock.
+    /// Whether the present wake-up has the lock.
     wake_has_it: bool,
-    /// Until when each CPU that went idle is still busy with having found nothing.
+    /// For each CPU that became idle: the end of its unsuccessful pick.
     idle_from: Vec<Nanos>,
-    /// What the choice under way has cost by waiting, for the task that comes.
+    /// Time (ns) that the present pick waited, which the next task is charged for.
     owed: Nanos,
 }
 
-/// What it takes to get a lock.
+/// The time to get a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
-    /// Spinning while another CPU held it.
+    /// Waiting while another CPU held it (ns).
     pub wait_ns: Nanos,
-    /// Fetching it from the CPU that held it last.
+    /// Transfer from the CPU that held it last (ns).
     pub transfer_ns: Nanos,
 }
 
@@ -98,7 +99,7 @@ impl Taken {
 }
 
 impl Locks {
-    /// The locks of a stack of classes on `nr_cpus`, if they cost anything.
+    /// The locks of a stack of classes on `nr_cpus` CPUs; `None` if they cost no time.
     pub fn new(costs: &Costs, nr_cpus: u32, domain: LockDomain) -> Option<Self> {
         // A kernel for one CPU has none of these locks.
         if !costs.has_locks() || nr_cpus == 1 {
@@ -120,12 +121,12 @@ impl Locks {
         })
     }
 
-    /// Whether `cpu` spins to choose.
+    /// Whether `cpu` spins before a pick.
     pub fn spins(&self, cpu: CpuId) -> bool {
         self.spins[cpu.index()]
     }
 
-    /// Keeps `wake` until its waker has the lock; gives the number by which it is found.
+    /// Keeps `wake` until its waker has the lock. Returns its number.
     fn keep(&mut self, wake: LateWake) -> u32 {
         if let Some(number) = self.late_free.pop() {
             self.late[number as usize] = wake;
@@ -141,8 +142,8 @@ impl Locks {
         &mut self.locks[index]
     }
 
-    /// `cpu` comes at `now` to choose. If another CPU holds the lock: from when on `cpu` has it,
-    /// and what it takes.
+    /// `cpu` needs the lock at `now` for a pick. If another CPU holds it, returns when `cpu` gets
+    /// it, and the time that this takes.
     fn queue_up(&mut self, cpu: CpuId, now: Nanos) -> Option<(Nanos, Taken)> {
         let lock = self.of(cpu);
         if lock.free_at <= now || lock.holder.is_none_or(|holder| holder == cpu) {
@@ -152,7 +153,7 @@ impl Locks {
         Some((begin, self.take(cpu, cpu, now, entries)))
     }
 
-    /// `cpu` takes, at `now`, the lock of `queue` for an operation that looks at `entries`.
+    /// `cpu` takes the lock of `queue` at `now`, for an operation that examines `entries`.
     fn take(&mut self, queue: CpuId, cpu: CpuId, now: Nanos, entries: u32) -> Taken {
         let hold = Nanos::from(entries).saturating_mul(self.entry_ns).saturating_add(self.hold_ns);
         let transfer_ns = self.transfer_ns;
@@ -169,7 +170,7 @@ impl Locks {
 }
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// Takes the lock of `queue` on `cpu` and counts what that took. Returns what `cpu` pays.
+    /// Takes the lock of `queue` on `cpu` and counts the time. Returns the cost for `cpu`.
     fn take_lock(&mut self, queue: CpuId, cpu: CpuId, entries: u32) -> Nanos {
         let now = self.core.now;
         let Some(locks) = &mut self.locks else { return 0 };
@@ -190,8 +191,8 @@ impl<S: TraceSink> Engine<'_, S> {
         self.locks.as_ref().is_some_and(|locks| locks.spins(cpu))
     }
 
-    /// `cpu` is to choose. Whether it must spin first: then it does so with the task that it runs,
-    /// and chooses when it has the lock. A task that exits is not kept from it.
+    /// Whether `cpu` must spin before its pick. If so, it spins while it runs its task, and picks
+    /// when it has the lock. The exit of a task does not wait.
     #[inline(never)]
     pub(crate) fn must_spin(&mut self, cpu: CpuId) -> bool {
         let now = self.core.now;
@@ -218,7 +219,7 @@ impl<S: TraceSink> Engine<'_, S> {
         true
     }
 
-    /// `cpu` has got the lock for which it spun: it chooses now.
+    /// `cpu` got the lock that it waited for, and picks now.
     pub(crate) fn lock_taken(&mut self, cpu: CpuId) {
         if let Some(locks) = &mut self.locks {
             let spun = std::mem::take(&mut locks.spins[cpu.index()]);
@@ -232,7 +233,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.schedule(cpu);
     }
 
-    /// Whether `task` is awake by being woken while its CPU spins to take it off: it has not left.
+    /// Whether `task` is woken while its CPU spins to take it off. It is then still running.
     pub(crate) fn wakes_spinning(
         &mut self,
         task: TaskId,
@@ -248,8 +249,8 @@ impl<S: TraceSink> Engine<'_, S> {
         true
     }
 
-    /// A task was put on the runqueue of `queue` by `waker`, which runs on `this_cpu`, or by an
-    /// interrupt there: then what runs there loses the time.
+    /// `waker`, which runs on `this_cpu`, put a task on the runqueue of `queue`. Without a waker an
+    /// interrupt did, and the running task loses the time.
     #[inline(never)]
     pub(crate) fn lock_wakeup(&mut self, queue: CpuId, this_cpu: CpuId, waker: Option<TaskId>) {
         let entries = std::mem::take(&mut self.core.work.cpus_compared);
@@ -269,7 +270,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// A wake-up begins. Whether it takes effect later, because its CPU spins for the one lock.
+    /// A wake-up begins. Returns whether it takes effect later, because its CPU spins for the only
+    /// lock.
     #[inline(never)]
     pub(crate) fn wakes_later(&mut self, wake: LateWake) -> bool {
         let now = self.core.now;
@@ -287,7 +289,7 @@ impl<S: TraceSink> Engine<'_, S> {
         true
     }
 
-    /// The waker of late wake-up `number` has got the lock for which it spun.
+    /// The waker of late wake-up `number` got the lock that it waited for.
     pub(crate) fn wake_taken(&mut self, number: u32) {
         let Some(locks) = &mut self.locks else { return };
         debug_assert!(!locks.late_free.contains(&number), "late wake-up {number} came twice");
@@ -306,8 +308,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `cpu` has chosen `next` after `prev`. What that took beside the entries is owed by the task
-    /// that comes.
+    /// `cpu` picked `next` after `prev`. The next task is charged for the pick, except for the
+    /// entries.
     #[inline(never)]
     pub(crate) fn lock_choice(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         let work = self.core.work;
@@ -338,7 +340,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// After the switch `cpu` has looked for another CPU for the task that left it.
+    /// After the switch, `cpu` searched another CPU for the task that left it.
     #[inline(never)]
     pub(crate) fn lock_callbacks(&mut self, cpu: CpuId) {
         let entries = std::mem::take(&mut self.core.work.cpus_compared);
@@ -349,8 +351,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// What the task that `cpu` switches to owes for the lock; from idle, also the rest of the
-    /// choice that found nothing.
+    /// Time (ns) of the lock that the task that `cpu` switches to is charged for. After idle, also
+    /// the rest of the unsuccessful pick.
     #[inline(never)]
     pub(crate) fn lock_debt(&mut self, cpu: CpuId, from_idle: bool) -> Nanos {
         let now = self.core.now;
@@ -359,7 +361,7 @@ impl<S: TraceSink> Engine<'_, S> {
         std::mem::take(&mut locks.owed).saturating_add(if from_idle { rest } else { 0 })
     }
 
-    /// What runs on `cpu`, if anything does, loses `ns`.
+    /// The running task of `cpu`, if there is one, loses `ns`.
     pub(crate) fn lose(&mut self, cpu: CpuId, ns: Nanos) {
         if ns > 0 && self.core.rq(cpu).curr.is_some() {
             self.extend_burst(cpu, ns);

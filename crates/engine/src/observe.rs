@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Watching a run decide: every choice of a task, why it came up, and what was compared.
+//! Observation of a run: every pick, why it took place, and which numbers were compared.
 //!
-//! An [`Observer`] sees each reschedule with its [`Cause`]; where it wants facts, the classes are
+//! An [`Observer`] gets each reschedule with its [`Cause`]. If it wants facts, the classes are
 //! asked for them. It cannot change the run. Without an observer each of these places costs one
 //! test of an empty option.
 //!
-//! A cause is noted when a callback has asked for a reschedule of a CPU that had none under way, so
-//! of several reasons at one instant the first one counts.
+//! A cause is recorded when a callback requests a reschedule of a CPU without a pending request. So
+//! of several causes at one instant the first counts.
 
 use crate::engine::Engine;
 use schedlab_model::{CpuId, Nanos, SwitchOut, TaskId, TraceSink};
 use schedlab_sched::boundary::explain::{Explanation, Fact};
 use schedlab_sched::{Core, PreemptCheck};
 
-/// Why a CPU chose anew.
+/// Why a CPU picked a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// The running task gave up the CPU of its own accord: it sleeps, waits, exits or yields.
+    /// The running task sleeps, waits, exits or yields.
     Left(SwitchOut),
     /// A task became runnable.
     Woken {
         /// The task.
         task: TaskId,
-        /// Whether it is of a higher class than what runs, which decides without numbers.
+        /// Whether it is of a higher class than the running task, so that no numbers are compared.
         higher_class: bool,
-        /// What was compared.
+        /// The numbers that were compared.
         facts: Vec<Fact>,
     },
-    /// The tick found that the running task must give way.
+    /// The tick found that the running task must be preempted.
     Tick {
         /// The running task's numbers before the tick.
         before: Vec<Fact>,
-        /// And after.
+        /// The running task's numbers after the tick.
         after: Vec<Fact>,
     },
-    /// A timer of a class: a quantum ended, an aging or a boost is due, a period began.
+    /// A timer of a class expired: a quantum ended, an aging or a boost was due, a period began.
     Timer {
         /// The class.
         class: &'static str,
@@ -44,38 +44,39 @@ pub enum Cause {
         /// The task.
         task: TaskId,
     },
-    /// A task was moved between CPUs, or the reason lies in another CPU's choice.
+    /// A task migrated, or another CPU's pick was the cause.
     Moved,
 }
 
-/// A choice of what a CPU runs.
+/// A pick of a CPU.
 #[derive(Clone, Debug)]
 pub struct Decision {
-    /// When.
+    /// Time (ns).
     pub time_ns: Nanos,
-    /// Where.
+    /// The CPU.
     pub cpu: CpuId,
-    /// What ran; `None`: idle.
+    /// The task that ran; `None`: idle.
     pub prev: Option<TaskId>,
-    /// What runs; `None`: idle.
+    /// The task that runs next; `None`: idle.
     pub next: Option<TaskId>,
-    /// Why it was made.
+    /// Why the CPU picked.
     pub cause: Cause,
-    /// What the classes say, from the highest to the one that chose; empty unless wanted.
+    /// Explanations of the classes, from the highest to the one that found a task; `None` unless
+    /// wanted.
     pub explanation: Option<Explanation>,
 }
 
-/// Sees the choices of a run.
+/// Observes the picks of a run.
 pub trait Observer {
-    /// Whether facts are wanted about what happens at `now` on `cpu`: an empty explanation to be
-    /// filled.
+    /// Whether facts are wanted about the pick at `now` on `cpu`. If so, returns an empty
+    /// explanation to be filled.
     fn wants(&mut self, now: Nanos, cpu: CpuId) -> Option<Explanation>;
 
-    /// A choice was made. `core` is the state right after it, before the switch.
+    /// A CPU picked a task. `core` is the state right after the pick, before the switch.
     fn decided(&mut self, core: &Core, decision: Decision);
 }
 
-/// What the engine keeps for an observer.
+/// The engine's state for an observer.
 pub(crate) struct Watch<'a> {
     observer: &'a mut dyn Observer,
     /// Why each CPU is about to reschedule.
@@ -90,7 +91,7 @@ impl<'a> Watch<'a> {
 }
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// CPUs that are about to reschedule for a reason not yet noted.
+    /// CPUs that are about to reschedule, without a recorded cause.
     fn new_requests(&self) -> Vec<CpuId> {
         let Some(watch) = &self.watch else { return Vec::new() };
         let cpus = (0..self.core.nr_cpus()).map(CpuId);
@@ -103,7 +104,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.watch.as_mut().is_some_and(|watch| watch.observer.wants(now, cpu).is_some())
     }
 
-    /// Notes the cause of every new request.
+    /// Records the cause of every new request.
     #[cold]
     pub(crate) fn note_cause(&mut self, cause: &Cause) {
         for cpu in self.new_requests() {
@@ -132,7 +133,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The numbers of what `cpu` runs, if they are wanted.
+    /// The numbers of the running task of `cpu`, if they are wanted.
     #[cold]
     pub(crate) fn numbers_of(&mut self, cpu: CpuId, task: TaskId) -> Vec<Fact> {
         if !self.wants_facts(cpu) {
@@ -141,7 +142,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.stack.class(self.core.task(task).class).explain_task(&self.core, task)
     }
 
-    /// The tick of `cpu` is over.
+    /// A tick of `cpu` is done.
     #[cold]
     pub(crate) fn note_tick(&mut self, cpu: CpuId, task: TaskId, before: Vec<Fact>) {
         if self.new_requests().contains(&cpu) {
@@ -162,7 +163,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Class number `class` has just answered for `cpu`.
+    /// Class number `class` has answered for `cpu`.
     #[cold]
     pub(crate) fn note_pick(&mut self, cpu: CpuId, class: u8) {
         if let Some(explanation) = self.watch.as_mut().and_then(|w| w.explanation.as_mut()) {
@@ -170,7 +171,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `cpu` has chosen `next`; `out` tells how `prev` leaves, if it does.
+    /// `cpu` picked `next`. `out` is why `prev` leaves, if it does.
     #[cold]
     pub(crate) fn note_decision(
         &mut self,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pace of hardware threads that share a core: how much work is left, and when it ends.
+//! The speed of hardware threads that share a core: how much work is left, and when it ends.
 //!
-//! Work is counted in thousandths of a nanosecond of a thread that has its core alone, so that a
-//! speed in thousandths divides nothing: in `t` ns at speed `s` a thread does exactly `t * s`. A
-//! burst ends at the first whole nanosecond at which its work is done; what was done beyond it
-//! counts for the task's next burst. CPU time goes on meanwhile, as the kernel counts it.
+//! Work is counted in thousandths of a nanosecond of a thread that is alone on its core, so no
+//! division is needed: in `t` ns at speed `s` (in thousandths) a thread does exactly `t * s`. A
+//! burst ends at the first whole nanosecond at which its work is done. The excess counts for the
+//! task's next burst. CPU time counts at full speed, as in the kernel.
 
 use schedlab_model::machine::SMT_SPEED_FULL;
 use schedlab_model::{CpuId, Machine, Nanos};
@@ -12,10 +12,10 @@ use schedlab_model::{CpuId, Machine, Nanos};
 /// Work of one nanosecond at full speed.
 const WORK_PER_NS: i128 = SMT_SPEED_FULL as i128;
 
-/// What one CPU works on.
+/// The work of one CPU.
 #[derive(Clone, Copy, Default, Debug)]
 struct Work {
-    /// Left at `since`; negative: done beyond the burst's end.
+    /// Work left at `since`; negative: work done beyond the burst's end.
     left: i128,
     since: Nanos,
     speed: u32,
@@ -36,16 +36,16 @@ impl Work {
     }
 }
 
-/// Rest of a burst that was cut short.
+/// The rest of an interrupted burst.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rest {
-    /// Nanoseconds of work, rounded up.
+    /// Work (ns), rounded up.
     pub ns: Nanos,
-    /// What was rounded up, in thousandths: done already.
+    /// The rounding, in thousandths of a nanosecond: this part is already done.
     pub ahead: u32,
 }
 
-/// The pace of every CPU of a machine whose hardware threads slow each other.
+/// The speeds of all CPUs of a machine whose hardware threads slow each other.
 #[derive(Debug)]
 pub struct Pace {
     cpus: Vec<Work>,
@@ -53,7 +53,7 @@ pub struct Pace {
     /// CPUs of each core.
     threads: Vec<Vec<CpuId>>,
     nr_busy: Vec<u32>,
-    /// Speed by number of busy threads, from 1.
+    /// Speed by the number of busy threads, from 1.
     speeds: Vec<u32>,
 }
 
@@ -95,7 +95,7 @@ impl Pace {
         &self.threads[self.core(cpu)]
     }
 
-    /// `cpu` becomes busy or idle; true if that changes its core's speed.
+    /// `cpu` becomes busy or idle. Returns whether that changes its core's speed.
     pub fn set_busy(&mut self, cpu: CpuId, busy: bool) -> bool {
         let before = self.speed(cpu);
         let core = self.core(cpu);
@@ -115,7 +115,7 @@ impl Pace {
         self.speeds[(nr_busy - 1).min(self.speeds.len() - 1)]
     }
 
-    /// `cpu` begins `ns` of work of which `ahead` is done; gives the end.
+    /// `cpu` begins `ns` of work, of which `ahead` is done. Returns the end.
     pub fn start(&mut self, cpu: CpuId, now: Nanos, ns: Nanos, ahead: u32) -> Nanos {
         let left = i128::from(ns) * WORK_PER_NS - i128::from(ahead);
         debug_assert!(ns == 0 || left > 0, "{ahead} thousandths of {ns} ns are done on CPU {cpu}");
@@ -123,14 +123,14 @@ impl Pace {
         self.cpus[cpu.index()].end()
     }
 
-    /// `ns` more work for `cpu`; gives the new end.
+    /// Adds `ns` of work to `cpu`. Returns the new end.
     pub fn extend(&mut self, cpu: CpuId, ns: Nanos) -> Nanos {
         let work = &mut self.cpus[cpu.index()];
         work.left += i128::from(ns) * WORK_PER_NS;
         work.end()
     }
 
-    /// `cpu` goes on at its core's present speed; gives the new end.
+    /// `cpu` continues at its core's present speed. Returns the new end.
     pub fn repace(&mut self, cpu: CpuId, now: Nanos) -> Nanos {
         let speed = self.speed(cpu);
         let work = &mut self.cpus[cpu.index()];
@@ -139,7 +139,7 @@ impl Pace {
         work.end()
     }
 
-    /// What is left of the burst of `cpu`.
+    /// The rest of the burst of `cpu`.
     pub fn rest(&self, cpu: CpuId, now: Nanos) -> Rest {
         let left = self.cpus[cpu.index()].left_at(now).max(0);
         let ns = (left + WORK_PER_NS - 1) / WORK_PER_NS;
@@ -148,13 +148,13 @@ impl Pace {
         Rest { ns: Nanos::try_from(ns).unwrap_or(Nanos::MAX), ahead: ahead as u32 }
     }
 
-    /// Work done beyond the end of the burst of `cpu`, which has ended, in thousandths.
+    /// Work done beyond the end of the burst of `cpu`, in thousandths of a nanosecond.
     pub fn excess(&self, cpu: CpuId, now: Nanos) -> u32 {
         let excess = -self.cpus[cpu.index()].left_at(now);
         excess.clamp(0, WORK_PER_NS - 1) as u32
     }
 
-    /// Nanoseconds of work, rounded down, that `cpu` does in `ns` at its present speed.
+    /// Work (ns, rounded down) that `cpu` does in `ns` at its present speed.
     pub fn at_full_speed(&self, cpu: CpuId, ns: Nanos) -> Nanos {
         let work = u128::from(ns) * u128::from(self.cpus[cpu.index()].speed);
         let ns_of_work = (work / u128::from(SMT_SPEED_FULL)) as Nanos;
@@ -162,7 +162,7 @@ impl Pace {
         ns_of_work
     }
 
-    /// Time that `ns` at full speed take on `cpu` at its present speed, rounded up.
+    /// Time (ns, rounded up) that `ns` of work take on `cpu` at its present speed.
     pub fn stretch(&self, cpu: CpuId, ns: Nanos) -> Nanos {
         let stretched = (u128::from(ns) * u128::from(SMT_SPEED_FULL))
             .div_ceil(u128::from(self.cpus[cpu.index()].speed));

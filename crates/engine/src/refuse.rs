@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a workload may say and the simulator cannot do: refused by name before the run.
+//! Refuses workloads with parts that the simulator cannot do, before the run.
 
 use schedlab_model::{Op, Policy, SchedAttr, Workload};
 use schedlab_sched::SchedClass;
 
-/// Says the first thing that cannot be done under `scheduler`, a stack of `classes`.
+/// Returns the first problem of the workload under `scheduler`, a stack of `classes`.
 pub(crate) fn check(
     workload: &Workload,
     scheduler: &str,
@@ -28,8 +28,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Limits of groups: only where the class of SCHED_OTHER enforces them, and not of the root group,
-/// which has no such file.
+/// Refuses a CPU limit of a group if the class of SCHED_OTHER does not enforce it; and one of the
+/// root group, which has no such file.
 fn check_cpu_max(
     workload: &Workload,
     scheduler: &str,

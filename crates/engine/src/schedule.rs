@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Choosing what a CPU runs (`__schedule`) and switching to it.
+//! Picks the next task of a CPU (`__schedule`) and switches to it.
 
 use crate::engine::Engine;
 use crate::error::SchedulerFault;
@@ -62,7 +62,7 @@ impl<S: TraceSink> Engine<'_, S> {
         t.on_rq && !t.sched_delayed && t.cpu == cpu
     }
 
-    /// Tells the observer, the sink and the locks which task `cpu` runs next.
+    /// Informs the observer, the sink and the locks about the task that `cpu` runs next.
     #[inline(never)]
     fn tell_choice(
         &mut self,
@@ -84,7 +84,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Asks the class of `prev` and those below it, until one has something to run here.
+    /// Calls `balance` of the class of `prev` and those below it, until one has a task for this
+    /// CPU.
     fn pull_before_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) {
         let first = prev.map_or(self.stack.len(), |prev| self.core.task(prev).class);
         let first = first.min(self.stack.balance_from);
@@ -96,7 +97,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `cpu` has nothing to run. Returns whether a class has pulled something.
+    /// `cpu` found no task. Returns whether a class pulled one.
     fn newidle_balance(&mut self, cpu: CpuId) -> bool {
         (0..self.stack.len()).any(|index| {
             let (class, core) = self.class(index);
@@ -104,7 +105,7 @@ impl<S: TraceSink> Engine<'_, S> {
         })
     }
 
-    /// The callbacks that classes have asked for, highest class first.
+    /// Calls the requested balance callbacks, highest class first.
     #[inline]
     fn balance_callbacks(&mut self, cpu: CpuId) {
         let mut asked = self.core.take_balance_callbacks(cpu);
@@ -115,7 +116,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Takes `prev` off the runqueue if it blocks, exits or must move; says how it leaves, and
+    /// Takes `prev` off the runqueue if it blocks, exits or must move. Returns why it leaves, and
     /// whether it must move.
     fn leave(&mut self, cpu: CpuId, prev: TaskId) -> (SwitchOut, bool) {
         let exec = &mut self.tasks[prev];
@@ -148,13 +149,13 @@ impl<S: TraceSink> Engine<'_, S> {
         (out, must_move)
     }
 
-    /// Asks the classes once more, after something was pulled.
+    /// Picks again, after a class pulled a task.
     #[inline(never)]
     fn pick_again(&mut self, cpu: CpuId) -> Option<TaskId> {
         self.pick(cpu)
     }
 
-    /// Tells the sink the virtual runtime of `task`, if its class has one.
+    /// Passes the virtual runtime of `task` to the sink, if its class has one.
     #[inline(never)]
     pub(crate) fn tell_vruntime(&mut self, task: TaskId) {
         let class = self.stack.class(self.core.task(task).class);
@@ -163,7 +164,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Asks the classes, highest first.
+    /// Calls `pick_task`, highest class first.
     #[inline(always)]
     fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         let watched = self.has_followers && self.watch.is_some();
@@ -199,7 +200,7 @@ impl<S: TraceSink> Engine<'_, S> {
         rq.nr_switches += 1;
         self.core.touch(cpu);
         let Some(next) = next else {
-            // Nobody is there to pay for having found nothing.
+            // No task can be charged for an unsuccessful pick.
             self.scan_cost();
             if self.has_followers {
                 self.walk_debt();
@@ -245,7 +246,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Tells the classes that want to know it that `cpu` becomes idle or busy.
+    /// Informs the classes that watch idle CPUs that `cpu` becomes idle or busy.
     #[inline(never)]
     fn tell_idle(&mut self, cpu: CpuId, idle: bool, again: bool) {
         let mut watchers = self.stack.idle_watchers;
@@ -256,7 +257,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Adds the running task's CPU time up to now to its sums; gives the task.
+    /// Adds the running task's CPU time up to now to the sums. Returns the task.
     #[inline]
     pub(crate) fn account(&mut self, cpu: CpuId, task: TaskId) -> &mut Task {
         let now = self.core.now;
@@ -297,7 +298,7 @@ impl<S: TraceSink> Engine<'_, S> {
         class.set_next_task(core, cpu, next, true);
     }
 
-    /// What the entries cost that the choice looked at; counts them.
+    /// The cost (ns) of the entries that the pick examined. Counts them.
     #[inline]
     fn scan_cost(&mut self) -> Nanos {
         let scanned = u64::from(std::mem::take(&mut self.core.work.entries_scanned));
@@ -319,7 +320,7 @@ impl<S: TraceSink> Engine<'_, S> {
         cost
     }
 
-    /// What it costs that `next`, which runs on `cpu`, ran on `last` before.
+    /// The cost (ns) if `next`, which runs on `cpu`, last ran on `last`.
     #[inline(never)]
     fn migration_cost(&self, cpu: CpuId, next: TaskId, last: u32) -> Nanos {
         if self.working_set(next).is_some() {
@@ -331,7 +332,7 @@ impl<S: TraceSink> Engine<'_, S> {
         if shares { self.costs.migration_ns } else { self.costs.migration_llc_ns }
     }
 
-    /// The migration thread's work: `task` has left `cpu`, which its affinity forbids.
+    /// The migration thread's work: moves `task` off `cpu`, which its affinity excludes.
     fn move_away(&mut self, cpu: CpuId, task: TaskId) {
         debug_assert!(!self.core.task(task).on_rq, "task {task} moves while it is queued");
         debug_assert!(self.tasks[task].must_move, "task {task} may stay on CPU {cpu}");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The classes that a run needs, and which policy belongs to which of them.
+//! The classes that a run needs, and which policy belongs to which class.
 //!
-//! A class that does nothing without tasks of its own is left out where the workload has none: each
-//! class of the stack is asked at every switch and every tick.
+//! A class that does nothing without tasks of its own is left out if the workload has none, because
+//! each class of the stack is called at every switch and every tick.
 
 use schedlab_model::{MutexProtocol, ObjectKind, ObjectSpec, Op, Policy, Workload};
 use schedlab_sched::boundary::core::CLASSES_MAX;
@@ -21,24 +21,25 @@ const POLICIES: [Policy; 7] = [
 
 /// The classes of a run, and what follows from their traits.
 pub(crate) struct Stack {
-    /// Highest first.
+    /// The classes, highest first.
     classes: Vec<Box<dyn SchedClass>>,
-    /// What the locks of run queues protect.
+    /// Which run queues share a lock.
     pub lock_domain: LockDomain,
-    /// Exits and waits for children look through lists of tasks.
+    /// Whether exits and waits for children look through lists of tasks.
     pub walks_tasks: bool,
-    /// Some class pulls before a pick.
+    /// Whether a class pulls before a pick.
     pub pulls_before_pick: bool,
-    /// The highest class that balances before every pick; none: behind the last one.
+    /// The highest class that balances before every pick; if there is none, the number of classes.
     pub balance_from: u8,
-    /// Classes, by bit, that are told of idle CPUs.
+    /// Classes, by bit, that watch idle CPUs.
     pub idle_watchers: u8,
-    /// Every class may have quiet ticks.
+    /// Whether every class may have quiet ticks.
     pub has_quiet_ticks: bool,
 }
 
 impl Stack {
-    /// Keeps of `classes` what a run of `workload` needs and tells `core` whose the policies are.
+    /// Keeps the classes that a run of `workload` needs, and sets in `core` which class has which
+    /// policy.
     pub fn new(
         mut classes: Vec<Box<dyn SchedClass>>,
         workload: &Workload,
@@ -94,7 +95,8 @@ impl Stack {
         self.classes[usize::from(class)].as_mut()
     }
 
-    /// Asks the classes anew whose the policies are; those of classes that were left out stay so.
+    /// Determines again which class has which policy. Policies of classes that were left out do not
+    /// change.
     pub fn assign(&self, core: &mut Core) {
         for policy in POLICIES {
             if let Some((class, is_taken_over)) = owner(&self.classes, policy) {
@@ -104,8 +106,8 @@ impl Stack {
     }
 }
 
-/// Leaves out the classes that do nothing where tasks have only the policies `used`; if that is all
-/// of them, none.
+/// Leaves out the classes that do nothing if tasks have only the policies `used`. If that would be
+/// all, none is left out.
 fn leave_out(classes: &mut Vec<Box<dyn SchedClass>>, used: &[Policy]) {
     // A policy that two classes own is the higher one's; a third may take it over for a time only.
     let owner_of = |policy: Policy| classes.iter().position(|class| class.owns(policy));
@@ -123,15 +125,15 @@ fn leave_out(classes: &mut Vec<Box<dyn SchedClass>>, used: &[Policy]) {
     }
 }
 
-/// Whose the tasks of `policy` are: those of the class that takes them over, or else of the highest
-/// one that owns them; and whether they are taken over.
+/// The class of tasks of `policy`: the class that takes them over, or else the highest class that
+/// owns them; and whether they are taken over.
 fn owner(classes: &[Box<dyn SchedClass>], policy: Policy) -> Option<(usize, bool)> {
     let taken = classes.iter().position(|class| class.takes_over(policy));
     let owned = || classes.iter().position(|class| class.owns(policy));
     taken.map(|class| (class, true)).or_else(|| owned().map(|class| (class, false)))
 }
 
-/// The policies that a task may ever have.
+/// The policies that tasks of the workload may ever have.
 fn policies(workload: &Workload) -> Vec<Policy> {
     let of_tasks = workload.tasks.iter().flat_map(|task| {
         let changed = task.program.ops.iter().filter_map(|op| match op {

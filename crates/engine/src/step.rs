@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A running program goes on: its CPU time is used up, the next operations are carried out.
+//! Continues a running program: its CPU time is used up, and the next operations are executed.
 
 use crate::clock::Due;
 use crate::engine::Engine;
@@ -8,25 +8,25 @@ use schedlab_model::program::{IoDirection, TimerMode};
 use schedlab_model::{CpuId, EventKind, Nanos, Op, Step, TaskId, TraceSink};
 use schedlab_sched::boundary::core::TaskState;
 
-/// What a step leaves behind.
+/// The result of a step.
 pub(crate) enum Next {
-    /// Go on with the next step.
+    /// Continue with the next step.
     Continue,
-    /// Busy for this long.
+    /// The task is busy for this long.
     Busy(Nanos),
-    /// Busy until this time.
+    /// The task is busy until this time.
     BusyUntil(Nanos),
-    /// A call is over: its time passes before the program goes on, and the CPU reschedules if it
-    /// was asked to.
+    /// A system call is done. Its time passes before the program continues, and the CPU reschedules
+    /// if that was requested.
     Call,
-    /// It called sched_yield.
+    /// The task called sched_yield.
     Yield,
     /// The task blocks or exits.
     Block(TaskState),
 }
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// Goes on with the program of what `cpu` runs.
+    /// Continues the program of the running task of `cpu`.
     pub(crate) fn step(&mut self, cpu: CpuId) {
         let task = self.core.rq(cpu).curr.expect("an idle CPU has no burst to end");
         debug_assert!(self.clock.burst_ends.get(cpu) <= self.core.now, "a burst ends too early");
@@ -77,8 +77,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// At the end of a call: whether the program stops here for now, because the CPU was asked to
-    /// reschedule or because the call's time must pass first.
+    /// At the end of a call: whether the program stops here for now, because a reschedule was
+    /// requested or because the call's time must pass first.
     fn leaves_call(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let rq = self.core.rq(cpu);
         let reschedules = rq.need_resched || rq.need_resched_lazy;
@@ -92,7 +92,8 @@ impl<S: TraceSink> Engine<'_, S> {
         leaves
     }
 
-    /// The program goes on, after a reschedule if there is one, once the call's time has passed.
+    /// The program continues after a reschedule, if one was requested, once the call's time has
+    /// passed.
     fn pause(&mut self, cpu: CpuId, task: TaskId) {
         self.start_owed_burst(cpu, task, 0, 0);
     }
@@ -165,7 +166,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The time of a call passes, `ns` beside what is owed already; then `step` is carried out.
+    /// Lets the time of a call pass (`ns` in addition to pending costs), then executes `step`.
     fn call_first(&mut self, task: TaskId, ns: Nanos, step: Step) -> Next {
         self.charge(task, ns);
         debug_assert!(self.shared(task).pending.is_none(), "task {task} is in two calls at once");
@@ -173,7 +174,7 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Call
     }
 
-    /// A step that touches objects, when the program comes to it.
+    /// The program reaches a step on objects.
     fn first_object_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> Next {
         let next = self.object_step(cpu, task, step, false);
         if step.ends_burst() && matches!(next, Next::Call) {
@@ -209,8 +210,8 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Call
     }
 
-    /// Through the page cache a transfer costs CPU time for the copy and, for a write, device time
-    /// that nobody waits for; a cached read never reaches the device.
+    /// A transfer through the page cache costs CPU time for the copy. A write also uses the device,
+    /// but the task does not wait for it. A cached read does not use the device.
     fn io(&mut self, task: TaskId, direction: IoDirection, bytes: u64, sync: bool) -> Next {
         let copy_ns = self.device.copy_ns(bytes);
         self.charge(task, copy_ns);
@@ -244,8 +245,8 @@ impl<S: TraceSink> Engine<'_, S> {
     }
 }
 
-/// Whether a step is a system call whatever comes of it. Operations on objects see to it
-/// themselves, because many need no call while nobody waits.
+/// Whether a step is always a system call. Operations on objects decide themselves, because many
+/// need no call while no task waits.
 fn is_syscall(step: &Step) -> bool {
     matches!(
         step,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tick of all busy CPUs, and passing over ticks that change nothing but sums.
+//! The tick of all busy CPUs, and quiet ticks that are processed in one step.
 //!
-//! With long slices nearly every tick only counts a slice down. Where every class says of every
-//! busy CPU that its next ticks do no more than that ([`SchedClass::quiet_ticks`]), and nothing
-//! else comes before them, they are taken at once. The trace and all counts are those of one tick
-//! after the other; only the number of instants is smaller.
+//! With long slices nearly every tick only counts a slice down. If every class reports this for the
+//! next ticks of every busy CPU ([`SchedClass::quiet_ticks`]), and nothing else happens before
+//! them, they are processed at once. The trace and all counts are the same as with single ticks;
+//! only the number of instants is smaller.
 //!
 //! [`SchedClass::quiet_ticks`]: schedlab_sched::SchedClass::quiet_ticks
 
@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use schedlab_model::{CpuId, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// The tick that is due, or several at once.
+    /// Processes the due tick, or several quiet ones.
     pub(crate) fn tick(&mut self) {
         let nr = if self.stack.has_quiet_ticks && self.cpus.has_plain_bursts() {
             self.nr_quiet_ticks()
@@ -69,8 +69,8 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `cpu` was asked to reschedule, and does when the rest of its tick has passed; what it runs
-    /// goes on with nothing meanwhile, because the tick takes longer than that.
+    /// A reschedule of `cpu` was requested in its tick. It takes place when the rest of the tick
+    /// has passed. The running task does no work meanwhile.
     #[inline(never)]
     fn resched_after_tick(&mut self, cpu: CpuId) {
         self.core.park_resched(cpu);
@@ -78,7 +78,8 @@ impl<S: TraceSink> Engine<'_, S> {
         self.clock.events.push(at, Due::ReturnToUser(cpu));
     }
 
-    /// How many ticks, from the one that is due, may be taken at once; 0: it is no quiet one.
+    /// How many ticks, the due one included, may be processed at once; 0 if the due one is not
+    /// quiet.
     #[inline(never)]
     fn nr_quiet_ticks(&self) -> u64 {
         // An observer sees every tick, and so does a sink that wants virtual runtimes.
@@ -99,7 +100,7 @@ impl<S: TraceSink> Engine<'_, S> {
         nr.min(self.nr_ticks_ahead())
     }
 
-    /// Ticks, the one that is due included, before anything else happens; at least 1.
+    /// Number of ticks before anything else happens, the due one included; at least 1.
     fn nr_ticks_ahead(&self) -> u64 {
         let (now, tick) = (self.core.now, self.core.tick_nsec);
         let next = self.clock.events.next_time().min(self.interrupts.next_time());

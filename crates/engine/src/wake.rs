@@ -12,7 +12,7 @@ use schedlab_model::{CpuId, EventKind, Interpreter, Release, TaskId, TraceSink};
 use schedlab_sched::boundary::core::{Comm, PreemptCheck, Task, TaskState};
 use schedlab_sched::{EnqueueFlags, WakeFlags, WakeKind};
 
-/// Steps looked ahead for the length of a CPU burst.
+/// Most steps that are looked ahead to find the length of a CPU burst.
 const BURST_STEPS_MAX: u32 = 10_000;
 
 impl<S: TraceSink> Engine<'_, S> {
@@ -50,7 +50,7 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Call
     }
 
-    /// A task comes into existence on `cpu`, asleep.
+    /// Creates a task on `cpu`, asleep.
     fn create(&mut self, spec: u32, name: String, cpu: CpuId, parent: Option<TaskId>) -> TaskId {
         let id = TaskId(self.core.tasks.len() as u32);
         let description = &self.workload.tasks[spec as usize];
@@ -143,14 +143,15 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The event that a task waits for has come.
+    /// The event that a task waits for has happened.
     pub(crate) fn wake_from_event(&mut self, task: TaskId) {
         let this_cpu = self.core.task(task).cpu;
         self.wake(task, this_cpu, None);
         self.interrupt_returns(this_cpu);
     }
 
-    /// Wakes `task` (try_to_wake_up). `waker` runs on `this_cpu`, or it is an interrupt there.
+    /// Wakes `task` (try_to_wake_up). `waker` runs on `this_cpu`; without a waker an interrupt
+    /// there wakes it.
     pub(crate) fn wake(&mut self, task: TaskId, this_cpu: CpuId, waker: Option<TaskId>) {
         self.wake_sync(task, this_cpu, waker, false);
     }
@@ -172,7 +173,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.wake_now(task, this_cpu, waker, sync);
     }
 
-    /// The wake-up itself.
+    /// Executes a wake-up.
     pub(crate) fn wake_now(
         &mut self,
         task: TaskId,
@@ -213,7 +214,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The task still lies in the queue (ttwu_runnable): no CPU is chosen.
+    /// Wakes a task that is still in the queue (ttwu_runnable): no CPU is chosen.
     fn requeue_delayed(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) {
         self.emit(cpu, EventKind::Wakeup { task, waker: flags.waker });
         let t = &mut self.core.tasks[task.index()];
@@ -283,7 +284,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// Tells schedulers that must know it how long the coming burst is.
+    /// Sets the length of the next burst, for schedulers with `needs_burst`.
     #[inline]
     pub(crate) fn note_burst(&mut self, task: TaskId) {
         if self.config.scheduler.claims.needs_burst {

@@ -17,7 +17,7 @@ use crate::exec::Waiting;
 use schedlab_model::{MutexProtocol, Nanos, ObjectId, Policy, SchedAttr, TaskId, TraceSink};
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// Kernel priority and class of `task` with attributes `attr` and all that it holds.
+    /// Kernel priority and class of `task`, from attributes `attr` and the mutexes that it holds.
     pub(crate) fn effective(&self, task: TaskId, attr: &SchedAttr) -> (i32, u8) {
         let normal = attr.kernel_prio();
         let held = self.tasks[task].shared.iter().flat_map(|shared| &shared.held);
@@ -43,13 +43,13 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// The absolute deadline of `task` as the deadline class has it.
+    /// The absolute deadline of `task`, from the deadline class.
     pub(super) fn deadline(&self, task: TaskId) -> Nanos {
         let class = usize::from(self.core.class_of(Policy::Deadline));
         self.stack.classes().get(class).map_or(0, |class| class.waiter_key(task))
     }
 
-    /// The deadline task that lends `task`, with attributes `attr`, its parameters.
+    /// The deadline task whose parameters `task`, with attributes `attr`, uses.
     pub(crate) fn donor(&self, task: TaskId, attr: &SchedAttr) -> Option<TaskId> {
         let held = self.tasks[task].shared.iter().flat_map(|shared| &shared.held);
         let top = held.filter_map(|id| match &self.objects.objects[id.index()] {
@@ -63,20 +63,20 @@ impl<S: TraceSink> Engine<'_, S> {
         lends.then_some(top)
     }
 
-    /// The one that lends it now.
+    /// The deadline task whose parameters `task` uses now.
     pub(crate) fn current_donor(&self, task: TaskId) -> Option<TaskId> {
         self.tasks[task].shared.as_ref().and_then(|shared| shared.donor)
     }
 
-    /// Tells the deadline class of a change of the one that lends `task`, which is on no queue.
+    /// Tells the deadline class whose parameters `task` uses. `task` is in no queue.
     pub(crate) fn lend(&mut self, task: TaskId, donor: Option<TaskId>) {
         self.shared(task).donor = donor;
         let (class, core) = self.class(self.core.class_of(Policy::Deadline));
         class.lend(core, task, donor);
     }
 
-    /// Gives `task` the priority that it should have now, and passes a change on along the chain of
-    /// mutexes. Returns whether its own changed.
+    /// Updates the priority of `task`, and passes a change on along the chain of mutexes. Returns
+    /// whether its own priority changed.
     pub(super) fn adjust_priority(&mut self, task: TaskId) -> bool {
         let mut at = task;
         let mut first = None;

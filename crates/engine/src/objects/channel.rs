@@ -53,7 +53,7 @@ impl Channel {
         }
     }
 
-    /// `cpu` writes, or reads. Whether the other end was last used on another CPU.
+    /// `cpu` writes or reads. Returns whether the other end was last used on another CPU.
     fn comes_from_elsewhere(&mut self, cpu: CpuId, writes: bool) -> bool {
         let (own, other) = match writes {
             true => (&mut self.written_on, self.read_on),
@@ -63,7 +63,7 @@ impl Channel {
         other.is_some_and(|other| other != cpu)
     }
 
-    /// How much of a message of `bytes` would go in now.
+    /// How many bytes of a message of `bytes` fit now.
     fn room_for(&self, bytes: u64) -> u64 {
         let free = self.capacity.saturating_sub(self.bytes);
         match self.kind {
@@ -124,14 +124,14 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Call
     }
 
-    /// A system call of `task` on the channel, without the copy and whom it wakes.
+    /// Charges `task` for a system call on the channel, without copy and wake-ups.
     fn charge_transfer(&mut self, task: TaskId, id: ObjectId) {
         let costs = self.costs;
         let is_pipe = self.objects.channel(id).is_pipe();
         self.charge(task, if is_pipe { costs.pipe_ns } else { costs.socket_ns });
     }
 
-    /// The channel's lines come from another CPU's cache if its other end was last used there.
+    /// Charges the transfer of the channel's data, if the other end was last used on another CPU.
     #[inline]
     fn charge_lines(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, writes: bool) {
         if self.costs.channel_transfer_ns > 0

@@ -48,7 +48,7 @@ use schedlab_model::{
 };
 use schedlab_sched::boundary::core::TaskState;
 
-/// What an object is at the moment.
+/// The state of an object.
 #[derive(Debug)]
 pub(crate) enum Object {
     Mutex(Mutex),
@@ -63,28 +63,28 @@ pub(crate) enum Object {
 #[derive(Debug)]
 pub(crate) struct Objects {
     objects: Vec<Object>,
-    /// Whether the tasks of a description wait for the tasks of one description.
+    /// Whether tasks of each description wait for tasks of one description.
     joins_one: Vec<bool>,
 }
 
-/// What the engine keeps of a task that uses objects.
+/// The engine's state of a task that uses objects.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// A step that goes on when the task runs again: it was woken to try once more, or the time of
+    /// A step that continues when the task runs again: it was woken to try again, or the time of
     /// its call has passed.
     pub pending: Option<Step>,
-    /// The deadline task whose parameters it is lent.
+    /// The deadline task whose parameters it uses.
     pub donor: Option<TaskId>,
     /// Mutexes it holds, in order of locking.
     pub held: Vec<ObjectId>,
-    /// Children that live, by description; kept only for tasks that join one description.
+    /// Number of living children by description. Only for tasks that join one description.
     pub children: Vec<(u32, u32)>,
-    /// Children that have exited since it looked for such, where that is looked for in a list.
+    /// Children that exited since it last looked, if the kernel looks through a list.
     pub reaped: u32,
 }
 
 impl Objects {
-    /// The objects of `workload` as they are at the start.
+    /// The objects of `workload` in their initial state.
     pub fn new(workload: &Workload) -> Self {
         let state = |kind: ObjectKind| match kind {
             ObjectKind::Mutex { protocol } => Object::Mutex(Mutex::new(protocol)),
@@ -130,12 +130,12 @@ impl Objects {
 }
 
 impl<S: TraceSink> Engine<'_, S> {
-    /// What `task` keeps for its use of objects.
+    /// The state of `task` for its use of objects.
     pub(crate) fn shared(&mut self, task: TaskId) -> &mut Shared {
         self.tasks[task].shared.get_or_insert_default()
     }
 
-    /// Carries out a step that touches objects. `retried`: the task was woken in the midst of it.
+    /// Executes a step on objects. `retried`: the task was woken during the step.
     pub(crate) fn object_step(
         &mut self,
         cpu: CpuId,
@@ -166,7 +166,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task`, running on `cpu`, blocks on `object`; `pending` is what it goes on with.
+    /// `task`, running on `cpu`, blocks on `object`. It continues with `pending`.
     fn block_on(
         &mut self,
         cpu: CpuId,
@@ -184,7 +184,7 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Block(TaskState::Sleeping)
     }
 
-    /// `waker`, running on `cpu`, wakes `task`, and pays for it.
+    /// `waker`, running on `cpu`, wakes `task` and is charged for it.
     fn wake_waiter(&mut self, cpu: CpuId, waker: TaskId, task: TaskId, sync: bool) {
         let waiting = self.tasks[task].waiting;
         debug_assert!(matches!(waiting, Waiting::On(_)), "task {task} does not wait: {waiting:?}");
@@ -192,7 +192,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.wake_sync(task, cpu, Some(waker), sync);
     }
 
-    /// The program of `task` does what must not be done. Ends the run.
+    /// The program of `task` uses an object in a way that is not allowed. Ends the run.
     #[cold]
     fn misuse(&mut self, task: TaskId, object: ObjectId, what: &'static str) -> Next {
         let spec = &self.workload.objects[object.index()];
@@ -205,7 +205,7 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Continue
     }
 
-    /// A task that exits may hold no mutex: nobody could ever unlock it.
+    /// Checks that an exiting task holds no mutex, because it could never be unlocked.
     pub(crate) fn check_exit(&mut self, task: TaskId) {
         let held = self.tasks[task].shared.as_ref().and_then(|s| s.held.first().copied());
         if let Some(mutex) = held {

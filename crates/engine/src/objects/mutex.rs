@@ -11,9 +11,10 @@ use schedlab_model::{CpuId, MutexProtocol, ObjectId, Step, TaskId, TraceSink};
 #[derive(Debug)]
 pub(crate) struct Mutex {
     pub protocol: MutexProtocol,
-    /// Who holds it; of a mutex that was handed over a task that may not run yet.
+    /// The holder. After a handover it may not run yet.
     pub holder: Option<TaskId>,
-    /// Somebody may wait in the kernel (the futex word is 2): the unlock is a system call.
+    /// Whether a task may wait in the kernel (the futex word is 2), so that the unlock is a system
+    /// call.
     pub contended: bool,
     pub waiters: WaitQueue,
 }
@@ -42,7 +43,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 let is_left = mutex.inherits() && !mutex.waiters.is_empty();
                 debug_assert!(!is_left, "{object} was not handed over to its waiter");
                 mutex.holder = Some(task);
-                // A task that waited does not know whether others still do.
+                // A task that waited does not know whether others still wait.
                 mutex.contended = retried;
                 self.hold(task, object);
                 Next::Call
@@ -64,7 +65,7 @@ impl<S: TraceSink> Engine<'_, S> {
                 self.objects.mutex(object).waiters.push_by_deadline(task, prio, deadline);
                 if inherits {
                     self.adjust_priority(holder);
-                    // It is handed over: nothing is left to do when it comes.
+                    // The mutex was handed over: nothing is left to do when the task runs.
                     return self.block_on(cpu, task, object, None);
                 }
                 self.block_on(cpu, task, object, Some(Step::Lock { object }))
@@ -72,7 +73,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task` has the mutex now.
+    /// `task` gets the mutex.
     fn hold(&mut self, task: TaskId, object: ObjectId) {
         debug_assert_eq!(self.objects.mutex(object).holder, Some(task), "{object} is another's");
         debug_assert!(!self.shared(task).held.contains(&object), "{object} is held twice");
@@ -82,7 +83,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// A task that sets its own priority makes a system call.
+    /// Charges a task for a system call, if it changes its own priority.
     fn adjust_own_priority(&mut self, task: TaskId) {
         if self.adjust_priority(task) {
             self.charge(task, self.costs.syscall_ns);
@@ -97,7 +98,7 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Call
     }
 
-    /// `task` gives up the mutex that it holds.
+    /// `task` releases the mutex.
     pub(super) fn release_mutex(&mut self, cpu: CpuId, task: TaskId, object: ObjectId) {
         debug_assert!(self.shared(task).held.contains(&object), "task {task} lost {object}");
         self.shared(task).held.retain(|held| *held != object);

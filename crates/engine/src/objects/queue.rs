@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiters in the kernel's order: by real-time priority, those for a mutex with inheritance then by
-//! deadline, then first come, first served.
+//! Waiters in the kernel's order: by real-time priority; for a mutex with inheritance then by
+//! deadline; then first come, first served.
 
 use schedlab_model::{Nanos, TaskId};
 use std::collections::VecDeque;
 
-/// All fair tasks have this key (`MAX_RT_PRIO`): among them only the order of coming counts.
+/// The key of all fair tasks (`MAX_RT_PRIO`): among them only the order of arrival counts.
 const FAIR_KEY: i32 = 100;
 
 /// A queue of waiters.
@@ -15,12 +15,12 @@ pub(crate) struct WaitQueue {
 }
 
 impl WaitQueue {
-    /// Adds a waiter of kernel priority `prio` behind those as important as it.
+    /// Adds a waiter of kernel priority `prio` after those of the same priority.
     pub fn push(&mut self, task: TaskId, prio: i32) {
         self.push_by_deadline(task, prio, 0);
     }
 
-    /// The same, those of equal priority by `deadline`.
+    /// Adds a waiter; among those of equal priority `deadline` decides.
     pub fn push_by_deadline(&mut self, task: TaskId, prio: i32, deadline: Nanos) {
         debug_assert!(!self.contains(task), "task {task} waits here twice");
         let key = (prio.min(FAIR_KEY), deadline);
@@ -28,7 +28,7 @@ impl WaitQueue {
         self.waiters.insert(at, (key, task));
     }
 
-    /// Takes the first waiter.
+    /// Removes the first waiter.
     pub fn pop(&mut self) -> Option<TaskId> {
         self.waiters.pop_front().map(|(_, task)| task)
     }
@@ -38,20 +38,20 @@ impl WaitQueue {
         self.waiters.front().map(|(_, task)| *task)
     }
 
-    /// Takes out the first waiter that `fits`.
+    /// Removes the first waiter for which `fits` is true.
     pub fn pop_if(&mut self, fits: impl Fn(TaskId) -> bool) -> Option<TaskId> {
         let at = self.waiters.iter().position(|(_, task)| fits(*task))?;
         self.waiters.remove(at).map(|(_, task)| task)
     }
 
-    /// Gives a waiter its new place after a change of its priority.
+    /// Moves a waiter to its new place after its priority changed.
     pub fn move_to(&mut self, task: TaskId, prio: i32, deadline: Nanos) {
         if self.pop_if(|other| other == task).is_some() {
             self.push_by_deadline(task, prio, deadline);
         }
     }
 
-    /// Whether nobody waits.
+    /// Whether no task waits.
     pub fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }

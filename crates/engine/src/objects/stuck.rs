@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who waits for what, when nothing will ever happen any more.
+//! The tasks that wait for ever, when nothing more can happen, and what they wait for.
 
 use super::Object;
 use crate::engine::Engine;
@@ -12,11 +12,11 @@ use std::fmt;
 pub struct BlockedTask {
     /// Its name.
     pub task: String,
-    /// What it does there: "waits for", "reads from", "writes to".
+    /// What it does with the object: "waits for", "reads from", "writes to".
     pub act: &'static str,
     /// Kind and name of the object.
     pub object: String,
-    /// Of a mutex: the task that holds it.
+    /// The task that holds it, if it is a mutex.
     pub holder: Option<String>,
 }
 

@@ -25,7 +25,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.block_on(cpu, task, condvar, Some(Step::Lock { object: mutex }))
     }
 
-    /// Wakes at most `most` of those that wait on a condition variable.
+    /// Wakes at most `most` tasks that wait on a condition variable.
     pub(super) fn signal(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, most: usize) -> Next {
         if !self.objects.condvar(id).is_empty() {
             self.charge(task, self.costs.syscall_ns);
@@ -53,7 +53,7 @@ impl<S: TraceSink> Engine<'_, S> {
         Next::Call
     }
 
-    /// One call wakes them all.
+    /// Wakes all waiters with one system call.
     fn wake_all(&mut self, cpu: CpuId, waker: TaskId, waiters: &[TaskId]) {
         if !waiters.is_empty() {
             self.charge(waker, self.costs.syscall_ns);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting for any of several objects, as with epoll_wait(2).
 //!
-//! Every task has its own epoll instance, level-triggered: what makes an object ready wakes all
-//! tasks that wait for it, and each looks again when it runs.
+//! Every task has its own level-triggered epoll instance. When an object becomes ready, all tasks
+//! that wait for it wake, and each checks its objects again when it runs.
 
 use super::Object;
 use crate::engine::Engine;
@@ -45,7 +45,7 @@ impl<S: TraceSink> Engine<'_, S> {
         self.block_on(cpu, task, workload.trace_set(set), Some(Step::WaitAny { set }))
     }
 
-    /// `object` is ready: wakes all that wait for it among others.
+    /// `object` is ready: wakes all tasks that wait for a set with it.
     pub(super) fn wake_pollers(&mut self, cpu: CpuId, waker: TaskId, object: ObjectId) {
         debug_assert!(self.objects.objects[object.index()].is_ready(), "{object} is not ready");
         let pollers = match self.objects.objects[object.index()].pollers() {
@@ -58,7 +58,7 @@ impl<S: TraceSink> Engine<'_, S> {
         }
     }
 
-    /// `task` waits at no other object of its set any more.
+    /// `task` no longer waits for the objects of its set.
     fn forget_poller(&mut self, task: TaskId) {
         let workload = self.workload;
         let pending = self.shared(task).pending;
