@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that a trace can have happened: the custody rules that every lane's trace must keep.
+//! Checks that a trace is possible: every lane's trace must follow these rules.
 //!
-//! - Time does not go back; a task is announced before it is named, once, with ids from 0 upwards.
-//! - A switch's `prev` is what ran on that CPU, and `next` is another task than `prev`.
-//! - A task is on one CPU at a time; only a runnable one is switched in; a dead one does nothing
-//!   more.
-//! - `out` is `Idle` exactly when `prev` is the idle task.
-//! - A task is forked once, before anything else happens to it; only a task that holds a CPU exits.
-//! - A migration starts where the task was last put, ends elsewhere, and never moves a running
-//!   task.
-//! - A task blocks only while it holds a CPU, and on an object that was announced before.
-//! - With [`TraceCheck::with_moves`] a task is only switched in on the CPU where it was put.
+//! - Time does not go back. A task is announced once, before it is named, with ids from 0 upwards.
+//! - A switch's `prev` is the running task of that CPU, and `next` is another task than `prev`.
+//! - A task is on one CPU at a time. Only a runnable task is switched in. A dead task has no
+//!   events.
+//! - `out` is `Idle` if and only if `prev` is the idle task.
+//! - A task is forked once, before its other events. Only a running task exits.
+//! - A migration starts on the CPU where the task was last placed, ends on another, and never moves
+//!   a running task.
+//! - A task blocks only while it runs, and on an object that was announced before.
+//! - With [`TraceCheck::with_moves`] a task is only switched in on the CPU where it was placed.
 //!
-//! A wake-up of a task that is still queued or running is no fault: the kernel reports such
-//! wake-ups. After lost events the checker knows nothing, and learns anew from what it then sees.
+//! A wake-up of a task that is still queued or running is allowed, because the kernel reports such
+//! wake-ups. After lost events the checker forgets its state, and learns it from the following
+//! events.
 
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
@@ -26,7 +27,7 @@ pub struct Violation {
     pub time_ns: Nanos,
     /// CPU of the event.
     pub cpu: CpuId,
-    /// What is wrong, and what would have been right.
+    /// What is wrong, and what is allowed.
     pub what: String,
     /// Number of the event in the trace, from 0.
     pub event: u64,
@@ -46,7 +47,7 @@ impl std::error::Error for Violation {}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Announced, or not seen since events were lost.
+    /// Announced, or without an event since events were lost.
     Unknown,
     Queued,
     Running(CpuId),
@@ -69,20 +70,20 @@ impl State {
 #[derive(Clone, Copy, Debug)]
 struct Task {
     state: State,
-    /// Where it was last put.
+    /// The CPU where it was last placed.
     cpu: Option<CpuId>,
-    /// Losses seen when the state was learnt.
+    /// Number of losses when this state was learnt.
     epoch: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
     current: Option<TaskId>,
-    /// Losses seen when `current` was learnt.
+    /// Number of losses when `current` was learnt.
     epoch: u32,
 }
 
-/// The checking sink.
+/// A sink that checks the trace.
 #[derive(Clone, Debug, Default)]
 pub struct TraceCheck {
     tasks: Vec<Task>,
@@ -98,12 +99,12 @@ pub struct TraceCheck {
 type Checked = Result<(), String>;
 
 impl TraceCheck {
-    /// A checker of the rules that hold in every lane.
+    /// A checker of the rules for every lane.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A checker that also demands a migrate event for every move of a queued task.
+    /// A checker that also requires a migrate event for every move of a queued task.
     pub fn with_moves() -> Self {
         Self { with_moves: true, ..Self::default() }
     }
@@ -113,7 +114,7 @@ impl TraceCheck {
         self.violation.as_ref()
     }
 
-    /// The verdict on the whole trace.
+    /// The result for the whole trace.
     pub fn finish(self) -> Result<(), Violation> {
         self.violation.map_or(Ok(()), Err)
     }
@@ -131,7 +132,7 @@ impl TraceCheck {
         Ok(task)
     }
 
-    /// Whether `Unknown` may stand for any state, because events were lost.
+    /// Whether `Unknown` may be any state, because events were lost.
     fn has_lost(&self) -> bool {
         self.epoch > 0
     }
@@ -171,7 +172,7 @@ impl TraceCheck {
         }
     }
 
-    /// Whether what `cpu` is known to run is a task that is known to run there.
+    /// Whether the known running task of `cpu` is known to run there.
     fn is_in_step(&self, cpu: CpuId) -> bool {
         let current = self.cpus.get(cpu.index()).filter(|slot| slot.epoch == self.epoch);
         let current = current.and_then(|slot| slot.current);
@@ -260,7 +261,7 @@ impl TraceCheck {
         Ok(())
     }
 
-    /// Exit, phase, progress and block are acts of the task that holds the CPU.
+    /// Checks an exit, phase, progress or block: only a running task can have these.
     fn own_act(&mut self, cpu: CpuId, id: TaskId) -> Checked {
         let has_lost = self.has_lost();
         let task = self.known(id)?;
@@ -293,7 +294,7 @@ impl TraceCheck {
 }
 
 impl TraceCheck {
-    /// What is announced gets the numbers from 0 upwards.
+    /// Checks that announced items have the numbers from 0 upwards.
     fn announced(&mut self, what: &str, name: &str, id: u32, next: usize) {
         if id as usize != next && self.violation.is_none() {
             self.violation = Some(Violation {

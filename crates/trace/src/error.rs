@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a trace cannot be read, and where.
+//! Errors of reading a trace, with their place.
 
 use std::fmt;
 
@@ -24,10 +24,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a trace cannot be read (further).
+/// Why a trace cannot be read, or not completely.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadError {
-    /// Where the offending record begins.
+    /// Where the faulty record begins.
     pub place: Place,
     /// What was found and what is allowed.
     pub what: String,

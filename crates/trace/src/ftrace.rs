@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The text that the kernel's tracefs prints: for people, and for tools that read it.
+//! The text that the kernel's tracefs prints, for people and for tools that read it.
 //!
-//! One line an event, `TASK-PID [CPU] FLAGS SECONDS: event: fields`, with nine decimals. Perfetto's
-//! importer takes it (src/trace_processor/importers/systrace/systrace_line_tokenizer.cc), and so
-//! does whatever reads `trace-cmd report -R`. Field names and their order: Linux
-//! include/trace/events/sched.h. A wake-up is two lines, sched_waking and sched_wakeup, because
-//! viewers take the start of a wait from the first. Phases and progress are the user-space marks of
-//! `trace_marker`, in the form of Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`); a
-//! block is the instant `I|pid|blocks on mutex m`.
-//! Comments of our own, the number of CPUs and the objects in the head and the end of the run in
-//! the last line, let [`crate::text`] read the text back to the same events.
-//! Left out: of the FLAGS only `h` is set, where no task but a timer or a device wakes; neither
-//! other interrupts nor preemption depth are known.
+//! Each event is a line `TASK-PID [CPU] FLAGS SECONDS: event: fields`, with nine decimals.
+//! Perfetto's importer reads it
+//! (src/trace_processor/importers/systrace/systrace_line_tokenizer.cc), and so do tools that read
+//! `trace-cmd report -R`. Field names and their order: Linux include/trace/events/sched.h. A
+//! wake-up is two lines, sched_waking and sched_wakeup, because viewers take the start of a wait
+//! from the first. Phases and progress are the user-space marks of `trace_marker`, in the form of
+//! Android's systrace (`B|pid|name`, `E|pid`, `C|pid|name|value`); a block is the instant
+//! `I|pid|blocks on mutex m`. schedlab's own comments (the number of CPUs and the objects at the
+//! start, the end of the run in the last line) let [`crate::text`] read the same events from the
+//! text. Left out: of the FLAGS only `h` is set, if a timer or a device wakes instead of a task;
+//! other interrupts and the preemption depth are unknown.
 
 use crate::names::{Name, Names};
 use crate::text::{OWN_END, OWN_HEAD, OWN_OBJECT};
@@ -25,14 +25,14 @@ use std::io::{self, BufWriter, Write};
 pub struct FtraceSink<W: Write> {
     writer: BufWriter<W>,
     names: Names,
-    /// Units of progress of each task, and whether a phase of it is open.
+    /// Units of progress of each task, and whether it is in a phase.
     marks: Vec<(u64, bool)>,
     nr_cpus: u32,
     is_begun: bool,
     error: Option<io::Error>,
 }
 
-/// FLAGS of a line that nothing is known of, and of one from an interrupt.
+/// FLAGS of a line without known flags, and of a line from an interrupt.
 const PLAIN: &str = ".....";
 const IN_IRQ: &str = "..h..";
 
@@ -60,7 +60,7 @@ const fn prev_state(out: SwitchOut) -> &'static str {
     }
 }
 
-/// `comm=NAME pid=PID prio=PRIO` with a prefix to each key; idle has its own names.
+/// `comm=NAME pid=PID prio=PRIO` with a prefix before each key. The idle task has its own names.
 struct Fields<'a>(&'a str, Option<&'a Name>, CpuId);
 
 impl fmt::Display for Fields<'_> {
@@ -76,7 +76,7 @@ impl fmt::Display for Fields<'_> {
 }
 
 impl<W: Write> FtraceSink<W> {
-    /// Writes to `writer`; it buffers.
+    /// Writes to `writer`, with a buffer.
     pub fn new(writer: W) -> Self {
         Self {
             writer: BufWriter::with_capacity(1 << 16, writer),
@@ -88,20 +88,20 @@ impl<W: Write> FtraceSink<W> {
         }
     }
 
-    /// Sets the kernel's priority (`SchedAttr::kernel_prio`) of each description of the workload;
-    /// without it every task has 120.
+    /// Sets the kernel's priority (`SchedAttr::kernel_prio`) of each description of the workload.
+    /// The default is 120.
     pub fn with_prio(mut self, spec_prio: Vec<i32>) -> Self {
         self.names.set_prio(spec_prio);
         self
     }
 
-    /// Sets the number of CPUs of the machine, for the head.
+    /// Sets the number of CPUs of the machine, for the header.
     pub fn with_cpus(mut self, nr_cpus: u32) -> Self {
         self.nr_cpus = nr_cpus;
         self
     }
 
-    /// Gives the writer back, or the first error that occurred.
+    /// Returns the writer, or the first error.
     pub fn finish(self) -> io::Result<W> {
         match self.error {
             Some(error) => Err(error),
@@ -174,7 +174,7 @@ impl<W: Write> FtraceSink<W> {
         }
     }
 
-    /// A phase or a unit of progress, as a mark from user space.
+    /// Writes a phase or a unit of progress as a user-space mark.
     fn mark(&mut self, event: &Event) -> io::Result<()> {
         let (writer, names) = (&mut self.writer, &self.names);
         let (EventKind::Phase { task, .. } | EventKind::Progress { task }) = event.kind else {
@@ -198,14 +198,14 @@ impl<W: Write> FtraceSink<W> {
     }
 }
 
-/// Who prints a line, where, and the FLAGS.
+/// The task and CPU of a line, and its FLAGS.
 struct Context<'a> {
     task: Option<&'a Name>,
     cpu: CpuId,
     flags: &'static str,
 }
 
-/// One line.
+/// Writes one line.
 fn line_of(
     writer: &mut impl Write,
     context: &Context<'_>,
@@ -218,7 +218,7 @@ fn line_of(
     writeln!(writer, "{comm:>16}-{pid:<7} [{cpu:03}] {flags} {seconds:>5}.{nanos:09}: {what}")
 }
 
-/// One line, as from the task that runs on the event's CPU.
+/// Writes one line, from the running task of the event's CPU.
 fn line(
     writer: &mut impl Write,
     names: &Names,
@@ -229,7 +229,7 @@ fn line(
     line_of(writer, &Context { task, cpu: event.cpu, flags: PLAIN }, event.time_ns, what)
 }
 
-/// The two lines of a wake-up, as from the waker, or from an interrupt on the CPU of the task.
+/// Writes the two lines of a wake-up, from the waker, or from an interrupt on the task's CPU.
 fn wakeup(
     writer: &mut impl Write,
     names: &Names,
@@ -258,7 +258,7 @@ fn wakeup(
     Ok(())
 }
 
-/// A line about a task that is put on the event's CPU.
+/// Writes a line about a task that is placed on the event's CPU.
 fn about(
     writer: &mut impl Write,
     names: &Names,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Any trace that can be read: which format it has, by its first bytes and not by its name, and the
-//! reader for it.
+//! Any trace that can be read. The first bytes determine its format and its reader, not its name.
 
 use crate::text::{self, Facts, WakeSource};
 use crate::{Place, ReadError, Reader, ndjson};
@@ -10,22 +9,22 @@ use std::io::Read;
 /// Formats of traces that can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputFormat {
-    /// The project's own log.
+    /// schedlab's own log.
     Slt,
     /// JSON lines.
     Ndjson,
-    /// Two Parquet tables: they are files that are sought in, not streams (`parquet::read`).
+    /// Two Parquet tables. They are files with random access, not streams (`parquet::read`).
     Parquet,
     /// Text of ftrace, trace-cmd or perf.
     Text,
-    /// One JSON document: no trace, but perhaps a result.
+    /// One JSON document: not a trace, but perhaps a result.
     Json,
 }
 
-/// Bytes of a file's front that [`detect`] wants to see.
+/// How many first bytes of a file [`detect`] needs.
 pub const HEAD_LEN: usize = 4096;
 
-/// Files that are no text and often given, with what to do.
+/// Files that users often pass and that cannot be read, with advice.
 const OTHERS: [(&[u8], &str); 6] = [
     (b"\x17\x08\x44tracing", "a trace.dat of trace-cmd: give what `trace-cmd report FILE` prints"),
     (b"PERFILE2", "a perf.data: give what `perf script -i FILE --ns --show-lost-events` prints"),
@@ -68,7 +67,7 @@ pub fn detect(head: &[u8]) -> Result<InputFormat, String> {
     }
 }
 
-/// Reads a trace of this format from a stream to its end. `names`: see [`text::read`].
+/// Reads a trace of this format from a stream to its end. `names`: as in [`text::read`].
 pub fn read<R: Read, S: TraceSink + ?Sized>(
     format: InputFormat,
     source: R,
@@ -85,7 +84,7 @@ pub fn read<R: Read, S: TraceSink + ?Sized>(
     }
 }
 
-/// The project's own log.
+/// Reads schedlab's own log.
 fn read_log<R: Read, S: TraceSink + ?Sized>(source: R, sink: &mut S) -> Result<Facts, ReadError> {
     let mut reader = Reader::new(source)?;
     let nr_cpus = reader.nr_cpus();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces: sinks that write or check the event stream as it passes, and the reader of the project's
-//! own log.
+//! Traces: sinks that write or check a stream of events, and readers.
 //!
-//! Every sink works in constant memory (plus a few words a task). A sink that writes cannot report
-//! an error from `event`; it remembers the first one, writes nothing more, and returns it from
-//! `finish`. The core builds for wasm32. Behind the cargo feature `parquet`: the [`parquet`] sink.
+//! Every sink uses constant memory (plus a few words per task). A sink that writes cannot report an
+//! error from `event`: it keeps the first one, writes nothing more, and returns it from `finish`.
+//! The crate builds for wasm32. The cargo feature `parquet` adds the sink [`parquet`].
 
 pub mod binary;
 pub mod check;

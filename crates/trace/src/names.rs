@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names and process ids under which tasks appear in the kernel's formats.
+//! Names and process ids of tasks in the kernel's formats.
 
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, ObjectId, TaskId};
 
-/// Name and number of a task.
+/// Name and process id of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     /// Name without control characters.
     pub comm: String,
-    /// Process id; of a simulated task its number + 1, because 0 is the idle task.
+    /// Process id. That of a simulated task is its number + 1, because 0 is the idle task.
     pub pid: u32,
-    /// The kernel's priority, 120 where it is not known.
+    /// The kernel's priority; 120 if unknown.
     pub prio: i32,
     /// Index of the description.
     pub spec: Option<u32>,
-    /// The CPU to which it last came.
+    /// The CPU where it last ran or was placed.
     pub cpu: Option<CpuId>,
 }
 
-/// Names of all tasks, and what runs where.
+/// Names of all tasks, and the running task of each CPU.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     tasks: Vec<Name>,
@@ -71,7 +71,7 @@ impl Names {
         self.tasks.get(id.index())
     }
 
-    /// What runs on a CPU.
+    /// The running task of a CPU.
     pub fn running(&self, cpu: CpuId) -> Option<TaskId> {
         self.running.get(cpu.index()).copied().flatten()
     }

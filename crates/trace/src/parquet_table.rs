@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A table of any columns as a Parquet file: text, whole numbers and floats, none of them null.
+//! A table with any columns as a Parquet file: text, whole numbers and floats, without nulls.
 //!
-//! For tables whose columns are known only when they are written, such as the results of a sweep;
-//! traces have fixed columns and a writer of their own. Zstandard. Equal tables give equal bytes.
+//! For tables whose columns are known only when they are written, such as the results of a sweep.
+//! Traces have fixed columns and their own writer. Compression: Zstandard. Equal tables give equal
+//! bytes.
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
@@ -14,7 +15,7 @@ use parquet::schema::types::Type;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ColumnKind {
     /// UTF-8.
@@ -64,9 +65,9 @@ pub struct TableWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
 }
 
-/// The error as one of a file: a full disk keeps its kind.
+/// Converts the error into a file error. A full disk keeps its kind.
 pub fn io_error(error: ParquetError) -> io::Error {
-    // An error of the file itself keeps its kind: a full disk is told as one.
+    // An error of the file itself keeps its kind, such as a full disk.
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(inner) => *inner,
@@ -92,7 +93,7 @@ impl<W: Write + Send> TableWriter<W> {
         start().map(|writer| Self { writer }).map_err(io_error)
     }
 
-    /// Writes rows: the columns in the order of the schema, equally long.
+    /// Writes rows: the columns in the order of the schema, all of the same length.
     pub fn write(&mut self, columns: &[Column]) -> io::Result<()> {
         self.write_group(columns).map_err(io_error)
     }
@@ -122,7 +123,7 @@ impl<W: Write + Send> TableWriter<W> {
         Ok(())
     }
 
-    /// Ends the table and gives the writer back.
+    /// Ends the table and returns the writer.
     pub fn finish(self) -> io::Result<W> {
         self.writer.into_inner().map_err(io_error)
     }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Turns events into slices (uninterrupted stays of a task on a CPU) and hands each to a callback
-//! as it ends.
+//! Turns events into slices (uninterrupted stays of a task on a CPU) and passes each to a callback
+//! when it ends.
 //!
-//! Memory: a few words a CPU. A switch whose `prev` is not what was seen to start on that CPU,
-//! which happens after lost events, gives no slice: its start is not known.
+//! Memory: a few words per CPU. After lost events, `prev` of a switch may not be the task last
+//! switched to on that CPU. Such a switch gives no slice, because the slice's start is unknown.
 
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 
-/// How a slice ended.
+/// Why a slice ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceEnd {
     /// The task left the CPU.
     Left(SwitchOut),
-    /// The run ended, or events were lost while the task ran: its true end is not known.
+    /// The run ended, or events were lost while the task ran: its true end is unknown.
     Running,
 }
 
 impl SliceEnd {
-    /// A word for results: `preempted`, `yielded`, `sleeping`, `blocked-io`, `exited`, `running`.
+    /// Name in results: `preempted`, `yielded`, `sleeping`, `blocked-io`, `exited`, `running`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Left(out) => out.name(),
@@ -37,21 +37,22 @@ pub struct Slice {
     pub task: TaskId,
     /// Switch-in.
     pub start_ns: Nanos,
-    /// Switch-out, or the end of what is known.
+    /// Switch-out; or the last time at which it is known to run.
     pub end_ns: Nanos,
-    /// How it ended.
+    /// Why it ended.
     pub end: SliceEnd,
 }
 
-/// Turns switches into slices as they pass.
+/// Turns switches into slices.
 #[derive(Clone, Debug, Default)]
 pub struct SliceTracker {
-    /// What runs on each CPU, and since when.
+    /// The running task of each CPU, and since when it runs.
     running: Vec<Option<(TaskId, Nanos)>>,
 }
 
 impl SliceTracker {
-    /// The slice that `event` ends. One during which events were lost ends where knowledge does.
+    /// Returns the slice that `event` ends. If events were lost during the slice, it ends at the
+    /// last known time.
     #[inline]
     pub fn event(&mut self, event: &Event) -> Option<Slice> {
         let cpu = event.cpu.index();
@@ -76,7 +77,7 @@ impl SliceTracker {
         }
     }
 
-    /// The slices that the end of the run cuts off, by CPU.
+    /// Returns the slices that the end of the run cuts off, by CPU.
     pub fn end(&mut self, end_ns: Nanos) -> Vec<Slice> {
         (0..self.running.len()).filter_map(|cpu| self.close(cpu, end_ns)).collect()
     }
@@ -88,7 +89,7 @@ impl SliceTracker {
     }
 }
 
-/// The adapter. `F` gets each slice when it ends: in order of the ends, not of the starts.
+/// A sink that calls `F` with each slice when it ends: in order of the ends, not of the starts.
 #[derive(Clone, Debug)]
 pub struct SliceSink<F> {
     tracker: SliceTracker,
@@ -96,7 +97,7 @@ pub struct SliceSink<F> {
 }
 
 impl<F: FnMut(Slice)> SliceSink<F> {
-    /// An adapter that calls `callback`.
+    /// A sink that calls `callback`.
     pub fn new(callback: F) -> Self {
         Self { tracker: SliceTracker::default(), callback }
     }
@@ -117,10 +118,10 @@ impl<F: FnMut(Slice)> TraceSink for SliceSink<F> {
     }
 }
 
-/// Hands the time of each unit of progress to a callback.
+/// A sink that passes the time of each unit of progress to a callback.
 #[derive(Clone, Debug)]
 pub struct ProgressSink<F>(
-    /// Gets the task and the time of each unit.
+    /// The callback, with the task and the time of each unit.
     pub F,
 );
 

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random traces that keep every rule of a real one: for tests and benchmarks of whatever reads
-//! traces.
+//! Random traces that follow all rules of real ones, for tests and benchmarks of readers.
 //!
-//! No scheduler is behind them. Tasks are forked, run, are preempted, sleep, block (also on
-//! objects), wake (also
-//! while still queued, as the kernel reports it), move and exit at random; the same seed gives the
-//! same trace.
+//! They come from no scheduler. Tasks are forked, run, are preempted, sleep, block (also on
+//! objects), wake (also while still queued, as the kernel reports it), migrate and exit at random.
+//! The same seed gives the same trace.
 
 use schedlab_model::random::{Purpose, Stream};
 use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 
-/// What to make.
+/// The size of the trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Synthetic {
     /// Seed.
@@ -20,11 +18,11 @@ pub struct Synthetic {
     pub nr_cpus: u32,
     /// Tasks, >= 1. They are forked throughout the trace.
     pub nr_tasks: u32,
-    /// Events at least; a few more come so that the last step is whole.
+    /// Least number of events. A few more complete the last step.
     pub nr_events: u64,
 }
 
-/// The machine at one moment.
+/// The state of the machine.
 struct State<'a, S> {
     sink: &'a mut S,
     stream: Stream,
@@ -34,7 +32,7 @@ struct State<'a, S> {
     queues: Vec<Vec<TaskId>>,
     sleeping: Vec<TaskId>,
     nr_dead: usize,
-    /// CPU each task was last put on.
+    /// CPU on which each task was last placed.
     cpu: Vec<CpuId>,
 }
 
@@ -124,7 +122,7 @@ impl<S: TraceSink> State<'_, S> {
         self.emit(cpu, EventKind::Migrate { task, from });
     }
 
-    /// The task on `cpu` enters a phase or makes progress.
+    /// Lets the task on `cpu` enter a phase or make progress.
     fn mark(&mut self, cpu: CpuId) {
         let Some(task) = self.current[cpu.index()] else { return };
         let phase = self.stream.below(3) as u32;

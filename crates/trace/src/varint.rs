@@ -29,16 +29,16 @@ pub(crate) fn push(buffer: &mut Vec<u8>, value: u64) {
     buffer.extend_from_slice(&bytes[..length]);
 }
 
-/// Why a varint could not be read.
+/// A varint could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum VarintError {
     /// The bytes end inside it.
     Truncated,
-    /// It does not fit 64 bits, or is written longer than it need be.
+    /// It does not fit 64 bits, or is longer than necessary.
     Malformed,
 }
 
-/// Reads a varint at `*at` and moves `*at` behind it.
+/// Reads a varint at `*at` and advances `*at` past it.
 #[inline]
 pub(crate) fn get(bytes: &[u8], at: &mut usize) -> Result<u64, VarintError> {
     // One and two bytes, nearly all numbers of a trace, without a loop.

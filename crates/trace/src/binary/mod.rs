@@ -14,7 +14,8 @@ mod write;
 pub use read::{Reader, Record};
 pub use write::BinarySink;
 
-/// First bytes of a log. Not text, and damaged by every transfer that takes it for text.
+/// First bytes of a log. They are not text, and a transfer that treats the file as text damages
+/// them.
 pub const MAGIC: [u8; 8] = *b"\x89SLT\r\n\x1a\n";
 /// Version of the layout that is written.
 pub const VERSION: u16 = 2;
@@ -38,11 +39,11 @@ mod kind {
 
 /// Bit 3 of an event's tag: it happened on the CPU of the event before.
 const SAME_CPU: u8 = 1 << 3;
-/// Bit 7 of a switch's tag: `prev` is what ran on the CPU.
+/// Bit 7 of a switch's tag: `prev` is the task that ran on the CPU.
 const PREV_IMPLIED: u8 = 1 << 7;
 /// Bit 4 of a wake-up's or fork's tag: no waker, no parent.
 const NO_WAKER: u8 = 1 << 4;
-/// Bit 5 of a wake-up's or fork's tag: the waker or parent is what runs on the event's CPU.
+/// Bit 5 of a wake-up's or fork's tag: the waker or parent is the running task of the event's CPU.
 const WAKER_IMPLIED: u8 = 1 << 5;
 
 /// Control records: the whole tag.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading the log. The file is taken as hostile: every number is checked before it is used,
-//! nothing is allocated by a size that the file states, and every error names the byte where it was
-//! found. There is one way to write a trace; a log that says something in another way is refused as
-//! damaged.
+//! Reads the log. The file is treated as hostile: every number is checked before it is used, no
+//! memory is allocated from a size in the file, and every error names the byte where it was found.
+//! Each trace has exactly one encoding; a log with another one is refused as damaged.
 
 use super::{
     HEADER_LEN, MAGIC, NAME_MAX, NO_WAKER, PREV_IMPLIED, SAME_CPU, VERSION, VERSION_MIN,
@@ -17,7 +16,7 @@ use std::io::{ErrorKind, Read};
 
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 16;
-/// No record but a task's name is longer.
+/// Longest record without a name.
 const RECORD_MAX: usize = 64;
 
 /// A record of a log.
@@ -33,7 +32,7 @@ pub enum Record {
     End(Nanos),
 }
 
-/// Reads a log: an iterator over its records. After an error or the end it gives `None`.
+/// Reads a log: an iterator over its records. After an error or the end it returns `None`.
 #[derive(Debug)]
 pub struct Reader<R> {
     source: R,
@@ -54,7 +53,7 @@ pub struct Reader<R> {
     is_done: bool,
 }
 
-/// The bytes of one record while it is taken apart.
+/// The bytes of one record while it is decoded.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -95,7 +94,7 @@ fn too_big(value: u64, limit: u64, what: &str) -> String {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header. It buffers; give it the bare file.
+    /// Reads the header. The reader buffers, so pass the file itself.
     pub fn new(source: R) -> Result<Self, ReadError> {
         let mut reader = Self {
             source,
@@ -135,12 +134,12 @@ impl<R: Read> Reader<R> {
     }
 
     /// Passes the rest of the log to a sink and returns the end of the run. On an error the sink
-    /// has got everything before it, and no `end`.
+    /// has all records before it, and no `end`.
     pub fn replay(mut self, sink: &mut impl TraceSink) -> Result<Nanos, ReadError> {
         self.replay_into(sink)
     }
 
-    /// The same; what was counted can be asked for afterwards.
+    /// As [`Self::replay`]. The reader's counts remain available.
     pub fn replay_into<S: TraceSink + ?Sized>(&mut self, sink: &mut S) -> Result<Nanos, ReadError> {
         // Events do not go through a `Record`: that has room for names, and moving it costs more
         // than reading an event.
@@ -177,7 +176,7 @@ impl<R: Read> Reader<R> {
         ReadError { place: Place::Byte(self.base + self.start as u64), what }
     }
 
-    /// Makes at least `count` unread bytes available, or all that are left.
+    /// Reads until at least `count` unread bytes are buffered, or the source ends.
     #[inline]
     fn fill(&mut self, count: usize) -> Result<(), String> {
         if self.stop - self.start >= count { Ok(()) } else { self.refill(count) }
@@ -234,7 +233,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// The tag of the next record, of which as many bytes are in the buffer as there are.
+    /// The tag of the next record. The buffer has as many of its bytes as exist.
     #[inline]
     fn tag(&mut self) -> Result<u8, String> {
         self.fill(RECORD_MAX)?;
@@ -323,7 +322,7 @@ impl<R: Read> Reader<R> {
         Ok(Record::Object(id, ObjectInfo { name, kind: WaitKind::ALL[kind as usize] }))
     }
 
-    /// The name of `length` bytes that begins `at` bytes into the record.
+    /// The name of `length` bytes that is `at` bytes into the record.
     fn name(&mut self, at: usize, length: usize, what: &str, id: u32) -> Result<String, String> {
         self.fill(at + length)?;
         let rest = &self.buffer[self.start..self.stop];
@@ -368,7 +367,7 @@ fn late(now: Nanos, delta: u64) -> String {
     format!("the time {now} + {delta} ns is out of range")
 }
 
-/// How many of each there are so far.
+/// Number of tasks and objects so far.
 #[derive(Clone, Copy)]
 struct Known {
     tasks: u32,
@@ -376,7 +375,7 @@ struct Known {
     cpus: u32,
 }
 
-/// The event of a tag and its fields.
+/// Decodes an event from its tag and its fields.
 #[inline]
 fn decode_kind(
     cursor: &mut Cursor<'_>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writing the log.
+//! Writes the log.
 
 use super::{
     HEADER_LEN, MAGIC, NAME_MAX, NO_WAKER, PREV_IMPLIED, SAME_CPU, VERSION, WAKER_IMPLIED, control,
@@ -11,16 +11,16 @@ use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::io::{self, Write};
 
-/// Bytes gathered before a write.
+/// Bytes collected before a write.
 const BUFFER: usize = 1 << 16;
-/// Longest record but a task's.
+/// Longest record without a name.
 const RECORD_MAX: usize = 1 + 4 * varint::MAX_VARINT;
 
 /// Writes the log.
 #[derive(Debug)]
 pub struct BinarySink<W> {
     writer: W,
-    /// Bytes to write, of which the first `length` count; behind [`BUFFER`] there is always room
+    /// Bytes to write, of which the first `length` are valid. After [`BUFFER`] there is always room
     /// for a record.
     buffer: Box<[u8; BUFFER + RECORD_MAX]>,
     length: usize,
@@ -30,21 +30,21 @@ pub struct BinarySink<W> {
     nr_events: u64,
     last_ns: Nanos,
     last_cpu: CpuId,
-    /// What runs on each CPU: task number + 1, or 0.
+    /// The running task of each CPU: its number + 1, or 0.
     running: Vec<u64>,
     is_ended: bool,
     error: Option<io::Error>,
 }
 
-/// A task number for a field that may also say "none".
+/// The number of a task + 1; 0 for `None`.
 #[inline]
 fn plus_one(task: Option<TaskId>) -> u64 {
     task.map_or(0, |task| u64::from(task.0) + 1)
 }
 
 impl<W: Write> BinarySink<W> {
-    /// A log of a machine with `nr_cpus` CPUs, 1 to [`NR_CPUS_MAX`]. It buffers; give it the bare
-    /// file.
+    /// A log of a machine with `nr_cpus` CPUs, 1 to [`NR_CPUS_MAX`]. It buffers, so pass the file
+    /// itself.
     pub fn new(writer: W, nr_cpus: u32) -> Self {
         let mut sink = Self {
             writer,
@@ -71,7 +71,7 @@ impl<W: Write> BinarySink<W> {
         sink
     }
 
-    /// Writes what is buffered and gives the writer back, or the first error that occurred.
+    /// Writes the buffered bytes and returns the writer, or the first error.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush();
         if let Some(error) = self.error {
@@ -111,7 +111,7 @@ impl<W: Write> BinarySink<W> {
         self.length = 0;
     }
 
-    /// Whether the name may stand in a log; else the log fails.
+    /// Checks that the log can hold the name. Otherwise the log fails.
     fn takes_name(&mut self, what: &str, id: u32, name: &str) -> bool {
         if name.len() <= NAME_MAX {
             return true;
@@ -123,7 +123,7 @@ impl<W: Write> BinarySink<W> {
         false
     }
 
-    /// Appends bytes; `bytes` is no longer than [`BUFFER`].
+    /// Appends bytes. `bytes` is at most [`BUFFER`] long.
     fn append(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= BUFFER, "{} bytes at once", bytes.len());
         if self.length + bytes.len() > BUFFER {
@@ -133,7 +133,7 @@ impl<W: Write> BinarySink<W> {
         self.length += bytes.len();
     }
 
-    /// Whether an event may come now; else the log fails.
+    /// Checks that an event is in order. Otherwise the log fails.
     #[inline(always)]
     fn admits(&mut self, time_ns: Nanos, cpu: CpuId) -> bool {
         if cpu.index() >= self.running.len() {
@@ -147,7 +147,7 @@ impl<W: Write> BinarySink<W> {
         true
     }
 
-    /// A switch; tasks are numbers + 1, and 0 for none.
+    /// Writes a switch. Tasks are numbers + 1, and 0 for none.
     #[inline(never)]
     fn switch(&mut self, time_ns: Nanos, cpu: CpuId, prev: u64, next: u64, out: SwitchOut) {
         if !self.admits(time_ns, cpu) {
@@ -162,7 +162,7 @@ impl<W: Write> BinarySink<W> {
         }
     }
 
-    /// A wake-up or a fork of `task` by `other`, of which the number + 1 is given, or 0.
+    /// Writes a wake-up or a fork of `task` by `other`, given as its number + 1, or 0.
     #[inline(never)]
     fn related(&mut self, time_ns: Nanos, cpu: CpuId, tag: u8, task: TaskId, other: u64) {
         if !self.admits(time_ns, cpu) {
@@ -178,7 +178,7 @@ impl<W: Write> BinarySink<W> {
         }
     }
 
-    /// Any other event.
+    /// Writes any other event.
     #[inline(never)]
     fn other(&mut self, time_ns: Nanos, cpu: CpuId, tag: u8, fields: &[u32]) {
         if self.admits(time_ns, cpu) {
@@ -186,7 +186,7 @@ impl<W: Write> BinarySink<W> {
         }
     }
 
-    /// Writes a record of one field straight into the buffer: most are of three or four bytes.
+    /// Writes a record of one field directly into the buffer: most have three or four bytes.
     #[inline(always)]
     fn encode(&mut self, time_ns: Nanos, cpu: CpuId, tag: u8, field: u64) {
         let (delta, number) = (time_ns - self.last_ns, u64::from(cpu.0));
@@ -204,7 +204,7 @@ impl<W: Write> BinarySink<W> {
         self.count(time_ns, cpu, length);
     }
 
-    /// Writes a record number by number.
+    /// Writes a record field by field.
     #[inline(never)]
     fn encode_long<F>(&mut self, time_ns: Nanos, cpu: CpuId, tag: u8, fields: &[F])
     where
@@ -228,7 +228,7 @@ impl<W: Write> BinarySink<W> {
         self.count(time_ns, cpu, at);
     }
 
-    /// The record of an event is written; it takes `length` bytes.
+    /// Counts a written record of `length` bytes.
     #[inline(always)]
     fn count(&mut self, time_ns: Nanos, cpu: CpuId, length: usize) {
         debug_assert!((3..=RECORD_MAX).contains(&length), "a record of {length} bytes");

@@ -86,7 +86,7 @@ impl ExportSink for CsvSink {
     }
 }
 
-/// A slice as the file has it.
+/// A slice as a line of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Line<'a> {
     /// CPU.
@@ -97,9 +97,9 @@ pub struct Line<'a> {
     pub name: &'a str,
     /// Switch-in.
     pub start_ns: Nanos,
-    /// Switch-out, or the end of what is known.
+    /// Switch-out; or the last time at which it is known to run.
     pub end_ns: Nanos,
-    /// How it ended: a word of [`crate::SliceEnd::name`].
+    /// Why it ended: a word of [`crate::SliceEnd::name`].
     pub end: &'a str,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernel's text.
+//! The text format of the kernel's ftrace.
 
 use super::{ExportSink, Exporter, Files, Output, TraceContext};
 use crate::FtraceSink;

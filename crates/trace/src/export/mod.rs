@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The formats in which a trace leaves the program: one file each, and the only list of them.
+//! The formats in which a trace can be written: one file each, and the only list of them.
 //!
-//! A new format is a file here that implements [`Exporter`], and its lines in this one. Options,
-//! help and error messages of the command line come from the list; a test of the command line holds
-//! docs/reference/trace-format.md to it.
+//! A new format is a file here that implements [`Exporter`], and its lines in this file. Options,
+//! help and error messages of the command line come from the list. A test compares it with
+//! docs/reference/trace-format.md.
 
 use schedlab_model::{TraceSink, Workload};
 use std::fmt;
@@ -17,7 +17,7 @@ pub mod parquet;
 mod perfetto;
 mod slt;
 
-/// Every format, in the order in which help texts name them.
+/// Every format, in the order of help texts.
 pub const EXPORTERS: &[&dyn Exporter] = &[
     &perfetto::Perfetto,
     #[cfg(feature = "parquet")]
@@ -28,12 +28,12 @@ pub const EXPORTERS: &[&dyn Exporter] = &[
     &csv::Csv,
 ];
 
-/// What a format keeps of a trace.
+/// The part of a trace that a format contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holds {
-    /// Events.
+    /// The events.
     Events,
-    /// Slices only, which a result has too.
+    /// Only slices, which a result has too.
     Slices,
 }
 
@@ -42,24 +42,24 @@ pub trait Exporter: Sync {
     /// Name, as in `--format perfetto`.
     fn name(&self) -> &'static str;
 
-    /// Endings of file names without the dot, in lower case, the usual one first.
+    /// Extensions of file names without the dot, in lower case, the usual one first.
     fn endings(&self) -> &'static [&'static str];
 
-    /// What it is, in one line without a full stop.
+    /// A description in one line, without a full stop.
     fn summary(&self) -> &'static str;
 
-    /// What it keeps of a trace. Default: events.
+    /// The part of a trace that it contains. Default: events.
     fn holds(&self) -> Holds {
         Holds::Events
     }
 
-    /// The ending that replaces the first file's in the name of a second file, for a format that
-    /// writes two. Default: none.
+    /// The extension of a second file, for a format that writes two. It replaces the extension of
+    /// the first file. Default: none.
     fn second_file(&self) -> Option<&'static str> {
         None
     }
 
-    /// Begins a trace in these files. Errors: what writing the head gives.
+    /// Begins a trace in these files. Errors: those of writing the header.
     fn sink(&self, files: Files, context: &TraceContext) -> io::Result<Box<dyn ExportSink>>;
 }
 
@@ -69,47 +69,46 @@ impl fmt::Debug for dyn Exporter {
     }
 }
 
-/// A file that is being written and appears under its name only when it is whole.
+/// A file that appears under its name only when it is complete.
 pub trait Output: Write + Send {
-    /// Makes the file appear. Errors: what the file system gives.
+    /// Makes the file appear. Errors: those of the file system.
     fn commit(self: Box<Self>) -> io::Result<()>;
 }
 
 /// The files of one trace.
 pub struct Files {
-    /// The one that the user named.
+    /// The file that the user named.
     pub first: Box<dyn Output>,
-    /// The one beside it, where [`Exporter::second_file`] names one.
+    /// The second file, if [`Exporter::second_file`] names one.
     pub second: Option<Box<dyn Output>>,
 }
 
 /// Takes the events of one trace.
 pub trait ExportSink: TraceSink {
-    /// Writes what is left and makes the files appear. Errors: the first one that occurred since
-    /// the sink was made.
+    /// Writes the rest and makes the files appear. Errors: the first one since the sink was made.
     fn commit(self: Box<Self>) -> io::Result<()>;
 }
 
-/// What a writer knows of a trace beside its events.
+/// What a writer knows of a trace in addition to its events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceContext {
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub nr_cpus: u32,
-    /// The kernel's priority (`SchedAttr::kernel_prio`) of each description; empty: not known.
+    /// The kernel's priority (`SchedAttr::kernel_prio`) of each description; empty: unknown.
     pub priorities: Vec<i32>,
-    /// Names of the phases of each description; empty: not known.
+    /// Names of the phases of each description; empty: unknown.
     pub phases: Vec<Vec<String>>,
-    /// Whether counters are written where the format has a place for them.
+    /// Whether counters are written, if the format supports them.
     pub has_counters: bool,
 }
 
 impl TraceContext {
-    /// Of a recording that only knows its CPUs.
+    /// The context of a recording of which only the number of CPUs is known.
     pub const fn of_recording(nr_cpus: u32) -> Self {
         Self { nr_cpus, priorities: Vec::new(), phases: Vec::new(), has_counters: true }
     }
 
-    /// Of a run of `workload` on `nr_cpus` CPUs.
+    /// The context of a run of `workload` on `nr_cpus` CPUs.
     pub fn of_run(workload: &Workload, nr_cpus: u32) -> Self {
         Self {
             priorities: workload.tasks.iter().map(|task| task.attr.kernel_prio()).collect(),
@@ -119,12 +118,12 @@ impl TraceContext {
     }
 }
 
-/// The format called `name`.
+/// Finds the format called `name`.
 pub fn by_name(name: &str) -> Option<&'static dyn Exporter> {
     EXPORTERS.iter().copied().find(|exporter| exporter.name() == name)
 }
 
-/// The format whose files end so; `ending` without the dot, in upper or lower case.
+/// Finds the format with this file extension, without the dot, in upper or lower case.
 pub fn by_ending(ending: &str) -> Option<&'static dyn Exporter> {
     let ending = ending.to_ascii_lowercase();
     EXPORTERS.iter().copied().find(|exporter| exporter.endings().contains(&ending.as_str()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The project's own log.
+//! schedlab's own log.
 
 use super::{ExportSink, Exporter, Files, Output, TraceContext};
 use crate::BinarySink;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One JSON object a line: the trace for scripts.
+//! The trace as one JSON object per line, for scripts.
 //!
 //! `{"kind":"task","task":0,"name":"hog-0","spec":0,"pid":0}` announces a task,
-//! `{"kind":"object","object":0,"name":"m","class":"mutex"}` an object; every other line has
-//! `time_ns`, `kind`, and (but for `end`) `cpu` and the fields of the event under the names of
-//! docs/reference/trace-format.md. Tasks are numbers; idle, an unknown waker and an absent
+//! `{"kind":"object","object":0,"name":"m","class":"mutex"}` an object. Every other line has
+//! `time_ns`, `kind`, and (except `end`) `cpu` and the fields of the event, with the names of
+//! docs/reference/trace-format.md. Tasks are numbers. The idle task, an unknown waker and a missing
 //! description are null.
 
 mod read;
@@ -39,12 +39,12 @@ fn or_null(task: Option<TaskId>) -> OrNull {
 }
 
 impl<W: Write> NdjsonSink<W> {
-    /// Writes to `writer`; it buffers.
+    /// Writes to `writer`, with a buffer.
     pub fn new(writer: W) -> Self {
         Self { writer: BufWriter::with_capacity(1 << 16, writer), error: None }
     }
 
-    /// Gives the writer back, or the first error that occurred.
+    /// Returns the writer, or the first error.
     pub fn finish(self) -> io::Result<W> {
         match self.error {
             Some(error) => Err(error),

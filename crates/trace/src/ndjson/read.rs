@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading JSON lines back. The file is taken as hostile: every line is checked against the lines
-//! before it, and an error names the line.
+//! Reads JSON lines. The file is treated as hostile: every line is checked against earlier lines,
+//! and an error names the line.
 
 use crate::text::{Facts, Lines, WakeSource, shown};
 use crate::{Place, ReadError};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::io::Read;
 
-/// A line with every field that any kind has. `null` and absence are not told apart.
+/// A line with the fields of all kinds. `null` and a missing field are the same.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields<'a> {
@@ -38,7 +38,7 @@ struct Fields<'a> {
     class: Option<Cow<'a, str>>,
 }
 
-/// Reads JSON lines to their end. On an error the sink has got everything before it, and no `end`.
+/// Reads JSON lines to their end. On an error the sink has all lines before it, and no `end`.
 pub fn read<R: Read, S: TraceSink + ?Sized>(source: R, sink: &mut S) -> Result<Facts, ReadError> {
     let mut lines = Lines::new(source);
     let mut reader = Reader::default();
@@ -175,7 +175,7 @@ impl Reader {
         Ok(CpuId(cpu))
     }
 
-    /// A task that has been announced, or none.
+    /// A task that was announced, or `None`.
     fn known(&self, task: Option<u32>) -> Result<Option<TaskId>, String> {
         match task {
             Some(task) if task >= self.nr_tasks => {
@@ -231,7 +231,7 @@ fn wanted<T>(value: Option<T>, what: &str) -> Result<T, String> {
     value.ok_or_else(|| format!("the field {what} is missing"))
 }
 
-/// How `prev` left, by its word.
+/// Why `prev` left, from its word.
 fn switch_out(word: Option<&str>, prev: Option<TaskId>) -> Result<SwitchOut, String> {
     let word = wanted(word, "out")?;
     let names = SwitchOut::ALL.map(SwitchOut::name);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file that does not let itself be read beyond its end for ever.
+//! A file that ends reading beyond its end with an error.
 //!
-//! The Parquet library skips what it does not know in a page's header without noticing the end of
-//! the file: a list that claims two thousand million numbers is skipped one by one there, for
-//! minutes. Behind this guard the end of the file is an error once it has been met often enough
-//! that no honest reader is still asking.
+//! The Parquet library skips unknown parts of a page's header without noticing the end of the file.
+//! A list that claims two thousand million numbers is skipped number by number, for minutes. With
+//! this guard the end of the file is an error after it was met more often than a correct reader
+//! needs.
 
 use bytes::Bytes;
 use parquet::errors::Result;
@@ -35,7 +35,7 @@ impl<R: ChunkReader> ChunkReader for Guarded<R> {
     }
 }
 
-/// A stretch of the file.
+/// A part of the file.
 pub(super) struct GuardedRead<T> {
     inner: T,
     nr_ends: u32,

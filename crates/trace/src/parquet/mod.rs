@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Two Parquet tables, for pandas, polars, DuckDB and the like: events and tasks.
+//! Two Parquet tables, events and tasks, for pandas, polars, DuckDB and similar programs.
 //!
 //! Columns of the events: `time_ns` (INT64, delta-packed), `cpu` (INT32), `kind` (text), `task`,
-//! `other_task` (INT32 or null), `out`, `object` (text or null), `detail` (INT64 or null). What
-//! the last five hold for each kind: docs/reference/trace-format.md. Columns of the tasks: `task`,
-//! `name`, `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written as they fill, so memory is
-//! constant. Zstandard. The columns are written directly, without Arrow: the trace has fixed
-//! columns, and Arrow would be most of the crate's build time.
+//! `other_task` (INT32 or null), `out`, `object` (text or null), `detail` (INT64 or null).
+//! docs/reference/trace-format.md lists the contents of the last five for each kind. Columns of the
+//! tasks: `task`, `name`, `spec`, `pid`. Row groups of [`ROW_GROUP`] rows are written when they are
+//! full, so memory is constant. Compression: Zstandard. The columns are written directly, without
+//! Arrow, because the trace has fixed columns, and Arrow would be most of the crate's build time.
 
 mod guard;
 mod read;
@@ -27,14 +27,14 @@ use schedlab_model::{Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, Trace
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows of a row group: what a reader decodes at once, and what the sink holds in memory (some 40
-/// bytes a row).
+/// Rows of a row group: a reader decodes them at once, and the sink keeps them in memory (some 40
+/// bytes per row).
 pub const ROW_GROUP: usize = 1 << 18;
 
-/// Key of the file's metadata under which the events' table says when the run ended (ns).
+/// Key of the events table's metadata with the end of the run (ns).
 pub const END_KEY: &str = "schedlab.end_ns";
 
-/// Key under which it lists its objects: a JSON array of kind and name, by number.
+/// Key of its metadata with the objects: a JSON array of kind and name, by number.
 pub const OBJECTS_KEY: &str = "schedlab.objects";
 
 const EVENTS_SCHEMA: &str = "message events {
@@ -55,7 +55,7 @@ const TASKS_SCHEMA: &str = "message tasks {
     required int32 pid (INTEGER(32, false));
 }";
 
-/// A column with nulls: the values that are there, and for each row whether one is.
+/// A column with nulls: the values, and for each row whether it has one.
 #[derive(Debug)]
 struct Optional<T> {
     values: Vec<T>,
@@ -74,7 +74,7 @@ impl<T> Optional<T> {
         self.values.extend(value);
     }
 
-    /// Asserts that there are `nr` rows, and a value wherever one should be.
+    /// Asserts that there are `nr` rows, and that all required values exist.
     fn assert_rows(&self, nr: usize) {
         let there = self.levels.iter().filter(|level| **level == 1).count();
         assert_eq!((self.levels.len(), self.values.len()), (nr, there), "rows and values");
@@ -209,7 +209,7 @@ fn column<W: Write + Send>(
 }
 
 impl<W: Write + Send> ParquetSink<W> {
-    /// Writes the events and the tasks to these two.
+    /// Writes events and tasks to these two writers.
     pub fn new(events: W, tasks: W) -> Result<Self> {
         Ok(Self {
             events: table(events, EVENTS_SCHEMA)?,
@@ -222,7 +222,7 @@ impl<W: Write + Send> ParquetSink<W> {
         })
     }
 
-    /// Writes what is left and gives both writers back, or the first error that occurred.
+    /// Writes the rest and returns both writers, or the first error.
     pub fn finish(mut self) -> Result<(W, W)> {
         self.try_write(Self::write_events);
         self.try_write(Self::write_tasks);

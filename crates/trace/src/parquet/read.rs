@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading the two tables back. The files are taken as hostile: schema, sizes and every value are
+//! Reads the two tables. The files are treated as hostile: schema, sizes and every value are
 //! checked, and an error names the row.
 //!
-//! Memory: one batch of rows, and of each column one page as the library decodes it. A row group
-//! whose stated size would not fit is refused before anything of it is read.
+//! Memory: one batch of rows, and one page of each column, as the library decodes it. A row group
+//! whose stated size is too large is refused before it is read.
 //!
-//! The library panics on some damaged files (negative offsets in the footer, for one). Such a panic
-//! is caught, silently, and becomes an error; it leaves nothing behind but the reader, which is
-//! dropped.
+//! The library panics on some damaged files (for example with negative offsets in the footer). Such
+//! a panic is caught silently and becomes an error; only the reader is affected, and it is dropped.
 
 use super::guard::Guarded;
 use super::{END_KEY, EVENTS_SCHEMA, KINDS, OBJECTS_KEY, TASKS_SCHEMA};
@@ -27,11 +26,11 @@ use std::sync::Once;
 
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
-/// Largest row group, by its stated size without compression. The sink's have some 40 bytes a row,
-/// 10 MB in all.
+/// Largest row group (stated size without compression, bytes). schedlab's have some 40 bytes per
+/// row, 10 MB in total.
 const ROW_GROUP_BYTES_MAX: i64 = 256 << 20;
 
-/// Most rows of a row group. A few bytes can stand for billions of equal rows; the sink's groups
+/// Most rows of a row group. A few bytes can represent billions of equal rows; schedlab's groups
 /// have [`super::ROW_GROUP`].
 const ROW_GROUP_ROWS_MAX: i64 = 4 * super::ROW_GROUP as i64;
 
@@ -43,7 +42,7 @@ thread_local! {
     static IS_READING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `read`, and makes an error of a panic in it.
+/// Calls `read`, and turns a panic in it into an error.
 fn without_panic<T>(read: impl FnOnce() -> Result<T, ReadError>) -> Result<T, ReadError> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -65,8 +64,7 @@ fn without_panic<T>(read: impl FnOnce() -> Result<T, ReadError>) -> Result<T, Re
     })
 }
 
-/// Reads the tables of events and tasks. On an error the sink has got everything before it, and no
-/// `end`.
+/// Reads the tables of events and tasks. On an error the sink has all rows before it, and no `end`.
 pub fn read<R: ChunkReader + 'static, S: TraceSink + ?Sized>(
     events: R,
     tasks: R,
@@ -98,7 +96,7 @@ fn value_of<R: ChunkReader + 'static>(
     pairs.iter().find(|pair| pair.key == key)?.value.clone()
 }
 
-/// Hands each row group of a table with this schema on.
+/// Passes on each row group of a table with this schema.
 fn table<R: ChunkReader + 'static>(
     reader: &SerializedFileReader<R>,
     schema: &str,
@@ -194,7 +192,7 @@ impl Reader {
         ReadError { place: Place::Row(self.row), what }
     }
 
-    /// Both tables; the end of the run.
+    /// Reads both tables; returns the end of the run.
     fn tables<R: ChunkReader + 'static, S: TraceSink + ?Sized>(
         &mut self,
         events: R,
@@ -291,7 +289,7 @@ impl Reader {
             let (times, cpus) = (longs(time, false)?, ints(cpu, false)?);
             let (kinds, tasks) = (texts(kind, false)?, ints(task, true)?);
             let (others, outs) = (ints(other, true)?, texts(out, true)?);
-            // The name of an object stands in the metadata too; here it is for people.
+            // The name of an object is in the metadata too; here it is for people.
             let (objects, details) = (texts(object, true)?, longs(detail, true)?);
             let lengths = [times.len(), cpus.len(), kinds.len(), tasks.len(), others.len()];
             let rows = same_length(&lengths)?;
@@ -385,7 +383,7 @@ impl Reader {
     }
 }
 
-/// How the task of a switch left.
+/// Why the task of a switch left.
 fn out_of(row: &Row<'_>) -> Result<SwitchOut, String> {
     let word = row.out.unwrap_or_default();
     let out = SwitchOut::ALL.into_iter().find(|out| out.name() == word);

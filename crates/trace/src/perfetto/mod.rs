@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace for ui.perfetto.dev, in its own protobuf.
+//! A trace for ui.perfetto.dev, in its own protobuf format.
 //!
-//! Switches and wake-ups are written as the kernel's (`compact_sched`), so the viewer shows its
-//! native tracks a CPU and a task, with the wait after each wake-up and who woke it. Beside them:
-//! an arrow (flow) from each task that wakes or forks another to the moment at which that one first
-//! runs; a slice a block on an object, from there to the wake-up; a slice a phase and a counter of
-//! the finished units on each task's track; a counter of a task's virtual runtime, where a
-//! simulator tells it; and a counter a CPU of runnable tasks (the one that runs included, the
-//! kernel's nr_running; tasks outside the run are not in it). Constant memory: a bundle of 4,096
-//! events a CPU, and some words a task.
-//! Source: Perfetto protos/perfetto/trace/*.proto; the numbers in this file are their field
-//! numbers. A simulated task's pid is its number + 1. Migrations need no event of their own: the
-//! viewer sees on which CPU a task runs next.
+//! Switches and wake-ups are written like the kernel's (`compact_sched`), so the viewer shows its
+//! native tracks per CPU and task, with the wait after each wake-up and its waker. The file also
+//! has:
+//!
+//! - an arrow (flow) from a task that wakes or forks another to where that one first runs;
+//! - a slice for each block on an object, until the wake-up;
+//! - a slice for each phase, and a counter of finished units, on each task's track;
+//! - a counter of a task's virtual runtime, if a simulator computes it;
+//! - a counter of runnable tasks for each CPU (the running one included, as in the kernel's
+//!   nr_running; tasks outside the run are left out).
+//!
+//! Memory is constant: 4,096 events per CPU, and some words per task. Source: Perfetto
+//! protos/perfetto/trace/*.proto; the numbers in this file are their field numbers. A simulated
+//! task's pid is its number + 1. Migrations need no events, because the viewer sees on which CPU a
+//! task runs next.
 
 use crate::names::Names;
 use packets::{EventType, Packets, Unit};
@@ -38,7 +42,7 @@ fn cpu_track(cpu: CpuId) -> u64 {
     4 * (u64::from(cpu.0) + 1)
 }
 
-/// The track of a task's own things: phases, blocks, arrows.
+/// The track of a task's phases, blocks and arrows.
 fn task_track(task: TaskId) -> u64 {
     4 * (u64::from(task.0) + 1) + 1
 }
@@ -53,10 +57,10 @@ fn vruntime_track(task: TaskId) -> u64 {
     4 * (u64::from(task.0) + 1) + 3
 }
 
-/// What the counters and phases need to know of a task.
+/// State of a task for counters and phases.
 #[derive(Clone, Copy, Debug, Default)]
 struct TaskState {
-    /// CPU it is runnable on, running included.
+    /// The CPU on which it is runnable or running.
     runnable_on: Option<CpuId>,
     /// CPU it runs on.
     runs_on: Option<CpuId>,
@@ -66,7 +70,7 @@ struct TaskState {
     has_progress_track: bool,
     has_vruntime_track: bool,
     nr_progress: i64,
-    /// The arrow that ends where it runs next.
+    /// The arrow that ends where it next runs.
     open_flow: Option<u64>,
 }
 
@@ -81,12 +85,12 @@ pub struct PerfettoSink<W> {
     bundles: Vec<sched::Bundle>,
     /// Runnable tasks of each CPU; `None` before its counter track exists.
     nr_running: Vec<Option<i64>>,
-    /// Arrows so far; the next one gets this number + 1.
+    /// Number of arrows so far.
     nr_flows: u64,
 }
 
 impl<W: Write> PerfettoSink<W> {
-    /// Writes to `writer`; it buffers.
+    /// Writes to `writer`, with a buffer.
     pub fn new(writer: W) -> Self {
         Self {
             packets: Packets::new(writer, RELEASE),
@@ -100,28 +104,27 @@ impl<W: Write> PerfettoSink<W> {
         }
     }
 
-    /// Whether the file has counters (`vruntime`, `nr_running`, progress), which are more than half
-    /// of it where tasks share CPUs. Default: yes.
+    /// Sets whether the file has counters (`vruntime`, `nr_running`, progress). If tasks share
+    /// CPUs, they are more than half of it. Default: yes.
     pub fn with_counters(mut self, has_counters: bool) -> Self {
         self.has_counters = has_counters;
         self
     }
 
-    /// Sets the kernel's priority (`SchedAttr::kernel_prio`) of each description of the workload;
-    /// without it every task has 120.
+    /// Sets the kernel's priority (`SchedAttr::kernel_prio`) of each description of the workload.
+    /// The default is 120.
     pub fn with_prio(mut self, spec_prio: Vec<i32>) -> Self {
         self.names.set_prio(spec_prio);
         self
     }
 
-    /// Sets the names of the phases of each description; without them a phase is `phase 0`, `phase
-    /// 1` ...
+    /// Sets the names of the phases of each description. The defaults are `phase 0`, `phase 1` ...
     pub fn with_phases(mut self, phases: Vec<Vec<String>>) -> Self {
         self.phases = phases;
         self
     }
 
-    /// Gives the writer back, or the first error that occurred.
+    /// Returns the writer, or the first error.
     pub fn finish(mut self) -> io::Result<W> {
         for cpu in 0..self.bundles.len() {
             self.flush_bundle(cpu);
@@ -137,7 +140,7 @@ impl<W: Write> PerfettoSink<W> {
         self.packets.put(|packet| bundle.write(packet, cpu as u32));
     }
 
-    /// Makes room for the state of a CPU. False: the CPU is out of range.
+    /// Makes room for the state of a CPU. Returns false if the CPU is out of range.
     fn know_cpu(&mut self, cpu: CpuId) -> bool {
         if cpu.index() >= NR_CPUS_MAX {
             let what = format!("an event on CPU {cpu}; at most {NR_CPUS_MAX} CPUs are allowed");
@@ -181,8 +184,8 @@ impl<W: Write> PerfettoSink<W> {
         }
     }
 
-    /// The wake-up goes to the CPU of the waker, for the viewer takes what runs there for the
-    /// waker.
+    /// Writes the wake-up on the waker's CPU, because the viewer shows the running task of that CPU
+    /// as the waker.
     fn waking(&mut self, event: &Event, task: TaskId, waker: Option<TaskId>) {
         let waker_cpu = waker.and_then(|waker| self.tasks.get(waker.index())?.runs_on);
         let on = waker_cpu.unwrap_or(event.cpu).index();
@@ -199,8 +202,8 @@ impl<W: Write> PerfettoSink<W> {
         self.set_runnable(event.time_ns, task, Some(event.cpu));
     }
 
-    /// An arrow begins at an instant on the track of the waker. A wake-up of a task that is
-    /// runnable already wakes nobody.
+    /// Begins an arrow at an instant on the waker's track. A wake-up of a runnable task has no
+    /// arrow.
     fn begin_flow(&mut self, time_ns: Nanos, waker: TaskId, task: TaskId) {
         let is_asleep = self.tasks.get(task.index()).is_some_and(|t| t.runnable_on.is_none());
         let Some(track) = self.task_track(waker).filter(|_| is_asleep) else { return };
@@ -212,7 +215,7 @@ impl<W: Write> PerfettoSink<W> {
         });
     }
 
-    /// And ends at an instant on the track of the task, where it first runs.
+    /// Ends an arrow at an instant on the task's track, where it first runs.
     fn end_flow(&mut self, time_ns: Nanos, task: TaskId) {
         let state = self.tasks.get_mut(task.index());
         let Some(flow) = state.and_then(|state| state.open_flow.take()) else { return };
@@ -222,7 +225,7 @@ impl<W: Write> PerfettoSink<W> {
         });
     }
 
-    /// Keeps the counters of runnable tasks.
+    /// Updates the counters of runnable tasks.
     fn set_runnable(&mut self, time_ns: Nanos, task: TaskId, on: Option<CpuId>) {
         let Some(state) = self.tasks.get_mut(task.index()) else { return };
         let was = std::mem::replace(&mut state.runnable_on, on);
@@ -247,7 +250,7 @@ impl<W: Write> PerfettoSink<W> {
         self.packets.count(time_ns, track, value);
     }
 
-    /// The track of a task's phases, made when first needed.
+    /// The track of a task's phases, created when it is first needed.
     fn task_track(&mut self, task: TaskId) -> Option<u64> {
         let track = task_track(task);
         let state = self.tasks.get_mut(task.index())?;
@@ -264,7 +267,7 @@ impl<W: Write> PerfettoSink<W> {
         Some(track)
     }
 
-    /// A block lies within the phase, so it ends first.
+    /// Ends a block. It is inside the phase, so it ends first.
     fn close_block(&mut self, time_ns: Nanos, task: TaskId) {
         let Some(state) = self.tasks.get_mut(task.index()) else { return };
         if std::mem::replace(&mut state.has_open_block, false) {

@@ -15,13 +15,13 @@ use std::io::{self, Write};
 const BUFFER: usize = 1 << 16;
 /// One writer, one sequence of packets.
 pub const SEQUENCE_ID: u64 = 1;
-/// The clock of the switches, and of a time that lies before the last one.
+/// The clock of switches, and of times before the last one.
 const CLOCK_BOOTTIME: u64 = 6;
 /// The sequence's own clock (64 to 127 are free for that): a time is the difference to the last.
 const CLOCK_SEQUENCE: u64 = 64;
-/// Most counters of one event: its own, and the 8 more that the viewer reads.
+/// Most counters of one event: its own, and the 8 extra ones that the viewer supports.
 const COUNTERS_MAX: usize = 9;
-/// More than the longest event of counters takes: 23 bytes each, and two more.
+/// More bytes than the longest event of counters needs: 23 bytes each, and two more.
 const COUNTERS_BYTES: usize = 256;
 
 /// TrackEvent.type.
@@ -31,9 +31,9 @@ pub enum EventType {
     SliceBegin = 1,
     /// The slice that began last on the track ends.
     SliceEnd = 2,
-    /// Something without a length.
+    /// An event without a length.
     Instant = 3,
-    /// A counter has a value from here on.
+    /// A counter's value from here on.
     Counter = 4,
 }
 
@@ -55,7 +55,7 @@ pub struct Packets<W> {
     last_ns: Nanos,
     /// Number of each name of an event; looked up, never iterated.
     names: HashMap<String, u64>,
-    /// Counters, by track, that have these values since `counters_ns`, and are not written yet.
+    /// Counters, by track, with their values since `counters_ns`, that are not written yet.
     counters: Vec<(u64, i64)>,
     counters_ns: Nanos,
     error: Option<io::Error>,
@@ -99,7 +99,7 @@ impl<W: Write> Packets<W> {
         packets
     }
 
-    /// Remembers the first error; nothing is written after it.
+    /// Keeps the first error. Nothing is written after it.
     pub fn fail(&mut self, error: io::Error) {
         self.error.get_or_insert(error);
     }
@@ -109,7 +109,7 @@ impl<W: Write> Packets<W> {
         self.error.is_some()
     }
 
-    /// Gives the writer back, or the first error that occurred.
+    /// Returns the writer, or the first error.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush_counters();
         self.flush();
@@ -131,7 +131,7 @@ impl<W: Write> Packets<W> {
         self.buffer.clear();
     }
 
-    /// Appends a packet that has no time of its own.
+    /// Appends a packet without a time.
     #[inline]
     pub fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
         proto::message(&mut self.buffer, 1, |packet| {
@@ -164,7 +164,7 @@ impl<W: Write> Packets<W> {
         });
     }
 
-    /// Appends an event, which `fill` completes. A name is written out once.
+    /// Appends an event, which `fill` completes. A name is written only once.
     pub fn put_event(
         &mut self,
         time_ns: Nanos,
@@ -213,7 +213,7 @@ impl<W: Write> Packets<W> {
         });
     }
 
-    /// The time on the sequence's clock; `None`: the event lies before the last one, as in
+    /// The time on the sequence's clock; `None` if the event is before the last one, as in
     /// recordings that are out of order.
     fn time_since_last(&mut self, time_ns: Nanos) -> Option<Nanos> {
         let delta_ns = time_ns.checked_sub(self.last_ns)?;
@@ -221,8 +221,8 @@ impl<W: Write> Packets<W> {
         Some(delta_ns)
     }
 
-    /// The counter `track` has `value` from `time_ns` on. Of several values at one instant the
-    /// last one counts.
+    /// Sets the counter `track` to `value` from `time_ns` on. Of several values at one instant the
+    /// last counts.
     #[inline]
     pub fn count(&mut self, time_ns: Nanos, track: u64, value: i64) {
         if time_ns != self.counters_ns {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The five forms of protobuf that a Perfetto trace needs.
 //!
-//! Source: Protocol Buffers, "Encoding". By hand because this is all there is to it, and a
-//! generated writer is more than ten times slower on packed fields.
+//! Source: Protocol Buffers, "Encoding". Written by hand, because it is this short, and a generated
+//! writer is more than ten times slower on packed fields.
 
 use crate::varint;
 
@@ -29,15 +29,15 @@ pub fn bytes(buffer: &mut Vec<u8>, field: u64, value: &[u8]) {
     buffer.extend_from_slice(value);
 }
 
-/// Bytes, left out when there are none.
+/// Bytes; nothing if they are empty.
 pub fn bytes_if_any(buffer: &mut Vec<u8>, field: u64, value: &[u8]) {
     if !value.is_empty() {
         bytes(buffer, field, value);
     }
 }
 
-/// A message written by `fill`, in place: most are shorter than 128 bytes, whose length is one
-/// byte; the content of a longer one is moved up to make room.
+/// A message that `fill` writes in place. Most are shorter than 128 bytes, so their length is one
+/// byte. The content of a longer one is moved to make room.
 #[inline]
 pub fn message(buffer: &mut Vec<u8>, field: u64, fill: impl FnOnce(&mut Vec<u8>)) {
     varint::push(buffer, field << 3 | LENGTH_DELIMITED);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Switches and wake-ups of one CPU, gathered into a FtraceEventBundle with `compact_sched`.
+//! Switches and wake-ups of one CPU, collected into a FtraceEventBundle with `compact_sched`.
 //!
 //! Source: Perfetto protos/perfetto/trace/ftrace/ftrace_event_bundle.proto. Times are deltas (the
-//! first is absolute), names are interned by bundle, `prev` is implied by the switch before.
+//! first is absolute), each bundle has a table of names, and `prev` is implied by the previous
+//! switch.
 
 use super::proto;
 use crate::names::Name;
 use crate::varint;
 use schedlab_model::{Nanos, SwitchOut, TaskId};
 
-/// Events after which a bundle is written.
+/// Number of events after which a bundle is written.
 pub const BUNDLE_EVENTS: u32 = 4096;
 
 /// TRACE_FLAG_HARDIRQ of the kernel's trace records: the wake-up came from an interrupt.
@@ -21,9 +22,9 @@ pub struct Bundle {
     nr_events: u32,
     lost_events: bool,
     intern_table: Vec<u8>,
-    /// Place + 1 of each task's name in the table, idle's first; 0: it is not there.
+    /// Place + 1 of each task's name in the table, idle's first; 0: not in the table.
     interned: Vec<u32>,
-    /// Places of `interned` that are not 0.
+    /// Indices of `interned` that are not 0.
     used: Vec<u32>,
     last_switch_ns: Nanos,
     switch_timestamp: Vec<u8>,
@@ -40,7 +41,7 @@ pub struct Bundle {
     waking_common_flags: Vec<u8>,
 }
 
-/// The kernel's number for how a task left its CPU (TASK_REPORT of include/linux/sched.h; 0x100 is
+/// The kernel's number for why a task left its CPU (TASK_REPORT of include/linux/sched.h; 0x100 is
 /// the tracepoint's own "preempted").
 const fn prev_state(out: SwitchOut) -> u64 {
     match out {
@@ -71,7 +72,7 @@ impl Bundle {
         u64::from(self.interned[at] - 1)
     }
 
-    /// Adds a switch to `next` (`None`: idle). True: the bundle is full.
+    /// Adds a switch to `next` (`None`: idle). Returns whether the bundle is full.
     pub fn switch(
         &mut self,
         time_ns: Nanos,
@@ -94,7 +95,8 @@ impl Bundle {
         self.nr_events >= BUNDLE_EVENTS
     }
 
-    /// Adds a wake-up by what runs on this CPU (or by an interrupt). True: the bundle is full.
+    /// Adds a wake-up by the running task of this CPU (or by an interrupt). Returns whether the
+    /// bundle is full.
     pub fn waking(
         &mut self,
         time_ns: Nanos,
@@ -115,7 +117,7 @@ impl Bundle {
         self.nr_events >= BUNDLE_EVENTS
     }
 
-    /// Events were lost before whatever comes next.
+    /// Notes that events were lost before the next one.
     pub fn lost(&mut self) {
         self.lost_events = true;
     }
@@ -154,7 +156,7 @@ impl Bundle {
         (self.nr_events, self.lost_events) = (0, false);
     }
 
-    /// Whether there is anything to write.
+    /// Whether the bundle is empty.
     pub fn is_empty(&self) -> bool {
         self.nr_events == 0 && !self.lost_events
     }

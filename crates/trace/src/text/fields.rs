@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fields of the kernel's scheduling events, in both shapes that tools print.
+//! The fields of the kernel's scheduling events, in the two forms that tools print.
 //!
-//! The kernel's own: `comm=X pid=1 prio=120 target_cpu=001`. Short, from the plug-ins of
-//! libtraceevent (trace-cmd, newer perf): `X:1 [120] CPU:001`, and for a switch
-//! `X:1 [120] S ==> Y:2 [120]`. A comm may hold spaces, `=`, `:` and `==>`, so fields are taken
-//! from the right; fields behind the known ones (later kernels and vendors add some) are passed
-//! over.
-//! Sources: Linux include/trace/events/sched.h, and plugins/plugin_sched_switch.c of libtraceevent.
+//! The kernel's own form: `comm=X pid=1 prio=120 target_cpu=001`. The short form, from the plug-ins
+//! of libtraceevent (trace-cmd, newer perf): `X:1 [120] CPU:001`, and for a switch `X:1 [120] S ==>
+//! Y:2 [120]`. A comm may contain spaces, `=`, `:` and `==>`, so fields are read from the right.
+//! Fields after the known ones (later kernels and vendors add some) are ignored. Sources: Linux
+//! include/trace/events/sched.h, and plugins/plugin_sched_switch.c of libtraceevent.
 
 use super::prefix::{PID_MAX, number, shown};
 use schedlab_model::SwitchOut;
@@ -16,7 +15,7 @@ use schedlab_model::cpumask::NR_CPUS_MAX;
 /// names of a simulated workload may be as long as the log allows.
 pub const COMM_MAX: usize = crate::binary::NAME_MAX;
 
-/// A task as a line names it.
+/// A task as named in a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Who<'a> {
     pub comm: &'a [u8],
@@ -26,7 +25,7 @@ pub(crate) struct Who<'a> {
 /// Which of the three wake-up events it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wake {
-    /// The wake-up has been decided, in the context of the waker.
+    /// The wake-up was decided, in the context of the waker.
     Waking,
     /// The task is on a queue.
     Wakeup,
@@ -47,7 +46,7 @@ pub(crate) enum Kernel<'a> {
     Other,
 }
 
-/// Takes the fields of `event` apart.
+/// Splits the fields of `event`.
 pub(crate) fn parse<'a>(event: &[u8], fields: &'a [u8]) -> Result<Kernel<'a>, String> {
     let wake = |wake| parse_wake(fields, wake);
     let parsed = match event {
@@ -68,7 +67,7 @@ pub(crate) fn parse<'a>(event: &[u8], fields: &'a [u8]) -> Result<Kernel<'a>, St
     })
 }
 
-/// Takes ` KEY=VALUE` off the end; what stands behind it, other fields, is dropped.
+/// Takes ` KEY=VALUE` off the end. The text after it, other fields, is dropped.
 fn take_last<'a>(text: &'a [u8], key: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let (mut rest, mut fields_left) = (text, 16);
     loop {
@@ -123,7 +122,7 @@ fn kernel_who<'a>(text: &'a [u8], comm: &str, pid_key: &str) -> Result<Who<'a>, 
     named(name, pid)
 }
 
-/// `NAME:PID [PRIO]` at the end; NAME may hold anything. The rest is the name's front.
+/// `NAME:PID [PRIO]` at the end; NAME may contain anything. The rest is the start of the name.
 fn short_who(text: &[u8]) -> Result<Who<'_>, String> {
     let wrong = || String::from("expected NAME:PID [PRIORITY]");
     let text = text.trim_ascii_end();
@@ -134,8 +133,8 @@ fn short_who(text: &[u8]) -> Result<Who<'_>, String> {
     named(&before[..colon], pid(&before[colon + 1..])?)
 }
 
-/// How the task left its CPU, from the letters of its state. `R` is no sched_yield: a task that is
-/// preempted on its way back to user space leaves as `R`, one in the kernel as `R+`.
+/// Why the task left its CPU, from the letters of its state. `R` does not mean sched_yield: a task
+/// that is preempted on its way back to user space leaves as `R`, one in the kernel as `R+`.
 fn switch_out(state: &[u8]) -> Result<SwitchOut, String> {
     let wrong = || {
         format!(
@@ -169,7 +168,7 @@ fn switch_out(state: &[u8]) -> Result<SwitchOut, String> {
     })
 }
 
-/// The same from the kernel's number (`trace-cmd report -R`), decimal or 0x.
+/// Why the task left, from the kernel's number (`trace-cmd report -R`), decimal or 0x.
 fn switch_out_of_bits(digits: &[u8]) -> Option<SwitchOut> {
     let text = std::str::from_utf8(digits).ok()?;
     let bits = match text.strip_prefix("0x") {

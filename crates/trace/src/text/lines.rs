@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines of a stream, one at a time, in a fixed amount of memory.
+//! Reads the lines of a stream in a fixed amount of memory.
 //!
-//! A line is handed out without its end (`\n` or `\r\n`). A last line without an end is handed out
-//! too and marked: a file that was cut off ends so. A line longer than [`LINE_MAX`] is an error:
-//! no tool writes one, and looking for its end must not fill the memory.
+//! A line is returned without its end (`\n` or `\r\n`). A last line without an end is returned too
+//! and marked, because a file that was cut off ends so. A line longer than [`LINE_MAX`] is an
+//! error: no tool writes one, and the search for its end must not fill the memory.
 
 use std::io::{ErrorKind, Read};
 
@@ -22,7 +22,7 @@ pub(crate) struct Lines<R> {
     start: usize,
     stop: usize,
     is_at_end: bool,
-    /// Number of the line handed out last, from 1.
+    /// Number of the last line returned, from 1.
     number: u64,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct Line<'a> {
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of `source`. It buffers; give it the bare file.
+    /// The lines of `source`. It buffers, so pass the file itself.
     pub fn new(source: R) -> Self {
         Self { source, buffer: vec![0; BUFFER], start: 0, stop: 0, is_at_end: false, number: 0 }
     }
 
-    /// Number of the line handed out last, from 1; 0 before the first.
+    /// Number of the last line returned, from 1; 0 before the first.
     pub const fn number(&self) -> u64 {
         self.number
     }
@@ -74,7 +74,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// What follows the last line end.
+    /// The text after the last line end.
     fn last(&mut self) -> Option<Line<'_>> {
         if self.start == self.stop {
             return None;

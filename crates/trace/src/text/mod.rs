@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading traces that other tools printed: ftrace's `trace` and `trace_pipe`, `trace-cmd report`,
+//! Reads traces that other tools printed: ftrace's `trace` and `trace_pipe`, `trace-cmd report`,
 //! `perf script` and `perf sched script`.
 //!
-//! One pass in a fixed amount of memory (plus a few words a task). The text is taken as hostile:
-//! lines, names, process ids, CPUs and tasks have limits, and an error names the line. What a
-//! foreign trace lacks is counted in [`Facts`] and never made up: tasks that lived before it began,
-//! switches that are missing, events that the kernel lost, a last line that was cut off.
+//! One pass in a fixed amount of memory (plus a few words per task). The text is treated as
+//! hostile: lines, names, process ids, CPUs and tasks have limits, and an error names the line.
+//! What a trace of another tool lacks is counted in [`Facts`] and never invented: tasks that lived
+//! before it began, missing switches, lost events, a last line that was cut off.
 //!
-//! Time 0 is the first event. A text that this project wrote says so in its head
-//! ([`OWN_HEAD`]) and keeps its times; every other trace begins in the midst of things, which is
-//! told to the sinks by a loss of 0 events ([`EventKind::Lost`]).
-//! Left out: the latency format of ftrace (its times are relative and whole microseconds).
+//! Time 0 is the first event. A text that schedlab wrote has a mark in its header ([`OWN_HEAD`])
+//! and keeps its times. Every other trace begins on a running system; the sinks get a loss of 0
+//! events ([`EventKind::Lost`]). Left out: the latency format of ftrace (its times are relative and
+//! in whole microseconds).
 
 mod fields;
 mod lines;
@@ -33,15 +33,15 @@ use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink};
 use std::io::Read;
 use translate::{Context, Translator};
 
-/// Head of a text that [`crate::FtraceSink`] wrote: its times count from the start of the run.
+/// Header of a text that [`crate::FtraceSink`] wrote. Its times count from the start of the run.
 pub const OWN_HEAD: &str = "# schedlab: the whole run, from 0 ns, CPUs ";
-/// A line of it that announces an object: its kind and its name.
+/// A line of such a text that announces an object: its kind and its name.
 pub const OWN_OBJECT: &str = "# schedlab: object ";
-/// Its last line.
+/// The last line of such a text.
 pub const OWN_END: &str = "# schedlab: end ";
 
-/// How far back a time may go. Lines of several CPUs are merged by the tools, by time stamps that
-/// the CPUs took of their own clocks; those differ by microseconds.
+/// How far back a time may go (ns). The tools merge lines of several CPUs by time stamps from the
+/// CPUs' own clocks, which differ by microseconds.
 pub const BACK_MAX_NS: Nanos = 10_000_000;
 
 /// Which tool printed a text.
@@ -56,18 +56,19 @@ pub enum Dialect {
     Perf,
 }
 
-/// What is known of a trace beside its tasks and events.
+/// Facts about a trace in addition to its tasks and events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
-    /// Which tool printed it; `None` for the project's own formats.
+    /// The tool that printed it; `None` for schedlab's own formats.
     pub dialect: Option<Dialect>,
-    /// CPUs of the machine, where the trace says so; else the greatest CPU seen + 1.
+    /// CPUs of the machine, from the trace; or the greatest CPU number + 1, if the trace does not
+    /// tell.
     pub nr_cpus: u32,
-    /// Whether `nr_cpus` is what the trace says.
+    /// Whether the trace tells `nr_cpus`.
     pub is_nr_cpus_stated: bool,
     /// Lines (text) or records read.
     pub nr_records: u64,
-    /// Events handed to the sink.
+    /// Events passed to the sink.
     pub nr_events: u64,
     /// Tasks announced to the sink.
     pub nr_tasks: u64,
@@ -75,40 +76,41 @@ pub struct Facts {
     pub start_clock_ns: Nanos,
     /// End of the trace (ns from its start).
     pub end_ns: Nanos,
-    /// Whether the project itself recorded it: it holds the run from its start to its end.
+    /// Whether schedlab recorded it: it contains the run from its start to its end.
     pub is_own: bool,
-    /// Events of kinds that tell nothing of scheduling.
+    /// Events that do not concern scheduling.
     pub nr_other_events: u64,
-    /// Lines that hold no event, heads and comments not counted.
+    /// Lines without an event, except headers and comments.
     pub nr_other_lines: u64,
     /// The first of them: its number and its text.
     pub other_line: Option<(u64, String)>,
     /// Switches.
     pub nr_switches: u64,
-    /// Switches whose task was not seen to come to the CPU: at least so many are missing.
+    /// Switches from a task that the trace does not show on that CPU: at least as many switches are
+    /// missing.
     pub nr_missing_switches: u64,
     /// Events that the recorder lost, as far as it counted them.
     pub nr_lost_events: u64,
-    /// Times that the recorder reported a loss.
+    /// How often the recorder reported a loss.
     pub nr_losses: u64,
-    /// Events that the ring buffer had overwritten before it was read (ftrace's head).
+    /// Events that the ring buffer overwrote before it was read (from ftrace's header).
     pub nr_overwritten_events: u64,
-    /// Lines with a time before that of the line above; they are taken at the latest time.
+    /// Lines with a time before that of the line above. They get the latest time so far.
     pub nr_times_back: u64,
-    /// How far back, at most (ns).
+    /// The greatest such step back (ns).
     pub back_ns_max: Nanos,
-    /// Whether the times are whole numbers without a point: taken as nanoseconds.
+    /// Whether the times are whole numbers without a decimal point, which are read as nanoseconds.
     pub is_clock_unknown: bool,
-    /// Whether the last line was cut off; it is left out.
+    /// Whether the last line was cut off. It is left out.
     pub is_cut_off: bool,
     /// Which events wake tasks; [`WakeSource::Wakeup`] for the project's own formats.
     pub wakes: WakeSource,
-    /// Last name of each task that had several.
+    /// The last name of each task that had several.
     pub last_names: Vec<(TaskId, String)>,
 }
 
 impl Facts {
-    /// The last names by task, empty where there was one only: what [`read`] takes as `names`.
+    /// The last names by task; empty for tasks with one name. For the argument `names` of [`read`].
     pub fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
         for (task, name) in &self.last_names {
@@ -121,8 +123,8 @@ impl Facts {
 
 /// Reads a text to its end.
 ///
-/// `names`, by task, are announced in place of the first names seen: those that a first pass
-/// found. On an error the sink has got everything before it, and no `end`.
+/// `names`, by task, replace the first names seen; a first pass finds them. On an error the sink
+/// has all events before it, and no `end`.
 pub fn read<R: Read, S: TraceSink + ?Sized>(
     source: R,
     names: Vec<String>,
@@ -156,7 +158,7 @@ struct Reader {
     has_begun: bool,
     /// Latest time by the trace's own clock.
     clock_ns: Nanos,
-    /// End of the run, where the text says it.
+    /// End of the run, if the text tells it.
     stated_end_ns: Option<Nanos>,
 }
 
@@ -174,7 +176,8 @@ impl Reader {
         }
     }
 
-    /// Heads: `#P:2` of ftrace, `nrcpus online` of perf, our own; and our objects.
+    /// Reads headers: `#P:2` of ftrace, `nrcpus online` of perf, and those of schedlab with its
+    /// objects.
     fn comment<S: TraceSink + ?Sized>(&mut self, text: &[u8], sink: &mut S) -> Result<(), String> {
         if let (true, Some(object)) = (self.facts.is_own, text.strip_prefix(OWN_OBJECT.as_bytes()))
         {
@@ -225,7 +228,8 @@ impl Reader {
         Ok(())
     }
 
-    /// A line without an event: a report of lost events, a head of trace-cmd, or something else.
+    /// Reads a line without an event: a report of lost events, a header of trace-cmd, or other
+    /// text.
     fn other_line<S: TraceSink + ?Sized>(
         &mut self,
         line: Line<'_>,
@@ -269,7 +273,7 @@ impl Reader {
     /// The first event, or a loss before it.
     fn begin<S: TraceSink + ?Sized>(&mut self, first_ns: Option<Nanos>, sink: &mut S) {
         if !self.has_begun && !self.facts.is_own && self.facts.nr_losses == 0 {
-            // Whatever runs now began before.
+            // Tasks that run now began before.
             let kind = EventKind::Lost { count: 0 };
             sink.event(&Event { time_ns: 0, cpu: CpuId(0), kind });
         }
@@ -310,7 +314,7 @@ impl Reader {
         }
     }
 
-    /// Time since the start of the trace; time does not go back.
+    /// The time since the start of the trace. Time does not go back.
     fn advance(&mut self, clock_ns: Nanos) -> Result<Nanos, String> {
         if clock_ns < self.clock_ns {
             let back_ns = self.clock_ns - clock_ns;
@@ -386,9 +390,9 @@ impl Reader {
     }
 }
 
-/// A report of lost events: its CPU and how many (1 where the tool does not say). ftrace's
-/// `CPU:1 [LOST 5 EVENTS]`, trace-cmd's `CPU:1 [5 EVENTS DROPPED]`, perf's
-/// `PERF_RECORD_LOST lost 5`.
+/// Reads a report of lost events: its CPU and their number (1 if the tool does not tell). ftrace's
+/// `CPU:1 [LOST 5 EVENTS]`, trace-cmd's `CPU:1 [5 EVENTS DROPPED]`, perf's `PERF_RECORD_LOST lost
+/// 5`.
 fn loss(text: &[u8]) -> Result<Option<(u32, u32)>, String> {
     let number_in = |text: &[u8]| {
         let mut words = text.split(|byte| !byte.is_ascii_digit()).filter(|word| !word.is_empty());

@@ -21,27 +21,27 @@ use schedlab_model::cpumask::NR_CPUS_MAX;
 /// Greatest process id: `PID_MAX_LIMIT` of a 64-bit kernel (include/linux/threads.h).
 pub const PID_MAX: u32 = 4 << 20;
 
-/// What stands before the fields.
+/// The text before the fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefix<'a> {
     /// Name of the task that ran.
     pub comm: &'a [u8],
-    /// Its process id; `None` where perf did not know it.
+    /// Its process id; `None` if perf did not know it.
     pub pid: Option<u32>,
     /// Whether the line is perf's: no `-` between name and process id.
     pub is_perf: bool,
     pub cpu: u32,
-    /// Whether the flags say that an interrupt ran, not the task.
+    /// Whether the flags show that an interrupt ran, not the task.
     pub in_irq: bool,
     pub time_ns: Nanos,
-    /// Whether the time has a point: seconds, not units of an unknown clock.
+    /// Whether the time has a decimal point: it is in seconds, not in units of an unknown clock.
     pub is_seconds: bool,
     /// Name of the event, without the name of its group.
     pub event: &'a [u8],
     pub fields: &'a [u8],
 }
 
-/// Takes a line apart. `None`: it is no line of an event.
+/// Splits a line. `None`: it is not the line of an event.
 pub(crate) fn parse(line: &[u8]) -> Option<Result<Prefix<'_>, String>> {
     let mut from = 0;
     while let Some(bracket) = memchr::memchr(b'[', &line[from..]) {
@@ -54,7 +54,7 @@ pub(crate) fn parse(line: &[u8]) -> Option<Result<Prefix<'_>, String>> {
     None
 }
 
-/// The same with the CPU's bracket at `at`.
+/// Splits a line whose CPU is in the bracket at `at`.
 fn parse_at(line: &[u8], at: usize) -> Option<Result<Prefix<'_>, String>> {
     let (cpu, rest) = digits(&line[at + 1..])?;
     // `trace-cmd report -R` of version 3.4 puts the offset in the ring after the bracket.
@@ -93,7 +93,7 @@ fn parse_at(line: &[u8], at: usize) -> Option<Result<Prefix<'_>, String>> {
     Some(prefix())
 }
 
-/// A time as it stands in the text.
+/// A time as in the text.
 #[derive(Clone, Copy)]
 struct Stamp<'a> {
     whole: &'a [u8],
@@ -115,7 +115,7 @@ impl Stamp<'_> {
     }
 }
 
-/// `17.284993:` or, of a clock that counts something else than seconds, `17284993:`.
+/// `17.284993:`; or `17284993:` with a clock that does not count seconds.
 fn time(text: &[u8]) -> Option<(Stamp<'_>, &[u8])> {
     let (whole, rest) = digits(text)?;
     if let Some(rest) = rest.strip_prefix(b":") {
@@ -170,19 +170,19 @@ fn who(text: &[u8]) -> Option<Running<'_>> {
     }
 }
 
-/// The digits at the front, at least one, and what follows.
+/// The digits at the start, at least one, and the rest.
 fn digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (count > 0).then(|| text.split_at(count))
 }
 
-/// The digits at the end, at least one, and what precedes.
+/// The digits at the end, at least one, and the text before them.
 fn last_digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     (count > 0).then(|| text.split_at(text.len() - count))
 }
 
-/// What follows the spaces at the front; there must be one.
+/// The text after the spaces at the start; there must be at least one.
 fn spaces(text: &[u8]) -> Option<&[u8]> {
     text.first()?.is_ascii_whitespace().then(|| text.trim_ascii_start())
 }
@@ -210,7 +210,7 @@ fn out_of_range(digits: &[u8], max: u64, what: &str) -> String {
     format!("{what} {:?} is not allowed: allowed are 0 to {max}", shown(digits))
 }
 
-/// At most the first 80 bytes of a piece of text, for an error.
+/// At most the first 80 bytes of a text, for an error.
 pub(crate) fn shown(text: &[u8]) -> String {
     let mut out = String::from_utf8_lossy(&text[..text.len().min(80)]).into_owned();
     if text.len() > 80 {

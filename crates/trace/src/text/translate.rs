@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the kernel's events, which name process ids, to the project's, which name tasks.
+//! Translates the kernel's events, which name process ids, into schedlab's, which name tasks.
 //!
-//! - A task is a process id (a thread, in the kernel's words: tid) from its fork to its death; the
+//! - A task is a process id (a thread, in the kernel's words: tid) from its fork to its death. The
 //!   same number used again is another task. Its name is the comm under which it was first seen;
-//!   later ones (exec, prctl) are remembered in [`Translator::names`].
-//! - A fork becomes an event at sched_wakeup_new, when the task becomes runnable, on the CPU it is
-//!   put on. A wake-up is sched_wakeup; its waker is who ran at the last sched_waking of that task,
-//!   none if that was an interrupt. In a trace that has only sched_waking, that is the wake-up.
-//! - A switch whose `prev` is not what was seen to come to that CPU tells of a switch that is
-//!   missing: it is counted and passed on as it stands; the measures book the hole as unaccounted.
-//! - Left out: what the text cannot say. `sched_yield` looks like a preemption.
+//!   [`Translator::names`] has later ones (exec, prctl).
+//! - A fork becomes an event at sched_wakeup_new, when the task becomes runnable, on the CPU where
+//!   it is placed. A wake-up is sched_wakeup. Its waker is the running task at the last
+//!   sched_waking of that task; none if that was an interrupt. In a trace that has only
+//!   sched_waking, that is the wake-up.
+//! - If `prev` of a switch is not the task last switched to on that CPU, a switch is missing. It is
+//!   counted, and the switch is passed on unchanged; the measures count the gap as unaccounted.
+//! - Left out: what the text does not tell. `sched_yield` looks like a preemption.
 
 use super::fields::{COMM_MAX, Kernel, Wake, Who};
 use schedlab_model::cpumask::NR_CPUS_MAX;
@@ -17,25 +18,25 @@ use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::collections::BTreeMap;
 
-/// Most tasks of one trace. A comm, a number and a few words are kept of each.
+/// Most tasks of one trace. A comm, a number and a few words are kept for each.
 const TASKS_MAX: usize = 1 << 24;
 
 /// Which events wake tasks in this trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WakeSource {
-    /// The trace has none: no wait after a sleep can be measured.
+    /// The trace has none, so no wait after a sleep can be measured.
     #[default]
     None,
-    /// `sched_waking` only: a wait begins a little too early, where the wake-up was decided.
+    /// `sched_waking` only: a wait begins slightly early, where the wake-up was decided.
     Waking,
     /// `sched_wakeup`.
     Wakeup,
 }
 
-/// Life of a task as far as the reader must know it.
+/// The state of a task that the reader needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Life {
-    /// Forked, and not seen since.
+    /// Forked, without an event since.
     New {
         parent: Option<TaskId>,
     },
@@ -47,23 +48,23 @@ enum Life {
 struct Task {
     comm: Box<[u8]>,
     life: Life,
-    /// Whether it sleeps, as far as is known.
+    /// Whether it sleeps, as far as known.
     sleeps: bool,
-    /// Who woke it, by a sched_waking that no sched_wakeup has followed yet.
+    /// The task that woke it, in a sched_waking without a sched_wakeup so far.
     woken_by: Option<Option<TaskId>>,
     is_renamed: bool,
 }
 
-/// Where and when an event happened, and who ran.
+/// Where and when an event happened, and which task ran.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
     pub time_ns: Nanos,
     pub cpu: CpuId,
-    /// Who ran; `None` in an interrupt or where it is not known.
+    /// The running task; `None` in an interrupt or if unknown.
     pub who: Option<Who<'a>>,
 }
 
-/// What the translation counts.
+/// Counts of the translation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Counts {
     pub events: u64,
@@ -77,12 +78,12 @@ pub(super) struct Translator {
     /// Task number + 1 of each process id; 0: none.
     by_pid: Vec<u32>,
     tasks: Vec<Task>,
-    /// What runs on each CPU; `None` where that is not known.
+    /// The running task of each CPU; `None` if unknown.
     running: Vec<Option<Option<TaskId>>>,
-    /// Objects of our own text, by kind and name.
+    /// Objects of schedlab's own text, by kind and name.
     objects: BTreeMap<Vec<u8>, ObjectId>,
     nr_objects: u32,
-    /// Names to announce instead of the first ones seen.
+    /// Names that replace the first ones seen.
     given_names: Vec<String>,
     pub counts: Counts,
     pub wakes: WakeSource,
@@ -90,8 +91,8 @@ pub(super) struct Translator {
     pub cpu_max: u32,
 }
 
-/// A comm as text: control characters, which could steer a terminal, and what is no UTF-8 become
-/// U+FFFD. That is longer than what it replaces; the name is cut where it would be too long.
+/// A comm as text. Control characters, which could control a terminal, and bytes that are not UTF-8
+/// become U+FFFD. That is longer than the original; a name that becomes too long is cut.
 pub(super) fn clean(comm: &[u8]) -> String {
     let replace = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     let mut name: String = String::from_utf8_lossy(comm).chars().map(replace).collect();
@@ -104,7 +105,7 @@ impl Translator {
         Self { given_names, ..Self::default() }
     }
 
-    /// The last name of each task, where it is not the first one.
+    /// The last name of each task, if it is not the first one.
     pub fn names(&self) -> Vec<(TaskId, String)> {
         let renamed = self.tasks.iter().zip(0..).filter(|(task, _)| task.is_renamed);
         renamed.map(|(task, id)| (TaskId(id), clean(&task.comm))).collect()
@@ -114,7 +115,7 @@ impl Translator {
         self.tasks.len()
     }
 
-    /// Takes one event of the kernel.
+    /// Translates one event of the kernel.
     pub fn event<S: TraceSink + ?Sized>(
         &mut self,
         at: Context<'_>,
@@ -158,7 +159,7 @@ impl Translator {
         }
     }
 
-    /// Events were lost on this CPU: what runs there is not known.
+    /// Events were lost on this CPU, so its running task is unknown.
     pub fn lost(&mut self, cpu: CpuId) {
         self.see(cpu);
         if let Some(running) = self.running.get_mut(cpu.index()) {
@@ -185,7 +186,7 @@ impl Translator {
         self.tasks[task.index()].life
     }
 
-    /// The task of this process id, announced if it is new. `None`: the idle task.
+    /// The task with this process id, announced if it is new. `None`: the idle task.
     fn task<S: TraceSink + ?Sized>(
         &mut self,
         who: Who<'_>,
@@ -208,7 +209,7 @@ impl Translator {
         }
     }
 
-    /// A task not seen before.
+    /// Announces a task that was not seen before.
     fn announce<S: TraceSink + ?Sized>(
         &mut self,
         who: Who<'_>,
@@ -262,8 +263,8 @@ impl Translator {
             let entry = &mut self.tasks[task.index()];
             let is_woken = entry.woken_by.take().is_some() && entry.sleeps;
             if is_woken && self.wakes != WakeSource::Wakeup {
-                // Woken by a sched_waking that no sched_wakeup followed: this trace has none. The
-                // later ones count; this one comes too late to be put where it was.
+                // Woken by a sched_waking without a sched_wakeup: this trace has none. Later ones
+                // count; this one is too late to be put in its place.
                 self.wakes = WakeSource::Waking;
             }
             entry.life = Life::Alive;
@@ -304,8 +305,8 @@ impl Translator {
         Ok(())
     }
 
-    /// The task that runs, by its process id: its name is only taken where there is no other, for
-    /// tools cut it or know none (`<...>`).
+    /// The running task, by its process id. Its name is used only if there is no other, because
+    /// tools cut names or do not know them (`<...>`).
     fn context<S: TraceSink + ?Sized>(
         &mut self,
         who: Who<'_>,
@@ -346,8 +347,8 @@ impl Translator {
         Ok(())
     }
 
-    /// A thread that is not the first of its group takes the number of the first when it calls
-    /// exec; the first is gone then (fs/exec.c, `de_thread`).
+    /// A thread that is not the first of its group gets the number of the first when it calls exec,
+    /// and the first is gone (fs/exec.c, `de_thread`).
     fn exec(&mut self, pid: u32, old_pid: u32) {
         let (new, old) = (pid as usize, old_pid as usize);
         if new == old || new >= self.by_pid.len() || old >= self.by_pid.len() {
@@ -359,7 +360,7 @@ impl Translator {
         self.by_pid[new] = std::mem::take(&mut self.by_pid[old]);
     }
 
-    /// Our own text announces an object: `mutex m`.
+    /// Announces an object of schedlab's own text: `mutex m`.
     pub fn object<S: TraceSink + ?Sized>(
         &mut self,
         text: &[u8],
@@ -384,7 +385,7 @@ impl Translator {
         Ok(())
     }
 
-    /// The marks of phases, progress and blocks that this project's own text holds.
+    /// Reads the marks of phases, progress and blocks in schedlab's own text.
     fn mark<S: TraceSink + ?Sized>(
         &mut self,
         at: Context<'_>,
