@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where kernels, initial file systems and snapshots are kept between runs.
+//! The cache of kernels, initial file systems and snapshots.
 //!
-//! `$SCHEDLAB_CACHE`, else `$XDG_CACHE_HOME/schedlab`, else `~/.cache/schedlab` (XDG Base Directory
-//! Specification). Files are written beside their place and renamed, so that nobody ever sees half
-//! of one, and several runs may fill the cache at the same time.
+//! Its directory is `$SCHEDLAB_CACHE`, or else `$XDG_CACHE_HOME/schedlab`, or else
+//! `~/.cache/schedlab` (XDG Base Directory Specification). Files are written under a temporary name
+//! and renamed, so no process sees an incomplete file, and several runs can fill the cache at the
+//! same time.
 
 use crate::VmError;
 use schedlab_run::file::write_whole;
@@ -46,14 +47,14 @@ impl Cache {
         &self.root
     }
 
-    /// A directory of the cache, made if need be.
+    /// A directory of the cache, created if necessary.
     pub fn dir(&self, name: &str) -> Result<PathBuf, VmError> {
         let dir = self.root.join(name);
         fs::create_dir_all(&dir).map_err(|error| VmError::file("make", &dir, &error))?;
         Ok(dir)
     }
 
-    /// Writes a file that has its content's hash as its name, unless it is there already.
+    /// Writes a file whose name is the hash of its content, unless it exists already.
     pub fn write_once(&self, path: &Path, bytes: &[u8]) -> Result<(), VmError> {
         match fs::read(path) {
             Ok(found) if found == bytes => Ok(()),
@@ -62,8 +63,8 @@ impl Cache {
     }
 }
 
-/// What changes when a program is replaced: a name for what is known of it. `None` for a script,
-/// which may start another one.
+/// A name that changes when the program is replaced. What is known of the program is stored under
+/// it. `None` for a script, which may start another program.
 pub fn program_key(path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
     let mut magic = [0; 4];

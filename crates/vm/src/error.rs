@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong with kernels and guests.
+//! Errors of kernels and guests.
 
 use schedlab_run::LaneError;
 use schedlab_run::file::FileError;
 use std::io;
 use std::path::Path;
 
-/// Why there is no kernel, or no run. Each text says what was found, what is allowed and what to
-/// do.
+/// Why there is no kernel or no run. The text tells what was found, what is allowed and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum VmError {
     /// The request is wrong.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Goldens: what a kernel and a scheduler decided, kept in a file and compared with what they
-//! decide now.
+//! Goldens: the decisions of a kernel and a scheduler, stored in a file and compared with later
+//! runs.
 //!
-//! An entry belongs to *conditions*: QEMU, machine, guest, workload, seed, everything that an
-//! identity has but the kernel and the scheduler's object, which are what is tested. Under the same
-//! conditions the decisions must be the same ones in the same order: who runs, who is preempted,
-//! where a task is put. Another kernel has other instructions, so its times may move. The same
-//! kernel and object must repeat the times too.
+//! An entry belongs to *conditions*: QEMU, machine, guest, workload, seed; all parts of an identity
+//! except the kernel and the scheduler's object, which are tested. Under the same conditions the
+//! decisions must be the same and in the same order: which task runs, which is preempted, where a
+//! task is placed. Another kernel has other instructions, so its times may differ. The same kernel
+//! and object must also repeat the times.
 //!
-//! A kernel thread that interrupts a task and lets it go on is no decision about the run's tasks,
-//! and is left out.
+//! If a kernel thread interrupts a task that continues afterwards, this is not a decision about the
+//! run's tasks, and is left out.
 
 use crate::golden_file::{GoldenEntry, GoldenFile, Names};
 use schedlab_model::trace::TaskInfo;
@@ -17,12 +17,12 @@ use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use schedlab_run::RunResult;
 use serde::{Deserialize, Serialize};
 
-/// A decision, and when it was taken.
+/// A decision with its time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Decision(
-    /// Time since the start of the run, ns.
+    /// Time since the start of the run (ns).
     pub Nanos,
-    /// What, such as `cpu 0: hog-1 preempted, hog-2 runs`.
+    /// The decision, such as `cpu 0: hog-1 preempted, hog-2 runs`.
     pub String,
 );
 
@@ -30,13 +30,13 @@ pub struct Decision(
 #[derive(Clone, Debug, Default)]
 pub struct Decisions {
     names: Names,
-    /// By CPU: a task that somebody outside of the run has preempted.
+    /// For each CPU: a task that a thread outside of the run has preempted.
     interrupted: Vec<Option<TaskId>>,
     found: Vec<Decision>,
 }
 
 impl Decisions {
-    /// What was collected.
+    /// Returns the collected decisions.
     pub fn finish(self) -> Vec<Decision> {
         self.found
     }
@@ -111,16 +111,16 @@ impl TraceSink for Decisions {
     }
 }
 
-/// What one run decided.
+/// The decisions of one run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Entry {
-    /// Kernel and scheduler as they were asked for.
+    /// Kernel and scheduler of the request.
     pub scheduler: String,
     /// Workload.
     pub workload: String,
-    /// Hash of all that must be equal for a comparison.
+    /// Hash of the conditions, which must be equal for a comparison.
     pub conditions: String,
-    /// Hash of all.
+    /// Hash of the identity.
     pub identity: String,
     /// Release of the kernel.
     pub kernel: String,
@@ -133,7 +133,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Of a result of the vm lane.
+    /// Makes an entry from a result of the vm lane.
     pub fn of(run: &RunResult, decisions: Vec<Decision>) -> Self {
         let value = |name| run.machine.setting(name).unwrap_or_default().to_string();
         Self {
@@ -149,18 +149,19 @@ impl Entry {
     }
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Every decision and every time.
+    /// All decisions and all times are equal.
     Same,
-    /// Every decision; times moved by at most so many ns, as another kernel or object may.
+    /// All decisions are equal. Times differ by at most this (ns), as with another kernel or
+    /// object.
     Moved(Nanos),
-    /// Not the same; what differs first, in words.
+    /// The decisions differ. The text describes the first difference.
     Different(String),
 }
 
-/// Compares what was found with the golden. Both have the same conditions.
+/// Compares a run with the golden. Both have the same conditions.
 pub fn compare(golden: &Entry, found: &Entry) -> Verdict {
     let pairs = || golden.decisions.iter().zip(&found.decisions);
     let first = pairs().position(|(then, now)| then.1 != now.1);
@@ -212,14 +213,14 @@ impl GoldenEntry for Entry {
 pub type Goldens = GoldenFile<Entry>;
 
 impl Goldens {
-    /// What entries of the same kernel, scheduler and workload there are, under other conditions.
+    /// Number of entries with the same kernel, scheduler and workload, but other conditions.
     pub fn others(&self, found: &Entry) -> usize {
         let is_like =
             |entry: &&Entry| entry.scheduler == found.scheduler && entry.workload == found.workload;
         self.entries.iter().filter(is_like).count()
     }
 
-    /// Adds an entry, in place of one that it would be compared with.
+    /// Adds an entry. It replaces the one that it would be compared with.
     pub fn bless(&mut self, found: Entry) {
         self.entries.retain(|entry| !entry.is_for(&found));
         self.entries.push(found);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs against a file of goldens: has a kernel or a scheduler changed a decision?
+//! Compares runs with a file of goldens: has a kernel or a scheduler changed a decision?
 //!
-//! A file holds either every decision with its time, for one build of the guest, or the order of
-//! turns, for all builds; its first line says which.
+//! A file has either every decision with its time, for one build of the guest, or the order of
+//! turns, for all builds. Its first line tells which.
 
 use crate::VmLane;
 use crate::golden::{self, Decisions, Entry, Goldens, Verdict};
@@ -12,7 +12,7 @@ use schedlab_model::TraceSink;
 use schedlab_model::trace::NullSink;
 use schedlab_run::{LaneError, RunRequest, RunResult, run_and_check};
 
-/// What is collected of a run.
+/// The data collected of a run.
 #[derive(Debug, Default)]
 pub struct Seen {
     decisions: Decisions,
@@ -20,27 +20,27 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Collects.
+    /// Returns a sink that collects them.
     pub fn sink(&mut self) -> impl TraceSink + '_ {
         (&mut self.decisions, &mut self.turns)
     }
 }
 
-/// What a file of goldens holds.
+/// The content of a file of goldens.
 #[derive(Debug)]
 pub enum GoldenKind {
     /// Every decision with its time.
     Decisions(Goldens),
-    /// Who ran after whom.
+    /// The order in which tasks ran.
     Turns(TurnsFile),
 }
 
-/// How a run compares, in a line for people.
+/// The result of a comparison, as a line for people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Compared {
-    /// As its golden; without one, as its repetition.
+    /// Equal to its golden, or, without one, to its repetition.
     Same(String),
-    /// Otherwise.
+    /// Different.
     Different(String),
 }
 
@@ -61,7 +61,7 @@ impl GoldenKind {
         }
     }
 
-    /// Stores a run as the golden one; returns a line that says what was stored.
+    /// Stores a run as the golden one. Returns a line that tells what was stored.
     pub fn bless(&mut self, run: &RunResult, seen: Seen) -> String {
         match self {
             Self::Decisions(goldens) => {
@@ -79,7 +79,7 @@ impl GoldenKind {
         }
     }
 
-    /// Compares a run with its entry. Without one it is run again, and both runs are compared.
+    /// Compares a run with its entry. Without an entry it repeats the run, and compares both runs.
     pub fn compare(
         &self,
         lane: &VmLane,
@@ -136,7 +136,7 @@ fn compare_decisions(
     })
 }
 
-/// Compares a run that has no golden with its repetition.
+/// Compares a run without a golden with its repetition.
 fn compare_again(
     lane: &VmLane,
     request: &RunRequest,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What both kinds of golden files have in common: a format's name, entries of which one at most is
-//! compared with a run, and the names of the tasks that their collectors keep.
+//! The common part of both kinds of golden files: the name of the format, entries of which at most
+//! one is compared with a run, and the names of tasks.
 
 use schedlab_model::TaskId;
 use schedlab_model::trace::TaskInfo;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What a run is compared with.
+/// An entry that runs are compared with.
 pub trait GoldenEntry: Serialize + DeserializeOwned {
-    /// What a file of them says of itself.
+    /// Name of the format in the file.
     const FORMAT: &'static str;
-    /// What it holds, for errors.
+    /// What the file contains, for errors.
     const HOLDS: &'static str;
 
-    /// Whether `found` is to be compared with it.
+    /// Whether `found` is compared with this entry.
     fn is_for(&self, found: &Self) -> bool;
 }
 
@@ -50,7 +50,7 @@ impl<E: GoldenEntry> GoldenFile<E> {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// The entry with which `found` is to be compared.
+    /// The entry that `found` is compared with.
     pub fn find(&self, found: &E) -> Option<&E> {
         self.entries.iter().find(|entry| entry.is_for(found))
     }
@@ -61,7 +61,7 @@ impl<E: GoldenEntry> GoldenFile<E> {
 pub(crate) struct Names(Vec<String>);
 
 impl Names {
-    /// A task of the trace.
+    /// Sets the name of a task.
     pub fn set(&mut self, id: TaskId, info: &TaskInfo) {
         if self.0.len() <= id.index() {
             self.0.resize(id.index() + 1, String::from("?"));
@@ -69,7 +69,7 @@ impl Names {
         self.0[id.index()].clone_from(&info.name);
     }
 
-    /// Its name; `?` if the trace did not tell it.
+    /// The name of a task; `?` if the trace has none.
     pub fn get(&self, id: TaskId) -> &str {
         self.0.get(id.index()).map_or("?", String::as_str)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's init: where it is, and whether it can be one.
+//! The guest's init: where it is, and whether it is suitable.
 
 use crate::cache::program_key;
 use crate::kernel::elf::Elf;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "schedlab-guest";
 /// Directory of the archives in the cache.
 const DIR: &str = "guests";
-/// Where the build leaves it, seen from the directory of `schedlab` in the same build.
+/// Where the build puts it, relative to the directory of `schedlab` in the same build.
 const IN_BUILD: &str = "../x86_64-unknown-linux-gnu/guest/schedlab-guest";
 
-/// The guest's first file system, in the cache.
+/// The guest's initial file system, in the cache.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Initramfs {
     /// The file.
@@ -25,8 +25,8 @@ pub struct Initramfs {
     pub sha256: String,
 }
 
-/// The init: what `SCHEDLAB_GUEST` names, else the program beside `schedlab`, else the one of the
-/// same build.
+/// Finds the init: the file in `SCHEDLAB_GUEST`, or else the program in the directory of
+/// `schedlab`, or else that of the same build.
 pub fn find() -> Result<PathBuf, VmError> {
     if let Some(path) = std::env::var_os("SCHEDLAB_GUEST").filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
@@ -50,16 +50,16 @@ pub fn find() -> Result<PathBuf, VmError> {
     )))
 }
 
-/// Where the init may be if nobody names it.
+/// Where the init may be by default.
 fn places() -> Vec<PathBuf> {
     let own = std::env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
     let dirs = own.ancestors().skip(1).take(2);
-    // Tests lie one directory deeper than the programs.
+    // Tests are one directory deeper than the programs.
     dirs.flat_map(|dir| [dir.join(NAME), dir.join(IN_BUILD)]).collect()
 }
 
-/// The first file system of an init that was packed before and has not changed since: reading,
-/// packing and hashing it anew takes as long as a twentieth of a short run.
+/// The initial file system of an init that was packed before and has not changed. Packing it again
+/// would take as long as a twentieth of a short run.
 fn known(cache: &Cache) -> Result<Option<Initramfs>, VmError> {
     let named = std::env::var_os("SCHEDLAB_GUEST").filter(|path| !path.is_empty());
     let path = match named {
@@ -78,7 +78,7 @@ fn known(cache: &Cache) -> Result<Option<Initramfs>, VmError> {
     Ok(is_whole.then_some(Initramfs { path, sha256 }))
 }
 
-/// Where the sum of the archive of a program is noted.
+/// The file with the hash of a program's archive.
 fn note_of(cache: &Cache, program: &Path) -> Result<Option<PathBuf>, VmError> {
     let Some(key) = program_key(program) else { return Ok(None) };
     Ok(Some(cache.dir(DIR)?.join(format!("{key}.sum"))))
@@ -88,7 +88,7 @@ fn archive_of(cache: &Cache, sha256: &str) -> Result<PathBuf, VmError> {
     Ok(cache.dir(DIR)?.join(format!("{sha256}.cpio")))
 }
 
-/// A program without a loader: the guest has no library.
+/// Checks that the program needs no loader, because the guest has no libraries.
 fn check(path: &Path) -> Result<(), String> {
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
     let elf = Elf::new(&bytes).ok_or("it is no 64-bit ELF program")?;
@@ -100,7 +100,7 @@ fn check(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The first file system with the init, written into the cache if it is not there.
+/// The initial file system with the init. Writes it to the cache if it is missing.
 pub fn initramfs(cache: &Cache) -> Result<Initramfs, VmError> {
     if let Some(known) = known(cache)? {
         return Ok(known);

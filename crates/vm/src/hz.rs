@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How many ticks a second a guest's kernel has: it is fixed when a kernel is built (CONFIG_HZ).
+//! Ticks per second of a guest's kernel. They are fixed when a kernel is built (CONFIG_HZ).
 //!
-//! The distribution's builds have 250. Other kernels are asked once, by a run of a millisecond: the
-//! resolution of CLOCK_MONOTONIC_COARSE is a tick (kernel/time/posix-timers.c). The answer is kept
-//! beside the kernel.
+//! The distribution's builds have 250. Other kernels are asked once, in a run of a millisecond: the
+//! resolution of CLOCK_MONOTONIC_COARSE is a tick (kernel/time/posix-timers.c). The answer is
+//! stored with the kernel.
 
 use crate::VmError;
 use crate::kernel::Kernel;
@@ -18,7 +18,7 @@ use std::fs;
 const DISTRIBUTION_HZ: u32 = 250;
 
 impl VmLane {
-    /// Ticks a second of the kernel of this name.
+    /// Ticks per second of the kernel with this name.
     pub fn hz(&self, name: &str) -> Result<u32, LaneError> {
         let kernel = self.kernel(name)?;
         if kernel.package.is_some() {

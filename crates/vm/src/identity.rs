@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run in a guest depends on, each part by name, and one hash of all.
+//! The identity of a run in a guest: all parts that influence it, by name, and one hash of them.
 //!
-//! With a counted clock two runs of one identity give the same trace, byte for byte. Whatever is
-//! not in the list has no influence: the host, its load, the time of day.
+//! With a counted clock two runs with the same identity give the same trace, byte for byte.
+//! Everything else has no influence: the host, its load, the time of day.
 
 use crate::guest::Initramfs;
 use crate::kernel::Kernel;
@@ -16,7 +16,7 @@ pub struct Identity {
     parts: Vec<(&'static str, String)>,
 }
 
-/// What of a machine stands before a request: enough for a snapshot.
+/// The parts of a machine before a request, which identify a snapshot.
 pub fn of_machine(qemu: &Qemu, setup: &Setup, kernel: &Kernel, init: &Initramfs) -> Identity {
     let nameless = Files { kernel: Path::new("KERNEL"), initramfs: Path::new("INITRAMFS") };
     let boot = if kernel.is_elf { "elf" } else { "image" };
@@ -32,8 +32,8 @@ pub fn of_machine(qemu: &Qemu, setup: &Setup, kernel: &Kernel, init: &Initramfs)
 }
 
 impl Identity {
-    /// The same with what is run: the request as bytes, and the hash of the BPF object in it.
-    /// Whether a run boots or begins at a snapshot makes no difference.
+    /// Adds the request as bytes, and the hash of its BPF object. It does not matter whether a run
+    /// boots or starts from a snapshot.
     pub fn with_run(mut self, request: &[u8], object: &str) -> Self {
         self.parts.push(("object", object.into()));
         self.parts.push(("request", sha256(request)));
@@ -45,7 +45,7 @@ impl Identity {
         sha256_of_parts(self.parts.iter().map(|(name, value)| (*name, value.as_str())))
     }
 
-    /// The hash of all parts but one.
+    /// The hash of all parts except these.
     pub fn sha256_without(&self, left_out: &[&str]) -> String {
         let parts = self.parts.iter().filter(|(name, _)| !left_out.contains(name));
         sha256_of_parts(parts.map(|(name, value)| (*name, value.as_str())))
@@ -57,7 +57,7 @@ impl Identity {
     }
 }
 
-/// SHA-256 of named parts, in order; no two lists of parts give the same bytes.
+/// SHA-256 of named parts, in order. Different lists of parts never give the same bytes.
 fn sha256_of_parts<'a>(parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let parts = parts.into_iter();
     let text: String =

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's first file system: one program, packed so that the same program gives the same bytes
-//! everywhere (cpio "newc", Documentation/driver-api/early-userspace/buffer-format.rst of the
-//! kernel). Inode numbers count up, every time is 0, everything belongs to root.
+//! Packs the guest's initial file system: one program, in cpio format "newc"
+//! (Documentation/driver-api/early-userspace/buffer-format.rst of the kernel). The same program
+//! gives the same bytes everywhere: inode numbers count up, every time is 0, and root owns
+//! everything.
 
 /// S_IFDIR, S_IFCHR and S_IFREG with their permissions.
 const DIRECTORY: u32 = 0o040_755;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The vm lane: a workload on a real kernel in a guest.
 //!
-//! The scheduler of a request names kernel and scheduler: `6.18`, `6.18:wrr`, `./vmlinuz:fifo`; a
-//! kernel alone has its own classes, `6.18:FIFO` puts the tasks under one of its policies. With a
-//! counted clock a run is exact and may go beside others; with several CPUs it is run twice and
-//! compared. What the guest sends back is read as any trace: measures, timeline and analysis are
-//! made here, by the same code as for every lane.
+//! The scheduler of a request names kernel and scheduler: `6.18`, `6.18:wrr`, `./vmlinuz:fifo`. A
+//! kernel alone uses its own classes; `6.18:FIFO` sets one of its policies for the tasks. With a
+//! counted clock a run is exact, and several may run at the same time; with several CPUs it is run
+//! twice and compared. The guest's trace is read like any trace: measures, timeline and analysis
+//! are made here, with the same code as for every lane.
 
 use crate::guest::{self, Initramfs};
 use crate::identity::{self, Identity};
@@ -27,13 +27,13 @@ use std::time::Duration;
 
 /// Most CPUs of a guest.
 pub const CPUS_MAX: u32 = 64;
-/// A scheduler of this name is the kernel's own.
+/// The scheduler with this name is the kernel's own.
 pub const KERNEL: &str = "kernel";
 
 /// What the guest's time is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clock {
-    /// Counted instructions: the same run every time, on any host.
+    /// Counted instructions: the run is always the same, on any host.
     #[default]
     Counted,
     /// The host's time.
@@ -43,16 +43,16 @@ pub enum Clock {
 /// Kernel and scheduler of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target<'a> {
-    /// Series or path.
+    /// Series or path of a file.
     pub kernel: &'a str,
     /// Name of a sched_ext scheduler; `None`: the kernel's own classes.
     pub scheduler: Option<&'a str>,
-    /// Policy of the kernel's own for tasks that name none.
+    /// Policy for tasks without their own.
     pub policy: Option<Policy>,
 }
 
 impl<'a> Target<'a> {
-    /// Takes `KERNEL[:SCHEDULER]` or `KERNEL:POLICY` apart. Policies are written in capitals, as
+    /// Splits `KERNEL[:SCHEDULER]` or `KERNEL:POLICY`. Policies are written in capitals, as
     /// everywhere: `fifo` is a scheduler for sched_ext, `FIFO` the kernel's own policy.
     pub fn parse(text: &'a str) -> Self {
         const POLICIES: [Policy; 5] =
@@ -73,14 +73,14 @@ impl<'a> Target<'a> {
 pub struct Options {
     /// The clock.
     pub clock: Clock,
-    /// Begin at a snapshot of the booted guest, made at the first run.
+    /// Whether runs start from a snapshot of the booted guest, which the first run makes.
     pub uses_snapshots: bool,
     /// Longest real time of a boot, and of a run.
     pub limit: Duration,
     /// Files that are written in the guest before the run: path and text.
     pub writes: Vec<(String, String)>,
-    /// The workload is played again and again for this much of the guest's time, under one loading
-    /// of the scheduler; `None`: once.
+    /// The workload is repeated for this much of the guest's time, while the scheduler stays
+    /// loaded; `None`: it runs once.
     pub soak: Option<Duration>,
 }
 
@@ -96,13 +96,13 @@ impl Default for Options {
     }
 }
 
-/// Real time that a second of the guest's may take at most in a long run.
+/// Most real time, in seconds, per second of the guest's time in a long run.
 const SLOWDOWN_MAX: u32 = 6;
 
-/// Is told what takes long: a download, a boot.
+/// Gets messages about long operations: a download, a boot.
 pub type Say = dyn Fn(&str) + Send + Sync;
 
-/// Real kernels in guests as a place for runs.
+/// The vm lane: real kernels in guests.
 pub struct VmLane {
     /// How guests are run.
     pub options: Options,
@@ -110,8 +110,8 @@ pub struct VmLane {
     cache: Cache,
     initramfs: Initramfs,
     say: Box<Say>,
-    /// Kernels by the name that was asked for, and why one is not there: the archive is not asked
-    /// again with every run.
+    /// Kernels by the requested name; or why one is missing, so that the archive is not asked again
+    /// in every run.
     kernels: Mutex<BTreeMap<String, Result<Kernel, VmError>>>,
 }
 
@@ -121,13 +121,13 @@ impl fmt::Debug for VmLane {
     }
 }
 
-/// What one boot gave.
+/// The answer of one boot.
 struct Answer {
     reply: GuestReply,
     trace: Vec<u8>,
 }
 
-/// Everything about a run that stays the same when it is repeated.
+/// The part of a run that stays the same when it is repeated.
 struct Job<'a> {
     kernel: &'a Kernel,
     setup: Setup,
@@ -149,7 +149,7 @@ impl VmLane {
         })
     }
 
-    /// QEMU and guest, as far as results depend on them: for keys of stored results.
+    /// QEMU and guest, as far as they influence results. Part of the keys of stored results.
     pub fn describe(&self) -> String {
         let Options { clock, writes, soak, .. } = &self.options;
         let soak = soak.map(|soak| format!(" for {soak:?}")).unwrap_or_default();
@@ -187,7 +187,7 @@ impl VmLane {
         }
     }
 
-    /// Boots, or resumes, and asks once.
+    /// Boots or resumes a guest, and runs the request once.
     fn ask(&self, job: &Job<'_>) -> Result<Answer, VmError> {
         let kernel = Store::new(self.cache.clone()).boot_file(job.kernel)?;
         let files = Files { kernel: &kernel, initramfs: &self.initramfs.path };
@@ -214,7 +214,8 @@ impl VmLane {
         Ok(Answer { reply, trace })
     }
 
-    /// A live guest has no snapshot: its state would depend on the host's time.
+    /// Whether snapshots are used. A live guest has none, because its state would depend on the
+    /// host's time.
     fn uses_snapshots(&self) -> bool {
         self.options.uses_snapshots && self.options.clock == Clock::Counted
     }
@@ -274,7 +275,7 @@ impl VmLane {
             soak_ns: self.options.soak.map(|soak| soak.as_nanos() as u64),
         };
         let bytes = message.encode();
-        // The object is a part of its own.
+        // The object is a separate part.
         if let Some(ext) = &mut message.ext {
             ext.object.clear();
         }
@@ -329,10 +330,10 @@ fn add(result: &mut RunResult, name: &str, value: impl Into<String>) {
     result.machine.settings.push(Setting { name: name.into(), value: value.into() });
 }
 
-/// What the run is known by, and what of it must be equal for comparisons.
+/// Adds the run's identity, and the part of it that must be equal for comparisons.
 fn add_identity(result: &mut RunResult, job: &Job<'_>, trace: &[u8]) {
     add(result, "vm.identity", job.identity.sha256());
-    // What must be equal for a comparison with a golden; kernel and object are what it tests.
+    // The part that must be equal for a comparison with a golden; kernel and object are tested.
     let conditions = job.identity.sha256_without(&["kernel", "boot", "object"]);
     add(result, "vm.conditions", conditions);
     // The order of turns does not depend on the guest's build, nor on how a scheduler was compiled.
@@ -346,7 +347,7 @@ fn add_identity(result: &mut RunResult, job: &Job<'_>, trace: &[u8]) {
 }
 
 impl VmLane {
-    /// The result of the guest's lane, with what its trace gives here.
+    /// The result of the guest's lane, with what is computed here from its trace.
     fn result(
         &self,
         request: &RunRequest,
@@ -396,14 +397,14 @@ impl VmLane {
     }
 }
 
-/// The object of a scheduler, with options that it has.
+/// The object of a scheduler, after checking that it has these options.
 fn scheduler(name: &str, options: &[(String, String)]) -> Result<ExtRequest, VmError> {
     let source = ext::Source::parse(name);
     let object = ext::object(&source).map_err(|error| VmError::Input(error.to_string()))?;
     Ok(ExtRequest { name: name.into(), object: object.into(), options: options.to_vec() })
 }
 
-/// The guest's error, with the last lines that the kernel logged meanwhile.
+/// The guest's error, with the last lines that the kernel logged.
 fn with_log(error: LaneError, log: &[String]) -> LaneError {
     const SHOWN: usize = 8;
     let tail = match &log[log.len().saturating_sub(SHOWN)..] {
@@ -418,7 +419,7 @@ fn with_log(error: LaneError, log: &[String]) -> LaneError {
     }
 }
 
-/// Hands the guest's trace to a sink.
+/// Passes the guest's trace to a sink.
 pub fn replay(trace: &[u8], sink: &mut dyn TraceSink) -> Result<(), LaneError> {
     let wrong = |error: schedlab_trace::ReadError| {
         LaneError::System(format!("the guest's trace cannot be read: {error}"))
@@ -434,17 +435,17 @@ pub fn replay(trace: &[u8], sink: &mut dyn TraceSink) -> Result<(), LaneError> {
     Ok(())
 }
 
-/// Transfers need a device, and a guest has none.
+/// Transfers need a device, which a guest does not have.
 fn io_warning(workload: &Workload) -> Option<Warning> {
     let is_io = |op: &Op| matches!(op, Op::Io { .. });
     let has_io = workload.tasks.iter().any(|task| task.program.ops.iter().any(is_io));
     has_io.then(Warning::io_in_memory)
 }
 
-/// A guest has no neighbours, its sched_ext scheduler is the one that was asked for, and what its
-/// lane did before the run is no load. With some nanoseconds an instruction, the kernel's books and
-/// the trace differ by what lies between the two looks at the clock; the figures stay among the
-/// settings.
+/// Whether a warning of the guest's lane applies. A guest has no other load, its sched_ext
+/// scheduler is the requested one, and what its lane did before the run does not count. Each
+/// instruction takes some nanoseconds, so the kernel's accounts and the trace differ by the time
+/// between two clock readings; the settings contain these figures.
 fn means_something(warning: &Warning) -> bool {
     use schedlab_run::Code::{OtherLoad, RunDelayMismatch, SchedExt, Steal};
     !matches!(warning.code, OtherLoad | Steal | RunDelayMismatch | SchedExt)

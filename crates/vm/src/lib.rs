@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real kernels under QEMU: boots one, plays a workload in it, and brings the trace back.
+//! Real kernels under QEMU: boots a kernel, runs a workload in it, and returns the trace.
 //!
-//! [`VmLane`] is the lane. [`kernel`] finds kernels, fetches them and looks into them; [`qemu`]
-//! starts machines. What goes between the lab and the guest is in `schedlab-guest`, which is also
-//! the guest's init: the host lane itself.
+//! [`VmLane`] is the lane. [`kernel`] finds and fetches kernels and reads their images; [`qemu`]
+//! starts machines. The communication with the guest is in `schedlab-guest`, which is also the
+//! guest's init and contains the host lane.
 
 pub mod cache;
 pub mod error;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tunables of the kernel's own schedulers in a guest, by the names that its models have: each is a
+//! Tunables of the kernel's own schedulers in a guest, with the names that models use. Each is a
 //! file that is written before the run.
 //!
-//! Source: kernel/sched/core.c, rt.c, deadline.c and debug.c (6.1, 6.18); Documentation/scheduler/
-//! sched-rt-group.rst. Left out: what a workload says itself (nice values, weights of groups).
+//! Source: kernel/sched/core.c, rt.c, deadline.c and debug.c (6.1, 6.18);
+//! Documentation/scheduler/sched-rt-group.rst. Left out: what a workload sets itself (nice values,
+//! weights of groups).
 
 use crate::VmError;
 use schedlab_workload::units;
 
-/// A file and what one of its numbers counts.
+/// A file, and the unit of its number.
 struct File {
-    /// Name, as the models have it.
+    /// Name of the tunable in models.
     name: &'static str,
-    /// Where the kernel has it.
+    /// Path of the file.
     path: &'static str,
     /// Unit of its number, ns.
     unit_ns: u64,
@@ -33,8 +34,8 @@ const FILES: &[File] = &[
     file("migration_cost", "/sys/kernel/debug/sched/migration_cost_ns", 1),
 ];
 
-/// File and text that set a tunable: `rt_runtime` = `800ms`, or a file of the kernel by its own
-/// name (`kernel.sched_rt_runtime_us`, `/sys/...`) with the text as it is.
+/// File and text that set a tunable: `rt_runtime` = `800ms`; or a file of the kernel by its own
+/// name (`kernel.sched_rt_runtime_us`, `/sys/...`) with the text unchanged.
 pub fn write(name: &str, value: &str) -> Result<(String, String), VmError> {
     if name.starts_with('/') {
         return Ok((name.into(), value.into()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab's side of the memory shared with a guest: a file without a name, read and written with
-//! plain file calls while the guest does not run.
+//! The host's side of the memory shared with a guest: a file without a name, read and written with
+//! ordinary file calls while the guest does not run.
 
 use crate::sys;
 use schedlab_guest::protocol::{BODY, MAGIC, SHARED_BYTES, stage, word};
@@ -15,20 +15,20 @@ pub struct SharedFile {
 }
 
 impl SharedFile {
-    /// Fresh memory with the protocol's mark.
+    /// New memory with the protocol's mark.
     pub fn new() -> io::Result<Self> {
         let shared = Self { file: sys::memory_file(SHARED_BYTES as u64)? };
         shared.reset()?;
         Ok(shared)
     }
 
-    /// What was read from a snapshot is replaced by the protocol's mark.
+    /// Replaces the content from a snapshot by the protocol's mark.
     pub fn reset(&self) -> io::Result<()> {
         self.file.write_all_at(&[0; BODY], 0)?;
         self.set_word(word::MAGIC, MAGIC)
     }
 
-    /// The file itself, to be handed to QEMU.
+    /// The file, to be passed to QEMU.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -40,17 +40,17 @@ impl SharedFile {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Sets it.
+    /// Sets the word at byte `at`.
     pub fn set_word(&self, at: usize, value: u64) -> io::Result<()> {
         self.file.write_all_at(&value.to_le_bytes(), at as u64)
     }
 
-    /// How far the guest has come.
+    /// The stage of the guest.
     pub fn stage(&self) -> u64 {
         self.word(word::STAGE).unwrap_or(stage::BOOTING)
     }
 
-    /// Writes the request. One that does not fit is refused.
+    /// Writes the request. A request that does not fit is refused.
     pub fn ask(&self, request: &[u8]) -> io::Result<()> {
         if request.len() > SHARED_BYTES - BODY {
             return Err(io::Error::other(format!(
@@ -63,7 +63,7 @@ impl SharedFile {
         self.set_word(word::REQUEST_LEN, request.len() as u64)
     }
 
-    /// Reply and trace. The lengths are the guest's and are not trusted.
+    /// Reads reply and trace. Their lengths come from the guest and are checked.
     pub fn answer(&self) -> io::Result<(Vec<u8>, Vec<u8>)> {
         let (reply, trace) = (self.word(word::REPLY_LEN)?, self.word(word::TRACE_LEN)?);
         let room = (SHARED_BYTES - BODY) as u64;

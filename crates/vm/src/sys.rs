@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The few system calls that the standard library has no words for: memory without a file, and a
-//! child that ends with its parent.
+//! System calls that the standard library lacks: memory without a file, and a child that ends with
+//! its parent.
 
 use std::fs::File;
 use std::io;
@@ -16,14 +16,14 @@ pub fn memory_file(len: u64) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
     file.set_len(len)?;
     Ok(file)
 }
 
-/// Copies to an empty file what stands in `from`, a file of [`memory_file`]; where there are zeroes
-/// only, a hole is left.
+/// Copies the content of `from`, a file of [`memory_file`], to an empty file. Blocks of zeroes
+/// become holes.
 pub fn copy_sparse(from: &File, to: &File) -> io::Result<()> {
     const PIECE: u64 = 64 << 10;
     let len = from.metadata()?.len();
@@ -53,8 +53,8 @@ fn seek(file: &File, at: u64, what: libc::c_int) -> Option<u64> {
     u64::try_from(found).ok()
 }
 
-/// Lets the child of `command` have descriptors under fixed numbers, and makes the kernel kill it
-/// when the thread that starts it ends, however that ends.
+/// Gives the child of `command` descriptors with fixed numbers, and makes the kernel kill it when
+/// the thread that starts it ends for any reason.
 pub fn tie_and_pass(command: &mut Command, pass: Vec<(RawFd, RawFd)>) {
     let parent = std::process::id();
     let prepare = move || {
@@ -78,7 +78,7 @@ pub fn tie_and_pass(command: &mut Command, pass: Vec<(RawFd, RawFd)>) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Copies of descriptors above the numbers that a child will have them under.
+/// Copies of descriptors, with numbers above those that a child will use.
 pub struct Lifted(Vec<(OwnedFd, RawFd)>);
 
 impl Lifted {
@@ -88,8 +88,8 @@ impl Lifted {
     }
 }
 
-/// Copies descriptors to numbers of 64 and more, so that giving one its final number does not
-/// overwrite another.
+/// Copies descriptors to numbers of 64 and more, so that setting one final number does not
+/// overwrite another descriptor.
 pub fn lift(pass: &[(RawFd, RawFd)]) -> io::Result<Lifted> {
     let copy = |&(from, to): &(RawFd, RawFd)| {
         // SAFETY: gives a new descriptor or an error.
@@ -97,7 +97,7 @@ pub fn lift(pass: &[(RawFd, RawFd)]) -> io::Result<Lifted> {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok((unsafe { OwnedFd::from_raw_fd(fd) }, to))
     };
     pass.iter().map(copy).collect::<io::Result<_>>().map(Lifted)

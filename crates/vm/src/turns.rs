@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Goldens that outlive a build of the guest: who ran after whom, and why each left its CPU.
+//! Goldens that hold for every build of the guest: the order in which tasks ran, and why each left
+//! its CPU.
 //!
-//! A golden of decisions ([`crate::golden`]) belongs to one build of the guest, since every other
-//! build has other instructions and so other times. The order of turns does not follow from some
-//! microseconds: a *turn* is what a task runs until another task of the run takes its CPU, or until
-//! it leaves by itself and another one has run. Left out is what does depend on microseconds:
-//! times, threads of the kernel in between, and stays shorter than [`SHORT_NS`], which surround a
-//! task's work (it begins, it exits).
+//! A golden of decisions ([`crate::golden`]) belongs to one build of the guest, because another
+//! build has other instructions and therefore other times. The order of turns does not depend on
+//! microseconds. A *turn* lasts until another task of the run takes the CPU, or until the task
+//! leaves voluntarily and another one has run. Left out is what depends on microseconds: times,
+//! kernel threads in between, and stays shorter than [`SHORT_NS`] at the start and the end of a
+//! task's work.
 //!
 //! An entry belongs to a kernel's file, QEMU, the machine and the request (workload, seed,
-//! options). The scheduler's object is what it tests, and stands in it for the reader.
+//! options). The scheduler's object is tested; the entry contains it for information.
 
 use crate::golden_file::{GoldenEntry, GoldenFile, Names};
 use schedlab_model::trace::TaskInfo;
@@ -17,9 +18,9 @@ use schedlab_model::{Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 use schedlab_run::RunResult;
 use serde::{Deserialize, Serialize};
 
-/// Shorter stays are what surrounds a task's work.
+/// Shorter stays (ns) are the start or the end of a task's work.
 pub const SHORT_NS: Nanos = 300_000;
-/// Turns of a line in the file.
+/// Turns per line in the file.
 const TURNS_A_LINE: usize = 24;
 
 /// A turn.
@@ -33,11 +34,11 @@ struct Turn {
 /// A CPU while its turns are collected.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stay {
-    /// Whose it is; `None`: nobody's of the run.
+    /// The task of the turn; `None`: not a task of the run.
     task: Option<TaskId>,
-    /// Since when it runs; `None`: somebody outside of the run has the CPU.
+    /// Since when it runs; `None`: a thread outside of the run has the CPU.
     since: Option<Nanos>,
-    /// How long it ran before that.
+    /// How long it ran before that (ns).
     ran_ns: Nanos,
 }
 
@@ -74,7 +75,7 @@ impl Turns {
         }
         let goes_on = next.is_some() && next == stay.task && out == SwitchOut::Idle;
         if !goes_on {
-            // Whoever was interrupted and does not go on has been preempted.
+            // A task that was interrupted and does not continue has been preempted.
             self.end_stay(cpu, if out == SwitchOut::Idle { SwitchOut::Preempted } else { out });
         }
         let stay = &mut self.stays[cpu as usize];
@@ -82,7 +83,7 @@ impl Turns {
         stay.since = next.map(|_| event.time_ns);
     }
 
-    /// The names of those that had turns, and the turns in lines: number of the name, a letter for
+    /// The names of tasks that had turns, and the turns in lines: number of the name, a letter for
     /// how the turn ended (`p`reempted, `y`ielded, `s`leeps, waits for a device `d`, e`x`ited), and
     /// the CPU unless it is the first.
     fn lines(&self) -> (Vec<String>, Vec<String>) {
@@ -129,7 +130,7 @@ impl TraceSink for Turns {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnsEntry {
-    /// Kernel and scheduler as they were asked for.
+    /// Kernel and scheduler of the request.
     pub scheduler: String,
     /// Workload with its parameters.
     pub workload: String,
@@ -139,18 +140,18 @@ pub struct TurnsEntry {
     pub kernel_sha256: String,
     /// QEMU.
     pub qemu: String,
-    /// SHA-256 of the scheduler's object; `none`: the kernel's own.
+    /// SHA-256 of the scheduler's object; `none`: the kernel's own scheduler.
     pub object: String,
-    /// Hash of kernel, QEMU, machine and request: all that must be equal for a comparison.
+    /// Hash of kernel, QEMU, machine and request, which must be equal for a comparison.
     pub conditions: String,
-    /// Who had turns.
+    /// The tasks that had turns.
     pub tasks: Vec<String>,
     /// The turns.
     pub turns: Vec<String>,
 }
 
 impl TurnsEntry {
-    /// Of a result of the vm lane.
+    /// Makes an entry from a result of the vm lane.
     pub fn of(run: &RunResult, turns: &Turns) -> Self {
         let value = |name| run.machine.setting(name).unwrap_or_default().to_string();
         let parameters: Vec<String> =
@@ -178,12 +179,12 @@ impl TurnsEntry {
         self.words().count()
     }
 
-    /// Whether nobody had a turn.
+    /// Whether no task had a turn.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// Turn `at` in words.
+    /// Describes turn `at`.
     fn told(&self, at: usize) -> String {
         let Some(word) = self.words().nth(at) else {
             return format!("no more, after {} turns", self.len());
@@ -194,7 +195,7 @@ impl TurnsEntry {
         format!("{} {}", task.map_or("?", String::as_str), how.map_or("?", SwitchOut::name))
     }
 
-    /// The first turn that differs from that of `found`, in words; `None`: all are the same.
+    /// Describes the first turn that differs from that of `found`; `None`: all are equal.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let (count, other) = (self.len(), found.len());
         let at = (0..count.max(other)).find(|at| self.told(*at) != found.told(*at))?;
@@ -224,7 +225,7 @@ impl GoldenEntry for TurnsEntry {
 pub type TurnsFile = GoldenFile<TurnsEntry>;
 
 impl TurnsFile {
-    /// Why there is none.
+    /// Why there is no entry.
     pub fn why_none(&self, found: &TurnsEntry) -> String {
         let of_run = |entry: &&TurnsEntry| {
             entry.scheduler == found.scheduler && entry.workload == found.workload
@@ -245,8 +246,8 @@ impl TurnsFile {
         }
     }
 
-    /// Adds an entry, in place of one that it would be compared with, or that was of the same run
-    /// on the same kernel and QEMU.
+    /// Adds an entry. It replaces the one that it would be compared with, or one of the same run on
+    /// the same kernel and QEMU.
     pub fn bless(&mut self, found: TurnsEntry) {
         let is_same = |entry: &TurnsEntry| {
             entry.scheduler == found.scheduler

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fetches a package from Debian's archive without touching the system.
+//! Fetches a package from Debian's archive without changing the system.
 //!
-//! apt works in directories of the cache: its own sources, its own lists, its own downloads, so
-//! neither the system's sources nor its lists change and no root is needed. The lists are signed
-//! and checked by apt against the distribution's keyring, and each file against the lists. The
-//! address of the mirror is the one that the system uses.
+//! apt uses directories of the cache: its own sources, lists and downloads. The system's sources
+//! and lists do not change, and root is not needed. apt checks the lists against the distribution's
+//! keyring, and each file against the lists. It uses the same mirror as the system.
 
 use super::series::{self, Series};
 use crate::{Cache, VmError};
@@ -17,24 +16,24 @@ use std::time::Duration;
 
 /// Keyring of Debian's archive.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Mirror of systems that name none of Debian's own: the project's own address for everybody.
+/// Default mirror, if the system uses none of Debian's.
 const MIRROR: &str = "http://deb.debian.org/debian";
-/// Lists that are younger than this are not read again.
+/// Lists younger than this are not read again.
 const LISTS_AGE: Duration = Duration::from_secs(3600);
 
-/// A kernel image out of a package.
+/// A kernel image from a package.
 #[derive(Debug)]
 pub struct Fetched {
     /// Package and version.
     pub package: String,
     /// SHA-256 of the package.
     pub sha256: String,
-    /// The image, in a directory that goes away with this.
+    /// The image, in a directory that is removed with this value.
     pub image: PathBuf,
     _dir: tempfile::TempDir,
 }
 
-/// apt in private directories.
+/// apt with private directories.
 struct Apt {
     dir: PathBuf,
 }
@@ -47,7 +46,7 @@ fn failed(what: &str, why: &str) -> VmError {
     ))
 }
 
-/// Runs a command to its end; gives its output.
+/// Runs a command and returns its output.
 fn run(mut command: Command, what: &str) -> Result<String, VmError> {
     command.stdin(Stdio::null()).env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
     let output = command.output().map_err(|error| {
@@ -92,7 +91,7 @@ impl Apt {
         command
     }
 
-    /// Reads the lists of a suite, unless that was done a short time ago.
+    /// Reads the lists of a suite, unless they are new.
     fn update(&self, suite: &str, say: &dyn Fn(&str)) -> Result<(), VmError> {
         let done = self.dir.join("updated");
         let is_young = fs::metadata(&done)
@@ -118,14 +117,14 @@ impl Apt {
         fs::write(&done, "").map_err(|error| VmError::file("write", &done, &error))
     }
 
-    /// Names of the packages that the suite has.
+    /// Names of all packages of the suite.
     fn names(&self) -> Result<String, VmError> {
         let mut command = self.command("apt-cache");
         command.args(["pkgnames", "linux-"]);
         run(command, "reading the names of packages")
     }
 
-    /// Versions that the suite has of a package, newest first.
+    /// Versions of a package in the suite, newest first.
     fn versions(&self, package: &str) -> Result<Vec<String>, VmError> {
         let mut command = self.command("apt-cache");
         command.args(["madison", package]);
@@ -136,7 +135,7 @@ impl Apt {
             .collect())
     }
 
-    /// Downloads one version; gives the file.
+    /// Downloads one version; returns the file.
     fn download(&self, package: &str, version: &str) -> Result<PathBuf, VmError> {
         let debs = tempfile::tempdir_in(self.dir.join("debs"))
             .map_err(|error| VmError::file("make a directory in", &self.dir, &error))?;
@@ -152,7 +151,7 @@ impl Apt {
     }
 }
 
-/// The mirror that the system uses, for the archive or for its security updates.
+/// The system's mirror of the archive, or of its security updates.
 fn mirror(is_security: bool) -> String {
     let mut command = Command::new("apt-get");
     command.args([
@@ -178,7 +177,7 @@ fn mirror_in(text: &str, label: &str) -> Option<String> {
     })
 }
 
-/// What to download: the pinned build, or the newest of the series.
+/// Chooses what to download: the pinned build, or the newest one of the series.
 fn choose(apt: &Apt, series: &Series, say: &dyn Fn(&str)) -> Result<(String, String), VmError> {
     if let Some(Pin { package, version, .. }) = series.image.pin
         && apt.versions(package)?.iter().any(|found| found == version)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Looks into a kernel's type information (BTF, Documentation/bpf/btf.rst) whether sched_ext can be
+//! Finds in a kernel's type information (BTF, Documentation/bpf/btf.rst) whether sched_ext can be
 //! used.
 //!
-//! Some builds of 7.1 and 7.2 describe the functions that take an implicit argument with that
-//! argument (pahole 1.30 drops the tags that mark it): scx_bpf_create_dsq then has three parameters
-//! in BTF, no program can call it, and a scheduler with a queue of its own cannot be loaded. The
-//! right number is two.
+//! Some builds of 7.1 and 7.2 describe functions with an implicit argument as if it were an
+//! ordinary one (pahole 1.30 drops the tags that mark it). scx_bpf_create_dsq then has three
+//! parameters in BTF instead of two, no program can call it, and a scheduler that creates a queue
+//! cannot be loaded.
 
 /// Whether schedulers can be loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
@@ -15,14 +15,14 @@ pub enum ExtSupport {
     Yes,
     /// The kernel has no sched_ext.
     No,
-    /// It has, but its type information is wrong.
+    /// The kernel has sched_ext, but its type information is wrong.
     Broken,
     /// The image could not be read.
     Unknown,
 }
 
 impl ExtSupport {
-    /// One word.
+    /// A word for results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Yes => "yes",
@@ -62,7 +62,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Every type in order, from number 1 on; `None`: this is no BTF.
+/// Every type in order, from number 1 on; `None`: the bytes are not BTF.
 fn types(bytes: &[u8]) -> Option<Vec<Type<'_>>> {
     if word(bytes, 0)? & 0xffff != MAGIC {
         return None;

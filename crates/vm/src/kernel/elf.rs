@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The little of an ELF file that the lab wants to know: sections by name, and whether a program
-//! needs a loader. The file is taken as hostile: `object` checks every offset.
+//! The parts of an ELF file that the vm lane needs: sections by name, and whether a program needs a
+//! loader. The file is treated as hostile: `object` checks every offset.
 
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_INTERP};
@@ -14,21 +14,20 @@ pub struct Elf<'a> {
 }
 
 impl<'a> Elf<'a> {
-    /// The file, if it is one.
+    /// Reads the file; `None` if it is not such a file.
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let header = FileHeader64::parse(bytes).ok()?;
         header.is_little_endian().then_some(Self { bytes, header })
     }
 
-    /// The bytes of the section of this name.
+    /// The bytes of the section with this name.
     pub fn section(&self, name: &str) -> Option<&'a [u8]> {
         let sections = self.header.sections(LittleEndian, self.bytes).ok()?;
         let (_, section) = sections.section_by_name(LittleEndian, name.as_bytes())?;
         section.data(LittleEndian, self.bytes).ok()
     }
 
-    /// Whether the program needs a loader and its libraries; so does one whose headers cannot be
-    /// read.
+    /// Whether the program needs a loader and its libraries. True if its headers cannot be read.
     pub fn is_dynamic(&self) -> bool {
         let headers = self.header.program_headers(LittleEndian, self.bytes);
         headers.map_or(true, |all| all.iter().any(|one| one.p_type(LittleEndian) == PT_INTERP))

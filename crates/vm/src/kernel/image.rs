@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is in a kernel image: its release, and the ELF file that it unpacks when it boots.
+//! The content of a kernel image: its release, and the ELF file that it unpacks when it boots.
 //!
 //! Source: the x86 boot protocol (Documentation/arch/x86/boot.rst, fields setup_sects, header,
 //! kernel_version, payload_offset, payload_length, protocol 2.08). Booting the unpacked ELF file
-//! (PVH) saves the guest the unpacking, near a second of emulated time. Packed by gzip, zstd or
-//! lz4, as distributions do; images packed otherwise are booted as they are.
+//! (PVH) saves nearly a second of emulated time. Images packed with gzip, zstd or lz4, as
+//! distributions do, are unpacked; others are booted as they are.
 
 use super::elf::Elf;
 use std::io::Read;
@@ -14,12 +14,12 @@ const UNPACKED_MAX: u64 = 512 << 20;
 /// Largest block of the lz4 "legacy" format, unpacked.
 const LZ4_BLOCK: usize = 8 << 20;
 
-/// What an image is.
+/// The content of an image.
 #[derive(Debug)]
 pub struct Image {
     /// Release, such as `6.18.15+deb13-cloud-amd64`.
     pub release: String,
-    /// The unpacked ELF file; `None`: it could not be unpacked, and why.
+    /// The unpacked ELF file; or why it could not be unpacked.
     pub elf: Result<Vec<u8>, String>,
 }
 
@@ -65,7 +65,7 @@ impl Image {
     }
 }
 
-/// The release in the text that the kernel prints first.
+/// The release, from the first line that the kernel prints.
 fn banner(elf: &[u8]) -> Result<String, String> {
     const START: &[u8] = b"Linux version ";
     memchr::memmem::find_iter(elf, START)
@@ -100,7 +100,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
                 .map_err(wrong)?;
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            // Behind the frame stands the length of what it unpacks to.
+            // After the frame follows the length of the unpacked data.
             let frame = zstd::stream::Decoder::new(packed).map_err(wrong)?.single_frame();
             frame.take(UNPACKED_MAX).read_to_end(&mut elf).map_err(wrong)?;
         }
@@ -110,7 +110,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
     Ok(elf)
 }
 
-/// Blocks of the "legacy" format: length and content; the length of the whole stands at the end.
+/// Blocks of the "legacy" format: length and content. The length of the whole is at the end.
 fn unpack_lz4(mut packed: &[u8]) -> Result<Vec<u8>, String> {
     let mut elf: Vec<u8> = Vec::new();
     while packed.len() > 4 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kernels: where they come from, where they are kept, and what is in them.
+//! Kernels: where to get them, where to store them, and what they contain.
 
 pub mod apt;
 pub mod btf;

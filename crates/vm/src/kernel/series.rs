@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels that can be fetched: those of the table of kernels that have an image.
+//! The kernels that can be fetched: those in the table of kernels that have an image.
 //!
-//! A pinned build is known by the SHA-256 of its package; when it has left the archive, the newest
-//! of the series takes its place, and the user is told.
+//! The SHA-256 of its package identifies a pinned build. If it has left the archive, the newest
+//! build of the series is used instead, and the user gets a message.
 
 use crate::VmError;
 use schedlab_model::KernelVersion;
@@ -24,7 +24,7 @@ impl Series {
     }
 }
 
-/// Every series, oldest first.
+/// Every series that can be fetched, oldest first.
 pub fn all() -> impl Iterator<Item = Series> {
     let with_image = |kernel: &schedlab_model::Kernel| {
         Some(Series { version: kernel.version, image: kernel.image? })
@@ -32,7 +32,7 @@ pub fn all() -> impl Iterator<Item = Series> {
     KERNELS.iter().filter_map(with_image)
 }
 
-/// The series called `name`: `6.12`, or `linux-6.12` as its model is called.
+/// Finds the series called `name`: `6.12`, or `linux-6.12` like its model.
 pub fn find(name: &str) -> Result<Series, VmError> {
     let version = name.parse().ok();
     all().find(|series| Some(series.version) == version).ok_or_else(|| {

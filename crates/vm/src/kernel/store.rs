@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels that are there: files named by the SHA-256 of the image, with a note beside each
-//! that says what it is.
+//! The stored kernels: files named by the SHA-256 of the image, each with a note that describes it.
 
 use super::btf::{self, ExtSupport};
 use super::elf::Elf;
@@ -23,9 +22,9 @@ pub struct Kernel {
     pub series: String,
     /// Release, such as `6.18.15+deb13-cloud-amd64`.
     pub release: String,
-    /// Package and version that it came from; `None`: a file of the user's.
+    /// The package and version with it; `None`: a file of the user.
     pub package: Option<String>,
-    /// SHA-256 of the package; `None`: a file of the user's.
+    /// SHA-256 of the package; `None`: a file of the user.
     pub package_sha256: Option<String>,
     /// SHA-256 of the image.
     pub sha256: String,
@@ -33,7 +32,7 @@ pub struct Kernel {
     pub boot_sha256: String,
     /// Whether the unpacked ELF file is booted, and not the image itself.
     pub is_elf: bool,
-    /// Why it is not, if it is not.
+    /// Why the ELF file is not booted, if so.
     pub note: Option<String>,
     /// Whether sched_ext schedulers can be loaded.
     pub ext: ExtSupport,
@@ -54,12 +53,12 @@ impl Kernel {
         (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
     }
 
-    /// What schedules its OTHER tasks: EEVDF came with 6.6.
+    /// The class of its OTHER tasks: EEVDF since 6.6, CFS before.
     pub fn fair_class(&self) -> &'static str {
         if self.is_at_least(6, 6) { "EEVDF" } else { "CFS" }
     }
 
-    /// Refuses a kernel that cannot load schedulers, with the reason.
+    /// Refuses a kernel that cannot load schedulers. The error tells why.
     pub fn check_ext(&self) -> Result<(), VmError> {
         let why = match self.ext {
             ExtSupport::Yes | ExtSupport::Unknown => return Ok(()),
@@ -77,7 +76,7 @@ impl Kernel {
     }
 }
 
-/// Where kernels are kept.
+/// The directory with the kernels.
 #[derive(Clone, Debug)]
 pub struct Store {
     cache: Cache,
@@ -118,7 +117,7 @@ impl Store {
         Ok(self.cache.dir(DIR)?.join(format!("{sha256}.json")))
     }
 
-    /// Every kernel that is there, by series, then release.
+    /// Every stored kernel, by series, then release.
     pub fn list(&self) -> Result<Vec<Kernel>, VmError> {
         let dir = self.cache.dir(DIR)?;
         let entries = fs::read_dir(&dir).map_err(|error| VmError::file("read", &dir, &error))?;
@@ -135,14 +134,14 @@ impl Store {
         Ok(kernels)
     }
 
-    /// A kernel whose note can be read and whose file is there.
+    /// A kernel with a readable note and an existing file.
     fn read_note(&self, path: &Path) -> Option<Kernel> {
         let kernel: Kernel = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
         self.boot_file(&kernel).ok()?.is_file().then_some(kernel)
     }
 
-    /// The kernel that a user names: a series that is there or can be fetched, or the path of a
-    /// file. What is fetched is told to `say`.
+    /// Finds the kernel that a user names: a series that is stored or can be fetched, or the path
+    /// of a file. Reports what it fetches to `say`.
     pub fn resolve(&self, name: &str, say: &dyn Fn(&str)) -> Result<Kernel, VmError> {
         if name.contains('/') || Path::new(name).is_file() {
             return self.add_file(Path::new(name), None);
@@ -154,7 +153,7 @@ impl Store {
         }
     }
 
-    /// The newest of a series that was fetched from the archive.
+    /// The newest stored kernel of a series that was fetched from the archive.
     pub fn of_series(&self, series: &str) -> Result<Option<Kernel>, VmError> {
         let mut kernels = self.list()?.into_iter();
         let fits = |kernel: &Kernel| kernel.series == series && kernel.package.is_some();
@@ -169,7 +168,7 @@ impl Store {
         Ok(kernel)
     }
 
-    /// Takes a file into the store; what is there already is only looked up.
+    /// Stores a file. If it is stored already, it is only looked up.
     pub fn add_file(&self, path: &Path, from: Option<&apt::Fetched>) -> Result<Kernel, VmError> {
         let bytes = fs::read(path).map_err(|error| VmError::file("read", path, &error))?;
         let sha256 = sha256(&bytes);
@@ -211,7 +210,7 @@ impl Store {
         Ok(kernel)
     }
 
-    /// Removes a kernel with everything that was made of it.
+    /// Removes a kernel and everything that was made from it.
     pub fn remove(&self, kernel: &Kernel) -> Result<(), VmError> {
         for path in [self.note_file(&kernel.sha256)?, self.boot_file(kernel)?] {
             match fs::remove_file(&path) {

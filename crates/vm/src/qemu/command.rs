@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line of a machine.
 //!
-//! With a counted clock (`-icount`) the guest's time is its instructions, eight nanoseconds each,
-//! and idle time is skipped. Two options more make two runs equal: `-seed` (rdrand, the seed of the
-//! kernel's random numbers) and a clock that starts at a fixed date and follows the virtual time.
-//! Nothing in the machine depends on the host: no disk, no network, no input; shared memory and the
-//! console are written synchronously.
+//! With a counted clock (`-icount`) the guest's time is the number of its instructions, eight
+//! nanoseconds each, and idle time is skipped. Two more options make two runs equal: `-seed`
+//! (rdrand, the seed of the kernel's random numbers), and a clock that starts at a fixed date and
+//! follows the virtual time. Nothing in the machine depends on the host: no disk, no network, no
+//! input. Shared memory and console are written synchronously.
 
 use std::path::Path;
 
-/// What drives the guest's clock and runs its instructions.
+/// How the guest's instructions are executed, and what drives its clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accel {
     /// Emulation with counted instructions.
     Counted,
-    /// Emulation, one host thread a CPU, host time.
+    /// Emulation, one host thread per CPU, host time.
     Emulated,
     /// The host's CPU itself.
     Kvm,
@@ -30,7 +30,7 @@ impl Accel {
         }
     }
 
-    /// Time that every instruction takes, ns, where the clock counts them.
+    /// Time (ns) of each instruction; `None` if the clock does not count them.
     pub const fn instruction_ns(self) -> Option<u64> {
         match self {
             Self::Counted => Some(1 << SHIFT),
@@ -50,29 +50,29 @@ pub const MEMORY_MIB: u32 = 512;
 const APPEND: &str = "console=ttyS0 quiet panic=-1 reboot=k nokaslr cryptomgr.notests=1 \
                       damon_stat.enabled=0 audit=0";
 
-/// The same for a guest that follows the host's time: its check of the timer fails when the host
-/// takes the CPU away for long in that very moment, and the kernel then panics.
+/// Additional parameters for a guest with the host's time. Its check of the timer fails if the host
+/// takes the CPU away for long at that moment, and the kernel then panics.
 const APPEND_LIVE: &str = " no_timer_check";
 
-/// A machine.
+/// A machine: how it runs, and its CPUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
     /// How it runs.
     pub accel: Accel,
-    /// Its CPUs.
+    /// Number of its CPUs.
     pub nr_cpus: u32,
 }
 
-/// What it boots.
+/// The files that it boots.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
     /// Kernel.
     pub kernel: &'a Path,
-    /// First file system.
+    /// Initial file system.
     pub initramfs: &'a Path,
 }
 
-/// Descriptors under which a machine finds what it shares with the lab.
+/// Descriptors of files that a machine shares with the host.
 pub mod fd {
     /// Shared memory.
     pub const SHARED: i32 = 10;
@@ -82,12 +82,13 @@ pub mod fd {
     pub const CONTROL: i32 = 12;
     /// The state of a snapshot.
     pub const SNAPSHOT: i32 = 13;
-    /// The guest's memory, where a snapshot is made or used.
+    /// The guest's memory, if a snapshot is made or used.
     pub const MEMORY: i32 = 14;
 }
 
-/// Arguments that put the guest's memory into the file of [`fd::MEMORY`], which the guest writes to
-/// (`is_shared`), or reads until it writes. No guest can tell: they are no part of an identity.
+/// Arguments that put the guest's memory into the file of [`fd::MEMORY`]: shared (`is_shared`), or
+/// private, read until it is written. They do not influence the guest, and are not part of an
+/// identity.
 pub fn memory_in_file(is_shared: bool) -> Vec<String> {
     let share = if is_shared { "on" } else { "off" };
     let object = format!(
@@ -98,8 +99,7 @@ pub fn memory_in_file(is_shared: bool) -> Vec<String> {
 }
 
 impl Setup {
-    /// The arguments. `files` may be placeholders: what is left then says everything else that
-    /// makes up the machine.
+    /// The arguments. With placeholders as `files`, they describe the rest of the machine.
     pub fn arguments(&self, files: Files<'_>) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let mut add = |text: &str| all.extend(text.split(' ').map(str::to_owned));

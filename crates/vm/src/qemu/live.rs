@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests that run by the host's time: with KVM where a guest really boots with it, else emulated.
+//! Guests with the host's time: with KVM if a guest really boots with it, otherwise emulated.
 //!
-//! That /dev/kvm exists says little: under some hypervisors it is there and a guest hangs in its
-//! first instructions. So a guest is booted with a time limit, and the verdict is kept until the
-//! host's kernel changes.
+//! The existence of /dev/kvm is not enough: under some hypervisors it exists, but a guest hangs in
+//! its first instructions. So a guest is booted with a time limit, and the result is stored until
+//! the host's kernel changes.
 
 use super::{Accel, Files, Guest, Qemu, Setup};
 use crate::shared::SharedFile;
@@ -15,16 +15,17 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Time in which a guest under KVM must have booted: it takes less than two seconds.
+/// Time in which a guest must boot under KVM. It takes less than two seconds.
 const PROBE_LIMIT: Duration = Duration::from_secs(12);
-/// Part of the host's CPU time that others may use beside a live run without a warning.
+/// Percentage of the host's CPU time that other processes may use during a live run without a
+/// warning.
 const FOREIGN_PERCENT_MAX: u64 = 10;
-/// How often a run is made again because the emulator made its kernel crash.
+/// How often a run is repeated because the emulator crashed its kernel.
 const RACES_MAX: u32 = 3;
-/// What the kernel says then.
+/// The kernel's message in that case.
 const RACE: &str = "int3: 0000";
 
-/// What live guests run on.
+/// Whether live guests use KVM or emulation.
 pub fn accel(
     cache: &Cache,
     qemu: &Qemu,
@@ -62,15 +63,15 @@ fn boots(qemu: &Qemu, files: Files<'_>) -> bool {
     guest.wait(PROBE_LIMIT).is_ok()
 }
 
-/// Makes a run, and again if it was the emulator that made the guest's kernel crash. Gives what
-/// came of it and the number of such crashes.
+/// Runs `run`, and repeats it if the emulator crashed the guest's kernel. Returns the result and
+/// the number of such crashes.
 ///
-/// A kernel that changes its own code (a static key, at boot, or where a scheduler is loaded) puts
-/// a breakpoint there first, and takes it out again. Emulated with a thread for each CPU, one of
-/// them may still run what was translated while the breakpoint was there; nobody expects it any
-/// more, and the kernel dies of it. Seen with QEMU 7.2, and by others with 8.0 (Linux kernel
-/// mailing list, July 2023, "qemu-x86_64 booting with 8.0.0 stil see int3"). Another try distorts
-/// nothing: a live run is a sample.
+/// A kernel that changes its own code (a static key, at boot, or when a scheduler is loaded) first
+/// puts a breakpoint there, and removes it later. If QEMU emulates with a thread per CPU, a CPU may
+/// still execute code that was translated with the breakpoint. The kernel no longer expects it, and
+/// crashes. Seen with QEMU 7.2, and by others with 8.0 (Linux kernel mailing list, July 2023,
+/// "qemu-x86_64 booting with 8.0.0 stil see int3"). Repeating distorts nothing, because a live run
+/// is a sample.
 pub fn despite_races<T>(
     setup: &Setup,
     say: &dyn Fn(&str),
@@ -91,7 +92,7 @@ pub fn despite_races<T>(
     }
 }
 
-/// A warning, if the emulator made the kernel crash before.
+/// A warning, if the emulator crashed the kernel before.
 pub fn race_warning(nr_races: u32) -> Option<Warning> {
     (nr_races > 0).then(|| {
         let often = if nr_races == 1 { "once".into() } else { format!("{nr_races} times") };
@@ -108,7 +109,7 @@ struct Times {
     all: u64,
 }
 
-/// Watches the host during a live run.
+/// Measures the host's load during a live run.
 #[derive(Debug)]
 pub struct HostLoad {
     start: Times,
@@ -120,7 +121,7 @@ impl HostLoad {
         Self { start: times() }
     }
 
-    /// A warning, if others took much of the host's time.
+    /// A warning, if other processes used much of the host's time.
     pub fn finish(&self) -> Option<Warning> {
         let end = times();
         let since = |get: fn(&Times) -> u64| get(&end).saturating_sub(get(&self.start));

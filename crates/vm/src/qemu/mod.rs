@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! QEMU: which one is there, how it is called, and what comes of a call.
+//! QEMU: finding it, its command line, and its results.
 
 pub mod command;
 pub mod live;
@@ -20,19 +20,19 @@ pub use process::Guest;
 /// Name of the program.
 const PROGRAM: &str = "qemu-system-x86_64";
 
-/// A QEMU that is there.
+/// An installed QEMU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Qemu {
     /// The program.
     pub program: PathBuf,
-    /// First line of what it says of itself.
+    /// First line of the output of `--version`.
     pub version: String,
     /// Major and minor number.
     pub number: (u32, u32),
 }
 
 impl Qemu {
-    /// The program that `SCHEDLAB_QEMU` names, else the one in PATH.
+    /// Finds the program in `SCHEDLAB_QEMU`, or else in PATH.
     pub fn find() -> Result<Self, VmError> {
         let named = std::env::var_os("SCHEDLAB_QEMU").filter(|path| !path.is_empty());
         let program = named.map_or_else(|| PathBuf::from(PROGRAM), PathBuf::from);
@@ -55,8 +55,8 @@ impl Qemu {
         Ok(Self { program, version, number })
     }
 
-    /// The same, but that a program that has told its version once is not asked again as long as
-    /// its file stays the same: starting it takes as long as a tenth of a short run.
+    /// As [`Self::find`], but the version of an unchanged program is read from the cache. Starting
+    /// the program takes as long as a tenth of a short run.
     pub fn find_known(cache: &Cache) -> Result<Self, VmError> {
         let named = std::env::var_os("SCHEDLAB_QEMU").filter(|path| !path.is_empty());
         let path = named.map_or_else(|| in_path(PROGRAM), |name| Some(PathBuf::from(name)));
@@ -75,7 +75,7 @@ impl Qemu {
         Ok(found)
     }
 
-    /// Refuses counted time with several CPUs where it cannot be trusted.
+    /// Refuses counted time with several CPUs for versions where it is not reliable.
     pub fn check_counted(&self, nr_cpus: u32) -> Result<(), VmError> {
         if nr_cpus == 1 || self.number >= (8, 1) {
             return Ok(());
@@ -89,13 +89,13 @@ impl Qemu {
     }
 }
 
-/// The file that a command of this name starts.
+/// The file of a command in PATH.
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
-/// The numbers in `QEMU emulator version 7.2.22 (...)`.
+/// Reads the numbers of `QEMU emulator version 7.2.22 (...)`.
 fn number_of(version: &str) -> Option<(u32, u32)> {
     let rest = version.split("version ").nth(1)?;
     let mut parts = rest.split(|found: char| !found.is_ascii_digit());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A machine that runs, and what is said when it ends in another way than it should.
+//! A running machine, and errors when it ends unexpectedly.
 //!
-//! It has no file: memory, console and control are descriptors. It dies with the lab, by whatever
-//! the lab dies, and when this value is dropped.
+//! It has no files: memory, console and control are descriptors. It is killed when the host's
+//! process ends for any reason, and when this value is dropped.
 
 use super::command::fd;
 use super::qmp::Qmp;
@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 
 /// Last lines of the console that an error shows.
 const LINES_SHOWN: usize = 12;
-/// Lines that it shows of what a kernel that went wrong says, from the first on: where it went
-/// wrong and how it came there, which stand far above the last lines.
+/// Most lines that an error shows of a kernel's complaint, from its first line on. The cause and
+/// the call trace are far above the last lines.
 const COMPLAINT_SHOWN: usize = 60;
-/// What stands in the first line in which a kernel says that it went wrong (arch/x86: `die`,
-/// `show_fault_oops`, `exc_general_protection`; lib/bug.c; kernel/panic.c).
+/// Texts in the first line of a kernel's complaint (arch/x86: `die`, `show_fault_oops`,
+/// `exc_general_protection`; lib/bug.c; kernel/panic.c).
 const COMPLAINTS: [&str; 6] = [
     "BUG: ",
     "kernel BUG at ",
@@ -33,7 +33,7 @@ const COMPLAINTS: [&str; 6] = [
     "double fault",
     "Kernel panic",
 ];
-/// Bytes of the console that are looked at.
+/// Bytes of the console that are read.
 const CONSOLE_MAX: u64 = 1 << 20;
 
 /// A running machine.
@@ -49,8 +49,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts a machine. `more`: arguments beside those of `setup`, and files that it has under
-    /// these numbers ([`fd`]).
+    /// Starts a machine. `more`: arguments in addition to those of `setup`, and files that it gets
+    /// under these numbers ([`fd`]).
     pub fn start(
         qemu: &Qemu,
         setup: &Setup,
@@ -82,7 +82,7 @@ impl Guest {
         Ok(Self { child, console, messages, shared, qmp: Qmp::new(ours)? })
     }
 
-    /// What the guest has written on its console so far.
+    /// The guest's console output so far.
     pub fn console(&self) -> String {
         text_of(&self.console)
     }
@@ -108,7 +108,7 @@ impl Guest {
         }
     }
 
-    /// Waits for the end of QEMU; `None`: not within the limit.
+    /// Waits for the end of QEMU; `None` if it did not end within the limit.
     fn wait_end(&mut self, limit: Duration) -> Result<Option<ExitStatus>, VmError> {
         let until = Instant::now() + limit;
         let wrong = |error| VmError::System(format!("waiting for QEMU: {error}"));
@@ -128,7 +128,7 @@ impl Guest {
         Ok(found)
     }
 
-    /// Why it is over, if QEMU has ended by now or ends at once.
+    /// The reason, if QEMU has ended or ends at once; otherwise `otherwise`.
     pub fn why_ended(&mut self, otherwise: VmError) -> VmError {
         match self.wait_end(Duration::from_secs(1)) {
             Ok(Some(status)) => self.bad_end(status),
@@ -176,7 +176,7 @@ impl Drop for Guest {
     }
 }
 
-/// What an error shows of a console.
+/// The part of a console that an error shows.
 fn shown(console: &str) -> String {
     let lines: Vec<&str> = console.lines().filter(|line| !line.trim().is_empty()).collect();
     let complains = |line: &&str| COMPLAINTS.iter().any(|words| line.contains(words));
@@ -194,7 +194,7 @@ fn shown(console: &str) -> String {
     format!("{what}:\n    {}", lines.join("\n    "))
 }
 
-/// The text of a file, without what a terminal would not show.
+/// The text of a file, without characters that a terminal would not show.
 fn text_of(file: &File) -> String {
     let len = file.metadata().map_or(0, |data| data.len());
     let from = len.saturating_sub(CONSOLE_MAX);
@@ -204,7 +204,7 @@ fn text_of(file: &File) -> String {
     text.chars().filter(|found| *found == '\n' || *found == '\t' || !found.is_control()).collect()
 }
 
-/// A line of the kernel without its time.
+/// A line of the kernel without its time stamp.
 fn after_stamp(line: &str) -> &str {
     line.split_once("] ").map_or(line, |(_, text)| text).trim()
 }

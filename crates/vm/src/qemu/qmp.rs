@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! QEMU's control protocol (docs/interop/qmp-spec.rst): a line of JSON each way. Only what a
-//! snapshot needs: commands, and waiting for an event or a state.
+//! QEMU's control protocol (docs/interop/qmp-spec.rst): lines of JSON in both directions. Only what
+//! a snapshot needs: commands, and waiting for an event or a state.
 
 use crate::VmError;
 use serde_json::{Value, json};
@@ -14,11 +14,11 @@ pub struct Qmp {
     stream: UnixStream,
     lines: BufReader<UnixStream>,
     is_greeted: bool,
-    /// Events that came while an answer was awaited.
+    /// Events that arrived while waiting for an answer.
     events: Vec<String>,
 }
 
-/// Longest time between two looks at a state; events that tell of it come sooner.
+/// Longest time between two queries of a state. Events about it arrive earlier.
 const LOOK: Duration = Duration::from_millis(20);
 
 fn wrong(what: impl std::fmt::Display) -> VmError {
@@ -26,13 +26,13 @@ fn wrong(what: impl std::fmt::Display) -> VmError {
 }
 
 impl Qmp {
-    /// Over the lab's end of a pair of sockets.
+    /// Uses the host's end of a pair of sockets.
     pub fn new(stream: UnixStream) -> Result<Self, VmError> {
         let lines = BufReader::new(stream.try_clone().map_err(wrong)?);
         Ok(Self { stream, lines, is_greeted: false, events: Vec::new() })
     }
 
-    /// The next message; `None`: nothing came in time.
+    /// The next message; `None` if none arrived in time.
     fn message(&mut self, until: Instant) -> Result<Option<Value>, VmError> {
         let mut line = String::new();
         loop {
@@ -44,7 +44,7 @@ impl Qmp {
             match self.lines.read_line(&mut line) {
                 Ok(0) => return Err(wrong("it was closed: QEMU has ended")),
                 Ok(_) => return serde_json::from_str(&line).map(Some).map_err(wrong),
-                // What was read of the line stays in it.
+                // The part of the line that was read stays in it.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -55,7 +55,7 @@ impl Qmp {
         }
     }
 
-    /// Sends a command and gives what it returns.
+    /// Sends a command and returns its result.
     pub fn execute(&mut self, command: &str, arguments: Value) -> Result<Value, VmError> {
         if !self.is_greeted {
             self.is_greeted = true;
@@ -76,10 +76,10 @@ impl Qmp {
         Err(wrong(format!("{command} was not answered within 30 s")))
     }
 
-    /// Waits for an event; false: it did not come in time.
+    /// Waits for an event. Returns false if it did not arrive in time.
     pub fn wait_event(&mut self, name: &str, limit: Duration) -> Result<bool, VmError> {
         if !self.is_greeted {
-            // Capabilities come first; their answer gathers the events.
+            // Capabilities are first; their answer collects the events.
             self.execute("query-status", json!({}))?;
         }
         let until = Instant::now() + limit;
@@ -95,7 +95,7 @@ impl Qmp {
         }
     }
 
-    /// Waits until the present migration, in either direction, is over.
+    /// Waits until the present migration, in either direction, is done.
     pub fn wait_migration(&mut self, limit: Duration) -> Result<(), VmError> {
         let until = Instant::now() + limit;
         while Instant::now() < until {

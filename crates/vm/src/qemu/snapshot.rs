@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Snapshots of machines that have booted: the next run begins where the boot ended.
+//! Snapshots of booted machines: the next run starts where the boot ended.
 //!
-//! A watchdog pauses the machine at a fixed time, while all of the guest sleeps; QEMU then writes
-//! the machine's state into a file of the cache, named by everything that the state depends on. A
-//! run that boots anew is paused and resumed at the same time and gives the same trace.
+//! A watchdog pauses the machine at a fixed time, while the whole guest sleeps. QEMU then writes
+//! the machine's state to a file of the cache, named by everything that influences the state. A run
+//! that boots is paused and resumed at the same time, and gives the same trace.
 //!
-//! The guest's memory is a file of its own: while a snapshot is made, shared memory of this
-//! process; in a run, the copy in the cache, mapped privately. So a run reads what it touches, a
-//! tenth of it, and QEMU's migration carries the devices only (its capability `x-ignore-shared`,
-//! QEMU 4.0 and later).
+//! The guest's memory is a separate file: shared memory of this process while a snapshot is made;
+//! in a run the copy in the cache, mapped privately. So a run reads only what it uses, a tenth of
+//! it, and QEMU's migration contains only the devices (its capability `x-ignore-shared`, QEMU 4.0
+//! and later).
 
 use super::command::{MEMORY_MIB, fd, memory_in_file};
 use super::{Files, Guest, Qemu, Setup};
@@ -21,18 +21,17 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Most snapshots in the cache; those that were not used for longest go first. Each takes about
-/// 100 MB.
+/// Most snapshots in the cache. The least recently used are removed first. Each takes about 100 MB.
 const KEPT_MAX: usize = 24;
 /// Longest time to read or write one.
 const COPY_LIMIT: Duration = Duration::from_secs(60);
-/// Part of the name of a snapshot: another one for each way of keeping it.
+/// Part of a snapshot's name; differs for each format.
 const FORMAT: &str = "devices and memory";
-/// Ends of the names of its two files.
+/// Extensions of its two files.
 const STATE: &str = "state";
 const MEMORY: &str = "memory";
 
-/// A machine that has booted.
+/// A snapshot of a booted machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     /// State of its devices.
@@ -56,7 +55,7 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.to_string_lossy().replace('\'', "'\\''"))
 }
 
-/// The snapshot of a machine: made if it is not there.
+/// The snapshot of a machine; made if it does not exist.
 pub fn ensure(
     cache: &Cache,
     qemu: &Qemu,
@@ -69,7 +68,7 @@ pub fn ensure(
     let path = dir.join(sha256(format!("{key} {FORMAT}").as_bytes()));
     let snapshot = Snapshot::at(&path);
     if snapshot.is_there() {
-        // The newest use decides which one goes when there are too many.
+        // The last use decides which snapshots are removed.
         let now = std::time::SystemTime::now();
         let _ = File::open(&snapshot.state).and_then(|file| file.set_modified(now));
         return Ok(snapshot);
@@ -84,7 +83,7 @@ pub fn ensure(
         };
         let (state, memory) = (new()?, new()?);
         make(qemu, setup, files, (state.path(), memory.as_file()), boot_limit)?;
-        // The state comes last: a snapshot with a state is complete.
+        // The state is written last: a snapshot with a state is complete.
         for (new, path) in [(memory, &snapshot.memory), (state, &snapshot.state)] {
             new.persist(path).map_err(|error| VmError::file("write", path, &error.error))?;
         }
@@ -117,16 +116,16 @@ fn make(
         .and_then(|_| guest.qmp.wait_migration(COPY_LIMIT));
     saved.map_err(|error| guest.why_ended(error))?;
     unmap_shared(state)?;
-    // Written out: after a crash of the host a part of it would be zeroes, and nobody could tell.
+    // Written to the disk: otherwise a crash of the host could leave zeroes unnoticed.
     sys::copy_sparse(&memory, kept)
         .and_then(|()| kept.sync_data())
         .map_err(|error| VmError::System(format!("keeping the guest's memory: {error}")))
 }
 
-/// In the state of a machine, puts the memory shared with the lab where it is in a machine that has
-/// not begun: nowhere. QEMU checks that shared memory lies where it did; where that of a PCI device
-/// lies the guest has decided, and a new machine learns it from the device's registers, which come
-/// after that check.
+/// In the state of a machine, sets the address of the shared memory to that of a machine that has
+/// not started: none. QEMU checks that shared memory has the same address as before. The guest
+/// decides the address of a PCI device's memory; a new machine learns it from the device's
+/// registers, after that check.
 fn unmap_shared(state: &Path) -> Result<(), VmError> {
     let until = Instant::now() + COPY_LIMIT;
     while fs::metadata(state).is_ok_and(|data| data.len() == 0) && Instant::now() < until {
@@ -141,8 +140,8 @@ fn unmap_shared(state: &Path) -> Result<(), VmError> {
     fs::write(state, bytes).map_err(|error| VmError::file("write", state, &error))
 }
 
-/// Where the address of the shared memory stands in a state: behind the block's name, which ends
-/// with that of the object, and its length (`ram_save_setup()` in migration/ram.c of QEMU).
+/// Position of the shared memory's address in a state: after the block's name, which ends with the
+/// name of the object, and its length (`ram_save_setup()` in migration/ram.c of QEMU).
 fn address_of_shared(state: &[u8]) -> Option<usize> {
     let mut head = b"/iv".to_vec();
     head.extend((SHARED_BYTES as u64).to_be_bytes());
@@ -153,7 +152,7 @@ fn address_of_shared(state: &[u8]) -> Option<usize> {
 /// The command that sets [`capabilities`].
 const CAPABILITIES: &str = "migrate-set-capabilities";
 
-/// What stands in a shared file stays there, and the end of a migration is told.
+/// Shared memory is not migrated, and the end of a migration is reported.
 fn capabilities() -> serde_json::Value {
     let on = |name: &str| json!({ "capability": name, "state": true });
     json!({ "capabilities": [on("x-ignore-shared"), on("events")] })
@@ -183,7 +182,7 @@ fn boot(
     }
 }
 
-/// Boots a machine that goes on at once with the request.
+/// Boots a machine that continues at once with the request.
 pub fn boot_and_run(
     qemu: &Qemu,
     setup: &Setup,
@@ -212,7 +211,7 @@ pub fn resume(
 ) -> Result<Guest, VmError> {
     let shared = SharedFile::new().map_err(no_memory)?;
     let open = |path| File::open(path).map_err(|error| VmError::file("read", path, &error));
-    // QEMU opens the memory anew, to read and to write, and maps it privately.
+    // QEMU opens the memory again, to read and to write, and maps it privately.
     let (state, memory) = (open(&snapshot.state)?, open(&snapshot.memory)?);
     let mut more = memory_in_file(false);
     more.extend(["-S", "-incoming", "defer"].map(str::to_owned));
@@ -232,8 +231,8 @@ pub fn resume(
     }
 }
 
-/// Where the machine reads the state of its devices: the file itself.
-/// QEMU 8.2 has a name for files; later ones take descriptors of files no more.
+/// Where the machine reads the state of its devices. QEMU 8.2 introduced file names; later versions
+/// no longer accept descriptors of files.
 fn source(qemu: &Qemu) -> String {
     match qemu.number >= (8, 2) {
         true => format!("file:/proc/self/fd/{}", fd::SNAPSHOT),
