@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The three devices of a guest: memory shared with the lab, a port that pauses the machine, a port
-//! that ends it.
+//! The three devices of a guest: memory shared with the host, a port that pauses the machine, and a
+//! port that ends it.
 
 use schedlab_guest::protocol::{
     BODY, DEBUG_EXIT_PORT, MAGIC, PAUSE_IN_TWO_SECONDS, PAUSE_PORT, SHARED_BYTES, word,
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// PCI ids of ivshmem (docs/specs/ivshmem-spec.txt of QEMU).
 const IVSHMEM: (&str, &str) = ("0x1af4", "0x1110");
 
-/// The memory shared with the lab.
+/// The memory shared with the host.
 pub struct Shared {
     start: *mut u8,
 }
@@ -65,7 +65,7 @@ impl Shared {
         u64::from_le(unsafe { self.start.add(at).cast::<u64>().read_volatile() })
     }
 
-    /// Sets it.
+    /// Sets the word at byte `at` of the first page.
     pub fn set_word(&self, at: usize, value: u64) {
         assert!(at + 8 <= BODY && at.is_multiple_of(8));
         // SAFETY: as above.
@@ -79,7 +79,7 @@ impl Shared {
         unsafe { std::slice::from_raw_parts(self.start.add(BODY), len) }.to_vec()
     }
 
-    /// Writes reply and trace and says that they are complete. They fit: the caller has seen to it.
+    /// Writes reply and trace and marks them as complete. The caller has checked that they fit.
     pub fn answer(&self, reply: &[u8], trace: &[u8]) {
         assert!(reply.len() + trace.len() <= SHARED_BYTES - BODY);
         let mut at = BODY;
@@ -104,17 +104,18 @@ fn find_ivshmem() -> Option<PathBuf> {
     devices.into_iter().find(|path| is(path, "vendor", IVSHMEM.0) && is(path, "device", IVSHMEM.1))
 }
 
-/// Gives this process the right to the two ports.
+/// Allows this process to use the two ports.
 fn allow(port: u16, bytes: u64) -> bool {
     // SAFETY: no memory is involved.
     unsafe { libc::ioperm(libc::c_ulong::from(port), bytes as libc::c_ulong, 1) == 0 }
 }
 
-/// Starts the watchdog that pauses the machine two seconds of its time later; the lab resumes it.
+/// Starts the watchdog, which pauses the machine two seconds later (in the guest's time). The host
+/// resumes it.
 ///
-/// A device that pauses at once would stop a CPU that works, while QEMU's other thread may already
-/// take it for idle and skip to the next timer, or not: two states of the machine. A timer that
-/// expires while everything sleeps leaves one.
+/// A device that pauses at once would stop a CPU that works. QEMU's other thread may or may not
+/// take that CPU for idle and skip to the next timer, which gives two different states. A timer
+/// that expires while the whole guest sleeps gives only one.
 pub fn pause_in_two_seconds() {
     if allow(PAUSE_PORT, 1) {
         // SAFETY: the port belongs to the watchdog.
@@ -127,7 +128,7 @@ pub fn pause_in_two_seconds() {
     }
 }
 
-/// Ends QEMU with this code (its exit status is twice that and one), once the console is out.
+/// Ends QEMU with this code (its exit status is twice that plus one), after the console is written.
 pub fn end(code: u32) -> ! {
     // SAFETY: descriptor 1 is the console; the port belongs to isa-debug-exit.
     unsafe {
@@ -137,11 +138,11 @@ pub fn end(code: u32) -> ! {
                 "out dx, eax", in("dx") DEBUG_EXIT_PORT, in("eax") code, options(nomem, nostack)
             );
         }
-        // Without the device: off, which QEMU takes for a guest that ended without an answer.
+        // Without the device: power off. QEMU reports this as a guest that ended without an answer.
         libc::reboot(libc::LINUX_REBOOT_CMD_RESTART);
     }
     loop {
-        // SAFETY: waits for a signal; there is nothing left to do.
+        // SAFETY: waits for a signal; nothing is left to do.
         unsafe { libc::pause() };
     }
 }

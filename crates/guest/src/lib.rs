@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes between the lab and a guest: the shared memory, requests and replies. The program of
-//! this crate is the guest's init.
+//! The communication between the host and a guest: the shared memory, requests and replies. The
+//! program of this crate is the guest's init.
 
 pub mod protocol;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs as init in the kernels that `schedlab vm` boots: the host lane itself.
+//! The init of the kernels that `schedlab vm` boots. It contains the host lane.
 //!
-//! It mounts the kernel's file systems, finds the memory that it shares with the lab, waits until
-//! the boot's own work is over (where the lab may take a snapshot), plays the request with the host
-//! lane, writes result and trace back, and ends QEMU. Nothing else runs in the guest. It is
-//! linked statically, for there is no library in it.
+//! It mounts the kernel's file systems and finds the shared memory. It waits until the boot's own
+//! work is done (then the host may take a snapshot), runs the request with the host lane, writes
+//! result and trace back, and ends QEMU. No other program runs in the guest. It is linked
+//! statically, because the guest has no libraries.
 
 mod devices;
 mod mounts;
@@ -12,11 +12,11 @@ mod run;
 
 use schedlab_guest::protocol::{DEBUG_EXIT_DONE, stage, word};
 
-/// Boot work (late initialisation, calibration of the clock, first housekeeping) is over after this
-/// time; idle time costs nothing with a counted clock.
+/// Time (ns) after which boot work (late initialisation, calibration of the clock, first
+/// housekeeping) is done. Idle time costs nothing with a counted clock.
 const CALM_NS: u64 = 1_000_000_000;
-/// With a counted clock a guest is ready at a multiple of this time and begins one later. The pause
-/// lies in between, while all sleep.
+/// With a counted clock a guest is ready at a multiple of this time (ns) and begins one multiple
+/// later. The pause is in between, while the whole guest sleeps.
 const ROUND_NS: u64 = 4_000_000_000;
 
 fn main() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The file systems that the kernel itself gives, and the settings every run starts from.
+//! The kernel's own file systems, and the settings with which every run starts.
 
 use std::ffi::CString;
 use std::fs;
 
-/// Type, where, and whether the guest is of no use without it.
+/// Type, directory, and whether the guest cannot work without it.
 const MOUNTS: [(&str, &str, bool); 8] = [
     ("proc", "/proc", true),
     ("sysfs", "/sys", true),
@@ -16,7 +16,7 @@ const MOUNTS: [(&str, &str, bool); 8] = [
     ("cgroup2", "/sys/fs/cgroup", false),
 ];
 
-/// Mounts everything; what fails is said on the console.
+/// Mounts everything. Errors go to the console.
 pub fn mount_all() {
     for (kind, path, is_needed) in MOUNTS {
         // It may be there already, or be made by the kernel.

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes between the lab and its guest: one block of shared memory (ivshmem), written by one
-//! side at a time.
+//! The communication between the host and its guest: one block of shared memory (ivshmem), which
+//! one side at a time writes.
 //!
-//! The lab writes the request before the guest starts, or while it is paused; the guest writes its
-//! reply and the trace over it and ends. A serial line would take a second for a megabyte of trace;
-//! this takes some milliseconds, and needs no driver in the guest's kernel.
+//! The host writes the request before the guest starts, or while it is paused. The guest overwrites
+//! it with its reply and the trace, and ends. A serial line would take a second for a megabyte of
+//! trace; this takes some milliseconds and needs no driver in the guest's kernel.
 //!
 //! Layout: a page of words (u64, little-endian, see [`word`]), then the request, or the reply
-//! (JSON) followed by the trace (the lab's own log).
+//! (JSON) followed by the trace (schedlab's own log).
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use schedlab_model::{CpuMask, Nanos, Workload};
 use schedlab_run::{LaneError, RunResult};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the shared memory. A trace of some twelve million events fits.
+/// Size of the shared memory (bytes). A trace of some twelve million events fits.
 pub const SHARED_BYTES: usize = 64 << 20;
-/// First byte of the request and of the reply.
+/// Offset of the request and of the reply.
 pub const BODY: usize = 4096;
-/// Marks the memory as this protocol's, in this version: "slabvm" and a number. It goes up whenever
-/// a guest of before would not understand: another device, another shape of the request.
+/// Identifies the memory as this protocol's, and its version: "slabvm" and a number. The number
+/// increases whenever an older guest would not understand the protocol: another device, another
+/// form of the request.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"slabvm\x03\x00");
 
 /// Offsets of the words.
 pub mod word {
-    /// [`super::MAGIC`], by the lab.
+    /// [`super::MAGIC`], written by the host.
     pub const MAGIC: usize = 0;
-    /// How far the guest has come: [`super::stage`].
+    /// The guest's progress: [`super::stage`].
     pub const STAGE: usize = 8;
     /// Bytes of the request.
     pub const REQUEST_LEN: usize = 16;
@@ -34,23 +35,23 @@ pub mod word {
     pub const REPLY_LEN: usize = 24;
     /// Bytes of the trace, which follows the reply.
     pub const TRACE_LEN: usize = 32;
-    /// Not 0: the clock counts instructions, and the guest arranges to be paused, at a fixed time,
-    /// before it reads the request.
+    /// Not 0: the clock counts instructions. The guest has itself paused, at a fixed time, before
+    /// it reads the request.
     pub const PAUSES: usize = 40;
 }
 
-/// How far a guest has come.
+/// Stages of a guest.
 pub mod stage {
     /// It has not found the memory yet.
     pub const BOOTING: u64 = 0;
     /// It is ready for a request.
     pub const READY: u64 = 1;
-    /// It has read the request and works on it.
+    /// It has read the request and executes it.
     pub const WORKING: u64 = 2;
     /// Reply and trace are complete.
     pub const DONE: u64 = 3;
 
-    /// The stage in words.
+    /// Describes the stage.
     pub const fn text(stage: u64) -> &'static str {
         match stage {
             BOOTING => "while it booted",
@@ -64,7 +65,7 @@ pub mod stage {
 /// Exit code of a guest that has written its reply, as QEMU reports it (isa-debug-exit: code * 2 +
 /// 1).
 pub const EXIT_DONE: i32 = 0x2a * 2 + 1;
-/// What the guest writes for [`EXIT_DONE`].
+/// The value that the guest writes for [`EXIT_DONE`].
 pub const DEBUG_EXIT_DONE: u32 = 0x2a;
 /// I/O port of the device that ends QEMU.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
@@ -76,22 +77,22 @@ pub const PAUSE_IN_TWO_SECONDS: u8 = 0x0e;
 /// One run.
 #[derive(Clone, PartialEq, Eq, Debug, BorshSerialize, BorshDeserialize)]
 pub struct GuestRequest {
-    /// What to run.
+    /// The workload.
     pub workload: Workload,
     /// The sched_ext scheduler to load; `None`: the kernel's own class.
     pub ext: Option<ExtRequest>,
     /// CPUs of the run.
     pub cpus: CpuMask,
-    /// Seed of every draw.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The run ends here if it has not ended before.
+    /// The run ends at this time (ns) if it has not ended before.
     pub until_ns: Option<Nanos>,
-    /// Time that every instruction takes, ns, with a counted clock.
+    /// Time (ns) of each instruction, with a counted clock.
     pub instruction_ns: Option<Nanos>,
     /// Files to write before the run: path and text (sysctl, scheduler settings).
     pub writes: Vec<(String, String)>,
-    /// The workload is played again and again until this much of the guest's time has passed since
-    /// the first round began, under one loading of the scheduler; `None`: once.
+    /// The workload is repeated until this much of the guest's time (ns) has passed since the first
+    /// round began, while the scheduler stays loaded; `None`: it runs once.
     pub soak_ns: Option<Nanos>,
 }
 
@@ -107,15 +108,15 @@ pub struct ExtRequest {
 }
 
 impl GuestRequest {
-    /// The request as bytes. Both ends are built from the same sources and check that they are
-    /// ([`MAGIC`]), so there is no rule for reading other versions. Expectations of the workload,
-    /// which lanes do not look at, are left out.
+    /// Encodes the request. Both ends are built from the same sources and check this ([`MAGIC`]),
+    /// so other versions need not be read. The workload's expectations are left out, because lanes
+    /// ignore them.
     pub fn encode(&self) -> Vec<u8> {
         borsh::to_vec(self).expect("a sequence holds fewer than 2^32 items")
     }
 
-    /// Reads what [`Self::encode`] wrote. Fails on bytes that are missing, left over or no request;
-    /// a length that lies allocates nothing.
+    /// Decodes a request of [`Self::encode`]. Fails if bytes are missing, left over or invalid. A
+    /// wrong length allocates no memory.
     pub fn decode(bytes: &[u8]) -> std::io::Result<Self> {
         borsh::from_slice(bytes)
     }
@@ -153,35 +154,35 @@ impl From<GuestError> for LaneError {
     }
 }
 
-/// What a guest gives back beside the trace.
+/// The reply of a guest, without the trace.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct GuestReply {
     /// The result of the host lane in the guest, without a timeline.
     pub result: Option<RunResult>,
-    /// Why there is none.
+    /// Why there is no result.
     pub error: Option<GuestError>,
-    /// What the kernel logged during the run, a line each.
+    /// Lines that the kernel logged during the run.
     pub kernel_log: Vec<String>,
-    /// State of sched_ext before the run; `None`: the kernel has none.
+    /// State of sched_ext before the run; `None`: the kernel has no sched_ext.
     pub ext_before: Option<ExtState>,
-    /// The same after it, while the scheduler is still loaded.
+    /// State of sched_ext after the run, while the scheduler is still loaded.
     pub ext_after: Option<ExtState>,
-    /// What the loaded scheduler counted.
+    /// The counters of the loaded scheduler.
     pub ext_counters: Vec<(String, u64)>,
-    /// How often the workload was played.
+    /// How often the workload was run.
     pub nr_rounds: u64,
-    /// Time that all rounds took, ns of the guest.
+    /// Time of all rounds (ns of the guest).
     pub rounds_ns: u64,
 }
 
-/// What /sys/kernel/sched_ext says.
+/// The state in /sys/kernel/sched_ext.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ExtState {
     /// `enabled`, `disabled`, `disabling` ...
     pub state: String,
     /// Name of the loaded scheduler; empty if none is.
     pub ops: String,
-    /// Tasks that the scheduler has refused.
+    /// Tasks that the scheduler refused.
     pub nr_rejected: u64,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One request, played by the host lane.
+//! Runs one request with the host lane.
 
 use schedlab_guest::protocol::{
     BODY, ExtRequest, ExtState, GuestReply, GuestRequest, SHARED_BYTES,
@@ -28,8 +28,8 @@ pub fn sleep_until(time_ns: u64) {
     schedlab_host::sys::sleep_until_ns(time_ns);
 }
 
-/// This thread converts what the recorder found, between the recorder's thread and the tasks: above
-/// every task, so that it is never one that the scheduler under test decides about.
+/// Gives this thread, which converts the recorder's events, a priority below the recorder's thread
+/// and above every task. The scheduler under test never decides about it.
 pub fn outrank() {
     use schedlab_host::{attr, sys};
     let raw = sys::RawSchedAttr {
@@ -44,13 +44,13 @@ pub fn outrank() {
     }
 }
 
-/// Does what every run begins with, as long as no run has to wait for it: before a snapshot.
+/// Does what every run begins with before a snapshot, so that no run has to wait for it.
 pub fn prepare() {
     let nr_cpus = schedlab_host::machine::online_cpus().weight();
     schedlab_host::prepare_recorder(Pace::quiet_ring_size(nr_cpus));
 }
 
-/// Plays the request; gives the reply and the trace as they go to the lab.
+/// Runs the request. Returns reply and trace as bytes for the host.
 pub fn answer(request: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let log_from = last_log_number();
     let mut reply = GuestReply { ext_before: ext_state(), ..GuestReply::default() };
@@ -109,7 +109,7 @@ fn play(
     let result = HostLane.run_at(&run, Some(pace), &mut sink as &mut dyn TraceSink)?;
     sink.finish().map_err(|error| LaneError::System(format!("writing the trace: {error}")))?;
     reply.nr_rounds = 1;
-    // The first round is what the result shows; of the others only counts that they end.
+    // The result shows the first round; of the others it only matters that they end.
     while let Some(soak_ns) = request.soak_ns
         && monotonic_ns() - begin < soak_ns
         && loaded.as_ref().is_none_or(|loaded| still_loaded(loaded).is_ok())
@@ -128,7 +128,7 @@ fn play(
     Ok(result)
 }
 
-/// Puts the request's scheduler to work.
+/// Loads the request's scheduler.
 fn load(request: &ExtRequest) -> Result<Loaded, LaneError> {
     const PATH: &str = "/tmp/scheduler.bpf.o";
     fs::write(PATH, &request.object)
@@ -136,8 +136,8 @@ fn load(request: &ExtRequest) -> Result<Loaded, LaneError> {
     ext::load(&Source::File(PATH.into()), &request.options).map_err(LaneError::from)
 }
 
-/// The kernel may have ejected the scheduler during the run; then the kernel's own class did the
-/// rest, and the run says nothing about either.
+/// Checks that the scheduler is still loaded. If the kernel ejected it during the run, the kernel's
+/// own class did the rest, and the run describes neither.
 fn still_loaded(loaded: &Loaded) -> Result<(), LaneError> {
     match loaded.exit().map_err(LaneError::from)? {
         None => Ok(()),
@@ -148,7 +148,7 @@ fn still_loaded(loaded: &Loaded) -> Result<(), LaneError> {
     }
 }
 
-/// What the kernel says of sched_ext.
+/// The kernel's state of sched_ext.
 fn ext_state() -> Option<ExtState> {
     let found = ext::kernel_state()?;
     Some(ExtState { state: found.state, ops: found.ops, nr_rejected: found.nr_rejected })
@@ -170,7 +170,7 @@ fn kernel_log() -> Vec<(u64, String)> {
                 let line = body.lines().next().unwrap_or_default();
                 records.push((number.unwrap_or(0), line.to_owned()));
             }
-            // Overwritten while it was read: the next one is there.
+            // Overwritten while it was read: the next record exists.
             Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
             Err(_) => return records,
         }
