@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of all crates share: how a test says that it cannot run on this machine, and how
-//! it compares its output with a file that `cargo xtask bless` renews.
+//! Helpers for the tests of all crates: how a test reports that it cannot run on this machine, and
+//! how it compares its output with a file that `cargo xtask bless` renews.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn line(name: &str, reason: &str) -> String {
     format!("SKIP {name}: {}", reason.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Whether `cargo xtask bless` runs this test: it then writes what it would expect.
+/// Whether `cargo xtask bless` runs this test. The test then writes the expected output.
 pub fn is_blessing() -> bool {
     std::env::var_os("SCHEDLAB_BLESS").is_some_and(|value| value == "1")
 }
