@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A CPU looks for work: what it ran goes on, its local queue, the global queue, `ops.dispatch`.
+//! Finds work for a CPU: the task that it ran, its local queue, the global queue, `ops.dispatch`.
 //!
 //! Source: Linux kernel/sched/ext.c, `balance_one()`, 6.18. 6.12 to 6.18 balance before every pick;
 //! from 6.19 on it is part of the class's pick.
@@ -11,7 +11,7 @@ use super::ops::Callback;
 use schedlab_model::{CpuId, TaskId};
 
 impl Ext<'_> {
-    /// Looks for work for `cpu`; whether there is some.
+    /// Finds work for `cpu`. Returns whether there is some.
     #[inline]
     pub fn balance(&mut self, cpu: CpuId) -> bool {
         let rq = self.k.state.cpu_mut(cpu);
@@ -25,7 +25,7 @@ impl Ext<'_> {
     }
 
     fn find_work(&mut self, cpu: CpuId) -> bool {
-        // What the migration thread takes away is not what ran before: that thread is.
+        // If the migration thread takes a task away, that thread ran before, not the task.
         let moving = self.k.state.cpu_mut(cpu).moving.take();
         let prev = self.curr_ext(cpu).filter(|prev| Some(*prev) != moving);
         if let Some(prev) = prev {
@@ -49,7 +49,8 @@ impl Ext<'_> {
         } else if self.k.state.has(Callback::Dispatch) && self.dispatch(cpu, prev, global) {
             return true;
         }
-        // Nothing else is there: what ran before goes on, unless the scheduler wants to be asked.
+        // No other task is runnable: the previous one continues, unless the scheduler wants to be
+        // asked.
         let wants_last = self.k.state.has_flag(OPS_ENQ_LAST) && !self.k.state.bypass;
         let is_runnable = prev.is_some_and(|prev| self.k.state.task(prev).queued);
         if is_runnable && !wants_last {
@@ -81,12 +82,13 @@ impl Ext<'_> {
                 return false;
             }
         }
-        // Other work on this CPU must not wait for ever: a fresh start, a moment later.
+        // Other work on this CPU must not wait for ever: the scheduler is asked again a moment
+        // later.
         self.k.kick_cpu(cpu.0 as i32, 0);
         false
     }
 
-    /// Whether `prev` is runnable and has some slice left.
+    /// Whether `prev` is runnable and part of its slice is left.
     fn goes_on(&self, prev: TaskId) -> bool {
         let task = self.k.state.task(prev);
         task.queued && task.entity.slice() > 0

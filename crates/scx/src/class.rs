@@ -31,16 +31,16 @@ const TIMER_UNLOAD: u64 = TIMER_OF_CORE | 3;
 pub struct ExtClass {
     ops: Box<dyn Ops>,
     state: ExtState,
-    /// It has all tasks but real-time and deadline ones.
+    /// Whether it has all tasks except real-time and deadline ones.
     is_full: bool,
     /// First task of each address space, by its number.
     leaders: Vec<Option<TaskId>>,
-    /// Tasks of an unloading scheduler below this id have been dealt with.
+    /// In an unloading, tasks below this id have been processed.
     unloaded_below: u32,
 }
 
 impl ExtClass {
-    /// A class that `ops` schedules for.
+    /// The class of the scheduler `ops`.
     pub fn new(
         ops: Box<dyn Ops>,
         options: ExtOptions,
@@ -53,12 +53,12 @@ impl ExtClass {
         Self { ops, state, is_full, leaders: Vec::new(), unloaded_below: 0 }
     }
 
-    /// Whether the scheduler has all tasks but real-time and deadline ones.
+    /// Whether the scheduler has all tasks except real-time and deadline ones.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// What the core keeps, for those who look on.
+    /// The core's state, for observers.
     pub fn state(&self) -> &ExtState {
         &self.state
     }
@@ -68,7 +68,7 @@ impl ExtClass {
         Ext { ops: self.ops.as_mut(), k: Kernel { state: &mut self.state, core } }
     }
 
-    /// The same, executed on `cpu`, whose run queue is held or not.
+    /// As [`Self::with`], executed on `cpu`, whose run queue is held or not.
     #[inline]
     fn on<'a>(&'a mut self, core: &'a mut Core, cpu: CpuId, is_held: bool) -> Ext<'a> {
         let mut ext = self.with(core);
@@ -84,7 +84,7 @@ impl ExtClass {
         *self.leaders[mm].get_or_insert(task)
     }
 
-    /// Tasks of other classes whose turn in an unloading has come, below `end`.
+    /// In an unloading, processes the tasks of other classes below `end`.
     fn unload_below(&mut self, core: &mut Core, end: u32) {
         let begin = std::mem::replace(&mut self.unloaded_below, end);
         for p in (begin..end).map(TaskId) {
@@ -145,7 +145,7 @@ impl SchedClass for ExtClass {
             balances,
             watches_idle: true,
             has_quiet_ticks: !callbacks.has(Callback::Tick),
-            // The kernel tells the scheduler the limits and leaves the rest to it.
+            // The kernel tells the scheduler the limits, and does not enforce them itself.
             enforces_cpu_max: callbacks.has(Callback::CgroupInit),
             ..ClassTraits::DEFAULT
         }
@@ -390,7 +390,7 @@ impl SchedClass for ExtClass {
     }
 
     fn switched_to(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
-        // The class has nothing to say here; what a higher class has waiting must not wait longer.
+        // The class has no opinion; but tasks of a higher class must not wait longer.
         let higher = usize::from(self.state.class);
         let waits = core.rq(cpu).class_nr_running[..higher].iter().any(|nr| *nr > 0);
         let is_queued = core.task(task).on_rq;
@@ -445,8 +445,9 @@ impl SchedClass for ExtClass {
     }
 
     fn is_throttled(&self, core: &Core, task: TaskId) -> bool {
-        // What lies in no local queue waits for the scheduler. What SCX_OPS_ENQ_LAST puts into one
-        // while its CPU goes idle waits for the next event there, in the kernel, too.
+        // Tasks outside of local queues wait for the scheduler. A task that SCX_OPS_ENQ_LAST puts
+        // into a local queue while its CPU becomes idle waits there for the next event, as in the
+        // kernel.
         let local = self.state.dsqs.local(core.task(task).cpu);
         let waits_elsewhere =
             self.state.task(task).dsq != local || self.state.has_flag(OPS_ENQ_LAST);

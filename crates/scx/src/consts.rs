@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of sched_ext that a scheduler is compiled against.
+//! Constants of sched_ext with which schedulers are compiled.
 //!
 //! Source: Linux include/linux/sched/ext.h, kernel/sched/ext_internal.h, kernel/sched/sched.h, 6.12
 //! to 7.1.
 
-/// Slice of a task that nobody gave another one, ns (SCX_SLICE_DFL).
+/// Default slice, ns (SCX_SLICE_DFL).
 pub const SLICE_DFL: u64 = 20_000_000;
 /// A slice that is never used up (SCX_SLICE_INF).
 pub const SLICE_INF: u64 = u64::MAX;
 /// Slice while the scheduler is bypassed, ns (SCX_SLICE_BYPASS, 6.19 and later).
 pub const SLICE_BYPASS: u64 = 5_000_000;
 
-/// Bit of the queues that the core makes (SCX_DSQ_FLAG_BUILTIN).
+/// Bit of the core's own queues (SCX_DSQ_FLAG_BUILTIN).
 pub const DSQ_FLAG_BUILTIN: u64 = 1 << 63;
 /// With [`DSQ_FLAG_BUILTIN`]: the local queue of the CPU in the low half (SCX_DSQ_FLAG_LOCAL_ON).
 pub const DSQ_FLAG_LOCAL_ON: u64 = 1 << 62;
@@ -28,22 +28,22 @@ pub const DSQ_LOCAL_ON: u64 = DSQ_FLAG_BUILTIN | DSQ_FLAG_LOCAL_ON;
 /// Where [`DSQ_LOCAL_ON`] has its CPU (SCX_DSQ_LOCAL_CPU_MASK).
 pub const DSQ_LOCAL_CPU_MASK: u64 = 0xffff_ffff;
 
-/// Buffered dispatches unless the scheduler says otherwise (SCX_DSP_DFL_MAX_BATCH).
+/// Default size of the dispatch buffer (SCX_DSP_DFL_MAX_BATCH).
 pub const DSP_DFL_MAX_BATCH: u32 = 32;
 /// Rounds of `ops.dispatch` in one balance (SCX_DSP_MAX_LOOPS).
 pub const DSP_MAX_LOOPS: u32 = 32;
 /// Longest and default limit of the watchdog, ms (SCX_WATCHDOG_MAX_TIMEOUT).
 pub const WATCHDOG_MAX_TIMEOUT_MS: u32 = 30_000;
-/// Longest name, with its end (SCX_OPS_NAME_LEN).
+/// Longest name, with its final zero (SCX_OPS_NAME_LEN).
 pub const OPS_NAME_LEN: usize = 128;
 /// Full performance of a CPU (SCX_CPUPERF_ONE).
 pub const CPUPERF_ONE: u32 = 1024;
 
 /// Only if the CPU is idle (SCX_KICK_IDLE).
 pub const KICK_IDLE: u64 = 1;
-/// Ends the slice of what runs (SCX_KICK_PREEMPT).
+/// Ends the slice of the running task (SCX_KICK_PREEMPT).
 pub const KICK_PREEMPT: u64 = 2;
-/// Waits until the CPU has chosen (SCX_KICK_WAIT).
+/// Waits until the CPU has picked a task (SCX_KICK_WAIT).
 pub const KICK_WAIT: u64 = 4;
 
 /// Only a CPU whose whole core is idle (SCX_PICK_IDLE_CORE).
@@ -63,13 +63,13 @@ pub const DSQ_ITER_REV: u64 = 1 << 16;
 
 /// The task wakes (SCX_ENQ_WAKEUP).
 pub const ENQ_WAKEUP: u64 = 1;
-/// It is put back after a change (ENQUEUE_RESTORE).
+/// It is put back after a change of attributes (ENQUEUE_RESTORE).
 pub const ENQ_RESTORE: u64 = 2;
 /// Its place may change (ENQUEUE_MOVE).
 pub const ENQ_MOVE: u64 = 4;
 /// The clock is up to date (ENQUEUE_NOCLOCK); every wake-up carries it.
 pub const ENQ_NOCLOCK: u64 = 8;
-/// Preempts what runs there (SCX_ENQ_PREEMPT).
+/// Preempts the running task there (SCX_ENQ_PREEMPT).
 pub const ENQ_PREEMPT: u64 = 1 << 32;
 /// It was taken back from a queue (SCX_ENQ_REENQ).
 pub const ENQ_REENQ: u64 = 1 << 40;
@@ -95,7 +95,7 @@ pub const DEQ_SCHED_CHANGE: u64 = 1 << 33;
 pub const OPS_KEEP_BUILTIN_IDLE: u64 = 1;
 /// `ops.enqueue` is called for the last task of a CPU (SCX_OPS_ENQ_LAST).
 pub const OPS_ENQ_LAST: u64 = 1 << 1;
-/// And for tasks that exit (SCX_OPS_ENQ_EXITING).
+/// `ops.enqueue` is also called for tasks that exit (SCX_OPS_ENQ_EXITING).
 pub const OPS_ENQ_EXITING: u64 = 1 << 2;
 /// Only tasks of policy SCHED_EXT (SCX_OPS_SWITCH_PARTIAL).
 pub const OPS_SWITCH_PARTIAL: u64 = 1 << 3;
@@ -110,11 +110,11 @@ pub const OPS_ALWAYS_ENQ_IMMED: u64 = 1 << 7;
 /// Has no effect (SCX_OPS_HAS_CGROUP_WEIGHT).
 pub const OPS_HAS_CGROUP_WEIGHT: u64 = 1 << 16;
 
-/// The CPU went to the real-time class (SCX_CPU_PREEMPT_RT).
+/// The real-time class took the CPU (SCX_CPU_PREEMPT_RT).
 pub const CPU_PREEMPT_RT: u32 = 0;
-/// To the deadline class (SCX_CPU_PREEMPT_DL).
+/// The deadline class took it (SCX_CPU_PREEMPT_DL).
 pub const CPU_PREEMPT_DL: u32 = 1;
-/// To another one (SCX_CPU_PREEMPT_UNKNOWN).
+/// Another class took it (SCX_CPU_PREEMPT_UNKNOWN).
 pub const CPU_PREEMPT_UNKNOWN: u32 = 3;
 
 /// Operation not permitted.
@@ -129,22 +129,22 @@ pub const EBUSY: i32 = 16;
 pub const EEXIST: i32 = 17;
 /// Invalid argument.
 pub const EINVAL: i32 = 22;
-/// Protocol error: a callback returned what is no error number.
+/// Protocol error: a callback returned an invalid error number.
 pub const EPROTO: i32 = 71;
 /// Greatest error number.
 pub const MAX_ERRNO: i32 = 4095;
 
-/// Flags of a task: a kernel thread (PF_KTHREAD).
+/// Flag of a task: a kernel thread (PF_KTHREAD).
 pub const PF_KTHREAD: u32 = 0x20_0000;
 /// It exits (PF_EXITING).
 pub const PF_EXITING: u32 = 4;
-/// It has forked and not executed a program (PF_FORKNOEXEC); every modelled task is that.
+/// It was forked and has not executed a program (PF_FORKNOEXEC), like every modelled task.
 pub const PF_FORKNOEXEC: u32 = 0x40;
 
 /// Flags whose numbers differ between kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EnqBits {
-    /// To the head (SCX_ENQ_HEAD).
+    /// The task goes to the head (SCX_ENQ_HEAD).
     pub head: u64,
     /// `ops.select_cpu` was called (SCX_ENQ_CPU_SELECTED).
     pub cpu_selected: u64,
@@ -154,33 +154,33 @@ pub struct EnqBits {
     pub initial: u64,
 }
 
-/// Kinds of ends (`enum scx_exit_kind`).
+/// Why a scheduler ended (`enum scx_exit_kind`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u32)]
 pub enum ExitKind {
-    /// None.
+    /// It has not ended.
     #[default]
     None = 0,
-    /// Over.
+    /// It ended normally.
     Done = 1,
     /// Unregistered from user space: the run ended.
     Unreg = 64,
     /// `scx_bpf_exit`.
     UnregBpf = 65,
-    /// By the kernel: a CPU came or went.
+    /// By the kernel: a CPU was added or removed.
     UnregKern = 66,
     /// SysRq-S.
     Sysrq = 67,
-    /// A rule was broken.
+    /// The scheduler broke a rule.
     Error = 1024,
     /// `scx_bpf_error`.
     ErrorBpf = 1025,
-    /// A task was not run in time.
+    /// A task did not run in time.
     ErrorStall = 1026,
 }
 
 impl ExitKind {
-    /// The reason as the kernel words it.
+    /// The reason in the kernel's words.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::None | Self::Done => "none",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks come into queues and out of them: insertion, consumption, the dispatch buffer, moves
+//! Moves tasks into queues and out of them: insertion, consumption, the dispatch buffer, moves
 //! between CPUs.
 //!
 //! Source: Linux kernel/sched/ext.c, 6.18: `dispatch_enqueue()`, `consume_dispatch_q()`,
@@ -17,8 +17,8 @@ use super::task::{NIL, OpsState};
 use schedlab_model::{CpuId, TaskId};
 
 impl Kernel<'_> {
-    /// The index of queue `dsq_id` for a task that `rq` dispatches; the global queue, after an
-    /// error, if there is none.
+    /// The index of queue `dsq_id` for a task that `rq` dispatches. If there is no such queue, it
+    /// reports an error and returns the global queue.
     #[inline(always)]
     pub(crate) fn find_dsq(&mut self, rq: CpuId, dsq_id: u64, p: TaskId) -> u32 {
         if dsq_id & DSQ_FLAG_BUILTIN == 0
@@ -29,7 +29,7 @@ impl Kernel<'_> {
         self.find_other_dsq(rq, dsq_id, p)
     }
 
-    /// The same for queues that the core made, and for those that do not exist.
+    /// As [`Self::find_dsq`], for queues of the core, and for those that do not exist.
     #[inline(never)]
     fn find_other_dsq(&mut self, rq: CpuId, dsq_id: u64, p: TaskId) -> u32 {
         if dsq_id == DSQ_LOCAL {
@@ -61,8 +61,8 @@ impl Kernel<'_> {
         self.state.dsqs.global(self.core.topology.node[cpu.index()])
     }
 
-    /// Puts `p`, which is in no queue, into `dsq`. A local queue asks its CPU to reschedule where
-    /// that is due.
+    /// Puts `p`, which is in no queue, into `dsq`. After an insertion into a local queue its CPU
+    /// reschedules, if necessary.
     pub(crate) fn dispatch_enqueue(&mut self, dsq: u32, p: TaskId, enq_flags: u64) {
         let place = self.place_in(dsq, enq_flags);
         self.state.dsqs.insert(&mut self.state.tasks, dsq, p.0, place);
@@ -104,7 +104,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// `p` came to a queue of the scheduler, or left its custody for one of the core's.
+    /// `p` entered a queue of the scheduler, or left the scheduler's custody for a queue of the
+    /// core.
     fn note_custody(&mut self, p: TaskId, to_user: bool) {
         let task = self.state.task_mut(p);
         let was_in_custody = std::mem::replace(&mut task.in_custody, to_user);
@@ -113,7 +114,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// `p` came to the local queue of `cpu`.
+    /// `p` entered the local queue of `cpu`.
     fn local_arrival(&mut self, cpu: CpuId, p: TaskId, enq_flags: u64) {
         let curr = self.core.rq(cpu).curr;
         let mut resched = match curr {
@@ -150,14 +151,14 @@ impl Kernel<'_> {
         self.core.task(p).class == self.state.class
     }
 
-    /// Takes the first task of `dsq` that `cpu` may run to the local queue of `cpu`.
+    /// Moves the first task of `dsq` that `cpu` may run to the local queue of `cpu`.
     #[inline]
     pub(crate) fn consume(&mut self, cpu: CpuId, dsq: u32) -> bool {
         let head = self.state.dsqs.get(dsq).head;
         head != NIL && self.consume_from(cpu, head)
     }
 
-    /// The same from `at` on.
+    /// As [`Self::consume`], from position `at` on.
     fn consume_from(&mut self, cpu: CpuId, mut at: u32) -> bool {
         while at != NIL {
             let p = TaskId(at);
@@ -184,7 +185,7 @@ impl Kernel<'_> {
         false
     }
 
-    /// Notes where `p` stands, which is about to be moved to another queue.
+    /// Notes the position of `p`, which is about to move to another queue.
     #[inline]
     pub(crate) fn note_move(&mut self, p: TaskId) {
         if self.state.notes.is_some() {
@@ -207,7 +208,7 @@ impl Kernel<'_> {
         self.dispatch_enqueue(local, p, enq_flags);
     }
 
-    /// The verdict on `p` is the local queue of `cpu`.
+    /// Dispatches `p` to the local queue of `cpu`.
     pub(crate) fn dispatch_to_local(&mut self, cpu: CpuId, p: TaskId, enq_flags: u64) {
         let task = self.core.task(p);
         let from = task.cpu;
@@ -228,7 +229,7 @@ impl Kernel<'_> {
         self.move_remote(p, cpu, enq_flags);
     }
 
-    /// Dispatches what `ops.dispatch` has buffered, in order.
+    /// Dispatches the tasks that `ops.dispatch` has buffered, in order.
     #[inline]
     pub(crate) fn flush_buffer(&mut self) {
         if !self.state.buffer.is_empty() {
@@ -264,8 +265,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// `p`, which is being enqueued on `rq`, was inserted directly: carries it out, or defers it if
-    /// that takes another CPU's run queue.
+    /// `p` was inserted directly while it is enqueued on `rq`. Executes the insertion, or defers it
+    /// if it needs another CPU's run queue.
     pub(crate) fn direct_dispatch(&mut self, rq: CpuId, p: TaskId, enq_flags: u64) {
         let task = self.state.task_mut(p);
         task.ddsp_enq_flags |= enq_flags;
@@ -285,7 +286,7 @@ impl Kernel<'_> {
         self.dispatch_enqueue(dsq, p, flags);
     }
 
-    /// Carries out the deferred dispatches of all CPUs, in the order in which they were deferred.
+    /// Executes the deferred dispatches of all CPUs, in the order in which they were deferred.
     pub(crate) fn run_deferred(&mut self) {
         while !self.state.deferring.is_empty() {
             let rq = self.state.deferring.remove(0);
@@ -303,7 +304,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Takes `p` out of the queue or list it is in, if any (`dispatch_dequeue()`).
+    /// Removes `p` from its queue or list, if it is in one (`dispatch_dequeue()`).
     pub(crate) fn dispatch_dequeue(&mut self, p: TaskId) {
         let task = self.state.task_mut(p);
         if task.dsq != NIL {
@@ -320,9 +321,9 @@ impl Kernel<'_> {
     }
 }
 
-/// The list of runnable tasks of each CPU, in the order in which they became so.
+/// The list of runnable tasks of each CPU, in the order in which they became runnable.
 impl Kernel<'_> {
-    /// `p` is runnable on its CPU and does not run (`set_task_runnable()`).
+    /// `p` is runnable on its CPU but does not run (`set_task_runnable()`).
     pub(crate) fn set_runnable(&mut self, p: TaskId) {
         let cpu = self.core.task(p).cpu.index();
         let now = self.core.now;
@@ -345,7 +346,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// `p` runs, or is runnable no more (`clr_task_runnable()`).
+    /// `p` runs, or is no longer runnable (`clr_task_runnable()`).
     pub(crate) fn clear_runnable(&mut self, p: TaskId) {
         let cpu = self.core.task(p).cpu.index();
         let state = &mut *self.state;

@@ -2,10 +2,10 @@
 //! Dispatch queues: in order of insertion, or by virtual time.
 //!
 //! Source: Linux kernel/sched/ext.c, `dispatch_enqueue()`, `task_unlink_from_dsq()`,
-//! `nldsq_next_task()`, 6.18. A queue is a list through its tasks; a long one by virtual time has a
-//! red-black tree beside it that finds the place, a short one is searched from its end, so that
-//! inserting takes O(log n) steps and everything else a fixed number. A task is in one queue at
-//! most, so the links lie with the tasks.
+//! `nldsq_next_task()`, 6.18. A queue is a linked list of its tasks. A long queue by virtual time
+//! also has a tree that finds the position; a short one is searched from its end. Inserting takes
+//! O(log n) steps, everything else a fixed number. A task is in at most one queue, so the links are
+//! stored with the tasks.
 
 use super::consts::{DSQ_BYPASS, DSQ_FLAG_BUILTIN, DSQ_GLOBAL, DSQ_LOCAL};
 use super::task::{ExtTask, Links, NIL};
@@ -20,14 +20,14 @@ pub enum Place {
     Head,
     /// Last.
     Tail,
-    /// By its virtual time, behind its equals.
+    /// By its virtual time, after tasks with the same time.
     ByVtime,
 }
 
 /// Ids below this are found without a search.
 const SMALL_IDS: u64 = 4096;
 
-/// Tasks by virtual time from which on a queue has a tree.
+/// From this number of tasks by virtual time on, a queue has a tree.
 const TREE_MIN: u32 = 32;
 
 /// A queue.
@@ -43,9 +43,9 @@ pub struct Dsq {
     pub nr: u32,
     /// Number of insertions so far; wraps.
     pub seq: u32,
-    /// Those of the tasks that stand by virtual time.
+    /// Number of its tasks that are ordered by virtual time.
     nr_priq: u32,
-    /// They are in `tree`, too.
+    /// Whether these are in `tree` too.
     has_tree: bool,
     tree: Tree,
 }
@@ -68,7 +68,7 @@ impl Dsq {
         self.nr > 0 && self.nr_priq == 0
     }
 
-    /// The task of a queue without a tree behind which `key` goes; [`NIL`]: it is the first.
+    /// In a queue without a tree: the task after which `key` is inserted; [`NIL`]: it is the first.
     fn place_of(&self, nodes: &[Node], tasks: &[ExtTask], key: u64) -> u32 {
         let mut at = self.tail;
         while at != NIL {
@@ -82,33 +82,34 @@ impl Dsq {
     }
 }
 
-/// A walk over a queue under way. Its place is behind a task that was handed out; when that task
-/// leaves, behind the one before it.
+/// An iteration over a queue. Its position is after the last task that it returned. When that task
+/// leaves the queue, the position is after the one before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor {
     /// The queue.
     pub dsq: u32,
-    /// Insertions up to the walk's beginning: later ones are passed over.
+    /// Number of insertions when the iteration began. Later ones are skipped.
     pub seq: u32,
-    /// Backwards.
+    /// Whether it goes backwards.
     pub rev: bool,
-    /// The task it stands behind in the walk's direction; [`NIL`]: the beginning.
+    /// The task after which it continues, in its direction; [`NIL`]: the start.
     behind: u32,
-    /// Slice for the next task that is moved.
+    /// Slice of the next task that is moved.
     pub slice: Option<u64>,
-    /// Virtual time for the next task that is moved.
+    /// Virtual time of the next task that is moved.
     pub vtime: Option<u64>,
     is_live: bool,
 }
 
-/// All queues. The first ones are the local queues by CPU, then the bypass queues by CPU, then the
-/// global queues by node.
+/// All queues. First are the local queues by CPU, then the bypass queues by CPU, then the global
+/// queues by node.
 #[derive(Debug)]
 pub struct Dsqs {
     all: Vec<Dsq>,
     nodes: Vec<Node>,
     by_id: BTreeMap<u64, u32>,
-    /// The same of ids below [`SMALL_IDS`]: most schedulers number their queues by CPU or group.
+    /// Indices of the queues with ids below [`SMALL_IDS`]. Most schedulers number their queues by
+    /// CPU or group.
     by_small_id: Vec<u32>,
     free: Vec<u32>,
     cursors: Vec<Cursor>,
@@ -157,7 +158,7 @@ impl Dsqs {
         (dsq < self.nr_cpus).then_some(CpuId(dsq))
     }
 
-    /// Whether the core made `dsq`.
+    /// Whether `dsq` is one of the core's own.
     #[inline]
     pub fn is_builtin(&self, dsq: u32) -> bool {
         dsq < self.nr_builtin
@@ -172,7 +173,7 @@ impl Dsqs {
         self.by_id.get(&id).copied()
     }
 
-    /// Notes where the queue of a small id is; [`NIL`]: nowhere.
+    /// Notes the index of the queue with a small id; [`NIL`]: there is none.
     fn note_small_id(&mut self, id: u64, dsq: u32) {
         if id < SMALL_IDS {
             let len = self.by_small_id.len().max(id as usize + 1);
@@ -187,7 +188,7 @@ impl Dsqs {
         &self.all[dsq as usize]
     }
 
-    /// Creates queue `id`; `false`: it exists.
+    /// Creates queue `id`. Returns false if it exists.
     pub fn create(&mut self, id: u64) -> bool {
         assert_eq!(id & DSQ_FLAG_BUILTIN, 0, "the id of a built-in queue");
         if self.by_id.contains_key(&id) {
@@ -219,7 +220,7 @@ impl Dsqs {
         }
     }
 
-    /// The queues that a task of any CPU may come from: the global ones, then the scheduler's in
+    /// The queues from which tasks may go to any CPU: the global ones, then the scheduler's in
     /// order of their ids.
     pub fn shared(&self) -> impl Iterator<Item = u32> + '_ {
         (2 * self.nr_cpus..self.nr_builtin).chain(self.by_id.values().copied())
@@ -299,7 +300,7 @@ impl Dsqs {
         }
     }
 
-    /// Takes `id` out of its queue.
+    /// Removes `id` from its queue.
     pub fn remove(&mut self, tasks: &mut [ExtTask], id: u32) {
         let task = &mut tasks[id as usize];
         let (dsq, Links { next, prev }) = (task.dsq, task.links);
@@ -329,7 +330,7 @@ impl Dsqs {
         }
     }
 
-    /// Begins a walk over `dsq`; its handle.
+    /// Begins an iteration over `dsq`; returns its handle.
     pub fn walk(&mut self, dsq: u32, rev: bool) -> u32 {
         let seq = self.all[dsq as usize].seq;
         let (slice, vtime) = (None, None);
@@ -346,12 +347,12 @@ impl Dsqs {
         }
     }
 
-    /// The walk of that handle, if it is under way.
+    /// The iteration with this handle, if it has not ended.
     pub fn cursor(&mut self, handle: u32) -> Option<&mut Cursor> {
         self.cursors.get_mut(handle as usize).filter(|cursor| cursor.is_live)
     }
 
-    /// The next task of a walk.
+    /// The next task of an iteration.
     pub fn next(&mut self, tasks: &[ExtTask], handle: u32) -> Option<u32> {
         let cursor = self.cursors.get_mut(handle as usize).filter(|cursor| cursor.is_live)?;
         let queue = &self.all[cursor.dsq as usize];
@@ -371,7 +372,7 @@ impl Dsqs {
         Some(at)
     }
 
-    /// Ends a walk.
+    /// Ends an iteration.
     pub fn end_walk(&mut self, handle: u32) {
         if let Some(cursor) = self.cursors.get_mut(handle as usize) {
             (cursor.is_live, cursor.behind) = (false, NIL);
@@ -381,14 +382,14 @@ impl Dsqs {
         }
     }
 
-    /// Ends every walk: a callback is over.
+    /// Ends all iterations, after a callback.
     #[inline]
     pub fn end_walks(&mut self) {
         self.cursors.clear();
     }
 }
 
-/// Whether insertion `seq` came after `than`; the numbers wrap.
+/// Whether insertion `seq` is later than `than`. The numbers wrap.
 #[inline]
 pub const fn is_later(seq: u32, than: u32) -> bool {
     (seq.wrapping_sub(than) as i32) > 0

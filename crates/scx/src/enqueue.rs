@@ -14,10 +14,10 @@ use super::state::Direct;
 use super::task::OpsState;
 use schedlab_model::{CpuId, TaskId};
 
-/// Why a task is taken off its run queue.
+/// Why a task is removed from its run queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leaves {
-    /// It is runnable no more, or changes.
+    /// It is no longer runnable, or its attributes change.
     Off,
     /// It only moves to another CPU.
     ToOtherCpu,
@@ -61,7 +61,7 @@ impl Ext<'_> {
         }
     }
 
-    /// `cpu` if `p` may use it, else another one, of the same node if there is one
+    /// Returns `cpu` if `p` may use it; or else another CPU, of the same node if possible
     /// (`select_fallback_rq()`).
     fn usable(&mut self, p: TaskId, cpu: CpuId) -> CpuId {
         let allowed = &self.k.core.task(p).cpus_allowed;
@@ -74,7 +74,7 @@ impl Ext<'_> {
         near.or_else(|| allowed.first_cpu()).unwrap_or(cpu)
     }
 
-    /// `p` becomes runnable on `cpu`; `is_move`: it was so on another CPU.
+    /// `p` becomes runnable on `cpu`. `is_move`: it was runnable on another CPU.
     pub fn enqueue(&mut self, cpu: CpuId, p: TaskId, enq_flags: u64, is_move: bool) {
         let is_curr = self.k.core.rq(cpu).curr == Some(p);
         let sticky = (enq_flags & ENQ_RESTORE != 0 && is_curr).then_some(cpu);
@@ -100,7 +100,7 @@ impl Ext<'_> {
         }
     }
 
-    /// Runnable `p` on `rq` needs a queue.
+    /// Finds a queue for runnable `p` on `rq`.
     pub fn do_enqueue(&mut self, rq: CpuId, p: TaskId, enq_flags: u64, sticky: Option<CpuId>) {
         let local = self.k.state.dsqs.local(rq);
         if sticky == Some(rq) {
@@ -155,13 +155,13 @@ impl Ext<'_> {
         self.k.dispatch_enqueue(dsq, p, enq_flags);
     }
 
-    /// A whole slice.
+    /// Gives `p` a whole slice.
     pub fn refill(&mut self, p: TaskId) {
         self.k.state.task(p).entity.set_slice(SLICE_DFL);
         self.k.state.events.refill_slice_dfl += 1;
     }
 
-    /// `p`, queued or running on `cpu`, leaves.
+    /// `p`, queued or running on `cpu`, leaves its run queue.
     pub fn dequeue(&mut self, cpu: CpuId, p: TaskId, deq_flags: u64, leaves: Leaves) {
         if !self.k.state.task(p).queued {
             return;
@@ -183,7 +183,7 @@ impl Ext<'_> {
         self.k.dispatch_dequeue(p);
     }
 
-    /// `p` leaves the scheduler, which may have it.
+    /// Removes `p` from the scheduler, if that has it.
     fn ops_dequeue(&mut self, p: TaskId, deq_flags: u64) {
         self.k.clear_runnable(p);
         let has_custody = self.k.state.options.core.has_custody;

@@ -2,38 +2,38 @@
 //! The part of a task's state that the scheduler itself reads and writes (`struct
 //! sched_ext_entity`).
 //!
-//! Source: Linux include/linux/sched/ext.h, 6.12 to 7.1. A scheduler stores to `p->scx.slice` and
-//! `p->scx.dsq_vtime` of any task at any time, so these words are reached through methods only, and
-//! a store needs no exclusive reference.
+//! Source: Linux include/linux/sched/ext.h, 6.12 to 7.1. A scheduler may store to `p->scx.slice`
+//! and `p->scx.dsq_vtime` of any task at any time. So these words are accessed only through
+//! methods, and a store needs no exclusive reference.
 
 use super::consts::SLICE_DFL;
 use std::fmt;
 use std::ptr::NonNull;
 
-/// The words themselves, in the order of the structs that C code sees.
+/// The words, in the order of the C structs.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Words {
-    /// What is left of the slice, ns.
+    /// Rest of the slice (ns).
     pub slice: u64,
     /// The key in queues ordered by virtual time.
     pub dsq_vtime: u64,
     /// The weight.
     pub weight: u32,
-    /// SCX_TASK_* flags, which the core keeps elsewhere.
+    /// SCX_TASK_* flags. The core keeps its own elsewhere.
     pub flags: u32,
     /// Whether the task is kept out of the class.
     pub disallow: bool,
 }
 
-/// What core and scheduler share of a task: in memory of its own, or in that of a natively compiled
-/// scheduler, which stores there directly.
+/// The words of a task that core and scheduler share. They are in their own memory, or in that of a
+/// natively compiled scheduler, which stores there directly.
 pub struct Entity {
     words: NonNull<Words>,
     own: NonNull<Words>,
 }
 
-// SAFETY: whoever has the core has the scheduler too; nothing else looks at the words.
+// SAFETY: the core and its scheduler have one owner; no other code accesses the words.
 unsafe impl Send for Entity {}
 
 impl Default for Entity {
@@ -73,8 +73,8 @@ impl Entity {
     ///
     /// # Safety
     ///
-    /// `home` stays alive and is only accessed by the scheduler, while it runs, until
-    /// [`Entity::take_back`] or the end of this value.
+    /// `home` stays valid, and only the scheduler accesses it, while it runs, until
+    /// [`Entity::take_back`] or until this value is dropped.
     pub unsafe fn place(&mut self, home: NonNull<Words>) {
         let words = self.get();
         // SAFETY: the caller's promise.
@@ -82,7 +82,7 @@ impl Entity {
         self.words = home;
     }
 
-    /// Moves the words back to memory of their own.
+    /// Moves the words back to their own memory.
     pub fn take_back(&mut self) {
         let words = self.get();
         // SAFETY: our own box.
@@ -90,7 +90,7 @@ impl Entity {
         self.words = self.own;
     }
 
-    /// What is left of the slice, ns; all ones: it is never used up.
+    /// Rest of the slice (ns). All bits set: it never ends.
     #[inline]
     pub fn slice(&self) -> u64 {
         // SAFETY: as in `get`.

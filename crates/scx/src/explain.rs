@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a CPU runs the task that it runs, in the words of sched_ext: the queue that it came from and
-//! its place there, the callbacks that put it there and took it away, its slice, who kicked the
-//! CPU, and what waited elsewhere.
+//! Explains why a CPU runs a task, in terms of sched_ext: the queue from which the task came and
+//! its position there, the callbacks that put it there and took it away, its slice, the kick of the
+//! CPU, and the tasks that waited elsewhere.
 //!
-//! The core itself only takes the head of the CPU's local queue. What the scheduler compared before
-//! it moved a task there is its own: told are the order of the queues that it uses, and the tasks
-//! that it keeps outside of them.
+//! The core only takes the head of the CPU's local queue. It does not know what the scheduler
+//! compared before it moved a task there. The explanation shows the order of the scheduler's
+//! queues, and the tasks that it keeps outside of them.
 
 use super::consts::{DSQ_BYPASS, DSQ_GLOBAL, DSQ_LOCAL, SLICE_INF};
 use super::notes::{Kept, Notes, Stand, TaskNote};
@@ -23,9 +23,9 @@ const HEAD: Rule =
 /// Where a candidate is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// It ran, and goes on.
+    /// It ran, and continues.
     Runs,
-    /// It ran, is still runnable, and is put into a queue when the choice is made.
+    /// It ran, is still runnable, and enters a queue after the pick.
     Leaves,
     Local(u64),
     Queue(u64),
@@ -33,12 +33,12 @@ enum Place {
 }
 
 impl ExtState {
-    /// Keeps notes from now on.
+    /// Records notes from now on.
     pub fn keep_notes(&mut self) {
         self.notes = Some(Box::new(Notes::new(self.cpus.len() as u32)));
     }
 
-    /// Where `p`, which is in a queue, stands in it.
+    /// The position of `p` in its queue.
     pub fn stand_of(&self, p: TaskId) -> Stand {
         let task = self.task(p);
         let position = self.dsqs.members(&self.tasks, task.dsq).position(|id| id == p.0);
@@ -59,7 +59,7 @@ impl ExtState {
         ]
     }
 
-    /// The choice that was just made on `cpu`.
+    /// Explains the last pick on `cpu`.
     pub fn explain_pick(&self, core: &Core, cpu: CpuId, into: &mut Explanation) {
         if self.status == Status::Disabled {
             into.contests.push(Contest::nobody("ext", Rule::Empty));
@@ -110,9 +110,9 @@ impl ExtState {
         }
     }
 
-    /// Those among whom the CPU could choose, and those that wait elsewhere: what goes on, the
-    /// local queue, the queue that the chosen one came from, the other ones, what the scheduler
-    /// keeps.
+    /// The candidates of the CPU, and the tasks that wait elsewhere: the running task if it
+    /// continues, the local queue, the queue from which the picked task came, the other queues, and
+    /// the tasks that the scheduler keeps.
     fn waiting(
         &self,
         core: &Core,
@@ -179,7 +179,7 @@ impl ExtState {
         facts
     }
 
-    /// What is known of the CPU at this choice: whether the scheduler was asked, and who kicked it.
+    /// Facts about the CPU at this pick: whether the scheduler was asked, and the last kick.
     fn cpu_facts(&self, core: &Core, cpu: CpuId) -> Vec<Fact> {
         let Some(notes) = &self.notes else { return Vec::new() };
         let note = notes.cpu(cpu);
@@ -193,7 +193,7 @@ impl ExtState {
     }
 }
 
-/// A callback as people know it.
+/// The name of a callback for people.
 fn by(callback: Option<Callback>) -> &'static str {
     match callback {
         None => "core",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Core and scheduler together: how a callback is called, and what follows from it.
+//! Core and scheduler together: calls callbacks and processes their requests.
 //!
-//! In the kernel a few callbacks are called from within a function that another callback has
-//! called: `ops.enqueue` from `reenqueue_local`, and in 7.1 `ops.dequeue` when an insert ends the
-//! scheduler's custody. Here they follow when the callback under way has returned.
+//! In the kernel a few callbacks are called within a function that another callback has called:
+//! `ops.enqueue` from `reenqueue_local`, and in 7.1 `ops.dequeue` when an insertion ends the
+//! scheduler's custody. Here they follow after the running callback has returned.
 
 use super::consts::ENQ_REENQ;
 use super::kernel::Kernel;
@@ -18,7 +18,7 @@ pub(crate) struct Ext<'a> {
 }
 
 impl Ext<'_> {
-    /// Calls a callback that exists. `None`: it crashed, or an earlier one did.
+    /// Calls a callback if it exists. `None`: it crashed, or an earlier one did.
     pub fn call<R>(
         &mut self,
         callback: Callback,
@@ -43,7 +43,7 @@ impl Ext<'_> {
         }
     }
 
-    /// Calls a callback about `p` if it exists.
+    /// Calls a callback about `p`, if it exists.
     #[inline]
     pub fn tell(
         &mut self,
@@ -55,20 +55,21 @@ impl Ext<'_> {
         }
     }
 
-    /// 7.1: tasks have come to queues of the core, which ends the scheduler's custody.
+    /// 7.1: calls `ops.dequeue` for tasks that entered queues of the core, which ends the
+    /// scheduler's custody.
     pub fn tell_left_custody(&mut self) {
         for p in std::mem::take(&mut self.k.state.left_custody) {
             self.tell(Callback::Dequeue, |ops, k| ops.dequeue(k, p, 0));
         }
     }
 
-    /// Executes on `cpu`, whose run queue is held or not.
+    /// Sets the CPU on which callbacks are executed, and whether its run queue is held.
     pub fn on(&mut self, cpu: CpuId, is_held: bool) {
         let rq = is_held.then_some(cpu);
         self.k.state.context = Context { callback: None, cpu, rq, direct: Direct::No };
     }
 
-    /// Whether something is to be done once the run queue is released.
+    /// Whether work is pending until the run queue is released.
     #[inline]
     pub fn has_leftovers(&self) -> bool {
         let state = &*self.k.state;
@@ -80,8 +81,7 @@ impl Ext<'_> {
             || state.fault.is_some()
     }
 
-    /// The run queue is about to be released, inside of a choice: what is left over is done after
-    /// it.
+    /// The run queue is about to be released within a pick: pending work is done after it.
     #[inline]
     pub fn leave_rest_for(&mut self, cpu: CpuId) {
         if self.has_leftovers() {
@@ -89,7 +89,7 @@ impl Ext<'_> {
         }
     }
 
-    /// No run queue is held: does what is left over.
+    /// No run queue is held: does the pending work.
     #[inline]
     pub fn settle(&mut self) {
         if self.has_leftovers() {
@@ -121,21 +121,21 @@ impl Ext<'_> {
         }
     }
 
-    /// `ops.enqueue` sees the tasks that `reenqueue_local` took back.
+    /// Calls `ops.enqueue` for the tasks that `reenqueue_local` took back.
     pub fn enqueue_taken_back(&mut self) {
         for (cpu, p) in std::mem::take(&mut self.k.state.taken_back) {
             self.do_enqueue(cpu, p, ENQ_REENQ, None);
         }
     }
 
-    /// Tasks that have exited and left their CPUs.
+    /// Removes tasks that have exited and left their CPUs.
     fn bury_dead(&mut self) {
         for p in std::mem::take(&mut self.k.state.dead) {
             self.exit_task(p, false);
         }
     }
 
-    /// What `cpu` runs, if it is of this class.
+    /// The running task of `cpu`, if it is of this class.
     #[inline]
     pub fn curr_ext(&self, cpu: CpuId) -> Option<TaskId> {
         self.k.core.rq(cpu).curr.filter(|curr| self.k.is_ext(*curr))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Built-in tracking of idle CPUs, and the choice of one for a waking task.
+//! Tracks idle CPUs, and picks one for a waking task.
 //!
-//! Source: Linux kernel/sched/ext_idle.c, 6.18. A CPU is taken ("claimed") by clearing its bit; it
-//! comes back when the CPU goes through idle again. Left out: masks for each node.
+//! Source: Linux kernel/sched/ext_idle.c, 6.18. A CPU is claimed by clearing its bit. The bit is
+//! set again when the CPU next becomes idle. Left out: masks for each node.
 
 use super::consts::{EBUSY, PICK_IDLE_CORE};
 use schedlab_model::{CpuId, CpuMask, Topology};
@@ -10,7 +10,7 @@ use schedlab_model::{CpuId, CpuMask, Topology};
 /// Idle CPUs and idle cores.
 #[derive(Debug)]
 pub struct IdleMasks {
-    /// Tracking is on.
+    /// Whether tracking is on.
     pub is_on: bool,
     cpus: CpuMask,
     /// CPUs of cores that are idle as a whole; only with SMT.
@@ -28,14 +28,13 @@ pub struct IdleMasks {
 /// A request for a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish<'m> {
-    /// CPUs that will do.
+    /// CPUs that are allowed.
     pub allowed: &'m CpuMask,
     /// Where the task ran.
     pub prev: CpuId,
     /// SCX_PICK_IDLE_*.
     pub flags: u64,
-    /// The waker's CPU, if the wake-up is a synchronous one of a waker that lives on, and its local
-    /// queue is empty: whether that holds is the first, and the second says only the CPU.
+    /// The waker of a synchronous wake-up; `None` for other wake-ups.
     pub sync: Option<SyncWaker>,
 }
 
@@ -44,12 +43,12 @@ pub struct Wish<'m> {
 pub struct SyncWaker {
     /// Its CPU.
     pub cpu: CpuId,
-    /// It will leave its CPU to the woken task: it does not exit, and nothing waits there.
+    /// Whether it will leave its CPU to the woken task: it does not exit, and no task waits there.
     pub makes_room: bool,
 }
 
 impl IdleMasks {
-    /// For a machine; off, and no CPU idle.
+    /// Masks for a machine. Tracking is off, and no CPU is idle.
     pub fn new(topology: &Topology) -> Self {
         let nr_cpus = topology.core.len() as u32;
         let all = || (0..nr_cpus).map(CpuId);
@@ -80,7 +79,7 @@ impl IdleMasks {
         }
     }
 
-    /// All CPUs idle, as when a scheduler is loaded.
+    /// Marks all CPUs as idle, as when a scheduler is loaded.
     pub fn reset(&mut self) {
         self.cpus = CpuMask::first(self.topology.core.len() as u32);
         self.cores = if self.has_smt { self.cpus } else { CpuMask::empty() };
@@ -96,7 +95,7 @@ impl IdleMasks {
         if self.has_smt { &self.cores } else { &self.cpus }
     }
 
-    /// `cpu` becomes idle or busy.
+    /// Sets whether `cpu` is idle.
     pub fn set(&mut self, cpu: CpuId, idle: bool) {
         if idle {
             self.cpus.set(cpu);
@@ -114,7 +113,7 @@ impl IdleMasks {
         }
     }
 
-    /// Takes `cpu`; whether it was idle.
+    /// Claims `cpu`. Returns whether it was idle.
     pub fn claim(&mut self, cpu: CpuId) -> bool {
         if self.has_smt {
             let siblings = &self.siblings[cpu.index()];
@@ -127,8 +126,8 @@ impl IdleMasks {
         was_idle
     }
 
-    /// Takes an idle CPU of `allowed`, one of an idle core if there is one; `rotor` is where the
-    /// last choice of this kind ended.
+    /// Claims an idle CPU of `allowed`, if possible one of an idle core. `rotor` is where the last
+    /// pick of this kind ended.
     pub fn pick(&mut self, allowed: &CpuMask, flags: u64, rotor: &mut u32) -> Option<CpuId> {
         let mut cpu = None;
         if self.has_smt {
@@ -145,7 +144,7 @@ impl IdleMasks {
         Some(cpu)
     }
 
-    /// Takes an idle CPU for a waking task; a negative error number if there is none.
+    /// Claims an idle CPU for a waking task. Returns a negative error number if there is none.
     pub fn select(&mut self, wish: &Wish<'_>, rotor: &mut u32) -> Result<CpuId, i32> {
         let Wish { allowed, prev, flags, sync } = *wish;
         let prev_allowed = allowed.contains(prev);
@@ -184,7 +183,7 @@ impl IdleMasks {
         Err(-EBUSY)
     }
 
-    /// The allowed CPUs that share cache or node with `prev`, where that is not all of them.
+    /// The allowed CPUs that share a cache or a node with `prev`, unless these are all.
     fn near(&self, prev: CpuId, allowed: &CpuMask) -> [Option<CpuMask>; 2] {
         let part = |of: &[CpuMask], number: u32| {
             of.get(number as usize).map(|mask| mask.and(allowed)).filter(|mask| !mask.is_empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a scheduler sees of the kernel: tasks, groups, CPUs, time. The functions of sched_ext
-//! proper are in [`crate::kfuncs`].
+//! The kernel as a scheduler sees it: tasks, groups, CPUs, time. [`crate::kfuncs`] has the
+//! functions of sched_ext itself.
 //!
 //! Source: the fields of `struct task_struct` and `struct cgroup` that schedulers read; Linux 6.18.
 
@@ -12,17 +12,17 @@ use schedlab_sched::Core;
 use schedlab_sched::boundary::core::TaskState;
 use std::ptr::NonNull;
 
-/// Process id of the first task; ids below are the kernel's own.
+/// Process id of the first task. Lower ids belong to the kernel.
 pub const PID_BASE: u32 = 1_000;
 
-/// Bits that mark a timer of the class that is not the scheduler's.
+/// Bit of the core's own timers; the scheduler's do not have it.
 pub const TIMER_OF_CORE: u64 = 1 << 63;
 
-/// What schedulers read of a task in `struct task_struct`, of this moment.
+/// The present values of the fields of `struct task_struct` that schedulers read.
 pub struct TaskView<'k> {
     /// The task as the modelled kernel core has it.
     pub core: &'k schedlab_sched::boundary::core::Task,
-    /// Whether the class knows that it has called exit.
+    /// Whether it has called exit.
     pub is_exiting: bool,
     /// As [`Kernel::task_running`].
     pub is_on_cpu: bool,
@@ -43,7 +43,7 @@ impl TaskView<'_> {
         120 + i32::from(self.core.attr.nice)
     }
 
-    /// What seldom changes.
+    /// The fields that change rarely.
     #[inline(always)]
     pub fn seldom(&self) -> Seldom {
         let t = self.core;
@@ -61,7 +61,7 @@ impl TaskView<'_> {
     }
 }
 
-/// What of a [`TaskView`] seldom changes while a task runs and waits.
+/// The fields of a [`TaskView`] that change rarely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seldom {
     cpu: CpuId,
@@ -77,7 +77,7 @@ pub struct Seldom {
 }
 
 impl Seldom {
-    /// That of no task.
+    /// The values for no task.
     pub const NOTHING: Self = Self {
         cpu: CpuId(u32::MAX),
         prio: 0,
@@ -91,7 +91,7 @@ impl Seldom {
     };
 }
 
-/// The kernel as a callback finds it.
+/// The kernel, as passed to a callback.
 pub struct Kernel<'a> {
     pub(crate) state: &'a mut ExtState,
     pub(crate) core: &'a mut Core,
@@ -99,7 +99,7 @@ pub struct Kernel<'a> {
 
 /// Tasks.
 impl Kernel<'_> {
-    /// Number of tasks so far, those that have exited included: ids are below.
+    /// Number of tasks created so far. Their ids are below it.
     pub fn nr_tasks(&self) -> u32 {
         self.state.tasks.len() as u32
     }
@@ -114,7 +114,7 @@ impl Kernel<'_> {
         PID_BASE + self.state.task(p).tgid
     }
 
-    /// The task of a process id, if it has not exited.
+    /// The task with this process id, if it has not exited.
     pub fn task_from_pid(&self, pid: u32) -> Option<TaskId> {
         let id = TaskId(pid.checked_sub(PID_BASE)?);
         let task = self.core.tasks.get(id.index())?;
@@ -126,7 +126,7 @@ impl Kernel<'_> {
         self.core.task(p).comm.as_str()
     }
 
-    /// Everything of a task that changes, found with one look at each side.
+    /// The present values of a task's fields.
     #[inline(always)]
     pub fn task_view(&self, p: TaskId) -> TaskView<'_> {
         let (core, ext) = (self.core.task(p), self.state.task(p));
@@ -141,19 +141,20 @@ impl Kernel<'_> {
         }
     }
 
-    /// Whether the task of the running callback is as it was shown for the one before; true once.
+    /// Whether the task of this callback is unchanged since the last callback showed it. True only
+    /// once.
     #[inline]
     pub fn take_is_shown(&mut self) -> bool {
         std::mem::take(&mut self.state.is_shown)
     }
 
-    /// What the scheduler may store to: slice, virtual time, ...
+    /// The words that the scheduler may store to: slice, virtual time, ...
     #[inline]
     pub fn entity(&self, p: TaskId) -> &Entity {
         &self.state.task(p).entity
     }
 
-    /// Moves that to `home`, where the scheduler stores to it directly.
+    /// Moves these words to `home`, where the scheduler stores to them directly.
     ///
     /// # Safety
     ///
@@ -163,12 +164,12 @@ impl Kernel<'_> {
         unsafe { self.state.task_mut(p).entity.place(home) };
     }
 
-    /// Moves it back to memory of the core's.
+    /// Moves these words back to the core's memory.
     pub fn take_entity_back(&mut self, p: TaskId) {
         self.state.task_mut(p).entity.take_back();
     }
 
-    /// Priority that follows from nice, 100 to 139; 120 for nice 0.
+    /// Priority from the nice value, 100 to 139; 120 for nice 0.
     pub fn static_prio(&self, p: TaskId) -> i32 {
         self.task_view(p).static_prio()
     }
@@ -200,12 +201,12 @@ impl Kernel<'_> {
         self.core.task(p).attr.cgroup
     }
 
-    /// Whether it is what its CPU runs.
+    /// Whether it is running.
     pub fn task_running(&self, p: TaskId) -> bool {
         self.core.is_running(p)
     }
 
-    /// The CPU whose run queue it is on, or was on last.
+    /// The CPU whose run queue it is or was last on.
     pub fn task_cpu(&self, p: TaskId) -> CpuId {
         self.core.task(p).cpu
     }
@@ -215,7 +216,7 @@ impl Kernel<'_> {
         self.state.task(p).queued
     }
 
-    /// CPU time so far, ns, as of the last account of it.
+    /// CPU time (ns) up to its last update.
     pub fn sum_exec_runtime(&self, p: TaskId) -> Nanos {
         self.core.sum_exec_runtime(p)
     }
@@ -239,18 +240,18 @@ impl Kernel<'_> {
         &self.core.cgroups[cgroup.index()]
     }
 
-    /// Number in the file system of groups, 1 for the root group.
+    /// Inode number in the cgroup file system; 1 for the root group.
     pub fn cgroup_kernfs_id(&self, cgroup: CgroupId) -> u64 {
         u64::from(cgroup.0) + 1
     }
 
-    /// The group of a number in the file system.
+    /// The group with this inode number.
     pub fn cgroup_from_id(&self, id: u64) -> Option<CgroupId> {
         let index = u32::try_from(id.checked_sub(1)?).ok()?;
         (index < self.nr_cgroups()).then_some(CgroupId(index))
     }
 
-    /// Depth below the root group, which has 0.
+    /// Depth below the root group. The root group has 0.
     pub fn cgroup_level(&self, cgroup: CgroupId) -> u32 {
         let (mut at, mut level) = (cgroup, 0);
         while at.0 != 0 {
@@ -260,7 +261,7 @@ impl Kernel<'_> {
         level
     }
 
-    /// The group above `cgroup` at depth `level`, itself at its own.
+    /// The ancestor of `cgroup` at depth `level`. At its own depth it is `cgroup` itself.
     pub fn cgroup_ancestor(&self, cgroup: CgroupId, level: u32) -> Option<CgroupId> {
         let up = self.cgroup_level(cgroup).checked_sub(level)?;
         Some((0..up).fold(cgroup, |at, _| self.cgroup(at).parent))
@@ -269,7 +270,7 @@ impl Kernel<'_> {
 
 /// The machine.
 impl Kernel<'_> {
-    /// Now on the calling CPU, ns.
+    /// Present time on the calling CPU (ns).
     #[inline]
     pub fn now(&self) -> Nanos {
         self.core.now
@@ -291,7 +292,7 @@ impl Kernel<'_> {
         self.state.context.cpu
     }
 
-    /// What the CPU that executes the callback runs; `None`: the idle task.
+    /// The running task of the CPU that executes the callback; `None`: the idle task.
     pub fn current(&self) -> Option<TaskId> {
         self.core.rq(self.state.context.cpu).curr
     }
@@ -301,7 +302,7 @@ impl Kernel<'_> {
         self.core.random.next_u64() as u32
     }
 
-    /// Number of CPUs, all of them always online.
+    /// Number of CPUs. All are always online.
     pub fn nr_cpu_ids(&self) -> u32 {
         self.core.nr_cpus()
     }
@@ -311,7 +312,7 @@ impl Kernel<'_> {
         self.state.nr_nodes
     }
 
-    /// The node of a CPU; `None`: there is no such CPU.
+    /// The node of a CPU; `None` if there is no such CPU.
     pub fn cpu_node(&self, cpu: i32) -> Option<u32> {
         let cpu = usize::try_from(cpu).ok()?;
         self.core.topology.node.get(cpu).copied()
@@ -327,7 +328,8 @@ impl Kernel<'_> {
         &self.core.topology
     }
 
-    /// What `cpu` runs; outer `None`: there is no such CPU, which is an error of the scheduler.
+    /// The running task of `cpu`. The outer `None`: there is no such CPU, which is an error of the
+    /// scheduler.
     pub fn cpu_curr(&mut self, cpu: i32) -> Option<Option<TaskId>> {
         let cpu = self.valid_cpu(cpu)?;
         Some(self.core.rq(cpu).curr)
@@ -346,8 +348,8 @@ impl Kernel<'_> {
 
 /// Timers of the scheduler.
 impl Kernel<'_> {
-    /// Sets timer `token`, which must be below 2^63, to fire at `at` on the calling CPU; set anew,
-    /// it fires at the new time only (`bpf_timer_start`).
+    /// Sets timer `token` (below 2^63) to expire at `at` on the calling CPU. A timer that is set
+    /// again expires only at the new time (`bpf_timer_start`).
     pub fn start_timer(&mut self, token: u64, at: Nanos) {
         let token = token & !TIMER_OF_CORE;
         let at = at.max(self.core.now);
@@ -356,7 +358,7 @@ impl Kernel<'_> {
         self.core.start_timer(at, token);
     }
 
-    /// Stops timer `token`; whether it was set (`bpf_timer_cancel`).
+    /// Stops timer `token`. Returns whether it was set (`bpf_timer_cancel`).
     pub fn cancel_timer(&mut self, token: u64) -> bool {
         self.state.timers.remove(&token).is_some()
     }

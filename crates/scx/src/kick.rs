@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kicks are delivered.
+//! Delivers kicks.
 //!
 //! Source: Linux kernel/sched/ext.c, `kick_cpus_irq_workfn()`, `kick_one_cpu()`, 6.18. A CPU's own
 //! kicks are delivered when it has released its run queue. Left out: the wait of SCX_KICK_WAIT,
-//! since the kicked CPU chooses at the same instant.
+//! because the kicked CPU picks at the same instant.
 
 use super::kernel::Kernel;
 use schedlab_model::CpuId;
 
 impl Kernel<'_> {
-    /// Delivers all kicks: by calling CPU in order of calling, then by target.
+    /// Delivers all kicks: by calling CPU in order of their calls, then by target.
     pub(crate) fn deliver_kicks(&mut self) {
         if self.state.kicking.is_empty() {
             return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sched_ext core, modelled as one more scheduling class.
+//! The core of sched_ext, modelled as a scheduling class.
 //!
-//! A scheduler is an [`Ops`]; the core calls it as the kernel would and offers it the kernel's
-//! functions ([`Kernel`]). See docs/internals/sched-ext.md.
+//! A scheduler implements [`Ops`]. The core calls it as the kernel would, and offers it the
+//! kernel's functions ([`Kernel`]). See docs/internals/sched-ext.md.
 
 mod balance;
 mod class;

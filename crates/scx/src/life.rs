@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler is loaded and unloaded, tasks come to it and leave it.
+//! Loads and unloads the scheduler; adds tasks to it and removes them.
 //!
 //! Source: Linux kernel/sched/ext.c, 6.18: `scx_enable()`, `scx_disable_workfn()`, `scx_bypass()`,
 //! `scx_init_task()`, `scx_enable_task()`, `scx_disable_task()`, `scx_exit_task()`. What the kernel
-//! does here on a helper thread happens within one instant. Left out: sub-schedulers, hotplug,
+//! does on a helper thread happens here within one instant. Left out: sub-schedulers, hotplug,
 //! `p->scx.disallow` of tasks that existed before the scheduler.
 
 use super::consts::{
@@ -20,7 +20,7 @@ use super::task::{Life, NIL, weight};
 use schedlab_model::{CgroupId, CpuId, Policy, TaskId};
 use schedlab_sched::boundary::core::TaskState;
 
-/// Whether the kernel takes a scheduler with this data: what is wrong if not.
+/// Checks that the kernel accepts a scheduler with this data. The error tells why not.
 pub fn check(info: &OpsInfo, core: &CoreRules) -> Result<(), String> {
     if info.name.is_empty() || info.name.len() >= OPS_NAME_LEN {
         return Err(format!("its name {:?} must have 1 to {} bytes", info.name, OPS_NAME_LEN - 1));
@@ -44,7 +44,7 @@ pub fn check(info: &OpsInfo, core: &CoreRules) -> Result<(), String> {
     Ok(())
 }
 
-/// A negative error number as it is, anything else but 0 as a protocol error.
+/// Returns a negative error number unchanged; any other value except 0 is a protocol error.
 fn errno(answer: i32) -> i32 {
     match answer {
         0 => 0,
@@ -55,8 +55,7 @@ fn errno(answer: i32) -> i32 {
 
 /// Loading.
 impl Ext<'_> {
-    /// Loads the scheduler. Tasks that exist become its own when the engine has given them their
-    /// class.
+    /// Loads the scheduler. Existing tasks become its own when the engine has changed their class.
     pub fn load(&mut self) {
         if let Err(what) = self.try_load() {
             self.k.state.status = Status::Disabled;
@@ -95,7 +94,7 @@ impl Ext<'_> {
         Ok(())
     }
 
-    /// Whether a callback of loading has succeeded.
+    /// Checks that a callback of the loading succeeded.
     fn loaded_part(&mut self, callback: &str, answer: Option<i32>) -> Result<(), String> {
         if let Some((callback, what)) = &self.k.state.fault {
             return Err(format!("ops.{} failed: {what}", callback.name()));
@@ -125,14 +124,14 @@ impl Ext<'_> {
         ids.filter(|id| self.k.core.task(*id).state != TaskState::Dead).collect()
     }
 
-    /// All tasks have their class: bypassing ends.
+    /// All tasks have their class: ends the bypass.
     pub fn finish_load(&mut self) {
         self.k.state.bypass = false;
         self.k.state.status = Status::Enabled;
         self.requeue_all();
     }
 
-    /// Every waiting task is enqueued again, as bypassing begins or ends; every CPU reschedules.
+    /// Enqueues every waiting task again, because bypassing begins or ends. Every CPU reschedules.
     fn requeue_all(&mut self) {
         for cpu in (0..self.k.core.nr_cpus()).map(CpuId) {
             self.on(cpu, true);
@@ -153,7 +152,7 @@ impl Ext<'_> {
 
 /// Unloading.
 impl Ext<'_> {
-    /// The scheduler has ended, or made an error: it is ejected.
+    /// Ejects a scheduler that has ended or made an error.
     pub fn eject(&mut self) {
         self.k.state.status = Status::Disabling;
         let kind = self.k.state.exit.as_ref().map_or(ExitKind::None, |info| info.kind);
@@ -176,7 +175,7 @@ impl Ext<'_> {
         self.k.core.request_reclass();
     }
 
-    /// What became of the scheduler, in a sentence.
+    /// A sentence about the end of the scheduler.
     pub fn exit_text(&self) -> String {
         let info = self.k.state.exit.clone().unwrap_or_default();
         let name = &self.k.state.info.name;
@@ -187,7 +186,7 @@ impl Ext<'_> {
         )
     }
 
-    /// All tasks are back with the fair class.
+    /// All tasks belong to the fair class again.
     pub fn finish_unload(&mut self) {
         for p in self.living_tasks() {
             self.exit_task(p, false);
@@ -206,7 +205,7 @@ impl Ext<'_> {
         }
     }
 
-    /// The run is over: the scheduler is unloaded, though nobody schedules after it.
+    /// Unloads the scheduler at the end of the run.
     pub fn end_run(&mut self) {
         if self.k.state.status != Status::Enabled || self.k.state.fault.is_some() {
             return;
@@ -238,7 +237,7 @@ impl Ext<'_> {
         }
     }
 
-    /// The scheduler tells its state.
+    /// Calls the scheduler's dump callbacks.
     fn dump_all(&mut self) {
         self.tell(Callback::Dump, |ops, k| ops.dump(k));
         for cpu in (0..self.k.core.nr_cpus()).map(CpuId) {
@@ -257,7 +256,7 @@ impl Ext<'_> {
 
 /// Tasks.
 impl Ext<'_> {
-    /// The scheduler hears of `p`; `fork`: it is being created.
+    /// Announces `p` to the scheduler. `fork`: it is being created.
     pub fn init_task(&mut self, p: TaskId, fork: bool) -> Result<(), String> {
         if self.k.state.has(Callback::InitTask) {
             let args = InitTaskArgs { fork, cgroup: self.k.task_cgroup(p) };
@@ -297,7 +296,7 @@ impl Ext<'_> {
         self.tell_cpumask(p);
     }
 
-    /// The scheduler is told which CPUs `p` may use.
+    /// Tells the scheduler which CPUs `p` may use.
     pub fn tell_cpumask(&mut self, p: TaskId) {
         if self.k.state.has(Callback::SetCpumask) {
             let allowed = self.k.core.task(p).cpus_allowed;
@@ -313,7 +312,7 @@ impl Ext<'_> {
         }
     }
 
-    /// `p` exists no more, or the scheduler ends.
+    /// `p` no longer exists, or the scheduler ends.
     pub fn exit_task(&mut self, p: TaskId, cancelled: bool) {
         if self.k.state.task(p).life == Life::None {
             return;

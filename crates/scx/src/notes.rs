@@ -1,60 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notes for whoever asks why a CPU chose a task: who put each waiting task where, what took it
-//! from there, and who kicked a CPU. Kept only in runs that are watched.
+//! Notes for explanations of picks: which callback put each waiting task into a queue, what took it
+//! from there, and what kicked a CPU. Recorded only in runs with an observer.
 
 use super::consts::{ENQ_PREEMPT, KICK_IDLE, KICK_PREEMPT};
 use super::ops::Callback;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-/// Why the task that ran before goes on.
+/// Why the previous task continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kept {
-    /// It had some slice left when its CPU chose.
+    /// Part of its slice was left at the pick.
     SliceLeft,
     /// `ops.dispatch` gave it a new slice.
     NewSlice,
-    /// There was nothing else.
+    /// No other task was runnable.
     NothingElse,
 }
 
-/// What is known of a task that waits, or waited until it was chosen.
+/// Notes about a task that waits, or waited until it was picked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskNote {
-    /// The callback that named its queue; `None`: the core itself.
+    /// The callback that chose its queue; `None`: the core.
     pub put_by: Option<Callback>,
-    /// When it came to the first queue of this wait.
+    /// When it entered the first queue of this wait.
     pub since: Nanos,
-    /// The queue from which it came to the one it is in.
+    /// The queue from which it moved to its present one.
     pub from: Option<u64>,
-    /// Its place there, 0 being the head.
+    /// Its position there; 0 is the head.
     pub from_position: u64,
     /// Its key there, if that queue is ordered by virtual time.
     pub from_vtime: Option<u64>,
-    /// The callback that took it from there; `None`: the core itself.
+    /// The callback that took it from there; `None`: the core.
     pub moved_by: Option<Callback>,
-    /// A callback has named a queue, and the task has not got there yet.
+    /// Whether a callback chose a queue that the task has not entered yet.
     is_put: bool,
 }
 
-/// What asked a CPU to choose anew.
+/// A kick of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Kick {
-    /// When.
+    /// Time (ns).
     pub at: Nanos,
-    /// The callback; `None`: the core itself.
+    /// The callback; `None`: the core.
     pub by: Option<Callback>,
     /// The CPU that executed it.
     pub from_cpu: CpuId,
-    /// How.
+    /// The kind of kick.
     pub how: &'static str,
 }
 
-/// What is known of a CPU.
+/// Notes about a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuNote {
     /// The last kick.
     pub kick: Option<Kick>,
-    /// Why what ran goes on; only valid while the core keeps it.
+    /// Why the running task continues; valid only while it does.
     pub kept: Option<Kept>,
     /// When `ops.dispatch` was called last.
     pub dispatched_at: Option<Nanos>,
@@ -68,7 +68,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Nothing is known yet.
+    /// No notes yet.
     pub fn new(nr_cpus: u32) -> Self {
         Self { tasks: Vec::new(), cpus: vec![CpuNote::default(); nr_cpus as usize] }
     }
@@ -95,19 +95,19 @@ impl Notes {
         &mut self.tasks[p.index()]
     }
 
-    /// The wait of `p` begins; `is_put`: `ops.select_cpu` has named its queue already.
+    /// The wait of `p` begins. `is_put`: `ops.select_cpu` has already chosen its queue.
     pub fn waits(&mut self, p: TaskId, now: Nanos, is_put: bool) {
         let put_by = self.task(p).put_by.filter(|_| is_put);
         *self.task_mut(p) = TaskNote { since: now, put_by, is_put, ..TaskNote::default() };
     }
 
-    /// A callback names a queue for `p`.
+    /// A callback chooses a queue for `p`.
     pub fn put(&mut self, p: TaskId, by: Option<Callback>) {
         let note = self.task_mut(p);
         (note.put_by, note.is_put) = (by, true);
     }
 
-    /// `p` comes to a queue: that which a callback named, or the core.
+    /// `p` enters a queue, chosen by a callback or by the core.
     pub fn placed(&mut self, p: TaskId) {
         let note = self.task_mut(p);
         if !std::mem::take(&mut note.is_put) {
@@ -115,14 +115,14 @@ impl Notes {
         }
     }
 
-    /// `p` leaves queue `from` for another one.
+    /// `p` moves from queue `from` to another one.
     pub fn moves(&mut self, p: TaskId, from: Stand, by: Option<Callback>) {
         let note = self.task_mut(p);
         note.from = Some(from.dsq_id);
         note.from_position = from.position;
         note.from_vtime = from.vtime;
         note.moved_by = by;
-        // Who named its first queue stays what is told.
+        // The callback that chose the first queue stays.
         note.is_put = true;
     }
 
@@ -147,12 +147,12 @@ impl Notes {
     }
 }
 
-/// Where a task stands in a queue.
+/// The position of a task in a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Stand {
     /// The queue.
     pub dsq_id: u64,
-    /// Its place, 0 being the head.
+    /// Its position; 0 is the head.
     pub position: u64,
     /// Its key, if the queue is ordered by virtual time.
     pub vtime: Option<u64>,

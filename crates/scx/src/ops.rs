@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a BPF scheduler implements: `struct sched_ext_ops`.
+//! The interface that a BPF scheduler implements: `struct sched_ext_ops`.
 //!
 //! Source: Linux kernel/sched/ext_internal.h (6.18), include/linux/sched/ext.h (6.12). A scheduler
-//! gets the kernel's functions as methods of [`Kernel`]. A callback that is not in
-//! [`OpsInfo::callbacks`] is never called; what then happens is the core's default.
+//! calls the kernel's functions as methods of [`Kernel`]. A callback that is not in
+//! [`OpsInfo::callbacks`] is never called; the core then does its default.
 
 use super::consts::ExitKind;
 use super::kernel::Kernel;
@@ -25,7 +25,7 @@ macro_rules! callbacks {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// The same as people write it.
+            /// Its name as people write it, such as `ops.enqueue`.
             pub const fn ops_name(self) -> &'static str {
                 match self { $(Self::$name => concat!("ops.", $text),)* }
             }
@@ -50,7 +50,7 @@ callbacks! {
     Running "running",
     /// It stops running.
     Stopping "stopping",
-    /// It is runnable no more.
+    /// It is no longer runnable.
     Quiescent "quiescent",
     /// sched_yield.
     Yield "yield",
@@ -62,33 +62,33 @@ callbacks! {
     SetCpumask "set_cpumask",
     /// A CPU becomes idle or busy.
     UpdateIdle "update_idle",
-    /// A CPU comes back.
+    /// A CPU returns from a higher class.
     CpuAcquire "cpu_acquire",
     /// A higher class takes a CPU.
     CpuRelease "cpu_release",
-    /// A task exists.
+    /// A task is announced.
     InitTask "init_task",
-    /// A task exists no more, or the scheduler ends.
+    /// A task no longer exists, or the scheduler ends.
     ExitTask "exit_task",
     /// A task enters the class.
     Enable "enable",
     /// A task leaves the class.
     Disable "disable",
-    /// Tells its state, after an error.
+    /// Writes its state to the dump, after an error.
     Dump "dump",
-    /// The same of a CPU.
+    /// Writes the state of a CPU to the dump.
     DumpCpu "dump_cpu",
-    /// The same of a task.
+    /// Writes the state of a task to the dump.
     DumpTask "dump_task",
-    /// A group exists.
+    /// A group is announced.
     CgroupInit "cgroup_init",
-    /// A group exists no more.
+    /// A group no longer exists.
     CgroupExit "cgroup_exit",
     /// A task is about to change its group.
     CgroupPrepMove "cgroup_prep_move",
-    /// It does.
+    /// A task changes its group.
     CgroupMove "cgroup_move",
-    /// It does not after all.
+    /// A prepared change of group does not take place.
     CgroupCancelMove "cgroup_cancel_move",
     /// cpu.weight of a group changes.
     CgroupSetWeight "cgroup_set_weight",
@@ -96,15 +96,15 @@ callbacks! {
     CgroupSetBandwidth "cgroup_set_bandwidth",
     /// cpu.idle of a group changes.
     CgroupSetIdle "cgroup_set_idle",
-    /// A CPU comes; CPUs never come here.
+    /// A CPU is added. Never called, because CPUs do not change.
     CpuOnline "cpu_online",
-    /// A CPU goes; CPUs never go here.
+    /// A CPU is removed. Never called, because CPUs do not change.
     CpuOffline "cpu_offline",
-    /// The scheduler begins.
+    /// The scheduler starts.
     Init "init",
-    /// It ends.
+    /// The scheduler ends.
     Exit "exit",
-    /// A `bpf_timer` fires: no member of the struct.
+    /// A `bpf_timer` expires. Not a member of the struct.
     Timer "timer",
 }
 
@@ -129,7 +129,7 @@ impl Callbacks {
         self.0 >> callback as u8 & 1 == 1
     }
 
-    /// With `callback`.
+    /// The set with `callback` added.
     #[must_use]
     pub const fn with(self, callback: Callback) -> Self {
         Self(self.0 | 1 << callback as u8)
@@ -139,21 +139,22 @@ impl Callbacks {
 /// The data of `struct sched_ext_ops`.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OpsInfo {
-    /// Name; mandatory, at most 127 bytes.
+    /// Name; required, at most 127 bytes.
     pub name: String,
     /// SCX_OPS_* bits.
     pub flags: u64,
-    /// Limit of the watchdog, ms; 0: 30 s, which is the longest.
+    /// Limit of the watchdog, ms; 0: 30 s, the greatest value.
     pub timeout_ms: u32,
     /// Entries of the dispatch buffer; 0: 32.
     pub dispatch_max_batch: u32,
     /// Bytes of a dump; 0: 32768.
     pub exit_dump_len: u32,
-    /// The callbacks that exist.
+    /// The callbacks that it implements.
     pub callbacks: Callbacks,
 }
 
-/// The scheduler crashed or hung: the run cannot go on. In a kernel the verifier excludes it.
+/// The scheduler crashed or hung, so the run cannot continue. In a kernel the verifier prevents
+/// this.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpsFault(
     /// What happened.
@@ -163,7 +164,7 @@ pub struct OpsFault(
 /// Arguments of `ops.init_task` (`struct scx_init_task_args`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InitTaskArgs {
-    /// The task is being forked; else it existed when the scheduler was loaded.
+    /// Whether the task is being forked. Otherwise it existed when the scheduler was loaded.
     pub fork: bool,
     /// Its group.
     pub cgroup: CgroupId,
@@ -182,7 +183,7 @@ pub struct CgroupInitArgs {
     pub bw_burst_us: u64,
 }
 
-/// Why and how a scheduler ended (`struct scx_exit_info`).
+/// How and why a scheduler ended (`struct scx_exit_info`).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExitInfo {
     /// Kind.
@@ -193,22 +194,22 @@ pub struct ExitInfo {
     pub reason: String,
     /// What happened.
     pub msg: String,
-    /// What the dump callbacks wrote.
+    /// The output of the dump callbacks.
     pub dump: String,
 }
 
-/// Answer of a callback without a value.
+/// Result of a callback without a value.
 pub type OpsResult = Result<(), OpsFault>;
 
-/// A BPF scheduler. Arguments and meaning are those of `struct sched_ext_ops`; a default answers as
-/// the kernel does where a callback is missing.
+/// A BPF scheduler. Arguments and meaning are those of `struct sched_ext_ops`. The defaults return
+/// what the kernel assumes for a missing callback.
 #[allow(unused_variables, reason = "the defaults need no argument")]
 pub trait Ops: Send {
-    /// Its data; asked for once.
+    /// Its data; called once.
     fn info(&self) -> OpsInfo;
 
-    /// Chooses a CPU for waking `p`; may insert `p` once. May return any number: what is no CPU is
-    /// an error of the scheduler.
+    /// Chooses a CPU for waking `p`, and may insert `p` once. It may return any number; a number
+    /// that is not a CPU is an error of the scheduler.
     fn select_cpu(
         &mut self,
         k: &mut Kernel<'_>,
@@ -218,7 +219,7 @@ pub trait Ops: Send {
     ) -> Result<i32, OpsFault> {
         Ok(prev.0 as i32)
     }
-    /// `p` is runnable; inserts it, or keeps it.
+    /// `p` is runnable. Inserts it into a queue, or keeps it.
     fn enqueue(&mut self, k: &mut Kernel<'_>, p: TaskId, enq_flags: u64) -> OpsResult {
         Ok(())
     }
@@ -226,11 +227,11 @@ pub trait Ops: Send {
     fn dequeue(&mut self, k: &mut Kernel<'_>, p: TaskId, deq_flags: u64) -> OpsResult {
         Ok(())
     }
-    /// `cpu` needs work; `prev` is what it ran, if it is of this class.
+    /// `cpu` needs work. `prev` is the task that it ran, if it is of this class.
     fn dispatch(&mut self, k: &mut Kernel<'_>, cpu: CpuId, prev: Option<TaskId>) -> OpsResult {
         Ok(())
     }
-    /// The tick hits running `p`.
+    /// A tick while `p` runs.
     fn tick(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
         Ok(())
     }
@@ -246,11 +247,11 @@ pub trait Ops: Send {
     fn stopping(&mut self, k: &mut Kernel<'_>, p: TaskId, runnable: bool) -> OpsResult {
         Ok(())
     }
-    /// `p` is runnable no more.
+    /// `p` is no longer runnable.
     fn quiescent(&mut self, k: &mut Kernel<'_>, p: TaskId, deq_flags: u64) -> OpsResult {
         Ok(())
     }
-    /// `from` yields, to `to` if that is a task; whether it did.
+    /// `from` yields; to `to` if that is a task. Returns whether it did.
     fn yield_(
         &mut self,
         k: &mut Kernel<'_>,
@@ -271,11 +272,11 @@ pub trait Ops: Send {
     fn update_idle(&mut self, k: &mut Kernel<'_>, cpu: CpuId, idle: bool) -> OpsResult {
         Ok(())
     }
-    /// `cpu` comes back from a higher class.
+    /// `cpu` returns from a higher class.
     fn cpu_acquire(&mut self, k: &mut Kernel<'_>, cpu: CpuId) -> OpsResult {
         Ok(())
     }
-    /// A higher class takes `cpu` for `task`; `reason` is one of SCX_CPU_PREEMPT_*.
+    /// A higher class takes `cpu` for `task`. `reason` is one of SCX_CPU_PREEMPT_*.
     fn cpu_release(
         &mut self,
         k: &mut Kernel<'_>,
@@ -285,7 +286,7 @@ pub trait Ops: Send {
     ) -> OpsResult {
         Ok(())
     }
-    /// `p` exists: 0 or a negative error number.
+    /// Announces `p`. Returns 0 or a negative error number.
     fn init_task(
         &mut self,
         k: &mut Kernel<'_>,
@@ -294,7 +295,7 @@ pub trait Ops: Send {
     ) -> Result<i32, OpsFault> {
         Ok(0)
     }
-    /// `p` exits, or the scheduler ends; `cancelled`: before it ran.
+    /// `p` exits, or the scheduler ends. `cancelled`: before `p` ran.
     fn exit_task(&mut self, k: &mut Kernel<'_>, p: TaskId, cancelled: bool) -> OpsResult {
         Ok(())
     }
@@ -306,19 +307,19 @@ pub trait Ops: Send {
     fn disable(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
         Ok(())
     }
-    /// Tells its state with [`Kernel::dump`].
+    /// Writes its state with [`Kernel::dump`].
     fn dump(&mut self, k: &mut Kernel<'_>) -> OpsResult {
         Ok(())
     }
-    /// The same of `cpu`.
+    /// Writes its state of `cpu`.
     fn dump_cpu(&mut self, k: &mut Kernel<'_>, cpu: CpuId, idle: bool) -> OpsResult {
         Ok(())
     }
-    /// The same of runnable `p`.
+    /// Writes its state of runnable `p`.
     fn dump_task(&mut self, k: &mut Kernel<'_>, p: TaskId) -> OpsResult {
         Ok(())
     }
-    /// `cgroup` exists: 0 or a negative error number.
+    /// Announces `cgroup`. Returns 0 or a negative error number.
     fn cgroup_init(
         &mut self,
         k: &mut Kernel<'_>,
@@ -327,11 +328,11 @@ pub trait Ops: Send {
     ) -> Result<i32, OpsFault> {
         Ok(0)
     }
-    /// `cgroup` exists no more, or the scheduler ends.
+    /// `cgroup` no longer exists, or the scheduler ends.
     fn cgroup_exit(&mut self, k: &mut Kernel<'_>, cgroup: CgroupId) -> OpsResult {
         Ok(())
     }
-    /// `p` is about to move: 0 or a negative error number.
+    /// `p` is about to move to another group. Returns 0 or a negative error number.
     fn cgroup_prep_move(
         &mut self,
         k: &mut Kernel<'_>,
@@ -341,7 +342,7 @@ pub trait Ops: Send {
     ) -> Result<i32, OpsFault> {
         Ok(0)
     }
-    /// `p` moves.
+    /// `p` moves to another group.
     fn cgroup_move(
         &mut self,
         k: &mut Kernel<'_>,
@@ -351,7 +352,7 @@ pub trait Ops: Send {
     ) -> OpsResult {
         Ok(())
     }
-    /// `p` does not move after all.
+    /// The prepared move of `p` does not take place.
     fn cgroup_cancel_move(
         &mut self,
         k: &mut Kernel<'_>,
@@ -361,7 +362,7 @@ pub trait Ops: Send {
     ) -> OpsResult {
         Ok(())
     }
-    /// The scheduler begins: 0 or a negative error number.
+    /// The scheduler starts. Returns 0 or a negative error number.
     fn init(&mut self, k: &mut Kernel<'_>) -> Result<i32, OpsFault> {
         Ok(0)
     }
@@ -369,7 +370,7 @@ pub trait Ops: Send {
     fn exit(&mut self, k: &mut Kernel<'_>, info: &ExitInfo) -> OpsResult {
         Ok(())
     }
-    /// A timer that [`Kernel::start_timer`] set.
+    /// A timer set with [`Kernel::start_timer`] expires.
     fn timer(&mut self, k: &mut Kernel<'_>, token: u64) -> OpsResult {
         Ok(())
     }

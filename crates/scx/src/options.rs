@@ -6,32 +6,32 @@ use schedlab_model::Nanos;
 use schedlab_model::time::NSEC_PER_SEC;
 use schedlab_sched::boundary::options::{Options, Tunable, TunableKind, Words};
 
-/// What an error of the scheduler does.
+/// The effect of a scheduler's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum OnError {
-    /// It is an error of the run.
+    /// It ends the run with an error.
     #[default]
     Stop,
-    /// As in the kernel: the tasks go back to the fair class and run on.
+    /// As in the kernel: the tasks return to the fair class and continue.
     Fallback,
 }
 
 /// Settings of the core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ExtOptions {
-    /// Rules.
+    /// The rules of the modelled kernel.
     pub core: CoreRules,
     /// What an error does.
     pub on_error: OnError,
-    /// When the scheduler is loaded; 0: before the first task.
+    /// When the scheduler is loaded (ns); 0: before the first task.
     pub load_at: Nanos,
-    /// When it is unloaded; 0: at the end of the run.
+    /// When it is unloaded (ns); 0: at the end of the run.
     pub unload_at: Nanos,
 }
 
 const TIME_MAX: Nanos = 1_000_000 * NSEC_PER_SEC;
 
-/// Name of the tunable that names one of [`CORES`].
+/// Name of the tunable that selects one of [`CORES`].
 pub const SCX_CORE: &str = "scx_core";
 
 const SCX_ON_ERROR: Tunable = Tunable::new(
@@ -68,7 +68,7 @@ pub fn tunables() -> [Tunable; 4] {
 }
 
 impl ExtOptions {
-    /// The settings of a stack that declares [`tunables`].
+    /// Reads the settings of a stack with these [`tunables`].
     pub fn from_options(options: &Options) -> Self {
         let on_error = match options.get(&SCX_ON_ERROR.name) {
             0 => OnError::Stop,
@@ -82,7 +82,7 @@ impl ExtOptions {
         }
     }
 
-    /// Whether the fair class is needed beside an ext class that has all tasks.
+    /// Whether the fair class is needed in addition to an ext class that has all tasks.
     pub fn needs_fair(&self) -> bool {
         self.on_error == OnError::Fallback || self.load_at > 0 || self.unload_at > 0
     }

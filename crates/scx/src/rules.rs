@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What distinguishes one kernel's sched_ext core from another's, as data.
+//! Differences between the sched_ext cores of kernels, as data.
 
 use super::consts::{
     EnqBits, OPS_ALLOW_QUEUED_WAKEUP, OPS_ALWAYS_ENQ_IMMED, OPS_BUILTIN_IDLE_PER_NODE,
@@ -16,17 +16,18 @@ pub struct CoreRules {
     pub version: KernelVersion,
     /// Flags whose numbers differ between kernels.
     pub bits: EnqBits,
-    /// Every SCX_OPS_* bit that it knows.
+    /// All SCX_OPS_* bits that it supports.
     pub ops_flags: u64,
-    /// The class balances inside its pick, not before every pick of the CPU.
+    /// Whether the class balances within its pick, not before every pick of the CPU.
     pub picks_balance: bool,
-    /// The core keeps account of which tasks the scheduler has, and `ops.dequeue` ends that.
+    /// Whether the core tracks which tasks the scheduler has, and `ops.dequeue` ends that.
     pub has_custody: bool,
-    /// Bypassed tasks wait in one queue a CPU and have a shorter slice, not in the global queue.
+    /// Whether bypassed tasks wait in a queue for each CPU with a shorter slice, instead of the
+    /// global queue.
     pub bypasses_by_cpu: bool,
-    /// Kicks do not disturb tasks of higher classes.
+    /// Whether kicks do not disturb tasks of higher classes.
     pub kicks_spare_higher: bool,
-    /// Each CPU has a deadline server for tasks of the scheduler.
+    /// Whether each CPU has a deadline server for tasks of the scheduler.
     pub has_ext_server: bool,
 }
 
@@ -34,7 +35,7 @@ pub struct CoreRules {
 pub const CORES: [CoreRules; 2] = [CoreRules::LINUX_6_18, CoreRules::LINUX_7_1];
 
 impl CoreRules {
-    /// As in 6.18.
+    /// The rules of 6.18.
     pub const LINUX_6_18: Self = Self {
         version: KernelVersion::series(6, 18),
         bits: EnqBits { head: 0x10, cpu_selected: 0x400, migrated: 0x40, initial: 0x80 },
@@ -52,7 +53,7 @@ impl CoreRules {
         kicks_spare_higher: false,
         has_ext_server: false,
     };
-    /// As in 7.1.
+    /// The rules of 7.1.
     pub const LINUX_7_1: Self = Self {
         version: KernelVersion::series(7, 1),
         bits: EnqBits {
@@ -74,7 +75,7 @@ impl CoreRules {
         CORES.iter().find(|core| core.version == version)
     }
 
-    /// The model of the classes beside ext.
+    /// The model of the other classes.
     pub fn model(&self) -> &'static Model {
         Model::of(self.version).expect("the kernels of the core are modelled")
     }

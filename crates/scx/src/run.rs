@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A task is picked, runs, is charged, and stops.
+//! Picks a task, runs it, charges it and stops it.
 //!
 //! Source: Linux kernel/sched/ext.c, 6.18: `pick_task_scx()`, `set_next_task_scx()`,
 //! `put_prev_task_scx()`, `switch_class()`, `update_curr_scx()`, `task_tick_scx()`,
@@ -21,7 +21,7 @@ impl Kernel<'_> {
 }
 
 impl Ext<'_> {
-    /// What `cpu` runs next.
+    /// Picks the next task of `cpu`.
     #[inline(always)]
     pub fn pick(&mut self, cpu: CpuId) -> Option<TaskId> {
         let kept = if self.k.state.cpu(cpu).bal_keep {
@@ -72,7 +72,7 @@ impl Ext<'_> {
             } else {
                 let is_lower = next.is_none_or(|n| self.k.core.task(n).class > self.k.state.class);
                 self.k.state.cpu_mut(cpu).goes_lower = is_lower;
-                // What a scheduler sees of it is as it was when it stopped.
+                // The scheduler sees the task's state at the time when it stopped.
                 self.k.state.is_shown = self.k.state.has(Callback::Stopping);
                 self.do_enqueue(cpu, p, if is_lower { ENQ_LAST } else { 0 }, None);
                 self.k.state.is_shown = false;
@@ -103,7 +103,7 @@ impl Ext<'_> {
         self.enqueue_taken_back();
     }
 
-    /// The tick hits running `p`.
+    /// A tick while `p` runs.
     #[inline(always)]
     pub fn tick(&mut self, cpu: CpuId, p: TaskId) {
         self.k.charge(p);
@@ -126,7 +126,7 @@ impl Ext<'_> {
         }
     }
 
-    /// How many of the coming ticks only charge `p`.
+    /// How many of the next ticks only charge `p`.
     pub fn quiet_ticks(k: &super::state::ExtState, now: u64, tick: u64, p: TaskId) -> u64 {
         if k.has(Callback::Tick) || k.bypass || k.exit.is_some() {
             return 0;

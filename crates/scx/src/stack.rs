@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stack of classes around a sched_ext scheduler, and its entry for schedulers made at run
-//! time.
+//! The stack of classes around a sched_ext scheduler, and registry entries for schedulers that are
+//! made at run time.
 //!
-//! Source: the order of classes of Linux kernel/sched/sched.h, 6.18. There ext lies below fair; in
-//! full mode no fair task exists beside it, so here it lies above, and the fair class is present
-//! only if tasks may ever go back to it.
+//! Source: the order of classes of Linux kernel/sched/sched.h, 6.18. There ext is below fair. In
+//! full mode no fair tasks exist, so here ext is above fair, and the fair class exists only if
+//! tasks may return to it.
 //!
-//! Deadline servers: the fair server of 6.18 serves nobody in full mode, so real-time tasks starve
+//! Deadline servers: the fair server of 6.18 serves no task in full mode, so real-time tasks starve
 //! those of the scheduler. 7.x has a second server for each CPU, the ext server, which serves the
-//! tasks of the scheduler (`schedlab_sched::deadline::fair_server`). Here one of the two serves at
-//! a time: the ext server while the scheduler has all fair tasks, else the fair server; beside a
-//! scheduler in partial mode, which has tasks of its own below fair ones, those have no server.
+//! tasks of the scheduler (`schedlab_sched::deadline::fair_server`). Here one of the two is active
+//! at a time: the ext server while the scheduler has all fair tasks, otherwise the fair server. A
+//! scheduler in partial mode has its own tasks below fair ones; these have no server.
 
 use super::class::ExtClass;
 use super::ops::{Ops, OpsInfo};
@@ -20,13 +20,13 @@ use schedlab_model::{CgroupSpec, Costs, Machine, Preempt};
 use schedlab_sched::deadline::tunables::EXT_SERVER;
 use schedlab_sched::{Claims, Make, Options, Scheduler, Stack, Tunable};
 
-/// Tunables: those of the core, and of the classes beside it.
+/// Tunables of the core and of the other classes.
 fn tunables() -> Vec<Tunable> {
     let kernel = CoreRules::default().model().tunables();
     [&options::tunables(), &*kernel, EXT_SERVER].concat()
 }
 
-/// A scheduler without callbacks: what the core does by itself.
+/// A scheduler without callbacks, so that only the core decides.
 struct NoOps;
 
 impl Ops for NoOps {
@@ -35,7 +35,7 @@ impl Ops for NoOps {
     }
 }
 
-/// What all sched_ext schedulers have in common.
+/// The common part of all sched_ext schedulers.
 pub fn scheduler() -> Scheduler {
     Scheduler {
         name: "sched_ext".into(),
@@ -86,7 +86,7 @@ pub fn stack(
     }
 }
 
-/// The scheduler called `name`: `make` gives a fresh instance for each run, or says why it cannot.
+/// The scheduler called `name`. `make` returns a new instance for each run, or an error.
 pub fn named(
     name: impl Into<String>,
     make: impl Fn() -> Result<Box<dyn Ops>, String> + Send + Sync + 'static,
@@ -100,7 +100,7 @@ pub fn named(
     }
 }
 
-/// The stack around `ops`, or why the kernel would not take it.
+/// The stack around `ops`; or why the kernel would not accept it.
 pub fn stack_checked(
     ops: Box<dyn Ops>,
     options: &Options,

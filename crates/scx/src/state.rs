@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that the modelled core keeps beside the shared state of the kernel.
+//! The state of the modelled core, in addition to the kernel's shared state.
 //!
 //! Source: `struct scx_rq`, `struct scx_sched`, `struct scx_dsp_ctx` of Linux 6.18.
 
@@ -13,48 +13,48 @@ use super::task::{ExtTask, NIL};
 use schedlab_model::{CgroupSpec, CpuId, CpuMask, Machine, Nanos, TaskId, Topology};
 use std::collections::BTreeMap;
 
-/// Where the scheduler is in its life (/sys/kernel/sched_ext/state).
+/// The stage of a scheduler (/sys/kernel/sched_ext/state).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     /// Not loaded, or unloaded.
     Disabled,
-    /// Tasks are about to become the scheduler's.
+    /// Tasks are about to move to the scheduler.
     Enabling,
-    /// It schedules.
+    /// The scheduler is active.
     Enabled,
-    /// Its tasks are about to go back.
+    /// Its tasks are about to leave it.
     Disabling,
 }
 
-/// Kicks that a CPU has asked for and that are not yet delivered.
+/// Kicks that a CPU has requested and that are not delivered yet.
 #[derive(Clone, Debug)]
 pub struct Kicks {
-    /// To reschedule.
+    /// CPUs to reschedule.
     pub plain: CpuMask,
-    /// To reschedule if idle.
+    /// CPUs to reschedule if idle.
     pub if_idle: CpuMask,
-    /// To end the slice of what runs.
+    /// CPUs whose running task's slice ends.
     pub preempt: CpuMask,
 }
 
 /// A CPU.
 #[derive(Clone, Debug)]
 pub struct ExtCpu {
-    /// First of its runnable tasks that do not run, the longest runnable one, or [`NIL`].
+    /// The first of its runnable tasks that do not run, in order of waiting time, or [`NIL`].
     pub runnable_head: u32,
     /// Last of them.
     pub runnable_tail: u32,
     /// Runnable tasks of the class.
     pub nr_running: u32,
-    /// The previous task goes on running (SCX_RQ_BAL_KEEP).
+    /// Whether the previous task continues (SCX_RQ_BAL_KEEP).
     pub bal_keep: bool,
     /// Balancing is under way (SCX_RQ_IN_BALANCE).
     pub in_balance: bool,
-    /// A higher class has it, and the scheduler was told.
+    /// Whether a higher class has it, and the scheduler was told.
     pub released: bool,
-    /// While a task stops: whether the class below takes over (`rq->next_class` of 7.x).
+    /// While a task stops: whether a lower class takes over (`rq->next_class` of 7.x).
     pub goes_lower: bool,
-    /// The task that it runs is about to be moved away by the migration thread.
+    /// Its running task, if the migration thread is about to move it away.
     pub moving: Option<TaskId>,
     /// Number of the next `ops.enqueue`.
     pub qseq: u64,
@@ -62,7 +62,7 @@ pub struct ExtCpu {
     pub deferred: Vec<TaskId>,
     /// Its kicks; `None`: none.
     pub kicks: Option<Box<Kicks>>,
-    /// Where the next choice of any CPU begins.
+    /// Where the next search for a CPU begins.
     pub rotor: u32,
     /// Target performance, 0 to 1024.
     pub cpuperf_target: u32,
@@ -75,13 +75,13 @@ pub struct Buffered {
     pub task: TaskId,
     /// Number of its `ops.enqueue` when it was dispatched.
     pub qseq: u64,
-    /// Where to.
+    /// The target queue.
     pub dsq_id: u64,
-    /// With these flags.
+    /// Flags of the insertion.
     pub enq_flags: u64,
 }
 
-/// The callback under way and what it may do.
+/// The running callback, and what it may do.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     /// The callback; `None`: none.
@@ -90,7 +90,7 @@ pub struct Context {
     pub cpu: CpuId,
     /// The CPU whose run queue it holds.
     pub rq: Option<CpuId>,
-    /// What may be inserted directly.
+    /// The task that may be inserted directly.
     pub direct: Direct,
 }
 
@@ -105,22 +105,22 @@ pub enum Direct {
     Done,
 }
 
-/// Counters of what the core did (`struct scx_event_stats`).
+/// Counters of the core (`struct scx_event_stats`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Events {
     /// The CPU that `ops.select_cpu` returned could not be used.
     pub select_cpu_fallback: u64,
-    /// The previous task was kept because nothing else was there.
+    /// The previous task continued because no other was runnable.
     pub dispatch_keep_last: u64,
-    /// Tasks that exit and skipped `ops.enqueue`.
+    /// Exiting tasks that skipped `ops.enqueue`.
     pub enq_skip_exiting: u64,
     /// Slices refilled.
     pub refill_slice_dfl: u64,
-    /// Time bypassed, ns.
+    /// Time bypassed (ns).
     pub bypass_duration: u64,
     /// Tasks dispatched while bypassed.
     pub bypass_dispatch: u64,
-    /// Times that bypassing began.
+    /// How often bypassing began.
     pub bypass_activate: u64,
     /// 7.1: inserts of tasks that the scheduler did not own.
     pub insert_not_owned: u64,
@@ -129,9 +129,9 @@ pub struct Events {
 /// A timer of the scheduler.
 #[derive(Clone, Copy, Debug)]
 pub struct OpsTimer {
-    /// When it fires.
+    /// When it expires.
     pub at: Nanos,
-    /// Where.
+    /// The CPU where it expires.
     pub cpu: CpuId,
 }
 
@@ -140,15 +140,15 @@ pub struct OpsTimer {
 pub struct ExtState {
     /// Data of the scheduler.
     pub info: OpsInfo,
-    /// Callbacks that are live.
+    /// Callbacks that may be called now.
     pub live: Callbacks,
     /// Settings.
     pub options: ExtOptions,
     /// Index of the class in the stack.
     pub class: u8,
-    /// Life of the scheduler.
+    /// Stage of the scheduler.
     pub status: Status,
-    /// The scheduler is not asked.
+    /// Whether the scheduler is bypassed.
     pub bypass: bool,
     /// Tasks by id.
     pub tasks: Vec<ExtTask>,
@@ -160,21 +160,22 @@ pub struct ExtState {
     pub idle: IdleMasks,
     /// Why the scheduler ended or is about to.
     pub exit: Option<ExitInfo>,
-    /// The scheduler crashed: callback and what happened.
+    /// The callback in which the scheduler crashed, and what happened.
     pub fault: Option<(Callback, String)>,
-    /// The callback under way.
+    /// The running callback.
     pub context: Context,
-    /// The next callback is about the task of the last one, of which nothing has changed since.
+    /// Whether the next callback is about the same task as the last one, and nothing of it has
+    /// changed.
     pub is_shown: bool,
     /// The dispatch buffer.
     pub buffer: Vec<Buffered>,
-    /// Entries that it takes.
+    /// Size of the dispatch buffer.
     pub max_batch: u32,
     /// Tasks dispatched in this round.
     pub nr_dispatched: u32,
-    /// `ops.dequeue` calls of 7.1 that wait for the end of the callback under way.
+    /// Tasks whose `ops.dequeue` of 7.1 waits for the end of the running callback.
     pub left_custody: Vec<TaskId>,
-    /// Tasks taken back by `reenqueue_local`, which `ops.enqueue` sees next.
+    /// Tasks that `reenqueue_local` took back and that `ops.enqueue` gets next.
     pub taken_back: Vec<(CpuId, TaskId)>,
     /// CPUs with deferred dispatches.
     pub deferring: Vec<CpuId>,
@@ -186,23 +187,23 @@ pub struct ExtState {
     pub next_check: Option<Nanos>,
     /// When the scheduler was loaded.
     pub loaded_at: Nanos,
-    /// Tasks that have exited and whose CPUs have not yet gone on.
+    /// Tasks that have exited but are still on their CPUs.
     pub dead: Vec<TaskId>,
-    /// What became of a scheduler that ended before the run.
+    /// How a scheduler ended that ended before the run.
     pub end_text: Option<String>,
     /// Text of the dump callbacks.
     pub dump: String,
     /// Counters.
     pub events: Events,
-    /// Groups that `ops.cgroup_init` has seen.
+    /// Groups that were passed to `ops.cgroup_init`.
     pub cgroups_ready: Vec<bool>,
     /// The waking task for which `ops.select_cpu` was called.
     pub selected: Option<TaskId>,
-    /// Tasks of policy SCHED_EXT that were refused.
+    /// Tasks of policy SCHED_EXT that the scheduler refused.
     pub nr_rejected: u64,
-    /// Only numbers that the machine and the groups give.
+    /// Number of NUMA nodes.
     pub nr_nodes: u32,
-    /// What somebody may ask about; `None`: nobody watches.
+    /// Notes for explanations; `None` without an observer.
     pub notes: Option<Box<Notes>>,
 }
 
@@ -272,7 +273,7 @@ impl ExtState {
         }
     }
 
-    /// A kick at `now` by the callback under way; the caller says how.
+    /// A kick at `now` by the running callback. The caller sets its kind.
     pub fn kick_now(&self, now: Nanos) -> Kick {
         let Context { callback, cpu, .. } = self.context;
         Kick { at: now, by: callback, from_cpu: cpu, how: "" }
@@ -314,8 +315,7 @@ impl ExtState {
         self.info.flags & flag != 0
     }
 
-    /// Takes what running `p` has used up to now off its slice; what is too much is not carried
-    /// over.
+    /// Subtracts the CPU time of running `p` up to now from its slice. Overrun is not carried over.
     #[inline]
     pub fn charge(&mut self, now: Nanos, p: TaskId) {
         let task = &mut self.tasks[p.index()];

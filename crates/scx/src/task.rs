@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the core keeps of a task: where it is queued, who owns it, and where in its life it is.
+//! The core's state of a task: its queue, its owner, and its stage.
 //!
 //! Source: Linux kernel/sched/ext.c and include/linux/sched/ext.h, 6.18.
 
@@ -11,7 +11,7 @@ use schedlab_model::{CpuId, Nanos, SchedAttr};
 /// No task, no queue.
 pub const NIL: u32 = u32::MAX;
 
-/// Where a task is in its life with the scheduler (`enum scx_task_state`).
+/// The stage of a task (`enum scx_task_state`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Life {
     /// `ops.init_task` has not succeeded.
@@ -22,8 +22,8 @@ pub enum Life {
     Enabled,
 }
 
-/// Who owns a task that needs a queue (`enum scx_ops_state`). QUEUEING lasts as long as
-/// `ops.enqueue`, and nothing else can look at it meanwhile.
+/// The owner of a task that needs a queue (`enum scx_ops_state`). QUEUEING lasts only during
+/// `ops.enqueue`, when no other code can see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpsState {
     /// The core.
@@ -51,23 +51,23 @@ impl Links {
 /// A task.
 #[derive(Debug)]
 pub struct ExtTask {
-    /// What the scheduler reads and writes.
+    /// The words that the scheduler reads and writes.
     pub entity: Entity,
     /// Its queue, or [`NIL`].
     pub dsq: u32,
-    /// Number of its insertion there.
+    /// Number of its insertion into the queue.
     pub dsq_seq: u32,
-    /// It stands there by virtual time.
+    /// Whether it is ordered by virtual time there.
     pub on_priq: bool,
-    /// Its place there.
+    /// Its links in the queue.
     pub links: Links,
     /// Runnable, as the class counts it (SCX_TASK_QUEUED).
     pub queued: bool,
-    /// The wait for the CPU begins anew (SCX_TASK_RESET_RUNNABLE_AT).
+    /// Whether its waiting time restarts (SCX_TASK_RESET_RUNNABLE_AT).
     pub reset_runnable_at: bool,
-    /// 7.1: the scheduler has it, or a queue of the scheduler.
+    /// 7.1: whether the scheduler or one of its queues has it.
     pub in_custody: bool,
-    /// It has called exit (PF_EXITING).
+    /// Whether it has called exit (PF_EXITING).
     pub exiting: bool,
     /// Life.
     pub life: Life,
@@ -75,28 +75,28 @@ pub struct ExtTask {
     pub ops_state: OpsState,
     /// Number of the latest `ops.enqueue`.
     pub qseq: u64,
-    /// Where it was inserted directly; [`DSQ_INVALID`]: nowhere.
+    /// The queue into which it was inserted directly; [`DSQ_INVALID`]: none.
     pub ddsp_dsq_id: u64,
-    /// With these flags.
+    /// Flags of that insertion.
     pub ddsp_enq_flags: u64,
-    /// It stands in its CPU's list of deferred dispatches.
+    /// Whether it is in its CPU's list of deferred dispatches.
     pub deferred: bool,
-    /// It goes to the local queue of this CPU, whatever else.
+    /// A CPU whose local queue it must enter.
     pub sticky_cpu: Option<CpuId>,
     /// Since when it waits.
     pub runnable_at: Nanos,
-    /// It is in its CPU's list of runnable tasks.
+    /// Whether it is in its CPU's list of runnable tasks.
     pub on_runnable_list: bool,
-    /// Its place there.
+    /// Its links in that list.
     pub runnable_links: Links,
-    /// Up to when its slice is charged.
+    /// Time up to which its slice is charged.
     pub charged_at: Nanos,
     /// Its process: the id of the first task with the same address space.
     pub tgid: u32,
 }
 
 impl ExtTask {
-    /// A task that has just been created.
+    /// A new task.
     pub fn new(tgid: u32) -> Self {
         Self {
             entity: Entity::default(),
@@ -123,7 +123,7 @@ impl ExtTask {
         }
     }
 
-    /// No direct dispatch is pending any more.
+    /// Clears the pending direct dispatch.
     #[inline]
     pub fn clear_direct_dispatch(&mut self) {
         self.ddsp_dsq_id = DSQ_INVALID;
@@ -131,8 +131,8 @@ impl ExtTask {
     }
 }
 
-/// The weight that a scheduler is told: that of the fair class, nice 0 being 100, 1 to 10000
-/// (`sched_weight_to_cgroup`).
+/// The weight that a scheduler sees: that of the fair class, scaled so that nice 0 is 100, 1 to
+/// 10000 (`sched_weight_to_cgroup`).
 pub fn weight(attr: &SchedAttr) -> u32 {
     let rounded = (task_weight(attr) * 100 + NICE_0_WEIGHT / 2) / NICE_0_WEIGHT;
     rounded.clamp(1, 10_000) as u32

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The watchdog: a task that waits longer than the scheduler's limit ends the scheduler.
 //!
-//! Source: Linux kernel/sched/ext.c, `scx_watchdog_workfn()`, `check_rq_for_timeouts()`, 6.18. The
-//! check comes every half of the limit from the loading on; between two times at which nobody waits
-//! it need not come at all. Left out: the tick's check that the watchdog itself still runs.
+//! Source: Linux kernel/sched/ext.c, `scx_watchdog_workfn()`, `check_rq_for_timeouts()`, 6.18. It
+//! checks after every half of the limit, from the loading on. Checks between which no task waits
+//! are skipped. Left out: the tick's check that the watchdog itself still runs.
 
 use super::consts::ExitKind;
 use super::kernel::{Kernel, TIMER_OF_CORE};
@@ -23,7 +23,7 @@ impl Kernel<'_> {
         self.core.start_timer(at, TIMER_WATCHDOG);
     }
 
-    /// The timer fires.
+    /// The timer expired: checks all waiting tasks.
     pub(crate) fn check_stalls(&mut self) {
         if self.state.next_check != Some(self.core.now) {
             return;

@@ -7,9 +7,9 @@ use crate::state::{Events, Kicks};
 use schedlab_model::CpuMask;
 
 impl Kernel<'_> {
-    /// `scx_bpf_kick_cpu`: asks `cpu` to reschedule. It takes effect when the calling CPU is done
-    /// with what it does. SCX_KICK_WAIT waits for no time: the kicked CPU chooses at the same
-    /// instant.
+    /// `scx_bpf_kick_cpu`: requests that `cpu` reschedules. It takes effect when the calling CPU
+    /// has finished its present work. SCX_KICK_WAIT takes no time, because the kicked CPU picks at
+    /// the same instant.
     pub fn kick_cpu(&mut self, cpu: i32, flags: u64) {
         let Some(cpu) = self.valid_cpu(cpu) else { return };
         if self.state.bypass {
@@ -23,8 +23,8 @@ impl Kernel<'_> {
             return;
         }
         if flags & KICK_IDLE != 0 {
-            // A CPU that runs something is left alone now already, unless it is the one whose run
-            // queue is held: what it runs is about to change.
+            // SCX_KICK_IDLE already has no effect on a busy CPU; except on the one whose run queue
+            // is held, because its running task is about to change.
             let is_idle = self.core.rq(cpu).curr.is_none();
             let is_held = self.state.context.rq == Some(cpu);
             if !is_idle && !self.state.cpu(cpu).in_balance && !is_held {
@@ -55,19 +55,20 @@ impl Kernel<'_> {
         }
     }
 
-    /// `scx_bpf_cpuperf_cap`: the capacity of a CPU, 1024: all are alike.
+    /// `scx_bpf_cpuperf_cap`: the capacity of a CPU: 1024, because all are alike.
     pub fn cpuperf_cap(&mut self, cpu: i32) -> u32 {
         self.valid_cpu(cpu);
         CPUPERF_ONE
     }
 
-    /// `scx_bpf_cpuperf_cur`: its current performance, always full: the frequency is not modelled.
+    /// `scx_bpf_cpuperf_cur`: its present performance: always full, because frequency is not
+    /// modelled.
     pub fn cpuperf_cur(&mut self, cpu: i32) -> u32 {
         self.valid_cpu(cpu);
         CPUPERF_ONE
     }
 
-    /// `scx_bpf_cpuperf_set`: its target, 0 to 1024, which is kept and changes nothing.
+    /// `scx_bpf_cpuperf_set`: stores its target, 0 to 1024, which has no effect.
     pub fn cpuperf_set(&mut self, cpu: i32, perf: u32) {
         if perf > CPUPERF_ONE {
             self.scx_error(format!("Invalid cpuperf target {perf} for CPU {cpu}"));
@@ -78,7 +79,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// `scx_bpf_events`: counters of what the core did.
+    /// `scx_bpf_events`: counters of the core.
     pub fn events(&self) -> Events {
         self.state.events
     }

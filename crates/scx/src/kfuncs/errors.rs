@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Errors, exits, dumps, and which callback may use which function.
+//! Errors, exits and dumps; checks which callback may use which function.
 
 use crate::consts::ExitKind;
 use crate::kernel::Kernel;
@@ -12,17 +12,17 @@ const EXIT_MSG_LEN: usize = 1_024;
 const EXIT_DUMP_DFL_LEN: usize = 32_768;
 
 impl Kernel<'_> {
-    /// `scx_bpf_error`: the scheduler gives up.
+    /// `scx_bpf_error`: the scheduler reports an error and is ejected.
     pub fn error(&mut self, msg: impl Into<String>) {
         self.exit_with(ExitKind::ErrorBpf, 0, msg.into());
     }
 
-    /// `scx_bpf_exit`: the scheduler wants to be unloaded.
+    /// `scx_bpf_exit`: the scheduler asks to be unloaded.
     pub fn exit(&mut self, exit_code: i64, msg: impl Into<String>) {
         self.exit_with(ExitKind::UnregBpf, exit_code, msg.into());
     }
 
-    /// `scx_bpf_dump`: adds text to the dump; what is too long is cut off.
+    /// `scx_bpf_dump`: adds text to the dump. Text that is too long is cut.
     pub fn dump(&mut self, text: &str) {
         let limit = match self.state.info.exit_dump_len as usize {
             0 => EXIT_DUMP_DFL_LEN,
@@ -32,7 +32,7 @@ impl Kernel<'_> {
         self.state.dump.push_str(cut(text, room));
     }
 
-    /// Records why the scheduler ends; only the first reason counts.
+    /// Records why the scheduler ends. Only the first reason counts.
     pub(crate) fn exit_with(&mut self, kind: ExitKind, exit_code: i64, msg: String) {
         if self.state.exit.is_none() {
             let msg = cut(&msg, EXIT_MSG_LEN).to_owned();
@@ -42,13 +42,13 @@ impl Kernel<'_> {
         }
     }
 
-    /// A rule was broken (`scx_error`).
+    /// The scheduler broke a rule (`scx_error`).
     #[cold]
     pub(crate) fn scx_error(&mut self, msg: String) {
         self.exit_with(ExitKind::Error, 0, msg);
     }
 
-    /// Whether the callback under way may use a function; an error if not.
+    /// Checks that the running callback may use a function; otherwise it is an error.
     #[inline]
     pub(crate) fn allowed(&mut self, kfunc: &str, callbacks: &[Callback]) -> bool {
         match self.state.context.callback {
@@ -66,8 +66,8 @@ impl Kernel<'_> {
         self.scx_error(format!("scx_bpf_{kfunc}() is not allowed in ops.{callback}"));
     }
 
-    /// Whether what happens is outside of callbacks that hold a run queue: timers, and callbacks
-    /// that may sleep.
+    /// Whether the code runs outside of callbacks that hold a run queue: in timers, and in
+    /// callbacks that may sleep.
     pub(crate) fn is_unlocked(&self) -> bool {
         matches!(
             self.state.context.callback,
@@ -83,7 +83,7 @@ impl Kernel<'_> {
         )
     }
 
-    /// A CPU of the machine; an error if there is none of that number.
+    /// The CPU with this number; an error if there is none.
     pub(crate) fn valid_cpu(&mut self, cpu: i32) -> Option<CpuId> {
         match u32::try_from(cpu) {
             Ok(number) if number < self.core.nr_cpus() => Some(CpuId(number)),
@@ -94,13 +94,13 @@ impl Kernel<'_> {
         }
     }
 
-    /// A task for messages, as the kernel writes it.
+    /// Names a task in messages, as the kernel does.
     pub(crate) fn named(&self, p: TaskId) -> String {
         format!("{}[{}]", self.comm(p), self.pid(p))
     }
 }
 
-/// The first `limit` bytes of `text`, whole characters.
+/// The first `limit` bytes of `text`, cut at a whole character.
 fn cut(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {

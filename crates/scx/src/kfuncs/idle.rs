@@ -7,8 +7,8 @@ use crate::kernel::Kernel;
 use schedlab_model::{CpuId, CpuMask, TaskId};
 
 impl Kernel<'_> {
-    /// `scx_bpf_select_cpu_dfl`: the built-in choice for waking `p`: the CPU, and whether it was
-    /// idle and is now claimed. Without built-in tracking it is an error, and `prev`.
+    /// `scx_bpf_select_cpu_dfl`: the built-in choice for waking `p`. Returns the CPU, and whether
+    /// it was idle and is now claimed. Without built-in tracking it is an error and returns `prev`.
     pub fn select_cpu_dfl(&mut self, p: TaskId, prev: i32, wake_flags: u64) -> (i32, bool) {
         let Some(prev_cpu) = self.valid_cpu(prev) else { return (prev, false) };
         if !self.tracks_idle() {
@@ -20,8 +20,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// `scx_bpf_select_cpu_and` (6.16): the same among `allowed`; a negative error number if no
-    /// CPU is idle.
+    /// `scx_bpf_select_cpu_and` (6.16): the built-in choice among `allowed`. Returns a negative
+    /// error number if no CPU is idle.
     pub fn select_cpu_and(
         &mut self,
         p: TaskId,
@@ -38,7 +38,7 @@ impl Kernel<'_> {
         choice.map_or_else(|error| error, |cpu| cpu.0 as i32)
     }
 
-    /// Whether the core tracks idle CPUs, and there is none.
+    /// Whether the core tracks idle CPUs, and none is idle.
     #[inline]
     pub fn is_every_cpu_busy(&self) -> bool {
         self.state.idle.is_on && self.state.idle.cpus().is_empty()
@@ -52,7 +52,8 @@ impl Kernel<'_> {
         self.pick_idle(allowed, flags).map_or(-EBUSY, |cpu| cpu.0 as i32)
     }
 
-    /// `scx_bpf_pick_any_cpu`: an idle one, claimed, else any of `allowed`; -EBUSY: there is none.
+    /// `scx_bpf_pick_any_cpu`: claims an idle CPU of `allowed`, or returns any of them; -EBUSY if
+    /// there is none.
     pub fn pick_any_cpu(&mut self, allowed: &CpuMask, flags: u64) -> i32 {
         if self.state.idle.is_on
             && let Some(cpu) = self.pick_idle(allowed, flags)
@@ -65,7 +66,7 @@ impl Kernel<'_> {
         cpu.map_or(-EBUSY, |cpu| cpu.0 as i32)
     }
 
-    /// `scx_bpf_test_and_clear_cpu_idle`: claims `cpu`; whether it was idle.
+    /// `scx_bpf_test_and_clear_cpu_idle`: claims `cpu`. Returns whether it was idle.
     pub fn test_and_clear_cpu_idle(&mut self, cpu: i32) -> bool {
         if !self.tracks_idle() {
             return false;
@@ -74,7 +75,8 @@ impl Kernel<'_> {
         self.state.idle.claim(cpu)
     }
 
-    /// `scx_bpf_get_idle_cpumask`: the idle CPUs now; without built-in tracking an error, and none.
+    /// `scx_bpf_get_idle_cpumask`: the idle CPUs. Without built-in tracking it is an error and
+    /// returns none.
     pub fn idle_cpumask(&mut self) -> CpuMask {
         if self.tracks_idle() { *self.state.idle.cpus() } else { CpuMask::empty() }
     }
@@ -96,7 +98,7 @@ impl Kernel<'_> {
         self.state.idle.pick(allowed, flags, &mut self.state.cpus[this_cpu].rotor)
     }
 
-    /// The built-in choice, within `mask` if there is one.
+    /// The built-in choice, within `mask` if given.
     pub(crate) fn choose_idle(
         &mut self,
         p: TaskId,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Putting a task into a queue: at once for the task in hand, buffered in `ops.dispatch`.
+//! Inserts a task into a queue: at once for the task of the callback, buffered in `ops.dispatch`.
 
 use crate::consts::{DSQ_INVALID, ENQ_DSQ_PRIQ, ENQ_INTERNAL_MASK};
 use crate::kernel::Kernel;
@@ -7,12 +7,12 @@ use crate::ops::Callback;
 use crate::state::{Buffered, Direct};
 use schedlab_model::TaskId;
 
-/// Callbacks that may insert.
+/// Callbacks that may insert tasks.
 const MAY_INSERT: &[Callback] = &[Callback::Enqueue, Callback::Dispatch, Callback::SelectCpu];
 
 impl Kernel<'_> {
-    /// `scx_bpf_dsq_insert` (`scx_bpf_dispatch` before 6.13): inserts `p` into queue `dsq_id` in
-    /// order of insertion. A `slice` of 0 keeps the one it has. Whether it was accepted.
+    /// `scx_bpf_dsq_insert` (`scx_bpf_dispatch` before 6.13): inserts `p` at the end of queue
+    /// `dsq_id`. A `slice` of 0 keeps the present slice. Returns whether it was accepted.
     pub fn dsq_insert(&mut self, p: TaskId, dsq_id: u64, slice: u64, enq_flags: u64) -> bool {
         if !self.may_insert("dsq_insert", enq_flags) {
             return false;
@@ -21,7 +21,7 @@ impl Kernel<'_> {
         self.commit(p, dsq_id, enq_flags)
     }
 
-    /// `scx_bpf_dsq_insert_vtime`: the same by virtual time.
+    /// `scx_bpf_dsq_insert_vtime`: inserts `p` by virtual time.
     #[inline(always)]
     pub fn dsq_insert_vtime(
         &mut self,
@@ -47,7 +47,7 @@ impl Kernel<'_> {
         self.state.max_batch.saturating_sub(self.state.buffer.len() as u32)
     }
 
-    /// `scx_bpf_dispatch_cancel`: takes back the newest entry.
+    /// `scx_bpf_dispatch_cancel`: removes the newest entry.
     pub fn dispatch_cancel(&mut self) {
         if self.allowed("dispatch_cancel", &[Callback::Dispatch])
             && self.state.buffer.pop().is_none()
@@ -80,7 +80,8 @@ impl Kernel<'_> {
         true
     }
 
-    /// A slice of 0 keeps the old one; what has none left gets a nanosecond.
+    /// Sets the slice of an inserted task. 0 keeps the present one; if nothing of it is left, it
+    /// becomes a nanosecond.
     fn set_inserted_slice(&self, p: TaskId, slice: u64) {
         let entity = &self.state.task(p).entity;
         entity.set_slice(if slice != 0 { slice } else { entity.slice().max(1) });

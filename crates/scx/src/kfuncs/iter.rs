@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Walks over queues (`bpf_for_each(scx_dsq, ...)`), and moving what they find.
+//! Iterates over queues (`bpf_for_each(scx_dsq, ...)`), and moves the tasks found.
 
 use crate::consts::{DSQ_FLAG_BUILTIN, DSQ_ITER_REV, EINVAL, ENOENT, ENQ_DSQ_PRIQ};
 use crate::consts::{DSQ_FLAG_LOCAL_ON, DSQ_LOCAL, ENQ_INTERNAL_MASK};
@@ -8,16 +8,16 @@ use crate::kernel::Kernel;
 use crate::ops::Callback;
 use schedlab_model::TaskId;
 
-/// A walk under way.
+/// An iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DsqIter(
-    /// Handle; to be kept by the caller between the calls.
+    /// Handle, which the caller keeps between the calls.
     pub u32,
 );
 
 impl Kernel<'_> {
-    /// `bpf_iter_scx_dsq_new`: a walk over a queue of the scheduler; -ENOENT, -EINVAL for unknown
-    /// flags. It ends with [`Kernel::iter_dsq_destroy`], or with the callback.
+    /// `bpf_iter_scx_dsq_new`: begins an iteration over a queue of the scheduler. Errors: -ENOENT;
+    /// -EINVAL for unknown flags. It ends with [`Kernel::iter_dsq_destroy`], or with the callback.
     pub fn iter_dsq_new(&mut self, dsq_id: u64, flags: u64) -> Result<DsqIter, i32> {
         if flags & !DSQ_ITER_REV != 0 {
             return Err(-EINVAL);
@@ -34,32 +34,32 @@ impl Kernel<'_> {
         self.state.dsqs.next(&self.state.tasks, iter.0).map(TaskId)
     }
 
-    /// `bpf_iter_scx_dsq_destroy`: ends the walk.
+    /// `bpf_iter_scx_dsq_destroy`: ends the iteration.
     pub fn iter_dsq_destroy(&mut self, iter: DsqIter) {
         self.state.dsqs.end_walk(iter.0);
     }
 
-    /// `scx_bpf_dsq_move_set_slice`: the slice of the next task that is moved.
+    /// `scx_bpf_dsq_move_set_slice`: sets the slice of the next task that is moved.
     pub fn dsq_move_set_slice(&mut self, iter: DsqIter, slice: u64) {
         if let Some(cursor) = self.state.dsqs.cursor(iter.0) {
             cursor.slice = Some(slice);
         }
     }
 
-    /// `scx_bpf_dsq_move_set_vtime`: the virtual time of the next task that is moved.
+    /// `scx_bpf_dsq_move_set_vtime`: sets the virtual time of the next task that is moved.
     pub fn dsq_move_set_vtime(&mut self, iter: DsqIter, vtime: u64) {
         if let Some(cursor) = self.state.dsqs.cursor(iter.0) {
             cursor.vtime = Some(vtime);
         }
     }
 
-    /// `scx_bpf_dsq_move`: moves `p` from the walked queue to `dsq_id`, in order of insertion.
-    /// `false`: it is not there any more.
+    /// `scx_bpf_dsq_move`: moves `p` from the queue of the iteration to the end of `dsq_id`.
+    /// Returns false if it has left the queue.
     pub fn dsq_move(&mut self, iter: DsqIter, p: TaskId, dsq_id: u64, enq_flags: u64) -> bool {
         self.dsq_move_with("dsq_move", iter, p, dsq_id, enq_flags)
     }
 
-    /// `scx_bpf_dsq_move_vtime`: the same by virtual time.
+    /// `scx_bpf_dsq_move_vtime`: moves `p` to its place by virtual time.
     pub fn dsq_move_vtime(
         &mut self,
         iter: DsqIter,

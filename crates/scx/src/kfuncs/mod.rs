@@ -3,9 +3,9 @@
 //! [`Kernel`](crate::kernel::Kernel).
 //!
 //! Source: Linux kernel/sched/ext.c and ext_idle.c, 6.18. Names are those of 6.13 and later without
-//! `scx_bpf_`; values are C's: negative error numbers, `bool`, counts. A misuse is an error of the
-//! scheduler: it is recorded, the function has no effect beyond what its documentation says, the
-//! callback goes on, and the scheduler is ejected when the core is done with it.
+//! `scx_bpf_`. Values are those of C: negative error numbers, `bool`, counts. A wrong use is an
+//! error of the scheduler. It is recorded, the function has only the effect that its documentation
+//! describes, the callback continues, and the scheduler is ejected after it.
 
 mod cpus;
 mod errors;

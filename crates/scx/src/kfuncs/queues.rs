@@ -9,7 +9,7 @@ use crate::ops::Callback;
 use crate::task::NIL;
 use schedlab_model::TaskId;
 
-/// Callbacks that may sleep, where queues are created.
+/// Callbacks that may sleep, so that they may create queues.
 const MAY_CREATE: &[Callback] = &[
     Callback::Init,
     Callback::InitTask,
@@ -22,7 +22,7 @@ const MAY_CREATE: &[Callback] = &[
 ];
 
 impl Kernel<'_> {
-    /// `scx_bpf_create_dsq`: 0, or -EINVAL for an id or a node that cannot be, -EEXIST.
+    /// `scx_bpf_create_dsq`: returns 0; -EINVAL for an invalid id or node; -EEXIST.
     pub fn create_dsq(&mut self, dsq_id: u64, node: i32) -> i32 {
         if !self.allowed("create_dsq", MAY_CREATE) {
             return -EINVAL;
@@ -34,8 +34,8 @@ impl Kernel<'_> {
         if self.state.dsqs.create(dsq_id) { 0 } else { -EEXIST }
     }
 
-    /// `scx_bpf_destroy_dsq`: removes a queue that is empty; one that holds tasks is an error, one
-    /// that does not exist is nothing.
+    /// `scx_bpf_destroy_dsq`: removes an empty queue. A queue with tasks is an error; one that does
+    /// not exist is ignored.
     pub fn destroy_dsq(&mut self, dsq_id: u64) {
         let Some(dsq) = self.state.dsqs.find(dsq_id) else { return };
         if self.state.dsqs.get(dsq).nr > 0 {
@@ -46,8 +46,8 @@ impl Kernel<'_> {
         self.state.dsqs.destroy(dsq_id);
     }
 
-    /// `scx_bpf_dsq_nr_queued`: tasks in a local queue or one of the scheduler's; -ENOENT for any
-    /// other, the global one included.
+    /// `scx_bpf_dsq_nr_queued`: number of tasks in a local queue or one of the scheduler's; -ENOENT
+    /// for all others, the global one included.
     pub fn dsq_nr_queued(&mut self, dsq_id: u64) -> i32 {
         let dsq = if dsq_id & DSQ_FLAG_BUILTIN == 0 {
             self.state.dsqs.find(dsq_id)
@@ -63,7 +63,8 @@ impl Kernel<'_> {
     }
 
     /// `scx_bpf_dsq_move_to_local` (`scx_bpf_consume` before 6.13): flushes the dispatch buffer,
-    /// then takes the first task that the dispatching CPU may run from a queue of the scheduler.
+    /// then moves the first task that the dispatching CPU may run from a queue of the scheduler to
+    /// the local queue.
     pub fn dsq_move_to_local(&mut self, dsq_id: u64) -> bool {
         if !self.allowed("dsq_move_to_local", &[Callback::Dispatch]) {
             return false;
@@ -95,8 +96,9 @@ impl Kernel<'_> {
         (head != NIL).then_some(TaskId(head))
     }
 
-    /// `scx_bpf_reenqueue_local`: takes every task off the local queue of the CPU that is being
-    /// released; `ops.enqueue` sees each of them when `ops.cpu_release` has returned. Their number.
+    /// `scx_bpf_reenqueue_local`: removes every task from the local queue of the CPU that is being
+    /// released. `ops.enqueue` is called for each of them after `ops.cpu_release` has returned.
+    /// Returns their number.
     pub fn reenqueue_local(&mut self) -> u32 {
         if !self.allowed("reenqueue_local", &[Callback::CpuRelease]) {
             return 0;
@@ -105,7 +107,7 @@ impl Kernel<'_> {
         self.take_back_local(cpu)
     }
 
-    /// Takes every task off the local queue of `cpu`.
+    /// Removes every task from the local queue of `cpu`.
     pub(crate) fn take_back_local(&mut self, cpu: schedlab_model::CpuId) -> u32 {
         let dsq = self.state.dsqs.local(cpu);
         let mut nr = 0;
