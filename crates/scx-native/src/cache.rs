@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Objects of compiled schedulers, kept between calls and found again by what they were made of.
+//! The cache of compiled schedulers.
 //!
-//! An entry is known by the source's contents, our headers, the compiler, its options and its
-//! environment. It lists every header that the compiler read, with the sum of its contents, and
-//! every place where the compiler would have found another one: if a header has changed or one has
-//! appeared, the entry does not count. An entry is code that will run, so it counts only if it and
-//! its directory belong to the user and nobody else may write them; a damaged one does not count
-//! either. What does not count is compiled again and replaced.
+//! An entry is identified by the source's contents, schedlab's headers, the compiler, its options
+//! and its environment. It lists every header that the compiler read, with a hash of its contents,
+//! and every place where the compiler would have found another one. If a header has changed or a
+//! new one exists, the entry is invalid. An entry is code that will run, so it is valid only if it
+//! and its directory belong to the user and nobody else may write them. A damaged entry is invalid
+//! too. For an invalid entry the scheduler is compiled again and the entry is replaced.
 //!
-//! Not kept: what a compiler makes that is no program of its own called clang (a script may start
-//! any other), and what refers to the time or to files that the compiler does not list.
+//! Not cached: output of a compiler that is not a program called clang (a script may start any
+//! other); and sources that refer to the time or to files that the compiler does not list.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -20,13 +20,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// First line of an entry; the number changes with its form.
+/// First line of an entry. The number changes with the format.
 const HEAD: &str = "schedlab native object 1";
-/// Most entries that are kept; the one that was used least recently goes first.
+/// Most entries that are kept. The least recently used is removed first.
 const ENTRIES_MAX: usize = 128;
 /// Longest entry: an object with its debug information is some 200 kB.
 const ENTRY_BYTES_MAX: u64 = 16 << 20;
-/// Words in a source whose object depends on more than the files that the compiler lists.
+/// Words in a source whose object depends on more than the listed files.
 const UNKEPT: [&str; 6] =
     ["__DATE__", "__TIME__", "__TIMESTAMP__", ".incbin", "#embed", "__has_include("];
 /// Environment variables that change what clang reads.
@@ -44,7 +44,7 @@ fn sum(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// What is known of a compiler without starting it; `None`: it may be a script, or not clang.
+/// Identifies a compiler without starting it; `None`: it may be a script, or not clang.
 fn identity(clang: &Path) -> Option<String> {
     let path = fs::canonicalize(clang).ok()?;
     path.file_name()?.to_str()?.strip_prefix("clang")?;
@@ -57,20 +57,20 @@ fn identity(clang: &Path) -> Option<String> {
     (&magic == b"\x7fELF").then(|| format!("{path:?} {inode} {length} {seconds}.{nanos}"))
 }
 
-/// What an object is made of, but for the headers.
+/// Everything that an object depends on, except headers.
 #[derive(Clone, Debug)]
 pub struct Made<'a> {
     /// The compiler.
     pub clang: &'a Path,
-    /// Options, without directories that change from call to call.
+    /// Options, without directories that change between calls.
     pub flags: &'a [String],
     /// The source's path.
     pub source: &'a Path,
-    /// And its contents.
+    /// The source's contents.
     pub contents: &'a [u8],
-    /// Directories of the user's that are searched for headers, in order.
+    /// The user's include directories, in order.
     pub includes: &'a [PathBuf],
-    /// Our own headers: path below one of their directories, contents.
+    /// schedlab's own headers: path below one of their directories, and contents.
     pub headers: &'a [&'a [(&'a str, &'a str)]],
 }
 
@@ -94,8 +94,9 @@ impl Made<'_> {
         Some(sum(text.as_bytes()))
     }
 
-    /// Every place where one of the headers would be looked for: below the directories of all files
-    /// that were `read`, those of the user's headers, and where the compiler runs.
+    /// Every place where the compiler would look for one of the headers: below the directories of
+    /// all files in `read`, in those of the user's headers, and in the compiler's working
+    /// directory.
     fn places(&self, read: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
         let files = read.iter().map(PathBuf::as_path).chain([self.source]);
         let mut directories: BTreeSet<PathBuf> =
@@ -119,7 +120,7 @@ pub struct Cache {
     directory: PathBuf,
 }
 
-/// A place for one object in the cache.
+/// The place of one object in the cache.
 #[derive(Debug)]
 pub struct Slot {
     directory: PathBuf,
@@ -127,22 +128,22 @@ pub struct Slot {
 }
 
 impl Cache {
-    /// The cache in `directory`, which is made if need be; `None` if it cannot be used: there is
-    /// none, or another user may write it.
+    /// The cache in `directory`, which is created if necessary; `None` if it does not exist or
+    /// another user may write it.
     pub fn at(directory: &Path) -> Option<Self> {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         let data = made.and_then(|()| fs::symlink_metadata(directory)).ok()?;
         (data.is_dir() && is_private(&data)).then(|| Self { directory: directory.to_owned() })
     }
 
-    /// The place of what is made so; `None`: it is not kept.
+    /// The place of this object; `None`: it is not cached.
     pub fn slot(&self, made: &Made<'_>) -> Option<Slot> {
         let path = self.directory.join(made.key().filter(|_| is_kept(made.contents))?);
         Some(Slot { directory: self.directory.clone(), path })
     }
 }
 
-/// Whether a file belongs to the user alone.
+/// Whether a file belongs to the user and only the user may write it.
 fn is_private(data: &fs::Metadata) -> bool {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     data.uid() == unsafe { libc::geteuid() } && data.mode() & 0o022 == 0
@@ -154,7 +155,7 @@ fn is_kept(contents: &[u8]) -> bool {
 }
 
 impl Slot {
-    /// The object, if there is one that counts.
+    /// The object, if the cache has a valid one.
     pub fn find(&self) -> Option<Vec<u8>> {
         let file = fs::File::open(&self.path).ok()?;
         let data = file.metadata().ok()?;
@@ -164,13 +165,13 @@ impl Slot {
         let mut bytes = Vec::new();
         (&file).take(ENTRY_BYTES_MAX).read_to_end(&mut bytes).ok()?;
         let object = object_of(&bytes)?.to_vec();
-        // Says only that it was used; a cache that cannot be told so goes on.
+        // Notes the use. If that fails, the object is used all the same.
         let _ = file.set_modified(SystemTime::now());
         Some(object)
     }
 
-    /// Keeps `object`, for which the compiler read the files of `rule`, a line of make; those below
-    /// `own` are ours. It is no error if that fails: then it is compiled again.
+    /// Stores `object`. `rule`, a line for make, lists the files that the compiler read; those
+    /// below `own` are schedlab's. Failures are ignored: the scheduler is then compiled again.
     pub fn keep(&self, made: &Made<'_>, rule: &str, own: &Path, object: &[u8]) {
         if let Some(entry) = entry(made, rule, own, object) {
             let _ = self.write(&entry);
@@ -192,8 +193,8 @@ impl Slot {
     }
 }
 
-/// An entry: its head, the sum of all that follows, a line for each file that was read and each
-/// place that was empty, and the object.
+/// The bytes of an entry: its first line, the hash of all that follows, a line for each file that
+/// was read and each place that was empty, and the object.
 fn entry(made: &Made<'_>, rule: &str, own: &Path, object: &[u8]) -> Option<Vec<u8>> {
     let mut others = prerequisites(rule)?;
     others.retain(|path| !path.starts_with(own));
@@ -211,12 +212,12 @@ fn entry(made: &Made<'_>, rule: &str, own: &Path, object: &[u8]) -> Option<Vec<u
     Some([format!("{HEAD}\n{}\n", sum(&body)).as_bytes(), &body].concat())
 }
 
-/// A path that fits a line.
+/// The path, if it can be written in a line.
 fn line_of(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| !text.contains('\n'))
 }
 
-/// The object of an entry whose files are as they were.
+/// The object of an entry whose files have not changed.
 fn object_of(entry: &[u8]) -> Option<&[u8]> {
     let rest = entry.strip_prefix(HEAD.as_bytes())?.strip_prefix(b"\n")?;
     let (sum_of_body, body) = rest.split_at_checked(64)?;
@@ -243,7 +244,7 @@ fn object_of(entry: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What a rule of make depends on, as `clang -MD` writes it.
+/// The files in a rule for make, as written by `clang -MD`.
 fn prerequisites(rule: &str) -> Option<BTreeSet<PathBuf>> {
     let (_, names) = rule.split_once(": ")?;
     let (mut all, mut name) = (BTreeSet::new(), String::new());

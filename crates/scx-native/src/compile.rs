@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A `.bpf.c` becomes an object of this machine: finding clang, the headers, the messages.
+//! Compiles a `.bpf.c` to an object for this machine: finds clang, provides headers, shortens
+//! messages.
 //!
-//! Source: the options with which libbpf's users compile, read for another processor; `-fwrapv`
-//! because BPF's arithmetic wraps, `-fno-strict-aliasing` because the kernel is compiled so. The
-//! headers are part of this program and are written to a private directory for the compiler.
+//! Source: the options that users of libbpf compile with, for another processor. `-fwrapv` because
+//! BPF's arithmetic wraps; `-fno-strict-aliasing` because the kernel is compiled so. The headers
+//! are part of this program and are written to a private directory for the compiler.
 
 use super::cache::{Cache, Made, Slot};
 use super::error::NativeError;
@@ -33,8 +34,8 @@ const FILES: &[(&str, &str)] = &[
     ("schedlab/scx_common.bpf.h", include_str!("../include/schedlab/scx_common.bpf.h")),
 ];
 
-/// What the lab's own schedulers share, for schedulers that lie elsewhere and include it, as they
-/// can where they are loaded into a kernel. Last in the search, so anybody's own comes first.
+/// Headers that schedlab's own schedulers share, for schedulers in other directories that include
+/// them. They are searched last, so a user's own header comes first.
 const SHARED: &[(&str, &str)] = &[
     ("scx.bpf.h", include_str!("../../../bpf/scx/scx.bpf.h")),
     ("queue.bpf.h", include_str!("../../../bpf/scx/queue.bpf.h")),
@@ -49,19 +50,19 @@ const RUN_TIME: &str = include_str!("../include/schedlab/rt.c");
 /// Environment variable that names the compiler.
 pub const CLANG_VARIABLE: &str = "SCHEDLAB_CLANG";
 
-/// Versions of clang that are looked for, after plain `clang`.
+/// Versions of clang that are searched after plain `clang`.
 const VERSIONS: std::ops::RangeInclusive<u32> = 14..=30;
 
 /// How a scheduler is compiled.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
-    /// Directories with headers of the scheduler's, before ours where names are theirs.
+    /// Include directories of the scheduler, searched before schedlab's.
     pub include: Vec<PathBuf>,
-    /// Further source files that belong to it.
+    /// Further source files of the scheduler.
     pub sources: Vec<PathBuf>,
     /// The modelled kernel, one of [`schedlab_scx::CORES`].
     pub kernel: KernelVersion,
-    /// Directory in which objects are kept between calls; `None`: they are not.
+    /// The cache directory; `None`: no cache.
     pub cache: Option<PathBuf>,
 }
 
@@ -72,15 +73,14 @@ impl Default for CompileOptions {
     }
 }
 
-/// What the compiler made.
+/// The result of a compilation.
 #[derive(Debug)]
 pub struct Compiled {
     /// The run time first, then the scheduler's files in the order given.
     pub objects: Vec<ObjectFile>,
 }
 
-/// The compiler that is used: what the environment names, else `clang`, else the newest
-/// `clang-N`.
+/// Finds the compiler: the one in `SCHEDLAB_CLANG`, or else `clang`, or else the newest `clang-N`.
 pub fn find_clang() -> Result<PathBuf, NativeError> {
     if let Some(named) = std::env::var_os(CLANG_VARIABLE) {
         return Ok(named.into());
@@ -102,7 +102,7 @@ pub fn find_clang() -> Result<PathBuf, NativeError> {
     )))
 }
 
-/// Directories beside a scheduler where its headers usually are.
+/// Directories next to a scheduler where its headers usually are.
 fn usual_includes(source: &Path) -> Vec<PathBuf> {
     let parent = match source.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -116,12 +116,12 @@ fn usual_includes(source: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Compiles `source` and what belongs to it.
+/// Compiles `source` and its further files.
 pub fn compile(source: &Path, options: &CompileOptions) -> Result<Compiled, NativeError> {
     objects(source, options).map(|(objects, _)| Compiled { objects })
 }
 
-/// The objects, and for how many files the compiler was run; the others came from the cache.
+/// The objects, and how often the compiler was run. Other objects came from the cache.
 fn objects(source: &Path, options: &CompileOptions) -> Result<(Vec<ObjectFile>, u32), NativeError> {
     for path in options.sources.iter().map(PathBuf::as_path).chain([source]) {
         fs::metadata(path).map_err(|error| {
@@ -177,12 +177,12 @@ fn internal(doing: &str, error: std::io::Error) -> NativeError {
     NativeError::Internal(format!("{doing}: {error}"))
 }
 
-/// One compiler, several files.
+/// The compilation of several files with one compiler.
 struct Job<'a> {
     clang: &'a Path,
-    /// What is made for the compiler, and by it.
+    /// The directory for the compiler's input and output.
     directory: &'a Path,
-    /// All directories of headers in the order of the search; those of them that are the user's.
+    /// All include directories in the order of the search; and those of them that are the user's.
     includes: Vec<PathBuf>,
     users: Vec<PathBuf>,
     flags: Vec<String>,
@@ -190,7 +190,7 @@ struct Job<'a> {
     nr_compiled: u32,
 }
 
-/// What every file is compiled with.
+/// Options for every file.
 const FLAGS: &[&str] = &[
     "-c",
     "-O2",
@@ -229,7 +229,7 @@ fn flags(kernel: KernelVersion) -> Vec<String> {
 }
 
 impl Job<'_> {
-    /// The object of `source`, which the cache knows as `name`: its own, or of an earlier call.
+    /// The object of `source`, compiled or from the cache, where it is stored as `name`.
     fn object(&mut self, source: &Path, name: &Path) -> Result<ObjectFile, NativeError> {
         let contents = fs::read(source).unwrap_or_default();
         let made = Made {
@@ -273,10 +273,10 @@ impl Job<'_> {
     }
 }
 
-/// Lines of messages that are shown.
+/// Most lines of messages that are shown.
 const MESSAGES_MAX: usize = 8;
 
-/// The errors among the compiler's messages, each once, a few of them.
+/// The compiler's first error messages, each once.
 fn condense(source: &Path, messages: &str) -> String {
     let mut shown: Vec<&str> = Vec::new();
     let mut nr_errors = 0;

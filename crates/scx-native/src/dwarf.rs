@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the debug information of a scheduler tells: its maps, its options, lines of its code.
+//! Reads a scheduler's debug information: its maps, its options, and lines of its code.
 //!
-//! A kernel gets this from BTF, which compilers write for BPF only; DWARF 4 says the same. Source:
-//! DWARF Debugging Information Format, version 4; the encoding of map definitions is libbpf's
-//! (`__uint`, `__type`, `__array`, `__ulong`). Addresses are those of [`debug_address`].
+//! A kernel gets this from BTF, which compilers write only for BPF; DWARF 4 contains the same.
+//! Source: DWARF Debugging Information Format, version 4; the encoding of map definitions is
+//! libbpf's (`__uint`, `__type`, `__array`, `__ulong`). Addresses are those of [`debug_address`].
 
 use super::error::NativeError;
 use super::object::{ObjectFile, Place, Use};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Where section `index` lies as the debug information sees it: far from the others.
+/// The address of section `index` in the debug information: far from the others.
 pub fn debug_address(index: usize) -> u64 {
     (index as u64 + 1) << 32
 }
@@ -27,37 +27,37 @@ pub fn debug_place(address: u64) -> Option<(usize, u64)> {
 /// The type of a variable, as far as options and statistics need it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Type {
-    /// A number of so many bytes.
+    /// An integer of this size.
     Int {
         /// Bytes.
         size: u64,
         /// Whether it has a sign.
         signed: bool,
     },
-    /// A truth value of one byte.
+    /// A boolean of one byte.
     Bool,
-    /// One of these, of so many bytes.
+    /// An enumeration of this size.
     Enum {
         /// Bytes.
         size: u64,
         /// Names and values.
         values: Vec<(String, i64)>,
     },
-    /// So many of another; none: the bound is not known.
+    /// An array.
     Array {
-        /// Of what.
+        /// Type of the elements.
         of: Box<Type>,
-        /// How many.
+        /// Number of elements; 0: unknown.
         nr: u64,
     },
-    /// Members: name, offset, type.
+    /// A struct.
     Struct {
         /// Bytes.
         size: u64,
-        /// Members.
+        /// Members: name, offset, type.
         members: Vec<(String, u64, Type)>,
     },
-    /// Something else of so many bytes.
+    /// Another type of this size.
     Other {
         /// Bytes.
         size: u64,
@@ -85,15 +85,15 @@ pub struct Variable {
     pub name: String,
     /// Section.
     pub section: usize,
-    /// Offset there.
+    /// Offset within the section.
     pub offset: u64,
-    /// `const volatile`: an option.
+    /// Whether it is an option (`const volatile`).
     pub is_option: bool,
     /// Type.
     pub of: Type,
 }
 
-/// A map as it is declared. What is absent is 0.
+/// The declaration of a map. Missing values are 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MapDef {
     /// BPF_MAP_TYPE_*.
@@ -106,20 +106,20 @@ pub struct MapDef {
     pub max_entries: u64,
     /// BPF_F_*.
     pub map_flags: u64,
-    /// Where the array of inner maps begins in the variable, if it has one.
+    /// Offset of the array of inner maps in the variable, if it has one.
     pub values_offset: Option<u64>,
     /// The inner map.
     pub inner: Option<Box<MapDef>>,
 }
 
-/// A map and where its variable is.
+/// A map and the place of its variable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Map {
     /// Name.
     pub name: String,
     /// Section.
     pub section: usize,
-    /// Offset there.
+    /// Offset within the section.
     pub offset: u64,
     /// Definition.
     pub def: MapDef,
@@ -236,7 +236,7 @@ impl Debug {
     }
 }
 
-/// Reads one unit.
+/// Reads one compilation unit.
 struct Walker<'a, 'd> {
     dwarf: &'a Dwarf<Reader<'d>>,
     unit: &'a Unit<Reader<'d>>,
@@ -300,7 +300,7 @@ impl<'d> Walker<'_, 'd> {
         Ok(Some((name, section, offset, ty)))
     }
 
-    /// The type under names and qualifiers, and whether `const` and `volatile` were among them.
+    /// The type without names and qualifiers; and whether `const` and `volatile` were among them.
     fn strip(&self, mut ty: UnitOffset) -> Result<(Option<UnitOffset>, bool, bool), NativeError> {
         let (mut is_const, mut is_volatile) = (false, false);
         for _ in 0..64 {
@@ -333,7 +333,7 @@ impl<'d> Walker<'_, 'd> {
         }
     }
 
-    /// Bounds of an array, outermost first; 0: not known.
+    /// Bounds of an array, outermost first; 0: unknown.
     fn bounds(&self, ty: UnitOffset) -> Result<Vec<u64>, NativeError> {
         let mut tree = self.unit.entries_tree(Some(ty)).map_err(bad)?;
         let root = tree.root().map_err(bad)?;
@@ -428,7 +428,7 @@ impl<'d> Walker<'_, 'd> {
         Ok(self.describe(ty, DEPTH_MAX)?.size())
     }
 
-    /// What a pointer points to.
+    /// The type that a pointer points to.
     fn target(&self, ty: UnitOffset) -> Result<Option<UnitOffset>, NativeError> {
         let (Some(base), ..) = self.strip(ty)? else { return Ok(None) };
         let entry = self.entry(base)?;
@@ -438,7 +438,8 @@ impl<'d> Walker<'_, 'd> {
         })
     }
 
-    /// The number of `int (*name)[number]`, or of an enumeration with one value (`__ulong`).
+    /// The number in `int (*name)[number]`, or the value of an enumeration with one value
+    /// (`__ulong`).
     fn encoded(&self, ty: UnitOffset) -> Result<u64, NativeError> {
         let Some(target) = self.target(ty)? else {
             let (Some(base), ..) = self.strip(ty)? else { return Ok(0) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can go wrong before a natively compiled scheduler runs.
+//! Errors before a natively compiled scheduler runs.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use std::fmt;
 pub enum NativeError {
     /// There is no compiler, or it cannot be started.
     NoCompiler(String),
-    /// The compiler says no: its messages, condensed.
+    /// The compiler failed: its shortened messages.
     Compile(String),
-    /// The scheduler asks for what the simulator does not have, or is no scheduler.
+    /// The scheduler needs something that the simulator lacks, or is not a scheduler.
     Refused(String),
-    /// An option that was given is unknown or its value is bad.
+    /// An option is unknown or has a bad value.
     Option(String),
-    /// A defect of ours, or of the file system.
+    /// A defect of schedlab, or an error of the file system.
     Internal(String),
 }
 

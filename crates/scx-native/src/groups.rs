@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct cgroup` and what hangs on it, for every group that a scheduler has been shown.
+//! `struct cgroup` and the structs that it refers to, for every group that was shown to a
+//! scheduler.
 
 use super::layout::GroupLayout;
 use super::zone::{Block, put};
@@ -10,20 +11,20 @@ use std::collections::BTreeMap;
 /// `struct kernfs_node` of vmlinux.h: id, name, parent, __parent.
 const KERNFS_NODE: usize = 32;
 
-/// `struct css_set`: four pointers to subsystems, then the group.
+/// `struct css_set`: four pointers to subsystems, then a pointer to the group.
 const CSS_SET: usize = 48;
 
 /// Index of the controller `cpu` among the subsystems (vmlinux.h).
 const CPU_SUBSYSTEM: usize = 1;
 
-/// Deepest level that `ancestors` has room for, and the root.
+/// Number of levels in `ancestors`, the root included.
 const LEVELS_MAX: u32 = 64;
 
 /// The structs of a run.
 #[derive(Debug)]
 pub struct Groups {
     layout: GroupLayout,
-    /// By group: its block, if it has been shown.
+    /// The block of each group, if it was shown.
     blocks: Vec<Option<Block>>,
     /// By address.
     ids: BTreeMap<u64, CgroupId>,
@@ -36,7 +37,7 @@ impl Groups {
         Self { layout, blocks: Vec::new(), ids: BTreeMap::new(), names: Vec::new() }
     }
 
-    /// The group of a pointer that the scheduler passes.
+    /// The group that a pointer refers to.
     pub fn group(&self, p: u64) -> Option<CgroupId> {
         self.ids.get(&p).copied()
     }
@@ -104,9 +105,10 @@ impl Groups {
         at
     }
 
-    /// The group after `at` in the subtree of `top`, parents before children; `None`: the end.
+    /// The group after `at` in the subtree of `top`, parents before children; `None`: it was the
+    /// last.
     pub fn next_below(k: &Kernel<'_>, top: CgroupId, at: CgroupId) -> Option<CgroupId> {
-        // Groups are numbered in the order of creation: a child comes after its parent.
+        // Groups are numbered in the order of creation, so children follow their parents.
         (at.0 + 1..k.nr_cgroups()).map(CgroupId).find(|group| is_below(k, top, *group))
     }
 }

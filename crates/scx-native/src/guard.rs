@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls into natively compiled code, and the way out of it when it goes wrong.
+//! Calls natively compiled code, and returns from it when it fails.
 //!
-//! A kernel's verifier proves that a scheduler neither touches memory that is not its own nor runs
-//! for ever; compiled natively it may do both. Before a call the stack pointer is kept; a fault in
-//! the scheduler's code (SIGSEGV, SIGBUS, SIGFPE, SIGILL), a call that uses more than
-//! [`LIMIT_S`] seconds of CPU time, and a broken rule all end in the same way: the registers are
-//! set so that the call returns at once, with the reason beside it. What the abandoned frames
-//! leave behind is the scheduler's own; a run whose scheduler failed is never resumed.
+//! A kernel's verifier proves that a scheduler accesses only its own memory and does not run for
+//! ever. Compiled natively it may do both. Before a call the stack pointer is saved. Three events
+//! end the call: a fault in the scheduler's code (SIGSEGV, SIGBUS, SIGFPE, SIGILL), more than
+//! [`LIMIT_S`] seconds of CPU time, and a broken rule. The registers are then set so that the call
+//! returns at once with the reason. Whatever the abandoned stack frames leave behind belongs to the
+//! scheduler; a run whose scheduler failed is never resumed.
 //!
-//! The limit is CPU time of the thread, looked at twice a second: it costs nothing per call, and
-//! whether a call exceeds it does not depend on how loaded the machine is. A fault outside
-//! of the scheduler's code is not ours and goes to whoever handled it before.
+//! The limit is CPU time of the thread, checked twice a second. It costs nothing per call, and the
+//! load of the machine does not influence it. A fault outside of the scheduler's code goes to the
+//! handler that was installed before.
 //!
 //! Source: signal(7), sigaltstack(2), timer_create(2), System V ABI for AMD64 (registers that a
 //! function preserves: rbx, rbp, r12 to r15).
@@ -21,39 +21,40 @@ use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::Once;
 
-/// CPU time that one callback may use, seconds.
+/// CPU time that one callback may use (s).
 pub const LIMIT_S: u32 = 3;
 
-/// How often a thread is looked at, nanoseconds of its CPU time.
+/// Time between two checks of a thread (ns of its CPU time).
 const PERIOD_NS: i64 = 500_000_000;
 
-/// How often once the limit is exceeded but the scheduler is within a function of ours.
+/// Time between two checks (ns) when the limit is exceeded but the scheduler is inside one of
+/// schedlab's functions.
 const HURRY_NS: i64 = 1_000_000;
 
 /// Why a call was ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A signal at an address of the scheduler's code; the address that it touched.
+    /// A signal in the scheduler's code.
     Signal {
         /// SIG*.
         signal: i32,
-        /// Where its code was.
+        /// Address of the code.
         at: u64,
-        /// What it touched, for SIGSEGV and SIGBUS.
+        /// Address that it accessed, for SIGSEGV and SIGBUS.
         touched: u64,
     },
-    /// It used up its time.
+    /// It used more than the allowed time.
     Time {
-        /// Where its code was.
+        /// Address of the code.
         at: u64,
     },
     /// It broke a rule.
     Broken(String),
 }
 
-/// A call under way.
+/// A running call.
 struct Active {
-    /// Stack pointer to return to.
+    /// Stack pointer to restore.
     stack: u64,
     /// Code of the scheduler.
     text: Range<u64>,
@@ -62,11 +63,11 @@ struct Active {
 
 thread_local! {
     static ACTIVE: Cell<*mut Active> = const { Cell::new(null_mut()) };
-    /// Number of calls so far, and what it was when the timer last fired, and how often in a row.
+    /// Number of calls so far; its value when the timer last expired; and how often in a row.
     static CALLS: Cell<u64> = const { Cell::new(0) };
     static SEEN: Cell<(u64, u32)> = const { Cell::new((0, 0)) };
     static WATCH: Watch = const { Watch(Cell::new(None)) };
-    /// `WATCH` has been started: this is asked before every call, and has nothing to drop.
+    /// Whether `WATCH` was started. Tested before every call; needs no drop.
     static IS_WATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -120,12 +121,12 @@ unsafe extern "C" {
     fn schedlab_scx_abandon(stack: u64) -> !;
 }
 
-/// Calls `function`, which lies in `text`, with `args`.
+/// Calls `function`, whose code is within `text`, with `args`.
 ///
 /// # Safety
 ///
-/// `function` is the address of a C function of at most four integer arguments in a loaded image,
-/// whose code is `text`, and every pointer it is given outlives the call.
+/// `function` is the address of a C function with at most four integer arguments in a loaded image,
+/// whose code is `text`. Every pointer that it gets is valid longer than the call.
 #[inline(always)]
 pub unsafe fn call(function: u64, args: [u64; 4], text: Range<u64>) -> Result<u64, Box<Fault>> {
     watch();
@@ -152,8 +153,8 @@ fn taken(active: &mut Active) -> Fault {
     active.fault.take().expect("it was there")
 }
 
-/// Ends the call under way: the scheduler broke a rule. Never called but from a function that the
-/// scheduler has called, which owns nothing that needs dropping by then.
+/// Ends the running call, because the scheduler broke a rule. Called only from functions that the
+/// scheduler calls, when they own nothing that needs a drop.
 pub fn broken(what: String) -> ! {
     let active = ACTIVE.get();
     assert!(!active.is_null(), "outside of a callback: {what}");
@@ -164,7 +165,7 @@ pub fn broken(what: String) -> ! {
     }
 }
 
-/// Makes the thread ready for calls: signals once for the process, a timer once for each thread.
+/// Prepares the thread for calls: signal handlers once per process, a timer once per thread.
 #[inline(always)]
 fn watch() {
     if !IS_WATCHED.get() {
@@ -180,10 +181,10 @@ static HANDLERS: Once = Once::new();
 
 const SIGNALS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-/// What handled them before; written once, before any handler of ours exists.
+/// The previous handlers; written once, before schedlab's are installed.
 static mut BEFORE: [Option<libc::sigaction>; 4] = [None; 4];
 
-/// The signal of the timers; the first free one of the application's own.
+/// The signal of the timers: the first free real-time signal.
 fn timer_signal() -> c_int {
     libc::SIGRTMIN() + 7
 }
@@ -203,7 +204,7 @@ impl Watch {
             let clock = libc::CLOCK_THREAD_CPUTIME_ID;
             (libc::timer_create(clock, &raw mut event, &raw mut timer) == 0).then_some(timer)
         };
-        // Without a timer there is no limit; an endless loop is then the user's to see.
+        // Without a timer there is no limit; the user must notice an endless loop.
         let Some(timer) = timer else { return self.0.set(Some(usize::MAX)) };
         arm(timer, PERIOD_NS);
         self.0.set(Some(timer as usize));
@@ -226,7 +227,7 @@ fn arm(timer: libc::timer_t, period_ns: i64) {
     unsafe { libc::timer_settime(timer, 0, &raw const when, null_mut()) };
 }
 
-/// A thread that Rust did not start may have no stack for signals.
+/// Creates a signal stack if the thread has none, as for threads that Rust did not start.
 fn ensure_stack() {
     const SIZE: usize = 64 * 1024;
     // SAFETY: the stack that is given is never freed.
@@ -265,10 +266,10 @@ const RSP: usize = libc::REG_RSP as usize;
 const RAX: usize = libc::REG_RAX as usize;
 const EFL: usize = libc::REG_EFL as usize;
 
-/// Below this no code lies: it was a call of a null pointer.
+/// No code is below this address: it was a call of a null pointer.
 const NULL_PAGE: u64 = 4096;
 
-/// Makes the interrupted call return; whether its code was the scheduler's.
+/// Makes the interrupted call return. Returns whether its code was the scheduler's.
 unsafe fn end_call(context: *mut c_void, fault: impl FnOnce(u64) -> Fault) -> bool {
     let active = ACTIVE.get();
     if active.is_null() {
@@ -302,7 +303,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         if end_call(context, |at| Fault::Signal { signal, at, touched }) {
             return;
         }
-        // Not ours: whoever was there before handles it, when the instruction is repeated.
+        // Not the scheduler's: the previous handler gets it when the instruction is repeated.
         let index = SIGNALS.iter().position(|known| *known == signal).unwrap_or(0);
         let before = &raw const BEFORE[index];
         if let Some(before) = &*before {

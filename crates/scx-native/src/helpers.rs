@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BPF helpers and functions that are not about maps: time, chance, tasks, groups, memory, text.
+//! BPF helpers and functions that do not concern maps: time, random numbers, tasks, groups, memory,
+//! text.
 //!
 //! Semantics: kernel/bpf/helpers.c, kernel/trace/bpf_trace.c of Linux 6.18.
 
@@ -12,12 +13,12 @@ use schedlab_model::{CgroupId, TaskId};
 use schedlab_scx::Kernel;
 use schedlab_scx::kernel::PID_BASE;
 
-/// A task that the scheduler passes; anything else ends the callback.
+/// The task of a pointer that the scheduler passes. Any other pointer ends the callback.
 pub fn task(run: &super::run::Run, p: u64, function: &str) -> Result<TaskId, String> {
     run.tasks.task(p).ok_or_else(|| no_task(run, p, function))
 }
 
-/// What is wrong with a pointer that should be to a task.
+/// Describes a pointer that should refer to a task but does not.
 #[cold]
 pub fn no_task(run: &super::run::Run, p: u64, function: &str) -> String {
     match p {
@@ -27,7 +28,8 @@ pub fn no_task(run: &super::run::Run, p: u64, function: &str) -> String {
     }
 }
 
-/// Ends the callback if there was an error, else its value. Nothing is held by then.
+/// Returns the value, or ends the callback if there was an error. Nothing is borrowed at this
+/// point.
 pub fn ok<T>(answer: Result<T, String>) -> T {
     match answer {
         Ok(value) => value,
@@ -35,8 +37,8 @@ pub fn ok<T>(answer: Result<T, String>) -> T {
     }
 }
 
-/// How long the machine has been up when a run begins, ns: schedulers take a time of 0 for "never",
-/// and time since something that never was for long ago.
+/// Uptime of the machine when a run begins (ns). Schedulers use a time of 0 for "never", and assume
+/// that never was long ago.
 pub const UPTIME_NS: u64 = 1_000_000_000_000;
 
 pub extern "C" fn jiffies64() -> u64 {
@@ -67,7 +69,7 @@ pub extern "C" fn current_pid_tgid() -> u64 {
     u64::from(tgid) << 32 | u64::from(pid)
 }
 
-/// Everybody is root.
+/// All tasks belong to root.
 pub extern "C" fn current_uid_gid() -> u64 {
     0
 }
@@ -134,7 +136,7 @@ fn group(run: &super::run::Run, p: u64, function: &str) -> Result<CgroupId, Stri
     })
 }
 
-/// The group of a pointer, for other files.
+/// The group of a pointer, for other modules.
 pub fn cgroup(run: &super::run::Run, p: u64, function: &str) -> Result<CgroupId, String> {
     group(run, p, function)
 }
@@ -159,8 +161,8 @@ pub extern "C" fn cgroup_release(p: u64) {
     ok(with(|_, run| group(run, p, "bpf_cgroup_release").map(|_| ())));
 }
 
-/// Orders of a walk (`enum bpf_cgroup_iter_order`). The walk itself is kept in the scheduler's
-/// `struct bpf_iter_css`: number of the next group plus one, top, order.
+/// Orders of an iteration (`enum bpf_cgroup_iter_order`). Its state is in the scheduler's `struct
+/// bpf_iter_css`: number of the next group plus one, top, order.
 const ORDER_SELF_ONLY: u64 = 1;
 const ORDER_PRE: u64 = 2;
 const ORDER_POST: u64 = 3;
@@ -201,7 +203,7 @@ pub extern "C" fn iter_css_next(it: u64) -> u64 {
 
 pub extern "C" fn iter_css_destroy(_it: u64) {}
 
-/// The deepest first child below `group`, or itself.
+/// The deepest first child below `group`, or `group` itself.
 fn post_order_first(k: &Kernel<'_>, group: CgroupId) -> CgroupId {
     let mut at = group;
     while let Some(child) = children(k, at).next() {
@@ -234,7 +236,7 @@ pub extern "C" fn probe_read(to: u64, size: u32, from: u64) -> i64 {
     0
 }
 
-/// Copies a text and its zero; its length with the zero.
+/// Copies a text with its final zero. Returns its length with the zero.
 pub extern "C" fn probe_read_str(to: u64, size: u32, from: u64) -> i64 {
     if size == 0 {
         return -EINVAL;
@@ -260,7 +262,7 @@ pub extern "C" fn strncmp(a: u64, size: u32, b: u64) -> i64 {
     }
 }
 
-/// The words that go with a format.
+/// The arguments of a format.
 pub fn words(data: u64, len: u32) -> Vec<u64> {
     let mut bytes = vec![0u8; (len / 8 * 8) as usize];
     if !bytes.is_empty() {
@@ -273,7 +275,7 @@ pub fn words(data: u64, len: u32) -> Vec<u64> {
 /// Longest format.
 const FORMAT_MAX: usize = 4096;
 
-/// A format and its words as text.
+/// Formats a text with its arguments.
 pub fn formatted(format: u64, data: u64, len: u32) -> String {
     let Some(format) = touch::try_text(format, FORMAT_MAX) else {
         guard::broken("a format that is not there".into());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The functions that a natively compiled scheduler may call, by name, and how they find their run.
 //!
-//! The list is the whole truth: what is not in it (or in rt.c) is refused when a scheduler is
-//! loaded. A function finds the run it belongs to through a pointer of its thread, which is set
-//! for the length of a callback: so many runs go on side by side.
+//! A function that is not in the list (or in rt.c) is refused when a scheduler is loaded. A
+//! function finds its run through a thread-local pointer, which is set during a callback. So many
+//! runs can execute in parallel.
 
 use super::guard;
 use super::object::ObjectFile;
@@ -18,11 +18,11 @@ use std::ptr::null_mut;
 /// A function for schedulers.
 #[derive(Clone, Copy, Debug)]
 pub struct HostFn {
-    /// Name.
+    /// Its name.
     pub name: &'static str,
     /// Its code.
     pub address: *const (),
-    /// First release that has it.
+    /// First release with it.
     pub since: KernelVersion,
 }
 
@@ -30,9 +30,9 @@ pub struct HostFn {
 unsafe impl Sync for HostFn {}
 
 impl HostFn {
-    /// Whether a release has it. Names that are gone since 6.18 (`scx_bpf_consume`, and
-    /// `scx_bpf_dispatch*` for what is now `scx_bpf_dsq_*`) are kept for sources written for 6.12,
-    /// whose headers know no others: the function is the same.
+    /// Whether a release has it. Names that were removed by 6.18 (`scx_bpf_consume`, and
+    /// `scx_bpf_dispatch*` for the present `scx_bpf_dsq_*`) are kept for sources written for 6.12,
+    /// whose headers have no others: the function is the same.
     pub fn exists_in(&self, kernel: KernelVersion) -> bool {
         self.since <= kernel
     }
@@ -180,8 +180,8 @@ pub fn find(name: &str) -> Option<usize> {
     FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok()
 }
 
-/// Names of everything that a scheduler may call on a modelled kernel: those of [`FUNCTIONS`], and
-/// the functions of rt.c, compiled, that bear names of the kernel.
+/// Names of everything that a scheduler may call on a modelled kernel: [`FUNCTIONS`], and those
+/// functions of the compiled rt.c that have names of the kernel.
 pub fn names(kernel: KernelVersion, run_time: &ObjectFile) -> BTreeSet<&str> {
     let own = FUNCTIONS.iter().filter(|function| function.exists_in(kernel));
     let of_c = run_time.symbols.iter().filter(|symbol| symbol.is_function && !symbol.is_local);
@@ -189,7 +189,7 @@ pub fn names(kernel: KernelVersion, run_time: &ObjectFile) -> BTreeSet<&str> {
     names.filter(|name| name.starts_with("bpf_") || name.contains("scx_bpf_")).collect()
 }
 
-/// Address of what a call of an absent function reaches.
+/// Address to which calls of missing functions go.
 pub fn absent_address() -> u64 {
     called_absent as *const () as u64
 }
@@ -201,7 +201,7 @@ extern "C" fn called_absent(index: u32) -> ! {
     ))
 }
 
-/// A callback under way.
+/// A running callback.
 pub struct Call {
     kernel: *mut Kernel<'static>,
     run: *mut Run,
@@ -211,7 +211,7 @@ thread_local! {
     static CALL: Cell<*mut Call> = const { Cell::new(null_mut()) };
 }
 
-/// Calls `call` while functions of this list belong to `run` and `k`.
+/// Calls `call`. Meanwhile the functions of this list use `run` and `k`.
 #[inline(always)]
 pub fn during<R>(k: &mut Kernel<'_>, run: &mut Run, call: impl FnOnce() -> R) -> R {
     let kernel: *mut Kernel<'_> = k;
@@ -222,7 +222,7 @@ pub fn during<R>(k: &mut Kernel<'_>, run: &mut Run, call: impl FnOnce() -> R) ->
     answer
 }
 
-/// What a function of the list does, with the kernel and the run of the callback under way.
+/// Calls `f` with the kernel and the run of the running callback.
 #[inline]
 pub fn with<R>(f: impl FnOnce(&mut Kernel<'_>, &mut Run) -> R) -> R {
     let call = CALL.get();

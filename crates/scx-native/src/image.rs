@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scheduler in memory: one copy for each run, with all its state.
 //!
-//! Source: System V ABI, AMD64 supplement, relocation types. Sections are laid out in one mapping,
-//! code first, so that every distance fits 32 bits; code is made executable and no longer writable
-//! when it is complete. Sections that hold one array of unknown length get the length that the run
-//! needs, as libbpf's users do with `bpf_map__set_value_size`.
+//! Source: System V ABI, AMD64 supplement, relocation types. Sections are in one mapping, code
+//! first, so that every distance fits 32 bits. When the code is complete it becomes executable and
+//! read-only. Sections with one array of unknown length get the length that the run needs, as users
+//! of libbpf do with `bpf_map__set_value_size`.
 
 use super::error::NativeError;
 use super::host;
@@ -15,7 +15,7 @@ use std::ops::Range;
 
 const PAGE: usize = 4096;
 
-/// Bytes of zeroes that stand for words of the configuration that are not set.
+/// Bytes of zeroes, for words of the kernel's configuration that are not set.
 const ZEROES: usize = 64;
 
 /// Bytes of a trampoline.
@@ -47,7 +47,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and whoever called into it has returned.
+        // SAFETY: the mapping is ours, and all calls into it have returned.
         unsafe { libc::munmap(self.base.cast(), self.len) };
     }
 }
@@ -76,11 +76,11 @@ fn up(at: usize, align: usize) -> usize {
     at.div_ceil(align) * align
 }
 
-/// Sizes of sections that differ from those of the file: by object and section.
+/// Sizes of sections that differ from those in the file, by object and section.
 pub type Sizes = BTreeMap<(usize, usize), usize>;
 
 impl Layout {
-    /// Code, trampolines, then slots, zeroes and data from a page of their own on.
+    /// The layout: code, trampolines, then on a new page slots, zeroes and data.
     fn new(program: &Program, sizes: &Sizes) -> Self {
         let mut sections: Vec<Vec<Option<usize>>> =
             program.objects.iter().map(|object| vec![None; object.sections.len()]).collect();
@@ -110,7 +110,7 @@ impl Layout {
 }
 
 impl Program {
-    /// One slot for each symbol: simple, and there are few.
+    /// One slot for each symbol.
     fn nr_slots(&self) -> usize {
         self.targets.iter().map(Vec::len).sum()
     }
@@ -121,7 +121,7 @@ impl Program {
 }
 
 impl Image {
-    /// Loads `program`; `sizes` says which sections grow.
+    /// Loads `program`. `sizes` are the sizes of sections that grow.
     pub fn load(program: &Program, sizes: &Sizes) -> Result<Self, NativeError> {
         let layout = Layout::new(program, sizes);
         let mapping = Mapping::new(layout.len)?;
@@ -163,7 +163,7 @@ impl Image {
         }
     }
 
-    /// Fills in addresses.
+    /// Writes addresses into code and data.
     fn bind(&mut self, program: &Program, layout: &Layout) -> Result<(), NativeError> {
         let base = self.mapping.base as u64;
         for (o, object) in program.objects.iter().enumerate() {
@@ -267,7 +267,7 @@ impl Image {
         if start == 0 { 0 } else { start + offset }
     }
 
-    /// Which section an address is in: object, section, offset.
+    /// The section of an address: object, section, offset.
     pub fn place(&self, program: &Program, address: u64) -> Option<(usize, usize, u64)> {
         for (o, sections) in self.sections.iter().enumerate() {
             for (s, &start) in sections.iter().enumerate() {
@@ -323,7 +323,7 @@ struct Bound {
     target: Target,
 }
 
-/// `jmp *slot(%rip)`.
+/// The instruction `jmp *slot(%rip)`.
 fn jump_thunk(at: u64, slot: u64) -> Vec<u8> {
     let distance = slot.wrapping_sub(at + 6) as u32;
     let mut code = vec![0xff, 0x25];
@@ -331,7 +331,8 @@ fn jump_thunk(at: u64, slot: u64) -> Vec<u8> {
     code
 }
 
-/// `mov $index, %edi; movabs $function, %rax; jmp *%rax`: says which absent function was called.
+/// The instructions `mov $index, %edi; movabs $function, %rax; jmp *%rax`, which pass the index of
+/// the missing function.
 fn absent_thunk(index: usize, function: u64) -> Vec<u8> {
     let mut code = vec![0xbf];
     code.extend((index as u32).to_le_bytes());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Functions of sched_ext for natively compiled schedulers: arguments of C become those of
-//! [`Kernel`](schedlab_scx::Kernel), whose methods say what each does.
+//! Functions of sched_ext for natively compiled schedulers. They convert C arguments and call the
+//! methods of [`Kernel`](schedlab_scx::Kernel), which describe the functions.
 
 use super::guard;
 use super::helpers::{formatted, no_task, ok};
@@ -11,7 +11,7 @@ use super::touch;
 use schedlab_model::CpuMask;
 use schedlab_scx::{DsqIter, Kernel};
 
-/// A mask that the scheduler passes; NULL: none.
+/// The CPU mask at an address; empty for NULL.
 fn mask(at: u64) -> CpuMask {
     let words = touch::get16(at);
     with(|k, _| CpuMask::from_words(words).and(k.possible_cpus()))
@@ -85,7 +85,8 @@ pub extern "C" fn dsq_peek(id: u64) -> u64 {
     }))
 }
 
-/// The walk is kept in the scheduler's `struct bpf_iter_scx_dsq`: number plus one, or 0.
+/// The state of the iteration is in the scheduler's `struct bpf_iter_scx_dsq`: number plus one, or
+/// 0.
 pub extern "C" fn iter_dsq_new(it: u64, id: u64, flags: u64) -> i32 {
     match with(|k, _| k.iter_dsq_new(id, flags)) {
         Ok(walk) => {
@@ -229,7 +230,7 @@ pub extern "C" fn pick_any_cpu(allowed: u64, flags: u64) -> i32 {
     })
 }
 
-/// A node's CPUs first, then all, unless SCX_PICK_IDLE_IN_NODE.
+/// CPUs of the node first, then all, unless SCX_PICK_IDLE_IN_NODE is set.
 fn pick_in_node(allowed: u64, node: i32, flags: u64, any: bool) -> i32 {
     const IN_NODE: u64 = 2;
     let allowed = mask(allowed);

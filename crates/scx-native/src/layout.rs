@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the fields of the kernel's structs are, as the compiler laid them out.
+//! Offsets of fields in the kernel's structs, as the compiler laid them out.
 //!
-//! The run time carries tables of offsets (`schedlab_*_layout` in rt.c); here they get their names,
-//! in the same order. So there is one description of each struct, the header that schedulers see.
+//! The run time contains tables of offsets (`schedlab_*_layout` in rt.c), which get their names
+//! here, in the same order. So the header that schedulers include is the only description of each
+//! struct.
 
 use super::error::NativeError;
 use super::image::Image;
@@ -16,7 +17,7 @@ macro_rules! layout {
         pub struct $name { $(pub $field: usize,)* }
 
         impl $name {
-            /// As in the run time of `image`.
+            /// Reads the tables of the run time in `image`.
             pub fn read(program: &Program, image: &Image) -> Result<Self, NativeError> {
                 let words = words(program, image, $symbol)?;
                 let mut next = words.into_iter();
@@ -68,7 +69,7 @@ layout! {
     size, nr_running, curr, idle, clock, clock_task, cpu, online, cpu_capacity, clock_pelt,
 }
 
-/// Offset and, for callbacks, function of a member of the scheduler's `struct sched_ext_ops`.
+/// Offset of a member of the scheduler's `struct sched_ext_ops`; for callbacks also the function.
 pub fn ops_members(
     program: &Program,
     image: &Image,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Schedulers written in C for sched_ext, compiled for this machine and run by the modelled core.
+//! sched_ext schedulers in C, compiled for this machine and run by the modelled core.
 //!
-//! The source is the one that a kernel loads, unchanged: `compile` turns it into an object with our
-//! headers beneath it, `program` accounts for every name it uses, `image` puts a copy of it into
-//! memory for each run, `guard` calls it and gets back out of it whatever it does, `host` says
-//! what it may call. See docs/reference/sched-ext-in-the-simulator.md.
+//! The source is the same that a kernel loads. `compile` turns it into an object with schedlab's
+//! headers, `program` resolves every name that it uses, `image` puts a copy into memory for each
+//! run, `guard` calls it and returns from it even if it fails, and `host` has the functions that it
+//! may call. See docs/reference/sched-ext-in-the-simulator.md.
 //!
-//! x86-64 Linux only, elsewhere the crate is empty: calls, relocations and signals are the
-//! machine's. A scheduler compiled so may do anything that a program may; run only what you would
-//! run.
+//! Only on x86-64 Linux, because calls, relocations and signals depend on the machine; elsewhere
+//! the crate is empty. A scheduler compiled this way may do anything that a program may, so run
+//! only schedulers that you trust.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod cache;
@@ -46,7 +46,7 @@ use schedlab_scx::Ops;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A compiled scheduler with its options chosen: runs are made from it, any number, side by side.
+/// A compiled scheduler with its options. Any number of runs can use it in parallel.
 #[derive(Clone, Debug)]
 pub struct NativeScheduler {
     program: Arc<Program>,
@@ -61,7 +61,7 @@ impl NativeScheduler {
         Ok(Self { program, compile: options.clone(), chosen: Chosen::default() })
     }
 
-    /// The same with these options, `name` and `value`.
+    /// This scheduler with these options: `name` and `value`.
     pub fn with_options(&self, given: &[(String, String)]) -> Result<Self, NativeError> {
         let chosen = Chosen::parse(&self.program, given)?;
         Ok(Self { chosen, ..self.clone() })
@@ -72,7 +72,7 @@ impl NativeScheduler {
         options::list(&self.program)
     }
 
-    /// A run of it on a machine of `nr_cpus` CPUs with `hz` ticks a second.
+    /// Makes an instance for a run on a machine of `nr_cpus` CPUs with `hz` ticks per second.
     pub fn ops(&self, nr_cpus: u32, hz: u32) -> Result<Box<dyn Ops>, NativeError> {
         let machine = options::MachineWords { nr_cpus, hz };
         Ok(Box::new(ops::NativeOps::new(Arc::clone(&self.program), &self.chosen, machine)?))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! BPF maps in memory, each its own for a run.
+//! BPF maps in memory, separate for each run.
 //!
 //! Semantics: kernel/bpf/{arraymap,hashtab,queue_stack_maps,bpf_local_storage,ringbuf}.c of Linux
-//! 6.18; error numbers are the kernel's. Two things are decided where the kernel leaves them open:
-//! a walk over a hash goes in order of the keys' bytes, and a full LRU hash drops the element
-//! that was updated longest ago. Ring buffers take what they are given and drop it: nobody reads
-//! them here. A map whose size the scheduler's user program would set (`max_entries` absent) gets
-//! one entry for each CPU; empty places of an array of maps get a map as the template says.
+//! 6.18; error numbers are the kernel's. Two points that the kernel leaves open are fixed here: an
+//! iteration over a hash is in the order of the keys' bytes, and a full LRU hash drops the element
+//! that was updated longest ago. Ring buffers accept data and drop it, because no program reads
+//! them here. A map whose size the scheduler's user program would set (no `max_entries`) gets one
+//! entry for each CPU. Empty places in an array of maps get a map made from the template.
 
 use super::dwarf::MapDef;
 use super::zone::Block;
@@ -27,24 +27,23 @@ use errno::*;
 
 /// BPF_NOEXIST.
 const NOEXIST: u64 = 1;
-/// BPF_EXIST, which for queues means: make room.
+/// BPF_EXIST. For queues it means: remove the oldest element if the queue is full.
 const EXIST: u64 = 2;
 
 /// Most bytes of one map.
 const BYTES_MAX: u64 = 1 << 32;
 
-/// What a map keeps.
+/// The content of a map.
 #[derive(Debug)]
 enum Store {
     Array {
         block: Block,
-        /// Copies, one for each CPU; 1 for plain arrays.
+        /// Copies: one for each CPU, or 1 for plain arrays.
         copies: u64,
     },
     Hash {
         elements: BTreeMap<Vec<u8>, Element>,
-        /// Elements that are gone. Whoever still looks at one sees one of this map, as in the
-        /// kernel.
+        /// Removed elements. A pointer to one still refers to memory of this map, as in the kernel.
         spare: Vec<Element>,
         is_percpu: bool,
         is_lru: bool,
@@ -54,11 +53,11 @@ enum Store {
         elements: VecDeque<Vec<u8>>,
         is_stack: bool,
     },
-    /// Handles of inner maps, by index; blocks that a pointer to the map is made of.
+    /// Handles of inner maps, by index; and the memory of which such handles consist.
     Maps {
         inner: Vec<Option<u64>>,
     },
-    /// Task or group storage, by number.
+    /// Storage of tasks or groups, by number.
     Storage {
         blocks: Vec<Option<Block>>,
         spare: Vec<Block>,
@@ -75,7 +74,7 @@ struct Element {
     updated: u64,
 }
 
-/// Pages that schedulers hand out.
+/// Pages that schedulers allocate.
 #[derive(Debug)]
 struct Arena {
     base: u64,
@@ -96,9 +95,9 @@ impl Drop for Arena {
 pub struct BpfMap {
     /// Name.
     pub name: String,
-    /// Definition, completed.
+    /// Definition, with defaults.
     pub def: MapDef,
-    /// Its address as C sees it.
+    /// Its address in C.
     pub address: u64,
     nr_cpus: u64,
     store: Store,
@@ -124,7 +123,7 @@ fn type_name(map_type: u64) -> String {
 }
 
 impl BpfMap {
-    /// An empty map. `nr_cpus`: of the machine.
+    /// An empty map on a machine with `nr_cpus` CPUs.
     pub fn new(name: &str, def: &MapDef, address: u64, nr_cpus: u32) -> Result<Self, String> {
         let mut def = def.clone();
         let nr_cpus = u64::from(nr_cpus);
@@ -179,7 +178,7 @@ impl BpfMap {
         Ok(Self { name: name.into(), def, address, nr_cpus, store })
     }
 
-    /// Address of the value of `key`, for `cpu` if there is one for each; 0: there is none.
+    /// Address of the value of `key`, for `cpu` if each CPU has one; 0: there is none.
     #[inline]
     pub fn lookup(&mut self, key: &[u8], cpu: u32) -> u64 {
         match &mut self.store {
@@ -204,7 +203,7 @@ impl BpfMap {
         }
     }
 
-    /// What C needs to find an element of an array by itself: where they are, bytes of each.
+    /// Address and size of the elements of an array, so that C finds them without a call.
     pub fn elements_at(&self) -> Option<(u64, u32)> {
         let stride = u32::try_from(round8(self.def.value_size)).ok()?;
         match &self.store {
@@ -213,7 +212,7 @@ impl BpfMap {
         }
     }
 
-    /// Puts an inner map at a place.
+    /// Sets the inner map at an index.
     pub fn set_inner(&mut self, index: usize, address: u64) {
         if let Store::Maps { inner } = &mut self.store
             && let Some(place) = inner.get_mut(index)
@@ -222,7 +221,8 @@ impl BpfMap {
         }
     }
 
-    /// `bpf_map_update_elem` but for the value: its address, or an error number.
+    /// `bpf_map_update_elem` without the value: returns the address of the value, or an error
+    /// number.
     pub fn insert(&mut self, key: &[u8], flags: u64, cpu: u32) -> Result<u64, i64> {
         if flags > EXIST {
             return Err(EINVAL);
@@ -271,7 +271,7 @@ impl BpfMap {
         }
     }
 
-    /// `bpf_map_delete_elem`: 0, and the address range of the value that has gone.
+    /// `bpf_map_delete_elem`: returns the address range of the removed value, or an error number.
     pub fn delete(&mut self, key: &[u8]) -> Result<std::ops::Range<u64>, i64> {
         let Store::Hash { elements, spare, .. } = &mut self.store else { return Err(EINVAL) };
         let element = elements.remove(key).ok_or(ENOENT)?;
@@ -280,7 +280,7 @@ impl BpfMap {
         Ok(start..start + round8(self.def.value_size))
     }
 
-    /// Keys and values for a walk, as addresses.
+    /// Addresses of keys and values, for an iteration.
     pub fn elements(&self, cpu: u32) -> Vec<(u64, u64)> {
         let size = round8(self.def.value_size);
         match &self.store {
@@ -298,7 +298,8 @@ impl BpfMap {
         }
     }
 
-    /// The index of the element of an array in which `address` lies; for a hash, its key's address.
+    /// The key of the element at `address`: its index in an array, or the address of its key in a
+    /// hash.
     pub fn key_of(&self, address: u64) -> Option<KeyOf> {
         match &self.store {
             Store::Array { block, .. } if block.contains(address) => {
@@ -342,7 +343,7 @@ impl BpfMap {
         value.ok_or(ENOENT)
     }
 
-    /// Address of the storage of task or group `number`; made if `create`; 0: there is none. And
+    /// Address of the storage of task or group `number`, created if `create`; 0: there is none. And
     /// whether it is new.
     pub fn storage(&mut self, number: usize, create: bool) -> (u64, bool) {
         let Store::Storage { blocks, spare } = &mut self.store else { return (0, false) };
@@ -360,7 +361,7 @@ impl BpfMap {
         (blocks[number].insert(block).address(), true)
     }
 
-    /// Drops the storage of task or group `number`; whether there was one.
+    /// Removes the storage of task or group `number`. Returns whether there was one.
     pub fn drop_storage(&mut self, number: usize) -> bool {
         let Store::Storage { blocks, spare } = &mut self.store else { return false };
         let Some(block) = blocks.get_mut(number).and_then(Option::take) else { return false };
@@ -373,7 +374,7 @@ impl BpfMap {
         self.def.map_type == 29
     }
 
-    /// Pages of an arena: their address, or 0.
+    /// Allocates pages of an arena. Returns their address, or 0.
     pub fn alloc_pages(&mut self, at: u64, nr: u64) -> u64 {
         match &mut self.store {
             Store::Arena(arena) => arena.alloc(at, nr),
@@ -381,7 +382,7 @@ impl BpfMap {
         }
     }
 
-    /// Gives pages back.
+    /// Frees pages.
     pub fn free_pages(&mut self, at: u64, nr: u64) {
         if let Store::Arena(arena) = &mut self.store {
             arena.free(at, nr);
@@ -389,10 +390,10 @@ impl BpfMap {
     }
 }
 
-/// Where the key of an element is.
+/// How the key of an element is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyOf {
-    /// An array's.
+    /// By this index in an array.
     Index(u32),
     /// At this address.
     At(u64),
@@ -447,7 +448,7 @@ impl Arena {
         let Some(from) = from.filter(|_| nr > 0) else { return 0 };
         self.used[from..from + nr].fill(true);
         let start = self.base + from as u64 * PAGE;
-        // SAFETY: pages of our mapping that nobody uses.
+        // SAFETY: pages of our mapping that are not in use.
         unsafe { std::ptr::write_bytes(start as *mut u8, 0, nr * PAGE as usize) };
         start
     }

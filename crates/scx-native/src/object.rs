@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A relocatable object file as a list of sections, symbols and relocations.
 //!
-//! Source: System V ABI, AMD64 supplement (ELF). The file comes from the compiler that we have just
-//! started, yet every offset in it is checked: the scheduler's author may have a say in it by
-//! assembly. Left out: everything but x86-64, thread-local storage, constructors.
+//! Source: System V ABI, AMD64 supplement (ELF). The file comes from a compiler that schedlab
+//! started. Every offset is checked nevertheless, because the scheduler's author can influence it
+//! with assembly. Left out: everything except x86-64, thread-local storage, constructors.
 
 use super::error::NativeError;
 use object::{
@@ -12,7 +12,7 @@ use object::{
 };
 use std::ops::Range;
 
-/// What a section is for.
+/// Purpose of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     /// Machine code.
@@ -32,7 +32,7 @@ pub struct Section {
     pub name: String,
     /// Use.
     pub usage: Use,
-    /// Contents; zeroes where the file has none.
+    /// Contents; zeroes if the file has none.
     pub bytes: Vec<u8>,
     /// Alignment, a power of two.
     pub align: usize,
@@ -40,14 +40,14 @@ pub struct Section {
     pub relocations: Vec<Relocation>,
 }
 
-/// Where a symbol is.
+/// The place of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// In a section of this object, by index, at an offset.
     Section(usize, u64),
-    /// Elsewhere.
+    /// In another object.
     Undefined,
-    /// A number.
+    /// A constant.
     Absolute(u64),
 }
 
@@ -60,15 +60,15 @@ pub struct Symbol {
     pub place: Place,
     /// Size, bytes.
     pub size: u64,
-    /// Only this object sees it.
+    /// Whether only this object sees it.
     pub is_local: bool,
-    /// It gives way to another definition, and may be missing.
+    /// Whether another definition replaces it, and it may be missing.
     pub is_weak: bool,
     /// It is a function.
     pub is_function: bool,
 }
 
-/// A place to fill in.
+/// A place where an address is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Relocation {
     /// Offset in the section.
@@ -84,7 +84,7 @@ pub struct Relocation {
 /// An object file.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectFile {
-    /// Sections; an index is what symbols refer to.
+    /// Sections. Symbols refer to their indices.
     pub sections: Vec<Section>,
     /// Symbols.
     pub symbols: Vec<Symbol>,
@@ -179,7 +179,7 @@ impl ObjectFile {
         self.sections.iter().position(|section| section.name == name)
     }
 
-    /// The symbols that lie in section `index`, with their ranges.
+    /// The symbols in section `index`, with their ranges.
     pub fn symbols_in(&self, index: usize) -> impl Iterator<Item = (&Symbol, Range<u64>)> {
         self.symbols.iter().filter_map(move |symbol| match symbol.place {
             Place::Section(at, offset) if at == index && !symbol.name.is_empty() => {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A natively compiled scheduler as the core sees it: callbacks of [`Ops`] become calls of its
-//! functions.
+//! A natively compiled scheduler as [`Ops`]: callbacks become calls of its functions.
 
 use super::error::NativeError;
 use super::guard::{self, Fault};
@@ -20,7 +19,7 @@ use schedlab_scx::{
 };
 use std::sync::Arc;
 
-/// Where the compiler put the arguments that are structs (vmlinux.h); they are small and fixed.
+/// Layouts of arguments that are structs (vmlinux.h); they are small and fixed.
 mod args {
     pub const SIZE: usize = 128;
     pub const INIT_TASK_CGROUP: u64 = 8;
@@ -41,7 +40,7 @@ mod args {
 pub struct NativeOps {
     run: Run,
     info: OpsInfo,
-    /// Code of each callback, by number; 0: there is none.
+    /// Address of each callback's function, by number; 0: none.
     functions: Vec<u64>,
     args: Block,
 }
@@ -92,7 +91,7 @@ impl NativeOps {
         Ok(Self { run, info, functions, args: Block::new(args::SIZE) })
     }
 
-    /// Address of the scheduler's own argument structs, zeroed.
+    /// Address of the memory for argument structs, zeroed.
     fn fresh_args(&self) -> u64 {
         let at = self.args.address();
         // SAFETY: the block is ours and has that size.
@@ -100,7 +99,7 @@ impl NativeOps {
         at
     }
 
-    /// A task as C sees it.
+    /// Address of a task's struct.
     #[inline]
     fn task(&mut self, k: &mut Kernel<'_>, p: TaskId) -> Result<u64, OpsFault> {
         self.run.tasks.show(k, &mut self.run.groups, p).map_err(OpsFault)
@@ -110,7 +109,7 @@ impl NativeOps {
         self.run.groups.show(k, group)
     }
 
-    /// Calls a callback; 0 if there is none.
+    /// Calls a callback. Returns 0 if there is none.
     #[inline(always)]
     fn call(
         &mut self,
@@ -124,7 +123,7 @@ impl NativeOps {
         }
     }
 
-    /// The one place from which all code of the scheduler is entered.
+    /// The only place from which the scheduler's code is entered.
     #[inline(never)]
     fn call_function(
         &mut self,
@@ -134,8 +133,8 @@ impl NativeOps {
     ) -> Result<u64, OpsFault> {
         self.run.begin(k);
         let text = self.run.image.text.clone();
-        // SAFETY: `function` lies in the code of our image, and the arguments are integers or
-        // point to memory of the run.
+        // SAFETY: `function` is in the code of our image, and the arguments are integers or point
+        // to memory of the run.
         let answer =
             host::during(k, &mut self.run, move || unsafe { guard::call(function, args, text) });
         answer.map_err(|fault| OpsFault(self.describe(&fault)))
@@ -154,7 +153,7 @@ impl NativeOps {
         self.call(k, callback, [p, more[0], more[1], more[2]])
     }
 
-    /// What happened, and where in the source.
+    /// Describes a fault, with its place in the source.
     #[cold]
     fn describe(&self, fault: &Fault) -> String {
         let mut text = match fault {
@@ -199,7 +198,7 @@ impl NativeOps {
     }
 }
 
-/// Number of the task or group among storage: idle tasks come first.
+/// Number of a task or group in storage: idle tasks are first.
 pub fn storage_number(nr_cpus: u32, task: TaskId) -> usize {
     nr_cpus as usize + task.index()
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Options of a scheduler: its `const volatile` variables, which a kernel's loader sets before it
-//! loads, and which a run sets with `--set name=value`.
+//! Options of a scheduler: its `const volatile` variables. A kernel's loader sets them before it
+//! loads the scheduler; a run sets them with `--set name=value`.
 //!
-//! Some are not for people: words that the user program of any scheduler fills in from what it
-//! finds (the number of CPUs, the kernel's enumerations, the length of a dump). Those are filled in
-//! by name, as said in [`filled_in`].
+//! Some are not for users: the user program of a scheduler sets them from what it finds (the number
+//! of CPUs, the kernel's enumerations, the length of a dump). schedlab sets those by name, as
+//! described in [`filled_in`].
 
 use super::dwarf::{Type, Variable};
 use super::error::NativeError;
@@ -14,7 +14,7 @@ use super::run::DUMP_LEN;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What of the machine a scheduler's options may hold.
+/// Properties of the machine that a scheduler's options may contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MachineWords {
     /// CPUs.
@@ -23,7 +23,7 @@ pub struct MachineWords {
     pub hz: u32,
 }
 
-/// Values that were chosen, checked against the scheduler's options.
+/// Chosen values, checked against the scheduler's options.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Chosen {
     values: BTreeMap<String, Vec<i128>>,
@@ -36,19 +36,19 @@ pub struct OptionInfo {
     pub name: String,
     /// Its type in words.
     pub kind: String,
-    /// The value that the source gives it.
+    /// The value in the source.
     pub default: String,
 }
 
-/// Whether an option is filled in, not chosen.
+/// Whether schedlab sets an option, instead of the user.
 pub fn is_filled_in(name: &str) -> bool {
     name.starts_with("__SCX_") || name.ends_with("_dump_len") || name == "scx_lib_features"
 }
 
-/// Names of options that hold the number of CPUs unless they are chosen.
+/// Names of options with the number of CPUs, unless the user sets them.
 const NR_CPUS_NAMES: &[&str] = &["nr_cpu_ids", "nr_cpus", "num_possible_cpus", "nr_cpus_onln"];
 
-/// What the user program of a scheduler would fill in; `None`: the source's own value stays.
+/// The value that the user program of a scheduler would set; `None`: the value in the source stays.
 /// `is_zero`: that value is 0.
 fn filled_in(
     name: &str,
@@ -75,7 +75,7 @@ fn filled_in(
     None
 }
 
-/// The options of `program` that people choose.
+/// The options of `program` that users may set.
 pub fn list(program: &Program) -> Vec<OptionInfo> {
     let mut options: Vec<OptionInfo> = program
         .variables
@@ -120,7 +120,7 @@ fn default(program: &Program, object: usize, variable: &Variable) -> String {
     }
 }
 
-/// The number that the source gives an option; 0 for what is no number.
+/// The number of an option in the source; 0 if it is not a number.
 pub fn default_number(program: &Program, object: usize, variable: &Variable) -> i128 {
     let section = &program.objects[object].sections[variable.section];
     let (at, size) = (variable.offset as usize, variable.of.size() as usize);
@@ -164,12 +164,12 @@ impl Chosen {
         Ok(this)
     }
 
-    /// Sets an option to a number that is known to fit.
+    /// Sets an option to a number that fits.
     pub fn set(&mut self, name: &str, value: i128) {
         self.values.insert(name.to_owned(), vec![value]);
     }
 
-    /// How many elements an array was given.
+    /// Number of given elements of an array.
     pub fn nr_elements(&self, name: &str) -> usize {
         self.values.get(name).map_or(0, Vec::len)
     }
@@ -217,7 +217,7 @@ fn element_size(of: &Type) -> usize {
     }
 }
 
-/// The values of a text: one, or several with `:` between them for an array.
+/// Reads one value, or several separated by `:` for an array.
 fn values(of: &Type, text: &str) -> Result<Vec<i128>, String> {
     match of {
         Type::Bool => match text {
@@ -278,7 +278,7 @@ fn unknown(program: &Program, name: &str) -> String {
     text
 }
 
-/// The values of the kernel's enumerations that the modelled kernel has.
+/// The values of the kernel's enumerations in the modelled kernel.
 fn enums(program: &Program, image: &Image) -> Result<BTreeMap<String, u64>, NativeError> {
     const ENTRY: u64 = 24;
     let (section, offset) = program.run_time_symbol("schedlab_enums")?;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A compiled scheduler whose names are all accounted for: what a run is made from.
+//! A compiled scheduler with all names resolved. Runs are made from it.
 //!
-//! Every undefined name is bound to something that exists or refused: never silently. Names with a
-//! flavour (`scx_bpf_dsq_insert___v1`) are looked up as libbpf looks them up, without what follows
-//! the last `___`. A weak name that the modelled kernel does not have is NULL, as in the kernel.
+//! Every undefined name is bound to an existing function or variable, or refused with an error.
+//! Names with a flavour (`scx_bpf_dsq_insert___v1`) are looked up as in libbpf, without the part
+//! after the last `___`. A weak name that the modelled kernel does not have is NULL, as in the
+//! kernel.
 
 use super::cache::hex;
 use super::compile::{CompileOptions, Compiled, compile};
@@ -19,18 +20,18 @@ use std::path::{Path, PathBuf};
 /// Index of the run time among the objects.
 pub const RUN_TIME: usize = 0;
 
-/// What a symbol of an object stands for.
+/// The target of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A place in a section: object, section, offset.
     Section(usize, usize, u64),
-    /// A function of the simulator's, by its index in [`host::FUNCTIONS`].
+    /// A function of the simulator, by its index in [`host::FUNCTIONS`].
     Host(usize),
-    /// Absent, which the scheduler may ask: NULL; a call of it ends the run. Index of its name.
+    /// Missing: NULL, which the scheduler may test. A call of it ends the run. Index of its name.
     Absent(usize),
     /// A word of the kernel's configuration that is not set: zeroes.
     Zeroes,
-    /// A number.
+    /// A constant.
     Absolute(u64),
 }
 
@@ -43,9 +44,9 @@ pub struct Program {
     pub kernel: KernelVersion,
     /// Run time and scheduler.
     pub objects: Vec<ObjectFile>,
-    /// What each symbol of each object stands for.
+    /// The target of each symbol of each object.
     pub targets: Vec<Vec<Target>>,
-    /// Names of absent functions.
+    /// Names of missing functions.
     pub absent: Vec<String>,
     /// Debug information of each object.
     pub debug: Vec<Debug>,
@@ -53,14 +54,14 @@ pub struct Program {
     pub variables: Vec<(usize, Variable)>,
     /// Its maps: object and map.
     pub maps: Vec<(usize, Map)>,
-    /// Where its `struct sched_ext_ops` is: object, section, offset.
+    /// Place of its `struct sched_ext_ops`: object, section, offset.
     pub ops: (usize, usize, u64),
 }
 
 impl Program {
-    /// SHA-256 of what is loaded, in hexadecimal digits: code, data and what they refer to, the
-    /// kernel, and the values that `arrays` are given. Neither the name of the source nor what
-    /// debuggers read is part of it.
+    /// SHA-256 of what is loaded, in hexadecimal digits: code, data and their references, the
+    /// kernel, and the values of `arrays`. It does not depend on the source's name or on debug
+    /// information.
     pub fn sum(&self, arrays: &[(String, String)]) -> String {
         let mut hasher = Sha256::new();
         hasher.update(format!("{} {arrays:?}", self.kernel.series_number()));
@@ -80,7 +81,7 @@ impl Program {
         hex(&hasher.finalize())
     }
 
-    /// Compiles `source` for a modelled kernel and accounts for its names.
+    /// Compiles `source` for a modelled kernel and resolves its names.
     pub fn compile(source: &Path, options: &CompileOptions) -> Result<Self, NativeError> {
         let compiled = compile(source, options)?;
         Self::link(source, options.kernel, compiled)
@@ -128,7 +129,7 @@ impl Program {
     }
 }
 
-/// A name without its flavour: up to the last `___` that stands between other characters.
+/// A name without its flavour: up to the last `___` between other characters.
 pub fn essential_name(name: &str) -> &str {
     let bytes = name.as_bytes();
     for at in (1..bytes.len().saturating_sub(3)).rev() {
@@ -140,12 +141,12 @@ pub fn essential_name(name: &str) -> &str {
     name
 }
 
-/// Where a name is defined, the best definition first.
+/// The definitions of a name, the best one first.
 fn definitions(
     source: &Path,
     objects: &[ObjectFile],
 ) -> Result<BTreeMap<String, Target>, NativeError> {
-    /// How good a definition is; the run time's own give way to a scheduler's.
+    /// Rank of a definition. Those of a scheduler replace those of the run time.
     #[derive(Clone, Copy, PartialEq, PartialOrd)]
     enum Rank {
         RunTime,
@@ -183,7 +184,7 @@ fn definitions(
     Ok(found.into_iter().map(|(name, (_, target))| (name, target)).collect())
 }
 
-/// Binds every symbol; the names of what is absent.
+/// Resolves every symbol. Returns the names of missing functions.
 fn resolve(
     source: &Path,
     kernel: KernelVersion,

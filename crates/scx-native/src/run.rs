@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run of a natively compiled scheduler: its image, its maps, the structs it has been shown.
+//! One run of a natively compiled scheduler: its image, its maps, and the structs that were shown
+//! to it.
 
 use super::dwarf::{MapDef, Type};
 use super::error::NativeError;
@@ -18,31 +19,31 @@ use schedlab_scx::Kernel;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Characters of a dump that a scheduler's own record of its end has room for.
+/// Size of the dump in a scheduler's own record of its end.
 pub const DUMP_LEN: usize = 32_768;
 
-/// What the first word of a map's variable holds from then on that it is loaded, with its index.
+/// First word of a map's variable after loading, together with its index.
 const MAP_MARK: u64 = 0x5ced_1ab0_0000_0000;
 
-/// Maps of task storage whose elements C finds by itself (`schedlab_storage` in vmlinux.h).
+/// Maps of task storage whose elements C finds without a call (`schedlab_storage` in vmlinux.h).
 const STORAGES_MAX: u64 = 4;
 
-/// Bytes of a handle of an inner map: as many as a map's variable.
+/// Size of the handle of an inner map: that of a map's variable.
 const HANDLE: usize = 32;
 
-/// Lines of bpf_printk() that are kept for the error that may follow.
+/// Lines of bpf_printk() that are kept for error messages.
 const LOG_LINES: usize = 16;
 
 /// A `bpf_timer`.
 #[derive(Debug)]
 pub struct Timer {
-    /// Its address; 0: it is gone.
+    /// Its address; 0: it was removed.
     pub at: u64,
-    /// The map that it is in.
+    /// The map that contains it.
     pub map: usize,
-    /// Keeps the key alive if that is an index.
+    /// The memory of the key, if it is an index.
     pub _index: Option<Block>,
-    /// Where the key is.
+    /// Address of the key.
     pub key: u64,
     /// The callback; 0: not set.
     pub callback: u64,
@@ -51,30 +52,30 @@ pub struct Timer {
 /// State of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// What it is made from.
+    /// The program.
     pub program: Arc<Program>,
     /// Code and data.
     pub image: Image,
     /// Maps, in order of address where the address is in the image.
     pub maps: Vec<BpfMap>,
-    /// Handles of inner maps that were made here.
+    /// Handles of inner maps that were created in the run.
     pub handles: Vec<Block>,
     /// Tasks.
     pub tasks: Tasks,
     /// Groups.
     pub groups: Groups,
-    /// Objects and masks of the scheduler's.
+    /// Objects and masks of the scheduler.
     objects: BTreeMap<u64, Block>,
-    /// Those that it gave back, by size: used again, but only for its objects, so that a pointer
-    /// that it should have forgotten leads nowhere else.
+    /// Freed objects, by size. They are reused only for objects of the scheduler, so that an old
+    /// pointer leads nowhere else.
     spare: BTreeMap<usize, Vec<Block>>,
     /// Timers, by token.
     pub timers: Vec<Timer>,
     /// Last lines of bpf_printk().
     pub log: std::collections::VecDeque<String>,
-    /// Maps of task storage that C knows.
+    /// Number of maps of task storage that C knows.
     nr_storages: u64,
-    /// Where the run time keeps the time and the CPU of a callback.
+    /// Address where the run time keeps the time and the CPU of a callback.
     call_at: u64,
     rq_layout: RqLayout,
     rqs: Vec<Block>,
@@ -85,7 +86,7 @@ pub struct Run {
     pub nr_cpus: u32,
 }
 
-/// Masks that the kernel owns, as C sees them.
+/// Masks of the kernel, as C sees them.
 #[derive(Debug)]
 struct Masks {
     possible: Block,
@@ -96,7 +97,7 @@ struct Masks {
 }
 
 impl Run {
-    /// Loads `program` for a machine of `nr_cpus` CPUs with the options that were chosen.
+    /// Loads `program` for a machine of `nr_cpus` CPUs, with the chosen options.
     pub fn new(
         program: Arc<Program>,
         chosen: &Chosen,
@@ -194,7 +195,7 @@ impl Run {
         Ok(address)
     }
 
-    /// Writes over the variable of a map what finds it, and its elements (`struct map` of rt.c).
+    /// Writes into the variable of a map how its elements are found (`struct map` of rt.c).
     ///
     /// # Safety
     ///
@@ -232,12 +233,12 @@ impl Run {
         Ok(())
     }
 
-    /// All CPUs, as C sees them.
+    /// All CPUs, as a mask for C.
     pub fn possible_mask(&self) -> u64 {
         self.masks.possible.address()
     }
 
-    /// The idle CPUs (or cores), as C sees them: up to date until the callback ends.
+    /// The idle CPUs (or cores), as a mask for C that stays up to date until the callback ends.
     pub fn idle_mask(&mut self, k: &mut Kernel<'_>, cores: bool) -> u64 {
         self.masks.is_idle_shown = true;
         self.refresh_idle(k);
@@ -245,7 +246,7 @@ impl Run {
         if cores { masks.cores.address() } else { masks.idle.address() }
     }
 
-    /// The same of one node.
+    /// The idle CPUs of one node, as a mask for C.
     pub fn idle_mask_of_node(&mut self, k: &mut Kernel<'_>, node: u32, cores: bool) -> u64 {
         let nr = k.nr_node_ids() as usize;
         let size = std::mem::size_of::<[u64; 16]>();
@@ -256,7 +257,7 @@ impl Run {
         if cores { of_cores.address() } else { idle.address() }
     }
 
-    /// Brings masks that the scheduler may be looking at up to date.
+    /// Updates the masks that the scheduler may read.
     pub fn refresh_idle(&mut self, k: &mut Kernel<'_>) {
         if !self.masks.is_idle_shown {
             return;
@@ -277,8 +278,8 @@ impl Run {
         }
     }
 
-    /// A callback begins: masks that were shown before are not being looked at any more, and it
-    /// has its time and its CPU.
+    /// A callback begins: sets its time and its CPU. Masks that were passed before are no longer
+    /// read.
     #[inline]
     pub fn begin(&mut self, k: &Kernel<'_>) {
         self.masks.is_idle_shown = false;
@@ -313,7 +314,7 @@ impl Run {
         Ok(base)
     }
 
-    /// Memory for an object; 0: too much is asked for.
+    /// Memory for an object; 0: the size is too large.
     pub fn alloc(&mut self, size: u64) -> u64 {
         const SIZE_MAX: u64 = 1 << 28;
         if size > SIZE_MAX {
@@ -332,7 +333,7 @@ impl Run {
         at
     }
 
-    /// Takes an object back; false: it is none.
+    /// Frees an object. Returns false if it is not one.
     pub fn free(&mut self, at: u64) -> bool {
         let Some(block) = self.objects.remove(&at) else { return false };
         self.spare.entry(block.size()).or_default().push(block);
@@ -350,7 +351,7 @@ impl Run {
         (self.maps.get(index)?.address == at).then_some(index)
     }
 
-    /// Ends timers whose struct lies in `range`, which has gone.
+    /// Ends timers whose struct is in the freed `range`.
     pub fn end_timers(&mut self, k: &mut Kernel<'_>, range: &std::ops::Range<u64>) {
         for (token, timer) in self.timers.iter_mut().enumerate() {
             if timer.at != 0 && range.contains(&timer.at) {
@@ -368,7 +369,7 @@ impl Run {
         self.log.push_back(line);
     }
 
-    /// A copy of `bytes` that C may look at until the run ends.
+    /// A copy of `bytes` that C may read until the run ends.
     pub fn keep(&mut self, bytes: &[u8]) -> u64 {
         let block = block_of(bytes);
         let at = block.address();
@@ -388,7 +389,7 @@ pub fn node_mask(k: &Kernel<'_>, node: u32) -> CpuMask {
     mask
 }
 
-/// The words that the core keeps in a task's struct must lie as it expects them.
+/// Checks that the words that the core keeps in a task's struct are where it expects them.
 fn checked(layout: EntityLayout) -> Result<EntityLayout, NativeError> {
     use schedlab_scx::entity::Words;
     let own = EntityLayout {
@@ -404,8 +405,8 @@ fn checked(layout: EntityLayout) -> Result<EntityLayout, NativeError> {
     Err(NativeError::Internal("struct sched_ext_entity is laid out in an unexpected way".into()))
 }
 
-/// Sections that hold one array of unknown length (RESIZABLE_ARRAY), with the length they get: an
-/// element for each CPU, or as many as the option gives.
+/// Sections with one array of unknown length (RESIZABLE_ARRAY), with the length they get: an
+/// element for each CPU, or as many as the option has.
 fn array_sizes(program: &Program, chosen: &Chosen, nr_cpus: u32) -> Sizes {
     let mut sizes = Sizes::new();
     for (object, variable) in &program.variables {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A natively compiled scheduler among the lab's: its options are tunables like any other's.
+//! A natively compiled scheduler as one of schedlab's: its options are tunables like all others.
 
 use super::dwarf::Type;
 use super::error::NativeError;
@@ -17,12 +17,12 @@ use std::sync::{Arc, OnceLock};
 /// Units at the end of a name, ns.
 const UNITS: &[(&str, u64)] = &[("_ns", 1), ("_us", 1_000), ("_ms", 1_000_000)];
 
-/// What a name ends in counts, ns.
+/// The unit at the end of a name, in ns.
 fn unit_of(name: &str) -> Option<u64> {
     UNITS.iter().find(|(end, _)| name.ends_with(end)).map(|(_, ns)| *ns)
 }
 
-/// An option as a tunable; `None`: it takes several values, or none.
+/// An option as a tunable; `None`: it has several values, or none.
 fn tunable(name: &str, of: &Type, default: i128) -> Option<Tunable> {
     let max = match of {
         Type::Int { size: size @ 1..=8, signed } => {
@@ -110,7 +110,7 @@ impl Forms {
 }
 
 impl NativeScheduler {
-    /// Names of its options that take several values (arrays), which are no tunables.
+    /// Names of its options with several values (arrays), which are not tunables.
     pub fn array_options(&self) -> Vec<String> {
         let arrays = self.program.variables.iter().filter(|(_, variable)| {
             variable.is_option && matches!(variable.of, Type::Array { .. })
@@ -118,8 +118,8 @@ impl NativeScheduler {
         arrays.map(|(_, variable)| variable.name.clone()).collect()
     }
 
-    /// The scheduler for the lab, called `name`: a run is given a copy of its own. `arrays`: values
-    /// of options that take several.
+    /// The scheduler called `name`. Each run gets its own copy. `arrays`: values of options with
+    /// several values.
     pub fn scheduler(
         &self,
         name: &str,

@@ -19,7 +19,7 @@ const CREATE: u64 = 1;
 
 /// BPF_F_TIMER_ABS.
 const TIMER_ABS: u64 = 1;
-/// BPF_F_TIMER_CPU_PIN, which changes nothing: a timer fires where it was started.
+/// BPF_F_TIMER_CPU_PIN, which has no effect: a timer always expires on the CPU that started it.
 const TIMER_CPU_PIN: u64 = 2;
 
 fn map(run: &Run, at: u64, function: &str) -> Result<usize, String> {
@@ -59,7 +59,7 @@ pub extern "C" fn map_lookup_percpu_elem(at: u64, key: u64, cpu: u32) -> u64 {
     })
 }
 
-/// The value of an operation, as many bytes as the map's values have.
+/// The value of an operation, of the size of the map's values.
 fn value(index: usize, from: u64) -> Vec<u8> {
     let size = with(|_, run| run.maps[index].def.value_size);
     let mut bytes = vec![0u8; size as usize];
@@ -121,7 +121,7 @@ pub extern "C" fn map_peek_elem(at: u64, to: u64) -> i64 {
     take(at, to, true, "bpf_map_peek_elem")
 }
 
-/// The callback is called from here, so nothing of the run may be borrowed meanwhile.
+/// The callback is called from here, so nothing of the run may be borrowed at that time.
 pub extern "C" fn for_each_map_elem(at: u64, callback: u64, context: u64, flags: u64) -> i64 {
     if flags != 0 {
         return -EINVAL;
@@ -130,7 +130,7 @@ pub extern "C" fn for_each_map_elem(at: u64, callback: u64, context: u64, flags:
         let index = map(run, at, "bpf_for_each_map_elem")?;
         Ok(run.maps[index].elements(k.this_cpu().0))
     }));
-    // SAFETY: the scheduler passed a function of its own.
+    // SAFETY: the scheduler passed one of its functions.
     let callback: extern "C" fn(u64, u64, u64, u64) -> i64 =
         unsafe { std::mem::transmute(callback as *const ()) };
     let mut nr = 0;
@@ -145,7 +145,7 @@ pub extern "C" fn for_each_map_elem(at: u64, callback: u64, context: u64, flags:
     nr
 }
 
-/// Storage of task or group `number`, made and filled from `initial` if asked.
+/// Storage of task or group `number`, created and set to `initial` if requested.
 fn storage(index: usize, number: usize, initial: u64, flags: u64) -> u64 {
     let (place, is_new) = with(|_, run| run.maps[index].storage(number, flags & CREATE != 0));
     if is_new && initial != 0 {
@@ -224,7 +224,7 @@ pub extern "C" fn ringbuf_query(_at: u64, _flags: u64) -> u64 {
     0
 }
 
-/// Nobody puts anything in.
+/// No user program writes into the buffer, so it is empty.
 pub extern "C" fn user_ringbuf_drain(at: u64, _callback: u64, _context: u64, _flags: u64) -> i64 {
     ok(with(|_, run| map(run, at, "bpf_user_ringbuf_drain").map(|_| 0)))
 }
@@ -325,7 +325,7 @@ pub extern "C" fn timer_cancel(at: u64) -> i64 {
     })
 }
 
-/// Refuses a pointer that is no function of the scheduler's.
+/// Refuses a pointer that does not refer to a function of the scheduler.
 pub fn callback_of(run: &Run, token: u64) -> Result<[u64; 4], String> {
     let timer = usize::try_from(token).ok().and_then(|index| run.timers.get(index));
     let timer = timer.filter(|timer| timer.at != 0).ok_or("a timer fired that is gone")?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct task_struct` for every task that a scheduler has been shown, and one for each idle CPU.
+//! `struct task_struct` for every task that was shown to a scheduler, and one for each idle CPU.
 //!
-//! A task gets its struct when it is first shown. `slice`, `dsq_vtime`, `weight` and `disallow`
-//! live in the struct and nowhere else (the core's [`Entity`] refers to it): a store takes effect
-//! whenever and through whatever pointer the scheduler makes it. What the core keeps itself (CPU,
-//! flags, priority, CPU time, ...) is written each time the task is shown. A struct is used
-//! again when its task has exited and the scheduler has given back every reference.
+//! A task gets its struct when it is first shown. `slice`, `dsq_vtime`, `weight` and `disallow` are
+//! only in the struct (the core's [`Entity`] refers to it), so every store of the scheduler takes
+//! effect at once. Values of the core (CPU, flags, priority, CPU time, ...) are written each time
+//! the task is shown. A struct is reused after its task has exited and the scheduler has released
+//! every reference.
 
 use super::groups::Groups;
 use super::helpers::UPTIME_NS;
@@ -18,7 +18,7 @@ use schedlab_scx::entity::Words;
 use schedlab_scx::kernel::Seldom;
 use std::ptr::NonNull;
 
-/// Most structs at a time; only those that are used take memory.
+/// Most structs at a time. Unused ones take no memory.
 const SLOTS_MAX: usize = 1 << 18;
 
 /// Bytes of a cache line.
@@ -30,16 +30,16 @@ const NONE: u32 = u32::MAX;
 const PF_IDLE: u32 = 2;
 const PF_KTHREAD: u32 = 0x20_0000;
 
-/// What is known of a struct.
+/// State of a struct.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// The task; [`NONE`]: an idle task, or nothing.
+    /// The task; [`NONE`]: an idle task, or unused.
     task: u32,
     /// References that the scheduler holds.
     refs: u32,
-    /// Its task has exited.
+    /// Whether its task has exited.
     is_dead: bool,
-    /// What seldom changes, as it was last written.
+    /// The rarely changing values, as last written.
     seldom: Seldom,
 }
 
@@ -47,13 +47,13 @@ struct Slot {
 #[derive(Debug)]
 pub struct Tasks {
     base: u64,
-    /// Bytes from one struct to the next: an odd number of cache lines, so that the same field of
-    /// many structs does not compete for the same places of the cache.
+    /// Distance of two structs (bytes): an odd number of cache lines, so that the same field of
+    /// many structs does not compete for the same cache sets.
     stride: u64,
     layout: TaskLayout,
     entity: EntityLayout,
     slots: Vec<Slot>,
-    /// Bytes of all slots.
+    /// Size of all slots (bytes).
     used: u64,
     free: Vec<u32>,
     slot_of: Vec<u32>,
@@ -68,7 +68,7 @@ impl Drop for Tasks {
 }
 
 impl Tasks {
-    /// Room for tasks, and the idle tasks of `nr_cpus` CPUs.
+    /// Room for tasks, and for the idle tasks of `nr_cpus` CPUs.
     pub fn new(layout: TaskLayout, entity: EntityLayout, nr_cpus: u32) -> Result<Self, String> {
         let stride = (layout.size.div_ceil(LINE) | 1) * LINE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
@@ -122,7 +122,7 @@ impl Tasks {
         self.address(cpu)
     }
 
-    /// The task of a pointer to the struct of one that lives, and its slot.
+    /// The task of a pointer to the struct of a living task, and its slot.
     #[inline]
     fn live(&self, p: u64) -> Option<(TaskId, u32)> {
         if p.wrapping_sub(self.base) >= self.used {
@@ -144,7 +144,7 @@ impl Tasks {
         }
     }
 
-    /// The same for idle tasks, and for those that have exited and are still referred to.
+    /// The slot of any pointer to a struct: also of idle tasks, and of exited ones with references.
     #[inline(never)]
     fn slot_of_any(&self, p: u64) -> Option<u32> {
         let offset = p.wrapping_sub(self.base);
@@ -152,7 +152,8 @@ impl Tasks {
         (offset < self.used && slot * self.stride == offset).then_some(slot as u32)
     }
 
-    /// The task of a pointer that the scheduler passes; `None`: it is no task, or an idle one.
+    /// The task of a pointer that the scheduler passes; `None`: it refers to no task, or to an idle
+    /// one.
     #[inline]
     pub fn task(&self, p: u64) -> Option<TaskId> {
         if let Some((task, _)) = self.live(p) {
@@ -162,7 +163,7 @@ impl Tasks {
         (slot.task != NONE).then_some(TaskId(slot.task))
     }
 
-    /// Whether a pointer is to a struct at all.
+    /// Whether a pointer refers to a struct of a task.
     pub fn is_task(&self, p: u64) -> bool {
         self.slot(p).is_some()
     }
@@ -172,7 +173,7 @@ impl Tasks {
         self.slot(p).filter(|slot| *slot < self.nr_idle)
     }
 
-    /// Shows `task` to the scheduler: its struct, up to date.
+    /// Shows `task` to the scheduler: updates its struct and returns the address.
     #[inline(always)]
     pub fn show(
         &mut self,
@@ -191,7 +192,7 @@ impl Tasks {
         Ok(at)
     }
 
-    /// Writes what changes: all the time, or what seldom does and has.
+    /// Writes the values that always change; and those that rarely change, if they did.
     #[inline(never)]
     fn refresh(&mut self, k: &Kernel<'_>, groups: &mut Groups, task: TaskId, slot: u32, at: u64) {
         let (l, field) = (&self.layout, |field: usize| at + field as u64);
@@ -209,7 +210,7 @@ impl Tasks {
         }
     }
 
-    /// Writes what seldom changes.
+    /// Writes the values that rarely change.
     #[inline(never)]
     fn refresh_seldom(
         &mut self,
@@ -297,14 +298,14 @@ impl Tasks {
         }
         self.set_cpumask(slot, k.cpus_allowed(task));
         let words = NonNull::new((base + l.scx as u64) as *mut Words).expect("it is mapped");
-        // SAFETY: the words lie in the struct in this order (checked when it was loaded), zeroed,
+        // SAFETY: the words are in the struct in this order (checked when it was loaded), zeroed,
         // and the struct is not used for another task before `exited` took them back.
         unsafe { k.place_entity(task, words) };
         let _ = groups;
         Ok(slot)
     }
 
-    /// The CPUs that a task may use have changed.
+    /// Updates the CPUs that a task may use.
     pub fn cpus_changed(&mut self, task: TaskId, mask: &CpuMask) {
         if let Some(&slot) = self.slot_of.get(task.index())
             && slot != NONE
@@ -319,14 +320,14 @@ impl Tasks {
         unsafe { put(at, *mask.words()) };
     }
 
-    /// Tells C where the storage of a struct in the map at `map` is; 0: it is gone.
+    /// Tells C the address of a struct's storage in the map at `map`; 0: it was removed.
     pub fn set_storage(&mut self, p: u64, map: u64, at: u64) {
-        /// The kind of maps whose place C knows, in the upper half of their mark.
+        /// Mark of maps whose address C knows, in the upper half of the word.
         const MAP_TASK_STORAGE: u64 = 0x5ced_1ab3;
         if self.slot(p).is_none() {
             return;
         }
-        // SAFETY: words of a map's variable and of a struct, both of which are there.
+        // SAFETY: words of a map's variable and of a struct, both of which exist.
         unsafe {
             let (mark, place) = ((map as *const u64).read(), (map as *const u64).add(1).read());
             if mark >> 32 == MAP_TASK_STORAGE && place < 4 {
@@ -340,7 +341,7 @@ impl Tasks {
         p + self.layout.cpus_mask as u64
     }
 
-    /// `task` has exited: its struct is free as soon as nobody refers to it.
+    /// `task` has exited. Its struct is free when no reference is left.
     pub fn exited(&mut self, k: &mut Kernel<'_>, task: TaskId) {
         let Some(slot) = self.slot_of.get(task.index()).copied().filter(|slot| *slot != NONE)
         else {
@@ -363,14 +364,14 @@ impl Tasks {
         }
     }
 
-    /// The scheduler takes a reference; false: it is no task.
+    /// The scheduler takes a reference. Returns false if the pointer refers to no task.
     pub fn acquire(&mut self, p: u64) -> bool {
         let Some(slot) = self.slot(p) else { return false };
         self.slots[slot as usize].refs += 1;
         true
     }
 
-    /// The scheduler gives a reference back; false: it has none.
+    /// The scheduler releases a reference. Returns false if it has none.
     pub fn release(&mut self, p: u64) -> bool {
         let Some(slot) = self.slot(p) else { return false };
         let known = &mut self.slots[slot as usize];

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Formats of the kernel's BPF functions for text, with their arguments as 64-bit words.
+//! Formats of the kernel's BPF functions for text, with arguments as 64-bit words.
 //!
-//! Source: `bpf_bprintf_prepare` in kernel/bpf/helpers.c of Linux 6.18, which takes a subset of
-//! printf(3). Left out: addresses and names of kernel objects (`%pB`, `%pi4`), shown as numbers.
+//! Source: `bpf_bprintf_prepare` in kernel/bpf/helpers.c of Linux 6.18, which supports a subset of
+//! printf(3). Left out: addresses and names of kernel objects (`%pB`, `%pi4`), which are printed as
+//! numbers.
 
 use std::fmt::Write as _;
 
-/// `format` with `words`; `text_at` reads what `%s` points to.
+/// Formats `words`. `text_at` reads the texts of `%s`.
 pub fn format(format: &str, words: &[u64], text_at: &dyn Fn(u64) -> Option<String>) -> String {
     let mut out = String::new();
     let mut words = words.iter().copied();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that a scheduler names in a call: it may not be there.
+//! Accesses memory at addresses that a scheduler passes, which may be invalid.
 //!
-//! Every access is an instruction of the functions below; when one faults, the handler of
-//! [`super::guard`] makes the function return that it failed. So a bad pointer costs nothing
-//! until it comes, and never ends the process.
+//! Every access is an instruction of the functions below. When one faults, the handler of
+//! [`super::guard`] makes the function return a failure. So checks cost nothing, and a bad pointer
+//! never ends the process.
 
 use super::guard;
 use std::ffi::c_void;
@@ -91,7 +91,8 @@ unsafe extern "C" {
     fn schedlab_scx_touch_failed();
 }
 
-/// Called by the handler of faults: whether it was an access of this file, which then fails.
+/// Called by the fault handler. Returns whether the fault was an access of this file, which then
+/// fails.
 ///
 /// # Safety
 ///
@@ -117,7 +118,7 @@ pub unsafe fn failed(context: *mut c_void) -> bool {
     false
 }
 
-/// Reads memory that may not be there: whether it was.
+/// Reads memory. Returns whether the address was valid.
 #[inline]
 pub fn try_copy_from(from: u64, to: &mut [u8]) -> bool {
     // SAFETY: `to` is ours; a fault of the other side is a failure.
@@ -131,7 +132,7 @@ pub fn try_copy_from(from: u64, to: &mut [u8]) -> bool {
     }
 }
 
-/// Reads it; if it is not there, the callback ends.
+/// Reads memory. An invalid address ends the callback.
 #[inline]
 pub fn copy_from(from: u64, to: &mut [u8]) {
     if !try_copy_from(from, to) {
@@ -139,7 +140,7 @@ pub fn copy_from(from: u64, to: &mut [u8]) {
     }
 }
 
-/// Writes it; if it is not there, the callback ends.
+/// Writes memory. An invalid address ends the callback.
 #[inline]
 pub fn copy_to(to: u64, from: &[u8]) {
     // SAFETY: `from` is ours; a fault of the other side is a failure.
@@ -154,7 +155,7 @@ fn no_memory(at: u64, bytes: usize) -> ! {
     guard::broken(format!("it passed a pointer to {bytes} bytes at {at:#x}, which are not there"))
 }
 
-/// Sees to it that there is a mask of CPUs.
+/// Checks that a mask of CPUs can be read.
 #[inline]
 pub fn probe16(from: u64) {
     // SAFETY: nothing is kept; a fault is a failure.
@@ -188,7 +189,7 @@ pub fn put_words(to: u64, words: &[u64]) {
     copy_to(to, &bytes);
 }
 
-/// A text of at most `max` bytes, without its zero; `None`: it is not there.
+/// Reads a text of at most `max` bytes, without its final zero; `None`: the address is invalid.
 pub fn try_text(from: u64, max: usize) -> Option<Vec<u8>> {
     const PAGE: usize = 4096;
     let mut text = Vec::new();

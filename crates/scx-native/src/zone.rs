@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that a scheduler holds pointers into: it never moves, and it lives as long as its run.
+//! Memory that a scheduler has pointers to: it never moves, and it exists as long as its run.
 
-/// A block of zeroed words. Access is by address, from C and from here; so no reference into it
-/// is ever made.
+/// A block of zeroed words. C and schedlab access it by address, so there are no references into
+/// it.
 #[derive(Debug)]
 pub struct Block {
     words: *mut u64,
@@ -30,7 +30,7 @@ impl Block {
         self.nr * 8
     }
 
-    /// Zeroes again.
+    /// Sets all bytes to zero.
     pub fn clear(&mut self) {
         // SAFETY: the words are ours.
         unsafe { std::ptr::write_bytes(self.words, 0, self.nr) };
@@ -55,7 +55,7 @@ impl Drop for Block {
 ///
 /// # Safety
 ///
-/// `at` is within memory that C and we share and nobody else refers to, with room for `T`.
+/// `at` is in memory shared with C, has room for `T`, and no reference to it exists.
 #[inline]
 pub unsafe fn put<T>(at: u64, value: T) {
     // SAFETY: the caller's promise.
