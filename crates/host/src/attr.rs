@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scheduling attributes on the running kernel: what is asked for, what this kernel can do, setting
-//! it, and reading back that it holds.
+//! Scheduling attributes on the running kernel: which are requested, which this kernel supports,
+//! setting them, and reading them back.
 
 use crate::error::HostError;
 use crate::plan::RunPlan;
@@ -8,11 +8,11 @@ use crate::sys::{self, RawSchedAttr};
 use schedlab_model::{CpuMask, Nanos, Policy, SchedAttr};
 use std::io;
 
-/// Priority of the launcher, which watches over the run.
+/// Priority of the launcher, which supervises the run.
 pub const LAUNCHER_PRIORITY: u8 = 99;
 /// Priority of the thread that empties the recorder's rings.
 pub const DRAIN_PRIORITY: u8 = 98;
-/// Highest real-time priority that a task of a run may have, below both.
+/// Highest real-time priority of a task of a run, below both.
 pub const TASK_PRIORITY_MAX: u8 = 97;
 
 /// Shortest and longest custom slice (kernel/sched/syscalls.c, 6.12: clamped to 0.1 ms .. 100 ms).
@@ -20,7 +20,7 @@ pub const SLICE_NS_MIN: Nanos = 100_000;
 /// See [`SLICE_NS_MIN`].
 pub const SLICE_NS_MAX: Nanos = 100_000_000;
 
-/// A policy for every task of a run, in place of what the workload says.
+/// A policy for every task of a run, in place of those of the workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PolicyOverride {
     /// Policy.
@@ -29,28 +29,28 @@ pub struct PolicyOverride {
     pub rt_priority: u8,
 }
 
-/// What became of the attributes on the way to the kernel.
+/// Changes of the attributes before they were passed to the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Adjustments {
-    /// Real-time priorities above [`TASK_PRIORITY_MAX`] were lowered to it.
+    /// Whether real-time priorities above [`TASK_PRIORITY_MAX`] were lowered to it.
     pub priority_capped: bool,
-    /// Utilisation clamps were left out: this kernel has none.
+    /// Whether utilisation clamps were left out, because this kernel has none.
     pub clamps_dropped: bool,
 }
 
-/// What this kernel and this user can do; read once.
+/// What this kernel supports and this user may do; read once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Abilities {
     /// Kernel version (major, minor).
     pub kernel: (u32, u32),
-    /// A sched_ext scheduler can be loaded.
+    /// Whether a sched_ext scheduler can be loaded.
     pub sched_ext: bool,
-    /// Utilisation can be clamped (CONFIG_UCLAMP_TASK).
+    /// Whether utilisation can be clamped (CONFIG_UCLAMP_TASK).
     pub util_clamp: bool,
 }
 
 impl Abilities {
-    /// Of the running kernel.
+    /// Those of the running kernel.
     pub fn detect() -> Self {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
@@ -62,15 +62,17 @@ impl Abilities {
     }
 }
 
-/// (major, minor) of a kernel release such as `6.12.9-amd64`; zeros where unreadable.
+/// (major, minor) of a kernel release such as `6.12.9-amd64`; zeros if it cannot be read.
 pub fn kernel_version(release: &str) -> (u32, u32) {
     let mut numbers = release.split(['.', '-', '+']).map(|part| part.trim().parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// The attributes that the lane will set: the override, the run's CPUs, the priority cap.
+/// The attributes that the lane sets: with the override, the run's CPUs and the limit of
+/// priorities.
 ///
-/// `online`: every CPU of the machine. A mask of all of them is no restriction and becomes `None`.
+/// `online`: every CPU of the machine. A mask with all of them is no restriction and becomes
+/// `None`.
 pub fn effective(
     attr: &SchedAttr,
     policy: Option<PolicyOverride>,
@@ -109,7 +111,7 @@ pub fn effective(
     Ok(out)
 }
 
-/// Refuses by name what this kernel cannot do.
+/// Refuses attributes that this kernel does not support. The error names them.
 pub fn check(attr: &SchedAttr, abilities: &Abilities) -> Result<(), HostError> {
     match attr.policy {
         Policy::Ext if !abilities.sched_ext => Err(HostError::Unavailable(
@@ -148,7 +150,7 @@ pub fn apply(pid: u32, attr: &SchedAttr) -> io::Result<()> {
     check_set(pid, attr)
 }
 
-/// Policy, nice, priority and slice of `pid` (0: the caller) are those of `attr`.
+/// Checks that policy, nice, priority and slice of `pid` (0: the caller) are those of `attr`.
 pub fn check_set(pid: u32, attr: &SchedAttr) -> io::Result<()> {
     let wanted = RawSchedAttr::new(attr);
     let got = sys::sched_getattr(pid)?;
@@ -167,7 +169,7 @@ pub fn check_set(pid: u32, attr: &SchedAttr) -> io::Result<()> {
     if differs { Err(io::Error::from_raw_os_error(libc::ERANGE)) } else { Ok(()) }
 }
 
-/// Whether tasks that a task with `attr` forks start with other attributes than its own.
+/// Whether tasks forked by a task with `attr` start with other attributes.
 pub fn resets_on_fork(attr: &SchedAttr) -> bool {
     attr.policy == Policy::Deadline
 }
@@ -178,7 +180,7 @@ pub fn apply_to_self(attr: &SchedAttr, plan: &RunPlan) -> io::Result<()> {
     apply(0, attr)
 }
 
-/// Why setting attributes failed, in words that say what to do.
+/// Explains why setting attributes failed, and what to do.
 pub fn explain(attr: &SchedAttr, error: &io::Error) -> String {
     let policy = attr.policy.name();
     let advice = match error.raw_os_error() {

@@ -1,41 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Uses an exact amount of CPU time.
 //!
-//! What was used is told by a [`CpuClock`]. It runs on CLOCK_MONOTONIC, which a program reads
-//! without entering the kernel, as long as the task keeps its CPU: it reads the time every
-//! [`STRETCH_NS`] of work, and when more passed than work and an interrupt take, somebody else had
-//! the CPU. Only then, and at the beginning, does it look at the thread's own CPU clock
-//! (CLOCK_THREAD_CPUTIME_ID), so a slow or stolen CPU, a change of frequency or a preemption
+//! A [`CpuClock`] measures the CPU time used. While the task keeps its CPU, it uses
+//! CLOCK_MONOTONIC, which a program reads without entering the kernel. It reads the time after
+//! every [`STRETCH_NS`] of work. If more time passed than work and an interrupt take, another task
+//! had the CPU. Only then, and at the start, does it read the thread's own CPU clock
+//! (CLOCK_THREAD_CPUTIME_ID). So a slow or stolen CPU, a change of frequency or a preemption
 //! changes nothing.
 //!
-//! Such looks must be few, since a look changes what is measured: it makes the kernel update the
-//! task's account (`update_curr` of kernel/sched/fair.c), and EEVDF then ends a slice there instead
-//! of at the next tick. After a preemption a slice has just begun, and a look ends nothing.
+//! Readings of that clock must be rare, because they change what is measured: the kernel updates
+//! the task's accounting (`update_curr` of kernel/sched/fair.c), and EEVDF then ends a slice at
+//! once instead of at the next tick. After a preemption a slice has just begun, and a reading ends
+//! nothing.
 //!
-//! Left out: a preemption shorter than [`GAP_NS`] counts as the task's work until the next look,
-//! 100 ms later at most. What an operation used too much is taken off the next one.
+//! Left out: a preemption shorter than [`GAP_NS`] counts as the task's work until the next reading,
+//! at most 100 ms later. If an operation used too much, the next one is shorter by that amount.
 //!
-//! In a guest whose clock counts instructions, work is a number of turns of the loop and no clock
-//! is read.
+//! In a guest whose clock counts instructions, work is a number of iterations, and no clock is
+//! read.
 
 use crate::sys;
 use std::hint::black_box;
 
 /// Work between two readings of the time.
 const STRETCH_NS: u64 = 5_000;
-/// When so much passed between two readings, the task may have lost its CPU: the work of a stretch
-/// on a CPU that became slower, and an interrupt, take less.
+/// If this much time passed between two readings, the task may have lost its CPU. The work of a
+/// stretch on a slower CPU, and an interrupt, take less.
 const GAP_NS: u64 = 50_000;
-/// Between two operations a task has kept its CPU if no more than this passed: a switch to another
-/// task and back takes longer.
+/// A task has kept its CPU between two operations if at most this much time passed. Switching to
+/// another task and back takes longer.
 const PAUSE_NS: u64 = 2_000;
-/// A look at the thread's clock is trusted so long; alone on a CPU it ends no slice.
+/// How long a reading of the thread's clock is valid. A task that is alone on a CPU ends no slice
+/// with it.
 const TRUSTED_NS: u64 = 100_000_000;
 /// Fixed-point shift of the speed.
 const SHIFT: u32 = 20;
 
-/// A chain of multiplications that no processor can shorten: four instructions a turn, whatever the
-/// compiler thinks of loops.
+/// A chain of multiplications that no processor can shorten: four instructions per iteration,
+/// however the compiler treats loops.
 #[cfg(target_arch = "x86_64")]
 fn spin(iterations: u64) {
     if iterations == 0 {
@@ -74,15 +76,15 @@ fn spin(iterations: u64) {
 pub struct Speed {
     /// Time of one iteration, ns << [`SHIFT`]; > 0.
     iteration_ns_fixed: u64,
-    /// What one look at the thread's CPU clock costs, ns.
+    /// Time of one reading of the thread's CPU clock (ns).
     pub clock_cost_ns: u64,
-    /// The time of an iteration is exact: no look at the clock is needed.
+    /// Whether the time of an iteration is exact, so that no clock need be read.
     is_exact: bool,
 }
 
 impl Speed {
-    /// Measures, in about 2 ms of CPU time: the best of several rounds, so that an interrupt in one
-    /// of them does not count.
+    /// Measures the speed in about 2 ms of CPU time: the best of several rounds, so that an
+    /// interrupt in one of them does not count.
     pub fn measure() -> Self {
         const ITERATIONS: u64 = 100_000;
         const LOOKS: u64 = 200;
@@ -105,8 +107,8 @@ impl Speed {
         }
     }
 
-    /// The exact speed where every instruction takes `instruction_ns`: an iteration is a whole
-    /// number of instructions, and what was measured is that and a little overhead.
+    /// The exact speed if every instruction takes `instruction_ns`. An iteration is a whole number
+    /// of instructions; the measured value has a little overhead in addition.
     pub fn rounded_to(self, instruction_ns: u64) -> Self {
         let unit = (instruction_ns << SHIFT).max(1);
         let count = ((self.iteration_ns_fixed + unit / 2) / unit).max(1);
@@ -118,21 +120,22 @@ impl Speed {
     }
 }
 
-/// The thread's CPU clock, read without the kernel while the thread keeps its CPU.
+/// The thread's CPU clock, read without a system call while the thread keeps its CPU.
 #[derive(Clone, Debug, Default)]
 struct CpuClock {
     /// CPU time at `at_ns`.
     cpu_ns: u64,
     /// When it was read, CLOCK_MONOTONIC.
     at_ns: u64,
-    /// When the thread's own clock was looked at for the last time, CLOCK_MONOTONIC.
+    /// When the thread's own clock was last read, CLOCK_MONOTONIC.
     looked_ns: u64,
-    /// Looks at the thread's own clock so far.
+    /// Number of readings of the thread's own clock.
     nr_looks: u64,
 }
 
 impl CpuClock {
-    /// CPU time now; the thread has lost its CPU if `gap_ns` or more passed since the last reading.
+    /// Returns the CPU time. The thread has lost its CPU if `gap_ns` or more passed since the last
+    /// reading.
     fn read(&mut self, gap_ns: u64) -> u64 {
         let now_ns = sys::monotonic_ns();
         let passed_ns = now_ns.saturating_sub(self.at_ns);
@@ -149,16 +152,16 @@ impl CpuClock {
     }
 }
 
-/// Burns CPU time, exact on average over any number of operations.
+/// Uses CPU time; exact on average over any number of operations.
 #[derive(Clone, Debug)]
 pub struct Burner {
     speed: Speed,
     clock: CpuClock,
-    /// CPU time used too much so far.
+    /// CPU time used in excess so far (ns).
     carry_ns: u64,
-    /// CPU time asked for since the start.
+    /// CPU time requested since the start (ns).
     pub requested_ns: u64,
-    /// CPU time used for it.
+    /// CPU time used for it (ns).
     pub burned_ns: u64,
 }
 
@@ -169,12 +172,12 @@ impl Burner {
         Self { speed, clock, carry_ns: 0, requested_ns: 0, burned_ns: 0 }
     }
 
-    /// The speed as known by now.
+    /// The present estimate of the speed.
     pub fn speed(&self) -> Speed {
         self.speed
     }
 
-    /// `ns` of CPU time that were asked for have been used in another way.
+    /// Counts `ns` of CPU time as used that were requested but used in another way.
     pub fn credit(&mut self, ns: u64) {
         self.requested_ns += ns;
         self.burned_ns += ns;
@@ -195,7 +198,7 @@ impl Burner {
         let owed = ns - self.carry_ns;
         let nr_looks = self.clock.nr_looks;
         let start = self.clock.read(PAUSE_NS);
-        // The first look itself lies before the time that it tells.
+        // The first reading itself takes time before the time that it returns.
         let before = if self.clock.nr_looks > nr_looks { self.speed.clock_cost_ns } else { 0 };
         let goal = start + owed.saturating_sub(before);
         let mut now = start;
@@ -211,7 +214,8 @@ impl Burner {
         self.carry_ns = used.saturating_sub(owed);
     }
 
-    /// Follows the CPU's speed. An eighth of what one stretch says: an interrupt may lie in it.
+    /// Adjusts the speed by an eighth of what one stretch suggests, because it may contain an
+    /// interrupt.
     fn correct(&mut self, iterations: u64, took_ns: u64) {
         if took_ns >= STRETCH_NS / 2 {
             let measured = (u128::from(took_ns) << SHIFT) / u128::from(iterations);
@@ -220,7 +224,7 @@ impl Burner {
         }
     }
 
-    /// Is busy until `deadline_ns` on CLOCK_MONOTONIC.
+    /// Computes until `deadline_ns` on CLOCK_MONOTONIC.
     pub fn busy_until(&self, deadline_ns: u64) {
         let pause = self.speed.iterations(200).max(1);
         while sys::monotonic_ns() < deadline_ns {

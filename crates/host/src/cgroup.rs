@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Control groups of a run: made below one group of the run's own, removed after it.
+//! Control groups of a run. They are created below the run's own group and removed after it.
 //!
-//! Whichever hierarchy carries the cpu controller is used. v1: weight becomes cpu.shares (1024 for
-//! weight 100), and groups with real-time tasks get a part of the real-time bandwidth where the
-//! kernel has RT_GROUP_SCHED; cpu.max becomes cpu.cfs_quota_us and cpu.cfs_period_us,
-//! cpu.max.burst cpu.cfs_burst_us. v2: the run's
-//! group is a threaded domain, so that tasks and groups may compete side by side in it as the model
-//! has it; needs root, because the cpu controller must be switched on from the root down (what was
-//! switched on is switched off again).
+//! The hierarchy with the cpu controller is used. v1: the weight becomes cpu.shares (1024 for
+//! weight 100), and groups with real-time tasks get a part of the real-time bandwidth if the kernel
+//! has RT_GROUP_SCHED; cpu.max becomes cpu.cfs_quota_us and cpu.cfs_period_us, cpu.max.burst
+//! cpu.cfs_burst_us. v2: the run's group is a threaded domain, so that tasks and groups can compete
+//! in it as in the model. v2 needs root, because the cpu controller must be enabled from the root
+//! downwards (it is disabled again after the run).
 //!
 //! Documentation: Documentation/admin-guide/cgroup-v2.rst,
 //! Documentation/scheduler/sched-rt-group.rst.
@@ -17,7 +16,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Which hierarchy carries the cpu controller, and where it is mounted.
+/// The hierarchy with the cpu controller, and its mount point.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CpuController {
     /// cgroup v1.
@@ -27,7 +26,7 @@ pub enum CpuController {
 }
 
 impl CpuController {
-    /// The controller of this machine, if a mounted hierarchy has it.
+    /// The controller of this machine, if it is in a mounted hierarchy.
     pub fn detect() -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
         find_controller(&mounts, |root| {
@@ -72,19 +71,19 @@ fn find_controller(mounts: &str, controllers: impl Fn(&Path) -> String) -> Optio
     found
 }
 
-/// The groups of one run. Dropping does not remove them: [`Groups::remove`] does, once everybody
-/// has left.
+/// The groups of one run. A drop does not remove them; [`Groups::remove`] does, after all tasks
+/// have left.
 #[derive(Debug, Default)]
 pub struct Groups {
     /// Directories in order of creation; index 0 is the run's own group. Empty: no groups.
     dirs: Vec<PathBuf>,
-    /// Files through which a task joins each group, opened while still privileged.
+    /// Files through which tasks join each group, opened with root's rights.
     joins: Vec<File>,
-    /// `cgroup.subtree_control` files in which the cpu controller was switched on.
+    /// `cgroup.subtree_control` files in which the cpu controller was enabled.
     switched_on: Vec<PathBuf>,
 }
 
-/// Name prefix of a run's own group.
+/// Prefix of the name of a run's own group.
 pub const GROUP_PREFIX: &str = "schedlab-";
 
 impl Groups {
@@ -156,7 +155,7 @@ impl Groups {
         Ok(dir.join(if index == 0 { "cgroup.procs" } else { "cgroup.threads" }))
     }
 
-    /// Switches the cpu controller on for the children of `dir`, if it is not.
+    /// Enables the cpu controller for the children of `dir`, if it is not.
     fn switch_on(&mut self, dir: &Path) -> Result<(), String> {
         let path = dir.join("cgroup.subtree_control");
         let context = |error: io::Error| format!("{}: {error}", path.display());
@@ -168,8 +167,8 @@ impl Groups {
         Ok(())
     }
 
-    /// RT_GROUP_SCHED: a new v1 group has no real-time bandwidth. The groups that need some share
-    /// 9/10 of what the root has.
+    /// RT_GROUP_SCHED: a new v1 group has no real-time bandwidth. The groups that need it share
+    /// 9/10 of the root's.
     fn grant_rt(&self, root: &Path, specs: &[CgroupSpec], has_rt: &[bool]) -> Result<(), String> {
         let needy = has_rt.iter().filter(|has| **has).count() as i64;
         let Ok(total) = fs::read_to_string(root.join("cpu.rt_runtime_us")) else { return Ok(()) };
@@ -181,7 +180,7 @@ impl Groups {
         }
         let available = if total < 0 { period } else { total } * 9 / 10;
         let share = available / needy;
-        // A group must have at least what its children have together.
+        // A group must have at least as much as its children together.
         let mut need: Vec<i64> = has_rt.iter().map(|has| i64::from(*has) * share).collect();
         for index in (1..specs.len()).rev() {
             need[specs[index].parent.index()] += need[index];
@@ -194,7 +193,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Puts `pid` into a group; nothing happens when the run has no groups.
+    /// Moves `pid` to a group; does nothing if the run has no groups.
     pub fn join(&self, pid: u32, group: CgroupId) -> io::Result<()> {
         match self.joins.first().zip(self.joins.get(group.index())) {
             // v2 lets a process into a threaded group only from within the threaded domain.
@@ -209,7 +208,7 @@ impl Groups {
         }
     }
 
-    /// Puts the calling task into a group of the run that it belongs to.
+    /// Moves the calling task to a group of its run.
     pub fn join_self(&self, group: CgroupId) -> io::Result<()> {
         match self.joins.get(group.index()) {
             Some(mut join) => join.write_all(b"0"),
@@ -217,19 +216,19 @@ impl Groups {
         }
     }
 
-    /// Descriptors that must survive in the tasks.
+    /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.dirs.is_empty()
     }
 
-    /// Removes the groups and switches off what was switched on. Everybody must have left.
+    /// Removes the groups and disables what was enabled. All tasks must have left.
     pub fn remove(&mut self) {
         self.joins.clear();
         for dir in self.dirs.drain(..).rev() {
             remove_dir(&dir);
         }
         for path in self.switched_on.drain(..).rev() {
-            // Fails where the group is gone already, or somebody else uses the controller by now.
+            // Fails if the group no longer exists, or another user of the controller exists by now.
             let _ = write(&path, "-cpu");
         }
     }
@@ -268,8 +267,8 @@ fn limit(controller: &CpuController, dir: &Path, cpu_max: CpuMax) -> Result<(), 
     Ok(())
 }
 
-/// The bandwidth of groups that were just removed is given back later (RCU, unreaped tasks):
-/// until then the kernel answers EINVAL.
+/// Writes a file, and retries for a while. The bandwidth of removed groups is released later (RCU,
+/// unreaped tasks); until then the kernel returns EINVAL.
 fn write_when_free(path: &Path, value: &str) -> io::Result<()> {
     for _ in 0..300 {
         match write(path, value) {
@@ -282,7 +281,7 @@ fn write_when_free(path: &Path, value: &str) -> io::Result<()> {
     write(path, value)
 }
 
-/// A group directory can be busy for a moment after its last task was reaped.
+/// Removes a group's directory. It can be busy shortly after its last task was reaped.
 fn remove_dir(dir: &Path) {
     for _ in 0..500 {
         match fs::remove_dir(dir) {
@@ -294,8 +293,8 @@ fn remove_dir(dir: &Path) {
     }
 }
 
-/// Removes the groups of runs whose launcher is gone: what a kill -9 of launcher and guard together
-/// leaves behind.
+/// Removes the groups of runs whose launcher no longer exists, as after a kill -9 of launcher and
+/// caller together.
 pub fn remove_stale(controller: &CpuController) {
     let Ok(entries) = fs::read_dir(controller.root()) else { return };
     for entry in entries.flatten() {
@@ -316,8 +315,8 @@ fn remove_tree(dir: &Path) {
     remove_dir(dir);
 }
 
-/// A directory name from a group's path: it begins as the group's name does, for schedulers that go
-/// by that (a b is the background of study S4), and its number keeps it unique.
+/// A directory name for a group's path. It begins like the group's name, for schedulers that use it
+/// (a b means the background in study S4). Its number makes it unique.
 fn dir_name(index: usize, path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or("");
     let clean: String = last

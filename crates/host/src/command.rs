@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies of any command under any policy: what study S2's `schedule` set out to do.
+//! Copies of any command under any policy, as study S2's `schedule` intended.
 //!
-//! Every copy goes the same way whatever its policy: made and held, rights dropped, policy set from
-//! outside and read back, all released at one moment, then executed. A fork, a policy or an exec
-//! that fails ends the run with its reason. Run delay comes from the kernel's own counter, not
-//! from idle capacity.
+//! Every copy is started in the same way whatever its policy: it is created and held, drops its
+//! rights, gets its policy from outside (which is read back), is released together with all others,
+//! and then executes the command. If a fork, a policy or an exec fails, the run ends with the
+//! reason. Run delay comes from the kernel's own counter, not from idle capacity.
 
 use crate::attr::{self, Adjustments, PolicyOverride};
 use crate::error::HostError;
@@ -31,10 +31,10 @@ use std::path::{Path, PathBuf};
 /// Most copies of a command.
 pub const COPIES_MAX: u32 = 100_000;
 
-/// What to run.
+/// A command to run, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunCommand {
-    /// The command and its arguments; the first is looked up in PATH unless it has a `/`.
+    /// The command and its arguments. A command without `/` is searched in PATH.
     pub argv: Vec<OsString>,
     /// Number of copies, 1 to [`COPIES_MAX`].
     pub copies: u32,
@@ -48,11 +48,11 @@ pub struct RunCommand {
     pub weight: Option<u32>,
     /// CPUs that the copies may use.
     pub cpus: CpuMask,
-    /// A run that has not ended by itself is ended after this (ns).
+    /// A run that has not ended is ended after this time (ns).
     pub limit_ns: Nanos,
-    /// How to record.
+    /// How events are recorded.
     pub recorder: RecorderChoice,
-    /// The copies' output.
+    /// Where the copies' output goes.
     pub output: Output,
 }
 
@@ -81,21 +81,21 @@ pub struct CopyOutcome {
     pub id: u32,
     /// Process id.
     pub pid: u32,
-    /// Release to exit, ns; `None` without a trace of the exit.
+    /// Release to exit (ns); `None` if the exit was not recorded.
     pub wall_ns: Option<Nanos>,
-    /// User time, us, of the copy and of children that it waited for.
+    /// User time (us) of the copy and of the children that it waited for.
     pub user_us: u64,
-    /// System time, us, of the same.
+    /// System time (us) of the copy and of the children that it waited for.
     pub system_us: u64,
     /// CPU time of the copy's main thread, ns.
     pub cpu_time_ns: Nanos,
-    /// Time the copy's main thread was runnable but not running, ns.
+    /// Time (ns) that the copy's main thread was runnable but not running.
     pub run_delay_ns: Nanos,
     /// Voluntary switches.
     pub nr_voluntary_switches: u64,
     /// Involuntary switches.
     pub nr_involuntary_switches: u64,
-    /// Exit code, or minus the signal that ended it.
+    /// Exit code; or the negative number of the signal that ended it.
     pub exit_code: Option<i32>,
 }
 
@@ -104,11 +104,11 @@ pub struct CopyOutcome {
 pub struct CommandOutcome {
     /// The copies.
     pub copies: Vec<CopyOutcome>,
-    /// Everything else, as for a workload.
+    /// The other results, as for a workload.
     pub host: HostOutcome,
 }
 
-/// Names copies `command-k`, their descendants after what they execute.
+/// Names copies `command-k`, and their descendants after the program that they execute.
 struct CommandNames {
     command: String,
     copies: u32,
@@ -124,7 +124,7 @@ impl Names for CommandNames {
     }
 
     fn stranger(&self, pid: u32, parent: Option<&str>) -> TaskInfo {
-        // Gone already: named after its parent.
+        // It no longer exists: named after its parent.
         let comm = procfs::comm(pid).unwrap_or_else(|| parent.unwrap_or("task").to_owned());
         TaskInfo { name: format!("{comm}/{pid}"), spec: None, pid }
     }
@@ -146,7 +146,7 @@ impl From<CopyOutcome> for CopyResult {
     }
 }
 
-/// Notes when each copy exited, beside the caller's sink.
+/// Records when each copy exited, in addition to the caller's sink.
 struct ExitTimes<'a> {
     exits: Vec<Option<Nanos>>,
     sink: &'a mut dyn TraceSink,
@@ -171,7 +171,7 @@ impl TraceSink for ExitTimes<'_> {
     }
 }
 
-/// Runs the copies, records them into `sink`, and waits for all.
+/// Runs the copies, records them to `sink`, and waits for all.
 pub fn run_command(
     command: &RunCommand,
     sink: &mut dyn TraceSink,
@@ -255,7 +255,7 @@ fn copy_outcome(task: &TaskOutcome, exit_ns: Option<Nanos>) -> CopyOutcome {
     }
 }
 
-/// The attributes of a copy, from a request that makes sense.
+/// Checks the request. Returns the attributes of a copy.
 fn check(command: &RunCommand) -> Result<SchedAttr, HostError> {
     if !(1..=COPIES_MAX).contains(&command.copies) {
         return Err(HostError::Input(format!(
@@ -303,7 +303,7 @@ pub(crate) fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// The file of a command, as execvp(3) looks for it.
+/// Finds the file of a command, as execvp(3) does.
 fn find(name: &OsStr) -> Result<PathBuf, HostError> {
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);

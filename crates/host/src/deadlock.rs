@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notices that every task of a run waits for another, and notes who waits for what.
+//! Detects that every task of a run waits for another, and records which task waits for what.
 //!
-//! A task says in its slot on which object it blocks. If all that live say so, sleep, and have not
-//! been on a CPU between two looks, nothing but another task of the run could wake any of them, and
-//! none will: the run is over.
+//! A task writes to its slot on which object it blocks. If all living tasks wait for an object,
+//! sleep, and have not run between two checks, only another task of the run could wake any of them,
+//! and none will. The run is then over.
 
 use crate::memory::{RunMemory, Slot, slot_state};
 use crate::objects::Objects;
@@ -11,14 +11,14 @@ use crate::procfs;
 use schedlab_model::ObjectId;
 use std::sync::atomic::Ordering;
 
-/// Time between two looks.
+/// Time between two checks (ns).
 const LOOK_NS: u64 = 100_000_000;
 
-/// What the last look saw.
+/// Result of the last check.
 #[derive(Debug, Default)]
 pub struct Deadlock {
     looked_ns: u64,
-    /// Slot and times on a CPU of every task that waits; empty: somebody did not.
+    /// Slot and number of slices of every waiting task; empty if some task does not wait.
     waiting: Vec<(u32, u64)>,
 }
 
@@ -28,14 +28,14 @@ fn lives(slot: &Slot) -> bool {
     !matches!(state, slot_state::FREE | slot_state::ENDED | slot_state::FAILED)
 }
 
-/// Slots of the tasks that live.
+/// Slots of the living tasks.
 fn living(memory: &RunMemory) -> impl Iterator<Item = (u32, &Slot)> {
     let slots = (0..memory.nr_slots()).map(|index| (index, memory.slot(index)));
     slots.filter(|(_, slot)| lives(slot))
 }
 
 impl Deadlock {
-    /// Looks, if it is time to; true when nothing can go on any more.
+    /// Checks, if it is time. Returns true if no task can continue.
     pub fn is_found(&mut self, memory: &RunMemory, now_ns: u64) -> bool {
         if now_ns < self.looked_ns.saturating_add(LOOK_NS) {
             return false;
@@ -48,7 +48,7 @@ impl Deadlock {
     }
 }
 
-/// Every living task with its times on a CPU, if all wait for an object.
+/// Every living task with its number of slices, if all wait for an object.
 fn all_waiting(memory: &RunMemory) -> Option<Vec<(u32, u64)>> {
     if living(memory).any(|(_, slot)| slot.blocked_on.load(Ordering::Acquire) == 0) {
         return None;
@@ -60,7 +60,7 @@ fn all_waiting(memory: &RunMemory) -> Option<Vec<(u32, u64)>> {
             Some('S') if slot.blocked_on.load(Ordering::Acquire) != 0 => {
                 waiting.push((index, procfs::schedstat(pid).ok()?.nr_slices));
             }
-            // Killed by somebody; its slot cannot say so.
+            // Killed from outside; its slot does not contain that.
             Some('Z' | 'X') | None => {}
             _ => return None,
         }
@@ -68,7 +68,8 @@ fn all_waiting(memory: &RunMemory) -> Option<Vec<(u32, u64)>> {
     Some(waiting)
 }
 
-/// Notes in the slots who waits for what, and who holds it, before the tasks are ended.
+/// Records in the slots which task waits for what, and which task holds it, before the tasks are
+/// ended.
 pub fn note_waits(memory: &RunMemory, objects: &Objects) {
     for (_, slot) in living(memory) {
         let blocked_on = slot.blocked_on.load(Ordering::Acquire);

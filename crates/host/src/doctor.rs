@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine can do, what is missing, and how to get it.
+//! Checks what this machine supports, what is missing, and how to get it.
 
 use crate::attr::{self, Abilities};
 use crate::cgroup::CpuController;
@@ -8,18 +8,18 @@ use crate::sys;
 use schedlab_model::{DeadlineParams, Policy, SchedAttr};
 use std::path::Path;
 
-/// One thing that a lane may need.
+/// A property of the machine that a lane may need.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Check {
     /// Short name.
     pub name: &'static str,
-    /// Whether it is there.
+    /// Whether the machine has it.
     pub is_ok: bool,
     /// What was found.
     pub found: String,
-    /// What it is good for.
+    /// What it is needed for.
     pub meaning: &'static str,
-    /// How to get it; empty when it is there.
+    /// How to get it; empty if the machine has it.
     pub remedy: &'static str,
 }
 
@@ -38,7 +38,7 @@ fn verdict(is_ok: bool, yes: impl Into<String>, no: impl Into<String>) -> Result
     if is_ok { Ok(yes.into()) } else { Err(no.into()) }
 }
 
-/// Looks at everything. Changes nothing: attributes are tried in processes of their own.
+/// Checks everything. Changes nothing: attributes are tried in separate processes.
 pub fn doctor() -> Vec<Check> {
     let abilities = Abilities::detect();
     let mut checks = rights();
@@ -93,7 +93,7 @@ fn bpf_loads() -> Result<String, String> {
     Err("this build has none: clang was missing when it was built".into())
 }
 
-/// Tries attributes in a child, which ends with 0 when they hold.
+/// Tries attributes in a child, which exits with 0 if they take effect.
 fn holds(attr: &SchedAttr) -> Result<String, String> {
     let pid = match sys::fork() {
         Ok(Some(pid)) => pid,

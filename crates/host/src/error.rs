@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a run on the host gave no result.
+//! Why a run on the host has no result.
 
 use schedlab_run::LaneError;
 
-/// Each text says what was found, what is allowed and what to do.
+/// The text tells what was found, what is allowed and what to do.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HostError {
     /// The request is wrong.
     #[error("{0}")]
     Input(String),
-    /// This machine, kernel or user cannot do what was asked.
+    /// This machine, kernel or user cannot do what was requested.
     #[error("{0}")]
     Unavailable(String),
-    /// The system refused or broke something on the way.
+    /// The system refused or broke something during the run.
     #[error("{0}")]
     System(String),
 }
 
 impl HostError {
-    /// A failed system call on the way.
+    /// A system call failed.
     pub fn system(what: &str, error: &std::io::Error) -> Self {
         Self::System(format!("{what}: {error}"))
     }

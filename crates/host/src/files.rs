@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that Io operations use, in the run's private directory.
+//! Files for Io operations, in the run's private directory.
 //!
-//! A synchronous write goes through O_SYNC, a synchronous read past the page cache (O_DIRECT), so
-//! that both wait for the device. Buffered ones copy through the page cache. Reads come from one
-//! input file made before the run, writes go to a file of the task's own; both wrap round at the
-//! length that the run's pace names, so a run cannot fill the disk. O_DIRECT moves whole blocks:
+//! A synchronous write uses O_SYNC, a synchronous read bypasses the page cache (O_DIRECT), so both
+//! wait for the device. Other transfers are copied through the page cache. Reads use one input file
+//! that is created before the run; each task writes to its own file. Both start again at a length
+//! that the run's pace defines, so a run cannot fill the disk. O_DIRECT transfers whole blocks, so
 //! such a read is rounded up to [`BLOCK`].
 
 use schedlab_model::program::IoDirection;
@@ -20,26 +20,26 @@ pub const BLOCK: u64 = 4096;
 /// Largest single transfer; longer ones are several system calls.
 const BUFFER_LEN: usize = 1 << 20;
 
-/// Start of the names of the runs' directories; the launcher's pid follows.
+/// Prefix of the names of the runs' directories. The launcher's pid follows.
 const DIR_PREFIX: &str = "schedlab-io-";
-/// The same of programs' directories; the caller's pid follows.
+/// Prefix of the names of programs' directories. The caller's pid follows.
 const PROGRAM_PREFIX: &str = "schedlab-run-";
 /// Name of the input file in the run's directory.
 const INPUT: &str = "input";
 
-/// Which files a program uses.
+/// The kinds of files that a program needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FileNeeds {
-    /// It reads or writes at all.
+    /// Whether it reads or writes.
     pub any: bool,
-    /// It reads.
+    /// Whether it reads.
     pub reads: bool,
-    /// It waits for the device.
+    /// Whether it waits for the device.
     pub sync: bool,
 }
 
 impl FileNeeds {
-    /// What `program` needs.
+    /// The needs of `program`.
     pub fn of(program: &Program) -> Self {
         let mut needs = Self::default();
         for op in &program.ops {
@@ -52,7 +52,7 @@ impl FileNeeds {
         needs
     }
 
-    /// What either needs.
+    /// The needs of both.
     pub fn or(self, other: Self) -> Self {
         Self {
             any: self.any || other.any,
@@ -84,12 +84,12 @@ impl Buffer {
 pub struct TaskFiles {
     dir: Option<PathBuf>,
     index: u32,
-    /// Where files begin anew, bytes.
+    /// Length (bytes) after which transfers start again at the beginning.
     len: u64,
     buffer: Option<Buffer>,
-    /// (input, output) without waiting.
+    /// (input, output) for transfers that do not wait.
     buffered: Option<(File, File)>,
-    /// (input, output) that wait for the device.
+    /// (input, output) for transfers that wait for the device.
     sync: Option<(File, File)>,
     read_at: u64,
     write_at: u64,
@@ -101,7 +101,7 @@ impl TaskFiles {
         Self { dir, index, len, buffer: None, buffered: None, sync: None, read_at: 0, write_at: 0 }
     }
 
-    /// Opens what `program` needs.
+    /// Opens the files that `program` needs.
     pub fn open(&mut self, program: &Program) -> io::Result<()> {
         let needs = FileNeeds::of(program);
         let Some(dir) = self.dir.as_ref().filter(|_| needs.any) else { return Ok(()) };
@@ -149,7 +149,7 @@ impl TaskFiles {
     }
 }
 
-/// Where a private directory may be: real file systems first.
+/// Directories for private directories, real file systems first.
 pub fn candidates() -> Vec<PathBuf> {
     let asked = std::env::var_os("SCHEDLAB_IO_DIR").map(PathBuf::from);
     let here = std::env::current_dir().ok();
@@ -157,7 +157,7 @@ pub fn candidates() -> Vec<PathBuf> {
     asked.into_iter().chain(fixed).chain(here).chain([std::env::temp_dir()]).collect()
 }
 
-/// Whether a file in `dir` can be read past the page cache.
+/// Whether a file in `dir` can be read with O_DIRECT.
 fn allows_direct(dir: &Path) -> bool {
     let path = dir.join("probe");
     let is_written = fs::write(&path, vec![0u8; BLOCK as usize]).is_ok();
@@ -172,8 +172,8 @@ fn allows_direct(dir: &Path) -> bool {
     allows
 }
 
-/// Makes the run's private directory, owned by `user`, with an input file of `len` bytes. The text
-/// of an error names the places tried.
+/// Creates the run's private directory, owned by `user`, with an input file of `len` bytes. The
+/// error names the places that were tried.
 pub fn make_dir(user: Option<(u32, u32)>, needs: FileNeeds, len: u64) -> Result<PathBuf, String> {
     remove_dead();
     let mut tried = Vec::new();
@@ -190,8 +190,8 @@ pub fn make_dir(user: Option<(u32, u32)>, needs: FileNeeds, len: u64) -> Result<
     ))
 }
 
-/// A name for the private directory of a program, in the first place where one can be made and
-/// another user, if the program runs as one, can go.
+/// A name for the private directory of a program, in the first place where one can be created and,
+/// if the program runs as another user, that user can enter.
 pub fn program_dir(is_of_another: bool) -> Result<PathBuf, String> {
     let candidates = candidates();
     let can_go = |parent: &Path| {
@@ -226,21 +226,21 @@ pub fn remove_dead() {
             });
             let pid = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
             if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-                // Somebody else's, or gone already: left as it is.
+                // Another user's, or removed already: left as it is.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
     }
 }
 
-/// Removes the directories that a launcher which was killed could not remove.
+/// Removes the directories that a killed launcher could not remove.
 pub fn remove_stale(launcher_pid: u32) {
     let prefix = format!("{DIR_PREFIX}{launcher_pid}-");
     for parent in candidates() {
         let Ok(entries) = fs::read_dir(parent) else { continue };
         for entry in entries.flatten() {
             if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
-                // Somebody else's, or gone already: left as it is.
+                // Another user's, or removed already: left as it is.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A look at a task that runs already: its control group, policy, priority and slice; and switching
-//! it to another policy, which is what study S4's `processtest` does with its WRR class.
+//! Shows a running task: its control group, policy, priority and slice. Switches it to another
+//! policy, as study S4's `processtest` does with its WRR class.
 
 use crate::attr;
 use crate::error::HostError;
@@ -10,32 +10,33 @@ use schedlab_model::{CpuMask, Nanos, Policy, SchedAttr};
 use schedlab_workload::policy::{POLICIES, has_nice};
 use std::io;
 
-/// What is shown of a task.
+/// The properties of a task.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct TaskView {
     /// Thread id.
     pub pid: u32,
     /// Name (comm), as the kernel shortens it.
     pub name: String,
-    /// Path of its group in the hierarchy that has the cpu controller.
+    /// Path of its group in the hierarchy with the cpu controller.
     pub group: String,
-    /// Whether WRR counts it for the background: a name on the group's path begins with b.
+    /// Whether WRR counts it as background: a name in the group's path begins with b.
     pub is_background: bool,
-    /// Policy, such as `OTHER`; a number where it has no name.
+    /// Policy, such as `OTHER`; a number if it has no name.
     pub policy: String,
     /// Real-time priority, 1 to 99; 0 under other policies.
     pub rt_priority: u32,
-    /// Nice value; none under real-time policies.
+    /// Nice value; `None` under real-time policies.
     pub nice: Option<i32>,
-    /// What sched_rr_get_interval(2) says, ns, in whole ticks; 0: less than one, or without end.
+    /// Its slice from sched_rr_get_interval(2) (ns), in whole ticks; 0: less than one, or
+    /// unlimited.
     pub slice_ns: Nanos,
     /// OTHER and BATCH: the slice of the fair class (6.12 and later), ns; DEADLINE: its runtime.
     pub runtime_ns: Option<Nanos>,
     /// CPUs that it may use.
     pub cpus: String,
-    /// Its children begin under OTHER.
+    /// Whether its children start under OTHER.
     pub resets_on_fork: bool,
-    /// The sched_ext scheduler that has it, if one is loaded and has it.
+    /// The sched_ext scheduler that schedules it, if any.
     pub scheduler: Option<String>,
 }
 
@@ -48,22 +49,22 @@ pub struct PolicyView {
     pub number: u32,
     /// Least and greatest real-time priority; `None`: the kernel does not know the policy.
     pub priorities: Option<(i32, i32)>,
-    /// What goes with it.
+    /// Attributes that go with it.
     pub takes: &'static str,
 }
 
-/// What a task is to become; what is `None` stays.
+/// Changes of a task's attributes. `None`: no change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Change {
-    /// Policy.
+    /// The new policy.
     pub policy: Option<Policy>,
-    /// Real-time priority, with FIFO and RR.
+    /// The new real-time priority, with FIFO and RR.
     pub priority: Option<u8>,
-    /// Nice value, with OTHER, BATCH and EXT.
+    /// The new nice value, with OTHER, BATCH and EXT.
     pub nice: Option<i8>,
 }
 
-/// Every policy, with what this kernel says of it.
+/// Every policy, with the kernel's range of priorities.
 pub fn policies() -> Vec<PolicyView> {
     POLICIES
         .iter()
@@ -92,7 +93,7 @@ fn gone(pid: u32, error: &io::Error) -> HostError {
     }
 }
 
-/// The group on the line of /proc/PID/cgroup that has the cpu controller, else on that of the
+/// The group in the line of /proc/PID/cgroup with the cpu controller, or else in that of the
 /// unified hierarchy.
 fn group_of(text: &str) -> String {
     let mut unified = "/";
@@ -116,10 +117,10 @@ fn is_background(group: &str) -> bool {
     group.split('/').any(|name| name.starts_with('b'))
 }
 
-/// Looks at task `pid`.
+/// Reads the properties of task `pid`.
 ///
 /// # Errors
-/// There is none of that number, or the kernel does not tell.
+/// There is no such task, or the kernel refuses.
 pub fn view(pid: u32) -> Result<TaskView, HostError> {
     let raw = sys::sched_getattr(pid).map_err(|error| gone(pid, &error))?;
     let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}"));
@@ -151,7 +152,7 @@ pub fn view(pid: u32) -> Result<TaskView, HostError> {
     })
 }
 
-/// What `raw` becomes with `change`.
+/// `raw` after `change`.
 fn changed(pid: u32, raw: &RawSchedAttr, change: Change) -> Result<SchedAttr, HostError> {
     let input = |text: String| Err(HostError::Input(text));
     let old = POLICIES.into_iter().find(|policy| *policy as u32 == raw.policy);
@@ -183,18 +184,18 @@ fn changed(pid: u32, raw: &RawSchedAttr, change: Change) -> Result<SchedAttr, Ho
     let nice = change.nice.unwrap_or(raw.nice.clamp(-20, 19) as i8);
     let keeps_slice = matches!(policy, Policy::Normal | Policy::Batch)
         && matches!(old, Some(Policy::Normal | Policy::Batch));
-    // The kernel shows the default as it shows a slice that was asked for. This process has asked
-    // for none: what differs from its own is one.
+    // The kernel shows the default slice like a requested one. This process requested none, so a
+    // value that differs from its own was requested.
     let default_ns = sys::sched_getattr(0).map_or(0, |own| own.runtime);
     let slice_ns = Some(raw.runtime).filter(|ns| keeps_slice && *ns > 0 && *ns != default_ns);
     Ok(SchedAttr { policy, rt_priority, nice, slice_ns, ..SchedAttr::default() })
 }
 
-/// Switches task `pid`, and gives what it is then.
+/// Changes task `pid`. Returns its new properties.
 ///
 /// # Errors
-/// There is none of that number, the values do not go together, the kernel does not know the
-/// policy, or this user may not.
+/// There is no such task, the values contradict each other, the kernel does not know the policy, or
+/// this user may not.
 pub fn switch(pid: u32, change: Change) -> Result<TaskView, HostError> {
     let raw = sys::sched_getattr(pid).map_err(|error| gone(pid, &error))?;
     let wanted = changed(pid, &raw, change)?;

@@ -17,31 +17,32 @@ use schedlab_model::{CpuMask, MutexProtocol, Nanos, ObjectKind, Op, TraceSink, W
 use schedlab_run::Warning;
 use std::sync::atomic::Ordering;
 
-/// A run that has not ended by itself is ended after this, unless the request says otherwise.
+/// Default time after which a run that has not ended is ended.
 pub const LIMIT_NS_DEFAULT: Nanos = 600 * 1_000_000_000;
-/// Calibration error that a run may have without a warning, in millionths.
+/// Calibration error (in millionths) above which a run has a warning.
 const CALIBRATION_ERROR_PPM_MAX: u64 = 20_000;
-/// Difference of run delays that a run may have without a warning, in millionths.
+/// Difference of run delays (in millionths) above which a run has a warning.
 const RUN_DELAY_ERROR_PPM_MAX: u64 = 1_000;
 
 /// One run of a workload on the host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostRequest {
-    /// What to run.
+    /// The workload.
     pub workload: Workload,
     /// A policy for every task in place of its own.
     pub policy: Option<PolicyOverride>,
-    /// CPUs of the run: no task leaves them.
+    /// CPUs of the run. No task leaves them.
     pub cpus: CpuMask,
-    /// Seed of every draw.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The run ends here (ns) if it has not ended by itself; `None`: at the workload's duration.
+    /// The run ends at this time (ns) if it has not ended before; `None`: at the workload's
+    /// duration.
     pub duration_ns: Option<Nanos>,
-    /// A run without an end is ended here (ns), with a warning.
+    /// A run without an end is ended after this time (ns), with a warning.
     pub limit_ns: Nanos,
-    /// How to record.
+    /// How events are recorded.
     pub recorder: RecorderChoice,
-    /// How often the launcher and the recorder look; `None`: as fits the run's CPUs.
+    /// How often launcher and recorder check; `None`: a default for the run's CPUs.
     pub pace: Option<Pace>,
 }
 
@@ -61,7 +62,7 @@ impl HostRequest {
     }
 }
 
-/// The running kernel as a place for runs.
+/// The host lane: runs workloads on the running kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HostLane;
 
@@ -86,7 +87,7 @@ impl Names for WorkloadNames<'_> {
 }
 
 impl HostLane {
-    /// Plays the request's workload; every event goes to `sink`.
+    /// Runs the request's workload. Every event goes to `sink`.
     pub fn play(
         &self,
         request: &HostRequest,
@@ -200,7 +201,7 @@ fn effective_workload(
     Ok(workload)
 }
 
-/// The run's CPUs exist and may be used.
+/// Checks that the run's CPUs exist and may be used.
 pub fn check_cpus(cpus: &CpuMask) -> Result<(), HostError> {
     let usable = machine::usable_cpus();
     let missing = cpus.and_not(&usable);
@@ -212,7 +213,7 @@ pub fn check_cpus(cpus: &CpuMask) -> Result<(), HostError> {
     Ok(())
 }
 
-/// The override is one that makes sense.
+/// Checks the override.
 pub fn check_policy(policy: Option<PolicyOverride>) -> Result<(), HostError> {
     let Some(PolicyOverride { policy, rt_priority }) = policy else { return Ok(()) };
     let allowed = if policy.is_rt() { 1..=attr::TASK_PRIORITY_MAX } else { 0..=0 };
@@ -234,7 +235,7 @@ pub fn check_policy(policy: Option<PolicyOverride>) -> Result<(), HostError> {
     Ok(())
 }
 
-/// Reads everything that the run left in its memory.
+/// Reads all results that the run left in its memory.
 pub fn collect(memory: &RunMemory, session: Session, has_specs: bool) -> HostOutcome {
     let tasks = outcome::tasks(memory, &session, has_specs);
     let header = memory.header();
@@ -260,7 +261,7 @@ pub fn collect(memory: &RunMemory, session: Session, has_specs: bool) -> HostOut
     outcome
 }
 
-/// What the run itself shows.
+/// Warnings from the run itself.
 fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if outcome.nr_lost_events > 0 {
@@ -282,7 +283,7 @@ fn run_warnings(outcome: &HostOutcome) -> Vec<Warning> {
     warnings
 }
 
-/// What the run's check of its own numbers shows.
+/// Warnings from the check of the run's numbers.
 fn check_warnings(outcome: &HostOutcome) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let check = &outcome.check;
@@ -306,12 +307,13 @@ fn check_warnings(outcome: &HostOutcome) -> Vec<Warning> {
     warnings
 }
 
-/// Whether this process may do what only root may.
+/// Whether this process has root's rights.
 pub fn is_root() -> bool {
     sys::euid() == 0
 }
 
-/// Whether real-time policies may be set and the attributes of other users' tasks (CAP_SYS_NICE).
+/// Whether this process may set real-time policies and attributes of other users' tasks
+/// (CAP_SYS_NICE).
 pub fn may_set_policies() -> bool {
     sys::has_cap_sys_nice()
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The launcher: a process of its own that makes, holds, releases, watches and reaps the tasks, and
-//! cleans up whatever happens.
+//! The launcher: a separate process that creates, holds, releases, supervises and reaps the tasks,
+//! and always cleans up.
 //!
-//! It is the parent of every task (tasks that tasks fork are made its children too), so a task that
-//! ends waits here as a zombie until its last counters are read; and every task dies with it. It
-//! watches a pipe from the caller: when the caller dies, even by kill -9, the pipe closes, and the
-//! launcher kills the tasks and removes groups and files. When the launcher itself is killed, the
-//! kernel kills the tasks, and the caller removes the rest.
+//! It is the parent of every task (also of tasks that tasks fork). So a task that ends stays a
+//! zombie until the launcher has read its last counters, and every task is killed when the launcher
+//! ends. It waits on a pipe from the caller. When the caller ends, even by kill -9, the pipe
+//! closes, and the launcher kills the tasks and removes groups and files. When the launcher itself
+//! is killed, the kernel kills the tasks, and the caller removes the rest.
 //!
-//! As root it runs at SCHED_FIFO 99, above any task, so that a hog cannot keep it from ending the
-//! run; it sleeps while tasks run, and it stays off the run's CPUs where others are free.
+//! As root it runs at SCHED_FIFO 99, above all tasks, so that a hog cannot keep it from ending the
+//! run. It sleeps while tasks run, and stays off the run's CPUs if others are free.
 
 mod stage;
 
@@ -32,14 +32,15 @@ use std::os::fd::IntoRawFd;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long tasks may take to get ready.
+/// Longest time in which tasks must be ready (ns).
 const SETUP_LIMIT_NS: u64 = 60_000_000_000;
 
 /// Why the launcher stops early.
 enum Stop {
-    /// The run cannot go on; the text says why.
+    /// The run cannot continue, for this reason.
     Failed(String),
-    /// The caller is gone, or a signal asked for the end: clean up, nobody reads results.
+    /// The caller no longer exists, or a signal requested the end: clean up, because results are
+    /// not read.
     Abandoned,
 }
 
@@ -48,13 +49,13 @@ struct Launcher<'a> {
     memory: &'a RunMemory,
     control: i32,
     signals: i32,
-    /// Commands that stay beside a program.
+    /// Commands that keep running next to a program.
     staying: Vec<Staying>,
-    /// Processes that a command left running, and that were killed.
+    /// Killed processes that a command left running.
     leftover: BTreeSet<u32>,
 }
 
-/// Body of the launcher process; `control` is the end of the pipe to read from. Never returns.
+/// Body of the launcher process. `control` is the reading end of the pipe. Never returns.
 pub fn run(plan: &mut RunPlan, memory: &RunMemory, control: i32) -> ! {
     sys::block_signals();
     let outputs = plan.program.as_ref().map(|program| [program.log.fd(), program.output.fd()]);
@@ -115,7 +116,7 @@ impl Launcher<'_> {
         self.tear_down()
     }
 
-    /// The caller sends one byte when its recorder is ready.
+    /// Waits for the byte that the caller sends when its recorder is ready.
     fn wait_for_caller(&self) -> Result<(), Stop> {
         let mut items = [Pollable { fd: self.control, is_ready: false }];
         while !items[0].is_ready {
@@ -124,8 +125,8 @@ impl Launcher<'_> {
         if sys::read_byte(self.control) { Ok(()) } else { Err(Stop::Abandoned) }
     }
 
-    /// FIFO 99 on the CPUs that the run leaves free. Without the right to it the launcher stays as
-    /// it is: then no task can have a real-time policy either.
+    /// Sets FIFO 99 on the CPUs that the run leaves free. Without the right to do so the launcher
+    /// keeps its policy; then no task can have a real-time policy either.
     fn outrank(&self) {
         let raw = RawSchedAttr {
             size: size_of::<RawSchedAttr>() as u32,
@@ -256,7 +257,7 @@ impl Launcher<'_> {
         Ok(())
     }
 
-    /// Sleeps, but notices the end of the caller.
+    /// Sleeps, unless the caller ends.
     fn pause(&self, ns: u64) -> Result<(), Stop> {
         let mut items = [
             Pollable { fd: self.control, is_ready: false },
@@ -303,8 +304,8 @@ impl Launcher<'_> {
         Ok(())
     }
 
-    /// Each task sleeps on its own word; now those of one release sleep on one, in the order of
-    /// their numbers, in which one call will wake them.
+    /// Moves the tasks with the same release time to one futex word, in the order of their numbers,
+    /// so that one call wakes them. Before, each sleeps on its own word.
     fn line_up(&self, words: &[u32]) {
         for (index, word) in
             words.iter().enumerate().filter(|(index, word)| *index as u32 != **word)
@@ -376,9 +377,9 @@ impl Launcher<'_> {
         }
     }
 
-    /// A task that exits tells so before it leaves its CPU for good. Where the launcher shares that
-    /// CPU, it has taken it from the task: the last switch is still to come, behind whoever the
-    /// scheduler finds more important (kernel threads that free the memory of all that exited).
+    /// Lets the last task leave its CPU. A task reports its exit before its last switch. If the
+    /// launcher shares that CPU, it has preempted the task. The last switch happens only after
+    /// tasks that the scheduler prefers (kernel threads that free the memory of exited tasks).
     fn let_last_task_leave(&self, last: u32) {
         const EXIT_NS: u64 = 500_000;
         const STEPS_MAX: u32 = 200;
@@ -394,7 +395,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Releases the tasks that share the word of task `first`; gives the first task after them.
+    /// Releases the tasks that share the word of task `first`. Returns the first task after them.
     fn release_group(&self, first: usize, words: &[u32]) -> usize {
         let count = words[first..].iter().take_while(|word| **word as usize == first).count();
         let now = sys::monotonic_ns();
@@ -404,7 +405,7 @@ impl Launcher<'_> {
         let word = &self.memory.slot(first as u32).go;
         word.store(1, Ordering::Release);
         if (sys::futex_wake_all(word) as usize) < count {
-            // Somebody was stopped and continued meanwhile, and sleeps on its own word again.
+            // A task was stopped and continued meanwhile, and sleeps on its own word again.
             for index in first..first + count {
                 let own = &self.memory.slot(index as u32).go;
                 own.store(1, Ordering::Release);
@@ -414,7 +415,7 @@ impl Launcher<'_> {
         first + count
     }
 
-    /// Ends whoever still lives and reads everybody's last counters.
+    /// Ends all living tasks and reads their last counters.
     fn kill_and_count(&mut self) {
         self.kill_below();
         let mut nr_killed = 0;
@@ -438,9 +439,9 @@ impl Launcher<'_> {
         }
     }
 
-    /// Kills what the copies of a command have started, before anybody waits for a copy: under a
-    /// real-time policy a busy descendant can keep its killed parent from ever ending. What a
-    /// program's own steps have started stays, until they have ended it.
+    /// Kills the descendants of a command's copies before waiting for a copy: a busy descendant
+    /// with a real-time policy could keep its killed parent from ending. Descendants of a program's
+    /// own steps stay until the steps have ended them.
     fn kill_below(&mut self) {
         if !matches!(self.plan.work, Work::Command { .. }) {
             return;
@@ -452,7 +453,7 @@ impl Launcher<'_> {
             sys::kill_now(*pid as i32);
         }
         let mut seen = copies.clone();
-        // Who is to be killed forks no more: each round finds those that were forked before.
+        // A task with a pending SIGKILL no longer forks: each round finds those forked before.
         loop {
             let below: Vec<u32> = match &self.plan.program {
                 None => procfs::descendants(sys::getpid()),
@@ -469,7 +470,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// The first task that failed, in words.
+    /// Describes the first task that failed.
     fn report_failed_task(&self) -> Result<(), Stop> {
         for index in 0..self.memory.nr_slots() {
             let slot = self.memory.slot(index);
@@ -525,9 +526,9 @@ impl Launcher<'_> {
     }
 }
 
-/// Waits for a tick, and gives the time just after it. A run begins there, as it does in the
-/// simulator: whether a task wakes up before or after a tick decides who gets the first slice, and
-/// with it the whole rhythm that follows. Goes on without one after two ticks' time.
+/// Waits for a tick and returns the time just after it. A run begins there, as in the simulator:
+/// whether a task wakes before or after a tick decides which task gets the first slice, and with it
+/// the following rhythm. Continues without a tick after twice its length.
 fn next_tick() -> u64 {
     let (before, start) = (sys::last_tick_ns(), sys::monotonic_ns());
     let longest = 2 * sys::tick_ns();
@@ -541,27 +542,27 @@ fn next_tick() -> u64 {
     }
 }
 
-/// The task whose exit the launcher waits for: the first that has not exited.
+/// The task whose exit the launcher waits for: the first one that has not exited.
 #[derive(Default)]
 struct Awaited {
     index: u32,
-    /// Negative: none yet.
+    /// Negative: none so far.
     pidfd: i32,
     /// Whether `pidfd` is open.
     is_open: bool,
-    /// Notes when the awaited task exits: for commands, which cannot say it themselves.
+    /// Whether it records when the awaited task exits: for commands, which do not report it.
     notes_exits: bool,
-    /// Process that was awaited last; 0: nobody was.
+    /// Process that was last awaited; 0: none.
     last: u32,
 }
 
 impl Awaited {
-    /// The process that exited last; 0: the run ended before that, or nobody was awaited.
+    /// The process that exited last; 0: the run ended before that, or none was awaited.
     fn last_that_exited(&self) -> u32 {
         if self.is_open { 0 } else { self.last }
     }
 
-    /// Moves on past everybody who has exited; true when nobody is left.
+    /// Skips all tasks that have exited. Returns true if none is left.
     fn advance(&mut self, memory: &RunMemory) -> bool {
         while self.index < memory.nr_slots() {
             let slot = memory.slot(self.index);
@@ -601,7 +602,7 @@ impl Awaited {
     }
 }
 
-/// Whether the task that was to fork into `slot` still lives, so that it may yet do so.
+/// Whether the task that was about to fork into `slot` still lives, so that it may do so.
 fn parent_lives(memory: &RunMemory, slot: &Slot) -> bool {
     let parent = slot.parent.load(Ordering::Relaxed);
     if parent == u32::MAX || parent >= memory.nr_slots() {
@@ -641,8 +642,8 @@ fn count_and_reap(slot: &Slot, pid: u32) {
     }
 }
 
-/// Kills and reaps whatever descends from the caller, orphans included; adds those that still lived
-/// to `killed`.
+/// Kills and reaps all descendants of the caller, orphans included. Adds those that still lived to
+/// `killed`.
 fn kill_descendants(killed: &mut BTreeSet<u32>) {
     loop {
         for pid in procfs::descendants(sys::getpid()) {
@@ -663,7 +664,7 @@ fn kill_descendants(killed: &mut BTreeSet<u32>) {
     }
 }
 
-/// Standard input from nowhere; output as asked.
+/// Redirects standard input from /dev/null, and the output as requested.
 fn redirect(output: Output) -> io::Result<()> {
     let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null")?.into_raw_fd();
     sys::redirect(null, 0)?;

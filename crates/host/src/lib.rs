@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host lane: plays a workload, or copies of any command, on the running kernel with real
-//! processes and records what the scheduler does with them.
+//! The host lane: runs a workload, or copies of any command, as real processes on the running
+//! kernel, and records what the scheduler does with them.
 //!
-//! [`HostLane::play`] is a run; [`command`] the same for commands; [`doctor`] says what this
-//! machine can do; [`calibrate`] measures what things cost here. Everything that changes the
-//! machine is undone when a run ends, however it ends: see [`launcher`].
+//! [`HostLane::play`] runs a workload, [`command`] a command. [`doctor`] checks what this machine
+//! supports; [`calibrate`] measures the costs of scheduling here. Every change of the machine is
+//! undone when a run ends for any reason: see [`launcher`].
 
 pub mod attr;
 pub mod burn;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The machine and the settings that bear on a result. Whatever cannot be read is left out.
+//! The machine, and settings that influence a result. Values that cannot be read are left out.
 
 use crate::cgroup::CpuController;
 use crate::outcome::HostOutcome;
@@ -9,13 +9,13 @@ use schedlab_run::{MachineInfo, Setting};
 use std::fs;
 use std::path::Path;
 
-/// A file's text without the newline at its end.
+/// A file's text without its final newline.
 pub fn read(path: impl AsRef<Path>) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())
 }
 
-/// CPUs in the kernel's list format, `0-3,8`; what cannot be read is left out.
+/// Reads CPUs in the kernel's list format, `0-3,8`. Unreadable parts are left out.
 pub fn parse_cpu_list(text: &str) -> CpuMask {
     let mut mask = CpuMask::empty();
     for part in text.trim().split(',') {
@@ -54,7 +54,7 @@ fn config_value<'a>(config: &'a str, name: &str) -> Option<&'a str> {
     config.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// What does not change while the program runs, read once.
+/// Properties that do not change while the program runs, read once.
 struct Fixed {
     cpu_model: String,
     release: String,
@@ -62,7 +62,7 @@ struct Fixed {
     settings: Vec<Setting>,
 }
 
-/// Settings of the build that bear on scheduling.
+/// Settings of the kernel's build that influence scheduling.
 const CONFIGS: [&str; 14] = [
     "CONFIG_PREEMPT_NONE",
     "CONFIG_PREEMPT_VOLUNTARY",
@@ -136,7 +136,7 @@ const FILES: [(&str, &str); 18] = [
     ("smt.active", "/sys/devices/system/cpu/smt/active"),
 ];
 
-/// The machine as it is now, for a run on `cpus`.
+/// The machine in its present state, for a run on `cpus`.
 pub fn info(cpus: &CpuMask) -> MachineInfo {
     let fixed = fixed();
     let mut settings = fixed.settings.clone();
@@ -176,14 +176,14 @@ pub fn governor(cpus: &CpuMask) -> Option<String> {
     (!seen.is_empty()).then(|| seen.join(","))
 }
 
-/// Name of the sched_ext scheduler that is loaded, if any.
+/// Name of the loaded sched_ext scheduler, if any.
 pub fn sched_ext_scheduler() -> Option<String> {
     let dir = Path::new("/sys/kernel/sched_ext");
     let state = read(dir.join("state"))?;
     (state == "enabled").then(|| read(dir.join("root").join("ops")).unwrap_or(state))
 }
 
-/// Writes the figures of the run's self-check and of its recorder into the settings.
+/// Adds the figures of the run's self-check and of its recorder to the settings.
 pub fn add_run_settings(outcome: &mut HostOutcome) {
     let check = outcome.check;
     let mut add = |name: &str, value: Option<String>| {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the processes of a run share: one slot for each task, and rings for the tasks' own marks.
+//! Memory that the processes of a run share: one slot for each task, and rings for the tasks' own
+//! marks.
 //!
-//! Everything is an atomic in one anonymous shared mapping that is made before the first fork.
-//! While a run is measured, tasks write their time stamps here and nowhere else: no output, no
-//! allocation.
+//! Everything is atomic, in one anonymous shared mapping that is created before the first fork.
+//! While a run is measured, tasks write time stamps only here: no output, no allocation.
 //!
-//! Who writes what: the launcher a slot's plan and its last counters, the task itself its marks and
-//! times. A slot's index is the task's number ([`schedlab_model::TaskId`]).
+//! The launcher writes a slot's plan and its last counters; the task writes its marks and times. A
+//! slot's index is the task's number ([`schedlab_model::TaskId`]).
 
 use crate::sys::{self, SharedMap};
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// Marks that fit in a task's ring; the reader empties it every 20 ms.
+/// Marks in a task's ring. The reader empties it every 20 ms.
 pub const MARKS_PER_TASK: u64 = 4096;
-/// Tasks that a workload may fork beyond those that the launcher starts.
+/// Number of tasks that a workload may fork, in addition to those that the launcher starts.
 pub const FORKS_MAX: u32 = 32_768;
 const ERROR_LEN: usize = 1000;
 
@@ -22,7 +22,7 @@ const ERROR_LEN: usize = 1000;
 pub mod slot_state {
     /// Not in use.
     pub const FREE: u32 = 0;
-    /// Its process is being made.
+    /// Its process is being created.
     pub const FORKING: u32 = 1;
     /// Its process waits for the release.
     pub const HELD: u32 = 2;
@@ -36,15 +36,15 @@ pub mod slot_state {
 
 /// State of the run.
 pub mod run_state {
-    /// Tasks are being made.
+    /// Tasks are being created.
     pub const SETUP: u32 = 0;
     /// Time 0 has passed.
     pub const RUNNING: u32 = 1;
-    /// All tasks are gone and counted.
+    /// All tasks have ended and are counted.
     pub const DONE: u32 = 2;
     /// Failed: see the error text.
     pub const FAILED: u32 = 3;
-    /// What stands around a program is ready; the launcher waits for the caller.
+    /// The commands around a program are ready; the launcher waits for the caller.
     pub const PREPARED: u32 = 4;
 }
 
@@ -54,7 +54,7 @@ pub mod run_state {
 pub struct RunHeader {
     /// [`run_state`].
     pub state: AtomicU32,
-    /// Slots in use; a task that forks takes the next.
+    /// Slots in use. A task that forks takes the next one.
     pub nr_slots: AtomicU32,
     /// Time 0 (CLOCK_MONOTONIC).
     pub zero_ns: AtomicU64,
@@ -62,18 +62,18 @@ pub struct RunHeader {
     pub end_ns: AtomicU64,
     /// 1: the limit ended the run.
     pub was_limited: AtomicU32,
-    /// 1: it was ended because every task waited for another.
+    /// 1: the run was ended because every task waited for another.
     pub was_deadlocked: AtomicU32,
-    /// Descendants of commands that outlived them and were killed.
+    /// Descendants of commands that were still running and were killed.
     pub nr_leftover: AtomicU32,
-    /// CPU time of all that the launcher started and their children, us: known at its end.
+    /// CPU time (us) of everything that the launcher started; known at its end.
     pub descendants_cpu_us: AtomicU64,
     error_len: AtomicU32,
     error: [AtomicU8; ERROR_LEN],
 }
 
 impl RunHeader {
-    /// Records why the run failed; the first text stays.
+    /// Records why the run failed. The first text stays.
     pub fn fail(&self, text: &str) {
         if self.error_len.load(Ordering::Acquire) == 0 {
             let bytes = &text.as_bytes()[..text.len().min(ERROR_LEN)];
@@ -94,7 +94,7 @@ impl RunHeader {
     }
 }
 
-/// Counters of a task. `base` is read while the task is held, `last` when it has exited.
+/// Counters of a task. `base` is read while the task is held, `last` after it exited.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Counters {
@@ -102,7 +102,7 @@ pub struct Counters {
     pub run_ns: AtomicU64,
     /// Run delay by schedstat, ns.
     pub run_delay_ns: AtomicU64,
-    /// Times it was put on a CPU, by schedstat.
+    /// Number of its slices, from schedstat.
     pub nr_slices: AtomicU64,
     /// User time, us.
     pub user_us: AtomicU64,
@@ -127,27 +127,27 @@ pub struct Slot {
     /// Slot of its parent; `u32::MAX` for the launcher.
     pub parent: AtomicU32,
     /// Futex word: 0 hold, 1 go. Tasks released together are moved to the word of the first of
-    /// them before the release.
+    /// them.
     pub go: AtomicU32,
     /// 1: the launcher has waited for it and `last` is valid.
     pub is_reaped: AtomicU32,
     /// Wait status.
     pub status: AtomicI32,
-    /// What failed: an index into [`crate::player::STAGES`].
+    /// The step that failed: an index into [`crate::player::STAGES`].
     pub error_stage: AtomicU32,
     /// errno of the failure.
     pub error_number: AtomicI32,
     /// Object (number in the trace plus one) at which it failed; 0: none.
     pub error_object: AtomicU32,
-    /// Object (number in the trace plus one) on which it blocks, or may; 0: none.
+    /// Object (number in the trace plus one) on which it blocks or may block; 0: none.
     pub blocked_on: AtomicU32,
-    /// `blocked_on` when the run was ended from outside, of a task that slept then.
+    /// `blocked_on` when the run was ended from outside, if the task slept then.
     pub blocked_at_end: AtomicU32,
-    /// Slot plus one of the task that held the mutex of `blocked_at_end`; 0: not known.
+    /// Slot plus one of the task that held the mutex of `blocked_at_end`; 0: unknown.
     pub blocked_by: AtomicU32,
-    /// Mutex (number plus one) that it took over from a task that had ended with it; 0: none.
+    /// Mutex (number plus one) that it took over from a task that ended while holding it; 0: none.
     pub took_abandoned: AtomicU32,
-    /// Channel (number plus one) whose other end was closed, which ended its program; 0: none.
+    /// Channel (number plus one) whose other end was closed, so that its program ended; 0: none.
     pub closed_channel: AtomicU32,
     /// Units of progress finished.
     pub nr_progress: AtomicU32,
@@ -167,25 +167,25 @@ pub struct Slot {
     pub last: Counters,
 }
 
-/// What a task says of itself.
+/// A mark that a task writes about itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
     /// One unit of progress done.
     Progress,
-    /// Phase begins.
+    /// A phase begins.
     Phase(u32),
     /// About to call sched_yield.
     YieldBegin,
     /// sched_yield has returned.
     YieldEnd,
-    /// First instruction after the release (written only when nothing else records).
+    /// First instruction after the release (only if nothing else is recorded).
     Began,
-    /// The program is over (written only when nothing else records).
+    /// The program has ended (only if nothing else is recorded).
     Ended,
-    /// About to block on the object with this number in the trace. The sleep that follows is that
+    /// It is about to block on the object with this number in the trace. The next sleep is that
     /// wait.
     Block(u32),
-    /// The sleep that follows is another one than the last [`Mark::Block`] says.
+    /// The next sleep is not the wait of the last [`Mark::Block`].
     Unblock,
 }
 
@@ -224,7 +224,7 @@ struct RawMark {
     word: AtomicU64,
 }
 
-/// Marks of one task: it writes, the reader empties.
+/// Marks of one task. The task writes them, the reader removes them.
 #[repr(C, align(64))]
 pub struct MarkRing {
     head: AtomicU64,
@@ -234,7 +234,7 @@ pub struct MarkRing {
 }
 
 impl MarkRing {
-    /// Adds a mark of now. When the ring is full the mark is lost and counted.
+    /// Adds a mark with the present time. If the ring is full, the mark is lost and counted.
     #[inline]
     pub fn push(&self, mark: Mark) {
         let head = self.head.load(Ordering::Relaxed);
@@ -248,7 +248,7 @@ impl MarkRing {
         self.head.store(head + 1, Ordering::Release);
     }
 
-    /// Adds a mark that is worth less than others: only while the ring is less than half full.
+    /// Adds a less important mark: only while the ring is less than half full.
     #[inline]
     pub fn push_unless_crowded(&self, mark: Mark) {
         let used = self.head.load(Ordering::Relaxed) - self.tail.load(Ordering::Acquire);
@@ -259,7 +259,7 @@ impl MarkRing {
         }
     }
 
-    /// Takes every mark that is there.
+    /// Removes all marks.
     pub fn drain(&self, mut take: impl FnMut(u64, Mark)) {
         let head = self.head.load(Ordering::Acquire);
         let mut tail = self.tail.load(Ordering::Relaxed);
@@ -301,7 +301,7 @@ impl RunMemory {
         Self::SLOTS_AT + slots + index as usize * size_of::<MarkRing>()
     }
 
-    /// The run.
+    /// The state of the run.
     pub fn header(&self) -> &RunHeader {
         // SAFETY: made of atomics, for which zero is valid.
         unsafe { self.map.at(0) }
@@ -321,12 +321,12 @@ impl RunMemory {
         unsafe { self.map.at(self.marks_at(index)) }
     }
 
-    /// Makes the pages of a task's marks present, so that marking never faults.
+    /// Allocates the pages of a task's marks, so that writing a mark never faults.
     pub fn populate_marks(&self, index: u32) {
         self.map.populate(self.marks_at(index), size_of::<MarkRing>());
     }
 
-    /// Takes the next free slot; `None` when there is none.
+    /// Takes the next free slot; `None` if there is none.
     pub fn allocate(&self, spec: u32, parent: u32) -> Option<u32> {
         let index = self.header().nr_slots.fetch_add(1, Ordering::AcqRel);
         if index >= self.slots_max {

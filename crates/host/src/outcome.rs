@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run on the host gives beside its events: the kernel's own counters of each task, and how
-//! far the trace and the requested work agree with them.
+//! The results of a run on the host, without its events: the kernel's own counters of each task,
+//! and how far trace and requested work agree with them.
 
 use crate::memory::{RunMemory, Slot};
 use crate::recorder::convert::TraceAccount;
@@ -10,22 +10,22 @@ use schedlab_model::Nanos;
 use schedlab_run::{MachineInfo, Warning};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the trace says of a task, from its release to its end.
+/// Sums of the trace for a task, from its release to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TraceSums {
     /// Time on a CPU, ns.
     pub run_ns: Nanos,
     /// Time runnable but not running, ns.
     pub run_delay_ns: Nanos,
-    /// The same by the kernel's clock rule, which books short waits after a wake-up as run time,
-    /// ns.
+    /// Run delay (ns) by the kernel's clock rule, which counts short waits after a wake-up as run
+    /// time.
     pub kernel_delay_ns: Nanos,
-    /// Waits that make it up.
+    /// Number of waits in it.
     pub nr_waits: u64,
 }
 
-/// One task. Counters run from its release to its exit, wherever that lies; only
-/// /proc/PID/schedstat, wait4(2) and the task itself speak here, so they are there without a trace.
+/// One task. Counters run from its release to its exit. They come only from /proc/PID/schedstat,
+/// wait4(2) and the task itself, so they exist without a trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskOutcome {
     /// Number in the run.
@@ -40,14 +40,14 @@ pub struct TaskOutcome {
     pub release_ns: Nanos,
     /// When its first instruction ran, ns after time 0; `None` if it never did.
     pub first_run_ns: Option<Nanos>,
-    /// When its program ended by its own clock, ns after time 0; `None` if it was ended. A command
-    /// cannot say: there it is the exit in the trace, if there is one.
+    /// When its program ended by its own clock (ns after time 0); `None` if it was ended. For a
+    /// command: the exit in the trace, if there is one.
     pub ended_ns: Option<Nanos>,
     /// CPU time by schedstat, ns.
     pub run_ns: Nanos,
     /// Run delay by schedstat, ns.
     pub run_delay_ns: Nanos,
-    /// Times it was put on a CPU.
+    /// Number of its slices.
     pub nr_slices: u64,
     /// User time by wait4, us.
     pub user_us: u64,
@@ -57,7 +57,7 @@ pub struct TaskOutcome {
     pub nr_voluntary_switches: u64,
     /// Involuntary switches (nivcsw).
     pub nr_involuntary_switches: u64,
-    /// Exit code, or minus the signal that ended it; `None`: not counted.
+    /// Exit code; or the negative number of the signal that ended it; `None`: not counted.
     pub exit_code: Option<i32>,
     /// Units of progress finished.
     pub nr_progress: u64,
@@ -65,37 +65,35 @@ pub struct TaskOutcome {
     pub requested_ns: Nanos,
     /// CPU time that they took by the thread's clock, ns.
     pub burned_ns: Nanos,
-    /// What the trace says; `None` without a trace.
+    /// Sums of the trace; `None` without a trace.
     pub trace: Option<TraceSums>,
 }
 
 /// How far the numbers agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SelfCheck {
-    /// |used - requested| CPU time of all Run operations, by the threads' clocks, in millionths of
-    /// the requested. `None`: nothing was requested.
+    /// |used - requested| CPU time of all Run operations, by the threads' clocks, in millionths of the requested time. `None`: none was requested.
     pub calibration_error_ppm: Option<u64>,
-    /// CPU time by schedstat beyond the requested (system calls, forks, exits, and work that is not
-    /// Run), in millionths of the requested.
+    /// CPU time from schedstat beyond the requested time (system calls, forks, exits, and work
+    /// other than Run), in millionths of the requested time.
     pub overhead_ppm: Option<i64>,
-    /// |trace - schedstat| run delay of all tasks, the trace's by the kernel's clock rule, in
-    /// millionths of schedstat's. `None`: no trace, or no delay.
+    /// |trace - schedstat| run delay of all tasks, the trace's by the kernel's clock rule, in millionths of schedstat's. `None`: no trace, or no delay.
     pub run_delay_error_ppm: Option<u64>,
-    /// The same difference in ns for each wait: what the resolution of the two clocks explains.
+    /// The same difference per wait (ns), to compare with the resolution of the two clocks.
     pub run_delay_error_ns_per_wait: Option<u64>,
-    /// Waits that only one of the two has seen, summed over the tasks. `None`: no trace.
+    /// Waits that only one of the two has, summed over the tasks. `None`: no trace.
     pub nr_waits_off: Option<u64>,
-    /// (trace - schedstat) CPU time of all tasks, in millionths: time taken by interrupts and the
-    /// hypervisor while a task was on the CPU.
+    /// (trace - schedstat) CPU time of all tasks, in millionths: time that interrupts and the
+    /// hypervisor took while a task was on the CPU.
     pub run_error_ppm: Option<i64>,
 }
 
 /// A finished run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct HostOutcome {
-    /// The machine and its settings, the figures of the self-check among them.
+    /// The machine and its settings, including the figures of the self-check.
     pub machine: MachineInfo,
-    /// What may falsify the result.
+    /// What may distort the result.
     pub warnings: Vec<Warning>,
     /// `bpf` or `schedstat`.
     pub source: &'static str,
@@ -103,12 +101,12 @@ pub struct HostOutcome {
     pub tasks: Vec<TaskOutcome>,
     /// Length of the run, ns.
     pub end_ns: Nanos,
-    /// Events handed to the sink.
+    /// Events passed to the sink.
     pub nr_events: u64,
     /// Events lost by the recorder.
     pub nr_lost_events: u64,
     /// Switches and wake-ups that the kernel did not trace and that were inferred from its own
-    /// books.
+    /// accounts.
     pub nr_inferred_events: u64,
     /// Events whose time was moved to keep the order.
     pub nr_late_events: u64,
@@ -116,12 +114,12 @@ pub struct HostOutcome {
     pub nr_lost_marks: u64,
     /// CPU time of the recorder's thread, ns.
     pub recorder_cpu_ns: Nanos,
-    /// CPU time of everything that the run started, by wait4: tasks, their children, what stands
-    /// around a program; ns.
+    /// CPU time (ns) of everything that the run started, from wait4: tasks, their children, the
+    /// commands around a program.
     pub descendants_cpu_ns: Nanos,
     /// Whether the limit ended the run.
     pub was_limited: bool,
-    /// Descendants of commands that outlived them and were ended.
+    /// Descendants of commands that were still running and were killed.
     pub nr_leftover: u32,
     /// How far the numbers agree.
     pub check: SelfCheck,
@@ -185,8 +183,8 @@ fn ppm(difference: i128, of: u128) -> Option<i64> {
 }
 
 impl SelfCheck {
-    /// Compares the sums over `tasks`. Tasks that the end of the run cut off take no part in what
-    /// was requested: their last operation is unfinished.
+    /// Compares the sums over `tasks`. Requested work leaves out tasks that the end of the run cut
+    /// off, because their last operation is unfinished.
     pub fn of(tasks: &[TaskOutcome]) -> Self {
         let sum = |get: &dyn Fn(&TaskOutcome) -> u64| -> u128 {
             tasks.iter().map(|task| u128::from(get(task))).sum()

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often the lab's own helpers look while a run is measured.
+//! How often schedlab's own helpers check while a run is measured.
 //!
-//! On a machine with other CPUs the launcher and the recorder work beside the run and may look
-//! often. Where the run takes all CPUs, and on a machine with a single one, such as a guest with
-//! counted time, every look takes the CPU from a task and makes the scheduler choose again: there
-//! they look as seldom as their buffers allow.
+//! On a machine with free CPUs, launcher and recorder work next to the run and may check often. If
+//! the run uses all CPUs, and on a machine with one CPU, such as a guest with counted time, every
+//! check takes the CPU from a task and makes the scheduler pick again. There they check as rarely
+//! as their buffers allow.
 
 use crate::session;
 use schedlab_model::{CpuMask, Nanos, Op, Workload};
 
-/// Rounds of the helpers.
+/// The intervals of the helpers, and the sizes of their buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
-    /// Time between two rounds that empty the recorder's rings and the tasks' marks, ns.
+    /// Time (ns) between two rounds that empty the recorder's rings and the tasks' marks.
     pub round_ns: Nanos,
-    /// Time between two looks of the launcher for failed tasks, ns; exits and releases wake it
+    /// Time (ns) between two checks of the launcher for failed tasks. Exits and releases wake it
     /// anyway.
     pub look_ns: Nanos,
     /// Records of each CPU's ring, a power of two; `None`: by the number of CPUs.
     pub ring_size: Option<u64>,
-    /// Length at which the files of a run begin anew, bytes.
+    /// Length (bytes) after which transfers to files of a run start again at the beginning.
     pub file_len: u64,
-    /// Time that every instruction takes, ns, where the clock counts instructions: then work is a
-    /// number of them, and no task need look at a clock.
+    /// Time (ns) of every instruction, if the clock counts instructions: work is then a number of
+    /// instructions, and no task needs to read a clock.
     pub instruction_ns: Option<Nanos>,
 }
 
 impl Pace {
-    /// For a machine where others have room. The smallest ring holds 40 ms at 1.5 million events a
+    /// For a machine with free CPUs. The smallest ring has room for 40 ms at 1.5 million events per
     /// second.
     pub const LIVE: Self = Self {
         round_ns: 20_000_000,
@@ -37,16 +37,16 @@ impl Pace {
         instruction_ns: None,
     };
 
-    /// For a run on `cpus` of this machine. `workload`: `None` for a program, which writes no
+    /// For a run on `cpus` of this machine. `workload` is `None` for a program, which writes no
     /// marks.
     pub fn on_this_machine(workload: Option<&Workload>, cpus: &CpuMask) -> Self {
         let helpers = session::helper_cpus(cpus);
         Self::beside(workload, helpers.weight(), !helpers.and(cpus).is_empty())
     }
 
-    /// Helpers on `nr_cpus` CPUs, which are those of the run if `is_shared`. Two threads that wake
-    /// 50 times a second each are most of the switches of a task that has a CPU for itself. On many
-    /// CPUs they meet few of the tasks, and long rings would take too much memory.
+    /// For helpers on `nr_cpus` CPUs, which are those of the run if `is_shared`. Two threads that
+    /// wake 50 times a second each cause most switches of a task that is alone on a CPU. On many
+    /// CPUs they disturb few of the tasks, and long rings would take too much memory.
     fn beside(workload: Option<&Workload>, nr_cpus: u32, is_shared: bool) -> Self {
         const FEW_CPUS: u32 = 16;
         if !is_shared || nr_cpus > FEW_CPUS || workload.is_some_and(has_marks) {
@@ -60,11 +60,11 @@ impl Pace {
         }
     }
 
-    /// For a guest that the run has for itself: rings of a million records hold some ten seconds
-    /// even of tasks that do nothing but wake each other. The tasks' rings of marks are smaller, so
-    /// tasks that write marks keep short rounds. Its files lie in its memory, where those of a
-    /// hundred tasks must have room; short ones also cost every task the same, whoever came before.
-    /// The CPUs share the room for records.
+    /// For a guest that only the run uses. Rings of a million records have room for some ten
+    /// seconds, even of tasks that only wake each other. The tasks' rings of marks are smaller, so
+    /// tasks that write marks need short rounds. Files are in the guest's memory, which must have
+    /// room for those of a hundred tasks; short files also cost every task the same. The CPUs share
+    /// the room for records.
     pub fn quiet(workload: &Workload, nr_cpus: u32) -> Self {
         const MARKED_NS: Nanos = 100_000_000;
         const SELDOM_NS: Nanos = 2_000_000_000;
@@ -78,7 +78,7 @@ impl Pace {
         }
     }
 
-    /// Records of each CPU's ring in such a guest, whatever it runs.
+    /// Records of each CPU's ring in such a guest.
     pub fn quiet_ring_size(nr_cpus: u32) -> u64 {
         const RECORDS: u64 = 1 << 20;
         RECORDS / u64::from(nr_cpus.max(1)).next_power_of_two()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run as the launcher gets it: everything decided, nothing left to check.
+//! The plan of a run, as passed to the launcher: all decisions are made and checked.
 
 use crate::cgroup::Groups;
 use crate::objects::Objects;
@@ -15,7 +15,7 @@ pub enum Output {
     /// To the caller's standard output and error.
     #[default]
     Inherit,
-    /// Nowhere.
+    /// To /dev/null.
     Null,
     /// To this descriptor.
     File(i32),
@@ -24,7 +24,7 @@ pub enum Output {
 /// What the tasks do.
 #[derive(Debug)]
 pub enum Work {
-    /// Tasks of a workload, whose attributes are what the lane will set.
+    /// Tasks of a workload, with the attributes that the lane sets.
     Tasks {
         /// The workload.
         workload: Workload,
@@ -51,34 +51,34 @@ pub enum Work {
 pub struct RunPlan {
     /// What the tasks do.
     pub work: Work,
-    /// Seed of every draw.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// User and group that tasks run as; `None`: the caller's.
     pub user: Option<(u32, u32)>,
-    /// The launcher may not set the attributes of another user's task (root without CAP_SYS_NICE,
-    /// as in a container): each task sets its own before it gives up root.
+    /// Whether each task sets its own attributes before it gives up root, because the launcher may
+    /// not set those of another user's task (root without CAP_SYS_NICE, as in a container).
     pub tasks_set_own: bool,
-    /// Tasks change attributes while they run, so they keep that right.
+    /// Whether tasks change attributes while they run, so that they keep that right.
     pub needs_nice: bool,
-    /// Nothing else records: tasks mark their own beginning and end.
+    /// Whether tasks mark their own start and end, because nothing else records them.
     pub own_stamps: bool,
-    /// Private directory for Io, made by the launcher when a program needs one.
+    /// Private directory for Io; the launcher creates it if a program needs one.
     pub dir: Option<PathBuf>,
-    /// Control groups, made by the launcher.
+    /// Control groups; the launcher creates them.
     pub groups: Groups,
-    /// What tasks share; descriptors are made by the launcher.
+    /// Objects that tasks share; the launcher creates their descriptors.
     pub objects: Objects,
     /// CPUs of the run.
     pub cpus: CpuMask,
-    /// CPUs for the launcher itself: those the run leaves free, or all.
+    /// CPUs for the launcher itself: those that the run leaves free, or all.
     pub launcher_cpus: CpuMask,
-    /// The run ends here, after time 0.
+    /// The run ends at this time after time 0 (ns).
     pub duration_ns: Option<Nanos>,
-    /// A run that has not ended by itself ends here, with a warning.
+    /// A run that has not ended is ended at this time (ns), with a warning.
     pub limit_ns: Nanos,
-    /// How often the launcher and the recorder look.
+    /// How often launcher and recorder check.
     pub pace: Pace,
-    /// What stands around the command where it is a program of an experiment.
+    /// The commands around a third-party program.
     pub program: Option<Box<ProgramPlan>>,
 }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What /proc says of processes and CPUs. Each reader takes the text apart by the field names or
-//! positions that proc(5) promises, and treats what it cannot read as absent.
+//! Reads /proc about processes and CPUs, by the field names or positions that proc(5) guarantees.
+//! Unreadable values count as missing.
 
 use std::fs;
 use std::io;
 
-/// /proc/PID/schedstat. Counts without CONFIG_SCHEDSTATS too, in ns, and on zombies.
+/// /proc/PID/schedstat. It counts without CONFIG_SCHEDSTATS too, in ns, and for zombies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SchedStat {
     /// Time on a CPU.
     pub run_ns: u64,
     /// Time runnable but not running.
     pub run_delay_ns: u64,
-    /// Times it was put on a CPU.
+    /// Number of slices.
     pub nr_slices: u64,
 }
 
@@ -31,12 +31,13 @@ pub fn schedstat(pid: u32) -> io::Result<SchedStat> {
     parse_schedstat(&text).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// State letter of /proc/PID/stat: it follows the last closing bracket, names may hold any byte.
+/// State letter of /proc/PID/stat. It follows the last closing bracket, because names may contain
+/// any byte.
 fn parse_state(stat: &str) -> Option<char> {
     stat[stat.rfind(')')? + 1..].trim_start().chars().next()
 }
 
-/// State of a process, by the letters of proc(5); `None`: it is gone.
+/// State of a process, as a letter of proc(5); `None`: it no longer exists.
 pub fn state(pid: u32) -> Option<char> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse_state(&String::from_utf8_lossy(&stat))
@@ -47,14 +48,14 @@ pub fn is_sleeping(pid: u32) -> bool {
     state(pid) == Some('S')
 }
 
-/// Whether the process has ended: it is gone, or a zombie.
+/// Whether the process has ended: it no longer exists, or is a zombie.
 pub fn has_ended(pid: u32) -> bool {
     matches!(state(pid), None | Some('Z' | 'X'))
 }
 
-/// Whether a process that has exited has yet to leave its CPU for good: until then the kernel calls
-/// it `running` (proc(5), /proc/PID/syscall), afterwards it is in no system call. A file that
-/// cannot be read says nothing.
+/// Whether an exited process has not left its CPU for good. Until then the kernel shows it as
+/// `running` (proc(5), /proc/PID/syscall), afterwards in no system call. If the file cannot be
+/// read: false.
 pub fn is_on_its_way_out(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/syscall")).is_ok_and(|text| text.starts_with(b"running"))
 }
@@ -70,7 +71,7 @@ pub fn switches(pid: u32) -> Option<(u64, u64)> {
 }
 
 /// Greatest resident memory of the calling process since it was executed (VmHWM), bytes.
-/// getrusage(2) would say what its parent had before, if that was more.
+/// getrusage(2) would include its parent's memory, if that was more.
 pub fn max_rss_bytes() -> Option<u64> {
     parse_max_rss(&fs::read_to_string("/proc/self/status").ok()?)
 }
@@ -87,7 +88,7 @@ pub fn available_bytes() -> Option<u64> {
     Some(field.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// Threads of a process, its own number first; empty if it is gone.
+/// Threads of a process, its own number first; empty if it no longer exists.
 pub fn threads(pid: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -96,8 +97,8 @@ pub fn threads(pid: u32) -> Vec<u32> {
     threads
 }
 
-/// Whether process ids are those that the kernel traces: not in a container. Where /proc does not
-/// say, they are taken for them.
+/// Whether process ids are those that the kernel traces, which is false in a container. If /proc
+/// does not tell, true.
 pub fn is_in_initial_pid_namespace() -> bool {
     // PROC_PID_INIT_INO, include/linux/proc_ns.h.
     const INITIAL: &str = "pid:[4026531836]";
@@ -140,12 +141,12 @@ pub fn comm(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
-/// What the CPUs did since boot, in ticks of USER_HZ (/proc/stat).
+/// Times of the CPUs since boot, in ticks of USER_HZ (/proc/stat).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuTimes {
     /// user + nice + system + irq + softirq.
     pub busy: u64,
-    /// Time the hypervisor ran somebody else.
+    /// Time that the hypervisor ran another guest.
     pub steal: u64,
 }
 
@@ -167,7 +168,7 @@ fn parse_cpu_times(stat: &str, wants: impl Fn(u32) -> bool) -> CpuTimes {
     total
 }
 
-/// Times of the CPUs for which `wants` says yes.
+/// Times of the CPUs for which `wants` returns true.
 pub fn cpu_times(wants: impl Fn(u32) -> bool) -> CpuTimes {
     parse_cpu_times(&fs::read_to_string("/proc/stat").unwrap_or_default(), wants)
 }

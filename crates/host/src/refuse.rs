@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a workload may ask for and this machine cannot give: refused by name before anything
-//! starts.
+//! Refuses parts of a workload that this machine cannot do, before anything starts. The error names
+//! them.
 
 use crate::error::HostError;
 use crate::player::{BufferNeeds, TASK_BYTES_MAX};
 use schedlab_model::{MutexProtocol, ObjectKind, Workload};
 
-/// Refuses memory beyond what there is. `available_bytes`: what the tasks may have together.
+/// Refuses a workload that needs too much memory. `available_bytes`: memory for all tasks together.
 pub fn check_memory(workload: &Workload, available_bytes: u64) -> Result<(), HostError> {
     let mut sum: u64 = 0;
     for task in &workload.tasks {
@@ -31,7 +31,7 @@ pub fn check_memory(workload: &Workload, available_bytes: u64) -> Result<(), Hos
     Ok(())
 }
 
-/// Refuses sessions: the tasks of a host run are all in one.
+/// Refuses sessions, because all tasks of a host run are in one.
 pub fn check_sessions(workload: &Workload) -> Result<(), HostError> {
     match workload.tasks.iter().find(|task| task.session.is_some()) {
         Some(task) => Err(HostError::Unavailable(format!(
@@ -43,7 +43,7 @@ pub fn check_sessions(workload: &Workload) -> Result<(), HostError> {
     }
 }
 
-/// Refuses ceilings where no task may raise its priority.
+/// Refuses ceilings if no task may raise its priority.
 pub fn check_ceilings(workload: &Workload, may_set_policies: bool) -> Result<(), HostError> {
     let is_ceiling = |object: &&schedlab_model::ObjectSpec| {
         matches!(object.kind, ObjectKind::Mutex { protocol: MutexProtocol::Ceiling { .. } })

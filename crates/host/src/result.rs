@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host lane behind the boundary that every lane implements: from an outcome to a result.
+//! The host lane as an implementation of `Lane`: makes a result from an outcome.
 //!
-//! With a trace the measures are the trace's. Without one they come from the tasks' own counters;
-//! what only a trace can tell is left out and named in a warning.
+//! With a trace the measures are the trace's. Without one they come from the tasks' own counters; a
+//! warning names the measures that only a trace has.
 
 use crate::lane::{HostLane, HostRequest, LIMIT_NS_DEFAULT};
 use crate::outcome::{HostOutcome, TaskOutcome};
@@ -18,7 +18,7 @@ use schedlab_run::{
     launchers,
 };
 
-/// Measures that a run without a trace cannot give.
+/// Measures that need a trace.
 pub const ABSENT_WITHOUT_TRACE: [&str; 8] = [
     "slice",
     "wait",
@@ -45,7 +45,7 @@ impl Lane for HostLane {
 }
 
 impl HostLane {
-    /// The run of a request, with helpers that look at `pace`; `None`: as fits the run's CPUs.
+    /// Runs a request, with helpers that check at `pace`; `None`: a default for the run's CPUs.
     pub fn run_at(
         &self,
         request: &RunRequest,
@@ -99,7 +99,7 @@ impl HostLane {
     }
 }
 
-/// The run of a program: measures of it and its descendants, and the figures that it printed.
+/// Runs a program: measures of it and its descendants, and the figures from its output.
 fn run_of_program(
     request: &RunRequest,
     program: &ProgramRun,
@@ -109,7 +109,7 @@ fn run_of_program(
     let mut recorder = Recorder::new(nr_cpus, Keep { analysis: None, ..request.keep });
     let outcome = run_program(request, program, &mut (&mut recorder, sink))?;
     let mut recorded = recorder.finish(&request.workload);
-    // A program has no workload whose tasks could make progress.
+    // A program has no tasks of a workload that could mark progress.
     recorded.progress = Vec::new();
     let host = outcome.command.host;
     let mut warnings = host.warnings.clone();
@@ -131,14 +131,15 @@ fn measures_absent() -> Warning {
     Warning::measures_absent(&ABSENT_WITHOUT_TRACE.join(", "))
 }
 
-/// A task is announced as soon as it is known of, which can be before its process exists.
+/// Sets the pids. A task is announced as soon as it is known, which can be before its process
+/// exists.
 fn fill_pids(measures: &mut RunMeasures, outcome: &HostOutcome) {
     for task in measures.tasks.iter_mut().filter(|task| task.pid.is_none()) {
         task.pid = outcome.tasks.iter().find(|t| t.id == task.id).map(|found| found.pid);
     }
 }
 
-/// A trace does not tell user from system time; wait4 does, of tasks that were reaped.
+/// Sets user and system time, which a trace does not contain. wait4 has them for reaped tasks.
 fn fill_user_system(measures: &mut RunMeasures, outcome: &HostOutcome, nr_cpus: u32) {
     for task in &mut measures.tasks {
         let reaped = outcome.tasks.iter().find(|t| t.id == task.id && t.exit_code.is_some());
@@ -150,7 +151,7 @@ fn fill_user_system(measures: &mut RunMeasures, outcome: &HostOutcome, nr_cpus: 
     totals::settle(&mut measures.totals, nr_cpus);
 }
 
-/// What schedstat, wait4 and the tasks' own time stamps give.
+/// Measures from schedstat, wait4 and the tasks' own time stamps.
 pub fn measures_without_trace(
     outcome: &HostOutcome,
     workload: &Workload,

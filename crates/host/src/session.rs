@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One run from the caller's side: starts the launcher, records while it works, and collects.
+//! One run, on the caller's side: starts the launcher, records while it works, and collects the
+//! results.
 
 use crate::attr::Abilities;
 use crate::cgroup::{self, CpuController};
@@ -22,10 +23,10 @@ use crate::recorder::{bpf::BpfRecorder, drain::Drain};
 /// How a run is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RecorderChoice {
-    /// BPF where it works, else what /proc and the tasks themselves tell.
+    /// BPF if it works; otherwise /proc and the tasks' own time stamps.
     #[default]
     Auto,
-    /// BPF or nothing.
+    /// BPF only.
     Bpf,
     /// /proc and the tasks' own time stamps.
     Schedstat,
@@ -33,23 +34,23 @@ pub enum RecorderChoice {
 
 /// Source of a result whose events come from the kernel.
 pub const SOURCE_BPF: &str = "bpf";
-/// Source of a result without them.
+/// Source of a result without events of the kernel.
 pub const SOURCE_SCHEDSTAT: &str = "schedstat";
 
-/// Makes a recorder with rings of this size ready for the next run of this thread, which begins
-/// sooner then. Where it cannot be made, that run will say why.
+/// Prepares a recorder with rings of this size for the next run of this thread, which then starts
+/// sooner. If it fails, that run reports the error.
 #[cfg_attr(not(schedlab_bpf), allow(unused_variables))]
 pub fn prepare_recorder(ring_size: u64) {
     #[cfg(schedlab_bpf)]
     let _ = BpfRecorder::make_ready(Some(ring_size));
 }
 
-/// What recording gave.
+/// The results of a recording.
 #[derive(Debug, Default)]
 pub struct Session {
     /// [`SOURCE_BPF`] or [`SOURCE_SCHEDSTAT`].
     pub source: &'static str,
-    /// Accounts of the trace by task number; empty without a trace.
+    /// Sums of the trace by task number; empty without a trace.
     pub accounts: Vec<TraceAccount>,
     /// Names by task number.
     pub names: Vec<String>,
@@ -57,24 +58,24 @@ pub struct Session {
     pub end_ns: u64,
     /// Time 0 (CLOCK_MONOTONIC).
     pub zero_ns: u64,
-    /// Events handed to the sink.
+    /// Events passed to the sink.
     pub nr_events: u64,
-    /// Events the kernel side lost.
+    /// Events lost by the kernel side.
     pub nr_lost: u64,
     /// Switches and wake-ups that the kernel did not trace and that were inferred.
     pub nr_inferred: u64,
-    /// Events that came too late for their place in the order.
+    /// Events that were too late for their place.
     pub nr_late: u64,
     /// CPU time of the drain thread, ns.
     pub drain_cpu_ns: u64,
-    /// What happened on the way.
+    /// Warnings of the recording.
     pub warnings: Vec<Warning>,
 }
 
-/// The launcher process and the pipe it watches. Dropping it ends the run.
+/// The launcher process, and the pipe that it waits on. A drop ends the run.
 struct Launcher {
     pid: u32,
-    /// Readable when it has ended; negative where the kernel has no pidfd.
+    /// Readable when it has ended; negative if the kernel has no pidfd.
     pidfd: i32,
     control: i32,
     is_reaped: bool,
@@ -165,7 +166,7 @@ impl Drop for Launcher {
     }
 }
 
-/// What records during a run.
+/// The recorder of a run.
 enum Source {
     #[cfg(schedlab_bpf)]
     Bpf {
@@ -238,7 +239,7 @@ impl Source {
         }
     }
 
-    /// Adds what was found since the last time; gives the time up to which all is known.
+    /// Adds the new events. Returns the time up to which all events are known.
     fn next_round(&mut self, merge: &mut Merge) -> u64 {
         match self {
             #[cfg(schedlab_bpf)]
@@ -259,7 +260,7 @@ impl Source {
         }
     }
 
-    /// Ends the recording and adds what is left; gives the CPU time of the drain thread.
+    /// Ends the recording and adds the rest. Returns the CPU time of the drain thread (ns).
     fn finish(&mut self, merge: &mut Merge) -> u64 {
         match self {
             #[cfg(schedlab_bpf)]
@@ -280,7 +281,7 @@ impl Source {
     }
 }
 
-/// Plays `plan` and records it into `sink`.
+/// Runs `plan` and records it to `sink`.
 pub fn run(
     plan: &mut RunPlan,
     memory: &RunMemory,
@@ -299,7 +300,7 @@ pub fn run(
     let mut launcher = Launcher::start(plan, memory)?;
     let header = memory.header();
     if plan.program.is_some() {
-        // What comes before a program, and servers beside it, are no part of the recording.
+        // Commands before a program, and servers next to it, are not recorded.
         sys::write_byte(launcher.control);
         while header.state.load(Ordering::Acquire) == run_state::SETUP && !launcher.has_ended() {
             launcher.wait(plan.pace.round_ns);
@@ -350,7 +351,7 @@ fn collect_marks(memory: &RunMemory, merge: &mut Merge) {
     }
 }
 
-/// The run succeeded, or why not.
+/// Checks that the run succeeded.
 fn check_end(launcher: &Launcher, plan: &RunPlan, memory: &RunMemory) -> Result<(), HostError> {
     let header = memory.header();
     match header.state.load(Ordering::Acquire) {
@@ -377,7 +378,8 @@ pub fn helper_cpus(run: &schedlab_model::CpuMask) -> schedlab_model::CpuMask {
     if free.is_empty() { all.or(run) } else { free }
 }
 
-/// User and group that tasks run as: the one who called sudo, else nobody; `None` when not root.
+/// User and group of the tasks: those of the user who called sudo, otherwise nobody; `None` if not
+/// root.
 pub fn task_user() -> Option<(u32, u32)> {
     const NOBODY: u32 = 65_534;
     if sys::euid() != 0 {
@@ -387,7 +389,7 @@ pub fn task_user() -> Option<(u32, u32)> {
     Some(id("SUDO_UID").zip(id("SUDO_GID")).unwrap_or((NOBODY, NOBODY)))
 }
 
-/// What this kernel can do, read once a process.
+/// What this kernel supports; read once per process.
 pub fn abilities() -> &'static Abilities {
     static ABILITIES: std::sync::OnceLock<Abilities> = std::sync::OnceLock::new();
     ABILITIES.get_or_init(Abilities::detect)

@@ -12,7 +12,7 @@ use schedlab_run::MachineFile;
 use schedlab_run::machine::{CachesTable, TopologyTable};
 use std::path::Path;
 
-/// Speed of a thread beside a busy sibling where nothing has measured it, in thousandths.
+/// Assumed speed of a thread with a busy sibling, in thousandths.
 const SMT_SPEED_ASSUMED: u32 = 620;
 
 /// One cache of a CPU.
@@ -22,7 +22,7 @@ struct CacheInfo {
     cpus: CpuMask,
 }
 
-/// This machine, of which the process may use part of the CPUs.
+/// This machine, with the CPUs that the process may use.
 pub fn this_machine() -> Result<MachineFile, String> {
     let cpus = usable_cpus();
     let mut file = read_from(Path::new("/sys/devices/system"), &cpus)?;
@@ -51,7 +51,7 @@ fn chosen(text: &str) -> Option<String> {
     Some(word.to_owned())
 }
 
-/// The machine that the tree below `root` describes, reduced to `cpus`.
+/// The machine described below `root`, reduced to `cpus`.
 pub fn read_from(root: &Path, cpus: &CpuMask) -> Result<MachineFile, String> {
     let mut file = MachineFile {
         name: "host".into(),
@@ -67,7 +67,7 @@ pub fn read_from(root: &Path, cpus: &CpuMask) -> Result<MachineFile, String> {
         let node = node_of(root, cpu);
         let package = read(dir.join("topology/physical_package_id")).unwrap_or_default();
         let outer = caches.iter().max_by_key(|cache| cache.level);
-        // Without a cache that is told of, the CPUs of a package share one.
+        // If no cache is listed, the CPUs of a package share one.
         let llc = match outer {
             Some(cache) => format!("{} of node {node}", cache.cpus),
             None => format!("package {package} of node {node}"),
@@ -108,17 +108,17 @@ pub fn read_from(root: &Path, cpus: &CpuMask) -> Result<MachineFile, String> {
     Ok(file)
 }
 
-/// Parts seen so far, in the order in which they were seen.
+/// Parts found so far, in the order in which they were found.
 #[derive(Default)]
 struct Known {
     cores: Vec<String>,
     llcs: Vec<String>,
     nodes: Vec<String>,
-    /// Bytes of the first CPU's own cache and of its last one.
+    /// Size (bytes) of the first CPU's own cache, and of its last-level cache.
     sizes: Option<(u64, Option<u64>)>,
 }
 
-/// The number of `part` among those seen.
+/// The number of `part` among those found.
 fn number(seen: &mut Vec<String>, part: String) -> u32 {
     let index = seen.iter().position(|known| *known == part).unwrap_or_else(|| {
         seen.push(part);
@@ -139,7 +139,7 @@ fn siblings(dir: &Path, cpu: CpuId) -> CpuMask {
 /// Data and unified caches of a CPU.
 fn caches(dir: &Path) -> Vec<CacheInfo> {
     let mut found = Vec::new();
-    // No processor has more; what is missing ends the list.
+    // No processor has more; a missing entry ends the list.
     for index in 0..16 {
         let dir = dir.join("cache").join(format!("index{index}"));
         let Some(kind) = read(dir.join("type")) else { break };
@@ -168,7 +168,7 @@ fn size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// Node of a CPU, `0` where there are none.
+/// Node of a CPU; `0` if there are no nodes.
 fn node_of(root: &Path, cpu: CpuId) -> String {
     let online = read(root.join("node/online")).map(|text| parse_cpu_list(&text));
     for node in online.unwrap_or(CpuMask::empty()).iter() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traps that falsify results: detected around every run and named.
+//! Conditions that distort results: detected around every run, each with a warning.
 
 use crate::machine::{self, read};
 use crate::outcome::HostOutcome;
@@ -8,11 +8,12 @@ use crate::sys;
 use schedlab_model::CpuMask;
 use schedlab_run::Warning;
 
-/// Part of the run's CPU time that others may use, or the hypervisor may steal, without a warning.
+/// Percentage of the run's CPU time that other processes may use, or the hypervisor may steal,
+/// without a warning.
 const FOREIGN_PERCENT_MAX: u64 = 2;
 const STEAL_PERCENT_MAX: u64 = 1;
 
-/// Watches the machine during a run.
+/// Observes the machine during a run.
 #[derive(Debug)]
 pub struct Watch {
     cpus: CpuMask,
@@ -21,12 +22,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins before the run.
+    /// Starts before the run.
     pub fn start(cpus: &CpuMask) -> Self {
         Self { cpus: *cpus, start: times(cpus), start_ns: sys::monotonic_ns() }
     }
 
-    /// What is to be said after it. `uses_rt`: tasks had a real-time policy.
+    /// Warnings after the run. `uses_rt`: tasks had a real-time policy.
     pub fn finish(&self, uses_rt: bool, outcome: &HostOutcome) -> Vec<Warning> {
         let end = times(&self.cpus);
         let span_ns = sys::monotonic_ns().saturating_sub(self.start_ns);
@@ -51,7 +52,8 @@ fn times(cpus: &CpuMask) -> CpuTimes {
     procfs::cpu_times(|cpu| cpus.contains(schedlab_model::CpuId(cpu)))
 }
 
-/// Other load and stolen time. /proc/stat counts ticks, so a few of them say nothing.
+/// Warnings about other load and stolen time. /proc/stat counts ticks, so a few of them do not
+/// matter.
 fn load_warnings(foreign_ns: u64, steal_ns: u64, capacity_ns: u64, tick_ns: u64) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let percent = |ns: u64| ns * 100 / capacity_ns;
@@ -64,7 +66,7 @@ fn load_warnings(foreign_ns: u64, steal_ns: u64, capacity_ns: u64, tick_ns: u64)
     warnings
 }
 
-/// Settings that change what a policy or a nice value means.
+/// Warnings about settings that change the meaning of a policy or a nice value.
 fn setting_warnings(uses_rt: bool, cpus: &CpuMask) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if read("/proc/sys/kernel/sched_autogroup_enabled").as_deref() == Some("1") {
@@ -91,7 +93,7 @@ fn setting_warnings(uses_rt: bool, cpus: &CpuMask) -> Vec<Warning> {
     warnings
 }
 
-/// Whether a CPU of the run has a hyperthread sibling at all.
+/// Whether a CPU of the run has a hyperthread sibling.
 fn shares_cores(cpus: &CpuMask) -> bool {
     cpus.iter().any(|cpu| {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run's objects give cause to warn of: tasks that waited to the end, mutexes and channels
-//! that somebody left behind, channels of another size.
+//! Warnings about a run's objects: tasks that waited until the end, mutexes and channels whose
+//! users ended, channels of another size.
 
 use crate::memory::{RunMemory, Slot};
 use crate::objects::Objects;
@@ -57,7 +57,7 @@ impl Run<'_> {
         }
     }
 
-    /// A text for each task whose `field` names an object, joined; `None` without any.
+    /// A joined text for the tasks whose `field` names an object; `None` if there are none.
     fn each(
         &self,
         field: impl Fn(&Slot) -> &AtomicU32,

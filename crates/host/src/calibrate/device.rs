@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The block device, and copying through the page cache, in a private directory.
+//! Measures the block device, and copying through the page cache, in a private directory.
 
 use super::statistics::Repeated;
 use crate::files::{self, FileNeeds, TaskFiles};
@@ -10,7 +10,7 @@ use schedlab_model::program::{IoDirection, ProgramBuilder};
 use schedlab_model::{Amount, Nanos, Op};
 use std::path::PathBuf;
 
-/// The field of `device` that is called `name` and that is measured.
+/// The field of `device` called `name`, if it is measured.
 pub fn field_mut<'d>(device: &'d mut Device, name: &str) -> Option<&'d mut Nanos> {
     Some(match name {
         "copy_kib_ns" => &mut device.copy_kib_ns,
@@ -20,14 +20,14 @@ pub fn field_mut<'d>(device: &'d mut Device, name: &str) -> Option<&'d mut Nanos
     })
 }
 
-/// Open files for the measurements; their directory goes on drop.
+/// Open files for the measurements. Their directory is removed on drop.
 pub struct Disk {
     dir: PathBuf,
     files: TaskFiles,
 }
 
 impl Disk {
-    /// Makes the files; the error says why there are none.
+    /// Creates the files. The error tells why this is not possible.
     pub fn open() -> Result<Self, String> {
         let len = Pace::LIVE.file_len;
         let dir = files::make_dir(None, FileNeeds { any: true, reads: true, sync: true }, len)?;
@@ -41,7 +41,7 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Measures once. A transfer that fails gives no sample.
+    /// Measures once. A failed transfer gives no sample.
     pub fn measure(&mut self, found: &mut Repeated) {
         let copies = self.timed(false, 1 << 16, false, 40);
         found.add("copy_kib_ns", copies.into_iter().map(|ns| ns / 64).collect(), 0);

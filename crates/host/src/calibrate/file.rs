@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was measured, as files for the simulator.
+//! Writes the measured values as files for the simulator.
 
 use super::{Calibration, Figure};
 use schedlab_model::Costs;
@@ -7,8 +7,8 @@ use schedlab_run::MachineFile;
 use schedlab_run::machine::costs_file;
 
 impl Calibration {
-    /// The costs as a file, made by this version of the program; a remark at each says how far it
-    /// can be trusted.
+    /// The costs as a costs file of this version of the program. A remark at each cost tells how
+    /// reliable it is.
     pub fn costs_file(&self, version: &str) -> String {
         let mut head = format!(
             "Costs measured by schedlab {version} `calibrate`, in ns: medians of repetitions.\n\
@@ -30,7 +30,7 @@ impl Calibration {
         })
     }
 
-    /// The machine with the costs that were measured; the others keep their defaults.
+    /// The machine with the measured costs. Others keep their defaults.
     pub fn with_costs(&self, mut file: MachineFile) -> MachineFile {
         let measured = Costs::NAMES.iter().filter(|name| self.figure(name).is_some());
         let value = |name: &&str| Some(((**name).to_string(), self.costs.field(name)?));
@@ -40,7 +40,7 @@ impl Calibration {
     }
 }
 
-/// How far a figure can be trusted, in a line.
+/// The reliability of a figure, in a line.
 fn trust(figure: &Figure) -> String {
     let interval = figure
         .ci95_ns

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The measurements: each gives the samples of one repetition (ns).
+//! The measurements. Each returns the samples (ns) of one repetition.
 //!
-//! The ping-pong over pipes is that of lmbench's lat_ctx (McVoy and Staelin, 1996). The thread that
-//! measures is bound to one CPU, and so are the processes that it forks.
+//! The ping-pong over pipes is that of lmbench's lat_ctx (McVoy and Staelin, 1996). The measuring
+//! thread is bound to one CPU, and so are the processes that it forks.
 
 use crate::sys::{self, RawSchedAttr};
 use schedlab_model::CpuMask;
@@ -53,7 +53,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         sys::kill_now(self.0 as i32);
-        // Nothing can be done about a child that is gone already.
+        // A child that no longer exists is not an error here.
         let _ = sys::reap(self.0);
     }
 }
@@ -75,7 +75,7 @@ impl Channel {
         Ok(Self { read, write })
     }
 
-    /// A transfer: half of a write and a read, when nobody waits.
+    /// A transfer: half of a write and a read, without waiting.
     fn transfers(&self) -> Vec<u64> {
         let both = per_round(40, 100, || {
             sys::write_byte(self.write);
@@ -92,9 +92,9 @@ impl Drop for Channel {
     }
 }
 
-/// One switch of two processes on one CPU that do nothing but yield to each other, the system call
-/// included. As root under FIFO, where each yield switches; else the samples without a switch for
-/// nearly every yield are left out.
+/// One switch between two processes on one CPU that only yield to each other, including the system
+/// call. As root under FIFO, where each yield switches. Otherwise samples in which not nearly every
+/// yield switched are left out.
 pub fn yields() -> std::io::Result<Vec<u64>> {
     const COUNT: u64 = 100;
     let enter_fifo = || {
@@ -136,7 +136,7 @@ pub fn own_pipe() -> std::io::Result<Vec<u64>> {
     Ok(Channel::pipe()?.transfers())
 }
 
-/// The same through a pair of sockets.
+/// A transfer of a byte through a pair of sockets that only this thread uses.
 pub fn own_socket() -> std::io::Result<Vec<u64>> {
     Ok(Channel::socket()?.transfers())
 }
@@ -163,8 +163,8 @@ pub fn timer_lateness() -> Vec<u64> {
         .collect()
 }
 
-/// Gaps in a busy loop of 150 ms: interrupts of the tick. Shorter ones are noise of the clock, much
-/// longer ones other tasks or the hypervisor.
+/// Gaps in a busy loop of 150 ms, caused by ticks. Shorter gaps are noise of the clock; much longer
+/// ones are other tasks or the hypervisor.
 pub fn tick_gaps() -> Vec<u64> {
     const NOISE_NS: u64 = 400;
     const FOREIGN_NS: u64 = 40_000;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures what scheduling costs on this machine, for the simulator's cost model.
+//! Measures the costs of scheduling on this machine, for the simulator's cost model.
 //!
-//! All is done by one thread bound to a CPU and by processes that it forks; nothing of the machine
-//! is changed. Every figure is measured in several repetitions, taken in turn so that a drift of
-//! the machine shows in each of them; one repetition gives the median of its samples. What is
-//! reported is the median of the repetitions, an interval that holds the true median with at least
-//! 95 %, and how far the repetitions lie apart. [`Method`] says how each figure comes about.
+//! One thread bound to a CPU, and processes that it forks, do all measurements; no setting of the
+//! machine is changed. Every figure is measured in several repetitions, which alternate between the
+//! figures, so that a drift of the machine affects all of them. A repetition gives the median of
+//! its samples. The report has the median of the repetitions, an interval that contains the true
+//! median with at least 95 %, and the spread of the repetitions. [`Method`] describes how each
+//! figure is measured.
 
 mod device;
 mod file;
@@ -21,8 +22,8 @@ use schedlab_model::machine::Device;
 use schedlab_model::{Costs, CpuId, CpuMask, Topology};
 use statistics::{Repeated, median};
 
-/// Repetitions unless asked otherwise: the least for which the 4th and the 12th of them bound an
-/// interval of at least 95 % (96.5 %) while one may be an outlier on either side.
+/// Default number of repetitions: the least for which the 4th and the 12th bound an interval of at
+/// least 95 % (96.5 %), while one on either side may be an outlier.
 pub const REPETITIONS_DEFAULT: u32 = 15;
 
 /// Most repetitions.
@@ -33,11 +34,11 @@ pub const REPETITIONS_MAX: u32 = 60;
 pub struct Method {
     /// Name, as in [`Costs::NAMES`] or a field of [`Device`].
     pub name: &'static str,
-    /// What is done and what is taken off.
+    /// How it is measured, and what is subtracted.
     pub text: &'static str,
 }
 
-/// Every figure, in the order in which they are reported.
+/// Every figure, in the order of the report.
 pub const METHODS: [Method; 13] = [
     Method {
         name: "context_switch_ns",
@@ -72,16 +73,16 @@ pub const METHODS: [Method; 13] = [
     Method { name: "write_latency_ns", text: "a write of 4 KiB that reaches the medium (O_SYNC)" },
 ];
 
-/// What was measured.
+/// The results of a calibration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibration {
-    /// Costs: measured where possible, else the default.
+    /// Costs: measured if possible, otherwise the default.
     pub costs: Costs,
-    /// The device: likewise.
+    /// The device: measured if possible, otherwise the default.
     pub device: Device,
-    /// The figures behind them.
+    /// The figures from which they come.
     pub figures: Vec<Figure>,
-    /// What could not be measured, and why; what is too noisy to be relied on.
+    /// What could not be measured, with the reason; and what is too noisy.
     pub notes: Vec<String>,
 }
 
@@ -92,8 +93,8 @@ impl Calibration {
     }
 }
 
-/// Measures on the CPUs that this process may use, `repetitions` (1 to [`REPETITIONS_MAX`]) times;
-/// one takes about a third of a second.
+/// Measures on the CPUs that this process may use, `repetitions` (1 to [`REPETITIONS_MAX`]) times.
+/// One repetition takes about a third of a second.
 pub fn calibrate(repetitions: u32) -> Result<Calibration, HostError> {
     let repetitions = repetitions.clamp(1, REPETITIONS_MAX);
     let cpus = machine::usable_cpus();
@@ -110,10 +111,10 @@ pub fn calibrate(repetitions: u32) -> Result<Calibration, HostError> {
         .map_err(|error| HostError::system("calibrating", &error))
 }
 
-/// CPUs on which something is measured.
+/// The CPUs of the measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Places {
-    /// Where everything runs.
+    /// The CPU on which everything runs.
     home: CpuMask,
     /// Another core that shares the last-level cache with it, or else its hardware thread.
     near: Option<CpuMask>,
@@ -122,8 +123,8 @@ struct Places {
 }
 
 impl Places {
-    /// The last CPU is home: interrupts of devices tend to go to the first. `topology` numbers the
-    /// CPUs of `cpus` from 0; without it all are taken to share a cache.
+    /// The last CPU is `home`, because interrupts of devices tend to go to the first. `topology`
+    /// numbers the CPUs of `cpus` from 0; without it, all are assumed to share a cache.
     fn new(cpus: &CpuMask, topology: Option<&Topology>) -> Self {
         let cpus: Vec<CpuId> = cpus.iter().collect();
         let only = |index: usize| cpus.get(index).copied().map(CpuMask::only);
@@ -179,7 +180,7 @@ fn repetition(places: &Places, found: &mut Repeated) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Costs and device from what the repetitions gave.
+/// Computes costs and device from the repetitions.
 fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibration {
     let mut out =
         Calibration { costs: Costs::DEFAULT, device: Device::default(), figures: vec![], notes };
@@ -204,7 +205,7 @@ fn summary(found: &Repeated, repetitions: u32, notes: Vec<String>) -> Calibratio
             out.notes.push(format!("{name}: {}, the default stays", why_missing(name)));
         }
     }
-    // A default that is less than what was measured for the shorter way cannot be right.
+    // A default below the measured cost of a shorter path cannot be right.
     out.costs.migration_llc_ns = out.costs.migration_llc_ns.max(out.costs.migration_ns);
     out
 }

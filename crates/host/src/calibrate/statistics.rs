@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What several repetitions of a measurement say together.
+//! Statistics over several repetitions of a measurement.
 //!
-//! The interval is that of order statistics: of n values drawn from any continuous distribution the
-//! k-th least and the k-th greatest hold its median between them with probability
-//! 1 - 2 P(B(n, 1/2) < k) (Conover, Practical Nonparametric Statistics, section 3.2). It assumes
-//! that repetitions are independent, and nothing about their distribution.
+//! The interval is that of order statistics: of n values drawn from any continuous distribution,
+//! the k-th least and the k-th greatest have the median between them with probability 1 - 2 P(B(n,
+//! 1/2) < k) (Conover, Practical Nonparametric Statistics, section 3.2). It assumes that
+//! repetitions are independent, and nothing about their distribution.
 
 use super::Method;
 use schedlab_model::Nanos;
 
-/// How far repetitions lie apart.
+/// The spread of the repetitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Noise {
@@ -17,7 +17,7 @@ pub enum Noise {
     Quiet,
     /// At most 50 %.
     Noisy,
-    /// More: the machine was busy, or the figure does not mean much here.
+    /// More than 50 %: the machine was busy, or the figure means little here.
     Unreliable,
 }
 
@@ -32,7 +32,7 @@ impl Noise {
         }
     }
 
-    /// The word for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quiet => "quiet",
@@ -51,20 +51,20 @@ pub struct Figure {
     pub method: &'static str,
     /// Median of the repetitions (ns).
     pub median_ns: Nanos,
-    /// Interval that holds the true median with at least 95 % (ns); `None` for fewer than 6
+    /// Interval that contains the true median with at least 95 % (ns); `None` for fewer than 6
     /// repetitions.
     pub ci95_ns: Option<(Nanos, Nanos)>,
-    /// How far the repetitions lie apart, a tenth at either end left out, in percent of the median.
+    /// Range of the repetitions without a tenth at either end, in percent of the median.
     pub spread_percent: f64,
-    /// What that means.
+    /// Assessment of the spread.
     pub noise: Noise,
-    /// Repetitions that gave a value.
+    /// Number of repetitions with a value.
     pub nr_repetitions: u32,
-    /// Samples in all of them.
+    /// Number of samples in all of them.
     pub nr_samples: u64,
 }
 
-/// The middle value, of two the lesser.
+/// The middle value; of two the lesser one.
 fn middle(sorted: &[u64]) -> Option<u64> {
     sorted.get(sorted.len().checked_sub(1)? / 2).copied()
 }
@@ -75,14 +75,14 @@ pub fn median(mut samples: Vec<u64>) -> Option<u64> {
     middle(&samples)
 }
 
-/// How far the values lie apart when a tenth of them, rounded down, is left out at either end.
+/// Range of the values without a tenth of them, rounded down, at either end.
 fn spread(sorted: &[u64]) -> Option<u64> {
     let last = sorted.len().checked_sub(1)?;
     let out = last / 10;
     Some(sorted[last - out] - sorted[out])
 }
 
-/// How many values are left out at either end so that the rest holds the median with at least
+/// How many values can be left out at either end so that the rest contains the median with at least
 /// 95 %; `None` if that needs more than `n` values. `n` is at most 60.
 fn ranks_left_out(n: usize) -> Option<usize> {
     let n = n as u64;
@@ -113,7 +113,7 @@ struct Values {
 }
 
 impl Repeated {
-    /// Adds a repetition of `name`: the median of `samples` less `part_ns`. Gives it.
+    /// Adds a repetition of `name`: the median of `samples` minus `part_ns`. Returns it.
     pub fn add(&mut self, name: &'static str, samples: Vec<u64>, part_ns: u64) -> Option<u64> {
         let nr_samples = samples.len() as u64;
         let value = median(samples)?.saturating_sub(part_ns);
@@ -127,7 +127,7 @@ impl Repeated {
         Some(value)
     }
 
-    /// What the repetitions of a figure say; `None` if none gave a value.
+    /// The figure over all repetitions; `None` if none has a value.
     pub fn figure(&self, method: Method) -> Option<Figure> {
         let values = self.0.iter().find(|values| values.name == method.name)?;
         let mut sorted = values.medians.clone();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands for the loader in a build without BPF: the same names, each with the reason.
+//! Replaces the loader in a build without BPF: the same names, with errors that tell the reason.
 
 use super::{Counter, Description, ExitInfo, Source};
 use crate::error::HostError;
@@ -12,7 +12,7 @@ fn absent() -> HostError {
     )
 }
 
-/// A scheduler at work; there is none in this build.
+/// A loaded scheduler; this build has none.
 #[derive(Debug)]
 pub enum Loaded {}
 
@@ -22,7 +22,7 @@ impl Loaded {
         match *self {}
     }
 
-    /// What it says of itself.
+    /// Its description.
     pub fn description(&self) -> &Description {
         match *self {}
     }
@@ -35,7 +35,7 @@ impl Loaded {
         match *self {}
     }
 
-    /// Why it has ended.
+    /// Why it ended.
     ///
     /// # Errors
     /// Never called.
@@ -52,7 +52,7 @@ impl Loaded {
     }
 }
 
-/// What an object says of itself.
+/// Describes an object.
 ///
 /// # Errors
 /// Always: this build has no BPF.

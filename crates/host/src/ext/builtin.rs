@@ -3,7 +3,7 @@
 
 use crate::error::HostError;
 
-/// Name, twin in the simulator and one line of each; in the order of their descriptions.
+/// Name, model in the simulator and one line of each, in the order of their descriptions.
 pub const SCHEDULERS: &[Builtin] = &[
     Builtin { name: "fifo", twin: "fcfs", summary: "first come, first served; no preemption" },
     Builtin { name: "rr", twin: "rr", summary: "round robin: FIFO queue with a quantum" },
@@ -40,9 +40,9 @@ pub const SCHEDULERS: &[Builtin] = &[
 pub struct Builtin {
     /// Its name.
     pub name: &'static str,
-    /// The model of the same rules in the simulator.
+    /// The model in the simulator with the same rules.
     pub twin: &'static str,
-    /// One line for lists.
+    /// A description in one line.
     pub summary: &'static str,
 }
 
@@ -54,7 +54,7 @@ mod objects {
 /// The object of scheduler `name`, as clang and libbpf made it.
 ///
 /// # Errors
-/// There is none of that name, or this build has none at all.
+/// There is no such scheduler, or this build has none.
 pub fn object(name: &str) -> Result<&'static [u8], HostError> {
     if !SCHEDULERS.iter().any(|known| known.name == name) {
         let names: Vec<&str> = SCHEDULERS.iter().map(|known| known.name).collect();

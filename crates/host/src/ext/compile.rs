@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles a scheduler's source with clang: the headers of libbpf and those of bpf/scx are part of
-//! this program, so that `#include "scx.bpf.h"` works from any directory.
+//! Compiles a scheduler's source with clang. The headers of libbpf and of bpf/scx are part of this
+//! program, so `#include "scx.bpf.h"` works from any directory.
 
 use crate::error::HostError;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const OWN_HEADERS: &[(&str, &str)] = &[
 /// Lines of clang's errors that are shown.
 const LINES_MAX: usize = 20;
 
-/// clang: `SCHEDLAB_CLANG`, else the newest in PATH.
+/// Finds clang: the one in `SCHEDLAB_CLANG`, or else the newest one in PATH.
 fn clang() -> Result<PathBuf, HostError> {
     if let Some(asked) = std::env::var_os("SCHEDLAB_CLANG") {
         return Ok(asked.into());
@@ -50,7 +50,7 @@ fn unpack(dir: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The object that clang makes of `source`.
+/// Compiles `source` with clang. Returns the object.
 pub(super) fn compile(source: &Path) -> Result<Vec<u8>, HostError> {
     if !source.is_file() {
         return Err(HostError::Input(format!("{}: there is no such file", source.display())));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads what an object says of itself from its type information (BTF). Objects are foreign input:
-//! whatever is missing or out of form is an error with the object's name, or left out where it is
-//! only for show.
+//! Reads the description of a scheduler from its object's type information (BTF). Objects are
+//! untrusted: missing or malformed data is an error with the object's name, or is left out if it is
+//! only displayed.
 
 use super::options::{OptionInfo, Place};
 use super::{CounterInfo, Description, Source};
@@ -14,7 +14,7 @@ use libbpf_rs::{MapType, ObjectBuilder, OpenObject};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 
-/// Where the members of a `struct user_exit_info` lie in section .data.
+/// Place of the members of a `struct user_exit_info` in section .data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExitPlace {
     pub kind: usize,
@@ -24,23 +24,23 @@ pub(super) struct ExitPlace {
     pub message: (usize, usize),
 }
 
-/// An opened object with what is known of it.
+/// An opened object, and what is known of it.
 pub(super) struct Opened {
     pub object: OpenObject,
     pub description: Description,
-    /// Name of the map that holds the sched_ext_ops.
+    /// Name of the map with the sched_ext_ops.
     pub ops_map: String,
-    /// Name of the map that is section .rodata.
+    /// Name of the map with section .rodata.
     pub rodata_map: Option<String>,
     pub exit: Option<ExitPlace>,
     /// Offsets of the counters in a value of map `stats`.
     pub counter_offsets: Vec<usize>,
 }
 
-/// What `source` says of itself; nothing is loaded.
+/// Describes `source`, without loading it.
 ///
 /// # Errors
-/// See [`super::object`]; it is no object, or holds no scheduler.
+/// As [`super::object`]; the file is not an object, or contains no scheduler.
 pub fn describe(source: &Source) -> Result<Description, HostError> {
     open(source).map(|opened| opened.description)
 }
@@ -120,7 +120,7 @@ fn section<'b>(btf: &'b Btf<'b>, name: &str) -> Option<DataSec<'b>> {
     btf.type_by_name::<DataSec<'_>>(name)
 }
 
-/// The integer that a variable is; `None` for anything else.
+/// The integer variable of this type; `None` for other types.
 fn place(ty: BtfType<'_>, offset: u32) -> Option<Place> {
     let ty = ty.skip_mods_and_typedefs();
     let offset = offset as usize;
@@ -145,7 +145,7 @@ fn options(btf: &Btf<'_>, tags: &Tags, bytes: &[u8]) -> Result<Vec<OptionInfo>, 
     for entry in section.iter() {
         let Some(var) = btf.type_by_id::<Var<'_>>(entry.ty) else { continue };
         let name = lossy(var.name());
-        // What macros leave there (format strings, enumerators) is nobody's option.
+        // Data of macros (format strings, enumerators) is not an option.
         if name.is_empty() || name.starts_with('_') || name.contains('.') {
             continue;
         }

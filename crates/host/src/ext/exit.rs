@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a scheduler has ended: what it copies from `struct scx_exit_info` in ops.exit
-//! (`UEI_RECORD`), kinds of kernel/sched/ext_internal.h.
+//! Why a scheduler ended: the data that it copies from `struct scx_exit_info` in ops.exit
+//! (`UEI_RECORD`). Kinds are those of kernel/sched/ext_internal.h.
 
 /// Unloaded by the program that loaded it.
 pub const EXIT_UNREG: u32 = 64;
 /// First kind that is an error.
 pub const EXIT_ERROR: u32 = 1024;
 
-/// Why a scheduler has ended.
+/// Why a scheduler ended.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ExitInfo {
-    /// SCX_EXIT_*: below [`EXIT_ERROR`] no error.
+    /// SCX_EXIT_*. Kinds below [`EXIT_ERROR`] are not errors.
     pub kind: u32,
-    /// The kernel's word for the kind, such as `runnable task stall`.
+    /// The kernel's name of the kind, such as `runnable task stall`.
     pub reason: String,
-    /// What exactly; may be empty.
+    /// Details; may be empty.
     pub message: String,
-    /// Code that the scheduler gave, or the kernel when it asks for a restart.
+    /// Code from the scheduler; or from the kernel if it asks for a restart.
     pub exit_code: i64,
 }
 
 impl ExitInfo {
-    /// The kernel ejected it, or it gave up.
+    /// Whether the kernel ejected it, or it reported an error.
     pub fn is_error(&self) -> bool {
         self.kind >= EXIT_ERROR
     }
@@ -41,7 +41,7 @@ impl std::fmt::Display for ExitInfo {
     }
 }
 
-/// A word for a kind of exit.
+/// Name of a kind of exit.
 pub const fn kind_name(kind: u32) -> &'static str {
     match kind {
         0 => "not ended",
@@ -58,13 +58,13 @@ pub const fn kind_name(kind: u32) -> &'static str {
     }
 }
 
-/// What the memory of a `struct user_exit_info` holds; `None` while its kind is 0.
+/// The content of a `struct user_exit_info`.
 pub(super) struct ExitFields<'m> {
     /// Kind.
     pub kind: u32,
     /// Text of 0-terminated bytes.
     pub reason: &'m [u8],
-    /// The same.
+    /// Text of 0-terminated bytes.
     pub message: &'m [u8],
     /// Code.
     pub exit_code: i64,
@@ -76,7 +76,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 impl ExitFields<'_> {
-    /// The exit, if there has been one.
+    /// The exit; `None` if there was none.
     pub fn read(&self) -> Option<ExitInfo> {
         (self.kind != 0).then(|| ExitInfo {
             kind: self.kind,

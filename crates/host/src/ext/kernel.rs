@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel says of sched_ext: /sys/kernel/sched_ext, described in the kernel's
-//! Documentation/scheduler/sched-ext.rst.
+//! The kernel's state of sched_ext, from /sys/kernel/sched_ext
+//! (Documentation/scheduler/sched-ext.rst).
 
 use crate::error::HostError;
 use std::path::Path;
@@ -12,18 +12,18 @@ const DIR: &str = "/sys/kernel/sched_ext";
 pub struct KernelState {
     /// `disabled`, `enabling`, `enabled` or `disabling`.
     pub state: String,
-    /// Name of the scheduler that is loaded; empty if none is.
+    /// Name of the loaded scheduler; empty if none is loaded.
     pub ops: String,
-    /// Times a scheduler has been loaded since boot.
+    /// How often a scheduler was loaded since boot.
     pub enable_seq: u64,
-    /// Tasks that the scheduler has refused.
+    /// Tasks that the scheduler refused.
     pub nr_rejected: u64,
-    /// Every task is the scheduler's, not only those of SCHED_EXT.
+    /// Whether the scheduler has all tasks, not only those of SCHED_EXT.
     pub switch_all: bool,
 }
 
 impl KernelState {
-    /// No scheduler is loaded, being loaded or being unloaded.
+    /// Whether no scheduler is loaded, being loaded or being unloaded.
     pub fn is_free(&self) -> bool {
         self.state == "disabled"
     }
@@ -55,10 +55,10 @@ fn release() -> String {
         .unwrap_or_else(|_| "unknown".into())
 }
 
-/// Whether a scheduler can be loaded now.
+/// Checks that a scheduler can be loaded now.
 ///
 /// # Errors
-/// The kernel has no sched_ext, this process has no right to it, or another scheduler is loaded.
+/// The kernel has no sched_ext, this process may not use it, or another scheduler is loaded.
 pub fn check_kernel() -> Result<KernelState, HostError> {
     let Some(state) = kernel_state() else {
         return Err(HostError::Unavailable(format!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loads a scheduler, watches it and unloads it.
+//! Loads a scheduler, monitors it and unloads it.
 
 use super::describe::{ExitPlace, Opened, open};
 use super::exit::ExitFields;
@@ -10,15 +10,14 @@ use crate::sys;
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 use std::time::{Duration, Instant};
 
-/// How long the kernel may take to put a scheduler to work, or to let it go: it visits every task.
+/// Longest time in which the kernel activates or removes a scheduler: it visits every task.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at the kernel's state.
+/// Time between two readings of the kernel's state.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Constant that holds the length of a tick.
+/// Name of the constant with the length of a tick.
 const TICK: &str = "tick_ns";
 
-/// A scheduler at work. Dropping it unloads the scheduler; its tasks go on under the kernel's own
-/// class.
+/// A loaded scheduler. A drop unloads it; its tasks continue under the kernel's own class.
 #[derive(Debug)]
 pub struct Loaded {
     description: Description,
@@ -28,14 +27,14 @@ pub struct Loaded {
     counter_offsets: Vec<usize>,
 }
 
-/// Puts the scheduler of `source` to work on this machine, with `settings` (name and value, see
+/// Loads the scheduler of `source` on this machine, with `settings` (name and value, see
 /// [`super::OptionInfo`]). A constant `tick_ns` is set to the length of the kernel's tick.
 ///
 /// # Errors
-/// The kernel cannot ([`check_kernel`]), the source or a setting is wrong, the verifier refuses a
-/// callback, or the scheduler ended as soon as it began.
+/// The kernel cannot load it ([`check_kernel`]), the source or a setting is wrong, the verifier
+/// refuses a callback, or the scheduler ended at once.
 pub fn load(source: &Source, settings: &[(String, String)]) -> Result<Loaded, HostError> {
-    // What is wrong with the request is said first: it is wrong on every machine.
+    // Errors of the request are reported first, because they hold for every machine.
     let mut opened = open(source)?;
     configure(&mut opened, settings)?;
     check_kernel()?;
@@ -85,17 +84,17 @@ fn configure(opened: &mut Opened, settings: &[(String, String)]) -> Result<(), H
 }
 
 impl Loaded {
-    /// Its name, as /sys/kernel/sched_ext/root/ops shows it.
+    /// Its name, as in /sys/kernel/sched_ext/root/ops.
     pub fn name(&self) -> &str {
         &self.description.name
     }
 
-    /// What it says of itself.
+    /// Its description.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// Waits until the kernel has put it to work.
+    /// Waits until the kernel has activated it.
     fn begins(&self) -> Result<(), HostError> {
         let since = Instant::now();
         loop {
@@ -152,10 +151,10 @@ impl Loaded {
             .collect())
     }
 
-    /// Why it has ended; `None` while it works.
+    /// Why it ended; `None` while it is active.
     ///
     /// # Errors
-    /// The kernel refuses to tell.
+    /// The kernel refuses to read it.
     pub fn exit(&self) -> Result<Option<ExitInfo>, HostError> {
         let Some(place) = self.exit else { return Ok(self.exit_without_info()) };
         let data = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".data"));
@@ -167,7 +166,7 @@ impl Loaded {
         Ok(fields(&section, place).and_then(|fields| fields.read()))
     }
 
-    /// For a scheduler that records nothing: the kernel's state tells that much.
+    /// For a scheduler that records nothing: derives it from the kernel's state.
     fn exit_without_info(&self) -> Option<ExitInfo> {
         let state = kernel_state().unwrap_or_default();
         let is_ours = state.ops.is_empty() || state.ops == self.name();
@@ -180,10 +179,10 @@ impl Loaded {
         })
     }
 
-    /// Unloads it and says why it ended, which may have been before.
+    /// Unloads it and returns why it ended, which may have happened earlier.
     ///
     /// # Errors
-    /// The kernel does not let it go.
+    /// The kernel does not unload it.
     pub fn detach(mut self) -> Result<ExitInfo, HostError> {
         drop(self.link.take());
         let since = Instant::now();

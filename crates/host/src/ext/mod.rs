@@ -43,7 +43,7 @@ pub use options::{OptionInfo, OptionKind};
 use crate::error::HostError;
 use std::path::PathBuf;
 
-/// Where a scheduler comes from.
+/// The source of a scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
     /// One of [`builtin::NAMES`].
@@ -53,7 +53,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// A name, or a path: what holds a `/` or ends in `.c` or `.o`.
+    /// Reads a name or a path: text with a `/`, or that ends in `.c` or `.o`, is a path.
     pub fn parse(text: &str) -> Self {
         if text.contains('/') || text.ends_with(".c") || text.ends_with(".o") {
             Self::File(text.into())
@@ -75,31 +75,31 @@ impl std::fmt::Display for Source {
 /// A counter of a scheduler's statistics.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct CounterInfo {
-    /// Name; its last part is the unit where it is not a mere count.
+    /// Name. Its last part is the unit, unless it is a plain count.
     pub name: String,
-    /// What it counts; empty where the object does not say.
+    /// What it counts; empty if the object does not tell.
     pub text: String,
 }
 
 /// A counter with its value, the sum over all CPUs.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Counter {
-    /// Name; its last part is the unit where it is not a mere count.
+    /// Name. Its last part is the unit, unless it is a plain count.
     pub name: String,
-    /// What it counts; empty where the object does not say.
+    /// What it counts; empty if the object does not tell.
     pub text: String,
     /// Value since the scheduler was loaded.
     pub value: u64,
 }
 
-/// What an object says of itself.
+/// The description of a scheduler, from its object.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct Description {
     /// Name of the scheduler (`sched_ext_ops.name`).
     pub name: String,
-    /// What can be set.
+    /// Its options.
     pub options: Vec<OptionInfo>,
-    /// What it counts; empty if it has no map `stats`.
+    /// Its counters; empty if it has no map `stats`.
     pub counters: Vec<CounterInfo>,
 }
 
@@ -113,8 +113,9 @@ mod absent;
 #[cfg(not(schedlab_bpf))]
 pub use absent::{Loaded, describe, load};
 
-/// Makes the calling thread one that a scheduler cannot hold up: real-time, above sched_ext. Who
-/// watches a scheduler that gives the CPU to nobody else must still run. Gives whether it worked.
+/// Gives the calling thread a real-time policy, above sched_ext, so that a scheduler cannot keep it
+/// from running. A thread that monitors a scheduler must run even if that gives the CPU to no other
+/// task. Returns whether this succeeded.
 pub fn stay_responsive() -> bool {
     let attr = schedlab_model::SchedAttr {
         policy: schedlab_model::Policy::Rr,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be set in a scheduler before it is loaded: constants of its section .rodata.
+//! Options of a scheduler that are set before it is loaded: constants of its section .rodata.
 //!
 //! An option's declaration tag is `option|RANGE|ALIAS|TEXT`; RANGE is `LEAST..MOST` or
 //! `choice:a,b,c` (the constant is the index). A name that ends in `_ns` is a time. On the command
-//! line that option `slice_ns` is `slice=50ms`, `slice_ms=50`, `slice_us=50000` or
-//! `slice_ns=50000000`. Constants without a tag, of schedulers written elsewhere, are set as plain
+//! line the option `slice_ns` is `slice=50ms`, `slice_ms=50`, `slice_us=50000` or
+//! `slice_ns=50000000`. Constants without a tag, in schedulers from elsewhere, are set as plain
 //! integers by their names.
 
 use crate::error::HostError;
@@ -14,7 +14,7 @@ use schedlab_workload::units::{format_duration, parse_duration};
 const UNITS: [(&str, u64); 4] =
     [("_ns", 1), ("_us", 1_000), ("_ms", 1_000_000), ("_s", 1_000_000_000)];
 
-/// What an option takes.
+/// The values that an option accepts.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionKind {
@@ -33,34 +33,34 @@ pub struct OptionInfo {
     pub name: String,
     /// Another name, without unit; empty if there is none.
     pub alias: String,
-    /// What it takes.
+    /// The values that it accepts.
     pub kind: OptionKind,
     /// Least value; two's complement where [`Self::is_signed`].
     pub least: i128,
     /// Greatest value.
     pub most: i128,
-    /// Value when nothing is set.
+    /// Default value.
     pub default: i128,
-    /// What it does; empty where the object does not say.
+    /// What it does; empty if the object does not tell.
     pub text: String,
     /// Offset in the section .rodata.
     #[serde(skip)]
     pub offset: usize,
-    /// Bytes: 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     #[serde(skip)]
     pub size: usize,
 }
 
-/// Where a constant lies, and what its type can hold.
+/// Place of a constant, and its type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Offset in the section .rodata.
     pub offset: usize,
-    /// Bytes: 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub size: usize,
-    /// A signed integer.
+    /// Whether it is a signed integer.
     pub is_signed: bool,
-    /// A _Bool.
+    /// Whether it is a _Bool.
     pub is_bool: bool,
 }
 
@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    /// The value in `section`; `None` if it does not lie in it.
+    /// Its value in `section`; `None` if it is not within it.
     pub fn read(self, section: &[u8]) -> Option<i128> {
         let bytes = section.get(self.offset..self.offset.checked_add(self.size)?)?;
         let mut word = [0; 8];
@@ -98,7 +98,7 @@ impl OptionInfo {
     /// The option called `name` at `place`, with the text of its tag if it has one.
     ///
     /// # Errors
-    /// The tag does not follow the form, or its default lies outside of its range.
+    /// The tag does not have the required form, or its default is outside of its range.
     pub fn new(
         name: &str,
         place: Place,
@@ -143,7 +143,7 @@ impl OptionInfo {
         Ok(option)
     }
 
-    /// Whether `key` names it, and the unit that `key` says, in ns.
+    /// Whether `key` means this option, and the unit in `key` (ns).
     fn is_named(&self, key: &str) -> Option<Option<u64>> {
         let base = match self.kind {
             OptionKind::Time => self.name.strip_suffix("_ns").unwrap_or(&self.name),
@@ -162,7 +162,7 @@ impl OptionInfo {
             .map(|(_, ns)| Some(*ns))
     }
 
-    /// A value of this option for people.
+    /// Formats a value of this option.
     pub fn show(&self, value: i128) -> String {
         match &self.kind {
             OptionKind::Choice(words) => usize::try_from(value)
@@ -176,7 +176,7 @@ impl OptionInfo {
         }
     }
 
-    /// What it takes, for people.
+    /// Describes the allowed values.
     pub fn range(&self) -> String {
         match &self.kind {
             OptionKind::Choice(words) => words.join(", "),
@@ -231,10 +231,10 @@ impl OptionInfo {
     }
 }
 
-/// Sets `settings` (name and value) in `section`; gives the options that were set.
+/// Sets `settings` (name and value) in `section`. Returns the options that were set.
 ///
 /// # Errors
-/// An unknown option, with the list of the known ones; a value that it does not take.
+/// An unknown option, with a list of the known ones; a value that is not allowed.
 pub(super) fn apply<'o>(
     options: &'o [OptionInfo],
     settings: &[(String, String)],

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What libbpf and the verifier say when they refuse a scheduler, cut down to what matters.
+//! Shortens the messages of libbpf and the verifier when they refuse a scheduler.
 
 use libbpf_rs::PrintLevel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What libbpf has said since the last [`Messages::collect`]; one load at a time.
+/// Messages of libbpf since the last [`Messages::collect`]. One scheduler is loaded at a time.
 static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// Held by who collects.
+/// Held while messages are collected.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn hear(_level: PrintLevel, message: String) {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).push(message);
 }
 
-/// Who hears what libbpf says, from which level on.
+/// The function that gets libbpf's messages, from this level on.
 type Listener = (PrintLevel, fn(PrintLevel, String));
 
-/// Collects what libbpf says while it lives.
+/// Collects the messages of libbpf until it is dropped.
 pub(super) struct Messages {
     before: Option<Listener>,
     _turn: MutexGuard<'static, ()>,
@@ -29,12 +29,12 @@ impl Messages {
         Self { before: libbpf_rs::set_print(Some((PrintLevel::Info, hear))), _turn: turn }
     }
 
-    /// All of it.
+    /// All messages.
     pub fn text(&self) -> String {
         SAID.lock().unwrap_or_else(PoisonError::into_inner).concat()
     }
 
-    /// The last thing said, after a colon; empty if nothing was.
+    /// The last message, after a colon; empty if there is none.
     pub fn tail(&self) -> String {
         let text = self.text();
         text.lines().last().map(|line| format!(" ({})", bare(line))).unwrap_or_default()
@@ -54,8 +54,8 @@ fn bare(line: &str) -> &str {
 const LOG_BEGINS: &str = "-- BEGIN PROG LOAD LOG --";
 const LOG_ENDS: &str = "-- END PROG LOAD LOG --";
 
-/// The callback that was refused, the reason, and the line of source; or, where no callback was,
-/// what libbpf said last.
+/// The refused callback, the reason, and the line of source. Without a callback, the last message
+/// of libbpf.
 pub(super) fn condense(text: &str) -> String {
     let hint = if text.contains("scx_bpf_create_dsq") && text.contains("incompatible")
         || text.contains("scx_bpf_create_dsq_impl")
@@ -85,7 +85,7 @@ pub(super) fn condense(text: &str) -> String {
     )
 }
 
-/// What follows from an error said before.
+/// Whether the line only follows from an earlier error.
 fn is_sequel(line: &str) -> bool {
     line.starts_with("failed to load object") || line.starts_with("failed to load BPF skeleton")
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the launcher does around a program of somebody else's: its private directory, the commands
-//! before it, those that stay beside it, and the end of all of them.
+//! The launcher's work around a third-party program: its private directory, the commands before it,
+//! those that run next to it, and ending all of them.
 //!
-//! Every command runs as the unprivileged user of the run, may gain no rights, and dies with the
-//! launcher. What stays is asked to end (SIGTERM) and killed after [`STOP_NS`]; whatever descends
-//! from any of them is killed with the run's own leftovers.
+//! Every command runs as the unprivileged user of the run, cannot gain rights, and is killed when
+//! the launcher ends. A command that still runs is asked to end (SIGTERM) and killed after
+//! [`STOP_NS`]. All descendants of these commands are killed together with the run's.
 
 use super::{Launcher, Stop, failed, redirect};
 use crate::attr;
@@ -17,37 +17,37 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::sync::atomic::Ordering;
 
-/// How long what stays may take to end by itself.
+/// How long a command may take to end by itself (ns).
 const STOP_NS: u64 = 5_000_000_000;
-/// Pause between two looks at a command.
+/// Time between two checks of a command (ns).
 const LOOK_NS: u64 = 5_000_000;
 
-/// A command that stays.
+/// A command that keeps running.
 #[derive(Clone, Debug)]
 pub(super) struct Staying {
     pid: u32,
     name: String,
     is_killed: bool,
-    /// Where what it prints begins in the log.
+    /// Offset of its output in the log.
     log_from: u64,
 }
 
-/// What became of a command.
+/// The state of a command.
 enum Fate {
     Lives,
-    /// Exit code, or minus the signal.
+    /// Ended, with this exit code; or the negative number of the signal.
     Ended(i32),
 }
 
 impl Launcher<'_> {
-    /// Makes the directory and runs what comes before the program, if there is one.
+    /// Creates the directory and runs the commands before the program, if there is one.
     pub(super) fn set_stage(&mut self) -> Result<(), Stop> {
         let Some(program) = self.plan.program.take() else { return Ok(()) };
         let result = self.build_stage(&program);
         self.plan.program = Some(program);
         result?;
         self.memory.header().state.store(run_state::PREPARED, Ordering::Release);
-        // The recorder follows what is forked from now on.
+        // The recorder follows processes that are forked from now on.
         self.wait_for_caller()
     }
 
@@ -87,7 +87,7 @@ impl Launcher<'_> {
         Ok(())
     }
 
-    /// Starts a command; gives its pid.
+    /// Starts a command; returns its pid.
     fn begin(&self, program: &ProgramPlan, step: &StepPlan) -> Result<u32, Stop> {
         let launcher_pid = sys::getpid();
         if let Some(pid) = sys::fork().map_err(failed("making a process"))? {
@@ -170,7 +170,7 @@ impl Launcher<'_> {
         self.pause(LOOK_NS)
     }
 
-    /// What was to stay beside the program is still there.
+    /// Checks that the commands next to the program still run.
     pub(super) fn check_staying(&self) -> Result<(), Stop> {
         let Some(program) = &self.plan.program else { return Ok(()) };
         for one in &self.staying {
@@ -182,7 +182,7 @@ impl Launcher<'_> {
         Ok(())
     }
 
-    /// Runs what comes after the program.
+    /// Runs the commands after the program.
     pub(super) fn tear_down(&self) -> Result<(), Stop> {
         let Some(program) = &self.plan.program else { return Ok(()) };
         let deadline = sys::monotonic_ns().saturating_add(program.setup_limit_ns);
@@ -195,7 +195,7 @@ impl Launcher<'_> {
         Ok(())
     }
 
-    /// Ends what stays: asked first, killed if it does not listen.
+    /// Ends the commands next to the program: asks them first, then kills them.
     pub(super) fn clear_stage(&mut self) {
         for one in self.staying.iter().rev() {
             let signal = if one.is_killed { libc::SIGKILL } else { libc::SIGTERM };
@@ -215,7 +215,7 @@ impl Launcher<'_> {
     }
 }
 
-/// Whether a child has ended; leaves it as it is.
+/// Whether a child has ended. Does not reap it.
 fn fate(pid: u32) -> Fate {
     match sys::wait_code(pid) {
         Some(code) => Fate::Ended(code),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Channels: pipes and socket pairs.
 //!
-//! The tasks count the bytes in a channel beside the kernel, for one purpose: to know without a
-//! system call whether a transfer is likely to block, which is worth a mark in the trace.
+//! The tasks count the bytes in a channel themselves. So they know without a system call whether a
+//! transfer is likely to block, which is recorded as a mark in the trace.
 //!
-//! A capacity means bytes of messages. A socket counts the memory that each message takes instead
-//! (`truesize` in include/linux/skbuff.h), so its send buffer is set to what as many messages of
-//! the size that the programs send take.
+//! A capacity means bytes of messages. A socket counts the memory of each message instead
+//! (`truesize` in include/linux/skbuff.h). Its send buffer is therefore set to the memory of as
+//! many messages of the size that the programs send.
 
 use crate::sys::{self, SharedMap};
 use schedlab_model::ChannelKind;
@@ -14,17 +14,17 @@ use schedlab_model::objects::{socket_memory_bytes, socket_payload_bytes};
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Nobody holds the other end any more.
+/// No process has the other end any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Closed;
 
-/// What the tasks count. Zero is valid.
+/// The tasks' counts. Zero is valid.
 #[repr(C, align(64))]
 #[derive(Debug)]
 struct LevelCell {
-    /// Bytes sent less bytes received, each counted after its system call: a moment behind.
+    /// Bytes sent minus bytes received. Each is counted after its system call, so slightly late.
     level: AtomicI64,
-    /// What the kernel says it holds; written once, before the tasks are made.
+    /// The capacity that the kernel reports; written once, before the tasks are created.
     capacity: AtomicU64,
 }
 
@@ -33,18 +33,18 @@ struct LevelCell {
 pub struct Channel {
     at: usize,
     kind: ChannelKind,
-    /// Bytes it is to hold.
+    /// Requested capacity (bytes).
     pub asked_bytes: u64,
-    /// Largest message that a program sends; 0: none does.
+    /// Largest message that a program sends (bytes); 0: none.
     message_bytes: u64,
-    /// Descriptor of the reading end; negative before it is open.
+    /// Descriptor of the reading end; negative until it is open.
     pub read: i32,
     /// Of the writing end.
     pub write: i32,
 }
 
 impl Channel {
-    /// Not open yet; it counts at byte `at` of zeroed memory.
+    /// A channel that is not open yet. Its counts are at byte `at` of zeroed memory.
     pub fn new(at: usize, kind: ChannelKind, asked_bytes: u64, message_bytes: u64) -> Self {
         Self { at, kind, asked_bytes, message_bytes, read: -1, write: -1 }
     }
@@ -54,17 +54,17 @@ impl Channel {
         unsafe { map.at(self.at) }
     }
 
-    /// Bytes in it, a moment behind.
+    /// Bytes in the channel, slightly late.
     pub fn level(&self, map: &SharedMap) -> i64 {
         self.cell(map).level.load(Ordering::Relaxed)
     }
 
-    /// Bytes that the kernel lets it hold; 0 before it is open.
+    /// Capacity that the kernel gives it (bytes); 0 until it is open.
     pub fn capacity(&self, map: &SharedMap) -> u64 {
         self.cell(map).capacity.load(Ordering::Relaxed)
     }
 
-    /// Makes both ends.
+    /// Creates both ends.
     pub fn open(&mut self, map: &SharedMap) -> io::Result<()> {
         let capacity = match self.kind {
             ChannelKind::Pipe => {

@@ -6,13 +6,13 @@ use schedlab_model::objects::SEM_VALUE_MAX;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A word to sleep on, and a count beside it. Zero is valid.
+/// A futex word and a count. Zero is valid.
 #[repr(C, align(64))]
 #[derive(Debug)]
 struct CountCell {
-    /// Semaphore: its value. Barrier: how often it has opened.
+    /// Semaphore: its value. Barrier: number of times it opened.
     word: AtomicU32,
-    /// Semaphore: tasks that sleep. Barrier: tasks that have come.
+    /// Semaphore: number of sleeping tasks. Barrier: number of tasks that arrived.
     count: AtomicU32,
 }
 
@@ -21,7 +21,7 @@ fn cell(map: &SharedMap, at: usize) -> &CountCell {
     unsafe { map.at(at) }
 }
 
-/// A barrier: the last to come opens it for all.
+/// A barrier: the last task to arrive opens it for all.
 #[derive(Debug)]
 pub struct Barrier {
     pub at: usize,
@@ -29,7 +29,7 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// Waits for the others; `on_block` is called each time before it may sleep.
+    /// Waits for the other tasks. `on_block` is called each time before it may sleep.
     pub fn wait(&self, map: &SharedMap, on_block: &mut dyn FnMut()) {
         let cell = cell(map, self.at);
         let round = cell.word.load(Ordering::Acquire);
@@ -46,8 +46,8 @@ impl Barrier {
     }
 }
 
-/// A semaphore: a futex as sem_wait(3) has it, or an eventfd if a wait set names it. Then the word
-/// only tells whether a wait is likely to block.
+/// A semaphore: a futex as in sem_wait(3), or an eventfd if a set of objects contains it. Then the
+/// word only tells whether a wait is likely to block.
 #[derive(Debug)]
 pub struct Semaphore {
     pub at: usize,
@@ -57,12 +57,12 @@ pub struct Semaphore {
 }
 
 impl Semaphore {
-    /// Gives it its first value.
+    /// Sets its initial value.
     pub fn start(&self, map: &SharedMap) {
         cell(map, self.at).word.store(self.initial, Ordering::Relaxed);
     }
 
-    /// Makes the eventfd, if it is one.
+    /// Creates the eventfd, if it is one.
     pub fn open(&mut self) -> io::Result<()> {
         if self.is_polled {
             self.fd = sys::event_counter(self.initial)?;
@@ -75,11 +75,11 @@ impl Semaphore {
         cell(map, self.at).word.load(Ordering::Relaxed) as i32
     }
 
-    /// Takes one; `on_block` is called each time before it may sleep.
+    /// Decrements it, or waits. `on_block` is called each time before it may sleep.
     pub fn wait(&self, map: &SharedMap, on_block: &mut dyn FnMut()) -> io::Result<()> {
         let cell = cell(map, self.at);
         if self.is_polled {
-            // Whoever reads before the poster has counted makes the word negative for a moment.
+            // A reader that is faster than the poster's count makes the word negative for a moment.
             if self.level(map) <= 0 {
                 on_block();
             }
@@ -97,7 +97,7 @@ impl Semaphore {
         Ok(())
     }
 
-    /// Adds one.
+    /// Increments it.
     pub fn post(&self, map: &SharedMap) -> io::Result<()> {
         let cell = cell(map, self.at);
         if self.is_polled {

@@ -30,7 +30,7 @@ use schedlab_model::{MutexProtocol, ObjectId, ObjectKind, Op, Workload};
 use std::io;
 use uses::{READS, Uses, WRITES};
 
-/// Where an object is.
+/// The place of an object.
 #[derive(Debug)]
 enum Cell {
     Mutex { at: usize, protocol: MutexProtocol },
@@ -56,7 +56,7 @@ pub struct Objects {
 const CELL_LEN: usize = 64;
 
 impl Objects {
-    /// Memory for the objects of `workload`, of whose tasks at most `tasks_max` live.
+    /// Memory for the objects of `workload`, of whose tasks at most `tasks_max` live at a time.
     pub fn new(workload: &Workload, tasks_max: u32) -> io::Result<Self> {
         let mut len = 0;
         let mut cells = Vec::with_capacity(workload.objects.len());
@@ -102,12 +102,12 @@ impl Objects {
         }
     }
 
-    /// What a trace calls them.
+    /// Names of the objects in a trace.
     pub fn infos(&self) -> &[ObjectInfo] {
         &self.infos
     }
 
-    /// Makes the descriptors and the pages, in the launcher. The text of an error names the object.
+    /// Creates descriptors and pages, in the launcher. The error names the object.
     pub fn open(&mut self) -> Result<(), String> {
         let Some(map) = &self.map else { return Ok(()) };
         for (cell, info) in self.cells.iter_mut().zip(&self.infos) {
@@ -131,8 +131,8 @@ impl Objects {
         Ok(())
     }
 
-    /// Closes the descriptors that a task of description `to` needs not: of all, or of those that
-    /// its parent of description `from` has.
+    /// Closes the descriptors that a task of description `to` does not need: of all, or of those
+    /// that its parent of description `from` has.
     pub fn close_unused(&self, from: Option<u32>, to: u32) {
         let (from, to) = (from.map(|spec| &self.uses[spec as usize]), &self.uses[to as usize]);
         for (index, cell) in self.cells.iter().enumerate() {
@@ -142,7 +142,7 @@ impl Objects {
         }
     }
 
-    /// Closes every descriptor, in the launcher, when all tasks have theirs.
+    /// Closes every descriptor in the launcher, after all tasks have theirs.
     pub fn close_all(&self) {
         self.cells.iter().for_each(|cell| close_ends(cell, READS | WRITES));
     }
@@ -179,7 +179,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Takes one from a semaphore.
+    /// Decrements a semaphore, or waits.
     pub fn sem_wait(&self, id: ObjectId, on_block: &mut dyn FnMut()) -> io::Result<()> {
         match self.cells.get(id.index()) {
             Some(Cell::Semaphore(semaphore)) => semaphore.wait(self.map()?, on_block),
@@ -187,7 +187,7 @@ impl Objects {
         }
     }
 
-    /// Adds one to a semaphore.
+    /// Increments a semaphore.
     pub fn sem_post(&self, id: ObjectId) -> io::Result<()> {
         match self.cells.get(id.index()) {
             Some(Cell::Semaphore(semaphore)) => semaphore.post(self.map()?),
@@ -236,7 +236,7 @@ impl Objects {
         }))
     }
 
-    /// Whether something of set `set` seems to be ready, by the tasks' own counts.
+    /// Whether an object of set `set` seems to be ready, by the tasks' own counts.
     pub fn seems_ready(&self, set: u32) -> bool {
         let (Some(map), Some(members)) = (&self.map, self.sets.get(set as usize)) else {
             return true;
@@ -248,7 +248,7 @@ impl Objects {
         })
     }
 
-    /// Channels that the kernel made larger or smaller than asked for: name, asked, got; bytes.
+    /// Channels whose capacity differs from the requested one: name, requested, actual (bytes).
     pub fn other_capacities(&self) -> Vec<(&str, u64, u64)> {
         let Some(map) = &self.map else { return Vec::new() };
         let with_names = self.cells.iter().zip(&self.infos);
@@ -268,7 +268,7 @@ impl Objects {
     }
 }
 
-/// Largest message that a program sends into object `index`; 0: none does.
+/// Largest message (bytes) that a program sends to object `index`; 0: none.
 fn largest_message(workload: &Workload, index: usize) -> u64 {
     let ops = workload.tasks.iter().flat_map(|task| &task.program.ops);
     let sizes = ops.filter_map(|op| match op {
@@ -295,7 +295,7 @@ fn close_ends(cell: &Cell, ends: u8) {
     }
 }
 
-/// An operation on an object of another kind: a checked workload has none.
+/// The error for an operation on an object of another kind, which a checked workload never has.
 fn bad() -> io::Error {
     io::Error::from_raw_os_error(libc::EINVAL)
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Mutexes between processes: futexes with the protocols of pthread_mutex(3).
 //!
-//! A word holds its owner's thread id, as the kernel's robust and priority-inheritance futexes want
-//! it (Documentation/locking/robust-futex-ABI.rst, pi-futex.rst). Free and uncontended ones need
-//! no system call. Not through libc: tasks that tasks fork are made by clone(2) with
-//! CLONE_PARENT, of which libc knows nothing, so the thread id that its mutexes would write is
-//! wrong.
+//! A word contains its owner's thread id, as the kernel's robust and priority-inheritance futexes
+//! require (Documentation/locking/robust-futex-ABI.rst, pi-futex.rst). Free and uncontended ones
+//! need no system call. libc's mutexes are not used: tasks that tasks fork are created by clone(2)
+//! with CLONE_PARENT, without libc's knowledge, so it would write a wrong thread id.
 //!
-//! Robust: each task keeps a list of what it holds, registered with the kernel; when it ends, the
-//! next one gets the mutex and is told so.
+//! Robust: each task has a list of the mutexes that it holds, registered with the kernel. When the
+//! task ends, the next task gets the mutex and is informed.
 
 use crate::sys::{self, FUTEX_OWNER_DIED, FUTEX_TID, FUTEX_WAITERS, RobustHead};
 use schedlab_model::MutexProtocol;
@@ -26,15 +25,15 @@ pub struct MutexCell {
     word: AtomicU32,
 }
 
-/// Bit of a list entry that says "priority inheritance".
+/// Bit of a list entry that means "priority inheritance".
 const PI: usize = 1;
 
-/// How a mutex was got.
+/// How a mutex was obtained.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
-    /// From nobody, or from one who unlocked it.
+    /// It was free, or its owner unlocked it.
     Unlocked,
-    /// From one who ended without unlocking it.
+    /// Its owner ended without unlocking it.
     Abandoned,
 }
 
@@ -117,8 +116,7 @@ pub struct HeldMutexes {
 }
 
 impl HeldMutexes {
-    /// None, registered with the kernel for the calling process. What it registers stays until the
-    /// process ends.
+    /// An empty list, registered with the kernel for the calling process until the process ends.
     pub fn register() -> io::Result<Self> {
         let head = Box::leak(Box::new(RobustHead {
             futex_offset: offset_of!(MutexCell, word) as isize
@@ -135,7 +133,7 @@ impl HeldMutexes {
         self.held.iter().any(|(held, _)| *held == id)
     }
 
-    /// Highest ceiling among those it holds; 0 without any.
+    /// Highest ceiling of the mutexes that it holds; 0 without any.
     pub fn ceiling(&self) -> u8 {
         let ceilings = self.held.iter().map(|(_, protocol)| match protocol {
             MutexProtocol::Ceiling { rt_priority } => *rt_priority,
@@ -144,8 +142,8 @@ impl HeldMutexes {
         ceilings.max().unwrap_or(0)
     }
 
-    /// Locks mutex number `id`, which it does not hold; `on_block` is called each time before it
-    /// may sleep.
+    /// Locks mutex number `id`, which the task must not hold. `on_block` is called each time before
+    /// it may sleep.
     pub fn lock(
         &mut self,
         id: u32,
@@ -170,7 +168,7 @@ impl HeldMutexes {
         Ok(taken)
     }
 
-    /// Unlocks mutex number `id`, which it holds; `cell_of` finds the cells of others.
+    /// Unlocks mutex number `id`, which the task must hold. `cell_of` finds the cells of others.
     pub fn unlock<'c>(
         &mut self,
         id: u32,
@@ -182,7 +180,7 @@ impl HeldMutexes {
         let cell = cell_of(id).ok_or_else(not_held)?;
         self.head.pending.store(cell.entry(protocol), Ordering::Relaxed);
         let next = cell.node.load(Ordering::Relaxed);
-        // What was locked after it comes before it in the list.
+        // Mutexes locked after it are before it in the list.
         match self.held.get(at + 1).and_then(|(after, _)| cell_of(*after)) {
             Some(after) => after.node.store(next, Ordering::Release),
             None => self.head.next.store(next, Ordering::Release),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A queue of tasks that sleep: condition variables and events.
+//! A queue of sleeping tasks, for condition variables and events.
 //!
-//! Who comes gets a ticket; a signal grants the oldest open one and wakes its holder alone, who
-//! sleeps on a word of its own. So waits end in the order in which they began, none ends without a
-//! signal, and no signal is lost between two waits. (glibc allows spurious wake-ups, and the
-//! kernel's futex queue puts real-time tasks first.)
+//! A task that arrives takes a ticket. A signal grants the oldest open ticket and wakes only its
+//! owner, who sleeps on a separate word. So waits end in the order in which they began, none ends
+//! without a signal, and no signal is lost between two waits. (glibc allows spurious wake-ups, and
+//! the kernel's futex queue puts real-time tasks first.)
 
 use crate::sys::{self, SharedMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Tickets given (upper half) and granted (lower half); zero is an empty queue.
+/// Tickets taken (upper half) and granted (lower half). Zero is an empty queue.
 #[repr(C, align(64))]
 #[derive(Debug)]
 struct Tickets(AtomicU64);
@@ -26,7 +26,7 @@ const fn split(both: u64) -> (u32, u32) {
 }
 
 impl WaitQueue {
-    /// Bytes that a queue for `tasks` waiting tasks takes.
+    /// Memory (bytes) of a queue for `tasks` waiting tasks.
     pub fn len_for(tasks: u32) -> usize {
         size_of::<Tickets>() + tasks.max(1).next_power_of_two() as usize * size_of::<AtomicU32>()
     }
@@ -48,12 +48,12 @@ impl WaitQueue {
         unsafe { map.at(self.at + size_of::<Tickets>() + index * size_of::<AtomicU32>()) }
     }
 
-    /// Takes a ticket: from now on a signal counts for the caller.
+    /// Takes a ticket. From now on a signal counts for the caller.
     pub fn enter(&self, map: &SharedMap) -> u32 {
         split(self.tickets(map).fetch_add(1 << 32, Ordering::AcqRel)).0
     }
 
-    /// Sleeps until the ticket is granted; `on_block` is called each time before it may sleep.
+    /// Sleeps until the ticket is granted. `on_block` is called each time before it may sleep.
     pub fn wait(&self, map: &SharedMap, ticket: u32, on_block: &mut dyn FnMut()) {
         let word = self.word(map, ticket);
         let granted = ticket.wrapping_add(1);
@@ -67,7 +67,7 @@ impl WaitQueue {
         }
     }
 
-    /// Grants up to `most` tickets, the oldest first; gives how many there were.
+    /// Grants up to `most` tickets, oldest first. Returns their number.
     pub fn grant(&self, map: &SharedMap, most: u32) -> u32 {
         let mut first = 0;
         let mut count = 0;

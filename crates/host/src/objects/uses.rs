@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which descriptions use which ends of which objects: themselves, or through what they fork.
+//! Which descriptions use which ends of which objects: themselves, or through tasks that they fork.
 
 use schedlab_model::{ObjectId, Op, Workload};
 
 /// Receives from it, waits for it or posts it.
 pub const READS: u8 = 1;
-/// Sends into it.
+/// Sends to it.
 pub const WRITES: u8 = 2;
 
 /// Ends that one description uses, by object.
@@ -18,14 +18,14 @@ impl Uses {
         self.0.get(index).copied().unwrap_or(0)
     }
 
-    /// Of every description of a checked workload.
+    /// The ends that every description of a checked workload uses.
     ///
-    /// An end that nobody uses at all stays open with those who use the other: a transfer with
-    /// nobody waits then for ever, as the model has it, instead of finding a closed end.
+    /// An end that no task uses stays open in the tasks that use the other end. A transfer then
+    /// waits for ever, as in the model, instead of finding a closed end.
     pub fn of(workload: &Workload) -> Vec<Self> {
         let none = Self(vec![0; workload.objects.len()]);
         let mut all = vec![none.clone(); workload.tasks.len()];
-        // Each description stands after those that it forks.
+        // Each description follows those that it forks.
         for spec in workload.fork_order().unwrap_or_default() {
             let mut own = none.clone();
             for op in &workload.tasks[spec].program.ops {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory that a task touches: for Mem and MemRun, its messages and its working set.
+//! The memory that a task accesses: for Mem and MemRun, its messages and its working set.
 //!
-//! Allocated and written before the release (of a forked task: before its program begins), so that
-//! no operation waits for a page. A chase follows a chain laid out in a buffer of its own.
+//! It is allocated and written before the release (of a forked task: before its program begins), so
+//! that no operation waits for a page. A chase follows a chain in a separate buffer.
 
 use schedlab_model::program::{MemAccess, MemPattern};
 use schedlab_model::{Amount, Op, TaskSpec};
@@ -12,7 +12,8 @@ use std::hint::black_box;
 pub const TASK_BYTES_MAX: u64 = 1 << 30;
 /// Most bytes of a message that one system call moves.
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
-/// Largest buffer of an amount without an upper bound, in means; what is more uses it again.
+/// Largest buffer of an amount without an upper bound, as a multiple of its mean. Larger amounts
+/// reuse the buffer.
 const MEANS_MAX: u64 = 8;
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -27,7 +28,7 @@ pub struct BufferNeeds {
     working_set: u64,
 }
 
-/// Greatest value that counts for the size of a buffer.
+/// Greatest value that determines the size of a buffer.
 pub fn largest(amount: &Amount) -> u64 {
     match *amount {
         Amount::Constant(value) => value,
@@ -37,7 +38,7 @@ pub fn largest(amount: &Amount) -> u64 {
 }
 
 impl BufferNeeds {
-    /// Of one task.
+    /// The needs of one task.
     pub fn of(task: &TaskSpec) -> Self {
         let mut needs = Self { working_set: task.working_set_bytes, ..Self::default() };
         let mut chains = Vec::new();
@@ -62,14 +63,14 @@ impl BufferNeeds {
         needs
     }
 
-    /// All of it.
+    /// The sum of all.
     pub fn total(&self) -> u64 {
         let parts = [self.data, self.chains, self.message, self.working_set];
         parts.iter().fold(0, |sum: u64, part| sum.saturating_add(*part))
     }
 }
 
-/// What tells chains apart.
+/// Identifies a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct ChainKey {
     size: u64,
@@ -130,7 +131,7 @@ impl Chain {
     }
 }
 
-/// xorshift64*: cheap beside a memory access.
+/// xorshift64*: fast compared with a memory access.
 struct Random(u64);
 
 impl Random {
@@ -147,7 +148,7 @@ impl Random {
 pub struct Buffers {
     data: Vec<u8>,
     chains: Vec<Chain>,
-    /// What messages are written from and read into.
+    /// Buffer for messages.
     pub message: Vec<u8>,
     working_set: Vec<u64>,
     random: Random,
@@ -184,7 +185,7 @@ impl Buffers {
         }
     }
 
-    /// `count` accesses to the first `size` bytes.
+    /// Makes `count` accesses to the first `size` bytes.
     pub fn touch(
         &mut self,
         access: MemAccess,
@@ -231,7 +232,7 @@ impl Buffers {
     }
 }
 
-/// Where the next access goes.
+/// The places of the accesses, in order.
 fn places(
     pattern: MemPattern,
     slots: u64,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plays one task's program in a process of its own.
+//! Executes one task's program in its own process.
 //!
-//! The interpreter is the model's, seeded with the task's number, so the amounts drawn equal the
-//! simulator's. Run burns CPU time by the thread's own clock; sleeps and timers are absolute on
-//! CLOCK_MONOTONIC; a fork is a real process; joining waits on pidfds, so it is the child's exit
-//! that wakes the parent. Timer periods count from the task's release (rt-app counts from the
-//! start of the thread, which is the same moment but for the first wake-up).
+//! The interpreter is the model's, seeded with the task's number, so the random amounts equal the
+//! simulator's. Run uses CPU time by the thread's own clock; sleeps and timers are absolute on
+//! CLOCK_MONOTONIC; a fork is a real process; a join waits on pidfds, so the child's exit wakes the
+//! parent. Timer periods count from the task's release (rt-app counts from the start of the thread,
+//! which differs only by the first wake-up).
 //!
-//! A working set is read once in full when the task comes back from a wait. What that takes with a
-//! warm cache, measured before the release, counts as part of the next Run; what a cold cache adds
-//! comes on top, as in the simulator.
+//! A working set is read once completely when the task returns from a wait. The time that this
+//! takes with a warm cache, measured before the release, counts as part of the next Run. The
+//! additional time with a cold cache is extra, as in the simulator.
 //!
-//! Every task is a process, also where the workload speaks of threads: only a process stays as a
-//! zombie until its last counters are read. What differs is the switch of address space.
+//! Every task is a process, even if the workload has threads, because only a process stays a zombie
+//! until its last counters are read. The difference is the switch of the address space.
 
 mod buffers;
 mod objects;
@@ -68,7 +68,7 @@ pub const STAGES: [&str; 24] = [
     "entering its private directory",
 ];
 
-/// A failure: its stage and the system's reason.
+/// A failure: its step and the system's error.
 pub struct Failure {
     stage: u32,
     /// Number of the object concerned plus one; 0: none.
@@ -97,14 +97,14 @@ pub fn fail(slot: &Slot, failure: &Failure) -> ! {
     sys::exit_now(125)
 }
 
-/// What every task does before it is released: rights, life line, timer slack. `keep_nice`: whether
-/// it keeps the right to change scheduling attributes.
+/// Prepares a task before its release: rights, death with the launcher, timer slack. `keep_nice`:
+/// whether it keeps the right to change scheduling attributes.
 pub fn prepare(plan: &RunPlan, launcher_pid: u32, keep_nice: bool) -> Result<(), Failure> {
     restrict(plan, launcher_pid, keep_nice)?;
     sys::set_timer_slack_ns(1).map_err(Failure::at(3))
 }
 
-/// Rights and life line alone.
+/// Sets rights, and death with the launcher.
 pub fn restrict(plan: &RunPlan, launcher_pid: u32, keep_nice: bool) -> Result<(), Failure> {
     if let Some((uid, gid)) = plan.user {
         sys::drop_privileges(uid, gid, keep_nice).map_err(Failure::at(1))?;
@@ -135,7 +135,7 @@ pub fn wait_for_release(memory: &RunMemory, index: u32, word_of: u32) {
     slot.state.store(slot_state::RUNNING, Ordering::Release);
 }
 
-/// A task at work.
+/// A running task.
 struct Player<'a> {
     plan: &'a RunPlan,
     memory: &'a RunMemory,
@@ -144,22 +144,22 @@ struct Player<'a> {
     marks: &'a MarkRing,
     waits: Waits<'a>,
     burner: Burner,
-    /// Next boundary of each timer, CLOCK_MONOTONIC.
+    /// Next period boundary of each timer, CLOCK_MONOTONIC.
     timers: Vec<u64>,
     /// Description and pidfd of the tasks it forked and has not joined.
     children: Vec<(u32, i32)>,
     files: TaskFiles,
     buffers: Buffers,
     held: HeldMutexes,
-    /// Wait sets of the program with an epoll instance for each.
+    /// Sets of objects that the program waits for, each with an epoll instance.
     epolls: Vec<(u32, i32)>,
-    /// Its own attributes, without what a ceiling adds.
+    /// Its own attributes, without a ceiling's priority.
     attr: SchedAttr,
     /// Highest ceiling that it runs with; 0: none.
     ceiling: u8,
     /// CPU time of reading the working set with a warm cache.
     warm_ns: u64,
-    /// Such time that the next Run is to count as its own.
+    /// Time (ns) that the next Run counts as its own.
     credit_ns: u64,
 }
 
@@ -278,7 +278,7 @@ impl<'a> Player<'a> {
         sys::exit_now(0)
     }
 
-    /// The task is back from a wait: reads its working set.
+    /// The task returns from a wait: reads its working set.
     fn come_back(&mut self) {
         if self.buffers.has_working_set() {
             self.buffers.touch_working_set();
@@ -362,8 +362,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// First instructions of a forked task: its parent's rights and attributes hold until it has
-    /// set its own.
+    /// First instructions of a forked task. It has its parent's rights and attributes until it sets
+    /// its own.
     fn begin_child(&mut self, index: u32) -> ! {
         let slot = self.memory.slot(index);
         slot.pid.store(sys::getpid(), Ordering::Release);

@@ -23,16 +23,16 @@ mod stage {
     pub const OBJECT: u32 = 20;
 }
 
-/// Whether the program goes on.
+/// Whether the program continues.
 pub enum Goes {
-    /// It does.
+    /// It continues.
     On,
-    /// The other end of a channel is closed for good: it ends here.
+    /// The other end of a channel is closed for good: the program ends.
     NoFurther,
 }
 
 impl Player<'_> {
-    /// One step that names objects.
+    /// Executes one step that names objects.
     pub(super) fn act(&mut self, step: Step) -> Result<Goes, Failure> {
         let goes = match step {
             Step::Lock { object } => self.lock(object).map(|()| Goes::On),
@@ -104,7 +104,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Runs with at least real-time priority `ceiling`, or with its own (0).
+    /// Runs with at least the real-time priority `ceiling`, or with its own (0).
     pub(super) fn set_ceiling(&mut self, ceiling: u8) -> io::Result<()> {
         if ceiling == self.ceiling {
             return Ok(());
@@ -127,7 +127,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// The task's own attributes change; a ceiling that it holds stays.
+    /// Changes the task's own attributes. The ceilings of its mutexes still apply.
     pub(super) fn set_attr(&mut self, attr: &schedlab_model::SchedAttr) -> io::Result<()> {
         attr::apply_to_self(attr, self.plan)?;
         self.attr = *attr;
@@ -135,7 +135,8 @@ impl Player<'_> {
         self.set_ceiling(ceiling)
     }
 
-    /// Releases the mutex, waits, locks it again; `signals`: wakes one that waits already first.
+    /// Releases the mutex, waits, and locks it again. `signals`: first wakes a task that waits
+    /// already.
     fn wait(&mut self, condvar: ObjectId, mutex: ObjectId, signals: bool) -> Result<(), Failure> {
         if !self.held.holds(mutex.0) {
             let error = io::Error::from_raw_os_error(libc::EPERM);
@@ -195,7 +196,8 @@ impl Player<'_> {
         sys::epoll_wait(epoll.unwrap_or(-1)).map_err(Failure::on(stage::WAIT_ANY, object))
     }
 
-    /// The launcher has begun to end what is left: what happens now is not part of the run.
+    /// Whether the launcher has begun to end the remaining tasks: later events are not part of the
+    /// run.
     fn is_run_over(&self) -> bool {
         self.memory.header().end_ns.load(Ordering::Acquire) != 0
     }

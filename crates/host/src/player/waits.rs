@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Says on what a task is about to block: in its slot for the launcher, by a mark for the trace.
+//! Records on which object a task is about to block: in its slot for the launcher, and with a mark
+//! for the trace.
 
 use crate::memory::{Mark, MarkRing, Slot};
 use schedlab_model::ObjectId;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-/// What one task says of its waits.
+/// The records of one task.
 pub struct Waits<'a> {
     slot: &'a Slot,
     marks: &'a MarkRing,
-    /// There is a trace that can use the marks.
+    /// Whether a trace uses the marks.
     is_traced: bool,
-    /// The last mark says that it blocks, and nothing has taken that back.
+    /// Whether the last mark says that it blocks, and is still valid.
     is_marked: Cell<bool>,
 }
 
 impl<'a> Waits<'a> {
-    /// Nothing said yet.
+    /// No record yet.
     pub fn new(slot: &'a Slot, marks: &'a MarkRing, is_traced: bool) -> Self {
         Self { slot, marks, is_traced, is_marked: Cell::new(false) }
     }
 
-    /// The task is about to block on `object` (numbered as in the trace), as far as it can know.
+    /// The task is about to block, as far as it can know, on `object` (numbered as in the trace).
     pub fn begin(&self, object: ObjectId) {
         self.slot.blocked_on.store(object.0 + 1, Ordering::Relaxed);
         if self.is_traced {
@@ -31,13 +32,13 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// The wait is over, or there was none.
+    /// The wait is over, or did not take place.
     pub fn end(&self) {
         self.slot.blocked_on.store(0, Ordering::Relaxed);
     }
 
-    /// The task is about to sleep for another reason: a mark that was not followed by a sleep must
-    /// not explain that one.
+    /// The task is about to sleep for another reason. An earlier mark without a sleep must not
+    /// explain this one.
     pub fn sleeps_alone(&self) {
         if self.is_marked.take() {
             self.marks.push(Mark::Unblock);

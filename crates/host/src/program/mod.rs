@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host lane with somebody else's program as the workload: a database server and its clients, a
-//! game, a benchmark as its authors ship it.
+//! The host lane with a third-party program as the workload: a database server and its clients, a
+//! game, a benchmark in its original form.
 //!
-//! The caller finds every program and makes every command ready; the launcher makes the private
-//! directory, runs what comes before, starts the program held like any task, releases it, and
-//! leaves nothing behind (`launcher/stage.rs`). What is recorded is the program and what descends
-//! from it; servers beside it have their CPUs and policy from the lane, but are no task of the
-//! trace. Figures are read from what the program prints.
+//! The caller finds every program and prepares every command. The launcher creates the private
+//! directory, runs the commands before the program, starts the program held like any task, releases
+//! it, and cleans up (`launcher/stage.rs`). The recording contains the program and its descendants.
+//! Servers next to it get CPUs and policy from the lane, but are not tasks of the trace. Figures
+//! are read from the program's output.
 //!
-//! Nothing is installed: what is missing is named, with the command that would install it.
+//! Nothing is installed: an error names missing packages, with the command that installs them.
 
 mod output;
 mod plan;
@@ -35,20 +35,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, OsStr};
 use std::path::{Path, PathBuf};
 
-/// Directories of programs that a user's PATH may lack.
+/// Directories of programs that may be missing in a user's PATH.
 const SYSTEM_DIRS: [&str; 7] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/games"];
 
-/// What a run of a program gave.
+/// The results of a run of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProgramOutcome {
-    /// The program's process, and everything that a command gives.
+    /// The program's process, with the results of a command.
     pub command: CommandOutcome,
     /// Its figures by name.
     pub figures: BTreeMap<String, f64>,
 }
 
-/// Runs the program of a request; what it and its descendants do goes to `sink`.
+/// Runs the program of a request. Its events and those of its descendants go to `sink`.
 pub fn run_program(
     request: &RunRequest,
     program: &ProgramRun,
@@ -105,7 +105,7 @@ pub fn run_program(
     Ok(ProgramOutcome { command: outcome, figures })
 }
 
-/// The program did what it was to do.
+/// Checks that the program ended normally.
 fn check_end(
     outcome: &CommandOutcome,
     ready: &ReadyProgram,
@@ -136,7 +136,8 @@ fn check_end(
     }
 }
 
-/// Every program is there, or which are not and what would install them.
+/// Checks that every program is installed. The error names the missing ones, and how to install
+/// them.
 fn check_installed(ready: &ReadyProgram, packages: &[String]) -> Result<(), LaneError> {
     let steps = ready.setup.iter().filter(|step| step.count > 0).map(|step| &step.argv);
     let commands = steps.chain([&ready.argv]).chain(&ready.teardown);
@@ -165,7 +166,7 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| command::is_program(path))
 }
 
-/// The environment, made anew: what stands in the caller's is nobody's business.
+/// The environment. It contains nothing of the caller's.
 fn environment(ready: &ReadyProgram, dir: &str) -> Result<Vec<CString>, HostError> {
     let own = std::env::var_os("PATH").unwrap_or_default();
     let own = std::env::split_paths(&own).filter(|dir| dir.is_absolute());
@@ -193,7 +194,7 @@ fn c_string(text: &str) -> Result<CString, HostError> {
 
 /// Attributes of the commands.
 struct Attrs {
-    /// Those of the run: its policy, its CPUs.
+    /// Those of the run: its policy and CPUs.
     of_run: SchedAttr,
     /// OTHER on the same CPUs.
     plain: SchedAttr,
@@ -216,7 +217,7 @@ impl Attrs {
     }
 }
 
-/// Makes commands ready to execute.
+/// Prepares commands for execution.
 struct Commands<'a> {
     environment: Vec<CString>,
     attrs: &'a Attrs,
@@ -279,7 +280,7 @@ impl Commands<'_> {
     }
 }
 
-/// Each directory after those that it lies in, seen from nowhere.
+/// Each directory after those that contain it, as relative paths.
 fn with_parents(dir: &Path, wanted: &[String]) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for path in wanted {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What programs print, kept in memory: a file without a name (memfd_create(2)) that is their
+//! The output of programs, kept in memory: a file without a name (memfd_create(2)) that is their
 //! standard output and error.
 //!
-//! Its length is fixed and sealed: a program that prints more gets an error (EPERM), and cannot
-//! fill the memory. Pages that nothing was written to take none. All who inherit the descriptor
-//! share its offset, so that offset is how much was printed.
+//! Its length is fixed and sealed. A program that prints more gets an error (EPERM) and cannot fill
+//! the memory. Pages without data take no memory. All processes that inherit the descriptor share
+//! its offset, which is therefore the number of bytes printed.
 
 use crate::sys;
 use std::fs::File;
@@ -19,12 +19,12 @@ const LINES_SHOWN: usize = 6;
 /// Longest line that such a message shows, in characters.
 const LINE_MAX: usize = 200;
 
-/// What one or more programs print.
+/// The output of one or more programs.
 #[derive(Debug)]
 pub struct OutputFile(File);
 
 impl OutputFile {
-    /// Nothing was printed yet.
+    /// An empty output.
     pub fn new() -> io::Result<Self> {
         sys::sealed_file(c"schedlab-output", OUTPUT_MAX).map(Self)
     }
@@ -45,12 +45,12 @@ impl OutputFile {
         self.len() == 0
     }
 
-    /// Whether there was no room for all of it.
+    /// Whether the output did not fit.
     pub fn is_full(&self) -> bool {
         self.len() == OUTPUT_MAX
     }
 
-    /// What was printed after the first `from` bytes.
+    /// The output after the first `from` bytes.
     pub fn text(&self, from: u64) -> String {
         let mut bytes = vec![0; self.len().saturating_sub(from) as usize];
         match self.0.read_exact_at(&mut bytes, from) {
@@ -59,8 +59,8 @@ impl OutputFile {
         }
     }
 
-    /// The last lines after the first `from` bytes, for a message; control characters are shown
-    /// escaped, since they stand on somebody's terminal.
+    /// The last lines after the first `from` bytes, for a message. Control characters are escaped,
+    /// because a terminal may show them.
     pub fn last_lines(&self, from: u64) -> String {
         let text = self.text(from);
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -72,9 +72,9 @@ impl OutputFile {
         if shown.is_empty() { "it printed nothing".into() } else { shown.join(" | ") }
     }
 
-    /// Adds a line of the lane's own.
+    /// Adds a line of the lane itself.
     pub fn note(&self, line: &str) {
-        // A note that does not fit is left out: the exit code tells too.
+        // A note that does not fit is left out; the exit code shows the failure too.
         let _ = writeln!(&self.0, "{line}");
     }
 }

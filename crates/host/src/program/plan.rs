@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A program of somebody else's as the launcher gets it: every command found and ready to execute,
-//! nothing left to check.
+//! The plan of a third-party program, as passed to the launcher: every command is found, checked
+//! and ready to execute.
 
 use super::output::OutputFile;
 use schedlab_model::{Nanos, SchedAttr};
@@ -9,41 +9,41 @@ use std::path::PathBuf;
 
 use crate::sys::ExecImage;
 
-/// What stands around the program.
+/// The commands around the program.
 #[derive(Debug)]
 pub struct ProgramPlan {
-    /// The private directory, to be made by the launcher.
+    /// The private directory, which the launcher creates.
     pub dir: PathBuf,
-    /// Directories to be made in it, outermost first.
+    /// Directories to create in it, outermost first.
     pub directories: Vec<PathBuf>,
-    /// What runs before.
+    /// Commands before the program.
     pub setup: Vec<StepPlan>,
-    /// What runs after.
+    /// Commands after the program.
     pub teardown: Vec<StepPlan>,
-    /// Longest time of the setup, and of the teardown.
+    /// Longest time (ns) of the setup, and of the teardown.
     pub setup_limit_ns: Nanos,
-    /// What steps print.
+    /// The output of the steps.
     pub log: OutputFile,
-    /// What the program prints.
+    /// The output of the program.
     pub output: OutputFile,
 }
 
-/// A command before, beside or after the program.
+/// A command before, next to or after the program.
 #[derive(Debug)]
 pub struct StepPlan {
-    /// What it executes.
+    /// The program to execute.
     pub image: ExecImage,
     /// Its short name.
     pub name: String,
     /// How often it is started.
     pub count: u32,
-    /// Whether it stays beside the program.
+    /// Whether it keeps running next to the program.
     pub stays: bool,
-    /// Whether it is killed in the end, instead of asked to end first.
+    /// Whether it is killed at the end, instead of being asked to end first.
     pub is_killed: bool,
-    /// What it prints when it is ready.
+    /// Its output when it is ready.
     pub ready_output: Option<Matcher>,
-    /// A file that is there when it is ready.
+    /// A file that exists when it is ready.
     pub ready_path: Option<PathBuf>,
     /// Its scheduling attributes.
     pub attr: SchedAttr,

@@ -16,16 +16,16 @@ mod generated {
 }
 use generated::{RecorderSkel, RecorderSkelBuilder};
 
-/// Records of a ring on a small machine: 175 ms at 1.5 million events a second.
+/// Records of a ring on a machine with few CPUs: 175 ms at 1.5 million events per second.
 const RING_SIZE_MAX: u64 = 1 << 18;
-/// Records of a ring on a big one.
+/// Records of a ring on a machine with many CPUs.
 const RING_SIZE_MIN: u64 = 1 << 16;
-/// Memory that all rings together may take, in records (256 MiB).
+/// Most records in all rings together (256 MiB).
 const RECORDS_MAX: u64 = 1 << 24;
 
-/// Attached programs with their rings.
+/// The attached BPF programs with their rings.
 pub struct BpfRecorder {
-    /// Kept for its drop: detaches and unloads.
+    /// Kept for its drop, which detaches and unloads.
     skel: RecorderSkel<'static>,
     records: Mapping,
     ring_size: u64,
@@ -33,7 +33,7 @@ pub struct BpfRecorder {
 }
 
 thread_local! {
-    /// Made ready for the next run of this thread, and what it was made with.
+    /// Prepared for the next run of this thread, with its ring size.
     static READY: RefCell<Option<(Option<u64>, BpfRecorder)>> = const { RefCell::new(None) };
 }
 
@@ -60,16 +60,16 @@ fn ring_size_of(nr_cpus: u32) -> u64 {
 }
 
 impl BpfRecorder {
-    /// Loads and attaches the programs for the next run of this thread with rings of this size: in
-    /// a guest before its snapshot is taken, for the verifier and the search through the kernel's
-    /// types take longer than a short run.
+    /// Loads and attaches the programs for the next run of this thread, with rings of this size. A
+    /// guest calls it before its snapshot is taken, because the verifier and the search through the
+    /// kernel's types take longer than a short run.
     pub fn make_ready(ring_size: Option<u64>) -> Result<(), HostError> {
         let recorder = Self::load(ring_size)?;
         READY.set(Some((ring_size, recorder)));
         Ok(())
     }
 
-    /// The programs, attached; nothing is recorded before [`Self::follow`]. `ring_size`: records of
+    /// Attaches the programs. Nothing is recorded before [`Self::follow`]. `ring_size`: records of
     /// each CPU's ring, a power of two; `None`: by the number of CPUs.
     pub fn attach(ring_size: Option<u64>) -> Result<Self, HostError> {
         match READY.take() {
@@ -119,7 +119,7 @@ impl BpfRecorder {
         Ok(Self { skel, records, ring_size, nr_cpus })
     }
 
-    /// Records the children of process `launcher_pid` and their descendants from now on.
+    /// From now on records the children of process `launcher_pid` and their descendants.
     pub fn follow(&mut self, launcher_pid: u32) {
         if let Some(bss) = self.skel.maps.bss_data.as_deref_mut() {
             // SAFETY: an aligned, mapped integer that the kernel side reads whole.
@@ -127,7 +127,7 @@ impl BpfRecorder {
         }
     }
 
-    /// The rings, valid while `self` lives.
+    /// The rings; valid while `self` lives.
     pub fn rings(&mut self) -> Option<Rings> {
         let bss = self.skel.maps.bss_data.as_deref_mut()?;
         let controls = (&raw const bss.rings.cpu).cast::<Control>();
@@ -159,7 +159,8 @@ fn map_array(fd: i32, len: usize) -> std::io::Result<Mapping> {
     Ok(Mapping { start, len })
 }
 
-/// Tasks have no use for the rings, and copying their page tables would slow every fork.
+/// Keeps the rings out of forked tasks, which do not use them: copying their page tables would slow
+/// every fork.
 fn keep_out_of_children(start: *mut libc::c_void, len: usize) {
     let len = len.next_multiple_of(sys::page_size());
     // SAFETY: the start of a mapping of this length; only children are affected. Where the kernel

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Turns records and marks into the model's events, and keeps the run's own account of run delay.
+//! Converts records and marks to the model's events, and adds up the run delay for a check.
 //!
-//! Pids become task numbers: a task's number is its slot in the run's memory; descendants of
-//! commands have no slot and get the numbers after the copies. Time 0 is the release: what came
-//! before is not part of the run. The wake-up that ends the hold of a task *is* its release and
-//! becomes a Fork event, so that the trace starts as the simulator's does.
+//! Pids become task numbers. A task's number is its slot in the run's memory; descendants of
+//! commands have no slot and get the numbers after the copies. Time 0 is the release; earlier
+//! events are not part of the run. The wake-up that ends the hold of a task is its release and
+//! becomes a Fork event, so that the trace starts like the simulator's.
 //!
-//! Rules taken from the kernel (kernel/sched/stats.h): a wait starts when a task is put on a queue,
-//! by wake-up, creation or preemption, and ends when it is switched in; a wake-up of a task that is
-//! still queued or running starts nothing and is no event.
+//! Rules of the kernel (kernel/sched/stats.h): a wait starts when a task is put on a queue by a
+//! wake-up, creation or preemption, and ends when it is switched in. A wake-up of a task that is
+//! still queued or running starts no wait and is not an event.
 //!
-//! A switch that the kernel did not trace is *inferred* when its task leaves the CPU ([`Recorded::
-//! Unseen`]): it gets the time in the scheduler's own books, is counted, and a warning names it. A
-//! task that was asleep when it came must have been woken: that wake-up gets the same time. A task
-//! that left unseen counts as preempted, unless the next that is seen of it is a wake-up: then it
-//! slept. If nothing is seen of it any more and it was reaped, it exited there.
+//! A switch that the kernel did not trace is *inferred* when its task leaves the CPU
+//! ([`Recorded::Unseen`]). It gets the time of the scheduler's own accounts, is counted, and a
+//! warning reports it. If the task was asleep before, it must have been woken: that wake-up gets
+//! the same time. A task that left without a traced switch counts as preempted, unless its next
+//! event is a wake-up: then it slept. If it has no later event and was reaped, it exited there.
 //!
-//! A task says by a mark on what it is about to block. The event stands right before the switch
-//! with which it does; a mark that no sleep follows leaves none.
+//! A task marks the object on which it is about to block. The event is right before the switch with
+//! which it blocks. A mark that no sleep follows gives no event.
 
 use super::merge::Item;
 use super::pids::PidTable;
@@ -37,12 +37,12 @@ enum State {
     Queued,
     Running,
     Sleeping,
-    /// It left a CPU unseen: queued as far as is known.
+    /// It left a CPU without a traced switch, and is assumed to be queued.
     Gone,
     Dead,
 }
 
-/// What the trace says of one task: to be compared with the kernel's own counters.
+/// Sums of the trace for one task, for comparison with the kernel's own counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceAccount {
     state: State,
@@ -50,7 +50,7 @@ pub struct TraceAccount {
     /// CPU it last ran on.
     cpu: u32,
     is_yielding: bool,
-    /// Object on which it said it was about to block; the next sleep is that wait.
+    /// Object on which it is about to block. The next sleep is that wait.
     blocks_on: Option<ObjectId>,
     /// Time on a CPU.
     pub run_ns: Nanos,
@@ -60,11 +60,11 @@ pub struct TraceAccount {
     pub nr_waits: u64,
     /// Whether the present wait began with a wake-up.
     was_woken: bool,
-    /// The part of the run delay that the kernel books as run time: see [`Self::kernel_delay_ns`].
+    /// The part of the run delay that the kernel counts as run time: [`Self::kernel_delay_ns`].
     unseen_ns: Nanos,
 }
 
-/// Longest wait that counts as "switched to at once": a wake-up's own way to the switch.
+/// Longest wait (ns) that counts as "switched to at once" after a wake-up.
 const AT_ONCE_NS: u64 = 50_000;
 
 impl TraceAccount {
@@ -81,11 +81,11 @@ impl TraceAccount {
         unseen_ns: 0,
     };
 
-    /// Run delay by the kernel's clock rule, to be compared with schedstat.
+    /// Run delay (ns) by the kernel's clock rule, for comparison with schedstat.
     ///
-    /// When a wake-up preempts what runs (or ends idling), the kernel does not read the clock again
-    /// for the switch (kernel/sched/core.c, `wakeup_preempt`: `rq_clock_skip_update`), so that wait
-    /// is 0 in its books and its length is run time. The trace has the true length.
+    /// When a wake-up preempts the running task (or ends idling), the kernel does not read the
+    /// clock again for the switch (kernel/sched/core.c, `wakeup_preempt`: `rq_clock_skip_update`).
+    /// That wait is then 0 in its accounts and counts as run time. The trace has the true length.
     pub fn kernel_delay_ns(&self) -> Nanos {
         self.run_delay_ns - self.unseen_ns
     }
@@ -105,7 +105,8 @@ impl TraceAccount {
         self.since_ns = now_ns;
     }
 
-    /// Is switched in, on `cpu`; `preempts`: in place of a task that would have run on, or of idle.
+    /// The task is switched in on `cpu`. `preempts`: it replaces a task that was still runnable, or
+    /// idle.
     fn switch_in(&mut self, now_ns: u64, cpu: u32, preempts: bool) {
         let wait_ns = now_ns.saturating_sub(self.since_ns);
         if self.state == State::Queued && self.was_woken && preempts && wait_ns < AT_ONCE_NS {
@@ -121,7 +122,7 @@ pub trait Names {
     /// Name and description of the task in slot `index`; `nth` counts the tasks of its description
     /// that were forked.
     fn task(&self, index: u32, spec: u32, nth: u32) -> TaskInfo;
-    /// What tasks may block on, by number.
+    /// Objects that tasks may block on, by number.
     fn objects(&self) -> Vec<ObjectInfo> {
         Vec::new()
     }
@@ -143,24 +144,24 @@ pub struct Converter<'a> {
     nr_launched: u32,
     has_slots: bool,
     zero_ns: u64,
-    /// After this (CLOCK_MONOTONIC) events count for the accounts only.
+    /// After this time (CLOCK_MONOTONIC) events only count for the sums.
     pub end_ns: u64,
-    /// Accounts by task number; they go on until the task is dead, past the end of the run.
+    /// Sums by task number. They continue until the task is dead, beyond the end of the run.
     pub accounts: Vec<TraceAccount>,
-    /// Events handed on.
+    /// Events passed on.
     pub nr_events: u64,
     /// Events lost.
     pub nr_lost: u64,
     /// Switches and wake-ups that the kernel did not trace and that were inferred.
     pub nr_inferred: u64,
-    /// What ran unseen, until the record that says since when: CPU, task number, and the one that
-    /// was believed to run.
+    /// Tasks that run without a traced switch, until the record tells since when: CPU, task number,
+    /// and the task that was assumed to run.
     unseen: Vec<(u32, u32, u32)>,
 }
 
 impl<'a> Converter<'a> {
-    /// For a run whose launcher starts `nr_launched` tasks. `has_slots`: tasks that are forked have
-    /// slots too (a workload); otherwise they are strangers (a command).
+    /// A converter for a run whose launcher starts `nr_launched` tasks. `has_slots`: forked tasks
+    /// have slots too (a workload). Otherwise they have none (a command).
     pub fn new(
         memory: &'a RunMemory,
         names: &'a dyn Names,
@@ -188,7 +189,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// Time 0 is known: learns the pids of the held tasks and announces them.
+    /// Time 0 is known: reads the pids of the held tasks and announces them.
     pub fn begin(&mut self, zero_ns: u64) {
         self.zero_ns = zero_ns;
         for (number, info) in self.names.objects().iter().enumerate() {
@@ -232,7 +233,7 @@ impl<'a> Converter<'a> {
         self.accounts.push(TraceAccount::NEW);
     }
 
-    /// Number of a task that was just created.
+    /// Number of a new task.
     fn newcomer(&mut self, pid: u32, parent: u32) -> u32 {
         let number = if self.has_slots {
             let Some(index) = self.slot_of(pid, parent) else { return NONE };
@@ -248,9 +249,9 @@ impl<'a> Converter<'a> {
         number
     }
 
-    /// The slot of a task that was just created. Its parent took the slot before it forked and
-    /// stores the pid after: the slot is the one with this pid or, where that is not stored yet,
-    /// the parent's first one without.
+    /// The slot of a new task. Its parent took the slot before it forked and stores the pid after.
+    /// The slot is the one with this pid; or, if it is not stored yet, the parent's first one
+    /// without a pid.
     fn slot_of(&mut self, pid: u32, parent: u32) -> Option<u32> {
         let open = (self.memory.nr_slots().saturating_sub(self.nr_launched)) as usize;
         self.is_created.resize(open.max(self.is_created.len()), false);
@@ -266,7 +267,7 @@ impl<'a> Converter<'a> {
         Some(self.nr_launched + at as u32)
     }
 
-    /// One item of the merged stream.
+    /// Converts one item of the merged stream.
     pub fn item(&mut self, time_ns: u64, item: Item) {
         if time_ns < self.zero_ns {
             return;
@@ -366,14 +367,14 @@ impl<'a> Converter<'a> {
         self.event(time_ns, cpu, kind);
     }
 
-    /// `task` (or none of the run) ran on `cpu` up to now, unseen since `came_ns`, and `instead`
-    /// (or none) is still believed to run there.
+    /// `task` (or none of the run) ran on `cpu` up to now, without a traced switch since `came_ns`;
+    /// `instead` (or none) was assumed to run there.
     fn infer(&mut self, now_ns: u64, came_ns: u64, cpu: u32, task: u32, instead: u32) {
         let account = |number: u32| self.accounts.get(number as usize);
         let prev = account(instead).filter(|a| a.state == State::Running && a.cpu == cpu);
         let next = account(task)
             .filter(|a| matches!(a.state, State::Queued | State::Gone | State::Sleeping));
-        // Not before what is known of either; the clocks of scheduler and trace differ a little.
+        // Not before the last event of either: the clocks of scheduler and trace differ slightly.
         let known_ns = prev.iter().chain(&next).map(|a| a.since_ns).max();
         let (Some(known_ns), prev, next) = (known_ns, prev.is_some(), next.is_some()) else {
             return;
@@ -396,7 +397,8 @@ impl<'a> Converter<'a> {
         self.late_event(at_ns, cpu, EventKind::Switch { prev, next, out });
     }
 
-    /// A task that comes to a CPU out of sleep was woken; nobody saw it, so it counts from now.
+    /// A sleeping task that runs on a CPU was woken without a traced wake-up, so the wake-up gets
+    /// this time.
     fn wake_unseen(&mut self, at_ns: u64, cpu: u32, task: u32) {
         let account = &mut self.accounts[task as usize];
         if account.state == State::Sleeping {
@@ -470,7 +472,8 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// All events are there: who left a CPU unseen, never came back and was reaped had exited.
+    /// All events are converted: tasks that left a CPU without a traced switch, never returned and
+    /// were reaped have exited.
     pub fn infer_exits(&mut self) {
         for task in 0..(self.accounts.len() as u32).min(self.memory.nr_slots()) {
             let is_reaped = self.memory.slot(task).is_reaped.load(Ordering::Acquire) == 1;
@@ -483,7 +486,7 @@ impl<'a> Converter<'a> {
         }
     }
 
-    /// The run is over.
+    /// The run has ended.
     pub fn finish(self) -> (Vec<TraceAccount>, Vec<String>) {
         let end_ns = if self.end_ns == u64::MAX { self.zero_ns } else { self.end_ns };
         self.sink.end(end_ns.saturating_sub(self.zero_ns));

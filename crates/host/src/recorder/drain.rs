@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread that empties the rings.
 //!
-//! It wakes on a timer, never because of an event, copies, and hands over; sorting and whatever the
-//! sink does happens on the caller's thread at normal priority. As root the thread runs at
-//! SCHED_FIFO just below the launcher, so that no task of a run can keep it from emptying the
-//! rings in time.
+//! It wakes on a timer, never because of an event, copies the records, and passes them on. Sorting
+//! and the sink's work happen on the caller's thread at normal priority. As root the thread runs at
+//! SCHED_FIFO just below the launcher, so that no task of a run can keep it from emptying the rings
+//! in time.
 
 use super::ring::{Record, Rings};
 use crate::attr::DRAIN_PRIORITY;
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// What one round found.
+/// The records of one round.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// (CPU, its records in order); CPUs without any are left out.
     pub records: Vec<(u32, Vec<Record>)>,
-    /// Every record of a later batch is younger than this.
+    /// Every record of a later batch is later than this.
     pub watermark_ns: u64,
 }
 
@@ -45,7 +45,7 @@ impl Drain {
         Ok(Self { stop, thread: Some(thread), batches })
     }
 
-    /// Ends the thread after one more round; gives the CPU time it used (ns). The batches stay.
+    /// Ends the thread after one more round. Returns its CPU time (ns). The batches remain.
     pub fn stop(&mut self) -> u64 {
         self.stop.store(true, Ordering::Release);
         self.thread.take().map_or(0, |thread| thread.join().unwrap_or(0))

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts the events of several sources, each in order of time, into one order.
+//! Merges the events of several sources, each in order of time, into one order.
 //!
-//! Streaming: a source is one CPU's ring or the marks of all tasks. An event leaves when every
-//! source has been read up to its time (the watermark). One that comes later than that (a task was
-//! preempted between reading the clock and publishing its mark) leaves with the time of the last
-//! one out and is counted.
+//! A source is one CPU's ring or the marks of all tasks. An event is passed on when every source
+//! has been read up to its time (the watermark). A later one (a task was preempted between reading
+//! the clock and publishing its mark) gets the time of the last event and is counted.
 
 use super::ring::Record;
 use crate::memory::Mark;
 use std::collections::VecDeque;
 
-/// What leaves the merge.
+/// An item of the merged stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Item {
     /// A record of the kernel.
@@ -19,33 +18,33 @@ pub enum Item {
     Own(u32, Mark),
 }
 
-/// Merges in order of time; at equal times kernel records come first, then lower CPUs.
+/// Merges in order of time. At equal times kernel records are first, then lower CPUs.
 #[derive(Debug, Default)]
 pub struct Merge {
     queues: Vec<VecDeque<Record>>,
     marks: Vec<(u64, u32, Mark)>,
     last_ns: u64,
-    /// Events that came too late for their place.
+    /// Events that were too late for their place.
     pub nr_late: u64,
 }
 
 impl Merge {
-    /// For rings of `nr_cpus` CPUs.
+    /// A merge for the rings of `nr_cpus` CPUs.
     pub fn new(nr_cpus: u32) -> Self {
         Self { queues: vec![VecDeque::new(); nr_cpus as usize], ..Self::default() }
     }
 
-    /// Records of one CPU, in order of time.
+    /// Adds records of one CPU, in order of time.
     pub fn add_records(&mut self, cpu: u32, records: &[Record]) {
         self.queues[cpu as usize].extend(records);
     }
 
-    /// One mark.
+    /// Adds one mark.
     pub fn add_mark(&mut self, time_ns: u64, task: u32, mark: Mark) {
         self.marks.push((time_ns, task, mark));
     }
 
-    /// Hands out everything up to `watermark_ns`.
+    /// Passes on everything up to `watermark_ns`.
     pub fn emit(&mut self, watermark_ns: u64, mut out: impl FnMut(u64, Item)) {
         // Stable: marks of one task stay in their order.
         self.marks.sort_by_key(|(time_ns, ..)| *time_ns);
@@ -72,12 +71,12 @@ impl Merge {
         }
     }
 
-    /// Hands out records of `cpu` until another source has an earlier one.
+    /// Passes on records of `cpu` until another source has an earlier one.
     fn emit_run(&mut self, cpu: usize, until_ns: u64, out: &mut impl FnMut(u64, Item)) {
         let others = self.queues.iter().enumerate().filter(|(other, _)| *other != cpu);
         let until_ns = others
             .filter_map(|(other, queue)| {
-                // Equal times: the lower CPU goes first.
+                // At equal times the lower CPU is first.
                 let time_ns = queue.front()?.time_ns;
                 Some(if other < cpu { time_ns.saturating_sub(1) } else { time_ns })
             })

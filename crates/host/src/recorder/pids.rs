@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Task numbers by pid.
 //!
-//! The pids of a run are few and mostly neighbours, of four million that there may be. So the table
-//! has pages, made when they are first needed: as one piece it was 16 MiB of zeroes in the process
-//! that the launcher is forked from, and every fork of a task copied their page tables.
+//! A run has few pids of the four million possible ones, mostly neighbours. So the table has pages
+//! that are allocated when they are first needed. A plain table would be 16 MiB of zeroes in the
+//! process from which the launcher is forked, and every fork of a task would copy their page
+//! tables.
 
 use super::ring::PIDS_MAX;
 
 /// Pids of a page.
 const PAGE: usize = 1 << 12;
 
-/// A number for each pid; one that is not known has none.
+/// The number of each pid. Unknown pids have none.
 #[derive(Debug)]
 pub struct PidTable {
     /// Numbers + 1, and 0 for none.
@@ -18,7 +19,7 @@ pub struct PidTable {
 }
 
 impl Default for PidTable {
-    /// Knows nobody.
+    /// An empty table.
     fn default() -> Self {
         Self { pages: (0..PIDS_MAX / PAGE).map(|_| None).collect() }
     }
@@ -32,14 +33,14 @@ impl PidTable {
         page[pid as usize % PAGE].checked_sub(1)
     }
 
-    /// `pid` has this number from now on. One that no kernel gives is left out.
+    /// Sets the number of `pid`. An impossible pid is ignored.
     pub fn insert(&mut self, pid: u32, number: u32) {
         if let Some(page) = self.pages.get_mut(pid as usize / PAGE) {
             page.get_or_insert_with(|| Box::new([0; PAGE]))[pid as usize % PAGE] = number + 1;
         }
     }
 
-    /// `pid` has no number any more.
+    /// Removes the number of `pid`.
     pub fn remove(&mut self, pid: u32) {
         if let Some(Some(page)) = self.pages.get_mut(pid as usize / PAGE) {
             page[pid as usize % PAGE] = 0;

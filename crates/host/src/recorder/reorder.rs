@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds events back so that one which becomes known late can still take its place.
+//! Delays events, so that an event that becomes known late can get its place.
 //!
-//! A switch that the kernel did not trace shows only when the task that came by it leaves again
-//! ([`super::convert`]). Memory is bounded: beyond [`HELD_MAX`] events the oldest leaves, and an
-//! event older than that one takes its time.
+//! A switch that the kernel did not trace is detected only when its task leaves the CPU again
+//! ([`super::convert`]). Memory is bounded: beyond [`HELD_MAX`] events the oldest is passed on, and
+//! an older event gets its time.
 
 use schedlab_model::trace::{ObjectInfo, TaskInfo};
 use schedlab_model::{Event, EventKind, ObjectId, SwitchOut, TaskId, TraceSink};
 use std::collections::VecDeque;
 
-/// Most events held back: some 2 MB, and 20 ms at the rate the rings are made for.
+/// Most delayed events: some 2 MB, or 20 ms at the rate that the rings support.
 pub const HELD_MAX: usize = 1 << 15;
 
 /// A sink that accepts late events.
 pub struct Reorder<'a> {
     sink: &'a mut dyn TraceSink,
     held: VecDeque<Event>,
-    /// Time of the last event that left.
+    /// Time of the last event passed on.
     gone_ns: u64,
 }
 
 impl<'a> Reorder<'a> {
-    /// In front of `sink`.
+    /// Passes events on to `sink`.
     pub fn new(sink: &'a mut dyn TraceSink) -> Self {
         Self { sink, held: VecDeque::new(), gone_ns: 0 }
     }
 
-    /// A task is announced. Nothing speaks of it before, so it need not be held back.
+    /// Announces a task. No earlier event names it, so this is passed on at once.
     pub fn task(&mut self, task: TaskId, info: &TaskInfo) {
         self.sink.task(task, info);
     }
 
-    /// An object is announced.
+    /// Announces an object.
     pub fn object(&mut self, object: ObjectId, info: &ObjectInfo) {
         self.sink.object(object, info);
     }
 
-    /// An event that is younger than all before.
+    /// An event that is later than all before.
     #[inline]
     pub fn event(&mut self, event: Event) {
         self.held.push_back(event);
@@ -48,14 +48,14 @@ impl<'a> Reorder<'a> {
         }
     }
 
-    /// An event that was to come earlier; at its time it stands behind those that are there.
+    /// A late event. It is placed after the events with the same time.
     pub fn late_event(&mut self, event: Event) {
         let event = Event { time_ns: event.time_ns.max(self.gone_ns), ..event };
         let at = self.held.partition_point(|held| held.time_ns <= event.time_ns);
         self.held.insert(at, event);
     }
 
-    /// `task` left its CPU in another way than its last switch says.
+    /// Corrects why `task` last left its CPU.
     pub fn amend_out(&mut self, task: TaskId, how: SwitchOut) {
         for event in self.held.iter_mut().rev() {
             if let EventKind::Switch { prev: Some(prev), out, .. } = &mut event.kind
@@ -67,7 +67,7 @@ impl<'a> Reorder<'a> {
         }
     }
 
-    /// `task` exited when it last left its CPU. `false`: that event has left already.
+    /// `task` exited when it last left its CPU. Returns false if that event was passed on already.
     pub fn exited(&mut self, task: TaskId) -> bool {
         let left = |event: &Event| match event.kind {
             EventKind::Switch { prev, .. } => prev == Some(task),
@@ -80,7 +80,7 @@ impl<'a> Reorder<'a> {
         true
     }
 
-    /// The trace ends.
+    /// Ends the trace.
     pub fn end(self, end_ns: u64) {
         for event in &self.held {
             self.sink.event(event);

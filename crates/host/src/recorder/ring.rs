@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records and rings, as bpf/recorder.h lays them out.
+//! Records and rings, with the layout of bpf/recorder.h.
 
 use schedlab_model::SwitchOut;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -23,23 +23,23 @@ pub struct Record {
     pub word: u64,
 }
 
-/// What a record says. Pids are 0 where there is no task of the run.
+/// The content of a record. Pids are 0 for tasks outside of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recorded {
-    /// `prev` left, `next` came.
+    /// A switch from `prev` to `next`.
     Switch {
-        /// Pid that left.
+        /// Pid of the task that left.
         prev: u32,
-        /// Pid that came.
+        /// Pid of the task that runs next.
         next: u32,
-        /// How `prev` left.
+        /// Why `prev` left.
         out: SwitchOut,
     },
     /// `pid` became runnable.
     Wakeup {
         /// Task.
         pid: u32,
-        /// Who woke it.
+        /// The task that woke it.
         waker: u32,
     },
     /// `pid` was created and became runnable.
@@ -49,29 +49,29 @@ pub enum Recorded {
         /// Its creator.
         parent: u32,
     },
-    /// `pid` moved from another CPU.
+    /// `pid` migrated from another CPU.
     Migrate {
         /// Task.
         pid: u32,
-        /// CPU it leaves.
+        /// The CPU that it left.
         from: u32,
     },
-    /// The CPU ran `pid` though no switch to it was traced; the last one traced was to `instead`.
+    /// The CPU ran `pid` without a traced switch to it. The last traced switch was to `instead`.
     Unseen {
-        /// Who ran.
+        /// The task that ran.
         pid: u32,
-        /// Who should have run.
+        /// The task that was assumed to run.
         instead: u32,
     },
-    /// Follows `Unseen`: how long ago its task came to the CPU, ns, by the kernel's books; 0 where
-    /// they do not tell.
+    /// Follows `Unseen`: how long ago the task was switched to (ns), from the kernel's accounts; 0
+    /// if unknown.
     Ago {
         /// ns.
         ago_ns: u64,
     },
     /// Events were lost before this time.
     Lost {
-        /// How many.
+        /// Number of lost events.
         count: u32,
     },
 }
@@ -83,7 +83,7 @@ impl Record {
         (self.word >> CPU_SHIFT & 0x3ff) as u32
     }
 
-    /// What it says; `None` for a word that the kernel side does not write.
+    /// Decodes the record; `None` if the kernel side does not write such a word.
     #[inline]
     pub fn decode(&self) -> Option<Recorded> {
         let first = (self.word & PID_MASK) as u32;
@@ -111,16 +111,16 @@ impl Record {
 pub struct Control {
     /// Records written since the start.
     pub head: AtomicU64,
-    /// Not 0 while a record is being written.
+    /// Not 0 while a record is written.
     pub busy: AtomicU64,
     /// Lost since the last record.
     pub lost: AtomicU64,
     /// Lost since the start.
     pub lost_total: AtomicU64,
-    /// Pid of the task of the run that the last traced switch was to: the kernel side's.
+    /// Written by the kernel side: pid of the task of the run to which the last traced switch was.
     runs: AtomicU64,
     pad: [u64; 3],
-    /// Records read since the start: the reader's.
+    /// Written by the reader: records read since the start.
     pub tail: AtomicU64,
     pad2: [u64; 7],
 }
@@ -134,16 +134,17 @@ pub struct Rings {
     ring_size: u64,
 }
 
-// SAFETY: memory shared with the kernel, accessed through atomics and, for records, only below
-// `head`, where nobody writes until `tail` moves on. One thread at a time drains.
+// SAFETY: memory shared with the kernel. It is accessed through atomics, and records only below
+// `head`, where the kernel does not write until `tail` advances. One thread at a time drains.
 unsafe impl Send for Rings {}
 
 impl Rings {
     /// Rings of `nr_cpus` CPUs with `ring_size` records each.
     ///
     /// # Safety
-    /// `controls` has `nr_cpus` blocks and `records` `nr_cpus * ring_size` records, both mapped as
-    /// long as the value (or a copy) is in use.
+    ///
+    /// `controls` has `nr_cpus` blocks and `records` has `nr_cpus * ring_size` records. Both stay
+    /// mapped as long as the value (or a copy) is in use.
     pub unsafe fn new(
         controls: *const Control,
         records: *const Record,
@@ -165,8 +166,8 @@ impl Rings {
         unsafe { &*self.controls.add(cpu as usize) }
     }
 
-    /// Waits until no record of `cpu` is half written: whatever comes later is younger than now.
-    /// Gives up after about 1 ms, when a hypervisor has stopped the CPU in the middle.
+    /// Waits until no record of `cpu` is half written, so that later records are later than now.
+    /// Gives up after about 1 ms, because a hypervisor may have stopped the CPU.
     pub fn settle(&self, cpu: u32) {
         let control = self.control(cpu);
         for _ in 0..20_000 {
@@ -177,7 +178,7 @@ impl Rings {
         }
     }
 
-    /// Appends everything that is in the ring of `cpu` to `out` and frees it.
+    /// Appends all records in the ring of `cpu` to `out` and frees them.
     pub fn drain(&self, cpu: u32, out: &mut Vec<Record>) {
         let control = self.control(cpu);
         let head = control.head.load(Ordering::Acquire);
@@ -187,7 +188,8 @@ impl Rings {
         let first = count.min(self.ring_size - start);
         for (at, len) in [(start, first), (0, count - first)] {
             let at = u64::from(cpu) * self.ring_size + at;
-            // SAFETY: in this CPU's part of the records; between tail and head nobody writes.
+            // SAFETY: in this CPU's part of the records; the kernel does not write between tail and
+            // head.
             let part =
                 unsafe { std::slice::from_raw_parts(self.records.add(at as usize), len as usize) };
             out.extend_from_slice(part);

@@ -4,7 +4,7 @@
 use super::check;
 use std::io;
 
-/// Runs a call again while a signal interrupts it.
+/// Repeats a call while signals interrupt it.
 fn unbroken(mut call: impl FnMut() -> libc::c_long) -> io::Result<usize> {
     loop {
         match check(call()) {
@@ -15,14 +15,14 @@ fn unbroken(mut call: impl FnMut() -> libc::c_long) -> io::Result<usize> {
     }
 }
 
-/// Sets what a pipe holds, bytes; gives what the kernel made of it (whole pages, a power of two).
+/// Sets the capacity of a pipe (bytes). Returns the kernel's value (whole pages, a power of two).
 pub fn set_pipe_capacity(fd: i32, bytes: u64) -> io::Result<u64> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     // SAFETY: no memory is involved.
     check(unsafe { libc::fcntl(fd, libc::F_SETPIPE_SZ, bytes) }.into()).map(|got| got as u64)
 }
 
-/// Transfers through `fd` fail instead of waiting.
+/// Makes transfers through `fd` fail instead of waiting.
 pub fn set_nonblocking(fd: i32) -> io::Result<()> {
     // SAFETY: no memory is involved.
     unsafe {
@@ -48,9 +48,9 @@ fn set_socket_option(fd: i32, option: i32, value: i32) -> io::Result<()> {
         .map(drop)
 }
 
-/// Sets the send buffer of a socket, bytes as the kernel counts them; gives what it made of it.
+/// Sets the send buffer of a socket (bytes of kernel memory). Returns the kernel's value.
 pub fn set_send_buffer(fd: i32, bytes: u64) -> io::Result<u64> {
-    // The kernel doubles what it is given (socket(7)).
+    // The kernel doubles the value (socket(7)).
     let half = i32::try_from(bytes / 2).unwrap_or(i32::MAX);
     // Beyond net.core.wmem_max only with CAP_NET_ADMIN.
     set_socket_option(fd, libc::SO_SNDBUFFORCE, half)
@@ -66,20 +66,20 @@ pub fn set_send_buffer(fd: i32, bytes: u64) -> io::Result<u64> {
     Ok(got.max(0) as u64)
 }
 
-/// A counter that is readable while above 0; each read takes one (EFD_SEMAPHORE).
+/// A counter that is readable while above 0; each read decrements it (EFD_SEMAPHORE).
 pub fn event_counter(initial: u32) -> io::Result<i32> {
     let flags = libc::EFD_SEMAPHORE | libc::EFD_CLOEXEC;
     // SAFETY: no memory is involved.
     check(unsafe { libc::eventfd(initial, flags) }.into()).map(|fd| fd as i32)
 }
 
-/// Writes as much of `bytes` as one call takes.
+/// Writes as many of `bytes` as one call accepts.
 pub fn write_some(fd: i32, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: `bytes` is valid for reading.
     unbroken(|| unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) } as libc::c_long)
 }
 
-/// Reads at most `bytes.len()` bytes; 0: every writer is gone.
+/// Reads at most `bytes.len()` bytes; 0: no writer is left.
 pub fn read_some(fd: i32, bytes: &mut [u8]) -> io::Result<usize> {
     // SAFETY: `bytes` is valid for writing.
     unbroken(|| unsafe { libc::read(fd, bytes.as_mut_ptr().cast(), bytes.len()) } as libc::c_long)
@@ -107,14 +107,14 @@ pub fn epoll_of(fds: impl Iterator<Item = i32>) -> io::Result<i32> {
     Ok(epoll)
 }
 
-/// Waits until something in `epoll` is ready.
+/// Waits until a descriptor in `epoll` is ready.
 pub fn epoll_wait(epoll: i32) -> io::Result<()> {
     let mut event = libc::epoll_event { events: 0, u64: 0 };
     // SAFETY: room for one event.
     unbroken(|| unsafe { libc::epoll_wait(epoll, &mut event, 1, -1) }.into()).map(drop)
 }
 
-/// Writing where nobody reads becomes an error instead of a signal that kills.
+/// Makes a write without a reader fail, instead of killing the process with a signal.
 pub fn ignore_broken_pipes() {
     // SAFETY: SIG_IGN is valid for SIGPIPE.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };

@@ -5,28 +5,27 @@ use super::check;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 
-/// Bits of a word that hold the owner's thread id (FUTEX_TID_MASK).
+/// Bits of a word with the owner's thread id (FUTEX_TID_MASK).
 pub const FUTEX_TID: u32 = 0x3fff_ffff;
 /// Set by the kernel when the owner ended without unlocking (FUTEX_OWNER_DIED).
 pub const FUTEX_OWNER_DIED: u32 = 0x4000_0000;
-/// Somebody sleeps on the word (FUTEX_WAITERS).
+/// A task sleeps on the word (FUTEX_WAITERS).
 pub const FUTEX_WAITERS: u32 = 0x8000_0000;
 
-/// `struct robust_list_head` of include/uapi/linux/futex.h: which words the kernel looks at when
+/// `struct robust_list_head` of include/uapi/linux/futex.h: the words that the kernel checks when
 /// the thread ends.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct RobustHead {
     /// First entry, or the address of this field.
     pub next: AtomicUsize,
-    /// From an entry to its futex word, bytes.
+    /// Distance from an entry to its futex word (bytes).
     pub futex_offset: isize,
     /// The entry that is being added or removed.
     pub pending: AtomicUsize,
 }
 
-/// Registers the calling thread's list. It must stay where it is until the thread ends, hence the
-/// lifetime.
+/// Registers the calling thread's list. It must not move until the thread ends, hence the lifetime.
 pub fn set_robust_list(head: &'static RobustHead) -> io::Result<()> {
     // SAFETY: the head is valid for ever, and its entries are atomics in mapped memory.
     check(unsafe {
@@ -35,7 +34,7 @@ pub fn set_robust_list(head: &'static RobustHead) -> io::Result<()> {
     .map(drop)
 }
 
-/// Sleeps while `word` holds `expected`; false when it held something else.
+/// Sleeps while `word` is `expected`. Returns false if it had another value.
 pub fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
     // SAFETY: the word is valid and aligned; no timeout. Spurious returns are the caller's
     // business.
@@ -51,7 +50,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) -> bool {
     result == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
 }
 
-/// Wakes at most `count` of those who sleep on `word`; gives their number.
+/// Wakes at most `count` tasks that sleep on `word`. Returns their number.
 pub fn futex_wake(word: &AtomicU32, count: u32) -> u32 {
     let count = count.min(i32::MAX as u32);
     // SAFETY: the word is valid and aligned.
@@ -59,12 +58,12 @@ pub fn futex_wake(word: &AtomicU32, count: u32) -> u32 {
     woken.max(0) as u32
 }
 
-/// Wakes everyone who sleeps on `word`; gives their number.
+/// Wakes all tasks that sleep on `word`. Returns their number.
 pub fn futex_wake_all(word: &AtomicU32) -> u32 {
     futex_wake(word, u32::MAX)
 }
 
-/// Lets the one who sleeps on `from`, which must hold 0, sleep on `to` instead, behind all who do.
+/// Moves the task that sleeps on `from`, which must be 0, to `to`, after all that sleep there.
 pub fn futex_requeue(from: &AtomicU32, to: &AtomicU32) {
     // SAFETY: both words are valid and aligned. Wakes none, moves one. Where it fails the sleeper
     // stays where it is.
@@ -101,7 +100,7 @@ pub fn futex_lock_pi(word: &AtomicU32) -> io::Result<()> {
     }
 }
 
-/// Unlocks a priority-inheritance word on which somebody waits.
+/// Unlocks a priority-inheritance word on which a task waits.
 pub fn futex_unlock_pi(word: &AtomicU32) -> io::Result<()> {
     // SAFETY: the word is valid and aligned.
     check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI) }).map(drop)

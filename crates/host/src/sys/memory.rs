@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// A file without a name in memory, `len` bytes long for good: nobody can make it longer or
-/// shorter. It is closed on exec.
+/// A file without a name in memory. Its length `len` is sealed, so no process can change it. It is
+/// closed on exec.
 pub fn sealed_file(name: &CStr, len: u64) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: `name` ends with a zero; the descriptor is new and nobody else's.
+    // SAFETY: `name` ends with a zero; the descriptor is new and has no other owner.
     let file = unsafe {
         let fd = check(libc::memfd_create(name.as_ptr(), flags).into())?;
         File::from_raw_fd(fd as i32)
@@ -23,14 +23,14 @@ pub fn sealed_file(name: &CStr, len: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// Anonymous shared memory, zeroed, page-aligned. Pages nobody touches cost nothing.
+/// Anonymous shared memory, zeroed and page-aligned. Unused pages take no memory.
 #[derive(Debug)]
 pub struct SharedMap {
     start: *mut u8,
     len: usize,
 }
 
-// SAFETY: plain memory; what lies in it is accessed through atomics only.
+// SAFETY: plain memory; its content is accessed only through atomics.
 unsafe impl Send for SharedMap {}
 // SAFETY: as above.
 unsafe impl Sync for SharedMap {}
@@ -55,10 +55,11 @@ impl SharedMap {
         Ok(Self { start: start.cast(), len })
     }
 
-    /// The object at byte `offset`. `T` must be made of atomics (or arrays of them), for which zero
-    /// bytes are a valid value; panics if it does not fit or is not aligned.
+    /// The object at byte `offset`. `T` must consist of atomics (or arrays of them), for which zero
+    /// bytes are a valid value. Panics if it does not fit or is not aligned.
     ///
     /// # Safety
+    ///
     /// `T` is valid for all-zero bytes and has interior mutability throughout.
     pub unsafe fn at<T>(&self, offset: usize) -> &T {
         assert!(offset + size_of::<T>() <= self.len && offset.is_multiple_of(align_of::<T>()));
@@ -66,7 +67,7 @@ impl SharedMap {
         unsafe { &*self.start.add(offset).cast::<T>() }
     }
 
-    /// Makes the pages from `offset` on present and writable, so that no fault comes later.
+    /// Allocates the pages from `offset` on, so that no fault happens later.
     pub fn populate(&self, offset: usize, len: usize) {
         let page = super::page_size();
         let end = (offset + len).min(self.len);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! System calls: the only place of this crate, beside the recorder's rings, with `unsafe`.
+//! System calls: the only part of this crate with `unsafe`, except the recorder's rings.
 //!
-//! Each function is one call (or a fixed short sequence) with its result as `io::Result`. Taken
-//! from `libc`; what it has no function for (sched_setattr, clone, pidfd_open, futex, capset)
-//! goes through `syscall(2)` with the numbers and structures of the kernel's uapi headers.
-//! Nothing here allocates unless it says so, so that it may be used in a process forked from a
+//! Each function is one call (or a fixed short sequence) with its result as `io::Result`. They use
+//! `libc`; calls without a function there (sched_setattr, clone, pidfd_open, futex, capset) use
+//! `syscall(2)` with the numbers and structures of the kernel's uapi headers. Functions do not
+//! allocate, unless their documentation says it, so they may be used in a process forked from a
 //! program with threads.
 
 mod channel;
@@ -22,7 +22,7 @@ pub use sched::*;
 use std::io;
 use std::time::Duration;
 
-/// `-1` with errno becomes an error.
+/// Turns `-1` with errno into an error.
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -40,7 +40,7 @@ pub fn monotonic_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// CLOCK_MONOTONIC_COARSE in ns: the same clock as it stood at the last tick that advanced it.
+/// CLOCK_MONOTONIC_COARSE in ns: the time of the last tick.
 #[inline]
 pub fn last_tick_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC_COARSE)
@@ -70,16 +70,16 @@ pub fn sleep_until_ns(deadline_ns: u64) {
     {}
 }
 
-/// What [`poll`] waits for: a descriptor to read from, and whether it was ready.
+/// A descriptor that [`poll`] waits for, and whether it is ready.
 #[derive(Clone, Copy, Debug)]
 pub struct Pollable {
-    /// Descriptor; negative ones are passed over.
+    /// Descriptor; negative ones are ignored.
     pub fd: i32,
     /// Readable, or hung up.
     pub is_ready: bool,
 }
 
-/// Waits until a descriptor is ready or the time is over. At most 8 descriptors.
+/// Waits until a descriptor is ready or the time has passed. At most 8 descriptors.
 pub fn poll(items: &mut [Pollable], timeout: Option<Duration>) {
     let mut fds = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 8];
     for (fd, item) in fds.iter_mut().zip(items.iter()) {
@@ -111,14 +111,14 @@ pub fn nr_cpus_online() -> u32 {
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN).max(1) as u32 }
 }
 
-/// Clock ticks a second of /proc/stat (USER_HZ).
+/// Clock ticks per second of /proc/stat (USER_HZ).
 pub fn user_hz() -> u64 {
     // SAFETY: no memory is involved.
     unsafe { libc::sysconf(libc::_SC_CLK_TCK).max(1) as u64 }
 }
 
-/// Time between two ticks of the scheduler, in ns: the resolution of the coarse clocks is one tick
-/// (1 s / CONFIG_HZ).
+/// Time between two scheduler ticks (ns): the resolution of the coarse clocks is one tick (1 s /
+/// CONFIG_HZ).
 pub fn tick_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing; the clock exists since Linux 2.6.32.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Processes: creating, waiting, ending, and what they may do.
+//! Processes: creating, waiting for and ending them, and their rights.
 
 use super::check;
 use std::ffi::{CStr, CString};
@@ -25,7 +25,7 @@ pub fn gettid() -> u32 {
 }
 
 /// fork(2): `Ok(None)` in the child, the child's pid in the parent. The child of a process with
-/// threads must restrict itself to what is safe there (no lock that another thread may hold; glibc
+/// threads may only do what is safe there (it takes no lock that another thread may hold; glibc
 /// keeps its allocator usable).
 pub fn fork() -> io::Result<Option<u32>> {
     // SAFETY: the caller keeps to the rule above.
@@ -34,8 +34,8 @@ pub fn fork() -> io::Result<Option<u32>> {
 }
 
 /// Forks a *sibling*: the child's parent is the caller's parent (CLONE_PARENT), so that one process
-/// reaps all and every task dies with it. Gives the pid and a pidfd to wait on; `None` in the
-/// child. Only for processes with a single thread.
+/// reaps all tasks, and every task is killed when it ends. Returns the pid and a pidfd to wait on;
+/// `None` in the child. Only for processes with a single thread.
 pub fn fork_sibling() -> io::Result<Option<(u32, i32)>> {
     let mut pidfd: i32 = -1;
     let flags = (libc::CLONE_PARENT | libc::CLONE_PIDFD | libc::SIGCHLD) as libc::c_ulong;
@@ -53,7 +53,7 @@ pub fn pidfd_open(pid: u32) -> io::Result<i32> {
     check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0u32) }).map(|fd| fd as i32)
 }
 
-/// Waits until a child has exited and leaves it as it is: `pid`, or any with `None`. Gives its pid.
+/// Waits until a child has exited, without reaping it: `pid`, or any with `None`. Returns its pid.
 pub fn wait_peek(pid: Option<u32>, is_blocking: bool) -> io::Result<Option<u32>> {
     // SAFETY: zeroed siginfo is valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -74,8 +74,8 @@ pub fn wait_peek(pid: Option<u32>, is_blocking: bool) -> io::Result<Option<u32>>
     Ok((found != 0).then_some(found as u32))
 }
 
-/// Exit code of a child that has ended, or minus the signal that ended it; leaves it as it is.
-/// `None`: it lives. A child that was reaped counts as ended with 0.
+/// Exit code of a child that has ended, or the negative number of the signal that ended it, without
+/// reaping it. `None`: it lives. A reaped child counts as ended with 0.
 pub fn wait_code(pid: u32) -> Option<i32> {
     // SAFETY: zeroed siginfo is valid.
     let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -92,7 +92,7 @@ pub fn wait_code(pid: u32) -> Option<i32> {
     (found != 0).then_some(code)
 }
 
-/// What the kernel counted for a process.
+/// The kernel's counters of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// User time, us.
@@ -115,7 +115,7 @@ fn usage_of(raw: &libc::rusage) -> Usage {
     }
 }
 
-/// Reaps `pid`: wait status and usage (its own and that of children it waited for).
+/// Reaps `pid`. Returns wait status and usage (its own and that of children it waited for).
 pub fn reap(pid: u32) -> io::Result<(i32, Usage)> {
     let mut status = 0;
     // SAFETY: zeroed rusage is valid; both pointers are valid for writing.
@@ -155,19 +155,19 @@ pub fn own_usage_of_thread() -> Usage {
     usage_now(libc::RUSAGE_THREAD)
 }
 
-/// Exit code, or minus the number of the signal that ended the process.
+/// Exit code; or the negative number of the signal that ended the process.
 pub fn exit_code(status: i32) -> i32 {
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) }
 }
 
-/// Whether files may be made in a directory (access(2), by the effective user).
+/// Whether files may be created in a directory (access(2), as the effective user).
 pub fn may_write(dir: &CStr) -> bool {
     let flags = libc::W_OK | libc::X_OK;
     // SAFETY: the path ends with a zero.
     unsafe { libc::faccessat(libc::AT_FDCWD, dir.as_ptr(), flags, libc::AT_EACCESS) == 0 }
 }
 
-/// Sends a signal; one that has nobody to go to is lost.
+/// Sends a signal. If the process does not exist, nothing happens.
 pub fn kill(pid: i32, signal: i32) {
     // SAFETY: no memory is involved.
     unsafe { libc::kill(pid, signal) };
@@ -175,7 +175,7 @@ pub fn kill(pid: i32, signal: i32) {
 
 /// Sends SIGKILL to `pid` (negative: the process group).
 pub fn kill_now(pid: i32) {
-    // SAFETY: no memory is involved. A process that is gone already is no error here.
+    // SAFETY: no memory is involved. A process that no longer exists is not an error here.
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
@@ -199,13 +199,14 @@ pub fn become_subreaper(is_one: bool) -> io::Result<()> {
         .map(drop)
 }
 
-/// SIGKILL to the caller when its parent ends. A change of user clears it, so call it after.
+/// Sends SIGKILL to the caller when its parent ends. A change of user clears this, so call it
+/// after.
 pub fn die_with_parent() -> io::Result<()> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as usize) }.into()).map(drop)
 }
 
-/// Timer slack of the calling thread (how late the kernel may fire its timers), ns.
+/// Sets the timer slack of the calling thread (how late the kernel may fire its timers), ns.
 pub fn set_timer_slack_ns(slack_ns: u64) -> io::Result<()> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns as usize) }.into()).map(drop)
@@ -239,8 +240,8 @@ struct CapData {
     inheritable: u32,
 }
 
-/// Becomes `uid`/`gid` for good, without any other group. With `keep_nice` it keeps the right to
-/// set scheduling attributes (CAP_SYS_NICE) and nothing else. Call only as root.
+/// Becomes `uid`/`gid` for good, without other groups. With `keep_nice` it keeps only the right to
+/// set scheduling attributes (CAP_SYS_NICE). Call only as root.
 pub fn drop_privileges(uid: u32, gid: u32, keep_nice: bool) -> io::Result<()> {
     // SAFETY: calls without memory, or with the two valid structures below.
     unsafe {
@@ -263,8 +264,8 @@ pub fn drop_privileges(uid: u32, gid: u32, keep_nice: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Prepares the process for a program of somebody else's: it works in `dir`, makes files that are
-/// its user's alone, leaves no core, and no program that it executes can give it rights.
+/// Prepares the process for a third-party program: it works in `dir`, creates files that only its
+/// user can access, dumps no core, and cannot gain rights by executing programs.
 pub fn confine(dir: &Path) -> io::Result<()> {
     std::env::set_current_dir(dir)?;
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -301,7 +302,7 @@ pub fn end_signals_fd() -> io::Result<i32> {
     }
 }
 
-/// Every signal to its default action, none blocked: what a task starts with.
+/// Resets every signal to its default action and unblocks all: the initial state of a task.
 pub fn default_signals() {
     // SAFETY: SIG_DFL is valid for every signal; failures (SIGKILL, SIGSTOP) change nothing.
     unsafe {
@@ -356,8 +357,8 @@ pub fn raise_file_limit() {
     }
 }
 
-/// A program to execute with its arguments and environment, made before the fork so that nothing
-/// is allocated after it.
+/// A program with its arguments and environment, prepared before the fork so that nothing is
+/// allocated after it.
 #[derive(Debug)]
 pub struct ExecImage {
     path: CString,
@@ -386,7 +387,7 @@ impl ExecImage {
     }
 }
 
-/// Makes descriptor `from` the standard descriptor `to`.
+/// Makes `from` the standard descriptor `to`.
 pub fn redirect(from: i32, to: i32) -> io::Result<()> {
     // SAFETY: no memory is involved.
     check(unsafe { libc::dup2(from, to) }.into()).map(drop)
@@ -398,14 +399,14 @@ pub fn getppid() -> u32 {
     unsafe { libc::syscall(libc::SYS_getppid) as u32 }
 }
 
-/// Reads one byte; false at the end of the pipe.
+/// Reads one byte. Returns false at the end of the pipe.
 pub fn read_byte(fd: i32) -> bool {
     let mut byte = 0u8;
     // SAFETY: one byte is valid for writing.
     unsafe { libc::read(fd, (&mut byte as *mut u8).cast(), 1) == 1 }
 }
 
-/// Writes one byte; false when nobody can read it any more.
+/// Writes one byte. Returns false if the pipe has no reader.
 pub fn write_byte(fd: i32) -> bool {
     let byte = 1u8;
     // SAFETY: one byte is valid for reading. SIGPIPE is ignored by Rust's runtime.

@@ -33,9 +33,9 @@ pub struct RawSchedAttr {
 
 const RAW_LEN: u32 = size_of::<RawSchedAttr>() as u32;
 
-/// Children start as OTHER (SCHED_FLAG_RESET_ON_FORK).
+/// Children start under OTHER (SCHED_FLAG_RESET_ON_FORK).
 pub const RESET_ON_FORK: u64 = 1;
-/// A DEADLINE task reclaims bandwidth that others leave unused (SCHED_FLAG_RECLAIM, 4.13).
+/// A DEADLINE task reclaims bandwidth that others do not use (SCHED_FLAG_RECLAIM, 4.13).
 pub const RECLAIM: u64 = 2;
 /// SCHED_FLAG_UTIL_CLAMP_MIN.
 const UTIL_CLAMP_MIN: u64 = 0x20;
@@ -43,7 +43,7 @@ const UTIL_CLAMP_MIN: u64 = 0x20;
 const UTIL_CLAMP_MAX: u64 = 0x40;
 
 impl RawSchedAttr {
-    /// The attributes as the system call wants them.
+    /// The attributes in the form of the system call.
     pub fn new(attr: &SchedAttr) -> Self {
         let mut raw = Self { size: RAW_LEN, policy: attr.policy as u32, ..Self::default() };
         match attr.policy {
@@ -91,7 +91,7 @@ pub fn sched_getattr(pid: u32) -> io::Result<RawSchedAttr> {
     Ok(raw)
 }
 
-/// Least and greatest real-time priority of a policy; `None`: this kernel does not know it.
+/// Least and greatest real-time priority of a policy; `None` if this kernel does not know it.
 pub fn priority_range(policy: i32) -> Option<(i32, i32)> {
     // SAFETY: no memory is involved.
     let ends =
@@ -99,7 +99,7 @@ pub fn priority_range(policy: i32) -> Option<(i32, i32)> {
     (ends.0 >= 0 && ends.1 >= 0).then_some(ends)
 }
 
-/// The slice of `pid`, as its class tells it; 0 if it has none.
+/// The slice (ns) of `pid`, as reported by its class; 0 if it has none.
 pub fn rr_interval_ns(pid: u32) -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing.
