@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scheduler as the lab knows it: what it is called, what it promises, and how a run gets one.
+//! A scheduler: its name, its claims, and how a run gets an instance.
 
 use crate::boundary::class::SchedClass;
 use crate::boundary::options::{Options, Tunable};
@@ -17,7 +17,7 @@ pub struct Claims {
     pub starvation_free: bool,
     /// Equal CPU hogs on one CPU get equal shares.
     pub fair: bool,
-    /// It must be told the length of CPU bursts in advance.
+    /// Whether it needs to know the length of CPU bursts in advance.
     pub needs_burst: bool,
 }
 
@@ -38,7 +38,7 @@ impl Make {
         Self::fallible(move |options, machine, cgroups| Ok(make(options, machine, cgroups)))
     }
 
-    /// One that may refuse; the error says what was found and what is allowed.
+    /// A scheduler whose creation may fail. The error tells what was found and what is allowed.
     pub fn fallible(
         make: impl Fn(&Options, &Machine, &[CgroupSpec]) -> Result<Stack, String>
         + Send
@@ -58,11 +58,11 @@ impl fmt::Debug for Make {
 /// A scheduler: one of the registry, or one that was compiled from a file.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
-    /// Name: what it is faithful to, or the file that it comes from.
+    /// Name: what it models, or the file from which it was compiled.
     pub name: Cow<'static, str>,
     /// One line for lists.
     pub summary: Cow<'static, str>,
-    /// Where its rules come from.
+    /// Source of its rules.
     pub source: Cow<'static, str>,
     /// What it leaves out or simplifies.
     pub leaves_out: Cow<'static, str>,
@@ -70,13 +70,13 @@ pub struct Scheduler {
     pub claims: Claims,
     /// Preemption model of the kernel that it is faithful to, for machines that name none.
     pub preempt: Preempt,
-    /// What things cost on machines that name no costs: nothing under schedulers of textbooks,
-    /// whose descriptions and exercises charge nothing.
+    /// Costs on machines without their own: none under textbook schedulers, because textbooks
+    /// charge nothing.
     pub costs: Costs,
     /// Its tunables.
     pub tunables: Vec<Tunable>,
-    /// What a compiled scheduler was made of: two with equal digests decide alike. `None` for those
-    /// that are part of the program.
+    /// Identifies the source of a compiled scheduler: two with equal digests decide alike. `None`
+    /// for schedulers in this program.
     pub digest: Option<String>,
     /// Makes its stack of classes.
     pub make: Make,
@@ -97,7 +97,7 @@ impl Scheduler {
     }
 }
 
-/// Names tell schedulers apart.
+/// Schedulers are equal if their names are.
 impl PartialEq for Scheduler {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

@@ -80,13 +80,13 @@ impl Balancer {
         (amount > 0).then_some(group)
     }
 
-    /// Whether `cpu`, about to go idle, will find nobody to pull from, told by a glance at the
-    /// others: none has two tasks that would run, none is overloaded. Only where its one domain is
-    /// one of whole CPUs that the fair class has for itself; else it says no.
+    /// Quickly tests whether `cpu`, which becomes idle, would find no task to pull: no other CPU
+    /// has two tasks that would run, and none is overloaded. Only if its single domain consists of
+    /// whole CPUs that only the fair class uses; otherwise it returns false.
     ///
-    /// Such CPUs have room or are fully busy. Of one of these a CPU of the same domain takes a task
-    /// only if more than one would run there (see [`Self::is_unbalanced`]), and there is no domain
-    /// above to be told of a failure.
+    /// Such CPUs have room or are fully busy. A CPU of the same domain takes a task from one of
+    /// these only if more than one would run there (see [`Self::is_unbalanced`]), and no domain
+    /// above needs to know of a failure.
     pub(super) fn finds_nobody(&mut self, core: &Core, fair: &impl FairQueues, cpu: CpuId) -> bool {
         let [entry] = self.domains.of_cpu(cpu) else { return false };
         let domain = self.domains.domain(entry.domain);
@@ -108,7 +108,7 @@ impl Balancer {
         true
     }
 
-    /// Whether the whole attempt comes to the same.
+    /// Whether the complete attempt has the same result.
     fn agrees_on_nobody(
         &mut self,
         core: &Core,
@@ -143,7 +143,7 @@ impl Balancer {
         } else {
             self.busiest_group(core, fair, attempt, &mut totals)
         };
-        // The loop keeps of the busiest only what it compares; the rest is summed up once more.
+        // The loop keeps only what it compares of the busiest; the rest is summed up again.
         let busiest = busiest.map(|index| (index, stats_of(index)));
         let is_root = self.domains.of_cpu(attempt.this_cpu).len() == attempt.position + 1;
         if is_root {
@@ -189,8 +189,8 @@ impl Balancer {
         busiest.map(|(index, _)| index)
     }
 
-    /// Whether each group of the attempt's domain is one CPU that takes part, with its full
-    /// capacity: then [`Self::busiest_cpu`] gives the answer of [`Self::busiest_group`].
+    /// Whether each group of the attempt's domain is one participating CPU with full capacity.
+    /// [`Self::busiest_cpu`] then gives the same result as [`Self::busiest_group`].
     #[inline]
     fn has_plain_cpus(&self, core: &Core, attempt: &Attempt) -> bool {
         let domain = self.domains.domain(attempt.domain);
@@ -359,7 +359,7 @@ impl Balancer {
         }
         if busiest.kind != GroupType::Overloaded {
             if busiest.kind == GroupType::SmtBalance && local.is_core != busiest.is_core {
-                // A CPU without siblings relieves a core whatever the counts say.
+                // A CPU without siblings relieves a core whatever the counts are.
                 return attempt.is_idle();
             }
             let spreads = busiest.weight == 1 || local.idle_cpus > busiest.idle_cpus + 1;

@@ -382,8 +382,8 @@ impl Balancer {
             && self.capacity_of(core, src) * pct < self.capacity_of(core, attempt.dst) * 100
     }
 
-    /// What the stopper thread does on `cpu`, whose running task was to be pushed: it does not run
-    /// any more, so it or another task moves to the CPU that asked.
+    /// The stopper thread's work on `cpu`, whose running task was to be pushed: that task no longer
+    /// runs, so it or another task moves to the CPU that requested it.
     pub fn push_running(&mut self, core: &mut Core, fair: &mut impl FairQueues, cpu: CpuId) {
         let Some(target) = self.cpus[cpu.index()].push_cpu.take() else { return };
         let position = self.domains.iter(target).position(|domain| domain.span.contains(cpu));

@@ -63,7 +63,7 @@ pub trait FairQueues {
         }
     }
 
-    /// CPUs whose figures may have changed since the last call; `None`: that is not known. See
+    /// CPUs whose figures may have changed since the last call; `None`: unknown. See
     /// [`Core::take_touched`].
     fn take_touched(&mut self) -> Option<CpuMask> {
         None
@@ -114,18 +114,19 @@ pub trait FairQueues {
     /// Bounds `avg_idle` by twice `cost` (`rq->max_idle_balance_cost`).
     fn set_max_idle_balance_cost(&mut self, cpu: CpuId, cost: Nanos);
 
-    /// Whether the group of `task` is throttled on `cpu` (throttled_lb_pair asks it of two CPUs).
+    /// Whether the group of `task` is throttled on `cpu` (throttled_lb_pair tests this for two
+    /// CPUs).
     fn is_throttled_on(&self, _core: &Core, _task: TaskId, _cpu: CpuId) -> bool {
         false
     }
 
-    /// Takes waiting `task` off `from` and gives it to `to`, without queueing it there
-    /// (detach_task). `false`: it only slept with a delayed dequeue, which is complete now, and
-    /// there is nothing to move.
+    /// Removes waiting `task` from `from` and assigns it to `to`, without queueing it there
+    /// (detach_task). Returns false if it only slept with a delayed dequeue; that is complete now,
+    /// and there is no task to move.
     fn detach_task(&mut self, core: &mut Core, task: TaskId, from: CpuId, to: CpuId) -> bool;
 
-    /// Queues detached `task` on `to` (attach_task). With `preempt` it asks for a reschedule if the
-    /// task comes before what runs there; without, `to` is about to pick.
+    /// Queues detached `task` on `to` (attach_task). With `preempt` it requests a reschedule if the
+    /// task should run before the running one. Without it, `to` is about to pick.
     fn attach_task(&mut self, core: &mut Core, task: TaskId, to: CpuId, preempt: bool);
 }
 
@@ -177,7 +178,7 @@ impl BalanceRules {
     pub const LINUX_7_1: Self = Self { idle_policy_waits: true, ..Self::LINUX_6_18 };
 }
 
-/// Features of kernel/sched/features.h that placement and balancing ask for.
+/// Features of kernel/sched/features.h that placement and balancing use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceFeatures {
     /// CACHE_HOT_BUDDY: a buddy of its queue counts as cache-hot.
@@ -222,7 +223,7 @@ pub struct BalanceOptions {
     pub rules: BalanceRules,
     /// Features.
     pub features: BalanceFeatures,
-    /// How long after it ran a task counts as cache-hot (`migration_cost`, 500 us).
+    /// How long a task counts as cache-hot after it ran (`migration_cost`, 500 us).
     pub migration_cost: Nanos,
     /// Tasks looked at in one attempt (`nr_migrate`, 32).
     pub nr_migrate: u32,
@@ -236,7 +237,8 @@ pub struct BalanceOptions {
 struct NewidleRecord {
     /// Attempts, those that were not made included; halved when they reach 1,024.
     calls: u32,
-    /// Those that pulled, each counted as often as it stands for; halved with `calls`.
+    /// Attempts that pulled a task, each multiplied by the number that it represents; halved
+    /// together with `calls`.
     successes: u32,
     /// Of 1,024 attempts, how many are made.
     ratio: u32,
@@ -271,7 +273,7 @@ struct CpuState {
     max_idle_balance_cost: Nanos,
     /// The running task is to be pushed to this CPU (`active_balance`, `push_cpu`).
     push_cpu: Option<CpuId>,
-    /// Share of the CPU that higher classes use; brought up to date whenever it is asked for.
+    /// Share of the CPU that higher classes use; updated whenever it is read.
     higher: Cell<stats::HigherShare>,
     domains: Vec<DomainState>,
 }
@@ -367,7 +369,7 @@ impl Balancer {
         self.cpus[cpu.index()].push_cpu.is_some()
     }
 
-    /// Whether `cpu` is idle, or has only SCHED_IDLE work that gives way to `task`.
+    /// Whether `cpu` is idle, or has only SCHED_IDLE tasks, which `task` preempts.
     #[inline]
     fn is_idle_for(&self, core: &Core, fair: &impl FairQueues, task: TaskId, cpu: CpuId) -> bool {
         core.idle_cpu(cpu)

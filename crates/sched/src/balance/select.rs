@@ -185,7 +185,7 @@ impl Balancer {
         found.unwrap_or(target)
     }
 
-    /// Looks at a few CPUs after `target`, fewer the busier the cache is.
+    /// Searches a few CPUs after `target`; the busier the cache is, the fewer.
     fn scan_llc(
         &self,
         core: &Core,
@@ -215,7 +215,7 @@ impl Balancer {
         found
     }
 
-    /// Looks for a core all of whose hardware threads are idle; failing that, the first idle CPU.
+    /// Finds a core whose hardware threads are all idle; otherwise the first idle CPU.
     fn select_idle_core(
         &mut self,
         core: &Core,

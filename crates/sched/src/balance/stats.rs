@@ -126,8 +126,8 @@ impl GroupStats {
             || (self.capacity * pct >= self.runnable * 100 && self.capacity * 100 > self.util * pct)
     }
 
-    /// Whether this group, which runs a fair task, replaces `busiest`, which comes before it, as
-    /// the busiest (update_sd_pick_busiest).
+    /// Whether this group, which runs a fair task, replaces `busiest`, an earlier one, as the
+    /// busiest (update_sd_pick_busiest).
     #[inline(always)]
     pub fn is_busier_than(&self, busiest: &Self, by_core: bool) -> bool {
         if self.kind != busiest.kind {
@@ -223,7 +223,7 @@ pub(super) fn is_highest(core: &Core) -> bool {
     core.class_of(Policy::Batch) == 0
 }
 
-/// `nr_idle_scan`: how many CPUs of a last-level cache a wake-up looks at, from their utilisation.
+/// `nr_idle_scan`: how many CPUs of a last-level cache a wake-up searches, from their utilisation.
 pub(super) fn nr_idle_scan(sum_util: u64, llc_weight: u64, pct: u64) -> u32 {
     let x = sum_util / llc_weight;
     let busy = (x * x * pct * pct / (10_000 * SCALE)).min(SCALE);
@@ -246,7 +246,8 @@ impl Balancer {
         SCALE.saturating_sub(cell.get().get()).max(1)
     }
 
-    /// Whether higher classes take so much of `cpu` that `pct` shows it (`check_cpu_capacity`).
+    /// Whether higher classes use so much of `cpu` that it exceeds the threshold `pct`
+    /// (`check_cpu_capacity`).
     pub(super) fn is_capacity_reduced(&self, core: &Core, cpu: CpuId, pct: u64) -> bool {
         self.capacity_of(core, cpu) * pct < SCALE * 100
     }
@@ -313,8 +314,8 @@ impl Balancer {
         stats.idle_cpus += u32::from(rq.curr.is_none() && rq.nr_running == 0);
     }
 
-    /// Remembers how many CPUs a wake-up should look at in the cache that domain `index` is, if it
-    /// is the one of `cpu`.
+    /// Stores how many CPUs a wake-up should search in the cache of domain `index`, if it is the
+    /// one of `cpu`.
     pub(super) fn update_idle_scan(&mut self, cpu: CpuId, index: u32, util: u64) {
         if self.domains.llc_id(cpu) == Some(index) {
             let domain = self.domains.domain(index);

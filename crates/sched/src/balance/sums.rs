@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sums over the CPUs of large domains, and the busiest of their groups, kept from one attempt to
-//! the next.
+//! Sums over the CPUs of large domains, and the busiest of their groups, kept between attempts.
 //!
-//! The kernel asks every CPU of a domain whenever one of them goes idle (update_sd_lb_stats). Here
-//! only the CPUs of which something has changed since the last attempt are asked again. What such a
-//! CPU was counted with before is taken off the sums of its group in each domain, and what it says
-//! now is added; a tree over the groups of a domain has the sums of each subtree and its busiest
-//! group, so that an attempt costs a step for each level and each changed CPU. The numbers and the
-//! choice are the kernel's: sums do not depend on the order, and of equally busy groups the order
-//! after the balancing one decides, which the tree keeps.
+//! The kernel reads every CPU of a domain whenever one of them becomes idle (update_sd_lb_stats).
+//! Here only CPUs that changed since the last attempt are read again. The old values of such a CPU
+//! are subtracted from the sums of its group in each domain, and the new ones are added. A tree
+//! over the groups of a domain has the sums of each subtree and its busiest group, so an attempt
+//! costs a step for each level and each changed CPU. The numbers and the choice are the kernel's:
+//! sums do not depend on the order, and among equally busy groups the order after the balancing one
+//! decides, which the tree keeps.
 //!
-//! Only where the fair class is the highest of the stack (the share that higher classes take
-//! depends on when it was last asked for), and for attempts that leave no CPU of the domain out and
-//! know of no group whose CPUs failed to balance because of affinity.
+//! Only if the fair class is the highest of the stack (the share that higher classes take depends
+//! on when it was last read), and for attempts that include all CPUs of the domain and know of no
+//! group whose CPUs failed to balance because of affinity.
 
 use super::stats::{GroupStats, GroupType, SCALE, is_highest};
 use super::{Balancer, FairQueues};
@@ -48,7 +47,7 @@ pub(super) struct DomainSums {
     /// The root is 1, the children of n are 2n and 2n + 1, the leaf of group g is `width` + g.
     nodes: Vec<Node>,
     width: usize,
-    /// Nodes whose sums are to be added up anew; kept for its memory.
+    /// Nodes whose sums must be recomputed; kept for its memory.
     stale: Vec<u32>,
 }
 
@@ -114,7 +113,7 @@ impl DomainSums {
         stale.push(leaf as u32 / 2);
     }
 
-    /// Adds up what lies above the groups that have changed.
+    /// Recomputes the sums above the groups that changed.
     fn settle(&mut self) {
         let mut stale = std::mem::take(&mut self.stale);
         stale.sort_unstable();
@@ -141,13 +140,13 @@ impl DomainSums {
         self.stale = stale;
     }
 
-    /// Whether an idle CPU judges groups otherwise than a busy one.
+    /// Whether an idle CPU judges groups differently from a busy one.
     fn has_two(&self) -> bool {
         !self.stats[1].is_empty()
     }
 
-    /// The busier of two groups for a CPU that is idle or not, of which `second` comes after
-    /// `first` in the order that counts.
+    /// The busier of two groups for a CPU that is idle or not. `second` follows `first` in the
+    /// order that decides ties.
     fn busier(&self, is_idle: bool, first: u32, second: u32) -> u32 {
         if second == NOBODY {
             return first;
@@ -179,8 +178,8 @@ impl DomainSums {
         self.busier(is_idle, left, right)
     }
 
-    /// The busiest of the groups but `local` for a CPU that is idle or not, the first of equals
-    /// after it.
+    /// The busiest group except `local`, for a CPU that is idle or not. Among equal ones, the first
+    /// after `local`.
     pub fn busiest_beside(&self, local: usize, is_idle: bool) -> Option<usize> {
         let after = self.busiest_between(is_idle, local + 1, self.stats[0].len());
         let before = self.busiest_between(is_idle, 0, local);

@@ -49,8 +49,8 @@ impl Balancer {
         interval_jiffies(interval, busy, u64::from(core.hz), u64::from(core.nr_cpus()))
     }
 
-    /// Whether the tick of busy `cpu` has nothing to balance: its own time has not come, and with
-    /// no CPU idle there is nobody to kick and nobody to refresh.
+    /// Whether the tick of busy `cpu` has nothing to balance: its interval has not ended, and no
+    /// CPU is idle that would need a kick or an update.
     #[inline]
     pub fn is_quiet(&self, core: &Core, cpu: CpuId) -> bool {
         core.jiffies() < self.cpus[cpu.index()].next_balance && core.idle_cpus.is_empty()
@@ -90,7 +90,7 @@ impl Balancer {
         }
     }
 
-    /// Balances each domain of `cpu` whose time has come, smallest first.
+    /// Balances each domain of `cpu` whose interval has ended, smallest first.
     fn rebalance_domains(
         &mut self,
         core: &mut Core,
@@ -261,8 +261,8 @@ impl Balancer {
         core.rq(cpu).nr_running > 0
     }
 
-    /// Throws the dice whether `cpu`, about to go idle, tries a domain (NI_RANDOM). `Some`: it
-    /// does, and this attempt stands for that many.
+    /// Decides at random whether `cpu`, which becomes idle, tries a domain (NI_RANDOM). `Some`: it
+    /// does, and this attempt counts as that many.
     fn newidle_draw(&mut self, core: &mut Core, cpu: CpuId, position: usize) -> Option<u32> {
         let BalanceFeatures { ni_random, ni_rate, .. } = self.options.features;
         let record = &mut self.cpus[cpu.index()].domains[position].newidle;
@@ -277,8 +277,8 @@ impl Balancer {
         Some((RATIO_SCALE + weight / 2) / weight)
     }
 
-    /// Learns the cost of an attempt, or lets the known one fade by about 1 % a second. True if it
-    /// faded.
+    /// Sets the cost of an attempt, or reduces the known one by about 1 % per second. Returns
+    /// whether it was reduced.
     fn update_newidle_cost(
         &mut self,
         cpu: CpuId,

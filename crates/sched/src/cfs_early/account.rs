@@ -106,7 +106,7 @@ impl Fair {
         let delta_fair = calc_delta_fair(delta_exec, load);
         let mut delta_mine = calc_delta_mine(delta_exec, weight, load) as i64;
         if rq.sleeper_bonus > self.values.min_granularity {
-            // What sleepers were given is taken from those who run.
+            // The credit of sleepers is charged to the running tasks.
             let paid = if self.rules.pays_bonus_by_share {
                 calc_delta_mine(rq.sleeper_bonus, weight, load).min(rq.sleeper_bonus)
             } else {
@@ -129,7 +129,7 @@ impl Fair {
         }
     }
 
-    /// `fair_clock` has moved by so much since `since`, at most two limits.
+    /// How far `fair_clock` has advanced since `since`, at most two limits.
     #[inline]
     fn passed(&self, cpu: CpuId, since: u64) -> u64 {
         let delta = self.cfs[cpu.index()].fair_clock.wrapping_sub(since);
@@ -203,7 +203,7 @@ impl Fair {
         self.cfs[cpu.index()].sleeper_bonus += given as u64;
     }
 
-    /// The key of `task` by its account as it stands.
+    /// The key of `task` from its present account.
     #[inline]
     fn key_now(&self, cpu: CpuId, task: TaskId) -> u64 {
         Self::key_at(self.cfs[cpu.index()].fair_clock, self.entity(task))
@@ -250,14 +250,14 @@ impl Fair {
         rq.nr_running -= 1;
     }
 
-    /// Moves running `task`, whose account is up to date, to its place in the tree: what the kernel
-    /// does by taking it out and putting it in again.
+    /// Moves running `task`, whose account is up to date, to its place in the tree. The kernel
+    /// removes and inserts it for this.
     pub fn rekey(&mut self, cpu: CpuId, task: TaskId) {
         let key = self.key_now(cpu, task);
         self.move_to(cpu, task, key);
     }
 
-    /// Gives queued `task` another key; it goes behind those of the same key.
+    /// Gives queued `task` another key. It is placed after those with the same key.
     pub fn move_to(&mut self, cpu: CpuId, task: TaskId, key: u64) {
         let rq = &mut self.cfs[cpu.index()];
         if rq.tree.leftmost == task.0 {
@@ -302,8 +302,7 @@ impl Fair {
         niced as i64
     }
 
-    /// Whether running `curr` is to give way to `best`, whose lead must be greater than
-    /// `granularity`.
+    /// Whether `best` preempts running `curr`: its lead must be greater than `granularity`.
     #[inline]
     pub fn gives_way(&self, cpu: CpuId, best: TaskId, curr: TaskId, granularity: Nanos) -> bool {
         let nr_running = self.cfs[cpu.index()].nr_running;
@@ -381,7 +380,7 @@ impl Fair {
         self.rekey(cpu, curr);
     }
 
-    /// `task`, on no queue, goes from one CPU to another: the clocks of both differ.
+    /// `task`, in no queue, moves from one CPU to another, whose clocks differ.
     pub fn migrate(&mut self, task: TaskId, from: CpuId, to: CpuId) {
         let clock = |cpu: CpuId| self.cfs[cpu.index()].fair_clock;
         let offset = clock(from).wrapping_sub(clock(to));

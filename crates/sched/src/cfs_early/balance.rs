@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spreading tasks over CPUs: which are moved, and the load of a CPU.
+//! Balancing: which tasks are moved, and the load of a CPU.
 //!
-//! Whom to take from and when is that of [`crate::balance::early`]. What is moved: real-time
-//! tasks from the tails of their lists, the best list first, then fair tasks from the left of the
-//! tree, that is, those that would run next; no task is cache-hot. The running one is pushed away
-//! after failed attempts: the CPU that runs it goes through an idle moment, for the migration
-//! thread.
+//! [`crate::balance::early`] decides when tasks are moved and from which CPU. The tasks are
+//! real-time tasks from the tails of their lists, the best list first; then fair tasks from the
+//! left of the tree, that is, those that would run next. No task is cache-hot. The running task is
+//! pushed away after failed attempts; its CPU is then idle for a moment, for the migration thread.
 //!
 //! Source: Linux 2.6.23.17, kernel/sched.c (`move_tasks`, `balance_tasks`, `can_migrate_task`,
 //! `pull_task`, `active_load_balance`, `update_cpu_load`, `update_curr_load`).
@@ -54,7 +53,7 @@ impl FairClock {
         u64::from(self.fair.entity(task).weight)
     }
 
-    /// The weight of `task` comes to the load of `cpu`, or leaves it.
+    /// Adds the weight of `task` to the load of `cpu`, or subtracts it.
     #[inline]
     pub(super) fn count_load(&mut self, core: &Core, cpu: CpuId, task: TaskId, comes: bool) {
         if self.fair.values.has(PRECISE_CPU_LOAD) {
@@ -106,7 +105,7 @@ impl FairClock {
         self.balancer.pass_ticks(core, cpu, nr, load);
     }
 
-    /// `cpu` has nothing left to run. Says whether it got something.
+    /// `cpu` has no task left. Returns whether it got one.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         core.nr_cpus() > 1
             && !self.balancer.is_pushing(cpu)
@@ -138,7 +137,8 @@ impl FairClock {
         core.add_nr_running(to, 1);
         self.activate(core, to, task, false);
         match core.rq(to).curr {
-            // Also what has just left its CPU for good: that CPU chooses anew anyway.
+            // This includes a task that has just left its CPU for good: that CPU picks again
+            // anyway.
             Some(curr) if self.fair.entity(curr).on_rq => {
                 self.check_preempt_curr(core, to, task, curr);
             }

@@ -12,7 +12,7 @@ use schedlab_model::{Nanos, TaskId};
 /// The classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// SCHED_FIFO and SCHED_RR, and who inherits their priority.
+    /// SCHED_FIFO and SCHED_RR, and tasks that inherit their priority.
     Rt,
     /// All others.
     Fair,
@@ -21,7 +21,7 @@ pub enum Class {
 /// A task.
 #[derive(Clone, Copy, Debug)]
 pub struct Entity {
-    /// What it is owed (positive) or owes, ns of CPU time.
+    /// CPU time (ns) that it should still get (positive), or got in excess (negative).
     pub wait_runtime: i64,
     /// `fair_clock` when it began to wait; 0: it does not.
     pub wait_start_fair: u64,
@@ -87,7 +87,7 @@ pub struct CfsRq {
     pub load: LoadWeight,
     /// Its tasks, the running one included.
     pub nr_running: u32,
-    /// What sleepers were credited and nobody has paid for yet.
+    /// Credit of sleepers (ns) that is not yet charged to other tasks.
     pub sleeper_bonus: u64,
     /// Its tasks by `fair_key`, the running one included.
     pub tree: Tree,
@@ -96,7 +96,7 @@ pub struct CfsRq {
 }
 
 impl CfsRq {
-    /// Nobody.
+    /// No task.
     pub const EMPTY: Self = Self {
         fair_clock: FAIR_CLOCK_START,
         load: LoadWeight::ZERO,

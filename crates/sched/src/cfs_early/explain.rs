@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the scheduler compared: keys, and the accounts that they come from.
+//! The keys that the scheduler compared, and the accounts from which they are computed.
 
 use super::FairClock;
 use super::entity::Class;

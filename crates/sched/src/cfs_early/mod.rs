@@ -106,7 +106,7 @@ pub fn cfs_v19() -> Scheduler {
     }
 }
 
-/// What a change of attributes under way changes.
+/// The attributes that a change affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
     None,
@@ -121,7 +121,7 @@ pub struct FairClock {
     rt: RtQueues,
     balancer: Balancer,
     load_stats: LoadStats,
-    /// The change of attributes under way, and the priority before it.
+    /// The present change of attributes, and the priority before it.
     change: Change,
     old_prio: i32,
 }

@@ -180,7 +180,7 @@ pub struct Values {
     pub stat_granularity: Nanos,
     /// Whether a child runs before its parent.
     pub child_runs_first: bool,
-    /// Whether sched_yield goes to the end of the tree.
+    /// Whether sched_yield moves the task to the end of the tree.
     pub compat_yield: bool,
     /// Whether synchronous wake-ups count as such.
     pub sync_wakeups: bool,
@@ -189,7 +189,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// The values of `options` on a machine of so many CPUs.
+    /// The values of `options` on a machine with `nr_cpus` CPUs.
     pub fn new(rules: &Rules, options: &Options, nr_cpus: u32, hz: u32) -> Self {
         let declared =
             |name: &str| options.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
@@ -230,7 +230,7 @@ impl Values {
         self.features & feature != 0
     }
 
-    /// The lead that a waiting task must have at a tick among so many (`sched_granularity`).
+    /// The lead that a waiting task needs at a tick, by the number of tasks (`sched_granularity`).
     #[inline]
     pub fn granularity(&self, rules: &Rules, nr_running: u32) -> Nanos {
         let nr = u64::from(nr_running);
@@ -241,7 +241,7 @@ impl Values {
         }
     }
 
-    /// How long a task may run before any lead counts; `None`: for ever.
+    /// How long a task may run before a lead counts; `None`: no limit.
     #[inline]
     pub fn ideal_runtime(&self, rules: &Rules, nr_running: u32) -> Option<Nanos> {
         let nr = u64::from(nr_running.max(1));

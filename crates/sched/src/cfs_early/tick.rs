@@ -173,14 +173,14 @@ impl FairClock {
     pub(super) fn adopt(&mut self, task: TaskId, attr: &SchedAttr) {
         let change = std::mem::replace(&mut self.change, Change::None);
         let entity = &mut self.fair.entities[task.index()];
-        // A real-time task keeps its weight whatever its nice value.
+        // A real-time task keeps its weight, whatever its nice value is.
         if change == Change::Policy || (change == Change::Nice && !attr.policy.is_rt()) {
             entity.set_load(LoadWeight::of_task(attr));
         }
         entity.is_batch = attr.policy == Policy::Batch;
     }
 
-    /// Puts a task back whose attributes or priority have changed, with what follows from that.
+    /// Queues a task again after a change of attributes or priority, and acts on the change.
     pub(super) fn restore(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let (old_prio, prio) = (self.old_prio, core.task(task).prio);
         let change = self.change;

@@ -75,7 +75,7 @@ pub struct Habits {
     pub avg_overlap: Nanos,
     /// Average CPU time until it wakes another.
     pub avg_wakeup: Nanos,
-    /// Average CPU time at a stretch.
+    /// Average CPU time of an uninterrupted run (ns).
     pub avg_running: Nanos,
 }
 
@@ -100,7 +100,7 @@ pub struct CfsRq {
     pub nr_running: u32,
     pub load: u64,
     pub min_vruntime: u64,
-    /// Buddies (2.6.32): to be picked next, and to be gone back to.
+    /// Buddies (2.6.32): to be picked next, and to be returned to.
     pub next: u32,
     pub last: u32,
     /// Sum of the weights of the tasks among the entities.
@@ -153,7 +153,7 @@ pub struct CpuFair {
     pub task_weight: u64,
 }
 
-/// Whether virtual time `a` comes before `b`.
+/// Whether virtual time `a` is before `b`.
 #[inline]
 pub const fn is_before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the fair class compared: one contest a level of groups, from the queue of the CPU inwards.
+//! What the fair class compared: one pick per level of groups, from the queue of the CPU inwards.
 //!
-//! The pick sets its choice running, so what was chosen is what each level runs right after it; the
-//! others are in the tree, the one that ran before included. Virtual times are told relative to the
-//! queue's `min_vruntime`.
+//! The picked entity is set running at once, so on each level it is the running one. The others,
+//! including the previous one, are in the tree. Virtual times are relative to the queue's
+//! `min_vruntime`.
 
 use super::Fair;
 use super::entity::is_before;

@@ -139,7 +139,7 @@ pub struct Fair {
     balance: Balance,
     /// Real-time tasks (2.6.24).
     rt: RtQueues,
-    /// A task whose change of attributes under way leaves its stretch as it is.
+    /// A task whose present change of attributes does not end its run.
     keeps_stretch: Option<TaskId>,
 }
 
@@ -238,7 +238,7 @@ impl Fair {
         se.is_normal = attr.policy == Policy::Normal;
     }
 
-    /// Compares queued `task` with what its CPU runs, whatever its class.
+    /// Compares queued `task` with the running task of its CPU, of any class.
     fn check_preempt_any(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         match core.preempt_check(cpu, task) {
             PreemptCheck::SameClass(curr) => {
@@ -372,7 +372,7 @@ impl SchedClass for Fair {
         }
         let before = self.ent(e).prev_sum_exec_runtime;
         self.set_next(core.now, e);
-        // setpriority() does not put the task back and pick it anew, sched_setscheduler() does.
+        // setpriority() does not queue the task and pick it again, sched_setscheduler() does.
         if keeps_stretch {
             self.ents[e as usize].prev_sum_exec_runtime = before;
         }

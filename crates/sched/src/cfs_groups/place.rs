@@ -61,8 +61,8 @@ impl Fair {
         }
     }
 
-    /// How long `e`, which is or will be in queue `q`, may run at a stretch. In 2.6.32 a group's
-    /// part of its CPU counts too.
+    /// How long `e`, which is or will be in queue `q`, may run without interruption. In 2.6.32 a
+    /// group's part of its CPU counts too.
     pub(super) fn slice(&self, q: u32, e: u32) -> Nanos {
         let rq = self.rq(q);
         if !self.rules.is_later {
@@ -97,7 +97,7 @@ impl Fair {
         self.period(u64::from(rq.nr_running) + 1) * NICE_0_LOAD / weights
     }
 
-    /// Gives `e` its place in queue `q`, which it is to join: `initial`, or after sleep.
+    /// Places `e` in queue `q`, which it will join: `initial`, or after sleep.
     pub(super) fn place_entity(&mut self, q: u32, e: u32, initial: bool) {
         let features = self.values.features;
         let mut vruntime = self.rq(q).min_vruntime;
@@ -111,7 +111,7 @@ impl Fair {
         if !initial && features.fair_sleepers {
             vruntime = vruntime.wrapping_sub(self.sleeper_credit(e));
         }
-        // Nobody gains by being placed; only a new task of 2.6.24 has no time of its own.
+        // No entity gains by placement; only a new task of 2.6.24 has no virtual time of its own.
         if !initial || self.rules.is_later {
             vruntime = later_of(own, vruntime);
         }
@@ -124,7 +124,7 @@ impl Fair {
         if self.values.features.tree_avg {
             return match rq.rightmost(&self.nodes) {
                 NIL => rq.min_vruntime,
-                // The kernel's sum wraps; the mean of two times that lie near does not.
+                // The kernel's sum wraps; the mean of two near times does not.
                 last => {
                     let ahead = self.ent(last).vruntime.wrapping_sub(rq.min_vruntime) as i64;
                     rq.min_vruntime.wrapping_add((ahead >> 1) as u64)
@@ -151,8 +151,8 @@ impl Fair {
         if features.gentle_fair_sleepers { credit >> 1 } else { credit }
     }
 
-    /// First enqueue under 2.6.24: new `task` is placed on the CPU that it starts on, and takes the
-    /// place of its parent, which comes later.
+    /// First enqueue under 2.6.24: `task` is placed on the CPU where it starts, and takes the place
+    /// of its parent, which runs after it.
     pub(super) fn place_new(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let e = self.task_entity(task);
         let q = self.ent(e).cfs;
@@ -186,7 +186,7 @@ impl Fair {
         se.is_relative = true;
     }
 
-    /// Child `e` changes places with what runs in its queue, if that comes first.
+    /// Child `e` exchanges its place with the running entity of its queue, if that is before it.
     fn child_first(&mut self, q: u32, e: u32) -> bool {
         let curr = self.rq(q).curr;
         if !self.values.child_runs_first || curr == NIL {

@@ -12,7 +12,7 @@ use crate::fair::rbtree::NIL;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
 impl Fair {
-    /// `e` is of another queue from now on; says nothing of its virtual time.
+    /// `e` belongs to another queue from now on. Its virtual time does not change.
     pub(super) fn enter_group(&mut self, e: u32, q: u32) {
         if self.ent(e).cfs == q {
             return;
@@ -182,8 +182,8 @@ impl Fair {
         }
     }
 
-    /// `e` has run for a stretch (`put_prev_task`). What it ran since it was last charged is not
-    /// counted, as in the kernel.
+    /// `e` has run without interruption until now (`put_prev_task`). Time since its last charge
+    /// does not count, as in the kernel.
     fn note_stretch(&mut self, e: u32) {
         let se = self.ent(e);
         let (ran, on_rq) = (se.sum_exec_runtime - se.prev_sum_exec_runtime, se.on_rq);
@@ -216,7 +216,7 @@ impl Fair {
         }
     }
 
-    /// The first of queue `q`, or (2.6.32) a buddy that is not too far behind.
+    /// The first entity of queue `q`, or (2.6.32) a buddy that is not too much behind it.
     fn pick_entity(&mut self, q: u32) -> u32 {
         let rq = self.rq(q);
         let (first, next, last) = (rq.tree.leftmost, rq.next, rq.last);

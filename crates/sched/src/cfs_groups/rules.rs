@@ -24,7 +24,8 @@ pub struct Rules {
     pub idle_weight: u64,
     /// The inverse of a sum is taken of the sum plus 1.
     pub inverse_adds_one: bool,
-    /// The root group is an entity beside the other groups rather than the queue that has them.
+    /// Whether the root group is an entity next to the other groups, instead of the queue that
+    /// contains them.
     pub root_is_group: bool,
     /// The rules of 2.6.32: shares of groups are spread over CPUs, slices shrink level by level,
     /// buddies, averages of wake-ups, virtual times that are relative while a task is on no queue.

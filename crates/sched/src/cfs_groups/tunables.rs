@@ -169,7 +169,7 @@ pub struct Features {
     pub wakeup_overlap: bool,
     /// WAKEUP_RUNNING.
     pub wakeup_running: bool,
-    /// SYNC_WAKEUPS; 2.6.24 knows no such bit.
+    /// SYNC_WAKEUPS; 2.6.24 does not have it.
     pub sync_wakeups: bool,
     /// AFFINE_WAKEUPS.
     pub affine_wakeups: bool,
@@ -204,11 +204,11 @@ pub struct Values {
     pub nr_latency: u64,
     /// How long a task stays cache-hot.
     pub migration_cost: Nanos,
-    /// Tasks that one balancing looks at.
+    /// Most tasks that one balancing examines.
     pub nr_migrate: u32,
     /// Whether a child runs first.
     pub child_runs_first: bool,
-    /// Whether sched_yield goes behind all.
+    /// Whether sched_yield moves the task after all others.
     pub compat_yield: bool,
     /// Time between two distributions of shares.
     pub shares_ratelimit: Nanos,
@@ -238,7 +238,7 @@ impl Values {
             latency,
             min_granularity,
             wakeup_granularity: value(&WAKEUP_GRANULARITY, rules.wakeup_granularity, Nanos::MAX),
-            // Writing either file computes it anew (`sched_nr_latency_handler`).
+            // Writing either file recomputes it (`sched_nr_latency_handler`).
             nr_latency: if written { latency.div_ceil(min_granularity) } else { 5 },
             migration_cost: declared(&MIGRATION_COST.name),
             nr_migrate: declared(&NR_MIGRATE.name) as u32,
@@ -253,7 +253,7 @@ impl Values {
 }
 
 impl Features {
-    /// From words, or the sum `bits` of those that 2.6.24 knows.
+    /// From words, or from the sum `bits` of those that 2.6.24 has.
     fn new(rules: &Rules, on: impl Fn(&str) -> bool, bits: u64) -> Self {
         let bit = |value: u64| bits & value != 0;
         Self {

@@ -118,14 +118,14 @@ impl Fair {
             || (features.wakeup_overlap && short(se) && short(pse))
     }
 
-    /// Whether `e` is so far behind `curr`, of the same queue, that it should run instead
+    /// Whether `curr` is so far ahead of `e`, of the same queue, that `e` should preempt it
     /// (`wakeup_preempt_entity` is 1).
     pub(super) fn preempts(&self, curr: u32, e: u32) -> bool {
         let ahead = self.ent(curr).vruntime.wrapping_sub(self.ent(e).vruntime) as i64;
         ahead > 0 && ahead as u64 > self.wakeup_gran(curr, e)
     }
 
-    /// By how much `e` must be behind `curr` (`wakeup_gran`).
+    /// By how much `e` must be behind `curr` to preempt it (`wakeup_gran`).
     pub(super) fn wakeup_gran(&self, curr: u32, e: u32) -> u64 {
         let features = self.values.features;
         let mut granularity = self.values.wakeup_granularity;

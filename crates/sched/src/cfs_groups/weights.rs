@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Weights and the arithmetic of virtual time of the first versions of CFS, on a 64-bit machine.
+//! Weights, and the arithmetic of virtual time, of the first versions of CFS on a 64-bit machine.
 //!
-//! The division itself is [`crate::fair::wmult`]'s; here stands what the versions do differently.
+//! The division is [`crate::fair::wmult`]'s; this file has the differences between the versions.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`calc_delta_mine`, `set_load_weight`,
 //! `set_se_shares`), sched_fair.c (`calc_delta_fair`).

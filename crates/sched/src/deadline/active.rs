@@ -15,9 +15,10 @@ pub(super) struct Counted {
     on: Option<(CpuId, u64)>,
     /// Among the active ones.
     active: bool,
-    /// The task has blocked, left the class or exited; the timer of its 0-lag time is under way.
+    /// Whether the task has blocked, left the class or exited, and the timer of its 0-lag time
+    /// runs.
     non_contending: bool,
-    /// Its bandwidth goes back to admission when it is not active any more.
+    /// Whether its bandwidth returns to admission when it is no longer active.
     gone: bool,
 }
 
@@ -56,8 +57,8 @@ impl DlClass {
         self.grub.remove(cpu, bandwidth);
     }
 
-    /// `task` blocks, leaves the class or exits; if `gone`, its bandwidth is free once it is not
-    /// active any more.
+    /// `task` blocks, leaves the class or exits. If `gone`, its bandwidth is free when it is no
+    /// longer active.
     pub(super) fn stop_contending(&mut self, core: &mut Core, task: TaskId, gone: bool) {
         let state = &mut self.tasks[task.index()];
         if state.entity.dl_runtime == 0 {
@@ -74,7 +75,7 @@ impl DlClass {
         }
     }
 
-    /// The 0-lag time has come (`inactive_task_timer`).
+    /// The 0-lag time has passed (`inactive_task_timer`).
     pub(super) fn become_inactive(&mut self, task: TaskId) {
         let state = &mut self.tasks[task.index()];
         state.counted.non_contending = false;

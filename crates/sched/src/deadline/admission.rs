@@ -27,7 +27,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Nobody but the servers is admitted yet.
+    /// Only the servers are admitted.
     pub fn new(options: &DlOptions, nr_cpus: u32) -> Self {
         let cpus = u64::from(nr_cpus);
         Self {
@@ -46,7 +46,7 @@ impl Admission {
         fits
     }
 
-    /// Gives `bandwidth` back.
+    /// Returns `bandwidth`.
     pub fn release(&mut self, bandwidth: u64) {
         self.total -= bandwidth;
     }

@@ -77,7 +77,7 @@ impl DlClass {
             }
             let candidate =
                 self.pushable.iter(from).find(|task| core.task(*task).cpus_allowed.contains(cpu));
-            // One that is about to take over its own CPU is left to it.
+            // A task that is about to run on its own CPU stays there.
             if let Some(task) = candidate
                 && self.deadline(task) < earliest_pulled
                 && self.is_earliest_on(task, cpu)

@@ -64,7 +64,7 @@ impl Entity {
         self.reclaim = params.reclaim;
     }
 
-    /// The parameters it goes by: those it is lent, else its own (`pi_of`).
+    /// The parameters that apply: lent ones, or else its own (`pi_of`).
     pub fn params(&self) -> Params {
         let (runtime, deadline, period) = (self.dl_runtime, self.dl_deadline, self.dl_period);
         self.lent.unwrap_or(Params { runtime, deadline, period })
@@ -121,7 +121,8 @@ impl Entity {
         laxity * i128::from(params.runtime >> DL_SCALE) < left
     }
 
-    /// The task wakes up: keeps what it has if it may, else starts anew (`update_dl_entity`).
+    /// The task wakes: it keeps budget and deadline if allowed, or else they are renewed
+    /// (`update_dl_entity`).
     pub fn wake(&mut self, now: Nanos) {
         let is_current = !self.is_new() && self.deadline >= now;
         if is_current && !self.overflows(now) {
@@ -150,7 +151,7 @@ impl Entity {
     pub fn replenish(&mut self, now: Nanos) {
         let params = self.params();
         if self.dl_runtime == 0 {
-            // It is of another policy and has nothing but what it is lent.
+            // It is of another policy and has only the lent parameters.
             self.start_period(now);
         }
         if self.yielded && self.runtime > 0 {

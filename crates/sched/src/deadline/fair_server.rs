@@ -37,10 +37,12 @@ const MIN_RESOLUTION: i64 = NSEC_PER_MSEC as i64;
 pub enum StopRule {
     /// When the last fair task leaves its CPU's queue (6.12).
     LastLeaves,
-    /// When it is chosen and has nobody to run (6.17 and later). Short sleeps stop no server.
+    /// When it is picked and has no task to run (6.17 and later). Short sleeps do not stop a
+    /// server.
     NobodyToRun,
-    /// Then, and when its timer comes while the CPU idles (7.x). A server that starts again in its
-    /// period gets the part of its budget that its share of the rest allows.
+    /// As `NobodyToRun`, and when its timer expires while the CPU is idle (7.x). A server that
+    /// starts again within its period gets the part of its budget that its share of the rest
+    /// allows.
     OrIdle,
 }
 
@@ -70,7 +72,7 @@ struct Server {
     lasts_until: Nanos,
     /// When the timer should fire.
     wanted: Nanos,
-    /// The one timer under way; earlier ones are never cancelled but ignored.
+    /// The only timer that counts. Earlier ones are not cancelled but ignored.
     under_way: Option<Nanos>,
 }
 
@@ -88,7 +90,7 @@ impl Server {
         self.entity.throttled = true;
     }
 
-    /// When no more than its budget is left to its deadline; 0 for any time before the start.
+    /// When the time to its deadline equals its budget; 0 for any time before the start.
     fn zero_laxity(&self) -> Nanos {
         (self.entity.deadline as i64 - self.entity.runtime).max(0) as Nanos
     }
@@ -168,14 +170,14 @@ impl FairServers {
         Self { rule, has_runtime: runtime_ns > 0, cpus: vec![server; nr_cpus as usize] }
     }
 
-    /// These servers begin to act: what has run so far was not theirs.
+    /// These servers become active: earlier execution was not theirs.
     pub fn begin(&mut self, core: &Core) {
         let class = core.class_of(Policy::Normal);
         for cpu in core.cpus.iter() {
             let server = &mut self.cpus[cpu.index()];
             server.exec_seen = core.class_exec_runtime(cpu, class);
             server.seen = (core.now, busy_time(core, cpu));
-            // A timer that came while others acted was not heard.
+            // A timer that expired while the other servers were active was ignored.
             server.under_way = None;
         }
     }
@@ -217,8 +219,8 @@ impl FairServers {
             && since == server.session
     }
 
-    /// Charges what fair tasks have run, and follows their coming and going. True if the CPU should
-    /// choose anew: the server has used up its budget, or has come into the queue.
+    /// Charges what fair tasks have run, and notes that they arrived or left. Returns true if the
+    /// CPU should pick again, because the server has used up its budget or was queued.
     pub fn sync(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         let (nr_running, since) = fair_tasks(core, cpu);
         let exec = core.class_exec_runtime(cpu, core.class_of(Policy::Normal));
@@ -274,7 +276,8 @@ impl FairServers {
         server.lasts_until = now.saturating_add_signed(server.entity.runtime);
     }
 
-    /// Takes off the budget what fair tasks `ran`, or how long nobody did; `is_idle`: nor does now.
+    /// Charges the time that fair tasks `ran`, or that none did, to the budget. `is_idle`: none
+    /// does now.
     fn charge(&mut self, core: &mut Core, cpu: CpuId, ran: Nanos, is_idle: bool) {
         let now = core.now;
         let server = &mut self.cpus[cpu.index()];
@@ -327,7 +330,7 @@ impl FairServers {
         self.settle(core, cpu);
     }
 
-    /// The server of `cpu` has nobody to run.
+    /// The server of `cpu` has no task to run.
     pub fn stop(&mut self, cpu: CpuId) {
         let server = &mut self.cpus[cpu.index()];
         server.active = false;
@@ -342,8 +345,8 @@ impl FairServers {
         }
     }
 
-    /// Wants the timer at `at`. At most one timer that comes no later is kept under way, so servers
-    /// that start and stop often cost no timer each time.
+    /// Sets the timer to `at`. At most one timer that expires no later is kept, so that servers
+    /// that start and stop often do not need a timer each time.
     fn arm(&mut self, core: &mut Core, cpu: CpuId, at: Nanos) {
         let server = &mut self.cpus[cpu.index()];
         server.wanted = at;
@@ -354,7 +357,7 @@ impl FairServers {
         }
     }
 
-    /// The timer of `cpu` fires. True if the CPU should choose anew.
+    /// The timer of `cpu` expired. Returns true if the CPU should pick again.
     pub fn timer(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         if self.cpus[cpu.index()].under_way != Some(core.now) {
             return false;

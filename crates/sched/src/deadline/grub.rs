@@ -25,7 +25,7 @@ const BW_UNIT: u64 = 1 << BW_SHIFT;
 /// Bits of the fraction of the ratio (RATIO_SHIFT).
 const RATIO_SHIFT: u32 = 8;
 
-/// Which equation says what a reclaiming task is charged.
+/// The equation for the charge of a reclaiming task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GrubRule {
     /// max(u / Umax, 1 - Uinact - Uextra) for each unit of time (4.13 to 6.4).

@@ -34,7 +34,7 @@ impl DlClass {
         }
     }
 
-    /// A timer for a high-resolution tick of `cpu` has come.
+    /// A timer for a high-resolution tick of `cpu` expired.
     pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token_of_hrtick(cpu)));
         let Some(curr) = Self::dl_curr(core, cpu).filter(|_| due) else { return };

@@ -48,9 +48,9 @@ pub use tunables::DlOptions;
 #[derive(Clone, Copy, Debug, Default)]
 struct DlTask {
     entity: Entity,
-    /// CPU time charged so far.
+    /// CPU time charged so far (ns).
     exec_seen: Nanos,
-    /// Share of a CPU that admission counts for it; also after it left, until the 0-lag time.
+    /// Share of a CPU that admission counts for it; after it left until the 0-lag time.
     admitted: u64,
     counted: Counted,
     /// Counts the renewals of its budget that were set; an older timer means nothing.
@@ -247,13 +247,13 @@ impl DlClass {
         }
     }
 
-    /// Whether `task` goes before `other` (`dl_entity_preempt`).
+    /// Whether `task` is before `other` (`dl_entity_preempt`).
     fn is_earlier(&self, task: TaskId, other: TaskId) -> bool {
         self.deadline(task) < self.deadline(other)
     }
 
-    /// `task` has the deadline of `curr`: if `curr` could go elsewhere and `task` could not, `curr`
-    /// gives way to be pushed (`check_preempt_equal_dl`).
+    /// `task` has the deadline of `curr`. If `curr` could run elsewhere and `task` could not,
+    /// `task` preempts `curr`, which is pushed (`check_preempt_equal_dl`).
     fn check_preempt_equal(&self, core: &mut Core, cpu: CpuId, task: TaskId, curr: TaskId) {
         let can_leave = |id: TaskId| {
             let t = core.task(id);
@@ -300,11 +300,11 @@ impl DlClass {
     }
 }
 
-/// Bit of a token that tells a timer of a fair server; the low bits are then its CPU.
+/// Bit of a token that marks a timer of a fair server. The low bits are then its CPU.
 const SERVER: u64 = 1 << 62;
 
 fn token(kind: TimerKind, task: TaskId, number: u32) -> u64 {
-    // Thirty bits tell the timers of a task apart: an old one has fired long before they wrap.
+    // Thirty bits distinguish the timers of a task: old ones expire long before they wrap.
     u64::from(kind == TimerKind::Inactive) << 63
         | u64::from(number & (u32::MAX >> 2)) << 32
         | u64::from(task.0)
@@ -339,7 +339,7 @@ impl SchedClass for DlClass {
     }
 
     fn serves(&self, policy: Policy) -> bool {
-        // Without anybody who could starve them, fair tasks need no server.
+        // Without tasks that could starve them, fair tasks need no server.
         self.owns(policy) || (policy.is_rt() && self.serving.is_some())
     }
 

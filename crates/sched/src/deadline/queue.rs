@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Place in a queue: deadline, then order of coming.
 type Key = (Nanos, u64, TaskId);
 
-/// Whose deadline is the earliest of a CPU.
+/// The task or server with the earliest deadline of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum First {
     /// A task's.
@@ -25,7 +25,7 @@ pub struct DeadlineQueues {
     cpus: Vec<BTreeSet<Key>>,
     /// Deadline and order of coming of the fair server, where it is queued.
     servers: Vec<Option<(Nanos, u64)>>,
-    /// Where each task stands.
+    /// Place of each task.
     places: Vec<Option<(CpuId, Key)>>,
     sequence: u64,
 }
@@ -44,7 +44,7 @@ impl DeadlineQueues {
         }
     }
 
-    /// Puts `task` behind those of the same deadline.
+    /// Adds `task` after those with the same deadline.
     pub fn add(&mut self, cpu: CpuId, task: TaskId, deadline: Nanos) {
         self.remove(task);
         let key = (deadline, self.sequence, task);
@@ -60,8 +60,8 @@ impl DeadlineQueues {
         }
     }
 
-    /// The fair server of `cpu` is queued with this deadline, behind those of the same one, or not
-    /// at all.
+    /// Queues the fair server of `cpu` with this deadline, after those with the same one; or
+    /// removes it.
     pub fn set_server(&mut self, cpu: CpuId, deadline: Option<Nanos>) {
         self.servers[cpu.index()] = deadline.map(|deadline| (deadline, self.sequence));
         self.sequence += 1;
@@ -77,12 +77,12 @@ impl DeadlineQueues {
         self.places[task.index()].is_some()
     }
 
-    /// Whether `cpu` has nobody, no server either.
+    /// Whether `cpu` has neither a task nor a server.
     pub fn is_empty(&self, cpu: CpuId) -> bool {
         self.cpus[cpu.index()].is_empty() && self.servers[cpu.index()].is_none()
     }
 
-    /// Whose deadline is the earliest.
+    /// The task or server with the earliest deadline.
     pub fn first(&self, cpu: CpuId) -> Option<First> {
         let task = self.cpus[cpu.index()].first();
         match (task, self.servers[cpu.index()]) {
@@ -150,8 +150,8 @@ impl CpuDl {
         }
     }
 
-    /// CPUs where a task of `deadline` that may use `allowed` would run at once: the free ones,
-    /// else the one whose earliest deadline is the latest of all, if it is later.
+    /// CPUs where a task of `deadline` with affinity `allowed` would run at once: the free ones; or
+    /// else the one whose earliest deadline is the latest of all, if that is later.
     pub fn find(&self, allowed: &CpuMask, deadline: Nanos) -> Option<CpuMask> {
         let free = self.free.and(allowed);
         if !free.is_empty() {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The servers as members of the class: their place in the queues, their bandwidth, and what the
-//! choice of a server means.
+//! The servers as members of the class: their place in the queues, their bandwidth, and the result
+//! when a server is picked.
 //!
 //! Each CPU may have two: the fair server, and from 7.0 on the ext server for the tasks of a
-//! sched_ext scheduler. While such a scheduler has all fair tasks the ext server serves them, else
-//! the fair server: only that one acts here, since the other has nobody to serve. (In the kernel
-//! that one may still be active, until it finds that out.) A sched_ext scheduler in partial mode
+//! sched_ext scheduler. While such a scheduler has all fair tasks, the ext server is active,
+//! otherwise the fair server. The other one has no tasks to serve and is inactive here. (In the
+//! kernel it may still be active until it finds that out.) A sched_ext scheduler in partial mode
 //! has no server here.
 //!
-//! A class cannot name a task of another one. When the server's deadline is the earliest, this
-//! class names nobody and passes the choice down ([`Core::pass_pick_down`]); the real-time class
-//! then names nobody either, and the choice falls to the fair class.
+//! A class cannot pick a task of another class. When the server's deadline is the earliest, this
+//! class picks no task and passes the pick down ([`Core::pass_pick_down`]). The real-time class
+//! then picks none either, so the fair class picks.
 //!
 //! Source: Linux kernel/sched/deadline.c (__pick_task_dl, dl_server_start, dl_server_stop), 7.0
 //! with sched_init_dl_servers and kernel/sched/ext.c (ext_server_init, enqueue_task_scx).
@@ -27,7 +27,7 @@ use schedlab_model::{CpuId, Policy, TaskId};
 struct ServerBandwidth {
     /// Among the active bandwidth of its CPU.
     active: bool,
-    /// The server has stopped; the timer of its 0-lag time is under way.
+    /// Whether the server has stopped and the timer of its 0-lag time runs.
     non_contending: bool,
     /// Counts the timers of 0-lag times; an older one means nothing.
     departure: u32,
@@ -41,7 +41,7 @@ pub(super) struct Serving {
     cpus: Vec<ServerBandwidth>,
     /// They are the ext servers.
     is_ext: bool,
-    /// The others, which have nobody to serve.
+    /// The inactive servers.
     others: Option<Box<Serving>>,
 }
 
@@ -49,7 +49,7 @@ impl Serving {
     /// The servers of a kernel that has them.
     pub fn new(options: &DlOptions, nr_cpus: u32) -> Option<Self> {
         let (rule, runtime, period) = options.server?;
-        // Timers of the two are told apart by their numbers.
+        // Numbers distinguish the timers of the two.
         let one = |runtime, period, is_ext, departure| Self {
             servers: FairServers::new(rule, runtime, period, nr_cpus),
             bandwidth: to_ratio(period, runtime),
@@ -79,7 +79,7 @@ impl Serving {
 }
 
 impl DlClass {
-    /// Brings the fair server of `cpu` up to date. True if the CPU should choose anew.
+    /// Updates the fair server of `cpu`. Returns true if the CPU should pick again.
     #[inline]
     pub(super) fn update_server(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         match &self.serving {
@@ -157,7 +157,7 @@ impl DlClass {
         }
     }
 
-    /// The 0-lag time of the stopped server of `cpu` has come, if that timer is still meant.
+    /// The 0-lag time of the stopped server of `cpu` has passed, if that timer is still valid.
     pub(super) fn server_inactive(&mut self, cpu: CpuId, departure: u32) {
         let mut next = self.serving.as_mut();
         while let Some(serving) = next {
@@ -173,8 +173,8 @@ impl DlClass {
         }
     }
 
-    /// The task that `cpu` should run. `None`: nobody, or whom the fair class names; the latter is
-    /// noted.
+    /// The task that `cpu` should run. `None`: none, or the task that the fair class picks; the
+    /// latter is recorded.
     pub(super) fn pick(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         self.update_server(core, cpu);
         let mut first = self.queues.first(cpu);
@@ -200,8 +200,8 @@ impl DlClass {
         }
     }
 
-    /// The server of `cpu` was chosen, but the fair class named nobody: what it counted was asleep
-    /// already (delayed dequeue), or a sched_ext scheduler keeps it for itself or for another CPU.
+    /// The server of `cpu` was picked, but the fair class picked no task: the task that it counted
+    /// was asleep (delayed dequeue), or a sched_ext scheduler keeps it or moves it to another CPU.
     /// The server stops, and others may run.
     pub(super) fn server_found_nobody(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         if !core.is_pick_passed_down(cpu) {

@@ -66,7 +66,7 @@ pub struct DlRules {
     pub grub: GrubRule,
     /// When a fair server stops; versions before 6.12 have none.
     pub server_stops: StopRule,
-    /// The ext server of each CPU counts, whether or not it has anybody to serve.
+    /// Whether the ext server of each CPU counts, even if it has no tasks to serve.
     pub counts_ext_server: bool,
     /// The high-resolution tick.
     pub hrtick: HrtickRule,
@@ -111,7 +111,7 @@ pub struct DlOptions {
     pub limit: Option<(Nanos, Nanos)>,
     /// The fair server of each CPU: when it stops, its runtime and period; from 6.12 on.
     pub server: Option<(StopRule, Nanos, Nanos)>,
-    /// Runtime and period of the ext server of each CPU; without runtime it serves nobody.
+    /// Runtime and period of the ext server of each CPU. Without runtime it is inactive.
     pub ext_server: Option<(Nanos, Nanos)>,
     /// What a reclaiming task is charged.
     pub grub: GrubRule,

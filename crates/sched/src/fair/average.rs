@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The weighted average of the virtual runtimes of a queue, by which EEVDF knows who has received
-//! more than its share.
+//! The weighted average of the virtual runtimes of a queue. EEVDF compares it with an entity's to
+//! decide whether the entity has received more than its share.
 //!
 //! Source: Linux kernel/sched/fair.c (avg_vruntime, vruntime_eligible), 6.6 to 7.1.
 

@@ -55,7 +55,7 @@ struct Pool {
     /// `expires` has been given its first value.
     has_expiry: bool,
     period_active: bool,
-    /// Nobody took from the pool in this period, so far.
+    /// Whether no queue took time from the pool in this period so far.
     idle: bool,
     slack_started: bool,
     /// Throttled queues in the order in which they were.
@@ -140,8 +140,8 @@ impl Bandwidth {
         self.pools[group as usize].as_mut().expect("the group has a limit")
     }
 
-    /// Gives queue `q` of `group` what it lacks to `target`, as far as the pool goes; returns
-    /// whether it may run (__assign_cfs_rq_runtime).
+    /// Gives queue `q` of `group` time up to `target`, if the pool has it. Returns whether the
+    /// queue may run (__assign_cfs_rq_runtime).
     fn assign(&mut self, core: &mut Core, group: u32, q: u32, target: Nanos) -> bool {
         self.start_period(core, group);
         let remaining = &mut self.queues[q as usize].remaining;
@@ -173,7 +173,7 @@ impl Bandwidth {
         core.start_timer(pool.expires, token(TOKEN_PERIOD, group));
     }
 
-    /// Whether the refill of a group comes within `within` (runtime_refresh_within).
+    /// Whether a group's next refill is within `within` (runtime_refresh_within).
     fn refills_within(&mut self, now: Nanos, group: u32, within: Nanos) -> bool {
         self.pool(group).expires.saturating_sub(now) < within
     }
@@ -239,7 +239,7 @@ impl FairClass {
     /// themselves leave.
     #[inline]
     pub(super) fn ends_at(&self, q: u32) -> bool {
-        // Mostly there is no limit at all: that is asked first.
+        // Mostly there is no limit at all, so that is tested first.
         self.is_queue_throttled(q) && self.rules.throttling == Throttling::Queues
     }
 
@@ -409,7 +409,8 @@ impl FairClass {
         core.add_nr_running(cpu, queued as u32);
     }
 
-    /// Gives throttled queues of `group` what they lack, in order (distribute_cfs_runtime).
+    /// Gives throttled queues of `group` the time that they lack, in order
+    /// (distribute_cfs_runtime).
     fn distribute(&mut self, core: &mut Core, group: u32) {
         let queues: Vec<u32> = self.bw().pool(group).throttled.iter().copied().collect();
         for q in queues {
@@ -460,7 +461,7 @@ impl FairClass {
         core.start_timer(expires, self::token(TOKEN_PERIOD, group));
     }
 
-    /// Time that emptied queues gave back is handed out (do_sched_cfs_slack_timer).
+    /// Distributes the time that emptied queues returned (do_sched_cfs_slack_timer).
     fn slack_timer(&mut self, core: &mut Core, group: u32) {
         let bw = self.bw();
         let slice = bw.slice;
@@ -472,7 +473,7 @@ impl FairClass {
         }
     }
 
-    /// Whether `task`, queued in queue `q` on `cpu`, goes to limbo instead (6.18).
+    /// Whether `task`, queued in queue `q` on `cpu`, enters limbo instead (6.18).
     #[inline]
     pub(super) fn goes_to_limbo(&self, core: &Core, task: TaskId, q: u32) -> bool {
         self.is_hierarchy_throttled(q)
@@ -496,7 +497,7 @@ impl FairClass {
         self.bw().queues[q as usize].limbo.retain(|other| *other != e);
     }
 
-    /// Task entity `e` would be picked but may not run: it goes to limbo (6.18,
+    /// Task entity `e` would be picked but may not run: it enters limbo (6.18,
     /// throttle_cfs_rq_work).
     #[cold]
     pub(super) fn throttle_task(&mut self, core: &mut Core, cpu: CpuId, e: u32) {
@@ -521,7 +522,7 @@ impl FairClass {
         held.any(|(state, rq)| rq.nr_queued > 0 || !state.limbo.is_empty())
     }
 
-    /// CPU time that queue `q` may use before it asks the pool, and what the pool has.
+    /// CPU time that queue `q` may use before it needs the pool, and the time in the pool.
     pub(super) fn runtime_left(&self, q: u32) -> Option<(i64, Nanos)> {
         let bw = self.bandwidth.as_ref()?;
         let pool = bw.pools[self.rq(q).group as usize].as_ref()?;

@@ -46,7 +46,7 @@ impl FairClass {
         slice.max(least)
     }
 
-    /// Gives `e` a virtual runtime in queue `q`: not before its own, near the least one.
+    /// Gives `e` a virtual runtime in queue `q`: not before its own, and near the least one.
     pub(super) fn place_entity_cfs(&mut self, now: Nanos, q: u32, e: u32, initial: bool) {
         let mut vruntime = self.rq(q).min_vruntime;
         if initial {
@@ -110,7 +110,7 @@ impl FairClass {
         i32::from(ahead > granularity as i64)
     }
 
-    /// At a tick: `e` must give way if its slice is over or another is far behind it.
+    /// At a tick: preempts `e` if its slice is over or another entity is far behind it.
     pub(super) fn check_preempt_tick(&mut self, core: &mut Core, q: u32, e: u32) {
         let cpu = CpuId(self.rq(q).cpu);
         let slice = self.sched_slice(q, e);
@@ -199,8 +199,8 @@ impl FairClass {
         self.update_curr(core, q);
         let curr = self.rq(q).curr;
         let from_parent = parent.is_some() && curr != NIL;
-        // The launcher runs outside the model: a parent with the least virtual runtime stands for
-        // it.
+        // The launcher runs outside the model, so a parent with the least virtual runtime is
+        // assumed.
         let start = if from_parent { self.ent(curr).vruntime } else { self.rq(q).min_vruntime };
         self.ent_mut(e).vruntime = start;
         self.ent_mut(e).v_relative = false;

@@ -191,7 +191,8 @@ impl FairClass {
         }
     }
 
-    /// The next entity of queue `q`: the buddy if eligible, else as [`Self::pick_eevdf`] says.
+    /// The next entity of queue `q`: the buddy if eligible, or else the result of
+    /// [`Self::pick_eevdf`].
     #[inline(always)]
     pub(super) fn pick_next_eevdf(&self, q: u32) -> u32 {
         // From 6.19 on that one looks for buddies itself.
@@ -205,7 +206,7 @@ impl FairClass {
     #[inline(never)]
     fn pick_with_buddy(&self, q: u32) -> u32 {
         if self.rq(q).nr_queued == 1 && self.rules.algorithm == Algorithm::EevdfByDeadline {
-            // Whatever the rules are, there is no choice.
+            // Under all rules there is no choice.
             return self.only_one(q);
         }
         self.eligible_buddy(q).unwrap_or_else(|| self.pick_eevdf(q, true))
@@ -219,7 +220,7 @@ impl FairClass {
         if runs { rq.curr } else { rq.waiting.first() }
     }
 
-    /// The buddy that comes before all others.
+    /// The buddy that is preferred to all others.
     #[inline]
     fn eligible_buddy(&self, q: u32) -> Option<u32> {
         let next = self.rq(q).next;

@@ -2,9 +2,9 @@
 //! Entities, queues and groups of the fair class.
 //!
 //! Counterparts: `struct sched_entity`, `struct cfs_rq` and `struct task_group` (Linux
-//! kernel/sched/sched.h). All lie in vectors and name each other by index. The entities of groups
-//! come first, one for each group but the root and each CPU; then those of tasks, in order of task
-//! ids. The queue of group `g` on CPU `c` is number `g * nr_cpus + c`.
+//! kernel/sched/sched.h). All are in vectors and refer to each other by index. The entities of
+//! groups are first, one for each CPU and each group except the root; then those of tasks, in order
+//! of task ids. The queue of group `g` on CPU `c` is number `g * nr_cpus + c`.
 
 use super::pelt::{Avg, EntityAvg, Step};
 use super::rbtree::{NIL, Node, before, min_time};
@@ -37,7 +37,7 @@ pub struct Entity {
     pub prev_sum_exec_runtime: Nanos,
     /// The queue it belongs to.
     pub cfs: u32,
-    /// The queue it stands for, [`NIL`] for a task.
+    /// The queue that it represents; [`NIL`] for a task.
     pub my_q: u32,
     /// The entity of its queue's group, [`NIL`] at the root.
     pub parent: u32,
@@ -67,7 +67,7 @@ pub struct Entity {
     pub list_next: u32,
     /// Load tracking.
     pub avg: EntityAvg,
-    /// Who wakes whom, for tasks.
+    /// Wake-up statistics of a task.
     pub wake: WakeStats,
 }
 
@@ -130,8 +130,8 @@ impl Entity {
         self.avg.update(now, self.load.scaled, self.on_rq, runnable, running)
     }
 
-    /// Brings the averages up to date; `running`: it has run since the last time. Gives what the
-    /// time did, if it did anything.
+    /// Updates the averages. `running`: it has run since the last update. Returns the step of time,
+    /// if there was one.
     #[inline(always)]
     pub fn refresh_avg(&mut self, now: Nanos, running: bool) -> Option<Step> {
         let runnable = match self.my_q {
@@ -153,8 +153,8 @@ impl Entity {
         }
     }
 
-    /// Renews the deadline if the virtual runtime has reached it; returns whether it did
-    /// (update_deadline). `base_slice` is the slice of those that have none of their own.
+    /// Renews the deadline if the virtual runtime has reached it. Returns whether it did
+    /// (update_deadline). `base_slice` is the default slice.
     #[inline]
     pub fn renew_deadline(&mut self, base_slice: Nanos) -> bool {
         if before(self.vruntime, self.deadline) {
@@ -208,7 +208,7 @@ pub struct CfsRq {
     pub nr_idle: u32,
     /// Tasks of this group and those below (`h_nr_running`, from 6.13 on `h_nr_queued`).
     pub h_nr_queued: u32,
-    /// Those whose dequeue is not delayed.
+    /// Number of those whose dequeue is not delayed.
     pub h_nr_runnable: u32,
     /// SCHED_IDLE tasks among them.
     pub h_nr_idle: u32,
@@ -216,7 +216,7 @@ pub struct CfsRq {
     pub group: u32,
     /// CPU.
     pub cpu: u32,
-    /// The entity that stands for this queue; [`NIL`] for the root group.
+    /// The entity that represents this queue; [`NIL`] for the root group.
     pub se: u32,
     /// Load tracking.
     pub avg: Avg,
@@ -359,7 +359,7 @@ impl CfsRq {
 pub struct TaskGroup {
     /// Shares, as a stored weight.
     pub shares: u64,
-    /// Sum of its queues' load, as far as they have reported it.
+    /// Sum of its queues' loads, as last reported.
     pub load_avg: u64,
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the fair class compared: one contest a level of control groups, from the root inwards.
+//! What the fair class compared: one pick per level of control groups, from the root inwards.
 //!
-//! The rules are read off the same functions that pick ([`FairClass::pick_cfs`],
-//! [`FairClass::pick_next_eevdf`]), which change nothing, on the queue as it stands right after the
-//! pick. Virtual times are told relative to the queue's `min_vruntime`.
+//! The rules come from the same functions that pick ([`FairClass::pick_cfs`],
+//! [`FairClass::pick_next_eevdf`]), which change nothing, applied to the queue right after the
+//! pick. Virtual times are relative to the queue's `min_vruntime`.
 
 use super::FairClass;
 use super::rbtree::NIL;
@@ -218,7 +218,7 @@ impl FairClass {
     /// The virtual runtime of an entity, relative to the min_vruntime of its queue.
     pub(super) fn relative_vruntime(&self, e: u32) -> i64 {
         let se = self.ent(e);
-        // EEVDF leaves the mark on an entity that was placed anew.
+        // EEVDF leaves the mark on an entity that was placed again.
         if se.v_relative && !se.on_rq {
             return se.vruntime as i64;
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Scheduler features: the switches of /sys/kernel/debug/sched/features, which kernels built with
-//! CONFIG_SCHED_DEBUG let one turn.
+//! Scheduler features: the switches of /sys/kernel/debug/sched/features, in kernels built with
+//! CONFIG_SCHED_DEBUG.
 //!
 //! Source: Linux kernel/sched/features.h of 6.1.158, 6.6, 6.12.63, 6.18.2, 7.1.5, 7.2, and where
-//! fair.c asks for them. Features that cannot matter here are refused by name
-//! ([`crate::boundary::tunable_names`]); those of real-time and deadline tasks stand with their
+//! fair.c uses them. Features without effect here are refused by name
+//! ([`crate::boundary::tunable_names`]). Those of real-time and deadline tasks are with their
 //! classes.
 
 use super::rules::{Protection, Rules};
@@ -83,7 +83,7 @@ pub const NEWIDLE: &[Tunable] = &[
     feature("NI_RATE", "feature: and the more often, the rarer it is about to go idle"),
 ];
 
-/// Features that no other rule of a version stands for.
+/// Features without another rule of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
     /// GENTLE_FAIR_SLEEPERS.
@@ -137,8 +137,8 @@ impl Features {
 }
 
 impl Rules {
-    /// These rules with the features that `options` turn on or off. What a version does not have is
-    /// not declared there and stays as it is.
+    /// These rules with the features that `options` turn on or off. Features that a version lacks
+    /// are not declared there and do not change.
     pub fn with_features(mut self, options: &Options) -> Self {
         let on = |name: &str| options.iter().all(|(known, value)| known != name || value == 1);
         let is_set = |name: &str| options.iter().any(|(known, value)| known == name && value == 1);

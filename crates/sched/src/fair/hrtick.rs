@@ -35,7 +35,7 @@ pub(super) const fn cpu_of(token: u64) -> Option<CpuId> {
 }
 
 impl FairClass {
-    /// `e` is the pick of its CPU: its slice begins, or goes on.
+    /// `e` is the pick of its CPU: its slice begins, or continues.
     pub(super) fn hrtick_pick(&mut self, core: &mut Core, q: u32, e: u32) {
         let cpu = CpuId(self.rq(q).cpu);
         let Some(hrtick) = &mut self.hrtick else { return };
@@ -56,7 +56,7 @@ impl FairClass {
         }
     }
 
-    /// A task came to `cpu`, or left it (`hrtick_update`).
+    /// A task arrived on `cpu`, or left it (`hrtick_update`).
     pub(super) fn hrtick_update(&mut self, core: &mut Core, cpu: CpuId, comes: bool) {
         let Some(hrtick) = &self.hrtick else { return };
         let rule = hrtick.rule();
@@ -78,7 +78,7 @@ impl FairClass {
             && self.hrtick.as_ref().is_some_and(|hrtick| hrtick.is_active(core, cpu))
     }
 
-    /// A timer for a high-resolution tick of `cpu` has come.
+    /// A timer for a high-resolution tick of `cpu` expired.
     pub(super) fn hrtick_timer(&mut self, core: &mut Core, cpu: CpuId) {
         let due = self.hrtick.as_mut().is_some_and(|t| t.comes(core, cpu, token(cpu)));
         let Some(curr) = self.running_task(core, cpu).filter(|_| due) else { return };
@@ -104,8 +104,8 @@ impl FairClass {
         (self.rq(self.ent(e).cfs).curr == e).then_some(e)
     }
 
-    /// Starts the tick for what is left to task `e` (`hrtick_start_fair`). `runs`: it runs already,
-    /// and gives way if nothing is left.
+    /// Starts the tick for the time left to task `e` (`hrtick_start_fair`). `runs`: it runs
+    /// already, and is preempted if no time is left.
     fn hrtick_start(&mut self, core: &mut Core, cpu: CpuId, e: u32, runs: bool) {
         if self.rq(cpu.0).h_nr_queued <= 1 {
             return;
@@ -121,7 +121,7 @@ impl FairClass {
         }
     }
 
-    /// Real time that is left to `e`; `None`: less than none.
+    /// Real time (ns) left to `e`; `None`: less than none.
     fn hrtick_left(&self, e: u32) -> Option<Nanos> {
         let se = self.ent(e);
         let until_deadline = self.hrtick.as_ref()?.rule().until_deadline;

@@ -3,8 +3,8 @@
 //!
 //! Source: Linux kernel/sched/fair.c (update_load_avg, update_cfs_rq_load_avg,
 //! attach_entity_load_avg, propagate_entity_load_avg, update_tg_load_avg, calc_group_shares,
-//! reweight_entity, update_cfs_rq_h_load), 6.1 and 6.12. Unlike the kernel, h_load is computed anew
-//! each time instead of being kept for a tick.
+//! reweight_entity, update_cfs_rq_h_load), 6.1 and 6.12. Unlike in the kernel, h_load is computed
+//! each time, instead of once per tick.
 
 use super::FairClass;
 use super::entity::{CfsRq, Entity};
@@ -51,9 +51,9 @@ impl FairClass {
         }
     }
 
-    /// The same for queue `rq` and its entity `se`, number `e`, in hand. Returns `false` and does
-    /// nothing unless `se` is a task at the root: then there is nothing below to pass on and no
-    /// group above to tell.
+    /// As [`FairClass::update_load_avg`], for queue `rq` and its entity `se`, number `e`. Returns
+    /// false and does nothing unless `se` is a task at the root: then no queue below and no group
+    /// above needs an update.
     #[inline(always)]
     pub(super) fn refresh_at_root(now: Nanos, rq: &mut CfsRq, se: &mut Entity, e: u32) -> bool {
         if !(Self::is_plain(rq, se) & (rq.se == NIL)) {
@@ -66,15 +66,15 @@ impl FairClass {
         true
     }
 
-    /// Whether there is anything to do. Several callbacks at one instant ask for it: mostly there
-    /// is nothing after the first.
+    /// Whether an update is due. Several callbacks at one instant request it; mostly only the first
+    /// has an effect.
     #[inline(always)]
     fn owes_update(&self, now: Nanos, q: u32, e: u32) -> bool {
         let (rq, se) = (&self.cfs[q as usize], &self.ents[e as usize]);
         se.avg.is_due(now) || rq.avg.is_due(now) || !Self::is_plain(rq, se)
     }
 
-    /// Whether nothing but time changes the load: no group below `se`, nobody who left `rq`.
+    /// Whether only time changes the load: there is no group below `se`, and no entity left `rq`.
     #[inline(always)]
     fn is_plain(rq: &CfsRq, se: &Entity) -> bool {
         se.avg.is_attached() & (se.my_q == NIL) & (rq.removed.nr == 0)
@@ -340,7 +340,7 @@ impl FairClass {
         }
     }
 
-    /// Gives group entity `e` the part of its group's shares that its CPU's load deserves.
+    /// Gives group entity `e` the part of its group's shares for its CPU's load.
     #[inline]
     pub(super) fn update_cfs_group(&mut self, core: &mut Core, e: u32) {
         let my_q = self.ents[e as usize].my_q;
@@ -367,7 +367,7 @@ impl FairClass {
             return;
         }
         let shares = self.group_shares(my_q);
-        // 6.1 does it even if the weight is the same, which only rounds the load average anew.
+        // 6.1 does this even if the weight is the same, which only rounds the load average again.
         if shares != self.ent(e).load.weight || self.rules.algorithm == Algorithm::Cfs {
             let load = self.rules.weight_of(LoadWeight::of_load(shares));
             self.reweight_entity(core, e, load);
@@ -482,7 +482,7 @@ impl FairClass {
         }
     }
 
-    /// Changes the weight within the load averages; `scale` runs while the old weight still stands.
+    /// Changes the weight within the load averages. `scale` runs while the old weight is still set.
     fn reweight_load_avg(
         &mut self,
         q: u32,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fair class: SCHED_NORMAL, SCHED_BATCH and SCHED_IDLE, with control groups.
 //!
-//! One class for all kernel versions: [`rules::Rules`] says which algorithm (CFS or EEVDF) and
-//! which of their details. State lies in vectors ([`entity`]); what is done to it, in files by
-//! topic: [`queue`] (enqueue and dequeue through the levels of groups), `cfs` and `eevdf`
-//! (placement, pick, preemption), `bandwidth` (cpu.max), [`load`] (load averages, shares of
-//! groups), [`pelt`], `hrtick`, [`access`] (what CPU selection and load balancing use).
+//! One class for all kernel versions: [`rules::Rules`] selects the algorithm (CFS or EEVDF) and its
+//! details. State is in vectors ([`entity`]). The code is in files by topic: [`queue`] (enqueue and
+//! dequeue through the levels of groups), `cfs` and `eevdf` (placement, pick, preemption),
+//! `bandwidth` (cpu.max), [`load`] (load averages, shares of groups), [`pelt`], `hrtick`,
+//! [`access`] (for CPU selection and load balancing).
 //!
 //! Source: Linux kernel/sched/fair.c, 6.1.158, 6.6, 6.12.0, 6.12.63, 6.18.2, 7.1.5, 7.2.9. Left
 //! out: core scheduling, NUMA balancing, cpu.idle groups, utilisation estimates (util_est) and
@@ -53,7 +53,7 @@ use weights::{LoadWeight, NICE_0_LOAD, shares_of};
 /// Bounds of a custom slice (include/linux/sched.h, __setparam_fair).
 const CUSTOM_SLICE: std::ops::RangeInclusive<Nanos> = 100_000..=100_000_000;
 
-/// What the check for preemption wants to know of a wake-up.
+/// The properties of a wake-up that the check for preemption uses.
 #[derive(Clone, Copy, Default, Debug)]
 struct Wake {
     is_fork: bool,
@@ -85,7 +85,7 @@ pub struct FairClass {
     bandwidth: Option<Box<Bandwidth>>,
     /// Only with the feature HRTICK.
     hrtick: Option<Box<Hrticks>>,
-    /// Whether there is either of the two, so that the common case asks once.
+    /// Whether either of the two exists, so that the common case needs one test.
     has_extras: bool,
     /// CPUs whose figures have changed; see [`FairQueues::take_touched`].
     touched: CpuMask,
@@ -282,7 +282,7 @@ impl FairClass {
         (a, b)
     }
 
-    /// Compares a queued task with what its CPU runs, whatever its class (wakeup_preempt).
+    /// Compares a queued task with the running task of its CPU, of any class (wakeup_preempt).
     fn check_preempt_any(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         match core.preempt_check(cpu, task) {
             PreemptCheck::SameClass(curr) => {
@@ -317,8 +317,8 @@ impl FairClass {
         }
     }
 
-    /// `pse` woke where `se` runs: it is to run next (NEXT_BUDDY, to 6.18). CFS asks for a crowded
-    /// queue.
+    /// `pse` woke where `se` runs, and should run next (NEXT_BUDDY, to 6.18). CFS requires a
+    /// crowded queue.
     #[cold]
     fn nominate_buddy(&mut self, se: u32, pse: u32) {
         let may = match self.rules.algorithm {
@@ -516,7 +516,7 @@ impl SchedClass for FairClass {
         self.make_vruntime_relative(core, e);
         self.detach_entity(core.now, e);
         let se = self.ent_mut(e);
-        // What a delayed dequeue or a request left behind means nothing to the next class.
+        // State of a delayed dequeue or a request has no meaning in the next class.
         se.rel_deadline = false;
         se.delayed = false;
     }

@@ -129,10 +129,10 @@ impl Avg {
         MIN_DIVIDER + u64::from(self.period_contrib)
     }
 
-    /// Whether the sums can be extended to `now` at all: a unit has passed since the last time.
+    /// Whether the sums can be extended to `now`: a unit has passed since the last time.
     #[inline]
     pub fn is_due(&self, now: Nanos) -> bool {
-        // Signed: it may have been brought up to a time that lies ahead.
+        // Signed: it may have been updated to a time in the future.
         now.wrapping_sub(self.last_update_time) as i64 >= 1024
     }
 
@@ -187,8 +187,8 @@ impl Avg {
         step.fade.is_some()
     }
 
-    /// Brings sums and averages of a queue, whose `load` is weighted, up to `now`; returns whether
-    /// a period ended, so that the averages changed. `step`: a step to `now` that is known already.
+    /// Updates sums and averages of a queue, whose `load` is weighted, to `now`. Returns whether a
+    /// period ended, so that the averages changed. `step`: a step to `now` that is known already.
     #[inline(always)]
     pub fn update(
         &mut self,
@@ -230,13 +230,14 @@ impl Avg {
     }
 }
 
-/// Sums and averages of an entity. The kernel recomputes the averages with every period that ends,
-/// and nearly never reads them; here that is put off until they are read or the sums change
+/// Sums and averages of an entity. The kernel recomputes the averages at the end of every period,
+/// and nearly never reads them. Here this is postponed until they are read or the sums change
 /// otherwise, which gives the same numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EntityAvg {
     avg: Avg,
-    /// The weight for which the averages are still to be recomputed from the sums, 0: they stand.
+    /// The weight with which the averages must still be recomputed from the sums; 0: they are up to
+    /// date.
     owed: u64,
 }
 
@@ -253,8 +254,8 @@ impl EntityAvg {
         self.avg.is_due(now)
     }
 
-    /// Brings the sums up to `now` for an entity of `weight` that was queued (or not), counted
-    /// `runnable` tasks and was `running` (or not) all the while. Gives what the time did.
+    /// Updates the sums to `now` for an entity of `weight` that meanwhile was queued (or not),
+    /// counted `runnable` tasks and was `running` (or not). Returns the step of time.
     #[inline(always)]
     pub fn update(
         &mut self,

@@ -120,9 +120,9 @@ impl FairClass {
         }
     }
 
-    /// Adds `queued`, `runnable` and `idle` tasks to the counts of queue `q` (may be negative).
-    /// A change of `queued` comes with one of the CPU's number of tasks, which is told there; who
-    /// changes only the others must call [`FairClass::touch`].
+    /// Adds `queued`, `runnable` and `idle` tasks to the counts of queue `q` (may be negative). A
+    /// change of `queued` is together with one of the CPU's number of tasks, which is noted there.
+    /// A caller that changes only the others must call [`FairClass::touch`].
     pub(super) fn count(&mut self, q: u32, queued: i32, runnable: i32, idle: i32) {
         let rq = self.rq_mut(q);
         rq.h_nr_queued = rq.h_nr_queued.wrapping_add_signed(queued);
@@ -329,8 +329,8 @@ impl FairClass {
         self.move_entity_to(core, e, q);
     }
 
-    /// The levels of `e` and above, whose entities stay queued: counts, load, shares, slices.
-    /// Returns whether it came to the root: counts end at a throttled queue.
+    /// Updates the levels of `e` and above, whose entities stay queued: counts, load, shares,
+    /// slices. Returns whether it reached the root: counts end at a throttled queue.
     fn update_levels_above(
         &mut self,
         core: &mut Core,
@@ -378,8 +378,8 @@ impl FairClass {
         self.dequeue_entities(core, cpu, e, flags)
     }
 
-    /// Dequeues `e` and those above it that become empty. Returns `false` if `e` is a task whose
-    /// dequeue is delayed.
+    /// Dequeues `e` and those entities above it that become empty. Returns false if `e` is a task
+    /// whose dequeue is delayed.
     #[inline(never)]
     pub(super) fn dequeue_entities(
         &mut self,
@@ -400,7 +400,8 @@ impl FairClass {
         true
     }
 
-    /// Dequeues `first`, whose own dequeue may have `begun`, and those above it that become empty.
+    /// Dequeues `first`, whose own dequeue may have `begun`, and those entities above it that
+    /// become empty.
     #[inline(never)]
     fn dequeue_upwards(
         &mut self,
@@ -510,8 +511,8 @@ impl FairClass {
         None
     }
 
-    /// Goes down from the root queue of `cpu` to the task to run. `None`: what it came to may not
-    /// run now and has left its queue, so that the choice begins anew.
+    /// Goes down from the root queue of `cpu` to the task to run. `None`: the entity it reached may
+    /// not run now and has left its queue, so that the pick starts again.
     #[inline(always)]
     fn pick_from_root(&mut self, core: &mut Core, cpu: CpuId) -> Option<TaskId> {
         let mut q = cpu.0;
@@ -597,8 +598,8 @@ impl FairClass {
         self.rq_mut(q).curr = NIL;
     }
 
-    /// `e` starts to run, with the entities above it that do not run yet.
-    /// `is_pick`: it was picked; else it goes on after a change.
+    /// `e` starts to run, with the entities above it that do not run yet. `is_pick`: it was picked;
+    /// otherwise it continues after a change.
     pub(super) fn set_next_task_fair(&mut self, core: &mut Core, first: u32, is_pick: bool) {
         // Only balancing asks for the order.
         if self.nr_cpus > 1 && self.ent(first).on_rq {
@@ -680,7 +681,7 @@ impl FairClass {
         }
     }
 
-    /// Whether virtual time `a` lies before `b` in queue order.
+    /// Whether virtual time `a` is before `b` in queue order.
     #[inline]
     pub(super) fn deadline_before(&self, a: u32, b: u32) -> bool {
         before(self.ent(a).deadline, self.ent(b).deadline)

@@ -2,16 +2,16 @@
 //! A red-black tree over the entities' arena, with the least value of a second number, and the
 //! least and the greatest of a third, in each subtree.
 //!
-//! The links lie in one vector of small nodes that all queues share: an entity is in one tree at
-//! most. Keys are 64-bit numbers that wrap and are compared by their signed difference; a node goes
-//! after those of equal key. The steps of insertion and removal are those of the textbook in the
-//! variant that Linux lib/rbtree.c uses (removal takes the successor, not the predecessor), so a
-//! tree has the kernel's shape; the deadline ties of Linux 6.6 depend on it.
+//! The links are in one vector of small nodes that all queues share, because an entity is in at
+//! most one tree. Keys are 64-bit numbers that wrap and are compared by their signed difference. A
+//! node is inserted after those of equal key. The steps of insertion and removal are those of the
+//! textbook in the variant of Linux lib/rbtree.c (removal takes the successor, not the
+//! predecessor), so a tree has the kernel's shape; the deadline ties of Linux 6.6 depend on it.
 
 /// Index of an entity that is none.
 pub const NIL: u32 = u32::MAX;
 
-/// Whether `a` comes before `b` in wrapping time.
+/// Whether `a` is before `b` in wrapping time.
 #[inline]
 pub const fn before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0

@@ -43,11 +43,11 @@ pub enum Protection {
 /// When a waking task preempts under EEVDF, between entities of equal idleness.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wakeup {
-    /// If the pick by deadline, which knows no buddies, would take it (to 6.18).
+    /// If the pick by deadline, which ignores buddies, would take it (to 6.18).
     ByDeadline,
     /// If the pick itself would take it; on the way delayed dequeues are completed. A new task
-    /// never does, unless its slice is shorter, and a running one that goes on is protected no
-    /// longer than for the shortest slice in its queue (6.19, 7.0; completion 7.1).
+    /// never preempts, unless its slice is shorter. A running task that continues is protected for
+    /// no longer than the shortest slice in its queue (6.19, 7.0; completion 7.1).
     ByPick,
 }
 
@@ -74,7 +74,7 @@ pub enum Throttling {
 pub enum Reweight {
     /// Lag and distance to the deadline are scaled around the average (to 6.12.10).
     Scale,
-    /// The entity is placed anew with its scaled lag (6.12.11 to 6.18).
+    /// The entity is placed again with its scaled lag (6.12.11 to 6.18).
     Place,
     /// Lag and the distances to deadline and end of protection are scaled around the average
     /// (7.1).
@@ -111,7 +111,7 @@ pub struct Rules {
     pub wakeup: Wakeup,
     /// Bound of lag.
     pub lag_limit: LagLimit,
-    /// A delayed sleeper does not fall further behind than it was when it fell asleep.
+    /// Whether a delayed sleeper falls no further behind than it was when it fell asleep.
     pub delayed_lag_only_rises: bool,
     /// Exact divisions, and averages with undiminished weights.
     pub exact_arithmetic: bool,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The waiting entities of one queue, in order.
 //!
-//! The kernel keeps them in a red-black tree. Where the shape of that tree shows in what is picked
-//! (CFS does not ask, but EEVDF of 6.6 breaks ties of deadlines by it), so it is here. Where only
-//! the order counts (EEVDF from 6.12 on: the first in order of deadlines that is eligible), a few
-//! entities lie in a sorted array inside the queue, and only a longer queue uses the tree: most
-//! queues are short, and an array of eight costs a third of a tree of eight. The array is a ring:
-//! mostly the first one leaves and comes back as the last.
+//! The kernel keeps them in a red-black tree. If the shape of that tree influences the pick, it is
+//! a tree here too: EEVDF of 6.6 breaks ties of deadlines by it, CFS does not use it. If only the
+//! order counts (EEVDF from 6.12 on: the first eligible entity in order of deadlines), a few
+//! entities are in a sorted array inside the queue, and only a longer queue uses the tree. Most
+//! queues are short, and an array of eight costs a third of a tree of eight. The array is a ring,
+//! because mostly the first one leaves and returns as the last.
 
 use super::rbtree::{NIL, Node, Tree, before, max_time, min_time};
 
-/// Most entities that lie in the array.
+/// Most entities in the array.
 const SMALL_MAX: usize = 8;
-/// Entities at which a tree becomes an array again. Less than [`SMALL_MAX`], so that a queue whose
-/// length goes up and down does not change its form each time.
+/// Number of entities at which a tree becomes an array again. Less than [`SMALL_MAX`], so that a
+/// queue whose length varies does not change its form each time.
 const SMALL_AGAIN: u32 = 4;
 
 /// One entity.
@@ -56,8 +56,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// An empty one. `augmented`: least times and slices are asked for. `shape_counts`: it is a
-    /// tree, however few there are.
+    /// An empty timeline. `augmented`: least times and slices are needed. `shape_counts`: it is
+    /// always a tree.
     pub const fn new(augmented: bool, shape_counts: bool) -> Self {
         Self {
             slots: [EMPTY; SMALL_MAX],
@@ -69,7 +69,7 @@ impl Timeline {
         }
     }
 
-    /// Where in the ring entity number `position` lies.
+    /// Place in the ring of entity number `position`.
     #[inline]
     const fn at(&self, position: u32) -> usize {
         (self.head + position) as usize % SMALL_MAX
@@ -81,7 +81,7 @@ impl Timeline {
         (0..self.len).map(|position| &self.slots[self.at(position)])
     }
 
-    /// Whether nobody waits.
+    /// Whether no entity waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -113,7 +113,7 @@ impl Timeline {
         rest.nth(1).map_or(NIL, |slot| slot.id)
     }
 
-    /// The earliest time of all, but no earlier than `floor`; `None` if nobody waits.
+    /// The earliest time of all, but no earlier than `floor`; `None` if no entity waits.
     #[inline(always)]
     pub fn min_time_from(&self, nodes: &[Node], floor: u64) -> Option<u64> {
         if self.is_tree {
@@ -122,7 +122,7 @@ impl Timeline {
         }
         let mut least = None;
         for slot in self.slots() {
-            // Mostly one of the first lies there, and the others need not be asked.
+            // Mostly one of the first is there, and the others need not be examined.
             if !before(floor, slot.time) {
                 return Some(floor);
             }
@@ -131,7 +131,7 @@ impl Timeline {
         least
     }
 
-    /// The least slice of all; the greatest number if nobody waits.
+    /// The least slice of all; the greatest number if no entity waits.
     #[inline]
     pub fn min_slice(&self, nodes: &[Node]) -> u64 {
         if self.is_tree {
@@ -141,7 +141,7 @@ impl Timeline {
         self.slots().fold(u64::MAX, |least, slot| least.min(slot.slice))
     }
 
-    /// The greatest slice of all; 0 if nobody waits.
+    /// The greatest slice of all; 0 if no entity waits.
     pub fn max_slice(&self, nodes: &[Node]) -> u64 {
         if self.is_tree {
             let root = self.tree.root;
@@ -150,8 +150,8 @@ impl Timeline {
         self.slots().fold(0, |greatest, slot| greatest.max(slot.slice))
     }
 
-    /// The first in order of keys whose time `fits`; [`NIL`] if there is none. A time fits if a
-    /// later one does.
+    /// The first in order of keys for whose time `fits` is true; [`NIL`] if there is none. A time
+    /// fits if a later one does.
     #[inline(always)]
     pub fn first_that(&self, nodes: &[Node], fits: impl Fn(u64) -> bool) -> u32 {
         if self.is_tree {
@@ -211,7 +211,7 @@ impl Timeline {
         self.len += 1;
     }
 
-    /// Removes `id`, which is there.
+    /// Removes `id`, which must be in the timeline.
     #[inline]
     pub fn remove(&mut self, nodes: &mut [Node], id: u32) {
         if self.is_tree {
@@ -241,7 +241,7 @@ impl Timeline {
         }
     }
 
-    /// The slice of `id`, which is there, is now `slice`.
+    /// Sets the slice of `id`, which must be in the timeline.
     pub fn set_slice(&mut self, nodes: &mut [Node], id: u32, slice: u64) {
         if self.is_tree {
             self.tree.set_slice(nodes, id, slice);

@@ -38,7 +38,7 @@ pub const MIGRATION_COST: Tunable = time(
     "a task that ran less long ago than this counts as cache-hot and is not moved",
 );
 
-/// Tasks that one balancing run looks at (nr_migrate).
+/// Most tasks that one balancing examines (nr_migrate).
 pub const NR_MIGRATE: Tunable = Tunable::new(
     "nr_migrate",
     TunableKind::Count { min: 1, max: 1024 },
@@ -53,7 +53,7 @@ pub const LATENCY: Tunable =
 /// Least slice of CFS (min_granularity_ns).
 pub const MIN_GRANULARITY: Tunable = time("min_granularity", 0, "least slice; 0: 0.75 ms, scaled");
 
-/// Least slice of SCHED_IDLE tasks beside others (idle_min_granularity_ns).
+/// Least slice of SCHED_IDLE tasks when other tasks are runnable (idle_min_granularity_ns).
 pub const IDLE_MIN_GRANULARITY: Tunable = time(
     "idle_min_granularity",
     0,
@@ -129,7 +129,7 @@ pub struct FairTunables {
     pub latency_ns: Nanos,
     /// Least slice of CFS.
     pub min_granularity_ns: Nanos,
-    /// Least slice of SCHED_IDLE tasks beside others, CFS.
+    /// Least slice of SCHED_IDLE tasks when other tasks are runnable, CFS.
     pub idle_min_granularity_ns: Nanos,
     /// Head start of a waking task, CFS.
     pub wakeup_granularity_ns: Nanos,
@@ -143,7 +143,7 @@ pub struct FairTunables {
     pub normalized_base_slice_ns: Nanos,
     /// How long a task stays cache-hot.
     pub migration_cost_ns: Nanos,
-    /// Tasks that one balancing run looks at.
+    /// Most tasks that one balancing examines.
     pub nr_migrate: u32,
     /// What a queue takes from its group's pool at once.
     pub bandwidth_slice_ns: Nanos,

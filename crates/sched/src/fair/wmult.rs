@@ -36,7 +36,7 @@ impl LoadWeight {
     /// Nothing.
     pub const ZERO: Self = Self { weight: 0, inv_weight: 0 };
 
-    /// The weight of a real-time task: twice that of nice -20. Only balancing looks at it.
+    /// The weight of a real-time task: twice that of nice -20. Only balancing uses it.
     pub const REAL_TIME: Self =
         Self { weight: NICE_WEIGHTS[0] * 2, inv_weight: (PRIO_TO_WMULT[0] >> 1) as u64 };
 

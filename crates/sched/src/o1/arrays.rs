@@ -188,7 +188,7 @@ impl Arrays {
     }
 
     /// Tasks of an array, best priority first, each list from its tail: the order in which
-    /// balancing looks at them.
+    /// balancing takes them.
     pub fn iter_from_tails(&self, cpu: CpuId, side: Side) -> impl Iterator<Item = TaskId> + '_ {
         self.walk(cpu, side, true)
     }

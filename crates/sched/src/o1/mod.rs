@@ -149,12 +149,12 @@ pub fn linux_2_6_22() -> Scheduler {
     }
 }
 
-/// What woke a task, as far as it matters when it is picked (`activated`, `sleep_type`).
+/// What woke a task, if it matters for its pick (`activated`, `sleep_type`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Woken {
     /// It has run since, or is new.
     No,
-    /// It slept where no signal reaches it, or for so long that it is taken to be idle.
+    /// It slept uninterruptibly, or for so long that it counts as idle.
     Uninterruptible,
     /// A task.
     ByTask,
@@ -162,7 +162,7 @@ enum Woken {
     ByInterrupt,
 }
 
-/// What a change of attributes under way changes.
+/// The attributes that a change affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
     None,
@@ -204,11 +204,11 @@ impl Entry {
     }
 }
 
-/// How the last choice of a CPU came about, for explanations.
+/// Why the last pick of a CPU took its task, for explanations.
 #[derive(Clone, Copy, Default, Debug)]
 struct Pick {
     task: Option<TaskId>,
-    /// Its priority before it was queued anew.
+    /// Its priority before it was queued again.
     prio: u8,
     swapped: bool,
 }
@@ -310,7 +310,7 @@ impl OrderOne {
 }
 
 impl OrderOne {
-    /// The head of the best list of `cpu`; nobody while its migration thread has something to do.
+    /// The head of the best list of `cpu`; `None` while its migration thread has work.
     fn choose(&mut self, cpu: CpuId) -> Option<TaskId> {
         if self.is_pushing(cpu) {
             self.cpus[cpu.index()].pick = Pick { task: None, prio: 0, swapped: false };
@@ -417,7 +417,7 @@ impl SchedClass for OrderOne {
         flags: WakeFlags,
     ) {
         let is_sync = self.honours_sync && flags.sync && flags.this_cpu == cpu;
-        // A new thread on its parent's CPU is queued last and compared with nobody.
+        // A new thread on its parent's CPU is queued last and not compared with any task.
         let is_thread = flags.is_fork()
             && self.scale.rules.threads_run_last
             && flags.waker == Some(curr)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What distinguishes the versions of the O(1) scheduler, as data, and the arithmetic of time
+//! Differences between the versions of the O(1) scheduler, as data; and the arithmetic of time
 //! slices, bonus and interactivity.
 //!
 //! Source: Linux 2.6.0, 2.6.11 and 2.6.22, kernel/sched.c (`task_timeslice`, `CURRENT_BONUS`,
-//! `DELTA`, `TASK_INTERACTIVE`, `INTERACTIVE_SLEEP`, `TIMESLICE_GRANULARITY`). Times are ticks, as
-//! in the kernel, where the text says so, else ns.
+//! `DELTA`, `TASK_INTERACTIVE`, `INTERACTIVE_SLEEP`, `TIMESLICE_GRANULARITY`). Times are ticks
+//! where the text says it, as in the kernel, otherwise ns.
 
 use schedlab_model::{Nanos, time::tick_nsec};
 
@@ -35,7 +35,8 @@ pub enum SliceRule {
 /// How sleep becomes `sleep_avg`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SleepRule {
-    /// Multiplied by how far the bonus is from its maximum, and bounded by interactive credits.
+    /// Multiplied by the distance of the bonus from its maximum, and bounded by interactive
+    /// credits.
     Credits,
     /// Multiplied, without credits.
     Multiplied,
@@ -70,11 +71,12 @@ pub struct Rules {
     /// A better task that has expired sends interactive ones to the expired array
     /// (`best_expired_prio`).
     pub minds_expired_prio: bool,
-    /// A task that goes to the tail of its list between two slices gets its priority computed anew.
+    /// Whether the priority of a task is recomputed when it moves to the tail of its list between
+    /// two slices.
     pub rotation_recomputes: bool,
-    /// A picked task is queued anew only if its priority changed.
+    /// Whether a picked task is queued again only if its priority changed.
     pub requeues_if_changed: bool,
-    /// A new thread is queued last, with its own priority; a process goes before its parent.
+    /// Whether a new thread is queued last, with its own priority, and a process before its parent.
     pub threads_run_last: bool,
     /// Most that the slice of a parent may be after a child gave its rest back: its own slice
     /// rather than the longest there is.
@@ -227,7 +229,7 @@ impl Scale {
         self.deltas[usize::from(static_prio - MAX_RT_PRIO)]
     }
 
-    /// Whether a task goes on in the active array when its slice is over (TASK_INTERACTIVE).
+    /// Whether a task stays in the active array when its slice is over (TASK_INTERACTIVE).
     #[inline]
     pub fn is_interactive(&self, static_prio: u8, prio: u8) -> bool {
         i32::from(prio) <= i32::from(static_prio) - self.delta(static_prio)
@@ -239,8 +241,7 @@ impl Scale {
         (self.max_sleep_ticks * steps / MAX_BONUS - 1) * self.tick
     }
 
-    /// Ticks after which an interactive task goes to the tail of its list
-    /// (TIMESLICE_GRANULARITY).
+    /// Ticks after which an interactive task moves to the tail of its list (TIMESLICE_GRANULARITY).
     pub fn granularity(&self, sleep_avg: Nanos) -> u64 {
         let bonus = self.current_bonus(sleep_avg);
         let shift = MAX_BONUS.saturating_sub(bonus).max(1) - 1;

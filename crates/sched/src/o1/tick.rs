@@ -118,7 +118,8 @@ impl OrderOne {
         waits >= limit || is_better
     }
 
-    /// An interactive task gives way to its equals now and then.
+    /// An interactive task regularly moves to the tail of its list, so that tasks of the same
+    /// priority run.
     fn rotate(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) {
         let entry = &self.tasks[curr.index()];
         let granularity = self.scale.granularity(entry.sleep_avg);
@@ -156,7 +157,7 @@ impl OrderOne {
         }
     }
 
-    /// Puts a new task into its list; says whether it goes before its parent.
+    /// Puts a new task into its list. Returns whether it is before its parent.
     pub(super) fn enqueue_new(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) -> bool {
         let entry = &self.tasks[task.index()];
         if let Some(parent) = entry.parent
@@ -172,8 +173,8 @@ impl OrderOne {
         false
     }
 
-    /// Whether new `task` goes right before its parent: a process (any task, before 2.6.11) with
-    /// the attributes that it inherits.
+    /// Whether new `task` is queued right before its parent: a process (any task, before 2.6.11)
+    /// with the attributes that it inherits.
     fn runs_before(&self, core: &Core, cpu: CpuId, task: TaskId, parent: TaskId) -> bool {
         let (child, from) = (&self.tasks[task.index()], &self.tasks[parent.index()]);
         let is_thread = core.task(task).mm == core.task(parent).mm;
@@ -183,8 +184,8 @@ impl OrderOne {
             && (child.static_prio, child.rt_prio) == (from.static_prio, from.rt_prio)
     }
 
-    /// A child that never used a whole slice gives the rest back, and one that slept less than its
-    /// parent makes the parent less interactive.
+    /// A child that never used a whole slice returns the rest to its parent. One that slept less
+    /// than its parent makes the parent less interactive.
     pub(super) fn exit(&mut self, core: &Core, task: TaskId) {
         let child = self.tasks[task.index()];
         let Some(parent) = child.parent.filter(|p| !self.tasks[p.index()].is_dead) else { return };
@@ -221,7 +222,7 @@ impl OrderOne {
         }
     }
 
-    /// Gives a task that is in no list the priority that its new attributes mean.
+    /// Sets the priority that follows from new attributes, for a task that is in no list.
     fn change_prio(&mut self, task: TaskId) {
         let entry = &mut self.tasks[task.index()];
         let change = std::mem::replace(&mut entry.change, Change::None);
@@ -233,7 +234,7 @@ impl OrderOne {
         }
     }
 
-    /// Puts a task whose attributes have changed back on `cpu`.
+    /// Queues a task on `cpu` again after a change of its attributes.
     pub(super) fn restore(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let change = self.tasks[task.index()].change;
         let Some(side) = self.arrays.side(task).filter(|_| change != Change::None) else { return };
@@ -241,7 +242,7 @@ impl OrderOne {
         self.arrays.remove(task);
         self.change_prio(task);
         let prio = self.tasks[task.index()].prio;
-        // setscheduler() activates the task anew, setpriority() leaves it in its array.
+        // setscheduler() activates the task again, setpriority() leaves it in its array.
         let side = if change == Change::Policy { Side::Active } else { side };
         self.arrays.add(cpu, side, task, prio);
         let curr_prio = core.rq(cpu).curr.map_or(MAX_PRIO as u8, |c| self.tasks[c.index()].prio);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a choice of 2.4 compared: the goodness of every task in the queue, and what it is made of.
+//! What a pick of 2.4 compared: the goodness of every task in the queue, and its parts.
 
 use super::{GlobalQueue, NONE};
 use crate::boundary::core::Core;
@@ -25,7 +25,7 @@ impl Explain for GlobalQueue {
         let goodness =
             |task: TaskId| self.goodness(&self.tasks[task.index()], cpu, state.active_mm);
         let first = |task: TaskId| self.prev_first && curr == Some(task);
-        // The first of the greatest; of `prev_first` the running one goes before all others.
+        // The first of the greatest; with `prev_first` the running one is before all others.
         let mut chosen: Option<TaskId> = None;
         if !state.stayed_idle {
             for task in self.queued().filter(may_run) {

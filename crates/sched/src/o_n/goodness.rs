@@ -11,7 +11,7 @@ pub const PROC_CHANGE_PENALTY: i32 = 15;
 /// Goodness of a task that has called sched_yield.
 pub const YIELDED: i32 = -1;
 
-/// Goodness of nobody: the idle task runs.
+/// Goodness of no task: the idle task runs.
 pub const NOBODY: i32 = -1000;
 
 /// Ticks that a task of this nice value gets in an epoch (`NICE_TO_TICKS`): 6 at nice 0, HZ=100.

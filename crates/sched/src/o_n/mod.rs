@@ -84,8 +84,8 @@ pub fn scheduler() -> Scheduler {
                  OTHER"
             .into(),
         claims: Claims {
-            // A task that yields is not placed again: it may wait beside a CPU that goes idle for
-            // want of tasks that may run there.
+            // A task that yields is not placed again: it may wait although a CPU is idle that only
+            // lacks tasks that may run there.
             work_conserving: false,
             starvation_free: true,
             fair: true,
@@ -128,7 +128,7 @@ struct Entry {
     yielded: bool,
     /// It may not use every CPU.
     is_bound: bool,
-    /// A change of attributes under way moves it to the head of the queue.
+    /// Whether a present change of attributes moves it to the head of the queue.
     to_head: bool,
     is_dead: bool,
     parent: Option<TaskId>,
@@ -139,11 +139,11 @@ struct Entry {
 struct Cpu {
     /// The address space loaded (`active_mm`): that of the last task that ran.
     active_mm: Option<u32>,
-    /// It is idle and was told to look at the queue, for the sake of this task.
+    /// It is idle and was told to search the queue, because of this task.
     told: Option<TaskId>,
     /// The task that it has just preempted, which may run elsewhere.
     preempted: Option<TaskId>,
-    /// The last look at the queue was none: the CPU is idle and nobody told it to.
+    /// Whether the CPU did not search the queue last time: it is idle and was not told to.
     stayed_idle: bool,
     /// The last choice began a new epoch.
     recalculated: bool,
@@ -164,7 +164,7 @@ pub struct GlobalQueue {
     nr_running: u32,
     /// Tasks that have not exited.
     nr_live: u32,
-    /// Recalculations so far. A task's own ticks are brought up to date when they are looked at.
+    /// Number of recalculations. A task's own ticks are updated when they are read.
     epoch: u64,
     tasks: Vec<Entry>,
     cpus: Vec<Cpu>,
@@ -258,7 +258,7 @@ impl GlobalQueue {
         entry.is_rr = attr.policy == Policy::Rr;
     }
 
-    /// How good a task, whose ticks are up to date, is for `cpu` with `this_mm` loaded.
+    /// The goodness of a task, whose ticks are up to date, for `cpu` with `this_mm` loaded.
     #[inline]
     fn goodness(&self, entry: &Entry, cpu: CpuId, this_mm: Option<u32>) -> i32 {
         goodness(&Look {
@@ -279,7 +279,7 @@ impl GlobalQueue {
             && (!entry.is_bound || core.task(TaskId(task)).cpus_allowed.contains(cpu))
     }
 
-    /// The best task of the queue for `cpu`, and how good it is; counts what it looks at.
+    /// The best task of the queue for `cpu`, with its goodness. Counts the tasks that it examines.
     fn search(&mut self, core: &Core, cpu: CpuId, scanned: &mut u32) -> (u32, i32) {
         let this_mm = self.cpus[cpu.index()].active_mm;
         let (mut next, mut best) = (NONE, NOBODY);
@@ -306,7 +306,7 @@ impl GlobalQueue {
         (next, best)
     }
 
-    /// A SCHED_RR task that has used its ticks gets new ones and goes to the tail.
+    /// A SCHED_RR task that used its ticks gets new ones and moves to the tail.
     fn renew_rr(&mut self, prev: TaskId) {
         self.settle(prev);
         let entry = self.entry(prev);
@@ -545,7 +545,7 @@ impl SchedClass for GlobalQueue {
     }
 
     fn prio_changed(&mut self, _core: &mut Core, _cpu: CpuId, _task: TaskId, _old_prio: i32) {
-        // Changing a nice value chooses nothing anew; sched_setscheduler() did in enqueue_task.
+        // A change of the nice value causes no pick; sched_setscheduler() did in enqueue_task.
     }
 
     fn attr_changing(&mut self, core: &mut Core, task: TaskId, attr: &SchedAttr) {

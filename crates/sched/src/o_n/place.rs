@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPU is told of a task that has become runnable: an idle one, or one whose task is worse.
+//! Which CPU is told about a task that becomes runnable: an idle one, or one whose task is worse.
 //!
-//! Source: Linux 2.4.17, kernel/sched.c (`reschedule_idle`, `preemption_goodness`). On one CPU the
-//! same rules come to: tell it if it is idle or if its task is worse.
+//! Source: Linux 2.4.17, kernel/sched.c (`reschedule_idle`, `preemption_goodness`). With one CPU
+//! the rules mean: it is told if it is idle or if its task is worse.
 
 use super::GlobalQueue;
 use crate::boundary::core::Core;
@@ -19,7 +19,7 @@ enum Target {
 }
 
 impl GlobalQueue {
-    /// What `cpu` runs, or is about to run because it was idle and told to.
+    /// The task that `cpu` runs, or is about to run because it was idle and told to.
     pub(super) fn occupant(&self, core: &Core, cpu: CpuId) -> Option<TaskId> {
         core.rq(cpu).curr.or(self.cpus[cpu.index()].told)
     }
@@ -31,7 +31,7 @@ impl GlobalQueue {
         self.goodness(task, cpu, this_mm) - self.goodness(curr, cpu, this_mm)
     }
 
-    /// Tells a CPU of `task`, which waits in the queue.
+    /// Tells a CPU about `task`, which waits in the queue.
     pub(super) fn reschedule_idle(&mut self, core: &mut Core, task: TaskId) {
         let entry = &self.tasks[task.index()];
         let last = CpuId(entry.processor);
@@ -55,8 +55,8 @@ impl GlobalQueue {
         }
     }
 
-    /// The CPU that has been idle for longest, else the one whose task is worse by most.
-    /// Counts the comparisons.
+    /// The CPU that has been idle for longest, or else the one whose task is worse by most. Counts
+    /// the comparisons.
     fn find_cpu(&self, core: &Core, task: TaskId, compared: &mut u32) -> Target {
         let mut target = Target::Nobody;
         for cpu in core.task(task).cpus_allowed.iter() {

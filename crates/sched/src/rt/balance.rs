@@ -33,8 +33,8 @@ impl RtClass {
         core.allowed_cpu(task, prev)
     }
 
-    /// The best of the CPUs whose work is least important, if less important than `task`: its own,
-    /// else the nearest, where the CPU that looks comes first.
+    /// The best of the CPUs with the least important work, if less important than `task`: its own;
+    /// or else the nearest one, where the searching CPU is preferred.
     pub(super) fn find_lowest_rq(
         &self,
         core: &Core,
@@ -49,14 +49,14 @@ impl RtClass {
         self.domains.nearest(&lowest, t.cpu, this_cpu)
     }
 
-    /// The CPUs that `task` may use whose work is least important, if less important than `task`.
+    /// The CPUs with the least important work that `task` may use, if less important than `task`.
     pub(super) fn lowest_cpus(&self, core: &Core, task: TaskId) -> Option<CpuMask> {
         let t = core.task(task);
         let open = t.cpus_allowed.and_not(&core.claimed_above(t.class));
         self.cpupri.find(&open, t.prio as usize)
     }
 
-    /// Pushes the best waiting task of `cpu` to a CPU whose work is less important. True if it
+    /// Pushes the best waiting task of `cpu` to a CPU with less important work. Returns whether it
     /// moved.
     pub(super) fn push(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         let Some(task) = self.pushable.first(cpu) else { return false };
@@ -95,7 +95,7 @@ impl RtClass {
             }
             let candidate =
                 self.pushable.iter(from).find(|task| core.task(*task).cpus_allowed.contains(cpu));
-            // One that is about to take over its own CPU is left to it.
+            // A task that is about to run on its own CPU stays there.
             if let Some(task) = candidate
                 && core.task(task).prio < best
                 && core.task(task).prio >= Self::curr_prio(core, from)

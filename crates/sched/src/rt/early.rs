@@ -56,7 +56,7 @@ impl SliceRule {
 #[derive(Debug)]
 pub struct RtQueues {
     lists: PrioLists,
-    /// Ticks left of SCHED_RR slices, by task, as far as any were needed.
+    /// Ticks left of SCHED_RR slices, by task, as far as they were needed.
     slices: Vec<u32>,
     rule: SliceRule,
     hz: u32,
@@ -111,7 +111,7 @@ impl RtQueues {
         self.lists.first(cpu)
     }
 
-    /// Tasks in the order in which balancing looks at them.
+    /// Tasks in the order in which balancing takes them.
     pub fn iter_to_balance(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
         self.lists.iter_from_tails(cpu)
     }

@@ -165,7 +165,7 @@ impl RtClass {
         }
     }
 
-    /// Gives up `task` of `cpu`; `keep_place` leaves it in its list for the restore that follows.
+    /// Removes `task` from `cpu`. `keep_place` leaves it in its list for the following restore.
     fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, keep_place: bool) {
         self.tasks[task.index()].queued = false;
         if !keep_place {
@@ -190,8 +190,9 @@ impl RtClass {
         (core.task(curr).class == core.class_of(Policy::Fifo)).then_some(curr)
     }
 
-    /// `task` waits on `cpu` at the priority of `curr`: if `curr` could go elsewhere and `task`
-    /// could not, `task` goes first so that `curr` is pushed away (`check_preempt_equal_prio`).
+    /// `task` waits on `cpu` with the priority of `curr`. If `curr` could run elsewhere and `task`
+    /// could not, `task` is placed first so that `curr` is pushed away
+    /// (`check_preempt_equal_prio`).
     fn check_preempt_equal_prio(
         &mut self,
         core: &mut Core,
@@ -409,7 +410,7 @@ impl SchedClass for RtClass {
 }
 
 impl RtClass {
-    /// The period of throttling is over: CPUs whose debt is paid run real-time tasks again.
+    /// The period of throttling has ended: CPUs without debt run real-time tasks again.
     fn period_timer(&mut self, core: &mut Core) {
         let nr_running = &self.nr_running;
         let Some(throttling) = &mut self.throttling else { return };

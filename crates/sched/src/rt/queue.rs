@@ -27,7 +27,7 @@ struct Array {
 struct Link {
     prev: u32,
     next: u32,
-    /// CPU whose lists hold the task, or NONE.
+    /// CPU whose lists contain the task, or NONE.
     cpu: u32,
     prio: u8,
 }

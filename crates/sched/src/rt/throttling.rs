@@ -42,7 +42,7 @@ pub struct Throttling {
     period: Nanos,
     cpus: Vec<RtTime>,
     timer_active: bool,
-    /// When the period under way ends, if the timer is under way.
+    /// End of the present period, if the timer runs.
     expires: Nanos,
     /// RT_RUNTIME_SHARE.
     shares: bool,
@@ -62,7 +62,7 @@ impl Throttling {
         self.cpus[cpu.index()].throttled
     }
 
-    /// Whether anything can be throttled at all.
+    /// Whether throttling is enabled.
     fn enabled(&self) -> bool {
         self.runtime < self.period
     }
@@ -121,8 +121,8 @@ impl Throttling {
         }
     }
 
-    /// A period is over. `nr_running` tells how many real-time tasks a CPU has, throttled or not;
-    /// `unthrottled` is called for each CPU that may run them again.
+    /// A period has ended. `nr_running` returns how many real-time tasks a CPU has, throttled or
+    /// not. `unthrottled` is called for each CPU that may run them again.
     pub fn period_timer(
         &mut self,
         core: &mut Core,

@@ -73,7 +73,7 @@ const fn feature(name: &'static str, default: u64, text: &'static str) -> Tunabl
     Tunable::new(name, TunableKind::words(&["no", "yes"]), default, text)
 }
 
-/// Features of kernel/sched/features.h that the class asks for; RT_PUSH_IPI is off from 7.1 on.
+/// Features of kernel/sched/features.h that the class uses; RT_PUSH_IPI is off from 7.1 on.
 pub const FEATURES: &[Tunable] = &[
     feature(
         "RT_PUSH_IPI",
@@ -135,7 +135,7 @@ impl RtOptions {
     /// The settings of a stack that declares [`TUNABLES`] or [`TUNABLES_6_12`], and perhaps
     /// [`FEATURES`]; without these both are off.
     pub fn from_options(options: &Options) -> Self {
-        // The words of the older list come first in the newer one.
+        // The words of the older list are first in the newer one.
         let bandwidth = match WORDS_6_12[options.get(&RT_BANDWIDTH.name) as usize] {
             "throttling" => Bandwidth::Throttling {
                 runtime: options.get(&RT_RUNTIME.name),

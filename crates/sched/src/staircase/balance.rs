@@ -51,7 +51,7 @@ impl Staircase {
         (quota * slots / per_ms * 40).max(1) as u64
     }
 
-    /// The load of `task` comes to `cpu`, or leaves it.
+    /// Adds the load of `task` to `cpu`, or subtracts it.
     pub(super) fn count_load(&mut self, cpu: CpuId, task: TaskId, comes: bool) {
         let load = self.entry(task).weight;
         let sum = &mut self.balancer.load[cpu.index()];
@@ -74,7 +74,7 @@ impl Staircase {
         })
     }
 
-    /// `cpu` has nothing left to run. Says whether it got something.
+    /// `cpu` has no task left. Returns whether it got one.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         core.nr_cpus() > 1 && look::idle_balance(self, core, cpu) == look::Outcome::Moved
     }
@@ -115,7 +115,7 @@ impl Runqueues for Staircase {
         self.entry(task).weight
     }
 
-    /// The list that `task` waits in: under RSDL it may have gone down without being told.
+    /// The list in which `task` waits. Under RSDL it may have moved down without an update.
     fn prio(&self, _: &Core, task: TaskId) -> i32 {
         let list = |lists: &PrioLists| lists.position(task).map(|(_, list)| list as i32);
         let slot = || list(&self.slots).map(|slot| FIRST_SLOT + slot);

@@ -63,7 +63,7 @@ const FIRST_SLOT: i32 = 100;
 /// Priority of tasks that run when no other does.
 const IDLE_PRIO: i32 = 140;
 
-/// How the last choice of a CPU came about, for explanations.
+/// Why the last pick of a CPU took its task, for explanations.
 #[derive(Clone, Copy, Debug)]
 struct Pick {
     task: Option<TaskId>,
@@ -106,7 +106,7 @@ impl Rq {
         1 - self.active
     }
 
-    /// Everybody's slots begin again (`reset_prio_levels`).
+    /// Starts the slots of all tasks again (`reset_prio_levels`).
     fn reset_levels(&mut self) {
         self.best_static = [SLOTS - 1; 2];
         self.reached = [0; SLOTS as usize];
@@ -221,8 +221,8 @@ impl Staircase {
         self.idle.remove(task);
     }
 
-    /// A task that was on another CPU last keeps its rotation if it took part in that CPU's present
-    /// one; otherwise it starts anew.
+    /// A task that was last on another CPU keeps its rotation if it took part in that CPU's present
+    /// one. Otherwise it starts from the beginning.
     fn come_from(&mut self, cpu: CpuId, task: TaskId) {
         let entry = *self.entry(task);
         if entry.cpu == cpu {
@@ -380,7 +380,7 @@ impl SchedClass for Staircase {
         flags: WakeFlags,
     ) {
         if flags.is_fork() && flags.waker == Some(curr) {
-            // A new process makes its parent's CPU choose anew, a thread does not, unless it has
+            // A new process makes its parent's CPU pick again; a thread does not, unless it has
             // been given attributes of its own.
             if core.task(task).mm != core.task(curr).mm {
                 core.resched_curr(cpu);

@@ -55,7 +55,7 @@ impl Staircase {
         self.rq_mut(cpu).quota[usize::from(slot)] += quota;
     }
 
-    /// `task` is the first of the best level. If it has come with a swap of the arrays it gets its
+    /// `task` is the first of the best level. If it moved with a swap of the arrays, it gets its
     /// quota now.
     pub(super) fn enter_level(&mut self, cpu: CpuId, task: TaskId) {
         let (_, level) = self.slots.position(task).expect("it heads a list");
@@ -84,15 +84,15 @@ impl Staircase {
         true
     }
 
-    /// Who still stands on `level` goes to the tail of the next one.
+    /// Tasks left on `level` move to the tail of the next one.
     fn minor_rotation(&mut self, cpu: CpuId, level: u8) {
         let lists = Self::lists(cpu, self.rq(cpu).active);
         self.splice(lists, usize::from(level), lists, usize::from(level) + 1);
         self.rq_mut(cpu).level = level + 1;
     }
 
-    /// Who still stands on the last level goes to the tail of the best list of the next rotation,
-    /// which begins.
+    /// Tasks left on the last level move to the tail of the best list of the next rotation, which
+    /// begins.
     fn major_rotation(&mut self, cpu: CpuId) {
         let last = usize::from(SLOTS - 1);
         let lists = Self::lists(cpu, self.rq(cpu).active);

@@ -26,7 +26,7 @@ impl Kind {
     }
 }
 
-/// What a change of attributes under way changes.
+/// The attributes that a change affects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     None,
@@ -163,7 +163,7 @@ impl Staircase {
         self.entry_mut(parent).left = from.left / 2;
     }
 
-    /// A child that never began a time of its own gives the rest back.
+    /// A child that never began its own quota returns the rest to its parent.
     pub(super) fn exit(&mut self, core: &Core, task: TaskId) {
         self.entry_mut(task).is_dead = true;
         let child = *self.entry(task);
@@ -194,7 +194,7 @@ impl Staircase {
         }
     }
 
-    /// Puts a task whose attributes have changed back on `cpu`.
+    /// Queues a task on `cpu` again after a change of its attributes.
     pub(super) fn restore(&mut self, core: &mut Core, cpu: CpuId, task: TaskId) {
         let change = std::mem::replace(&mut self.entry_mut(task).change, Change::None);
         let Change::From(old_prio) = change else { return };

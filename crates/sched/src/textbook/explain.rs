@@ -9,19 +9,19 @@ use crate::textbook::pool::Pool;
 use crate::textbook::rules::Discipline;
 use schedlab_model::{CpuId, TaskId};
 
-/// How the last pick of a CPU came about.
+/// How the last pick of a CPU was made.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Pick {
     /// Nothing to run.
     #[default]
     Nobody,
-    /// The running task goes on: its turn is not over and nobody outranks it.
+    /// The running task continues: its turn is not over and no other task outranks it.
     Keeps(TaskId),
     /// A waiting task outranks the running one.
     Outranks(TaskId),
     /// The best of those that wait; with the one that gave up its turn among them.
     Best(TaskId),
-    /// The best of the others, the running task having given up its turn.
+    /// The best of the others, after the running task gave up its turn.
     Next(TaskId),
 }
 
@@ -50,7 +50,7 @@ impl<D: Discipline> Explain for Global<D> {
                 waiting.push(extra);
             }
         }
-        // A task that goes on is in no queue; one that blocked is no candidate.
+        // A task that continues is in no queue; one that blocked is not a candidate.
         let running = curr.filter(|curr| {
             *curr == chosen || (matches!(pick, Pick::Outranks(_)) && core.task(*curr).on_rq)
         });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! First come, first served: one FIFO queue for all CPUs, no preemption.
 //!
-//! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling.
-//! A task that blocks goes to the tail when it wakes, as an arrival does, and so does one that
-//! yields. Policies, priorities and nice values are ignored: every task is equal.
+//! Source: Silberschatz, Galvin, Gagne, "Operating System Concepts", chapter CPU scheduling. A task
+//! that blocks is queued at the tail when it wakes, like a new task, and so is one that yields.
+//! Policies, priorities and nice values are ignored: all tasks are equal.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};

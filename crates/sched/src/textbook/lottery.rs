@@ -77,7 +77,7 @@ struct Lottery {
 }
 
 impl Lottery {
-    /// A turn of `ran` ns ended for `why`.
+    /// A turn of `ran` ns ended for the reason `why`.
     fn account(&mut self, task: TaskId, why: TurnEnd, ran: Nanos) {
         let part = matches!(why, TurnEnd::Yielded | TurnEnd::Blocked) && ran < self.quantum;
         self.used[task.index()] = (self.compensates && part).then_some(ran);
@@ -132,7 +132,7 @@ impl Discipline for Lottery {
         left.or(Some(self.quantum))
     }
 
-    /// Where there was a draw, the pool knows the ticket; this is said of tasks that no draw saw.
+    /// The rule of tasks that no draw selected. If there was a draw, the pool knows the ticket.
     fn rule(&self) -> Rule {
         Rule::Unstated
     }

@@ -130,7 +130,7 @@ type Key = (u64, u8, i64);
 /// Epoch of entries at the head of queue 0: before all others.
 const EPOCH_HEAD: u64 = 0;
 
-/// What the scheduler knows of a task.
+/// The scheduler's state of a task.
 #[derive(Clone, Copy, Default, Debug)]
 struct Standing {
     /// Its queue, as of `epoch`.
@@ -208,7 +208,7 @@ impl Mlfq {
         standing.used = 0;
     }
 
-    /// Books `ran` ns of a turn that ended for `why`.
+    /// Counts `ran` ns of a turn that ended for the reason `why`.
     fn account(&mut self, core: &Core, task: TaskId, why: TurnEnd, ran: Nanos) {
         if self.settle(core, task) {
             return;
@@ -312,8 +312,8 @@ impl Discipline for Mlfq {
         let used = self.standings[task.index()].used;
         let boosted = self.settle(core, task);
         if queue == 0 {
-            // It is where a boost leads and goes on with its quantum: with a boost interval below
-            // the quantum it would else never end.
+            // It is in the queue to which a boost leads and continues with its quantum: with a
+            // boost interval below the quantum it would otherwise never end.
             self.standings[task.index()].used = used;
         }
         boosted && queue > 0

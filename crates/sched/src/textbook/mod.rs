@@ -48,24 +48,24 @@ use schedlab_model::{CpuId, Nanos, Policy, TaskId};
 /// What a CPU is doing.
 #[derive(Clone, Copy, Default, Debug)]
 struct Turn {
-    /// Whose turn it is.
+    /// The task whose turn it is.
     task: Option<TaskId>,
     /// Since when.
     started_at: Nanos,
     /// When the quantum ends.
     ends_at: Option<Nanos>,
-    /// The turn is over, for this reason; the CPU is about to reschedule.
+    /// Why the turn is over, if it is; the CPU is about to reschedule.
     over: Option<TurnEnd>,
-    /// Tells the timer of this turn from older ones.
+    /// Distinguishes the timer of this turn from older ones.
     generation: u64,
-    /// How the last pick came about, for explanations.
+    /// How the last pick was made, for explanations.
     pick: explain::Pick,
 }
 
-/// What the queue knows of a task.
+/// The queue's state of a task.
 #[derive(Clone, Copy, Default, Debug)]
 struct Entry {
-    /// The CPU in whose slot it stands.
+    /// The CPU in whose slot it is.
     slot: Option<CpuId>,
     /// Rest of its quantum.
     left: Option<Nanos>,
@@ -73,7 +73,7 @@ struct Entry {
 
 /// Marks the token of a discipline's alarm; the other bits are its generation.
 const ALARM: u64 = 1 << 63;
-/// Bits of the CPU in the token of a quantum; the generation stands above them.
+/// Bits of the CPU in the token of a quantum. The generation is above them.
 const CPU_BITS: u32 = 16;
 
 /// The scheduling class of a discipline.
@@ -81,7 +81,7 @@ pub struct Global<D: Discipline> {
     rules: D,
     pool: D::Pool,
     turns: Vec<Turn>,
-    /// The task that each CPU was told to take at its next reschedule.
+    /// The task that each CPU takes at its next reschedule.
     slots: Vec<Option<TaskId>>,
     entries: Vec<Entry>,
     /// Runnable tasks, the running ones included.
@@ -127,7 +127,7 @@ impl<D: Discipline> Global<D> {
         allowed.and(&core.idle_cpus).iter_from(prefer).find(|cpu| is_free(*cpu))
     }
 
-    /// The CPU whose task, or task to come, ranks worst and worse than `task`.
+    /// The CPU whose task, or next task, ranks worst, and worse than `task`.
     fn victim_cpu(
         &self,
         core: &Core,
@@ -168,9 +168,9 @@ impl<D: Discipline> Global<D> {
             .or_else(|| self.victim_cpu(core, task, prefer, except))
     }
 
-    /// Sends waiting `task`, which is in neither pool nor slot, to a CPU that should run it, or
-    /// else puts it into the pool. A task driven out of a slot is sent on; each ranks worse than
-    /// the one before, so this ends.
+    /// Sends waiting `task`, which is in neither pool nor slot, to a CPU that should run it; or
+    /// else puts it into the pool. A task that loses its slot is sent to another CPU. Each ranks
+    /// worse than the one before, so this ends.
     fn place(&mut self, core: &mut Core, task: TaskId, prefer: CpuId, except: Option<CpuId>) {
         let (mut task, mut prefer) = (task, prefer);
         loop {
@@ -223,7 +223,7 @@ impl<D: Discipline> Global<D> {
         self.set_turn_end(core, cpu, length);
     }
 
-    /// The quantum of `cpu`'s turn ends `length` from now.
+    /// Sets the end of `cpu`'s quantum, `length` from now.
     fn set_turn_end(&mut self, core: &mut Core, cpu: CpuId, length: Option<Nanos>) {
         let turn = &mut self.turns[cpu.index()];
         turn.generation += 1;
@@ -233,7 +233,7 @@ impl<D: Discipline> Global<D> {
         }
     }
 
-    /// Ends the turn of `cpu`'s task; returns how long it ran.
+    /// Ends the turn of `cpu`'s task. Returns how long it ran.
     fn end_turn(&mut self, core: &Core, cpu: CpuId, task: TaskId, why: TurnEnd) -> Nanos {
         let turn = &mut self.turns[cpu.index()];
         debug_assert_eq!(turn.task, Some(task));
@@ -246,7 +246,7 @@ impl<D: Discipline> Global<D> {
         core.now - turn.started_at
     }
 
-    /// Running `task` gives up `cpu` and joins the waiting.
+    /// Running `task` leaves `cpu` and waits.
     fn requeue(&mut self, core: &Core, cpu: CpuId, task: TaskId, why: TurnEnd) {
         let ran = self.end_turn(core, cpu, task, why);
         self.rules.requeue(core, task, why, ran);
@@ -254,7 +254,7 @@ impl<D: Discipline> Global<D> {
         self.pool.insert(core, task, key);
     }
 
-    /// Which task `cpu`, whose task `curr` is runnable, should run.
+    /// The task that `cpu`, whose task `curr` is runnable, should run.
     fn contest(&mut self, core: &mut Core, cpu: CpuId, curr: TaskId) -> explain::Pick {
         let Some(why) = self.turns[cpu.index()].over else {
             if self.rules.preemptive()
@@ -283,7 +283,7 @@ impl<D: Discipline> Global<D> {
         explain::Pick::Best(best)
     }
 
-    /// Asks for the discipline's alarm if it wants one earlier than the one asked for.
+    /// Starts a timer for the discipline's alarm if that is earlier than the present one.
     fn arm(&mut self, core: &mut Core) {
         if self.nr_runnable == 0 {
             return;

@@ -58,7 +58,7 @@ pub trait Pool: Default + Send {
     /// Takes in `task`, which is not in the pool.
     fn insert(&mut self, core: &Core, task: TaskId, key: Self::Key);
 
-    /// Gives up `task`; returns whether it was there.
+    /// Removes `task`. Returns whether it was in the pool.
     fn remove(&mut self, task: TaskId) -> bool;
 
     /// Whether `task` is in the pool.
@@ -258,7 +258,7 @@ pub struct Tickets {
 }
 
 impl Tickets {
-    /// Tickets that stood in a slot at the last draw.
+    /// Tickets that were in a slot at the last draw.
     fn tickets_at(&self, draw: &Draw, group: Group, slot: u32, task: TaskId) -> u64 {
         match self.place.get(task.index()).copied().flatten() {
             _ if (group, slot) == draw.winner => draw.tickets,

@@ -122,7 +122,7 @@ fn class(
     Global::new(rules, machine.nr_cpus())
 }
 
-/// Where a task stands.
+/// The position of a task.
 #[derive(Clone, Copy, Default, Debug)]
 struct Standing {
     /// Level while it runs, or when its wait began.
@@ -194,7 +194,7 @@ impl Priority {
         self.standings[task.index()].waits_since = None;
     }
 
-    /// Gives raised tasks their new place; returns them.
+    /// Moves raised tasks to their new place. Returns them.
     fn raise_due(&mut self, core: &Core, pool: &mut Ordered<(i32, i64)>) -> Vec<TaskId> {
         let mut raised = Vec::new();
         while let Some(&(at, task)) = self.raises.first() {

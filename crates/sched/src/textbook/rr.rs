@@ -14,7 +14,7 @@ use crate::textbook::fcfs::Fifo;
 use schedlab_model::time::{NSEC_PER_MSEC, NSEC_PER_SEC, NSEC_PER_USEC};
 use schedlab_model::{Costs, Nanos, Preempt};
 
-/// Default quantum: what Linux gives a SCHED_RR task (`RR_TIMESLICE`, include/linux/sched/rt.h).
+/// Default quantum: Linux's default for SCHED_RR (`RR_TIMESLICE`, include/linux/sched/rt.h).
 pub const QUANTUM_DEFAULT: Nanos = 100 * NSEC_PER_MSEC;
 /// Shortest quantum that may be set: a switch costs more, so that nearly no work would be done.
 pub const QUANTUM_MIN: Nanos = NSEC_PER_USEC;

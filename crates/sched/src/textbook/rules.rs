@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What one textbook scheduler says and another does not: the trait [`Discipline`], of which
+//! The differences between textbook schedulers: the trait [`Discipline`], from which
 //! [`crate::textbook::Global`] makes a scheduling class, and the queue positions that most of them
-//! keep.
+//! use.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};
@@ -9,7 +9,7 @@ use crate::boundary::flags::{DequeueFlags, EnqueueFlags};
 use crate::textbook::pool::Pool;
 use schedlab_model::{CpuId, Nanos, TaskId};
 
-/// Why a task's turn on a CPU ends, although it stays runnable or may come back.
+/// Why a task's turn on a CPU ends, although it stays runnable or may return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TurnEnd {
     /// Another task outranks it, or its attributes change.
@@ -27,9 +27,10 @@ pub enum TurnEnd {
 pub enum Ring {
     /// These waiting tasks rank better than before: they may take a CPU now.
     Raised(Vec<TaskId>),
-    /// The order among running and waiting tasks has changed: every busy CPU picks anew.
+    /// The order among running and waiting tasks has changed: every busy CPU picks again.
     Reschedule,
-    /// Running tasks for which [`Discipline::refresh`] says so start a new quantum where they are.
+    /// Running tasks for which [`Discipline::refresh`] returns true start a new quantum on their
+    /// CPU.
     Refresh,
 }
 
@@ -41,17 +42,17 @@ pub trait Discipline: Send {
     /// The class's name.
     fn name(&self) -> &'static str;
 
-    /// A task exists now: makes room for it. Ids come in ascending order. Default: nothing.
+    /// A new task exists: makes room for it. Ids ascend. Default: nothing.
     fn task_new(&mut self, _core: &Core, _task: TaskId) {}
 
-    /// `task` becomes runnable, or (`running`) goes on after a change of attributes.
+    /// `task` becomes runnable, or (`running`) continues after a change of attributes.
     fn join(&mut self, core: &Core, task: TaskId, running: bool, flags: EnqueueFlags);
 
-    /// `task` gives up a CPU after `ran` ns and stays runnable.
+    /// `task` leaves a CPU after `ran` ns and stays runnable.
     fn requeue(&mut self, core: &Core, task: TaskId, why: TurnEnd, ran: Nanos);
 
-    /// `task` is runnable no more, or about to change its attributes (`flags.save`). If it was
-    /// running, it had run for `ran` ns in this turn. Default: nothing.
+    /// `task` is no longer runnable, or about to change its attributes (`flags.save`). If it was
+    /// running, it ran for `ran` ns in this turn. Default: nothing.
     fn leave(&mut self, _core: &Core, _task: TaskId, _flags: DequeueFlags, _ran: Option<Nanos>) {}
 
     /// Key under which waiting `task` belongs into the pool now.
@@ -73,13 +74,13 @@ pub trait Discipline: Send {
         None
     }
 
-    /// Whether what is left of a quantum is kept for the next turn. Default: after preemption only.
+    /// Whether the rest of a quantum is kept for the next turn. Default: only after preemption.
     fn keeps_quantum(&self, why: TurnEnd) -> bool {
         why == TurnEnd::Preempted
     }
 
-    /// A turn of `task` begins; `left` is what was kept of its last quantum. Returns the length.
-    /// Default: what is left, else a whole quantum.
+    /// A turn of `task` begins. `left` is the kept rest of its last quantum. Returns the length.
+    /// Default: the rest, or else a whole quantum.
     fn begin_turn(&mut self, core: &Core, task: TaskId, left: Option<Nanos>) -> Option<Nanos> {
         left.or_else(|| self.quantum(core, task))
     }
@@ -89,19 +90,19 @@ pub trait Discipline: Send {
         pool.best(core, cpu)
     }
 
-    /// Whether the next task is chosen before the one that gives up its turn is queued, so that
-    /// this one is no candidate while another waits. Default: no.
+    /// Whether the next task is picked before the one that ends its turn is queued, so that the
+    /// latter is not a candidate while another waits. Default: no.
     fn asks_before_requeue(&self) -> bool {
         false
     }
 
-    /// When the discipline wants [`Discipline::ring`] called, given that tasks are runnable; after
-    /// that call it must be later than now. Asked after each change. Default: never.
+    /// When [`Discipline::ring`] should be called, while tasks are runnable. After that call it
+    /// must return a later time. Called after each change. Default: never.
     fn alarm(&self, _core: &Core) -> Option<Nanos> {
         None
     }
 
-    /// The time asked for by [`Discipline::alarm`] has come. Default: nothing to do.
+    /// The time of [`Discipline::alarm`]. Default: does nothing.
     fn ring(&mut self, _core: &Core, _pool: &mut Self::Pool) -> Ring {
         Ring::Raised(Vec::new())
     }
@@ -131,7 +132,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Behind all.
+    /// A position after all others.
     pub fn next_tail(&mut self) -> i64 {
         self.tail += 1;
         self.tail
@@ -143,8 +144,8 @@ impl Sequence {
         self.head
     }
 
-    /// Where a task goes that gives up its turn: to the head if it was preempted, so that it loses
-    /// no place, else to the tail.
+    /// Position of a task that ends its turn: the head if it was preempted, so that it loses no
+    /// place, otherwise the tail.
     pub fn after(&mut self, why: TurnEnd) -> i64 {
         if why == TurnEnd::Preempted { self.next_head() } else { self.next_tail() }
     }
@@ -158,13 +159,13 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Puts `task` behind all.
+    /// Places `task` after all others.
     pub fn arrive(&mut self, task: TaskId) {
         let position = self.sequence.next_tail();
         self.set(task, position);
     }
 
-    /// Puts `task`, which gave up its turn, to head or tail; see [`Sequence::after`].
+    /// Places `task`, which ended its turn, at head or tail: [`Sequence::after`].
     pub fn give_up(&mut self, task: TaskId, why: TurnEnd) {
         let position = self.sequence.after(why);
         self.set(task, position);

@@ -120,7 +120,7 @@ fn class(
 /// The prediction for a task.
 #[derive(Clone, Copy, Debug)]
 struct Prediction {
-    /// Length of the burst that runs or comes next.
+    /// Length of the present or next burst (ns).
     tau: Nanos,
     /// CPU time of the task when that burst began.
     began_at: Nanos,
@@ -164,7 +164,7 @@ fn next_tau(alpha_per_mille: u64, burst: Nanos, tau: Nanos) -> Nanos {
     let sum = u128::from(alpha_per_mille) * u128::from(burst)
         + u128::from(PER_MILLE - alpha_per_mille) * u128::from(tau);
     let rounded = (sum + u128::from(PER_MILLE / 2)) / u128::from(PER_MILLE);
-    // A weighted mean lies between its parts.
+    // A weighted mean is between its parts.
     rounded as Nanos
 }
 

@@ -161,7 +161,7 @@ impl Discipline for Stride {
         Rule::Least { keys: &["pass"], text: "the least pass" }
     }
 
-    /// The pass is told as its distance from the global pass, in 2^-50 of a stride of one ticket.
+    /// Shows the pass as its distance from the global pass, in 2^-50 of a stride of one ticket.
     fn facts(&self, _core: &Core, task: TaskId) -> Vec<Fact> {
         let account = &self.accounts[task.index()];
         let pass = account.pass - self.global_pass;

@@ -96,7 +96,7 @@ impl Vtime {
         account.vtime = account.vtime.saturating_add(step.min(i64::MAX.into()) as i64);
     }
 
-    /// Queues `task`, not further behind the clock than one slice.
+    /// Queues `task`, at most one slice behind the clock.
     fn queue(&mut self, task: TaskId) {
         let oldest = self.clock - self.slice as i64;
         let place = self.sequence.next_tail();
@@ -157,7 +157,7 @@ impl Discipline for Vtime {
         }
     }
 
-    /// Virtual time is told as its distance from the clock.
+    /// Shows virtual time as its distance from the clock.
     fn facts(&self, core: &Core, task: TaskId) -> Vec<Fact> {
         let account = &self.accounts[task.index()];
         vec![

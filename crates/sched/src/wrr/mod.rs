@@ -51,7 +51,7 @@ pub use variants::{
 struct WrrTask {
     /// Counted among the runnable tasks of its CPU.
     queued: bool,
-    /// Policy and priority that were last set; setting them anew starts a new slice.
+    /// Policy and priority that were last set. Setting them again starts a new slice.
     set: (Policy, u8),
     /// Priority, 0 is best.
     prio: u8,
@@ -68,7 +68,7 @@ struct WrrTask {
 pub struct WrrClass {
     variant: Variant,
     members: Members,
-    /// User priority of members that have none of their own.
+    /// User priority of members without their own.
     user_priority: u8,
     /// Slices in ticks.
     foreground: u64,
@@ -81,7 +81,7 @@ pub struct WrrClass {
     nr_running: Vec<u32>,
 }
 
-/// Whether the group at `path` is in the background: its second character says so.
+/// Whether the group at `path` is in the background, by its second character.
 fn is_background(path: &str) -> bool {
     path.chars().nth(1) == Some('b')
 }
@@ -126,8 +126,8 @@ impl WrrClass {
         }
     }
 
-    /// Takes over policy and priority if they have been set anew (sched_setscheduler): a new slice
-    /// at the priority that they say.
+    /// Uses policy and priority after they were set again (sched_setscheduler): a new slice at that
+    /// priority.
     fn adopt(&mut self, core: &Core, task: TaskId) {
         let attr = &core.task(task).attr;
         let set = (attr.policy, attr.rt_priority);
@@ -162,7 +162,7 @@ impl WrrClass {
         core.add_nr_running(cpu, 1);
     }
 
-    /// Gives up `task` of `cpu`; `keep_place` leaves it in its list for the restore that follows.
+    /// Removes `task` from `cpu`. `keep_place` leaves it in its list for the following restore.
     fn dequeue(&mut self, core: &mut Core, cpu: CpuId, task: TaskId, keep_place: bool) {
         self.tasks[task.index()].queued = false;
         if !keep_place {
@@ -172,7 +172,7 @@ impl WrrClass {
         core.sub_nr_running(cpu, 1);
     }
 
-    /// The random step of RMLFQ: `task` goes to the tail of the list that a draw leads to.
+    /// The random step of RMLFQ: `task` moves to the tail of a list that is drawn.
     fn transit(&mut self, core: &mut Core, task: TaskId) {
         let Some(rule) = self.variant.draws else { return };
         let entry = self.tasks[task.index()];

@@ -33,7 +33,7 @@ pub enum DrawRule {
     Design,
     /// The code's, with arithmetic that does not wrap.
     AsBuilt64,
-    /// The code's on a machine whose `unsigned long` has 32 bits.
+    /// The rule of the code on a machine whose `unsigned long` has 32 bits.
     AsBuilt32,
 }
 
@@ -44,7 +44,7 @@ pub enum Outcome {
     Promote,
     /// One decile down. In the last decile: stays there, moved.
     Demote,
-    /// Neither: once more at this priority.
+    /// Neither: it stays at this priority.
     Stay,
 }
 
@@ -68,7 +68,7 @@ pub struct Draw {
     pub promotes_below: u32,
     /// It demotes if it does not promote and the number is above this.
     pub demotes_above: u32,
-    /// What came of it.
+    /// The result of the draw.
     pub outcome: Outcome,
 }
 

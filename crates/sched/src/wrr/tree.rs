@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The queues of a WRR class: for each CPU the root's, and with groups one for each group.
 //!
-//! A queue has 100 FIFO lists and a bitmap; whoever runs stays in its list. A group with runnable
-//! tasks on a CPU is itself an entity in its parent's queue there, at the best priority among what
-//! it holds, so that a pick goes from the root's first entry down to a task along one path.
+//! A queue has 100 FIFO lists and a bitmap; the running task stays in its list. A group with
+//! runnable tasks on a CPU is itself an entity in its parent's queue there, with the best priority
+//! of its entities. So a pick goes from the root's first entry down to a task along one path.
 //! Entities are numbered: groups first, by queue, then tasks. The lists are those of the real-time
-//! class, which knows their members as tasks and their owners as CPUs.
+//! class, whose members are tasks and whose owners are CPUs.
 
 use crate::rt::queue::PrioLists;
 use schedlab_model::{CgroupSpec, CpuId, TaskId};
@@ -71,7 +71,7 @@ impl Tree {
         (self.parents.len() > 1).then_some(queue / self.nr_cpus)
     }
 
-    /// The group entity that stands for `queue`, and the queue that it belongs into; `None` for a
+    /// The group entity that represents `queue`, and the queue to which it belongs; `None` for a
     /// root queue.
     fn above(&self, queue: u32) -> Option<(TaskId, u32)> {
         let entity = queue.checked_sub(self.nr_cpus)?;
@@ -106,7 +106,7 @@ impl Tree {
         }
     }
 
-    /// Queues `task`, which is in no list, and every group above it anew, at the tail (or head).
+    /// Queues `task`, which is in no list, and every group above it, at the tail (or head).
     pub fn insert(&mut self, task: TaskId, queue: u32, prio: u8, head: bool) {
         self.unqueue_groups(queue);
         self.lists.add(CpuId(queue), self.entity(task), usize::from(prio), head);
@@ -174,7 +174,7 @@ impl Tree {
         })
     }
 
-    /// Whether `task` stands in `queue` or below it.
+    /// Whether `task` is in `queue` or below it.
     pub fn holds(&self, queue: u32, task: TaskId) -> bool {
         let Some((mut at, _)) = self.position(task) else { return false };
         while at != queue {

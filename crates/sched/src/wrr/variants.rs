@@ -14,9 +14,9 @@ use schedlab_model::{CgroupSpec, Costs, Machine, Policy, Preempt};
 /// When a task that has used up its slice gets a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Refill {
-    /// Before it moves: the slice of the priority that it had.
+    /// Before it moves: the slice of its old priority.
     BeforeMove,
-    /// After it has moved.
+    /// After it has moved: the slice of its new priority.
     AfterMove,
 }
 
@@ -46,7 +46,7 @@ const BASIC: Variant = Variant {
     yield_draws: false,
 };
 
-/// Whose tasks the class has.
+/// The tasks that belong to the class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Members {
     Other,
@@ -66,7 +66,7 @@ impl Members {
     }
 }
 
-/// Which policy stands for the study's SCHED_WRR.
+/// The policy that is used for the study's SCHED_WRR.
 pub(super) const MEMBERS: Tunable = Tunable::new(
     "members",
     TunableKind::words(&["other", "rr"]),
@@ -120,7 +120,7 @@ fn stack(
 }
 
 const CLAIMS: Claims = Claims {
-    // A task that a real-time task drives from its CPU waits there beside an idle one.
+    // A task preempted by a real-time task waits on its CPU, even if another CPU is idle.
     work_conserving: false,
     starvation_free: true,
     fair: true,

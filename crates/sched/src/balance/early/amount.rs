@@ -78,7 +78,7 @@ const fn differs(here: &Sum, busiest: &Sum, average: u64, pct: u64) -> bool {
     here.load < busiest.load && here.load < average && 100 * busiest.load > pct * here.load
 }
 
-/// Whether more gets done when load `per_task` of the busiest goes over, by `least` at least.
+/// Whether moving load `per_task` from the busiest gains throughput, by at least `least`.
 fn gains(here: &Sum, busiest: &Sum, [per_task, own_task]: [u64; 2], least: u64) -> bool {
     let scale = here.scale;
     let now = busiest.work(busiest.load, per_task) + here.work(here.load, own_task);
@@ -199,9 +199,10 @@ pub(super) fn weight_by_capacity(
     Some(if imbalance < per_task { imbalance.max(small()) } else { imbalance })
 }
 
-/// Whether less than a task is a reason to move one: its weight, or 0. The loads must differ by so
-/// many tasks of the first of `[of_task, fuzz]`, the second being added to the difference; under
-/// 2.6.32 both are scaled by power. `idle_task` stands for the weight of a task where none runs.
+/// The weight of a task if a difference of less than a task is a reason to move one; otherwise 0.
+/// `[of_task, fuzz]`: the loads must differ by this many tasks, after the second number is added to
+/// the difference; 2.6.32 scales both by power. `idle_task` is the weight used for a task where
+/// none runs.
 fn small_imbalance(
     here: &Sum,
     busiest: &Sum,

@@ -20,7 +20,7 @@ pub struct Busiest {
     pub imbalance: u64,
 }
 
-/// What a look at a domain finds.
+/// The result of a search of a domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Look {
     /// Another CPU of the own group sees to this domain and those above.
@@ -30,7 +30,7 @@ pub(super) enum Look {
 }
 
 impl Level {
-    /// Which average of the loads a look goes by; 0: none.
+    /// Index of the average of loads that a search uses; 0: none.
     pub(super) const fn index_of(&self, idle: Idle) -> usize {
         match idle {
             Idle::Not => self.busy_idx,
@@ -133,7 +133,7 @@ fn sum<R: Runqueues>(
         sum.idle_cpus += u64::from(core.rq(cpu).curr.is_none());
     }
     sum.load = sum.for_power(sum.group_load, version.is_32_bit);
-    // Of its own group, and of one without a CPU to look at, the kernel's difference wraps.
+    // For its own group, and for one without an allowed CPU, the kernel's difference wraps.
     if version.sees_uneven_groups && !is_own && least != u64::MAX {
         let gap = most - least;
         let per_task = sum.weight.checked_div(sum.nr_running).unwrap_or(0);
@@ -145,8 +145,8 @@ fn sum<R: Runqueues>(
     sum
 }
 
-/// The CPU of a group from which to take work: that with most load, but none whose only task is
-/// heavier than what is to be moved.
+/// The CPU of a group from which to take work: the one with the most load, except those whose only
+/// task is heavier than the amount to move.
 pub(super) fn find_busiest_queue<R: Runqueues>(
     rqs: &R,
     core: &Core,

@@ -12,15 +12,15 @@ use schedlab_model::CpuId;
 /// Which ticks of idle CPUs are still to be made up for: the engine ticks on busy CPUs only.
 #[derive(Debug, Default)]
 pub struct TickCatchUp {
-    /// The tick under way, and the first CPU that has not had it.
+    /// The present tick, and the first CPU that has not had it.
     jiffy: u64,
     next_cpu: u32,
 }
 
 impl TickCatchUp {
-    /// At the tick of busy `cpu`: how many ticks before this one found every CPU idle, and the CPUs
-    /// whose tick it is now: those between the last busy CPU and this one, and those behind it if
-    /// none of them is busy.
+    /// At the tick of busy `cpu`: the number of earlier ticks with all CPUs idle, and the CPUs
+    /// whose tick is now: those between the last busy CPU and this one, and those after it if none
+    /// of them is busy.
     pub fn due(&mut self, core: &Core, cpu: CpuId) -> (u64, std::ops::Range<u32>) {
         let jiffies = core.jiffies();
         let mut missed = 0;

@@ -33,7 +33,7 @@ pub struct Level {
     pub imbalance_pct: u64,
     /// Failed attempts after which heat does not count.
     pub cache_nice_tries: u32,
-    /// Which average of a load the look of a busy CPU goes by: 0 is the load itself.
+    /// Index of the average that a busy CPU's search uses: 0 is the load itself.
     pub busy_idx: usize,
     /// That of an idle CPU.
     pub idle_idx: usize,
@@ -47,9 +47,9 @@ pub struct Level {
     pub newidle: bool,
     /// New tasks are spread (SD_BALANCE_FORK).
     pub fork: bool,
-    /// Woken tasks come to the waker (SD_WAKE_AFFINE).
+    /// Woken tasks move to the waker's CPU (SD_WAKE_AFFINE).
     pub wake_affine: bool,
-    /// Woken tasks come to a waker with less load (SD_WAKE_BALANCE).
+    /// Woken tasks move to a waker's CPU with less load (SD_WAKE_BALANCE).
     pub wake_balance: bool,
     /// Woken tasks go to an idle CPU of the domain (SD_WAKE_IDLE).
     pub wake_idle: bool,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When a CPU looks at its domains, and what follows from what it finds.
+//! When a CPU searches its domains, and what follows from the result.
 //!
-//! Of a group of CPUs only one looks at ticks: its first idle one, or the first one (2.6.11: each).
-//! A domain that is found in balance is looked at half as often, down to its longest interval; one
-//! that was not is looked at again soon. What may not move because of affinity makes intervals
-//! longer still. A CPU that runs dry looks at once.
+//! In a group of CPUs only one searches at ticks: its first idle one, or its first one (2.6.11:
+//! each). A domain that is in balance is searched half as often, down to its longest interval; one
+//! that is not is searched again soon. Tasks that may not move because of affinity make intervals
+//! longer still. A CPU that becomes idle searches at once.
 //!
 //! Source: Linux 2.6.11 (`rebalance_tick`, `load_balance`, `idle_balance`), 2.6.22, 2.6.23.17,
 //! 2.6.24 and 2.6.32.67 (`rebalance_domains`, `load_balance`, `load_balance_newidle`,
@@ -18,21 +18,21 @@ use schedlab_model::{CpuId, CpuMask, TaskId};
 /// Longest interval in ms where nothing may move because of affinity (MAX_PINNED_INTERVAL).
 const MAX_PINNED_INTERVAL: u64 = 512;
 
-/// How a look at a domain ended.
+/// The result of a search of a domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Nothing came.
+    /// No task moved.
     Nothing,
     /// Something did.
     Moved,
-    /// Nothing came, but the CPU is not to be taken for idle: a thread of its core is busy (-1).
+    /// No task moved, and the CPU does not count as idle: a thread of its core is busy (-1).
     Stop,
     /// Another CPU of the own group balances this domain.
     OtherCpu,
 }
 
-/// The tick of busy `cpu`, after those of the idle CPUs before it; the last busy CPU sees to those
-/// behind it.
+/// The tick of busy `cpu`, after those of the idle CPUs before it. The last busy CPU also executes
+/// those after it.
 pub fn rebalance_ticks<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     let (missed, cpus) = rqs.balancer_mut().ticks.due(core, cpu);
     if missed > 0 {
@@ -75,20 +75,20 @@ pub fn rebalance_tick<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
 }
 
 impl Balancer {
-    /// The look ends without a task. With a busy thread beside it the CPU is not to be taken for
-    /// idle in the domains above.
+    /// The search ends without a task. If another thread of its core is busy, the CPU does not
+    /// count as idle in the domains above.
     fn nothing(&self, looker: Looker, sd_idle: bool) -> Outcome {
         let is_core = self.level(looker.cpu, looker.position).is_core;
         let tells = is_core && !self.version.counts_tasks;
         if tells && !sd_idle { Outcome::Stop } else { Outcome::Nothing }
     }
 
-    /// Whether the threads of a core are taken for idle until one is seen busy.
+    /// Whether the threads of a core count as idle until one is found busy.
     fn begins_idle(&self, looker: Looker) -> bool {
         looker.idle != Idle::Not && self.level(looker.cpu, looker.position).is_core
     }
 
-    /// The domain is in balance, or (`is_pinned`) what runs there may not come.
+    /// The domain is in balance, or (`is_pinned`) the tasks there may not move.
     fn lengthen(&mut self, looker: Looker, is_pinned: bool) {
         let most = self.level(looker.cpu, looker.position).max_interval;
         let state = self.state_mut(looker.cpu, looker.position);
@@ -104,7 +104,7 @@ struct Found {
     imbalance: u64,
 }
 
-/// Looks at a domain: another CPU's to see to, in balance, or work somewhere.
+/// Searches a domain. The result: another CPU searches it, it is in balance, or work was found.
 fn search<R: Runqueues>(
     rqs: &mut R,
     core: &Core,
@@ -120,7 +120,7 @@ fn search<R: Runqueues>(
     Ok(Found { from, imbalance: group.imbalance })
 }
 
-/// Looks at a domain at a tick, and sets when to look again.
+/// Searches a domain at a tick, and sets the time of the next search.
 fn load_balance<R: Runqueues>(rqs: &mut R, core: &mut Core, looker: Looker) -> Outcome {
     let Looker { cpu, position, .. } = looker;
     let mut sd_idle = rqs.balancer().begins_idle(looker);
@@ -197,8 +197,8 @@ fn failed<R: Runqueues>(rqs: &mut R, core: &mut Core, looker: Looker, from: CpuI
     balancer.state_mut(cpu, position).interval = least;
 }
 
-/// `cpu` is about to become idle (`idle_balance`). That a sibling is busy the kernel takes for
-/// success too, and looks no further.
+/// `cpu` becomes idle (`idle_balance`). If a sibling is busy, the kernel counts this as success
+/// too, and stops the search.
 pub fn idle_balance<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) -> Outcome {
     for position in 0..rqs.balancer().nr_levels(cpu) {
         if !rqs.balancer().level(cpu, position).newidle {

@@ -68,7 +68,7 @@ pub enum Idle {
     Newly,
 }
 
-/// Who looks at which domain.
+/// The CPU that searches, and the domain.
 #[derive(Clone, Copy, Debug)]
 pub struct Looker {
     /// The CPU.
@@ -122,7 +122,8 @@ pub trait Runqueues {
         self.cpu_weight(core, cpu)
     }
 
-    /// Before a look at a domain, and after one that moved something (`update_shares`).
+    /// Updates state before a search of a domain, and after one that moved a task
+    /// (`update_shares`).
     fn refresh(&mut self, core: &Core, looker: Looker) {
         let _ = (core, looker);
     }
@@ -131,7 +132,7 @@ pub trait Runqueues {
     /// (`move_tasks`).
     fn move_tasks(&mut self, core: &mut Core, looker: Looker, from: CpuId, most: u64) -> Moved;
 
-    /// What a CPU that gives one task away looks at, in this order.
+    /// The tasks that a CPU may give away, in this order.
     fn movable(&self, core: &Core, from: CpuId) -> Vec<TaskId>;
 
     /// Moves waiting `task` from one CPU to the looker (`pull_task`).
@@ -153,11 +154,11 @@ pub struct DomainState {
 #[derive(Clone, Debug)]
 struct CpuState {
     averages: [u64; NR_AVERAGES],
-    /// The load at which a tick was seen to move none of them; [`NO_LOAD`]: not known.
+    /// The load at which a tick changes none of the averages; [`NO_LOAD`]: unknown.
     settled_at: u64,
     domains: Vec<DomainState>,
-    /// The first tick at which it looks at a domain while it is busy; `None`: a domain's state has
-    /// changed since that was known.
+    /// The first tick at which it searches a domain while it is busy; `None`: a domain's state has
+    /// changed since this was known.
     busy_look: Option<u64>,
     /// The CPU to which a task of this one is to be pushed.
     push_cpu: Option<CpuId>,
@@ -280,11 +281,11 @@ impl Balancer {
         self.cpus[cpu.index()].averages[power]
     }
 
-    /// The tick of `cpu` moves its averages towards `load`; says whether any moved
+    /// The tick of `cpu` moves its averages towards `load`. Returns whether any changed
     /// (`update_cpu_load`).
     pub fn move_averages(&mut self, cpu: CpuId, load: u64) -> bool {
         let cpu = &mut self.cpus[cpu.index()];
-        // At one load for long, as most CPUs are: they stand still.
+        // With a constant load for a long time, as on most CPUs, they do not change.
         if cpu.settled_at == load {
             return false;
         }
@@ -300,10 +301,11 @@ impl Balancer {
         moved
     }
 
-    /// Every CPU was idle for so many ticks: loads fell, and each found its domains in balance.
+    /// All CPUs were idle for this many ticks: loads fell, and each CPU found its domains in
+    /// balance.
     pub fn all_were_idle(&mut self, jiffies: u64, ticks: u64) {
         for cpu in (0..self.nr_cpus() as u32).map(CpuId) {
-            // The slowest average is gone, but for the last few, after some hundred ticks.
+            // After some hundred ticks the slowest average is 0, except for the last few.
             for _ in 0..ticks {
                 if !self.move_averages(cpu, 0) {
                     break;
@@ -321,7 +323,7 @@ impl Balancer {
         }
     }
 
-    /// CPUs look at different ticks in 2.6.11 (CPU_OFFSET).
+    /// CPUs search at different ticks in 2.6.11 (CPU_OFFSET).
     fn offset(&self, cpu: CpuId) -> u64 {
         match self.version.counts_tasks {
             true => self.hz * u64::from(cpu.0) / self.nr_cpus() as u64,
@@ -351,7 +353,7 @@ impl Balancer {
         look.saturating_sub(core.jiffies() + self.offset(cpu))
     }
 
-    /// The first tick at which `cpu` looks at a domain if it stays busy, by its own count.
+    /// The first tick, by its own count, at which `cpu` searches a domain if it stays busy.
     fn first_busy_look(&self, cpu: CpuId) -> u64 {
         let looks = (0..self.nr_levels(cpu)).map(|position| {
             let last = self.state(cpu, position).last_balance;
@@ -360,12 +362,12 @@ impl Balancer {
         looks.min().unwrap_or(u64::MAX)
     }
 
-    /// Whether it is known that `cpu`, which is busy, looks at no domain at tick `jiffies`.
+    /// Whether busy `cpu` is known to search no domain at tick `jiffies`.
     fn looks_later(&self, cpu: CpuId, jiffies: u64) -> bool {
         self.cpus[cpu.index()].busy_look.is_some_and(|look| jiffies < look)
     }
 
-    /// Its domains have been looked at as far as this tick asks for it.
+    /// Its domains have been searched as far as this tick requires.
     fn note_looked(&mut self, cpu: CpuId) {
         if self.cpus[cpu.index()].busy_look.is_none() {
             self.cpus[cpu.index()].busy_look = Some(self.first_busy_look(cpu));
@@ -395,7 +397,7 @@ pub fn source_load<R: Runqueues>(rqs: &R, core: &Core, cpu: CpuId, index: usize)
     past(rqs, cpu, index).map_or(now, |past| past.min(now))
 }
 
-/// Load of a CPU to which a task would come: the more.
+/// Load of a CPU to which a task might move: the greater of the two values.
 pub fn target_load<R: Runqueues>(rqs: &R, core: &Core, cpu: CpuId, index: usize) -> u64 {
     let now = rqs.cpu_weight(core, cpu);
     past(rqs, cpu, index).map_or(now, |past| past.max(now))

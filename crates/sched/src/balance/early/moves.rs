@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which waiting tasks are moved, and the push of what runs after attempts that failed.
+//! Which waiting tasks are moved, and the push of the running task after failed attempts.
 //!
-//! A CPU that runs one task has nothing that could be pulled, though its core may run two and
-//! another core none. After some failures the looking CPU asks the other one's migration thread to
-//! give a task away. That thread takes the CPU for a moment: here the CPU picks nothing once, and
-//! gives the task away right after that. 2.6.11 gives to every CPU whose core is idle, later
+//! A CPU that runs one task has no waiting task to pull, although its core may run two and another
+//! core none. After some failures the searching CPU asks the other one's migration thread to give a
+//! task away. That thread takes the CPU for a moment: here the CPU picks no task once, and gives
+//! the task away right after that. 2.6.11 gives tasks to every CPU whose core is idle, later
 //! versions to the one that asked.
 //!
 //! Source: Linux 2.6.11 and 2.6.22 (`move_tasks`), 2.6.23.17, 2.6.24 and 2.6.32.67
@@ -18,7 +18,7 @@ use schedlab_model::{CpuId, TaskId};
 /// What a move brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Moved {
-    /// Something came.
+    /// Whether a task moved.
     pub any: bool,
     /// Nothing of what was looked at last may run here.
     pub all_pinned: bool,
@@ -27,15 +27,15 @@ pub struct Moved {
 /// A run of moving tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {
-    /// Who takes.
+    /// The CPU that takes tasks.
     pub looker: Looker,
     /// Where the tasks are.
     pub from: CpuId,
-    /// Most tasks that may come.
+    /// Most tasks that may move.
     pub most_tasks: u64,
     /// Best priority on the CPU that takes.
     pub best_prio: i32,
-    /// Best priority where the tasks are, as long as one task only is known to have it (2.6.22).
+    /// Best priority on the source CPU, while only one task is known to have it (2.6.22).
     pub only_best: Option<i32>,
     /// No task that was looked at may run on the CPU that takes.
     pub all_pinned: bool,
@@ -49,8 +49,7 @@ impl Move {
     }
 }
 
-/// Moves some of `candidates`, up to `most` of their weight; says how much came
-/// (`balance_tasks`).
+/// Moves some of `candidates`, up to the weight `most`. Returns the moved weight (`balance_tasks`).
 pub fn move_some<R: Runqueues>(
     rqs: &mut R,
     core: &mut Core,
@@ -84,8 +83,8 @@ pub fn move_some<R: Runqueues>(
     most.saturating_sub(left)
 }
 
-/// Whether a task is not to come because of its weight. One that would be the best of its new CPU
-/// comes all the same, but under 2.6.32.
+/// Whether a task must not move because of its weight. Except under 2.6.32, one that would be the
+/// best of its new CPU moves nevertheless.
 fn is_too_heavy(balancer: &Balancer, run: &Move, weight: i64, prio: i32, left: i64) -> bool {
     let is_worse = prio >= run.best_prio;
     let half = || (weight >> 1) > left.saturating_add(balancer.version.fuzz as i64);
@@ -97,7 +96,7 @@ fn is_too_heavy(balancer: &Balancer, run: &Move, weight: i64, prio: i32, left: i
     }
 }
 
-/// Whether waiting `task` may come to the CPU that takes (`can_migrate_task`).
+/// Whether waiting `task` may move to the CPU that takes (`can_migrate_task`).
 fn can_migrate<R: Runqueues>(rqs: &R, core: &Core, run: &mut Move, task: TaskId) -> bool {
     let Looker { cpu, position, .. } = run.looker;
     if !core.task(task).cpus_allowed.contains(cpu) {
@@ -114,7 +113,8 @@ fn can_migrate<R: Runqueues>(rqs: &R, core: &Core, run: &mut Move, task: TaskId)
 }
 
 impl Balancer {
-    /// What runs on `from` is to be pushed to `cpu`. Says no if a push from there is under way.
+    /// Requests that the running task of `from` is pushed to `cpu`. Returns false if such a push is
+    /// pending.
     pub fn ask_to_push(&mut self, core: &mut Core, from: CpuId, cpu: CpuId) -> bool {
         let push_cpu = &mut self.cpus[from.index()].push_cpu;
         if push_cpu.is_some() {
@@ -156,8 +156,7 @@ impl Balancer {
     }
 }
 
-/// The migration thread of `cpu` has taken its place: a task goes to the CPU that asked
-/// (`active_load_balance`).
+/// The migration thread of `cpu` runs: a task moves to the CPU that asked (`active_load_balance`).
 pub fn push_running<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     let Some(target) = rqs.balancer_mut().take_push(cpu) else { return };
     let targets = match rqs.balancer().version.counts_tasks {
@@ -172,7 +171,7 @@ pub fn push_running<R: Runqueues>(rqs: &mut R, core: &mut Core, cpu: CpuId) {
     }
 }
 
-/// Gives `target` the first task of `from` that may go there (`move_one_task`).
+/// Moves the first task of `from` that may run on `target` there (`move_one_task`).
 fn push_one<R: Runqueues>(rqs: &mut R, core: &mut Core, from: CpuId, target: CpuId) {
     let Some(position) = rqs.balancer().position_with(target, from) else { return };
     let looker = Looker { cpu: target, position, idle: Idle::AtTick };

@@ -72,7 +72,7 @@ pub fn wake_cpu<R: Runqueues>(rqs: &R, core: &Core, waking: Waking) -> CpuId {
     wake_idle(rqs, core, waking.task, cpu)
 }
 
-/// Whether a woken task comes to the waker's CPU.
+/// Whether a woken task moves to the waker's CPU.
 fn wakes_here<R: Runqueues>(rqs: &R, core: &Core, waking: Waking) -> bool {
     let Waking { task, prev, this, leaves, comes } = waking;
     if prev == this || !core.task(task).cpus_allowed.contains(this) {
@@ -164,7 +164,7 @@ fn balance_self<R: Runqueues>(
         });
         let Some((position, domain)) = fits.last() else { return cpu };
         width = domain.weight;
-        // Who calls exec is counted on its CPU already.
+        // A task that calls exec is already counted on its CPU.
         let own = if counts && cpu == prev { rqs.task_weight(core, task) } else { 0 };
         if let Some(idlest) = find_idlest(rqs, core, task, (cpu, position), own) {
             cpu = idlest;
@@ -172,8 +172,8 @@ fn balance_self<R: Runqueues>(
     }
 }
 
-/// The least loaded CPU of the least loaded group other than that of `cpu`, if that has enough
-/// more; `extra` is added to the load of the own group.
+/// The least loaded CPU of the least loaded group other than that of `cpu`, if that has
+/// sufficiently more load. `extra` is added to the load of its own group.
 fn find_idlest<R: Runqueues>(
     rqs: &R,
     core: &Core,

@@ -21,24 +21,24 @@ pub enum Power {
 pub enum Heavy {
     /// Never: tasks are counted (2.6.11).
     Never,
-    /// It weighs more; it comes all the same if it is better than all that is there, and not the
-    /// only one of the best where it is (2.6.22).
+    /// Its weight is greater. It moves nevertheless if it is better than all tasks on the target,
+    /// and not the only best one on the source (2.6.22).
     Whole,
-    /// Half of it weighs more by the fuzz; it comes all the same if it is better than all that is
-    /// there (2.6.23, 2.6.24).
+    /// Half of its weight is greater by the fuzz. It moves nevertheless if it is better than all
+    /// tasks on the target (2.6.23, 2.6.24).
     Half,
     /// Half of it weighs more, however good it is (2.6.32).
     HalfAlways,
 }
 
-/// Where a program that is started goes.
+/// Where a program that starts is placed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exec {
     /// To the CPU with least load, if that is clearly less.
     LeastLoaded,
     /// To the group with least load, domain by domain, widest first.
     Groups,
-    /// The same, and the program counts on the CPU that it comes from.
+    /// As `Groups`, but the program counts on the CPU that it leaves.
     GroupsWithCaller,
 }
 
@@ -47,8 +47,8 @@ pub enum Exec {
 pub struct Version {
     /// Load of one task of nice 0, and power of one CPU (SCHED_LOAD_SCALE).
     pub scale: u64,
-    /// By how much two loads must differ at least to be taken for different, and a task be heavier
-    /// than what is left to move (SCHED_LOAD_SCALE_FUZZ).
+    /// Least difference of two loads that counts; and by how much a task may exceed the amount to
+    /// move (SCHED_LOAD_SCALE_FUZZ).
     pub fuzz: u64,
     /// Loads are numbers of tasks, and so is what is to be moved. Every CPU looks for itself, at
     /// ticks of its own, longer by 1 ms after each failure.
@@ -61,18 +61,18 @@ pub struct Version {
     pub is_32_bit: bool,
     /// An average that rises is rounded up.
     pub rounds_up: bool,
-    /// A group whose CPUs differ much counts as busy even if it is within its power.
+    /// Whether a group whose CPUs differ much counts as busy even if it is within its power.
     pub sees_uneven_groups: bool,
     /// Less than a task by which nothing is gained is no imbalance.
     pub drops_small_imbalance: bool,
-    /// Tasks beyond a group's power are what is to be moved, and a CPU that runs dry beside such a
-    /// group takes some whatever the loads are.
+    /// Whether tasks beyond a group's power are moved, and a CPU that becomes idle next to such a
+    /// group takes some, whatever the loads are.
     pub counts_capacity: bool,
     /// Which tasks are not moved because of their weight.
     pub heavy: Heavy,
-    /// A CPU that runs dry and gets nothing from one CPU looks at the others.
+    /// Whether a CPU that becomes idle and gets no task from one CPU tries the others.
     pub newidle_tries_others: bool,
-    /// A CPU that runs dry looks no further once it found work that did not come.
+    /// Whether a CPU that becomes idle stops its search after it found work that could not move.
     pub newidle_failure_ends: bool,
     /// An interval is at most a tenth of a second for each CPU (HZ * NR_CPUS / 10). In 2.6.23, of
     /// which NR_CPUS is not known, it has no limit.

@@ -18,7 +18,7 @@ use crate::balance::early::{Balancer, Looker, Runqueues, versions};
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Machine, Nanos, TaskId};
 
-/// What is kept of a CPU beside what all versions keep (2.6.32).
+/// The state of a CPU in addition to that of all versions (2.6.32).
 #[derive(Clone, Debug)]
 struct CpuState {
     /// When it ran dry, and how long it idles on average.
@@ -83,7 +83,7 @@ impl Fair {
         self.balance.balancer.pass_ticks(core, cpu, nr, load);
     }
 
-    /// `cpu` is about to become idle. Says whether it got something.
+    /// `cpu` becomes idle. Returns whether it got a task.
     pub(super) fn idle_balance(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         if self.rules.is_later {
             let state = &mut self.balance.cpus[cpu.index()];

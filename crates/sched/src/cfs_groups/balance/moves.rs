@@ -15,8 +15,8 @@ use schedlab_model::{CpuId, TaskId};
 const MAX_PRIO: i32 = 140;
 
 impl Fair {
-    /// Moves up to `most` weight from one CPU to another. Says whether anything came, and whether
-    /// all was kept back by affinity.
+    /// Moves up to the weight `most` from one CPU to another. Returns whether a task moved, and
+    /// whether affinity kept all of them.
     pub(super) fn move_tasks_of(
         &mut self,
         core: &mut Core,
@@ -95,14 +95,14 @@ impl Fair {
         most - left
     }
 
-    /// Moves tasks of queue `q`, up to `most` of their weight; says how much.
+    /// Moves tasks of queue `q`, up to the weight `most`. Returns the moved weight.
     fn move_from_queue(&mut self, core: &mut Core, run: &mut Move, q: u32, most: i64) -> i64 {
         let candidates = self.candidates(q, self.values.nr_migrate as usize + 1);
         move_some(self, core, run, &candidates, most)
     }
 
-    /// The first tasks of queue `q` in the order in which balancing looks at them: that of the tree
-    /// (2.6.24), or the last queued first, the running one included (2.6.32).
+    /// The first tasks of queue `q` in the order in which balancing takes them: that of the tree
+    /// (2.6.24); or the last queued first, the running one included (2.6.32).
     fn candidates(&self, q: u32, count: usize) -> Vec<TaskId> {
         let rq = self.rq(q);
         let is_later = self.rules.is_later;
@@ -118,7 +118,8 @@ impl Fair {
         tasks.take(count).collect()
     }
 
-    /// Whether the cache of its CPU is likely to hold what `task` uses (`task_hot`); `cpu` asks.
+    /// Whether the data of `task` is probably in the cache of its CPU (`task_hot`). `cpu` would
+    /// take the task.
     pub(in crate::cfs_groups) fn is_cache_hot(
         &self,
         core: &Core,

@@ -35,7 +35,7 @@ impl Fair {
                 let this = flags.this_cpu;
                 let leaves = core.rq(this).curr.filter(|_| sync);
                 let leaves = leaves.map_or(0, |curr| self.task_weight(core, curr));
-                // Tasks that are cold anyway come on a synchronous wake-up.
+                // Cache-cold tasks move on a synchronous wake-up.
                 let comes = sync && !self.is_cache_hot(core, this, task);
                 wake_cpu(self, core, Waking { task, prev, this, leaves, comes })
             }

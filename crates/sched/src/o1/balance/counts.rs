@@ -24,7 +24,7 @@ pub struct Counts {
     seen: Vec<u32>,
 }
 
-/// Where tasks are to come from, and how much more there is.
+/// The CPU that tasks are pulled from, and how much more it has.
 struct Busiest {
     cpu: CpuId,
     imbalance: i64,
@@ -87,8 +87,8 @@ impl OrderOne {
         }
     }
 
-    /// Pulls tasks to `cpu`: one if it is idle, else half of the imbalance. Of an imbalance of 1
-    /// the half is 0, and the kernel's count goes on below it: all tasks that may are pulled.
+    /// Pulls tasks to `cpu`: one if it is idle, else half of the imbalance. Half of an imbalance of
+    /// 1 is 0, and the kernel's count then continues below 0: all allowed tasks are pulled.
     pub(in crate::o1) fn load_balance_counts(
         &mut self,
         core: &mut Core,
@@ -111,7 +111,7 @@ impl OrderOne {
         !pullable.is_empty()
     }
 
-    /// Whether `task`, which is queued on another CPU, may come to `cpu` (`can_migrate_task`).
+    /// Whether `task`, which is queued on another CPU, may move to `cpu` (`can_migrate_task`).
     fn can_migrate_counts(&self, core: &Core, task: TaskId, cpu: CpuId, idle: bool) -> bool {
         let since = core.now.saturating_sub(self.tasks[task.index()].timestamp);
         let is_hot = since / self.scale.tick <= self.balance.cache_hot / self.scale.tick;

@@ -54,8 +54,8 @@ impl Balance {
 }
 
 impl OrderOne {
-    /// The tick of busy `cpu`, after those of the idle CPUs before it; the last busy CPU sees to
-    /// those behind it.
+    /// The tick of busy `cpu`, after those of the idle CPUs before it. The last busy CPU also
+    /// executes those after it.
     pub(super) fn rebalance_ticks(&mut self, core: &mut Core, cpu: CpuId) {
         let Method::Counts(counts) = &mut self.balance.method else {
             look::rebalance_ticks(self, core, cpu);
@@ -92,7 +92,7 @@ impl OrderOne {
         }
     }
 
-    /// `cpu` has nothing left to run. Says whether it got something.
+    /// `cpu` has no task left. Returns whether it got one.
     pub(super) fn balance_newly_idle(&mut self, core: &mut Core, cpu: CpuId) -> bool {
         match self.balance.method {
             Method::Counts(_) => self.load_balance_counts(core, cpu, true),

@@ -31,7 +31,7 @@ fn task_load(version: &Version, entry: &Entry, scale: &Scale) -> u64 {
 }
 
 impl OrderOne {
-    /// The load of `task` comes to `cpu`, or leaves it.
+    /// Adds the load of `task` to `cpu`, or subtracts it.
     pub(in crate::o1) fn count_load(&mut self, cpu: CpuId, task: TaskId, comes: bool) {
         if let Method::Domains(balancer) = &mut self.balance.method {
             let load = task_load(&balancer.version, &self.tasks[task.index()], &self.scale);
