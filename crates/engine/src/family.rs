@@ -2,12 +2,13 @@
 //! The cost of exits and waits for children, if the kernel looks through lists of tasks.
 //!
 //! In Linux 2.4 an exit looks at every task of the system, to find children that need another
-//! parent. wait4() goes through the children of the caller, youngest first, until it finds one that
-//! has exited. A program that waits for all its children calls it once for each child. It is woken
-//! at each exit, finds the exited child, and then looks through all others before it sleeps again.
-//! This module charges that time if a class has [`schedlab_sched::ClassTraits::walks_tasks`] and
-//! the machine has a cost for a cache line (`task_line_ns`). Otherwise an exit costs nothing, and a
-//! task that waits for all its children wakes once, when the last one has exited.
+//! parent. The call wait4() goes through the children of the caller, youngest first, until it finds
+//! one that has exited. A program that waits for all its children calls it once for each child. It
+//! is woken at each exit, finds the exited child, and then looks through all others before it
+//! sleeps again. This module charges that time if a class has
+//! [`schedlab_sched::ClassTraits::walks_tasks`] and the machine has a cost for a cache line
+//! (`task_line_ns`). Otherwise an exit costs nothing, and a task that waits for all its children
+//! wakes once, when the last one has exited.
 //!
 //! The number of cache lines per task follows from `struct task_struct`, with lines of 32 bytes as
 //! on a Pentium III. An exit reads `next_task` and `p_opptr`, which are in two lines; a wait reads

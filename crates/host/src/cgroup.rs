@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Control groups of a run. They are created below the run's own group and removed after it.
 //!
-//! The hierarchy with the cpu controller is used. v1: the weight becomes cpu.shares (1024 for
-//! weight 100), and groups with real-time tasks get a part of the real-time bandwidth if the kernel
-//! has RT_GROUP_SCHED; cpu.max becomes cpu.cfs_quota_us and cpu.cfs_period_us, cpu.max.burst
-//! cpu.cfs_burst_us. v2: the run's group is a threaded domain, so that tasks and groups can compete
-//! in it as in the model. v2 needs root, because the cpu controller must be enabled from the root
-//! downwards (it is disabled again after the run).
+//! The hierarchy with the cpu controller is used.
+//!
+//! - v1: the weight becomes cpu.shares (1024 for weight 100). Groups with real-time tasks get a
+//!   part of the real-time bandwidth if the kernel has RT_GROUP_SCHED. cpu.max becomes
+//!   cpu.cfs_quota_us and cpu.cfs_period_us, cpu.max.burst cpu.cfs_burst_us.
+//! - v2: the run's group is a threaded domain, so that tasks and groups can compete in it as in the
+//!   model. This needs root, because the cpu controller must be enabled from the root downwards (it
+//!   is disabled again after the run).
 //!
 //! Documentation: Documentation/admin-guide/cgroup-v2.rst,
 //! Documentation/scheduler/sched-rt-group.rst.

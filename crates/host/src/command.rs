@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Copies of any command under any policy, as study S2's `schedule` intended.
 //!
-//! Every copy is started in the same way whatever its policy: it is created and held, drops its
-//! rights, gets its policy from outside (which is read back), is released together with all others,
-//! and then executes the command. If a fork, a policy or an exec fails, the run ends with the
+//! Every copy is started in the same way whatever its policy. It is created and held, drops its
+//! rights, and gets its policy from outside, which is read back. All copies are released together
+//! and then execute the command. If a fork, a policy or an exec fails, the run ends with the
 //! reason. Run delay comes from the kernel's own counter, not from idle capacity.
 
 use crate::attr::{self, Adjustments, PolicyOverride};

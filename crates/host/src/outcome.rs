@@ -72,12 +72,14 @@ pub struct TaskOutcome {
 /// How far the numbers agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SelfCheck {
-    /// |used - requested| CPU time of all Run operations, by the threads' clocks, in millionths of the requested time. `None`: none was requested.
+    /// CPU time of all Run operations, |used - requested| by the threads' clocks, in millionths of
+    /// the requested time. `None`: none was requested.
     pub calibration_error_ppm: Option<u64>,
     /// CPU time from schedstat beyond the requested time (system calls, forks, exits, and work
     /// other than Run), in millionths of the requested time.
     pub overhead_ppm: Option<i64>,
-    /// |trace - schedstat| run delay of all tasks, the trace's by the kernel's clock rule, in millionths of schedstat's. `None`: no trace, or no delay.
+    /// Run delay of all tasks, |trace - schedstat|, the trace's by the kernel's clock rule, in
+    /// millionths of schedstat's. `None`: no trace, or no delay.
     pub run_delay_error_ppm: Option<u64>,
     /// The same difference per wait (ns), to compare with the resolution of the two clocks.
     pub run_delay_error_ns_per_wait: Option<u64>,

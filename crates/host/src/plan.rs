@@ -111,7 +111,7 @@ impl RunPlan {
         }
     }
 
-    /// Number of a wait set in the trace.
+    /// Number of a set of objects in the trace.
     pub fn trace_set(&self, set: u32) -> ObjectId {
         match &self.work {
             Work::Tasks { workload, .. } => workload.trace_set(set),

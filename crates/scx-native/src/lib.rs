@@ -2,9 +2,9 @@
 //! sched_ext schedulers in C, compiled for this machine and run by the modelled core.
 //!
 //! The source is the same that a kernel loads. `compile` turns it into an object with schedlab's
-//! headers, `program` resolves every name that it uses, `image` puts a copy into memory for each
-//! run, `guard` calls it and returns from it even if it fails, and `host` has the functions that it
-//! may call. See docs/reference/sched-ext-in-the-simulator.md.
+//! headers, and `program` resolves every name that it uses. `image` puts a copy into memory for
+//! each run. `guard` calls it and returns from it even if it fails. `host` has the functions that
+//! it may call. See docs/reference/sched-ext-in-the-simulator.md.
 //!
 //! Only on x86-64 Linux, because calls, relocations and signals depend on the machine; elsewhere
 //! the crate is empty. A scheduler compiled this way may do anything that a program may, so run

@@ -2,11 +2,11 @@
 //! BPF maps in memory, separate for each run.
 //!
 //! Semantics: kernel/bpf/{arraymap,hashtab,queue_stack_maps,bpf_local_storage,ringbuf}.c of Linux
-//! 6.18; error numbers are the kernel's. Two points that the kernel leaves open are fixed here: an
-//! iteration over a hash is in the order of the keys' bytes, and a full LRU hash drops the element
-//! that was updated longest ago. Ring buffers accept data and drop it, because no program reads
-//! them here. A map whose size the scheduler's user program would set (no `max_entries`) gets one
-//! entry for each CPU. Empty places in an array of maps get a map made from the template.
+//! 6.18; error numbers are the kernel's. The kernel leaves two points open. Here an iteration over
+//! a hash is in the order of the keys' bytes, and a full LRU hash drops the element that was
+//! updated longest ago. Ring buffers accept data and drop it, because no program reads them here. A
+//! map whose size the scheduler's user program would set (no `max_entries`) gets one entry for each
+//! CPU. Empty places in an array of maps get a map made from the template.
 
 use super::dwarf::MapDef;
 use super::zone::Block;

@@ -2,8 +2,8 @@
 //! Options of a scheduler: its `const volatile` variables. A kernel's loader sets them before it
 //! loads the scheduler; a run sets them with `--set name=value`.
 //!
-//! Some are not for users: the user program of a scheduler sets them from what it finds (the number
-//! of CPUs, the kernel's enumerations, the length of a dump). schedlab sets those by name, as
+//! Some are not for users. The user program of a scheduler sets them from what it finds: the number
+//! of CPUs, the kernel's enumerations, the length of a dump. schedlab sets those by name, as
 //! described in [`filled_in`].
 
 use super::dwarf::{Type, Variable};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Explains why a CPU runs a task, in terms of sched_ext: the queue from which the task came and
-//! its position there, the callbacks that put it there and took it away, its slice, the kick of the
-//! CPU, and the tasks that waited elsewhere.
+//! Explains why a CPU runs a task, in terms of sched_ext. It shows the queue from which the task
+//! came and its position there; the callbacks that put it there and took it away; its slice; the
+//! kick of the CPU; and the tasks that waited elsewhere.
 //!
 //! The core only takes the head of the CPU's local queue. It does not know what the scheduler
 //! compared before it moved a task there. The explanation shows the order of the scheduler's
@@ -110,9 +110,9 @@ impl ExtState {
         }
     }
 
-    /// The candidates of the CPU, and the tasks that wait elsewhere: the running task if it
-    /// continues, the local queue, the queue from which the picked task came, the other queues, and
-    /// the tasks that the scheduler keeps.
+    /// The candidates of the CPU, and the tasks that wait elsewhere. In this order: the running
+    /// task if it continues; the local queue; the queue from which the picked task came; the other
+    /// queues; the tasks that the scheduler keeps.
     fn waiting(
         &self,
         core: &Core,

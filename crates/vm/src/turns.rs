@@ -83,9 +83,9 @@ impl Turns {
         stay.since = next.map(|_| event.time_ns);
     }
 
-    /// The names of tasks that had turns, and the turns in lines: number of the name, a letter for
-    /// how the turn ended (`p`reempted, `y`ielded, `s`leeps, waits for a device `d`, e`x`ited), and
-    /// the CPU unless it is the first.
+    /// The names of tasks that had turns, and the turns in lines. A turn is the number of the name,
+    /// a letter for how it ended, and the CPU unless it is the first. Letters: `p`reempted,
+    /// `y`ielded, `s`leeps, `d` waits for a device, `x` exited.
     fn lines(&self) -> (Vec<String>, Vec<String>) {
         let mut tasks: Vec<String> = Vec::new();
         let mut words = Vec::new();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Statistics over several repetitions of a measurement.
 //!
-//! The interval is that of order statistics: of n values drawn from any continuous distribution,
-//! the k-th least and the k-th greatest have the median between them with probability 1 - 2 P(B(n,
-//! 1/2) < k) (Conover, Practical Nonparametric Statistics, section 3.2). It assumes that
+//! The interval is that of order statistics. Of n values drawn from any continuous distribution,
+//! the k-th least and the k-th greatest have the median between them with probability `1 - 2 P(B(n,
+//! 1/2) < k)` (Conover, Practical Nonparametric Statistics, section 3.2). It assumes that
 //! repetitions are independent, and nothing about their distribution.
 
 use super::Method;

@@ -5,9 +5,9 @@
 //! |---|---|
 //! | mutex | a robust futex; FUTEX_LOCK_PI for inheritance; sched_setattr(2) for a ceiling |
 //! | condition variable, event | a queue of futexes ([`queue`]) |
-//! | barrier, semaphore | a futex; a semaphore in a wait set is an eventfd(2) |
+//! | barrier, semaphore | a futex; a semaphore in a set of objects is an eventfd(2) |
 //! | channel | pipe(2) or socketpair(2) |
-//! | wait set | epoll(7), level-triggered |
+//! | set of objects | epoll(7), level-triggered |
 //!
 //! Memory is shared and made before the first fork; descriptors are made by the launcher and stay
 //! open only in tasks that use them, or that fork tasks which do. Nothing here needs an end of its
@@ -226,7 +226,7 @@ impl Objects {
         channel.receive(map, bytes, buffer, on_block)
     }
 
-    /// An epoll instance for wait set `set`.
+    /// An epoll instance for the set of objects `set`.
     pub fn epoll(&self, set: u32) -> io::Result<i32> {
         let members = self.sets.get(set as usize).ok_or_else(bad)?;
         sys::epoll_of(members.iter().filter_map(|id| match self.cells.get(id.index()) {

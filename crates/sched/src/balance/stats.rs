@@ -176,9 +176,9 @@ impl GroupStats {
     }
 }
 
-/// Average share of a CPU that classes above the fair one use: an exponential average with a
-/// half-life of 32 periods of 2^20 ns, as the kernel's `avg_rt`, but brought up to date only when
-/// it is read.
+/// Average share of a CPU that classes above the fair one use. It is an exponential average with a
+/// half-life of 32 periods of 2^20 ns, like the kernel's `avg_rt`, but updated only when it is
+/// read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HigherShare {
     /// Average on the scale of 1,024, times 2^10.

@@ -9,9 +9,9 @@
 //! sums do not depend on the order, and among equally busy groups the order after the balancing one
 //! decides, which the tree keeps.
 //!
-//! Only if the fair class is the highest of the stack (the share that higher classes take depends
-//! on when it was last read), and for attempts that include all CPUs of the domain and know of no
-//! group whose CPUs failed to balance because of affinity.
+//! Used only if the fair class is the highest of the stack, because the share that higher classes
+//! take depends on when it was last read. Used only for attempts that include all CPUs of the
+//! domain and know of no group whose CPUs failed to balance because of affinity.
 
 use super::stats::{GroupStats, GroupType, SCALE, is_highest};
 use super::{Balancer, FairQueues};

@@ -7,10 +7,10 @@
 //!
 //! Source: Linux kernel/sched/core.c (hrtick_start, hrtick, hrtick_schedule_exit, and hrtick_clear
 //! in `__schedule`), fair.c (hrtick_start_fair, hrtick_update, entity_tick), deadline.c
-//! (start_hrtick_dl, task_tick_dl), 6.1, 6.6, 6.12, 6.18, 7.2.9. Left out: that the timer belongs
-//! to the CPU and not to the class (a timer of the fair class that expires while a real-time task
-//! runs takes a tick off its time slice under SCHED_RR, from 7.1 on), the correction by the load of
-//! interrupts, and the time that the interrupt takes.
+//! (start_hrtick_dl, task_tick_dl), 6.1, 6.6, 6.12, 6.18, 7.2.9. Left out: the correction by the
+//! load of interrupts, and the time that the interrupt takes. In the kernel the timer belongs to
+//! the CPU, here to the class. (From 7.1 on, a timer of the fair class that expires while a
+//! real-time task runs takes a tick off that task's time slice under SCHED_RR.)
 
 use crate::boundary::core::Core;
 use schedlab_model::{CpuId, Machine, Nanos};

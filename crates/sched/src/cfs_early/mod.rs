@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The first CFS: Linux 2.6.23, and the patch v19 before it was merged. Real-time above fair.
 //!
-//! Every task has an account, `wait_runtime`: it grows by a fair share of the time while the task
-//! waits and shrinks by what the task runs beyond its share. A CPU's `fair_clock` counts the time
-//! that a task of nice 0 would have got. The task with the least `fair_clock - wait_runtime`, in
-//! proportion to its weight, is leftmost in a tree and runs; it stays in the tree. At each tick it
-//! is put in anew, and gives way if the leftmost is ahead by more than a granularity, which shrinks
-//! with the number of tasks. Who slept is credited as if it had waited, up to `runtime_limit`, and
-//! those who run pay for that (`sleeper_bonus`).
+//! Every task has an account, `wait_runtime`. While the task waits, it grows by a fair share of the
+//! time; while the task runs, it shrinks by the time beyond the share. A CPU's `fair_clock` counts
+//! the time that a task of nice 0 would have got. The task with the least `fair_clock -
+//! wait_runtime`, in proportion to its weight, is leftmost in a tree and runs; it stays in the
+//! tree. At each tick it is inserted again, and is preempted if the leftmost is ahead by more than
+//! a granularity, which shrinks with the number of tasks. A task that slept is credited as if it
+//! had waited, up to `runtime_limit`; running tasks are charged for that (`sleeper_bonus`).
 //!
-//! Files: [`account`] clocks, accounts and keys, `tick` what ticks, wake-ups, forks and changes of
-//! attributes do, `balance` CPUs, [`rules`] versions and tunables. The real-time class is
-//! [`crate::rt::early`]. Both classes are one [`SchedClass`] here, since the load of a CPU is that
-//! of both and one function balances both; an idle class needs no code.
+//! Files: [`account`] has clocks, accounts and keys; `tick` the effects of ticks, wake-ups, forks
+//! and changes of attributes; `balance` several CPUs; [`rules`] versions and tunables. The
+//! real-time class is [`crate::rt::early`]. Both classes are one [`SchedClass`] here, because the
+//! load of a CPU is that of both and one function balances both. An idle class needs no code.
 //!
 //! Source: Linux 2.6.23.17 (a vendor's tree whose scheduler is that of 2.6.23), kernel/sched.c,
 //! sched_fair.c, sysctl.c; kernel/sched_fair.c of v19 as it was merged for 2.6.23-rc1.
 //!
-//! Where the rules leave a gap:
+//! Where the rules are incomplete:
 //!
 //! - A task released by the launcher has no parent in the run: it is queued with an empty account.
 //!   One that exists and wakes has slept since the start.
-//! - A child of other attributes than its parent's has changed them by itself at once.
+//! - A child whose attributes differ from its parent's changes them itself at once.
 //! - The clock of a runqueue is exact: the kernel lets it run at most a tick ahead of its last
 //!   tick, and moves it on if time goes backwards.
 //!
-//! Uncertain: of v19 how granularity grows with CPUs, its runtime limit and its balancing, for
-//! which that of 2.6.23 stands; the first slice of SCHED_RR tasks; the constants of domains.
+//! Uncertain: how granularity grows with CPUs in v19, its runtime limit and its balancing (that of
+//! 2.6.23 is used); the first slice of SCHED_RR tasks; the constants of domains.
 //!
 //! Left out: the tick that nanosleep() adds, NUMA nodes and shared caches in balancing, group
-//! scheduling (the code was there, but could not be configured), priority inheritance beyond the
+//! scheduling (the code existed, but could not be configured), priority inheritance beyond the
 //! inherited priority itself.
 
 pub mod account;

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fair class of Linux 2.6.24 and 2.6.32: CFS as it became, ordered by virtual run time.
+//! The fair class of Linux 2.6.24 and 2.6.32: CFS ordered by virtual run time.
 //!
-//! Every entity, a task or a group's share of a CPU, has a virtual run time that passes the slower
-//! the more it weighs. The one with least runs; the others wait in a tree, the running one is not
-//! in it. A period, stretched when many are queued, is divided by weight into slices; who has run
-//! for longer than its slice gives way at a tick. A sleeper is placed at most a period (2.6.32:
-//! half a period) before the rest and preempts if that is further than the wakeup granularity; a
-//! new task is placed a slice behind.
+//! An entity is a task, or a group's share of a CPU. Its virtual run time advances more slowly the
+//! more it weighs. The entity with the least runs; the others wait in a tree, without the running
+//! one. A period, which is longer when many are queued, is divided by weight into slices. An entity
+//! that has run for longer than its slice is preempted at a tick. A sleeper is placed at most a
+//! period (2.6.32: half a period) before the rest, and preempts if that is further than the wakeup
+//! granularity. A new task is placed a slice behind.
 //!
-//! [`rules`] holds what distinguishes the versions. Source: Linux 2.6.24 and 2.6.32.67,
-//! kernel/sched{,_fair}.c, sched_features.h, include/linux/topology.h. A later release of 2.6.32 is
-//! followed since its rules of placement are those that 2.6.32 ended with: virtual times relative
-//! while a task moves, fork in two steps, real-time tasks without weight.
+//! [`rules`] has the differences between the versions. Source: Linux 2.6.24 and 2.6.32.67,
+//! kernel/sched{,_fair}.c, sched_features.h, include/linux/topology.h. The model follows a later
+//! release of 2.6.32 with its final rules of placement: virtual times are relative while a task
+//! moves, a fork has two steps, and real-time tasks have no weight.
 //!
 //! Real-time tasks are those of [`crate::rt`] under 2.6.32, with push, pull and throttling. Under
-//! 2.6.24 they are those of [`crate::rt::early`] and part of this class, since one function
+//! 2.6.24 they are those of [`crate::rt::early`] and part of this class, because one function
 //! balances both and counts the weight of both.
 //!
-//! Where the rules leave a gap:
+//! Where the rules are incomplete:
 //!
 //! - A group of a workload is a control group; cpu.weight 100 is cpu.shares 1024. Under 2.6.24 the
 //!   root group is a group like others (with twice the shares if groups are users), and mkdir
 //!   refuses groups in groups; here they work as the code would.
-//! - Linux reads its clock once an event and lets it run at most a tick ahead; here it is exact.
-//! - A task that comes back from a real-time policy goes on with the virtual time that it had
-//!   then (2.6.24), however long ago that was.
-//! - What the kernel compares as unsigned numbers is compared by difference, as elsewhere in it.
+//! - Linux reads its clock once per event and lets it run at most a tick ahead; here it is exact.
+//! - A task that returns from a real-time policy continues with the virtual time that it had then
+//!   (2.6.24), however long ago that was.
+//! - Values that the kernel compares as unsigned numbers are compared by their difference, as
+//!   elsewhere in the kernel.
 //!
 //! Left out: HRTICK, power saving, the NO_HZ details of idle CPUs (they balance at ticks of their
 //! own), the serialisation of NUMA balancing, and `scale_rt_power`: a CPU with real-time tasks is

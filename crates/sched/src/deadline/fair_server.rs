@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fair server: fair tasks that higher classes starve get a reserved share of each CPU. The ext
-//! server of 7.x does the same for the tasks of a sched_ext scheduler; where one has all fair
-//! tasks, "fair" here means those.
+//! The fair server: a reserved share of each CPU for fair tasks that higher classes starve. The ext
+//! server of 7.x does the same for the tasks of a sched_ext scheduler; if that has all fair tasks,
+//! "fair" here means those.
 //!
-//! A deadline entity of each CPU (50 ms in each second by default) whose work is the fair class. It
-//! stands in the queue of the CPU among the deadline tasks: while its deadline is the earliest,
-//! fair tasks run. It is deferred: while fair tasks run anyway, their time is charged to it and it
-//! stays out of the queue; only when the time left to its deadline is no longer than its budget
-//! (zero laxity) is it queued, until the budget is used up. Then it waits for the next period, and
-//! while fair tasks are starved still, it is queued at the start of each further period.
+//! The server is a deadline entity of each CPU (50 ms in each second by default) that runs the fair
+//! class. It is queued among the deadline tasks of the CPU: while its deadline is the earliest,
+//! fair tasks run. It is deferred. While fair tasks run anyway, their time is charged to it and it
+//! stays out of the queue. Only when the time to its deadline is no longer than its budget (zero
+//! laxity) is it queued, until the budget is used up. Then it waits for the next period. While fair
+//! tasks are still starved, it is queued at the start of each further period.
 //!
 //! A server starts with the first runnable fair task of its CPU, and stops with the last one
-//! ([`StopRule`]). Charges are made at ticks and reschedules, and there the coming and going of
-//! fair tasks is noticed; the times that count are those at which they came. Idle time counts as
-//! time that fair tasks could have had: it is taken off the budget when the CPU is idle no more,
+//! ([`StopRule`]). Charges are made at ticks and reschedules, where arriving and leaving fair tasks
+//! are noticed too; the times that count are those of their arrival. Idle time counts as time that
+//! fair tasks could have had. It is subtracted from the budget when the CPU is no longer idle,
 //! after the start of a server that ends the idleness.
 //!
-//! In 7.x idle time is charged as execution is, but that before a start is not. When it uses up the
-//! budget of a server that waits, a new period begins in which the timer, unless fair tasks come
-//! before it, stops the server.
+//! In 7.x idle time is charged like execution, but idle time before a start is not. When it uses up
+//! the budget of a waiting server, a new period begins. In it the timer stops the server, unless
+//! fair tasks arrive before.
 //!
 //! Source: Linux kernel/sched/deadline.c (dl_server_start, dl_server_stop, dl_server_timer,
 //! dl_server_update_idle_time, dl_server_update_idle, update_curr_dl_se, update_dl_entity,
@@ -205,9 +205,9 @@ impl FairServers {
         (server.active && !server.entity.throttled).then_some(server.entity.deadline)
     }
 
-    /// Whether [`FairServers::sync`] may be put off: the server waits for zero laxity, fair tasks
-    /// have been runnable all the while, and even if they alone have run since the last charge they
-    /// have left some of the budget.
+    /// Whether [`FairServers::sync`] may be postponed. The server waits for zero laxity, fair tasks
+    /// have been runnable since the last charge, and even if only they ran since then, some of the
+    /// budget is left.
     #[inline]
     pub fn may_wait(&self, core: &Core, cpu: CpuId) -> bool {
         let server = &self.cpus[cpu.index()];

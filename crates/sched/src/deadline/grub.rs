@@ -2,11 +2,11 @@
 //! GRUB, greedy reclamation of unused bandwidth: what a task with SCHED_FLAG_RECLAIM is charged for
 //! the time that it runs.
 //!
-//! A reclaiming task pays less than the time it takes, so that its budget lasts longer: all of what
-//! is neither admitted (Uextra) nor in use (Uinact) on its CPU goes to those that reclaim, up to
-//! the share Umax that `sched_rt_runtime_us` leaves to deadline tasks. In use, or *active*, is the
-//! bandwidth of a task from its wake-up to its 0-lag time after it blocks: until then it could
-//! still claim what it has left. Bandwidths are in units of 2^-20 of a CPU.
+//! A reclaiming task is charged less than the time that it runs, so its budget lasts longer.
+//! Bandwidth of its CPU that is neither admitted (Uextra) nor in use (Uinact) goes to reclaiming
+//! tasks, up to the share Umax that `sched_rt_runtime_us` leaves to deadline tasks. The bandwidth
+//! of a task is in use, or *active*, from its wake-up to its 0-lag time after it blocks: until then
+//! it could still claim the rest. Bandwidths are in units of 2^-20 of a CPU.
 //!
 //! Source: Linux kernel/sched/deadline.c (grub_reclaim, task_contending, task_non_contending,
 //! init_dl_rq_bw_ratio), 6.12.63; before 6.5 the equation was another one, which gave back more

@@ -3,18 +3,17 @@
 //! each task.
 //!
 //! A task has a budget (runtime) in each period. While it has budget, its deadline decides: the
-//! runnable task with the earliest one runs. When the budget is used up the task is held back
-//! (throttled) until its next period, so that it cannot take more than runtime/period of a CPU,
-//! whatever it does; what it overran is paid from the next budgets. Overruns happen since the
-//! budget is only looked at at ticks and when the CPU reschedules, unless a timer ends it (the
-//! feature HRTICK_DL). Tasks are admitted only if
-//! the sum of their shares, and of the [fair servers](fair_server) from 6.12 on, which stand in the
-//! same queues, stays below the share that `sched_rt_runtime_us` leaves. On several CPUs the m
-//! earliest deadlines run on m CPUs: tasks are pushed and pulled as in [`crate::rt`]. A task that
-//! holds a mutex for which one of this class waits runs with that one's parameters.
+//! runnable task with the earliest one runs. When the budget is used up the task is throttled until
+//! its next period, so it cannot take more than runtime/period of a CPU. Its overrun is subtracted
+//! from the next budgets. Overruns happen because the budget is checked only at ticks and when the
+//! CPU reschedules, unless a timer ends it (the feature HRTICK_DL). Tasks are admitted only if the
+//! sum of their shares, and of the [fair servers](fair_server) from 6.12 on, which are in the same
+//! queues, stays below the share that `sched_rt_runtime_us` leaves. On several CPUs the m earliest
+//! deadlines run on m CPUs: tasks are pushed and pulled as in [`crate::rt`]. A task that holds a
+//! mutex for which a task of this class waits runs with the parameters of the latter.
 //!
-//! Source: Linux kernel/sched/deadline.c, cpudeadline.c and core.c (rt_mutex_setprio), 6.12.63;
-//! 6.1.158 does the same to what is modelled, but for [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a
+//! Source: Linux kernel/sched/deadline.c, cpudeadline.c and core.c (rt_mutex_setprio), 6.12.63. The
+//! modelled part of 6.1.158 is the same, except [`grub`]. Left out: SCHED_FLAG_DL_OVERRUN (a
 //! signal), and the rotation among equally good targets (of free CPUs the lowest is taken, of equal
 //! latest deadlines the highest CPU).
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The high-resolution tick of the fair class (HRTICK): when it is started, and what it does.
 //!
-//! A pick starts it if others wait, for what is left of the slice (to 7.0) or until the virtual
-//! deadline (7.1); a task that comes starts it if the running one had been alone, and up to 7.0
-//! every task that comes or goes starts it anew. The tick accounts the running task and reschedules
-//! its CPU; the pick decides. [`crate::boundary::hrtick`] has the timers and the source.
+//! A pick starts it if other tasks wait: for the rest of the slice (to 7.0) or until the virtual
+//! deadline (7.1). A task that arrives starts it if the running one was alone. Up to 7.0 every task
+//! that arrives or leaves restarts it. The tick accounts the running task and reschedules its CPU;
+//! the pick decides. [`crate::boundary::hrtick`] has the timers and the source.
 //!
-//! A real timer comes microseconds late. Here it comes on the nanosecond, so it is put off, where
-//! the kernel's rounding would have it come some nanoseconds before the deadline, until that is
-//! reached: the pick would find the request unfinished otherwise, and let it run on to the next
-//! tick.
+//! A real timer is microseconds late; here it is exact. The kernel's rounding would make it expire
+//! some nanoseconds before the deadline. It is then postponed until the deadline is reached.
+//! Otherwise the pick would find the request unfinished and let the task run until the next tick.
 
 use super::FairClass;
 use super::load::Change;

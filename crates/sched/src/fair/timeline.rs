@@ -2,8 +2,8 @@
 //! The waiting entities of one queue, in order.
 //!
 //! The kernel keeps them in a red-black tree. If the shape of that tree influences the pick, it is
-//! a tree here too: EEVDF of 6.6 breaks ties of deadlines by it, CFS does not use it. If only the
-//! order counts (EEVDF from 6.12 on: the first eligible entity in order of deadlines), a few
+//! a tree here too: EEVDF of 6.6 breaks ties of deadlines by it, CFS does not use it. EEVDF from
+//! 6.12 on needs only the order: the first eligible entity in order of deadlines. There a few
 //! entities are in a sorted array inside the queue, and only a longer queue uses the tree. Most
 //! queues are short, and an array of eight costs a third of a tree of eight. The array is a ring,
 //! because mostly the first one leaves and returns as the last.

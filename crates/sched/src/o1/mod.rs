@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The O(1) scheduler of Linux 2.6.0 to 2.6.22: two arrays of priority lists for each CPU.
 //!
-//! A task runs for a time slice in the active array and goes to the expired array when that is
-//! over; when the active array is empty the two change places. The head of the best list runs,
-//! found with a bitmap, at the same cost however many tasks there are. How much a task sleeps
-//! (`sleep_avg`) moves its priority by up to 5 either way, and an interactive task, one that is
-//! well above its nice value, stays in the active array when its slice is over.
+//! A task runs for a time slice in the active array and then moves to the expired array. When the
+//! active array is empty the two are swapped. The head of the best list runs; a bitmap finds it at
+//! the same cost however many tasks exist. How much a task sleeps (`sleep_avg`) changes its
+//! priority by up to 5. An interactive task, whose priority is well above its nice value, stays in
+//! the active array when its slice is over.
 //!
 //! Source: Linux 2.6.0, 2.6.11 and 2.6.22.19, kernel/{sched,fork}.c, include/linux/topology.h.
-//! [`rules`] holds what distinguishes the versions. There are no classes: real-time tasks have the
-//! first 100 lists.
+//! [`rules`] has the differences between the versions. There are no classes: real-time tasks have
+//! the first 100 lists.
 //!
-//! Where the rules leave a gap:
+//! Where the rules are incomplete:
 //!
 //! - A task released by the launcher has no parent: it starts with a whole slice and without sleep.
-//! - A task that forks a child of other attributes has changed the child's at once: the child then
+//! - If a child's attributes differ from its parent's, they are changed at once: the child then
 //!   goes to the tail of its own list.
 //! - When a fork takes the parent's last tick, the tick function runs for the parent only, without
 //!   its balancing.
-//! - A child gives its rest back when it leaves its CPU for the last time, also if its parent waits
-//!   for it later.
-//! - In 2.6.0 a busy CPU that finds an imbalance of 1 pulls all tasks that it may: a counter wraps.
-//!   That is kept.
+//! - A child returns the rest of its slice when it leaves its CPU for the last time, even if its
+//!   parent waits for it later.
+//! - In 2.6.0 a busy CPU that finds an imbalance of 1 pulls all tasks that may move, because a
+//!   counter wraps. The model does the same.
 //! - Policies that a version did not know (BATCH before 2.6.16, IDLE) are SCHED_OTHER.
 //!
-//! Left out: the tick that nanosleep() adds, NUMA nodes, priority inheritance, the per-CPU clocks
-//! that drift apart, the mark of 2.6.22 that a wait in a pipe is not interactive (the modelled
-//! channels do not tell pipes from sockets here), the synchronous wake-up of 2.6.0 that takes a
-//! task to the waker's CPU.
+//! Left out: the tick that nanosleep() adds, NUMA nodes, priority inheritance, and the per-CPU
+//! clocks that drift apart; the mark of 2.6.22 that a wait in a pipe is not interactive (the
+//! modelled channels do not distinguish pipes from sockets here); the synchronous wake-up of 2.6.0
+//! that moves a task to the waker's CPU.
 
 mod arrays;
 mod balance;

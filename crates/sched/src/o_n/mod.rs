@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler of Linux 2.4: one queue for all CPUs, searched from end to end at every choice.
+//! The scheduler of Linux 2.4: one queue for all CPUs, searched from end to end at every pick.
 //!
-//! A task has `counter` ticks in an epoch. schedule() takes the task of greatest [`goodness`], the
-//! first of equals in the order of the queue; when all that a CPU may run have used their ticks, a
-//! new epoch begins and every task of the system gets half of what it has left and the ticks of its
-//! nice value. A task that becomes runnable takes an idle CPU, or the CPU whose task is worse than
-//! it by most. It is a scheduler of its own, without classes: real-time tasks are better by 1000.
+//! A task has `counter` ticks in an epoch. The pick is the task of greatest [`goodness`]; of equal
+//! ones the first in the queue. A new epoch begins when all tasks that a CPU may run have used
+//! their ticks. Every task of the system then gets half of the rest of its ticks plus the ticks of
+//! its nice value. A task that becomes runnable takes an idle CPU, or the CPU whose task is worse
+//! than it by most. There are no classes: real-time tasks are better by 1000.
 //!
-//! Source: Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c, to which 2.4.18 is taken to
-//! be equal; 2.4.0 (`prev_first`) and 2.4.22 (`wake_to`). A pristine tree of 2.4.18 was not at
-//! hand: that a woken task comes to the head of the queue, as in 2.4.17, is known from the patch to
-//! 2.4.19 that changed it to the tail (Bhavesh Davda, linux-kernel, August 2002).
+//! Source: Linux 2.4.16 and 2.4.17, kernel/{sched,timer,fork,exit}.c; 2.4.18 is assumed to be
+//! equal; 2.4.0 (`prev_first`) and 2.4.22 (`wake_to`). A pristine tree of 2.4.18 was not available.
+//! That a woken task goes to the head of the queue, as in 2.4.17, is known from the patch to 2.4.19
+//! that changed it to the tail (Bhavesh Davda, linux-kernel, August 2002).
 //!
-//! Where the rules leave a gap:
+//! Where the rules are incomplete:
 //!
 //! - A task released by the launcher has no parent whose ticks it could share: it starts with those
 //!   of its nice value, as at the start of an epoch.
-//! - A child's rest of ticks goes to its parent when it leaves its CPU for the last time, which is
-//!   when a parent in wait() runs next; a parent that waits later gets it earlier than it would.
-//! - An idle CPU that was told of one task is no longer idle for the next one. In the kernel two
-//!   wake-ups within the microsecond that the interrupt between CPUs takes both count on it.
+//! - A child's rest of ticks goes to its parent when it leaves its CPU for the last time. A parent
+//!   in wait() runs next at that time; a parent that waits later gets it earlier than in the
+//!   kernel.
+//! - An idle CPU that was informed of one task is no longer idle for the next one. In the kernel
+//!   two wake-ups within the microsecond that the interrupt between CPUs takes both count on it.
 //! - Two CPUs that recalculate at the same time give double credit in the kernel; here they take
 //!   turns.
 //! - Policies that 2.4 did not know (BATCH, IDLE) are SCHED_OTHER.
 //!
-//! Left out: every lock but the queue's (which the machine prices), the tick that nanosleep() adds
-//! and rounds up to, busy waiting of real-time tasks for 2 ms or less, priority inheritance
-//! (unknown to 2.4), control groups.
+//! Left out: every lock except the queue's (whose cost the machine defines), and the tick that
+//! nanosleep() adds and rounds up to; busy waiting of real-time tasks for 2 ms or less, priority
+//! inheritance (unknown to 2.4), control groups.
 
 mod explain;
 pub mod goodness;

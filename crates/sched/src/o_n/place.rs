@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which CPU is told about a task that becomes runnable: an idle one, or one whose task is worse.
+//! Which CPU is informed of a task that becomes runnable: an idle one, or one whose task is worse.
 //!
 //! Source: Linux 2.4.17, kernel/sched.c (`reschedule_idle`, `preemption_goodness`). With one CPU
-//! the rules mean: it is told if it is idle or if its task is worse.
+//! the rules mean: it is informed if it is idle or if its task is worse.
 
 use super::GlobalQueue;
 use crate::boundary::core::Core;

@@ -2,9 +2,9 @@
 //! Which CPUs have which best real-time priority, for finding the least important CPU quickly.
 //!
 //! Source: Linux kernel/sched/cpupri.c. Level 0 is a CPU without runnable real-time tasks, level k
-//! one whose best has `sched_priority` k. Since 5.10 there is no level of its own for idle CPUs: an
-//! idle CPU and one that runs fair tasks are equally good targets. CPUs that serve a class above
-//! this one (CPUPRI_HIGHER) are left out by whoever asks.
+//! one whose best has `sched_priority` k. Since 5.10 idle CPUs have no separate level: an idle CPU
+//! and one that runs fair tasks are equally good targets. The caller leaves out CPUs that serve a
+//! class above this one (CPUPRI_HIGHER).
 
 use super::queue::MAX_RT_PRIO;
 use schedlab_model::{CpuId, CpuMask};

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The real-time class of Linux 2.6.23 and 2.6.24: 100 FIFO lists a CPU, and that is all.
+//! The real-time class of Linux 2.6.23 and 2.6.24: only 100 FIFO lists per CPU.
 //!
-//! The head of the best list runs and stays in its list. A SCHED_RR task whose slice is over goes
-//! to the tail of its list, unless it is alone there. Nothing is held back for the classes below
-//! (throttling came with 2.6.25), and tasks are neither pushed nor pulled: they change CPU only
-//! when the load of all tasks is balanced, which looks at them before it looks at fair ones. That
-//! is why this is no [`crate::SchedClass`] of its own but a part of one: one function balances
-//! both.
+//! The head of the best list runs and stays in its list. A SCHED_RR task whose slice is over moves
+//! to the tail of its list, unless it is alone there. There is no throttling, which 2.6.25
+//! introduced, and tasks are neither pushed nor pulled. They change CPU only when the load of all
+//! tasks is balanced, which takes them before fair ones. One function balances both, so this is
+//! part of a [`crate::SchedClass`], not a separate one.
 //!
-//! Slices: 2.6.23 gives each the slice of its nice value as the O(1) scheduler had it, but 1 tick
-//! at nice 19; 2.6.24 gives 100 ms. The first slice of a task is what is left of its parent's, and
-//! the kernel's first task starts with HZ ticks, which only SCHED_RR ticks ever use up: so a task
-//! whose ancestors were never SCHED_RR begins with a whole second.
+//! Slices: 2.6.23 gives each task the slice of its nice value as in the O(1) scheduler, but 1 tick
+//! at nice 19; 2.6.24 gives 100 ms. The first slice of a task is the rest of its parent's. The
+//! kernel's first task starts with HZ ticks, which only SCHED_RR ticks use up. So a task whose
+//! ancestors were never SCHED_RR begins with a whole second.
 //!
 //! Source: Linux 2.6.23.17 and 2.6.24, kernel/sched_rt.c, kernel/sched.c
 //! (`static_prio_timeslice`), include/linux/init_task.h (the first slice: from memory). The file

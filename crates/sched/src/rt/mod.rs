@@ -2,16 +2,15 @@
 //! The real-time class: SCHED_FIFO and SCHED_RR.
 //!
 //! Each CPU has 100 FIFO lists, one for each priority, and runs the head of the best one. The
-//! running task stays in its list. Tasks that wait where a better one runs are pushed to CPUs that
-//! run less important work, or pulled by a CPU whose own work became less important, so that the m
-//! best tasks run on m CPUs. So that lower classes are not starved, either the class is held back
-//! after a share of each period ([`throttling`]) or the fair class gets a reserved share, by an
-//! entity of the deadline class ([`crate::deadline::fair_server`]).
+//! running task stays in its list. Tasks that wait behind a better one are pushed to CPUs with less
+//! important work, or pulled by a CPU whose own work became less important. So the m best tasks run
+//! on m CPUs. To keep lower classes from starving, either the class is throttled after a share of
+//! each period ([`throttling`]), or an entity of the deadline class reserves a share for the fair
+//! class ([`crate::deadline::fair_server`]).
 //!
-//! Source: Linux kernel/sched/rt.c, 6.1.158 and 6.12.63. Left out:
-//! control groups of real-time tasks, RLIMIT_RTTIME, the time that the chain of interrupts takes by
-//! which a kernel with RT_PUSH_IPI has others push, and the rotation among equally good targets
-//! (the lowest CPU is taken).
+//! Source: Linux kernel/sched/rt.c, 6.1.158 and 6.12.63. Left out: control groups of real-time
+//! tasks, RLIMIT_RTTIME, and the rotation among equally good targets (the lowest CPU is taken); the
+//! time of the chain of interrupts by which a kernel with RT_PUSH_IPI makes others push.
 
 mod balance;
 mod cpupri;

@@ -7,9 +7,9 @@
 //! CPU has a debt or a real-time task. With `runtime` equal to `period` nothing is ever throttled
 //! (`sched_rt_runtime_us = -1`).
 //!
-//! With the feature RT_RUNTIME_SHARE a CPU that has used up its runtime takes of every other one
-//! the n-th part of what that has left, n being the number of CPUs, until it has the whole period;
-//! what was lent stays there.
+//! With the feature RT_RUNTIME_SHARE a CPU that has used up its runtime borrows from all others. It
+//! takes from each the n-th part of the rest (n is the number of CPUs), until it has the whole
+//! period. The borrowed time is not returned.
 //!
 //! Source: Linux kernel/sched/rt.c (sched_rt_runtime_exceeded, do_sched_rt_period_timer,
 //! do_balance_runtime), 6.1; from 6.12 only in kernels with CONFIG_RT_GROUP_SCHED.

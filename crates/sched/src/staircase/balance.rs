@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What RSDL and SD give to the balancing along domains ([`crate::balance::early`]): the load and
-//! priority of a task, the order in which tasks are moved, and when one is cache-hot.
+//! The functions of RSDL and SD for balancing along domains ([`crate::balance::early`]): the load
+//! and priority of a task, the order in which tasks are moved, and when one is cache-hot.
 //!
-//! Both were patches that left the kernel's balancing as it was but for what walks the arrays; so
+//! Both were patches that changed only the walk through the arrays in the kernel's balancing. So
 //! the version is that of 2.6.22, to which SD 0.48 was applied. RSDL 0.31 was applied to 2.6.20 and
-//! 2.6.21-rc, to which 2.6.22 is the nearest of the versions that are here. These differ from it in
-//! that a woken task is taken to an idle thread of the core even if two wait on its CPU already.
+//! 2.6.21-rc, to which 2.6.22 is the nearest modelled version. These differ from it: a woken task
+//! is moved to an idle thread of the core even if two already wait on its CPU.
 //!
 //! A task weighs 40 times the ms (RSDL: ticks) that it may run in a rotation: thousands where
-//! 2.6.22 has 128 for nice 0. SCHED_LOAD_SCALE stays 128: where it stands for a task, on a CPU and
-//! in a group that run none, it is a small one.
+//! 2.6.22 has 128 for nice 0. SCHED_LOAD_SCALE stays 128. Where it represents a task, on a CPU or
+//! in a group without one, that task is a small one.
 //!
 //! Source: 2.6.22-ck1, kernel/sched.c (`set_load_weight`, `task_timeslice`), and Linux 2.6.22.19,
 //! kernel/sched.c (`move_tasks`, `can_migrate_task`, `pull_task`, `try_to_wake_up`, `sched_exec`,
-//! `active_load_balance`). From memory: that the best of a CPU is the best list of both its arrays
-//! (`rq_best_prio`), that tasks of SCHED_IDLEPRIO are moved last, and what RSDL changed; its
-//! weights are taken to be those of SD.
+//! `active_load_balance`). From memory: the best list of a CPU is the best of both its arrays
+//! (`rq_best_prio`), tasks of SCHED_IDLEPRIO are moved last, and what RSDL changed. Its weights are
+//! assumed to be those of SD.
 
 use super::matrix::{self, SLOTS};
 use super::tasks::Kind;

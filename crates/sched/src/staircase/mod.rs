@@ -2,36 +2,36 @@
 //! The staircase schedulers of Con Kolivas (2007): the Rotating Staircase Deadline scheduler (RSDL)
 //! and its successor, Staircase Deadline (SD).
 //!
-//! Nobody's sleep is measured. A nice value says in how many of 40 slots a task may run in a
-//! rotation, and for how long in each; the best slot that holds a task runs, its tasks in turn. A
-//! task that has used its time in a slot goes down to its next one, and after the last one to the
-//! expired array; when nothing is left in the active array the two change places, and a new
-//! rotation begins. A task that sleeps keeps its slot and its time, so that it comes back ahead of
-//! those that went down meanwhile.
+//! Sleep is not measured. A nice value determines in how many of 40 slots a task may run in a
+//! rotation, and for how long in each. The tasks of the best slot with tasks run in turn. A task
+//! that has used its time in a slot moves down to its next one, and after the last one to the
+//! expired array. When the active array is empty, the two are swapped and a new rotation begins. A
+//! task that sleeps keeps its slot and its time, so when it wakes it is ahead of tasks that moved
+//! down meanwhile.
 //!
-//! What distinguishes the two stands in `sd.rs` and `rsdl.rs`. There are no classes: real-time
-//! tasks have lists of their own before all slots.
+//! `sd.rs` and `rsdl.rs` have the differences between the two. There are no classes: real-time
+//! tasks have separate lists before all slots.
 //!
 //! Source: SD is the patch 2.6.22-ck1 (SD 0.48) to Linux 2.6.22, kernel/sched.c. No source of RSDL
-//! was at hand: its outline is that of its announcement (linux-kernel, 4 March 2007) and of LWN,
+//! was available. Its outline is that of its announcement (linux-kernel, 4 March 2007) and of LWN,
 //! "The Rotating Staircase Deadline Scheduler"; its constants and details are from memory.
 //!
-//! Where the rules leave a gap:
+//! Where the rules are incomplete:
 //!
-//! - A task released by the launcher has no parent: it starts a rotation of its own.
+//! - A task released by the launcher has no parent: it starts a new rotation.
 //! - A child inherits its parent's slot and what it has used of the rotation, if it has the same
-//!   policy and nice value. Whether the kernel forgets them is uncertain.
+//!   policy and nice value. Whether the kernel resets them is uncertain.
 //! - SCHED_IDLE is SD's SCHED_IDLEPRIO: such tasks run only when no other is runnable, in turns of
-//!   the quota of nice 19 (the length of these turns is uncertain). RSDL knows neither it nor
+//!   the quota of nice 19 (the length of these turns is uncertain). RSDL has neither it nor
 //!   SCHED_BATCH: both are SCHED_OTHER there.
-//! - Times are exact; the kernel's checks of its clock, by which a switch costs at least 1 us, are
-//!   not made.
+//! - Times are exact. The kernel's checks of its clock, which make a switch cost at least 1 us, are
+//!   left out.
 //!
-//! Over several CPUs both spread work as 2.6.22 does ([`crate::balance::early`]); what is their own
-//! of that stands in `balance.rs`.
+//! On several CPUs both balance like 2.6.22 ([`crate::balance::early`]); `balance.rs` has the
+//! differences.
 //!
-//! Left out: SCHED_ISO, which is no policy of the model; the tick that nanosleep() adds; priority
-//! inheritance; of balancing what the heads of `balance.rs` and of [`crate::balance::early`] say.
+//! Left out: SCHED_ISO, which the model does not have; the tick that nanosleep() adds; priority
+//! inheritance; of balancing what the heads of `balance.rs` and of [`crate::balance::early`] list.
 
 mod balance;
 mod explain;

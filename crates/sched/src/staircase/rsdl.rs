@@ -2,10 +2,10 @@
 //! Levels of RSDL: a task has a quota on each level from its static priority down, and so has the
 //! level itself; when the level's is used up, all who still stand there go down together.
 //!
-//! A level's quota is used up when it has been run over, not when it is just 0: a task that comes
-//! with the expired array brings its quota only when it is picked, so that with the other reading
-//! whoever stands behind the first task of a level would be pushed down with nothing, rotation
-//! after rotation, and starve. That is against the announced bounds of waiting.
+//! A level's quota is used up when it is exceeded, not when it is exactly 0. A task that moves with
+//! the expired array brings its quota only when it is picked. With the other reading, tasks after
+//! the first one of a level would be pushed down without a quota, rotation after rotation, and
+//! starve. That contradicts the announced limits of waiting.
 //!
 //! Source: the announcement of RSDL and LWN (see the folder's head) for the idea; details and
 //! constants from memory.

@@ -5,9 +5,9 @@
 //! Management", OSDI 1994. A task holds as many tickets as its nice value weighs (1,024 at nice 0).
 //! Draws come from the run's seeded stream. A task that arrives waits for the next draw.
 //!
-//! Compensation tickets (section 3.4 of the paper): a task that used only the part f of its quantum
-//! before it blocked or yielded holds 1/f times its tickets until its next turn begins, so that it
-//! gets its share although it never uses whole quanta. f counts as at least 2^-20.
+//! Compensation tickets (section 3.4 of the paper): a task may block or yield after only the part f
+//! of its quantum. It then holds 1/f times its tickets until its next turn begins, so that it gets
+//! its share although it never uses whole quanta. f counts as at least 2^-20.
 //!
 //! Left out: currencies, ticket transfers and inflation by the tasks themselves (sections 3.1 to
 //! 3.3).

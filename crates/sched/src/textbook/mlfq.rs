@@ -6,17 +6,17 @@
 //! chapter 8 (boost; accounting by allotment).
 //!
 //! Rules: a better queue preempts; a preempted task returns to the head of its queue with the rest
-//! of its quantum. Using a whole quantum leads to the tail of the next queue (from the last to its
-//! own tail). A task that blocks or yields before that stays in its queue and, with `accounting
-//! turn`, gets a whole quantum next time; with `accounting allotment` it goes on with what was
-//! left, and falls when its stays in the queue add up to the quantum. A burst that ends exactly
-//! with the quantum ends the task's turn like any other block. At each multiple of the boost
-//! interval every task, running and sleeping ones included, moves to queue 0: waiting tasks in
-//! their order, from the best queue to the worst; a running task from a lower queue starts a
-//! quantum of queue 0 where it is.
+//! of its quantum. A task that uses a whole quantum moves to the tail of the next queue (in the
+//! last queue to its own tail). A task that blocks or yields before that stays in its queue. With
+//! `accounting turn` it gets a whole quantum next time. With `accounting allotment` it continues
+//! with the rest, and moves down when its slices in the queue add up to the quantum. A burst that
+//! ends exactly with the quantum ends the task's turn like any other block. At each multiple of the
+//! boost interval every task, running and sleeping ones included, moves to queue 0. Waiting tasks
+//! move in their order, from the best queue to the worst. A running task from a lower queue starts
+//! a quantum of queue 0 on its CPU.
 //!
-//! A boost costs O(CPUs), not O(tasks): an entry remembers the number of boosts before it (its
-//! epoch), and entries of earlier epochs sort before all of later ones, which is the order above.
+//! A boost costs O(CPUs), not O(tasks): an entry records the number of boosts before it (its
+//! epoch), and entries of earlier epochs sort before all later ones, which is the order above.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};

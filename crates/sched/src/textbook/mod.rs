@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What all textbook schedulers share: one logical queue for all CPUs, turns with exact ends, and
-//! the rule that the best tasks run.
+//! The common part of all textbook schedulers: one logical queue for all CPUs, turns with exact
+//! ends, and the rule that the best tasks run.
 //!
-//! A textbook says in which order tasks run and when one gives way; a [`Discipline`] says just
-//! that. [`Global`] makes a scheduling class of it. The rules it adds for several CPUs, on which
-//! textbooks are silent:
+//! A textbook defines in which order tasks run and when one is preempted, and so does a
+//! [`Discipline`]. [`Global`] makes a scheduling class from it. It adds rules for several CPUs,
+//! which textbooks do not describe:
 //!
-//! - A task that becomes runnable goes to an idle CPU that it may use: its own, else the next by
+//! - A task that becomes runnable goes to an idle CPU that it may use: its own, or else the next by
 //!   number.
-//! - With a preemptive discipline and no such CPU it takes the CPU, among those it may use, whose
-//!   task ranks worst, if that task ranks worse than itself; of equals its own, else the next by
-//!   number. The task that loses its CPU looks for another one in the same way.
+//! - With a preemptive discipline and no such CPU it preempts the task that ranks worst on the CPUs
+//!   that it may use, if that task ranks worse than itself. Of equal ones it takes that of its own
+//!   CPU, or else of the next by number. The preempted task looks for another CPU in the same way.
 //! - A CPU that becomes free takes the best waiting task that may use it.
-//! - A turn (quantum) ends by a timer at its exact time, whatever the tick. A task whose turn has
-//!   ended, or that yields, is queued as its discipline says, and the best is picked among all,
-//!   itself included: alone, it goes on with a new turn. What became runnable at that very time is
-//!   queued before it (the engine's order of simultaneous events).
+//! - A timer ends a turn (quantum) at its exact time, independently of ticks. A task whose turn has
+//!   ended, or that yields, is queued by its discipline. The best of all tasks is picked, this one
+//!   included: if it is alone, it continues with a new turn. Tasks that become runnable at that
+//!   very time are queued before it (the engine's order of simultaneous events).
 //!
-//! Between the decision that a task takes a CPU and the moment when that CPU reschedules, the task
-//! stands in the CPU's *slot*, which other CPUs do not see: otherwise the first CPU to reschedule
-//! would take tasks that were meant for the others, and tasks bound to it would wait beside an idle
-//! CPU.
+//! When a task takes a CPU, it is in the CPU's *slot* until that CPU reschedules. Other CPUs do not
+//! see it there. Otherwise the first CPU to reschedule would take tasks that were meant for others,
+//! and tasks bound to it would wait although another CPU is idle.
 //!
-//! Left out: no task is moved for the sake of another one's affinity while it runs without being
-//! outranked.
+//! Left out: a running task that is not outranked is never moved to make room for another one's
+//! affinity.
 
 mod explain;
 pub mod fcfs;

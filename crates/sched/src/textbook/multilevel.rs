@@ -8,12 +8,12 @@
 //! nice above 0; `foreground` for the rest. Each queue is round robin with its own quantum, or
 //! first come, first served (quantum 0).
 //!
-//! Fixed priority (`multilevel`): a queue runs only while all queues above it are empty; an
-//! arrival above preempts. Shares (`multilevel-timeshare`): two queues, `realtime` being part of
-//! `foreground`. Time is cut into cycles from 0 on; the first part of each belongs to the
-//! foreground, the rest to the background. The queue that owns the time comes first; what it
-//! leaves idle goes to the other, until the owner has a task again. A preempted task returns to
-//! the head of its queue with the rest of its quantum.
+//! Fixed priority (`multilevel`): a queue runs only while all queues above it are empty; an arrival
+//! above preempts. Shares (`multilevel-timeshare`): there are two queues; `realtime` is part of
+//! `foreground`. Time is divided into cycles from 0 on. The first part of each belongs to the
+//! foreground, the rest to the background. The queue that owns the time runs first. While it is
+//! empty the other one runs, until the owner has a task again. A preempted task returns to the head
+//! of its queue with the rest of its quantum.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};

@@ -9,13 +9,13 @@
 //! levels run first come, first served; a preempted task stays at the head of its level.
 //!
 //! Aging: each whole interval that a task waits without a break raises it by one level, down to
-//! level 0 at best; among equals it keeps the place that its arrival gave it. When it gets a CPU
-//! it falls back to its own level (`aging-reset dispatch`), or keeps the raised one until it
-//! blocks (`aging-reset block`). In the preemptive forms a task that is raised above a running one
-//! takes its CPU at that very time. A task that aged its way to a CPU and fell back yields it
-//! again only to a task that arrives or is raised later, not to the one it has just driven out:
-//! otherwise aging would give it no time at all. A raise costs O(log n); it is done once for each
-//! level at most, and raises that nobody looked at in between are done in one.
+//! level 0 at best. Among equals it keeps the place of its arrival. When it gets a CPU it returns
+//! to its own level (`aging-reset dispatch`), or keeps the raised one until it blocks (`aging-reset
+//! block`). In the preemptive forms a task that is raised above a running one takes its CPU at that
+//! time. A task that got a CPU by aging and returned to its level is preempted only by a task that
+//! arrives or is raised later, not by the one that it has just preempted. Otherwise aging would
+//! give it no time at all. A raise costs O(log n) and happens at most once for each level; raises
+//! without an effect in between are combined.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};

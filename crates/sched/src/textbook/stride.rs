@@ -5,16 +5,16 @@
 //! Management", MIT/LCS/TM-528, 1995, section 2 with dynamic participation and nonuniform quanta.
 //!
 //! A task's stride is inverse to its tickets (the weight of its nice value). Its pass advances by
-//! one stride for each quantum it runs, by a part of it for a part of a quantum. The least pass
-//! runs next; equal passes run in order of task ids. The global pass is where an average task
-//! would be; a task that sleeps keeps its distance from it (`remain`) and comes back at that
-//! distance, so sleeping neither saves up time nor loses it. A new task starts one stride ahead of
-//! the global pass. A change of tickets rescales the distance. A task that arrives waits for the
-//! end of a quantum.
+//! one stride for each quantum that it runs, and by a part of it for a part of a quantum. The least
+//! pass runs next; equal passes run in order of task ids. The global pass is that of an average
+//! task. A task that sleeps keeps its distance from it (`remain`) and returns at that distance, so
+//! sleeping neither saves up time nor loses it. A new task starts one stride ahead of the global
+//! pass. A change of tickets rescales the distance. A task that arrives waits for the end of a
+//! quantum.
 //!
-//! Several CPUs, on which the paper is silent: the global pass advances with the CPU time that all
-//! CPUs spend on tasks.
-//! Left out: the hierarchical form, which bounds the error by the logarithm of the number of tasks.
+//! The paper does not describe several CPUs. Here the global pass advances with the CPU time that
+//! all CPUs spend on tasks. Left out: the hierarchical form, which bounds the error by the
+//! logarithm of the number of tasks.
 
 use crate::boundary::core::Core;
 use crate::boundary::explain::{Fact, Rule};

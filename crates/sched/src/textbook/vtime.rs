@@ -7,9 +7,10 @@
 //! which a task has begun to run. A task that slept, or fell behind otherwise, is put at most one
 //! slice behind the clock; a new one begins at the clock.
 //!
-//! The kernel asks a sched_ext scheduler for the next task before it queues the one that leaves, so
-//! that one is no candidate while another waits: with exactly two tasks that always run they take
-//! turns whatever their weights, and weights count from three on. The model keeps to that.
+//! The kernel asks a sched_ext scheduler for the next task before it queues the leaving one, so the
+//! latter is not a candidate while another task waits. Exactly two tasks that always run therefore
+//! take turns whatever their weights are; weights count with three or more tasks. The model does
+//! the same.
 //!
 //! Source: tools/sched_ext/scx_simple.bpf.c and kernel/sched/ext.c (Linux 6.12). That scheduler
 //! forgets what a task that runs alone has used before its last slice; here all of it counts.

@@ -20,11 +20,11 @@
 //!   `/bg_non_interactive`; the study tests the same character.
 //! - The study contradicts itself on which priority is best and on when a waking task preempts. The
 //!   designs take 0 as best, 99 less the user's priority; the models named as built do as the code.
-//! - The study sets up one CPU. On several, a new or waking task goes to an idle CPU, else to the
-//!   one with the fewest tasks of the class, and a CPU that runs dry takes a waiting task from the
+//! - The study uses one CPU. On several, a new or waking task goes to an idle CPU, or else to the
+//!   one with the fewest tasks of the class. A CPU that becomes idle takes a waiting task from the
 //!   one with the most.
-//! - The group scheduler's code cannot work; the model is what its design implies. A group has the
-//!   best priority among what it holds, and no slice of its own.
+//! - The group scheduler's code cannot work, so the model follows its design. A group has the best
+//!   priority of its entities, and no slice of its own.
 //!
 //! Left out: priority inheritance within the class. The stack's real-time and fair classes are
 //! those of Linux 6.1 rather than 3.4.

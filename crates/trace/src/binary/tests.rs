@@ -185,7 +185,7 @@ fn version_1_is_read() {
     assert_eq!((old.events, old.tasks, old.end_ns), (new.events, new.tasks, new.end_ns));
 }
 
-/// The example of docs/reference/trace-format.md: what stands there is what is written.
+/// The example of docs/reference/trace-format.md is exactly what is written.
 #[test]
 fn the_documented_example_is_the_log() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/trace-format.md");
@@ -253,7 +253,7 @@ proptest! {
         let _ = read_back(&bytes);
     }
 
-    /// Random bytes in the midst of a good log.
+    /// Random bytes in the middle of a good log.
     #[test]
     fn random_damage_does_not_panic(
         at in 0usize..400,

@@ -89,7 +89,7 @@ pub trait ExportSink: TraceSink {
     fn commit(self: Box<Self>) -> io::Result<()>;
 }
 
-/// What a writer knows of a trace in addition to its events.
+/// The data of a trace that a writer needs in addition to its events.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceContext {
     /// Number of CPUs of the machine.

@@ -6,7 +6,7 @@ use crate::parquet::ParquetSink;
 use crate::parquet_table::io_error;
 use std::io;
 
-/// The ending of the file with the tasks: `run.tasks.parquet` beside `run.parquet`.
+/// The extension of the file with the tasks: `run.tasks.parquet` next to `run.parquet`.
 pub const TASKS_ENDING: &str = "tasks.parquet";
 
 /// [`crate::parquet`].

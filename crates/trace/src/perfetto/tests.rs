@@ -412,7 +412,7 @@ fn runnable_tasks_are_counted() {
     assert!(decoded.counters.values().flatten().all(|value| value.1 >= 0));
 }
 
-/// A block lasts until the wake-up, and ends with the phase in which it lies.
+/// A block lasts until the wake-up, and ends with its phase.
 #[test]
 fn blocks_are_slices_that_name_the_object() {
     let mut sink = PerfettoSink::new(Vec::new());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What stands before the fields of an event in a line of text.
+//! The part of a line of text before the fields of an event.
 //!
 //! Three tools print it, with small differences:
 //!

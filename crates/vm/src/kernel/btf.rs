@@ -3,9 +3,9 @@
 //! used.
 //!
 //! Some builds of 7.1 and 7.2 describe functions with an implicit argument as if it were an
-//! ordinary one (pahole 1.30 drops the tags that mark it). scx_bpf_create_dsq then has three
-//! parameters in BTF instead of two, no program can call it, and a scheduler that creates a queue
-//! cannot be loaded.
+//! ordinary one (pahole 1.30 drops the tags that mark it). The function `scx_bpf_create_dsq` then
+//! has three parameters in BTF instead of two. No program can call it, and a scheduler that creates
+//! a queue cannot be loaded.
 
 /// Whether schedulers can be loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]

@@ -3,7 +3,7 @@
 //!
 //! Source: rt-app's doc/tutorial.txt and src/rt-app_parse_config.c (2026). rt-app recognises events
 //! by the beginning of their key, because keys in JSON should differ: `run0`, `run1` and `runA` are
-//! all `run`. Here a key may also simply be repeated.
+//! all `run`. Here a key may also be repeated.
 
 use schedlab_model::suggest::{did_you_mean, list};
 

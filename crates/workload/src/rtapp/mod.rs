@@ -49,7 +49,7 @@ pub struct ReadOutcome {
 /// Reads a workload from the text of a file.
 ///
 /// `name` is the file's name for messages, and, without directory and extension, the workload's
-/// name if the file gives none. `nr_cpus` is the number of CPUs of the machine that shall run it.
+/// name if the file gives none. `nr_cpus` is the number of CPUs of the machine that will run it.
 ///
 /// ```
 /// let text = r#"{ "tasks": { "hog": { "loop": 1, "run": 100000 } } }"#;

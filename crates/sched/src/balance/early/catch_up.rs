@@ -19,8 +19,8 @@ pub struct TickCatchUp {
 
 impl TickCatchUp {
     /// At the tick of busy `cpu`: the number of earlier ticks with all CPUs idle, and the CPUs
-    /// whose tick is now: those between the last busy CPU and this one, and those after it if none
-    /// of them is busy.
+    /// whose tick is now. These are the CPUs between the last busy one and this one, and those
+    /// after it if none of them is busy.
     pub fn due(&mut self, core: &Core, cpu: CpuId) -> (u64, std::ops::Range<u32>) {
         let jiffies = core.jiffies();
         let mut missed = 0;

@@ -7,9 +7,9 @@
 //! 2.6.24 and of NUMA nodes (SD_NODE_INIT of x86) are from memory, as is that a group of 2.6.24
 //! whose CPUs share resources is as strong as one CPU (`init_sched_groups_power`).
 //!
-//! Up to 2.6.23 there are two levels here: the hardware threads of a core, where there are several,
-//! and all CPUs, of which each core is a group. Nodes are not told apart, nor caches that several
-//! cores share.
+//! Up to 2.6.23 there are two levels here: the hardware threads of a core, if it has several, and
+//! all CPUs, of which each core is a group. Nodes are not distinguished, nor are caches that
+//! several cores share.
 
 use super::versions::{Power, Version};
 use crate::boundary::domains::{Domain, Domains, Group, Level as Kind};

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How Linux 2.6.11 to 2.6.32 spread work over CPUs: along scheduling domains, at ticks, when a CPU
-//! runs dry, when a task wakes and when a program starts.
+//! How Linux 2.6.11 to 2.6.32 balance load along scheduling domains: at ticks, when a CPU becomes
+//! idle, when a task wakes and when a program starts.
 //!
-//! One CPU looks at one of its domains when the domain's interval is over: it compares the groups
-//! of the domain by their loads, each seen through averages that move at ticks so that a short peak
-//! moves nothing, and takes waiting tasks from the busiest CPU of the busiest group, of which loads
-//! come nearer to the average. After failed attempts what runs there is pushed away.
+//! A CPU searches one of its domains when the domain's interval has ended. It compares the groups
+//! of the domain by their loads, each as an average that moves at ticks, so that a short peak has
+//! no effect. It takes waiting tasks from the busiest CPU of the busiest group, as many as bring
+//! loads nearer to the average. After failed attempts the running task is pushed away.
 //!
-//! The kernels had one such function that changed a little with each version. So it is here:
-//! [`versions`] holds what distinguishes them, [`levels`] the constants of the domains, [`busiest`]
-//! from where, [`amount`] how much, [`look`] when and what follows, [`moves`] which tasks,
-//! [`select`] the CPU for a waking or new task, [`catch_up`] the ticks of idle CPUs.
+//! The kernels had one such function that changed a little with each version, and so does this
+//! module. [`versions`] has the differences between versions, [`levels`] the constants of the
+//! domains. [`busiest`] finds where to take tasks from, [`amount`] how much, [`moves`] which tasks;
+//! [`look`] decides when, and what follows; [`select`] chooses the CPU for a waking or new task;
+//! [`catch_up`] executes the ticks of idle CPUs.
 //!
-//! Not here, since it is another rule: 2.6.0, which compares numbers of tasks of all CPUs with what
-//! it saw last time (`o1/balance/counts.rs`); which tasks a CPU gives away, in which order,
-//! and the wake-ups of 2.6.11 and 2.6.32, which are with their schedulers. RSDL and SD, patches of
-//! 2.6.20 to 2.6.22, balance as 2.6.22. Later kernels look by measured load: [`crate::balance`].
+//! Other rules are elsewhere: 2.6.0 compares numbers of tasks of all CPUs with what it saw last
+//! time (`o1/balance/counts.rs`). Which tasks a CPU gives away in which order, and the wake-ups of
+//! 2.6.11 and 2.6.32, are with their schedulers. RSDL and SD, patches of 2.6.20 to 2.6.22, balance
+//! like 2.6.22. Later kernels use measured load: [`crate::balance`].
 //!
 //! Source: Linux 2.6.11, 2.6.22, 2.6.23.17, 2.6.24 and 2.6.32.67, kernel/sched.c. Left out:
-//! `rq->next_balance`, which looks at a domain later than its own interval says where that was last
+//! `rq->next_balance`, which delays a search beyond the domain's own interval if it was last
 //! computed for another state of the CPU; the nomination of a CPU that balances for idle ones
-//! (NO_HZ): idle CPUs look at ticks of their own; power savings; the serialisation of NUMA
+//! (NO_HZ): idle CPUs search at their own ticks; power savings; the serialisation of NUMA
 //! balancing.
 
 pub mod amount;

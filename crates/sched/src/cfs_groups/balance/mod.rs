@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the fair class of 2.6.24 and 2.6.32 gives to the balancing along domains
+//! Functions of the fair class of 2.6.24 and 2.6.32 for balancing along domains
 //! ([`crate::balance::early`]): the load of a CPU, which tasks are moved in which order (`moves`),
-//! the CPU for a waking task (`select`), and what 2.6.32 adds to a CPU that runs dry.
+//! and the CPU for a waking task (`select`). For 2.6.32 also what a CPU does when it becomes idle.
 //!
 //! Source: Linux 2.6.24 and 2.6.32.67, kernel/sched.c (`weighted_cpuload`, `idle_balance`,
 //! `update_shares`), sched_fair.c.
