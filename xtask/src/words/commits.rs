@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Checks the messages of commits: `area: imperative`, then a body that gives the reason.
 
-use super::Rules;
+use super::{Rules, texts};
 use std::path::Path;
 use std::process::Command;
 
@@ -96,7 +96,8 @@ fn check_commit(commit: &Commit, rules: &Rules) -> Vec<String> {
             found.push(format!("a line of the body has more than {BODY_CHARS_MAX} characters"));
         }
     }
-    found.extend(rules.refused(commit.message).into_iter().map(|(_, what)| what));
+    let message = texts::without_quotes(&texts::without_code(commit.message));
+    found.extend(rules.refused(&message).into_iter().map(|(_, what)| what));
     found.into_iter().map(|what| format!("commit {}: {what}: {subject}", commit.id)).collect()
 }
 
@@ -142,6 +143,7 @@ mod tests {
         for message in [
             "engine: charge a tick before ending it\n\nThe slice was 1 us too long.\n",
             "docs, cli: bring tables to 80 columns\n\nWhy.\n",
+            "docs: replace a word\n\nPages had \"whoever\" and `whoever`.\n",
             "sched: pass the flags on\n\nWhy.\n",
             "Merge branch 'x'\n",
             "Revert \"Something.\"\n\nThis reverts commit 1.\n",

@@ -180,7 +180,7 @@ fn close(open: &mut Vec<(usize, &str)>, found: &mut Vec<Block>) {
 }
 
 /// The text with `` ` `` for every byte of code, targets of links and addresses: offsets stay.
-fn without_code(text: &str) -> String {
+pub fn without_code(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
@@ -202,4 +202,14 @@ fn without_code(text: &str) -> String {
         }
     }
     kept
+}
+
+/// The text with `` ` `` for every character between double quotes.
+pub fn without_quotes(text: &str) -> String {
+    let mut is_quoted = false;
+    let keep = |c: char| {
+        is_quoted ^= c == '"';
+        if is_quoted { '`' } else { c }
+    };
+    text.chars().map(keep).collect()
 }
