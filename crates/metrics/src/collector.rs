@@ -11,8 +11,9 @@ use crate::account::Account;
 use crate::facts::{TaskFacts, TraceFacts};
 use crate::{RunMeasures, TaskMeasures, totals};
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
-use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
+use crate::life::State;
+use schedlab_model::trace::{Found, TaskInfo};
+use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink};
 
 /// A sink that computes the measures.
 #[derive(Clone, Debug, Default)]
@@ -58,8 +59,13 @@ impl Collector {
     /// Notes that `next` runs on `cpu`. If the task that ran there is not `prev`, a switch is
     /// missing, and it is unknown when that task left.
     #[inline]
-    fn note_running(&mut self, event: &Event, prev: Option<TaskId>, next: Option<TaskId>) {
-        let slot = event.cpu.index();
+    fn note_running(
+        &mut self,
+        (now, cpu): (Nanos, CpuId),
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+    ) {
+        let slot = cpu.index();
         if slot >= self.running.len() {
             self.running.resize((slot + 1).min(NR_CPUS_MAX), None);
         }
@@ -68,7 +74,7 @@ impl Collector {
         if was != prev
             && let Some(account) = was.and_then(|task| self.accounts.get_mut(task.index()))
         {
-            account.vanish(event.time_ns, event.cpu);
+            account.vanish(now, cpu);
         }
     }
 
@@ -146,6 +152,18 @@ impl TraceSink for Collector {
         self.accounts.push(Account::new(self.epoch, self.is_attached));
     }
 
+    fn found(&mut self, found: Found) {
+        let now = self.last_ns;
+        if let Found::Runs { cpu, task } = found {
+            self.note_running((now, cpu), None, task);
+        }
+        if let Some((task, _, state)) = State::found(found)
+            && let Some(account) = self.account(task)
+        {
+            account.life.found(state, now);
+        }
+    }
+
     #[inline]
     fn event(&mut self, event: &Event) {
         let (now, cpu) = (event.time_ns, event.cpu);
@@ -156,7 +174,7 @@ impl TraceSink for Collector {
         match event.kind {
             EventKind::Switch { prev, next, out } => {
                 self.nr_switches += u64::from(prev.is_some() || next.is_some());
-                self.note_running(event, prev, next);
+                self.note_running((now, cpu), prev, next);
                 if let Some(prev) = prev {
                     self.apply(prev, |account| account.switch_out(now, cpu, out));
                 }

@@ -9,7 +9,7 @@
 //! machine if only some tasks are traced: idle then means "no task of the run".
 
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
+use schedlab_model::trace::{Found, TaskInfo};
 use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,14 @@ fn book(cpu: &mut CpuMeasures, now: &mut Now, time_ns: Nanos) {
 
 impl TraceSink for CpuUse {
     fn task(&mut self, _id: TaskId, _info: &TaskInfo) {}
+
+    fn found(&mut self, found: Found) {
+        if let Found::Runs { cpu, task } = found
+            && let Some((_, now)) = self.slot(cpu.index())
+        {
+            now.runs = Some(task);
+        }
+    }
 
     #[inline]
     fn event(&mut self, event: &Event) {

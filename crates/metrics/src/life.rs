@@ -6,7 +6,8 @@
 //! contradicts the events (some were lost) is returned as unknown, so that the sum still holds and
 //! the gap is visible.
 
-use schedlab_model::{CpuId, Nanos, SwitchOut};
+use schedlab_model::trace::Found;
+use schedlab_model::{CpuId, Nanos, SwitchOut, TaskId};
 
 /// What a task is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,6 +25,17 @@ pub(crate) enum State {
 }
 
 impl State {
+    /// The task that a recording finds at its start, where, and in which state; none: an idle CPU.
+    pub const fn found(found: Found) -> Option<(TaskId, CpuId, Self)> {
+        match found {
+            Found::Runs { task: None, .. } => None,
+            Found::Runs { cpu, task: Some(task) } => Some((task, cpu, Self::Running(cpu))),
+            Found::Waits { task, cpu } => Some((task, cpu, Self::Queued)),
+            Found::Sleeps { task, cpu, is_device: false } => Some((task, cpu, Self::Sleeping)),
+            Found::Sleeps { task, cpu, is_device: true } => Some((task, cpu, Self::BlockedIo)),
+        }
+    }
+
     /// On a run queue or on a CPU.
     pub const fn is_runnable(self) -> bool {
         matches!(self, Self::Queued | Self::Running(_))
@@ -115,7 +127,14 @@ impl Life {
         Past { is_known: false, ..self.enter(state, now) }
     }
 
-    /// The task is released by a fork. The event does not fit if it had been released before.
+    /// A part of a longer trace begins with the task in this state.
+    pub fn found(&mut self, state: State, now: Nanos) -> Past {
+        self.release_ns = now;
+        self.is_release_unseen = true;
+        self.enter(state, now)
+    }
+
+    /// Released by a fork. It does not fit if it had been released before.
     pub fn fork(&mut self, now: Nanos) -> Step {
         if self.state != State::Unreleased {
             self.is_uncertain = true;

@@ -6,7 +6,7 @@ use schedlab_metrics::{Analyser, Analysis, Collector, RunMeasures, TaskMeasures}
 use schedlab_model::trace::MemorySink;
 use schedlab_model::{CpuId, CpuMask, Event, EventKind, SwitchOut, TraceSink};
 use schedlab_trace::synthetic::Synthetic;
-use schedlab_trace::{Slice, SliceEnd, SliceSink, TraceCheck};
+use schedlab_trace::{Slice, SliceEnd, SliceSink, TraceCheck, Window};
 
 const TRACES: [Synthetic; 4] = [
     Synthetic { seed: 1, nr_cpus: 1, nr_tasks: 1, nr_events: 3_000 },
@@ -95,6 +95,46 @@ fn assert_states_are_the_measures(measures: &RunMeasures, analysis: &Analysis) {
         assert_eq!(Some(sum(["unknown", ""])), task.unaccounted_ns, "task {}", task.id);
         let life_ns: u64 = analysed.states.iter().map(|state| state.ns).sum();
         assert_eq!(life_ns, analysed.life_ns);
+    }
+}
+
+/// A trace cut into windows: what each task did in them adds up to what it did, and no event
+/// counts twice.
+#[test]
+fn windows_add_up_to_the_whole() {
+    for what in TRACES {
+        let memory = record(what);
+        let whole = measure(what.nr_cpus, &memory, &memory.events);
+        let third = memory.end_ns / 3;
+        let cuts = [(0, third), (third, 2 * third), (2 * third, u64::MAX)];
+        let parts = cuts.map(|cut| {
+            let mut sinks = (Collector::new(what.nr_cpus), Analyser::new(Context::default()));
+            play(&memory, &memory.events, &mut Window::new(&mut sinks, cut, what.nr_cpus));
+            let (measures, analysis) = (sinks.0.finish(), sinks.1.finish());
+            assert_states_are_the_measures(&measures, &analysis);
+            assert_eq!(measures.totals.nr_inconsistent_events, 0);
+            measures
+        });
+        for task in &whole.tasks {
+            let sum = |value: fn(&TaskMeasures) -> u64| -> u64 {
+                let of = parts.iter().flat_map(|part| &part.tasks);
+                of.filter(|part| part.id == task.id).map(value).sum()
+            };
+            let values: [fn(&TaskMeasures) -> u64; 7] = [
+                |task| task.cpu_time_ns,
+                |task| task.run_delay_ns,
+                |task| task.sleep_ns.unwrap(),
+                |task| task.blocked_io_ns.unwrap(),
+                |task| task.nr_voluntary_switches,
+                |task| task.nr_involuntary_switches,
+                |task| task.nr_wakeups.unwrap(),
+            ];
+            for (number, value) in values.into_iter().enumerate() {
+                assert_eq!(sum(value), value(task), "value {number} of task {}", task.id);
+            }
+        }
+        let ends: u64 = parts.iter().map(|part| part.totals.end_ns).sum();
+        assert_eq!(ends, memory.end_ns);
     }
 }
 

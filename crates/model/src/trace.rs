@@ -215,7 +215,36 @@ pub struct ObjectInfo {
     pub kind: WaitKind,
 }
 
-/// Takes events as they happen.
+/// What a recording finds when it begins in the midst of things and its writer knows what came
+/// before: a part of a longer trace. All of it holds at the time of the first event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// A CPU runs this task; `None`: it is idle.
+    Runs {
+        /// The CPU.
+        cpu: CpuId,
+        /// The task that has it.
+        task: Option<TaskId>,
+    },
+    /// A task waits for a CPU.
+    Waits {
+        /// The task.
+        task: TaskId,
+        /// On whose queue it waits.
+        cpu: CpuId,
+    },
+    /// A task sleeps.
+    Sleeps {
+        /// The task.
+        task: TaskId,
+        /// Where it ran last.
+        cpu: CpuId,
+        /// Whether it waits for a device (uninterruptible).
+        is_device: bool,
+    },
+}
+
+/// Takes events as they come. A sink that keeps nothing costs nothing.
 pub trait TraceSink {
     /// Announces a task, before the first event that names it. Ids ascend.
     fn task(&mut self, id: TaskId, info: &TaskInfo);
@@ -224,7 +253,16 @@ pub trait TraceSink {
     /// objects.
     fn object(&mut self, _id: ObjectId, _info: &ObjectInfo) {}
 
-    /// Takes one event.
+    /// From now on the task has another name: it has called exec or prctl. Sinks that know a task by
+    /// one name need not implement it.
+    fn renamed(&mut self, _id: TaskId, _name: &str) {}
+
+    /// What the recording finds at its start. Called only at time 0, after the loss of 0 events
+    /// ([`EventKind::Lost`]) with which such a recording begins. It counts as no event: a task that
+    /// is found waiting was not woken. Sinks that write need not implement it.
+    fn found(&mut self, _found: Found) {}
+
+    /// One event.
     fn event(&mut self, event: &Event);
 
     /// Whether the sink uses virtual runtimes. A simulator asks once, before the run, and computes
@@ -287,6 +325,12 @@ impl<S: TraceSink + ?Sized> TraceSink for &mut S {
     fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
         (**self).object(id, info);
     }
+    fn renamed(&mut self, id: TaskId, name: &str) {
+        (**self).renamed(id, name);
+    }
+    fn found(&mut self, found: Found) {
+        (**self).found(found);
+    }
     #[inline]
     fn event(&mut self, event: &Event) {
         (**self).event(event);
@@ -311,6 +355,14 @@ impl<A: TraceSink, B: TraceSink> TraceSink for (A, B) {
     fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
         self.0.object(id, info);
         self.1.object(id, info);
+    }
+    fn renamed(&mut self, id: TaskId, name: &str) {
+        self.0.renamed(id, name);
+        self.1.renamed(id, name);
+    }
+    fn found(&mut self, found: Found) {
+        self.0.found(found);
+        self.1.found(found);
     }
     fn event(&mut self, event: &Event) {
         self.0.event(event);

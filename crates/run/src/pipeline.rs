@@ -4,7 +4,7 @@
 //! Events are passed in batches that are reused, so memory is a few batches, however long the trace
 //! is. The sink gets the same calls in the same order.
 
-use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::trace::{Found, ObjectInfo, TaskInfo};
 use schedlab_model::{Event, Nanos, ObjectId, TaskId, TraceSink};
 use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -19,6 +19,8 @@ const BATCHES: usize = 4;
 enum Call {
     Task(TaskId, TaskInfo),
     Object(ObjectId, ObjectInfo),
+    Renamed(TaskId, String),
+    Found(Found),
     End(Nanos),
 }
 
@@ -58,6 +60,14 @@ impl TraceSink for Sender {
         self.call(Call::Object(id, info.clone()));
     }
 
+    fn renamed(&mut self, id: TaskId, name: &str) {
+        self.call(Call::Renamed(id, name.into()));
+    }
+
+    fn found(&mut self, found: Found) {
+        self.call(Call::Found(found));
+    }
+
     #[inline]
     fn event(&mut self, event: &Event) {
         self.batch.events.push(*event);
@@ -81,6 +91,8 @@ fn play<S: TraceSink>(sink: &mut S, full: &Receiver<Batch>, empty: &SyncSender<B
         match batch.then.take() {
             Some(Call::Task(id, info)) => sink.task(id, &info),
             Some(Call::Object(id, info)) => sink.object(id, &info),
+            Some(Call::Renamed(id, name)) => sink.renamed(id, &name),
+            Some(Call::Found(found)) => sink.found(found),
             Some(Call::End(end_ns)) => sink.end(end_ns),
             None => {}
         }

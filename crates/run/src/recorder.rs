@@ -8,7 +8,7 @@
 use crate::{Keep, ProgressCurve, Slice, analysis, launchers};
 use schedlab_metrics::analysis::Context;
 use schedlab_metrics::{Analyser, Analysis, Collector, RunMeasures};
-use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::trace::{Found, ObjectInfo, TaskInfo};
 use schedlab_model::{CpuMask, Event, EventKind, Nanos, ObjectId, TaskId, TraceSink, Workload};
 use schedlab_trace::SliceTracker;
 use std::collections::BTreeMap;
@@ -106,6 +106,22 @@ impl TraceSink for Recorder {
     fn object(&mut self, id: ObjectId, info: &ObjectInfo) {
         if let Some(analyser) = &mut self.analyser {
             analyser.object(id, info);
+        }
+    }
+
+    fn renamed(&mut self, id: TaskId, name: &str) {
+        if let Some(analyser) = &mut self.analyser {
+            analyser.renamed(id, name);
+        }
+    }
+
+    fn found(&mut self, found: Found) {
+        self.collector.found(found);
+        if let Some(analyser) = &mut self.analyser {
+            analyser.found(found);
+        }
+        if self.keep.slices {
+            self.tracker.found(found);
         }
     }
 

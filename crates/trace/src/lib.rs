@@ -18,6 +18,7 @@ pub mod slices;
 pub mod synthetic;
 pub mod text;
 mod varint;
+pub mod window;
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
@@ -34,3 +35,4 @@ pub use ndjson::NdjsonSink;
 pub use perfetto::PerfettoSink;
 pub use slices::{Slice, SliceEnd, SliceSink, SliceTracker};
 pub use text::{Dialect, Facts, WakeSource};
+pub use window::Window;

@@ -6,7 +6,7 @@
 //! switched to on that CPU. Such a switch gives no slice, because the slice's start is unknown.
 
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
+use schedlab_model::trace::{Found, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, SwitchOut, TaskId, TraceSink};
 
 /// Why a slice ended.
@@ -77,7 +77,15 @@ impl SliceTracker {
         }
     }
 
-    /// Returns the slices that the end of the run cuts off, by CPU.
+    /// What a part of a longer trace begins with.
+    pub fn found(&mut self, found: Found) {
+        if let Found::Runs { cpu, task } = found {
+            let kind = EventKind::Switch { prev: None, next: task, out: SwitchOut::Idle };
+            self.event(&Event { time_ns: 0, cpu, kind });
+        }
+    }
+
+    /// The slices that the end of the run cuts off, by CPU.
     pub fn end(&mut self, end_ns: Nanos) -> Vec<Slice> {
         (0..self.running.len()).filter_map(|cpu| self.close(cpu, end_ns)).collect()
     }
@@ -105,6 +113,10 @@ impl<F: FnMut(Slice)> SliceSink<F> {
 
 impl<F: FnMut(Slice)> TraceSink for SliceSink<F> {
     fn task(&mut self, _id: TaskId, _info: &TaskInfo) {}
+
+    fn found(&mut self, found: Found) {
+        self.tracker.found(found);
+    }
 
     #[inline]
     fn event(&mut self, event: &Event) {

@@ -6,12 +6,15 @@
 //! time of which nothing is known they add up to the run delay, exactly, unless events are
 //! missing. Unit: ns.
 //! Source: SchedViz (google/schedviz, "antagonists"); `perf sched timehist` shows them one by one.
-//! Bounded memory: [`COUNTERS`] counters a task by the algorithm Space-Saving (A. Metwally, D.
-//! Agrawal, A. El Abbadi, ICDT 2005): with more antagonists than that a figure lies between `ns`
-//! and `ns_most`; with fewer the two are equal. A wait longer than the last [`STAYS_MAX`] stays on
+//! The same time is also summed by name: hundreds of tasks of one program are one antagonist. A
+//! task is counted under the name that it had when it ran.
+//! Bounded memory: [`COUNTERS`] counters a task, and as many by name, by the algorithm Space-Saving
+//! (A. Metwally, D. Agrawal, A. El Abbadi, ICDT 2005): with more antagonists than that a figure
+//! lies between `ns` and `ns_most`; with fewer the two are equal. A wait longer than the last [`STAYS_MAX`] stays on
 //! its CPU has its earlier part in `unnamed_ns`.
 
 use super::follow::{Change, Move, Runs};
+use super::names::{NameId, Names};
 #[cfg(doc)]
 use super::stays::STAYS_MAX;
 use super::stays::StayLog;
@@ -30,11 +33,31 @@ pub const NAMED_MAX: usize = 5;
 pub struct Antagonist {
     /// Number of the task.
     pub task: u32,
+    /// Process id; null in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Name.
     pub name: String,
     /// How long it ran meanwhile, at least.
     pub ns: u64,
     /// How long at most; more than `ns` only where a task had more than 16 antagonists.
+    pub ns_most: u64,
+}
+
+/// All tasks of one name that ran while another one waited for the same CPU.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NamedAntagonist {
+    /// Name.
+    pub name: String,
+    /// Tasks of the trace that have it at the end.
+    pub nr_tasks: u64,
+    /// Process id, where one task only has the name; null in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How long they ran meanwhile, at least.
+    pub ns: u64,
+    /// How long at most; more than `ns` only where a task had antagonists of more than 16 names.
     pub ns_most: u64,
 }
 
@@ -44,6 +67,9 @@ pub struct Antagonist {
 pub struct Antagonists {
     /// The tasks that ran longest, the longest first; at most 5.
     pub tasks: Vec<Antagonist>,
+    /// The same by name, the longest first; at most 5.
+    #[serde(default)]
+    pub names: Vec<NamedAntagonist>,
     /// Time that all tasks ran, those that are not named too.
     pub ran_ns: u64,
     /// Time that the CPU ran no task of the run.
@@ -54,32 +80,56 @@ pub struct Antagonists {
 
 #[derive(Clone, Copy, Debug)]
 struct Counter {
-    task: TaskId,
+    key: u32,
     ns: Nanos,
-    /// How much of `ns` may be another task's.
+    /// How much of `ns` may be another key's.
     error: Nanos,
+}
+
+/// The keys with the most time, and all time.
+#[derive(Clone, Debug, Default)]
+struct Counters(Vec<Counter>);
+
+impl Counters {
+    fn charge(&mut self, key: u32, ns: Nanos) {
+        if let Some(counter) = self.0.iter_mut().find(|counter| counter.key == key) {
+            counter.ns += ns;
+        } else if self.0.len() < COUNTERS {
+            self.0.push(Counter { key, ns, error: 0 });
+        } else if let Some(least) = self.0.iter_mut().min_by_key(|counter| counter.ns) {
+            *least = Counter { key, ns: least.ns + ns, error: least.ns };
+        }
+    }
+
+    /// Those with the most time: key, and how long at least and at most.
+    fn most(&self) -> impl Iterator<Item = (u32, Nanos, Nanos)> {
+        let mut counters = self.0.clone();
+        counters.sort_by_key(|counter| (std::cmp::Reverse(counter.ns - counter.error), counter.key));
+        let one = |counter: Counter| (counter.key, counter.ns - counter.error, counter.ns);
+        counters.into_iter().take(NAMED_MAX).map(one)
+    }
+
+    fn total_ns(&self) -> Nanos {
+        self.0.iter().map(|counter| counter.ns).sum()
+    }
 }
 
 #[derive(Clone, Debug, Default)]
 struct Waiter {
     /// Since when it waits on its present CPU.
     since_ns: Nanos,
-    counters: Vec<Counter>,
+    tasks: Counters,
+    names: Counters,
     ran_ns: Nanos,
     idle_ns: Nanos,
     unnamed_ns: Nanos,
 }
 
 impl Waiter {
-    fn charge(&mut self, task: TaskId, ns: Nanos) {
+    fn charge(&mut self, task: TaskId, name: NameId, ns: Nanos) {
         self.ran_ns += ns;
-        if let Some(counter) = self.counters.iter_mut().find(|counter| counter.task == task) {
-            counter.ns += ns;
-        } else if self.counters.len() < COUNTERS {
-            self.counters.push(Counter { task, ns, error: 0 });
-        } else if let Some(least) = self.counters.iter_mut().min_by_key(|counter| counter.ns) {
-            *least = Counter { task, ns: least.ns + ns, error: least.ns };
-        }
+        self.tasks.charge(task.0, ns);
+        self.names.charge(name.0, ns);
     }
 
     /// Time waited so far, whatever the CPU did meanwhile.
@@ -87,10 +137,10 @@ impl Waiter {
         self.ran_ns + self.idle_ns + self.unnamed_ns
     }
 
-    fn book(&mut self, log: &StayLog, cpu: CpuId, now: Nanos) {
+    fn book(&mut self, log: &StayLog, names: &Names, cpu: CpuId, now: Nanos) {
         let (span, before) = ((self.since_ns, now), self.told_ns());
         let unseen = log.walk(cpu, span, |runs, ns| match runs {
-            Runs::Task(task) => self.charge(task, ns),
+            Runs::Task(task) => self.charge(task, names.id(task), ns),
             Runs::Idle => self.idle_ns += ns,
             Runs::Unknown => self.unnamed_ns += ns,
         });
@@ -113,39 +163,42 @@ impl Witnesses {
     }
 
     #[inline]
-    pub fn change(&mut self, log: &StayLog, change: &Change) {
+    pub fn change(&mut self, log: &StayLog, names: &Names, change: &Change) {
         let Some(task) = self.tasks.get_mut(change.task.index()) else { return };
         if change.past.state == State::Queued && change.past.is_known {
             // The time at which a task that only exited was seen to end may lie back.
-            task.book(log, change.from, change.now);
+            task.book(log, names, change.from, change.now);
         }
         if change.state == State::Queued {
             task.since_ns = change.now;
         }
     }
 
-    pub fn moved(&mut self, log: &StayLog, moved: &Move) {
+    pub fn moved(&mut self, log: &StayLog, names: &Names, moved: &Move) {
         if let Some(task) = self.tasks.get_mut(moved.task.index()) {
-            task.book(log, moved.from, moved.now);
+            task.book(log, names, moved.from, moved.now);
         }
     }
 
-    /// The antagonists of a task; `name` gives the names.
-    pub fn of(&self, id: TaskId, name: impl Fn(TaskId) -> String) -> Antagonists {
+    /// The antagonists of a task.
+    pub fn of(&self, id: TaskId, names: &Names) -> Antagonists {
         let Some(waiter) = self.tasks.get(id.index()) else { return Antagonists::default() };
-        let mut counters = waiter.counters.clone();
-        let counted: Nanos = counters.iter().map(|counter| counter.ns).sum();
-        assert_eq!(counted, waiter.ran_ns, "what ran while task {id} waited: {counters:?}");
-        counters
-            .sort_by_key(|counter| (std::cmp::Reverse(counter.ns - counter.error), counter.task));
-        let named = counters.into_iter().take(NAMED_MAX).map(|counter| Antagonist {
-            task: counter.task.0,
-            name: name(counter.task),
-            ns: counter.ns - counter.error,
-            ns_most: counter.ns,
-        });
+        for counters in [&waiter.tasks, &waiter.names] {
+            let counted = counters.total_ns();
+            assert_eq!(counted, waiter.ran_ns, "what ran while task {id} waited: {counters:?}");
+        }
+        let task = |(key, ns, ns_most)| {
+            let task = TaskId(key);
+            let (pid, name) = (names.pid(task), names.name(task).into());
+            Antagonist { task: key, pid, name, ns, ns_most }
+        };
+        let name = |(key, ns, ns_most)| {
+            let (name, nr_tasks, pid) = names.sharers(NameId(key));
+            NamedAntagonist { name: name.into(), nr_tasks, pid, ns, ns_most }
+        };
         Antagonists {
-            tasks: named.collect(),
+            tasks: waiter.tasks.most().map(task).collect(),
+            names: waiter.names.most().map(name).collect(),
             ran_ns: waiter.ran_ns,
             idle_ns: waiter.idle_ns,
             unnamed_ns: waiter.unnamed_ns,

@@ -5,6 +5,7 @@
 //! Left out: what a task changes of its own attributes while it runs, for the trace does not say
 //! it.
 
+use super::findings::LISTED_MAX;
 use schedlab_model::{CpuMask, Nanos, Policy};
 
 /// Weight of a task of nice 0 (`NICE_0_LOAD`, Linux kernel/sched/sched.h, without its extra bits).
@@ -74,6 +75,36 @@ impl GroupFacts {
     pub const ROOT: Self = Self { parent: 0, weight: WEIGHT_NICE_0, is_limited: false };
 }
 
+/// Which tasks are asked for: by name or process id. Without any, all.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted(Vec<(String, Option<u32>)>);
+
+impl Wanted {
+    /// Tasks with one of these names; a number is also a process id.
+    pub fn new(names: Vec<String>) -> Self {
+        let number = |name: &String| name.parse().ok();
+        Self(names.into_iter().map(|name| (number(&name), name)).map(|(n, name)| (name, n)).collect())
+    }
+
+    /// Whether all tasks are.
+    pub fn is_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each name or number that was given.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether this task is.
+    pub fn has(&self, name: &str, pid: Option<u32>) -> bool {
+        let is_it = |(wanted, number): &(String, Option<u32>)| {
+            wanted == name || (pid.is_some() && *number == pid)
+        };
+        self.0.is_empty() || self.0.iter().any(is_it)
+    }
+}
+
 /// Everything of the kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Context {
@@ -89,6 +120,10 @@ pub struct Context {
     pub groups: Vec<GroupFacts>,
     /// What is a finding.
     pub thresholds: Thresholds,
+    /// Tasks whose findings are gathered; the other measures are made of all.
+    pub wanted: Wanted,
+    /// Findings of a kind that are listed, of all tasks or of each wanted one.
+    pub listed_max: usize,
 }
 
 impl Default for Context {
@@ -100,6 +135,8 @@ impl Default for Context {
             other: SpecFacts::default(),
             groups: vec![GroupFacts::ROOT],
             thresholds: Thresholds::default(),
+            wanted: Wanted::default(),
+            listed_max: LISTED_MAX,
         }
     }
 }

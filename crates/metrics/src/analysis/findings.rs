@@ -2,13 +2,15 @@
 //! Lists of what was found, the longest of each kind, and what a CPU did during a wait: the cause.
 
 use super::antagonists::{Antagonist, NAMED_MAX};
-use super::context::Context;
+use super::context::{Context, Wanted};
 use super::follow::{Follower, Runs};
+use super::names::Names;
 use super::stays::StayLog;
 use schedlab_model::{CpuId, Nanos, TaskId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
-/// Findings of one kind that are listed.
+/// Findings of one kind that are listed, of all tasks together or of each one that was asked for.
 pub const LISTED_MAX: usize = 100;
 
 /// Findings of one kind.
@@ -17,11 +19,11 @@ pub const LISTED_MAX: usize = 100;
 pub struct Findings<T> {
     /// From how long on it was one.
     pub threshold_ns: u64,
-    /// How many there were.
+    /// How many there were, of all tasks or of those that were asked for.
     pub count: u64,
     /// Their lengths together.
     pub ns: u64,
-    /// The 100 longest, in order of time.
+    /// The 100 longest, or those of each task that was asked for, in order of time.
     pub longest: Vec<T>,
 }
 
@@ -32,47 +34,72 @@ impl<T> Default for Findings<T> {
     }
 }
 
-/// Gathers findings.
+/// Gathers findings: the longest of all tasks, or of each wanted one.
 #[derive(Clone, Debug)]
 pub(crate) struct Longest<T> {
     threshold_ns: Nanos,
+    listed_max: usize,
+    wanted: Wanted,
+    /// By task where some are wanted, else one for all.
+    groups: BTreeMap<u32, Kept<T>>,
+}
+
+#[derive(Clone, Debug)]
+struct Kept<T> {
     count: u64,
     ns: u64,
-    kept: Vec<(Nanos, T)>,
+    /// By length, then in order of time.
+    longest: BTreeMap<(Nanos, u64), T>,
 }
 
 impl<T> Longest<T> {
-    pub const fn new(threshold_ns: Nanos) -> Self {
-        Self { threshold_ns, count: 0, ns: 0, kept: Vec::new() }
+    pub fn new(threshold_ns: Nanos, context: &Context) -> Self {
+        let (listed_max, wanted) = (context.listed_max, context.wanted.clone());
+        Self { threshold_ns: threshold_ns.max(1), listed_max, wanted, groups: BTreeMap::new() }
     }
 
     pub const fn threshold_ns(&self) -> Nanos {
         self.threshold_ns
     }
 
-    /// Counts a finding; `make` is asked for it only if it is among the longest.
-    pub fn add(&mut self, ns: Nanos, make: impl FnOnce() -> T) {
-        self.count += 1;
-        self.ns += ns;
-        if self.kept.len() < LISTED_MAX {
-            self.kept.push((ns, make()));
+    /// Counts a finding of `task`; `make` is asked for it only if it is among the longest.
+    pub fn add(&mut self, task: TaskId, names: &Names, ns: Nanos, make: impl FnOnce() -> T) {
+        if !self.wanted.has(names.name(task), names.pid(task)) {
             return;
         }
-        let least = self.kept.iter().enumerate().min_by_key(|(_, one)| one.0);
-        if let Some(at) = least.filter(|(_, one)| one.0 < ns).map(|(at, _)| at) {
-            self.kept.remove(at);
-            self.kept.push((ns, make()));
+        let group = if self.wanted.is_all() { 0 } else { task.0 };
+        let kept = Kept { count: 0, ns: 0, longest: BTreeMap::new() };
+        let group = self.groups.entry(group).or_insert(kept);
+        group.count += 1;
+        group.ns += ns;
+        if group.longest.len() >= self.listed_max {
+            match group.longest.first_key_value() {
+                Some(((least, _), _)) if *least < ns => group.longest.pop_first(),
+                _ => return,
+            };
         }
+        group.longest.insert((ns, group.count), make());
     }
 
-    /// All of them; they were added in order of time.
-    pub fn finish(self) -> Findings<T> {
-        Findings {
-            threshold_ns: self.threshold_ns,
-            count: self.count,
-            ns: self.ns,
-            longest: self.kept.into_iter().map(|(_, one)| one).collect(),
+    /// All of them, in order of time; of tasks that had a wanted name but have it no more, none.
+    pub fn finish(self, names: &Names, from_ns: impl Fn(&T) -> Nanos) -> Findings<T> {
+        let mut found = Findings { threshold_ns: self.threshold_ns, ..Findings::default() };
+        for (task, kept) in self.groups {
+            let task = TaskId(task);
+            if !self.wanted.has(names.name(task), names.pid(task)) {
+                continue;
+            }
+            found.count += kept.count;
+            found.ns += kept.ns;
+            let mut all: Vec<(u64, T)> =
+                kept.longest.into_iter().map(|((_, number), one)| (number, one)).collect();
+            all.sort_by_key(|(number, _)| *number);
+            found.longest.extend(all.into_iter().map(|(_, one)| one));
         }
+        if !self.wanted.is_all() {
+            found.longest.sort_by_key(from_ns);
+        }
+        found
     }
 }
 
@@ -95,6 +122,7 @@ pub(crate) struct Meanwhile {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub context: &'a Context,
+    pub names: &'a Names,
     pub follower: &'a Follower,
     pub log: &'a StayLog,
 }
@@ -159,13 +187,14 @@ impl Meanwhile {
         }
     }
 
-    /// Who ran longest, by number; the names are set at the end.
-    pub fn ran(&self) -> Vec<Antagonist> {
+    /// Who ran longest.
+    pub fn ran(&self, names: &Names) -> Vec<Antagonist> {
         let mut ran = self.ran.clone();
         ran.sort_by_key(|(task, ns)| (std::cmp::Reverse(*ns), *task));
         let one = |(task, ns): (TaskId, Nanos)| Antagonist {
             task: task.0,
-            name: String::new(),
+            pid: names.pid(task),
+            name: names.name(task).into(),
             ns,
             ns_most: ns,
         };
@@ -176,16 +205,44 @@ impl Meanwhile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schedlab_model::trace::TaskInfo;
+
+    fn two_tasks() -> Names {
+        let mut names = Names::default();
+        for (name, pid) in [("a", 7), ("b", 8)] {
+            names.task(&TaskInfo { name: name.into(), pid, ..TaskInfo::default() });
+        }
+        names
+    }
 
     #[test]
     fn the_longest_are_listed_in_order_of_time_and_all_are_counted() {
-        let mut longest = Longest::new(1);
+        let names = two_tasks();
+        let mut longest = Longest::new(1, &Context::default());
         for at in 0..1_000u64 {
-            longest.add(at * 7 % 1_000, || at);
+            longest.add(TaskId(0), &names, at * 7 % 1_000, || at);
         }
-        let found = longest.finish();
+        let found = longest.finish(&names, |at| *at);
         assert_eq!((found.count, found.ns, found.longest.len()), (1_000, 499_500, LISTED_MAX));
         assert!(found.longest.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(found.longest.iter().all(|at| at * 7 % 1_000 >= 900));
+    }
+
+    /// Task a has short waits only, b many long ones: a's are listed all the same.
+    #[test]
+    fn a_wanted_task_has_a_list_of_its_own() {
+        let names = two_tasks();
+        for (wanted, count, listed) in [("a", 86, 86), ("8", 1_000, LISTED_MAX), ("c", 0, 0)] {
+            let wanted = Wanted::new(vec![wanted.into()]);
+            let mut longest = Longest::new(1, &Context { wanted, ..Context::default() });
+            for at in 0..1_000u64 {
+                longest.add(TaskId(1), &names, 1_000, || at);
+                if at < 86 {
+                    longest.add(TaskId(0), &names, 5, || at);
+                }
+            }
+            let found = longest.finish(&names, |at| *at);
+            assert_eq!((found.count, found.longest.len()), (count, listed));
+        }
     }
 }

@@ -5,7 +5,7 @@
 use super::context::Context;
 use crate::life::{Life, Past, State};
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::trace::TaskInfo;
+use schedlab_model::trace::{Found, TaskInfo};
 use schedlab_model::{CpuId, CpuMask, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId};
 
 /// What a CPU does.
@@ -173,6 +173,22 @@ impl Follower {
             }
             EventKind::Lost { .. } => effects.turn = self.turn(now, cpu, Runs::Unknown),
             EventKind::Phase { .. } | EventKind::Progress { .. } => {}
+        }
+        effects
+    }
+
+    /// What a part of a longer trace begins with.
+    pub fn found(&mut self, found: Found) -> Effects {
+        let (mut effects, now) = (Effects::default(), self.last_ns);
+        if let Found::Runs { cpu, task } = found {
+            effects.turn = self.turn(now, cpu, task.map_or(Runs::Idle, Runs::Task));
+            self.slot(cpu).came = task;
+        }
+        if let Some((task, cpu, state)) = State::found(found) {
+            effects.changes[0] = self.change(now, task, cpu, |life| Some(life.found(state, now)));
+            if let (State::Running(_), Some(task)) = (state, self.tasks.get_mut(task.index())) {
+                task.seen_on.set(cpu);
+            }
         }
         effects
     }

@@ -14,6 +14,7 @@ pub mod findings;
 mod fluid;
 mod follow;
 pub mod lag;
+mod names;
 pub mod progress;
 pub mod series;
 pub mod starvation;
@@ -22,11 +23,11 @@ mod stays;
 pub(crate) mod testing;
 pub mod wasted;
 
-pub use antagonists::{Antagonist, Antagonists};
+pub use antagonists::{Antagonist, Antagonists, NamedAntagonist};
 pub use breakdown::StateTime;
-pub use context::{Context, GroupFacts, SpecFacts, Thresholds};
+pub use context::{Context, GroupFacts, SpecFacts, Thresholds, Wanted};
 pub use depth::{Depth, DepthTime};
-pub use findings::Findings;
+pub use findings::{Findings, LISTED_MAX};
 pub use lag::Lag;
 pub use progress::Progress;
 pub use series::Curve;
@@ -37,10 +38,11 @@ use antagonists::Witnesses;
 use breakdown::Breakdown;
 use depth::Depths;
 use findings::View;
-use follow::{Change, Follower};
+use follow::{Change, Effects, Follower};
 use lag::Lags;
+use names::Names;
 use progress::Advances;
-use schedlab_model::trace::{ObjectInfo, TaskInfo};
+use schedlab_model::trace::{Found, ObjectInfo, TaskInfo};
 use schedlab_model::{Event, EventKind, Nanos, ObjectId, TaskId, TraceSink};
 use serde::{Deserialize, Serialize};
 use starvation::Starvation;
@@ -53,6 +55,9 @@ use wasted::Violations;
 pub struct TaskAnalysis {
     /// Number in the run.
     pub id: u32,
+    /// Process id; null in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Name.
     pub name: String,
     /// Release (or first event) to exit, or to the end of the run.
@@ -85,29 +90,31 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Sets the names of tasks wherever they are named, by number; an empty one changes nothing.
-    pub fn rename(&mut self, names: &[String]) {
-        let rename = |id: u32, name: &mut String| match names.get(id as usize) {
-            Some(new) if !new.is_empty() => name.clone_from(new),
-            _ => {}
-        };
-        for task in &mut self.tasks {
-            rename(task.id, &mut task.name);
-            task.antagonists.tasks.iter_mut().for_each(|one| rename(one.task, &mut one.name));
-        }
+    /// Makes the times of what was found those of a longer trace, of which this run begins at
+    /// `from_ns`. Curves and lengths stay as they are.
+    pub fn shift(&mut self, from_ns: Nanos) {
+        let shift = |time: &mut u64| *time = time.saturating_add(from_ns);
         for one in &mut self.starved.longest {
-            rename(one.task, &mut one.name);
-            one.ran.iter_mut().for_each(|one| rename(one.task, &mut one.name));
+            shift(&mut one.from_ns);
+            shift(&mut one.to_ns);
         }
-        self.wasted.longest.iter_mut().for_each(|one| rename(one.task, &mut one.name));
+        for one in &mut self.wasted.longest {
+            shift(&mut one.from_ns);
+            shift(&mut one.to_ns);
+        }
+        for depth in self.cpus.iter_mut().chain([&mut self.depth]) {
+            shift(&mut depth.max_at_ns);
+        }
+        for lag in self.tasks.iter_mut().filter_map(|task| task.lag.as_mut()) {
+            shift(&mut lag.behind_at_ns);
+            shift(&mut lag.ahead_at_ns);
+        }
     }
 
-    /// Leaves out what is about other tasks than those that `is_wanted`; the counts of findings
-    /// stay those of all tasks.
+    /// Leaves out the rows of other tasks than those that `is_wanted`. Findings are chosen as they
+    /// are made: [`Context::wanted`].
     pub fn retain(&mut self, is_wanted: impl Fn(u32) -> bool) {
         self.tasks.retain(|task| is_wanted(task.id));
-        self.starved.longest.retain(|one| is_wanted(one.task));
-        self.wasted.longest.retain(|one| is_wanted(one.task));
     }
 }
 
@@ -115,7 +122,7 @@ impl Analysis {
 #[derive(Clone, Debug)]
 pub struct Analyser {
     context: Context,
-    names: Vec<String>,
+    names: Names,
     follower: Follower,
     log: StayLog,
     breakdown: Breakdown,
@@ -133,9 +140,9 @@ impl Analyser {
     pub fn new(context: Context) -> Self {
         let follower = Follower::new(&context);
         let log = StayLog::new(&follower);
-        let view = View { context: &context, follower: &follower, log: &log };
+        let names = Names::default();
+        let view = view(&context, &names, &follower, &log);
         Self {
-            names: Vec::new(),
             lags: Lags::new(&context),
             advances: Advances::new(),
             starvation: Starvation::new(&context),
@@ -145,6 +152,7 @@ impl Analyser {
             witnesses: Witnesses::default(),
             depths: Depths::new(),
             end_ns: 0,
+            names,
             follower,
             context,
         }
@@ -152,15 +160,36 @@ impl Analyser {
 
     fn change(&mut self, change: &Change) {
         self.breakdown.change(change);
-        self.witnesses.change(&self.log, change);
+        self.witnesses.change(&self.log, &self.names, change);
         self.depths.change(change);
         self.advances.change(change);
         if let Some(lags) = &mut self.lags {
             lags.change(change);
         }
-        let view = View { context: &self.context, follower: &self.follower, log: &self.log };
+        let view = view(&self.context, &self.names, &self.follower, &self.log);
         self.starvation.change(view, change);
         self.violations.change(view, change);
+    }
+
+    fn apply(&mut self, effects: &Effects) {
+        if effects.is_attached {
+            self.log = StayLog::new(&self.follower);
+            self.violations.attach();
+        }
+        if let Some(turn) = effects.turn {
+            self.log.turn(&turn);
+            let view = view(&self.context, &self.names, &self.follower, &self.log);
+            self.violations.turn(view, &turn);
+        }
+        for change in effects.changes.iter().flatten() {
+            self.change(change);
+        }
+        if let Some(moved) = effects.moved {
+            self.witnesses.moved(&self.log, &self.names, &moved);
+            self.depths.moved(&moved);
+            let view = view(&self.context, &self.names, &self.follower, &self.log);
+            self.violations.moved(view, &moved);
+        }
     }
 
     /// The result. Without a call of `end`, the run ends with its last event.
@@ -176,28 +205,36 @@ impl Analyser {
                 self.change(&change);
             }
         }
-        let name = |id: TaskId| self.names.get(id.index()).cloned().unwrap_or_default();
         let task = |id: &TaskId| {
             let (life_ns, states) = self.breakdown.states(*id);
             let most = end_ns - self.follower.tasks[id.index()].life.release_ns;
             assert!(life_ns <= most, "{life_ns} ns of {most} ns in the life of task {id}");
             TaskAnalysis {
                 id: id.0,
-                name: name(*id),
+                pid: self.names.pid(*id),
+                name: self.names.name(*id).into(),
                 life_ns,
                 states,
-                antagonists: self.witnesses.of(*id, name),
+                antagonists: self.witnesses.of(*id, &self.names),
                 lag: self.lags.as_ref().and_then(|lags| lags.of(*id)),
                 progress: self.advances.of(*id),
             }
         };
         let tasks = released.iter().map(task).collect();
-        let starved = self.starvation.clone().finish();
-        let wasted = self.violations.clone().finish();
-        let mut analysis = Analysis { tasks, depth, cpus, starved, wasted };
-        analysis.rename(&self.names);
-        analysis
+        let starved = self.starvation.finish(&self.names);
+        let wasted = self.violations.finish(&self.names);
+        Analysis { tasks, depth, cpus, starved, wasted }
     }
+}
+
+/// What measures ask of the machine.
+const fn view<'a>(
+    context: &'a Context,
+    names: &'a Names,
+    follower: &'a Follower,
+    log: &'a StayLog,
+) -> View<'a> {
+    View { context, names, follower, log }
 }
 
 impl TraceSink for Analyser {
@@ -205,7 +242,7 @@ impl TraceSink for Analyser {
         if id.index() != self.names.len() {
             return;
         }
-        self.names.push(info.name.clone());
+        self.names.task(info);
         self.follower.task(info);
         self.breakdown.task();
         self.witnesses.task();
@@ -220,29 +257,21 @@ impl TraceSink for Analyser {
         self.breakdown.object(info);
     }
 
+    fn renamed(&mut self, id: TaskId, name: &str) {
+        self.names.renamed(id, name);
+    }
+
+    fn found(&mut self, found: Found) {
+        let effects = self.follower.found(found);
+        self.apply(&effects);
+    }
+
     fn event(&mut self, event: &Event) {
         let effects = self.follower.event(event);
         if let EventKind::Progress { task } = event.kind {
             self.advances.unit(self.follower.last_ns, task);
         }
-        if effects.is_attached {
-            self.log = StayLog::new(&self.follower);
-            self.violations.attach();
-        }
-        if let Some(turn) = effects.turn {
-            self.log.turn(&turn);
-            let view = View { context: &self.context, follower: &self.follower, log: &self.log };
-            self.violations.turn(view, &turn);
-        }
-        for change in effects.changes.iter().flatten() {
-            self.change(change);
-        }
-        if let Some(moved) = effects.moved {
-            self.witnesses.moved(&self.log, &moved);
-            self.depths.moved(&moved);
-            let view = View { context: &self.context, follower: &self.follower, log: &self.log };
-            self.violations.moved(view, &moved);
-        }
+        self.apply(&effects);
     }
 
     fn end(&mut self, end_ns: Nanos) {

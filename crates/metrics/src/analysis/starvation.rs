@@ -11,6 +11,7 @@ use super::antagonists::Antagonist;
 use super::context::Context;
 use super::findings::{Findings, Longest, View};
 use super::follow::Change;
+use super::names::Names;
 use crate::life::State;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ use serde::{Deserialize, Serialize};
 pub struct Starved {
     /// Number of the task.
     pub task: u32,
+    /// Process id; null in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Name.
     pub name: String,
     /// When it began to wait.
@@ -51,7 +55,7 @@ pub(crate) struct Starvation {
 
 impl Starvation {
     pub fn new(context: &Context) -> Self {
-        Self { found: Longest::new(context.thresholds.starved_ns.max(1)) }
+        Self { found: Longest::new(context.thresholds.starved_ns, context) }
     }
 
     #[inline]
@@ -62,25 +66,26 @@ impl Starvation {
         }
         let (task, cpu, to_ns) = (change.task, change.from, change.now);
         let from_ns = to_ns.saturating_sub(past.ns);
-        self.found.add(past.ns, || {
+        self.found.add(task, view.names, past.ns, || {
             let seen = view.meanwhile(task, cpu, (from_ns, to_ns));
             Starved {
                 task: task.0,
-                name: String::new(),
+                pid: view.names.pid(task),
+                name: view.names.name(task).into(),
                 from_ns,
                 to_ns,
                 ns: past.ns,
                 is_open: !change.state.is_runnable(),
                 cpu: cpu.0,
                 cause: seen.cause(view.is_throttled(task, &seen)).into(),
-                ran: seen.ran(),
+                ran: seen.ran(view.names),
                 idle_ns: seen.idle_ns,
             }
         });
     }
 
-    pub fn finish(self) -> Findings<Starved> {
-        self.found.finish()
+    pub fn finish(self, names: &Names) -> Findings<Starved> {
+        self.found.finish(names, |one| one.from_ns)
     }
 }
 

@@ -15,6 +15,7 @@
 
 use super::findings::{Findings, Longest, View};
 use super::follow::{Change, Move, Runs, Turn};
+use super::names::Names;
 use crate::life::State;
 use schedlab_model::{CpuId, Nanos, TaskId};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,9 @@ pub struct Wasted {
     pub ns: u64,
     /// Number of the task that waited.
     pub task: u32,
+    /// Its process id; null in the simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Name.
     pub name: String,
     /// The CPU on whose queue it waited.
@@ -107,7 +111,7 @@ impl Violations {
         let idle = |(_, runs, since_ns)| (runs == Runs::Idle).then_some(since_ns);
         let idle_since: Vec<Option<Nanos>> = view.follower.cpus().map(idle).collect();
         Self {
-            found: Longest::new(view.context.thresholds.wasted_ns.max(1)),
+            found: Longest::new(view.context.thresholds.wasted_ns, view.context),
             nr_idle: idle_since.iter().flatten().count(),
             idle_since,
             queue: Queue::default(),
@@ -221,7 +225,7 @@ impl Violations {
         is_moved: bool,
     ) {
         self.last = Some((task, to_ns));
-        self.found.add(to_ns - from_ns, || {
+        self.found.add(task, view.names, to_ns - from_ns, || {
             let seen = view.meanwhile(task, waited_on, (from_ns, to_ns));
             let cause = match is_moved {
                 _ if view.is_throttled(task, &seen) => "throttled",
@@ -234,15 +238,16 @@ impl Violations {
                 to_ns,
                 ns: to_ns - from_ns,
                 task: task.0,
-                name: String::new(),
+                pid: view.names.pid(task),
+                name: view.names.name(task).into(),
                 waited_on: waited_on.0,
                 cause: cause.into(),
             }
         });
     }
 
-    pub fn finish(self) -> Findings<Wasted> {
-        self.found.finish()
+    pub fn finish(self, names: &Names) -> Findings<Wasted> {
+        self.found.finish(names, |one| one.from_ns)
     }
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names and process ids of tasks, each name once, and which tasks share it.
+//!
+//! Bounded memory: beyond [`NAMES_MAX`] names all others are one.
+
+use schedlab_model::TaskId;
+use schedlab_model::trace::TaskInfo;
+use std::collections::BTreeMap;
+
+/// Names that are told apart.
+const NAMES_MAX: usize = 1 << 20;
+/// What all others are called.
+const OTHERS: &str = "(other names)";
+
+/// Number of a name, in order of appearance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NameId(pub u32);
+
+/// A name, and the tasks that have it now.
+#[derive(Clone, Debug)]
+struct Entry {
+    name: String,
+    nr_tasks: u64,
+    /// A task that has it or had it.
+    task: TaskId,
+}
+
+/// The names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    /// Name and process id of each task.
+    tasks: Vec<(NameId, u32)>,
+    entries: Vec<Entry>,
+    by_name: BTreeMap<String, NameId>,
+}
+
+impl Names {
+    /// The next task.
+    pub fn task(&mut self, info: &TaskInfo) {
+        let task = TaskId(self.tasks.len() as u32);
+        let name = self.enter(&info.name, task);
+        self.tasks.push((name, info.pid));
+    }
+
+    /// From now on the task has another name.
+    pub fn renamed(&mut self, task: TaskId, name: &str) {
+        let Some(&(old, pid)) = self.tasks.get(task.index()) else { return };
+        self.entries[old.0 as usize].nr_tasks -= 1;
+        self.tasks[task.index()] = (self.enter(name, task), pid);
+    }
+
+    fn enter(&mut self, name: &str, task: TaskId) -> NameId {
+        let name = if self.entries.len() < NAMES_MAX || self.by_name.contains_key(name) {
+            name
+        } else {
+            OTHERS
+        };
+        let next = NameId(self.entries.len() as u32);
+        let id = *self.by_name.entry(name.into()).or_insert(next);
+        if id == next {
+            self.entries.push(Entry { name: name.into(), nr_tasks: 0, task });
+        }
+        let entry = &mut self.entries[id.0 as usize];
+        entry.nr_tasks += 1;
+        entry.task = task;
+        id
+    }
+
+    /// Number of tasks.
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// The present name of a task that was announced, as a number.
+    pub fn id(&self, task: TaskId) -> NameId {
+        self.tasks.get(task.index()).map_or(NameId(u32::MAX), |(name, _)| *name)
+    }
+
+    /// The present name of a task; empty for one that was not announced.
+    pub fn name(&self, task: TaskId) -> &str {
+        let entry = self.entries.get(self.id(task).0 as usize);
+        entry.map_or("", |entry| entry.name.as_str())
+    }
+
+    /// Its process id; none in the simulator.
+    pub fn pid(&self, task: TaskId) -> Option<u32> {
+        self.tasks.get(task.index()).map(|(_, pid)| *pid).filter(|pid| *pid > 0)
+    }
+
+    /// A name, how many tasks have it now, and the process id where it is one task's alone.
+    pub fn sharers(&self, name: NameId) -> (&str, u64, Option<u32>) {
+        let Some(entry) = self.entries.get(name.0 as usize) else { return ("", 0, None) };
+        let pid = self.pid(entry.task).filter(|_| entry.nr_tasks <= 1);
+        (&entry.name, entry.nr_tasks, pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_counts_the_tasks_that_have_it_now() {
+        let mut names = Names::default();
+        for (name, pid) in [("sh", 7), ("sh", 8), ("a", 9)] {
+            names.task(&TaskInfo { name: name.into(), pid, ..TaskInfo::default() });
+        }
+        let sh = names.id(TaskId(0));
+        assert_eq!(names.sharers(sh), ("sh", 2, None));
+        names.renamed(TaskId(1), "cc1");
+        assert_eq!(names.sharers(sh).1, 1);
+        assert_eq!(names.sharers(names.id(TaskId(1))), ("cc1", 1, Some(8)));
+        assert_eq!((names.name(TaskId(1)), names.pid(TaskId(2))), ("cc1", Some(9)));
+        assert_eq!((names.name(TaskId(3)), names.pid(TaskId(3)), names.len()), ("", None, 3));
+    }
+}
