@@ -9,9 +9,9 @@
 
 use crate::account::Account;
 use crate::facts::{TaskFacts, TraceFacts};
+use crate::life::State;
 use crate::{RunMeasures, TaskMeasures, totals};
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use crate::life::State;
 use schedlab_model::trace::{Found, TaskInfo};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink};
 

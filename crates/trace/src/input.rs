@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any trace that can be read. The first bytes determine its format and its reader, not its name.
 
-use crate::text::{self, Facts, WakeSource};
-use crate::{Place, ReadError, Reader, ndjson};
+use crate::{Facts, Place, ReadError, Reader, WakeSource, ndjson, text};
 use schedlab_model::TraceSink;
 use std::io::Read;
 

@@ -104,7 +104,8 @@ impl Counters {
     /// Those with the most time: key, and how long at least and at most.
     fn most(&self) -> impl Iterator<Item = (u32, Nanos, Nanos)> {
         let mut counters = self.0.clone();
-        counters.sort_by_key(|counter| (std::cmp::Reverse(counter.ns - counter.error), counter.key));
+        counters
+            .sort_by_key(|counter| (std::cmp::Reverse(counter.ns - counter.error), counter.key));
         let one = |counter: Counter| (counter.key, counter.ns - counter.error, counter.ns);
         counters.into_iter().take(NAMED_MAX).map(one)
     }

@@ -83,7 +83,13 @@ impl Wanted {
     /// Tasks with one of these names; a number is also a process id.
     pub fn new(names: Vec<String>) -> Self {
         let number = |name: &String| name.parse().ok();
-        Self(names.into_iter().map(|name| (number(&name), name)).map(|(n, name)| (name, n)).collect())
+        Self(
+            names
+                .into_iter()
+                .map(|name| (number(&name), name))
+                .map(|(n, name)| (name, n))
+                .collect(),
+        )
     }
 
     /// Whether all tasks are.

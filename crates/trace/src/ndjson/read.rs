@@ -2,7 +2,8 @@
 //! Reads JSON lines. The file is treated as hostile: every line is checked against earlier lines,
 //! and an error names the line.
 
-use crate::text::{Facts, Lines, WakeSource, shown};
+use crate::text::{Lines, shown};
+use crate::{Facts, WakeSource};
 use crate::{Place, ReadError};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};

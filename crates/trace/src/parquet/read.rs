@@ -10,7 +10,8 @@
 
 use super::guard::Guarded;
 use super::{END_KEY, EVENTS_SCHEMA, KINDS, OBJECTS_KEY, TASKS_SCHEMA};
-use crate::text::{Facts, WakeSource, shown};
+use crate::text::shown;
+use crate::{Facts, WakeSource};
 use crate::{Place, ReadError};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;

@@ -7,46 +7,12 @@
 //! Fields after the known ones (later kernels and vendors add some) are ignored. Sources: Linux
 //! include/trace/events/sched.h, and plugins/plugin_sched_switch.c of libtraceevent.
 
-use super::prefix::{PID_MAX, number, shown};
+use super::prefix::{number, shown};
+use crate::kernel::{COMM_MAX, Kernel, PID_MAX, Wake, Who, switch_out_of_bits};
 use schedlab_model::SwitchOut;
 use schedlab_model::cpumask::NR_CPUS_MAX;
 
-/// Longest name of a task in bytes. The kernel's are at most 15, those of its own threads 63; the
-/// names of a simulated workload may be as long as the log allows.
-pub const COMM_MAX: usize = crate::binary::NAME_MAX;
-
-/// A task as named in a line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Who<'a> {
-    pub comm: &'a [u8],
-    pub pid: u32,
-}
-
-/// Which of the three wake-up events it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wake {
-    /// The wake-up was decided, in the context of the waker.
-    Waking,
-    /// The task is on a queue.
-    Wakeup,
-    /// The first wake-up of a new task.
-    New,
-}
-
-/// An event of the kernel.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kernel<'a> {
-    Switch { prev: Who<'a>, out: SwitchOut, next: Who<'a> },
-    Wake { who: Who<'a>, cpu: Option<u32>, wake: Wake },
-    Migrate { who: Who<'a>, from: u32, to: u32 },
-    Fork { parent: Who<'a>, child: Who<'a> },
-    Exit { who: Who<'a> },
-    Exec { pid: u32, old_pid: u32 },
-    Mark { text: &'a [u8] },
-    Other,
-}
-
-/// Splits the fields of `event`.
+/// Takes the fields of `event` apart.
 pub(crate) fn parse<'a>(event: &[u8], fields: &'a [u8]) -> Result<Kernel<'a>, String> {
     let wake = |wake| parse_wake(fields, wake);
     let parsed = match event {
@@ -146,7 +112,7 @@ fn switch_out(state: &[u8]) -> Result<SwitchOut, String> {
     let letters = state.strip_suffix(b"+").unwrap_or(state);
     let (mut is_dead, mut is_uninterruptible, mut is_runnable) = (false, false, false);
     if letters.first().is_some_and(u8::is_ascii_digit) {
-        return switch_out_of_bits(letters).ok_or_else(wrong);
+        return switch_out_of_digits(letters).ok_or_else(wrong);
     }
     for part in letters.split(|byte| *byte == b'|') {
         match part {
@@ -168,22 +134,14 @@ fn switch_out(state: &[u8]) -> Result<SwitchOut, String> {
     })
 }
 
-/// Why the task left, from the kernel's number (`trace-cmd report -R`), decimal or 0x.
-fn switch_out_of_bits(digits: &[u8]) -> Option<SwitchOut> {
+/// The same from the kernel's number (`trace-cmd report -R`), decimal or 0x.
+fn switch_out_of_digits(digits: &[u8]) -> Option<SwitchOut> {
     let text = std::str::from_utf8(digits).ok()?;
     let bits = match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok()?,
         None => text.parse().ok()?,
     };
-    // TASK_REPORT of include/linux/sched.h: 1 S, 2 D, 4 T, 8 t, 0x10 X, 0x20 Z, 0x40 P; above
-    // it 0x80 I (its first bit was TASK_DEAD before 4.14), and 0x100 for "preempted".
-    Some(match bits {
-        0 => SwitchOut::Preempted,
-        bits if bits & 0x100 != 0 => SwitchOut::Preempted,
-        bits if bits & 0x30 != 0 => SwitchOut::Dead,
-        bits if bits & 2 != 0 => SwitchOut::BlockedIo,
-        _ => SwitchOut::Sleeping,
-    })
+    Some(switch_out_of_bits(bits))
 }
 
 fn parse_switch(fields: &[u8]) -> Result<Kernel<'_>, String> {

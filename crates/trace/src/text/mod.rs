@@ -15,23 +15,19 @@
 mod fields;
 mod lines;
 mod prefix;
-mod translate;
 
-pub use fields::COMM_MAX;
 pub use lines::LINE_MAX;
-pub use prefix::PID_MAX;
-pub use translate::WakeSource;
 
-use crate::{Place, ReadError};
-use fields::{Kernel, Who};
+use crate::kernel::{At, Kernel, Recording, Who, clean};
+pub use crate::kernel::{BACK_MAX_NS, COMM_MAX, PID_MAX};
+use crate::{Dialect, Facts, Place, ReadError};
 use lines::Line;
 pub(crate) use lines::Lines;
 use prefix::Prefix;
 pub(crate) use prefix::shown;
 use schedlab_model::cpumask::NR_CPUS_MAX;
-use schedlab_model::{CpuId, Event, EventKind, Nanos, TaskId, TraceSink};
+use schedlab_model::{Nanos, TraceSink};
 use std::io::Read;
-use translate::{Context, Translator};
 
 /// Header of a text that [`crate::FtraceSink`] wrote. Its times count from the start of the run.
 pub const OWN_HEAD: &str = "# schedlab: the whole run, from 0 ns, CPUs ";
@@ -39,87 +35,6 @@ pub const OWN_HEAD: &str = "# schedlab: the whole run, from 0 ns, CPUs ";
 pub const OWN_OBJECT: &str = "# schedlab: object ";
 /// The last line of such a text.
 pub const OWN_END: &str = "# schedlab: end ";
-
-/// How far back a time may go (ns). The tools merge lines of several CPUs by time stamps from the
-/// CPUs' own clocks, which differ by microseconds.
-pub const BACK_MAX_NS: Nanos = 10_000_000;
-
-/// Which tool printed a text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Dialect {
-    /// tracefs: `trace` or `trace_pipe`.
-    #[default]
-    Ftrace,
-    /// `trace-cmd report`.
-    TraceCmd,
-    /// `perf script` or `perf sched script`.
-    Perf,
-}
-
-/// Facts about a trace in addition to its tasks and events.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Facts {
-    /// The tool that printed it; `None` for schedlab's own formats.
-    pub dialect: Option<Dialect>,
-    /// CPUs of the machine, from the trace; or the greatest CPU number + 1, if the trace does not
-    /// tell.
-    pub nr_cpus: u32,
-    /// Whether the trace tells `nr_cpus`.
-    pub is_nr_cpus_stated: bool,
-    /// Lines (text) or records read.
-    pub nr_records: u64,
-    /// Events passed to the sink.
-    pub nr_events: u64,
-    /// Tasks announced to the sink.
-    pub nr_tasks: u64,
-    /// Time of the first event by the trace's own clock (ns).
-    pub start_clock_ns: Nanos,
-    /// End of the trace (ns from its start).
-    pub end_ns: Nanos,
-    /// Whether schedlab recorded it: it contains the run from its start to its end.
-    pub is_own: bool,
-    /// Events that do not concern scheduling.
-    pub nr_other_events: u64,
-    /// Lines without an event, except headers and comments.
-    pub nr_other_lines: u64,
-    /// The first of them: its number and its text.
-    pub other_line: Option<(u64, String)>,
-    /// Switches.
-    pub nr_switches: u64,
-    /// Switches from a task that the trace does not show on that CPU: at least as many switches are
-    /// missing.
-    pub nr_missing_switches: u64,
-    /// Events that the recorder lost, as far as it counted them.
-    pub nr_lost_events: u64,
-    /// How often the recorder reported a loss.
-    pub nr_losses: u64,
-    /// Events that the ring buffer overwrote before it was read (from ftrace's header).
-    pub nr_overwritten_events: u64,
-    /// Lines with a time before that of the line above. They get the latest time so far.
-    pub nr_times_back: u64,
-    /// The greatest such step back (ns).
-    pub back_ns_max: Nanos,
-    /// Whether the times are whole numbers without a decimal point, which are read as nanoseconds.
-    pub is_clock_unknown: bool,
-    /// Whether the last line was cut off. It is left out.
-    pub is_cut_off: bool,
-    /// Which events wake tasks; [`WakeSource::Wakeup`] for the project's own formats.
-    pub wakes: WakeSource,
-    /// The last name of each task that had several.
-    pub last_names: Vec<(TaskId, String)>,
-}
-
-impl Facts {
-    /// The last names by task; empty for tasks with one name. For the argument `names` of [`read`].
-    pub fn names(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        for (task, name) in &self.last_names {
-            names.resize(names.len().max(task.index() + 1), String::new());
-            names[task.index()].clone_from(name);
-        }
-        names
-    }
-}
 
 /// Reads a text to its end.
 ///
@@ -131,7 +46,7 @@ pub fn read<R: Read, S: TraceSink + ?Sized>(
     sink: &mut S,
 ) -> Result<Facts, ReadError> {
     let mut lines = Lines::new(source);
-    let mut reader = Reader { translator: Translator::new(names), ..Reader::default() };
+    let mut reader = Reader { recording: Recording::new(names), stated_end_ns: None };
     loop {
         let wrong = |number, what| ReadError { place: Place::Line(number), what };
         let line = match lines.next_line() {
@@ -140,7 +55,7 @@ pub fn read<R: Read, S: TraceSink + ?Sized>(
             Err(what) => return Err(wrong(lines.number(), what)),
         };
         if line.is_cut_off {
-            reader.facts.is_cut_off = true;
+            reader.recording.facts.is_cut_off = true;
             break;
         }
         reader.line(line, sink).map_err(|what| wrong(line.number, what))?;
@@ -152,13 +67,8 @@ pub fn read<R: Read, S: TraceSink + ?Sized>(
 /// What has been read so far.
 #[derive(Debug, Default)]
 struct Reader {
-    translator: Translator,
-    facts: Facts,
-    /// Whether an event has been read.
-    has_begun: bool,
-    /// Latest time by the trace's own clock.
-    clock_ns: Nanos,
-    /// End of the run, if the text tells it.
+    recording: Recording,
+    /// End of the run, where the text says it.
     stated_end_ns: Option<Nanos>,
 }
 
@@ -179,15 +89,16 @@ impl Reader {
     /// Reads headers: `#P:2` of ftrace, `nrcpus online` of perf, and those of schedlab with its
     /// objects.
     fn comment<S: TraceSink + ?Sized>(&mut self, text: &[u8], sink: &mut S) -> Result<(), String> {
-        if let (true, Some(object)) = (self.facts.is_own, text.strip_prefix(OWN_OBJECT.as_bytes()))
+        if let (true, Some(object)) =
+            (self.recording.facts.is_own, text.strip_prefix(OWN_OBJECT.as_bytes()))
         {
-            return self.translator.object(object, sink);
+            return self.recording.translator.object(object, sink);
         }
         if let Some(digits) = text.strip_prefix(OWN_HEAD.as_bytes()) {
-            if self.has_begun {
+            if self.recording.has_begun {
                 return Err("the head of a trace stands in the midst of another".into());
             }
-            self.facts.is_own = true;
+            self.recording.facts.is_own = true;
             return self.stated_cpus(digits);
         }
         if let Some(end) = text.strip_prefix(OWN_END.as_bytes()) {
@@ -211,7 +122,8 @@ impl Reader {
         let mut counts = words.next().unwrap_or_default().split(|byte| *byte == b'/');
         let (kept, written) = (counts.next().unwrap_or_default(), counts.next());
         if let Some(written) = written {
-            self.facts.nr_overwritten_events = count(written)?.saturating_sub(count(kept)?);
+            self.recording.facts.nr_overwritten_events =
+                count(written)?.saturating_sub(count(kept)?);
         }
         match words.next().and_then(|word| word.strip_prefix(b"P:")) {
             Some(digits) => self.stated_cpus(digits.trim_ascii()),
@@ -221,10 +133,7 @@ impl Reader {
 
     fn stated_cpus(&mut self, digits: &[u8]) -> Result<(), String> {
         let nr_cpus = prefix::number(digits, NR_CPUS_MAX as u64, "number of CPUs")? as u32;
-        if nr_cpus > 0 {
-            self.facts.nr_cpus = nr_cpus;
-            self.facts.is_nr_cpus_stated = true;
-        }
+        self.recording.state_cpus(nr_cpus);
         Ok(())
     }
 
@@ -237,51 +146,21 @@ impl Reader {
     ) -> Result<(), String> {
         let text = line.text.trim_ascii();
         if let Some((cpu, count)) = loss(text)? {
-            self.begin(None, sink);
-            return self.lost(cpu, count, sink);
+            self.recording.lost(cpu, count, sink);
+            return Ok(());
         }
         if let Some(digits) = text.strip_prefix(b"cpus=") {
-            self.facts.dialect = Some(Dialect::TraceCmd);
+            self.recording.facts.dialect = Some(Dialect::TraceCmd);
             return self.stated_cpus(digits);
         }
         if text.starts_with(b"version = ") || text.starts_with(b"CPU ") {
             return Ok(());
         }
-        self.facts.nr_other_lines += 1;
-        if self.facts.other_line.is_none() {
-            self.facts.other_line = Some((line.number, translate::clean(shown(text).as_bytes())));
+        self.recording.facts.nr_other_lines += 1;
+        if self.recording.facts.other_line.is_none() {
+            self.recording.facts.other_line = Some((line.number, clean(shown(text).as_bytes())));
         }
         Ok(())
-    }
-
-    fn lost<S: TraceSink + ?Sized>(
-        &mut self,
-        cpu: u32,
-        count: u32,
-        sink: &mut S,
-    ) -> Result<(), String> {
-        self.facts.nr_losses += u64::from(count > 0);
-        self.facts.nr_lost_events += u64::from(count);
-        let (time_ns, kind) =
-            (self.clock_ns - self.facts.start_clock_ns, EventKind::Lost { count });
-        self.facts.nr_events += 1;
-        sink.event(&Event { time_ns, cpu: CpuId(cpu), kind });
-        self.translator.lost(CpuId(cpu));
-        Ok(())
-    }
-
-    /// The first event, or a loss before it.
-    fn begin<S: TraceSink + ?Sized>(&mut self, first_ns: Option<Nanos>, sink: &mut S) {
-        if !self.has_begun && !self.facts.is_own && self.facts.nr_losses == 0 {
-            // Tasks that run now began before.
-            let kind = EventKind::Lost { count: 0 };
-            sink.event(&Event { time_ns: 0, cpu: CpuId(0), kind });
-        }
-        if let (false, Some(first_ns)) = (self.has_begun, first_ns) {
-            self.has_begun = true;
-            self.clock_ns = first_ns;
-            self.facts.start_clock_ns = if self.facts.is_own { 0 } else { first_ns };
-        }
     }
 
     fn event_line<S: TraceSink + ?Sized>(
@@ -290,94 +169,48 @@ impl Reader {
         sink: &mut S,
     ) -> Result<(), String> {
         let kernel = fields::parse(prefix.event, prefix.fields)?;
-        if kernel == Kernel::Other {
-            self.facts.nr_other_events += 1;
-            return Ok(());
+        if kernel != Kernel::Other {
+            self.note_dialect(prefix);
         }
-        self.begin(Some(prefix.time_ns), sink);
-        self.note_dialect(prefix);
-        let time_ns = self.advance(prefix.time_ns)?;
         let pid = prefix.pid.filter(|_| !prefix.in_irq);
-        let at = Context {
-            time_ns,
-            cpu: CpuId(prefix.cpu),
-            who: pid.map(|pid| Who { comm: prefix.comm, pid }),
-        };
-        self.translator.event(at, kernel, sink)
+        let who = pid.map(|pid| Who { comm: prefix.comm, pid });
+        let at = At { clock_ns: prefix.time_ns, cpu: prefix.cpu, who };
+        self.recording.event(at, kernel, sink)?;
+        if let (Some(pid), Some(tgid)) = (prefix.pid, prefix.tgid) {
+            self.recording.translator.belongs(pid, tgid);
+        }
+        Ok(())
     }
 
     fn note_dialect(&mut self, prefix: &Prefix<'_>) {
-        self.facts.is_clock_unknown |= !prefix.is_seconds;
-        if self.facts.dialect.is_none() {
+        self.recording.facts.is_clock_unknown |= !prefix.is_seconds;
+        if self.recording.facts.dialect.is_none() {
             let found = if prefix.is_perf { Dialect::Perf } else { Dialect::Ftrace };
-            self.facts.dialect = Some(found);
+            self.recording.facts.dialect = Some(found);
         }
     }
 
-    /// The time since the start of the trace. Time does not go back.
-    fn advance(&mut self, clock_ns: Nanos) -> Result<Nanos, String> {
-        if clock_ns < self.clock_ns {
-            let back_ns = self.clock_ns - clock_ns;
-            if back_ns > BACK_MAX_NS {
-                return Err(format!(
-                    "the time goes back from {} to {clock_ns} ns; at most {BACK_MAX_NS} ns are \
-                     allowed, for CPUs whose clocks differ: sort the lines by time, record with \
-                     trace_clock=mono, and give one recording at a time",
-                    self.clock_ns
-                ));
-            }
-            self.facts.nr_times_back += 1;
-            self.facts.back_ns_max = self.facts.back_ns_max.max(back_ns);
-        }
-        self.clock_ns = self.clock_ns.max(clock_ns);
-        Ok(self.clock_ns - self.facts.start_clock_ns)
-    }
-
-    fn finish<S: TraceSink + ?Sized>(
-        mut self,
-        nr_lines: u64,
-        sink: &mut S,
-    ) -> Result<Facts, String> {
-        let is_empty_run = self.facts.is_own && self.stated_end_ns.is_some();
-        if !self.has_begun && !is_empty_run {
+    fn finish<S: TraceSink + ?Sized>(self, nr_lines: u64, sink: &mut S) -> Result<Facts, String> {
+        let is_own = self.recording.facts.is_own;
+        let is_empty_run = is_own && self.stated_end_ns.is_some();
+        if !self.recording.has_begun && !is_empty_run {
             return Err(self.nothing_found(nr_lines));
         }
-        if self.facts.is_own && self.stated_end_ns.is_none() {
+        if is_own && self.stated_end_ns.is_none() {
             return Err(
                 "the text ends without the line that schedlab writes last: it was cut off; \
                         export it again"
                     .into(),
             );
         }
-        let last_ns = self.clock_ns.saturating_sub(self.facts.start_clock_ns);
-        let end_ns = self.stated_end_ns.unwrap_or(last_ns).max(last_ns);
-        let seen = self.translator.cpu_max + 1;
-        let facts = &mut self.facts;
-        if facts.is_nr_cpus_stated && facts.nr_cpus < seen {
-            return Err(format!(
-                "the trace has an event on CPU {}, but says that there are {} CPUs",
-                seen - 1,
-                facts.nr_cpus
-            ));
-        }
-        facts.nr_cpus = facts.nr_cpus.max(seen);
-        facts.nr_records = nr_lines;
-        facts.nr_events += self.translator.counts.events;
-        facts.nr_tasks = self.translator.nr_tasks() as u64;
-        facts.end_ns = end_ns;
-        facts.nr_switches = self.translator.counts.switches;
-        facts.nr_missing_switches = self.translator.counts.missing_switches;
-        facts.wakes = self.translator.wakes;
-        facts.last_names = self.translator.names();
-        sink.end(end_ns);
-        Ok(self.facts)
+        self.recording.finish(nr_lines, self.stated_end_ns, sink)
     }
 
     fn nothing_found(&self, nr_lines: u64) -> String {
-        let found = match &self.facts.other_line {
+        let found = match &self.recording.facts.other_line {
             Some((number, text)) => format!("line {number} is {text:?}"),
-            None if self.facts.nr_other_events > 0 => {
-                format!("{} events of other kinds", self.facts.nr_other_events)
+            None if self.recording.facts.nr_other_events > 0 => {
+                format!("{} events of other kinds", self.recording.facts.nr_other_events)
             }
             None => "nothing but comments and empty lines".into(),
         };

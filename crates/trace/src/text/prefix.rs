@@ -15,19 +15,19 @@
 //! Sources: Linux kernel/trace/trace_output.c (`trace_print_context`, `trace_print_lat_fmt`) and
 //! tools/perf/builtin-script.c (`perf_sample__fprintf_start`).
 
+use crate::kernel::PID_MAX;
 use schedlab_model::Nanos;
 use schedlab_model::cpumask::NR_CPUS_MAX;
 
-/// Greatest process id: `PID_MAX_LIMIT` of a 64-bit kernel (include/linux/threads.h).
-pub const PID_MAX: u32 = 4 << 20;
-
-/// The text before the fields.
+/// What stands before the fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefix<'a> {
     /// Name of the task that ran.
     pub comm: &'a [u8],
     /// Its process id; `None` if perf did not know it.
     pub pid: Option<u32>,
+    /// The first thread of its process, where the line says it.
+    pub tgid: Option<u32>,
     /// Whether the line is perf's: no `-` between name and process id.
     pub is_perf: bool,
     pub cpu: u32,
@@ -75,12 +75,15 @@ fn parse_at(line: &[u8], at: usize) -> Option<Result<Prefix<'_>, String>> {
     }
     let (stamp, rest) = stamp?;
     let (event, fields) = event(spaces(rest)?)?;
-    let (comm, pid, is_perf) = who(&line[..at])?;
+    let Running { comm, pid, tgid, is_perf } = who(&line[..at])?;
     let prefix = || {
         let pid = pid.map(|pid| number(pid, u64::from(PID_MAX), "process id")).transpose()?;
         Ok(Prefix {
             comm,
             pid: pid.map(|pid| pid as u32),
+            tgid: tgid
+                .and_then(|tgid| number(tgid, u64::from(PID_MAX), "process id").ok())
+                .map(|t| t as u32),
             is_perf,
             cpu: number(cpu, NR_CPUS_MAX as u64 - 1, "CPU")? as u32,
             in_irq,
@@ -142,30 +145,47 @@ fn event(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((own, text[word.len()..].trim_ascii()))
 }
 
-/// Name, digits of the process id, and whether perf wrote it.
-type Running<'a> = (&'a [u8], Option<&'a [u8]>, bool);
+/// Who ran.
+struct Running<'a> {
+    comm: &'a [u8],
+    /// Digits of the process id.
+    pid: Option<&'a [u8]>,
+    /// Digits of the first thread's.
+    tgid: Option<&'a [u8]>,
+    is_perf: bool,
+}
 
 /// `bash-1977`, `bash-1977 ( 1977)`, `bash 1977` or `bash 1977/1978`.
 fn who(text: &[u8]) -> Option<Running<'_>> {
     let mut text = text.trim_ascii_end();
-    if text.last() == Some(&b')') {
-        text = text[..memchr::memrchr(b'(', text)?].trim_ascii_end();
+    let mut tgid = None;
+    if let Some(inside) = text.strip_suffix(b")") {
+        let open = memchr::memrchr(b'(', text)?;
+        tgid = last_digits(inside).map(|(_, digits)| digits);
+        text = text[..open].trim_ascii_end();
     }
-    let (before, pid) = last_digits(text)?;
+    let (before, digits) = last_digits(text)?;
+    let pid = Some(digits);
     match before.last()? {
         b'/' => {
-            let (before, _) = last_digits(&before[..before.len() - 1])?;
-            before.last()?.is_ascii_whitespace().then(|| (before.trim_ascii(), Some(pid), true))
+            let (before, first) = last_digits(&before[..before.len() - 1])?;
+            let comm = before.trim_ascii();
+            let is_space = before.last()?.is_ascii_whitespace();
+            is_space.then_some(Running { comm, pid, tgid: Some(first), is_perf: true })
         }
         b'-' => {
             let name = &before[..before.len() - 1];
-            let is_perfs_unknown = pid == b"1" && name.last().is_none_or(u8::is_ascii_whitespace);
+            let is_perfs_unknown =
+                digits == b"1" && name.last().is_none_or(u8::is_ascii_whitespace);
             if is_perfs_unknown {
-                return Some((name.trim_ascii(), None, true));
+                let comm = name.trim_ascii();
+                return Some(Running { comm, pid: None, tgid: None, is_perf: true });
             }
-            Some((name.trim_ascii_start(), Some(pid), false))
+            Some(Running { comm: name.trim_ascii_start(), pid, tgid, is_perf: false })
         }
-        byte if byte.is_ascii_whitespace() => Some((before.trim_ascii(), Some(pid), true)),
+        byte if byte.is_ascii_whitespace() => {
+            Some(Running { comm: before.trim_ascii(), pid, tgid, is_perf: true })
+        }
         _ => None,
     }
 }

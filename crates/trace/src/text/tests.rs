@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::synthetic::Synthetic;
-use crate::{FtraceSink, TraceCheck};
+use crate::{Dialect, FtraceSink, TraceCheck, WakeSource};
 use proptest::prelude::*;
 use schedlab_model::trace::MemorySink;
-use schedlab_model::{EventKind, ObjectId, SwitchOut};
+use schedlab_model::{CpuId, Event, EventKind, ObjectId, SwitchOut, TaskId};
 
 fn read_text(text: &[u8]) -> Result<(MemorySink, Facts), ReadError> {
     let mut memory = MemorySink::default();

@@ -12,7 +12,7 @@
 //!   counted, and the switch is passed on unchanged; the measures count the gap as unaccounted.
 //! - Left out: what the text does not tell. `sched_yield` looks like a preemption.
 
-use super::fields::{COMM_MAX, Kernel, Wake, Who};
+use super::{COMM_MAX, Kernel, Wake, Who};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::{ObjectInfo, TaskInfo, WaitKind};
 use schedlab_model::{CpuId, Event, EventKind, Nanos, ObjectId, SwitchOut, TaskId, TraceSink};
@@ -53,11 +53,15 @@ struct Task {
     /// The task that woke it, in a sched_waking without a sched_wakeup so far.
     woken_by: Option<Option<TaskId>>,
     is_renamed: bool,
+    /// Whether it was announced with a name that was given for it.
+    is_given: bool,
+    /// The first thread of its process; 0: not known.
+    tgid: u32,
 }
 
 /// Where and when an event happened, and which task ran.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Context<'a> {
+pub(crate) struct Context<'a> {
     pub time_ns: Nanos,
     pub cpu: CpuId,
     /// The running task; `None` in an interrupt or if unknown.
@@ -66,7 +70,7 @@ pub(super) struct Context<'a> {
 
 /// Counts of the translation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     pub events: u64,
     pub missing_switches: u64,
     pub switches: u64,
@@ -74,7 +78,7 @@ pub(super) struct Counts {
 
 /// The state of the translation.
 #[derive(Debug, Default)]
-pub(super) struct Translator {
+pub(crate) struct Translator {
     /// Task number + 1 of each process id; 0: none.
     by_pid: Vec<u32>,
     tasks: Vec<Task>,
@@ -91,9 +95,9 @@ pub(super) struct Translator {
     pub cpu_max: u32,
 }
 
-/// A comm as text. Control characters, which could control a terminal, and bytes that are not UTF-8
-/// become U+FFFD. That is longer than the original; a name that becomes too long is cut.
-pub(super) fn clean(comm: &[u8]) -> String {
+/// A comm as text: control characters, which could steer a terminal, and what is no UTF-8 become
+/// U+FFFD. That is longer than what it replaces; the name is cut where it would be too long.
+pub(crate) fn clean(comm: &[u8]) -> String {
     let replace = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     let mut name: String = String::from_utf8_lossy(comm).chars().map(replace).collect();
     name.truncate(name.floor_char_boundary(COMM_MAX));
@@ -109,6 +113,20 @@ impl Translator {
     pub fn names(&self) -> Vec<(TaskId, String)> {
         let renamed = self.tasks.iter().zip(0..).filter(|(task, _)| task.is_renamed);
         renamed.map(|(task, id)| (TaskId(id), clean(&task.comm))).collect()
+    }
+
+    /// The living task of this process id belongs to the process whose first thread is `tgid`.
+    pub fn belongs(&mut self, pid: u32, tgid: u32) {
+        let known = self.by_pid.get(pid as usize).and_then(|id| id.checked_sub(1));
+        if let Some(task) = known.and_then(|task| self.tasks.get_mut(task as usize)) {
+            task.tgid = tgid;
+        }
+    }
+
+    /// The first thread of each task's process, as far as it was told.
+    pub fn processes(&self) -> Vec<(TaskId, u32)> {
+        let told = self.tasks.iter().zip(0..).filter(|(task, _)| task.tgid > 0);
+        told.map(|(task, id)| (TaskId(id), task.tgid)).collect()
     }
 
     pub fn nr_tasks(&self) -> usize {
@@ -202,6 +220,9 @@ impl Translator {
                 if *entry.comm != *who.comm {
                     entry.comm = who.comm.into();
                     entry.is_renamed = true;
+                    if !entry.is_given {
+                        sink.renamed(task, &clean(who.comm));
+                    }
                 }
                 Ok(Some(task))
             }
@@ -226,10 +247,18 @@ impl Translator {
         }
         self.by_pid[pid] = id.0 + 1;
         let given = self.given_names.get_mut(id.index()).map(std::mem::take);
-        let name = given.filter(|name| !name.is_empty()).unwrap_or_else(|| clean(who.comm));
+        let given = given.filter(|name| !name.is_empty());
+        self.tasks.push(Task {
+            comm: who.comm.into(),
+            life,
+            sleeps: true,
+            woken_by: None,
+            is_renamed: false,
+            is_given: given.is_some(),
+            tgid: 0,
+        });
+        let name = given.unwrap_or_else(|| clean(who.comm));
         sink.task(id, &TaskInfo { name, spec: None, pid: who.pid });
-        let comm = who.comm.into();
-        self.tasks.push(Task { comm, life, sleeps: true, woken_by: None, is_renamed: false });
         Ok(id)
     }
 
