@@ -633,13 +633,26 @@ pub struct ReportArgs {
 pub struct AnalyseArgs {
     /// Trace files; - is stdin
     ///
-    /// Text from ftrace, `trace-cmd report` or `perf script`, or .slt, .parquet or .ndjson files of
-    /// schedlab. The content decides the format.
+    /// perf.data of `perf record`, trace.dat of `trace-cmd record`, text from ftrace, `trace-cmd
+    /// report` or `perf script`, or .slt, .parquet or .ndjson files of schedlab. The content
+    /// decides the format.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Show only tasks with this name or process id (repeatable)
+    /// Show only tasks with this name or process id, and their waits (repeatable)
+    ///
+    /// Lists every wait of these tasks, or the 100 longest of each; --all lists all of them. With
+    /// --starved-after, only waits of that length.
     #[arg(long, value_name = "NAME|PID")]
     pub task: Vec<String>,
+    /// Start of the part to analyse, as the tables show times, such as 1.2s [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = crate::input::moment)]
+    pub from: Option<Nanos>,
+    /// End of the part to analyse [default: the end of the trace]
+    #[arg(long, value_name = "TIME", value_parser = crate::input::duration)]
+    pub to: Option<Nanos>,
+    /// Show all rows of every table
+    #[arg(long)]
+    pub all: bool,
     /// Show CPUs instead of tasks
     #[arg(long, conflicts_with_all = ["slices", "task"])]
     pub cpus: bool,

@@ -104,6 +104,11 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
+/// A time since the start of the run, to the microsecond: `--from` and `--to` take it.
+pub fn moment(ns: u64) -> String {
+    format!("{}.{:06} s", ns / 1_000_000_000, ns / 1_000 % 1_000_000)
+}
+
 /// A duration that may not have happened.
 pub fn maybe_duration(ns: Option<u64>) -> String {
     or_dash(ns, duration)
@@ -163,6 +168,7 @@ mod tests {
             .map(duration)
             .join(", ");
         assert_eq!(shown, "0 ns, 999 ns, 1.000 us, 12.35 us, 123.5 ms, 1.500 s, 4000 s");
+        assert_eq!([0, 1_203_456_789].map(moment), ["0.000000 s", "1.203456 s"]);
         assert_eq!(maybe_duration(None), "-");
         assert_eq!(percent(0.2504), "25.0 %");
     }

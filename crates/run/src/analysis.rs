@@ -31,5 +31,6 @@ pub fn context(workload: &Workload, cpus: &CpuMask, thresholds: Thresholds) -> C
         other: facts(&SchedAttr::default(), cpus),
         groups: groups.collect(),
         thresholds,
+        ..Context::default()
     }
 }

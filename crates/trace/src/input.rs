@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any trace that can be read. The first bytes determine its format and its reader, not its name.
 
-use crate::{Facts, Place, ReadError, Reader, WakeSource, ndjson, text};
+use crate::{Facts, Place, ReadError, Reader, WakeSource, ndjson, perf_data, text, trace_dat};
 use schedlab_model::TraceSink;
 use std::io::Read;
 
@@ -16,17 +16,23 @@ pub enum InputFormat {
     Parquet,
     /// Text of ftrace, trace-cmd or perf.
     Text,
-    /// One JSON document: not a trace, but perhaps a result.
+    /// perf.data, a file of `perf record`, or what it writes into a pipe.
+    PerfData,
+    /// trace.dat, a file of `trace-cmd record`; it is sought in ([`trace_dat::read`]).
+    TraceDat,
+    /// One JSON document: no trace, but perhaps a result.
     Json,
 }
 
 /// How many first bytes of a file [`detect`] needs.
 pub const HEAD_LEN: usize = 4096;
 
-/// Files that users often pass and that cannot be read, with advice.
-const OTHERS: [(&[u8], &str); 6] = [
-    (b"\x17\x08\x44tracing", "a trace.dat of trace-cmd: give what `trace-cmd report FILE` prints"),
-    (b"PERFILE2", "a perf.data: give what `perf script -i FILE --ns --show-lost-events` prints"),
+/// Files that are no text and often given, with what to do.
+const OTHERS: [(&[u8], &str); 5] = [
+    (
+        b"2ELIFREP",
+        "a perf.data of a big-endian machine: give what `perf script -i FILE --ns` prints",
+    ),
     (b"\x1f\x8b", "compressed with gzip: give what `zcat FILE` prints"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd: give what `zstdcat FILE` prints"),
     (b"\xfd7zXZ", "compressed with xz: give what `xzcat FILE` prints"),
@@ -40,6 +46,12 @@ pub fn detect(head: &[u8]) -> Result<InputFormat, String> {
     }
     if head.starts_with(b"PAR1") {
         return Ok(InputFormat::Parquet);
+    }
+    if head.starts_with(perf_data::MAGIC) {
+        return Ok(InputFormat::PerfData);
+    }
+    if head.starts_with(trace_dat::MAGIC) {
+        return Ok(InputFormat::TraceDat);
     }
     if let Some((_, what)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Err(format!("it is {what}"));
@@ -57,11 +69,11 @@ pub fn detect(head: &[u8]) -> Result<InputFormat, String> {
             Ok(if is_line { InputFormat::Ndjson } else { InputFormat::Json })
         }
         Some(b'[') => Ok(InputFormat::Json),
-        _ if head.contains(&0) => Err(
-            "its format is not known; known are ftrace text, `trace-cmd report`, `perf script`, \
-             .slt, .parquet and .ndjson"
-                .into(),
-        ),
+        _ if head.contains(&0) => {
+            Err("its format is not known; known are perf.data, trace.dat, ftrace text, `trace-cmd \
+             report`, `perf script`, .slt, .parquet and .ndjson"
+                .into())
+        }
         _ => Ok(InputFormat::Text),
     }
 }
@@ -78,6 +90,8 @@ pub fn read<R: Read, S: TraceSink + ?Sized>(
         InputFormat::Slt => read_log(source, sink),
         InputFormat::Ndjson => ndjson::read(source, sink),
         InputFormat::Text => text::read(source, names, sink),
+        InputFormat::PerfData => perf_data::read_pipe(source, names, sink),
+        InputFormat::TraceDat => refuse("a trace.dat is no stream: give the file"),
         InputFormat::Parquet => refuse("Parquet is two files: it cannot be read from a stream"),
         InputFormat::Json => refuse("this is one JSON document, no trace"),
     }
@@ -119,13 +133,14 @@ mod tests {
             (b" [{\"a\": 1}]", InputFormat::Json),
             (b"# tracer: nop\n", InputFormat::Text),
             (b"cpus=2\n", InputFormat::Text),
+            (b"PERFILE2....", InputFormat::PerfData),
+            (b"\x17\x08\x44tracing6", InputFormat::TraceDat),
         ] {
             assert_eq!(detect(head), Ok(want));
         }
         for (head, word) in [
             (&b""[..], "empty"),
-            (b"\x17\x08\x44tracing6", "trace-cmd report"),
-            (b"PERFILE2....", "perf script"),
+            (b"2ELIFREP....", "perf script"),
             (b"\x1f\x8b\x08", "zcat"),
             (b"\x7fELF\0\0", "its format is not known"),
         ] {

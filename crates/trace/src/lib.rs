@@ -14,10 +14,13 @@ pub mod input;
 mod kernel;
 mod names;
 pub mod ndjson;
+pub mod perf_data;
 pub mod perfetto;
 pub mod slices;
 pub mod synthetic;
 pub mod text;
+pub mod trace_dat;
+mod tracepoint;
 mod varint;
 pub mod window;
 

@@ -194,6 +194,48 @@ impl<S: TraceSink> TraceSink for Window<S> {
     }
 }
 
+/// Passes everything on at a later time: what a [`Window`] has counted from its start counts from
+/// the start of the trace again. For sinks that follow slices.
+#[derive(Debug)]
+pub struct Delayed<S> {
+    sink: S,
+    by_ns: Nanos,
+}
+
+impl<S: TraceSink> Delayed<S> {
+    /// Everything later by `by_ns`.
+    pub const fn new(sink: S, by_ns: Nanos) -> Self {
+        Self { sink, by_ns }
+    }
+}
+
+impl<S: TraceSink> TraceSink for Delayed<S> {
+    fn task(&mut self, id: TaskId, info: &TaskInfo) {
+        self.sink.task(id, info);
+    }
+
+    fn renamed(&mut self, id: TaskId, name: &str) {
+        self.sink.renamed(id, name);
+    }
+
+    /// The slice of a task that runs at the start begins there.
+    fn found(&mut self, found: Found) {
+        if let Found::Runs { cpu, task } = found {
+            let kind = EventKind::Switch { prev: None, next: task, out: SwitchOut::Idle };
+            self.sink.event(&Event { time_ns: self.by_ns, cpu, kind });
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let time_ns = event.time_ns.saturating_add(self.by_ns);
+        self.sink.event(&Event { time_ns, ..*event });
+    }
+
+    fn end(&mut self, end_ns: Nanos) {
+        self.sink.end(end_ns.saturating_add(self.by_ns));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

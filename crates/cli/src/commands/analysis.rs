@@ -4,11 +4,11 @@
 
 use crate::error::CliResult;
 use crate::output::Out;
-use crate::table::{self, digits, duration, maybe_duration, number, percent};
+use crate::table::{self, digits, duration, maybe_duration, moment, number, or_dash, percent};
 use comfy_table::Cell;
 use schedlab_metrics::analysis::{
-    Analysis, Antagonist, Antagonists, Depth, Findings, Starved, StateTime, TaskAnalysis,
-    Thresholds, Wasted,
+    Analysis, Antagonist, Antagonists, Depth, Findings, NamedAntagonist, Starved, StateTime,
+    TaskAnalysis, Thresholds, Wasted,
 };
 use schedlab_model::Nanos;
 use schedlab_run::RunResult;
@@ -51,92 +51,163 @@ impl AnalysisArgs {
     }
 }
 
-/// Prints the analysis of a run, if it has one.
-pub fn show(run: &RunResult, out: &mut Out) -> CliResult<()> {
-    let Some(analysis) = &run.analysis else { return Ok(()) };
-    out.line(format!("\nstates\n{}", state_table(&analysis.tasks)))?;
-    hidden(analysis.tasks.len(), "tasks", out)?;
-    out.line(format!(
-        "\nlag, and who ran while they waited\n{}",
-        antagonist_table(&analysis.tasks)
-    ))?;
-    out.line(format!("\nrunnable tasks\n{}", depth_table(analysis)))?;
-    hidden(analysis.cpus.len(), "CPUs", out)?;
-    starved(&analysis.starved, out)?;
-    wasted(&analysis.wasted, out)
+/// How much of an analysis is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// Every row, not the first or longest ones.
+    pub all: bool,
+    /// Every finding that was listed: those of the tasks that were asked for.
+    pub all_findings: bool,
+    /// Ids of tasks in the order of the rows; empty: by id.
+    pub order: Vec<u32>,
 }
 
-/// `starved: 3 waits of 100 ms or longer`, and the longest of them.
-fn starved(found: &Findings<Starved>, out: &mut Out) -> CliResult<()> {
-    let limit = duration(found.threshold_ns);
+impl Shown {
+    const fn rows(&self) -> usize {
+        if self.all { usize::MAX } else { ROWS_SHOWN }
+    }
+
+    const fn findings(&self) -> usize {
+        if self.all || self.all_findings { usize::MAX } else { FINDINGS_SHOWN }
+    }
+
+    /// The tasks in the order of the rows.
+    fn tasks<'a>(&self, tasks: &'a [TaskAnalysis]) -> Vec<&'a TaskAnalysis> {
+        if self.order.is_empty() {
+            return tasks.iter().collect();
+        }
+        let find = |id: &u32| tasks.binary_search_by_key(id, |task| task.id).ok();
+        self.order.iter().filter_map(find).map(|at| &tasks[at]).collect()
+    }
+
+    fn hidden(&self, count: usize, what: &str, out: &mut Out) -> CliResult<()> {
+        match count.saturating_sub(self.rows()) {
+            0 => Ok(()),
+            more => out.line(format!("... and {more} more {what}; --json shows all")),
+        }
+    }
+}
+
+/// Prints the analysis of a run, if it has one.
+pub fn show(run: &RunResult, out: &mut Out) -> CliResult<()> {
+    match &run.analysis {
+        Some(analysis) => show_all(analysis, &Shown::default(), out),
+        None => Ok(()),
+    }
+}
+
+/// Prints every table of an analysis.
+pub fn show_all(analysis: &Analysis, shown: &Shown, out: &mut Out) -> CliResult<()> {
+    let tasks = shown.tasks(&analysis.tasks);
+    out.line(format!("\nstates\n{}", state_table(&tasks, shown)))?;
+    shown.hidden(tasks.len(), "tasks", out)?;
+    out.line(format!("\nlag, and who ran while they waited\n{}", antagonist_table(&tasks, shown)))?;
+    shown.hidden(tasks.len(), "tasks", out)?;
+    out.line(format!("\nrunnable tasks\n{}", depth_table(analysis, shown)))?;
+    shown.hidden(analysis.cpus.len(), "CPUs", out)?;
+    starved(&analysis.starved, shown, out)?;
+    wasted(&analysis.wasted, shown, out)
+}
+
+/// `starved: 3 waits of 100 ms or longer`, and the longest of them. Without a threshold it is all
+/// waits: `waits: 22`.
+pub fn starved(found: &Findings<Starved>, shown: &Shown, out: &mut Out) -> CliResult<()> {
+    let rows = most(&found.longest, shown, |one| one.ns);
     let waits = table::counted(found.count, "wait", "waits");
-    out.line(format!("\nstarved: {waits} of {limit} or longer"))?;
-    if found.longest.is_empty() {
+    let all = duration(found.ns);
+    let head = match found.threshold_ns {
+        0..=1 => format!("waits: {waits} for a CPU, {all} in all"),
+        limit => format!("starved: {waits} of {} or longer, {all} in all", duration(limit)),
+    };
+    out.line(format!("\n{head}{}", how_many(rows.len(), found.count)))?;
+    if rows.is_empty() {
         return Ok(());
     }
-    let mut rows = table::table(&["task", "waited", "from", "on CPU", "cause", "ran meanwhile"]);
-    for one in most(&found.longest, |one| one.ns) {
+    let heads = ["task", "pid", "waited", "from", "to", "on CPU", "cause", "ran meanwhile"];
+    let mut table = table::table(&heads);
+    for one in rows {
         let open = if one.is_open { " (to the end)" } else { "" };
-        rows.add_row([
+        table.add_row([
             Cell::new(&one.name),
+            pid_cell(one.pid),
             number(format!("{}{open}", duration(one.ns))),
-            number(duration(one.from_ns)),
+            number(moment(one.from_ns)),
+            number(moment(one.to_ns)),
             number(one.cpu),
             Cell::new(&one.cause),
             Cell::new(one.ran.iter().map(ran_for).take(NAMED).collect::<Vec<_>>().join(", ")),
         ]);
     }
-    out.line(table::render(&rows))
+    out.line(table::render(&table))
 }
 
 /// `wasted: 2 times a CPU was idle for 4 ms or longer while a task waited, 12 ms in all`.
-fn wasted(found: &Findings<Wasted>, out: &mut Out) -> CliResult<()> {
+fn wasted(found: &Findings<Wasted>, shown: &Shown, out: &mut Out) -> CliResult<()> {
     let (limit, all) = (duration(found.threshold_ns), duration(found.ns));
     let times = table::counted(found.count, "time", "times");
+    let rows = most(&found.longest, shown, |one| one.ns);
     out.line(format!(
         "\nwasted: {times} a CPU was idle for {limit} or longer while a task that may run there \
-         waited on another, {all} in all"
+         waited on another, {all} in all{}",
+        how_many(rows.len(), found.count)
     ))?;
-    if found.longest.is_empty() {
+    if rows.is_empty() {
         return Ok(());
     }
-    let mut rows = table::table(&["idle CPU", "for", "from", "task", "waited on", "cause"]);
-    for one in most(&found.longest, |one| one.ns) {
-        rows.add_row([
+    let heads = ["idle CPU", "for", "from", "task", "pid", "waited on", "cause"];
+    let mut table = table::table(&heads);
+    for one in rows {
+        table.add_row([
             number(one.cpu),
             number(duration(one.ns)),
-            number(duration(one.from_ns)),
+            number(moment(one.from_ns)),
             Cell::new(&one.name),
+            pid_cell(one.pid),
             number(format!("CPU {}", one.waited_on)),
             Cell::new(&one.cause),
         ]);
     }
-    out.line(table::render(&rows))
+    out.line(table::render(&table))
 }
 
-/// The longest first, as many as a table shows.
-fn most<T>(all: &[T], ns: impl Fn(&T) -> u64) -> Vec<&T> {
-    let mut all: Vec<&T> = all.iter().collect();
-    all.sort_by_key(|one| std::cmp::Reverse(ns(one)));
-    all.truncate(FINDINGS_SHOWN);
-    all
-}
-
-fn hidden(count: usize, what: &str, out: &mut Out) -> CliResult<()> {
-    match count.saturating_sub(ROWS_SHOWN) {
-        0 => Ok(()),
-        more => out.line(format!("... and {more} more {what}; --json shows all")),
+/// `; the 10 longest of 22 are shown, --all shows all`.
+fn how_many(shown: usize, count: u64) -> String {
+    match shown as u64 {
+        0 => String::new(),
+        all if all == count => String::new(),
+        some => format!("; the {some} longest of {count} are shown, --all shows all"),
     }
 }
 
-/// Sum of the states of one kind.
-fn sum(task: &TaskAnalysis, state: &str) -> u64 {
-    task.states.iter().filter(|one| one.state == state).map(|one| one.ns).sum()
+/// A task for people: its name, and its process id where it has one.
+pub fn id_of(name: &str, pid: Option<u32>) -> String {
+    pid.map_or_else(|| name.to_string(), |pid| format!("{name} {pid}"))
 }
 
-fn state_table(tasks: &[TaskAnalysis]) -> String {
+/// All tasks of one name: `hog (3 tasks)`, or `sh 8`.
+pub fn sharers(one: &NamedAntagonist) -> String {
+    match one.nr_tasks {
+        0 | 1 => id_of(&one.name, one.pid),
+        count => format!("{} ({count} tasks)", one.name),
+    }
+}
+
+fn pid_cell(pid: Option<u32>) -> Cell {
+    number(or_dash(pid, |pid| pid.to_string()))
+}
+
+/// The longest first, as many as a table shows.
+fn most<'a, T>(all: &'a [T], shown: &Shown, ns: impl Fn(&T) -> u64) -> Vec<&'a T> {
+    let mut all: Vec<&T> = all.iter().collect();
+    all.sort_by_key(|one| std::cmp::Reverse(ns(one)));
+    all.truncate(shown.findings());
+    all
+}
+
+fn state_table(tasks: &[&TaskAnalysis], shown: &Shown) -> String {
     let mut rows = table::table(&[
         "task",
+        "pid",
         "life",
         "running",
         "runnable",
@@ -146,13 +217,14 @@ fn state_table(tasks: &[TaskAnalysis]) -> String {
         "unknown",
         "blocked on",
     ]);
-    for task in tasks.iter().take(ROWS_SHOWN) {
-        let part = |state: &str| match sum(task, state) {
+    for task in tasks.iter().take(shown.rows()) {
+        let part = |state: &str| match task.time_in(state) {
             0 => number("-"),
             ns => number(percent(ns as f64 / task.life_ns.max(1) as f64)),
         };
         rows.add_row([
             Cell::new(&task.name),
+            pid_cell(task.pid),
             number(duration(task.life_ns)),
             part("running"),
             part("runnable"),
@@ -180,14 +252,23 @@ fn objects(states: &[StateTime]) -> String {
     }
 }
 
-fn antagonist_table(tasks: &[TaskAnalysis]) -> String {
-    let mut rows =
-        table::table(&["task", "waited", "behind", "ahead", "idle", "not known", "ran meanwhile"]);
-    for task in tasks.iter().take(ROWS_SHOWN) {
+fn antagonist_table(tasks: &[&TaskAnalysis], shown: &Shown) -> String {
+    let mut rows = table::table(&[
+        "task",
+        "pid",
+        "waited",
+        "behind",
+        "ahead",
+        "idle",
+        "not known",
+        "ran meanwhile",
+    ]);
+    for task in tasks.iter().take(shown.rows()) {
         let Antagonists { idle_ns, unnamed_ns, .. } = &task.antagonists;
         rows.add_row([
             Cell::new(&task.name),
-            number(duration(sum(task, "runnable"))),
+            pid_cell(task.pid),
+            number(duration(task.time_in("runnable"))),
             number(maybe_duration(task.lag.map(|lag| lag.behind_ns_max))),
             number(maybe_duration(task.lag.map(|lag| lag.ahead_ns_max))),
             number(duration(*idle_ns)),
@@ -198,22 +279,28 @@ fn antagonist_table(tasks: &[TaskAnalysis]) -> String {
     table::render(&rows)
 }
 
-/// `hog-0 12.00 ms, hog-1 3.000 ms, others 1.000 ms`.
+/// `hog (3 tasks) 12.00 ms, sh 8 3.000 ms, others 1.000 ms`.
 fn ran(antagonists: &Antagonists) -> String {
-    let shown = antagonists.tasks.iter().take(NAMED);
+    let shown = antagonists.names.iter().take(NAMED);
     let named: u64 = shown.clone().map(|one| one.ns).sum();
     let rest = antagonists.ran_ns.saturating_sub(named);
     let rest = (rest > 0).then(|| format!("others {}", duration(rest)));
-    shown.map(ran_for).chain(rest).collect::<Vec<_>>().join(", ")
+    let one = |one: &NamedAntagonist| format!("{} {}", sharers(one), at_least(one.ns, one.ns_most));
+    shown.map(one).chain(rest).collect::<Vec<_>>().join(", ")
 }
 
-/// `hog-0 12.00 ms`.
+/// `hog 117 12.00 ms`.
 fn ran_for(one: &Antagonist) -> String {
-    let sign = if one.ns == one.ns_most { "" } else { ">= " };
-    format!("{} {sign}{}", one.name, duration(one.ns))
+    format!("{} {}", id_of(&one.name, one.pid), at_least(one.ns, one.ns_most))
 }
 
-fn depth_table(analysis: &Analysis) -> String {
+/// A time, or its lower bound where the upper one is greater.
+fn at_least(ns: u64, ns_most: u64) -> String {
+    let sign = if ns == ns_most { "" } else { ">= " };
+    format!("{sign}{}", duration(ns))
+}
+
+fn depth_table(analysis: &Analysis, shown: &Shown) -> String {
     let mut rows = table::table(&["CPU", "mean", "median", "p99", "max", "at", "idle"]);
     let mut row = |name: String, depth: &Depth| {
         let whole: u64 = depth.histogram.iter().map(|time| time.ns).sum();
@@ -224,11 +311,11 @@ fn depth_table(analysis: &Analysis) -> String {
             number(depth.median),
             number(depth.p99),
             number(depth.max),
-            number(duration(depth.max_at_ns)),
+            number(moment(depth.max_at_ns)),
             number(percent(none as f64 / whole.max(1) as f64)),
         ]);
     };
-    for depth in analysis.cpus.iter().take(ROWS_SHOWN) {
+    for depth in analysis.cpus.iter().take(shown.rows()) {
         row(depth.cpu.unwrap_or_default().to_string(), depth);
     }
     row("all".into(), &analysis.depth);

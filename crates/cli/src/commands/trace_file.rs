@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces that leave the program: files in several formats, and slices as lines on stdout.
 
-use super::analyse::Wanted;
 use super::schema::SliceLine;
 use crate::args::TraceArgs;
 use crate::error::{CliError, CliResult};
 use crate::output::Out;
+use schedlab_metrics::analysis::Wanted;
 use schedlab_model::trace::{NullSink, TaskInfo};
 use schedlab_model::{Event, Nanos, TaskId, TraceSink, Workload};
 use schedlab_run::file::AtomicFile;

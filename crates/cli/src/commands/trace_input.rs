@@ -5,7 +5,9 @@ use crate::error::{CliError, CliResult};
 use schedlab_model::TraceSink;
 use schedlab_trace::export::parquet::TASKS_ENDING;
 use schedlab_trace::input::{self, HEAD_LEN};
-use schedlab_trace::{Dialect, Facts, InputFormat, Place, ReadError, parquet};
+use schedlab_trace::{
+    Dialect, Facts, InputFormat, Place, ReadError, parquet, perf_data, trace_dat,
+};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -52,11 +54,13 @@ impl<'p> TraceInput<'p> {
                 "results go to `schedlab report`; a trace comes from `--trace run.slt`",
             ));
         }
+        let open =
+            |path: &Path| File::open(path).map_err(|error| CliError::file("read", path, &error));
+        let is_file = path != Path::new("-") && path.is_file();
         let read = match format {
+            InputFormat::PerfData if is_file => perf_data::read(open(path)?, names, sink),
+            InputFormat::TraceDat if is_file => trace_dat::read(open(path)?, names, sink),
             InputFormat::Parquet => {
-                let open = |path: &Path| {
-                    File::open(path).map_err(|error| CliError::file("read", path, &error))
-                };
                 parquet::read(open(path)?, open(&path.with_extension(TASKS_ENDING))?, sink)
             }
             _ => input::read(format, io::Cursor::new(head).chain(rest), names, sink),
@@ -77,6 +81,12 @@ fn damaged(path: &Path, format: InputFormat, error: &ReadError) -> CliError {
             "`schedlab analyse --help` says how to get a text; a line can be left out with \
              `sed LINEd`"
         }
+        InputFormat::PerfData => {
+            "`perf script -i FILE --ns --show-lost-events | schedlab analyse -` reads it by perf"
+        }
+        InputFormat::TraceDat => {
+            "`trace-cmd report -t FILE | schedlab analyse -` reads it by trace-cmd"
+        }
         _ => "`schedlab sim --trace` and `schedlab run --trace` write such files",
     };
     CliError::usage_help(text, help)
@@ -89,6 +99,8 @@ pub fn format_name(format: InputFormat, facts: &Facts) -> &'static str {
         (InputFormat::Ndjson, _) => "JSON lines",
         (InputFormat::Parquet, _) => "Parquet",
         (InputFormat::Json, _) => "JSON",
+        (InputFormat::PerfData, _) => "perf.data",
+        (InputFormat::TraceDat, _) => "trace.dat",
         (InputFormat::Text, Some(Dialect::TraceCmd)) => "trace-cmd report",
         (InputFormat::Text, Some(Dialect::Perf)) => "perf script",
         (InputFormat::Text, _) => "ftrace text",

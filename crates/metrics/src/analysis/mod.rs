@@ -73,6 +73,13 @@ pub struct TaskAnalysis {
     pub progress: Option<Progress>,
 }
 
+impl TaskAnalysis {
+    /// Time in the states of this name (ns), such as `runnable`.
+    pub fn time_in(&self, state: &str) -> u64 {
+        self.states.iter().filter(|one| one.state == state).map(|one| one.ns).sum()
+    }
+}
+
 /// The analysis of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the analysis found: tasks that waited too long, CPUs that were idle beside waiting tasks.
 
-use super::{number_cell, table_foot, table_head};
+use super::{id_of, number_cell, table_foot, table_head};
 use crate::html::escape;
 use crate::number::{duration, plural};
 use schedlab_metrics::Analysis;
@@ -49,7 +49,9 @@ pub fn found_part(id: &str, analysis: &Analysis) -> String {
 
 fn shown<T>(found: &Findings<T>) -> String {
     match found.longest.len() as u64 {
-        listed if listed < found.count => format!("; the {listed} longest are listed"),
+        listed if listed < found.count => {
+            format!("; the {listed} longest of {} are listed", found.count)
+        }
         _ => String::new(),
     }
 }
@@ -64,12 +66,14 @@ fn starved_table(id: &str, found: &[Starved]) -> String {
     let mut out = table_head(id, &heads);
     for one in found {
         let ran = one.ran.iter().take(NAMED);
-        let ran = ran.map(|other| format!("{} {}", other.name, duration(other.ns as f64)));
+        let ran = ran.map(|other| {
+            format!("{} {}", id_of(&other.name, other.pid), duration(other.ns as f64))
+        });
         let open = if one.is_open { ", to the end" } else { "" };
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\">{}</th>{}{}{}{}<td>{}{open}</td><td>{}</td></tr>",
-            escape(&one.name),
+            escape(&id_of(&one.name, one.pid)),
             time_cell(one.ns),
             time_cell(one.from_ns),
             time_cell(one.to_ns),
@@ -93,7 +97,7 @@ fn wasted_table(id: &str, found: &[Wasted]) -> String {
             time_cell(one.ns),
             time_cell(one.from_ns),
             time_cell(one.to_ns),
-            escape(&one.name),
+            escape(&id_of(&one.name, one.pid)),
             number_cell(one.waited_on, &one.waited_on.to_string()),
             escape(&one.cause),
         );

@@ -75,6 +75,11 @@ fn analysed_runs<'a>(group: &Group<'a>) -> Vec<(String, &'a RunResult, &'a Analy
         .collect()
 }
 
+/// A task for people: its name, and its process id where it has one.
+fn id_of(name: &str, pid: Option<u32>) -> String {
+    pid.map_or_else(|| name.to_string(), |pid| format!("{name} {pid}"))
+}
+
 /// The head of a table that sorts: names, and whether the column holds numbers.
 fn table_head(id: &str, heads: &[(&str, bool)]) -> String {
     let mut out =
@@ -107,7 +112,7 @@ mod tests {
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use schedlab_metrics::analysis::{
-        Antagonist, Antagonists, Curve, Depth, DepthTime, Findings, Lag, Progress, Starved,
+        Antagonists, Curve, Depth, DepthTime, Findings, Lag, NamedAntagonist, Progress, Starved,
         StateTime, Wasted,
     };
     use schedlab_run::LaneKind::Sim;
@@ -122,13 +127,15 @@ mod tests {
             count: 1,
             ns_max: ns,
         };
-        let antagonist = Antagonist { task: 1, name: "<b>".into(), ns: 30, ns_most: 30 };
+        let antagonist =
+            NamedAntagonist { name: "<b>".into(), nr_tasks: 1, pid: None, ns: 30, ns_most: 30 };
         let task = TaskAnalysis {
             id: 0,
+            pid: Some(4711),
             name: "<i>".into(),
             life_ns: 100,
             states: vec![state("running", None, 60), state("blocked", Some("<m>"), 40)],
-            antagonists: Antagonists { tasks: vec![antagonist], ran_ns: 30, ..Default::default() },
+            antagonists: Antagonists { names: vec![antagonist], ran_ns: 30, ..Default::default() },
             lag: Some(Lag { behind_ns_max: 7, ..Lag::default() }),
             progress: Some(Progress { bin_ns: 50, cpu_time_ns: vec![10, 60], units: vec![] }),
         };
@@ -157,6 +164,7 @@ mod tests {
         analysed.measures.totals.end_ns = 100;
         let results = [experiment("x", vec![analysed, run(Sim, "fcfs", 1, 1)])];
         let html = analysis_section(&group_all(&results)[0]);
+        assert!(html.contains("&lt;i&gt; 4711</th>"), "{html}");
         assert!(html.contains("&lt;i&gt;") && html.contains("mutex &lt;m&gt;"), "{html}");
         for tag in ["<i>", "<b>", "<u>", "<s>"] {
             assert!(!html.contains(tag), "{tag}: {html}");

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each task did with its life, as a bar, and who ran while it waited.
+//! What each task did with its life, as a bar, and who ran while it waited. Tasks of one name are
+//! together, those that lost most time first.
 
-use super::{number_cell, table_foot, table_head};
+use super::{id_of, number_cell, table_foot, table_head};
 use crate::html::escape;
 use crate::number::{duration, significant};
 use schedlab_metrics::Analysis;
-use schedlab_metrics::analysis::{Lag, StateTime, TaskAnalysis};
+use schedlab_metrics::analysis::{Lag, NamedAntagonist, StateTime, TaskAnalysis};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Tasks that the table shows.
@@ -37,7 +40,7 @@ pub fn states_part(id: &str, analysis: &Analysis) -> String {
     heads.extend([("behind", true), ("ahead", true)]);
     heads.extend([("blocked on", false), ("ran while it waited", false)]);
     out += &table_head(&id, &heads);
-    for task in analysis.tasks.iter().take(TASKS_MAX) {
+    for task in by_time_lost(&analysis.tasks).into_iter().take(TASKS_MAX) {
         row(&mut out, task);
     }
     out += &table_foot(&id);
@@ -51,11 +54,26 @@ pub fn states_part(id: &str, analysis: &Analysis) -> String {
     out
 }
 
+/// Tasks by the time that all tasks of their name waited for a CPU, then by their own. Tasks without
+/// process ids, which are those of a simulation, stay in the order of the workload.
+fn by_time_lost(tasks: &[TaskAnalysis]) -> Vec<&TaskAnalysis> {
+    let mut rows: Vec<&TaskAnalysis> = tasks.iter().collect();
+    if tasks.iter().all(|task| task.pid.is_none()) {
+        return rows;
+    }
+    let mut of_name: BTreeMap<&str, u64> = BTreeMap::new();
+    for task in tasks {
+        *of_name.entry(&task.name).or_default() += task.time_in("runnable");
+    }
+    rows.sort_by_key(|task| {
+        let name = task.name.as_str();
+        (Reverse(of_name[name]), name, Reverse(task.time_in("runnable")), task.id)
+    });
+    rows
+}
+
 fn row(out: &mut String, task: &TaskAnalysis) {
-    let percent = |state: &str| {
-        let ns: u64 = task.states.iter().filter(|s| s.state == state).map(|s| s.ns).sum();
-        ns as f64 * 100.0 / task.life_ns.max(1) as f64
-    };
+    let percent = |state: &str| task.time_in(state) as f64 * 100.0 / task.life_ns.max(1) as f64;
     let mut bar = String::from("<div class=\"bar\">");
     let mut words = Vec::new();
     for (state, _) in STATES {
@@ -73,7 +91,7 @@ fn row(out: &mut String, task: &TaskAnalysis) {
     let _ = write!(
         out,
         "<tr><th scope=\"row\">{}</th>{}<td role=\"img\" aria-label=\"{}\">{bar}</td>",
-        escape(&task.name),
+        escape(&id_of(&task.name, task.pid)),
         number_cell(task.life_ns, &duration(task.life_ns as f64)),
         words.join(", ")
     );
@@ -98,8 +116,19 @@ fn blocked_on(states: &[StateTime]) -> String {
     named.take(NAMED).collect::<Vec<_>>().join(", ")
 }
 
+/// `hog (3 tasks) 12 ms, sh 8 3 ms`; by task in results of older versions.
 fn ran(task: &TaskAnalysis) -> String {
-    let named = task.antagonists.tasks.iter().take(NAMED);
-    let named = named.map(|one| escape(&format!("{} {}", one.name, duration(one.ns as f64))));
-    named.collect::<Vec<_>>().join(", ")
+    let timed = |who: String, ns: u64| escape(&format!("{who} {}", duration(ns as f64)));
+    let name = |one: &NamedAntagonist| match one.nr_tasks {
+        0 | 1 => timed(id_of(&one.name, one.pid), one.ns),
+        count => timed(format!("{} ({count} tasks)", one.name), one.ns),
+    };
+    let antagonists = &task.antagonists;
+    let all: Vec<String> = if antagonists.names.is_empty() {
+        let one = antagonists.tasks.iter();
+        one.map(|one| timed(id_of(&one.name, one.pid), one.ns)).take(NAMED).collect()
+    } else {
+        antagonists.names.iter().map(name).take(NAMED).collect()
+    };
+    all.join(", ")
 }

@@ -2,13 +2,14 @@
 //! What a trace does not show, or shows in a way that may be wrong: each as a warning that says
 //! what follows from it and what to do.
 
+use super::Part;
 use crate::table::duration;
 use schedlab_metrics::RunMeasures;
 use schedlab_run::Warning;
 use schedlab_trace::{Facts, WakeSource};
 
 /// Everything that bears on the figures, in order of weight.
-pub fn of(facts: &Facts, measures: &RunMeasures) -> Vec<Warning> {
+pub fn of(facts: &Facts, measures: &RunMeasures, part: Part) -> Vec<Warning> {
     let mut out = Vec::new();
     losses(facts, measures, &mut out);
     clocks(facts, &mut out);
@@ -16,7 +17,9 @@ pub fn of(facts: &Facts, measures: &RunMeasures) -> Vec<Warning> {
         out.push(Warning::trace_cut_off());
     }
     wakes(facts, measures, &mut out);
-    before(measures, &mut out);
+    if part.from_ns == 0 {
+        before(measures, &mut out);
+    }
     if !facts.is_nr_cpus_stated && facts.dialect.is_some() {
         out.push(Warning::trace_cpus_unknown(facts.nr_cpus));
     }
@@ -81,13 +84,16 @@ fn before(measures: &RunMeasures, out: &mut Vec<Warning>) {
 mod tests {
     use super::*;
     use schedlab_metrics::TaskMeasures;
+    use schedlab_model::Nanos;
+
+    const WHOLE: Part = Part { from_ns: 0, to_ns: Nanos::MAX };
 
     #[test]
     fn a_whole_trace_gives_no_doubt() {
         let facts = Facts { is_own: true, wakes: WakeSource::Wakeup, ..Facts::default() };
         let measures =
             RunMeasures { tasks: vec![TaskMeasures::default()], ..RunMeasures::default() };
-        assert_eq!(of(&facts, &measures), []);
+        assert_eq!(of(&facts, &measures, WHOLE), []);
     }
 
     #[test]
@@ -107,7 +113,7 @@ mod tests {
         measures.totals.nr_lost_events = 5;
         measures.totals.nr_inconsistent_events = 6;
         let codes: Vec<String> =
-            of(&facts, &measures).into_iter().map(|warning| warning.code.into()).collect();
+            of(&facts, &measures, WHOLE).into_iter().map(|warning| warning.code.into()).collect();
         let want = [
             "trace-lost-events",
             "trace-missing-switches",

@@ -4,26 +4,30 @@
 //! One pass over the file in constant memory; only a timeline that was asked for grows with it, up
 //! to [`SLICES_MAX`] slices. What the trace does not show is told as warnings.
 
+mod answer;
 mod doubts;
+mod processes;
 mod show;
 mod timeline;
 
 use super::trace_file::SliceLines;
 use super::trace_input::{TraceInput, format_name};
-use super::{analysis, export, report, results, sim};
+use super::{export, report, results, sim};
 use crate::args::AnalyseArgs;
 use crate::error::{CliError, CliResult};
 use crate::output::Out;
+use crate::table::duration;
 use schedlab_lab::ExperimentResult;
 use schedlab_metrics::TaskMeasures;
-use schedlab_metrics::analysis::{Context, SpecFacts, Thresholds};
+use schedlab_metrics::analysis::{Analysis, Context, LISTED_MAX, SpecFacts, Wanted};
 use schedlab_metrics::cpu_use::{CpuMeasures, CpuUse};
 use schedlab_model::cpumask::NR_CPUS_MAX;
 use schedlab_model::trace::NullSink;
-use schedlab_model::{CpuMask, Workload, suggest};
+use schedlab_model::{CpuMask, Nanos, Workload, suggest};
 use schedlab_run::pipeline::on_own_thread;
 use schedlab_run::{Keep, MachineInfo, Origin, Recorder, RunResult, SCHEMA_VERSION, Setting};
-use schedlab_trace::{Facts, InputFormat};
+use schedlab_trace::window::Delayed;
+use schedlab_trace::{Facts, InputFormat, Window};
 use std::collections::BTreeSet;
 use std::path::Path;
 use timeline::Timeline;
@@ -31,39 +35,26 @@ use timeline::Timeline;
 /// Slices that a timeline keeps; about 60 bytes each.
 pub const SLICES_MAX: usize = 1_000_000;
 
-/// Which tasks are shown: by name or process id. Without any, all.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted(Vec<String>);
+/// Findings of a kind that `--all` lists; about 200 bytes each.
+const ALL_MAX: usize = 1_000_000;
 
-impl Wanted {
-    /// Whether a task is shown.
-    pub fn has(&self, name: &str, pid: Option<u32>) -> bool {
-        let is_it =
-            |wanted: &String| wanted == name || (pid.is_some() && wanted.parse().ok() == pid);
-        self.0.is_empty() || self.0.iter().any(is_it)
-    }
-
-    /// Refuses a name that no task has.
-    fn check(&self, path: &Path, tasks: &[TaskMeasures]) -> CliResult<()> {
-        for wanted in &self.0 {
-            let one = Self(vec![wanted.clone()]);
-            if tasks.iter().any(|task| one.has(&task.name, task.pid)) {
-                continue;
-            }
-            let names: BTreeSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
-            let guess = suggest::nearest(wanted, names.iter().copied())
-                .map(|name| format!(": did you mean `{name}`?"))
-                .unwrap_or_default();
-            return Err(CliError::usage_help(
-                format!(
-                    "no task of {} has the name or process id {wanted:?}{guess}",
-                    path.display()
-                ),
-                "without --task all tasks are shown",
-            ));
+/// Refuses a name that no task has.
+fn check_wanted(wanted: &Wanted, path: &Path, tasks: &[TaskMeasures]) -> CliResult<()> {
+    for name in wanted.names() {
+        let one = Wanted::new(vec![name.to_string()]);
+        if tasks.iter().any(|task| one.has(&task.name, task.pid)) {
+            continue;
         }
-        Ok(())
+        let names: BTreeSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
+        let guess = suggest::nearest(name, names.iter().copied())
+            .map(|name| format!(": did you mean `{name}`?"))
+            .unwrap_or_default();
+        return Err(CliError::usage_help(
+            format!("no task of {} has the name or process id {name:?}{guess}", path.display()),
+            "without --task all tasks are shown",
+        ));
     }
+    Ok(())
 }
 
 /// A trace that was read.
@@ -74,6 +65,51 @@ pub struct Analysed {
     pub cpus: Vec<CpuMeasures>,
     /// What is known of it beside that.
     pub facts: Facts,
+    /// What the analysis found, shown or not: the first line is made of it.
+    pub analysis: Analysis,
+    /// The part of the trace that was asked for (ns from its start).
+    pub part: Part,
+}
+
+/// A part of a trace (ns from its start).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Its start.
+    pub from_ns: Nanos,
+    /// Its end; [`Nanos::MAX`]: that of the trace.
+    pub to_ns: Nanos,
+}
+
+impl Part {
+    /// The part that the options ask for.
+    fn of(args: &AnalyseArgs) -> CliResult<Self> {
+        let part = Self { from_ns: args.from.unwrap_or(0), to_ns: args.to.unwrap_or(Nanos::MAX) };
+        if part.from_ns < part.to_ns {
+            return Ok(part);
+        }
+        let (from, to) = (duration(part.from_ns), duration(part.to_ns));
+        Err(CliError::usage_help(
+            format!("--from {from} is not before --to {to}"),
+            "give the start of the part first: --from 1.2s --to 1.3s",
+        ))
+    }
+
+    /// Whether it is the whole trace.
+    pub const fn is_whole(self) -> bool {
+        self.from_ns == 0 && self.to_ns == Nanos::MAX
+    }
+
+    /// Refuses a part that begins after the trace ends.
+    fn check(self, path: &Path, end_ns: Nanos) -> CliResult<()> {
+        if self.from_ns == 0 || self.from_ns < end_ns {
+            return Ok(());
+        }
+        let (from, end) = (duration(self.from_ns), duration(end_ns));
+        Err(CliError::usage_help(
+            format!("{} ends at {end}, before --from {from}", path.display()),
+            "times count from the first event of the trace",
+        ))
+    }
 }
 
 /// Runs the command.
@@ -84,10 +120,10 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
             "give one file",
         ));
     }
-    let wanted = Wanted(args.task.clone());
+    let request = Request { args, wanted: Wanted::new(args.task.clone()), part: Part::of(args)? };
     let mut all = Vec::new();
     for path in &args.files {
-        all.push(one(path, args, &wanted, out)?);
+        all.push(one(path, &request, out)?);
     }
     results::warn(all.iter().map(|analysed| &analysed.run));
     if args.print.json && args.cpus {
@@ -100,8 +136,7 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
         sim::print_json(&runs, args.print.keep, out)?;
     } else if !args.print.slices {
         for analysed in &all {
-            show::one(analysed, args.cpus, out)?;
-            analysis::show(&analysed.run, out)?;
+            show::one(analysed, args, out)?;
         }
     }
     if let Some(path) = &args.report {
@@ -119,97 +154,158 @@ pub fn analyse(args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
     Ok(())
 }
 
-/// Reads one trace.
-fn one(path: &Path, args: &AnalyseArgs, wanted: &Wanted, out: &mut Out) -> CliResult<Analysed> {
-    let input = TraceInput::open(path)?;
-    let format = input.format();
-    let mut recorder = Recorder::new(1, Keep::NOTHING);
-    if let Some(thresholds) = args.analysis.thresholds() {
-        recorder = recorder.with_analysis(context(path, format, thresholds)?);
+/// What is asked of each trace.
+struct Request<'a> {
+    args: &'a AnalyseArgs,
+    wanted: Wanted,
+    part: Part,
+}
+
+impl Request<'_> {
+    /// Whether tables of the analysis are shown, which need the number of CPUs.
+    fn is_detailed(&self) -> bool {
+        self.args.analysis.analysis || !self.wanted.is_all()
     }
-    let mut cpus = CpuUse::default();
-    let kept = if args.print.keep || args.report.is_some() { SLICES_MAX } else { 0 };
-    let mut timeline = Timeline::new(kept, wanted.clone());
-    let mut lines = SliceLines::new(args.print.slices.then_some(out), true).only(wanted.clone());
-    let facts = if kept == 0 && !args.print.slices {
-        // Reading and measuring take about as long: each has its own thread.
-        let mut sinks = (&mut recorder, &mut cpus);
-        on_own_thread(&mut sinks, |sink| input.read(Vec::new(), sink))?
-    } else {
-        let names = names_of(path, format)?;
-        let shown = (&mut timeline, &mut lines);
-        input.read(names, &mut ((&mut recorder, &mut cpus), shown))?
-    };
-    lines.finish()?;
-    recorder.set_cpus(facts.nr_cpus);
-    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let recorded = recorder.finish(&Workload::new(&name, vec![]));
-    let (mut measures, mut analysis) = (recorded.measures, recorded.analysis);
-    for (task, last) in &facts.last_names {
-        // The list of tasks is by id, but leaves out those that no event released.
-        if let Ok(at) = measures.tasks.binary_search_by_key(&task.0, |task| task.id) {
-            measures.tasks[at].name.clone_from(last);
+
+    /// Slices that a timeline keeps.
+    fn slices_max(&self) -> usize {
+        if self.args.print.keep || self.args.report.is_some() { SLICES_MAX } else { 0 }
+    }
+
+    /// What the analysis knows of a trace.
+    fn context(&self, format: InputFormat, nr_cpus: u32) -> Context {
+        let args = self.args;
+        let mut thresholds = args.analysis.thresholds().unwrap_or_default();
+        if !self.wanted.is_all() && args.analysis.starved_after.is_none() {
+            thresholds.starved_ns = 1;
+        }
+        Context {
+            cpus: CpuMask::first(nr_cpus.min(NR_CPUS_MAX as u32)),
+            is_whole: is_from_the_start(format) && self.part.from_ns == 0,
+            other: SpecFacts { cpus: None, ..SpecFacts::default() },
+            thresholds,
+            wanted: self.wanted.clone(),
+            listed_max: if args.all { ALL_MAX } else { LISTED_MAX },
+            ..Context::default()
         }
     }
-    if let Some(analysis) = &mut analysis {
-        analysis.rename(&facts.names());
-    }
-    wanted.check(path, &measures.tasks)?;
-    let mut warnings = doubts::of(&facts, &measures);
+}
+
+/// What schedlab recorded begins with the run, when no CPU runs a task of it; where a log was made
+/// of another's trace, its first event says that it does not.
+fn is_from_the_start(format: InputFormat) -> bool {
+    matches!(format, InputFormat::Slt | InputFormat::Ndjson | InputFormat::Parquet)
+}
+
+/// Reads one trace.
+fn one(path: &Path, request: &Request<'_>, out: &mut Out) -> CliResult<Analysed> {
+    let (args, part) = (request.args, request.part);
+    let input = TraceInput::open(path)?;
+    let format = input.format();
+    let kept = request.slices_max();
+    let has_slices = kept > 0 || args.print.slices;
+    let survey = Survey::of(path, format, has_slices || request.is_detailed())?;
+    let context = request.context(format, survey.nr_cpus);
+    let nr_idle = if is_from_the_start(format) { survey.nr_cpus } else { 0 };
+    let mut recorder = Recorder::new(1, Keep::NOTHING).with_analysis(context);
+    let mut cpus = CpuUse::default();
+    let wanted = &request.wanted;
+    let mut timeline = Timeline::new(kept, wanted.clone());
+    let mut lines = SliceLines::new(args.print.slices.then_some(out), true).only(wanted.clone());
+    let range = (part.from_ns, part.to_ns);
+    let facts = if has_slices {
+        let slices = Delayed::new((&mut timeline, &mut lines), part.from_ns);
+        let mut sinks = ((&mut recorder, &mut cpus), slices);
+        input.read(survey.names, &mut Window::new(&mut sinks, range, nr_idle))?
+    } else {
+        // Reading and measuring take about as long: each has its own thread.
+        let mut sinks = (&mut recorder, &mut cpus);
+        on_own_thread(&mut sinks, |sink| {
+            input.read(survey.names, &mut Window::new(sink, range, nr_idle))
+        })?
+    };
+    lines.finish()?;
+    part.check(path, facts.end_ns)?;
+    recorder.set_cpus(facts.nr_cpus);
     let (slices, progress, cut) = timeline.finish();
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let recorded = recorder.finish(&Workload::new(&name, vec![]));
+    let (mut measures, analysis) = (recorded.measures, recorded.analysis.unwrap_or_default());
+    rename(&mut measures.tasks, &facts);
+    check_wanted(wanted, path, &measures.tasks)?;
+    let mut warnings = doubts::of(&facts, &measures, part);
     warnings.extend(cut);
     measures.tasks.retain(|task| wanted.has(&task.name, task.pid));
-    if let Some(analysis) = &mut analysis {
-        let ids: BTreeSet<u32> = measures.tasks.iter().map(|task| task.id).collect();
-        analysis.retain(|task| ids.contains(&task));
-    }
+    let analysis = of_the_trace(analysis, &mut measures.tasks, part);
     let run = RunResult {
         schema_version: SCHEMA_VERSION,
         schedlab_version: env!("CARGO_PKG_VERSION").into(),
         lane: Origin::Trace,
         scheduler: "recorded".into(),
         workload: name,
-        machine: machine(&facts),
+        machine: machine(&facts, part),
         source: format_name(format, &facts).into(),
         warnings,
         measures,
         slices,
         progress,
-        analysis,
+        analysis: args.analysis.analysis.then(|| analysis.clone()),
         ..RunResult::default()
     };
-    Ok(Analysed { run, cpus: cpus.finish(facts.nr_cpus), facts })
+    Ok(Analysed { run, cpus: cpus.finish(facts.nr_cpus), facts, analysis, part })
 }
 
-/// What the analysis knows of a trace: its CPUs, from its head or from a pass of its own. Stdin
-/// cannot be read twice; there the CPUs are not known before its end, and there is no lag.
-fn context(path: &Path, format: InputFormat, thresholds: Thresholds) -> CliResult<Context> {
-    let nr_cpus = match format {
-        _ if path == Path::new("-") => 0,
-        InputFormat::Slt => export::log_cpus(path)?,
-        _ => TraceInput::open(path)?.read(Vec::new(), &mut NullSink)?.nr_cpus,
-    };
-    // What schedlab recorded begins with the run, when no CPU runs a task of it; where a log was
-    // made of another's trace, its first event says that it does not.
-    let is_whole = format != InputFormat::Text;
-    let other = SpecFacts { cpus: None, ..SpecFacts::default() };
-    let cpus = CpuMask::first(nr_cpus.min(NR_CPUS_MAX as u32));
-    Ok(Context { cpus, is_whole, other, thresholds, ..Context::default() })
-}
-
-/// The last name of each task that has several, from a pass of its own: slices go out before the
-/// end is known, and a task that has called exec is not known by the name of its parent. Stdin
-/// cannot be read twice; there it is the first name.
-fn names_of(path: &Path, format: InputFormat) -> CliResult<Vec<String>> {
-    if format != InputFormat::Text || path == Path::new("-") {
-        return Ok(Vec::new());
+/// Gives tasks their last names. The list is by id, but leaves out those that no event released.
+fn rename(tasks: &mut [TaskMeasures], facts: &Facts) {
+    for (task, last) in &facts.last_names {
+        if let Ok(at) = tasks.binary_search_by_key(&task.0, |task| task.id) {
+            tasks[at].name.clone_from(last);
+        }
     }
-    let facts = TraceInput::open(path)?.read(Vec::new(), &mut NullSink)?;
-    Ok(facts.names())
+}
+
+/// Rows of these tasks only; and times that count from the start of the trace, not of its part.
+fn of_the_trace(mut analysis: Analysis, tasks: &mut [TaskMeasures], part: Part) -> Analysis {
+    analysis.retain(|id| tasks.binary_search_by_key(&id, |task| task.id).is_ok());
+    analysis.shift(part.from_ns);
+    for task in tasks {
+        task.release_ns = task.release_ns.saturating_add(part.from_ns);
+        for time in [&mut task.first_run_ns, &mut task.exit_ns].into_iter().flatten() {
+            *time = time.saturating_add(part.from_ns);
+        }
+    }
+    analysis
+}
+
+/// What must be known of a trace before its events.
+#[derive(Default)]
+struct Survey {
+    /// Its CPUs; 0: not known.
+    nr_cpus: u32,
+    /// The last name of each task that has several: slices go out before the end is known, and a
+    /// task that has called exec is not known by the name of its parent.
+    names: Vec<String>,
+}
+
+impl Survey {
+    /// From the head of a log; of other traces, where `is_needed`, from a pass of its own. Stdin
+    /// cannot be read twice: its CPUs are not known before its end, and names are the first ones.
+    fn of(path: &Path, format: InputFormat, is_needed: bool) -> CliResult<Self> {
+        match format {
+            _ if path == Path::new("-") => Ok(Self::default()),
+            InputFormat::Slt => Ok(Self { nr_cpus: export::log_cpus(path)?, names: Vec::new() }),
+            // Which CPUs are idle at first must be known where a part begins later.
+            _ if !is_needed && !is_from_the_start(format) => Ok(Self::default()),
+            _ => {
+                let facts = TraceInput::open(path)?.read(Vec::new(), &mut NullSink)?;
+                Ok(Self { nr_cpus: facts.nr_cpus, names: facts.names() })
+            }
+        }
+    }
 }
 
 /// What the trace says of its machine, and what it holds.
-fn machine(facts: &Facts) -> MachineInfo {
+fn machine(facts: &Facts, part: Part) -> MachineInfo {
     let setting = |name: &str, value: String| Setting { name: name.into(), value };
     let mut settings = vec![
         setting("trace.tasks", facts.nr_tasks.to_string()),
@@ -219,6 +315,10 @@ fn machine(facts: &Facts) -> MachineInfo {
     ];
     if facts.nr_other_events > 0 {
         settings.push(setting("trace.other_events", facts.nr_other_events.to_string()));
+    }
+    if !part.is_whole() {
+        settings.push(setting("trace.part_from_ns", part.from_ns.to_string()));
+        settings.push(setting("trace.part_to_ns", part.to_ns.min(facts.end_ns).to_string()));
     }
     MachineInfo {
         cpu_model: "not in the trace".into(),

@@ -1,39 +1,70 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A trace for people: its tasks by CPU time, or its CPUs, and the totals.
+//! A trace for people: the answer, then its tasks by process and by time lost, or its CPUs, then
+//! the totals.
 
-use super::Analysed;
+use super::processes::{self, Process};
+use super::{Analysed, answer};
+use crate::args::AnalyseArgs;
+use crate::commands::analysis::{self, Shown};
 use crate::commands::results;
 use crate::error::CliResult;
 use crate::output::Out;
-use crate::table::{self, duration, maybe_duration, number, or_dash, percent};
+use crate::table::{self, duration, maybe_duration, moment, number, or_dash, percent};
+use comfy_table::{Cell, Table};
 use schedlab_metrics::TaskMeasures;
 use schedlab_metrics::cpu_use::CpuMeasures;
+use schedlab_model::Nanos;
 
 /// Tasks that the table shows; the others are counted.
 const TASKS_SHOWN: usize = 40;
+/// Of them, tasks of one process.
+const OF_PROCESS_SHOWN: usize = 8;
 
 /// Prints one trace.
-pub fn one(analysed: &Analysed, of_cpus: bool, out: &mut Out) -> CliResult<()> {
+pub fn one(analysed: &Analysed, args: &AnalyseArgs, out: &mut Out) -> CliResult<()> {
+    let has_name = args.files.len() > 1;
+    let name = if has_name { format!("{}: ", analysed.run.workload) } else { String::new() };
+    out.line(format!("{name}{}", answer::line(&analysed.analysis)))?;
     out.line(head(analysed))?;
-    if of_cpus {
+    let processes = processes::of(&analysed.run.measures.tasks, &analysed.facts);
+    if args.cpus {
         out.line(cpu_table(&analysed.cpus))?;
     } else {
-        let tasks = &analysed.run.measures.tasks;
-        out.line(task_table(tasks))?;
-        let hidden = tasks.len().saturating_sub(TASKS_SHOWN);
+        let is_whole = args.all || !args.task.is_empty();
+        let limits =
+            if is_whole { (usize::MAX, usize::MAX) } else { (TASKS_SHOWN, OF_PROCESS_SHOWN) };
+        let (rows, hidden) = task_table(&processes, limits);
+        out.line(table::render(&rows))?;
         if hidden > 0 {
-            out.line(format!("... and {hidden} more tasks with less CPU time; --json shows all"))?;
+            out.line(format!("... and {hidden} more tasks with less run delay; --all shows all"))?;
         }
     }
-    out.line(results::totals(&analysed.run))
+    out.line(results::totals(&analysed.run))?;
+    let order = processes.iter().flat_map(|one| &one.tasks).map(|task| task.id).collect();
+    let is_of_tasks = !args.task.is_empty();
+    let shown = Shown { all: args.all, all_findings: is_of_tasks, order };
+    if args.analysis.analysis {
+        analysis::show_all(&analysed.analysis, &shown, out)
+    } else if is_of_tasks {
+        analysis::starved(&analysed.analysis.starved, &shown, out)
+    } else {
+        Ok(())
+    }
 }
 
 /// `trace: ftrace text, 2 CPUs, 3 tasks, 10 events in 60.00 us, from 500.000010000 s`.
 fn head(analysed: &Analysed) -> String {
     let (run, facts) = (&analysed.run, &analysed.facts);
     let clock = facts.start_clock_ns;
+    let part = analysed.part;
+    let part = if part.is_whole() {
+        String::new()
+    } else {
+        let to_ns = part.to_ns.min(facts.end_ns);
+        format!(", of it {} to {}", moment(part.from_ns), moment(to_ns))
+    };
     format!(
-        "{}: {}, {}, {}, {} in {}, from {}.{:09} s of the trace's clock",
+        "{}: {}, {}, {}, {} in {}, from {}.{:09} s of the trace's clock{part}",
         run.workload,
         run.source,
         table::counted(facts.nr_cpus, "CPU", "CPUs"),
@@ -45,12 +76,20 @@ fn head(analysed: &Analysed) -> String {
     )
 }
 
-fn task_table(tasks: &[TaskMeasures]) -> String {
+/// Rows of the processes and their tasks, as far as the limits of rows, and of rows of a process,
+/// allow; and how many tasks have none.
+fn task_table(
+    processes: &[Process<'_>],
+    (rows_max, of_process_max): (usize, usize),
+) -> (Table, usize) {
     let mut rows = table::table(&[
         "task",
         "pid",
-        "CPU time",
         "run delay",
+        "longest wait",
+        "latency p50",
+        "p99",
+        "CPU time",
         "sleep",
         "blocked",
         "unaccounted",
@@ -58,33 +97,66 @@ fn task_table(tasks: &[TaskMeasures]) -> String {
         "invol.",
         "migr.",
         "wake-ups",
-        "latency p50",
-        "p99",
-        "longest wait",
     ]);
-    let mut by_time: Vec<&TaskMeasures> = tasks.iter().collect();
-    by_time.sort_by_key(|task| (std::cmp::Reverse(task.cpu_time_ns), task.id));
-    for task in by_time.into_iter().take(TASKS_SHOWN) {
-        let time = |ns: Option<u64>| number(maybe_duration(ns));
-        let count = |count: Option<u64>| number(or_dash(count, |count| count.to_string()));
-        rows.add_row([
-            comfy_table::Cell::new(&task.name),
-            number(or_dash(task.pid, |pid| pid.to_string())),
-            number(duration(task.cpu_time_ns)),
-            number(duration(task.run_delay_ns)),
-            time(task.sleep_ns),
-            time(task.blocked_io_ns),
-            time(task.unaccounted_ns),
-            number(task.nr_voluntary_switches + task.nr_involuntary_switches),
-            number(task.nr_involuntary_switches),
-            count(task.nr_migrations),
-            count(task.nr_wakeups),
-            time(task.wakeup_latency.ns_median),
-            time(task.wakeup_latency.ns_p99),
-            time(task.wait.ns_max),
-        ]);
+    let (mut shown, mut hidden) = (0, 0);
+    for process in processes {
+        let count = process.tasks.len();
+        let room = of_process_max.min(rows_max - shown).min(count);
+        if room > 0 && count > 1 {
+            rows.add_row(process_row(process));
+        }
+        for task in &process.tasks[..room] {
+            let indent = if count > 1 { "  " } else { "" };
+            rows.add_row(task_row(task, indent));
+        }
+        shown += room;
+        hidden += count - room;
     }
-    table::render(&rows)
+    (rows, hidden)
+}
+
+fn process_row(process: &Process<'_>) -> Vec<Cell> {
+    let count = process.tasks.len();
+    let sum = |value: fn(&TaskMeasures) -> u64| process.sum(value);
+    let time = |value: fn(&TaskMeasures) -> u64| number(duration(sum(value)));
+    let longest = process.tasks.iter().filter_map(|task| task.wait.ns_max).max();
+    vec![
+        Cell::new(format!("{}, {count} tasks", process.name())),
+        number(or_dash(process.tgid, |tgid| tgid.to_string())),
+        number(duration(process.run_delay_ns)),
+        number(maybe_duration(longest)),
+        number("-"),
+        number("-"),
+        time(|task| task.cpu_time_ns),
+        time(|task| task.sleep_ns.unwrap_or(0)),
+        time(|task| task.blocked_io_ns.unwrap_or(0)),
+        time(|task| task.unaccounted_ns.unwrap_or(0)),
+        number(sum(|task| task.nr_voluntary_switches + task.nr_involuntary_switches)),
+        number(sum(|task| task.nr_involuntary_switches)),
+        number(sum(|task| task.nr_migrations.unwrap_or(0))),
+        number(sum(|task| task.nr_wakeups.unwrap_or(0))),
+    ]
+}
+
+fn task_row(task: &TaskMeasures, indent: &str) -> Vec<Cell> {
+    let time = |ns: Option<Nanos>| number(maybe_duration(ns));
+    let count = |count: Option<u64>| number(or_dash(count, |count| count.to_string()));
+    vec![
+        Cell::new(format!("{indent}{}", task.name)),
+        number(or_dash(task.pid, |pid| pid.to_string())),
+        number(duration(task.run_delay_ns)),
+        time(task.wait.ns_max),
+        time(task.wakeup_latency.ns_median),
+        time(task.wakeup_latency.ns_p99),
+        number(duration(task.cpu_time_ns)),
+        time(task.sleep_ns),
+        time(task.blocked_io_ns),
+        time(task.unaccounted_ns),
+        number(task.nr_voluntary_switches + task.nr_involuntary_switches),
+        number(task.nr_involuntary_switches),
+        count(task.nr_migrations),
+        count(task.nr_wakeups),
+    ]
 }
 
 fn cpu_table(cpus: &[CpuMeasures]) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The timeline of a trace for the report: up to a number of slices, however long the trace is.
 
-use super::Wanted;
+use schedlab_metrics::analysis::Wanted;
 use schedlab_model::trace::TaskInfo;
 use schedlab_model::{Event, EventKind, Nanos, TaskId, TraceSink};
 use schedlab_run::{ProgressCurve, Slice, Warning};
@@ -100,7 +100,7 @@ mod tests {
         let what = Synthetic { seed: 3, nr_cpus: 2, nr_tasks: 8, nr_events: 4_000 };
         let mut all = Timeline::new(1_000_000, Wanted::default());
         let mut few = Timeline::new(10, Wanted::default());
-        let mut one = Timeline::new(1_000_000, Wanted(vec!["task-3".into()]));
+        let mut one = Timeline::new(1_000_000, Wanted::new(vec!["task-3".into()]));
         what.play(&mut ((&mut all, &mut few), &mut one));
         let (slices, _, cut) = all.finish();
         assert!(cut.is_none() && slices.len() > 500);
