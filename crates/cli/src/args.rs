@@ -160,9 +160,9 @@ const EXAMPLES_REPORT: &str = "Examples:
   schedlab report results.json --output report.html --plots plots/";
 
 const EXAMPLES_ANALYSE: &str = "Examples:
-  trace-cmd report trace.dat > trace.txt && schedlab analyse trace.txt
-  perf script -i perf.data --ns --show-lost-events | schedlab analyse -
-  schedlab analyse trace.txt --task hackbench --report trace.html
+  schedlab analyse perf.data
+  schedlab analyse perf.data --task mysqld --from 1.2s --to 1.3s
+  trace-cmd report -t trace.dat | schedlab analyse - --report trace.html
   schedlab analyse run.slt --cpus
 
 Record at least sched_switch and sched_wakeup. All measures need sched_wakeup_new, sched_waking,

@@ -283,8 +283,149 @@ fn a_trace_of_this_kernel() {
     assert!((150_000_000..20_000_000_000).contains(&end_ns), "{end_ns}");
 }
 
+/// `hog` and `mouse` share CPU 0: in each of these rounds of 1 ms mouse waits 100 us for hog, then
+/// hog waits 300 us for mouse.
+fn two_tasks(rounds: u64) -> String {
+    let mut text = String::from("# tracer: nop\n#P:1\n");
+    let mut line = |us: u64, who: &str, event: &str| {
+        let (s, us) = (us / 1_000_000, us % 1_000_000);
+        text += &format!("  {who} [000] d..2. {s}.{us:06}: {event}\n");
+    };
+    let switch = |prev: &str, state: &str, next: &str| {
+        let task = |name: &str| match name {
+            "hog" => 10,
+            _ => 20,
+        };
+        format!(
+            "sched_switch: prev_comm={prev} prev_pid={} prev_prio=120 prev_state={state} ==> \
+             next_comm={next} next_pid={} next_prio=120",
+            task(prev),
+            task(next)
+        )
+    };
+    line(0, "mouse-20", &switch("mouse", "S", "hog"));
+    for round in 1..=rounds {
+        let at = 1_000 * round;
+        line(at, "hog-10", "sched_wakeup: comm=mouse pid=20 prio=120 target_cpu=000");
+        line(at + 100, "hog-10", &switch("hog", "R", "mouse"));
+        line(at + 400, "mouse-20", &switch("mouse", "S", "hog"));
+    }
+    text
+}
+
+/// All waits of a task are listed, however long those of others are.
+#[test]
+fn a_task_has_all_its_waits() {
+    let folder = folder_with("t.txt", &two_tasks(150));
+    let run = |args: &[&str]| {
+        let done = schedlab_in(folder.path(), &[&["analyse", "t.txt"], args].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stdout
+    };
+    let rows = |text: &str| text.matches("same-class").count();
+    let some = run(&["--task", "mouse"]);
+    assert!(
+        some.contains("waits: 150 waits for a CPU, 15.00 ms in all; the 100 longest"),
+        "{some}"
+    );
+    assert_eq!(rows(&some), 100);
+    assert!(some.contains("hog 10 100.0 us"), "{some}");
+    for args in [&["--task", "20", "--all"][..], &["--task", "mouse", "--task", "20", "--all"]] {
+        let all = run(args);
+        assert!(all.contains("waits: 150 waits for a CPU, 15.00 ms in all\n"), "{all}");
+        assert_eq!(rows(&all), 150);
+    }
+    let starved = ["--task", "mouse", "--analysis", "--starved-after", "100us", "--json"];
+    let found = json(&run(&starved))["analysis"]["starved"].clone();
+    assert_eq!((&found["count"], &found["ns"]), (&150.into(), &15_000_000.into()));
+    assert!(found["longest"].as_array().unwrap().iter().all(|one| one["pid"] == 20), "{found}");
+}
+
+/// The first line is the answer, and the process that lost most comes first in the table.
+#[test]
+fn the_first_line_is_the_answer() {
+    let folder = folder_with("t.txt", &two_tasks(10));
+    let shown = schedlab_in(folder.path(), &["analyse", "t.txt"]).stdout;
+    let mut lines = shown.lines();
+    assert_eq!(
+        lines.next(),
+        Some(
+            "hog 10 lost most time: it waited 3.000 ms for a CPU, 28.8 % of 10.40 ms; meanwhile \
+             mouse 20 ran 3.000 ms"
+        )
+    );
+    let place = |name: &str| shown.find(&format!("\n {name} ")).expect(&shown);
+    assert!(place("hog") < place("mouse"), "{shown}");
+}
+
+/// A part of the trace has the part of each wait, and the times of the whole.
+#[test]
+fn a_part_of_a_trace() {
+    let folder = folder_with("t.txt", &two_tasks(10));
+    let run = |args: &[&str]| schedlab_in(folder.path(), &[&["analyse", "t.txt"], args].concat());
+    // From the middle of mouse's fifth wait to the middle of hog's sixth.
+    let part = ["--from", "5050us", "--to", "6250us"];
+    let found = json(&run(&[&part[..], &["--json", "--analysis"]].concat()).stdout);
+    let times = |name: &str| {
+        let task = task(&found, name);
+        ["cpu_time_ns", "run_delay_ns", "sleep_ns"].map(|key| task[key].as_u64().unwrap() / 1_000)
+    };
+    assert_eq!(times("hog"), [50 + 700, 300 + 150, 0]);
+    assert_eq!(times("mouse"), [300 + 150, 50 + 100, 600]);
+    assert_eq!(task(&found, "mouse")["nr_wakeups"], 1);
+    assert_eq!(found["measures"]["totals"]["end_ns"], 1_200_000);
+    assert_eq!(found["measures"]["totals"]["nr_inconsistent_events"], 0);
+    let slices = run(&[&part[..], &["--slices"]].concat()).stdout;
+    let first = json(slices.lines().next().unwrap());
+    assert_eq!((&first["start_ns"], &first["end_ns"]), (&5_050_000.into(), &5_100_000.into()));
+    let waits = run(&[&part[..], &["--task", "mouse"]].concat()).stdout;
+    assert!(waits.contains("0.005050 s") && waits.contains("of it 0.005050 s to"), "{waits}");
+    for (args, word) in [
+        (["--from", "2ms", "--to", "1ms"], "is not before --to"),
+        (["--from", "5s", "--to", "6s"], "ends at 10.40 ms"),
+        (["--from", "5", "--to", "6s"], "unit"),
+    ] {
+        let done = run(&args);
+        assert!(done.code == 2 && done.stderr.contains(word), "{args:?}: {}", done.stderr);
+    }
+}
+
+/// perf.data and trace.dat give the measures of the text that their tools print.
+#[test]
+fn binary_recordings_are_read_directly() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/samples");
+    for (file, text, source) in [
+        ("perf.data", "perf-data.txt", "perf.data"),
+        ("perf-z.data", "perf-z.txt", "perf.data"),
+        ("perf-pipe.data", "perf-pipe.txt", "perf.data"),
+        ("trace-v6.dat", "trace-v6.txt", "trace.dat"),
+        ("trace-v7.dat", "trace-v7.txt", "trace.dat"),
+        ("trace-v7-zstd.dat", "trace-v7-zstd.txt", "trace.dat"),
+    ] {
+        let run = |name: &str| {
+            let path = format!("{samples}/{name}");
+            json(&ok(&["analyse", &path, "--json", "--analysis"]).stdout)
+        };
+        let (direct, printed) = (run(file), run(text));
+        assert_eq!(direct["source"], source);
+        // Readers may number the tasks differently.
+        let tasks = |run: &Value| {
+            let mut tasks = run["measures"]["tasks"].as_array().unwrap().clone();
+            tasks.iter_mut().for_each(|task| drop(task.as_object_mut().unwrap().remove("id")));
+            tasks.sort_by_key(|task| task["pid"].as_u64());
+            tasks
+        };
+        assert_eq!(tasks(&direct), tasks(&printed), "{file}");
+        assert_eq!(direct["measures"]["totals"], printed["measures"]["totals"], "{file}");
+        assert_eq!(direct["analysis"]["depth"], printed["analysis"]["depth"], "{file}");
+    }
+    let pipe = std::fs::File::open(format!("{samples}/perf-pipe.data")).unwrap();
+    let done = command(&["analyse", "-"]).stdin(pipe).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
 #[test]
 fn help_names_the_command() {
     let text = ok(&["analyse", "--help"]).stdout;
-    assert!(text.contains("trace-cmd report trace.dat") && text.contains("--cpus"), "{text}");
+    assert!(text.contains("schedlab analyse perf.data") && text.contains("--cpus"), "{text}");
 }

@@ -3,8 +3,8 @@
 //! made from their declarations.
 
 use schedlab_metrics::analysis::{
-    Antagonist, Antagonists, Curve, Depth, Findings, Lag, Progress, Starved, StateTime,
-    TaskAnalysis, Wasted,
+    Antagonist, Antagonists, Curve, Depth, Findings, Lag, NamedAntagonist, Progress, Starved,
+    StateTime, TaskAnalysis, Wasted,
 };
 use schedlab_metrics::cpu_use::CpuMeasures;
 use schedlab_metrics::{
@@ -121,9 +121,10 @@ fn numbers_are_found_by_their_names() {
 fn every_field_of_the_rest_is_documented_and_nothing_else() {
     let page = include_str!("../../../docs/reference/measures.md");
     let cpu = json_of(CpuMeasures::default());
-    let named = || Some(String::new());
+    let (named, pid) = (|| Some(String::new()), Some(1));
     let progress = Progress { units: vec![1], ..Progress::default() };
-    let analysed = TaskAnalysis { progress: Some(progress.clone()), ..TaskAnalysis::default() };
+    let analysed =
+        TaskAnalysis { pid, progress: Some(progress.clone()), ..TaskAnalysis::default() };
     let state = StateTime { object: named(), kind: named(), ..StateTime::default() };
     let depth = Depth { curve: Some(Curve::default()), ..Depth::default() };
     for (value, heading) in [
@@ -131,14 +132,18 @@ fn every_field_of_the_rest_is_documented_and_nothing_else() {
         (&json_of(analysed), "### A task (`analysis.tasks[]`)"),
         (&json_of(state), "### A state"),
         (&json_of(Antagonists::default()), "### Antagonists"),
-        (&json_of(Antagonist::default()), "### An antagonist"),
+        (&json_of(Antagonist { pid, ..Antagonist::default() }), "### An antagonist"),
+        (
+            &json_of(NamedAntagonist { pid, ..NamedAntagonist::default() }),
+            "### Antagonists of one name",
+        ),
         (&json_of(depth), "### Depth of run queues"),
         (&json_of(Curve::default()), "### A curve"),
         (&json_of(Lag::default()), "### Lag"),
         (&json_of(progress), "### Progress over time"),
         (&json_of(Findings::<Wasted>::default()), "### Findings"),
-        (&json_of(Starved::default()), "### A starved task"),
-        (&json_of(Wasted::default()), "### A wasted CPU"),
+        (&json_of(Starved { pid, ..Starved::default() }), "### A starved task"),
+        (&json_of(Wasted { pid, ..Wasted::default() }), "### A wasted CPU"),
     ] {
         let mut fields: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
         let mut documented = names_below(page, heading);

@@ -215,8 +215,7 @@ pub struct ObjectInfo {
     pub kind: WaitKind,
 }
 
-/// What a recording finds when it begins in the midst of things and its writer knows what came
-/// before: a part of a longer trace. All of it holds at the time of the first event.
+/// The state of tasks and CPUs at the first event of a part of a longer trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     /// A CPU runs this task; `None`: it is idle.
@@ -253,8 +252,8 @@ pub trait TraceSink {
     /// objects.
     fn object(&mut self, _id: ObjectId, _info: &ObjectInfo) {}
 
-    /// From now on the task has another name: it has called exec or prctl. Sinks that know a task by
-    /// one name need not implement it.
+    /// The task has another name from now on, because it called exec or prctl. Sinks that keep the
+    /// first name need not implement it.
     fn renamed(&mut self, _id: TaskId, _name: &str) {}
 
     /// What the recording finds at its start. Called only at time 0, after the loss of 0 events

@@ -8,7 +8,9 @@ const LANE_PX = 15;
 const HEAD_PX = 24;
 const PANEL_GAP_PX = 12;
 const AXIS_PX = 38;
+const ROW_PX = 12;
 const TASK_ROWS_MAX = 200;
+const LABEL_FONT = "11px ";
 
 /** Slices of one CPU or task: times, task index (colour), index into the panel's columns. */
 class Row {
@@ -65,7 +67,10 @@ async function readPanel(data) {
   panel.taskRows = membersBy(panel.task, data.tasks.length)
     .slice(0, TASK_ROWS_MAX)
     .map((members, i) =>
-      Object.assign(new Row(data.tasks[i].name, "task", members, panel), { task: i }),
+      Object.assign(new Row(data.tasks[i].name, "task", members, panel), {
+        task: i,
+        pid: data.tasks[i].pid,
+      }),
     );
   panel.rows = panel.cpuRows.concat(panel.taskRows);
   return panel;
@@ -129,19 +134,17 @@ class Timeline {
   /** Places of panels and rows, from the width there is. */
   layout() {
     this.width = Math.max(240, this.plot.clientWidth);
-    this.left = this.width < 560 ? 62 : 104;
+    this.left = this.labelWidth() + 12;
     this.plotWidth = this.width - this.left - 10;
     let y = 4;
     for (const panel of this.panels) {
-      const tasks = panel.taskRows.length;
-      const rowPx = tasks <= 24 ? 12 : tasks <= 64 ? 7 : 4;
       panel.y = y;
       y += HEAD_PX;
       for (const row of panel.rows) {
         row.y = y;
-        row.height = row.kind === "cpu" ? LANE_PX - 2 : rowPx - 2;
-        row.labelled = row.kind === "cpu" || rowPx >= 12;
-        y += row.kind === "cpu" ? LANE_PX : rowPx;
+        const px = row.kind === "cpu" ? LANE_PX : ROW_PX;
+        row.height = px - 2;
+        y += px;
         if (row === panel.cpuRows[panel.cpuRows.length - 1]) y += 4;
       }
       panel.bottom = y;
@@ -155,6 +158,18 @@ class Timeline {
     this.canvas.width = Math.round(this.width * this.dpr);
     this.canvas.height = Math.round(this.height * this.dpr);
     this.canvas.style.height = this.height + "px";
+  }
+
+  /** Width of the widest label, at most a third of the figure. */
+  labelWidth() {
+    const ctx = this.canvas.getContext("2d");
+    ctx.font = LABEL_FONT + FONT;
+    const narrow = this.width < 560;
+    let widest = narrow ? 50 : 92;
+    for (const row of this.rows) {
+      widest = Math.max(widest, ctx.measureText(row.label + pidOf(row)).width);
+    }
+    return Math.min(widest, this.width * (narrow ? 0.34 : 0.2));
   }
 
   /** Shows `from` to `to`, held inside the run and not below 100 ns. */
@@ -218,12 +233,12 @@ class Timeline {
     }
     ctx.textAlign = "right";
     for (const row of panel.rows) {
-      if (row.labelled) {
-        ctx.font = (row.kind === "cpu" ? "600 11px " : "11px ") + FONT;
-        ctx.fillStyle = row.kind === "cpu" ? colours.ink : colours.soft;
-        const label = fitted(ctx, row.label, this.left - 12);
-        ctx.fillText(label, this.left - 8, row.y + row.height / 2 + 0.5);
-      }
+      ctx.font = (row.kind === "cpu" ? "600 " : "") + LABEL_FONT + FONT;
+      ctx.fillStyle = row.kind === "cpu" ? colours.ink : colours.soft;
+      // The name is cut where there is no room, the process id is not.
+      const pid = pidOf(row);
+      const name = fitted(ctx, row.label, this.left - 12 - ctx.measureText(pid).width);
+      ctx.fillText(name + pid, this.left - 8, row.y + row.height / 2 + 0.5);
       if (row.kind === "task") this.drawWaiting(ctx, colours, row);
       this.drawRow(ctx, colours, row);
     }
@@ -403,7 +418,8 @@ class Timeline {
     );
     const at = (time) => (time / unit[1]).toFixed(digits);
     return (
-      `${task.name} (task ${task.id}) on CPU ${panel.cpus[panel.cpu[slice]]}: ` +
+      `${task.name} (${task.pid ? "process id " + task.pid : "task " + task.id}) ` +
+      `on CPU ${panel.cpus[panel.cpu[slice]]}: ` +
       `${at(from)} to ${at(to)}\u00a0${unit[0]}, ${duration(to - from)}, ` +
       `then ${panel.ends[panel.how[slice]]}. ${panel.title}, ${panel.lane}.`
     );
@@ -563,6 +579,11 @@ class Timeline {
 }
 
 const FONT = 'system-ui, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif';
+
+/** What a row's label has behind the name. */
+function pidOf(row) {
+  return row.pid ? " " + row.pid : "";
+}
 
 /** `text`, cut with an ellipsis to fit `width`. */
 function fitted(ctx, text, width) {

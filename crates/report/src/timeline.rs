@@ -47,6 +47,9 @@ pub struct PanelTask {
     pub id: u32,
     /// Name.
     pub name: String,
+    /// Process id, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
     /// Release, ns from the origin.
     pub release_ns: u64,
 }
@@ -250,6 +253,7 @@ fn panel_tasks(run: &RunResult, slices: &[&Slice], origin: u64) -> Vec<PanelTask
         tasks.entry(slice.task).or_insert_with(|| PanelTask {
             id: slice.task,
             name: format!("task {}", slice.task),
+            pid: None,
             release_ns: slice.start_ns.saturating_sub(origin),
         });
     }
@@ -258,6 +262,7 @@ fn panel_tasks(run: &RunResult, slices: &[&Slice], origin: u64) -> Vec<PanelTask
             if !task.name.is_empty() {
                 row.name.clone_from(&task.name);
             }
+            row.pid = task.pid;
             row.release_ns = task.release_ns.saturating_sub(origin);
         }
     }

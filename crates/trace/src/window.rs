@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A part of a trace, from one time to another, as a trace of its own.
 //!
-//! The sink behind a [`Window`] sees a recording that begins in the midst of things at time 0, with
-//! everything that the events before tell of its tasks and CPUs ([`Found`]). So a wait, a slice or
+//! For the sink behind a [`Window`] time 0 is the start of the part. It gets the state of tasks and
+//! CPUs at that time ([`Found`]). So a wait, a slice or
 //! a sleep that a border cuts counts with the part inside, and the parts of two neighbouring
 //! windows add up to the whole. Events at `from` are inside, events at `to` are not.
 //!

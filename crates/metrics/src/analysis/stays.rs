@@ -1,18 +1,110 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each CPU did lately: the last [`STAYS_MAX`] stays, to be gone through when a wait ends.
+//! What each CPU did, to be gone through when a wait ends: the last stays one by one, those before
+//! as sums over blocks of them.
+//!
+//! Memory: up to [`STAYS_MAX`] stays and [`BLOCKS_MAX`] blocks a CPU. Where there are more blocks,
+//! neighbours are joined: the older the past, the coarser it is remembered. A block names at most
+//! [`TASKS_MAX`] tasks.
 
 use super::follow::{Follower, Runs, Turn};
-use schedlab_model::{CpuId, Nanos};
+use schedlab_model::{CpuId, Nanos, TaskId};
 use std::collections::VecDeque;
 
-/// Stays that are remembered of each CPU.
+/// Stays that are remembered one by one of each CPU.
 pub const STAYS_MAX: usize = 512;
+/// Stays that make a block.
+const BLOCK: usize = 256;
+/// Blocks of a CPU.
+const BLOCKS_MAX: usize = 128;
+/// Tasks that a block names: those that ran longest.
+const TASKS_MAX: usize = 64;
+
+/// What one CPU did over many stays.
+#[derive(Clone, Debug, Default)]
+struct Block {
+    from: Nanos,
+    to: Nanos,
+    /// Each task once.
+    tasks: Vec<(TaskId, Nanos)>,
+    idle_ns: Nanos,
+    /// Not known, or of tasks that are not named.
+    unknown_ns: Nanos,
+}
+
+impl Block {
+    fn add(&mut self, runs: Runs, ns: Nanos) {
+        match runs {
+            Runs::Idle => self.idle_ns += ns,
+            Runs::Unknown => self.unknown_ns += ns,
+            Runs::Task(task) => match self.tasks.iter_mut().find(|(known, _)| *known == task) {
+                Some((_, sum)) => *sum += ns,
+                None => self.tasks.push((task, ns)),
+            },
+        }
+    }
+
+    /// Forgets the names of all but the tasks that ran longest.
+    fn trim(&mut self) {
+        if self.tasks.len() > TASKS_MAX {
+            self.tasks.sort_by_key(|(task, ns)| (std::cmp::Reverse(*ns), *task));
+            self.unknown_ns += self.tasks.drain(TASKS_MAX..).map(|(_, ns)| ns).sum::<Nanos>();
+        }
+    }
+
+    /// With the one after it.
+    fn join(&mut self, next: &Self) {
+        debug_assert_eq!(self.to, next.from, "blocks leave no gap");
+        self.to = next.to;
+        self.idle_ns += next.idle_ns;
+        self.unknown_ns += next.unknown_ns;
+        next.tasks.iter().for_each(|(task, ns)| self.add(Runs::Task(*task), *ns));
+        self.trim();
+    }
+}
 
 /// What one CPU did.
 #[derive(Clone, Debug, Default)]
 struct Log {
+    blocks: VecDeque<Block>,
     /// Starts and what it did from then on; the end of one is the start of the next.
     past: VecDeque<(Nanos, Runs)>,
+}
+
+impl Log {
+    /// Makes a block of the oldest stays.
+    fn condense(&mut self) {
+        let stays: Vec<(Nanos, Runs)> = self.past.drain(..BLOCK).collect();
+        let ends = stays.iter().skip(1).chain(self.past.front()).map(|next| next.0);
+        let mut block = Block { from: stays[0].0, to: stays[0].0, ..Block::default() };
+        for (stay, end) in stays.iter().zip(ends) {
+            block.add(stay.1, end - stay.0);
+            block.to = end;
+        }
+        block.trim();
+        self.blocks.push_back(block);
+        if self.blocks.len() > BLOCKS_MAX {
+            self.coarsen();
+        }
+    }
+
+    /// Joins the two neighbours that are shortest by their age: of a wait that began in them, least
+    /// is forgotten.
+    fn coarsen(&mut self) {
+        let now = self.blocks.back().map_or(0, |last| last.to);
+        let pair = |at: usize| {
+            let from = self.blocks[at].from;
+            (u128::from(self.blocks[at + 1].to - from), u128::from(now - from))
+        };
+        let shortest = (0..self.blocks.len() - 1).min_by(|one, other| {
+            let ((length, age), (other_length, other_age)) = (pair(*one), pair(*other));
+            (length * other_age).cmp(&(other_length * age))
+        });
+        if let Some(at) = shortest
+            && let Some(next) = self.blocks.remove(at + 1)
+        {
+            self.blocks[at].join(&next);
+        }
+    }
 }
 
 /// The stays of all CPUs.
@@ -24,7 +116,10 @@ pub(crate) struct StayLog {
 impl StayLog {
     /// The log of a run whose CPUs do what `follower` says.
     pub fn new(follower: &Follower) -> Self {
-        let log = |(_, runs, since_ns)| Log { past: VecDeque::from([(since_ns, runs)]) };
+        let log = |(_, runs, since_ns)| Log {
+            past: VecDeque::from([(since_ns, runs)]),
+            ..Log::default()
+        };
         Self { cpus: follower.cpus().map(log).collect() }
     }
 
@@ -34,30 +129,31 @@ impl StayLog {
         if at >= self.cpus.len() {
             self.cpus.resize_with(at + 1, Log::default);
         }
-        let past = &mut self.cpus[at].past;
+        let log = &mut self.cpus[at];
+        let past = &mut log.past;
         debug_assert!(past.back().is_none_or(|last| last.0 <= turn.now), "{turn:?} after {past:?}");
         match past.back_mut() {
             // What was thought to run there turns out to be not known.
             Some(last) => last.1 = turn.was,
             None => past.push_back((turn.since_ns, turn.was)),
         }
-        if past.len() >= STAYS_MAX {
-            past.pop_front();
-        }
         past.push_back((turn.now, turn.runs));
+        if past.len() > STAYS_MAX {
+            log.condense();
+        }
     }
 
     /// Calls `visit` with what `cpu` did between `from` and `to` and for how long, the latest
-    /// first. Gives the time before the stays that are remembered, of which nothing is known.
+    /// first. Gives the time at its beginning of which nothing is remembered.
     pub fn walk(
         &self,
         cpu: CpuId,
         (from, to): (Nanos, Nanos),
         mut visit: impl FnMut(Runs, Nanos),
     ) -> Nanos {
+        let Some(log) = self.cpus.get(cpu.index()) else { return to.saturating_sub(from) };
         let mut end = to;
-        let past = self.cpus.get(cpu.index()).map(|log| &log.past);
-        for &(start, runs) in past.into_iter().flatten().rev() {
+        for &(start, runs) in log.past.iter().rev() {
             if end <= from {
                 return 0;
             }
@@ -66,6 +162,19 @@ impl StayLog {
                 visit(runs, ns);
             }
             end = end.min(start);
+        }
+        for block in log.blocks.iter().rev() {
+            // A block of which a part counts does not tell what was in that part.
+            if end <= from || block.from < from || block.to > end {
+                break;
+            }
+            block.tasks.iter().for_each(|(task, ns)| visit(Runs::Task(*task), *ns));
+            for (runs, ns) in [(Runs::Idle, block.idle_ns), (Runs::Unknown, block.unknown_ns)] {
+                if ns > 0 {
+                    visit(runs, ns);
+                }
+            }
+            end = block.from;
         }
         end.saturating_sub(from)
     }

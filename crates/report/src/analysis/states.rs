@@ -54,8 +54,8 @@ pub fn states_part(id: &str, analysis: &Analysis) -> String {
     out
 }
 
-/// Tasks by the time that all tasks of their name waited for a CPU, then by their own. Tasks without
-/// process ids, which are those of a simulation, stay in the order of the workload.
+/// Sorts tasks by the time that all tasks of their name waited for a CPU, then by their own. Tasks
+/// without process ids, as in a simulation, stay in the order of the workload.
 fn by_time_lost(tasks: &[TaskAnalysis]) -> Vec<&TaskAnalysis> {
     let mut rows: Vec<&TaskAnalysis> = tasks.iter().collect();
     if tasks.iter().all(|task| task.pid.is_none()) {

@@ -7,7 +7,7 @@ use super::scale::Scale;
 use super::svg::{Svg, colour, fitted};
 use crate::number::unit_for;
 use crate::style::COLOURS;
-use crate::timeline::Timeline;
+use crate::timeline::{PanelTask, Timeline};
 use schedlab_run::Slice;
 
 const WIDTH: f64 = 1000.0;
@@ -18,8 +18,10 @@ const LANE: f64 = 16.0;
 const ROW: f64 = 12.0;
 const HEAD: f64 = 26.0;
 const FOOT: f64 = 44.0;
-/// Rows drawn at most for one run; the caption of the page says the same of its own limit.
-const ROWS_MAX: usize = 64;
+/// Rows drawn at most for one run, as in the page.
+const ROWS_MAX: usize = 200;
+/// Width of a digit in small text.
+const DIGIT: f64 = 6.0;
 
 /// All runs of one experiment, stacked on one time axis.
 pub fn timeline_file(title: &str, runs: &[Timeline<'_>]) -> String {
@@ -52,6 +54,12 @@ pub fn timeline_file(title: &str, runs: &[Timeline<'_>]) -> String {
     svg.for_file((WIDTH, height))
 }
 
+/// Name and process id of a row; where there is no room the name is cut, not the process id.
+fn label(task: &PanelTask) -> String {
+    let pid = task.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+    fitted(&task.name, LEFT - 14.0 - DIGIT * pid.len() as f64) + &pid
+}
+
 fn height_of(run: &Timeline<'_>) -> f64 {
     let rows = run.tasks.len().min(ROWS_MAX) as f64;
     HEAD + run.cpus.len() as f64 * LANE + 4.0 + rows * ROW + 10.0
@@ -81,7 +89,7 @@ impl Still<'_> {
         let rows = lanes + run.cpus.len() as f64 * LANE + 4.0;
         for (index, task) in run.tasks.iter().take(ROWS_MAX).enumerate() {
             let y = rows + index as f64 * ROW;
-            svg.text("end small", (LEFT - 8.0, y + 9.0), &fitted(&task.name, LEFT - 14.0));
+            svg.text("end small", (LEFT - 8.0, y + 9.0), &label(task));
             self.waits(svg, y + ROW / 2.0 - 1.5, index);
             self.blocks(svg, (y, ROW - 3.0), |slice| slice.task == task.id);
         }
@@ -140,6 +148,24 @@ mod tests {
     use super::*;
     use crate::timeline::tests::slice;
     use schedlab_run::RunResult;
+
+    #[test]
+    fn a_row_has_the_whole_process_id() {
+        let name = "a-very-long-name-of-a-task".to_string();
+        let task = PanelTask { id: 0, name, pid: Some(4_194_304), release_ns: 0 };
+        let label = label(&task);
+        assert!(label.starts_with("a-ver") && label.ends_with(" 4194304"), "{label}");
+        assert!(label.len() < 22, "{label}");
+    }
+
+    #[test]
+    fn every_one_of_150_tasks_has_a_labelled_row() {
+        let slices = (0..150u32).map(|i| slice(0, i, u64::from(i) * 10, u64::from(i) * 10 + 10));
+        let run = RunResult { slices: slices.collect(), ..RunResult::default() };
+        let timeline = Timeline::new("run".into(), "recorded".into(), &run);
+        let svg = timeline_file("x", &[timeline]);
+        assert!((0..150).all(|task| svg.contains(&format!(">task {task}<"))));
+    }
 
     #[test]
     fn a_hundred_thousand_slices_make_few_blocks() {

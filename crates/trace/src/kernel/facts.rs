@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a reader knows of a trace beside its tasks and events.
+//! What a reader knows about a trace in addition to its tasks and events.
 
 use super::WakeSource;
 use schedlab_model::{Nanos, TaskId};
@@ -16,12 +16,12 @@ pub enum Dialect {
     Perf,
 }
 
-/// What is known of a trace beside its tasks and events.
+/// What a reader knows about a trace in addition to its tasks and events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
     /// Which tool recorded or printed it; `None` for the project's own formats.
     pub dialect: Option<Dialect>,
-    /// CPUs of the machine, where the trace says so; else the greatest CPU seen + 1.
+    /// CPUs of the machine, if the trace has their number; else the greatest CPU seen + 1.
     pub nr_cpus: u32,
     /// Whether `nr_cpus` is what the trace says.
     pub is_nr_cpus_stated: bool,

@@ -102,7 +102,7 @@ impl Header {
         Ok(Some(header))
     }
 
-    /// The header of a pipe: nothing but the magic bytes and a size.
+    /// The header of a pipe: only the magic bytes and a size.
     pub fn read_pipe<R: Read>(source: &mut R) -> Result<Self, String> {
         let mut feed = Feed::new(source);
         feed.expect(MAGIC, "a perf.data")?;
@@ -155,7 +155,7 @@ impl Header {
         Ok(())
     }
 
-    /// The table of features follows the records: a place in the file for each that is there.
+    /// The table of features follows the records: a place for each feature that the file has.
     fn read_features<R: Read + Seek>(
         &mut self,
         source: &mut R,

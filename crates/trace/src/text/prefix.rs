@@ -19,7 +19,7 @@ use crate::kernel::PID_MAX;
 use schedlab_model::Nanos;
 use schedlab_model::cpumask::NR_CPUS_MAX;
 
-/// What stands before the fields.
+/// The part of a line before the fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefix<'a> {
     /// Name of the task that ran.

@@ -107,7 +107,7 @@ pub fn damage(bytes: &[u8], rounds: u64, mut reader: impl FnMut(&[u8])) {
     }
 }
 
-/// A sink that checks nothing and keeps nothing but the end.
+/// A sink that keeps only the end.
 #[derive(Debug, Default)]
 pub struct Count(pub u64);
 
