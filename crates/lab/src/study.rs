@@ -25,6 +25,9 @@ pub struct Study {
     /// Title for people.
     #[serde(default)]
     pub title: String,
+    /// Who published it, and where: `D. Knuth, The Art of Computer Programming (1968)`.
+    #[serde(default)]
+    pub author: String,
     /// What it is about and where it comes from, for people.
     #[serde(default)]
     pub text: String,

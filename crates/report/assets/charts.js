@@ -3,8 +3,8 @@
 // values. The pictures are in the page already.
 
 /** A legend's buttons hide and show their series in the picture that follows the legend. */
-function setUpLegends() {
-  for (const button of document.querySelectorAll(".legend button")) {
+function setUpLegends(root) {
+  for (const button of root.querySelectorAll(".legend button")) {
     button.addEventListener("click", () => {
       const show = button.getAttribute("aria-pressed") === "false";
       button.setAttribute("aria-pressed", String(show));

@@ -13,11 +13,29 @@ const NS_PER = [
 const COLOUR_COUNT = 8;
 const TABLE_ROWS_MAX = 500;
 
-/** Base64 of zlib of LEB128 numbers -> function that gives the next number. */
-async function unpack(text) {
+/** Base64 of zlib of bytes -> the bytes. */
+async function inflate(text) {
   const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/** The text of a script element, which may be packed. */
+async function unfold(script) {
+  if (!script.classList.contains("packed")) return script.textContent;
+  return new TextDecoder().decode(await inflate(script.textContent));
+}
+
+/** HTML of the page as nodes. */
+function fragment(html) {
+  const made = document.createElement("template");
+  made.innerHTML = html;
+  return made.content;
+}
+
+/** Base64 of zlib of LEB128 numbers -> function that gives the next number. */
+async function unpack(text) {
+  const bytes = await inflate(text);
   let at = 0;
   return function next() {
     let value = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Starts the figures: those near the screen first, then all others while the browser is idle, so
-// that a print finds them drawn. Redraws on a new width, on dark or light, and for paper.
+// that a print finds them drawn. Unpacks what is folded up when it is opened. Redraws on a new
+// width, on dark or light, and for paper.
 
 /** A figure that is ready-made in the page: only its table and CSV need code. */
 class Picture {
@@ -16,7 +17,9 @@ class Picture {
 }
 
 async function makeFigure(figure) {
-  const data = JSON.parse(figure.querySelector("script.fig-data").textContent);
+  const data = JSON.parse(await unfold(figure.querySelector("script.fig-data")));
+  const picture = figure.querySelector("script.fig-picture");
+  if (picture) picture.replaceWith(fragment(await unfold(picture)));
   switch (figure.dataset.kind) {
     case "timeline":
       return new Timeline(figure, data, await Promise.all(data.panels.map(readPanel)));
@@ -83,38 +86,61 @@ function setUpRedraw() {
   matchMedia("print").addEventListener("change", redrawAll);
 }
 
+/** Unpacks what a click on a summary opens, once. */
+function openFold(details) {
+  const script = details.querySelector(":scope > script.packed");
+  if (script && !details.opened) {
+    details.opened = unfold(script).then((html) => {
+      script.replaceWith(fragment(html));
+      setUp(details);
+    });
+  }
+  return details.opened;
+}
+
 /** A link may lead into something that is folded up. */
-function openTarget() {
+async function openTarget() {
   const id = decodeURIComponent(location.hash.slice(1));
   const target = id && document.getElementById(id);
   if (!target) return;
   for (let at = target.closest("details"); at; at = at.parentElement.closest("details")) {
+    await openFold(at);
     at.open = true;
   }
   target.scrollIntoView();
 }
 
+const watcher = new IntersectionObserver(
+  (entries) =>
+    entries.filter((e) => e.isIntersecting).forEach((e) => start(e.target).catch(() => {})),
+  { rootMargin: "600px" },
+);
+
+/** Sets up everything inside `root`; of what is folded up the watcher sees the figures. */
+function setUp(root) {
+  setUpTables(root);
+  setUpLegends(root);
+  for (const details of root.querySelectorAll("details")) {
+    details.addEventListener("toggle", () => details.open && openFold(details));
+  }
+  for (const figure of root.querySelectorAll("figure.fig")) {
+    setUpFigure(figure);
+    watcher.observe(figure);
+  }
+}
+
 async function setUpReport() {
-  setUpTables();
-  setUpLegends();
+  setUp(document.body);
   window.addEventListener("hashchange", openTarget);
-  const figures = [...document.querySelectorAll("figure.fig")];
-  figures.forEach(setUpFigure);
-  const watcher = new IntersectionObserver(
-    (entries) =>
-      entries.filter((e) => e.isIntersecting).forEach((e) => start(e.target).catch(() => {})),
-    { rootMargin: "600px" },
-  );
-  figures.forEach((figure) => watcher.observe(figure));
   setUpRedraw();
   const idle = window.requestIdleCallback || ((act) => setTimeout(act, 30));
-  for (const figure of figures) {
+  for (const figure of document.querySelectorAll("figure.fig")) {
     // What is folded up has no width to be drawn in; the watcher sees it when it unfolds.
     if (figure.closest("details:not([open])")) continue;
     await new Promise((done) => idle(done, { timeout: 200 }));
     await start(figure).catch((error) => console.error(error));
   }
-  openTarget();
+  await openTarget();
 }
 
 schedlab.ready = setUpReport();

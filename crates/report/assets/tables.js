@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Tables: sorting by a click on a head, the rows below the greatest n, data tables of figures.
+// Tables: sorting by a click on a head, rows that are shown on demand, data tables of figures.
 
 /** The value a cell is sorted by: its number, else its text. */
 function cellKey(row, column) {
@@ -47,25 +47,41 @@ function tableData(table) {
   return { columns: heads.map(name), rows };
 }
 
-function setUpTables() {
-  for (const link of document.querySelectorAll("a.csv-of")) {
-    link.addEventListener("click", () => {
-      const data = tableData(document.getElementById(link.dataset.table));
-      link.href = URL.createObjectURL(csvBlob(data));
+/** Puts all rows into a table that shows only the first of them. */
+async function showAllRows(table) {
+  const whole = table.closest(".long-table");
+  const script = whole && whole.querySelector("script.packed");
+  if (!script) return;
+  const rows = fragment(await unfold(script));
+  // Another click may have been quicker.
+  if (!script.isConnected) return;
+  script.remove();
+  whole.querySelector(".more").remove();
+  table.tBodies[0].replaceChildren(rows);
+}
+
+function setUpTables(root) {
+  for (const link of root.querySelectorAll("a.csv-of")) {
+    link.addEventListener("click", async (event) => {
+      if (link.href.startsWith("blob:")) return;
+      event.preventDefault();
+      const table = document.getElementById(link.dataset.table);
+      await showAllRows(table);
+      link.href = URL.createObjectURL(csvBlob(tableData(table)));
+      link.click();
     });
   }
-  for (const table of document.querySelectorAll("table.sortable")) {
-    table.tHead.addEventListener("click", (event) => {
+  for (const table of root.querySelectorAll("table.sortable")) {
+    table.tHead.addEventListener("click", async (event) => {
       const head = event.target.closest("th");
-      if (head) sortTable(table, head.cellIndex);
+      if (!head) return;
+      await showAllRows(table);
+      sortTable(table, head.cellIndex);
     });
   }
-  const showMinor = document.getElementById("show-minor");
-  if (showMinor) {
-    const overview = document.getElementById("overview");
-    const apply = () => overview.classList.toggle("hide-minor", !showMinor.checked);
-    showMinor.addEventListener("change", apply);
-    apply();
+  for (const button of root.querySelectorAll("button.show-all")) {
+    const table = button.closest(".long-table").querySelector("table");
+    button.addEventListener("click", () => showAllRows(table));
   }
 }
 

@@ -163,7 +163,7 @@ fn interval(check: &CheckResult) -> String {
 }
 
 /// A number, or a time with its unit.
-fn show(check: &CheckResult, value: f64) -> String {
+pub fn show(check: &CheckResult, value: f64) -> String {
     match check.is_time && value >= 0.0 {
         true => duration(value),
         false => significant(value),

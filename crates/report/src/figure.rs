@@ -3,12 +3,16 @@
 //! its data as a table and as CSV, the data itself.
 
 use crate::error::ReportError;
+use crate::fold::{packed, packed_if_long};
 use crate::html::{escape, json_in_script};
 use serde::Serialize;
 use std::fmt::Write as _;
 
+/// Data of more bytes than this stays packed until the figure is drawn.
+const DATA_BYTES_MAX: usize = 4 << 10;
+
 /// What a figure consists of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Figure {
     /// Element id, unique in the report, safe characters only.
     pub id: String,
@@ -35,6 +39,14 @@ impl Figure {
     pub fn render<T: Serialize>(&self, number: usize, data: &T) -> Result<String, ReportError> {
         let json = json_in_script(data)
             .map_err(|source| ReportError::Encode { figure: self.id.clone(), source })?;
+        // Timelines and progress curves have packed their numbers already.
+        let is_packed = matches!(self.kind, "timeline" | "progress");
+        let data = match json.len() > DATA_BYTES_MAX && !is_packed {
+            true => packed("fig-data", &json),
+            false => {
+                format!("<script type=\"application/json\" class=\"fig-data\">{json}</script>")
+            }
+        };
         let (id, kind) = (&self.id, self.kind);
         let mut out = format!(
             "<figure class=\"fig fig-{kind}{half}\" id=\"{id}\" data-kind=\"{kind}\">\n\
@@ -56,10 +68,10 @@ impl Figure {
              <a class=\"csv\" href=\"#{id}\" download=\"{id}.csv\">Data as CSV</a></div>\n\
              <details class=\"data-table\"><summary>Data as a table</summary>\
              <div class=\"scroll\"></div></details>\n\
-             <script type=\"application/json\" class=\"fig-data\">{json}</script>\n</figure>\n",
+             {data}\n</figure>\n",
             legend = self.legend,
             alt = escape(&self.alternative),
-            picture = self.picture,
+            picture = packed_if_long("fig-picture", self.picture.clone()),
             keys = self.keys(),
         );
         Ok(out)

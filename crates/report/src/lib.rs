@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Results to one self-contained HTML file, and to figures as SVG files.
+//! Results to one self-contained HTML file, a reproduction to an index and a page for each study,
+//! and figures to SVG files.
 //!
-//! The file loads nothing and sends nothing, reads on a phone and in print, in light and dark.
-//! Equal input gives equal bytes: there is no clock here, the caller passes any date.
+//! A page loads nothing and sends nothing, reads on a phone and in print, in light and dark. Equal
+//! input gives equal bytes: there is no clock here, the caller passes any date.
 //!
 //! From results to page: [`group`](mod@group) sorts runs into cells, `pairs` finds what models
-//! what, `style` gives out colours; each figure has a module that says what it
-//! shows; `draw` draws it; `page` puts the sections in order; `assets/` holds the style sheets and
-//! the code of the page.
+//! what, `style` gives out colours; each figure has a module that says what it shows; `draw` draws
+//! it; `fold` packs what is folded up or out of view; `page` and `study` put the sections in order;
+//! `assets/` holds the style sheets and the code of the page.
 
 mod agreement;
 mod analysis;
@@ -17,8 +18,10 @@ mod curves;
 mod draw;
 mod embed;
 mod error;
+mod experiment;
 mod figure;
 mod findings;
+mod fold;
 mod group;
 mod html;
 mod legend;
@@ -41,13 +44,14 @@ mod warnings;
 pub use error::ReportError;
 pub use page::render_report;
 pub use plots::write_plots;
-pub use study::StudyPage;
+pub use study::{PageFile, StudyPage, render_reproduction};
 pub use validation::{ValidationInput, render_validation, write_validation};
 
 use schedlab_lab::ExperimentResult;
 use schedlab_lab::claims::ClaimResult;
-use schedlab_run::file::write_whole;
-use std::path::Path;
+use schedlab_run::file::{AtomicFile, write_whole};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 /// What a model is faithful to and what it leaves out; printed at the end of the report.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,8 +93,8 @@ pub struct ReportInput<'a> {
     pub results: &'a [ExperimentResult],
     /// Claims of the studies with their verdicts, in the order of the page.
     pub claims: &'a [ClaimResult],
-    /// Studies with their figures and tables, in the order of the page; with any, or with claims,
-    /// the report is that of a reproduction: contents, a page a study, experiments as appendix.
+    /// Studies with their figures and tables, in the order of the index; with any, or with claims,
+    /// the report is that of a reproduction: an index, and a page for each study.
     pub studies: &'a [StudyPage],
     /// Notes on the models that were used, in order.
     pub model_notes: &'a [ModelNote],
@@ -98,7 +102,28 @@ pub struct ReportInput<'a> {
     pub limits: Limits,
 }
 
-/// Writes the report to `path`, whole or not at all.
-pub fn write_report(path: &Path, input: &ReportInput<'_>) -> Result<(), ReportError> {
-    Ok(write_whole(path, render_report(input)?.as_bytes())?)
+/// Writes the report to `path`; that of a reproduction has an index there and a page for each study
+/// beside it. Every page is written whole or not at all, and none appears before all are written.
+/// Gives their paths, that of the index last.
+pub fn write_report(path: &Path, input: &ReportInput<'_>) -> Result<Vec<PathBuf>, ReportError> {
+    if input.studies.is_empty() && input.claims.is_empty() {
+        write_whole(path, render_report(input)?.as_bytes())?;
+        return Ok(vec![path.into()]);
+    }
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| ReportError::NotAFile { path: path.into() })?;
+    let mut written = Vec::new();
+    for page in render_reproduction(input, name)? {
+        let path = path.with_file_name(&page.name);
+        let mut file = AtomicFile::create(&path)?;
+        file.write_all(page.html.as_bytes())
+            .and_then(|()| file.sync())
+            .map_err(|source| ReportError::Write { path: path.clone(), source })?;
+        written.push((path, file));
+    }
+    let commit = |(path, file): (PathBuf, AtomicFile)| -> Result<PathBuf, ReportError> {
+        file.commit()?;
+        Ok(path)
+    };
+    written.into_iter().map(commit).collect()
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Sortable tables: the summary of all cells, and one of all measures for each experiment.
 
+use crate::fold::packed;
 use crate::group::{Cell, Group};
 use crate::html::escape;
 use crate::legend::line_name;
-use crate::number::{TimeUnit, duration, significant, unit_for_all};
+use crate::number::{TimeUnit, duration, plural, significant, unit_for_all};
 use crate::order::panel_order;
 use crate::stats::Estimate;
 use crate::style::Styles;
@@ -73,14 +74,27 @@ const DETAIL: [Column; 17] = [
     JAIN,
 ];
 
-/// The summary: one row for each scheduler, lane, n and CPUs of each experiment. Rows below the
-/// greatest n of their experiment are marked `minor`; the page can hide them.
-pub fn summary_table(groups: &[Group<'_>], styles: &Styles) -> String {
+/// Rows that a table shows at first; a click shows all.
+const ROWS_SHOWN_MAX: usize = 40;
+
+/// The section with the summary of all runs.
+pub fn summary_section(groups: &[Group<'_>], styles: &Styles) -> String {
+    format!(
+        "<section id=\"overview\">\n<h2>All runs at a glance</h2>\n<p>Means over repetitions. \
+         Click a head to sort.</p>\n{}<div class=\"fig-foot\"><a class=\"csv-of\" \
+         href=\"#overview\" data-table=\"summary-table\" download=\"summary.csv\">All rows as \
+         CSV</a></div>\n</section>\n",
+        summary_table(groups, styles)
+    )
+}
+
+/// The summary: one row for each scheduler, lane, n and CPUs of each experiment.
+fn summary_table(groups: &[Group<'_>], styles: &Styles) -> String {
     let mut rows = Vec::new();
     for group in groups {
         for cell in panel_order(group) {
-            let minor = group.ns(cell.cpus).last() != Some(&cell.n);
-            rows.push((group, cell, minor));
+            let is_minor = group.ns(cell.cpus).last() != Some(&cell.n);
+            rows.push(Row { group, cell, is_minor });
         }
     }
     table("summary-table", &rows, &SUMMARY, styles, true)
@@ -88,11 +102,24 @@ pub fn summary_table(groups: &[Group<'_>], styles: &Styles) -> String {
 
 /// All measures of one experiment.
 pub fn detail_table(group: &Group<'_>, styles: &Styles) -> String {
-    let rows: Vec<_> = panel_order(group).into_iter().map(|cell| (group, cell, false)).collect();
+    let row = |cell| Row { group, cell, is_minor: false };
+    let rows: Vec<Row<'_, '_>> = panel_order(group).into_iter().map(row).collect();
     table(&format!("{}-table", group.id), &rows, &DETAIL, styles, false)
 }
 
-type Row<'g, 'a> = (&'g Group<'a>, &'g Cell<'a>, bool);
+struct Row<'g, 'a> {
+    group: &'g Group<'a>,
+    cell: &'g Cell<'a>,
+    /// Whether n is below the greatest of its experiment: a long table leaves it out at first.
+    is_minor: bool,
+}
+
+/// The rows that a table shows at first: of a long one those with the greatest n, and not all of
+/// these if they are many.
+fn shown_at_first<'r, 'g, 'a>(rows: &'r [Row<'g, 'a>]) -> Vec<&'r Row<'g, 'a>> {
+    let is_long = rows.len() > ROWS_SHOWN_MAX;
+    rows.iter().filter(|row| !(is_long && row.is_minor)).take(ROWS_SHOWN_MAX).collect()
+}
 
 fn table(
     id: &str,
@@ -106,14 +133,44 @@ fn table(
         .iter()
         .filter_map(|column| {
             let values = || {
-                rows.iter()
-                    .flat_map(|(_, cell, _)| cell.runs.iter().filter_map(|run| column.read(run)))
+                rows.iter().flat_map(|row| row.cell.runs.iter().filter_map(|run| column.read(run)))
             };
             values().next().map(|_| (column, unit_for_all(values())))
         })
         .collect();
-    let mut out =
-        format!("<div class=\"scroll\"><table class=\"sortable\" id=\"{id}\">\n<thead><tr>");
+    let html = |row: &Row<'_, '_>| {
+        let mut out = String::new();
+        self::row(&mut out, row, &columns, styles, with_experiment);
+        out
+    };
+    let shown = shown_at_first(rows);
+    let mut out = format!(
+        "<div class=\"long-table\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"Table\"><table class=\"sortable\" id=\"{id}\">\n{}<tbody>\n",
+        table_head(&columns, with_experiment)
+    );
+    shown.iter().for_each(|row| out += &html(row));
+    out += "</tbody></table></div>\n";
+    if shown.len() < rows.len() {
+        let is_cut = shown.len() == ROWS_SHOWN_MAX;
+        let _ = writeln!(
+            out,
+            "<p class=\"more\"><button type=\"button\" class=\"show-all\">Show all {}</button> \
+             <span class=\"lane\">{}</span></p>\n{}",
+            plural(rows.len(), "row", "rows"),
+            match is_cut {
+                true => format!("now the first {ROWS_SHOWN_MAX}"),
+                false => "now those with the greatest n".into(),
+            },
+            packed("rows", &rows.iter().map(html).collect::<String>())
+        );
+    }
+    out += "</div>\n";
+    out
+}
+
+fn table_head(columns: &[(&Column, TimeUnit)], with_experiment: bool) -> String {
+    let mut out = String::from("<thead><tr>");
     let mut heads: Vec<(String, bool)> = Vec::new();
     if with_experiment {
         heads.push(("experiment".into(), false));
@@ -121,7 +178,7 @@ fn table(
     heads.push(("scheduler".into(), false));
     heads.push(("lane".into(), false));
     heads.extend(["n", "CPUs", "runs"].map(|head| (head.to_string(), true)));
-    for (column, unit) in &columns {
+    for (column, unit) in columns {
         let symbol = if column.is_time() { unit.symbol } else { column.unit() };
         let unit = if symbol.is_empty() {
             String::new()
@@ -135,26 +192,19 @@ fn table(
         let _ =
             write!(out, "<th scope=\"col\"{class}><button type=\"button\">{head}</button></th>");
     }
-    out += "</tr></thead>\n<tbody>\n";
-    for (group, cell, minor) in rows {
-        row(&mut out, group, cell, *minor, &columns, styles, with_experiment);
-    }
-    out += "</tbody></table></div>\n";
+    out += "</tr></thead>\n";
     out
 }
 
 fn row(
     out: &mut String,
-    group: &Group<'_>,
-    cell: &Cell<'_>,
-    minor: bool,
+    Row { group, cell, .. }: &Row<'_, '_>,
     columns: &[(&Column, TimeUnit)],
     styles: &Styles,
     with_experiment: bool,
 ) {
     let config = &group.configs[cell.config];
-    let class = if minor { " class=\"minor\"" } else { "" };
-    let _ = write!(out, "<tr{class}>");
+    *out += "<tr>";
     if with_experiment {
         let name = &group.result.experiment.name;
         let _ = write!(out, "<td><a href=\"#{}\">{}</a></td>", group.id, escape(name));
@@ -202,21 +252,38 @@ fn plain_number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fold::tests::unfolded;
     use crate::group::group_all;
     use crate::group::tests::{experiment, run};
     use schedlab_run::LaneKind::Sim;
 
     #[test]
-    fn rows_below_the_greatest_n_are_minor_and_empty_columns_vanish() {
+    fn names_stay_text_and_empty_columns_vanish() {
         let results = [experiment(
             "S1",
             vec![run(Sim, "rr", 1, 1), run(Sim, "rr", 2, 1), run(Sim, "<i>", 2, 1)],
         )];
         let groups = group_all(&results);
         let html = summary_table(&groups, &Styles::new(&groups));
-        assert_eq!(html.matches("<tr class=\"minor\">").count(), 1);
-        assert_eq!(html.matches("<tr>").count(), 3, "head and two rows");
+        assert_eq!(html.matches("<tr>").count(), 4, "head and three rows");
         assert!(!html.contains("makespan"), "no run has one");
+        assert!(!html.contains("Show all"), "all are there");
         assert!(html.contains("&lt;i&gt;") && !html.contains("<i>"));
+    }
+
+    #[test]
+    fn a_long_table_shows_the_greatest_n_first_and_packs_all_rows() {
+        let results = [experiment("S1", (1..=50).map(|n| run(Sim, "rr", n, 1)).collect())];
+        let groups = group_all(&results);
+        let html = summary_table(&groups, &Styles::new(&groups));
+        assert_eq!(html.matches("<tr>").count(), 2, "head and n = 50");
+        assert!(html.contains("Show all 50\u{a0}rows") && html.contains("greatest n"), "{html}");
+        assert_eq!(unfolded(&html).matches("<tr>").count(), 2 + 50);
+        let results =
+            [experiment("S1", (0..90).map(|i| run(Sim, &format!("{i}"), 1, 1)).collect())];
+        let groups = group_all(&results);
+        let html = summary_table(&groups, &Styles::new(&groups));
+        assert_eq!(html.matches("<tr>").count(), 1 + ROWS_SHOWN_MAX);
+        assert!(html.contains("now the first 40"), "{html}");
     }
 }

@@ -2,6 +2,7 @@
 //! What may distort the results, in words, before any figure: the runs' own warnings, and what
 //! the numbers themselves give away (lost events, tasks that did not end, coarse sources).
 
+use crate::fold::folded;
 use crate::group::Group;
 use crate::html::escape;
 use crate::number::{count, plural};
@@ -87,28 +88,38 @@ fn by_code(noted: &[Noted]) -> Vec<Vec<&Noted>> {
     codes
 }
 
+/// How many kinds of warning there are about these results.
+pub fn nr_warnings(groups: &[Group<'_>]) -> usize {
+    by_code(&collect(groups)).len()
+}
+
 /// One code: the first text in the open, every text with its runs behind a click.
 fn warning_item(same: &[&Noted]) -> String {
     let runs: usize = same.iter().map(|one| one.runs).sum();
     let first = same[0];
     let mut out = format!(
-        "<li><strong>{}</strong> {} <details><summary>in {}{}</summary>",
+        "<li><strong>{}</strong> {} ",
         escape(first.warning.code.name()),
         escape(&first.warning.text),
+    );
+    let mut places = String::new();
+    if same.len() == 1 {
+        places += &escape(&first.places.join("; "));
+    } else {
+        places += "<ul>";
+        for one in same {
+            let where_ = escape(&one.places.join("; "));
+            let _ = write!(places, "<li>{where_}: {}</li>", escape(&one.warning.text));
+        }
+        places += "</ul>";
+    }
+    let summary = format!(
+        "in {}{}",
         plural(runs, "run", "runs"),
         if same.len() > 1 { "; the text is the first one's" } else { "" }
     );
-    if same.len() == 1 {
-        out += &escape(&first.places.join("; "));
-    } else {
-        out += "<ul>";
-        for one in same {
-            let places = escape(&one.places.join("; "));
-            let _ = write!(out, "<li>{places}: {}</li>", escape(&one.warning.text));
-        }
-        out += "</ul>";
-    }
-    out += "</details></li>\n";
+    out += &folded("", &summary, places);
+    out += "</li>\n";
     out
 }
 

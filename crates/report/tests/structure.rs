@@ -5,9 +5,14 @@
 #[path = "../examples/synthetic/results.rs"]
 #[allow(dead_code, reason = "the example uses all of it")]
 mod results;
+#[path = "../examples/synthetic/studies.rs"]
+mod studies;
 
 use schedlab_lab::ExperimentResult;
-use schedlab_report::{Limits, ReportError, ReportInput, render_report, write_report};
+use schedlab_report::{
+    Limits, PageFile, ReportError, ReportInput, render_report, render_reproduction, write_report,
+};
+use std::path::{Path, PathBuf};
 
 /// Where the page's code begins.
 const CODE: &str = "<script>\n\"use strict\"";
@@ -59,13 +64,13 @@ fn the_skeleton_is_as_agreed() {
     ];
     assert_eq!(skeleton(&html), expected);
     assert_eq!(html.matches("<figcaption>").count(), 5);
-    assert_eq!(html.matches("class=\"fig-data\"").count(), 5);
+    assert_eq!(html.matches("class=\"fig-data").count(), 5);
     assert_eq!(html.matches("role=\"img\"").count(), 6, "five figures and the ratio strips");
     let table = &html[html.find("id=\"summary-table\"").unwrap()..];
     let table = &table[..table.find("</table>").unwrap()];
-    // S0: 10 lines. S1: 10 lines at n = 5, and at n = 1 to 4, which the page hides at first.
+    // S0: 10 lines. S1: 10 lines at n = 5; those at n = 1 to 4 come with a click.
     assert_eq!(table.matches("<tr>").count(), 1 + 10 + 10);
-    assert_eq!(table.matches("<tr class=\"minor\">").count(), 40);
+    assert!(html.contains("Show all 60\u{a0}rows"));
     assert_eq!(html.matches("<h1>T &lt;i&gt;</h1>").count(), 1);
 }
 
@@ -122,8 +127,10 @@ fn hostile_text_never_becomes_markup() {
     }
     let html = render_report(&input(&results)).unwrap();
     assert!(!html.contains("<script>alert"));
-    // The page's code, and the data of each figure; nothing else ends a script.
-    assert_eq!(html.matches("</script").count(), 1 + html.matches("class=\"fig-data\"").count());
+    // Nothing ends a script that did not begin one.
+    let begun = ["<script>", "<script type=\"application/json\"", "<script type=\"text/plain\""];
+    let begun: usize = begun.iter().map(|tag| html.matches(tag).count()).sum();
+    assert_eq!(html.matches("</script").count(), begun);
     assert_eq!(html.matches(CODE).count(), 1);
 }
 
@@ -152,4 +159,60 @@ fn nothing_to_report_is_an_error_and_writes_nothing() {
         assert!(error.to_string().contains("run one first"));
     }
     assert!(!path.exists());
+}
+
+fn pages(reproduction: &studies::Reproduction) -> Vec<PageFile> {
+    let mut input = input(&reproduction.results);
+    (input.claims, input.studies) = (&reproduction.claims, &reproduction.studies);
+    render_reproduction(&input, "report.html").unwrap()
+}
+
+#[test]
+fn a_reproduction_has_a_page_for_each_study_and_no_page_is_heavy() {
+    let pages = pages(&studies::reproduction(true));
+    let names: Vec<&str> = pages.iter().map(|page| page.name.as_str()).collect();
+    assert_eq!(names, ["report-s0.html", "report-s1.html", "report.html"]);
+    for PageFile { name, html } in &pages {
+        assert!(html.len() < 1_500_000, "{name} has {} bytes", html.len());
+        // Elements that the browser makes when it opens the page: scripts hold text.
+        let page = &html[..html.rfind("<script>").unwrap()];
+        let elements = page.matches('<').count() - page.matches("</").count();
+        assert!(elements < 6000, "{name} has {elements} elements");
+        assert!(!html.contains("://"), "{name} names an address");
+    }
+    assert!(pages[0].html.contains("No run gave data for S0-F2 of the study."));
+    let index = &pages[2].html;
+    let counts = "10\u{a0}claims of 2\u{a0}studies: 2 hold, 2 are mixed, 2 are incomplete, \
+                  2 fail, 2 are inconclusive.";
+    assert!(index.contains(counts), "{index}");
+}
+
+/// Files of a folder, by name.
+fn files_in(folder: &Path) -> Vec<String> {
+    let name = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.unwrap().file_name().into_string().unwrap()
+    };
+    let mut names: Vec<String> = std::fs::read_dir(folder).unwrap().map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_reproduction_appears_whole_or_not_at_all() {
+    let folder = std::env::temp_dir().join(format!("schedlab-pages-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let made = studies::reproduction(false);
+    let mut input = input(&made.results);
+    (input.claims, input.studies) = (&made.claims, &made.studies);
+    // A directory in the way of the second page: the first one does not appear either.
+    std::fs::create_dir(folder.join("report-s1.html")).unwrap();
+    let error = write_report(&folder.join("report.html"), &input).unwrap_err();
+    assert!(error.to_string().contains("report-s1.html"), "{error}");
+    assert_eq!(files_in(&folder), ["report-s1.html"]);
+    std::fs::remove_dir(folder.join("report-s1.html")).unwrap();
+    let written = write_report(&folder.join("report.html"), &input).unwrap();
+    let names = ["report-s0.html", "report-s1.html", "report.html"];
+    let expected: Vec<PathBuf> = names.iter().map(|name| folder.join(name)).collect();
+    assert_eq!((written, files_in(&folder)), (expected, names.map(String::from).to_vec()));
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -92,8 +92,11 @@ fn write_report(
         model_notes: &notes,
         limits: Limits::default(),
     };
-    schedlab_report::write_report(path, &input).map_err(wrong)?;
-    say(format!("report: {}", shown(path)));
+    let written = schedlab_report::write_report(path, &input).map_err(wrong)?;
+    say(match written.len() {
+        1 => format!("report: {}", shown(path)),
+        pages => format!("report: {}, and {} pages beside it", shown(path), pages - 1),
+    });
     plots.map_or(Ok(()), |folder| write_plots_of(folder, &input))
 }
 

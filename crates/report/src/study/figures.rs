@@ -7,7 +7,7 @@ use super::verdicts::claim_link;
 use crate::claims::FiguresOf;
 use crate::error::ReportError;
 use crate::figure::{Figure, Table};
-use crate::html::{escape, slug};
+use crate::html::slug;
 use crate::number::significant;
 use schedlab_lab::claims::ClaimResult;
 use schedlab_lab::redrawn::{Drawn, DrawnKind, DrawnTable};
@@ -27,23 +27,14 @@ fn id_of(drawn: &Drawn) -> String {
     format!("figure-{}", slug(&drawn.id))
 }
 
-/// All figures of a study that have a panel; `number` counts on.
-pub fn study_figures(
-    figures: &[Drawn],
+/// Figures of a study, each with a panel; `number` counts on.
+pub fn study_figures<'d>(
+    figures: impl Iterator<Item = &'d Drawn>,
     claims: &[ClaimResult],
     number: &mut usize,
 ) -> Result<String, ReportError> {
     let mut out = String::new();
     for drawn in figures {
-        if drawn.panels.is_empty() {
-            out += &format!(
-                "<p class=\"notice\" id=\"{}\">{}: {}. No run gave anything to draw.</p>\n",
-                id_of(drawn),
-                escape(&drawn.id),
-                escape(&drawn.title)
-            );
-            continue;
-        }
         *number += 1;
         out += &figure(drawn, claims).render(*number, &Data { table: table(drawn) })?;
     }
@@ -61,10 +52,13 @@ pub fn figure_files(figures: &[Drawn]) -> Vec<(String, String)> {
 }
 
 /// Ids of the figures and tables that a claim rests on, by the claim.
-pub fn of_claims(figures: &[Drawn], tables: &[DrawnTable]) -> FiguresOf {
+pub fn of_claims<'d>(
+    figures: impl Iterator<Item = &'d Drawn>,
+    tables: impl Iterator<Item = &'d DrawnTable>,
+) -> FiguresOf {
     let mut all = FiguresOf::new();
-    let figures = figures.iter().map(|drawn| (id_of(drawn), &drawn.id, &drawn.claims));
-    let tables = tables.iter().map(|table| (table_id(table), &table.id, &table.claims));
+    let figures = figures.map(|drawn| (id_of(drawn), &drawn.id, &drawn.claims));
+    let tables = tables.map(|table| (table_id(table), &table.id, &table.claims));
     for (id, name, claims) in figures.chain(tables) {
         for claim in claims {
             all.entry(claim.clone()).or_default().push((id.clone(), name.clone()));
@@ -178,6 +172,8 @@ fn table(drawn: &Drawn) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::tests::claim;
+    use schedlab_lab::claims::Verdict;
     use schedlab_lab::redrawn::{DrawnPanel, DrawnPoint, DrawnSeries};
 
     fn drawn() -> Drawn {
@@ -208,21 +204,20 @@ mod tests {
     #[test]
     fn a_figure_names_its_source_its_claims_and_what_is_missing() {
         let mut number = 3;
-        let html = study_figures(&[drawn()], &[], &mut number).unwrap();
+        let claims = [claim("S1", "S1-1", Verdict::Holds)];
+        let html = study_figures([drawn()].iter(), &claims, &mut number).unwrap();
         assert_eq!(number, 4);
         assert!(html.contains("Figure 4.") && html.contains("id=\"figure-s1-f1\""), "{html}");
         assert!(html.contains("href=\"#claim-S1-1\"") && html.contains("Tinted: a reader."));
         assert!(html.contains("Nothing was run here under OTHER, this machine."));
         assert!(html.contains("&lt;turnaround&gt;") && !html.contains("<turnaround>"));
-        assert_eq!(of_claims(&[drawn()], &[])["S1-1"], [("figure-s1-f1".into(), "S1-F1".into())]);
+        let found = of_claims([drawn()].iter(), std::iter::empty());
+        assert_eq!(found["S1-1"], [("figure-s1-f1".into(), "S1-F1".into())]);
     }
 
     #[test]
-    fn a_figure_without_a_panel_is_said_to_be_missing() {
+    fn a_figure_without_a_panel_is_no_file() {
         let empty = Drawn { panels: Vec::new(), ..drawn() };
-        let mut number = 0;
-        let html = study_figures(std::slice::from_ref(&empty), &[], &mut number).unwrap();
-        assert!(html.contains("No run gave anything to draw") && number == 0, "{html}");
         assert!(figure_files(std::slice::from_ref(&empty)).is_empty());
         assert_eq!(figure_files(&[drawn()])[0].0, "study-s1-f1");
     }

@@ -26,6 +26,7 @@ impl StudyPage {
         Self {
             name: study.name.clone(),
             title: study.title.trim().into(),
+            author: study.author.trim().into(),
             text: study.text.trim().into(),
             figures: own.chain(published).collect(),
             tables: tables

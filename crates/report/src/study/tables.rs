@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of a study: our numbers, beside them those of others, and on demand every run.
 
+use crate::fold::folded;
 use crate::html::{escape, slug};
 use crate::number::{count, significant};
 use schedlab_lab::claims::Found;
@@ -15,7 +16,7 @@ pub fn table_id(table: &DrawnTable) -> String {
     format!("table-{}", slug(&table.id))
 }
 
-/// A table as HTML; a sentence where no run gave a number.
+/// A table as HTML.
 pub fn table(table: &DrawnTable) -> String {
     let mut out = format!(
         "<div class=\"study-table\" id=\"{}\">\n<h4>{}. {}</h4>\n",
@@ -25,10 +26,6 @@ pub fn table(table: &DrawnTable) -> String {
     );
     for paragraph in table.text.split("\n\n").filter(|text| !text.trim().is_empty()) {
         let _ = writeln!(out, "<p>{}</p>", escape(paragraph.trim()));
-    }
-    if table.rows.is_empty() {
-        out += "<p class=\"notice\">No run gave a number for it.</p>\n</div>\n";
-        return out;
     }
     if table.columns.is_empty() {
         others(&mut out, table);
@@ -152,19 +149,21 @@ fn number(found: &Found) -> String {
 
 /// Every run, as the study's appendix has them.
 fn raw(out: &mut String, table: &DrawnTable) {
-    *out += "<details class=\"raw\"><summary>Raw data: every run</summary>\n\
-             <p>Wall, user and system time (s), CPU use, involuntary and voluntary switches; a \
-             line for each repetition.</p>\n<div class=\"raw-cells\">\n";
+    let mut html = String::from(
+        "<p>Wall, user and system time (s), CPU use, involuntary and voluntary switches; a line \
+         for each repetition.</p>\n<div class=\"raw-cells\">\n",
+    );
     for row in table.rows.iter().filter(|row| !row.raw.is_empty()) {
         let _ = writeln!(
-            out,
+            html,
             "<div><h5>{}, {}</h5><pre>{}</pre></div>",
             escape(&row.label),
             escape(&row.place),
             escape(&row.raw.join("\n").replace('\t', ""))
         );
     }
-    *out += "</div></details>\n";
+    html += "</div>";
+    *out += &folded(" class=\"raw\"", "Raw data: every run", html);
 }
 
 #[cfg(test)]
@@ -204,7 +203,5 @@ mod tests {
         assert!(html.contains("<pre>15.26 60.15</pre>"), "{html}");
         let others = table(&DrawnTable { columns: Vec::new(), ..drawn() });
         assert!(others.contains("<h5>D. M.</h5>") && others.contains(">394</td>"), "{others}");
-        let empty = DrawnTable { rows: Vec::new(), ..drawn() };
-        assert!(table(&empty).contains("No run gave a number"));
     }
 }

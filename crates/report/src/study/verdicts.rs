@@ -1,72 +1,149 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All verdicts at a glance: a row for each study, a cell for each claim, which leads to it.
+//! Verdicts at a glance: how many claims of a study came out how, and a cell for each claim, which
+//! leads to it.
 
-use super::page_id;
 use crate::claims::{class, sign};
 use crate::html::escape;
 use crate::legend::verdict_item;
-use schedlab_lab::claims::{ClaimResult, Verdict, summary};
+use schedlab_lab::claims::{ClaimResult, Verdict};
 use std::fmt::Write as _;
 
-/// The verdicts of all studies; nothing without a claim.
-pub fn verdict_summary(claims: &[ClaimResult]) -> String {
-    if claims.is_empty() {
-        return String::new();
-    }
-    let mut studies: Vec<&str> = Vec::new();
-    for claim in claims {
-        if !studies.contains(&claim.study.as_str()) {
-            studies.push(&claim.study);
+/// How a claim came out, with the two ways of holding in part told apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Every check holds.
+    Holds,
+    /// Some checks hold, others fail.
+    Mixed,
+    /// Some checks hold, the others are inconclusive.
+    Incomplete,
+    /// No check holds.
+    Fails,
+    /// No check is conclusive.
+    Inconclusive,
+}
+
+impl Outcome {
+    /// All, best first.
+    pub const ALL: [Self; 5] =
+        [Self::Holds, Self::Mixed, Self::Incomplete, Self::Fails, Self::Inconclusive];
+
+    /// The outcome of a claim.
+    pub fn of(claim: &ClaimResult) -> Self {
+        match claim.verdict {
+            Verdict::Holds => Self::Holds,
+            Verdict::PartlyHolds if claim.is_mixed() => Self::Mixed,
+            Verdict::PartlyHolds => Self::Incomplete,
+            Verdict::Fails => Self::Fails,
+            Verdict::Inconclusive => Self::Inconclusive,
         }
     }
-    let mut out = String::from(
-        "<section id=\"claims\">\n<h2>Claims and verdicts</h2>\n<p>A claim holds if the \
-         interval of each of its numbers lies within bounds that were fixed before the runs. It \
-         partly holds if only some do: it is mixed if others lie outside, and incomplete if others \
-         are inconclusive. What was not measured never counts as agreement.</p>\n<p>",
-    );
-    out += &escape(&summary(claims));
-    out += ".</p>\n<ul class=\"legend\" aria-label=\"Legend\">";
+
+    /// The head of its column.
+    pub const fn head(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Mixed => "mixed",
+            Self::Incomplete => "incomplete",
+            Self::Fails => "fails",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+
+    /// `1 fails`, `3 fail`.
+    fn counted(self, count: usize) -> String {
+        let verb = match (self, count) {
+            (Self::Holds, 1) => "holds",
+            (Self::Holds, _) => "hold",
+            (Self::Fails, 1) => "fails",
+            (Self::Fails, _) => "fail",
+            (Self::Mixed | Self::Incomplete | Self::Inconclusive, 1) => "is",
+            (Self::Mixed | Self::Incomplete | Self::Inconclusive, _) => "are",
+        };
+        match self {
+            Self::Holds | Self::Fails => format!("{count} {verb}"),
+            _ => format!("{count} {verb} {}", self.head()),
+        }
+    }
+}
+
+/// How many of `claims` came out so.
+pub fn count(claims: &[&ClaimResult], outcome: Outcome) -> usize {
+    claims.iter().filter(|claim| Outcome::of(claim) == outcome).count()
+}
+
+/// `3 hold, 1 is mixed, 2 fail`; outcomes that no claim has are left out.
+pub fn counts(claims: &[&ClaimResult]) -> String {
+    let of = |outcome: Outcome| (outcome, count(claims, outcome));
+    let some = Outcome::ALL.into_iter().map(of).filter(|(_, count)| *count > 0);
+    some.map(|(outcome, count)| outcome.counted(count)).collect::<Vec<_>>().join(", ")
+}
+
+/// What the signs of the cells mean.
+pub fn legend() -> String {
+    let mut out = String::from("<ul class=\"legend\" aria-label=\"Legend\">");
     for verdict in Verdict::ALL {
         out += &verdict_item(class(verdict), sign(verdict), verdict.text());
     }
-    out += "</ul>\n<div class=\"scroll\"><table class=\"verdicts\">\n<thead><tr><th>study</th>";
-    for verdict in Verdict::ALL {
-        let _ = write!(out, "<th class=\"num\">{}</th>", verdict.text().to_lowercase());
-    }
-    out += "<th>claims</th></tr></thead>\n<tbody>\n";
-    for study in studies {
-        let of_study = || claims.iter().filter(|claim| claim.study == study);
-        let _ = write!(out, "<tr><td><a href=\"#{}\">{}</a></td>", page_id(study), escape(study));
-        for verdict in Verdict::ALL {
-            let count = of_study().filter(|claim| claim.verdict == verdict).count();
-            let _ = write!(out, "<td class=\"num\">{count}</td>");
-        }
-        out += "<td class=\"cells\">";
-        for claim in of_study() {
-            let _ = write!(
-                out,
-                "<a class=\"cell {}\" href=\"#claim-{}\" title=\"{}: {}. {}\">{}\u{a0}{}</a>",
-                class(claim.verdict),
-                escape(&claim.id),
-                escape(&claim.id),
-                claim.verdict.text().to_lowercase(),
-                escape(&claim.text),
-                escape(claim.id.rsplit('-').next().unwrap_or_default()),
-                sign(claim.verdict),
-            );
-        }
-        out += "</td></tr>\n";
-    }
-    out += "</tbody></table></div>\n</section>\n";
-    out
+    out + "</ul>\n"
 }
 
-/// A link to a claim, with its verdict.
+/// A cell for each claim of a study; `file` is the page that has them, empty for the same page.
+pub fn cells(claims: &[&ClaimResult], file: &str) -> String {
+    let mut out = String::from("<p class=\"cells\">");
+    for claim in claims {
+        let id = escape(&claim.id);
+        let _ = write!(
+            out,
+            "<a class=\"cell {}\" href=\"{file}#claim-{id}\" title=\"{id}: {}. {}\">{}\u{a0}{}</a> ",
+            class(claim.verdict),
+            claim.verdict.text().to_lowercase(),
+            escape(&claim.text),
+            escape(claim.id.rsplit('-').next().unwrap_or_default()),
+            sign(claim.verdict),
+        );
+    }
+    out + "</p>\n"
+}
+
+/// A link to a claim on the same page, with its verdict.
 pub fn claim_link(id: &str, claims: &[ClaimResult]) -> String {
     let found = claims.iter().find(|claim| claim.id == id);
-    let class = found.map_or("", |claim| class(claim.verdict));
-    let sign = found.map_or(String::new(), |claim| format!("\u{a0}{}", sign(claim.verdict)));
     let id = escape(id);
-    format!("<a class=\"cell {class}\" href=\"#claim-{id}\">{id}{sign}</a>")
+    let Some(found) = found else { return format!("<span class=\"cell\">{id}</span>") };
+    format!(
+        "<a class=\"cell {}\" href=\"#claim-{id}\">{id}\u{a0}{}</a>",
+        class(found.verdict),
+        sign(found.verdict)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::tests::claim;
+
+    #[test]
+    fn outcomes_are_counted_and_those_of_none_left_out() {
+        let claims = [
+            claim("S", "S-1", Verdict::Holds),
+            claim("S", "S-2", Verdict::Holds),
+            claim("S", "S-3", Verdict::PartlyHolds),
+            claim("S", "S-4", Verdict::Fails),
+        ];
+        let all: Vec<&ClaimResult> = claims.iter().collect();
+        // A claim in part whose only check holds has nothing that fails: it is incomplete.
+        assert_eq!(counts(&all), "2 hold, 1 is incomplete, 1 fails");
+        assert_eq!(count(&all, Outcome::Mixed), 0);
+    }
+
+    #[test]
+    fn cells_lead_to_claims_and_stay_text() {
+        let mut one = claim("S", "S-1<", Verdict::Fails);
+        one.text = "\"><b>".into();
+        let html = cells(&[&one], "report-s.html");
+        assert!(html.contains("href=\"report-s.html#claim-S-1&lt;\""), "{html}");
+        assert!(!html.contains("<b>"), "{html}");
+        assert!(!claim_link("S-9", &[one]).contains("href"), "no claim is called so");
+    }
 }
