@@ -25,6 +25,7 @@ mod fold;
 mod group;
 mod html;
 mod legend;
+mod machines;
 mod number;
 mod order;
 mod page;

@@ -71,7 +71,7 @@ pub fn percent_change(from: f64, to: f64) -> String {
     let text = format!("{:.*}", digits, change.abs());
     let zero = text.chars().all(|c| c == '0' || c == '.');
     let sign = if zero {
-        "\u{b1}"
+        ""
     } else if change < 0.0 {
         "\u{2212}"
     } else {
@@ -129,7 +129,7 @@ mod tests {
     fn changes_are_signed() {
         assert_eq!(percent_change(100.0, 103.14), "+3.1\u{a0}%");
         assert_eq!(percent_change(100.0, 50.0), "\u{2212}50\u{a0}%");
-        assert_eq!(percent_change(100.0, 100.0), "\u{b1}0.0\u{a0}%");
+        assert_eq!(percent_change(100.0, 100.0), "0.0\u{a0}%");
         assert_eq!(percent_change(0.0, 1.0), "\u{2013}");
     }
 

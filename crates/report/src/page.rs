@@ -9,8 +9,9 @@ use crate::experiment::{Caps, Experiments};
 use crate::findings::findings;
 use crate::group::{Group, group_all};
 use crate::html::escape;
+use crate::machines::machine_section;
 use crate::pairs::{Pair, pairs_of};
-use crate::sections::{definitions_section, footer, machine_section};
+use crate::sections::{definitions_section, footer};
 use crate::style::Styles;
 use crate::tables::summary_section;
 use crate::warnings::warnings_section;
@@ -67,7 +68,7 @@ pub fn render_report(input: &ReportInput<'_>) -> Result<String, ReportError> {
         out += &agreement_section(&pairs, &styles);
     }
     out += &machine_section(&groups, input.command);
-    out += &definitions_section();
+    out += &definitions_section(&groups);
     out += "</main>\n";
     out += &footer(input.model_notes);
     out += &code();

@@ -10,10 +10,11 @@ use crate::error::ReportError;
 use crate::experiment::{Caps, Experiments};
 use crate::group::Group;
 use crate::html::{escape, slug};
+use crate::machines::machine_section;
 use crate::number::plural;
 use crate::page::{NO_SCRIPT, code, contents, head};
 use crate::pairs::pairs_of;
-use crate::sections::{definitions_section, footer, machine_section};
+use crate::sections::{definitions_section, footer};
 use crate::style::Styles;
 use crate::tables::summary_section;
 use crate::warnings::warnings_section;
@@ -55,7 +56,7 @@ impl Site<'_> {
         }
         if !part.groups.is_empty() {
             out += &machine_section(&part.groups, self.input.command);
-            out += &definitions_section();
+            out += &definitions_section(&part.groups);
         }
         out += "</main>\n";
         out += &footer(&notes_of(&part.groups, self.input.model_notes));
